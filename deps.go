@@ -1,0 +1,38 @@
+//go:build deps
+
+package fleetflow
+
+import (
+	_ "github.com/evanphx/json-patch/v5"
+	_ "github.com/go-logr/zapr"
+	_ "github.com/google/go-cmp/cmp"
+	_ "github.com/spf13/cobra"
+	_ "github.com/stretchr/testify/require"
+	_ "github.com/stretchr/testify/mock"
+	_ "github.com/stretchr/testify/suite"
+	_ "go.temporal.io/sdk/client"
+	_ "go.temporal.io/sdk/testsuite"
+	_ "go.temporal.io/sdk/worker"
+	_ "go.temporal.io/sdk/workflow"
+	_ "go.temporal.io/sdk/mocks"
+	_ "go.temporal.io/api/operatorservice/v1"
+	_ "go.uber.org/zap"
+	_ "golang.org/x/sync/errgroup"
+	_ "google.golang.org/grpc/stats"
+	_ "k8s.io/api/apps/v1"
+	_ "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	_ "k8s.io/apimachinery/pkg/util/strategicpatch"
+	_ "k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	_ "k8s.io/client-go/discovery/cached/memory"
+	_ "k8s.io/client-go/dynamic/dynamicinformer"
+	_ "k8s.io/client-go/metadata/metadatainformer"
+	_ "k8s.io/client-go/kubernetes"
+	_ "k8s.io/client-go/restmapper"
+	_ "k8s.io/client-go/tools/clientcmd"
+	_ "k8s.io/utils/clock/testing"
+	_ "sigs.k8s.io/controller-runtime"
+	_ "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	_ "sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	_ "sigs.k8s.io/controller-runtime/pkg/envtest"
+	_ "sigs.k8s.io/yaml"
+)
