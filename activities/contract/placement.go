@@ -1,0 +1,102 @@
+package contract
+
+import (
+	"time"
+
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// Activities of the placement workflow.
+const (
+	LoadPlacement    = "LoadPlacement"
+	SelectResources  = "SelectResources"
+	ScheduleClusters = "ScheduleClusters"
+	AdvancePlacement = "AdvancePlacement"
+)
+
+// PlacementState is what a placement workflow must know before it does
+// anything; LoadPlacement reads it live.
+type PlacementState struct {
+	// Found is false when a live Get said that the placement does not exist.
+	Found    bool   `json:"found"`
+	UID      string `json:"uid,omitempty"`
+	Deleting bool   `json:"deleting,omitempty"`
+	// External says that update runs, not this workflow, write to clusters.
+	External   bool  `json:"external,omitempty"`
+	Generation int64 `json:"generation,omitempty"`
+}
+
+// SelectResult names the snapshot that holds what the placement selects now.
+type SelectResult struct {
+	// Gone says that the placement was deleted or replaced meanwhile.
+	Gone bool `json:"gone,omitempty"`
+	// Invalid says that the selectors cannot be resolved; the reason is in the
+	// selection verdict on the placement.
+	Invalid bool `json:"invalid,omitempty"`
+	// Snapshot is the name of the master ClusterResourceSnapshot.
+	Snapshot string `json:"snapshot,omitempty"`
+	Index    int    `json:"index"`
+	Hash     string `json:"hash,omitempty"`
+	// Created says that a new snapshot was written.
+	Created bool `json:"created,omitempty"`
+}
+
+// ScheduleResult counts what the scheduler decided.
+type ScheduleResult struct {
+	Gone           bool   `json:"gone,omitempty"`
+	PolicySnapshot string `json:"policySnapshot,omitempty"`
+	// Selected clusters by the latest policy, of which Created are new.
+	Selected    int `json:"selected"`
+	Created     int `json:"created,omitempty"`
+	Unscheduled int `json:"unscheduled,omitempty"`
+}
+
+// Operations on one cluster of a rolling update.
+const (
+	OpUpdate = "update" // in place, to the target snapshot
+	OpAdd    = "add"    // first write to a newly picked cluster
+	OpRemove = "remove" // delete the binding of a cluster no longer picked
+)
+
+// Change is one write the workflow has decided on. It pins what the decision
+// was based on, so that an attempt never writes over something newer.
+type Change struct {
+	Cluster string `json:"cluster"`
+	Op      string `json:"op"`
+	Binding string `json:"binding"`
+	UID     string `json:"uid"`
+	// FromState and FromRevision are the binding's as seen when deciding.
+	FromState    string `json:"fromState,omitempty"`
+	FromRevision string `json:"fromRevision,omitempty"`
+}
+
+// AdvanceRequest makes the recorded Batch true, then waits for something to
+// decide on.
+type AdvanceRequest struct {
+	Placement wf.Ref `json:"placement"`
+	// Snapshot is the master snapshot the batch brings clusters to.
+	Snapshot string   `json:"snapshot"`
+	Batch    []Change `json:"batch,omitempty"`
+	// InFlight are clusters of earlier batches not yet seen available.
+	InFlight []string `json:"inFlight,omitempty"`
+	// WakeAt bounds the wait, for objects whose availability is a matter of
+	// time.
+	WakeAt time.Time `json:"wakeAt,omitzero"`
+}
+
+// AdvanceResult is the delta since the request and a proposal for the next
+// batch.
+type AdvanceResult struct {
+	Gone bool `json:"gone,omitempty"`
+	// Changed says that something the plan rests on is no longer what it was:
+	// select and schedule again.
+	Changed  bool     `json:"changed,omitempty"`
+	Done     []string `json:"done,omitempty"`
+	InFlight []string `json:"inFlight,omitempty"`
+	Next     []Change `json:"next,omitempty"`
+	// Settled says that nothing is left to write.
+	Settled bool `json:"settled,omitempty"`
+	// Blocked is the number of clusters that wait for the limits to allow them.
+	Blocked int       `json:"blocked,omitempty"`
+	WakeAt  time.Time `json:"wakeAt,omitzero"`
+}

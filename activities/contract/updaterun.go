@@ -1,0 +1,183 @@
+package contract
+
+import (
+	"time"
+
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// Activities of the update run and stage workflows.
+const (
+	LoadRun         = "LoadRun"
+	InitializeRun   = "InitializeRun"
+	LoadStage       = "LoadStage"
+	AdvanceStage    = "AdvanceStage"
+	CheckGates      = "CheckGates"
+	RecordApproval  = "RecordApproval"
+	ReportSignal    = "ReportSignal"
+	PauseRun        = "PauseRun"
+	AdvanceDeletion = "AdvanceDeletion"
+	FinishRun       = "FinishRun"
+	StopRun         = "StopRun"
+)
+
+// RunState is a run's progress as its object says, read live.
+type RunState struct {
+	Found     bool   `json:"found"`
+	UID       string `json:"uid,omitempty"`
+	Deleting  bool   `json:"deleting,omitempty"`
+	Placement string `json:"placement,omitempty"`
+	// Generation of the run's spec that this state was read at.
+	Generation int64 `json:"generation,omitempty"`
+	// State is the user's wish: Initialize, Run or Stop.
+	State       string `json:"state,omitempty"`
+	Initialized bool   `json:"initialized,omitempty"`
+	// Terminal says that Succeeded is set, or that initialization failed.
+	Terminal  bool `json:"terminal,omitempty"`
+	Succeeded bool `json:"succeeded,omitempty"`
+	// SnapshotIndex is the resource snapshot the run brings clusters to.
+	SnapshotIndex string       `json:"snapshotIndex,omitempty"`
+	Stages        []StageState `json:"stages,omitempty"`
+	// DeletionDone says that the deletion stage has succeeded.
+	DeletionDone bool `json:"deletionDone,omitempty"`
+}
+
+// Phases of a stage.
+const (
+	PhasePending    = "Pending"
+	PhaseBeforeGate = "WaitingBefore"
+	PhaseUpdating   = "Updating"
+	PhaseGates      = "Waiting"
+	PhaseSucceeded  = "Succeeded"
+)
+
+// StageState is the progress of one stage.
+type StageState struct {
+	Name     string `json:"name"`
+	Phase    string `json:"phase"`
+	Clusters int    `json:"clusters"`
+	Done     int    `json:"done,omitempty"`
+	// BeforeApproval and AfterApproval say which approvals the stage needs.
+	BeforeApproval bool `json:"beforeApproval,omitempty"`
+	AfterApproval  bool `json:"afterApproval,omitempty"`
+	// Wait is the length of the timed wait after the stage.
+	Wait time.Duration `json:"wait,omitempty"`
+}
+
+// InitializeResult ends initialization; State.Terminal says that it failed.
+type InitializeResult struct {
+	State RunState `json:"state"`
+}
+
+// StageRequest names one stage of a run.
+type StageRequest struct {
+	Run   wf.Ref `json:"run"`
+	Stage string `json:"stage"`
+	Index int    `json:"index"`
+}
+
+// StagePlan is the frozen order of a stage and how far it has come.
+type StagePlan struct {
+	Gone bool `json:"gone,omitempty"`
+	// Clusters in update order.
+	Clusters []string `json:"clusters,omitempty"`
+	// Done and Started are indexes into Clusters.
+	Done    []int `json:"done,omitempty"`
+	Started []int `json:"started,omitempty"`
+	// MaxConcurrency is the resolved number of clusters at once, at least 1.
+	MaxConcurrency int `json:"maxConcurrency"`
+}
+
+// StageAdvance starts the recorded clusters, then waits until one of those in
+// flight is done.
+type StageAdvance struct {
+	StageRequest
+	// Start are the clusters to write now, InFlight those written earlier and
+	// Done those finished since the last call: the activity records all three.
+	Start    []string `json:"start,omitempty"`
+	InFlight []string `json:"inFlight,omitempty"`
+	Done     []string `json:"done,omitempty"`
+}
+
+// StageDelta is what AdvanceStage saw.
+type StageDelta struct {
+	// Ended says that the run needs a fresh look by its parent: it failed, was
+	// deleted or replaced.
+	Ended bool `json:"ended,omitempty"`
+	// Stopping says that the user asked to stop: start nothing more.
+	Stopping bool     `json:"stopping,omitempty"`
+	Done     []string `json:"done,omitempty"`
+	InFlight []string `json:"inFlight,omitempty"`
+	// Waiting names the cluster that has been in flight longest, for display.
+	Waiting string `json:"waiting,omitempty"`
+}
+
+// StageResult ends a stage workflow.
+type StageResult struct {
+	Ended   bool `json:"ended,omitempty"`
+	Stopped bool `json:"stopped,omitempty"`
+}
+
+// GateRequest asks for the gates before or after a stage.
+type GateRequest struct {
+	StageRequest
+	Before bool `json:"before,omitempty"`
+}
+
+// GateState says whether a stage may pass, and if not what it waits for.
+type GateState struct {
+	Ended    bool `json:"ended,omitempty"`
+	Stopping bool `json:"stopping,omitempty"`
+	Open     bool `json:"open"`
+	// NeedsApproval says that an approval request is open.
+	NeedsApproval bool   `json:"needsApproval,omitempty"`
+	Request       string `json:"request,omitempty"`
+	// WaitUntil is when the timed wait ends; zero when there is none left.
+	WaitUntil time.Time `json:"waitUntil,omitzero"`
+}
+
+// Doors through which an approval can come.
+const (
+	DoorKubectl = "kubectl"
+	DoorSignal  = "signal"
+	DoorUpdate  = "update"
+)
+
+// ApprovalRequest asks to write an approval to the stage's approval request.
+type ApprovalRequest struct {
+	StageRequest
+	Before  bool   `json:"before,omitempty"`
+	Door    string `json:"door"`
+	Comment string `json:"comment,omitempty"`
+	// Workflow and Execution locate the history in which the approver's
+	// identity stands; Update is the update's ID.
+	Workflow  string `json:"workflow"`
+	Execution string `json:"execution"`
+	Update    string `json:"update,omitempty"`
+}
+
+// ApprovalResult is what the approver is told.
+type ApprovalResult struct {
+	Ended   bool   `json:"ended,omitempty"`
+	Request string `json:"request,omitempty"`
+	By      string `json:"by,omitempty"`
+	// Already says that the request had been approved before.
+	Already bool `json:"already,omitempty"`
+}
+
+// Reasons why a signal was ignored.
+const (
+	SignalMalformed    = "Malformed"
+	SignalUnknownStage = "UnknownStage"
+	SignalNotWaiting   = "NotWaiting"
+	SignalNoApproval   = "NoApproval"
+)
+
+// SignalReport tells the user, by an event on the run, that a signal did
+// nothing and why.
+type SignalReport struct {
+	Run     wf.Ref `json:"run"`
+	Reason  string `json:"reason"`
+	Stage   string `json:"stage,omitempty"`
+	Waiting string `json:"waiting,omitempty"`
+}

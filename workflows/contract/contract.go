@@ -1,0 +1,138 @@
+// Package contract is what the controllers, the workflows and a person with
+// the Temporal CLI agree on: workflow types, IDs, task queues, signals, updates
+// and queries. It imports the standard library only, because what is recorded
+// in a history may not follow a change of the Kubernetes types.
+package contract
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// Task queues. Workflows and short activities share one, so that activities
+// are handed over eagerly; activities that wait for clusters have their own, so
+// that a thousand waits never take the slots of a short step.
+const (
+	TaskQueue        = "fleetflow"
+	AdvanceTaskQueue = "fleetflow-advance"
+)
+
+// Workflow types as they appear in the Temporal UI.
+const (
+	PlacementWorkflow = "Placement"
+	UpdateRunWorkflow = "UpdateRun"
+	StageWorkflow     = "Stage"
+)
+
+// Signals, updates and queries a workflow answers to.
+const (
+	// PokeSignal says "look again"; its payload is a Poke.
+	PokeSignal = "poke"
+	// ApproveSignal and ApproveUpdate carry an Approval to an update run.
+	ApproveSignal = "approve"
+	ApproveUpdate = "approve"
+	// StatusQuery returns the run's progress as the workflow knows it.
+	StatusQuery = "status"
+)
+
+// Search attributes, all of type Keyword.
+const (
+	PlacementAttribute = "FleetPlacement"
+	RunAttribute       = "FleetRun"
+	StageAttribute     = "FleetStage"
+	PhaseAttribute     = "FleetPhase"
+)
+
+// Kinds of the objects that workflows work for.
+const (
+	KindClusterResourcePlacement = "ClusterResourcePlacement"
+	KindClusterStagedUpdateRun   = "ClusterStagedUpdateRun"
+)
+
+// Ref names the object a workflow works for. It is the whole input of a
+// workflow: everything else is read from the object itself, so that an
+// execution can be lost and started again.
+type Ref struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// UID tells this object from an earlier one of the same name.
+	UID string `json:"uid"`
+}
+
+// Key is the name users know the object by: "name" or "namespace/name".
+func (r Ref) Key() string {
+	if r.Namespace == "" {
+		return r.Name
+	}
+	return r.Namespace + "/" + r.Name
+}
+
+// Poke asks a workflow to look at its object again. It never carries state.
+type Poke struct {
+	UID        string `json:"uid"`
+	Generation int64  `json:"generation,omitempty"`
+	// Cause is one word for people who read the history, such as "spec",
+	// "resources", "clusters", "availability", "approval" or "audit".
+	Cause string `json:"cause,omitempty"`
+}
+
+// Causes of a poke. A placement repeats its selection for every cause but
+// CauseAvailability, which only matters to a rollout that was blocked.
+const (
+	CauseSpec         = "spec"
+	CauseResources    = "resources"
+	CauseClusters     = "clusters"
+	CauseBindings     = "bindings"
+	CauseAvailability = "availability"
+	CauseApproval     = "approval"
+	CauseAudit        = "audit"
+)
+
+// Approval is what a person sends to let a run pass the gate of a stage.
+type Approval struct {
+	Stage   string `json:"stage"`
+	Comment string `json:"comment,omitempty"`
+}
+
+// maxID keeps IDs within the 255 characters of Temporal's SQL stores.
+const maxID = 255
+
+// PlacementID is the workflow ID of a placement; namespace is empty for a
+// ClusterResourcePlacement.
+func PlacementID(namespace, name string) string { return id("placement", namespace, name) }
+
+// UpdateRunID is the workflow ID of an update run; namespace is empty for a
+// ClusterStagedUpdateRun.
+func UpdateRunID(namespace, name string) string { return id("updaterun", namespace, name) }
+
+// StageID is the workflow ID of one stage of the run with the given ID.
+func StageID(runID, stage string) string { return bounded(runID + "/stage/" + stage) }
+
+// ID is the workflow ID for a reference, by its kind.
+func (r Ref) ID() string {
+	if r.Kind == KindClusterStagedUpdateRun || r.Kind == "StagedUpdateRun" {
+		return UpdateRunID(r.Namespace, r.Name)
+	}
+	return PlacementID(r.Namespace, r.Name)
+}
+
+func id(kind, namespace, name string) string {
+	parts := []string{kind, name}
+	if namespace != "" {
+		parts = []string{kind, namespace, name}
+	}
+	return bounded(strings.Join(parts, "/"))
+}
+
+// bounded shortens an ID that is too long, keeping it unique by a hash of the
+// whole and readable by its beginning.
+func bounded(s string) string {
+	if len(s) <= maxID {
+		return s
+	}
+	sum := sha256.Sum256([]byte(s))
+	suffix := "-" + hex.EncodeToString(sum[:8])
+	return s[:maxID-len(suffix)] + suffix
+}
