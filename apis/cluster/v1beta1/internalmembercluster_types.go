@@ -1,0 +1,95 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// InternalMemberCluster is the letter box between the hub and one member: the hub writes
+// what it wants in the spec, the member's agents report in the status. It carries the
+// MemberCluster's name and lives in the member's own namespace.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:scope=Namespaced,shortName=imc,categories={fleet,fleet-cluster}
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type InternalMemberCluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what the hub wants of the member. The hub agent writes it.
+	// +kubebuilder:validation:Required
+	Spec InternalMemberClusterSpec `json:"spec"`
+
+	// Status is what the member's agents report.
+	// +optional
+	Status InternalMemberClusterStatus `json:"status,omitempty"`
+}
+
+// ClusterState says whether a member shall be part of the fleet.
+type ClusterState string
+
+const (
+	// ClusterStateJoin tells the agents to join and to apply what is placed.
+	ClusterStateJoin ClusterState = "Join"
+	// ClusterStateLeave tells the agents to stop applying and to say when they are done.
+	ClusterStateLeave ClusterState = "Leave"
+)
+
+// InternalMemberClusterSpec is what the hub wants of a member.
+type InternalMemberClusterSpec struct {
+	// State is Join or Leave.
+	// +kubebuilder:validation:Required
+	State ClusterState `json:"state"`
+
+	// HeartbeatPeriodSeconds is how often the member agent shall report, in seconds.
+	// +kubebuilder:default=60
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=600
+	// +optional
+	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
+}
+
+// InternalMemberClusterStatus is what a member's agents report.
+type InternalMemberClusterStatus struct {
+	// Conditions about collecting the cluster's properties.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Properties are the facts the cluster reports about itself, by name.
+	// +optional
+	Properties map[PropertyName]PropertyValue `json:"properties,omitempty"`
+
+	// ResourceUsage sums up the resources of the cluster's nodes.
+	// +optional
+	ResourceUsage ResourceUsage `json:"resourceUsage,omitempty"`
+
+	// Namespaces maps each namespace the fleet placed on the cluster to the name of the
+	// AppliedWork that owns it.
+	// +optional
+	Namespaces map[string]string `json:"namespaces,omitempty"`
+
+	// AgentStatus has one entry per agent that runs in the cluster.
+	// +optional
+	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
+}
+
+// InternalMemberClusterList is a list of InternalMemberCluster.
+//
+// +kubebuilder:object:root=true
+type InternalMemberClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the objects listed.
+	Items []InternalMemberCluster `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (m *InternalMemberCluster) GetConditions() []metav1.Condition { return m.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (m *InternalMemberCluster) SetConditions(conditions []metav1.Condition) {
+	m.Status.Conditions = conditions
+}

@@ -1,0 +1,69 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PropertyName names a fact about a cluster. It has the form of a Kubernetes label name.
+type PropertyName string
+
+// PropertyValue is the value of a fact about a cluster and when it was true.
+type PropertyValue struct {
+	// Value as text; where placements compare it, a Kubernetes quantity.
+	// +kubebuilder:validation:Required
+	Value string `json:"value"`
+
+	// ObservationTime is when the value was read.
+	// +kubebuilder:validation:Required
+	ObservationTime metav1.Time `json:"observationTime"`
+}
+
+// ResourceUsage sums up the resources of all nodes of a cluster.
+type ResourceUsage struct {
+	// Capacity is what the nodes have.
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+
+	// Allocatable is what the nodes can give to workloads: the capacity without what the
+	// operating system and the kubelet keep.
+	// +optional
+	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+
+	// Available is what no workload has requested yet.
+	// +optional
+	Available corev1.ResourceList `json:"available,omitempty"`
+
+	// ObservationTime is when the figures were collected.
+	// +optional
+	ObservationTime metav1.Time `json:"observationTime,omitempty,omitzero"`
+}
+
+// AgentType names an agent that runs in a member.
+type AgentType string
+
+const (
+	// MemberAgent joins the cluster to the fleet and applies what is placed on it.
+	MemberAgent AgentType = "MemberAgent"
+	// MultiClusterServiceAgent exposes services that span clusters.
+	MultiClusterServiceAgent AgentType = "MultiClusterServiceAgent"
+	// ServiceExportImportAgent exports and imports services between clusters.
+	ServiceExportImportAgent AgentType = "ServiceExportImportAgent"
+)
+
+// AgentStatus is the report of one agent.
+type AgentStatus struct {
+	// Type of the agent.
+	// +kubebuilder:validation:Required
+	Type AgentType `json:"type"`
+
+	// Conditions tell whether the agent has joined and is healthy.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// LastReceivedHeartbeat is when the agent last reported.
+	// +optional
+	LastReceivedHeartbeat metav1.Time `json:"lastReceivedHeartbeat,omitempty,omitzero"`
+}

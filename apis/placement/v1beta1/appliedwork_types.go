@@ -1,0 +1,68 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// AppliedWork lives on the member and owns what was applied there for one Work. It bears
+// the Work's name; deleting it removes what the Work brought.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:scope=Cluster,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Work-Namespace",type=string,priority=1,JSONPath=`.spec.workNamespace`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type AppliedWork struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says which Work this belongs to.
+	// +kubebuilder:validation:Required
+	Spec AppliedWorkSpec `json:"spec"`
+
+	// Status lists what was applied.
+	// +optional
+	Status AppliedWorkStatus `json:"status,omitempty"`
+}
+
+// AppliedWorkSpec says which Work an AppliedWork belongs to.
+type AppliedWorkSpec struct {
+	// WorkName is the name of the Work on the hub.
+	// +kubebuilder:validation:Required
+	WorkName string `json:"workName"`
+
+	// WorkNamespace is the namespace of the Work on the hub.
+	// +kubebuilder:validation:Required
+	WorkNamespace string `json:"workNamespace"`
+}
+
+// AppliedWorkStatus lists what was applied.
+type AppliedWorkStatus struct {
+	// AppliedResources are the objects applied for the Work. An object leaves the list when
+	// its manifest leaves the Work; it is removed from the cluster then.
+	// +optional
+	AppliedResources []AppliedResourceMeta `json:"appliedResources,omitempty"`
+}
+
+// AppliedResourceMeta identifies an object that was applied.
+type AppliedResourceMeta struct {
+	// The object.
+	WorkResourceIdentifier `json:",inline"`
+
+	// UID of the object, so that an object of the same name made by somebody else is never
+	// taken for it.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+}
+
+// AppliedWorkList is a list of AppliedWork.
+//
+// +kubebuilder:object:root=true
+type AppliedWorkList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the objects listed.
+	Items []AppliedWork `json:"items"`
+}

@@ -1,0 +1,111 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClusterApprovalRequest asks somebody to approve a stage of an update run. Set the
+// condition Approved to True in its status to approve.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:scope=Cluster,shortName=careq,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Update-Run",type=string,JSONPath=`.spec.parentStageRollout`
+// +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.targetStage`
+// +kubebuilder:printcolumn:name="Approved",type=string,JSONPath=`.status.conditions[?(@.type=="Approved")].status`
+// +kubebuilder:printcolumn:name="ApprovalAccepted",type=string,JSONPath=`.status.conditions[?(@.type=="ApprovalAccepted")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterApprovalRequest struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says which stage of which run is to be approved.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="The spec field is immutable"
+	Spec ApprovalRequestSpec `json:"spec"`
+
+	// Status says whether it was approved.
+	// +optional
+	Status ApprovalRequestStatus `json:"status,omitempty"`
+}
+
+// ApprovalRequestSpec says which stage of which run is to be approved.
+type ApprovalRequestSpec struct {
+	// ParentStageRollout is the name of the update run.
+	// +kubebuilder:validation:Required
+	ParentStageRollout string `json:"parentStageRollout"`
+
+	// TargetStage is the name of the stage.
+	// +kubebuilder:validation:Required
+	TargetStage string `json:"targetStage"`
+}
+
+// ApprovalRequestStatus says whether a stage was approved.
+type ApprovalRequestStatus struct {
+	// Conditions: Approved is set by whoever approves, ApprovalAccepted by the hub. After
+	// that, taking the approval back has no effect.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Approval records who approved and how. The hub writes it when it accepts an approval.
+	// It is an addition of fleetflow to the API.
+	// +optional
+	Approval *ApprovalRecord `json:"approval,omitempty"`
+}
+
+// ApprovalDoor is the way an approval came in.
+type ApprovalDoor string
+
+const (
+	// ApprovalDoorKubectl is the condition Approved on the approval request.
+	ApprovalDoorKubectl ApprovalDoor = "kubectl"
+	// ApprovalDoorSignal is a signal to the run's workflow.
+	ApprovalDoorSignal ApprovalDoor = "signal"
+	// ApprovalDoorUpdate is an update of the run's workflow.
+	ApprovalDoorUpdate ApprovalDoor = "update"
+)
+
+// ApprovalRecord says who approved a stage and how. It is an addition of fleetflow.
+type ApprovalRecord struct {
+	// By is who approved, as far as known.
+	// +optional
+	By string `json:"by,omitempty"`
+
+	// At is when it was approved.
+	// +kubebuilder:validation:Required
+	At metav1.Time `json:"at"`
+
+	// Door is the way the approval came in: kubectl, signal or update.
+	// +kubebuilder:validation:Enum=kubectl;signal;update
+	// +kubebuilder:validation:Required
+	Door ApprovalDoor `json:"door"`
+
+	// Verified tells whether by was established by the API server and not just claimed.
+	// +kubebuilder:validation:Required
+	Verified bool `json:"verified"`
+
+	// Comment of whoever approved.
+	// +optional
+	Comment string `json:"comment,omitempty"`
+}
+
+// ClusterApprovalRequestList is a list of ClusterApprovalRequest.
+//
+// +kubebuilder:object:root=true
+type ClusterApprovalRequestList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the requests listed.
+	Items []ClusterApprovalRequest `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (a *ClusterApprovalRequest) GetConditions() []metav1.Condition { return a.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (a *ClusterApprovalRequest) SetConditions(conditions []metav1.Condition) {
+	a.Status.Conditions = conditions
+}

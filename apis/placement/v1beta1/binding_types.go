@@ -1,0 +1,127 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClusterResourceBinding ties a placement to one cluster: that the cluster was picked,
+// which snapshot it is to run, and how far it is.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:scope=Cluster,shortName={crb,rb},categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="WorkSynchronized",type=string,JSONPath=`.status.conditions[?(@.type=="WorkSynchronized")].status`
+// +kubebuilder:printcolumn:name="ResourcesApplied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
+// +kubebuilder:printcolumn:name="ResourceAvailable",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Available")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Cluster",type=string,priority=1,JSONPath=`.spec.targetCluster`
+// +kubebuilder:printcolumn:name="State",type=string,priority=1,JSONPath=`.spec.state`
+// +kubebuilder:printcolumn:name="Snapshot",type=string,priority=1,JSONPath=`.spec.resourceSnapshotName`
+type ClusterResourceBinding struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says which cluster runs which snapshot.
+	// +kubebuilder:validation:Required
+	Spec ResourceBindingSpec `json:"spec"`
+
+	// Status says how far the cluster is.
+	// +optional
+	Status ResourceBindingStatus `json:"status,omitempty"`
+}
+
+// BindingState says whether a cluster is to have the resources.
+type BindingState string
+
+const (
+	// BindingStateScheduled means the cluster was picked and waits for its turn.
+	BindingStateScheduled BindingState = "Scheduled"
+	// BindingStateBound means the cluster is to run the snapshot named in the binding.
+	BindingStateBound BindingState = "Bound"
+	// BindingStateUnscheduled means the cluster is no longer picked; it keeps what it has
+	// until the rollout removes the binding.
+	BindingStateUnscheduled BindingState = "Unscheduled"
+)
+
+// ResourceBindingSpec says which cluster runs which snapshot.
+type ResourceBindingSpec struct {
+	// State is Scheduled, Bound or Unscheduled.
+	// +kubebuilder:validation:Required
+	State BindingState `json:"state"`
+
+	// ResourceSnapshotName is the (master) resource snapshot the cluster is to run; empty
+	// until the cluster has its turn.
+	// +kubebuilder:validation:Required
+	ResourceSnapshotName string `json:"resourceSnapshotName"`
+
+	// ResourceOverrideSnapshots are the ResourceOverride snapshots to apply to the resources.
+	// +optional
+	ResourceOverrideSnapshots []NamespacedName `json:"resourceOverrideSnapshots,omitempty"`
+
+	// ClusterResourceOverrideSnapshots are the ClusterResourceOverride snapshots to apply
+	// to the resources.
+	// +optional
+	ClusterResourceOverrideSnapshots []string `json:"clusterResourceOverrideSnapshots,omitempty"`
+
+	// SchedulingPolicySnapshotName is the policy snapshot the cluster was picked for.
+	// +kubebuilder:validation:Required
+	SchedulingPolicySnapshotName string `json:"schedulingPolicySnapshotName"`
+
+	// TargetCluster is the name of the cluster.
+	// +kubebuilder:validation:Required
+	TargetCluster string `json:"targetCluster"`
+
+	// ClusterDecision says why the cluster was picked.
+	// +kubebuilder:validation:Required
+	ClusterDecision ClusterDecision `json:"clusterDecision"`
+
+	// ApplyStrategy says how the resources are applied on the cluster.
+	// +optional
+	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
+}
+
+// ResourceBindingStatus says how far a cluster is.
+type ResourceBindingStatus struct {
+	// FailedPlacements are the resources that could not be applied or are not available;
+	// the first 100 of them.
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	FailedPlacements []FailedResourcePlacement `json:"failedPlacements,omitempty"`
+
+	// DriftedPlacements are the resources somebody changed on the cluster; the first 100.
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	DriftedPlacements []DriftedResourcePlacement `json:"driftedPlacements,omitempty"`
+
+	// DiffedPlacements are the resources on the cluster that differ from the hub's and were
+	// left alone; the first 100.
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	DiffedPlacements []DiffedResourcePlacement `json:"diffedPlacements,omitempty"`
+
+	// Conditions: RolloutStarted, Overridden, WorkSynchronized, Applied, Available or
+	// DiffReported.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClusterResourceBindingList is a list of ClusterResourceBinding.
+//
+// +kubebuilder:object:root=true
+type ClusterResourceBindingList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the bindings listed.
+	Items []ClusterResourceBinding `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (b *ClusterResourceBinding) GetConditions() []metav1.Condition { return b.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (b *ClusterResourceBinding) SetConditions(conditions []metav1.Condition) {
+	b.Status.Conditions = conditions
+}

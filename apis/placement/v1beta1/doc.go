@@ -1,0 +1,7 @@
+// Package v1beta1 holds the kinds of the API group placement.kubernetes-fleet.io: what
+// is placed where, the snapshots and bindings in between, and staged update runs.
+// The package is pure: types, names and registration, no clients and no I/O.
+//
+// +kubebuilder:object:generate=true
+// +groupName=placement.kubernetes-fleet.io
+package v1beta1

@@ -1,0 +1,145 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NamespacedName names an object in a namespace.
+type NamespacedName struct {
+	// Name of the object.
+	// +kubebuilder:validation:Required
+	Name string `json:"name"`
+
+	// Namespace of the object.
+	// +kubebuilder:validation:Required
+	Namespace string `json:"namespace"`
+}
+
+// EnvelopeType names the kind of an envelope.
+type EnvelopeType string
+
+const (
+	// ConfigMapEnvelopeType is the older envelope, an annotated ConfigMap.
+	ConfigMapEnvelopeType EnvelopeType = "ConfigMap"
+	// ClusterResourceEnvelopeType is an envelope for cluster-scoped resources.
+	ClusterResourceEnvelopeType EnvelopeType = "ClusterResourceEnvelope"
+	// ResourceEnvelopeType is an envelope for resources in its own namespace.
+	ResourceEnvelopeType EnvelopeType = "ResourceEnvelope"
+)
+
+// EnvelopeIdentifier says which envelope a resource was wrapped in.
+type EnvelopeIdentifier struct {
+	// Name of the envelope.
+	// +kubebuilder:validation:Required
+	Name string `json:"name"`
+
+	// Namespace of the envelope; empty if it is cluster-scoped.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Type of the envelope.
+	// +kubebuilder:default=ConfigMap
+	// +kubebuilder:validation:Enum=ConfigMap;ClusterResourceEnvelope;ResourceEnvelope
+	// +optional
+	Type EnvelopeType `json:"type,omitempty"`
+}
+
+// ResourceIdentifier identifies a placed resource.
+type ResourceIdentifier struct {
+	// Group of the resource; empty for the core group.
+	// +optional
+	Group string `json:"group,omitempty"`
+
+	// Version of the resource.
+	// +kubebuilder:validation:Required
+	Version string `json:"version"`
+
+	// Kind of the resource.
+	// +kubebuilder:validation:Required
+	Kind string `json:"kind"`
+
+	// Name of the resource.
+	// +kubebuilder:validation:Required
+	Name string `json:"name"`
+
+	// Namespace of the resource; empty if it is cluster-scoped.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Envelope the resource was wrapped in, if any.
+	// +optional
+	Envelope *EnvelopeIdentifier `json:"envelope,omitempty"`
+}
+
+// FailedResourcePlacement is a resource that could not be applied or is not available.
+type FailedResourcePlacement struct {
+	// The resource.
+	ResourceIdentifier `json:",inline"`
+
+	// Condition says what failed and why.
+	// +kubebuilder:validation:Required
+	Condition metav1.Condition `json:"condition"`
+}
+
+// PatchDetail is one field in which the cluster and the hub disagree. Read as a JSON patch
+// operation (RFC 6902), it leads from one to the other.
+type PatchDetail struct {
+	// Path of the field, as a JSON pointer.
+	// +kubebuilder:validation:Required
+	Path string `json:"path"`
+
+	// ValueInMember is what the cluster has; absent if the field does not exist there.
+	// +optional
+	ValueInMember string `json:"valueInMember,omitempty"`
+
+	// ValueInHub is what the hub wants; absent if the hub does not have the field.
+	// +optional
+	ValueInHub string `json:"valueInHub,omitempty"`
+}
+
+// DriftedResourcePlacement is a resource somebody changed on the cluster after it was applied.
+type DriftedResourcePlacement struct {
+	// The resource.
+	ResourceIdentifier `json:",inline"`
+
+	// ObservationTime is when the drift was last seen.
+	// +kubebuilder:validation:Required
+	ObservationTime metav1.Time `json:"observationTime"`
+
+	// TargetClusterObservedGeneration is the generation of the resource on the cluster that
+	// has the drift.
+	// +kubebuilder:validation:Required
+	TargetClusterObservedGeneration int64 `json:"targetClusterObservedGeneration"`
+
+	// FirstDriftedObservedTime is when the drift was first seen.
+	// +kubebuilder:validation:Required
+	FirstDriftedObservedTime metav1.Time `json:"firstDriftedObservedTime"`
+
+	// ObservedDrifts are the fields that drifted; cut off if there are very many.
+	// +optional
+	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
+}
+
+// DiffedResourcePlacement is a resource on the cluster that differs from the hub's and was
+// left alone.
+type DiffedResourcePlacement struct {
+	// The resource.
+	ResourceIdentifier `json:",inline"`
+
+	// ObservationTime is when the difference was last seen.
+	// +kubebuilder:validation:Required
+	ObservationTime metav1.Time `json:"observationTime"`
+
+	// TargetClusterObservedGeneration is the generation of the resource on the cluster;
+	// absent if it does not exist there.
+	// +optional
+	TargetClusterObservedGeneration *int64 `json:"targetClusterObservedGeneration,omitempty"`
+
+	// FirstDiffedObservedTime is when the difference was first seen.
+	// +kubebuilder:validation:Required
+	FirstDiffedObservedTime metav1.Time `json:"firstDiffedObservedTime"`
+
+	// ObservedDiffs are the fields that differ; cut off if there are very many.
+	// +optional
+	ObservedDiffs []PatchDetail `json:"observedDiffs,omitempty"`
+}

@@ -1,0 +1,220 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClusterResourcePlacement selects cluster-scoped resources on the hub, with everything
+// inside a selected namespace, and places them on the member clusters its policy picks.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:scope=Cluster,shortName=crp,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
+// +kubebuilder:printcolumn:name="Type",type=string,priority=1,JSONPath=`.spec.policy.placementType`
+// +kubebuilder:printcolumn:name="Scheduled",type=string,JSONPath=`.status.conditions[?(@.type=="ClusterResourcePlacementScheduled")].status`
+// +kubebuilder:printcolumn:name="Scheduled-Gen",type=string,JSONPath=`.status.conditions[?(@.type=="ClusterResourcePlacementScheduled")].observedGeneration`
+// +kubebuilder:printcolumn:name="Work-Synchronized",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ClusterResourcePlacementWorkSynchronized")].status`
+// +kubebuilder:printcolumn:name="Work-Synchronized-Gen",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ClusterResourcePlacementWorkSynchronized")].observedGeneration`
+// +kubebuilder:printcolumn:name="Applied",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ClusterResourcePlacementApplied")].status`
+// +kubebuilder:printcolumn:name="Applied-Gen",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ClusterResourcePlacementApplied")].observedGeneration`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="ClusterResourcePlacementAvailable")].status`
+// +kubebuilder:printcolumn:name="Available-Gen",type=string,JSONPath=`.status.conditions[?(@.type=="ClusterResourcePlacementAvailable")].observedGeneration`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterResourcePlacement struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what to place, where, and how a change rolls out.
+	// +kubebuilder:validation:Required
+	Spec PlacementSpec `json:"spec"`
+
+	// Status says what was selected, which clusters were picked and how far they are.
+	// +optional
+	Status PlacementStatus `json:"status,omitempty"`
+}
+
+// PlacementSpec says what to place, where, and how a change rolls out.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.policy) && !has(self.policy))",message="policy cannot be removed once set"
+// +kubebuilder:validation:XValidation:rule="!has(self.policy) || (has(self.policy.placementType) ? self.policy.placementType : 'PickAll') == (has(oldSelf.policy) && has(oldSelf.policy.placementType) ? oldSelf.policy.placementType : 'PickAll')",message="placement type is immutable: create another placement to pick clusters in another way"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.strategy) && has(oldSelf.strategy.type) && oldSelf.strategy.type == 'External') || (has(self.strategy) && has(self.strategy.type) && self.strategy.type == 'External')",message="cannot change rollout strategy type from 'External' to other types"
+type PlacementSpec struct {
+	// ResourceSelectors pick the resources to place. A resource is placed if any one of
+	// them picks it.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	ResourceSelectors []ResourceSelectorTerm `json:"resourceSelectors"`
+
+	// Policy picks the member clusters. Without a policy, every joined cluster is picked.
+	// +optional
+	Policy *PlacementPolicy `json:"policy,omitempty"`
+
+	// Strategy says how a change reaches the clusters. Without one, changes roll out as a
+	// rolling update with the default limits.
+	// +optional
+	Strategy *RolloutStrategy `json:"strategy,omitempty"`
+
+	// RevisionHistoryLimit is how many old policy snapshots and resource snapshots to keep.
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// StatusReportingScope says where the status can be read: ClusterScopeOnly keeps it on
+	// this object, NamespaceAccessible copies it into the one selected namespace.
+	// +kubebuilder:default=ClusterScopeOnly
+	// +kubebuilder:validation:Enum=ClusterScopeOnly;NamespaceAccessible
+	// +optional
+	StatusReportingScope StatusReportingScope `json:"statusReportingScope,omitempty"`
+}
+
+// StatusReportingScope says where the status of a placement can be read.
+type StatusReportingScope string
+
+const (
+	// ClusterScopeOnly keeps the status on the placement itself.
+	ClusterScopeOnly StatusReportingScope = "ClusterScopeOnly"
+	// NamespaceAccessible also copies the status into the selected namespace.
+	NamespaceAccessible StatusReportingScope = "NamespaceAccessible"
+)
+
+// ResourceSelectorTerm picks resources of one kind; a resource has to match every field
+// that is set. With neither name nor labelSelector, every object of the kind is picked.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.labelSelector) && has(self.name) && self.name != ”)",message="name and labelSelector are mutually exclusive in a resource selector"
+type ResourceSelectorTerm struct {
+	// Group of the resource; empty for the core group.
+	// +kubebuilder:validation:Required
+	Group string `json:"group"`
+
+	// Version of the resource.
+	// +kubebuilder:validation:Required
+	Version string `json:"version"`
+
+	// Kind of the resource. A selected Namespace brings what is inside it along; see
+	// selectionScope.
+	// +kubebuilder:validation:Required
+	Kind string `json:"kind"`
+
+	// Name of the one resource to pick.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// LabelSelector picks every resource of the kind whose labels match.
+	// +optional
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+
+	// SelectionScope says how much of a selected Namespace to take: NamespaceWithResources
+	// is all of it, NamespaceOnly only the Namespace object, and
+	// NamespaceWithResourceSelectors the Namespace and those of its objects that the other
+	// selectors pick. Other kinds ignore it.
+	// +kubebuilder:default=NamespaceWithResources
+	// +kubebuilder:validation:Enum=NamespaceOnly;NamespaceWithResources;NamespaceWithResourceSelectors
+	// +optional
+	SelectionScope SelectionScope `json:"selectionScope,omitempty"`
+}
+
+// SelectionScope says how much of a selected Namespace to take.
+type SelectionScope string
+
+const (
+	// NamespaceOnly takes the Namespace object alone.
+	NamespaceOnly SelectionScope = "NamespaceOnly"
+	// NamespaceWithResources takes the Namespace and everything in it.
+	NamespaceWithResources SelectionScope = "NamespaceWithResources"
+	// NamespaceWithResourceSelectors takes the Namespace and those of its objects that the
+	// other selectors of the same placement pick.
+	NamespaceWithResourceSelectors SelectionScope = "NamespaceWithResourceSelectors"
+)
+
+// PlacementStatus says what was selected, which clusters were picked and how far they are.
+type PlacementStatus struct {
+	// SelectedResources are the resources the selectors picked.
+	// +optional
+	SelectedResources []ResourceIdentifier `json:"selectedResources,omitempty"`
+
+	// ObservedResourceIndex is the index of the resource snapshot that the conditions talk
+	// about. The snapshot carries it in the label kubernetes-fleet.io/resource-index.
+	// +optional
+	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
+
+	// PlacementStatuses has one entry per picked cluster, and one without a cluster name
+	// per cluster that was asked for and could not be found.
+	// +optional
+	PlacementStatuses []PerClusterPlacementStatus `json:"placementStatuses,omitempty"`
+
+	// Conditions sum up all clusters; the order of evaluation is Scheduled,
+	// RolloutStarted, Overridden, WorkSynchronized, Applied, Available (or DiffReported).
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// PerClusterPlacementStatus is how far a placement is on one cluster.
+type PerClusterPlacementStatus struct {
+	// ClusterName of the picked cluster; empty if a cluster that was asked for could not
+	// be found.
+	// +optional
+	ClusterName string `json:"clusterName,omitempty"`
+
+	// ObservedResourceIndex is the index of the resource snapshot this cluster is to run.
+	// +optional
+	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
+
+	// ApplicableResourceOverrides are the ResourceOverride snapshots that change what this
+	// cluster gets.
+	// +optional
+	ApplicableResourceOverrides []NamespacedName `json:"applicableResourceOverrides,omitempty"`
+
+	// ApplicableClusterResourceOverrides are the ClusterResourceOverride snapshots that
+	// change what this cluster gets.
+	// +optional
+	ApplicableClusterResourceOverrides []string `json:"applicableClusterResourceOverrides,omitempty"`
+
+	// FailedPlacements are the resources that could not be applied or are not available;
+	// the first 100 of them.
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	FailedPlacements []FailedResourcePlacement `json:"failedPlacements,omitempty"`
+
+	// DriftedPlacements are the resources somebody changed on the cluster after they were
+	// applied; the first 100 of them.
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	DriftedPlacements []DriftedResourcePlacement `json:"driftedPlacements,omitempty"`
+
+	// DiffedPlacements are the resources on the cluster that differ from the hub's and were
+	// left alone; the first 100 of them.
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	DiffedPlacements []DiffedResourcePlacement `json:"diffedPlacements,omitempty"`
+
+	// Conditions of the placement on this cluster.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClusterResourcePlacementList is a list of ClusterResourcePlacement.
+//
+// +kubebuilder:object:root=true
+type ClusterResourcePlacementList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the placements listed.
+	Items []ClusterResourcePlacement `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (p *ClusterResourcePlacement) GetConditions() []metav1.Condition { return p.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (p *ClusterResourcePlacement) SetConditions(conditions []metav1.Condition) {
+	p.Status.Conditions = conditions
+}

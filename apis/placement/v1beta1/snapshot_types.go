@@ -1,0 +1,174 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ClusterSchedulingPolicySnapshot keeps the policy of a placement as it was at one time,
+// with the clusters picked for it. It is named {placement}-{policy index}; its spec never
+// changes.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:scope=Cluster,shortName=csps,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterSchedulingPolicySnapshot struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the policy that was taken.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="The spec field is immutable"
+	Spec SchedulingPolicySnapshotSpec `json:"spec"`
+
+	// Status says which clusters were picked for the policy.
+	// +optional
+	Status SchedulingPolicySnapshotStatus `json:"status,omitempty"`
+}
+
+// SchedulingPolicySnapshotSpec is the policy that was taken.
+type SchedulingPolicySnapshotSpec struct {
+	// Policy of the placement; absent if it had none and picks every joined cluster.
+	// +optional
+	Policy *PlacementPolicy `json:"policy,omitempty"`
+
+	// PolicyHash tells policies apart. The number of clusters does not go into it.
+	// +kubebuilder:validation:Required
+	PolicyHash []byte `json:"policyHash"`
+}
+
+// SchedulingPolicySnapshotStatus says which clusters were picked for a policy.
+type SchedulingPolicySnapshotStatus struct {
+	// ObservedCRPGeneration is the generation of the placement the clusters were picked for.
+	// +optional
+	ObservedCRPGeneration int64 `json:"observedCRPGeneration,omitempty"`
+
+	// Conditions has Scheduled: whether every cluster asked for was found.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// ClusterDecisions has every picked cluster, and some that were not, with the reason.
+	// +kubebuilder:validation:MaxItems=1000
+	// +optional
+	ClusterDecisions []ClusterDecision `json:"targetClusters,omitempty"`
+}
+
+// ClusterDecision says whether and why a cluster was picked.
+type ClusterDecision struct {
+	// ClusterName is the name of the cluster.
+	// +kubebuilder:validation:Required
+	ClusterName string `json:"clusterName"`
+
+	// Selected tells whether the cluster was picked.
+	// +kubebuilder:validation:Required
+	Selected bool `json:"selected"`
+
+	// ClusterScore is how well the cluster fits, if clusters were ranked.
+	// +optional
+	ClusterScore *ClusterScore `json:"clusterScore,omitempty"`
+
+	// Reason why the cluster was or was not picked.
+	// +kubebuilder:validation:Required
+	Reason string `json:"reason"`
+}
+
+// ClusterScore is how well a cluster fits.
+type ClusterScore struct {
+	// AffinityScore is the sum of the weights of the preferred terms that match.
+	// +optional
+	AffinityScore *int32 `json:"affinityScore,omitempty"`
+
+	// PriorityScore is how well the cluster keeps the topology spread.
+	// +optional
+	PriorityScore *int32 `json:"priorityScore,omitempty"`
+}
+
+// ClusterSchedulingPolicySnapshotList is a list of ClusterSchedulingPolicySnapshot.
+//
+// +kubebuilder:object:root=true
+type ClusterSchedulingPolicySnapshotList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the snapshots listed.
+	Items []ClusterSchedulingPolicySnapshot `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (s *ClusterSchedulingPolicySnapshot) GetConditions() []metav1.Condition {
+	return s.Status.Conditions
+}
+
+// SetConditions replaces the conditions in the status.
+func (s *ClusterSchedulingPolicySnapshot) SetConditions(conditions []metav1.Condition) {
+	s.Status.Conditions = conditions
+}
+
+// ClusterResourceSnapshot keeps the resources a placement selected as they were at one
+// time. A selection too large for one object is split: {placement}-{index}-snapshot is the
+// master, {placement}-{index}-{part} are the further parts. The spec never changes.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:scope=Cluster,shortName=crs,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterResourceSnapshot struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec has the resources that were taken.
+	// +kubebuilder:validation:Required
+	Spec ResourceSnapshotSpec `json:"spec"`
+
+	// Status of the snapshot.
+	// +optional
+	Status ResourceSnapshotStatus `json:"status,omitempty"`
+}
+
+// ResourceSnapshotSpec has the resources that were taken.
+type ResourceSnapshotSpec struct {
+	// SelectedResources are whole objects, without what only the hub's API server sets.
+	// +optional
+	SelectedResources []ResourceContent `json:"selectedResources,omitzero"`
+}
+
+// ResourceContent is a whole object.
+//
+// +kubebuilder:validation:EmbeddedResource
+// +kubebuilder:pruning:PreserveUnknownFields
+type ResourceContent struct {
+	runtime.RawExtension `json:",inline"`
+}
+
+// ResourceSnapshotStatus is the status of a resource snapshot.
+type ResourceSnapshotStatus struct {
+	// Conditions of the snapshot.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClusterResourceSnapshotList is a list of ClusterResourceSnapshot.
+//
+// +kubebuilder:object:root=true
+type ClusterResourceSnapshotList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the snapshots listed.
+	Items []ClusterResourceSnapshot `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (s *ClusterResourceSnapshot) GetConditions() []metav1.Condition { return s.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (s *ClusterResourceSnapshot) SetConditions(conditions []metav1.Condition) {
+	s.Status.Conditions = conditions
+}

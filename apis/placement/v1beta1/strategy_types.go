@@ -1,0 +1,215 @@
+package v1beta1
+
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// RolloutStrategyType says who rolls a change out.
+type RolloutStrategyType string
+
+const (
+	// RollingUpdateRolloutStrategyType updates cluster by cluster within limits.
+	RollingUpdateRolloutStrategyType RolloutStrategyType = "RollingUpdate"
+	// ExternalRolloutStrategyType leaves it to staged update runs.
+	ExternalRolloutStrategyType RolloutStrategyType = "External"
+)
+
+// RolloutStrategy says how a change reaches the clusters.
+type RolloutStrategy struct {
+	// Type is RollingUpdate to update cluster by cluster, External to leave it to staged
+	// update runs. It cannot change back from External.
+	// +kubebuilder:default=RollingUpdate
+	// +kubebuilder:validation:Enum=RollingUpdate;External
+	// +optional
+	Type RolloutStrategyType `json:"type,omitempty"`
+
+	// RollingUpdate has the limits for type RollingUpdate.
+	// +optional
+	RollingUpdate *RollingUpdateConfig `json:"rollingUpdate,omitempty"`
+
+	// ApplyStrategy says how the resources are applied on the clusters.
+	// +optional
+	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
+
+	// DeleteStrategy says what happens to the placed resources when the placement is deleted.
+	// +optional
+	DeleteStrategy *DeleteStrategy `json:"deleteStrategy,omitempty"`
+
+	// ReportBackStrategy says whether the status of the placed resources is copied to the hub.
+	// +optional
+	ReportBackStrategy *ReportBackStrategy `json:"reportBackStrategy,omitempty"`
+}
+
+// RollingUpdateConfig limits how many clusters change at the same time.
+type RollingUpdateConfig struct {
+	// MaxUnavailable is how many of the wanted clusters may be unavailable during the
+	// update: a number, or a percentage rounded up.
+	// +kubebuilder:default="25%"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern="^((100|[0-9]{1,2})%|[0-9]+)$"
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// MaxSurge is how many clusters beyond the wanted number may hold the resources while
+	// they move between clusters: a number, or a percentage rounded up.
+	// +kubebuilder:default="25%"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern="^((100|[0-9]{1,2})%|[0-9]+)$"
+	// +optional
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+
+	// UnavailablePeriodSeconds is how long to wait before a resource whose availability
+	// cannot be told counts as available, in seconds after it was applied.
+	// +kubebuilder:default=60
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	UnavailablePeriodSeconds *int32 `json:"unavailablePeriodSeconds,omitempty"`
+}
+
+// ComparisonOptionType says which fields count when a resource is compared.
+type ComparisonOptionType string
+
+const (
+	// ComparisonOptionTypePartialComparison looks at the fields the hub sets.
+	ComparisonOptionTypePartialComparison ComparisonOptionType = "PartialComparison"
+	// ComparisonOptionTypeFullComparison looks at every field.
+	ComparisonOptionTypeFullComparison ComparisonOptionType = "FullComparison"
+)
+
+// WhenToApplyType says when a resource is applied again.
+type WhenToApplyType string
+
+const (
+	// WhenToApplyTypeAlways overwrites changes made on the cluster.
+	WhenToApplyTypeAlways WhenToApplyType = "Always"
+	// WhenToApplyTypeIfNotDrifted leaves a resource alone that was changed on the cluster.
+	WhenToApplyTypeIfNotDrifted WhenToApplyType = "IfNotDrifted"
+)
+
+// ApplyStrategyType says how a resource is applied.
+type ApplyStrategyType string
+
+const (
+	// ApplyStrategyTypeClientSideApply merges hub, cluster and what was applied last.
+	ApplyStrategyTypeClientSideApply ApplyStrategyType = "ClientSideApply"
+	// ApplyStrategyTypeServerSideApply lets the cluster's API server merge by field owner.
+	ApplyStrategyTypeServerSideApply ApplyStrategyType = "ServerSideApply"
+	// ApplyStrategyTypeReportDiff writes nothing and reports how hub and cluster differ.
+	ApplyStrategyTypeReportDiff ApplyStrategyType = "ReportDiff"
+)
+
+// WhenToTakeOverType says what to do with a resource the cluster already has.
+type WhenToTakeOverType string
+
+const (
+	// WhenToTakeOverTypeAlways takes it over.
+	WhenToTakeOverTypeAlways WhenToTakeOverType = "Always"
+	// WhenToTakeOverTypeIfNoDiff takes it over if it equals the hub's.
+	WhenToTakeOverTypeIfNoDiff WhenToTakeOverType = "IfNoDiff"
+	// WhenToTakeOverTypeNever leaves it alone.
+	WhenToTakeOverTypeNever WhenToTakeOverType = "Never"
+)
+
+// ApplyStrategy says how resources are applied on a cluster. If two placements place the
+// same resource on a cluster, the later one fails with ApplyConflictBetweenPlacements.
+type ApplyStrategy struct {
+	// ComparisonOption is PartialComparison to compare the fields the hub sets,
+	// FullComparison to compare every field.
+	// +kubebuilder:default=PartialComparison
+	// +kubebuilder:validation:Enum=PartialComparison;FullComparison
+	// +optional
+	ComparisonOption ComparisonOptionType `json:"comparisonOption,omitempty"`
+
+	// WhenToApply is Always to overwrite changes made on the cluster, IfNotDrifted to
+	// report them and leave the resource alone until the hub's version changes.
+	// +kubebuilder:default=Always
+	// +kubebuilder:validation:Enum=Always;IfNotDrifted
+	// +optional
+	WhenToApply WhenToApplyType `json:"whenToApply,omitempty"`
+
+	// Type is ClientSideApply for a three-way merge, ServerSideApply for a merge by field
+	// owner, ReportDiff to write nothing and report how hub and cluster differ.
+	// +kubebuilder:default=ClientSideApply
+	// +kubebuilder:validation:Enum=ClientSideApply;ServerSideApply;ReportDiff
+	// +optional
+	Type ApplyStrategyType `json:"type,omitempty"`
+
+	// AllowCoOwnership lets resources be applied that have owners outside the fleet. Two
+	// placements never share a resource, whatever this says.
+	// +optional
+	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`
+
+	// ServerSideApplyConfig has the settings for type ServerSideApply.
+	// +optional
+	ServerSideApplyConfig *ServerSideApplyConfig `json:"serverSideApplyConfig,omitempty"`
+
+	// WhenToTakeOver says what to do with a resource the cluster already has: Always takes
+	// it over, IfNoDiff takes it over if it equals the hub's, Never leaves it alone.
+	// +kubebuilder:default=Always
+	// +kubebuilder:validation:Enum=Always;IfNoDiff;Never
+	// +optional
+	WhenToTakeOver WhenToTakeOverType `json:"whenToTakeOver,omitempty"`
+}
+
+// ServerSideApplyConfig has the settings for server-side apply.
+type ServerSideApplyConfig struct {
+	// Force takes fields over from other field managers. Without it, a conflict fails.
+	// +optional
+	Force bool `json:"force,omitempty"`
+}
+
+// DeletePropagationPolicy says what happens to placed resources when the placement goes.
+type DeletePropagationPolicy string
+
+const (
+	// DeletePropagationPolicyDelete removes them from the clusters.
+	DeletePropagationPolicyDelete DeletePropagationPolicy = "Delete"
+	// DeletePropagationPolicyAbandon leaves them in place.
+	DeletePropagationPolicyAbandon DeletePropagationPolicy = "Abandon"
+)
+
+// DeleteStrategy says what happens to the placed resources when the placement is deleted.
+type DeleteStrategy struct {
+	// PropagationPolicy is Delete to remove them from the clusters, Abandon to leave them.
+	// +kubebuilder:default=Delete
+	// +kubebuilder:validation:Enum=Delete;Abandon
+	// +optional
+	PropagationPolicy DeletePropagationPolicy `json:"propagationPolicy,omitempty"`
+}
+
+// ReportBackStrategyType says whether status is copied to the hub.
+type ReportBackStrategyType string
+
+const (
+	// ReportBackStrategyTypeDisabled copies nothing.
+	ReportBackStrategyTypeDisabled ReportBackStrategyType = "Disabled"
+	// ReportBackStrategyTypeMirror copies the status as it is.
+	ReportBackStrategyTypeMirror ReportBackStrategyType = "Mirror"
+)
+
+// ReportBackDestination says where a copied status goes.
+type ReportBackDestination string
+
+const (
+	// ReportBackDestinationOriginalResource is the resource on the hub itself.
+	ReportBackDestinationOriginalResource ReportBackDestination = "OriginalResource"
+	// ReportBackDestinationWorkAPI is the Work object of the cluster.
+	ReportBackDestinationWorkAPI ReportBackDestination = "WorkAPI"
+)
+
+// ReportBackStrategy says whether the status of the placed resources is copied to the hub.
+//
+// +kubebuilder:validation:XValidation:rule="self.type != 'Mirror' || has(self.destination)",message="when reportBackStrategy.type is 'Mirror', a destination must be specified"
+type ReportBackStrategy struct {
+	// Type is Disabled to copy nothing, Mirror to copy the status as it is.
+	// +kubebuilder:default=Disabled
+	// +kubebuilder:validation:Enum=Disabled;Mirror
+	// +kubebuilder:validation:Required
+	Type ReportBackStrategyType `json:"type"`
+
+	// Destination is OriginalResource for the resource on the hub (one cluster only),
+	// WorkAPI for the Work object of each cluster.
+	// +kubebuilder:validation:Enum=OriginalResource;WorkAPI
+	// +optional
+	Destination *ReportBackDestination `json:"destination,omitempty"`
+}

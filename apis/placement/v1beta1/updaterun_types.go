@@ -1,0 +1,215 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClusterStagedUpdateRun rolls one resource snapshot of a placement out, stage by stage.
+// The clusters the placement no longer picks are cleared at the end. Deleting a run
+// abandons it; clusters keep what they have.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:scope=Cluster,shortName={csur,crsur},categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
+// +kubebuilder:printcolumn:name="Resource-Snapshot",type=string,JSONPath=`.status.resourceSnapshotIndexUsed`
+// +kubebuilder:printcolumn:name="Policy-Snapshot",type=string,JSONPath=`.status.policySnapshotIndexUsed`
+// +kubebuilder:printcolumn:name="Initialized",type=string,JSONPath=`.status.conditions[?(@.type=="Initialized")].status`
+// +kubebuilder:printcolumn:name="Progressing",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Progressing")].status`
+// +kubebuilder:printcolumn:name="Succeeded",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Strategy",type=string,priority=1,JSONPath=`.spec.stagedRolloutStrategyName`
+// +kubebuilder:printcolumn:name="State",type=string,priority=1,JSONPath=`.spec.state`
+// +kubebuilder:printcolumn:name="Stage",type=string,priority=1,JSONPath=`.status.stagesStatus[?(@.conditions[?(@.type=="Progressing")].status=="True")].stageName`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63"
+type ClusterStagedUpdateRun struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what to roll out, to which placement and in which stages. Only state can
+	// change later.
+	// +kubebuilder:validation:Required
+	Spec UpdateRunSpec `json:"spec"`
+
+	// Status says what was frozen when the run started and how far it is.
+	// +optional
+	Status UpdateRunStatus `json:"status,omitempty"`
+}
+
+// UpdateRunState says what a run is to do.
+type UpdateRunState string
+
+const (
+	// StateInitialize works the stages out and waits.
+	StateInitialize UpdateRunState = "Initialize"
+	// StateRun rolls out; a run without a state does so too.
+	StateRun UpdateRunState = "Run"
+	// StateStop lets clusters that are being updated finish and starts no further ones.
+	StateStop UpdateRunState = "Stop"
+)
+
+// UpdateRunSpec says what to roll out, to which placement and in which stages.
+//
+// +kubebuilder:validation:XValidation:rule="self.placementName == oldSelf.placementName",message="placementName is immutable: create another run for another placement"
+// +kubebuilder:validation:XValidation:rule="(has(self.resourceSnapshotIndex) ? self.resourceSnapshotIndex : ”) == (has(oldSelf.resourceSnapshotIndex) ? oldSelf.resourceSnapshotIndex : ”)",message="resourceSnapshotIndex is immutable: create another run to roll out another snapshot"
+// +kubebuilder:validation:XValidation:rule="self.stagedRolloutStrategyName == oldSelf.stagedRolloutStrategyName",message="stagedRolloutStrategyName is immutable: create another run to use another strategy"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.state) && oldSelf.state == 'Initialize' && has(self.state) && self.state == 'Stop')",message="invalid state transition: cannot transition from Initialize to Stop"
+// +kubebuilder:validation:XValidation:rule="!((!has(oldSelf.state) || oldSelf.state == 'Run') && has(self.state) && self.state == 'Initialize')",message="invalid state transition: cannot transition from Run to Initialize"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.state) && oldSelf.state == 'Stop' && has(self.state) && self.state == 'Initialize')",message="invalid state transition: cannot transition from Stop to Initialize"
+type UpdateRunSpec struct {
+	// PlacementName is the placement to roll out. Its rollout strategy has to be External.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=255
+	PlacementName string `json:"placementName"`
+
+	// ResourceSnapshotIndex is the resource snapshot to roll out. Without it, the run takes
+	// the latest one when it starts.
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	ResourceSnapshotIndex string `json:"resourceSnapshotIndex,omitempty"`
+
+	// StagedRolloutStrategyName is the strategy that has the stages.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=255
+	StagedRolloutStrategyName string `json:"stagedRolloutStrategyName"`
+
+	// State is Initialize to only work the stages out, Run to roll out, Stop to pause.
+	// Without it, the run rolls out. It may change from Initialize to Run, and between Run
+	// and Stop.
+	// +kubebuilder:validation:Enum=Initialize;Run;Stop
+	// +optional
+	State UpdateRunState `json:"state,omitempty"`
+}
+
+// UpdateRunStatus says what was frozen when a run started and how far it is.
+type UpdateRunStatus struct {
+	// PolicySnapshotIndexUsed is the policy snapshot the clusters were picked for.
+	// +optional
+	PolicySnapshotIndexUsed string `json:"policySnapshotIndexUsed,omitempty"`
+
+	// PolicyObservedClusterCount is how many clusters were picked when the run started.
+	// +optional
+	PolicyObservedClusterCount int `json:"policyObservedClusterCount,omitempty"`
+
+	// ResourceSnapshotIndexUsed is the resource snapshot the run rolls out.
+	// +optional
+	ResourceSnapshotIndexUsed string `json:"resourceSnapshotIndexUsed,omitempty"`
+
+	// AppliedStrategy is the placement's apply strategy as it was when the run started.
+	// +optional
+	AppliedStrategy *ApplyStrategy `json:"appliedStrategy,omitempty"`
+
+	// StagedUpdateStrategySnapshot is the strategy as it was when the run started.
+	// +optional
+	StagedUpdateStrategySnapshot *UpdateStrategySpec `json:"stagedUpdateStrategySnapshot,omitempty"`
+
+	// StagesStatus has one entry per stage, in their order.
+	// +optional
+	StagesStatus []StageUpdatingStatus `json:"stagesStatus,omitempty"`
+
+	// DeletionStageStatus is about the clusters the placement no longer picks; they are
+	// cleared after the last stage.
+	// +optional
+	DeletionStageStatus *StageUpdatingStatus `json:"deletionStageStatus,omitempty"`
+
+	// Conditions: Initialized, Progressing, Succeeded.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// StageUpdatingStatus says how far a stage is.
+type StageUpdatingStatus struct {
+	// StageName is the name of the stage.
+	// +kubebuilder:validation:Required
+	StageName string `json:"stageName"`
+
+	// Clusters of the stage, in the order they are updated in.
+	// +optional
+	Clusters []ClusterUpdatingStatus `json:"clusters,omitzero"`
+
+	// BeforeStageTaskStatus has one entry per task before the stage.
+	// +kubebuilder:validation:MaxItems=1
+	// +optional
+	BeforeStageTaskStatus []StageTaskStatus `json:"beforeStageTaskStatus,omitempty"`
+
+	// AfterStageTaskStatus has one entry per task after the stage.
+	// +kubebuilder:validation:MaxItems=2
+	// +optional
+	AfterStageTaskStatus []StageTaskStatus `json:"afterStageTaskStatus,omitempty"`
+
+	// StartTime is when the stage started; absent before.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// EndTime is when the stage was finished, tasks included; absent before.
+	// +optional
+	EndTime *metav1.Time `json:"endTime,omitempty"`
+
+	// Conditions: Progressing, Succeeded. Absent before the stage starts.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClusterUpdatingStatus says how far a cluster is.
+type ClusterUpdatingStatus struct {
+	// ClusterName is the name of the cluster.
+	// +kubebuilder:validation:Required
+	ClusterName string `json:"clusterName"`
+
+	// ResourceOverrideSnapshots are the ResourceOverride snapshots that change what this
+	// cluster gets, as they were when the run started.
+	// +optional
+	ResourceOverrideSnapshots []NamespacedName `json:"resourceOverrideSnapshots,omitempty"`
+
+	// ClusterResourceOverrideSnapshots are the ClusterResourceOverride snapshots that change
+	// what this cluster gets, as they were when the run started.
+	// +optional
+	ClusterResourceOverrideSnapshots []string `json:"clusterResourceOverrideSnapshots,omitempty"`
+
+	// Conditions: Started, Succeeded. Absent before the cluster has its turn.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// StageTaskStatus says how far a task before or after a stage is.
+type StageTaskStatus struct {
+	// Type of the task.
+	// +kubebuilder:validation:Enum=TimedWait;Approval
+	// +kubebuilder:validation:Required
+	Type StageTaskType `json:"type"`
+
+	// ApprovalRequestName is the approval request that was made for the task.
+	// +optional
+	ApprovalRequestName string `json:"approvalRequestName,omitempty"`
+
+	// Conditions: ApprovalRequestCreated, ApprovalRequestApproved, WaitTimeElapsed.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClusterStagedUpdateRunList is a list of ClusterStagedUpdateRun.
+//
+// +kubebuilder:object:root=true
+type ClusterStagedUpdateRunList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the runs listed.
+	Items []ClusterStagedUpdateRun `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (r *ClusterStagedUpdateRun) GetConditions() []metav1.Condition { return r.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (r *ClusterStagedUpdateRun) SetConditions(conditions []metav1.Condition) {
+	r.Status.Conditions = conditions
+}

@@ -1,0 +1,197 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Work is a parcel for one member: manifests to apply, written by the hub into the
+// member's namespace, and the member's report on them.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Work struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec has the manifests and how to apply them.
+	// +optional
+	Spec WorkSpec `json:"spec,omitempty"`
+
+	// Status is the member's report.
+	// +optional
+	Status WorkStatus `json:"status,omitempty"`
+}
+
+// WorkSpec has the manifests and how to apply them.
+type WorkSpec struct {
+	// Workload has the manifests.
+	// +optional
+	Workload WorkloadTemplate `json:"workload,omitempty"`
+
+	// ApplyStrategy says how the manifests are applied.
+	// +optional
+	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
+
+	// ReportBackStrategy says whether the status of the applied objects is reported.
+	// +optional
+	ReportBackStrategy *ReportBackStrategy `json:"reportBackStrategy,omitempty"`
+}
+
+// WorkloadTemplate has the manifests of a Work.
+type WorkloadTemplate struct {
+	// Manifests are whole objects.
+	// +optional
+	Manifests []Manifest `json:"manifests,omitempty"`
+}
+
+// Manifest is a whole object to apply.
+//
+// +kubebuilder:validation:EmbeddedResource
+// +kubebuilder:pruning:PreserveUnknownFields
+type Manifest struct {
+	runtime.RawExtension `json:",inline"`
+}
+
+// WorkStatus is the member's report on a Work.
+type WorkStatus struct {
+	// Conditions sum up the manifests: Applied, Available or DiffReported.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// ManifestConditions has one entry per manifest.
+	// +optional
+	ManifestConditions []ManifestCondition `json:"manifestConditions,omitempty"`
+}
+
+// WorkResourceIdentifier identifies the object of a manifest.
+type WorkResourceIdentifier struct {
+	// Ordinal is the position of the manifest in the Work, from 0; it identifies even a
+	// manifest that could not be read.
+	// +kubebuilder:validation:Required
+	Ordinal int `json:"ordinal"`
+
+	// Group of the object; empty for the core group.
+	// +optional
+	Group string `json:"group,omitempty"`
+
+	// Version of the object.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// Kind of the object.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// Resource is the plural name the API server knows the kind by.
+	// +optional
+	Resource string `json:"resource,omitempty"`
+
+	// Namespace of the object; empty if it is cluster-scoped.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name of the object.
+	// +optional
+	Name string `json:"name,omitempty"`
+}
+
+// ManifestCondition is the report on one manifest.
+type ManifestCondition struct {
+	// Identifier of the object.
+	// +kubebuilder:validation:Required
+	Identifier WorkResourceIdentifier `json:"identifier"`
+
+	// Conditions of the object: Applied, Available or DiffReported.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// DriftDetails says what somebody changed on the cluster after the object was applied.
+	// +optional
+	DriftDetails *DriftDetails `json:"driftDetails,omitempty"`
+
+	// DiffDetails says how the object differs from the hub's when it was left alone.
+	// +optional
+	DiffDetails *DiffDetails `json:"diffDetails,omitempty"`
+
+	// BackReportedStatus is the object's own status, if it is to be reported.
+	// +optional
+	BackReportedStatus *BackReportedStatus `json:"backReportedStatus,omitempty"`
+}
+
+// DriftDetails says what somebody changed on the cluster after an object was applied.
+type DriftDetails struct {
+	// ObservationTime is when the drift was last seen.
+	// +kubebuilder:validation:Required
+	ObservationTime metav1.Time `json:"observationTime"`
+
+	// ObservedInMemberClusterGeneration is the generation of the object that has the drift.
+	// +kubebuilder:validation:Required
+	ObservedInMemberClusterGeneration int64 `json:"observedInMemberClusterGeneration"`
+
+	// FirstDriftedObservedTime is when the drift was first seen.
+	// +kubebuilder:validation:Required
+	FirstDriftedObservedTime metav1.Time `json:"firstDriftedObservedTime"`
+
+	// ObservedDrifts are the fields that drifted; cut off if there are very many.
+	// +optional
+	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
+}
+
+// DiffDetails says how an object differs from the hub's when it was left alone.
+type DiffDetails struct {
+	// ObservationTime is when the difference was last seen.
+	// +kubebuilder:validation:Required
+	ObservationTime metav1.Time `json:"observationTime"`
+
+	// ObservedInMemberClusterGeneration is the generation of the object; absent if it does
+	// not exist on the cluster.
+	// +optional
+	ObservedInMemberClusterGeneration *int64 `json:"observedInMemberClusterGeneration,omitempty"`
+
+	// FirstDiffedObservedTime is when the difference was first seen.
+	// +kubebuilder:validation:Required
+	FirstDiffedObservedTime metav1.Time `json:"firstDiffedObservedTime"`
+
+	// ObservedDiffs are the fields that differ; cut off if there are very many.
+	// +optional
+	ObservedDiffs []PatchDetail `json:"observedDiffs,omitempty"`
+}
+
+// BackReportedStatus is the status of an applied object as the member saw it.
+type BackReportedStatus struct {
+	// ObservedStatus is an object of the same kind and name that carries only the status.
+	// +kubebuilder:validation:EmbeddedResource
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	ObservedStatus runtime.RawExtension `json:"observedStatus,omitempty"`
+
+	// ObservationTime is when the status was read.
+	// +kubebuilder:validation:Required
+	ObservationTime metav1.Time `json:"observationTime"`
+}
+
+// WorkList is a list of Work.
+//
+// +kubebuilder:object:root=true
+type WorkList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the Works listed.
+	Items []Work `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (w *Work) GetConditions() []metav1.Condition { return w.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (w *Work) SetConditions(conditions []metav1.Condition) { w.Status.Conditions = conditions }
