@@ -1,0 +1,133 @@
+// Package state is what the local fleet remembers on disk: how many members it has, the port of every listener, the
+// tokens of every identity and the paths of the programs, with the layout of the fleet's folder. Load and Save touch
+// the file system, and so does the check whether a port is free; the rest is pure.
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	// MaxMembers bounds the fleet: each member is a control plane of some 400 MB.
+	MaxMembers = 10
+	// Hub is the name of the hub cluster, its context and its component prefix.
+	Hub = "hub"
+
+	fileName = "fleet.json"
+)
+
+// Fleet is the remembered shape of a local fleet.
+type Fleet struct {
+	// Dir is the absolute folder of the fleet; it is known by where the file lies.
+	Dir string `json:"-"`
+	// Members is the number of member clusters, member-1 to member-<Members>.
+	Members int `json:"members"`
+	// Ports maps a listener, such as "hub/apiserver", to its port on 127.0.0.1.
+	Ports map[string]int `json:"ports"`
+	// Tokens maps "<cluster>/<user>" to the static bearer token of that user on that cluster.
+	Tokens map[string]string `json:"tokens"`
+	// Tools maps a program's name to its path.
+	Tools map[string]string `json:"tools"`
+}
+
+// ErrNone is returned by Load for a folder that holds no fleet.
+var ErrNone = errors.New("no fleet here")
+
+// Load reads the fleet of a folder.
+func Load(dir string) (*Fleet, error) {
+	content, err := os.ReadFile(filepath.Join(dir, fileName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s has no %s", ErrNone, dir, fileName)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the fleet's state: %w", err)
+	}
+	fleet := &Fleet{Dir: dir}
+	if err := json.Unmarshal(content, fleet); err != nil {
+		return nil, fmt.Errorf("decoding %s: %w", filepath.Join(dir, fileName), err)
+	}
+	return fleet, nil
+}
+
+// Save writes the state; it holds tokens, so only its owner may read it.
+func (f *Fleet) Save() error {
+	content, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the fleet's state: %w", err)
+	}
+	path := filepath.Join(f.Dir, fileName)
+	if err := os.WriteFile(path+".new", append(content, '\n'), 0o600); err != nil {
+		return fmt.Errorf("writing the fleet's state: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("storing the fleet's state: %w", err)
+	}
+	return nil
+}
+
+// MemberName returns the name of the i-th member, counted from 1.
+func MemberName(i int) string { return fmt.Sprintf("member-%d", i) }
+
+// MemberNames returns the names of all members in order.
+func (f *Fleet) MemberNames() []string {
+	names := make([]string, f.Members)
+	for i := range names {
+		names[i] = MemberName(i + 1)
+	}
+	return names
+}
+
+// Clusters returns the hub and all members.
+func (f *Fleet) Clusters() []string { return append([]string{Hub}, f.MemberNames()...) }
+
+// Address returns host:port of a listener.
+func (f *Fleet) Address(listener string) string {
+	return fmt.Sprintf("127.0.0.1:%d", f.Ports[listener])
+}
+
+// APIServerURL returns the URL of a cluster's API server.
+func (f *Fleet) APIServerURL(cluster string) string {
+	return "https://" + f.Address(cluster+"/apiserver")
+}
+
+// Path joins path elements below the fleet's folder.
+func (f *Fleet) Path(elements ...string) string {
+	return filepath.Join(append([]string{f.Dir}, elements...)...)
+}
+
+// Kubeconfig is the file with one admin context per cluster.
+func (f *Fleet) Kubeconfig() string { return f.Path("kubeconfig") }
+
+// HubAgentKubeconfig is the file the hub agent reaches the hub with.
+func (f *Fleet) HubAgentKubeconfig() string { return f.Path("hub-agent.kubeconfig") }
+
+// MemberAgentKubeconfig is the file a member's agent reaches its own member with.
+func (f *Fleet) MemberAgentKubeconfig(member string) string {
+	return f.Path(member + "-agent.kubeconfig")
+}
+
+// HubTokenFile holds the bearer token with which a member's agent reaches the hub.
+func (f *Fleet) HubTokenFile(member string) string { return f.Path(member, "hub-token") }
+
+// CertificateAuthority is the PEM file that clients of a cluster verify its API server with.
+func (f *Fleet) CertificateAuthority(cluster string) string { return f.Path(cluster, "pki", "ca.crt") }
+
+// TemporalDatabase is the file that holds all of Temporal's data.
+func (f *Fleet) TemporalDatabase() string { return f.Path("temporal.db") }
+
+// LogDir holds one log per component.
+func (f *Fleet) LogDir() string { return f.Path("logs") }
+
+// LogFile returns the log of a component; the slash of its name becomes a dot.
+func (f *Fleet) LogFile(component string) string {
+	return filepath.Join(f.LogDir(), strings.ReplaceAll(component, "/", ".")+".log")
+}
+
+// Binary returns the path of one of this repository's agents.
+func (f *Fleet) Binary(agent string) string { return f.Path("bin", agent) }

@@ -1,0 +1,84 @@
+package toolchain
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
+)
+
+// Agents are the programs of this repository that the fleet runs.
+var Agents = []string{"hub-agent", "member-agent"}
+
+// BuildAgents builds this repository's agents into a folder and returns the names of those whose binary changed, so
+// that only these are restarted.
+func BuildAgents(ctx context.Context, root, into string, display *progress.Display) ([]string, error) {
+	step := display.Step("building hub-agent and member-agent")
+	changed, err := buildAgents(ctx, root, into, step)
+	return changed, step.End(err)
+}
+
+func buildAgents(ctx context.Context, root, into string, step *progress.Step) ([]string, error) {
+	// A running binary must not be written to: build aside, then rename what differs.
+	fresh := filepath.Join(into, ".fresh")
+	if err := os.MkdirAll(fresh, 0o755); err != nil {
+		return nil, fmt.Errorf("making %s: %w", fresh, err)
+	}
+	args := []string{"-o", fresh + string(filepath.Separator)}
+	for _, agent := range Agents {
+		args = append(args, "./cmd/"+agent)
+	}
+	if err := goBuild(ctx, root, step, args...); err != nil {
+		return nil, fmt.Errorf("building the agents: %w", err)
+	}
+	var changed []string
+	for _, agent := range Agents {
+		differs, err := install(filepath.Join(fresh, agent), filepath.Join(into, agent))
+		if err != nil {
+			return nil, err
+		}
+		if differs {
+			changed = append(changed, agent)
+		}
+	}
+	return changed, nil
+}
+
+// install moves a fresh binary into place when it differs from the one there.
+func install(fresh, target string) (bool, error) {
+	freshSum, err := fileSum(fresh)
+	if err != nil {
+		return false, err
+	}
+	targetSum, err := fileSum(target)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	if bytes.Equal(freshSum, targetSum) {
+		return false, nil
+	}
+	if err := os.Rename(fresh, target); err != nil {
+		return false, fmt.Errorf("installing %s: %w", filepath.Base(target), err)
+	}
+	return true, nil
+}
+
+func fileSum(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening a binary to compare: %w", err)
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return hash.Sum(nil), nil
+}

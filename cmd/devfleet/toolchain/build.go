@@ -1,0 +1,118 @@
+package toolchain
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
+)
+
+// buildLanes is how many tools are built at once: the Go command uses every core while compiling, but linking is one
+// thread, so a second build fills the gap.
+const buildLanes = 2
+
+// Ensure returns the path of every tool in the catalogue, building the missing ones into the cache.
+func Ensure(ctx context.Context, root string, display *progress.Display) (map[string]string, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	paths := make(map[string]string)
+	var missing []pinned
+	for _, tool := range Catalogue() {
+		p, err := pin(root, cache, tool)
+		if err != nil {
+			return nil, err
+		}
+		path, err := p.locate(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if path == "" {
+			missing = append(missing, p)
+			path = p.cached
+		}
+		paths[tool.Binary] = path
+	}
+	if len(missing) == 0 {
+		return paths, nil
+	}
+	display.Line("Building %d tools into %s: the first time takes about ten minutes on two cores, later none.", len(missing), cache)
+	if err := buildAll(ctx, root, missing, display); err != nil {
+		return nil, err
+	}
+	return paths, nil
+}
+
+func buildAll(ctx context.Context, root string, missing []pinned, display *progress.Display) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(buildLanes)
+	for _, p := range missing {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			step := display.Step("building %s %s", p.Binary, p.version)
+			return step.End(p.build(ctx, root, step))
+		})
+	}
+	return group.Wait()
+}
+
+// build compiles into a temporary name and renames, so that an interrupted build never leaves half a binary behind.
+func (p pinned) build(ctx context.Context, root string, step *progress.Step) error {
+	if err := os.MkdirAll(filepath.Dir(p.cached), 0o755); err != nil {
+		return fmt.Errorf("making the cache folder of %s: %w", p.Binary, err)
+	}
+	partial := fmt.Sprintf("%s.partial-%d", p.cached, os.Getpid())
+	defer os.Remove(partial)
+	err := goBuild(ctx, filepath.Join(root, "test", "controlplane", p.Folder), step,
+		"-ldflags", p.LinkerFlags(p.version), "-o", partial, p.Package)
+	if err != nil {
+		return fmt.Errorf("building %s %s: %w", p.Binary, p.version, err)
+	}
+	if err := os.Rename(partial, p.cached); err != nil {
+		return fmt.Errorf("storing %s: %w", p.Binary, err)
+	}
+	return nil
+}
+
+// goBuild runs `go build` in a folder; what it downloads shows as the note of the step.
+func goBuild(ctx context.Context, dir string, step *progress.Step, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath", "-buildvcs=false"}, args...)...)
+	cmd.Dir = dir
+	// GOWORK would pull the tool's dependencies to a workspace's versions; GOFLAGS could override -trimpath and -mod.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	output := &outputTail{step: step}
+	cmd.Stdout, cmd.Stderr = output, output
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("go build: %w\n%s", err, output.String())
+	}
+	return nil
+}
+
+// outputTail keeps the output of a build for its error and shows the latest line as a note.
+type outputTail struct {
+	buffer bytes.Buffer
+	step   *progress.Step
+}
+
+func (o *outputTail) Write(chunk []byte) (int, error) {
+	if line := strings.TrimSpace(string(chunk)); line != "" && o.step != nil {
+		line, _, _ = strings.Cut(line, "\n")
+		o.step.Note("%s", strings.TrimPrefix(line, "go: "))
+	}
+	return o.buffer.Write(chunk)
+}
+
+func (o *outputTail) String() string { return strings.TrimSpace(o.buffer.String()) }

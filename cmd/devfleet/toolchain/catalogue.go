@@ -1,0 +1,99 @@
+// Package toolchain finds or builds the programs the local fleet runs: the Kubernetes control plane, etcd, KWOK,
+// the Temporal CLI and this repository's own agents. Everything is built from the Go module proxy; nothing is
+// downloaded as a binary. The catalogue and the version rules are pure; Ensure and BuildAgents run the Go command.
+package toolchain
+
+import "strings"
+
+// Tool describes one program: where its source is pinned, how it is built, and how to tell its version.
+type Tool struct {
+	// Binary is the name of the file, also on PATH.
+	Binary string
+	// Folder is the tool module below test/controlplane that pins the version.
+	Folder string
+	// Module is the Go module whose version in that go.mod counts.
+	Module string
+	// Package is the main package to build.
+	Package string
+	// VersionArgs make the program print its version.
+	VersionArgs []string
+	// AnyVersion accepts whatever version is found on PATH: true for programs only people run.
+	AnyVersion bool
+	// stamps are the linker variables that receive the version, by the form of it they want.
+	stamps []stamp
+}
+
+// stamp sets one string variable at link time.
+type stamp struct {
+	variable string
+	value    func(version string) string
+}
+
+const kubernetesModule = "k8s.io/kubernetes"
+
+// Catalogue lists every program of the local fleet, the slowest build first.
+func Catalogue() []Tool {
+	return []Tool{
+		kubernetesTool("kube-apiserver"),
+		kubernetesTool("kube-controller-manager"),
+		kubernetesTool("kube-scheduler"),
+		kubectlTool(),
+		{
+			Binary: "temporal", Folder: "temporal", Module: "github.com/temporalio/cli",
+			Package: "github.com/temporalio/cli/cmd/temporal", VersionArgs: []string{"--version"},
+			stamps: []stamp{{"github.com/temporalio/cli/internal/temporalcli.Version", withoutV}},
+		},
+		{
+			Binary: "etcd", Folder: "etcd", Module: "go.etcd.io/etcd/server/v3",
+			Package: "go.etcd.io/etcd/server/v3", VersionArgs: []string{"--version"},
+		},
+		{
+			Binary: "kwok", Folder: "kwok", Module: "sigs.k8s.io/kwok",
+			Package: "sigs.k8s.io/kwok/cmd/kwok", VersionArgs: []string{"--version"},
+		},
+	}
+}
+
+func kubernetesTool(binary string) Tool {
+	tool := Tool{
+		Binary: binary, Folder: "kubernetes", Module: kubernetesModule,
+		Package: kubernetesModule + "/cmd/" + binary, VersionArgs: []string{"--version"},
+	}
+	// Without these an API server reports v0.0.0, which clients and feature gates take at its word.
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		tool.stamps = append(tool.stamps,
+			stamp{pkg + ".gitVersion", func(v string) string { return v }},
+			stamp{pkg + ".gitMajor", func(v string) string { return versionPart(v, 0) }},
+			stamp{pkg + ".gitMinor", func(v string) string { return versionPart(v, 1) }},
+			stamp{pkg + ".gitTreeState", func(string) string { return "clean" }},
+		)
+	}
+	return tool
+}
+
+func kubectlTool() Tool {
+	tool := kubernetesTool("kubectl")
+	tool.VersionArgs = []string{"version", "--client"}
+	tool.AnyVersion = true
+	return tool
+}
+
+// LinkerFlags returns the -ldflags for building the tool at the version.
+func (t Tool) LinkerFlags(version string) string {
+	flags := []string{"-s", "-w"}
+	for _, s := range t.stamps {
+		flags = append(flags, "-X", s.variable+"="+s.value(version))
+	}
+	return strings.Join(flags, " ")
+}
+
+func withoutV(version string) string { return strings.TrimPrefix(version, "v") }
+
+// versionPart returns the i-th dotted number of a version such as v1.36.3.
+func versionPart(version string, i int) string {
+	parts := strings.Split(withoutV(version), ".")
+	if i >= len(parts) {
+		return ""
+	}
+	return parts[i]
+}

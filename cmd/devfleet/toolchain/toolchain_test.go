@@ -1,0 +1,114 @@
+package toolchain
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestPinnedVersion(t *testing.T) {
+	const goMod = `module example.org/tools
+
+go 1.26.0
+
+require k8s.io/kubernetes v1.36.3
+
+require (
+	k8s.io/api v0.36.3 // indirect
+	go.etcd.io/etcd/server/v3 v3.6.16
+)
+
+replace (
+	k8s.io/client-go => k8s.io/client-go v0.36.3
+)
+`
+	for name, tc := range map[string]struct {
+		module, want string
+		fails        bool
+	}{
+		"a require line of its own":            {module: "k8s.io/kubernetes", want: "v1.36.3"},
+		"a line of a require block":            {module: "go.etcd.io/etcd/server/v3", want: "v3.6.16"},
+		"a replaced module is not a pin":       {module: "k8s.io/client-go", fails: true},
+		"a prefix of a module is not a module": {module: "go.etcd.io/etcd/server", fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := PinnedVersion(goMod, tc.module)
+			assert.Equal(t, tc.fails, err != nil)
+			assert.Equal(t, tc.want, got)
+		})
+	}
+}
+
+func TestReportsVersion(t *testing.T) {
+	for name, tc := range map[string]struct {
+		output, want string
+		matches      bool
+	}{
+		"an API server of the version":                   {"Kubernetes v1.36.3\n", "v1.36.3", true},
+		"an API server of another patch":                 {"Kubernetes v1.36.1\n", "v1.36.3", false},
+		"etcd names its version without v, then Go's":    {"etcd Version: 3.6.16\nGit SHA: x\nGo Version: go1.26.8\n", "v3.6.16", true},
+		"the Go version does not count":                  {"etcd Version: 3.5.0\nGo Version: go3.6.16\n", "v3.6.16", false},
+		"the server inside the Temporal CLI is not it":   {"temporal version 1.5.1 (Server 1.8.2, UI 2.1.0)", "v1.8.2", false},
+		"a pre-release is another version":               {"kwok version v0.8.0-alpha.1 (go1.26.8)", "v0.8.0", false},
+		"output without a version matches nothing":       {"usage: etcd", "v3.6.16", false},
+		"kwok writes v and the platform behind":          {"kwok version v0.8.0 (go1.26.8, linux/amd64)", "v0.8.0", true},
+		"a longer number is not the version it contains": {"Kubernetes v1.36.30", "v1.36.3", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tc.matches, ReportsVersion(tc.output, tc.want))
+		})
+	}
+}
+
+func TestLinkerFlagsStampTheVersion(t *testing.T) {
+	flags := kubernetesTool("kube-apiserver").LinkerFlags("v1.36.3")
+	assert.Contains(t, flags, "-X k8s.io/component-base/version.gitVersion=v1.36.3")
+	assert.Contains(t, flags, "-X k8s.io/component-base/version.gitMinor=36")
+	assert.Equal(t, "-s -w", Tool{Binary: "etcd"}.LinkerFlags("v3.6.16"), "a tool that knows its version is not stamped")
+}
+
+func TestEveryToolIsPinnedByItsModule(t *testing.T) {
+	root, err := FindRoot(mustGetwd(t))
+	require.NoError(t, err)
+	for _, tool := range Catalogue() {
+		p, err := pin(root, "/cache", tool)
+		require.NoError(t, err, tool.Binary)
+		assert.Equal(t, filepath.Join("/cache", tool.Folder+"-"+p.version, tool.Binary), p.cached)
+	}
+}
+
+func TestFindRootOutsideOfTheRepositorySaysWhereToRun(t *testing.T) {
+	_, err := FindRoot(t.TempDir())
+	assert.ErrorContains(t, err, "inside a clone")
+}
+
+func TestInstallReplacesOnlyWhatDiffers(t *testing.T) {
+	dir := t.TempDir()
+	fresh, target := filepath.Join(dir, "fresh"), filepath.Join(dir, "target")
+	write := func(path, content string) { require.NoError(t, os.WriteFile(path, []byte(content), 0o755)) }
+
+	write(fresh, "one")
+	changed, err := install(fresh, target)
+	require.NoError(t, err)
+	assert.True(t, changed, "a first install is a change")
+
+	write(fresh, "one")
+	changed, err = install(fresh, target)
+	require.NoError(t, err)
+	assert.False(t, changed, "the same content is not a change")
+
+	write(fresh, "two")
+	changed, err = install(fresh, target)
+	require.NoError(t, err)
+	assert.True(t, changed, "other content is a change")
+}
+
+func mustGetwd(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	require.NoError(t, err)
+	return dir
+}
