@@ -17,7 +17,6 @@ const (
 	ReportSignal    = "ReportSignal"
 	PauseRun        = "PauseRun"
 	AdvanceDeletion = "AdvanceDeletion"
-	FinishRun       = "FinishRun"
 	StopRun         = "StopRun"
 )
 
@@ -105,9 +104,11 @@ type StageDelta struct {
 	// deleted or replaced.
 	Ended bool `json:"ended,omitempty"`
 	// Stopping says that the user asked to stop: start nothing more.
-	Stopping bool     `json:"stopping,omitempty"`
+	Stopping bool `json:"stopping,omitempty"`
+	// Done are clusters newly seen done and not yet recorded on the run;
+	// Recorded are those the activity has recorded itself.
 	Done     []string `json:"done,omitempty"`
-	InFlight []string `json:"inFlight,omitempty"`
+	Recorded []string `json:"recorded,omitempty"`
 	// Waiting names the cluster that has been in flight longest, for display.
 	Waiting string `json:"waiting,omitempty"`
 }
@@ -180,4 +181,11 @@ type SignalReport struct {
 	Reason  string `json:"reason"`
 	Stage   string `json:"stage,omitempty"`
 	Waiting string `json:"waiting,omitempty"`
+}
+
+// StopRequest turns a cancellation from Temporal into spec.state Stop.
+type StopRequest struct {
+	Run       wf.Ref `json:"run"`
+	Workflow  string `json:"workflow"`
+	Execution string `json:"execution"`
 }

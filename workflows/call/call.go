@@ -1,0 +1,70 @@
+// Package call is the table of timeouts and retries: every activity a workflow
+// asks for goes through it.
+package call
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// Bounds of a waiting activity. The heartbeat timeout is what frees the attempt
+// of a worker that was killed, so it is short; HeartbeatEvery must be well
+// below it.
+const (
+	ShortTimeout     = 30 * time.Second
+	WaitTimeout      = 10 * time.Minute
+	HeartbeatTimeout = 10 * time.Second
+	HeartbeatEvery   = 2 * time.Second
+)
+
+// retries never end: what cannot be done now is done later, and only errors
+// that a person must mend are final.
+func retries() *temporal.RetryPolicy {
+	return &temporal.RetryPolicy{
+		InitialInterval:        200 * time.Millisecond,
+		BackoffCoefficient:     2,
+		MaximumInterval:        5 * time.Second,
+		NonRetryableErrorTypes: []string{act.ErrorUser},
+	}
+}
+
+// Short runs an activity that reads and writes but never waits.
+func Short[R any](ctx workflow.Context, name, summary string, request any) (R, error) {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           wf.TaskQueue,
+		StartToCloseTimeout: ShortTimeout,
+		RetryPolicy:         retries(),
+		Summary:             bounded(summary),
+	})
+	var result R
+	err := workflow.ExecuteActivity(ctx, name, request).Get(ctx, &result)
+	return result, err
+}
+
+// Wait starts an activity that waits for clusters; it may take until
+// WaitTimeout and then says that nothing changed.
+func Wait(ctx workflow.Context, name, summary string, request any) workflow.Future {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           wf.AdvanceTaskQueue,
+		StartToCloseTimeout: WaitTimeout,
+		HeartbeatTimeout:    HeartbeatTimeout,
+		RetryPolicy:         retries(),
+		Summary:             bounded(summary),
+	})
+	return workflow.ExecuteActivity(ctx, name, request)
+}
+
+// maxSummary is the server's limit for summaries, in bytes.
+const maxSummary = 200
+
+func bounded(s string) string {
+	if len(s) > maxSummary {
+		return s[:maxSummary-3] + "..."
+	}
+	return s
+}

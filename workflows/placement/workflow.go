@@ -1,0 +1,218 @@
+// Package placement is the story of one convergence of a placement: select the
+// resources, schedule the clusters, roll out in batches, end. An execution
+// lives from a change until no decision is pending; the next change starts the
+// next one.
+package placement
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/workflows/call"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// Linger is how long an execution waits for another change before it ends, so
+// that a burst of changes is one execution. BlockedFor is after how long of no
+// progress a rollout that its limits hold back ends; a change of availability
+// starts it again. SignalLimit is when a busy execution continues as new.
+const (
+	Linger      = 3 * time.Second
+	BlockedFor  = 10 * time.Minute
+	SignalLimit = 1000
+)
+
+// Workflow brings a placement's clusters to what the placement asks for.
+func Workflow(ctx workflow.Context, ref wf.Ref) error {
+	p := &placement{ref: ref, pokes: workflow.GetSignalChannel(ctx, wf.PokeSignal), reload: true}
+	return p.run(ctx)
+}
+
+// placement is the state of one execution. Nothing in it is needed after a
+// loss: all of it is read again from the placement.
+type placement struct {
+	ref   wf.Ref
+	pokes workflow.ReceiveChannel
+	// reload asks to read the placement, again to select and schedule.
+	reload, again bool
+	external      bool
+	gone          bool
+	signals       int
+}
+
+func (p *placement) run(ctx workflow.Context) error {
+	for {
+		p.drain()
+		p.again = false
+		if err := p.converge(ctx); err != nil {
+			return err
+		}
+		if p.gone {
+			return nil
+		}
+		if !p.again && !p.linger(ctx) {
+			return nil
+		}
+		if p.signals > SignalLimit || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			p.drain()
+			return workflow.NewContinueAsNewError(ctx, wf.PlacementWorkflow, p.ref)
+		}
+	}
+}
+
+// converge is one round: load, select, schedule, roll out.
+func (p *placement) converge(ctx workflow.Context) error {
+	if p.reload {
+		if err := p.load(ctx); err != nil || p.gone {
+			return err
+		}
+	}
+	snapshot, err := p.decide(ctx)
+	if err != nil || snapshot == "" || p.external {
+		return err
+	}
+	return p.roll(ctx, snapshot)
+}
+
+// load reads the placement live and adopts a successor of the same name.
+func (p *placement) load(ctx workflow.Context) error {
+	p.reload = false
+	state, err := call.Short[act.PlacementState](ctx, act.LoadPlacement, "read the placement", p.ref)
+	if err != nil {
+		return err
+	}
+	if !state.Found || state.Deleting {
+		p.gone = true
+		return nil
+	}
+	if p.ref.UID != state.UID {
+		p.ref.UID = state.UID
+	}
+	p.external = state.External
+	return nil
+}
+
+// decide selects and schedules; it returns the snapshot to roll out, empty
+// when there is none.
+func (p *placement) decide(ctx workflow.Context) (string, error) {
+	selected, err := call.Short[act.SelectResult](ctx, act.SelectResources, "select resources", p.ref)
+	if err != nil {
+		return "", err
+	}
+	if selected.Gone {
+		p.reload, p.again = true, true
+		return "", nil
+	}
+	scheduled, err := call.Short[act.ScheduleResult](ctx, act.ScheduleClusters, "schedule clusters", p.ref)
+	if err != nil {
+		return "", err
+	}
+	if scheduled.Gone {
+		p.reload, p.again = true, true
+		return "", nil
+	}
+	if selected.Invalid {
+		return "", nil
+	}
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Snapshot **%s**, %d clusters selected by policy %s.",
+		selected.Snapshot, scheduled.Selected, scheduled.PolicySnapshot))
+	return selected.Snapshot, nil
+}
+
+// roll advances batch by batch. Each batch is in history, as the input of the
+// activity, before anything of it is written.
+func (p *placement) roll(ctx workflow.Context, snapshot string) error {
+	request := act.AdvanceRequest{Placement: p.ref, Snapshot: snapshot}
+	progress := workflow.Now(ctx)
+	for {
+		result, err := p.advance(ctx, request)
+		if err != nil {
+			return err
+		}
+		if result.Gone || result.Changed {
+			p.reload, p.again = true, true
+			return nil
+		}
+		if result.Settled || p.again {
+			return nil
+		}
+		if len(result.Next) > 0 || len(result.Done) > 0 {
+			progress = workflow.Now(ctx)
+		}
+		if workflow.Now(ctx).Sub(progress) >= BlockedFor {
+			return nil
+		}
+		request.Batch, request.InFlight, request.WakeAt = result.Next, result.InFlight, result.WakeAt
+	}
+}
+
+// advance runs one batch. Changes that arrive meanwhile are selected and
+// scheduled at once; the activity notices what they alter by itself and
+// returns.
+func (p *placement) advance(ctx workflow.Context, request act.AdvanceRequest) (act.AdvanceResult, error) {
+	future := call.Wait(ctx, act.AdvancePlacement, summary(request), request)
+	var result act.AdvanceResult
+	for {
+		done := false
+		s := workflow.NewSelector(ctx)
+		s.AddFuture(future, func(workflow.Future) { done = true })
+		s.AddReceive(p.pokes, func(workflow.ReceiveChannel, bool) { p.drain() })
+		s.Select(ctx)
+		if done {
+			return result, future.Get(ctx, &result)
+		}
+		if !p.again {
+			continue
+		}
+		p.again = false
+		if _, err := p.decide(ctx); err != nil {
+			return result, err
+		}
+	}
+}
+
+func summary(r act.AdvanceRequest) string {
+	if len(r.Batch) == 0 {
+		return fmt.Sprintf("plan %s, %d in flight", r.Snapshot, len(r.InFlight))
+	}
+	return fmt.Sprintf("bring %d clusters to %s, %d in flight", len(r.Batch), r.Snapshot, len(r.InFlight))
+}
+
+// linger waits for another change; false means that none came.
+func (p *placement) linger(ctx workflow.Context) bool {
+	timerCtx, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	timer := workflow.NewTimerWithOptions(timerCtx, Linger, workflow.TimerOptions{Summary: "wait for further changes"})
+	elapsed, poked := false, false
+	s := workflow.NewSelector(ctx)
+	s.AddFuture(timer, func(workflow.Future) { elapsed = true })
+	s.AddReceive(p.pokes, func(workflow.ReceiveChannel, bool) { poked = p.drain() })
+	for !elapsed && !poked {
+		s.Select(ctx)
+	}
+	// A poke that came with the timer must not be lost.
+	return (p.drain() || poked) && ctx.Err() == nil
+}
+
+// drain takes all pokes there are and says whether there was one. A change of
+// availability asks for no new selection: it only matters to a rollout, and one
+// that is under way watches for itself.
+func (p *placement) drain() bool {
+	any := false
+	var poke wf.Poke
+	for p.pokes.ReceiveAsync(&poke) {
+		any = true
+		p.signals++
+		if poke.Cause != wf.CauseAvailability {
+			p.again = true
+		}
+		if poke.Cause == wf.CauseSpec || poke.Cause == wf.CauseAudit || poke.UID != p.ref.UID {
+			p.reload = true
+		}
+		poke = wf.Poke{}
+	}
+	return any
+}

@@ -1,0 +1,52 @@
+package stagedupdate
+
+import (
+	act "github.com/fleetflow/fleetflow/activities/contract"
+)
+
+// step is what a run does next.
+type step int
+
+const (
+	stepEnd step = iota
+	stepInitialize
+	stepPause
+	stepBeforeGates
+	stepUpdate
+	stepGates
+	stepDeletion
+)
+
+// next decides the next step of a run from its recorded state; stage is the
+// index of the stage concerned. It is pure, so that the order of a run can be
+// read, and tested, in one place.
+func next(s act.RunState) (what step, stage int) {
+	if !s.Found || s.Deleting || s.Terminal {
+		return stepEnd, 0
+	}
+	if !s.Initialized {
+		return stepInitialize, 0
+	}
+	if s.State != "" && s.State != stateRun {
+		return stepPause, 0
+	}
+	for i, st := range s.Stages {
+		switch st.Phase {
+		case act.PhaseSucceeded:
+			continue
+		case act.PhaseGates:
+			return stepGates, i
+		case act.PhaseUpdating:
+			return stepUpdate, i
+		default:
+			if st.BeforeApproval {
+				return stepBeforeGates, i
+			}
+			return stepUpdate, i
+		}
+	}
+	return stepDeletion, len(s.Stages)
+}
+
+// stateRun is the wish of a run that shall execute; omitted means the same.
+const stateRun = "Run"

@@ -1,0 +1,188 @@
+package stagedupdate
+
+import (
+	"fmt"
+	"strings"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// Phases of a run in the search attribute FleetPhase, beside those of a stage.
+const (
+	PhaseInitializing     = "Initializing"
+	PhaseWaitingApproval  = "WaitingApproval"
+	PhaseSoaking          = "Soaking"
+	PhaseDeleting         = "Deleting"
+	PhasePaused           = "Paused"
+	PhaseFailed           = "Failed"
+	PhaseRunSucceeded     = act.PhaseSucceeded
+	PhaseAbandoned        = "Abandoned"
+	PhaseRunUpdating      = act.PhaseUpdating
+	phaseBetweenTwoChecks = act.PhaseGates
+)
+
+// Status is the answer to the status query.
+type Status struct {
+	Run       string           `json:"run"`
+	Placement string           `json:"placement,omitempty"`
+	Snapshot  string           `json:"resourceSnapshotIndex,omitempty"`
+	Phase     string           `json:"phase"`
+	Stage     string           `json:"stage,omitempty"`
+	WaitsFor  string           `json:"waitsFor,omitempty"`
+	Stages    []act.StageState `json:"stages,omitempty"`
+}
+
+func (r *run) status() (Status, error) {
+	return Status{
+		Run: r.ref.Key(), Placement: r.state.Placement, Snapshot: r.state.SnapshotIndex,
+		Phase: r.phase, Stage: r.stage, WaitsFor: r.waitsFor(), Stages: r.state.Stages,
+	}, nil
+}
+
+// attributes are the search attributes of an execution; a visibility write
+// each, so they change with the phase only.
+func attributes(placement, runName, stage, phase string) temporal.SearchAttributes {
+	return temporal.NewSearchAttributes(
+		temporal.NewSearchAttributeKeyKeyword(wf.PlacementAttribute).ValueSet(placement),
+		temporal.NewSearchAttributeKeyKeyword(wf.RunAttribute).ValueSet(runName),
+		temporal.NewSearchAttributeKeyKeyword(wf.StageAttribute).ValueSet(stage),
+		temporal.NewSearchAttributeKeyKeyword(wf.PhaseAttribute).ValueSet(phase),
+	)
+}
+
+// show publishes where the run stands: search attributes when the phase or the
+// stage has changed, the progress table always (it costs no event).
+func (r *run) show(ctx workflow.Context, what step, stage int) {
+	phase := r.phaseOf(what)
+	name := ""
+	if what != stepEnd && stage < len(r.state.Stages) {
+		name = r.state.Stages[stage].Name
+	}
+	if phase != phaseBetweenTwoChecks && (phase != r.phase || name != r.stage) {
+		r.phase, r.stage = phase, name
+		a := attributes(r.state.Placement, r.ref.Key(), name, phase)
+		if err := workflow.UpsertTypedSearchAttributes(ctx, searchUpdates(a)...); err != nil {
+			workflow.GetLogger(ctx).Warn("Search attributes were not updated", "error", err)
+		}
+	}
+	workflow.SetCurrentDetails(ctx, r.table())
+}
+
+func searchUpdates(a temporal.SearchAttributes) []temporal.SearchAttributeUpdate {
+	var updates []temporal.SearchAttributeUpdate
+	for _, name := range []string{wf.PlacementAttribute, wf.RunAttribute, wf.StageAttribute, wf.PhaseAttribute} {
+		key := temporal.NewSearchAttributeKeyKeyword(name)
+		if value, ok := a.GetKeyword(key); ok {
+			updates = append(updates, key.ValueSet(value))
+		}
+	}
+	return updates
+}
+
+func (r *run) phaseOf(what step) string {
+	switch what {
+	case stepInitialize:
+		return PhaseInitializing
+	case stepPause:
+		return PhasePaused
+	case stepUpdate:
+		return PhaseRunUpdating
+	case stepDeletion:
+		return PhaseDeleting
+	case stepBeforeGates, stepGates:
+		return r.gatePhase()
+	}
+	switch {
+	case r.state.Succeeded:
+		return PhaseRunSucceeded
+	case r.state.Terminal:
+		return PhaseFailed
+	}
+	return PhaseAbandoned
+}
+
+func (r *run) gatePhase() string {
+	switch {
+	case r.gate == nil:
+		return phaseBetweenTwoChecks
+	case r.gate.state.NeedsApproval:
+		return PhaseWaitingApproval
+	}
+	return PhaseSoaking
+}
+
+// waitsFor says in words what a run that stands still waits for.
+func (r *run) waitsFor() string {
+	if r.gate == nil {
+		return ""
+	}
+	var parts []string
+	if r.gate.state.NeedsApproval {
+		parts = append(parts, "approval of "+r.gate.state.Request)
+	}
+	if until := r.gate.state.WaitUntil; !until.IsZero() {
+		parts = append(parts, "soak until "+until.UTC().Format("2006-01-02 15:04:05Z"))
+	}
+	return strings.Join(parts, " and ")
+}
+
+// table is the progress of the run in Markdown, for the Temporal UI.
+func (r *run) table() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s** → snapshot %s of %s: **%s**\n\n", r.ref.Key(), orDash(r.state.SnapshotIndex), orDash(r.state.Placement), orDash(r.phase))
+	if waits := r.waitsFor(); waits != "" {
+		fmt.Fprintf(&b, "Waits for %s.\n\n", waits)
+		if r.gate.state.NeedsApproval {
+			fmt.Fprintf(&b, "Approve with signal or update `approve` and input `{\"stage\":\"%s\"}`.\n\n", r.gate.name)
+		}
+	}
+	b.WriteString("| stage | clusters | done | phase |\n|---|---|---|---|\n")
+	for _, st := range r.state.Stages {
+		done := st.Done
+		if st.Phase == act.PhaseSucceeded || st.Phase == act.PhaseGates {
+			done = st.Clusters
+		}
+		fmt.Fprintf(&b, "| %s | %d | %d | %s |\n", st.Name, st.Clusters, done, st.Phase)
+	}
+	return b.String()
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// maxRows bounds the table of a stage: current details may hold 20 kB.
+const maxRows = 100
+
+// table is the progress of one stage in Markdown; of a long stage it shows the
+// clusters around the window.
+func (w *window) table() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Stage **%s**: %d of %d done, %d at a time.\n\n", w.request.Stage, w.count(), len(w.clusters), w.max)
+	if w.waiting != "" {
+		fmt.Fprintf(&b, "Longest in flight: %s.\n\n", w.waiting)
+	}
+	b.WriteString("| # | cluster | state |\n|---|---|---|\n")
+	first := max(0, min(w.count()-maxRows/2, len(w.clusters)-maxRows))
+	for i := first; i < min(first+maxRows, len(w.clusters)); i++ {
+		fmt.Fprintf(&b, "| %d | %s | %s |\n", i+1, w.clusters[i], w.stateOf(i))
+	}
+	return b.String()
+}
+
+func (w *window) stateOf(i int) string {
+	switch {
+	case w.done[i]:
+		return "done"
+	case w.started[i]:
+		return "updating"
+	}
+	return "-"
+}

@@ -1,0 +1,211 @@
+package stagedupdate
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/workflows/call"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// SignalLimit is when a busy execution continues as new.
+const SignalLimit = 1000
+
+// Workflow executes one update run to its end.
+func Workflow(ctx workflow.Context, ref wf.Ref) error {
+	r := &run{ref: ref, reload: true,
+		pokes:   workflow.GetSignalChannel(ctx, wf.PokeSignal),
+		signals: workflow.GetSignalChannel(ctx, wf.ApproveSignal),
+	}
+	if err := r.register(ctx); err != nil {
+		return err
+	}
+	err := r.drive(ctx)
+	if temporal.IsCanceledError(err) {
+		return r.cancelled(ctx, err)
+	}
+	return err
+}
+
+// run is the state of one execution; all of it is rebuilt from the run object.
+type run struct {
+	ref    wf.Ref
+	state  act.RunState
+	reload bool
+
+	pokes, signals workflow.ReceiveChannel
+	received       int
+
+	// gate is what the run waits for now; nil while it does not wait.
+	gate *gate
+	// approvals are those sent through Temporal and not yet written down.
+	approvals []*approval
+
+	phase, stage string
+}
+
+// drive takes one step after the other until there is none.
+func (r *run) drive(ctx workflow.Context) error {
+	for {
+		if r.reload {
+			if err := r.load(ctx); err != nil {
+				return err
+			}
+		}
+		what, stage := next(r.state)
+		r.show(ctx, what, stage)
+		if what == stepEnd {
+			return r.leave(ctx)
+		}
+		if err := r.take(ctx, what, stage); err != nil {
+			return err
+		}
+		if what == stepPause {
+			// A resumed run is poked, which starts the next execution.
+			return r.leave(ctx)
+		}
+		if r.received > SignalLimit || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			return r.continueAsNew(ctx)
+		}
+	}
+}
+
+func (r *run) take(ctx workflow.Context, what step, stage int) error {
+	switch what {
+	case stepInitialize:
+		return r.initialize(ctx)
+	case stepPause:
+		_, err := call.Short[bool](ctx, act.PauseRun, "pause the run", r.ref)
+		return err
+	case stepBeforeGates:
+		return r.waitGates(ctx, stage, true)
+	case stepUpdate:
+		return r.update(ctx, stage)
+	case stepGates:
+		return r.waitGates(ctx, stage, false)
+	case stepDeletion:
+		return r.delete(ctx)
+	}
+	return fmt.Errorf("unknown step %d", what)
+}
+
+// load reads the run live and adopts a successor of the same name.
+func (r *run) load(ctx workflow.Context) error {
+	r.reload = false
+	state, err := call.Short[act.RunState](ctx, act.LoadRun, "read the run", r.ref)
+	if err != nil {
+		return err
+	}
+	r.state = state
+	if state.UID != "" {
+		r.ref.UID = state.UID
+	}
+	return nil
+}
+
+func (r *run) initialize(ctx workflow.Context) error {
+	result, err := call.Short[act.InitializeResult](ctx, act.InitializeRun, "freeze snapshot, strategy and clusters", r.ref)
+	if err != nil {
+		return err
+	}
+	r.state = result.State
+	return nil
+}
+
+// update runs the window of a stage as a child workflow.
+func (r *run) update(ctx workflow.Context, stage int) error {
+	st := &r.state.Stages[stage]
+	info := workflow.GetInfo(ctx)
+	child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID:            wf.StageID(info.WorkflowExecution.ID, st.Name),
+		TypedSearchAttributes: attributes(r.state.Placement, r.ref.Key(), st.Name, act.PhaseUpdating),
+		StaticSummary:         fmt.Sprintf("stage %s of %s: %d clusters", st.Name, r.ref.Key(), st.Clusters),
+	})
+	future := workflow.ExecuteChildWorkflow(child, wf.StageWorkflow, act.StageRequest{Run: r.ref, Stage: st.Name, Index: stage})
+	if err := r.await(ctx, future); err != nil {
+		return err
+	}
+	var result act.StageResult
+	if err := future.Get(ctx, &result); err != nil {
+		return err
+	}
+	if result.Ended || result.Stopped {
+		r.reload = true
+		return nil
+	}
+	st.Phase, st.Done = act.PhaseGates, st.Clusters
+	return nil
+}
+
+// delete runs the deletion stage, which also concludes the run.
+func (r *run) delete(ctx workflow.Context) error {
+	future := call.Wait(ctx, act.AdvanceDeletion, "remove what is no longer placed", r.ref)
+	if err := r.await(ctx, future); err != nil {
+		return err
+	}
+	r.reload = true
+	return future.Get(ctx, nil)
+}
+
+// await waits for a future while it keeps answering signals.
+func (r *run) await(ctx workflow.Context, future workflow.Future) error {
+	done := false
+	s := workflow.NewSelector(ctx)
+	s.AddFuture(future, func(workflow.Future) { done = true })
+	s.AddReceive(r.pokes, func(workflow.ReceiveChannel, bool) { r.drainPokes() })
+	s.AddReceive(r.signals, func(workflow.ReceiveChannel, bool) { r.drainSignals() })
+	for !done {
+		s.Select(ctx)
+		if err := r.answer(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drainPokes takes all pokes; each may mean that the run itself has changed.
+func (r *run) drainPokes() bool {
+	any := false
+	var poke wf.Poke
+	for r.pokes.ReceiveAsync(&poke) {
+		any = true
+		r.received++
+		if poke.Cause != wf.CauseApproval {
+			r.reload = true
+		}
+		poke = wf.Poke{}
+	}
+	return any
+}
+
+// leave ends the execution once everyone who sent an update has an answer.
+func (r *run) leave(ctx workflow.Context) error {
+	r.drainSignals()
+	if err := r.answer(ctx); err != nil {
+		return err
+	}
+	return workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+}
+
+func (r *run) continueAsNew(ctx workflow.Context) error {
+	r.drainPokes()
+	if err := r.leave(ctx); err != nil {
+		return err
+	}
+	return workflow.NewContinueAsNewError(ctx, wf.UpdateRunWorkflow, r.ref)
+}
+
+// cancelled turns a cancellation from Temporal into the wish to stop, kept on
+// the object, unless the run is being deleted.
+func (r *run) cancelled(ctx workflow.Context, cause error) error {
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	info := workflow.GetInfo(ctx).WorkflowExecution
+	request := act.StopRequest{Run: r.ref, Workflow: info.ID, Execution: info.RunID}
+	if _, err := call.Short[bool](ctx, act.StopRun, "stop the run as asked for from Temporal", request); err != nil {
+		return err
+	}
+	return cause
+}
