@@ -1,0 +1,47 @@
+package v1beta1
+
+// Condition types of MemberCluster. Joined and Healthy are also those of its agents.
+const (
+	// ConditionTypeReadyToJoin tells whether the hub has everything in place for the member.
+	ConditionTypeReadyToJoin = "ReadyToJoin"
+	// ConditionTypeJoined tells whether the cluster, or an agent, has joined the fleet.
+	ConditionTypeJoined = "Joined"
+	// ConditionTypeHealthy tells whether the cluster, or an agent, works.
+	ConditionTypeHealthy = "Healthy"
+	// ConditionTypeClusterPropertyProviderStarted tells whether properties can be collected.
+	ConditionTypeClusterPropertyProviderStarted = "ClusterPropertyProviderStarted"
+	// ConditionTypeClusterPropertyCollectionSucceeded tells whether properties were collected.
+	ConditionTypeClusterPropertyCollectionSucceeded = "ClusterPropertyCollectionSucceeded"
+	// ConditionTypeNamespaceCollectionSucceeded tells whether the namespaces were collected.
+	ConditionTypeNamespaceCollectionSucceeded = "NamespaceCollectionSucceeded"
+)
+
+// Reasons on MemberCluster.
+const (
+	// ReasonMemberClusterReadyToJoin means namespace, access and letter box are in place.
+	ReasonMemberClusterReadyToJoin = "MemberClusterReadyToJoin"
+	// ReasonMemberClusterNotReadyToJoin means something is still missing, or the cluster leaves.
+	ReasonMemberClusterNotReadyToJoin = "MemberClusterNotReadyToJoin"
+	// ReasonMemberClusterJoined means every agent has joined.
+	ReasonMemberClusterJoined = "MemberClusterJoined"
+	// ReasonMemberClusterLeft means every agent has left.
+	ReasonMemberClusterLeft = "MemberClusterLeft"
+	// ReasonMemberClusterJoinStateUnknown means not every agent has reported.
+	ReasonMemberClusterJoinStateUnknown = "MemberClusterJoinStateUnknown"
+)
+
+// Reasons an agent reports on InternalMemberCluster.
+const (
+	// ReasonInternalMemberClusterJoined means the agent has joined.
+	ReasonInternalMemberClusterJoined = "InternalMemberClusterJoined"
+	// ReasonInternalMemberClusterFailedToJoin means the agent could not join.
+	ReasonInternalMemberClusterFailedToJoin = "InternalMemberClusterFailedToJoin"
+	// ReasonInternalMemberClusterLeft means the agent has left.
+	ReasonInternalMemberClusterLeft = "InternalMemberClusterLeft"
+	// ReasonInternalMemberClusterFailedToLeave means the agent could not leave.
+	ReasonInternalMemberClusterFailedToLeave = "InternalMemberClusterFailedToLeave"
+	// ReasonInternalMemberClusterHealthy means the cluster's API server says it is ready.
+	ReasonInternalMemberClusterHealthy = "InternalMemberClusterHealthy"
+	// ReasonInternalMemberClusterUnhealthy means the cluster's API server is not ready.
+	ReasonInternalMemberClusterUnhealthy = "InternalMemberClusterUnhealthy"
+)

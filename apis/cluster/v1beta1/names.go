@@ -1,0 +1,73 @@
+package v1beta1
+
+// Labels, finalizers and names that belong to members.
+const (
+	// fleetPrefix starts the labels, annotations and finalizers of the fleet.
+	fleetPrefix = "kubernetes-fleet.io/"
+
+	// MemberClusterFinalizer holds a MemberCluster until the cluster has left the fleet.
+	MemberClusterFinalizer = fleetPrefix + "membercluster-finalizer"
+
+	// MemberNameLabel carries a MemberCluster's own name, so that a label selector can
+	// pick a cluster by name.
+	MemberNameLabel = fleetPrefix + "member-name"
+
+	// FleetResourceLabel marks objects the fleet made for itself; they are never placed.
+	FleetResourceLabel = fleetPrefix + "is-fleet-resource"
+
+	// FleetResourceLabelValue is the value of FleetResourceLabel.
+	FleetResourceLabelValue = "true"
+
+	// SystemNamespace is where the agents run and keep what concerns no single member.
+	SystemNamespace = "fleet-system"
+
+	// FleetNamespacePrefix starts the names of the fleet's own namespaces; they are never placed.
+	FleetNamespacePrefix = "fleet-"
+
+	// KubeNamespacePrefix starts the names of Kubernetes' own namespaces; they are never placed.
+	KubeNamespacePrefix = "kube-"
+
+	// DefaultNamespace is never placed either.
+	DefaultNamespace = "default"
+
+	memberNamespacePrefix   = "fleet-member-"
+	memberRolePrefix        = "fleet-role-"
+	memberRoleBindingPrefix = "fleet-rolebinding-"
+)
+
+// Names of the properties every member reports, and of the resource figures that
+// placements can select and rank clusters by.
+const (
+	// NodeCountProperty is the number of nodes.
+	NodeCountProperty PropertyName = fleetPrefix + "node-count"
+
+	// KubernetesVersionProperty is the version of the cluster's API server.
+	KubernetesVersionProperty PropertyName = "k8s.io/k8s-version"
+
+	// ClusterEntryPointProperty is the address of the cluster's API server.
+	ClusterEntryPointProperty PropertyName = "k8s.io/cluster-entrypoint"
+
+	// ClusterCertificateAuthorityProperty is the CA bundle of the cluster's API server.
+	ClusterCertificateAuthorityProperty PropertyName = "k8s.io/cluster-certificate-authority-data"
+
+	// ResourcePropertyPrefix starts the names under which placements refer to resource
+	// figures: it is followed by total-, allocatable- or available- and the resource.
+	ResourcePropertyPrefix = "resources.kubernetes-fleet.io/"
+)
+
+// MemberNamespace returns the namespace on the hub that belongs to a member alone.
+func MemberNamespace(cluster string) string { return memberNamespacePrefix + cluster }
+
+// MemberRoleName returns the name of the Role that lets a member into its namespace.
+func MemberRoleName(cluster string) string { return memberRolePrefix + cluster }
+
+// MemberRoleBindingName returns the name of the RoleBinding that grants a member its Role.
+func MemberRoleBindingName(cluster string) string { return memberRoleBindingPrefix + cluster }
+
+// MemberOfNamespace returns the member a namespace belongs to, and whether it belongs to one.
+func MemberOfNamespace(namespace string) (string, bool) {
+	if len(namespace) <= len(memberNamespacePrefix) || namespace[:len(memberNamespacePrefix)] != memberNamespacePrefix {
+		return "", false
+	}
+	return namespace[len(memberNamespacePrefix):], true
+}

@@ -1,0 +1,129 @@
+package v1beta1
+
+// Condition types of bindings, of placements per cluster, of Works and of manifests. On a
+// placement as a whole they carry a prefix; see ClusterResourcePlacementConditionType.
+const (
+	// ConditionTypeScheduled tells whether the clusters asked for were found.
+	ConditionTypeScheduled = "Scheduled"
+	// ConditionTypeRolloutStarted tells whether the latest resources have had their turn.
+	ConditionTypeRolloutStarted = "RolloutStarted"
+	// ConditionTypeOverridden tells whether the overrides could be applied.
+	ConditionTypeOverridden = "Overridden"
+	// ConditionTypeWorkSynchronized tells whether the Works are written.
+	ConditionTypeWorkSynchronized = "WorkSynchronized"
+	// ConditionTypeApplied tells whether the resources are applied on the cluster.
+	ConditionTypeApplied = "Applied"
+	// ConditionTypeAvailable tells whether the resources are up on the cluster.
+	ConditionTypeAvailable = "Available"
+	// ConditionTypeDiffReported tells whether the differences are reported.
+	ConditionTypeDiffReported = "DiffReported"
+	// ConditionTypeStatusTrimmed tells that a Work's status was cut to fit.
+	ConditionTypeStatusTrimmed = "StatusTrimmed"
+	// ConditionTypeEngineReachable is present, and False, only while the workflow engine
+	// cannot be reached and something waits for it.
+	ConditionTypeEngineReachable = "EngineReachable"
+)
+
+// clusterResourcePlacementPrefix starts the condition types of ClusterResourcePlacement.
+const clusterResourcePlacementPrefix = "ClusterResourcePlacement"
+
+// ClusterResourcePlacementConditionType returns the type a condition has on a
+// ClusterResourcePlacement as a whole, such as ClusterResourcePlacementApplied for Applied.
+func ClusterResourcePlacementConditionType(conditionType string) string {
+	return clusterResourcePlacementPrefix + conditionType
+}
+
+// Condition types of update runs, their stages, clusters and tasks, and of approval requests.
+const (
+	// ConditionTypeInitialized tells whether a run's plan was worked out.
+	ConditionTypeInitialized = "Initialized"
+	// ConditionTypeProgressing tells whether a run or stage moves on, and if not, why.
+	ConditionTypeProgressing = "Progressing"
+	// ConditionTypeSucceeded tells how a run, stage or cluster ended.
+	ConditionTypeSucceeded = "Succeeded"
+	// ConditionTypeStarted tells that a cluster has had its turn.
+	ConditionTypeStarted = "Started"
+	// ConditionTypeApprovalRequestCreated tells that the request for a task was made.
+	ConditionTypeApprovalRequestCreated = "ApprovalRequestCreated"
+	// ConditionTypeApprovalRequestApproved tells that the request for a task was approved.
+	ConditionTypeApprovalRequestApproved = "ApprovalRequestApproved"
+	// ConditionTypeWaitTimeElapsed tells that the wait of a task is over.
+	ConditionTypeWaitTimeElapsed = "WaitTimeElapsed"
+	// ConditionTypeApproved is set on an approval request by whoever approves.
+	ConditionTypeApproved = "Approved"
+	// ConditionTypeApprovalAccepted is set on an approval request by the hub.
+	ConditionTypeApprovalAccepted = "ApprovalAccepted"
+)
+
+// Reasons on placements as a whole and per cluster.
+const (
+	ReasonSchedulePending             = "SchedulePending"             // scheduling is not done
+	ReasonSchedulingPolicyUnfulfilled = "SchedulingPolicyUnfulfilled" // too few clusters fit
+	ReasonSchedulingPolicyFulfilled   = "SchedulingPolicyFulfilled"   // every cluster was found
+	ReasonInvalidResourceSelectors    = "InvalidResourceSelectors"    // nothing can be selected so
+	ReasonScheduled                   = "Scheduled"                   // this cluster was picked
+	ReasonScheduleFailed              = "ScheduleFailed"              // no cluster for this slot
+
+	ReasonRolloutStartedUnknown = "RolloutStartedUnknown" // not decided yet, or by a run
+	ReasonRolloutNotStartedYet  = "RolloutNotStartedYet"  // held back by the strategy
+	ReasonRolloutStarted        = "RolloutStarted"        // under way
+	// ReasonRolloutControlledByExternalController means that update runs decide.
+	ReasonRolloutControlledByExternalController = "RolloutControlledByExternalController"
+
+	ReasonOverriddenPending   = "OverriddenPending"   // overrides not looked at yet
+	ReasonOverriddenFailed    = "OverriddenFailed"    // an override could not be applied
+	ReasonOverriddenSucceeded = "OverriddenSucceeded" // overrides applied
+	ReasonNoOverrideSpecified = "NoOverrideSpecified" // no override concerns the resources
+
+	ReasonWorkSynchronizedUnknown = "WorkSynchronizedUnknown" // Works not looked at yet
+	ReasonWorkNotSynchronizedYet  = "WorkNotSynchronizedYet"  // Works not all written
+	ReasonWorkSynchronized        = "WorkSynchronized"        // Works written
+
+	ReasonApplyPending   = "ApplyPending"   // members have not reported
+	ReasonApplyFailed    = "ApplyFailed"    // a member could not apply
+	ReasonApplySucceeded = "ApplySucceeded" // applied everywhere
+
+	ReasonResourceAvailableUnknown = "ResourceAvailableUnknown" // members have not reported
+	ReasonResourceNotAvailableYet  = "ResourceNotAvailableYet"  // not up everywhere
+	ReasonResourceAvailable        = "ResourceAvailable"        // up everywhere
+
+	ReasonDiffReportingPending            = "DiffReportingPending"            // members have not reported
+	ReasonDiffReportingIncompleteOrFailed = "DiffReportingIncompleteOrFailed" // not reported everywhere
+	ReasonDiffReportingCompleted          = "DiffReportingCompleted"          // reported everywhere
+
+	// ReasonTemporalUnreachable means that decisions wait for the workflow engine.
+	ReasonTemporalUnreachable = "TemporalUnreachable"
+)
+
+// Reasons on bindings. Those for RolloutStarted and Overridden are shared with placements.
+const (
+	ReasonAllWorkSynced  = "AllWorkSynced"  // every Work is as the binding wants it
+	ReasonSyncWorkFailed = "SyncWorkFailed" // a Work could not be written
+
+	ReasonApplyInProgress           = "ApplyInProgress"           // no report for this revision yet
+	ReasonNotAllWorkHaveBeenApplied = "NotAllWorkHaveBeenApplied" // a Work is not applied
+	ReasonAllWorkHaveBeenApplied    = "AllWorkHaveBeenApplied"    // every Work is applied
+
+	ReasonNotAllWorkAreAvailable = "NotAllWorkAreAvailable" // a Work is not available
+	ReasonAllWorkAreAvailable    = "AllWorkAreAvailable"    // every Work is available
+	// ReasonNotAllWorkAreAvailabilityTrackable means every Work is applied, but of one it
+	// cannot be told whether it is up.
+	ReasonNotAllWorkAreAvailabilityTrackable = "NotAllWorkAreAvailabilityTrackable"
+
+	ReasonDiffReportInProgress       = "DiffReportInProgress"       // no report yet
+	ReasonNotAllWorkHaveDiffReported = "NotAllWorkHaveDiffReported" // a Work has not reported
+	ReasonAllWorkHaveDiffReported    = "AllWorkHaveDiffReported"    // every Work has reported
+)
+
+// Reasons on Works.
+const (
+	ReasonAllManifestsApplied        = "AllManifestsApplied"        // all applied
+	ReasonSomeManifestsAreNotApplied = "SomeManifestsAreNotApplied" // not all applied
+
+	ReasonAllManifestsAvailable        = "AllManifestsAvailable"        // all up
+	ReasonSomeManifestsAreNotAvailable = "SomeManifestsAreNotAvailable" // not all up
+	ReasonWorkNotTrackable             = "WorkNotTrackable"             // cannot be told of all
+
+	ReasonAllManifestsDiffReported         = "AllManifestsDiffReported"         // all compared
+	ReasonSomeManifestsHaveNotReportedDiff = "SomeManifestsHaveNotReportedDiff" // not all compared
+)

@@ -1,0 +1,58 @@
+package v1beta1
+
+// Reasons of the condition Applied on manifests.
+const (
+	// ReasonPreparingToProcess is written before the object is touched, so that a crash
+	// cannot hide what was about to be applied.
+	ReasonPreparingToProcess = "PreparingToProcess"
+	// ReasonDecodingErred means the manifest is not an object the cluster knows.
+	ReasonDecodingErred = "DecodingErred"
+	// ReasonFoundGenerateName means the manifest has no name of its own.
+	ReasonFoundGenerateName = "FoundGenerateName"
+	// ReasonDuplicated means the Work has the same object more than once.
+	ReasonDuplicated = "Duplicated"
+	// ReasonFailedToFindObjInMemberCluster means the object could not be read.
+	ReasonFailedToFindObjInMemberCluster = "FailedToFindObjInMemberCluster"
+	// ReasonFailedToTakeOver means the object exists and may not be taken over as it is.
+	ReasonFailedToTakeOver = "FailedToTakeOver"
+	// ReasonNotTakenOver means the object exists and is to be left alone.
+	ReasonNotTakenOver = "NotTakenOver"
+	// ReasonApplyConflictBetweenPlacements means another placement has the object.
+	ReasonApplyConflictBetweenPlacements = "ApplyConflictBetweenPlacements"
+	// ReasonFailedToRunDriftDetection means it could not be told whether the object drifted.
+	ReasonFailedToRunDriftDetection = "FailedToRunDriftDetection"
+	// ReasonFoundDrifts means the object drifted and is left alone.
+	ReasonFoundDrifts = "FoundDrifts"
+	// ReasonFoundDriftsInDegradedMode means the same, found by comparing every field.
+	ReasonFoundDriftsInDegradedMode = "FoundDriftsInDegradedMode"
+	// ReasonManifestApplyFailed means the API server refused the object.
+	ReasonManifestApplyFailed = "ManifestApplyFailed"
+	// ReasonApplied means the object is applied.
+	ReasonApplied = "Applied"
+	// ReasonAppliedWithFailedDriftDetection means it is applied, but could not be compared.
+	ReasonAppliedWithFailedDriftDetection = "AppliedWithFailedDriftDetection"
+)
+
+// Reasons of the condition Available on manifests.
+const (
+	// ReasonAvailable means the object is up.
+	ReasonAvailable = "Available"
+	// ReasonManifestNotAvailableYet means the object is not up yet.
+	ReasonManifestNotAvailableYet = "ManifestNotAvailableYet"
+	// ReasonNotTrackable means it cannot be told; the object counts as up.
+	ReasonNotTrackable = "NotTrackable"
+	// ReasonFailed means looking at the object failed.
+	ReasonFailed = "Failed"
+)
+
+// Reasons of the condition DiffReported on manifests.
+const (
+	// ReasonFailedToReportDiff means the comparison failed.
+	ReasonFailedToReportDiff = "FailedToReportDiff"
+	// ReasonFoundDiff means hub and cluster differ.
+	ReasonFoundDiff = "FoundDiff"
+	// ReasonFoundDiffInDegradedMode means the same, found by comparing every field.
+	ReasonFoundDiffInDegradedMode = "FoundDiffInDegradedMode"
+	// ReasonNoDiffFound means hub and cluster agree.
+	ReasonNoDiffFound = "NoDiffFound"
+)

@@ -1,0 +1,70 @@
+package v1beta1
+
+// Reasons on update runs.
+const (
+	// ReasonUpdateRunInitializedSuccessfully means the plan is frozen in the status.
+	ReasonUpdateRunInitializedSuccessfully = "UpdateRunInitializedSuccessfully"
+	// ReasonUpdateRunInitializedFailed means there can be no plan; the run is over.
+	ReasonUpdateRunInitializedFailed = "UpdateRunInitializedFailed"
+	// ReasonUpdateRunStarted means the run moves on.
+	ReasonUpdateRunStarted = "UpdateRunStarted"
+	// ReasonUpdateRunWaiting means the run waits for a task before or after a stage.
+	ReasonUpdateRunWaiting = "UpdateRunWaiting"
+	// ReasonUpdateRunStuck means a cluster takes longer than it should.
+	ReasonUpdateRunStuck = "UpdateRunStuck"
+	// ReasonUpdateRunStopping means clusters under way are being finished.
+	ReasonUpdateRunStopping = "UpdateRunStopping"
+	// ReasonUpdateRunStopped means nothing is under way; the run waits to be resumed.
+	ReasonUpdateRunStopped = "UpdateRunStopped"
+	// ReasonUpdateRunFailed means the run was abandoned.
+	ReasonUpdateRunFailed = "UpdateRunFailed"
+	// ReasonUpdateRunSucceeded means every stage is done.
+	ReasonUpdateRunSucceeded = "UpdateRunSucceeded"
+)
+
+// Reasons on stages of an update run.
+const (
+	// ReasonStageUpdatingStarted means clusters are being updated.
+	ReasonStageUpdatingStarted = "StageUpdatingStarted"
+	// ReasonStageUpdatingWaiting means the stage waits for its tasks.
+	ReasonStageUpdatingWaiting = "StageUpdatingWaiting"
+	// ReasonStageUpdatingStopping means clusters under way are being finished.
+	ReasonStageUpdatingStopping = "StageUpdatingStopping"
+	// ReasonStageUpdatingStopped means nothing is under way; the stage waits to be resumed.
+	ReasonStageUpdatingStopped = "StageUpdatingStopped"
+	// ReasonStageUpdatingFailed means the stage was abandoned.
+	ReasonStageUpdatingFailed = "StageUpdatingFailed"
+	// ReasonStageUpdatingSucceeded means clusters and tasks are done.
+	ReasonStageUpdatingSucceeded = "StageUpdatingSucceeded"
+	// ReasonStageUpdatingSkippedNoClusters means the stage had no clusters; its tasks were
+	// skipped too.
+	ReasonStageUpdatingSkippedNoClusters = "StageUpdatingSkippedNoClusters"
+)
+
+// Reasons on clusters of an update run.
+const (
+	// ReasonClusterUpdatingStarted means the cluster has had its turn.
+	ReasonClusterUpdatingStarted = "ClusterUpdatingStarted"
+	// ReasonClusterUpdatingFailed means the cluster could not be updated.
+	ReasonClusterUpdatingFailed = "ClusterUpdatingFailed"
+	// ReasonClusterUpdatingSucceeded means the cluster runs the snapshot and is available.
+	ReasonClusterUpdatingSucceeded = "ClusterUpdatingSucceeded"
+)
+
+// Reasons on tasks of a stage. Tasks before and after a stage have words of their own.
+const (
+	// ReasonAfterStageTaskApprovalRequestCreated means the request was made.
+	ReasonAfterStageTaskApprovalRequestCreated = "AfterStageTaskApprovalRequestCreated"
+	// ReasonAfterStageTaskApprovalRequestApproved means the request was approved.
+	ReasonAfterStageTaskApprovalRequestApproved = "AfterStageTaskApprovalRequestApproved"
+	// ReasonAfterStageTaskWaitTimeElapsed means the wait is over.
+	ReasonAfterStageTaskWaitTimeElapsed = "AfterStageTaskWaitTimeElapsed"
+	// ReasonStageTaskApprovalRequestCreated means the request before a stage was made.
+	ReasonStageTaskApprovalRequestCreated = "StageTaskApprovalRequestCreated"
+	// ReasonStageTaskApprovalRequestApproved means the request before a stage was approved.
+	ReasonStageTaskApprovalRequestApproved = "StageTaskApprovalRequestApproved"
+)
+
+// ReasonApprovalRequestApprovalAccepted means the hub has accepted an approval; it cannot be
+// taken back.
+const ReasonApprovalRequestApprovalAccepted = "ApprovalRequestApprovalAccepted"

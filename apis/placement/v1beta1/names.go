@@ -1,0 +1,206 @@
+package v1beta1
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+)
+
+// FleetPrefix starts the labels, annotations and finalizers of the fleet.
+const FleetPrefix = "kubernetes-fleet.io/"
+
+// Labels.
+const (
+	// ParentPlacementLabel has the name of the placement an object was made for.
+	ParentPlacementLabel = FleetPrefix + "parent-CRP"
+	// IsLatestSnapshotLabel is "true" on the newest snapshot of a placement.
+	IsLatestSnapshotLabel = FleetPrefix + "is-latest-snapshot"
+	// ResourceIndexLabel has the index of a resource snapshot; all its parts share it.
+	ResourceIndexLabel = FleetPrefix + "resource-index"
+	// PolicyIndexLabel has the index of a policy snapshot.
+	PolicyIndexLabel = FleetPrefix + "policy-index"
+	// OverrideIndexLabel has the index of an override snapshot.
+	OverrideIndexLabel = FleetPrefix + "override-index"
+	// ParentOverrideLabel has the name of the override a snapshot was taken of.
+	ParentOverrideLabel = FleetPrefix + "parent-resource-override"
+	// FleetResourceLabel marks objects the fleet made for itself; they are never placed.
+	FleetResourceLabel = clusterv1beta1.FleetResourceLabel
+	// ParentResourceSnapshotIndexLabel has, on a Work, the index of the snapshot in it.
+	ParentResourceSnapshotIndexLabel = FleetPrefix + "parent-resource-snapshot-index"
+	// ParentBindingLabel has, on a Work, the name of the binding it was made for.
+	ParentBindingLabel = FleetPrefix + "parent-resource-binding"
+	// ParentNamespaceLabel has the namespace of the placement an object was made for, if
+	// the placement is namespaced.
+	ParentNamespaceLabel = FleetPrefix + "parent-placement-namespace"
+	// EnvelopeTypeLabel has, on a Work made of an envelope, the kind of the envelope.
+	EnvelopeTypeLabel = FleetPrefix + "envelope-work"
+	// EnvelopeNamespaceLabel has the namespace of that envelope.
+	EnvelopeNamespaceLabel = FleetPrefix + "envelope-namespace"
+	// EnvelopeNameLabel has the name of that envelope.
+	EnvelopeNameLabel = FleetPrefix + "envelope-name"
+	// TargetUpdateRunLabel has, on an approval request, the name of the run.
+	TargetUpdateRunLabel = FleetPrefix + "targetUpdateRun"
+	// TargetUpdateRunLowercaseLabel is the older spelling of TargetUpdateRunLabel; approval
+	// requests carry both, so that selectors with either find them.
+	TargetUpdateRunLowercaseLabel = FleetPrefix + "targetupdaterun"
+	// TargetUpdatingStageLabel has, on an approval request, the name of the stage.
+	TargetUpdatingStageLabel = FleetPrefix + "targetUpdatingStage"
+	// IsLatestUpdateRunApprovalLabel is "true" on the newest approval request of a run.
+	IsLatestUpdateRunApprovalLabel = FleetPrefix + "isLatestUpdateRunApproval"
+	// TaskTypeLabel says whether an approval request is for before or after its stage.
+	TaskTypeLabel = FleetPrefix + "taskType"
+)
+
+// Values of labels.
+const (
+	// LabelValueTrue is the value of IsLatestSnapshotLabel and IsLatestUpdateRunApprovalLabel
+	// on the newest object.
+	LabelValueTrue = "true"
+	// LabelValueFalse is their value on the others.
+	LabelValueFalse = "false"
+	// TaskTypeBeforeStage is the value of TaskTypeLabel for a task before the stage.
+	TaskTypeBeforeStage = "beforeStage"
+	// TaskTypeAfterStage is the value of TaskTypeLabel for a task after the stage.
+	TaskTypeAfterStage = "afterStage"
+)
+
+// Annotations.
+const (
+	// ResourceGroupHashAnnotation has, on a master resource snapshot, the hash over the
+	// resources of all its parts.
+	ResourceGroupHashAnnotation = FleetPrefix + "resource-hash"
+	// NumberOfEnvelopedObjectsAnnotation has, on a master resource snapshot, the number of
+	// envelopes in it.
+	NumberOfEnvelopedObjectsAnnotation = FleetPrefix + "number-of-enveloped-object"
+	// NumberOfResourceSnapshotsAnnotation has, on a master resource snapshot, the number of
+	// parts, itself included.
+	NumberOfResourceSnapshotsAnnotation = FleetPrefix + "number-of-resource-snapshots"
+	// SubindexOfResourceSnapshotAnnotation has, on every other part, its number from 1.
+	SubindexOfResourceSnapshotAnnotation = FleetPrefix + "subindex-of-resource-snapshot"
+	// NumberOfClustersAnnotation has, on a policy snapshot, the number PickN asks for.
+	NumberOfClustersAnnotation = FleetPrefix + "number-of-clusters"
+	// CRPGenerationAnnotation has, on a policy snapshot, the generation of the placement.
+	CRPGenerationAnnotation = FleetPrefix + "CRP-generation"
+	// PreviousBindingStateAnnotation has, on an unscheduled binding, the state it had before.
+	PreviousBindingStateAnnotation = FleetPrefix + "previous-binding-state"
+	// ParentResourceSnapshotNameAnnotation has, on a Work, the snapshot part in it.
+	ParentResourceSnapshotNameAnnotation = FleetPrefix + "parent-resource-snapshot-name"
+	// ParentResourceOverrideSnapshotHashAnnotation has, on a Work, the hash of the names of
+	// the ResourceOverride snapshots that went into it.
+	ParentResourceOverrideSnapshotHashAnnotation = FleetPrefix + "parent-resource-override-snapshot-hash"
+	// ParentClusterResourceOverrideSnapshotHashAnnotation has, on a Work, the hash of the
+	// names of the ClusterResourceOverride snapshots that went into it.
+	ParentClusterResourceOverrideSnapshotHashAnnotation = FleetPrefix + "parent-cluster-resource-override-snapshot-hash"
+	// ManifestHashAnnotation has, on an applied object, the hash of its manifest.
+	ManifestHashAnnotation = FleetPrefix + "spec-hash"
+	// LastAppliedConfigAnnotation has, on an applied object, the manifest as last applied:
+	// the base of the next three-way merge.
+	LastAppliedConfigAnnotation = FleetPrefix + "last-applied-configuration"
+)
+
+// Annotations that fleetflow adds to KubeFleet's.
+const (
+	// RevisionAnnotation has, on a Work, the hash of what its binding wanted when the Work
+	// was written: snapshot, overrides and apply strategy.
+	RevisionAnnotation = FleetPrefix + "revision"
+	// BindingUIDAnnotation has, on a Work, the UID of its binding.
+	BindingUIDAnnotation = FleetPrefix + "binding-uid"
+	// BindingGenerationAnnotation has, on a Work, the generation of its binding.
+	BindingGenerationAnnotation = FleetPrefix + "binding-generation"
+	// WorkCountAnnotation has, on a Work, how many Works its binding needs in all.
+	WorkCountAnnotation = FleetPrefix + "work-count"
+	// UpdateRunAnnotation has, on a binding, the run that last started the cluster.
+	UpdateRunAnnotation = FleetPrefix + "update-run"
+	// UpdateRunUIDAnnotation has, on a binding, the UID of that run.
+	UpdateRunUIDAnnotation = FleetPrefix + "update-run-uid"
+	// UpdateRunCreatedAnnotation has, on a binding, when that run was created (RFC 3339):
+	// of two runs on one cluster, the later one wins.
+	UpdateRunCreatedAnnotation = FleetPrefix + "update-run-created"
+	// PreviousResourceSnapshotAnnotation has, on a binding, the snapshot the cluster ran
+	// before that run, to roll back to.
+	PreviousResourceSnapshotAnnotation = FleetPrefix + "previous-resource-snapshot"
+	// SelectionVerdictAnnotation has, on a placement, what the last selection of resources
+	// came to, so that a restarted hub knows whether anything changed.
+	SelectionVerdictAnnotation = FleetPrefix + "selection-verdict"
+	// ApprovalRunUIDAnnotation has, on an approval request, the UID of the run it was made
+	// for: an approval left over from an earlier run of the same name does not count.
+	ApprovalRunUIDAnnotation = UpdateRunUIDAnnotation
+)
+
+// Finalizers.
+const (
+	// PlacementCleanupFinalizer holds a placement until what it made is gone.
+	PlacementCleanupFinalizer = FleetPrefix + "crp-cleanup"
+	// WorkFinalizer holds a binding until its Works are gone, and a Work until the member
+	// has removed what it brought.
+	WorkFinalizer = FleetPrefix + "work-cleanup"
+	// UpdateRunFinalizer holds a run until its workflow and approval requests are gone.
+	UpdateRunFinalizer = FleetPrefix + "stagedupdaterun-finalizer"
+)
+
+// DeletionStageName is the name, in a run's status, of the stage that clears the clusters
+// the placement no longer picks.
+const DeletionStageName = FleetPrefix + "deleteStage"
+
+const (
+	// bindingNamePart is how much of the placement's and of the cluster's name goes into a
+	// binding's name, so that the whole fits into a label value.
+	bindingNamePart = 26
+	// bindingNameHash is the number of hex digits that make a binding's name unique.
+	bindingNameHash = 8
+)
+
+// BindingName returns the name of the binding of a placement to a cluster. It depends on the
+// placement's UID, so that a placement created again never meets the bindings of its
+// predecessor.
+func BindingName(placement string, uid types.UID, cluster string) string {
+	sum := sha256.Sum256([]byte(string(uid) + "/" + cluster))
+	return fmt.Sprintf("%s-%s-%s", shorten(placement), shorten(cluster), hex.EncodeToString(sum[:])[:bindingNameHash])
+}
+
+// shorten cuts a name to its share of a binding's name, so that what remains ends with a
+// letter or digit and the whole stays a valid object name.
+func shorten(name string) string {
+	if len(name) > bindingNamePart {
+		name = name[:bindingNamePart]
+	}
+	return strings.TrimRight(name, "-.")
+}
+
+// PolicySnapshotName returns the name of a placement's policy snapshot.
+func PolicySnapshotName(placement string, index int) string {
+	return placement + "-" + strconv.Itoa(index)
+}
+
+// ResourceSnapshotName returns the name of a part of a placement's resource snapshot: sub 0
+// is the master, further parts count from 1.
+func ResourceSnapshotName(placement string, index, sub int) string {
+	if sub == 0 {
+		return fmt.Sprintf("%s-%d-snapshot", placement, index)
+	}
+	return fmt.Sprintf("%s-%d-%d", placement, index, sub)
+}
+
+// WorkName returns the name of the Work that carries a part of a resource snapshot: sub 0 is
+// the master's, further parts count from 1.
+func WorkName(placement string, sub int) string {
+	if sub == 0 {
+		return placement + "-work"
+	}
+	return placement + "-" + strconv.Itoa(sub)
+}
+
+// AfterStageApprovalName returns the name of the request to approve that a stage is done.
+func AfterStageApprovalName(run, stage string) string { return run + "-" + stage }
+
+// BeforeStageApprovalName returns the name of the request to approve that a stage starts.
+func BeforeStageApprovalName(run, stage string) string { return run + "-before-" + stage }
+
+// MemberNamespace returns the namespace on the hub that has a member's Works.
+func MemberNamespace(cluster string) string { return clusterv1beta1.MemberNamespace(cluster) }
