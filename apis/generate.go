@@ -1,0 +1,9 @@
+// Package apis holds no code of its own, only the commands that generate from the types
+// below it: deep copies beside the types, and the CRDs that the charts install. AppliedWork
+// lives on members; every other kind lives on the hub. Run `go generate ./apis`.
+package apis
+
+//go:generate go tool -modfile=../test/tools/go.mod controller-gen object paths=./...
+//go:generate go tool -modfile=../test/tools/go.mod controller-gen crd paths=./... output:crd:dir=../deploy/charts/hub-agent/crds
+//go:generate mkdir -p ../deploy/charts/member-agent/crds
+//go:generate mv ../deploy/charts/hub-agent/crds/placement.kubernetes-fleet.io_appliedworks.yaml ../deploy/charts/member-agent/crds/
