@@ -1,0 +1,72 @@
+package scheduler
+
+import (
+	"time"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Facts are all that a decision rests on.
+type Facts struct {
+	// PolicySnapshot is the name of the latest policy snapshot; bindings made for
+	// it are never reconsidered, unless fewer clusters are wanted.
+	PolicySnapshot string
+	// Policy of the placement; nil picks all clusters.
+	Policy *placementv1beta1.PlacementPolicy
+	// Clusters of the fleet, in any order.
+	Clusters []clusterv1beta1.MemberCluster
+	// Bindings of the placement, terminating ones included.
+	Bindings []Binding
+	// Now is when the decision is made.
+	Now time.Time
+}
+
+// Binding is what the scheduler knows about a binding that exists.
+type Binding struct {
+	Name    string
+	Cluster string
+	State   placementv1beta1.BindingState
+	// Previous is the state an Unscheduled binding had before.
+	Previous placementv1beta1.BindingState
+	// PolicySnapshot the binding was last picked for.
+	PolicySnapshot string
+	// Decision that picked it.
+	Decision placementv1beta1.ClusterDecision
+	// Terminating says that the binding is being deleted.
+	Terminating bool
+}
+
+// live says that the binding holds its cluster for the placement.
+func (b Binding) live() bool {
+	return !b.Terminating && b.State != placementv1beta1.BindingStateUnscheduled
+}
+
+// Decision is what is to be done, and how to explain it.
+type Decision struct {
+	// Selected clusters, by name.
+	Selected []placementv1beta1.ClusterDecision
+	// Unselected clusters and why, at most MaxUnselected of them.
+	Unselected []placementv1beta1.ClusterDecision
+	// Create names the selected clusters that have no binding yet.
+	Create []placementv1beta1.ClusterDecision
+	// Keep are existing bindings of selected clusters as they should be.
+	Keep []Kept
+	// Unschedule are names of existing bindings that are no longer selected and not
+	// yet marked so.
+	Unschedule []string
+	// Satisfied says that every cluster the policy asks for was found.
+	Satisfied bool
+	// Message explains Satisfied.
+	Message string
+}
+
+// Kept is an existing binding that stays, or that is picked again.
+type Kept struct {
+	Name     string
+	State    placementv1beta1.BindingState
+	Decision placementv1beta1.ClusterDecision
+}
+
+// MaxUnselected bounds how many clusters that were not picked are explained.
+const MaxUnselected = 20

@@ -1,0 +1,115 @@
+package snapshot
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// PartLimit is how much JSON one snapshot object holds, in bytes. A single object
+// that is larger gets a snapshot object of its own.
+const PartLimit = 800 * 1024
+
+// Content is what a snapshot holds, in order: one JSON document per object.
+type Content struct {
+	Manifests [][]byte
+	// Hash tells contents apart.
+	Hash string
+	// Envelopes is how many of the objects are envelopes.
+	Envelopes int
+}
+
+// NewContent strips, orders and hashes what was selected.
+func NewContent(selected []*unstructured.Unstructured) (Content, error) {
+	objects := make([]*unstructured.Unstructured, 0, len(selected))
+	content := Content{}
+	for _, object := range Placeable(selected) {
+		objects = append(objects, Strip(object))
+		if gvk := object.GroupVersionKind(); gvk.Group == placementv1beta1.GroupVersion.Group && envelopes[gvk.Kind] {
+			content.Envelopes++
+		}
+	}
+	Sort(objects)
+	for _, object := range objects {
+		manifest, err := json.Marshal(object.Object)
+		if err != nil {
+			return Content{}, fmt.Errorf("encoding %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+		}
+		content.Manifests = append(content.Manifests, manifest)
+	}
+	content.Hash = Hash(content.Manifests)
+	return content, nil
+}
+
+// Hash is the SHA-256 of manifests in their order, in hexadecimal digits.
+func Hash(manifests [][]byte) string {
+	digest := sha256.New()
+	for _, manifest := range manifests {
+		digest.Write(manifest)
+		digest.Write([]byte{'\n'})
+	}
+	return hex.EncodeToString(digest.Sum(nil))
+}
+
+// Split divides manifests into parts of at most limit bytes each, keeping their
+// order. There is always at least one part, if only an empty one.
+func Split(manifests [][]byte, limit int) [][][]byte {
+	parts := [][][]byte{nil}
+	size := 0
+	for _, manifest := range manifests {
+		last := len(parts) - 1
+		if len(parts[last]) > 0 && size+len(manifest) > limit {
+			parts = append(parts, nil)
+			last, size = last+1, 0
+		}
+		parts[last] = append(parts[last], manifest)
+		size += len(manifest)
+	}
+	return parts
+}
+
+// Identity is one version of one object.
+type Identity struct {
+	schema.GroupKind
+	Namespace, Name string
+	UID             types.UID
+	ResourceVersion string
+}
+
+// Identify reads the identity of an object of a kind.
+func Identify(gk schema.GroupKind, object metav1.Object) Identity {
+	return Identity{
+		GroupKind: gk, Namespace: object.GetNamespace(), Name: object.GetName(),
+		UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
+	}
+}
+
+// Fingerprint tells sets of candidate objects apart by their versions, without
+// their content. The same set has the same fingerprint in any order.
+func Fingerprint(candidates []Identity) string {
+	sorted := slices.Clone(candidates)
+	slices.SortFunc(sorted, func(a, b Identity) int {
+		return cmp.Or(
+			cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.UID, b.UID), cmp.Compare(a.ResourceVersion, b.ResourceVersion),
+		)
+	})
+	digest := sha256.New()
+	for _, c := range sorted {
+		// Writing to a hash never fails.
+		_, _ = io.WriteString(digest, fmt.Sprintf("%s %s %s/%s %s %s\n", c.Group, c.Kind, c.Namespace, c.Name, c.UID, c.ResourceVersion))
+	}
+	return hex.EncodeToString(digest.Sum(nil)[:16])
+}

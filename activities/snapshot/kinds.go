@@ -1,0 +1,179 @@
+package snapshot
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// NamespaceKind is the kind whose selection brings everything inside along.
+var NamespaceKind = schema.GroupKind{Kind: "Namespace"}
+
+// Kind is a kind the hub serves.
+type Kind struct {
+	schema.GroupVersionKind
+	// Resource is the plural name in URLs.
+	Resource string
+	// Namespaced says that objects of the kind live in namespaces.
+	Namespaced bool
+	// Placeable says that objects of the kind may be placed at all.
+	Placeable bool
+}
+
+// GVR is what clients address the kind by.
+func (k Kind) GVR() schema.GroupVersionResource {
+	return k.GroupVersion().WithResource(k.Resource)
+}
+
+// String is the kind as users write it, such as "Deployment (apps/v1)".
+func (k Kind) String() string {
+	return k.Kind + " (" + k.GroupVersion().String() + ")"
+}
+
+// Catalog is everything the hub serves, as its discovery told.
+type Catalog struct {
+	kinds     map[schema.GroupVersionKind]Kind
+	resources map[schema.GroupResource]bool
+	contents  []Kind
+}
+
+// NewCatalog reads discovery. The groups say which version of a kind is preferred.
+func NewCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *Catalog {
+	c := &Catalog{
+		kinds:     map[schema.GroupVersionKind]Kind{},
+		resources: map[schema.GroupResource]bool{},
+	}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for i := range list.APIResources {
+			c.add(gv, &list.APIResources[i])
+		}
+	}
+	c.contents = c.preferred(versionRanks(groups))
+	return c
+}
+
+func (c *Catalog) add(gv schema.GroupVersion, resource *metav1.APIResource) {
+	if strings.Contains(resource.Name, "/") {
+		return // a subresource
+	}
+	kind := Kind{GroupVersionKind: gv.WithKind(resource.Kind), Resource: resource.Name, Namespaced: resource.Namespaced}
+	kind.Placeable = !Disabled(kind.GroupKind()) && supports(resource, "get", "list", "watch", "create")
+	c.kinds[kind.GroupVersionKind] = kind
+	c.resources[kind.GVR().GroupResource()] = true
+}
+
+func supports(resource *metav1.APIResource, verbs ...string) bool {
+	for _, verb := range verbs {
+		if !slices.Contains(resource.Verbs, verb) {
+			return false
+		}
+	}
+	return true
+}
+
+// versionRanks orders the versions of each group: the preferred one is 0.
+func versionRanks(groups []*metav1.APIGroup) map[schema.GroupVersion]int {
+	ranks := map[schema.GroupVersion]int{}
+	for _, group := range groups {
+		for i, version := range group.Versions {
+			ranks[schema.GroupVersion{Group: group.Name, Version: version.Version}] = i + 1
+		}
+		ranks[schema.GroupVersion{Group: group.Name, Version: group.PreferredVersion.Version}] = 0
+	}
+	return ranks
+}
+
+// preferred lists the placeable namespaced kinds, each once, in its preferred version.
+func (c *Catalog) preferred(ranks map[schema.GroupVersion]int) []Kind {
+	best := map[schema.GroupKind]Kind{}
+	for _, kind := range c.kinds {
+		if !kind.Namespaced || !kind.Placeable {
+			continue
+		}
+		current, ok := best[kind.GroupKind()]
+		if !ok || ranks[kind.GroupVersion()] < ranks[current.GroupVersion()] {
+			best[kind.GroupKind()] = kind
+		}
+	}
+	kinds := make([]Kind, 0, len(best))
+	for _, kind := range best {
+		kinds = append(kinds, kind)
+	}
+	slices.SortFunc(kinds, func(a, b Kind) int { return strings.Compare(a.String(), b.String()) })
+	return kinds
+}
+
+// Lookup finds a kind by exactly the version asked for.
+func (c *Catalog) Lookup(gvk schema.GroupVersionKind) (Kind, bool) {
+	kind, ok := c.kinds[gvk]
+	return kind, ok
+}
+
+// Versions are the versions of a kind the hub serves, in alphabetical order.
+func (c *Catalog) Versions(gk schema.GroupKind) []string {
+	var versions []string
+	for gvk := range c.kinds {
+		if gvk.GroupKind() == gk {
+			versions = append(versions, gvk.Version)
+		}
+	}
+	slices.Sort(versions)
+	return versions
+}
+
+// Contents are the kinds that come along with a namespace: all that are
+// namespaced and may be placed, each in its preferred version.
+func (c *Catalog) Contents() []Kind { return c.contents }
+
+// Serves says whether the resource was known when the catalog was read.
+func (c *Catalog) Serves(resource schema.GroupResource) bool { return c.resources[resource] }
+
+// disabledGroups are never placed as a whole.
+var disabledGroups = map[string]bool{
+	clusterv1beta1.GroupVersion.Group: true,
+	"events.k8s.io":                   true,
+	"coordination.k8s.io":             true,
+	"metrics.k8s.io":                  true,
+}
+
+// disabledKinds are never placed though their group may be.
+var disabledKinds = map[schema.GroupKind]bool{
+	{Kind: "Pod"}:   true,
+	{Kind: "Node"}:  true,
+	{Kind: "Event"}: true,
+
+	{Group: "networking.fleet.azure.com", Kind: "ServiceImport"}:         true,
+	{Group: "networking.fleet.azure.com", Kind: "TrafficManagerProfile"}: true,
+	{Group: "networking.fleet.azure.com", Kind: "TrafficManagerBackend"}: true,
+}
+
+// envelopes are the only kinds of the placement group that can be placed.
+var envelopes = map[string]bool{"ClusterResourceEnvelope": true, "ResourceEnvelope": true}
+
+// Disabled says whether objects of a kind are never placed.
+func Disabled(gk schema.GroupKind) bool {
+	if gk.Group == placementv1beta1.GroupVersion.Group {
+		return !envelopes[gk.Kind]
+	}
+	return DisabledGroup(gk.Group) || disabledKinds[gk]
+}
+
+// DisabledGroup says whether nothing of an API group is ever placed.
+func DisabledGroup(group string) bool { return disabledGroups[group] }
+
+// ReservedNamespace says whether a namespace belongs to Kubernetes or to the
+// fleet and is therefore never placed.
+func ReservedNamespace(name string) bool {
+	return name == clusterv1beta1.DefaultNamespace ||
+		strings.HasPrefix(name, clusterv1beta1.KubeNamespacePrefix) ||
+		strings.HasPrefix(name, clusterv1beta1.FleetNamespacePrefix)
+}

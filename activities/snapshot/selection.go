@@ -1,0 +1,145 @@
+package snapshot
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// InvalidError says what is wrong with resource selectors in a way that only a
+// person can mend, and how.
+type InvalidError struct{ Message string }
+
+// Error is the message for the user.
+func (e *InvalidError) Error() string { return e.Message }
+
+func invalid(format string, args ...any) error {
+	return &InvalidError{Message: fmt.Sprintf(format, args...)}
+}
+
+// Rule is a resource selector that was checked against what the hub serves.
+type Rule struct {
+	// Index of the selector in the placement.
+	Index int
+	Kind  Kind
+	// Name of the one object the rule selects; empty if it goes by labels.
+	Name string
+	// Labels the objects must have; everything matches if the selector had none.
+	Labels labels.Selector
+	// Scope says what comes along with a Namespace.
+	Scope placementv1beta1.SelectionScope
+}
+
+// Matches says whether the rule selects an object of its kind.
+func (r Rule) Matches(object metav1.Object) bool {
+	if r.Name != "" {
+		return object.GetName() == r.Name
+	}
+	return r.Labels.Matches(labels.Set(object.GetLabels()))
+}
+
+// Selection is what a placement selects, checked and ready to be matched.
+type Selection struct {
+	// Rules over cluster-scoped kinds, Namespaces included.
+	Rules []Rule
+	// Inside are rules over namespaced kinds; they apply within the selected
+	// Namespace if its scope is NamespaceWithResourceSelectors, and only then exist.
+	Inside []Rule
+}
+
+// Contents are the rules that decide what comes along with a Namespace that a
+// rule selected: nil rules and all=false if it is the Namespace alone.
+func (s *Selection) Contents(rule Rule) (rules []Rule, all bool) {
+	switch rule.Scope {
+	case placementv1beta1.NamespaceOnly:
+		return nil, false
+	case placementv1beta1.NamespaceWithResourceSelectors:
+		return s.Inside, false
+	default:
+		return nil, true
+	}
+}
+
+// Compile checks resource selectors against what the hub serves. The error is an
+// InvalidError.
+func Compile(terms []placementv1beta1.ResourceSelectorTerm, catalog *Catalog) (*Selection, error) {
+	selection := &Selection{}
+	byRules := bySelectors(terms)
+	for i := range terms {
+		rule, err := compileTerm(i, &terms[i], catalog)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case !rule.Kind.Namespaced:
+			selection.Rules = append(selection.Rules, rule)
+		case byRules:
+			selection.Inside = append(selection.Inside, rule)
+		default:
+			return nil, invalid("resourceSelectors[%d] selects %s, which lives in namespaces: select its Namespace instead, and everything in it comes along", i, rule.Kind)
+		}
+	}
+	return selection, nil
+}
+
+// bySelectors says whether a Namespace is selected together with selectors for
+// its contents.
+func bySelectors(terms []placementv1beta1.ResourceSelectorTerm) bool {
+	for i := range terms {
+		if terms[i].Kind == NamespaceKind.Kind && terms[i].Group == NamespaceKind.Group &&
+			terms[i].SelectionScope == placementv1beta1.NamespaceWithResourceSelectors {
+			return true
+		}
+	}
+	return false
+}
+
+func compileTerm(i int, term *placementv1beta1.ResourceSelectorTerm, catalog *Catalog) (Rule, error) {
+	gvk := schema.GroupVersionKind{Group: term.Group, Version: term.Version, Kind: term.Kind}
+	rule := Rule{Index: i, Name: term.Name, Labels: labels.Everything(), Scope: term.SelectionScope}
+	if Disabled(gvk.GroupKind()) {
+		return rule, invalid("resourceSelectors[%d] selects %s, a kind that is never placed: remove the selector", i, Kind{GroupVersionKind: gvk})
+	}
+	kind, ok := catalog.Lookup(gvk)
+	switch {
+	case !ok:
+		return rule, unknownKind(i, gvk, catalog)
+	case !kind.Placeable:
+		return rule, invalid("resourceSelectors[%d] selects %s, which cannot be listed, watched and created: remove the selector", i, kind)
+	case gvk.GroupKind() == NamespaceKind && ReservedNamespace(term.Name):
+		return rule, invalid("resourceSelectors[%d] selects namespace %q, which is reserved: namespaces named default, kube-* and fleet-* are never placed; move what you want to place to another namespace", i, term.Name)
+	case term.Name != "" && term.LabelSelector != nil:
+		return rule, invalid("resourceSelectors[%d] has both a name and a labelSelector: remove one of them", i)
+	}
+	rule.Kind = kind
+	if term.LabelSelector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
+		if err != nil {
+			return rule, invalid("resourceSelectors[%d] has a labelSelector that cannot be read: %v", i, err)
+		}
+		rule.Labels = selector
+	}
+	return rule, nil
+}
+
+func unknownKind(i int, gvk schema.GroupVersionKind, catalog *Catalog) error {
+	kind := Kind{GroupVersionKind: gvk}
+	if versions := catalog.Versions(gvk.GroupKind()); len(versions) > 0 {
+		return invalid("resourceSelectors[%d] selects %s, but the hub serves this kind as %s: correct the version", i, kind, strings.Join(versions, ", "))
+	}
+	return invalid("resourceSelectors[%d] selects %s, a kind the hub does not serve: correct group, version and kind, or install its CustomResourceDefinition on the hub", i, kind)
+}
+
+// Duplicate is the error of two selectors that select the same object.
+func Duplicate(first, second Rule, object metav1.Object) error {
+	name := object.GetName()
+	if object.GetNamespace() != "" {
+		name = object.GetNamespace() + "/" + name
+	}
+	return invalid("found duplicate resource: resourceSelectors[%d] and resourceSelectors[%d] both select %s %q; change one of them", first.Index, second.Index, second.Kind, name)
+}

@@ -1,0 +1,43 @@
+package snapshot
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Verdict is the outcome of a selection, kept on the placement as an annotation:
+// what the status shows, and what a restarted hub compares to know that nothing
+// has changed meanwhile.
+type Verdict struct {
+	// Generation of the placement whose selectors were resolved.
+	Generation int64 `json:"generation"`
+	// Snapshot is the master snapshot that holds the selection, Index its index.
+	Snapshot string `json:"snapshot,omitempty"`
+	Index    int    `json:"index"`
+	// Hash of the selected content.
+	Hash string `json:"hash,omitempty"`
+	// Inputs is the fingerprint of the candidate objects.
+	Inputs string `json:"inputs,omitempty"`
+	// Error says why the selectors cannot be resolved, for the user to mend.
+	Error string `json:"error,omitempty"`
+}
+
+// Encode is the verdict as the annotation holds it.
+func (v Verdict) Encode() string {
+	// Strings and integers always encode.
+	data, _ := json.Marshal(v)
+	return string(data)
+}
+
+// DecodeVerdict reads the annotation. Without one the verdict is zero: its
+// generation is 0, which no placement has.
+func DecodeVerdict(annotation string) (Verdict, error) {
+	var verdict Verdict
+	if annotation == "" {
+		return verdict, nil
+	}
+	if err := json.Unmarshal([]byte(annotation), &verdict); err != nil {
+		return Verdict{}, fmt.Errorf("decoding the selection verdict: %w", err)
+	}
+	return verdict, nil
+}
