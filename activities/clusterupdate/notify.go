@@ -1,0 +1,198 @@
+package clusterupdate
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Notifier wakes those who wait for a placement or a run. It is an index, not
+// a queue: an event costs one look-up, and nothing when nobody waits.
+type Notifier struct {
+	mu   sync.Mutex
+	subs map[string]map[*Subscription]struct{}
+}
+
+// NewNotifier returns a Notifier that nothing feeds yet; see Watch.
+func NewNotifier() *Notifier {
+	return &Notifier{subs: map[string]map[*Subscription]struct{}{}}
+}
+
+// Subscription is one waiter's view of what has changed since it last looked.
+type Subscription struct {
+	// C receives when there is something to Take.
+	C chan struct{}
+
+	notifier *Notifier
+	keys     []string
+	mu       sync.Mutex
+	clusters map[string]struct{}
+	plan     bool
+}
+
+// PlacementKey and RunKey name what can be subscribed to.
+func PlacementKey(name string) string { return "placement/" + name }
+
+// RunKey is the subscription key of an update run.
+func RunKey(name string) string { return "run/" + name }
+
+// Subscribe starts to collect events of the given keys. Close it.
+func (n *Notifier) Subscribe(keys ...string) *Subscription {
+	s := &Subscription{C: make(chan struct{}, 1), notifier: n, keys: keys, clusters: map[string]struct{}{}}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, key := range keys {
+		if n.subs[key] == nil {
+			n.subs[key] = map[*Subscription]struct{}{}
+		}
+		n.subs[key][s] = struct{}{}
+	}
+	return s
+}
+
+// Close ends a subscription.
+func (s *Subscription) Close() {
+	s.notifier.mu.Lock()
+	defer s.notifier.mu.Unlock()
+	for _, key := range s.keys {
+		delete(s.notifier.subs[key], s)
+		if len(s.notifier.subs[key]) == 0 {
+			delete(s.notifier.subs, key)
+		}
+	}
+}
+
+// Take returns the clusters with news since the last call, and whether the plan
+// itself may be another one.
+func (s *Subscription) Take() (clusters []string, plan bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.clusters {
+		clusters = append(clusters, name)
+	}
+	plan = s.plan
+	clear(s.clusters)
+	s.plan = false
+	return clusters, plan
+}
+
+// notify tells all subscribers of a key about a cluster, or about the plan when
+// cluster is empty.
+func (n *Notifier) notify(key, cluster string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for s := range n.subs[key] {
+		s.mu.Lock()
+		if cluster == "" {
+			s.plan = true
+		} else {
+			s.clusters[cluster] = struct{}{}
+		}
+		s.mu.Unlock()
+		select {
+		case s.C <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Watch feeds the notifier from the informers of the cache.
+func (n *Notifier) Watch(ctx context.Context, c cache.Cache) error {
+	snapshot := &metav1.PartialObjectMetadata{}
+	snapshot.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshot"))
+	sources := []struct {
+		object client.Object
+		handle func(old, new client.Object)
+	}{
+		{&placementv1beta1.Work{}, n.work},
+		{&placementv1beta1.ClusterResourceBinding{}, n.binding},
+		{&placementv1beta1.ClusterResourcePlacement{}, n.placement},
+		{&placementv1beta1.ClusterStagedUpdateRun{}, n.run},
+		{&placementv1beta1.ClusterSchedulingPolicySnapshot{}, n.labelled},
+		{snapshot, n.labelled},
+	}
+	for _, source := range sources {
+		informer, err := c.GetInformer(ctx, source.object)
+		if err != nil {
+			return fmt.Errorf("watching %T for waiting activities: %w", source.object, err)
+		}
+		if _, err := informer.AddEventHandler(handler(source.handle)); err != nil {
+			return fmt.Errorf("watching %T for waiting activities: %w", source.object, err)
+		}
+	}
+	return nil
+}
+
+// handler adapts one function to the three events of an informer; old is nil
+// for additions and equals new for deletions.
+func handler(handle func(old, new client.Object)) toolscache.ResourceEventHandler {
+	object := func(o any) client.Object {
+		if tombstone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+			o = tombstone.Obj
+		}
+		out, _ := o.(client.Object)
+		return out
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { handle(nil, object(o)) },
+		UpdateFunc: func(o, n any) { handle(object(o), object(n)) },
+		DeleteFunc: func(o any) {
+			if gone := object(o); gone != nil {
+				handle(nil, gone)
+			}
+		},
+	}
+}
+
+func (n *Notifier) work(_, now client.Object) {
+	if name := now.GetLabels()[placementv1beta1.ParentPlacementLabel]; name != "" {
+		n.notify(PlacementKey(name), clusterOf(now.GetNamespace()))
+	}
+}
+
+func (n *Notifier) binding(_, now client.Object) {
+	b, ok := now.(*placementv1beta1.ClusterResourceBinding)
+	if name := now.GetLabels()[placementv1beta1.ParentPlacementLabel]; ok && name != "" {
+		n.notify(PlacementKey(name), b.Spec.TargetCluster)
+	}
+}
+
+// placement only tells of what a plan rests on: spec and deletion, not status.
+func (n *Notifier) placement(old, now client.Object) {
+	if planChanged(old, now) {
+		n.notify(PlacementKey(now.GetName()), "")
+	}
+}
+
+func (n *Notifier) run(old, now client.Object) {
+	if planChanged(old, now) {
+		n.notify(RunKey(now.GetName()), "")
+	}
+}
+
+func (n *Notifier) labelled(_, now client.Object) {
+	if name := now.GetLabels()[placementv1beta1.ParentPlacementLabel]; name != "" {
+		n.notify(PlacementKey(name), "")
+	}
+}
+
+func planChanged(old, now client.Object) bool {
+	return old == nil || old.GetUID() != now.GetUID() || old.GetGeneration() != now.GetGeneration() ||
+		old.GetDeletionTimestamp().IsZero() != now.GetDeletionTimestamp().IsZero()
+}
+
+// clusterOf is the cluster whose Works live in a namespace.
+func clusterOf(namespace string) string {
+	prefix := placementv1beta1.MemberNamespace("")
+	if len(namespace) > len(prefix) && namespace[:len(prefix)] == prefix {
+		return namespace[len(prefix):]
+	}
+	return ""
+}
