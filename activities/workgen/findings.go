@@ -1,0 +1,110 @@
+package workgen
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// maxFindings bounds each list of single resources in the status of a binding,
+// as the API promises.
+const maxFindings = 100
+
+// failedPlacements are the resources that could not be applied, are not
+// available or could not be compared.
+func failedPlacements(works []placementv1beta1.Work) []placementv1beta1.FailedResourcePlacement {
+	var failed []placementv1beta1.FailedResourcePlacement
+	eachManifest(works, func(manifest *placementv1beta1.ManifestCondition) bool {
+		if condition := failedCondition(manifest.Conditions); condition != nil {
+			failed = append(failed, placementv1beta1.FailedResourcePlacement{
+				ResourceIdentifier: identifier(manifest.Identifier),
+				Condition:          *condition,
+			})
+		}
+		return len(failed) < maxFindings
+	})
+	return failed
+}
+
+// failedCondition is the first condition of a manifest that is false.
+func failedCondition(conditions []metav1.Condition) *metav1.Condition {
+	for _, conditionType := range []string{
+		placementv1beta1.ConditionTypeApplied,
+		placementv1beta1.ConditionTypeAvailable,
+		placementv1beta1.ConditionTypeDiffReported,
+	} {
+		if condition := meta.FindStatusCondition(conditions, conditionType); condition != nil && condition.Status == metav1.ConditionFalse {
+			return condition
+		}
+	}
+	return nil
+}
+
+// driftedPlacements are the resources somebody changed on the cluster.
+func driftedPlacements(works []placementv1beta1.Work) []placementv1beta1.DriftedResourcePlacement {
+	var drifted []placementv1beta1.DriftedResourcePlacement
+	eachManifest(works, func(manifest *placementv1beta1.ManifestCondition) bool {
+		if details := manifest.DriftDetails; details != nil {
+			drifted = append(drifted, placementv1beta1.DriftedResourcePlacement{
+				ResourceIdentifier:              identifier(manifest.Identifier),
+				ObservationTime:                 details.ObservationTime,
+				TargetClusterObservedGeneration: details.ObservedInMemberClusterGeneration,
+				FirstDriftedObservedTime:        details.FirstDriftedObservedTime,
+				ObservedDrifts:                  details.ObservedDrifts,
+			})
+		}
+		return len(drifted) < maxFindings
+	})
+	return drifted
+}
+
+// diffedPlacements are the resources that differ from the hub's and were left
+// alone.
+func diffedPlacements(works []placementv1beta1.Work) []placementv1beta1.DiffedResourcePlacement {
+	var diffed []placementv1beta1.DiffedResourcePlacement
+	eachManifest(works, func(manifest *placementv1beta1.ManifestCondition) bool {
+		if details := manifest.DiffDetails; details != nil {
+			diffed = append(diffed, placementv1beta1.DiffedResourcePlacement{
+				ResourceIdentifier:              identifier(manifest.Identifier),
+				ObservationTime:                 details.ObservationTime,
+				TargetClusterObservedGeneration: details.ObservedInMemberClusterGeneration,
+				FirstDiffedObservedTime:         details.FirstDiffedObservedTime,
+				ObservedDiffs:                   details.ObservedDiffs,
+			})
+		}
+		return len(diffed) < maxFindings
+	})
+	return diffed
+}
+
+// eachManifest visits what the Works say of their manifests until visit returns
+// false. What a Work says of an earlier spec is left out: it would name
+// resources that may no longer be placed.
+func eachManifest(works []placementv1beta1.Work, visit func(*placementv1beta1.ManifestCondition) bool) {
+	for i := range works {
+		if !hasReported(&works[i]) {
+			continue
+		}
+		for j := range works[i].Status.ManifestConditions {
+			if !visit(&works[i].Status.ManifestConditions[j]) {
+				return
+			}
+		}
+	}
+}
+
+func hasReported(work *placementv1beta1.Work) bool {
+	return reported(work, placementv1beta1.ConditionTypeApplied) != nil ||
+		reported(work, placementv1beta1.ConditionTypeDiffReported) != nil
+}
+
+func identifier(from placementv1beta1.WorkResourceIdentifier) placementv1beta1.ResourceIdentifier {
+	return placementv1beta1.ResourceIdentifier{
+		Group:     from.Group,
+		Version:   from.Version,
+		Kind:      from.Kind,
+		Name:      from.Name,
+		Namespace: from.Namespace,
+	}
+}

@@ -1,0 +1,143 @@
+package works
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// removeLeftovers deletes Works of an earlier revision that had more parts.
+func (s *Syncer) removeLeftovers(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, wanted, existing []placementv1beta1.Work) error {
+	keep := make(map[string]bool, len(wanted))
+	for i := range wanted {
+		keep[wanted[i].Name] = true
+	}
+	for i := range existing {
+		if keep[existing[i].Name] {
+			continue
+		}
+		if err := s.removeStale(ctx, binding, &existing[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeStale deletes a Work if it was written for an earlier generation of the
+// binding. The resource version makes sure that no later generation has taken
+// it into use meanwhile.
+func (s *Syncer) removeStale(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, work *placementv1beta1.Work) error {
+	for range attempts {
+		stale := workgen.Owns(binding, work) && generationOf(work) <= binding.Generation &&
+			work.Annotations[placementv1beta1.RevisionAnnotation] != workgen.Revision(binding.Spec)
+		if !stale || !work.DeletionTimestamp.IsZero() {
+			return nil
+		}
+		err := s.client.Delete(ctx, work, client.Preconditions{UID: &work.UID, ResourceVersion: &work.ResourceVersion})
+		if client.IgnoreNotFound(err) == nil {
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			return fmt.Errorf("deleting work %s/%s: %w", work.Namespace, work.Name, err)
+		}
+		if work, err = s.liveWork(ctx, work); err != nil || work == nil {
+			return err
+		}
+	}
+	return fmt.Errorf("deleting work %s/%s: other writers were faster %d times", work.Namespace, work.Name, attempts)
+}
+
+// Delete starts the deletion of all Works of a binding and says how many are
+// still there. The answer 0 was read live: no Work will come back to life.
+func (s *Syncer) Delete(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (remaining int, err error) {
+	return s.clear(ctx, binding, s.remove)
+}
+
+// Abandon deletes all Works of a binding without waiting for the member to
+// clean up: there is no member any more that could.
+func (s *Syncer) Abandon(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (remaining int, err error) {
+	return s.clear(ctx, binding, s.abandon)
+}
+
+func (s *Syncer) clear(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, remove func(context.Context, client.Object) error) (int, error) {
+	works, err := s.Of(ctx, binding)
+	if err != nil {
+		return 0, err
+	}
+	remaining, err := clearEach(ctx, binding, asObjects(works), remove)
+	if err != nil || remaining > 0 {
+		return remaining, err
+	}
+	var known metav1.PartialObjectMetadataList
+	known.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("WorkList"))
+	if err := s.live.List(ctx, &known, ofBinding(binding)...); err != nil {
+		return 0, fmt.Errorf("listing the works of binding %s: %w", binding.Name, err)
+	}
+	objects := make([]client.Object, 0, len(known.Items))
+	for i := range known.Items {
+		known.Items[i].SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("Work"))
+		objects = append(objects, &known.Items[i])
+	}
+	return clearEach(ctx, binding, objects, remove)
+}
+
+func asObjects(works []placementv1beta1.Work) []client.Object {
+	objects := make([]client.Object, 0, len(works))
+	for i := range works {
+		objects = append(objects, &works[i])
+	}
+	return objects
+}
+
+func clearEach(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, works []client.Object, remove func(context.Context, client.Object) error) (int, error) {
+	remaining := 0
+	var failures []error
+	for _, work := range works {
+		if work.GetAnnotations()[placementv1beta1.BindingUIDAnnotation] != string(binding.UID) {
+			continue
+		}
+		remaining++
+		failures = append(failures, remove(ctx, work))
+	}
+	return remaining, errors.Join(failures...)
+}
+
+func (s *Syncer) remove(ctx context.Context, work client.Object) error {
+	if !work.GetDeletionTimestamp().IsZero() {
+		return nil
+	}
+	err := s.client.Delete(ctx, work, client.Preconditions{UID: ptr.To(work.GetUID())})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("deleting work %s/%s: %w", work.GetNamespace(), work.GetName(), err)
+	}
+	return nil
+}
+
+func (s *Syncer) abandon(ctx context.Context, work client.Object) error {
+	if err := s.remove(ctx, work); err != nil {
+		return err
+	}
+	if len(work.GetFinalizers()) == 0 {
+		return nil
+	}
+	return ReleaseWork(ctx, s.client, work)
+}
+
+// ReleaseWork takes the finalizers off a Work whose member cannot do it.
+func ReleaseWork(ctx context.Context, writer client.Writer, work client.Object) error {
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	err := writer.Patch(ctx, work, patch)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("releasing work %s/%s: %w", work.GetNamespace(), work.GetName(), err)
+	}
+	return nil
+}
