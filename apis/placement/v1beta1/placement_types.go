@@ -85,7 +85,7 @@ const (
 // ResourceSelectorTerm picks resources of one kind; a resource has to match every field
 // that is set. With neither name nor labelSelector, every object of the kind is picked.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.labelSelector) && has(self.name) && self.name != ”)",message="name and labelSelector are mutually exclusive in a resource selector"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.labelSelector) && has(self.name) && self.name != "")`,message="name and labelSelector are mutually exclusive in a resource selector"
 type ResourceSelectorTerm struct {
 	// Group of the resource; empty for the core group.
 	// +kubebuilder:validation:Required

@@ -206,8 +206,8 @@ type TopologySpreadConstraint struct {
 
 // Toleration lets clusters with a matching taint be picked.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.operator) && self.operator == 'Exists' && has(self.value) && self.value != ”)",message="value must be empty when operator is Exists"
-// +kubebuilder:validation:XValidation:rule="(has(self.key) && self.key != ”) || (has(self.operator) && self.operator == 'Exists')",message="operator must be Exists when key is empty"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.operator) && self.operator == 'Exists' && has(self.value) && self.value != "")`,message="value must be empty when operator is Exists"
+// +kubebuilder:validation:XValidation:rule=`(has(self.key) && self.key != "") || (has(self.operator) && self.operator == 'Exists')`,message="operator must be Exists when key is empty"
 type Toleration struct {
 	// Key of the taint; empty, with operator Exists, for every taint.
 	// +optional

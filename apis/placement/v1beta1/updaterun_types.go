@@ -52,7 +52,7 @@ const (
 // UpdateRunSpec says what to roll out, to which placement and in which stages.
 //
 // +kubebuilder:validation:XValidation:rule="self.placementName == oldSelf.placementName",message="placementName is immutable: create another run for another placement"
-// +kubebuilder:validation:XValidation:rule="(has(self.resourceSnapshotIndex) ? self.resourceSnapshotIndex : ”) == (has(oldSelf.resourceSnapshotIndex) ? oldSelf.resourceSnapshotIndex : ”)",message="resourceSnapshotIndex is immutable: create another run to roll out another snapshot"
+// +kubebuilder:validation:XValidation:rule=`(has(self.resourceSnapshotIndex) ? self.resourceSnapshotIndex : "") == (has(oldSelf.resourceSnapshotIndex) ? oldSelf.resourceSnapshotIndex : "")`,message="resourceSnapshotIndex is immutable: create another run to roll out another snapshot"
 // +kubebuilder:validation:XValidation:rule="self.stagedRolloutStrategyName == oldSelf.stagedRolloutStrategyName",message="stagedRolloutStrategyName is immutable: create another run to use another strategy"
 // +kubebuilder:validation:XValidation:rule="!(has(oldSelf.state) && oldSelf.state == 'Initialize' && has(self.state) && self.state == 'Stop')",message="invalid state transition: cannot transition from Initialize to Stop"
 // +kubebuilder:validation:XValidation:rule="!((!has(oldSelf.state) || oldSelf.state == 'Run') && has(self.state) && self.state == 'Initialize')",message="invalid state transition: cannot transition from Run to Initialize"
