@@ -1,0 +1,79 @@
+// Command devfleet runs a whole fleet on one machine: a hub and its members as real Kubernetes control planes, a
+// Temporal server, and this repository's agents. Only the Go toolchain is needed.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// fleetEnv names the folder of the fleet for all verbs.
+const fleetEnv = "FLEETFLOW_FLEET"
+
+const help = `devfleet runs a whole fleet on this machine, with nothing but the Go toolchain:
+
+  hub        etcd, kube-apiserver, kube-controller-manager
+  member-N   the same, kube-scheduler, and KWOK with two nodes, so that Deployments become available
+  temporal   a Temporal server with its web UI and its data in a file
+  hub-agent, member-N/agent   this repository's programs, built at every "up"
+
+The first "up" builds the Kubernetes, etcd, KWOK and Temporal programs from the Go module proxy into a cache
+(FLEETFLOW_TOOLS, else the user's cache folder), which takes about ten minutes on two cores; later ones take seconds.
+A supervisor in the background owns all processes and starts those again that die. State, logs and data lie in one
+folder (--dir). Everything listens on 127.0.0.1 only.
+
+Components are named as "devfleet status" lists them: hub/apiserver, member-1/kwok, temporal, hub-agent, member-2/agent.`
+
+func main() {
+	// The first Ctrl-C cancels, the second ends at once: stop restores the default once the context is done.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	if err := rootCommand().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "devfleet:", err)
+		os.Exit(1)
+	}
+}
+
+func rootCommand() *cobra.Command {
+	dir := &fleetDir{}
+	root := &cobra.Command{
+		Use: "devfleet", Short: "Run a fleet of Kubernetes clusters on this machine", Long: help,
+		SilenceUsage: true, SilenceErrors: true,
+		Example: `  go run ./cmd/devfleet up                     # hub and three members
+  go run ./cmd/devfleet status
+  go run ./cmd/devfleet logs hub-agent -f
+  go run ./cmd/devfleet kill hub-agent         # as a crash would; it starts again after a second
+  go run ./cmd/devfleet down`,
+	}
+	root.PersistentFlags().StringVar(&dir.flag, "dir", "", "folder of the fleet (default $"+fleetEnv+", else .fleet)")
+	root.AddCommand(upCommand(dir), downCommand(dir), statusCommand(dir), logsCommand(dir), superviseCommand(dir), wipeCommand(dir))
+	root.AddCommand(componentCommands(dir)...)
+	return root
+}
+
+// fleetDir is the --dir flag.
+type fleetDir struct {
+	flag string
+}
+
+// path returns the absolute folder of the fleet.
+func (d *fleetDir) path() (string, error) {
+	chosen := ".fleet"
+	if fromEnv := os.Getenv(fleetEnv); fromEnv != "" {
+		chosen = fromEnv
+	}
+	if d.flag != "" {
+		chosen = d.flag
+	}
+	path, err := filepath.Abs(chosen)
+	if err != nil {
+		return "", fmt.Errorf("resolving the fleet's folder: %w", err)
+	}
+	return path, nil
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/toolchain"
+)
+
+const defaultMembers = 3
+
+// upOptions are what "up" was asked for.
+type upOptions struct {
+	dir string
+	// members is the wanted number, 0 for whatever the fleet has, or the default for a new one.
+	members int
+	// withoutAgents leaves this repository's agents unbuilt and stopped.
+	withoutAgents bool
+}
+
+func upCommand(dir *fleetDir) *cobra.Command {
+	options := upOptions{}
+	cmd := &cobra.Command{
+		Use: "up", Short: "Build what is missing, start the fleet and wait until all members have joined", Args: cobra.NoArgs,
+		Long: `Up builds what is missing, starts the fleet in the background and returns when every member has joined the hub.
+
+On a fleet that is up it builds the agents, restarts those that changed, checks the rest and returns. A fleet that
+was taken down continues with its data; "down --purge" forgets it. Ctrl-C while it starts takes everything down.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			path, err := dir.path()
+			if err != nil {
+				return err
+			}
+			options.dir = path
+			fleet, err := up(cmd.Context(), options, progress.New(os.Stdout))
+			if err != nil {
+				return err
+			}
+			printWelcome(os.Stdout, fleet)
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&options.members, "members", 0, fmt.Sprintf("number of member clusters, 1 to %d (default: as the fleet has, %d for a new one)", state.MaxMembers, defaultMembers))
+	cmd.Flags().BoolVar(&options.withoutAgents, "without-agents", false, "start the clusters and Temporal only")
+	_ = cmd.Flags().MarkHidden("without-agents") // fails only for a flag that does not exist
+	cmd.Flags().Bool("detach", true, "the fleet always runs in the background")
+	_ = cmd.Flags().MarkHidden("detach")
+	return cmd
+}
+
+// up brings the fleet up and returns it; it is the way in for every verb that needs a running fleet.
+func up(ctx context.Context, options upOptions, display *progress.Display) (*state.Fleet, error) {
+	if options.members < 0 || options.members > state.MaxMembers {
+		return nil, fmt.Errorf("--members %d is out of range: 1 to %d", options.members, state.MaxMembers)
+	}
+	release, err := lock(options.dir, upLock)
+	if errors.Is(err, errLocked) {
+		return nil, fmt.Errorf("another devfleet is bringing up the fleet in %s", options.dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	workDir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("finding the current folder: %w", err)
+	}
+	root, err := toolchain.FindRoot(workDir)
+	if err != nil {
+		return nil, err
+	}
+	started := time.Now()
+	client, err := control.Dial(options.dir)
+	switch {
+	case err == nil:
+		err = checkMembers(ctx, client, options)
+	case errors.Is(err, control.ErrNotRunning):
+		client = nil
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	fleet, err := bringUp(ctx, options, root, client, display)
+	if err != nil {
+		return nil, err
+	}
+	display.Line("The fleet is up after %s.", progress.Elapsed(time.Since(started)))
+	return fleet, nil
+}
+
+// checkMembers refuses to change the number of members of a running fleet.
+func checkMembers(ctx context.Context, client *control.Client, options upOptions) error {
+	status, err := client.Status(ctx)
+	if err != nil {
+		return fmt.Errorf("asking the running fleet: %w", err)
+	}
+	if options.members == 0 || options.members == status.Members {
+		return nil
+	}
+	return fmt.Errorf("the fleet in %s is running with %d members, not %d; to change that: %s down && %s up --members %d",
+		options.dir, status.Members, options.members, program, program, options.members)
+}
+
+// bringUp starts a fleet, or, given the client of a running one, brings that up to date.
+func bringUp(ctx context.Context, options upOptions, root string, client *control.Client, display *progress.Display) (*state.Fleet, error) {
+	running := client != nil
+	tools, err := toolchain.Ensure(ctx, root, display)
+	if err != nil {
+		return nil, err
+	}
+	var changed []string
+	if !options.withoutAgents {
+		if changed, err = toolchain.BuildAgents(ctx, root, filepath.Join(options.dir, "bin"), display); err != nil {
+			return nil, err
+		}
+	}
+	var fleet *state.Fleet
+	if running {
+		fleet, err = state.Load(options.dir)
+	} else {
+		fleet, client, err = launch(ctx, options, tools)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &startup{fleet: fleet, client: client, root: root, display: display}
+	if err := s.run(ctx, changed, !options.withoutAgents); err != nil {
+		return nil, abandon(ctx, client, running, display, err)
+	}
+	return fleet, nil
+}
+
+// launch prepares the fleet's folder and starts its supervisor.
+func launch(ctx context.Context, options upOptions, tools map[string]string) (*state.Fleet, *control.Client, error) {
+	fleet, err := prepareState(options, tools)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := controlplane.Prepare(fleet); err != nil {
+		return nil, nil, err
+	}
+	if err := linkTools(fleet); err != nil {
+		return nil, nil, err
+	}
+	client, err := startSupervisor(ctx, fleet)
+	return fleet, client, err
+}
+
+// prepareState makes the state of a new fleet or brings a remembered one up to date.
+func prepareState(options upOptions, tools map[string]string) (*state.Fleet, error) {
+	fleet, err := state.Load(options.dir)
+	if errors.Is(err, state.ErrNone) {
+		fleet, err = &state.Fleet{Dir: options.dir}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if fleet.Members, err = memberCount(fleet.Members, options.members); err != nil {
+		return nil, err
+	}
+	fleet.Tools = tools
+	fleet.Ports, err = state.AssignPorts(options.dir, state.Listeners(fleet.Members), fleet.Ports, state.PortIsFree)
+	if err != nil {
+		return nil, err
+	}
+	controlplane.AddTokens(fleet)
+	return fleet, fleet.Save()
+}
+
+// memberCount decides how many members the fleet gets: a fleet can grow, but the hub of a smaller one would wait for
+// members that are gone.
+func memberCount(remembered, wanted int) (int, error) {
+	switch {
+	case wanted == 0 && remembered == 0:
+		return defaultMembers, nil
+	case wanted == 0:
+		return remembered, nil
+	case wanted < remembered:
+		return 0, fmt.Errorf("the fleet's data is of %d members, more than %d; to start afresh: %s down --purge", remembered, wanted, program)
+	}
+	return wanted, nil
+}
+
+// linkTools puts the programs people use with the fleet into its bin folder.
+func linkTools(fleet *state.Fleet) error {
+	bin := fleet.Path("bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return fmt.Errorf("making %s: %w", bin, err)
+	}
+	for _, tool := range []string{"kubectl", "temporal"} {
+		link := filepath.Join(bin, tool)
+		if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("replacing the link to %s: %w", tool, err)
+		}
+		if err := os.Symlink(fleet.Tools[tool], link); err != nil {
+			return fmt.Errorf("linking %s: %w", tool, err)
+		}
+	}
+	return nil
+}
+
+// abandon takes down what an interrupted "up" has started. After any other failure the fleet stays up for a look.
+func abandon(ctx context.Context, client *control.Client, wasRunning bool, display *progress.Display, cause error) error {
+	if wasRunning {
+		return cause
+	}
+	if ctx.Err() == nil {
+		return fmt.Errorf("%w\n\nWhat runs is left running for a look (%s status, %s logs); %s down ends it", cause, program, program, program)
+	}
+	step := display.Step("interrupted: taking the fleet down")
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if err := step.End(client.Shutdown(ending)); err != nil {
+		return fmt.Errorf("interrupted; taking the fleet down failed, try %s down: %w", program, err)
+	}
+	return errors.New("interrupted; everything that was started is down again")
+}
+
+// printWelcome says how to look around.
+func printWelcome(out io.Writer, fleet *state.Fleet) {
+	fmt.Fprintf(out, `
+  export KUBECONFIG=%s
+  export TEMPORAL_ADDRESS=%s
+  export PATH=%s:$PATH
+
+Contexts      hub (current), %s to %s; as in: kubectl --context member-1 get nodes
+Temporal UI   http://%s
+Temporal CLI  temporal --address %s workflow list
+Logs          %s; as in: %s logs hub-agent -f
+Next          kubectl get memberclusters
+              %s status
+              %s down
+`, fleet.Kubeconfig(), fleet.Address("temporal"), fleet.Path("bin"), state.MemberName(1), state.MemberName(fleet.Members),
+		fleet.Address("temporal/ui"), fleet.Address("temporal"), fleet.LogDir(), program, program, program)
+}
