@@ -124,6 +124,7 @@ type ClusterResourceSnapshot struct {
 
 	// Spec has the resources that were taken.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="The spec field is immutable"
 	Spec ResourceSnapshotSpec `json:"spec"`
 
 	// Status of the snapshot.
@@ -140,7 +141,7 @@ type ResourceSnapshotSpec struct {
 
 // ResourceContent is a whole object.
 //
-// +kubebuilder:validation:EmbeddedResource
+// +kubebuilder:validation:XEmbeddedResource
 // +kubebuilder:pruning:PreserveUnknownFields
 type ResourceContent struct {
 	runtime.RawExtension `json:",inline"`

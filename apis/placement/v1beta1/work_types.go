@@ -52,7 +52,7 @@ type WorkloadTemplate struct {
 
 // Manifest is a whole object to apply.
 //
-// +kubebuilder:validation:EmbeddedResource
+// +kubebuilder:validation:XEmbeddedResource
 // +kubebuilder:pruning:PreserveUnknownFields
 type Manifest struct {
 	runtime.RawExtension `json:",inline"`
@@ -170,7 +170,7 @@ type DiffDetails struct {
 // BackReportedStatus is the status of an applied object as the member saw it.
 type BackReportedStatus struct {
 	// ObservedStatus is an object of the same kind and name that carries only the status.
-	// +kubebuilder:validation:EmbeddedResource
+	// +kubebuilder:validation:XEmbeddedResource
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	ObservedStatus runtime.RawExtension `json:"observedStatus,omitempty"`

@@ -1,0 +1,239 @@
+package crds
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// ruleCase is an object the API server shall admit, or refuse with a message.
+type ruleCase struct {
+	old     string // spec before, empty at creation
+	spec    string
+	refusal string // part of the message, empty if admitted
+}
+
+// run checks cases whose specs are written as YAML flow mappings.
+func run(t *testing.T, kindName string, cases map[string]ruleCase) {
+	t.Helper()
+	k := loadKind(t, kindName)
+	object := func(spec string) string {
+		if spec == "" {
+			return ""
+		}
+		return fmt.Sprintf("apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: %s\nmetadata: {name: example}\nspec: %s\n", kindName, spec)
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, errs := k.admit(t, object(tc.spec), object(tc.old))
+			if tc.refusal == "" {
+				assert.Empty(t, texts(errs))
+				return
+			}
+			assert.Contains(t, texts(errs), tc.refusal)
+		})
+	}
+}
+
+func TestRulesOfUpdateRun(t *testing.T) {
+	spec := func(more string) string {
+		return "{placementName: web, stagedRolloutStrategyName: three" + more + "}"
+	}
+	plain := spec("")
+	initialize, running, stopped := spec(", state: Initialize"), spec(", state: Run"), spec(", state: Stop")
+	run(t, "ClusterStagedUpdateRun", map[string]ruleCase{
+		"may be created without a state":         {spec: plain},
+		"may be created to initialize":           {spec: initialize},
+		"may be created stopped":                 {spec: stopped},
+		"may not have another state":             {spec: spec(", state: Pause"), refusal: `supported values: "Initialize", "Run", "Stop"`},
+		"may go from Initialize to Run":          {old: initialize, spec: running},
+		"may go from Run to Stop":                {old: running, spec: stopped},
+		"may go from no state to Stop":           {old: plain, spec: stopped},
+		"may go from Stop to Run":                {old: stopped, spec: running},
+		"may go from Stop to no state":           {old: stopped, spec: plain},
+		"may not go from Initialize to Stop":     {old: initialize, spec: stopped, refusal: "cannot transition from Initialize to Stop"},
+		"may not go from Run to Initialize":      {old: running, spec: initialize, refusal: "cannot transition from Run to Initialize"},
+		"may not go from no state to Initialize": {old: plain, spec: initialize, refusal: "cannot transition from Run to Initialize"},
+		"may not go from Stop to Initialize":     {old: stopped, spec: initialize, refusal: "cannot transition from Stop to Initialize"},
+		"keeps its placement": {old: plain, spec: "{placementName: api, stagedRolloutStrategyName: three}",
+			refusal: "placementName is immutable"},
+		"keeps its strategy": {old: plain, spec: "{placementName: web, stagedRolloutStrategyName: two}",
+			refusal: "stagedRolloutStrategyName is immutable"},
+		"keeps its snapshot":                       {old: spec(`, resourceSnapshotIndex: "1"`), spec: spec(`, resourceSnapshotIndex: "2"`), refusal: "resourceSnapshotIndex is immutable"},
+		"keeps having no snapshot":                 {old: plain, spec: spec(`, resourceSnapshotIndex: "2"`), refusal: "resourceSnapshotIndex is immutable"},
+		"keeps having a snapshot":                  {old: spec(`, resourceSnapshotIndex: "1"`), spec: plain, refusal: "resourceSnapshotIndex is immutable"},
+		"takes an empty snapshot index for none":   {old: spec(`, resourceSnapshotIndex: ""`), spec: plain},
+		"needs the name of a placement":            {spec: "{stagedRolloutStrategyName: three}", refusal: "spec.placementName: Required value"},
+		"may change nothing but state at any time": {old: running, spec: running},
+	})
+}
+
+func TestNamesAreLimited(t *testing.T) {
+	for kindName, spec := range map[string]string{
+		"ClusterStagedUpdateRun":   "{placementName: web, stagedRolloutStrategyName: three}",
+		"ClusterResourcePlacement": "{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}]}",
+		"MemberCluster":            "{identity: {kind: ServiceAccount, name: agent}}",
+	} {
+		t.Run(kindName, func(t *testing.T) {
+			k := loadKind(t, kindName)
+			object := "apiVersion: x/v1beta1\nkind: " + kindName + "\nmetadata: {name: %s}\nspec: " + spec
+			_, errs := k.admit(t, fmt.Sprintf(object, strings.Repeat("a", 63)), "")
+			assert.Empty(t, texts(errs))
+			_, errs = k.admit(t, fmt.Sprintf(object, strings.Repeat("a", 64)), "")
+			assert.Contains(t, texts(errs), "63")
+		})
+	}
+}
+
+func TestRulesOfUpdateStrategy(t *testing.T) {
+	stage := func(fields string) string { return "{stages: [{name: canary, " + fields + "}]}" }
+	cases := map[string]ruleCase{
+		"a stage may have no selector and no tasks":  {spec: "{stages: [{name: all}]}"},
+		"a stage's name has letters and digits only": {spec: "{stages: [{name: canary-1}]}", refusal: "spec.stages[0].name"},
+		"after a stage may come a wait and an approval": {
+			spec: stage("afterStageTasks: [{type: TimedWait, waitTime: 1h}, {type: Approval}]")},
+		"an approval has no wait time": {spec: stage("afterStageTasks: [{type: Approval, waitTime: 1h}]"),
+			refusal: "AfterStageTaskType is Approval, waitTime is not allowed: remove waitTime"},
+		"a timed wait has a wait time": {spec: stage("afterStageTasks: [{type: TimedWait}]"),
+			refusal: "AfterStageTaskType is TimedWait, waitTime is required: add waitTime"},
+		"no two tasks are of one type": {spec: stage("afterStageTasks: [{type: Approval}, {type: Approval}]"),
+			refusal: "at most one task of each type"},
+		"before a stage may come an approval": {spec: stage("beforeStageTasks: [{type: Approval}]")},
+		"before a stage comes no timed wait": {spec: stage("beforeStageTasks: [{type: TimedWait, waitTime: 1h}]"),
+			refusal: "BeforeStageTaskType cannot be TimedWait: use type Approval"},
+		"before a stage an approval has no wait time": {spec: stage("beforeStageTasks: [{type: Approval, waitTime: 1h}]"),
+			refusal: "BeforeStageTaskType is Approval, waitTime is not allowed"},
+		"concurrency may be a number":           {spec: stage("maxConcurrency: 5")},
+		"concurrency may be a percentage":       {spec: stage("maxConcurrency: 50%")},
+		"concurrency is not nothing":            {spec: stage("maxConcurrency: 0"), refusal: "maxConcurrency must be at least 1"},
+		"concurrency is not nothing percent":    {spec: stage("maxConcurrency: 0%"), refusal: "maxConcurrency"},
+		"concurrency is not a number in quotes": {spec: stage("maxConcurrency: '5'"), refusal: "maxConcurrency"},
+	}
+	for _, wait := range []string{"'0'", "0s", "1m", "1h30m", "1m0s", "1h0m0s", "1.5h", "500ms", "1m0.5s"} {
+		cases["a wait time may be "+wait] = ruleCase{spec: stage("afterStageTasks: [{type: TimedWait, waitTime: " + wait + "}]")}
+	}
+	for _, wait := range []string{"'1'", "1d", "-1m", "'1h 30m'", "h", "'01'"} {
+		cases["a wait time is not "+wait] = ruleCase{
+			spec: stage("afterStageTasks: [{type: TimedWait, waitTime: " + wait + "}]"), refusal: "waitTime"}
+	}
+	run(t, "ClusterStagedUpdateStrategy", cases)
+}
+
+func TestRulesOfPlacement(t *testing.T) {
+	spec := func(more string) string {
+		return "{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}]" + more + "}"
+	}
+	selector := func(fields string) string {
+		return "{resourceSelectors: [{group: '', version: v1, kind: Namespace, " + fields + "}]}"
+	}
+	term := func(fields string) string {
+		return spec(", policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{" + fields + "}]}}}}")
+	}
+	external := spec(", strategy: {type: External}")
+	run(t, "ClusterResourcePlacement", map[string]ruleCase{
+		"needs a selector":                  {spec: "{resourceSelectors: []}", refusal: "spec.resourceSelectors"},
+		"may select by name":                {spec: selector("name: web")},
+		"may select by label":               {spec: selector("labelSelector: {matchLabels: {a: b}}")},
+		"may select by label with no name":  {spec: selector("name: '', labelSelector: {matchLabels: {a: b}}")},
+		"may not select by name and label":  {spec: selector("name: web, labelSelector: {matchLabels: {a: b}}"), refusal: "name and labelSelector are mutually exclusive in a resource selector"},
+		"keeps having a policy":             {old: spec(", policy: {placementType: PickAll}"), spec: spec(""), refusal: "policy cannot be removed once set"},
+		"keeps its placement type":          {old: spec(", policy: {placementType: PickAll}"), spec: spec(", policy: {placementType: PickN, numberOfClusters: 1}"), refusal: "placement type is immutable"},
+		"without a policy is of PickAll":    {old: spec(""), spec: spec(", policy: {placementType: PickN, numberOfClusters: 1}"), refusal: "placement type is immutable"},
+		"may get a policy of its type":      {old: spec(""), spec: spec(", policy: {}")},
+		"may change how many are picked":    {old: spec(", policy: {placementType: PickN, numberOfClusters: 1}"), spec: spec(", policy: {placementType: PickN, numberOfClusters: 2}")},
+		"may become External":               {old: spec(""), spec: external},
+		"stays External":                    {old: external, spec: spec(", strategy: {type: RollingUpdate}"), refusal: "cannot change rollout strategy type from 'External' to other types"},
+		"stays External with its strategy":  {old: external, spec: spec(""), refusal: "cannot change rollout strategy type from 'External' to other types"},
+		"may change External's details":     {old: external, spec: spec(", strategy: {type: External, applyStrategy: {type: ServerSideApply}}")},
+		"may limit by number and percent":   {spec: spec(", strategy: {rollingUpdate: {maxUnavailable: 1, maxSurge: 50%}}")},
+		"limits by at most 100 percent":     {spec: spec(", strategy: {rollingUpdate: {maxUnavailable: 101%}}"), refusal: "maxUnavailable"},
+		"may tolerate a key":                {spec: spec(", policy: {tolerations: [{key: a, operator: Exists}]}")},
+		"may tolerate everything":           {spec: spec(", policy: {tolerations: [{operator: Exists}]}")},
+		"tolerates no value with Exists":    {spec: spec(", policy: {tolerations: [{key: a, operator: Exists, value: b}]}"), refusal: "value must be empty when operator is Exists"},
+		"tolerates no empty key with Equal": {spec: spec(", policy: {tolerations: [{value: b}]}"), refusal: "operator must be Exists when key is empty"},
+		"may select by property":            {spec: term("propertySelector: {matchExpressions: [{name: kubernetes-fleet.io/node-count, operator: Ge, values: ['5']}]}")},
+		"is told which operators there are": {spec: term("propertySelector: {matchExpressions: [{name: a, operator: NotExists, values: []}]}"), refusal: `supported values: "Gt", "Ge", "Eq", "Ne", "Lt", "Le"`},
+		"is told how comparison is spelled": {spec: spec(", strategy: {applyStrategy: {comparisonOption: fullComparison}}"), refusal: `supported values: "PartialComparison", "FullComparison"`},
+		"has one preference for a weight": {
+			spec:    spec(", policy: {placementType: PickN, numberOfClusters: 1, affinity: {clusterAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: [{labelSelector: {}}]}]}}}"),
+			refusal: `preference in body must be of type object: "array"`},
+		"mirrors to somewhere": {spec: spec(", strategy: {reportBackStrategy: {type: Mirror}}"), refusal: "a destination must be specified"},
+	})
+}
+
+func TestSpecsThatNeverChange(t *testing.T) {
+	const large = 2000
+	resources := func(value string) string {
+		item := "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '" + strings.Repeat("x", 400) + "'}}, "
+		return "{selectedResources: [" + strings.Repeat(item, large) +
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '" + value + "'}, n: [1, 1.5, null]}]}"
+	}
+	kinds := map[string][2]string{
+		"ClusterResourceSnapshot":         {resources("1"), resources("2")},
+		"ClusterSchedulingPolicySnapshot": {"{policyHash: YQ==, policy: {placementType: PickAll}}", "{policyHash: Yg==, policy: {placementType: PickAll}}"},
+		"ClusterApprovalRequest":          {"{parentStageRollout: a, targetStage: b}", "{parentStageRollout: a, targetStage: c}"},
+	}
+	for kindName, specs := range kinds {
+		t.Run(kindName, func(t *testing.T) {
+			run(t, kindName, map[string]ruleCase{
+				"may be created":   {spec: specs[0]},
+				"may stay":         {old: specs[0], spec: specs[0]},
+				"may never change": {old: specs[0], spec: specs[1], refusal: "The spec field is immutable"},
+			})
+		})
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	k := loadKind(t, "ClusterStagedUpdateRun")
+	obj, errs := k.admit(t, "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ClusterStagedUpdateRun\nmetadata: {name: a}\nspec: {placementName: web, stagedRolloutStrategyName: three}", "")
+	require.Empty(t, texts(errs))
+	assert.NotContains(t, obj["spec"], "state", "a run without a state runs; nothing is written into it")
+
+	k = loadKind(t, "ClusterResourcePlacement")
+	obj, errs = k.admit(t, `
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: a}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: web}]
+  policy: {topologySpreadConstraints: [{topologyKey: zone}], tolerations: [{key: a, value: b}]}
+  strategy: {rollingUpdate: {}, applyStrategy: {}, deleteStrategy: {}}
+`, "")
+	require.Empty(t, texts(errs))
+	assert.Equal(t, map[string]any{
+		"resourceSelectors": []any{map[string]any{
+			"group": "", "version": "v1", "kind": "Namespace", "name": "web", "selectionScope": "NamespaceWithResources"}},
+		"policy": map[string]any{
+			"placementType":             "PickAll",
+			"topologySpreadConstraints": []any{map[string]any{"topologyKey": "zone", "maxSkew": int64(1), "whenUnsatisfiable": "DoNotSchedule"}},
+			"tolerations":               []any{map[string]any{"key": "a", "value": "b", "operator": "Equal"}},
+		},
+		"strategy": map[string]any{
+			"type":           "RollingUpdate",
+			"rollingUpdate":  map[string]any{"maxUnavailable": "25%", "maxSurge": "25%", "unavailablePeriodSeconds": int64(60)},
+			"applyStrategy":  map[string]any{"type": "ClientSideApply", "comparisonOption": "PartialComparison", "whenToApply": "Always", "whenToTakeOver": "Always"},
+			"deleteStrategy": map[string]any{"propagationPolicy": "Delete"},
+		},
+		"revisionHistoryLimit": int64(10),
+		"statusReportingScope": "ClusterScopeOnly",
+	}, obj["spec"])
+}
+
+func TestConditionsMayBeSetTheWayTheDocumentsDo(t *testing.T) {
+	k := loadKind(t, "ClusterApprovalRequest")
+	_, errs := k.admit(t, `
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterApprovalRequest
+metadata: {name: a}
+spec: {parentStageRollout: a, targetStage: b}
+status:
+  conditions:
+  - {type: Approved, status: "True", reason: lgtm, message: lgtm, lastTransitionTime: "2025-01-01T00:00:00Z", observedGeneration: 1}
+  approval: {by: jane, at: "2025-01-01T00:00:00Z", door: kubectl, verified: true}
+`, "")
+	assert.Empty(t, texts(errs))
+}
