@@ -47,8 +47,9 @@ func newCycle(facts Facts) *cycle {
 
 func (c *cycle) classify(binding Binding) {
 	switch {
-	case binding.Terminating:
+	case binding.Terminating, binding.Foreign:
 		c.terminating[binding.Cluster] = true
+		c.unschedule(binding)
 	case c.clusters[binding.Cluster] == nil:
 		c.unschedule(binding)
 	case !binding.live():

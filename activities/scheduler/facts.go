@@ -35,6 +35,9 @@ type Binding struct {
 	Decision placementv1beta1.ClusterDecision
 	// Terminating says that the binding is being deleted.
 	Terminating bool
+	// Foreign says that the binding was made for an earlier placement of the same
+	// name. It has to go before the cluster can be picked.
+	Foreign bool
 }
 
 // live says that the binding holds its cluster for the placement.

@@ -143,3 +143,8 @@ func Duplicate(first, second Rule, object metav1.Object) error {
 	}
 	return invalid("found duplicate resource: resourceSelectors[%d] and resourceSelectors[%d] both select %s %q; change one of them", first.Index, second.Index, second.Kind, name)
 }
+
+// All is a rule that selects every object of a kind, on behalf of a selector.
+func All(index int, kind Kind) Rule {
+	return Rule{Index: index, Kind: kind, Labels: labels.Everything()}
+}

@@ -1,0 +1,153 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+)
+
+const (
+	// parallelReads bounds the requests of one selection at a time.
+	parallelReads = 8
+	// pageSize bounds how many objects one request returns.
+	pageSize = 500
+)
+
+// gathered is what a placement selects now, read live.
+type gathered struct {
+	objects    []*unstructured.Unstructured
+	candidates []snapshot.Identity
+}
+
+// query is one request for objects: one by name, or those of a kind that match.
+type query struct {
+	rule      snapshot.Rule
+	namespace string
+	found     []*unstructured.Unstructured
+}
+
+// gather reads the selected objects. An InvalidError says that two selectors
+// select the same one.
+func (s *Selector) gather(ctx context.Context, selection *snapshot.Selection, catalog *snapshot.Catalog) (gathered, error) {
+	outer := make([]*query, 0, len(selection.Rules))
+	for _, rule := range selection.Rules {
+		outer = append(outer, &query{rule: rule})
+	}
+	if err := s.ask(ctx, outer); err != nil {
+		return gathered{}, err
+	}
+	inner := inside(selection, catalog, outer)
+	if err := s.ask(ctx, inner); err != nil {
+		return gathered{}, err
+	}
+	return merge(slices.Concat(outer, inner))
+}
+
+// inside asks for what comes along with the namespaces that were found.
+func inside(selection *snapshot.Selection, catalog *snapshot.Catalog, outer []*query) []*query {
+	var queries []*query
+	for _, q := range outer {
+		if q.rule.Kind.GroupKind() != snapshot.NamespaceKind {
+			continue
+		}
+		rules, all := selection.Contents(q.rule)
+		if all {
+			rules = nil
+			for _, kind := range catalog.Contents() {
+				rules = append(rules, snapshot.All(q.rule.Index, kind))
+			}
+		}
+		for _, namespace := range q.found {
+			for _, rule := range rules {
+				queries = append(queries, &query{rule: rule, namespace: namespace.GetName()})
+			}
+		}
+	}
+	return queries
+}
+
+// merge joins the answers; no object may be selected twice.
+func merge(queries []*query) (gathered, error) {
+	var all gathered
+	seen := map[snapshot.Identity]snapshot.Rule{}
+	for _, q := range queries {
+		gk := q.rule.Kind.GroupKind()
+		for _, object := range q.found {
+			id := snapshot.Identity{GroupKind: gk, Namespace: object.GetNamespace(), Name: object.GetName()}
+			if first, twice := seen[id]; twice {
+				return gathered{}, snapshot.Duplicate(first, q.rule, object)
+			}
+			seen[id] = q.rule
+			all.objects = append(all.objects, object)
+			all.candidates = append(all.candidates, snapshot.Identify(gk, object))
+		}
+	}
+	return all, nil
+}
+
+// ask answers queries, several at a time.
+func (s *Selector) ask(ctx context.Context, queries []*query) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelReads)
+	for _, q := range queries {
+		group.Go(func() error { return s.answer(ctx, q) })
+	}
+	return group.Wait()
+}
+
+func (s *Selector) answer(ctx context.Context, q *query) error {
+	var found []unstructured.Unstructured
+	var err error
+	if q.rule.Name != "" {
+		found, err = s.get(ctx, q)
+	} else {
+		found, err = s.list(ctx, q)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s in namespace %q: %w", q.rule.Kind, q.namespace, err)
+	}
+	for i := range found {
+		if snapshot.Candidate(q.rule.Kind.GroupKind(), &found[i]) {
+			q.found = append(q.found, &found[i])
+		}
+	}
+	return nil
+}
+
+// get reads one object. One that does not exist is not an error: it is selected as
+// soon as it appears.
+func (s *Selector) get(ctx context.Context, q *query) ([]unstructured.Unstructured, error) {
+	object, err := s.Dynamic.Resource(q.rule.Kind.GVR()).Namespace(q.namespace).Get(ctx, q.rule.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []unstructured.Unstructured{*object}, nil
+}
+
+func (s *Selector) list(ctx context.Context, q *query) ([]unstructured.Unstructured, error) {
+	var found []unstructured.Unstructured
+	options := metav1.ListOptions{LabelSelector: q.rule.Labels.String(), Limit: pageSize}
+	for {
+		page, err := s.Dynamic.Resource(q.rule.Kind.GVR()).Namespace(q.namespace).List(ctx, options)
+		if apierrors.IsMethodNotSupported(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, page.Items...)
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return found, nil
+		}
+	}
+}

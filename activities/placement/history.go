@@ -1,0 +1,124 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// defaultHistoryLimit is how many snapshots are kept if the placement does not say.
+const defaultHistoryLimit = 10
+
+func historyLimit(placement *placementv1beta1.ClusterResourcePlacement) int {
+	if limit := placement.Spec.RevisionHistoryLimit; limit != nil && *limit > 0 {
+		return int(*limit)
+	}
+	return defaultHistoryLimit
+}
+
+// references are the snapshots that something still needs.
+type references struct {
+	// snapshots and policies by name, resource and policy indexes as runs pin them.
+	snapshots, policies            map[string]bool
+	resourceIndexes, policyIndexes map[string]bool
+}
+
+// readReferences reads live what bindings and unfinished runs of a placement refer
+// to.
+func readReferences(ctx context.Context, live client.Reader, placement string) (references, error) {
+	r := references{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	bindings := &placementv1beta1.ClusterResourceBindingList{}
+	if err := live.List(ctx, bindings, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}); err != nil {
+		return r, fmt.Errorf("listing bindings of placement %s: %w", placement, err)
+	}
+	for i := range bindings.Items {
+		binding := &bindings.Items[i]
+		r.snapshots[binding.Spec.ResourceSnapshotName] = true
+		r.snapshots[binding.Annotations[placementv1beta1.PreviousResourceSnapshotAnnotation]] = true
+		r.policies[binding.Spec.SchedulingPolicySnapshotName] = true
+	}
+	runs := &placementv1beta1.ClusterStagedUpdateRunList{}
+	if err := live.List(ctx, runs); err != nil {
+		return r, fmt.Errorf("listing update runs: %w", err)
+	}
+	for i := range runs.Items {
+		if run := &runs.Items[i]; run.Spec.PlacementName == placement && !ended(run) {
+			r.resourceIndexes[run.Spec.ResourceSnapshotIndex] = true
+			r.resourceIndexes[run.Status.ResourceSnapshotIndexUsed] = true
+			r.policyIndexes[run.Status.PolicySnapshotIndexUsed] = true
+		}
+	}
+	return r, nil
+}
+
+// ended says whether a run will not touch a cluster any more.
+func ended(run *placementv1beta1.ClusterStagedUpdateRun) bool {
+	succeeded := meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded)
+	return succeeded != nil && succeeded.Status != metav1.ConditionUnknown ||
+		meta.IsStatusConditionFalse(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized)
+}
+
+// prune deletes snapshots beyond the history limit that nothing refers to, and
+// what attempts that died have left.
+func (s *Selector) prune(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, existing *series, latest int) error {
+	victims := existing.leftovers(latest)
+	groups := existing.sorted()
+	excess := len(groups) - historyLimit(placement)
+	if existing.group(latest).master == nil {
+		excess++ // the latest has just been written
+	}
+	if excess > 0 {
+		refs, err := readReferences(ctx, s.Live, placement.Name)
+		if err != nil {
+			return err
+		}
+		for _, group := range groups {
+			if excess == 0 || group.index == latest {
+				break
+			}
+			if refs.snapshots[group.master.Name] || refs.resourceIndexes[strconv.Itoa(group.index)] {
+				continue
+			}
+			victims = append(victims, group.objects()...)
+			excess--
+		}
+	}
+	for _, victim := range victims {
+		if err := s.remove(ctx, victim); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// objects of a snapshot in the order in which they are deleted: without the master
+// the snapshot no longer exists, and the rest are leftovers.
+func (g *snapshotGroup) objects() []*metav1.PartialObjectMetadata {
+	objects := []*metav1.PartialObjectMetadata{g.master}
+	for _, part := range g.parts {
+		objects = append(objects, part)
+	}
+	return objects
+}
+
+// leftovers are snapshots of an earlier placement of the same name, and parts
+// without a master. Parts of a higher index than the latest may be those of an
+// attempt that is just being made.
+func (s *series) leftovers(latest int) []*metav1.PartialObjectMetadata {
+	leftovers := s.foreign
+	for _, group := range s.groups {
+		if group.master != nil || group.index >= latest {
+			continue
+		}
+		for _, part := range group.parts {
+			leftovers = append(leftovers, part)
+		}
+	}
+	return leftovers
+}

@@ -1,0 +1,31 @@
+package placement
+
+import (
+	"context"
+
+	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// LoadPlacement reads live what the workflow must know before it does anything.
+// The uid is that of the placement there is now, which the workflow compares.
+func (a *Activities) LoadPlacement(ctx context.Context, ref wfcontract.Ref) (actcontract.PlacementState, error) {
+	placement, err := readPlacement(ctx, a.Live, ref.Name)
+	if err != nil || placement == nil {
+		return actcontract.PlacementState{}, err
+	}
+	return actcontract.PlacementState{
+		Found:      true,
+		UID:        string(placement.UID),
+		Deleting:   placement.DeletionTimestamp != nil,
+		External:   external(placement),
+		Generation: placement.Generation,
+	}, nil
+}
+
+// external says whether update runs roll the placement out.
+func external(placement *placementv1beta1.ClusterResourcePlacement) bool {
+	strategy := placement.Spec.Strategy
+	return strategy != nil && strategy.Type == placementv1beta1.ExternalRolloutStrategyType
+}

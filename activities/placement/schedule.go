@@ -1,0 +1,102 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/scheduler"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// maxDecisions is how many decisions the status of a policy snapshot holds.
+const maxDecisions = 1000
+
+// ScheduleClusters makes the bindings of a placement follow its policy: new ones
+// for clusters that were picked, Unscheduled for those no longer picked. What is
+// rolled out to them, and when, is not decided here.
+func (a *Activities) ScheduleClusters(ctx context.Context, ref wfcontract.Ref) (actcontract.ScheduleResult, error) {
+	placement, err := a.placement(ctx, ref)
+	if err != nil {
+		return actcontract.ScheduleResult{}, err
+	}
+	if placement == nil {
+		return actcontract.ScheduleResult{Gone: true}, nil
+	}
+	policy, err := a.ensurePolicySnapshot(ctx, placement)
+	if err != nil {
+		return actcontract.ScheduleResult{}, err
+	}
+	clusters := &clusterv1beta1.MemberClusterList{}
+	if err := a.Live.List(ctx, clusters); err != nil {
+		return actcontract.ScheduleResult{}, fmt.Errorf("listing member clusters: %w", err)
+	}
+	bindings := &placementv1beta1.ClusterResourceBindingList{}
+	if err := a.Live.List(ctx, bindings, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}); err != nil {
+		return actcontract.ScheduleResult{}, fmt.Errorf("listing bindings of placement %s: %w", placement.Name, err)
+	}
+	decision := scheduler.Decide(scheduler.Facts{
+		PolicySnapshot: policy.Name,
+		Policy:         placement.Spec.Policy,
+		Clusters:       clusters.Items,
+		Bindings:       bindingFacts(placement, bindings.Items),
+		Now:            a.Clock.Now(),
+	})
+	created, err := a.writeBindings(ctx, placement, policy.Name, bindings.Items, decision)
+	if err != nil {
+		return actcontract.ScheduleResult{}, err
+	}
+	if err := a.reportDecision(ctx, placement, policy, decision); err != nil {
+		return actcontract.ScheduleResult{}, err
+	}
+	return actcontract.ScheduleResult{
+		PolicySnapshot: policy.Name,
+		Selected:       len(decision.Selected),
+		Created:        created,
+		Unscheduled:    len(decision.Unschedule),
+	}, nil
+}
+
+// reportDecision writes the status of the policy snapshot, if it says something
+// else than before.
+func (a *Activities) reportDecision(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, policy *placementv1beta1.ClusterSchedulingPolicySnapshot, decision scheduler.Decision) error {
+	base := policy.DeepCopy()
+	status := &policy.Status
+	status.ObservedCRPGeneration = placement.Generation
+	status.ClusterDecisions = append(append([]placementv1beta1.ClusterDecision{}, decision.Selected...), decision.Unselected...)
+	if len(status.ClusterDecisions) > maxDecisions {
+		status.ClusterDecisions = status.ClusterDecisions[:maxDecisions]
+	}
+	meta.SetStatusCondition(&status.Conditions, a.scheduledCondition(policy, decision))
+	if equality.Semantic.DeepEqual(base.Status, policy.Status) {
+		return nil
+	}
+	if err := a.Client.Status().Patch(ctx, policy, client.MergeFrom(base)); err != nil {
+		return fmt.Errorf("writing the status of policy snapshot %s: %w", policy.Name, err)
+	}
+	return nil
+}
+
+func (a *Activities) scheduledCondition(policy *placementv1beta1.ClusterSchedulingPolicySnapshot, decision scheduler.Decision) metav1.Condition {
+	condition := metav1.Condition{
+		Type:               placementv1beta1.ConditionTypeScheduled,
+		Status:             metav1.ConditionTrue,
+		Reason:             placementv1beta1.ReasonSchedulingPolicyFulfilled,
+		Message:            decision.Message,
+		ObservedGeneration: policy.Generation,
+	}
+	if !decision.Satisfied {
+		condition.Status = metav1.ConditionFalse
+		condition.Reason = placementv1beta1.ReasonSchedulingPolicyUnfulfilled
+	}
+	// A condition that keeps its status keeps its transition time; see SetStatusCondition.
+	condition.LastTransitionTime = metav1.NewTime(a.Clock.Now())
+	return condition
+}

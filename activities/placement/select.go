@@ -1,0 +1,145 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// selectTries is how often a selection that was overtaken by another one starts
+// over before it leaves that to the activity's retries.
+const selectTries = 3
+
+// Selector resolves the resource selectors of placements into snapshots. It reads
+// everything live: a change that was seen by whoever asked is in the snapshot.
+type Selector struct {
+	// Client writes snapshots and the verdict.
+	Client client.Client
+	// Live reads snapshots, bindings and runs from the API server.
+	Live client.Reader
+	// Dynamic reads the selected objects.
+	Dynamic dynamic.Interface
+	// Kinds knows what the hub serves.
+	Kinds *Kinds
+}
+
+// SelectResources makes the latest snapshot of a placement hold what it selects.
+func (a *Activities) SelectResources(ctx context.Context, ref wfcontract.Ref) (actcontract.SelectResult, error) {
+	placement, err := a.placement(ctx, ref)
+	if err != nil {
+		return actcontract.SelectResult{}, err
+	}
+	if placement == nil {
+		return actcontract.SelectResult{Gone: true}, nil
+	}
+	return a.Selector.Select(ctx, placement)
+}
+
+// Select makes the latest snapshot of a placement hold what it selects, and keeps
+// the verdict on the placement. It may be repeated and overlap with itself: what
+// exists is listed before the objects are read, so an attempt that read earlier
+// than another one finds the index it wants taken, and looks again.
+func (s *Selector) Select(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (actcontract.SelectResult, error) {
+	for try := 1; ; try++ {
+		result, err := s.selectOnce(ctx, placement)
+		if !errors.Is(err, errOvertaken) || try == selectTries {
+			return result, err
+		}
+		again, err := readPlacement(ctx, s.Live, placement.Name)
+		if err != nil {
+			return actcontract.SelectResult{}, err
+		}
+		if again == nil || again.UID != placement.UID || again.DeletionTimestamp != nil {
+			return actcontract.SelectResult{Gone: true}, nil
+		}
+		placement = again
+	}
+}
+
+func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (actcontract.SelectResult, error) {
+	existing, err := listSeries(ctx, s.Live, placement)
+	if err != nil {
+		return actcontract.SelectResult{}, err
+	}
+	selected, err := s.resolve(ctx, placement)
+	var invalid *snapshot.InvalidError
+	if errors.As(err, &invalid) {
+		return s.reject(ctx, placement, existing, invalid)
+	}
+	if err != nil {
+		return actcontract.SelectResult{}, fmt.Errorf("resolving the selectors of placement %s: %w", placement.Name, err)
+	}
+	content, err := snapshot.NewContent(selected.objects)
+	if err != nil {
+		return actcontract.SelectResult{}, err
+	}
+	latest, err := s.store(ctx, placement, existing, content)
+	if err != nil {
+		return actcontract.SelectResult{}, err
+	}
+	if err := s.prune(ctx, placement, existing, latest.index); err != nil {
+		return actcontract.SelectResult{}, err
+	}
+	verdict := snapshot.Verdict{
+		Generation: placement.Generation, Snapshot: latest.name, Index: latest.index,
+		Hash: content.Hash, Inputs: snapshot.Fingerprint(selected.candidates),
+	}
+	return s.conclude(ctx, placement, verdict, latest.created)
+}
+
+// resolve reads what the placement selects now.
+func (s *Selector) resolve(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (gathered, error) {
+	catalog, err := s.Kinds.Catalog(ctx)
+	if err != nil {
+		return gathered{}, err
+	}
+	selection, err := snapshot.Compile(placement.Spec.ResourceSelectors, catalog)
+	if err != nil {
+		return gathered{}, err
+	}
+	return s.gather(ctx, selection, catalog)
+}
+
+// reject records that the selectors cannot be resolved. The latest snapshot stays
+// what it is.
+func (s *Selector) reject(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, existing *series, reason *snapshot.InvalidError) (actcontract.SelectResult, error) {
+	verdict := snapshot.Verdict{Generation: placement.Generation, Error: reason.Message}
+	if latest := existing.latest(); latest != nil {
+		verdict.Snapshot, verdict.Index, verdict.Hash = latest.master.Name, latest.index, latest.hash()
+	}
+	return s.conclude(ctx, placement, verdict, false)
+}
+
+// conclude keeps the verdict on the placement, if it is another one than before.
+func (s *Selector) conclude(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, verdict snapshot.Verdict, created bool) (actcontract.SelectResult, error) {
+	result := actcontract.SelectResult{
+		Invalid: verdict.Error != "", Snapshot: verdict.Snapshot, Index: verdict.Index, Hash: verdict.Hash, Created: created,
+	}
+	key, value := placementv1beta1.SelectionVerdictAnnotation, verdict.Encode()
+	if placement.Annotations[key] == value {
+		return result, nil
+	}
+	patch, err := jsonPatch(placement.UID, annotate(placement.Annotations, key, value)...)
+	if err != nil {
+		return actcontract.SelectResult{}, err
+	}
+	err = s.Client.Patch(ctx, placement.DeepCopy(), patch)
+	switch {
+	case err == nil:
+		return result, nil
+	case apierrors.IsNotFound(err):
+		return actcontract.SelectResult{Gone: true}, nil
+	case apierrors.IsInvalid(err), apierrors.IsConflict(err):
+		return actcontract.SelectResult{}, fmt.Errorf("annotating placement %s: %w: %w", placement.Name, errOvertaken, err)
+	}
+	return actcontract.SelectResult{}, fmt.Errorf("annotating placement %s: %w", placement.Name, err)
+}

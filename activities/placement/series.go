@@ -1,0 +1,166 @@
+package placement
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// series is the metadata of all resource snapshots of a placement.
+type series struct {
+	groups map[int]*snapshotGroup
+	// foreign are left over from an earlier placement of the same name.
+	foreign []*metav1.PartialObjectMetadata
+}
+
+// snapshotGroup is the objects that make up one resource snapshot.
+type snapshotGroup struct {
+	index  int
+	master *metav1.PartialObjectMetadata
+	parts  map[int]*metav1.PartialObjectMetadata
+}
+
+// listSeries reads live which snapshots there are, without their content.
+func listSeries(ctx context.Context, live client.Reader, placement *placementv1beta1.ClusterResourcePlacement) (*series, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshotList"))
+	if err := live.List(ctx, list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}); err != nil {
+		return nil, fmt.Errorf("listing resource snapshots of placement %s: %w", placement.Name, err)
+	}
+	s := &series{groups: map[int]*snapshotGroup{}}
+	for i := range list.Items {
+		s.add(&list.Items[i], placement.UID)
+	}
+	return s, nil
+}
+
+func (s *series) add(object *metav1.PartialObjectMetadata, owner types.UID) {
+	index, err := strconv.Atoi(object.Labels[placementv1beta1.ResourceIndexLabel])
+	if err != nil || object.DeletionTimestamp != nil {
+		return // not ours to make sense of
+	}
+	if !ownedBy(object, owner) {
+		s.foreign = append(s.foreign, object)
+		return
+	}
+	group := s.group(index)
+	if sub, err := strconv.Atoi(object.Annotations[placementv1beta1.SubindexOfResourceSnapshotAnnotation]); err == nil {
+		group.parts[sub] = object
+		return
+	}
+	group.master = object
+}
+
+func ownedBy(object metav1.Object, uid types.UID) bool {
+	for _, reference := range object.GetOwnerReferences() {
+		if reference.UID == uid {
+			return true
+		}
+	}
+	return false
+}
+
+// group returns the snapshot with an index, an empty one if there is none yet.
+func (s *series) group(index int) *snapshotGroup {
+	group, ok := s.groups[index]
+	if !ok {
+		group = &snapshotGroup{index: index, parts: map[int]*metav1.PartialObjectMetadata{}}
+		s.groups[index] = group
+	}
+	return group
+}
+
+// hash of the content, as the master states it.
+func (g *snapshotGroup) hash() string {
+	return g.master.Annotations[placementv1beta1.ResourceGroupHashAnnotation]
+}
+
+// complete says whether the snapshot can be read: the master is there and with it
+// every part it counts, all with the same content in mind.
+func (g *snapshotGroup) complete() bool {
+	if g.master == nil {
+		return false
+	}
+	count, err := strconv.Atoi(g.master.Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation])
+	if err != nil {
+		return false
+	}
+	for sub := 1; sub < count; sub++ {
+		if !g.has(sub, g.hash()) {
+			return false
+		}
+	}
+	return true
+}
+
+// has says whether a part is there and belongs to the content with this hash.
+// Snapshots of KubeFleet do not say; they are believed.
+func (g *snapshotGroup) has(sub int, hash string) bool {
+	part, ok := g.parts[sub]
+	if !ok {
+		return false
+	}
+	stated := part.Annotations[snapshot.PartOfAnnotation]
+	return stated == "" || stated == hash
+}
+
+func (g *snapshotGroup) labelled() bool {
+	return g.master != nil && isLatest(g.master)
+}
+
+func isLatest(object metav1.Object) bool {
+	return object.GetLabels()[placementv1beta1.IsLatestSnapshotLabel] == placementv1beta1.LabelValueTrue
+}
+
+// latest is the newest snapshot, or nil: the one that says so; if several do, the
+// complete one with the highest index; if none does, the same among all.
+func (s *series) latest() *snapshotGroup {
+	groups := s.sorted()
+	if len(groups) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(groups, func(a, b *snapshotGroup) int {
+		return cmp.Or(
+			cmp.Compare(rankBool(a.complete()), rankBool(b.complete())),
+			cmp.Compare(rankBool(a.labelled()), rankBool(b.labelled())),
+			cmp.Compare(a.index, b.index),
+		)
+	})
+}
+
+func rankBool(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// sorted are the snapshots that have a master, by index.
+func (s *series) sorted() []*snapshotGroup {
+	var groups []*snapshotGroup
+	for _, group := range s.groups {
+		if group.master != nil {
+			groups = append(groups, group)
+		}
+	}
+	slices.SortFunc(groups, func(a, b *snapshotGroup) int { return cmp.Compare(a.index, b.index) })
+	return groups
+}
+
+// next is the index of a new snapshot.
+func (s *series) next() int {
+	groups := s.sorted()
+	if len(groups) == 0 {
+		return 0
+	}
+	return groups[len(groups)-1].index + 1
+}
