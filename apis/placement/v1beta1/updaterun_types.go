@@ -15,13 +15,14 @@ import (
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
 // +kubebuilder:printcolumn:name="Resource-Snapshot",type=string,JSONPath=`.status.resourceSnapshotIndexUsed`
 // +kubebuilder:printcolumn:name="Policy-Snapshot",type=string,JSONPath=`.status.policySnapshotIndexUsed`
+// +kubebuilder:printcolumn:name="Resource-Snapshot-Index",type=string,priority=1,JSONPath=`.spec.resourceSnapshotIndex`
+// +kubebuilder:printcolumn:name="Policy-Snapshot-Index",type=string,priority=1,JSONPath=`.status.policySnapshotIndexUsed`
 // +kubebuilder:printcolumn:name="Initialized",type=string,JSONPath=`.status.conditions[?(@.type=="Initialized")].status`
 // +kubebuilder:printcolumn:name="Progressing",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Progressing")].status`
 // +kubebuilder:printcolumn:name="Succeeded",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Strategy",type=string,priority=1,JSONPath=`.spec.stagedRolloutStrategyName`
 // +kubebuilder:printcolumn:name="State",type=string,priority=1,JSONPath=`.spec.state`
-// +kubebuilder:printcolumn:name="Stage",type=string,priority=1,JSONPath=`.status.stagesStatus[?(@.conditions[?(@.type=="Progressing")].status=="True")].stageName`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63"
 type ClusterStagedUpdateRun struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -1,0 +1,117 @@
+package apis_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/util/jsonpath"
+	"sigs.k8s.io/yaml"
+)
+
+// promise is what users rely on about a kind besides its fields.
+type promise struct {
+	chart      string
+	scope      apiextensionsv1.ResourceScope
+	shortNames []string
+	hasStatus  bool
+	columns    []string // as kubectl get prints them
+	wide       []string // further ones with -o wide
+}
+
+func promises() map[string]promise {
+	const hub, member = "hub-agent", "member-agent"
+	return map[string]promise{
+		"MemberCluster": {hub, apiextensionsv1.ClusterScoped, []string{"mc", "cluster"}, true,
+			[]string{"Joined", "Age", "Member-Agent-Last-Seen", "Node-Count", "Available-CPU", "Available-Memory"},
+			[]string{"Allocatable-CPU", "Allocatable-Memory"}},
+		"InternalMemberCluster": {hub, apiextensionsv1.NamespaceScoped, []string{"imc"}, true, []string{"Age"}, nil},
+		"ClusterResourcePlacement": {hub, apiextensionsv1.ClusterScoped, []string{"crp"}, true,
+			[]string{"Gen", "Scheduled", "Scheduled-Gen", "Available", "Available-Gen", "Age"},
+			[]string{"Type", "Work-Synchronized", "Work-Synchronized-Gen", "Applied", "Applied-Gen"}},
+		"ClusterSchedulingPolicySnapshot": {hub, apiextensionsv1.ClusterScoped, []string{"csps"}, true, []string{"Gen", "Age"}, nil},
+		"ClusterResourceSnapshot":         {hub, apiextensionsv1.ClusterScoped, []string{"crs"}, true, []string{"Gen", "Age"}, nil},
+		"ClusterResourceBinding": {hub, apiextensionsv1.ClusterScoped, []string{"crb", "rb"}, true,
+			[]string{"WorkSynchronized", "ResourcesApplied", "Age"},
+			[]string{"ResourceAvailable", "Cluster", "State", "Snapshot"}},
+		"Work":                        {hub, apiextensionsv1.NamespaceScoped, nil, true, []string{"Applied", "Available", "Age"}, nil},
+		"AppliedWork":                 {member, apiextensionsv1.ClusterScoped, nil, true, []string{"Age"}, []string{"Work-Namespace"}},
+		"ClusterStagedUpdateStrategy": {hub, apiextensionsv1.ClusterScoped, []string{"csus"}, false, []string{"Age"}, []string{"Stages"}},
+		"ClusterStagedUpdateRun": {hub, apiextensionsv1.ClusterScoped, []string{"csur", "crsur"}, true,
+			[]string{"Placement", "Resource-Snapshot", "Policy-Snapshot", "Initialized", "Succeeded", "Age"},
+			[]string{"Resource-Snapshot-Index", "Policy-Snapshot-Index", "Progressing", "Strategy", "State"}},
+		"ClusterApprovalRequest": {hub, apiextensionsv1.ClusterScoped, []string{"careq"}, true,
+			[]string{"Update-Run", "Stage", "Approved", "ApprovalAccepted", "Age"}, nil},
+	}
+}
+
+func TestCRDsKeepTheirPromises(t *testing.T) {
+	want := promises()
+	files, err := filepath.Glob("../deploy/charts/*/crds/*.yaml")
+	require.NoError(t, err)
+	assert.Len(t, files, len(want))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		require.NoError(t, yaml.UnmarshalStrict(text, crd), file)
+		t.Run(crd.Spec.Names.Kind, func(t *testing.T) {
+			promised, known := want[crd.Spec.Names.Kind]
+			require.True(t, known, "a kind nobody promised")
+			assert.Equal(t, promised.chart, filepath.Base(filepath.Dir(filepath.Dir(file))))
+			assert.Equal(t, promised.scope, crd.Spec.Scope)
+			assert.Equal(t, promised.shortNames, crd.Spec.Names.ShortNames)
+			assert.True(t, slices.Contains(crd.Spec.Names.Categories, "fleet"))
+			require.Len(t, crd.Spec.Versions, 1)
+			version := crd.Spec.Versions[0]
+			assert.Equal(t, "v1beta1", version.Name)
+			assert.True(t, version.Served && version.Storage)
+			assert.Equal(t, promised.hasStatus, version.Subresources != nil && version.Subresources.Status != nil)
+			columns, wide := columnsOf(version)
+			assert.Equal(t, promised.columns, columns)
+			assert.Equal(t, promised.wide, wide)
+			assertColumnsCanBeRead(t, version)
+			assertDescribed(t, crd.Spec.Names.Kind, *version.Schema.OpenAPIV3Schema)
+		})
+	}
+}
+
+func columnsOf(version apiextensionsv1.CustomResourceDefinitionVersion) (columns, wide []string) {
+	for _, column := range version.AdditionalPrinterColumns {
+		if column.Priority == 0 {
+			columns = append(columns, column.Name)
+		} else {
+			wide = append(wide, column.Name)
+		}
+	}
+	return columns, wide
+}
+
+// assertColumnsCanBeRead checks what the API server only finds out when it prints.
+func assertColumnsCanBeRead(t *testing.T, version apiextensionsv1.CustomResourceDefinitionVersion) {
+	t.Helper()
+	for _, column := range version.AdditionalPrinterColumns {
+		path := jsonpath.New(column.Name).AllowMissingKeys(true)
+		require.NoError(t, path.Parse("{"+column.JSONPath+"}"), column.Name)
+		_, err := path.FindResults(map[string]any{"metadata": map[string]any{}})
+		assert.NoError(t, err, column.Name)
+	}
+}
+
+// assertDescribed checks that kubectl explain has something to say about every field.
+func assertDescribed(t *testing.T, path string, props apiextensionsv1.JSONSchemaProps) {
+	t.Helper()
+	if props.Items != nil && props.Items.Schema != nil {
+		assertDescribed(t, path+"[]", *props.Items.Schema)
+	}
+	for name, field := range props.Properties {
+		if name != "metadata" {
+			assert.NotEmpty(t, field.Description, "%s.%s", path, name)
+		}
+		assertDescribed(t, path+"."+name, field)
+	}
+}
