@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -78,6 +79,7 @@ func (k *kind) admit(t *testing.T, text, oldText string) (map[string]any, field.
 	obj, old := k.prepare(t, text), k.prepare(t, oldText)
 	errs := validation.ValidateCustomResource(nil, obj, k.values)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, k.structural, obj)...)
+	errs = append(errs, objectmeta.Validate(context.Background(), nil, obj, k.structural, true)...)
 	if len(errs) > 0 {
 		return obj, errs
 	}

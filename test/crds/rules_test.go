@@ -237,3 +237,28 @@ status:
 `, "")
 	assert.Empty(t, texts(errs))
 }
+
+func TestRulesOfWork(t *testing.T) {
+	manifest := func(fields string) string { return "{workload: {manifests: [" + fields + "]}}" }
+	run(t, "Work", map[string]ruleCase{
+		"may be empty":                     {spec: "{}"},
+		"carries any object":               {spec: manifest("{apiVersion: x.io/v1, kind: X, metadata: {name: 'system:x'}, anything: [1, {a: null}]}")},
+		"carries an object without a name": {spec: manifest("{apiVersion: v1, kind: Pod, metadata: {generateName: x-}}")},
+		"carries nothing but objects":      {spec: manifest("{data: {}}"), refusal: "apiVersion: Required value"},
+	})
+}
+
+func TestManifestsAreKeptAsTheyAre(t *testing.T) {
+	k := loadKind(t, "Work")
+	obj, errs := k.admit(t, `
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: Work
+metadata: {name: a}
+spec: {workload: {manifests: [{apiVersion: x.io/v1, kind: X, metadata: {name: a}, anything: {deep: [1, true]}}]}, unknown: 1}
+`, "")
+	require.Empty(t, texts(errs))
+	assert.Equal(t, map[string]any{"workload": map[string]any{"manifests": []any{map[string]any{
+		"apiVersion": "x.io/v1", "kind": "X", "metadata": map[string]any{"name": "a"},
+		"anything": map[string]any{"deep": []any{int64(1), true}},
+	}}}}, obj["spec"])
+}
