@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// program is how this program is called in what it prints.
-	program = "go run ./cmd/devfleet"
 	// shutdownTimeout covers four waves of processes with five seconds of grace each.
 	shutdownTimeout = 40 * time.Second
 	// actTimeout bounds a request that waits until a component is ready.

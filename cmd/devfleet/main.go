@@ -64,16 +64,29 @@ type fleetDir struct {
 
 // path returns the absolute folder of the fleet.
 func (d *fleetDir) path() (string, error) {
-	chosen := ".fleet"
-	if fromEnv := os.Getenv(fleetEnv); fromEnv != "" {
-		chosen = fromEnv
-	}
-	if d.flag != "" {
-		chosen = d.flag
+	chosen := d.flag
+	if chosen == "" {
+		chosen = defaultDir()
 	}
 	path, err := filepath.Abs(chosen)
 	if err != nil {
 		return "", fmt.Errorf("resolving the fleet's folder: %w", err)
 	}
 	return path, nil
+}
+
+func defaultDir() string {
+	if fromEnv := os.Getenv(fleetEnv); fromEnv != "" {
+		return fromEnv
+	}
+	return ".fleet"
+}
+
+// callOf is how to call this program for a fleet, as printed in advice.
+func callOf(dir string) string {
+	call := "go run ./cmd/devfleet"
+	if usual, err := filepath.Abs(defaultDir()); err == nil && usual == dir {
+		return call
+	}
+	return call + " --dir " + dir
 }

@@ -187,7 +187,7 @@ func (s *startup) firstPending(ctx context.Context, names []string, restarts map
 	for _, name := range names {
 		c, found := status.Component(name)
 		if !found {
-			return nil, fmt.Errorf("the running supervisor has no component %s: %s down && %s up", name, program, program)
+			return nil, fmt.Errorf("the running supervisor has no component %s: take it down and up again", name)
 		}
 		if _, seen := restarts[name]; !seen {
 			restarts[name] = c.Restarts

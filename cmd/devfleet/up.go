@@ -54,8 +54,6 @@ was taken down continues with its data; "down --purge" forgets it. Ctrl-C while 
 	cmd.Flags().IntVar(&options.members, "members", 0, fmt.Sprintf("number of member clusters, 1 to %d (default: as the fleet has, %d for a new one)", state.MaxMembers, defaultMembers))
 	cmd.Flags().BoolVar(&options.withoutAgents, "without-agents", false, "start the clusters and Temporal only")
 	_ = cmd.Flags().MarkHidden("without-agents") // fails only for a flag that does not exist
-	cmd.Flags().Bool("detach", true, "the fleet always runs in the background")
-	_ = cmd.Flags().MarkHidden("detach")
 	return cmd
 }
 
@@ -109,6 +107,7 @@ func checkMembers(ctx context.Context, client *control.Client, options upOptions
 	if options.members == 0 || options.members == status.Members {
 		return nil
 	}
+	program := callOf(options.dir)
 	return fmt.Errorf("the fleet in %s is running with %d members, not %d; to change that: %s down && %s up --members %d",
 		options.dir, status.Members, options.members, program, program, options.members)
 }
@@ -137,7 +136,7 @@ func bringUp(ctx context.Context, options upOptions, root string, client *contro
 	}
 	s := &startup{fleet: fleet, client: client, root: root, display: display}
 	if err := s.run(ctx, changed, !options.withoutAgents); err != nil {
-		return nil, abandon(ctx, client, running, display, err)
+		return nil, s.abandon(ctx, running, err)
 	}
 	return fleet, nil
 }
@@ -168,7 +167,7 @@ func prepareState(options upOptions, tools map[string]string) (*state.Fleet, err
 		return nil, err
 	}
 	if fleet.Members, err = memberCount(fleet.Members, options.members); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; to start afresh: %s down --purge", err, callOf(options.dir))
 	}
 	fleet.Tools = tools
 	fleet.Ports, err = state.AssignPorts(options.dir, state.Listeners(fleet.Members), fleet.Ports, state.PortIsFree)
@@ -188,7 +187,7 @@ func memberCount(remembered, wanted int) (int, error) {
 	case wanted == 0:
 		return remembered, nil
 	case wanted < remembered:
-		return 0, fmt.Errorf("the fleet's data is of %d members, more than %d; to start afresh: %s down --purge", remembered, wanted, program)
+		return 0, fmt.Errorf("the fleet's data is of %d members, more than %d", remembered, wanted)
 	}
 	return wanted, nil
 }
@@ -212,17 +211,18 @@ func linkTools(fleet *state.Fleet) error {
 }
 
 // abandon takes down what an interrupted "up" has started. After any other failure the fleet stays up for a look.
-func abandon(ctx context.Context, client *control.Client, wasRunning bool, display *progress.Display, cause error) error {
+func (s *startup) abandon(ctx context.Context, wasRunning bool, cause error) error {
 	if wasRunning {
 		return cause
 	}
+	program := callOf(s.fleet.Dir)
 	if ctx.Err() == nil {
 		return fmt.Errorf("%w\n\nWhat runs is left running for a look (%s status, %s logs); %s down ends it", cause, program, program, program)
 	}
-	step := display.Step("interrupted: taking the fleet down")
+	step := s.display.Step("interrupted: taking the fleet down")
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	if err := step.End(client.Shutdown(ending)); err != nil {
+	if err := step.End(s.client.Shutdown(ending)); err != nil {
 		return fmt.Errorf("interrupted; taking the fleet down failed, try %s down: %w", program, err)
 	}
 	return errors.New("interrupted; everything that was started is down again")
@@ -230,6 +230,7 @@ func abandon(ctx context.Context, client *control.Client, wasRunning bool, displ
 
 // printWelcome says how to look around.
 func printWelcome(out io.Writer, fleet *state.Fleet) {
+	program := callOf(fleet.Dir)
 	fmt.Fprintf(out, `
   export KUBECONFIG=%s
   export TEMPORAL_ADDRESS=%s

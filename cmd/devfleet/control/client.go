@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -41,8 +43,12 @@ func Dial(dir string) (*Client, error) {
 	client := &Client{http: &http.Client{Transport: transport}, dir: dir}
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
-	if _, err := client.Status(ctx); err != nil {
-		return nil, fmt.Errorf("%w in %s: %w", ErrNotRunning, dir, err)
+	_, err = client.Status(ctx)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return nil, fmt.Errorf("%w in %s", ErrNotRunning, dir)
+	case err != nil:
+		return nil, fmt.Errorf("%w in %s that answers: %w", ErrNotRunning, dir, err)
 	}
 	return client, nil
 }

@@ -3,6 +3,8 @@
 package progress
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -95,12 +97,15 @@ func (s *Step) Fail() { s.end("✗", " failed after") }
 
 // End ends the step by the outcome of its work and returns that outcome.
 func (s *Step) End(err error) error {
-	if err != nil {
+	switch {
+	case err == nil:
+		s.Done()
+	case errors.Is(err, context.Canceled):
+		s.end("–", " ended after")
+	default:
 		s.Fail()
-		return err
 	}
-	s.Done()
-	return nil
+	return err
 }
 
 func (s *Step) end(mark, word string) {

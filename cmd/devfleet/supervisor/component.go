@@ -17,8 +17,6 @@ const (
 	probeEvery = 50 * time.Millisecond
 	// probeTimeout is generous: all control planes start at once on few cores.
 	probeTimeout = 5 * time.Second
-	// graceful is how long a process has between SIGTERM and SIGKILL.
-	graceful = 5 * time.Second
 	// steadyAfter is how long a process has to run before its next end counts as a first one.
 	steadyAfter  = time.Minute
 	longestPause = 30 * time.Second
@@ -44,10 +42,14 @@ type component struct {
 }
 
 func newComponent(owner *Supervisor, spec Spec) *component {
+	first := control.Waiting
+	if spec.Held {
+		first = control.Stopped
+	}
 	return &component{
 		owner: owner, spec: spec, wanted: !spec.Held,
 		requests: make(chan request), gone: make(chan struct{}),
-		view: control.Component{Name: spec.Name, State: control.Stopped, LogFile: spec.LogFile},
+		view: control.Component{Name: spec.Name, State: first, LogFile: spec.LogFile},
 	}
 }
 
@@ -184,7 +186,7 @@ func (c *component) accompany(ctx context.Context, p *process) error {
 	defer stopProbing()
 	ready := make(chan struct{})
 	go c.probe(probing, ready)
-	var killed *request
+	var killed []request
 	for {
 		select {
 		case <-ready:
@@ -194,32 +196,42 @@ func (c *component) accompany(ctx context.Context, p *process) error {
 			outcome := p.outcome()
 			// Shown before the answer: whoever killed it and then waits for it must not find it ready.
 			c.show(control.BackOff, outcome.Error())
-			if killed != nil {
-				killed.done <- nil
-			}
+			answer(killed)
 			return outcome
 		case <-ctx.Done():
-			for _, dependent := range c.owner.dependents(c.spec.Name) {
-				<-dependent.gone
-			}
-			p.end()
+			c.endLast(p)
+			answer(killed)
 			return nil
 		case r := <-c.requests:
-			switch {
-			case r.verb == control.Start:
+			switch r.verb {
+			case control.Start:
 				r.done <- nil
-			case r.verb == control.Kill && killed == nil:
-				killed = &r
+			case control.Kill:
 				p.kill()
-			case r.verb == control.Kill:
-				r.done <- nil
+				killed = append(killed, r)
 			default:
-				p.end()
+				p.end(c.owner.grace)
+				answer(killed)
 				r.done <- c.decide(r.verb)
 				return nil
 			}
 		}
 	}
+}
+
+// answer tells those who asked for a kill that the process is gone.
+func answer(killed []request) {
+	for _, r := range killed {
+		r.done <- nil
+	}
+}
+
+// endLast ends the process after those of all components that need this one.
+func (c *component) endLast(p *process) {
+	for _, dependent := range c.owner.dependents(c.spec.Name) {
+		<-dependent.gone
+	}
+	p.end(c.owner.grace)
 }
 
 // probe closes ready at the first success.

@@ -85,11 +85,11 @@ func openLog(path string) (*os.File, error) {
 }
 
 // end asks the process to go, and makes it after a while. It returns when the process is gone.
-func (p *process) end() {
+func (p *process) end(grace time.Duration) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if it is gone, which exited tells
 	select {
 	case <-p.exited:
-	case <-time.After(graceful):
+	case <-time.After(grace):
 		p.kill()
 		<-p.exited
 	}

@@ -48,28 +48,28 @@ func (s *Supervisor) Serve(ctx context.Context, socket string) error {
 func (s *Supervisor) routes(shutdown func(), ended <-chan struct{}) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+control.PathStatus, func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, s.Status(), nil)
+		respond(w, s.Status(), nil)
 	})
 	mux.HandleFunc("POST "+control.PathDo, func(w http.ResponseWriter, r *http.Request) {
 		asked := control.Request{}
 		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
-			answer(w, nil, fmt.Errorf("decoding the request: %w", err))
+			respond(w, nil, fmt.Errorf("decoding the request: %w", err))
 			return
 		}
-		answer(w, struct{}{}, s.Do(r.Context(), asked))
+		respond(w, struct{}{}, s.Do(r.Context(), asked))
 	})
 	mux.HandleFunc("GET "+control.PathWait, func(w http.ResponseWriter, r *http.Request) {
-		answer(w, struct{}{}, s.WaitReady(r.Context(), r.URL.Query().Get("component")))
+		respond(w, struct{}{}, s.WaitReady(r.Context(), r.URL.Query().Get("component")))
 	})
 	mux.HandleFunc("POST "+control.PathShutdown, func(w http.ResponseWriter, _ *http.Request) {
 		shutdown()
 		<-ended
-		answer(w, struct{}{}, nil)
+		respond(w, struct{}{}, nil)
 	})
 	return mux
 }
 
-func answer(w http.ResponseWriter, body any, err error) {
+func respond(w http.ResponseWriter, body any, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)

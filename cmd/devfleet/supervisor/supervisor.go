@@ -39,12 +39,16 @@ type Spec struct {
 	Data []string
 }
 
+// grace is how long a process has between SIGTERM and SIGKILL.
+const grace = 5 * time.Second
+
 // Supervisor runs a set of components.
 type Supervisor struct {
 	members    int
 	started    time.Time
 	components []*component
 	launcher   *launcher
+	grace      time.Duration
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at every change of a component
@@ -52,7 +56,7 @@ type Supervisor struct {
 
 // New prepares a supervisor; Run starts it. The number of members is only passed on in the status.
 func New(members int, specs []Spec) (*Supervisor, error) {
-	s := &Supervisor{members: members, started: time.Now(), launcher: newLauncher(), changed: make(chan struct{})}
+	s := &Supervisor{members: members, started: time.Now(), launcher: newLauncher(), grace: grace, changed: make(chan struct{})}
 	for _, spec := range specs {
 		if s.find(spec.Name) != nil {
 			return nil, fmt.Errorf("component %s is listed twice", spec.Name)

@@ -1,0 +1,163 @@
+package controlplane
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/supervisor"
+)
+
+func testFleet(t *testing.T, members int) *state.Fleet {
+	t.Helper()
+	fleet := &state.Fleet{Dir: "/fleet", Members: members, Tools: map[string]string{
+		"etcd": "/t/etcd", "kube-apiserver": "/t/kube-apiserver", "kube-controller-manager": "/t/kcm",
+		"kube-scheduler": "/t/scheduler", "kwok": "/t/kwok", "temporal": "/t/temporal",
+	}}
+	var err error
+	fleet.Ports, err = state.AssignPorts(fleet.Dir, state.Listeners(members), nil, func(int) bool { return true })
+	require.NoError(t, err)
+	AddTokens(fleet)
+	return fleet
+}
+
+func TestComponentsFormAFleetThatCanStart(t *testing.T) {
+	fleet := testFleet(t, 3)
+	specs := Components(fleet)
+	_, err := supervisor.New(fleet.Members, specs)
+	require.NoError(t, err, "names are unique and needs come first")
+	assert.Len(t, specs, 3+3*5+1+1+3)
+
+	owners := map[int]string{}
+	for _, spec := range specs {
+		assert.NotEmpty(t, spec.Command[0], "%s has a program", spec.Name)
+		assert.NotContains(t, strings.Join(spec.Command, " "), "0.0.0.0", "%s listens on this machine only", spec.Name)
+		for _, port := range spec.Ports {
+			assert.NotZero(t, port, "%s has its ports", spec.Name)
+			assert.Empty(t, owners[port], "port %d of %s", port, spec.Name)
+			owners[port] = spec.Name
+		}
+	}
+	assert.Len(t, owners, len(state.Listeners(fleet.Members)), "every listener belongs to a component")
+}
+
+func TestOnlyAgentsAreHeld(t *testing.T) {
+	fleet := testFleet(t, 2)
+	var held []string
+	for _, spec := range Components(fleet) {
+		if spec.Held {
+			held = append(held, spec.Name)
+		}
+	}
+	assert.Equal(t, AgentNames(fleet), held)
+}
+
+func TestAMemberMeetsTheHubWithoutAnyGroup(t *testing.T) {
+	fleet := testFleet(t, 2)
+	lines := strings.Split(strings.TrimSpace(tokenFile(fleet, state.Hub)), "\n")
+	assert.Equal(t, fleet.Tokens["hub/member-1"]+",member-1,member-1", lines[3])
+	assert.Equal(t, fleet.Tokens["hub/fleet-admin"]+`,fleet-admin,fleet-admin,"system:masters"`, lines[0])
+	assert.Len(t, lines, 5)
+}
+
+func TestAddTokensKeepsWhatIsThere(t *testing.T) {
+	fleet := testFleet(t, 1)
+	before := fleet.Tokens["hub/member-1"]
+	fleet.Members = 2
+	AddTokens(fleet)
+	assert.Equal(t, before, fleet.Tokens["hub/member-1"])
+	assert.Len(t, fleet.Tokens["hub/member-2"], 32)
+	assert.NotEqual(t, before, fleet.Tokens["hub/member-2"])
+}
+
+func TestKubeconfigHasOneContextPerCluster(t *testing.T) {
+	fleet := testFleet(t, 2)
+	content, err := kubeconfig(fleet, adminUser, fleet.Clusters()...)
+	require.NoError(t, err)
+	config, err := clientcmd.Load(content)
+	require.NoError(t, err)
+
+	assert.Equal(t, "hub", config.CurrentContext)
+	got := map[string]string{}
+	for name, ctx := range config.Contexts {
+		assert.Equal(t, fleet.CertificateAuthority(name), config.Clusters[ctx.Cluster].CertificateAuthority)
+		assert.Equal(t, fleet.Tokens[name+"/fleet-admin"], config.AuthInfos[ctx.AuthInfo].Token)
+		got[name] = config.Clusters[ctx.Cluster].Server
+	}
+	assert.Empty(t, cmp.Diff(map[string]string{
+		"hub": fleet.APIServerURL("hub"), "member-1": fleet.APIServerURL("member-1"), "member-2": fleet.APIServerURL("member-2"),
+	}, got))
+}
+
+func TestKubeconfigOfAnUnknownUserIsRefused(t *testing.T) {
+	_, err := kubeconfig(testFleet(t, 1), hubAgentUser, "member-1")
+	assert.ErrorContains(t, err, "no user fleet-hub-agent")
+}
+
+func TestWritePKIMakesAServingCertificateThatClientsVerify(t *testing.T) {
+	dir := t.TempDir() + "/pki"
+	now := time.Now()
+	require.NoError(t, writePKI(dir, "hub", now))
+	read := func(name string) []byte {
+		content, err := os.ReadFile(dir + "/" + name)
+		require.NoError(t, err)
+		return content
+	}
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(read("ca.crt")))
+	block, _ := pem.Decode(read("apiserver.crt"))
+	serving, err := x509.ParseCertificate(block.Bytes)
+	require.NoError(t, err)
+	for _, name := range []string{"127.0.0.1", "localhost"} {
+		_, err = serving.Verify(x509.VerifyOptions{Roots: roots, DNSName: name, CurrentTime: now})
+		assert.NoError(t, err, name)
+	}
+
+	before := read("ca.crt")
+	require.NoError(t, writePKI(dir, "hub", now))
+	assert.Equal(t, before, read("ca.crt"), "certificates stay")
+}
+
+func TestMemberClusters(t *testing.T) {
+	for i, want := range map[int]map[string]string{
+		1: {"environment": "canary", "order": "2"},
+		2: {"environment": "staging"},
+		3: {"environment": "canary", "order": "1"},
+		4: {"environment": "production", "order": "4"},
+	} {
+		object := memberCluster(i)
+		assert.Empty(t, cmp.Diff(want, object.GetLabels()))
+		user, _, err := unstructured.NestedString(object.Object, "spec", "identity", "name")
+		require.NoError(t, err)
+		assert.Equal(t, state.MemberName(i), user)
+	}
+}
+
+func TestMembershipReadsConditionsAndTheNewestHeartbeat(t *testing.T) {
+	object := memberCluster(1)
+	object.Object["status"] = map[string]any{
+		"conditions": []any{map[string]any{"type": "Joined", "status": "True"}},
+		"agentStatus": []any{
+			map[string]any{"lastReceivedHeartbeat": "2026-01-02T03:04:05Z"},
+			map[string]any{"lastReceivedHeartbeat": "2026-01-02T03:04:15Z"},
+		},
+	}
+	want := Membership{Name: "member-1", Joined: "True", Healthy: "Unknown", Heartbeat: time.Date(2026, 1, 2, 3, 4, 15, 0, time.UTC)}
+	assert.Empty(t, cmp.Diff(want, membership(object)))
+}
+
+func TestReadDefinitionsOfAMissingFolderIsEmpty(t *testing.T) {
+	objects, err := readDefinitions(t.TempDir() + "/none")
+	require.NoError(t, err)
+	assert.Empty(t, objects)
+}

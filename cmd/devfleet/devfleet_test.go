@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
+)
+
+func TestMemberCount(t *testing.T) {
+	for name, tc := range map[string]struct {
+		remembered, wanted, want int
+		fails                    bool
+	}{
+		"a new fleet has the default":      {0, 0, 3, false},
+		"a new fleet has what is asked":    {0, 5, 5, false},
+		"a remembered fleet keeps its own": {4, 0, 4, false},
+		"a fleet can grow":                 {2, 3, 3, false},
+		"a fleet cannot shrink":            {3, 2, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := memberCount(tc.remembered, tc.wanted)
+			assert.Equal(t, tc.fails, err != nil)
+			assert.Equal(t, tc.want, got)
+		})
+	}
+}
+
+func TestFleetDirPrefersTheFlagThenTheEnvironment(t *testing.T) {
+	workDir, err := os.Getwd()
+	require.NoError(t, err)
+	pathOf := func(flag string) string {
+		path, err := (&fleetDir{flag: flag}).path()
+		require.NoError(t, err)
+		return path
+	}
+	t.Setenv(fleetEnv, "")
+	assert.Equal(t, filepath.Join(workDir, ".fleet"), pathOf(""))
+	t.Setenv(fleetEnv, "/env")
+	assert.Equal(t, "/env", pathOf(""))
+	assert.Equal(t, "/flag", pathOf("/flag"))
+	assert.Equal(t, "go run ./cmd/devfleet", callOf("/env"), "advice leaves out what is the default anyway")
+	assert.Equal(t, "go run ./cmd/devfleet --dir /flag", callOf("/flag"))
+}
+
+func TestUpRefusesAnImpossibleNumberOfMembers(t *testing.T) {
+	for _, members := range []int{-1, 11} {
+		_, err := up(t.Context(), upOptions{dir: t.TempDir(), members: members}, progress.New(&bytes.Buffer{}))
+		assert.ErrorContains(t, err, "1 to 10")
+	}
+}
+
+func TestALockIsHeldUntilReleased(t *testing.T) {
+	dir := t.TempDir()
+	holder, err := lockHolder(dir, upLock)
+	require.NoError(t, err)
+	assert.Zero(t, holder, "nobody has ever held it")
+
+	release, err := lock(dir, upLock)
+	require.NoError(t, err)
+	_, err = lock(dir, upLock)
+	assert.True(t, errors.Is(err, errLocked))
+	holder, err = lockHolder(dir, upLock)
+	require.NoError(t, err)
+	assert.Equal(t, os.Getpid(), holder)
+
+	release()
+	holder, err = lockHolder(dir, upLock)
+	require.NoError(t, err)
+	assert.Zero(t, holder)
+}
+
+func TestDownWithPurgeLeavesAForeignFolderAlone(t *testing.T) {
+	dir := t.TempDir()
+	kept := filepath.Join(dir, "thesis.txt")
+	require.NoError(t, os.WriteFile(kept, nil, 0o600))
+	var out bytes.Buffer
+	require.NoError(t, down(t.Context(), dir, true, progress.New(&out)))
+	assert.FileExists(t, kept)
+	assert.Contains(t, out.String(), "holds no fleet")
+}
+
+func TestLastLines(t *testing.T) {
+	assert.Equal(t, "b\nc", lastLines([]byte("a\nb\nc\n"), 2))
+	assert.Equal(t, "a", lastLines([]byte("a\n"), 20))
+}
+
+func TestPrintReport(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 15, 0, time.UTC)
+	r := &report{
+		Kubeconfig: "/f/kubeconfig", Temporal: "127.0.0.1:1", TemporalUI: "http://127.0.0.1:2",
+		Components: []control.Component{
+			{Name: "hub/etcd", State: control.Ready, PID: 7, Started: now.Add(-time.Minute), Memory: 50 << 20},
+			{Name: "hub-agent", State: control.BackOff, Restarts: 2, Reason: "ended by itself: exit status 1"},
+		},
+		Members: []controlplane.Membership{{Name: "member-1", Joined: "True", Healthy: "Unknown", Heartbeat: now.Add(-2 * time.Second)}},
+	}
+	var out bytes.Buffer
+	require.NoError(t, printReport(&out, r, now))
+	assert.Regexp(t, `hub/etcd +ready +7 +1m0s +0 +50 MiB`, out.String())
+	assert.Regexp(t, `hub-agent +back-off +- +- +2 +- +ended by itself: exit status 1`, out.String())
+	assert.Regexp(t, `member-1 +True +Unknown +2\.0s ago`, out.String())
+}
