@@ -109,6 +109,9 @@ type StageDelta struct {
 	// Recorded are those the activity has recorded itself.
 	Done     []string `json:"done,omitempty"`
 	Recorded []string `json:"recorded,omitempty"`
+	// NotStarted are clusters that were to start and did not, because the run
+	// stops.
+	NotStarted []string `json:"notStarted,omitempty"`
 	// Waiting names the cluster that has been in flight longest, for display.
 	Waiting string `json:"waiting,omitempty"`
 }

@@ -31,19 +31,16 @@ func next(s act.RunState) (what step, stage int) {
 		return stepPause, 0
 	}
 	for i, st := range s.Stages {
-		switch st.Phase {
-		case act.PhaseSucceeded:
+		switch {
+		case st.Phase == act.PhaseSucceeded:
 			continue
-		case act.PhaseGates:
+		case st.Phase == act.PhaseGates, st.Clusters == 0:
+			// A stage without clusters is skipped, tasks and all.
 			return stepGates, i
-		case act.PhaseUpdating:
-			return stepUpdate, i
-		default:
-			if st.BeforeApproval {
-				return stepBeforeGates, i
-			}
-			return stepUpdate, i
+		case st.Phase != act.PhaseUpdating && st.BeforeApproval:
+			return stepBeforeGates, i
 		}
+		return stepUpdate, i
 	}
 	return stepDeletion, len(s.Stages)
 }

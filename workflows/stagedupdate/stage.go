@@ -107,6 +107,9 @@ func (w *window) step(ctx workflow.Context) error {
 	for _, name := range delta.Recorded {
 		w.done[w.position[name]] = true
 	}
+	for _, name := range delta.NotStarted {
+		w.started[w.position[name]] = false
+	}
 	w.waiting, w.stopping, w.ended = delta.Waiting, delta.Stopping, delta.Ended
 	return nil
 }

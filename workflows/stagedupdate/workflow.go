@@ -146,8 +146,11 @@ func (r *run) delete(ctx workflow.Context) error {
 	if err := r.await(ctx, future); err != nil {
 		return err
 	}
-	r.reload = true
-	return future.Get(ctx, nil)
+	var done bool
+	err := future.Get(ctx, &done)
+	r.reload = !done
+	r.state.Terminal, r.state.Succeeded = done, done
+	return err
 }
 
 // await waits for a future while it keeps answering signals.

@@ -1,0 +1,138 @@
+// Package stagedupdate has the activities of an update run: they freeze its
+// plan, bring clusters to its snapshot, keep its gates and write its status.
+// Each loads, decides by a pure function, and stores; each may run twice, or at
+// the same time as an earlier attempt of itself.
+package stagedupdate
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// Snapshotter makes sure that the latest resource snapshot of a placement holds
+// what it selects now, and says which one that is.
+type Snapshotter interface {
+	Select(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (act.SelectResult, error)
+}
+
+// WorkSyncer writes the Works a binding needs.
+type WorkSyncer interface {
+	Sync(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) error
+}
+
+// EventRecorder emits Kubernetes events about an object.
+type EventRecorder interface {
+	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
+}
+
+// Identities tells who sent what to a workflow.
+type Identities interface {
+	// Approver is who sent the newest approval of a stage through a door;
+	// verified says that the server vouches for it.
+	Approver(ctx context.Context, request act.ApprovalRequest) (who string, verified bool, err error)
+	// Canceller is who asked to cancel a workflow.
+	Canceller(ctx context.Context, workflow, execution string) (who string, err error)
+}
+
+// Activities of an update run.
+type Activities struct {
+	// Client writes, and reads from the informer cache; Live reads the API
+	// server.
+	Client     client.Client
+	Live       client.Reader
+	Works      WorkSyncer
+	Snapshots  Snapshotter
+	Notifier   *clusterupdate.Notifier
+	Events     EventRecorder
+	Identities Identities
+	Clock      clock.WithTicker
+}
+
+// run reads a run live; nil when there is none with this uid any more.
+func (a *Activities) run(ctx context.Context, ref wf.Ref) (*placementv1beta1.ClusterStagedUpdateRun, error) {
+	run := &placementv1beta1.ClusterStagedUpdateRun{}
+	err := a.Live.Get(ctx, types.NamespacedName{Name: ref.Name}, run)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading run %s: %w", ref.Key(), err)
+	}
+	if ref.UID != "" && string(run.UID) != ref.UID {
+		return nil, nil
+	}
+	return run, nil
+}
+
+// active reads a run that still has something to do; nil otherwise.
+func (a *Activities) active(ctx context.Context, ref wf.Ref) (*placementv1beta1.ClusterStagedUpdateRun, error) {
+	run, err := a.run(ctx, ref)
+	if err != nil || run == nil || !run.DeletionTimestamp.IsZero() || terminal(run) {
+		return nil, err
+	}
+	return run, nil
+}
+
+// store records progress on a run. Another writer in between only means that
+// the same progress is recorded on the newer version; a run that is gone or has
+// ended is left alone.
+func (a *Activities) store(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, record func(recorder)) error {
+	ref := wf.Ref{Name: run.Name, UID: string(run.UID)}
+	first := true
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if !first {
+			fresh, err := a.active(ctx, ref)
+			if err != nil {
+				return err
+			}
+			if fresh == nil {
+				return nil
+			}
+			fresh.DeepCopyInto(run)
+		}
+		first = false
+		before := run.DeepCopy()
+		record(recorder{run: run, now: a.Clock.Now()})
+		if statusEqual(before, run) {
+			return nil
+		}
+		return a.Client.Status().Update(ctx, run)
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("writing the status of run %s: %w", run.Name, err)
+	}
+	return nil
+}
+
+// fail ends a run for good, with the message that users see.
+func (a *Activities) fail(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, message string) error {
+	if err := a.store(ctx, run, func(r recorder) { r.failed(message) }); err != nil {
+		return err
+	}
+	a.warn(run, placementv1beta1.ReasonUpdateRunFailed, message)
+	return nil
+}
+
+func (a *Activities) event(run *placementv1beta1.ClusterStagedUpdateRun, reason, note string, args ...any) {
+	a.Events.Eventf(run, nil, corev1.EventTypeNormal, reason, "Rollout", note, args...)
+}
+
+func (a *Activities) warn(run *placementv1beta1.ClusterStagedUpdateRun, reason, note string) {
+	a.Events.Eventf(run, nil, corev1.EventTypeWarning, reason, "Rollout", "%s", note)
+}

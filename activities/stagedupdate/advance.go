@@ -1,0 +1,303 @@
+package stagedupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/call"
+)
+
+// StuckAfter is how long a cluster may take before its run is called stuck.
+const StuckAfter = 5 * time.Minute
+
+// parallelWrites bounds the clusters written to at the same time.
+const parallelWrites = 32
+
+// progress is what the Temporal UI shows of a waiting activity.
+type progress struct {
+	Done     int    `json:"done"`
+	InFlight int    `json:"inFlight"`
+	Oldest   string `json:"oldest,omitempty"`
+}
+
+// AdvanceStage starts exactly the clusters it is told to, records them and
+// those done before, and waits until one of those in flight is done.
+func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act.StageDelta, error) {
+	sub := a.Notifier.Subscribe(clusterupdate.RunKey(in.Run.Name))
+	defer func() { sub.Close() }()
+	run, err := a.active(ctx, in.Run)
+	if err != nil {
+		return act.StageDelta{}, err
+	}
+	if run == nil || !hasStage(run, in.StageRequest) {
+		return act.StageDelta{Ended: true}, nil
+	}
+	sub.Close()
+	sub = a.Notifier.Subscribe(clusterupdate.RunKey(in.Run.Name), clusterupdate.PlacementKey(run.Spec.PlacementName))
+	s := &stageAdvance{Activities: a, in: in, run: run, sub: sub, view: clusterupdate.NewView(a.Client)}
+	return s.advance(ctx)
+}
+
+// stageAdvance is one call of AdvanceStage.
+type stageAdvance struct {
+	*Activities
+	in   act.StageAdvance
+	run  *placementv1beta1.ClusterStagedUpdateRun
+	sub  *clusterupdate.Subscription
+	view *clusterupdate.View
+
+	placement *placementv1beta1.ClusterResourcePlacement
+	stopping  bool
+}
+
+func (s *stageAdvance) advance(ctx context.Context) (act.StageDelta, error) {
+	if err := s.check(ctx); err != nil {
+		return s.conclude(ctx, err)
+	}
+	start := s.in.Start
+	var delta act.StageDelta
+	if s.stopping {
+		start, delta.NotStarted = nil, s.in.Start
+	}
+	if err := s.start(ctx, start); err != nil {
+		return s.conclude(ctx, err)
+	}
+	result, err := s.wait(ctx, append(slices.Clone(start), s.in.InFlight...))
+	if err != nil {
+		return s.conclude(ctx, err)
+	}
+	delta.Done, delta.Stopping = result.Done, s.stopping
+	inFlight, waiting := s.left(start, result.Done)
+	delta.Waiting = waiting
+	if inFlight > 0 {
+		return delta, nil
+	}
+	return delta, s.recordLast(ctx, &delta)
+}
+
+// conclude turns a user error into the end of the run.
+func (s *stageAdvance) conclude(ctx context.Context, err error) (act.StageDelta, error) {
+	var refused *userError
+	if !errors.As(err, &refused) {
+		return act.StageDelta{}, err
+	}
+	return act.StageDelta{Ended: true}, s.fail(ctx, s.run, refused.text)
+}
+
+// check reads live whether the plan still holds.
+func (s *stageAdvance) check(ctx context.Context) error {
+	s.stopping = s.run.Spec.State == placementv1beta1.StateStop
+	f, err := s.placementFacts(ctx, s.run.Spec.PlacementName)
+	if err != nil {
+		return err
+	}
+	s.placement = f.placement
+	if err := outdated(s.run, f.placement, f.policy); err != nil {
+		return refuse("%s", clientError(err.Error()))
+	}
+	return nil
+}
+
+// start writes bindings and Works, and records the start beside it. Should the
+// process die in between, the same clusters are started again, which changes
+// nothing.
+func (s *stageAdvance) start(ctx context.Context, clusters []string) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallelWrites)
+	g.Go(func() error {
+		return s.store(gctx, s.run, func(r recorder) {
+			stage := &r.run.Status.StagesStatus[s.in.Index]
+			r.done(stage, s.in.Done)
+			r.started(stage, append(slices.Clone(clusters), s.in.InFlight...))
+			if !s.stopping {
+				r.progressing()
+			}
+		})
+	})
+	target := s.run.DeepCopy()
+	for _, name := range clusters {
+		g.Go(func() error { return s.startCluster(gctx, target, name) })
+	}
+	return g.Wait()
+}
+
+// startCluster points a cluster's binding to the run's snapshot, unless a later
+// run has it, and writes its Works.
+func (s *stageAdvance) startCluster(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, cluster string) error {
+	binding, err := s.liveBinding(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	verdict, err := judgeBinding(run, s.in.Stage, cluster, binding)
+	if err != nil {
+		return err
+	}
+	if verdict == bindingFree {
+		binding, err = clusterupdate.Bind(ctx, s.Client, binding, targetOf(run, s.in.Index, cluster, binding))
+		if err != nil {
+			return fmt.Errorf("starting cluster %s: %w", cluster, err)
+		}
+	}
+	s.view.Saw(binding)
+	if err := s.Works.Sync(ctx, binding); err != nil {
+		return fmt.Errorf("writing the Works of cluster %s: %w", cluster, err)
+	}
+	return nil
+}
+
+func (s *stageAdvance) liveBinding(ctx context.Context, cluster string) (*placementv1beta1.ClusterResourceBinding, error) {
+	name := placementv1beta1.BindingName(s.placement.Name, s.placement.UID, cluster)
+	binding := &placementv1beta1.ClusterResourceBinding{}
+	err := s.Live.Get(ctx, types.NamespacedName{Name: name}, binding)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the binding of cluster %s: %w", cluster, err)
+	}
+	return binding, nil
+}
+
+// wait waits until a cluster is done, the plan changes or the user stops.
+func (s *stageAdvance) wait(ctx context.Context, clusters []string) (clusterupdate.Result, error) {
+	pending := make(map[string]struct{}, len(clusters))
+	for _, name := range clusters {
+		pending[name] = struct{}{}
+	}
+	stuck := s.stuckAt()
+	w := clusterupdate.Wait{
+		Clock: s.Clock, Subscription: s.sub, Pending: pending, Check: s.clusterDone,
+		Plan: s.planChanged, Stop: activity.GetWorkerStopChannel(ctx), WakeAt: stuck,
+		BeatEvery: call.HeartbeatEvery,
+		Beat: func() {
+			activity.RecordHeartbeat(ctx, progress{Done: len(s.in.Done), InFlight: len(pending), Oldest: s.oldest(nil)})
+		},
+	}
+	result, err := w.Await(ctx)
+	if err == nil && result.Due && len(result.Done) == 0 {
+		err = s.reportStuck(ctx, pending)
+	}
+	return result, err
+}
+
+// clusterDone says whether a cluster runs the run's snapshot and is available.
+// A binding that another run has taken ends this run.
+func (s *stageAdvance) clusterDone(ctx context.Context, cluster string) (bool, error) {
+	name := placementv1beta1.BindingName(s.placement.Name, s.placement.UID, cluster)
+	binding, err := s.view.Binding(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	verdict, err := judgeBinding(s.run, s.in.Stage, cluster, binding)
+	if err != nil || verdict != bindingOurs {
+		// The cache may lag behind the write of an earlier attempt, and a run
+		// does not end on hearsay: what is live decides.
+		return false, s.startCluster(ctx, s.run, cluster)
+	}
+	state, err := s.view.State(ctx, binding)
+	return state.Available, err
+}
+
+// planChanged looks again when something the plan rests on may have changed.
+func (s *stageAdvance) planChanged(ctx context.Context) (bool, error) {
+	run, err := s.active(ctx, s.in.Run)
+	if err != nil {
+		return false, err
+	}
+	if run == nil {
+		return true, nil
+	}
+	wasStopping := s.stopping
+	run.DeepCopyInto(s.run)
+	if err := s.check(ctx); err != nil {
+		return false, err
+	}
+	return s.stopping != wasStopping, nil
+}
+
+// left counts the clusters still in flight and names the oldest of them.
+func (s *stageAdvance) left(start, done []string) (inFlight int, oldest string) {
+	return len(s.in.InFlight) + len(start) - len(done), s.oldest(done)
+}
+
+// oldest is the cluster in flight that started first.
+func (s *stageAdvance) oldest(except []string) string {
+	for _, name := range append(slices.Clone(s.in.InFlight), s.in.Start...) {
+		if !slices.Contains(except, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// recordLast records the clusters just seen done when no further call will:
+// when the stage has nothing left to start or wait for, or must stop.
+func (s *stageAdvance) recordLast(ctx context.Context, delta *act.StageDelta) error {
+	if len(delta.Done) == 0 || !s.stopping && !s.allStarted() {
+		return nil
+	}
+	err := s.store(ctx, s.run, func(r recorder) { r.done(&r.run.Status.StagesStatus[s.in.Index], delta.Done) })
+	if err != nil {
+		return err
+	}
+	delta.Recorded, delta.Done = delta.Done, nil
+	return nil
+}
+
+func (s *stageAdvance) allStarted() bool {
+	for _, c := range s.run.Status.StagesStatus[s.in.Index].Clusters {
+		if meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// stuckAt is when the run will be called stuck: StuckAfter from the earliest
+// start, or never again once it has been.
+func (s *stageAdvance) stuckAt() time.Time {
+	c := meta.FindStatusCondition(s.run.Status.Conditions, placementv1beta1.ConditionTypeProgressing)
+	if c != nil && c.Reason == placementv1beta1.ReasonUpdateRunStuck {
+		return time.Time{}
+	}
+	var first time.Time
+	stage := &s.run.Status.StagesStatus[s.in.Index]
+	for _, name := range append(slices.Clone(s.in.InFlight), s.in.Start...) {
+		cluster := clusterIn(stage, name)
+		if cluster == nil {
+			continue
+		}
+		started := meta.FindStatusCondition(cluster.Conditions, placementv1beta1.ConditionTypeStarted)
+		if started != nil && (first.IsZero() || started.LastTransitionTime.Time.Before(first)) {
+			first = started.LastTransitionTime.Time
+		}
+	}
+	if first.IsZero() {
+		return first
+	}
+	return first.Add(StuckAfter)
+}
+
+func (s *stageAdvance) reportStuck(ctx context.Context, pending map[string]struct{}) error {
+	name := s.oldest(nil)
+	if _, ok := pending[name]; !ok {
+		return nil
+	}
+	if err := s.store(ctx, s.run, func(r recorder) { r.stuck(s.in.Stage, name) }); err != nil {
+		return err
+	}
+	s.warn(s.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("Cluster %s in stage %s has not finished updating for %s", name, s.in.Stage, StuckAfter))
+	return nil
+}

@@ -1,0 +1,168 @@
+package stagedupdate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// unknownApprover stands for whoever set the condition with kubectl, when the
+// API server did not stamp who it was.
+const unknownApprover = "unverified"
+
+// accept confirms an approval, after which it cannot be taken back, and records
+// who gave it through which door.
+func (g *gateCheck) accept(ctx context.Context, request *placementv1beta1.ClusterApprovalRequest) error {
+	if meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApprovalAccepted) {
+		return nil
+	}
+	now := metav1.NewTime(g.now)
+	if request.Status.Approval == nil {
+		request.Status.Approval = kubectlApproval(request, now)
+	}
+	setRequestCondition(request, placementv1beta1.ConditionTypeApprovalAccepted, placementv1beta1.ReasonApprovalRequestApprovalAccepted,
+		"The approval request has been approved and cannot be reverted", now)
+	if err := g.Client.Status().Update(ctx, request); err != nil {
+		return fmt.Errorf("accepting approval request %s: %w", request.Name, err)
+	}
+	record := request.Status.Approval
+	note := fmt.Sprintf("Stage %s of run %s was approved by %s through %s", g.in.Stage, g.run.Name, record.By, record.Door)
+	g.event(g.run, placementv1beta1.ConditionTypeApproved, "%s", note)
+	g.Events.Eventf(request, g.run, corev1.EventTypeNormal, placementv1beta1.ConditionTypeApproved, "Approve", "%s", note)
+	return nil
+}
+
+// kubectlApproval is the record of an approval that came as a condition.
+func kubectlApproval(request *placementv1beta1.ClusterApprovalRequest, now metav1.Time) *placementv1beta1.ApprovalRecord {
+	record := &placementv1beta1.ApprovalRecord{By: unknownApprover, At: now, Door: placementv1beta1.ApprovalDoorKubectl}
+	if c := meta.FindStatusCondition(request.Status.Conditions, placementv1beta1.ConditionTypeApproved); c != nil {
+		record.Comment = c.Message
+		if !c.LastTransitionTime.IsZero() {
+			record.At = c.LastTransitionTime
+		}
+	}
+	return record
+}
+
+// RecordApproval writes an approval that came through Temporal to the stage's
+// approval request, with the identity of its sender. The gate itself opens only
+// when CheckGates reads the request.
+func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest) (act.ApprovalResult, error) {
+	run, err := a.active(ctx, in.Run)
+	if err != nil {
+		return act.ApprovalResult{}, err
+	}
+	if run == nil {
+		return act.ApprovalResult{Ended: true}, nil
+	}
+	request, err := a.openRequest(ctx, run.Name, string(run.UID), in)
+	if err != nil || request == nil {
+		return act.ApprovalResult{Ended: request == nil}, err
+	}
+	if meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApproved) {
+		return act.ApprovalResult{Request: request.Name, By: approver(request), Already: true}, nil
+	}
+	who, verified, err := a.Identities.Approver(ctx, in)
+	if err != nil {
+		return act.ApprovalResult{}, fmt.Errorf("finding out who approved stage %s of run %s: %w", in.Stage, run.Name, err)
+	}
+	now := metav1.NewTime(a.Clock.Now())
+	request.Status.Approval = &placementv1beta1.ApprovalRecord{
+		By: who, At: now, Door: placementv1beta1.ApprovalDoor(in.Door), Verified: verified, Comment: in.Comment,
+	}
+	setRequestCondition(request, placementv1beta1.ConditionTypeApproved, approvedReason(in.Door), approvedMessage(request.Status.Approval), now)
+	if err := a.Client.Status().Update(ctx, request); err != nil {
+		return act.ApprovalResult{}, fmt.Errorf("writing the approval to request %s: %w", request.Name, err)
+	}
+	return act.ApprovalResult{Request: request.Name, By: who}, nil
+}
+
+// openRequest reads the request that waits for the approval; nil when it is
+// gone or of another run.
+func (a *Activities) openRequest(ctx context.Context, runName, uid string, in act.ApprovalRequest) (*placementv1beta1.ClusterApprovalRequest, error) {
+	name := placementv1beta1.AfterStageApprovalName(runName, in.Stage)
+	if in.Before {
+		name = placementv1beta1.BeforeStageApprovalName(runName, in.Stage)
+	}
+	request := &placementv1beta1.ClusterApprovalRequest{}
+	err := a.Live.Get(ctx, types.NamespacedName{Name: name}, request)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading approval request %s: %w", name, err)
+	case request.Annotations[placementv1beta1.ApprovalRunUIDAnnotation] != uid:
+		return nil, nil
+	}
+	return request, nil
+}
+
+func approver(request *placementv1beta1.ClusterApprovalRequest) string {
+	if request.Status.Approval != nil {
+		return request.Status.Approval.By
+	}
+	return unknownApprover
+}
+
+// approvedReason is the condition's reason: which door.
+func approvedReason(door string) string {
+	if door == act.DoorUpdate {
+		return "ApprovedByTemporalUpdate"
+	}
+	return "ApprovedByTemporalSignal"
+}
+
+func approvedMessage(record *placementv1beta1.ApprovalRecord) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Approved by %s through a Temporal %s", record.By, record.Door)
+	if !record.Verified {
+		b.WriteString(" (identity not verified)")
+	}
+	if record.Comment != "" {
+		b.WriteString(": " + record.Comment)
+	}
+	return b.String()
+}
+
+func setRequestCondition(request *placementv1beta1.ClusterApprovalRequest, kind, reason, message string, now metav1.Time) {
+	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
+		Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message,
+		ObservedGeneration: request.Generation, LastTransitionTime: now,
+	})
+}
+
+// ReportSignal tells by an event on the run that an approve signal did nothing.
+func (a *Activities) ReportSignal(ctx context.Context, in act.SignalReport) (bool, error) {
+	run, err := a.run(ctx, in.Run)
+	if err != nil || run == nil {
+		return false, err
+	}
+	a.warn(run, "ApprovalIgnored", ignoredNote(in))
+	return true, nil
+}
+
+// ignoredNote says why a signal did nothing and what to send instead.
+func ignoredNote(in act.SignalReport) string {
+	waiting := "no stage waits for an approval now"
+	if in.Waiting != "" {
+		waiting = fmt.Sprintf("stage %s waits now", in.Waiting)
+	}
+	switch in.Reason {
+	case act.SignalMalformed:
+		return fmt.Sprintf(`An approve signal was ignored: its input must be {"stage":"<stage>","comment":"<why>"}; %s`, waiting)
+	case act.SignalUnknownStage:
+		return fmt.Sprintf("An approve signal was ignored: the run has no stage %q; %s", in.Stage, waiting)
+	case act.SignalNoApproval:
+		return fmt.Sprintf("An approve signal was ignored: stage %q needs no approval, or has it already", in.Stage)
+	}
+	return fmt.Sprintf("An approve signal was ignored: stage %q does not wait for an approval; %s", in.Stage, waiting)
+}

@@ -1,0 +1,82 @@
+package stagedupdate
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// bindingVerdict says whose a cluster's binding is.
+type bindingVerdict int
+
+const (
+	bindingFree bindingVerdict = iota // this run may take it
+	bindingOurs                       // this run has taken it
+)
+
+// judgeBinding decides whether a run may write a cluster's binding, or already
+// has. A run never takes a cluster from a later run: it is preempted. It is
+// pure; the error is what ends the run.
+func judgeBinding(run *placementv1beta1.ClusterStagedUpdateRun, stage, cluster string, b *placementv1beta1.ClusterResourceBinding) (bindingVerdict, error) {
+	if b == nil || !b.DeletionTimestamp.IsZero() || b.Spec.State == placementv1beta1.BindingStateUnscheduled {
+		return bindingFree, refuse("%s", clientError(fmt.Sprintf("the clusters selected for clusterResourcePlacement `%s` have changed: cluster `%s` in the stage `%s` is no longer selected", run.Spec.PlacementName, cluster, stage)))
+	}
+	want := snapshotName(run)
+	holder := b.Annotations[placementv1beta1.UpdateRunUIDAnnotation]
+	if holder == string(run.UID) && b.Spec.ResourceSnapshotName == want && b.Spec.State == placementv1beta1.BindingStateBound {
+		return bindingOurs, nil
+	}
+	if holder != "" && holder != string(run.UID) && createdLater(b, run) {
+		return bindingFree, refuse("%s", preempted(run, stage, cluster, b))
+	}
+	return bindingFree, nil
+}
+
+// createdLater compares with the second's resolution that the API keeps; runs
+// of the same second count as equal, so that neither shuts the other out.
+func createdLater(b *placementv1beta1.ClusterResourceBinding, run *placementv1beta1.ClusterStagedUpdateRun) bool {
+	at, err := time.Parse(time.RFC3339, b.Annotations[placementv1beta1.UpdateRunCreatedAnnotation])
+	return err == nil && at.After(run.CreationTimestamp.Time)
+}
+
+// preempted is the message the documents print when another run has taken a
+// cluster.
+func preempted(run *placementv1beta1.ClusterStagedUpdateRun, stage, cluster string, b *placementv1beta1.ClusterResourceBinding) string {
+	return cannotContinue(fmt.Sprintf("unexpected behavior which cannot be handled by the controller: "+
+		"the clusterResourceBinding of the updating cluster `%s` in the stage `%s` does not have expected status: "+
+		"binding spec diff: binding has different resourceSnapshotName, want: %s, got: %s; "+
+		"binding state (want Bound): %s; binding RolloutStarted (want true): %t, "+
+		"please check if there is concurrent clusterStagedUpdateRun `%s`",
+		cluster, stage, snapshotName(run), b.Spec.ResourceSnapshotName, b.Spec.State,
+		b.Spec.State == placementv1beta1.BindingStateBound, b.Annotations[placementv1beta1.UpdateRunAnnotation]))
+}
+
+// snapshotName is the master snapshot a run brings clusters to.
+func snapshotName(run *placementv1beta1.ClusterStagedUpdateRun) string {
+	index, _ := strconv.Atoi(run.Status.ResourceSnapshotIndexUsed)
+	return placementv1beta1.ResourceSnapshotName(run.Spec.PlacementName, index, 0)
+}
+
+// targetOf is what a cluster's binding shall say during and after the run.
+func targetOf(run *placementv1beta1.ClusterStagedUpdateRun, stage int, cluster string, from *placementv1beta1.ClusterResourceBinding) clusterupdate.Target {
+	to := clusterupdate.Target{
+		Snapshot:      snapshotName(run),
+		ApplyStrategy: run.Status.AppliedStrategy,
+		Annotations: map[string]string{
+			placementv1beta1.UpdateRunAnnotation:        run.Name,
+			placementv1beta1.UpdateRunUIDAnnotation:     string(run.UID),
+			placementv1beta1.UpdateRunCreatedAnnotation: run.CreationTimestamp.UTC().Format(time.RFC3339),
+		},
+	}
+	if from.Spec.ResourceSnapshotName != "" && from.Spec.ResourceSnapshotName != to.Snapshot {
+		to.Annotations[placementv1beta1.PreviousResourceSnapshotAnnotation] = from.Spec.ResourceSnapshotName
+	}
+	if c := clusterIn(&run.Status.StagesStatus[stage], cluster); c != nil {
+		to.ResourceOverrideSnapshots = c.ResourceOverrideSnapshots
+		to.ClusterResourceOverrideSnapshots = c.ClusterResourceOverrideSnapshots
+	}
+	return to
+}

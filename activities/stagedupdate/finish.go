@@ -1,0 +1,190 @@
+package stagedupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/call"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// AdvanceDeletion takes the resources away from the clusters that the placement
+// no longer selects, waits until they are gone, and concludes the run.
+func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, error) {
+	sub := a.Notifier.Subscribe(clusterupdate.RunKey(ref.Name))
+	defer func() { sub.Close() }()
+	run, err := a.active(ctx, ref)
+	if err != nil || run == nil || run.Status.DeletionStageStatus == nil {
+		return false, err
+	}
+	sub.Close()
+	sub = a.Notifier.Subscribe(clusterupdate.RunKey(ref.Name), clusterupdate.PlacementKey(run.Spec.PlacementName))
+	d := &deletion{Activities: a, ref: ref, run: run, sub: sub}
+	done, err := d.advance(ctx)
+	var refused *userError
+	if errors.As(err, &refused) {
+		return false, a.fail(ctx, run, refused.text)
+	}
+	return done, err
+}
+
+// deletion is one call of AdvanceDeletion.
+type deletion struct {
+	*Activities
+	ref       wf.Ref
+	run       *placementv1beta1.ClusterStagedUpdateRun
+	sub       *clusterupdate.Subscription
+	placement *placementv1beta1.ClusterResourcePlacement
+}
+
+func (d *deletion) advance(ctx context.Context) (bool, error) {
+	if err := d.check(ctx); err != nil {
+		return false, err
+	}
+	pending := map[string]struct{}{}
+	for _, c := range d.run.Status.DeletionStageStatus.Clusters {
+		pending[c.ClusterName] = struct{}{}
+	}
+	if len(pending) > 0 {
+		if err := d.remove(ctx, pending); err != nil {
+			return false, err
+		}
+		w := clusterupdate.Wait{
+			Clock: d.Clock, Subscription: d.sub, Pending: pending, Check: d.gone, Plan: d.changed,
+			Stop: activity.GetWorkerStopChannel(ctx), BeatEvery: call.HeartbeatEvery,
+			Beat: func() { activity.RecordHeartbeat(ctx, progress{InFlight: len(pending)}) },
+		}
+		if result, err := w.Await(ctx); err != nil || result.Changed || len(pending) > 0 {
+			return false, err
+		}
+	}
+	err := d.store(ctx, d.run, func(r recorder) {
+		r.deleted()
+		r.finished()
+	})
+	if err == nil {
+		d.event(d.run, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully")
+	}
+	return err == nil, err
+}
+
+func (d *deletion) check(ctx context.Context) error {
+	f, err := d.placementFacts(ctx, d.run.Spec.PlacementName)
+	if err != nil {
+		return err
+	}
+	d.placement = f.placement
+	if err := outdated(d.run, f.placement, f.policy); err != nil {
+		return refuse("%s", clientError(err.Error()))
+	}
+	return nil
+}
+
+// remove deletes the bindings that are still unscheduled; one that the
+// scheduler has picked again is not ours to delete.
+func (d *deletion) remove(ctx context.Context, clusters map[string]struct{}) error {
+	err := d.store(ctx, d.run, func(r recorder) {
+		stage := r.run.Status.DeletionStageStatus
+		r.stageStarted(stage)
+		for i := range stage.Clusters {
+			r.started(stage, []string{stage.Clusters[i].ClusterName})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallelWrites)
+	for name := range clusters {
+		g.Go(func() error {
+			binding, err := d.live(gctx, name)
+			if err != nil || binding == nil || binding.Spec.State != placementv1beta1.BindingStateUnscheduled {
+				return err
+			}
+			return clusterupdate.Remove(gctx, d.Client, binding)
+		})
+	}
+	return g.Wait()
+}
+
+// gone asks the API server: a binding that the cache does not have may only be
+// unknown to it.
+func (d *deletion) gone(ctx context.Context, cluster string) (bool, error) {
+	binding, err := d.live(ctx, cluster)
+	return binding == nil, err
+}
+
+func (d *deletion) live(ctx context.Context, cluster string) (*placementv1beta1.ClusterResourceBinding, error) {
+	binding := &placementv1beta1.ClusterResourceBinding{}
+	name := placementv1beta1.BindingName(d.placement.Name, d.placement.UID, cluster)
+	err := d.Live.Get(ctx, types.NamespacedName{Name: name}, binding)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the binding of cluster %s: %w", cluster, err)
+	}
+	return binding, nil
+}
+
+func (d *deletion) changed(ctx context.Context) (bool, error) {
+	run, err := d.active(ctx, d.ref)
+	if err != nil || run == nil {
+		return run == nil, err
+	}
+	return false, d.check(ctx)
+}
+
+// PauseRun records that a run stands still because its user asked for it:
+// nothing is in flight any more.
+func (a *Activities) PauseRun(ctx context.Context, ref wf.Ref) (bool, error) {
+	run, err := a.active(ctx, ref)
+	if err != nil || run == nil || run.Spec.State != placementv1beta1.StateStop {
+		return false, err
+	}
+	stopped := meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeProgressing)
+	if stopped != nil && stopped.Reason == placementv1beta1.ReasonUpdateRunStopped {
+		return true, nil
+	}
+	err = a.store(ctx, run, func(r recorder) {
+		r.runCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
+			placementv1beta1.ReasonUpdateRunStopped, "The update run has been stopped")
+	})
+	if err == nil {
+		a.event(run, placementv1beta1.ReasonUpdateRunStopped, "The run has been stopped; set spec.state to Run to resume it")
+	}
+	return err == nil, err
+}
+
+// StopRun turns a cancellation from Temporal into the wish to stop, unless the
+// run is on its way out anyway.
+func (a *Activities) StopRun(ctx context.Context, in act.StopRequest) (bool, error) {
+	run, err := a.active(ctx, in.Run)
+	if err != nil || run == nil || run.Spec.State == placementv1beta1.StateStop {
+		return false, err
+	}
+	who, err := a.Identities.Canceller(ctx, in.Workflow, in.Execution)
+	if err != nil {
+		return false, fmt.Errorf("finding out who cancelled run %s: %w", run.Name, err)
+	}
+	before := client.MergeFrom(run.DeepCopy())
+	run.Spec.State = placementv1beta1.StateStop
+	if err := a.Client.Patch(ctx, run, before); err != nil {
+		return false, fmt.Errorf("stopping run %s: %w", run.Name, err)
+	}
+	a.event(run, "StopRequested", "%s cancelled workflow %s: the run will stop; set spec.state to Run to resume it", strings.TrimSpace(who), in.Workflow)
+	return true, nil
+}

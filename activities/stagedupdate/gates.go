@@ -1,0 +1,220 @@
+package stagedupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// CheckGates opens the tasks before or after a stage, reads live how far they
+// are, records that, and says whether the stage may pass.
+func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.GateState, error) {
+	run, err := a.active(ctx, in.Run)
+	if err != nil {
+		return act.GateState{}, err
+	}
+	if run == nil || !hasStage(run, in.StageRequest) {
+		return act.GateState{Ended: true}, nil
+	}
+	if run.Spec.State == placementv1beta1.StateStop {
+		return act.GateState{Stopping: true}, nil
+	}
+	f, err := a.placementFacts(ctx, run.Spec.PlacementName)
+	if err != nil {
+		return act.GateState{}, err
+	}
+	if err := outdated(run, f.placement, f.policy); err != nil {
+		return act.GateState{Ended: true}, a.fail(ctx, run, clientError(err.Error()))
+	}
+	state, err := a.checkTasks(ctx, run, in)
+	var refused *userError
+	if errors.As(err, &refused) {
+		return act.GateState{Ended: true}, a.fail(ctx, run, cannotContinue(refused.text))
+	}
+	return state, err
+}
+
+// checkTasks looks at each task of one side of a stage.
+func (a *Activities) checkTasks(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, in act.GateRequest) (act.GateState, error) {
+	stage := &run.Status.StagesStatus[in.Index]
+	g := gateCheck{Activities: a, run: run, in: in, now: a.Clock.Now()}
+	if len(stage.Clusters) > 0 {
+		tasks := stage.AfterStageTaskStatus
+		if in.Before {
+			tasks = stage.BeforeStageTaskStatus
+		}
+		for _, t := range tasks {
+			if err := g.task(ctx, t); err != nil {
+				return act.GateState{}, err
+			}
+		}
+	}
+	g.state.Open = !g.state.NeedsApproval && g.state.WaitUntil.IsZero()
+	if err := a.store(ctx, run, g.record); err != nil {
+		return act.GateState{}, err
+	}
+	g.announce()
+	return g.state, nil
+}
+
+// gateCheck is one look at the tasks of a stage.
+type gateCheck struct {
+	*Activities
+	run   *placementv1beta1.ClusterStagedUpdateRun
+	in    act.GateRequest
+	now   time.Time
+	state act.GateState
+
+	opened, approved, elapsed bool
+	wasOver                   bool
+}
+
+func (g *gateCheck) task(ctx context.Context, t placementv1beta1.StageTaskStatus) error {
+	if t.Type == placementv1beta1.StageTaskTypeTimedWait {
+		g.timedWait()
+		return nil
+	}
+	request, err := g.request(ctx, t.ApprovalRequestName)
+	if err != nil {
+		return err
+	}
+	g.opened = true
+	g.approved = meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApproved) ||
+		meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApprovalAccepted)
+	g.state.Request = request.Name
+	g.state.NeedsApproval = !g.approved
+	if !g.approved {
+		return nil
+	}
+	return g.accept(ctx, request)
+}
+
+// timedWait counts from when the stage began to wait, as recorded.
+func (g *gateCheck) timedWait() {
+	stage := &g.run.Status.StagesStatus[g.in.Index]
+	start := ceilSecond(g.now)
+	if stageWaits(stage) {
+		start = meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing).LastTransitionTime.Time
+	}
+	until := start.Add(stageStateOf(g.run, g.in.Index).Wait)
+	if g.elapsed = !g.now.Before(until); !g.elapsed {
+		g.state.WaitUntil = until
+	}
+}
+
+// record writes what was seen into the status.
+func (g *gateCheck) record(r recorder) {
+	stage := &r.run.Status.StagesStatus[g.in.Index]
+	g.wasOver = stageOver(stage)
+	if g.in.Before {
+		g.recordBefore(r, stage)
+		return
+	}
+	if len(stage.AfterStageTaskStatus) > 0 && len(stage.Clusters) > 0 {
+		r.waiting(stage)
+	}
+	if g.opened {
+		t := task(&stage.AfterStageTaskStatus, placementv1beta1.StageTaskTypeApproval)
+		r.approval(t, g.approved, placementv1beta1.ReasonAfterStageTaskApprovalRequestCreated, placementv1beta1.ReasonAfterStageTaskApprovalRequestApproved)
+	}
+	if g.elapsed {
+		t := task(&stage.AfterStageTaskStatus, placementv1beta1.StageTaskTypeTimedWait)
+		r.set(&t.Conditions, placementv1beta1.ConditionTypeWaitTimeElapsed, metav1.ConditionTrue,
+			placementv1beta1.ReasonAfterStageTaskWaitTimeElapsed, "Wait time elapsed")
+	}
+	if g.state.Open {
+		r.succeeded(stage)
+	}
+}
+
+func (g *gateCheck) recordBefore(r recorder, stage *placementv1beta1.StageUpdatingStatus) {
+	if !g.state.Open {
+		r.waitingBefore(stage)
+	}
+	if g.opened {
+		t := task(&stage.BeforeStageTaskStatus, placementv1beta1.StageTaskTypeApproval)
+		r.approval(t, g.approved, placementv1beta1.ReasonStageTaskApprovalRequestCreated, placementv1beta1.ReasonStageTaskApprovalRequestApproved)
+	}
+}
+
+// approval records the two steps of an approval task.
+func (r recorder) approval(t *placementv1beta1.StageTaskStatus, approved bool, created, given string) {
+	r.set(&t.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated, metav1.ConditionTrue, created, "ApprovalRequest object is created")
+	if approved {
+		r.set(&t.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved, metav1.ConditionTrue, given, "ApprovalRequest object is approved")
+	}
+}
+
+// announce tells of a stage that has passed.
+func (g *gateCheck) announce() {
+	if g.in.Before || g.wasOver || !g.state.Open {
+		return
+	}
+	g.event(g.run, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", g.in.Stage)
+}
+
+// request returns the approval request of this run for the stage, creating it
+// when it is missing. A leftover of an earlier run of the same name is
+// replaced: its approval was not meant for this run.
+func (g *gateCheck) request(ctx context.Context, name string) (*placementv1beta1.ClusterApprovalRequest, error) {
+	request := &placementv1beta1.ClusterApprovalRequest{}
+	err := g.Live.Get(ctx, types.NamespacedName{Name: name}, request)
+	if err == nil && request.Annotations[placementv1beta1.ApprovalRunUIDAnnotation] == string(g.run.UID) && request.DeletionTimestamp.IsZero() {
+		return request, g.belongs(request)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading approval request %s: %w", name, err)
+	}
+	if err == nil {
+		uid := request.UID
+		if err := g.Client.Delete(ctx, request, client.Preconditions{UID: &uid}); err != nil && !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("replacing approval request %s of an earlier run: %w", name, err)
+		}
+	}
+	request = newRequest(g.run, g.in, name)
+	if err := g.Client.Create(ctx, request); err != nil {
+		return nil, fmt.Errorf("creating approval request %s: %w", name, err)
+	}
+	g.event(g.run, placementv1beta1.ConditionTypeApprovalRequestCreated, "Stage %s waits for an approval: approve %s with kubectl, or send approve to workflow updaterun/%s", g.in.Stage, name, g.run.Name)
+	return request, nil
+}
+
+// belongs refuses a request of this run that is about another stage.
+func (g *gateCheck) belongs(request *placementv1beta1.ClusterApprovalRequest) error {
+	if request.Spec.ParentStageRollout == g.run.Name && request.Spec.TargetStage == g.in.Stage {
+		return nil
+	}
+	return refuse("the approval request `%s` is for stage `%s` of run `%s`, want stage `%s` of run `%s`; delete it and create the run again",
+		request.Name, request.Spec.TargetStage, request.Spec.ParentStageRollout, g.in.Stage, g.run.Name)
+}
+
+func newRequest(run *placementv1beta1.ClusterStagedUpdateRun, in act.GateRequest, name string) *placementv1beta1.ClusterApprovalRequest {
+	taskType := placementv1beta1.TaskTypeAfterStage
+	if in.Before {
+		taskType = placementv1beta1.TaskTypeBeforeStage
+	}
+	return &placementv1beta1.ClusterApprovalRequest{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name,
+			Labels: map[string]string{
+				placementv1beta1.TargetUpdateRunLabel:           run.Name,
+				placementv1beta1.TargetUpdateRunLowercaseLabel:  run.Name,
+				placementv1beta1.TargetUpdatingStageLabel:       in.Stage,
+				placementv1beta1.TaskTypeLabel:                  taskType,
+				placementv1beta1.IsLatestUpdateRunApprovalLabel: placementv1beta1.LabelValueTrue,
+			},
+			Annotations: map[string]string{placementv1beta1.ApprovalRunUIDAnnotation: string(run.UID)},
+		},
+		Spec: placementv1beta1.ApprovalRequestSpec{ParentStageRollout: run.Name, TargetStage: in.Stage},
+	}
+}

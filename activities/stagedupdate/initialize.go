@@ -1,0 +1,254 @@
+package stagedupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// schedulingPatience is how long initialization waits for a placement that was
+// created or changed a moment ago to be scheduled.
+const schedulingPatience = 20 * time.Second
+
+// InitializeRun validates a run and freezes its plan into its status, once.
+// What a person must mend ends the run with Initialized False.
+func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (act.InitializeResult, error) {
+	run, err := a.run(ctx, ref)
+	if err != nil || run == nil {
+		return act.InitializeResult{}, err
+	}
+	if meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized) != nil {
+		return act.InitializeResult{State: stateOf(run)}, nil
+	}
+	planned := run.DeepCopy()
+	err = a.plan(ctx, planned)
+	var refused *userError
+	if err != nil && !errors.As(err, &refused) {
+		return act.InitializeResult{}, err
+	}
+	if err := a.storePlan(ctx, run, planned.Status, refused); err != nil {
+		return act.InitializeResult{}, err
+	}
+	return act.InitializeResult{State: stateOf(run)}, nil
+}
+
+// storePlan writes the frozen plan, unless another attempt was faster.
+func (a *Activities) storePlan(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, frozen placementv1beta1.UpdateRunStatus, refused *userError) error {
+	written := false
+	err := a.store(ctx, run, func(r recorder) {
+		if written = meta.FindStatusCondition(r.run.Status.Conditions, placementv1beta1.ConditionTypeInitialized) == nil; !written {
+			return
+		}
+		conditions := r.run.Status.Conditions
+		r.run.Status = *frozen.DeepCopy()
+		r.run.Status.Conditions = conditions
+		if refused != nil {
+			r.runCondition(placementv1beta1.ConditionTypeInitialized, metav1.ConditionFalse,
+				placementv1beta1.ReasonUpdateRunInitializedFailed, clientError(refused.text))
+			return
+		}
+		r.initialized()
+		if run.Spec.State == "" || run.Spec.State == placementv1beta1.StateRun {
+			r.progressing()
+		}
+	})
+	if err != nil || !written {
+		return err
+	}
+	if refused != nil {
+		a.warn(run, placementv1beta1.ReasonUpdateRunInitializedFailed, clientError(refused.text))
+		return nil
+	}
+	a.event(run, placementv1beta1.ReasonUpdateRunInitializedSuccessfully, "Froze %d clusters in %d stages, resource snapshot index %s",
+		run.Status.PolicyObservedClusterCount, len(run.Status.StagesStatus), run.Status.ResourceSnapshotIndexUsed)
+	return nil
+}
+
+// plan gathers the facts and freezes them into the run it is given.
+func (a *Activities) plan(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) error {
+	f, err := a.scheduled(ctx, run.Spec.PlacementName)
+	if err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.bindings(gctx, f) })
+	g.Go(func() error { return a.strategy(gctx, run.Spec.StagedRolloutStrategyName, f) })
+	g.Go(func() error { return a.memberClusters(gctx, f) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if err := plan(run, *f); err != nil {
+		run.Status.StagesStatus = nil
+		return err
+	}
+	index, err := a.snapshotIndex(ctx, run, f.placement)
+	if err != nil {
+		run.Status.StagesStatus = nil
+		return err
+	}
+	run.Status.ResourceSnapshotIndexUsed = index
+	return nil
+}
+
+// scheduled waits, for a while, until the latest policy snapshot is fully
+// scheduled.
+func (a *Activities) scheduled(ctx context.Context, placement string) (*facts, error) {
+	sub := a.Notifier.Subscribe(clusterupdate.PlacementKey(placement))
+	defer sub.Close()
+	deadline := a.Clock.NewTimer(schedulingPatience)
+	defer deadline.Stop()
+	for {
+		f, err := a.placementFacts(ctx, placement)
+		if err != nil {
+			return nil, err
+		}
+		if err := checkPlacement(f.placement); err != nil {
+			return nil, err
+		}
+		unfinished := unscheduled(f)
+		if unfinished == nil {
+			return f, nil
+		}
+		select {
+		case <-sub.C:
+			sub.Take()
+		case <-deadline.C():
+			return nil, unfinished
+		case <-activity.GetWorkerStopChannel(ctx):
+			return nil, fmt.Errorf("waiting for %s to be scheduled: the worker stops", placement)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// unscheduled says what is missing before a run of the placement can begin.
+func unscheduled(f *facts) error {
+	switch {
+	case f.policy == nil:
+		return refuse("no latest policy snapshot found for clusterResourcePlacement `%s`", f.placement.Name)
+	case !decided(f.placement, f.policy) || !meta.IsStatusConditionTrue(f.policy.Status.Conditions, placementv1beta1.ConditionTypeScheduled):
+		return refuse("policy snapshot `%s` not fully scheduled yet", f.policy.Name)
+	}
+	return nil
+}
+
+// placementFacts reads the placement and its latest policy snapshot live.
+func (a *Activities) placementFacts(ctx context.Context, name string) (*facts, error) {
+	f := &facts{}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		placement := &placementv1beta1.ClusterResourcePlacement{}
+		err := a.Live.Get(gctx, types.NamespacedName{Name: name}, placement)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading placement %s: %w", name, err)
+		}
+		f.placement = placement
+		return nil
+	})
+	g.Go(func() error {
+		var list placementv1beta1.ClusterSchedulingPolicySnapshotList
+		err := a.Live.List(gctx, &list, client.MatchingLabels{
+			placementv1beta1.ParentPlacementLabel: name, placementv1beta1.IsLatestSnapshotLabel: placementv1beta1.LabelValueTrue})
+		if err != nil {
+			return fmt.Errorf("listing the policy snapshots of placement %s: %w", name, err)
+		}
+		f.policy = latestPolicy(list.Items)
+		return nil
+	})
+	return f, g.Wait()
+}
+
+// latestPolicy is the highest index among those labelled latest: after a crash
+// there may be two.
+func latestPolicy(items []placementv1beta1.ClusterSchedulingPolicySnapshot) *placementv1beta1.ClusterSchedulingPolicySnapshot {
+	var latest *placementv1beta1.ClusterSchedulingPolicySnapshot
+	highest := -1
+	for i := range items {
+		index, err := strconv.Atoi(items[i].Labels[placementv1beta1.PolicyIndexLabel])
+		if err == nil && index > highest {
+			latest, highest = &items[i], index
+		}
+	}
+	return latest
+}
+
+func (a *Activities) bindings(ctx context.Context, f *facts) error {
+	var list placementv1beta1.ClusterResourceBindingList
+	if err := a.Live.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: f.placement.Name}); err != nil {
+		return fmt.Errorf("listing the bindings of placement %s: %w", f.placement.Name, err)
+	}
+	f.bindings = list.Items
+	return nil
+}
+
+func (a *Activities) strategy(ctx context.Context, name string, f *facts) error {
+	strategy := &placementv1beta1.ClusterStagedUpdateStrategy{}
+	err := a.Live.Get(ctx, types.NamespacedName{Name: name}, strategy)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading strategy %s: %w", name, err)
+	}
+	f.strategy = strategy
+	return nil
+}
+
+func (a *Activities) memberClusters(ctx context.Context, f *facts) error {
+	var list clusterv1beta1.MemberClusterList
+	if err := a.Live.List(ctx, &list); err != nil {
+		return fmt.Errorf("listing member clusters: %w", err)
+	}
+	f.clusters = list.Items
+	return nil
+}
+
+// snapshotIndex is the pinned index, which must exist, or that of a snapshot of
+// what the placement selects at this moment.
+func (a *Activities) snapshotIndex(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, placement *placementv1beta1.ClusterResourcePlacement) (string, error) {
+	index := run.Spec.ResourceSnapshotIndex
+	if index == "" {
+		selected, err := a.Snapshots.Select(ctx, placement)
+		if err != nil {
+			return "", fmt.Errorf("selecting the resources of placement %s: %w", placement.Name, err)
+		}
+		if selected.Invalid || selected.Gone {
+			return "", refuse("the resource selectors of clusterResourcePlacement `%s` are invalid, see its condition ClusterResourcePlacementScheduled", placement.Name)
+		}
+		return strconv.Itoa(selected.Index), nil
+	}
+	if err := parseIndex(index); err != nil {
+		return "", err
+	}
+	var list metav1.PartialObjectMetadataList
+	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshotList"))
+	err := a.Live.List(ctx, &list, client.MatchingLabels{
+		placementv1beta1.ParentPlacementLabel: placement.Name, placementv1beta1.ResourceIndexLabel: index})
+	if err != nil {
+		return "", fmt.Errorf("listing the resource snapshots of placement %s: %w", placement.Name, err)
+	}
+	if len(list.Items) == 0 {
+		return "", refuse("no clusterResourceSnapshots with index `%s` found for clusterResourcePlacement `%s`", index, placement.Name)
+	}
+	return index, nil
+}

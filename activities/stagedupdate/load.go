@@ -1,0 +1,54 @@
+package stagedupdate
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// LoadRun reads how far a run has come. It looks for the name, not the uid: a
+// successor of the same name is taken over by the same workflow.
+func (a *Activities) LoadRun(ctx context.Context, ref wf.Ref) (act.RunState, error) {
+	ref.UID = ""
+	run, err := a.run(ctx, ref)
+	if err != nil || run == nil {
+		return act.RunState{}, err
+	}
+	return stateOf(run), nil
+}
+
+// LoadStage reads the frozen plan of a stage and how far it has come.
+func (a *Activities) LoadStage(ctx context.Context, in act.StageRequest) (act.StagePlan, error) {
+	run, err := a.active(ctx, in.Run)
+	if err != nil {
+		return act.StagePlan{}, err
+	}
+	if run == nil || !hasStage(run, in) {
+		return act.StagePlan{Gone: true}, nil
+	}
+	limit, err := rollout.Concurrency(concurrencyOf(configOf(run, in.Index)), len(run.Status.StagesStatus[in.Index].Clusters))
+	if err != nil {
+		return act.StagePlan{Gone: true}, a.fail(ctx, run, cannotContinue("stage `"+in.Stage+"`: "+err.Error()))
+	}
+	return planOf(run, in.Index, limit), nil
+}
+
+func hasStage(run *placementv1beta1.ClusterStagedUpdateRun, in act.StageRequest) bool {
+	return in.Index < len(run.Status.StagesStatus) && run.Status.StagesStatus[in.Index].StageName == in.Stage
+}
+
+func concurrencyOf(config placementv1beta1.StageConfig) string {
+	if config.MaxConcurrency == nil {
+		return "1"
+	}
+	return config.MaxConcurrency.String()
+}
+
+func statusEqual(a, b *placementv1beta1.ClusterStagedUpdateRun) bool {
+	return equality.Semantic.DeepEqual(a.Status, b.Status)
+}

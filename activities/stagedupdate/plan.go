@@ -1,0 +1,269 @@
+package stagedupdate
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// userError is what only a person can mend; its text goes to the run.
+type userError struct{ text string }
+
+func (e *userError) Error() string { return e.text }
+
+func refuse(format string, args ...any) error { return &userError{fmt.Sprintf(format, args...)} }
+
+// The texts around a user error, as the documents print them.
+func cannotContinue(text string) string {
+	return "cannot continue the ClusterStagedUpdateRun: " + text
+}
+
+func clientError(text string) string {
+	return cannotContinue("failed to initialize the clusterStagedUpdateRun: failed to process the request due to a client error: " + text)
+}
+
+// facts are what the plan of a run is made from.
+type facts struct {
+	placement *placementv1beta1.ClusterResourcePlacement
+	policy    *placementv1beta1.ClusterSchedulingPolicySnapshot
+	bindings  []placementv1beta1.ClusterResourceBinding
+	strategy  *placementv1beta1.ClusterStagedUpdateStrategy
+	clusters  []clusterv1beta1.MemberCluster
+}
+
+// checkPlacement says why a run cannot work on a placement.
+func checkPlacement(placement *placementv1beta1.ClusterResourcePlacement) error {
+	if placement == nil || !placement.DeletionTimestamp.IsZero() {
+		return refuse("parent clusterResourcePlacement not found")
+	}
+	kind := placementv1beta1.RollingUpdateRolloutStrategyType
+	if s := placement.Spec.Strategy; s != nil && s.Type != "" {
+		kind = s.Type
+	}
+	if kind != placementv1beta1.ExternalRolloutStrategyType {
+		return refuse("parent clusterResourcePlacement does not have an external rollout strategy, current strategy: %s; set spec.strategy.type to External", kind)
+	}
+	return nil
+}
+
+// plan freezes policy, apply strategy, stages and clusters into the status of
+// the run. It is pure. What was found before an error stays in the status, as
+// users know it from the reference.
+func plan(run *placementv1beta1.ClusterStagedUpdateRun, f facts) error {
+	status := &run.Status
+	status.PolicySnapshotIndexUsed = f.policy.Labels[placementv1beta1.PolicyIndexLabel]
+	selected, removed := split(f.bindings)
+	if len(selected) == 0 && len(removed) == 0 {
+		return refuse("no scheduled or to-be-deleted clusterResourceBindings found for the latest policy snapshot %s", f.policy.Name)
+	}
+	status.PolicyObservedClusterCount = len(selected)
+	status.AppliedStrategy = nil
+	if s := f.placement.Spec.Strategy; s != nil {
+		status.AppliedStrategy = s.ApplyStrategy.DeepCopy()
+	}
+	status.DeletionStageStatus = &placementv1beta1.StageUpdatingStatus{
+		StageName: placementv1beta1.DeletionStageName, Clusters: clusterStatuses(removed),
+	}
+	if f.strategy == nil {
+		return refuse("referenced clusterStagedUpdateStrategy not found: `%s`", run.Spec.StagedRolloutStrategyName)
+	}
+	if err := checkStages(f.strategy.Spec.Stages); err != nil {
+		return err
+	}
+	assigned, err := assign(f.strategy.Spec.Stages, selected, f.clusters)
+	if err != nil {
+		return err
+	}
+	status.StagedUpdateStrategySnapshot = f.strategy.Spec.DeepCopy()
+	status.StagesStatus = nil
+	for i, config := range f.strategy.Spec.Stages {
+		status.StagesStatus = append(status.StagesStatus, newStage(run.Name, config, assigned[i]))
+	}
+	return nil
+}
+
+// split sorts the clusters of a placement into those the policy selects and
+// those it no longer does.
+func split(bindings []placementv1beta1.ClusterResourceBinding) (selected, removed []string) {
+	for i := range bindings {
+		b := &bindings[i]
+		switch {
+		case !b.DeletionTimestamp.IsZero():
+		case b.Spec.State == placementv1beta1.BindingStateUnscheduled:
+			removed = append(removed, b.Spec.TargetCluster)
+		default:
+			selected = append(selected, b.Spec.TargetCluster)
+		}
+	}
+	slices.Sort(selected)
+	slices.Sort(removed)
+	return selected, removed
+}
+
+// checkStages refuses what admission cannot.
+func checkStages(stages []placementv1beta1.StageConfig) error {
+	seen := map[string]bool{}
+	for _, s := range stages {
+		if seen[s.Name] {
+			return refuse("stage name `%s` is used more than once", s.Name)
+		}
+		seen[s.Name] = true
+		if err := checkTasks(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkTasks(s placementv1beta1.StageConfig) error {
+	if len(s.AfterStageTasks) == 2 && s.AfterStageTasks[0].Type == s.AfterStageTasks[1].Type {
+		return refuse("afterStageTasks of stage `%s` cannot have two tasks of the same type: %s", s.Name, s.AfterStageTasks[0].Type)
+	}
+	for i, t := range s.AfterStageTasks {
+		if t.Type == placementv1beta1.StageTaskTypeTimedWait && (t.WaitTime == nil || t.WaitTime.Duration <= 0) {
+			return refuse("task %d of stage `%s`: a TimedWait needs a waitTime above 0", i, s.Name)
+		}
+		if t.Type == placementv1beta1.StageTaskTypeApproval && t.WaitTime != nil && t.WaitTime.Duration > 0 {
+			return refuse("task %d of stage `%s`: an Approval has no waitTime", i, s.Name)
+		}
+	}
+	return nil
+}
+
+// assign puts the selected clusters into stages.
+func assign(configs []placementv1beta1.StageConfig, selected []string, clusters []clusterv1beta1.MemberCluster) ([][]string, error) {
+	labelsOf := make(map[string]map[string]string, len(clusters))
+	for i := range clusters {
+		labelsOf[clusters[i].Name] = clusters[i].Labels
+	}
+	members := make([]rollout.Member, len(selected))
+	for i, name := range selected {
+		members[i] = rollout.Member{Name: name, Labels: labelsOf[name]}
+	}
+	stages := make([]rollout.Stage, len(configs))
+	for i, config := range configs {
+		match, err := matcher(config.LabelSelector)
+		if err != nil {
+			return nil, refuse("the stage label selector of stage `%s` is invalid: %v", config.Name, err)
+		}
+		stages[i] = rollout.Stage{Name: config.Name, Match: match}
+		if config.SortingLabelKey != nil {
+			stages[i].SortingLabelKey = *config.SortingLabelKey
+		}
+	}
+	assigned, err := rollout.AssignStages(stages, members)
+	if err != nil {
+		return nil, refuse("%v", err)
+	}
+	return assigned, nil
+}
+
+// matcher is a stage's selector; without one the stage has all clusters (API
+// reference, StageConfig).
+func matcher(selector *metav1.LabelSelector) (func(map[string]string) bool, error) {
+	if selector == nil {
+		return func(map[string]string) bool { return true }, nil
+	}
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil, err
+	}
+	return func(m map[string]string) bool { return s.Matches(labels.Set(m)) }, nil
+}
+
+func newStage(run string, config placementv1beta1.StageConfig, clusters []string) placementv1beta1.StageUpdatingStatus {
+	stage := placementv1beta1.StageUpdatingStatus{StageName: config.Name, Clusters: clusterStatuses(clusters)}
+	for _, t := range config.BeforeStageTasks {
+		status := placementv1beta1.StageTaskStatus{Type: t.Type}
+		if t.Type == placementv1beta1.StageTaskTypeApproval {
+			status.ApprovalRequestName = placementv1beta1.BeforeStageApprovalName(run, config.Name)
+		}
+		stage.BeforeStageTaskStatus = append(stage.BeforeStageTaskStatus, status)
+	}
+	for _, t := range config.AfterStageTasks {
+		status := placementv1beta1.StageTaskStatus{Type: t.Type}
+		if t.Type == placementv1beta1.StageTaskTypeApproval {
+			status.ApprovalRequestName = placementv1beta1.AfterStageApprovalName(run, config.Name)
+		}
+		stage.AfterStageTaskStatus = append(stage.AfterStageTaskStatus, status)
+	}
+	return stage
+}
+
+func clusterStatuses(names []string) []placementv1beta1.ClusterUpdatingStatus {
+	out := make([]placementv1beta1.ClusterUpdatingStatus, len(names))
+	for i, name := range names {
+		out[i].ClusterName = name
+	}
+	return out
+}
+
+// outdated says why a run can no longer continue: the placement or what its
+// policy selects is not what was frozen (the reference abandons such a run, and
+// so do we unless told otherwise). It is pure.
+func outdated(run *placementv1beta1.ClusterStagedUpdateRun, placement *placementv1beta1.ClusterResourcePlacement, policy *placementv1beta1.ClusterSchedulingPolicySnapshot) error {
+	if err := checkPlacement(placement); err != nil {
+		return err
+	}
+	if policy == nil {
+		return refuse("no latest policy snapshot found for clusterResourcePlacement `%s`", placement.Name)
+	}
+	if index := policy.Labels[placementv1beta1.PolicyIndexLabel]; index != run.Status.PolicySnapshotIndexUsed {
+		return refuse("the policy snapshot index used in the clusterStagedUpdateRun is outdated, latest: %s, recorded: %s", index, run.Status.PolicySnapshotIndexUsed)
+	}
+	if !decided(placement, policy) {
+		return nil // the scheduler is at it; its verdict will wake us
+	}
+	return compareClusters(run, policy)
+}
+
+// maxDecisions is how many clusters a policy snapshot names; beyond that its
+// list is not complete and cannot be compared.
+const maxDecisions = 1000
+
+func compareClusters(run *placementv1beta1.ClusterStagedUpdateRun, policy *placementv1beta1.ClusterSchedulingPolicySnapshot) error {
+	var now []string
+	for _, d := range policy.Status.ClusterDecisions {
+		if d.Selected {
+			now = append(now, d.ClusterName)
+		}
+	}
+	if len(policy.Status.ClusterDecisions) >= maxDecisions {
+		return nil
+	}
+	if len(now) != run.Status.PolicyObservedClusterCount {
+		return refuse("the cluster count initialized in the clusterStagedUpdateRun is outdated, latest: %d, recorded: %d", len(now), run.Status.PolicyObservedClusterCount)
+	}
+	frozen := map[string]bool{}
+	for _, s := range run.Status.StagesStatus {
+		for _, c := range s.Clusters {
+			frozen[c.ClusterName] = true
+		}
+	}
+	for _, name := range now {
+		if !frozen[name] {
+			return refuse("the clusters selected for clusterResourcePlacement `%s` have changed: `%s` is in no stage of the clusterStagedUpdateRun", run.Spec.PlacementName, name)
+		}
+	}
+	return nil
+}
+
+// decided says that the scheduler has seen this generation of the placement.
+func decided(placement *placementv1beta1.ClusterResourcePlacement, policy *placementv1beta1.ClusterSchedulingPolicySnapshot) bool {
+	return policy.Status.ObservedCRPGeneration >= placement.Generation
+}
+
+// parseIndex checks a pinned resource snapshot index.
+func parseIndex(index string) error {
+	if n, err := strconv.Atoi(index); err != nil || n < 0 {
+		return refuse("invalid resource snapshot index `%s` provided, expected an integer >= 0", index)
+	}
+	return nil
+}

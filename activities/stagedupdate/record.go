@@ -1,0 +1,231 @@
+package stagedupdate
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// recorder writes progress into the status of a run. All it does only moves
+// forward, so that two overlapping attempts of an activity can both record what
+// they saw, in any order, and the result is the same.
+type recorder struct {
+	run *placementv1beta1.ClusterStagedUpdateRun
+	now time.Time
+}
+
+func (r recorder) set(conditions *[]metav1.Condition, kind string, status metav1.ConditionStatus, reason, message string) {
+	r.setAt(conditions, kind, status, reason, message, r.now)
+}
+
+func (r recorder) setAt(conditions *[]metav1.Condition, kind string, status metav1.ConditionStatus, reason, message string, at time.Time) {
+	meta.SetStatusCondition(conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: r.run.Generation, LastTransitionTime: metav1.NewTime(at),
+	})
+}
+
+func (r recorder) runCondition(kind string, status metav1.ConditionStatus, reason, message string) {
+	r.set(&r.run.Status.Conditions, kind, status, reason, message)
+}
+
+// initialized records that the plan is frozen.
+func (r recorder) initialized() {
+	r.runCondition(placementv1beta1.ConditionTypeInitialized, metav1.ConditionTrue,
+		placementv1beta1.ReasonUpdateRunInitializedSuccessfully, "ClusterStagedUpdateRun initialized successfully")
+}
+
+// progressing records that the run moves on, which also clears a stuck or
+// stopped run.
+func (r recorder) progressing() {
+	if terminal(r.run) {
+		return
+	}
+	r.runCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionTrue,
+		placementv1beta1.ReasonUpdateRunStarted, "The update run is making progress")
+}
+
+// stuck names the cluster a run waits for in vain.
+func (r recorder) stuck(stage, cluster string) {
+	r.runCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck,
+		fmt.Sprintf("The updateRun is stuck waiting for cluster %s in stage %s to finish updating, please check crp status for potential errors", cluster, stage))
+}
+
+// started records that clusters of a stage are being written to.
+func (r recorder) started(stage *placementv1beta1.StageUpdatingStatus, clusters []string) {
+	if len(clusters) == 0 {
+		return
+	}
+	r.stageStarted(stage)
+	for _, name := range clusters {
+		c := clusterIn(stage, name)
+		if c == nil || meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted) != nil {
+			continue
+		}
+		r.set(&c.Conditions, placementv1beta1.ConditionTypeStarted, metav1.ConditionTrue,
+			placementv1beta1.ReasonClusterUpdatingStarted, "Cluster update started")
+	}
+}
+
+func (r recorder) stageStarted(stage *placementv1beta1.StageUpdatingStatus) {
+	if stage.StartTime == nil {
+		now := metav1.NewTime(r.now)
+		stage.StartTime = &now
+	}
+	if stageOver(stage) || stageWaits(stage) {
+		return
+	}
+	r.set(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionTrue,
+		placementv1beta1.ReasonStageUpdatingStarted, "Clusters in the stage started updating")
+}
+
+// done records clusters that have reached the run's snapshot.
+func (r recorder) done(stage *placementv1beta1.StageUpdatingStatus, clusters []string) {
+	for _, name := range clusters {
+		c := clusterIn(stage, name)
+		if c == nil {
+			continue
+		}
+		if meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted) == nil {
+			r.set(&c.Conditions, placementv1beta1.ConditionTypeStarted, metav1.ConditionTrue,
+				placementv1beta1.ReasonClusterUpdatingStarted, "Cluster update started")
+		}
+		r.set(&c.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue,
+			placementv1beta1.ReasonClusterUpdatingSucceeded, "Cluster update completed successfully")
+	}
+}
+
+// waiting records that all clusters of a stage are updated and its tasks have
+// begun. The transition time is what a timed wait counts from, so it is rounded
+// up to the second that the API keeps: a soak is never cut short.
+func (r recorder) waiting(stage *placementv1beta1.StageUpdatingStatus) {
+	if stageWaits(stage) || stageOver(stage) {
+		return
+	}
+	r.setAt(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
+		placementv1beta1.ReasonStageUpdatingWaiting,
+		"All clusters in the stage are updated, waiting for after-stage tasks to complete", ceilSecond(r.now))
+}
+
+// waitingBefore records that a stage may not start yet.
+func (r recorder) waitingBefore(stage *placementv1beta1.StageUpdatingStatus) {
+	r.set(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
+		placementv1beta1.ReasonStageUpdatingWaiting, "Not all before-stage tasks are completed, waiting for approval")
+}
+
+// succeeded ends a stage.
+func (r recorder) succeeded(stage *placementv1beta1.StageUpdatingStatus) {
+	if stageOver(stage) {
+		return
+	}
+	now := metav1.NewTime(r.now)
+	if stage.StartTime == nil {
+		stage.StartTime = &now
+	}
+	stage.EndTime = &now
+	reason, message := placementv1beta1.ReasonStageUpdatingSucceeded, "Stage update completed successfully"
+	if len(stage.Clusters) == 0 {
+		reason, message = placementv1beta1.ReasonStageUpdatingSkippedNoClusters, "Stage skipped because it has no clusters"
+	}
+	if !stageWaits(stage) {
+		r.set(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
+			placementv1beta1.ReasonStageUpdatingSucceeded, "All clusters in the stage are updated and after-stage tasks are completed")
+	}
+	r.set(&stage.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue, reason, message)
+}
+
+// deleted ends the deletion stage, as the documents print it: with Progressing
+// left at StageUpdatingStarted.
+func (r recorder) deleted() {
+	stage := r.run.Status.DeletionStageStatus
+	for i := range stage.Clusters {
+		r.done(stage, []string{stage.Clusters[i].ClusterName})
+	}
+	r.stageStarted(stage)
+	if stage.EndTime == nil {
+		now := metav1.NewTime(r.now)
+		stage.EndTime = &now
+	}
+	r.set(&stage.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue,
+		placementv1beta1.ReasonStageUpdatingSucceeded, "Stage update completed successfully")
+}
+
+// finished ends the run well. Progressing stays as the documents print it.
+func (r recorder) finished() {
+	r.progressing()
+	r.runCondition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue,
+		placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully")
+}
+
+// failed ends the run, and the stage it was in, for good.
+func (r recorder) failed(message string) {
+	if terminal(r.run) {
+		return
+	}
+	for i := range r.run.Status.StagesStatus {
+		r.failStage(&r.run.Status.StagesStatus[i])
+	}
+	if s := r.run.Status.DeletionStageStatus; s != nil {
+		r.failStage(s)
+	}
+	r.runCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
+		placementv1beta1.ReasonUpdateRunFailed, "The stages are aborted due to a non-recoverable error")
+	r.runCondition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunFailed, message)
+}
+
+func (r recorder) failStage(stage *placementv1beta1.StageUpdatingStatus) {
+	if len(stage.Conditions) == 0 || stageOver(stage) {
+		return
+	}
+	const message = "Stage update aborted due to a non-recoverable error"
+	r.set(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingFailed, message)
+	r.set(&stage.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingFailed, message)
+}
+
+// task finds the status of a task, adding it when it is missing.
+func task(list *[]placementv1beta1.StageTaskStatus, kind placementv1beta1.StageTaskType) *placementv1beta1.StageTaskStatus {
+	for i := range *list {
+		if (*list)[i].Type == kind {
+			return &(*list)[i]
+		}
+	}
+	*list = append(*list, placementv1beta1.StageTaskStatus{Type: kind})
+	return &(*list)[len(*list)-1]
+}
+
+func clusterIn(stage *placementv1beta1.StageUpdatingStatus, name string) *placementv1beta1.ClusterUpdatingStatus {
+	for i := range stage.Clusters {
+		if stage.Clusters[i].ClusterName == name {
+			return &stage.Clusters[i]
+		}
+	}
+	return nil
+}
+
+func stageOver(stage *placementv1beta1.StageUpdatingStatus) bool {
+	return meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeSucceeded) != nil
+}
+
+// stageWaits says that all clusters are updated and the tasks after the stage
+// have begun; the wait before a stage has the same reason, but no start.
+func stageWaits(stage *placementv1beta1.StageUpdatingStatus) bool {
+	c := meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
+	return c != nil && c.Reason == placementv1beta1.ReasonStageUpdatingWaiting && stage.StartTime != nil
+}
+
+// terminal says that nothing more will happen to a run.
+func terminal(run *placementv1beta1.ClusterStagedUpdateRun) bool {
+	return meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded) != nil ||
+		meta.IsStatusConditionFalse(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized)
+}
+
+func ceilSecond(t time.Time) time.Time {
+	if whole := t.Truncate(time.Second); !whole.Equal(t) {
+		return whole.Add(time.Second)
+	}
+	return t
+}
