@@ -1,0 +1,242 @@
+// Package binding projects what members report on Works into the status of
+// bindings, repairs Works that are not as their binding wants them, and clears
+// Works away when a binding is deleted or its member leaves. It decides
+// nothing: which snapshot a cluster runs is decided by the workflows.
+package binding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	"github.com/fleetflow/fleetflow/activities/works"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	membershipcontroller "github.com/fleetflow/fleetflow/controllers/hub/membership"
+	"github.com/fleetflow/fleetflow/controllers/hub/write"
+)
+
+const (
+	// repairDelay is how long Works may differ from their binding before they are
+	// repaired here: whoever wrote the binding is about to write them.
+	repairDelay = time.Second
+	// interimDelay is how long a status that is only on its way is held back. A
+	// member that is quick then costs one write of the binding's status, not three.
+	interimDelay = 300 * time.Millisecond
+	// heldDelay is when to look again for a Work that stands in the way and does
+	// not belong to this binding, so that no event will tell of its end.
+	heldDelay = 2 * time.Second
+)
+
+// Works is what the reconciler needs of the writer of Works.
+type Works interface {
+	Of(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) ([]placementv1beta1.Work, error)
+	Sync(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) error
+	Delete(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (remaining int, err error)
+	Abandon(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (remaining int, err error)
+}
+
+// Reconciler keeps the status of bindings true and their Works in place.
+type Reconciler struct {
+	client client.Client
+	live   client.Reader
+	works  Works
+	clock  clock.PassiveClock
+	since  *stopwatch
+}
+
+// NewReconciler makes a Reconciler; live reads past the cache.
+func NewReconciler(c client.Client, live client.Reader, w Works, clk clock.PassiveClock) *Reconciler {
+	return &Reconciler{client: c, live: live, works: w, clock: clk, since: newStopwatch(clk)}
+}
+
+// Reconcile looks at one binding.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	binding := &placementv1beta1.ClusterResourceBinding{}
+	if err := r.client.Get(ctx, request.NamespacedName, binding); err != nil {
+		r.since.forget(request.Name)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	member, err := r.member(ctx, binding.Spec.TargetCluster)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !binding.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.cleanUp(ctx, binding, member)
+	}
+	if member == memberGone {
+		return ctrl.Result{}, r.removeOrphan(ctx, binding)
+	}
+	if err := write.AddFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer); err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.project(ctx, binding, member)
+}
+
+// membership of the cluster a binding is for.
+type membership int
+
+const (
+	memberPresent membership = iota
+	memberLeaving
+	memberKept // it leaves, and what was placed on it stays there
+	memberGone
+)
+
+// member tells how a cluster stands to the fleet. That it is gone is asked live:
+// a binding may be known before the cluster it is for.
+func (r *Reconciler) member(ctx context.Context, cluster string) (membership, error) {
+	member := &clusterv1beta1.MemberCluster{}
+	key := types.NamespacedName{Name: cluster}
+	err := r.client.Get(ctx, key, member)
+	if apierrors.IsNotFound(err) {
+		err = r.live.Get(ctx, key, member)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return memberGone, nil
+	case err != nil:
+		return memberPresent, fmt.Errorf("reading member cluster %s: %w", cluster, err)
+	case member.DeletionTimestamp.IsZero():
+		return memberPresent, nil
+	case membershipcontroller.KeepsPlaced(member):
+		return memberKept, nil
+	}
+	return memberLeaving, nil
+}
+
+// cleanUp removes the Works of a binding that is being deleted, then lets it go.
+// While Works remain, the event of their end brings it back here.
+func (r *Reconciler) cleanUp(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, member membership) error {
+	clear := r.works.Delete
+	if member == memberGone {
+		clear = r.works.Abandon
+	}
+	remaining, err := clear(ctx, binding)
+	if err != nil || remaining > 0 {
+		return err
+	}
+	r.since.forget(binding.Name)
+	return write.RemoveFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer)
+}
+
+// removeOrphan deletes a binding to a cluster that does not exist any more: its
+// deletion was the user's, and a later cluster of that name starts afresh.
+func (r *Reconciler) removeOrphan(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) error {
+	err := r.client.Delete(ctx, binding, client.Preconditions{UID: &binding.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting binding %s, whose cluster has left: %w", binding.Name, err)
+	}
+	return nil
+}
+
+// project repairs the Works if need be and writes what the binding's status
+// should be.
+func (r *Reconciler) project(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, member membership) (ctrl.Result, error) {
+	existing, err := r.works.Of(ctx, binding)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	state := workgen.StateOf(binding, existing)
+	wait, syncErr := r.ensure(ctx, binding, member, state, existing)
+	now := metav1.NewTime(r.clock.Now())
+	status := workgen.BindingStatus(binding, existing, syncErr, now)
+	interim := syncErr == nil && !state.Available && !state.Failed
+	held, err := r.store(ctx, binding, status, interim)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return outcome(syncErr, shorter(wait, held))
+}
+
+// outcome turns what went wrong into when to look again: what waits for
+// somebody else is no failure of this controller.
+func outcome(syncErr error, wait time.Duration) (ctrl.Result, error) {
+	var held *works.HeldError
+	switch {
+	case errors.As(syncErr, &held):
+		return ctrl.Result{RequeueAfter: heldDelay}, nil
+	case errors.Is(syncErr, errLeaving):
+		return ctrl.Result{}, nil
+	case syncErr != nil:
+		return ctrl.Result{}, syncErr
+	}
+	return ctrl.Result{RequeueAfter: wait}, nil
+}
+
+// errLeaving is shown in the status of a binding whose cluster leaves.
+var errLeaving = errors.New("the member cluster is leaving the fleet")
+
+// ensure brings the Works in line with the binding and with its member. It
+// returns how long to wait before it will.
+func (r *Reconciler) ensure(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, member membership, state workgen.ClusterState, existing []placementv1beta1.Work) (time.Duration, error) {
+	switch {
+	case member == memberKept:
+		return 0, errLeaving
+	case member == memberLeaving:
+		if _, err := r.works.Delete(ctx, binding); err != nil {
+			return 0, err
+		}
+		return 0, errLeaving
+	case inPlace(binding, state, existing):
+		r.since.stop(binding.Name, repairTimer)
+		return 0, nil
+	}
+	if rest := r.since.remaining(binding.Name, repairTimer, binding.Generation, repairDelay); rest > 0 {
+		return rest, nil
+	}
+	return 0, r.works.Sync(ctx, binding)
+}
+
+// inPlace says whether there is nothing to write: every Work is there, and no
+// other.
+func inPlace(binding *placementv1beta1.ClusterResourceBinding, state workgen.ClusterState, existing []placementv1beta1.Work) bool {
+	if binding.Spec.ResourceSnapshotName == "" {
+		return true
+	}
+	if !state.Synced {
+		return false
+	}
+	revision := workgen.Revision(binding.Spec)
+	for i := range existing {
+		work := &existing[i]
+		if work.DeletionTimestamp.IsZero() && work.Annotations[placementv1beta1.RevisionAnnotation] != revision {
+			return false
+		}
+	}
+	return true
+}
+
+// store writes the status if it changed. An interim one is held back for a
+// moment, and store returns how long.
+func (r *Reconciler) store(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, status placementv1beta1.ResourceBindingStatus, interim bool) (time.Duration, error) {
+	if apiequality.Semantic.DeepEqual(binding.Status, status) {
+		r.since.stop(binding.Name, statusTimer)
+		return 0, nil
+	}
+	if interim {
+		if rest := r.since.remaining(binding.Name, statusTimer, binding.Generation, interimDelay); rest > 0 {
+			return rest, nil
+		}
+	}
+	r.since.stop(binding.Name, statusTimer)
+	return 0, write.Status(ctx, r.client, binding, status)
+}
+
+// shorter is the shorter of two waits, where 0 means none.
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,81 @@
+package binding
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/index"
+)
+
+// workers is how many bindings are looked at at the same time; each may write
+// one status.
+const workers = 16
+
+// SetupWithManager registers the reconciler: it runs when a binding, one of its
+// Works or its member changes.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("binding").
+		For(&placementv1beta1.ClusterResourceBinding{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionStarted(),
+		))).
+		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(ofWork)).
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofMember), builder.WithPredicates(comesOrGoes())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the binding controller: %w", err)
+	}
+	return nil
+}
+
+// ofWork finds the binding a Work was made for.
+func ofWork(_ context.Context, work client.Object) []reconcile.Request {
+	name := work.GetLabels()[placementv1beta1.ParentBindingLabel]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}
+
+// ofMember finds the bindings to a cluster.
+func (r *Reconciler) ofMember(ctx context.Context, member client.Object) []reconcile.Request {
+	var bindings placementv1beta1.ClusterResourceBindingList
+	err := r.client.List(ctx, &bindings, client.MatchingFields{index.BindingsByCluster: member.GetName()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Listing the bindings of a member cluster", "cluster", member.GetName())
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(bindings.Items))
+	for i := range bindings.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: bindings.Items[i].Name}})
+	}
+	return requests
+}
+
+// deletionStarted lets the update through that sets the deletion timestamp,
+// which not every kind of object counts as a new generation.
+func deletionStarted() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+	}}
+}
+
+// comesOrGoes keeps heartbeats away: bindings care only whether the member is
+// there, and whether it keeps what it has.
+func comesOrGoes() predicate.Predicate {
+	return predicate.Or(deletionStarted(), predicate.AnnotationChangedPredicate{})
+}

@@ -1,0 +1,63 @@
+package binding
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// timers a binding has.
+const (
+	repairTimer = iota
+	statusTimer
+)
+
+// stopwatch remembers since when something about a binding has been waiting. It
+// lives in memory only: after a restart the waits, all short, begin anew.
+type stopwatch struct {
+	clock clock.PassiveClock
+	mu    sync.Mutex
+	since map[stopwatchKey]started
+}
+
+type stopwatchKey struct {
+	binding string
+	timer   int
+}
+
+type started struct {
+	generation int64
+	at         time.Time
+}
+
+func newStopwatch(clk clock.PassiveClock) *stopwatch {
+	return &stopwatch{clock: clk, since: map[stopwatchKey]started{}}
+}
+
+// remaining is how much of a delay is left for this generation of a binding.
+// The first call for a generation starts the time.
+func (s *stopwatch) remaining(binding string, timer int, generation int64, delay time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := stopwatchKey{binding: binding, timer: timer}
+	start, running := s.since[key]
+	if !running || start.generation != generation {
+		start = started{generation: generation, at: s.clock.Now()}
+		s.since[key] = start
+	}
+	return max(0, delay-s.clock.Since(start.at))
+}
+
+// stop ends a timer.
+func (s *stopwatch) stop(binding string, timer int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.since, stopwatchKey{binding: binding, timer: timer})
+}
+
+// forget drops all timers of a binding.
+func (s *stopwatch) forget(binding string) {
+	s.stop(binding, repairTimer)
+	s.stop(binding, statusTimer)
+}

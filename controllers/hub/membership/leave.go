@@ -1,0 +1,177 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/works"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/write"
+)
+
+// namespaceGrace is how long the hub may take to finish the deletion of a
+// member's namespace before the member is let go without it.
+const namespaceGrace = 10 * time.Second
+
+// ReasonNamespaceRemains is the reason of the event that says that a member has
+// left and its namespace is still there.
+const ReasonNamespaceRemains = "MemberClusterNamespaceRemains"
+
+// leave sees a member off: first what was placed on it is removed, by its agent;
+// then the agent is told to leave; and when it has, the hub's side is cleared.
+// An agent that does not answer holds this up for the force-delete wait only.
+func (r *Reconciler) leave(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (ctrl.Result, error) {
+	waitsFor, err := r.sayGoodbye(ctx, member, box)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	report := Report{Box: box, Now: metav1.NewTime(r.clock.Now()), Obstacle: "Member cluster is leaving the fleet"}
+	deadline := member.DeletionTimestamp.Add(r.options.ForceDeleteWaitTime)
+	if rest := deadline.Sub(r.clock.Now()); waitsFor != "" && rest > 0 {
+		report.Obstacle += fmt.Sprintf(": waiting for %s; it is removed without that at %s", waitsFor, deadline.UTC().Format(time.TimeOnly+" MST"))
+		return ctrl.Result{RequeueAfter: rest}, r.store(ctx, member, Project(member, report))
+	}
+	return r.clear(ctx, member, report, waitsFor)
+}
+
+// sayGoodbye takes the next step of leaving that needs the agent, and says what
+// is waited for; empty when the agent is done, or was never there.
+func (r *Reconciler) sayGoodbye(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (waitsFor string, err error) {
+	if box == nil {
+		return "", nil
+	}
+	said := agentCondition(box, clusterv1beta1.ConditionTypeJoined)
+	if said == nil {
+		return "", nil
+	}
+	left := said.Status == metav1.ConditionFalse && said.Reason == clusterv1beta1.ReasonInternalMemberClusterLeft
+	if !left && !KeepsPlaced(member) {
+		placed, err := r.placed(ctx, r.client, member)
+		if err != nil {
+			return "", err
+		}
+		if len(placed) > 0 {
+			return fmt.Sprintf("%d work(s) to be removed from the cluster", len(placed)), nil
+		}
+	}
+	if err := r.ensureBox(ctx, member, box, clusterv1beta1.ClusterStateLeave); err != nil {
+		return "", err
+	}
+	if left {
+		return "", nil
+	}
+	return "the member agent to leave", nil
+}
+
+// placed lists the Works in a member's namespace.
+func (r *Reconciler) placed(ctx context.Context, reader client.Reader, member *clusterv1beta1.MemberCluster) ([]placementv1beta1.Work, error) {
+	var list placementv1beta1.WorkList
+	if err := reader.List(ctx, &list, client.InNamespace(clusterv1beta1.MemberNamespace(member.Name))); err != nil {
+		return nil, fmt.Errorf("listing the works of member cluster %s: %w", member.Name, err)
+	}
+	return list.Items, nil
+}
+
+// clear removes the hub's side of a member and lets it go. waitsFor is what the
+// agent still owed when its time was up.
+func (r *Reconciler) clear(ctx context.Context, member *clusterv1beta1.MemberCluster, report Report, waitsFor string) (ctrl.Result, error) {
+	if waitsFor != "" {
+		r.events.Eventf(member, nil, "Warning", "MemberClusterForceRemoved", "Leave",
+			"The member agent did not answer in time; removing the member cluster without waiting for %s", waitsFor)
+	}
+	if err := r.clearNamespace(ctx, member); err != nil {
+		return ctrl.Result{}, err
+	}
+	gone, err := r.deleteNamespace(ctx, member)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !gone {
+		return ctrl.Result{RequeueAfter: namespaceGrace / 4}, nil
+	}
+	report.Box = nil
+	if err := r.store(ctx, member, farewell(Project(member, report), report.Now)); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.forget(member.Name)
+	return ctrl.Result{}, write.RemoveFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer)
+}
+
+// farewell is the last status of a member: it has left.
+func farewell(status clusterv1beta1.MemberClusterStatus, now metav1.Time) clusterv1beta1.MemberClusterStatus {
+	for i := range status.Conditions {
+		condition := &status.Conditions[i]
+		if condition.Type != clusterv1beta1.ConditionTypeJoined {
+			continue
+		}
+		if condition.Status != metav1.ConditionFalse {
+			condition.LastTransitionTime = now
+		}
+		condition.Status, condition.Reason = metav1.ConditionFalse, clusterv1beta1.ReasonMemberClusterLeft
+		condition.Message = "Member cluster has left the fleet"
+	}
+	return status
+}
+
+// clearNamespace removes what is in a member's namespace by name and kind: the
+// hub may have nobody else who empties namespaces. Works whose member will not
+// clean up any more are released.
+func (r *Reconciler) clearNamespace(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
+	namespace := clusterv1beta1.MemberNamespace(member.Name)
+	remaining, err := r.placed(ctx, r.live, member)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for i := range remaining {
+		failures = append(failures, r.remove(ctx, &remaining[i]), works.ReleaseWork(ctx, r.client, &remaining[i]))
+	}
+	meta := metav1.ObjectMeta{Namespace: namespace}
+	box := &clusterv1beta1.InternalMemberCluster{ObjectMeta: meta}
+	box.Name = member.Name
+	binding := &rbacv1.RoleBinding{ObjectMeta: meta}
+	binding.Name = clusterv1beta1.MemberRoleBindingName(member.Name)
+	role := &rbacv1.Role{ObjectMeta: meta}
+	role.Name = clusterv1beta1.MemberRoleName(member.Name)
+	failures = append(failures, r.remove(ctx, box), r.remove(ctx, binding), r.remove(ctx, role))
+	return errors.Join(failures...)
+}
+
+func (r *Reconciler) remove(ctx context.Context, object client.Object) error {
+	if err := r.client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+		return wrap(err, "deleting", object)
+	}
+	return nil
+}
+
+// deleteNamespace deletes the member's namespace and says whether the member can
+// be let go: the namespace is gone, or nobody seems to finish its deletion.
+func (r *Reconciler) deleteNamespace(ctx context.Context, member *clusterv1beta1.MemberCluster) (bool, error) {
+	name := clusterv1beta1.MemberNamespace(member.Name)
+	namespace := &corev1.Namespace{}
+	err := r.live.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	if namespace.DeletionTimestamp.IsZero() {
+		return false, r.remove(ctx, namespace)
+	}
+	if r.clock.Since(namespace.DeletionTimestamp.Time) < namespaceGrace {
+		return false, nil
+	}
+	r.events.Eventf(member, nil, "Warning", ReasonNamespaceRemains, "Leave", "%s", stuckNamespace(name))
+	return true, nil
+}

@@ -1,0 +1,191 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+)
+
+// prepare makes the member's namespace, its access to it and its letter box. It
+// returns what stands in the way, in words for the user, if that is not a
+// failure of this controller.
+func (r *Reconciler) prepare(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (obstacle string, err error) {
+	namespace := clusterv1beta1.MemberNamespace(member.Name)
+	existing, err := r.namespace(ctx, namespace)
+	switch {
+	case err != nil:
+		return "", err
+	case existing == nil:
+		if err := r.create(ctx, &corev1.Namespace{ObjectMeta: fleetMeta("", namespace)}); err != nil {
+			return "", err
+		}
+	case !existing.DeletionTimestamp.IsZero():
+		return stuckNamespace(namespace), nil
+	}
+	if err := r.grant(ctx, member, namespace); err != nil {
+		return "", err
+	}
+	return "", r.ensureBox(ctx, member, box, clusterv1beta1.ClusterStateJoin)
+}
+
+// stuckNamespace says what to do about a namespace that does not go away. The
+// hub may run without the controllers of kube-controller-manager.
+func stuckNamespace(namespace string) string {
+	return fmt.Sprintf("Namespace %[1]s of an earlier member of this name is still being deleted. "+
+		"If the hub runs without the namespace controller, nobody finishes that; do it with: "+
+		"kubectl get namespace %[1]s -o json | jq '.spec.finalizers=[]' | kubectl replace --raw /api/v1/namespaces/%[1]s/finalize -f -", namespace)
+}
+
+// namespace reads the metadata of a namespace; nil if there is none.
+func (r *Reconciler) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := r.client.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	if apierrors.IsNotFound(err) {
+		return nil, nil // no namespace is an answer, not a failure
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	return namespace, nil
+}
+
+// grant lets the member's identity into its namespace, and only there.
+func (r *Reconciler) grant(ctx context.Context, member *clusterv1beta1.MemberCluster, namespace string) error {
+	role := &rbacv1.Role{
+		ObjectMeta: fleetMeta(namespace, clusterv1beta1.MemberRoleName(member.Name)),
+		Rules:      memberRules(),
+	}
+	if err := ensure(ctx, r, role, func(have *rbacv1.Role) bool {
+		same := apiequality.Semantic.DeepEqual(have.Rules, role.Rules)
+		have.Rules = role.Rules
+		return same
+	}); err != nil {
+		return err
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: fleetMeta(namespace, clusterv1beta1.MemberRoleBindingName(member.Name)),
+		Subjects:   []rbacv1.Subject{subject(member.Spec.Identity)},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+	}
+	return ensure(ctx, r, binding, func(have *rbacv1.RoleBinding) bool {
+		same := apiequality.Semantic.DeepEqual(have.Subjects, binding.Subjects)
+		have.Subjects = binding.Subjects
+		return same
+	})
+}
+
+// memberRules is all a member's agent may do on the hub.
+func memberRules() []rbacv1.PolicyRule {
+	read := []string{"get", "list", "watch"}
+	report := []string{"get", "update", "patch"}
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{clusterv1beta1.GroupName}, Resources: []string{"internalmemberclusters"}, Verbs: read},
+		{APIGroups: []string{clusterv1beta1.GroupName}, Resources: []string{"internalmemberclusters/status"}, Verbs: report},
+		{APIGroups: []string{"placement.kubernetes-fleet.io"}, Resources: []string{"works"}, Verbs: append(slices.Clone(read), "update", "patch")},
+		{APIGroups: []string{"placement.kubernetes-fleet.io"}, Resources: []string{"works/status"}, Verbs: report},
+		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+	}
+}
+
+// subject fills in the API group the way the API server does, so that the
+// comparison with what is stored does not find a difference for ever.
+func subject(identity rbacv1.Subject) rbacv1.Subject {
+	if identity.APIGroup == "" && identity.Kind != rbacv1.ServiceAccountKind {
+		identity.APIGroup = rbacv1.GroupName
+	}
+	return identity
+}
+
+// ensureBox makes the letter box say what the hub wants of the member.
+func (r *Reconciler) ensureBox(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster, state clusterv1beta1.ClusterState) error {
+	want := clusterv1beta1.InternalMemberClusterSpec{State: state, HeartbeatPeriodSeconds: member.Spec.HeartbeatPeriodSeconds}
+	if box == nil {
+		created := &clusterv1beta1.InternalMemberCluster{
+			ObjectMeta: fleetMeta(clusterv1beta1.MemberNamespace(member.Name), member.Name),
+			Spec:       want,
+		}
+		markKept(created, member)
+		return r.create(ctx, created)
+	}
+	changed := box.DeepCopy()
+	changed.Spec = want
+	markKept(changed, member)
+	if apiequality.Semantic.DeepEqual(changed, box) {
+		return nil
+	}
+	if err := r.client.Patch(ctx, changed, client.MergeFrom(box)); err != nil {
+		return fmt.Errorf("writing internal member cluster %s: %w", box.Name, err)
+	}
+	return nil
+}
+
+// markKept hands the member's wish to keep what was placed on to its agent.
+func markKept(box *clusterv1beta1.InternalMemberCluster, member *clusterv1beta1.MemberCluster) {
+	if KeepsPlaced(member) {
+		metav1.SetMetaDataAnnotation(&box.ObjectMeta, KeepPlacedAnnotation, member.Annotations[KeepPlacedAnnotation])
+		return
+	}
+	delete(box.Annotations, KeepPlacedAnnotation)
+}
+
+func fleetMeta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: namespace,
+		Name:      name,
+		Labels:    map[string]string{clusterv1beta1.FleetResourceLabel: clusterv1beta1.FleetResourceLabelValue},
+	}
+}
+
+func (r *Reconciler) create(ctx context.Context, object client.Object) error {
+	if err := r.client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+	}
+	return nil
+}
+
+// ensure makes sure an object exists and is as wanted: align makes it so and
+// says whether it already was. The cache knows only objects with the fleet's
+// label; one without it is found live and gets the label.
+func ensure[T client.Object](ctx context.Context, r *Reconciler, want T, align func(T) bool) error {
+	have := want.DeepCopyObject().(T)
+	key := client.ObjectKeyFromObject(want)
+	err := r.client.Get(ctx, key, have)
+	if apierrors.IsNotFound(err) {
+		err = r.client.Create(ctx, want.DeepCopyObject().(T))
+		if !apierrors.IsAlreadyExists(err) {
+			return wrap(err, "creating", want)
+		}
+		err = r.live.Get(ctx, key, have)
+	}
+	if err != nil {
+		return wrap(err, "reading", want)
+	}
+	labelled := have.GetLabels()[clusterv1beta1.FleetResourceLabel] == clusterv1beta1.FleetResourceLabelValue
+	if align(have) && labelled {
+		return nil
+	}
+	labels := have.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[clusterv1beta1.FleetResourceLabel] = clusterv1beta1.FleetResourceLabelValue
+	have.SetLabels(labels)
+	return wrap(r.client.Update(ctx, have), "updating", want)
+}
+
+func wrap(err error, doing string, object client.Object) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %T %s: %w", doing, object, client.ObjectKeyFromObject(object), err)
+}

@@ -1,0 +1,202 @@
+// Package membership lets clusters join and leave the fleet. For every
+// MemberCluster it keeps a namespace of its own on the hub, the access to it
+// and an InternalMemberCluster as a letter box; it copies what the member's
+// agent reports there to the MemberCluster, notices when reports stay away, and
+// sees a leaving cluster off.
+package membership
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/write"
+)
+
+// KeepPlacedAnnotation on a MemberCluster, set to "true", leaves what the fleet
+// placed on the cluster in place when it leaves. By default it is removed. The
+// letter box carries it too, so that the member's agent knows.
+const KeepPlacedAnnotation = placementv1beta1.FleetPrefix + "keep-placed-resources"
+
+// KeepsPlaced says whether a member wants to keep what was placed on it.
+func KeepsPlaced(member *clusterv1beta1.MemberCluster) bool {
+	return member.Annotations[KeepPlacedAnnotation] == placementv1beta1.LabelValueTrue
+}
+
+// Options of the reconciler.
+type Options struct {
+	// UnhealthyThreshold is how long reports may stay away before the hub no longer
+	// knows whether a cluster is healthy; at least three heartbeats.
+	UnhealthyThreshold time.Duration
+	// ForceDeleteWaitTime is how long a leaving cluster's agent may take before the
+	// cluster is removed without it.
+	ForceDeleteWaitTime time.Duration
+}
+
+// Reconciler keeps members of the fleet.
+type Reconciler struct {
+	client  client.Client
+	live    client.Reader
+	events  events.EventRecorder
+	clock   clock.PassiveClock
+	options Options
+
+	mu    sync.Mutex
+	beats map[string]heartbeat
+}
+
+// heartbeat is when the hub saw a report, by the hub's own clock: the one in the
+// report is the member's, which may be wrong.
+type heartbeat struct {
+	reported metav1.Time
+	seen     time.Time
+}
+
+// NewReconciler makes a Reconciler; live reads past the cache.
+func NewReconciler(c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock, options Options) *Reconciler {
+	return &Reconciler{client: c, live: live, events: recorder, clock: clk, options: options, beats: map[string]heartbeat{}}
+}
+
+// Reconcile looks at one member.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	member := &clusterv1beta1.MemberCluster{}
+	if err := r.client.Get(ctx, request.NamespacedName, member); err != nil {
+		r.forget(request.Name)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	box, err := r.letterBox(ctx, member.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !member.DeletionTimestamp.IsZero() {
+		return r.leave(ctx, member, box)
+	}
+	return r.join(ctx, member, box)
+}
+
+// join prepares the hub for the member and projects what its agent reports.
+func (r *Reconciler) join(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (ctrl.Result, error) {
+	if err := r.mark(ctx, member); err != nil {
+		return ctrl.Result{}, err
+	}
+	obstacle, err := r.prepare(ctx, member, box)
+	report := Report{Obstacle: obstacle, Box: box, Now: metav1.NewTime(r.clock.Now())}
+	if err != nil {
+		report.Obstacle = err.Error()
+	}
+	var wait time.Duration
+	report.HeartbeatsMissed, wait = r.watchHeart(member, box)
+	if statusErr := r.store(ctx, member, Project(member, report)); statusErr != nil {
+		return ctrl.Result{}, statusErr
+	}
+	return ctrl.Result{RequeueAfter: wait}, err
+}
+
+// mark puts the finalizer and the label with its own name on a member.
+func (r *Reconciler) mark(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
+	if err := write.AddFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer); err != nil {
+		return err
+	}
+	if member.Labels[clusterv1beta1.MemberNameLabel] == member.Name {
+		return nil
+	}
+	base := member.DeepCopy()
+	metav1.SetMetaDataLabel(&member.ObjectMeta, clusterv1beta1.MemberNameLabel, member.Name)
+	if err := r.client.Patch(ctx, member.DeepCopy(), client.MergeFrom(base)); err != nil {
+		return fmt.Errorf("labelling member cluster %s: %w", member.Name, err)
+	}
+	return nil
+}
+
+// watchHeart says whether reports have stayed away too long, and if not, when
+// they will have.
+func (r *Reconciler) watchHeart(member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (missed bool, wait time.Duration) {
+	agent := memberAgent(box)
+	if agent == nil || agent.LastReceivedHeartbeat.IsZero() {
+		return false, 0
+	}
+	r.mu.Lock()
+	beat, known := r.beats[member.Name]
+	switch {
+	case !known:
+		// After a restart only the report itself can tell its age.
+		beat = heartbeat{reported: agent.LastReceivedHeartbeat, seen: agent.LastReceivedHeartbeat.Time}
+	case !beat.reported.Equal(&agent.LastReceivedHeartbeat):
+		beat = heartbeat{reported: agent.LastReceivedHeartbeat, seen: r.clock.Now()}
+	}
+	r.beats[member.Name] = beat
+	r.mu.Unlock()
+
+	rest := r.threshold(member) - r.clock.Since(beat.seen)
+	if rest <= 0 {
+		return true, 0
+	}
+	return false, rest
+}
+
+// threshold allows for three heartbeats in any case.
+func (r *Reconciler) threshold(member *clusterv1beta1.MemberCluster) time.Duration {
+	return max(r.options.UnhealthyThreshold, 3*time.Duration(member.Spec.HeartbeatPeriodSeconds)*time.Second)
+}
+
+func (r *Reconciler) forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.beats, name)
+}
+
+// store writes the status if it changed and tells of every transition in it.
+func (r *Reconciler) store(ctx context.Context, member *clusterv1beta1.MemberCluster, status clusterv1beta1.MemberClusterStatus) error {
+	if apiequality.Semantic.DeepEqual(member.Status, status) {
+		return nil
+	}
+	if err := write.Status(ctx, r.client, member, status); err != nil {
+		return err
+	}
+	for i := range status.Conditions {
+		condition := &status.Conditions[i]
+		before := meta.FindStatusCondition(member.Status.Conditions, condition.Type)
+		if before != nil && before.Status == condition.Status && before.Reason == condition.Reason {
+			continue
+		}
+		r.tell(member, condition)
+	}
+	member.Status = status
+	return nil
+}
+
+// tell emits an event for a condition that changed. What is merely not known
+// yet is no news.
+func (r *Reconciler) tell(member *clusterv1beta1.MemberCluster, condition *metav1.Condition) {
+	switch {
+	case condition.Status == metav1.ConditionTrue, condition.Reason == clusterv1beta1.ReasonMemberClusterLeft:
+		r.events.Eventf(member, nil, "Normal", condition.Reason, condition.Type, "%s", condition.Message)
+	case condition.Status == metav1.ConditionFalse, condition.Reason == ReasonHeartbeatMissed:
+		r.events.Eventf(member, nil, "Warning", condition.Reason, condition.Type, "%s", condition.Message)
+	}
+}
+
+// letterBox reads the InternalMemberCluster of a member; nil if there is none.
+func (r *Reconciler) letterBox(ctx context.Context, name string) (*clusterv1beta1.InternalMemberCluster, error) {
+	box := &clusterv1beta1.InternalMemberCluster{}
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(name), Name: name}, box)
+	if apierrors.IsNotFound(err) {
+		return nil, nil // no letter box is an answer, not a failure
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading internal member cluster %s: %w", name, err)
+	}
+	return box, nil
+}

@@ -1,0 +1,92 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// workers is how many members are looked at at the same time.
+const workers = 8
+
+// SetupWithManager registers the reconciler: it runs when a member is changed by
+// a user, when its agent reports, and when what the hub keeps for it changes.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	toMember := handler.EnqueueRequestsFromMapFunc(memberOf)
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("membership").
+		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, deletionStarted(),
+		))).
+		Watches(&clusterv1beta1.InternalMemberCluster{}, toMember).
+		Watches(&rbacv1.Role{}, toMember).
+		Watches(&rbacv1.RoleBinding{}, toMember).
+		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(memberOfNamespace), builder.WithPredicates(deletionStarted())).
+		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(r.leavingMember), builder.WithPredicates(onlyDeletes())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the membership controller: %w", err)
+	}
+	return nil
+}
+
+// memberOf finds the member by the namespace an object is in.
+func memberOf(_ context.Context, object client.Object) []reconcile.Request {
+	return request(object.GetNamespace())
+}
+
+func memberOfNamespace(_ context.Context, namespace client.Object) []reconcile.Request {
+	return request(namespace.GetName())
+}
+
+func request(namespace string) []reconcile.Request {
+	member, ok := clusterv1beta1.MemberOfNamespace(namespace)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: member}}}
+}
+
+// leavingMember finds the member whose Work has ended, if it waits for that.
+func (r *Reconciler) leavingMember(ctx context.Context, work client.Object) []reconcile.Request {
+	requests := memberOf(ctx, work)
+	if len(requests) == 0 {
+		return nil
+	}
+	member := &clusterv1beta1.MemberCluster{}
+	if err := r.client.Get(ctx, requests[0].NamespacedName, member); err != nil || member.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return requests
+}
+
+// deletionStarted keeps away every update but the one that sets the deletion
+// timestamp.
+func deletionStarted() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+	}}
+}
+
+func onlyDeletes() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}

@@ -1,0 +1,135 @@
+package membership
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+)
+
+// Reasons of the condition Healthy on a MemberCluster.
+const (
+	// ReasonHealthy means the member's agent says so.
+	ReasonHealthy = "MemberClusterHealthy"
+	// ReasonUnhealthy means the member's agent says the opposite.
+	ReasonUnhealthy = "MemberClusterUnhealthy"
+	// ReasonHeartbeatMissed means the agent has not been heard of for too long.
+	ReasonHeartbeatMissed = "MemberClusterHeartbeatMissed"
+	// ReasonHealthUnknown means the agent has not said anything about it yet.
+	ReasonHealthUnknown = "MemberClusterHealthUnknown"
+)
+
+// Report is what is known of a member when its status is worked out.
+type Report struct {
+	// Box is the member's letter box, nil before there is one.
+	Box *clusterv1beta1.InternalMemberCluster
+	// Obstacle says why the member cannot join yet; empty if it can.
+	Obstacle string
+	// HeartbeatsMissed says that reports have stayed away too long.
+	HeartbeatsMissed bool
+	// Now is the time given to conditions that changed.
+	Now metav1.Time
+}
+
+// Project works out the status of a member. It is pure.
+func Project(member *clusterv1beta1.MemberCluster, report Report) clusterv1beta1.MemberClusterStatus {
+	status := *member.Status.DeepCopy()
+	if box := report.Box; box != nil {
+		reported := box.Status.DeepCopy()
+		status.Properties = reported.Properties
+		status.ResourceUsage = reported.ResourceUsage
+		status.Namespaces = reported.Namespaces
+		status.AgentStatus = reported.AgentStatus
+		for _, condition := range reported.Conditions {
+			set(&status, member, report.Now, condition)
+		}
+	}
+	set(&status, member, report.Now, readyToJoin(report))
+	set(&status, member, report.Now, joined(report.Box))
+	set(&status, member, report.Now, healthy(report))
+	return status
+}
+
+func set(status *clusterv1beta1.MemberClusterStatus, member *clusterv1beta1.MemberCluster, now metav1.Time, condition metav1.Condition) {
+	condition.ObservedGeneration = member.Generation
+	condition.LastTransitionTime = now
+	meta.SetStatusCondition(&status.Conditions, condition)
+}
+
+func readyToJoin(report Report) metav1.Condition {
+	if report.Obstacle != "" {
+		return metav1.Condition{
+			Type: clusterv1beta1.ConditionTypeReadyToJoin, Status: metav1.ConditionFalse,
+			Reason: clusterv1beta1.ReasonMemberClusterNotReadyToJoin, Message: report.Obstacle,
+		}
+	}
+	return metav1.Condition{
+		Type: clusterv1beta1.ConditionTypeReadyToJoin, Status: metav1.ConditionTrue,
+		Reason: clusterv1beta1.ReasonMemberClusterReadyToJoin, Message: "Member cluster is ready to join the fleet",
+	}
+}
+
+func joined(box *clusterv1beta1.InternalMemberCluster) metav1.Condition {
+	condition := metav1.Condition{
+		Type: clusterv1beta1.ConditionTypeJoined, Status: metav1.ConditionUnknown,
+		Reason: clusterv1beta1.ReasonMemberClusterJoinStateUnknown, Message: "The member agent has not reported yet",
+	}
+	said := agentCondition(box, clusterv1beta1.ConditionTypeJoined)
+	switch {
+	case said == nil:
+	case said.Status == metav1.ConditionTrue:
+		condition.Status, condition.Reason = metav1.ConditionTrue, clusterv1beta1.ReasonMemberClusterJoined
+		condition.Message = "Member cluster has successfully joined the fleet"
+	case said.Status == metav1.ConditionFalse && said.Reason == clusterv1beta1.ReasonInternalMemberClusterLeft:
+		condition.Status, condition.Reason = metav1.ConditionFalse, clusterv1beta1.ReasonMemberClusterLeft
+		condition.Message = "Member cluster has left the fleet"
+	default:
+		condition.Message = fmt.Sprintf("The member agent says %s: %s", said.Reason, said.Message)
+	}
+	return condition
+}
+
+func healthy(report Report) metav1.Condition {
+	condition := metav1.Condition{
+		Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionUnknown,
+		Reason: ReasonHealthUnknown, Message: "The member agent has not reported yet",
+	}
+	said := agentCondition(report.Box, clusterv1beta1.ConditionTypeHealthy)
+	switch {
+	case report.HeartbeatsMissed:
+		condition.Reason = ReasonHeartbeatMissed
+		condition.Message = fmt.Sprintf("The member agent has not reported since %s",
+			memberAgent(report.Box).LastReceivedHeartbeat.UTC().Format("2006-01-02 15:04:05 MST"))
+	case said == nil:
+	case said.Status == metav1.ConditionTrue:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, ReasonHealthy, "Member cluster is healthy"
+	case said.Status == metav1.ConditionFalse:
+		condition.Status, condition.Reason = metav1.ConditionFalse, ReasonUnhealthy
+		condition.Message = "Member cluster is not healthy: " + said.Message
+	}
+	return condition
+}
+
+// memberAgent is the report of the agent that applies placements; nil before
+// its first.
+func memberAgent(box *clusterv1beta1.InternalMemberCluster) *clusterv1beta1.AgentStatus {
+	if box == nil {
+		return nil
+	}
+	for i := range box.Status.AgentStatus {
+		if box.Status.AgentStatus[i].Type == clusterv1beta1.MemberAgent {
+			return &box.Status.AgentStatus[i]
+		}
+	}
+	return nil
+}
+
+func agentCondition(box *clusterv1beta1.InternalMemberCluster, conditionType string) *metav1.Condition {
+	agent := memberAgent(box)
+	if agent == nil {
+		return nil
+	}
+	return meta.FindStatusCondition(agent.Conditions, conditionType)
+}
