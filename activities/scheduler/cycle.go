@@ -92,6 +92,13 @@ func (c *cycle) unschedule(binding Binding) {
 	}
 }
 
+// release unschedules what a cluster got under an earlier policy.
+func (c *cycle) release(cluster string) {
+	if binding, ok := c.obsolete[cluster]; ok {
+		c.unschedule(binding)
+	}
+}
+
 // keep leaves a binding in place, in the state it has.
 func (c *cycle) keep(binding Binding, decision placementv1beta1.ClusterDecision) {
 	c.decision.Selected = append(c.decision.Selected, decision)

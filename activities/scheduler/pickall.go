@@ -14,7 +14,7 @@ func (c *cycle) pickAll() {
 		}
 		if reason := c.filter(cluster); reason != "" {
 			c.reject(name, nil, reason)
-			c.unschedule(c.obsolete[name])
+			c.release(name)
 			continue
 		}
 		c.pick(name, score(0, 0))

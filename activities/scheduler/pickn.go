@@ -56,7 +56,7 @@ func (c *cycle) pickN() {
 			continue
 		}
 		c.reject(candidate.cluster, score, lowScore(candidate.cluster, score))
-		c.unschedule(c.obsolete[candidate.cluster])
+		c.release(candidate.cluster)
 	}
 }
 
@@ -108,7 +108,7 @@ func (c *cycle) candidates() []candidate {
 		}
 		if reason := c.filter(cluster); reason != "" {
 			c.reject(name, nil, reason)
-			c.unschedule(c.obsolete[name])
+			c.release(name)
 			continue
 		}
 		candidates = append(candidates, candidate{cluster: name, held: c.held(name)})

@@ -1,0 +1,403 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetflow/fleetflow/activities/scheduler"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+type change func(*clusterv1beta1.MemberCluster)
+
+func cluster(name string, changes ...change) clusterv1beta1.MemberCluster {
+	c := clusterv1beta1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status: clusterv1beta1.MemberClusterStatus{AgentStatus: []clusterv1beta1.AgentStatus{{
+			Type:                  clusterv1beta1.MemberAgent,
+			LastReceivedHeartbeat: metav1.NewTime(now.Add(-time.Minute)),
+			Conditions: []metav1.Condition{
+				{Type: clusterv1beta1.ConditionTypeJoined, Status: metav1.ConditionTrue},
+				{Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionTrue},
+			},
+		}}},
+	}
+	for _, change := range changes {
+		change(&c)
+	}
+	return c
+}
+
+func labelled(key, value string) change {
+	return func(c *clusterv1beta1.MemberCluster) { c.Labels = map[string]string{key: value} }
+}
+
+func tainted(c *clusterv1beta1.MemberCluster) {
+	c.Spec.Taints = []clusterv1beta1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}
+}
+
+func silent(c *clusterv1beta1.MemberCluster) {
+	c.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(now.Add(-6 * time.Minute))
+}
+
+func leaving(c *clusterv1beta1.MemberCluster) {
+	at := metav1.NewTime(now)
+	c.DeletionTimestamp = &at
+}
+
+func property(value string) change {
+	return func(c *clusterv1beta1.MemberCluster) {
+		c.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{"nodes": {Value: value}}
+	}
+}
+
+// bound is a binding that was picked for the latest policy and rolled out.
+func bound(cluster string) scheduler.Binding {
+	return scheduler.Binding{Name: "b-" + cluster, Cluster: cluster, State: placementv1beta1.BindingStateBound, PolicySnapshot: "p-1",
+		Decision: placementv1beta1.ClusterDecision{ClusterName: cluster, Selected: true, Reason: "kept"}}
+}
+
+func with(b scheduler.Binding, change func(*scheduler.Binding)) scheduler.Binding {
+	change(&b)
+	return b
+}
+
+func old(b *scheduler.Binding)         { b.PolicySnapshot = "p-0" }
+func scheduled(b *scheduler.Binding)   { b.State = placementv1beta1.BindingStateScheduled }
+func terminating(b *scheduler.Binding) { b.Terminating = true }
+func foreign(b *scheduler.Binding)     { b.Foreign = true }
+func unscheduled(b *scheduler.Binding) {
+	b.State, b.Previous = placementv1beta1.BindingStateUnscheduled, placementv1beta1.BindingStateBound
+}
+
+func pickN(n int32) *placementv1beta1.PlacementPolicy {
+	return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: &n}
+}
+
+func pickFixed(names ...string) *placementv1beta1.PlacementPolicy {
+	return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: names}
+}
+
+func requiring(policy *placementv1beta1.PlacementPolicy, terms ...placementv1beta1.ClusterSelectorTerm) *placementv1beta1.PlacementPolicy {
+	policy.Affinity = &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &placementv1beta1.ClusterSelector{ClusterSelectorTerms: terms},
+	}}
+	return policy
+}
+
+func prod() placementv1beta1.ClusterSelectorTerm {
+	return placementv1beta1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}
+}
+
+func nodes(operator placementv1beta1.PropertySelectorOperator, value string) placementv1beta1.ClusterSelectorTerm {
+	return placementv1beta1.ClusterSelectorTerm{PropertySelector: &placementv1beta1.PropertySelector{
+		MatchExpressions: []placementv1beta1.PropertySelectorRequirement{{Name: "nodes", Operator: operator, Values: []string{value}}},
+	}}
+}
+
+func pickAll() *placementv1beta1.PlacementPolicy { return &placementv1beta1.PlacementPolicy{} }
+
+// outcome is a decision in short.
+type outcome struct {
+	Create, Unschedule []string
+	Keep               map[string]string // binding to state
+	Unselected         map[string]string // cluster to reason
+	Satisfied          bool
+}
+
+func outcomeOf(d scheduler.Decision) outcome {
+	o := outcome{Unschedule: d.Unschedule, Keep: map[string]string{}, Unselected: map[string]string{}, Satisfied: d.Satisfied}
+	for _, c := range d.Create {
+		o.Create = append(o.Create, c.ClusterName)
+	}
+	for _, k := range d.Keep {
+		o.Keep[k.Name] = string(k.State)
+	}
+	for _, u := range d.Unselected {
+		o.Unselected[u.ClusterName] = u.Reason
+	}
+	return o
+}
+
+func TestDecide(t *testing.T) {
+	const noMatch = "ClusterUnschedulable, cluster does not match with any of the required cluster affinity terms"
+	cases := map[string]struct {
+		policy   *placementv1beta1.PlacementPolicy
+		clusters []clusterv1beta1.MemberCluster
+		bindings []scheduler.Binding
+		want     outcome
+	}{
+		"without a policy all clusters are picked": {
+			clusters: []clusterv1beta1.MemberCluster{cluster("b"), cluster("a")},
+			want:     outcome{Create: []string{"a", "b"}, Satisfied: true},
+		},
+		"picking all from nothing is satisfied": {want: outcome{Satisfied: true}},
+		"clusters that cannot take anything are left out with the reason": {
+			policy: pickAll(),
+			clusters: []clusterv1beta1.MemberCluster{
+				cluster("leaving", leaving), cluster("silent", silent), cluster("tainted", tainted),
+				cluster("new", func(c *clusterv1beta1.MemberCluster) { c.Status.AgentStatus = nil }),
+				cluster("joining", func(c *clusterv1beta1.MemberCluster) {
+					c.Status.AgentStatus[0].Conditions[0].Status = metav1.ConditionFalse
+				}),
+				cluster("sick", func(c *clusterv1beta1.MemberCluster) {
+					c.Status.AgentStatus[0].Conditions[1].Status = metav1.ConditionFalse
+					c.Status.AgentStatus[0].Conditions[1].LastTransitionTime = metav1.NewTime(now.Add(-10 * time.Minute))
+				}),
+				cluster("unwell", func(c *clusterv1beta1.MemberCluster) {
+					c.Status.AgentStatus[0].Conditions[1].Status = metav1.ConditionFalse
+					c.Status.AgentStatus[0].Conditions[1].LastTransitionTime = metav1.NewTime(now.Add(-time.Minute))
+				}),
+			},
+			want: outcome{Create: []string{"unwell"}, Satisfied: true, Unselected: map[string]string{
+				"silent":  "ClusterUnschedulable, cluster is not connected to the fleet: no recent heartbeat signals (last received 6.00 minutes ago)",
+				"tainted": "ClusterUnschedulable, taint {Key:k Value:v Effect:NoSchedule} cannot be tolerated",
+				"new":     "ClusterUnschedulable, cluster is not connected to the fleet: member agent not online yet",
+				"joining": "ClusterUnschedulable, cluster is not connected to the fleet: member agent not joined yet",
+				"sick":    "ClusterUnschedulable, cluster is not connected to the fleet: unhealthy for a prolonged period of time (last transitioned 10.00 minutes ago)",
+			}},
+		},
+		"what is placed stays, whatever becomes of its cluster": {
+			policy:   requiring(pickAll(), prod()),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a", silent, tainted), cluster("b", labelled("env", "prod"))},
+			bindings: []scheduler.Binding{bound("a"), bound("b")},
+			want:     outcome{Keep: map[string]string{"b-a": "Bound", "b-b": "Bound"}, Satisfied: true},
+		},
+		"a new policy drops clusters that do not match it, and spares those out of reach or tainted": {
+			policy:   requiring(pickAll(), prod()),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a"), cluster("b", labelled("env", "prod"), silent, tainted)},
+			bindings: []scheduler.Binding{with(bound("a"), old), with(bound("b"), old)},
+			want:     outcome{Keep: map[string]string{"b-b": "Bound"}, Unschedule: []string{"b-a"}, Unselected: map[string]string{"a": noMatch}, Satisfied: true},
+		},
+		"a cluster that is gone or leaving is dropped": {
+			policy:   pickAll(),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a", leaving)},
+			bindings: []scheduler.Binding{bound("a"), with(bound("b"), scheduled), with(bound("c"), unscheduled)},
+			want:     outcome{Unschedule: []string{"b-a", "b-b"}, Satisfied: true},
+		},
+		"a cluster picked again gets its state back": {
+			policy:   pickAll(),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a"), cluster("b")},
+			bindings: []scheduler.Binding{with(bound("a"), unscheduled), with(bound("b"), func(b *scheduler.Binding) {
+				unscheduled(b)
+				b.Previous = placementv1beta1.BindingStateScheduled
+			})},
+			want: outcome{Keep: map[string]string{"b-a": "Bound", "b-b": "Scheduled"}, Satisfied: true},
+		},
+		"while an old binding terminates its cluster is not picked": {
+			policy:   pickAll(),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a")},
+			bindings: []scheduler.Binding{with(bound("a"), terminating)},
+			want:     outcome{Unselected: map[string]string{"a": "ClusterUnschedulable, the resources placed on the cluster before are still being removed"}, Satisfied: true},
+		},
+		"a binding of an earlier placement has to go first": {
+			policy:   pickAll(),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a")},
+			bindings: []scheduler.Binding{with(bound("a"), foreign)},
+			want: outcome{Unschedule: []string{"b-a"}, Satisfied: true,
+				Unselected: map[string]string{"a": "ClusterUnschedulable, the resources placed on the cluster before are still being removed"}},
+		},
+		"of two bindings of one cluster the one that carries resources stays": {
+			policy:   pickAll(),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a")},
+			bindings: []scheduler.Binding{with(bound("a"), func(b *scheduler.Binding) { scheduled(b); b.Name = "x" }), with(bound("a"), old)},
+			want:     outcome{Keep: map[string]string{"b-a": "Bound"}, Unschedule: []string{"x"}, Satisfied: true},
+		},
+		"taints are tolerated by key, value and effect": {
+			policy: &placementv1beta1.PlacementPolicy{Tolerations: []placementv1beta1.Toleration{
+				{Key: "k", Operator: corev1.TolerationOpEqual, Value: "other"}, {Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule},
+			}},
+			clusters: []clusterv1beta1.MemberCluster{cluster("a", tainted)},
+			want:     outcome{Create: []string{"a"}, Satisfied: true},
+		},
+		"Exists without a key tolerates everything": {
+			policy:   &placementv1beta1.PlacementPolicy{Tolerations: []placementv1beta1.Toleration{{Operator: corev1.TolerationOpExists}}},
+			clusters: []clusterv1beta1.MemberCluster{cluster("a", tainted)},
+			want:     outcome{Create: []string{"a"}, Satisfied: true},
+		},
+		"terms of required affinity are alternatives": {
+			policy:   requiring(pickAll(), prod(), nodes("Ge", "3")),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a", labelled("env", "prod")), cluster("b", property("3")), cluster("c", property("2")), cluster("d")},
+			want:     outcome{Create: []string{"a", "b"}, Unselected: map[string]string{"c": noMatch, "d": noMatch}, Satisfied: true},
+		},
+		"named clusters are picked in spite of taints, missing ones reported": {
+			policy:   pickFixed("a", "gone", "silent"),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a", tainted), cluster("silent", silent), cluster("other")},
+			want: outcome{Create: []string{"a"}, Unselected: map[string]string{
+				"gone":   `Specified cluster "gone" is not found`,
+				"silent": `Cluster "silent" is not eligible for resource placement yet: cluster is not connected to the fleet: no recent heartbeat signals (last received 6.00 minutes ago)`,
+			}},
+		},
+		"clusters no longer named are dropped": {
+			policy:   pickFixed("a"),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a"), cluster("b")},
+			bindings: []scheduler.Binding{with(bound("a"), old), with(bound("b"), old)},
+			want:     outcome{Keep: map[string]string{"b-a": "Bound"}, Unschedule: []string{"b-b"}, Satisfied: true},
+		},
+		"among equals the highest name is picked first": {
+			policy:   pickN(2),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a"), cluster("c"), cluster("b")},
+			want: outcome{Create: []string{"b", "c"}, Satisfied: true,
+				Unselected: map[string]string{"a": `Cluster "a" does not score high enough (affinity score: 0, topology spread score: 0)`}},
+		},
+		"too few clusters are reported": {
+			policy:   requiring(pickN(2), prod()),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a", labelled("env", "prod")), cluster("b")},
+			want:     outcome{Create: []string{"a"}, Unselected: map[string]string{"b": noMatch}},
+		},
+		"scaling out keeps what is placed": {
+			policy:   pickN(2),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a"), cluster("b"), cluster("c")},
+			bindings: []scheduler.Binding{bound("a")},
+			want: outcome{Create: []string{"c"}, Keep: map[string]string{"b-a": "Bound"}, Satisfied: true,
+				Unselected: map[string]string{"b": `Cluster "b" does not score high enough (affinity score: 0, topology spread score: 0)`}},
+		},
+		"scaling in drops what is not rolled out first, then the smallest name": {
+			policy:   pickN(1),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a"), cluster("b"), cluster("c")},
+			bindings: []scheduler.Binding{bound("a"), bound("b"), with(bound("c"), scheduled)},
+			want: outcome{Keep: map[string]string{"b-b": "Bound"}, Unschedule: []string{"b-a", "b-c"}, Satisfied: true, Unselected: map[string]string{
+				"a": `Cluster "a" does not score high enough (affinity score: 0, topology spread score: 0)`,
+				"c": `Cluster "c" does not score high enough (affinity score: 0, topology spread score: 0)`,
+			}},
+		},
+		"under a new policy clusters that hold the placement are preferred": {
+			policy:   pickN(1),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a"), cluster("b")},
+			bindings: []scheduler.Binding{with(bound("a"), old)},
+			want: outcome{Keep: map[string]string{"b-a": "Bound"}, Satisfied: true,
+				Unselected: map[string]string{"b": `Cluster "b" does not score high enough (affinity score: 0, topology spread score: 0)`}},
+		},
+		"picking none drops all": {
+			policy:   pickN(0),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a")},
+			bindings: []scheduler.Binding{bound("a")},
+			want: outcome{Unschedule: []string{"b-a"}, Satisfied: true,
+				Unselected: map[string]string{"a": `Cluster "a" does not score high enough (affinity score: 0, topology spread score: 0)`}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			facts := scheduler.Facts{PolicySnapshot: "p-1", Policy: tc.policy, Clusters: tc.clusters, Bindings: tc.bindings, Now: now}
+			assert.Empty(t, cmp.Diff(tc.want, outcomeOf(scheduler.Decide(facts)), cmpopts.EquateEmpty()))
+		})
+	}
+}
+
+func TestDecisionsAreExplained(t *testing.T) {
+	score := int32(0)
+	clusters := []clusterv1beta1.MemberCluster{cluster("member1")}
+
+	d := scheduler.Decide(scheduler.Facts{Clusters: clusters, Now: now})
+	assert.Equal(t, "found all cluster needed as specified by the scheduling policy, found 1 cluster(s)", d.Message)
+	assert.Equal(t, []placementv1beta1.ClusterDecision{{
+		ClusterName: "member1", Selected: true,
+		ClusterScore: &placementv1beta1.ClusterScore{AffinityScore: &score, PriorityScore: &score},
+		Reason:       `Successfully scheduled resources for placement in "member1" (affinity score: 0, topology spread score: 0): picked by scheduling policy`,
+	}}, d.Selected)
+
+	d = scheduler.Decide(scheduler.Facts{Policy: pickFixed("member1", "member2"), Clusters: clusters, Now: now})
+	assert.Equal(t, "could not find all clusters needed as specified by the scheduling policy, found 1 cluster(s) instead", d.Message)
+	assert.Equal(t, `Successfully scheduled resources for placement in "member1": picked by scheduling policy`, d.Selected[0].Reason)
+
+	d = scheduler.Decide(scheduler.Facts{Now: now})
+	assert.True(t, d.Satisfied)
+	assert.Contains(t, d.Message, "no clusters selected")
+}
+
+func TestUnselectedClustersAreCounted(t *testing.T) {
+	var clusters []clusterv1beta1.MemberCluster
+	for i := range 30 {
+		clusters = append(clusters, cluster(fmt.Sprintf("c-%02d", i), silent))
+	}
+	d := scheduler.Decide(scheduler.Facts{Clusters: clusters, Now: now})
+	require.Len(t, d.Unselected, scheduler.MaxUnselected)
+	assert.Equal(t, "c-00", d.Unselected[0].ClusterName)
+}
+
+func TestPoliciesThatCannotBeFollowedAreNamed(t *testing.T) {
+	preferred := pickN(1)
+	preferred.Affinity = &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []placementv1beta1.PreferredClusterSelector{{Weight: 1, Preference: prod()}},
+	}}
+	spread := pickN(1)
+	spread.TopologySpreadConstraints = []placementv1beta1.TopologySpreadConstraint{{TopologyKey: "region"}}
+	sorted := prod()
+	sorted.PropertySorter = &placementv1beta1.PropertySorter{Name: "nodes", SortOrder: placementv1beta1.Ascending}
+	unreadable := placementv1beta1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "NotExists"}},
+	}}
+	cases := map[string]struct {
+		policy *placementv1beta1.PlacementPolicy
+		want   []string
+	}{
+		"preferred affinity":     {preferred, []string{"preferredDuringSchedulingIgnoredDuringExecution", "not supported yet", "remove it"}},
+		"topology spread":        {spread, []string{"topologySpreadConstraints", "not supported yet"}},
+		"a sorter":               {requiring(pickAll(), sorted), []string{"clusterSelectorTerms[0].propertySorter"}},
+		"an unreadable selector": {requiring(pickAll(), prod(), unreadable), []string{"clusterSelectorTerms[1].labelSelector", "NotExists"}},
+		"an unknown operator":    {requiring(pickAll(), nodes("In", "3")), []string{"matchExpressions[0]", `operator "In" is none of Gt, Ge, Eq, Ne, Lt, Le`}},
+		"a value without number": {requiring(pickAll(), nodes("Gt", "many")), []string{`value "many" is not a quantity`}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := scheduler.Decide(scheduler.Facts{
+				PolicySnapshot: "p-1", Policy: tc.policy, Now: now,
+				Clusters: []clusterv1beta1.MemberCluster{cluster("a"), cluster("b")},
+				Bindings: []scheduler.Binding{with(bound("a"), old)},
+			})
+			assert.False(t, d.Satisfied)
+			for _, want := range tc.want {
+				assert.Contains(t, d.Message, want)
+			}
+			assert.Empty(t, d.Create)
+			assert.Empty(t, d.Unschedule, "what is placed stays")
+			assert.Len(t, d.Keep, 1)
+		})
+	}
+}
+
+func TestPropertyComparisons(t *testing.T) {
+	withUsage := func(c *clusterv1beta1.MemberCluster) {
+		c.Status.ResourceUsage.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")}
+	}
+	term := func(name, operator, value string) placementv1beta1.ClusterSelectorTerm {
+		return placementv1beta1.ClusterSelectorTerm{PropertySelector: &placementv1beta1.PropertySelector{
+			MatchExpressions: []placementv1beta1.PropertySelectorRequirement{{Name: name, Operator: placementv1beta1.PropertySelectorOperator(operator), Values: []string{value}}},
+		}}
+	}
+	cases := map[string]struct {
+		term placementv1beta1.ClusterSelectorTerm
+		want bool
+	}{
+		"a quantity is compared by value":   {term("resources.kubernetes-fleet.io/allocatable-cpu", "Eq", "1.5"), true},
+		"greater":                           {term("resources.kubernetes-fleet.io/allocatable-cpu", "Gt", "1"), true},
+		"not greater":                       {term("resources.kubernetes-fleet.io/allocatable-cpu", "Gt", "1500m"), false},
+		"less or equal":                     {term("resources.kubernetes-fleet.io/allocatable-cpu", "Le", "1500m"), true},
+		"not equal":                         {term("resources.kubernetes-fleet.io/allocatable-cpu", "Ne", "1500m"), false},
+		"less":                              {term("resources.kubernetes-fleet.io/allocatable-cpu", "Lt", "2"), true},
+		"a resource the cluster lacks":      {term("resources.kubernetes-fleet.io/total-cpu", "Gt", "0"), false},
+		"a property the cluster lacks":      {term("other", "Ne", "0"), false},
+		"a property that is not a number":   {term("text", "Ne", "0"), false},
+		"a property with a name of its own": {term("nodes", "Ge", "3"), true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := cluster("a", property("3"), withUsage)
+			c.Status.Properties["text"] = clusterv1beta1.PropertyValue{Value: "v1.30.0"}
+			d := scheduler.Decide(scheduler.Facts{Policy: requiring(pickAll(), tc.term), Now: now, Clusters: []clusterv1beta1.MemberCluster{c}})
+			assert.Equal(t, tc.want, len(d.Create) == 1)
+		})
+	}
+}

@@ -1,0 +1,251 @@
+package snapshot_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+func object(t *testing.T, document string) *unstructured.Unstructured {
+	t.Helper()
+	fields := map[string]any{}
+	require.NoError(t, yaml.Unmarshal([]byte(document), &fields))
+	return &unstructured.Unstructured{Object: fields}
+}
+
+func TestStrip(t *testing.T) {
+	cases := map[string]struct{ from, want string }{
+		"a Namespace keeps its labels and finalizers, as printed in the documents": {
+			from: `{apiVersion: v1, kind: Namespace, metadata: {name: test, uid: u, resourceVersion: "7", creationTimestamp: "2024-01-01T00:00:00Z",
+			        labels: {kubernetes.io/metadata.name: test}, managedFields: [{manager: kubectl}]}, spec: {finalizers: [kubernetes]}, status: {phase: Active}}`,
+			want: `{apiVersion: v1, kind: Namespace, metadata: {name: test, labels: {kubernetes.io/metadata.name: test}}, spec: {finalizers: [kubernetes]}}`,
+		},
+		"the annotations of kubectl and of the Deployment controller go, others stay": {
+			from: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: ns, generation: 3, annotations:
+			        {kubectl.kubernetes.io/last-applied-configuration: "{}", deployment.kubernetes.io/revision: "2", mine: "1"}}, spec: {replicas: 1}}`,
+			want: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: ns, annotations: {mine: "1"}}, spec: {replicas: 1}}`,
+		},
+		"annotations that become empty disappear": {
+			from: `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, annotations: {kubectl.kubernetes.io/last-applied-configuration: "{}"}, ownerReferences: [{name: o}]}}`,
+			want: `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}`,
+		},
+		"a Service loses what the hub allocated": {
+			from: `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: LoadBalancer, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1],
+			        healthCheckNodePort: 30001, ports: [{port: 80, nodePort: 30000}]}, status: {loadBalancer: {}}}`,
+			want: `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: LoadBalancer, ports: [{port: 80}]}}`,
+		},
+		"a headless Service stays headless": {
+			from: `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: None, clusterIPs: [None], ports: [{port: 80}]}}`,
+			want: `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: None, clusterIPs: [None], ports: [{port: 80}]}}`,
+		},
+		"a Job loses what ties its pods to the Job on the hub": {
+			from: `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {selector: {matchLabels: {batch.kubernetes.io/controller-uid: u}},
+			        template: {metadata: {labels: {app: a, controller-uid: u, batch.kubernetes.io/controller-uid: u, job-name: j, batch.kubernetes.io/job-name: j}}}}}`,
+			want: `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: {metadata: {labels: {app: a}}}}}`,
+		},
+		"a Job with a selector of its own keeps it": {
+			from: `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {manualSelector: true, selector: {matchLabels: {controller-uid: mine}}}}`,
+			want: `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {manualSelector: true, selector: {matchLabels: {controller-uid: mine}}}}`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			from := object(t, tc.from)
+			before := from.DeepCopy()
+			assert.Empty(t, cmp.Diff(object(t, tc.want), snapshot.Strip(from)))
+			assert.Equal(t, before, from, "the original is not changed")
+		})
+	}
+}
+
+func TestCandidateAndPlaceable(t *testing.T) {
+	cases := map[string]struct {
+		object string
+		placed bool
+	}{
+		"a ConfigMap of the user":                 {`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns}}`, true},
+		"the root certificate":                    {`{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: ns}}`, false},
+		"the default ServiceAccount":              {`{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: ns}}`, false},
+		"another ServiceAccount":                  {`{apiVersion: v1, kind: ServiceAccount, metadata: {name: app, namespace: ns}}`, true},
+		"a token of a ServiceAccount":             {`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: t, namespace: ns}}`, false},
+		"an opaque Secret":                        {`{apiVersion: v1, kind: Secret, type: Opaque, metadata: {name: t, namespace: ns}}`, true},
+		"a ReplicaSet of a Deployment":            {`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r, namespace: ns, ownerReferences: [{name: d, kind: Deployment, apiVersion: apps/v1, uid: u}]}}`, false},
+		"a ReplicaSet of the user":                {`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r, namespace: ns}}`, true},
+		"a revision of a StatefulSet":             {`{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: r, namespace: ns, ownerReferences: [{name: s, kind: StatefulSet, apiVersion: apps/v1, uid: u}]}}`, false},
+		"a Job of a CronJob":                      {`{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: ns, ownerReferences: [{name: c, kind: CronJob, apiVersion: batch/v1, uid: u}]}}`, false},
+		"an EndpointSlice of a Service":           {`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: e, namespace: ns, labels: {endpointslice.kubernetes.io/managed-by: endpointslice-controller.k8s.io}}}`, false},
+		"Endpoints that Kubernetes manages":       {`{apiVersion: v1, kind: Endpoints, metadata: {name: e, namespace: ns, labels: {endpoints.kubernetes.io/managed-by: endpoint-controller}}}`, false},
+		"an object that is being deleted":         {`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns, deletionTimestamp: "2024-01-01T00:00:00Z"}}`, false},
+		"an object the fleet made for itself":     {`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns, labels: {kubernetes-fleet.io/is-fleet-resource: "true"}}}`, false},
+		"a reserved namespace, matched by labels": {`{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}`, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := object(t, tc.object)
+			placed := snapshot.Candidate(o.GroupVersionKind().GroupKind(), o) && len(snapshot.Placeable([]*unstructured.Unstructured{o})) == 1
+			assert.Equal(t, tc.placed, placed)
+		})
+	}
+}
+
+func TestPlaceableDropsEndpointsOfServices(t *testing.T) {
+	service := object(t, `{apiVersion: v1, kind: Service, metadata: {name: s, namespace: ns}}`)
+	own := object(t, `{apiVersion: v1, kind: Endpoints, metadata: {name: s, namespace: ns}}`)
+	free := object(t, `{apiVersion: v1, kind: Endpoints, metadata: {name: other, namespace: ns}}`)
+	assert.Equal(t, []*unstructured.Unstructured{service, free}, snapshot.Placeable([]*unstructured.Unstructured{service, own, free}))
+}
+
+func TestDisabled(t *testing.T) {
+	cases := map[schema.GroupKind]bool{
+		{Kind: "Pod"}:                                 true,
+		{Kind: "Node"}:                                true,
+		{Kind: "Event"}:                               true,
+		{Kind: "ConfigMap"}:                           false,
+		{Group: "events.k8s.io", Kind: "Event"}:       true,
+		{Group: "coordination.k8s.io", Kind: "Lease"}: true,
+		{Group: "metrics.k8s.io", Kind: "PodMetrics"}: true,
+		{Group: "cluster.kubernetes-fleet.io", Kind: "MemberCluster"}:             true,
+		{Group: "placement.kubernetes-fleet.io", Kind: "Work"}:                    true,
+		{Group: "placement.kubernetes-fleet.io", Kind: "ResourceEnvelope"}:        false,
+		{Group: "placement.kubernetes-fleet.io", Kind: "ClusterResourceEnvelope"}: false,
+		{Group: "networking.fleet.azure.com", Kind: "ServiceImport"}:              true,
+		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                 false,
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:         false,
+	}
+	for gk, disabled := range cases {
+		assert.Equal(t, disabled, snapshot.Disabled(gk), gk.String())
+	}
+}
+
+func TestContentIsTheSameInAnyOrder(t *testing.T) {
+	objects := []*unstructured.Unstructured{
+		object(t, `{apiVersion: v1, kind: Namespace, metadata: {name: ns}}`),
+		object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}}`),
+		object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: ns}}`),
+		object(t, `{apiVersion: v1, kind: Service, metadata: {name: a, namespace: ns}}`),
+		object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: ns}}`),
+		object(t, `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceEnvelope, metadata: {name: a, namespace: ns}}`),
+		object(t, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: ns}}`),
+	}
+	content, err := snapshot.NewContent(objects)
+	require.NoError(t, err)
+	var kinds []string
+	for _, manifest := range content.Manifests {
+		o := object(t, string(manifest))
+		kinds = append(kinds, o.GetKind()+"/"+o.GetName())
+	}
+	assert.Equal(t, []string{"Namespace/ns", "ConfigMap/a", "ConfigMap/b", "Service/a", "Deployment/a", "ResourceEnvelope/a", "Widget/a"}, kinds)
+	assert.Equal(t, 1, content.Envelopes)
+	assert.Len(t, content.Hash, 64)
+
+	reversed := make([]*unstructured.Unstructured, 0, len(objects))
+	for i := len(objects) - 1; i >= 0; i-- {
+		reversed = append(reversed, objects[i])
+	}
+	again, err := snapshot.NewContent(reversed)
+	require.NoError(t, err)
+	assert.Equal(t, content, again)
+
+	less, err := snapshot.NewContent(objects[1:])
+	require.NoError(t, err)
+	assert.NotEqual(t, content.Hash, less.Hash)
+}
+
+func TestSplit(t *testing.T) {
+	manifests := func(sizes ...int) (all [][]byte) {
+		for _, size := range sizes {
+			all = append(all, []byte(strings.Repeat("x", size)))
+		}
+		return all
+	}
+	cases := map[string]struct {
+		manifests [][]byte
+		want      []int
+	}{
+		"nothing is one empty part":                          {nil, []int{0}},
+		"what fits stays together":                           {manifests(4, 6), []int{2}},
+		"what does not fit begins a part":                    {manifests(4, 7), []int{1, 1}},
+		"an object above the limit gets a part of its own":   {manifests(2, 20, 2), []int{1, 1, 1}},
+		"a large first object does not leave an empty part":  {manifests(20, 2), []int{1, 1}},
+		"the order is kept, so a gap is not filled up later": {manifests(6, 6, 2, 2), []int{1, 3}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var sizes []int
+			var joined [][]byte
+			for _, part := range snapshot.Split(tc.manifests, 10) {
+				sizes = append(sizes, len(part))
+				joined = append(joined, part...)
+			}
+			assert.Equal(t, tc.want, sizes)
+			assert.Equal(t, tc.manifests, joined)
+		})
+	}
+}
+
+func TestGroup(t *testing.T) {
+	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "crp-1", UID: "757f"}}
+	big := []byte(`"` + strings.Repeat("x", snapshot.PartLimit-100) + `"`)
+	group := snapshot.Group(placement, 4, snapshot.Content{Manifests: [][]byte{big, big}, Hash: "e092", Envelopes: 2})
+	require.Len(t, group, 2)
+	yes := true
+	owner := []metav1.OwnerReference{{
+		APIVersion: "placement.kubernetes-fleet.io/v1beta1", Kind: "ClusterResourcePlacement", Name: "crp-1", UID: "757f",
+		Controller: &yes, BlockOwnerDeletion: &yes,
+	}}
+	assert.Empty(t, cmp.Diff(metav1.ObjectMeta{
+		Name: "crp-1-4-snapshot",
+		Labels: map[string]string{
+			"kubernetes-fleet.io/is-latest-snapshot": "true",
+			"kubernetes-fleet.io/parent-CRP":         "crp-1",
+			"kubernetes-fleet.io/resource-index":     "4",
+		},
+		Annotations: map[string]string{
+			"kubernetes-fleet.io/number-of-enveloped-object":   "2",
+			"kubernetes-fleet.io/number-of-resource-snapshots": "2",
+			"kubernetes-fleet.io/resource-hash":                "e092",
+		},
+		OwnerReferences: owner,
+	}, group[0].ObjectMeta))
+	assert.Equal(t, "crp-1-4-1", group[1].Name)
+	assert.Equal(t, "1", group[1].Annotations["kubernetes-fleet.io/subindex-of-resource-snapshot"])
+	assert.NotContains(t, group[1].Annotations, "kubernetes-fleet.io/resource-hash", "by this annotation readers know the master")
+	assert.NotContains(t, group[1].Labels, "kubernetes-fleet.io/is-latest-snapshot")
+
+	empty := snapshot.Group(placement, 0, snapshot.Content{Hash: "none"})
+	require.Len(t, empty, 1)
+	assert.NotNil(t, empty[0].Spec.SelectedResources)
+}
+
+func TestFingerprint(t *testing.T) {
+	id := func(name, version string) snapshot.Identity {
+		return snapshot.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: name, UID: types.UID("u" + name), ResourceVersion: version}
+	}
+	a := snapshot.Fingerprint([]snapshot.Identity{id("a", "1"), id("b", "2")})
+	assert.Equal(t, a, snapshot.Fingerprint([]snapshot.Identity{id("b", "2"), id("a", "1")}), "order does not matter")
+	assert.NotEqual(t, a, snapshot.Fingerprint([]snapshot.Identity{id("a", "1"), id("b", "3")}), "a version does")
+	assert.NotEqual(t, a, snapshot.Fingerprint([]snapshot.Identity{id("a", "1")}), "absence does")
+}
+
+func TestVerdict(t *testing.T) {
+	verdict := snapshot.Verdict{Generation: 3, Snapshot: "crp-0-snapshot", Hash: "h", Inputs: "i"}
+	decoded, err := snapshot.DecodeVerdict(verdict.Encode())
+	require.NoError(t, err)
+	assert.Equal(t, verdict, decoded)
+	none, err := snapshot.DecodeVerdict("")
+	require.NoError(t, err)
+	assert.Zero(t, none)
+	_, err = snapshot.DecodeVerdict("{")
+	assert.ErrorContains(t, err, "selection verdict")
+}
