@@ -40,6 +40,10 @@ type Subscription struct {
 // PlacementKey and RunKey name what can be subscribed to.
 func PlacementKey(name string) string { return "placement/" + name }
 
+// BindingsKey is the subscription key for bindings of a placement coming, going
+// or being given another spec: what a rolling update plans with.
+func BindingsKey(placement string) string { return "bindings/" + placement }
+
 // RunKey is the subscription key of an update run.
 func RunKey(name string) string { return "run/" + name }
 
@@ -96,10 +100,15 @@ func (n *Notifier) notify(key, cluster string) {
 			s.clusters[cluster] = struct{}{}
 		}
 		s.mu.Unlock()
-		select {
-		case s.C <- struct{}{}:
-		default:
-		}
+		s.wake()
+	}
+}
+
+// wake makes C receive.
+func (s *Subscription) wake() {
+	select {
+	case s.C <- struct{}{}:
+	default:
 	}
 }
 
@@ -157,10 +166,15 @@ func (n *Notifier) work(_, now client.Object) {
 	}
 }
 
-func (n *Notifier) binding(_, now client.Object) {
+func (n *Notifier) binding(old, now client.Object) {
 	b, ok := now.(*placementv1beta1.ClusterResourceBinding)
-	if name := now.GetLabels()[placementv1beta1.ParentPlacementLabel]; ok && name != "" {
-		n.notify(PlacementKey(name), b.Spec.TargetCluster)
+	name := now.GetLabels()[placementv1beta1.ParentPlacementLabel]
+	if !ok || name == "" {
+		return
+	}
+	n.notify(PlacementKey(name), b.Spec.TargetCluster)
+	if planChanged(old, now) {
+		n.notify(BindingsKey(name), "")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,15 +18,16 @@ import (
 // never older than our own last write: what was written stands in for the
 // cache until the cache has caught up.
 type View struct {
-	cache client.Reader
+	cache, live client.Reader
 
 	mu      sync.Mutex
 	written map[string]*placementv1beta1.ClusterResourceBinding // by name
 }
 
-// NewView returns a view over the cache.
-func NewView(cache client.Reader) *View {
-	return &View{cache: cache, written: map[string]*placementv1beta1.ClusterResourceBinding{}}
+// NewView returns a view over the cache; live is asked about bindings that the
+// cache does not have.
+func NewView(cache, live client.Reader) *View {
+	return &View{cache: cache, live: live, written: map[string]*placementv1beta1.ClusterResourceBinding{}}
 }
 
 // Saw notes a binding that was written or read live.
@@ -42,17 +44,64 @@ func (v *View) Binding(ctx context.Context, name string) (*placementv1beta1.Clus
 	v.mu.Lock()
 	written := v.written[name]
 	v.mu.Unlock()
-	cached := &placementv1beta1.ClusterResourceBinding{}
-	err := v.cache.Get(ctx, types.NamespacedName{Name: name}, cached)
+	found := &placementv1beta1.ClusterResourceBinding{}
+	err := v.cache.Get(ctx, types.NamespacedName{Name: name}, found)
+	if apierrors.IsNotFound(err) {
+		// It may be gone, or so new that the cache has not heard of it.
+		err = v.live.Get(ctx, types.NamespacedName{Name: name}, found)
+	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return written, nil
+		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("reading binding %s from the cache: %w", name, err)
-	case written != nil && !newer(cached, written):
+		return nil, fmt.Errorf("reading binding %s: %w", name, err)
+	case written != nil && !newer(found, written):
 		return written, nil
 	}
-	return cached, nil
+	return found, nil
+}
+
+// catchUpFor bounds the wait for a cache that is behind.
+const catchUpFor = 5 * time.Second
+
+// CatchUp waits until the cache is at least as new as bindings that were read
+// live, so that what is read from it later is too.
+func (v *View) CatchUp(ctx context.Context, sub *Subscription, bindings []placementv1beta1.ClusterResourceBinding) error {
+	ctx, cancel := context.WithTimeout(ctx, catchUpFor)
+	defer cancel()
+	defer sub.wake() // what came while waiting is still to be looked at
+	for i := range bindings {
+		for {
+			behind, err := v.behind(ctx, &bindings[i])
+			if err != nil {
+				return err
+			}
+			if !behind {
+				break
+			}
+			select {
+			case <-sub.C:
+			case <-ctx.Done():
+				return fmt.Errorf("waiting for the cache to have binding %s: %w", bindings[i].Name, ctx.Err())
+			}
+		}
+	}
+	return nil
+}
+
+// behind says whether the cache has an older version of a binding; one that is
+// gone from both is not behind.
+func (v *View) behind(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (bool, error) {
+	cached := &placementv1beta1.ClusterResourceBinding{}
+	err := v.cache.Get(ctx, types.NamespacedName{Name: b.Name}, cached)
+	if err == nil {
+		return !newer(cached, b), nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("reading binding %s from the cache: %w", b.Name, err)
+	}
+	err = v.live.Get(ctx, types.NamespacedName{Name: b.Name}, cached)
+	return err == nil, client.IgnoreNotFound(err)
 }
 
 // State says how far a cluster is with its binding, from the Works in the

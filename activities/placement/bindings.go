@@ -14,8 +14,8 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// parallelWrites bounds how many bindings of a placement are written at a time.
-const parallelWrites = 16
+// parallelBindings bounds how many bindings of a placement are written at a time.
+const parallelBindings = 16
 
 // bindingFacts is what the scheduler wants to know about bindings.
 func bindingFacts(placement *placementv1beta1.ClusterResourcePlacement, bindings []placementv1beta1.ClusterResourceBinding) []scheduler.Binding {
@@ -46,7 +46,7 @@ func (a *Activities) writeBindings(ctx context.Context, placement *placementv1be
 	}
 	var created atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallelWrites)
+	group.SetLimit(parallelBindings)
 	for _, cluster := range decision.Create {
 		group.Go(func() error {
 			isNew, err := a.createBinding(ctx, placement, policy, cluster)

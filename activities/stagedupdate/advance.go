@@ -46,7 +46,7 @@ func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act
 	}
 	sub.Close()
 	sub = a.Notifier.Subscribe(clusterupdate.RunKey(in.Run.Name), clusterupdate.PlacementKey(run.Spec.PlacementName))
-	s := &stageAdvance{Activities: a, in: in, run: run, sub: sub, view: clusterupdate.NewView(a.Client)}
+	s := &stageAdvance{Activities: a, in: in, run: run, sub: sub, view: clusterupdate.NewView(a.Client, a.Live)}
 	return s.advance(ctx)
 }
 

@@ -1,0 +1,292 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/call"
+	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// batchAtOnce bounds the clusters of a batch written to at the same time.
+const batchAtOnce = 32
+
+// WorkSyncer writes the Works a binding needs.
+type WorkSyncer interface {
+	Sync(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) error
+}
+
+// Rolling has the activity that rolls a placement out. It only ever writes the
+// batch it is given, which is in history before; what should come next it
+// proposes.
+type Rolling struct {
+	Client   client.Client
+	Live     client.Reader
+	Works    WorkSyncer
+	Notifier *clusterupdate.Notifier
+	Clock    clock.WithTicker
+}
+
+// progress is what the Temporal UI shows of a waiting activity.
+type progress struct {
+	InFlight int `json:"inFlight"`
+	Blocked  int `json:"blocked"`
+}
+
+// AdvancePlacement makes the batch true, then plans; when the limits leave
+// nothing to do it waits for a cluster to become available first.
+func (r *Rolling) AdvancePlacement(ctx context.Context, in actcontract.AdvanceRequest) (actcontract.AdvanceResult, error) {
+	sub := r.Notifier.Subscribe(clusterupdate.PlacementKey(in.Placement.Name), clusterupdate.BindingsKey(in.Placement.Name))
+	defer sub.Close()
+	placement, err := r.current(ctx, in.Placement)
+	if err != nil {
+		return actcontract.AdvanceResult{}, err
+	}
+	if placement == nil {
+		return actcontract.AdvanceResult{Gone: true}, nil
+	}
+	latest, err := r.isLatest(ctx, in)
+	if err != nil {
+		return actcontract.AdvanceResult{}, err
+	}
+	if external(placement) || !latest {
+		return actcontract.AdvanceResult{Changed: true}, nil
+	}
+	a := &rolling{Rolling: r, in: in, placement: placement, sub: sub, view: clusterupdate.NewView(r.Client, r.Live), inFlight: map[string]struct{}{}}
+	return a.advance(ctx)
+}
+
+// current reads the placement live; nil when it is gone, on its way out or
+// another one.
+func (r *Rolling) current(ctx context.Context, ref wfcontract.Ref) (*placementv1beta1.ClusterResourcePlacement, error) {
+	placement, err := readPlacement(ctx, r.Live, ref.Name)
+	if err != nil || placement == nil || string(placement.UID) != ref.UID || !placement.DeletionTimestamp.IsZero() {
+		return nil, err
+	}
+	return placement, nil
+}
+
+// isLatest says whether the snapshot to roll out is still the latest one.
+func (r *Rolling) isLatest(ctx context.Context, in actcontract.AdvanceRequest) (bool, error) {
+	snapshot := &metav1.PartialObjectMetadata{}
+	snapshot.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshot"))
+	if err := r.Live.Get(ctx, client.ObjectKey{Name: in.Snapshot}, snapshot); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return snapshot.Labels[placementv1beta1.IsLatestSnapshotLabel] == placementv1beta1.LabelValueTrue, nil
+}
+
+// rolling is one call of AdvancePlacement.
+type rolling struct {
+	*Rolling
+	in        actcontract.AdvanceRequest
+	placement *placementv1beta1.ClusterResourcePlacement
+	sub       *clusterupdate.Subscription
+	view      *clusterupdate.View
+	// inFlight are clusters with a recorded change not yet seen available.
+	inFlight map[string]struct{}
+}
+
+func (a *rolling) advance(ctx context.Context) (actcontract.AdvanceResult, error) {
+	for _, name := range a.in.InFlight {
+		a.inFlight[name] = struct{}{}
+	}
+	if err := a.write(ctx); err != nil {
+		return actcontract.AdvanceResult{}, err
+	}
+	facts, err := a.look(ctx)
+	if err != nil {
+		return actcontract.AdvanceResult{}, err
+	}
+	if plan := facts.plan(); plan.Settled || len(plan.Steps) > 0 {
+		return a.result(facts, plan), nil
+	}
+	changed, err := a.wait(ctx, facts)
+	if err != nil || changed {
+		return actcontract.AdvanceResult{Changed: changed}, err
+	}
+	if facts, err = a.look(ctx); err != nil {
+		return actcontract.AdvanceResult{}, err
+	}
+	return a.result(facts, facts.plan()), nil
+}
+
+// write makes the batch true. A change whose basis is gone is left out: the
+// plan is made again from what there is now.
+func (a *rolling) write(ctx context.Context) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(batchAtOnce)
+	for _, change := range a.in.Batch {
+		a.inFlight[change.Cluster] = struct{}{}
+		g.Go(func() error { return a.writeCluster(gctx, change) })
+	}
+	return g.Wait()
+}
+
+func (a *rolling) writeCluster(ctx context.Context, change actcontract.Change) error {
+	binding := &placementv1beta1.ClusterResourceBinding{}
+	if err := a.Live.Get(ctx, client.ObjectKey{Name: change.Binding}, binding); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	target := a.target()
+	atTarget := workgen.Revision(targetSpec(binding.Spec, target)) == workgen.Revision(binding.Spec) && binding.Spec.State == placementv1beta1.BindingStateBound
+	asDecided := string(binding.UID) == change.UID && string(binding.Spec.State) == change.FromState && workgen.Revision(binding.Spec) == change.FromRevision
+	var err error
+	switch {
+	case !binding.DeletionTimestamp.IsZero():
+		return nil
+	case change.Op == actcontract.OpRemove && asDecided:
+		err = clusterupdate.Remove(ctx, a.Client, binding)
+	case change.Op == actcontract.OpRemove:
+		return nil
+	case atTarget:
+	case asDecided:
+		binding, err = clusterupdate.Bind(ctx, a.Client, binding, target)
+	default:
+		return nil
+	}
+	if errors.Is(err, clusterupdate.ErrFenced) {
+		return nil
+	}
+	if err != nil || change.Op == actcontract.OpRemove {
+		return err
+	}
+	a.view.Saw(binding)
+	if err := a.Works.Sync(ctx, binding); err != nil {
+		return fmt.Errorf("writing the Works of cluster %s: %w", change.Cluster, err)
+	}
+	return nil
+}
+
+// target is what every cluster's binding shall say.
+func (a *rolling) target() clusterupdate.Target {
+	t := clusterupdate.Target{Snapshot: a.in.Snapshot}
+	if s := a.placement.Spec.Strategy; s != nil {
+		t.ApplyStrategy = s.ApplyStrategy
+	}
+	return t
+}
+
+// targetSpec is a binding's spec once it is brought to the target.
+func targetSpec(spec placementv1beta1.ResourceBindingSpec, to clusterupdate.Target) placementv1beta1.ResourceBindingSpec {
+	spec.ResourceSnapshotName = to.Snapshot
+	spec.ApplyStrategy = to.ApplyStrategy
+	spec.ResourceOverrideSnapshots = to.ResourceOverrideSnapshots
+	spec.ClusterResourceOverrideSnapshots = to.ClusterResourceOverrideSnapshots
+	return spec
+}
+
+// wait waits until an unavailable cluster becomes available, or the plan is
+// another one; changed says that selection and scheduling must be looked at
+// again.
+func (a *rolling) wait(ctx context.Context, facts *rolloutFacts) (changed bool, err error) {
+	pending := map[string]struct{}{}
+	for _, c := range facts.clusters {
+		if !c.Available {
+			pending[c.Name] = struct{}{}
+		}
+	}
+	wakeAt := facts.plan().WakeAt
+	blocked := facts.plan().Blocked
+	w := clusterupdate.Wait{
+		Clock: a.Clock, Subscription: a.sub, Pending: pending, Idle: true, WakeAt: wakeAt,
+		Check: func(ctx context.Context, cluster string) (bool, error) { return a.available(ctx, facts, cluster) },
+		Plan: func(ctx context.Context) (bool, error) {
+			outdated, again, err := a.planChanged(ctx)
+			changed = outdated
+			return outdated || again, err
+		},
+		Stop: activity.GetWorkerStopChannel(ctx), BeatEvery: call.HeartbeatEvery,
+		Beat: func() { activity.RecordHeartbeat(ctx, progress{InFlight: len(a.inFlight), Blocked: blocked}) },
+	}
+	_, err = w.Await(ctx)
+	return changed, err
+}
+
+// available looks at one cluster.
+func (a *rolling) available(ctx context.Context, facts *rolloutFacts, cluster string) (bool, error) {
+	name, known := facts.bindings[cluster]
+	if !known {
+		return false, nil
+	}
+	binding, err := a.view.Binding(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	if binding == nil {
+		return true, nil // gone: the plan counts it no longer
+	}
+	c, err := a.cluster(ctx, binding)
+	return c.Available, err
+}
+
+// planChanged says whether the placement or its latest snapshot is another one,
+// and whether the bindings there are now leave something to write.
+func (a *rolling) planChanged(ctx context.Context) (outdated, again bool, err error) {
+	placement, err := a.current(ctx, a.in.Placement)
+	if err != nil {
+		return false, false, err
+	}
+	if placement == nil || placement.Generation != a.placement.Generation {
+		return true, false, nil
+	}
+	latest, err := a.isLatest(ctx, a.in)
+	if err != nil || !latest {
+		return !latest && err == nil, false, err
+	}
+	facts, err := a.look(ctx)
+	if err != nil {
+		return false, false, err
+	}
+	plan := facts.plan()
+	return false, plan.Settled || len(plan.Steps) > 0, nil
+}
+
+func (a *rolling) result(facts *rolloutFacts, plan rollout.Plan) actcontract.AdvanceResult {
+	out := actcontract.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, WakeAt: plan.WakeAt}
+	for _, name := range append(slices.Clone(a.in.InFlight), batchClusters(a.in.Batch)...) {
+		if _, still := a.inFlight[name]; !still {
+			out.Done = append(out.Done, name)
+		}
+	}
+	for name := range a.inFlight {
+		out.InFlight = append(out.InFlight, name)
+	}
+	slices.Sort(out.InFlight)
+	for _, step := range plan.Steps {
+		out.Next = append(out.Next, facts.change(step))
+	}
+	return out
+}
+
+func batchClusters(batch []actcontract.Change) []string {
+	names := make([]string, len(batch))
+	for i, c := range batch {
+		names[i] = c.Cluster
+	}
+	return names
+}
+
+// readyAt is when a cluster whose objects cannot be tracked counts as
+// available.
+func (a *rolling) readyAt(state workgen.ClusterState) time.Time {
+	period := 60 * time.Second
+	if s := a.placement.Spec.Strategy; s != nil && s.RollingUpdate != nil && s.RollingUpdate.UnavailablePeriodSeconds != nil {
+		period = time.Duration(*s.RollingUpdate.UnavailablePeriodSeconds) * time.Second
+	}
+	return state.AvailableSince.Add(period)
+}

@@ -1,0 +1,157 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// rolloutFacts are what one batch is decided from.
+type rolloutFacts struct {
+	clusters []rollout.Cluster
+	limits   rollout.Limits
+	// bindings by cluster: their names, and what a change of them must pin.
+	bindings map[string]string
+	pins     map[string]actcontract.Change
+}
+
+func (f *rolloutFacts) plan() rollout.Plan { return rollout.Next(f.clusters, f.limits) }
+
+func (f *rolloutFacts) change(step rollout.Step) actcontract.Change {
+	c := f.pins[step.Cluster]
+	c.Op = string(step.Op)
+	return c
+}
+
+// look gathers the facts. The first look of a rollout, with nothing recorded
+// yet, lists the bindings live and waits for the cache to be as new; later ones
+// can trust the cache, because what we wrote ourselves is known (view, in
+// flight) and what others wrote makes the fence hold.
+func (a *rolling) look(ctx context.Context) (*rolloutFacts, error) {
+	first := len(a.in.Batch) == 0 && len(a.in.InFlight) == 0
+	var reader client.Reader = a.Client
+	if first {
+		reader = a.Live
+	}
+	var list placementv1beta1.ClusterResourceBindingList
+	if err := reader.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: a.placement.Name}); err != nil {
+		return nil, fmt.Errorf("listing the bindings of placement %s: %w", a.placement.Name, err)
+	}
+	if first {
+		if err := a.view.CatchUp(ctx, a.sub, list.Items); err != nil {
+			return nil, err
+		}
+	}
+	f := &rolloutFacts{bindings: map[string]string{}, pins: map[string]actcontract.Change{}}
+	for i := range list.Items {
+		binding, err := a.newest(ctx, &list.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		c, err := a.cluster(ctx, binding)
+		if err != nil {
+			return nil, err
+		}
+		f.add(c, binding)
+	}
+	for name := range a.inFlight {
+		if _, there := f.bindings[name]; !there {
+			delete(a.inFlight, name) // removed
+		}
+	}
+	var err error
+	f.limits, err = limitsOf(a.placement, f.clusters)
+	return f, err
+}
+
+// newest prefers what we have written over what was listed.
+func (a *rolling) newest(ctx context.Context, listed *placementv1beta1.ClusterResourceBinding) (*placementv1beta1.ClusterResourceBinding, error) {
+	a.view.Saw(listed)
+	binding, err := a.view.Binding(ctx, listed.Name)
+	if err != nil || binding == nil {
+		return listed, err
+	}
+	return binding, nil
+}
+
+func (f *rolloutFacts) add(c rollout.Cluster, b *placementv1beta1.ClusterResourceBinding) {
+	f.clusters = append(f.clusters, c)
+	f.bindings[c.Name] = b.Name
+	f.pins[c.Name] = actcontract.Change{
+		Cluster: c.Name, Binding: b.Name, UID: string(b.UID),
+		FromState: string(b.Spec.State), FromRevision: workgen.Revision(b.Spec),
+	}
+}
+
+// cluster turns a binding and its Works into a planner's fact. A cluster in
+// flight counts as unavailable until it is seen available at the target.
+func (a *rolling) cluster(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (rollout.Cluster, error) {
+	state, err := a.view.State(ctx, b)
+	if err != nil {
+		return rollout.Cluster{}, err
+	}
+	c := rollout.Cluster{
+		Name: b.Spec.TargetCluster, State: rollout.State(b.Spec.State), Deleting: !b.DeletionTimestamp.IsZero(),
+		Placed:  b.Spec.ResourceSnapshotName != "",
+		Current: b.Spec.State == placementv1beta1.BindingStateBound && workgen.Revision(b.Spec) == workgen.Revision(targetSpec(b.Spec, a.target())),
+		Failed:  state.Failed, Available: state.Available && b.DeletionTimestamp.IsZero(),
+	}
+	if ready := a.readyAt(state); state.Available && state.NotTrackable && a.Clock.Now().Before(ready) {
+		c.Available, c.ReadyAt = false, ready
+	}
+	if _, flying := a.inFlight[c.Name]; !flying {
+		return c, nil
+	}
+	if c.Current && c.Available {
+		delete(a.inFlight, c.Name)
+		return c, nil
+	}
+	c.Available = false
+	return c, nil
+}
+
+// limitsOf resolves the rollout's limits; the target number depends on the
+// placement type (seeds 000, lines 970-980).
+func limitsOf(placement *placementv1beta1.ClusterResourcePlacement, clusters []rollout.Cluster) (rollout.Limits, error) {
+	limits := rollout.Limits{Target: targetNumber(placement.Spec.Policy, clusters)}
+	unavailable, surge := intstr.FromString("25%"), intstr.FromString("25%")
+	if s := placement.Spec.Strategy; s != nil && s.RollingUpdate != nil {
+		if s.RollingUpdate.MaxUnavailable != nil {
+			unavailable = *s.RollingUpdate.MaxUnavailable
+		}
+		if s.RollingUpdate.MaxSurge != nil {
+			surge = *s.RollingUpdate.MaxSurge
+		}
+	}
+	var err error
+	if limits.MaxUnavailable, err = rollout.Resolve(unavailable.String(), limits.Target); err != nil {
+		return limits, fmt.Errorf("maxUnavailable of placement %s: %w", placement.Name, err)
+	}
+	if limits.MaxSurge, err = rollout.Resolve(surge.String(), limits.Target); err != nil {
+		return limits, fmt.Errorf("maxSurge of placement %s: %w", placement.Name, err)
+	}
+	return limits, nil
+}
+
+func targetNumber(policy *placementv1beta1.PlacementPolicy, clusters []rollout.Cluster) int {
+	if policy != nil && policy.PlacementType == placementv1beta1.PickFixedPlacementType {
+		return len(policy.ClusterNames)
+	}
+	if policy != nil && policy.PlacementType == placementv1beta1.PickNPlacementType && policy.NumberOfClusters != nil {
+		return int(*policy.NumberOfClusters)
+	}
+	n := 0
+	for _, c := range clusters {
+		if c.State != rollout.Unscheduled && !c.Deleting {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,400 @@
+package placement_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/placement"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// snapshots are the hub's resource snapshots as "name latest part-of-text", by name.
+func (h *hub) snapshots() map[string]placementv1beta1.ClusterResourceSnapshot {
+	h.t.Helper()
+	list := &placementv1beta1.ClusterResourceSnapshotList{}
+	require.NoError(h.t, h.List(h.t.Context(), list))
+	byName := map[string]placementv1beta1.ClusterResourceSnapshot{}
+	for _, item := range list.Items {
+		byName[item.Name] = item
+	}
+	return byName
+}
+
+func (h *hub) names() []string {
+	var names []string
+	for name, item := range h.snapshots() {
+		if item.Labels[placementv1beta1.IsLatestSnapshotLabel] == "true" {
+			name += "*"
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func (h *hub) verdict() snapshot.Verdict {
+	h.t.Helper()
+	verdict, err := snapshot.DecodeVerdict(h.placement().Annotations[placementv1beta1.SelectionVerdictAnnotation])
+	require.NoError(h.t, err)
+	return verdict
+}
+
+func (h *hub) content(name string) string {
+	var all strings.Builder
+	item := h.snapshots()[name]
+	for _, resource := range item.Spec.SelectedResources {
+		all.Write(resource.Raw)
+	}
+	return all.String()
+}
+
+func TestSelectFollowsChanges(t *testing.T) {
+	h := newHub(t, crp(), namespace("app"), configMap("a", "1"))
+
+	result, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Equal(t, "crp-0-snapshot", result.Snapshot)
+	assert.True(t, result.Created)
+	assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
+	assert.Contains(t, h.content("crp-0-snapshot"), `"key":"1"`)
+	first := h.verdict()
+	assert.Equal(t, snapshot.Verdict{Generation: 1, Snapshot: "crp-0-snapshot", Index: 0, Hash: result.Hash, Inputs: first.Inputs}, first)
+
+	h.writes = 0
+	again, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.False(t, again.Created)
+	assert.Equal(t, result.Hash, again.Hash)
+	assert.Zero(t, h.writes, "nothing has changed, nothing is written")
+
+	h.change(configMap("a", "2"))
+	result, err = h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Equal(t, 1, result.Index)
+	assert.ElementsMatch(t, []string{"crp-0-snapshot", "crp-1-snapshot*"}, h.names())
+	assert.Contains(t, h.content("crp-1-snapshot"), `"key":"2"`)
+	assert.Equal(t, "false", h.snapshots()["crp-0-snapshot"].Labels[placementv1beta1.IsLatestSnapshotLabel])
+}
+
+func TestSelectKnowsWhenThePlacementIsGone(t *testing.T) {
+	at := metav1.NewTime(now)
+	cases := map[string]*placementv1beta1.ClusterResourcePlacement{
+		"another one of the same name": crp(func(p *placementv1beta1.ClusterResourcePlacement) { p.UID = "other" }),
+		"being deleted": crp(func(p *placementv1beta1.ClusterResourcePlacement) {
+			p.DeletionTimestamp, p.Finalizers = &at, []string{"f"}
+		}),
+		"no such placement": crp(func(p *placementv1beta1.ClusterResourcePlacement) { p.Name = "other" }),
+	}
+	for name, p := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, p)
+			selected, err := h.activities().SelectResources(t.Context(), ref)
+			require.NoError(t, err)
+			assert.True(t, selected.Gone)
+			scheduled, err := h.activities().ScheduleClusters(t.Context(), ref)
+			require.NoError(t, err)
+			assert.True(t, scheduled.Gone)
+			assert.Zero(t, h.writes)
+		})
+	}
+}
+
+func TestLoadPlacement(t *testing.T) {
+	h := newHub(t, crp(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}
+	}))
+	state, err := h.activities().LoadPlacement(t.Context(), ref)
+	require.NoError(t, err)
+	assert.True(t, state.Found && state.External && !state.Deleting)
+	assert.Equal(t, "crp-uid", state.UID)
+	state, err = h.activities().LoadPlacement(t.Context(), wfcontract.Ref{Name: "none"})
+	require.NoError(t, err)
+	assert.False(t, state.Found)
+}
+
+func TestSelectorsOnlyAUserCanMend(t *testing.T) {
+	selecting := func(terms ...placementv1beta1.ResourceSelectorTerm) *placementv1beta1.ClusterResourcePlacement {
+		return crp(func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.ResourceSelectors = terms })
+	}
+	app := placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: "app"}
+	byLabel := placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": "app"}}}
+	cases := map[string]struct {
+		placement *placementv1beta1.ClusterResourcePlacement
+		want      string
+	}{
+		"one object selected twice": {selecting(app, byLabel), `found duplicate resource: resourceSelectors[0] and resourceSelectors[1] both select Namespace (v1) "app"; change one of them`},
+		"an unknown kind":           {selecting(placementv1beta1.ResourceSelectorTerm{Group: "g", Version: "v1", Kind: "K"}), "does not serve"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, tc.placement, namespace("app"), configMap("a", "1"))
+			result, err := h.activities().SelectResources(t.Context(), ref)
+			require.NoError(t, err)
+			assert.True(t, result.Invalid)
+			assert.Empty(t, h.names(), "nothing is stored")
+			assert.Contains(t, h.verdict().Error, tc.want)
+		})
+	}
+}
+
+func TestInvalidSelectorsKeepTheLatestSnapshot(t *testing.T) {
+	h := newHub(t, crp(), namespace("app"))
+	_, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	p := h.placement()
+	p.Spec.ResourceSelectors[0].Name = "default"
+	p.Generation = 2
+	require.NoError(t, h.Update(t.Context(), p))
+	result, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.True(t, result.Invalid)
+	assert.Equal(t, "crp-0-snapshot", result.Snapshot)
+	assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
+	assert.Contains(t, h.verdict().Error, "reserved")
+}
+
+func TestWhatDoesNotExistIsAnEmptySelection(t *testing.T) {
+	h := newHub(t, crp())
+	result, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Equal(t, "crp-0-snapshot", result.Snapshot)
+	assert.False(t, result.Invalid)
+	assert.Empty(t, h.snapshots()["crp-0-snapshot"].Spec.SelectedResources)
+}
+
+// A ConfigMap of this size needs a snapshot object of its own.
+func large(name, letter string) string { return name + strings.Repeat(letter, snapshot.PartLimit*2/3) }
+
+func TestSelectSurvivesDeathAfterAnyWrite(t *testing.T) {
+	prepare := func() *hub {
+		h := newHub(t, crp(func(p *placementv1beta1.ClusterResourcePlacement) {
+			limit := int32(1)
+			p.Spec.RevisionHistoryLimit = &limit
+		}), namespace("app"), configMap("a", large("a", "1")), configMap("b", large("b", "1")))
+		_, err := h.activities().SelectResources(t.Context(), ref)
+		require.NoError(t, err)
+		require.ElementsMatch(t, []string{"crp-0-snapshot*", "crp-0-1"}, h.names())
+		h.change(configMap("a", large("a", "2")))
+		return h
+	}
+	total := 0
+	for k := 0; ; k++ {
+		h := prepare()
+		h.left = k
+		_, err := h.activities().SelectResources(t.Context(), ref)
+		if err == nil {
+			total = k
+			break
+		}
+		require.ErrorIs(t, err, errDied)
+		requireReadableLatest(t, h)
+
+		// The content changes once more before the next attempt: what was left of the
+		// first may not mix with it.
+		for _, changed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("write %d, content changed meanwhile: %t", k, changed), func(t *testing.T) {
+				h := prepare()
+				h.left = k
+				_, err := h.activities().SelectResources(t.Context(), ref)
+				require.ErrorIs(t, err, errDied)
+				want := large("a", "2")
+				if changed {
+					want = large("a", "3")
+					h.change(configMap("a", want))
+				}
+				h.left = -1
+				result, err := h.activities().SelectResources(t.Context(), ref)
+				require.NoError(t, err)
+				requireReadableLatest(t, h)
+				masterWritten := h.snapshots()["crp-2-snapshot"].Name != ""
+				assert.Equal(t, changed && masterWritten, result.Index == 2, "no index is left out")
+				all := h.content(result.Snapshot) + h.content(fmt.Sprintf("crp-%d-1", result.Index))
+				assert.Contains(t, all, want)
+				assert.Len(t, h.names(), 2, "one latest snapshot of two parts, the history is pruned: %v", h.names())
+				assert.Equal(t, result.Snapshot, h.verdict().Snapshot)
+			})
+		}
+	}
+	assert.GreaterOrEqual(t, total, 6, "part, master, label, two deletions and the verdict")
+}
+
+// requireReadableLatest checks that whoever looks now finds a latest snapshot, and
+// that it is complete.
+func requireReadableLatest(t *testing.T, h *hub) {
+	t.Helper()
+	latest := 0
+	for name, item := range h.snapshots() {
+		if item.Labels[placementv1beta1.IsLatestSnapshotLabel] != "true" {
+			continue
+		}
+		latest++
+		part := h.snapshots()[strings.TrimSuffix(name, "snapshot")+"1"]
+		require.NotEmpty(t, part.Name, "the part of %s", name)
+		assert.Equal(t, item.Annotations[placementv1beta1.ResourceGroupHashAnnotation], part.Annotations[snapshot.PartOfAnnotation])
+	}
+	require.Positive(t, latest)
+}
+
+func TestLatestLabelIsRepaired(t *testing.T) {
+	relabel := func(t *testing.T, h *hub, name, value string) {
+		item := h.snapshots()[name]
+		item.Labels[placementv1beta1.IsLatestSnapshotLabel] = value
+		require.NoError(t, h.Update(t.Context(), &item))
+	}
+	cases := map[string]func(*testing.T, *hub){
+		"two carry it":             func(t *testing.T, h *hub) { relabel(t, h, "crp-0-snapshot", "true") },
+		"none carries it":          func(t *testing.T, h *hub) { relabel(t, h, "crp-1-snapshot", "false") },
+		"somebody removed a label": func(t *testing.T, h *hub) { relabel(t, h, "crp-1-snapshot", "") },
+	}
+	for name, damage := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, crp(), namespace("app"), configMap("a", "1"))
+			_, err := h.activities().SelectResources(t.Context(), ref)
+			require.NoError(t, err)
+			h.change(configMap("a", "2"))
+			_, err = h.activities().SelectResources(t.Context(), ref)
+			require.NoError(t, err)
+			damage(t, h)
+			result, err := h.activities().SelectResources(t.Context(), ref)
+			require.NoError(t, err)
+			assert.Equal(t, 1, result.Index)
+			assert.ElementsMatch(t, []string{"crp-0-snapshot", "crp-1-snapshot*"}, h.names())
+		})
+	}
+}
+
+func TestHistoryKeepsWhatIsReferredTo(t *testing.T) {
+	run := func(name, index string, conditions ...metav1.Condition) *placementv1beta1.ClusterStagedUpdateRun {
+		return &placementv1beta1.ClusterStagedUpdateRun{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       placementv1beta1.UpdateRunSpec{PlacementName: "crp", ResourceSnapshotIndex: index},
+			Status:     placementv1beta1.UpdateRunStatus{Conditions: conditions},
+		}
+	}
+	h := newHub(t, crp(func(p *placementv1beta1.ClusterResourcePlacement) {
+		limit := int32(2)
+		p.Spec.RevisionHistoryLimit = &limit
+	}), namespace("app"), configMap("a", "0"),
+		&placementv1beta1.ClusterResourceBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "b", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "crp"},
+				Annotations: map[string]string{placementv1beta1.PreviousResourceSnapshotAnnotation: "crp-1-snapshot"}},
+			Spec: placementv1beta1.ResourceBindingSpec{ResourceSnapshotName: "crp-0-snapshot"},
+		},
+		run("pinned", "2"),
+		run("done", "3", metav1.Condition{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionTrue}),
+	)
+	for i := range 7 {
+		if i > 0 {
+			h.change(configMap("a", fmt.Sprint(i)))
+		}
+		_, err := h.activities().SelectResources(t.Context(), ref)
+		require.NoError(t, err)
+	}
+	assert.ElementsMatch(t, []string{"crp-0-snapshot", "crp-1-snapshot", "crp-2-snapshot", "crp-6-snapshot*"}, h.names())
+}
+
+func TestLeftoversOfAnEarlierPlacementAreRemoved(t *testing.T) {
+	leftover := &placementv1beta1.ClusterResourceSnapshot{ObjectMeta: metav1.ObjectMeta{
+		Name: "crp-4-snapshot",
+		Labels: map[string]string{
+			placementv1beta1.ParentPlacementLabel: "crp", placementv1beta1.ResourceIndexLabel: "4", placementv1beta1.IsLatestSnapshotLabel: "true",
+		},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "placement.kubernetes-fleet.io/v1beta1", Kind: "ClusterResourcePlacement", Name: "crp", UID: "earlier"}},
+	}}
+	h := newHub(t, crp(), namespace("app"), leftover)
+	_, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
+}
+
+// overtaking lets another attempt finish in the middle of a selection.
+type overtaking struct {
+	client.Reader
+	once func()
+}
+
+func (o *overtaking) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	err := o.Reader.List(ctx, list, options...)
+	if list.GetObjectKind().GroupVersionKind().Kind == "ClusterResourceSnapshotList" && o.once != nil {
+		once := o.once
+		o.once = nil
+		once()
+	}
+	return err
+}
+
+func TestAnAttemptThatWasOvertakenLooksAgain(t *testing.T) {
+	for _, changed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("content changed: %t", changed), func(t *testing.T) {
+			h := newHub(t, crp(), namespace("app"), configMap("a", "1"))
+			slow := h.activities()
+			slow.Selector.Live = &overtaking{Reader: h, once: func() {
+				_, err := h.activities().SelectResources(t.Context(), ref)
+				require.NoError(t, err)
+				if changed {
+					h.change(configMap("a", "2"))
+				}
+			}}
+			result, err := slow.SelectResources(t.Context(), ref)
+			require.NoError(t, err)
+			if !changed {
+				assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
+				return
+			}
+			assert.Equal(t, 1, result.Index)
+			assert.ElementsMatch(t, []string{"crp-0-snapshot", "crp-1-snapshot*"}, h.names())
+			assert.Contains(t, h.content("crp-1-snapshot"), `"key":"2"`)
+		})
+	}
+}
+
+func TestKindsAreDiscoveredWhenDefinitionsChange(t *testing.T) {
+	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
+		Name: "widgets.example.com", CreationTimestamp: metav1.NewTime(now),
+	}}
+	widgets := &metav1.APIResourceList{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{
+		{Name: "widgets", Kind: "Widget", Namespaced: true, Verbs: metav1.Verbs{"create", "get", "list", "watch"}},
+	}}
+	h := newHub(t)
+	kinds := &placement.Kinds{Discovery: h.served, Live: h, Clock: h.clock}
+	ask := func(asked, contents int, why string) {
+		t.Helper()
+		catalog, err := kinds.Catalog(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, asked, h.served.asked, why)
+		assert.Len(t, catalog.Contents(), contents, why)
+	}
+	ask(1, 2, "the first time")
+	ask(1, 2, "nothing has changed")
+	require.NoError(t, h.Create(t.Context(), definition))
+	ask(2, 2, "a definition that is not served yet")
+	assert.True(t, kinds.Lagging())
+	h.served.lists = append(h.served.lists, widgets)
+	ask(3, 3, "until it is served")
+	ask(3, 3, "then nothing has changed")
+	assert.False(t, kinds.Lagging())
+	h.clock.Step(10 * time.Minute)
+	ask(4, 3, "aggregated API servers announce nothing")
+}
+
+func TestAnUnreadableAPIGroupIsNotTakenForEmpty(t *testing.T) {
+	h := newHub(t, crp(), namespace("app"))
+	h.served.err = groupFailure("broken.example.com")
+	_, err := h.activities().SelectResources(t.Context(), ref)
+	assert.ErrorContains(t, err, "broken.example.com")
+	assert.Zero(t, h.writes)
+
+	h.served.err = groupFailure("metrics.k8s.io")
+	_, err = h.activities().SelectResources(t.Context(), ref)
+	assert.NoError(t, err, "nothing of this group is ever placed")
+}
