@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -14,7 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
 )
 
-// buildLanes is how many tools are built at once: the Go command uses every core while compiling, but linking is one
+// buildLanes is how many modules are built at once: the Go command uses every core while compiling, but linking is one
 // thread, so a second build fills the gap.
 const buildLanes = 2
 
@@ -54,16 +55,36 @@ func Ensure(ctx context.Context, root string, display *progress.Display) (map[st
 func buildAll(ctx context.Context, root string, missing []pinned, display *progress.Display) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(buildLanes)
-	for _, p := range missing {
+	for _, tools := range byModule(missing) {
 		group.Go(func() error {
-			if ctx.Err() != nil {
-				return ctx.Err()
+			for _, p := range tools {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				step := display.Step("building %s %s", p.Binary, p.version)
+				if err := step.End(p.build(ctx, root, step)); err != nil {
+					return err
+				}
 			}
-			step := display.Step("building %s %s", p.Binary, p.version)
-			return step.End(p.build(ctx, root, step))
+			return nil
 		})
 	}
 	return group.Wait()
+}
+
+// byModule groups tools by their module, in order. Tools of one module are built one after the other: they share most
+// packages, which two Go commands at once would both compile.
+func byModule(tools []pinned) [][]pinned {
+	var groups [][]pinned
+	for _, p := range tools {
+		i := slices.IndexFunc(groups, func(group []pinned) bool { return group[0].Folder == p.Folder })
+		if i < 0 {
+			groups = append(groups, []pinned{p})
+			continue
+		}
+		groups[i] = append(groups[i], p)
+	}
+	return groups
 }
 
 // build compiles into a temporary name and renames, so that an interrupted build never leaves half a binary behind.

@@ -106,6 +106,24 @@ func TestInstallReplacesOnlyWhatDiffers(t *testing.T) {
 	assert.True(t, changed, "other content is a change")
 }
 
+func TestToolsOfOneModuleAreBuiltOneAfterTheOther(t *testing.T) {
+	var tools []pinned
+	for _, tool := range Catalogue() {
+		tools = append(tools, pinned{Tool: tool})
+	}
+	var lanes [][]string
+	for _, group := range byModule(tools) {
+		var names []string
+		for _, p := range group {
+			names = append(names, p.Binary)
+		}
+		lanes = append(lanes, names)
+	}
+	assert.Equal(t, [][]string{
+		{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}, {"temporal"}, {"etcd"}, {"kwok"},
+	}, lanes)
+}
+
 func mustGetwd(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
