@@ -1,0 +1,177 @@
+package main
+
+import (
+	"encoding/base64"
+	"errors"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// The environment variables the agent reads; their names are KubeFleet's.
+const (
+	envCluster   = "MEMBER_CLUSTER_NAME"
+	envHubURL    = "HUB_SERVER_URL"
+	envTokenFile = "CONFIG_PATH"
+	envHubCA     = "HUB_CERTIFICATE_AUTHORITY"
+	envCABundle  = "CA_BUNDLE"
+)
+
+const envHelp = `Environment:
+  MEMBER_CLUSTER_NAME        name of this cluster in the fleet (required)
+  HUB_SERVER_URL             address of the hub's API server (required)
+  CONFIG_PATH                file with the bearer token for the hub; read again when it changes (required)
+  HUB_CERTIFICATE_AUTHORITY  CA of the hub: a PEM file, PEM text, or PEM text in base64
+  CA_BUNDLE                  the same, looked at if HUB_CERTIFICATE_AUTHORITY is not set
+
+Flags:
+`
+
+type options struct {
+	cluster, hubURL, tokenFile string
+	hubCAFile                  string
+	hubCA                      []byte
+	insecure                   bool
+
+	kubeconfig                   string
+	metricsAddress               string
+	healthAddress                string
+	leaderElect                  bool
+	leaderElectionNamespace      string
+	leaseDuration, renewDeadline time.Duration
+	retryPeriod                  time.Duration
+	hubQPS, memberQPS            float64
+	hubBurst, memberBurst        int
+	logFormat                    string
+	verbosity                    int
+}
+
+// parse reads flags and environment. It names everything that is missing, not just the first.
+func parse(args []string, lookup func(string) (string, bool)) (*options, error) {
+	o := &options{}
+	flags := flag.NewFlagSet("member-agent", flag.ContinueOnError)
+	flags.Usage = func() {
+		_, _ = fmt.Fprint(flags.Output(), envHelp)
+		flags.PrintDefaults()
+	}
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of this cluster; the Pod's service account is used if empty")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 for none")
+	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of the endpoints /healthz and /readyz; 0 for none")
+	flags.BoolVar(&o.leaderElect, "leader-elect", true, "let one of several agents of this cluster work")
+	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "kube-system", "namespace of the lease by which the agents of this cluster agree who works")
+	flags.DurationVar(&o.leaseDuration, "leader-election-lease-duration", 15*time.Second, "how long a lease is respected that is not renewed")
+	flags.DurationVar(&o.renewDeadline, "leader-election-renew-deadline", 10*time.Second, "how long the leader tries to renew its lease before it gives up")
+	flags.DurationVar(&o.retryPeriod, "leader-election-retry-period", 2*time.Second, "how often the lease is looked at")
+	flags.Float64Var(&o.hubQPS, "hub-api-qps", 50, "requests a second to the hub")
+	flags.IntVar(&o.hubBurst, "hub-api-burst", 500, "requests to the hub that may come at once")
+	flags.Float64Var(&o.memberQPS, "member-api-qps", 250, "requests a second to this cluster")
+	flags.IntVar(&o.memberBurst, "member-api-burst", 1000, "requests to this cluster that may come at once")
+	flags.BoolVar(&o.insecure, "tls-insecure", false, "do not verify the hub's certificate")
+	flags.StringVar(&o.logFormat, "log-format", "json", "json or console")
+	flags.IntVar(&o.verbosity, "v", 0, "verbosity of the log: 0 for what an operator needs, 1 for every report, more for libraries")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	problems := []error{}
+	if o.logFormat != "json" && o.logFormat != "console" {
+		problems = append(problems, fmt.Errorf("--log-format is %q; it must be json or console", o.logFormat))
+	}
+	problems = append(problems, o.readEnvironment(lookup)...)
+	return o, errors.Join(problems...)
+}
+
+func (o *options) readEnvironment(lookup func(string) (string, bool)) []error {
+	var problems []error
+	for _, required := range []struct {
+		name, meaning string
+		into          *string
+	}{
+		{envCluster, "the name of this cluster in the fleet", &o.cluster},
+		{envHubURL, "the address of the hub's API server", &o.hubURL},
+		{envTokenFile, "the file with the bearer token for the hub", &o.tokenFile},
+	} {
+		value, _ := lookup(required.name)
+		if *required.into = strings.TrimSpace(value); *required.into == "" {
+			problems = append(problems, fmt.Errorf("environment variable %s is not set; it must be %s", required.name, required.meaning))
+		}
+	}
+	if o.hubURL != "" {
+		if u, err := url.Parse(o.hubURL); err != nil || u.Scheme == "" || u.Host == "" {
+			problems = append(problems, fmt.Errorf("environment variable %s is %q; it must be a URL such as https://hub.example.com:6443", envHubURL, o.hubURL))
+		}
+	}
+	for _, name := range []string{envHubCA, envCABundle} {
+		value, _ := lookup(name)
+		if value = strings.TrimSpace(value); value == "" {
+			continue
+		}
+		if err := o.readAuthority(value); err != nil {
+			problems = append(problems, fmt.Errorf("environment variable %s: %w", name, err))
+		}
+		break
+	}
+	return problems
+}
+
+// readAuthority takes the hub's CA as a file, as PEM text or as base64 of PEM text.
+func (o *options) readAuthority(value string) error {
+	const pemStart = "-----BEGIN"
+	if strings.HasPrefix(value, pemStart) {
+		o.hubCA = []byte(value)
+		return nil
+	}
+	if _, err := os.Stat(value); err == nil {
+		o.hubCAFile = value
+		return nil
+	}
+	decoded, err := base64.StdEncoding.DecodeString(value)
+	if err != nil || !strings.HasPrefix(string(decoded), pemStart) {
+		return errors.New("it is neither a file that exists, nor PEM text, nor PEM text in base64")
+	}
+	o.hubCA = decoded
+	return nil
+}
+
+// hubConfig is how the agent reaches the hub.
+func (o *options) hubConfig() *rest.Config {
+	config := &rest.Config{
+		Host:            o.hubURL,
+		BearerTokenFile: o.tokenFile,
+		QPS:             float32(o.hubQPS),
+		Burst:           o.hubBurst,
+		UserAgent:       "member-agent/" + o.cluster,
+	}
+	config.Insecure = o.insecure
+	if !o.insecure {
+		config.CAFile, config.CAData = o.hubCAFile, o.hubCA
+	}
+	return config
+}
+
+// memberConfig is how the agent reaches its own cluster.
+func (o *options) memberConfig() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("finding this cluster's API server (--kubeconfig, or the Pod's service account): %w", err)
+	}
+	config.QPS, config.Burst = float32(o.memberQPS), o.memberBurst
+	config.UserAgent = "member-agent/" + o.cluster
+	return config, nil
+}
+
+func (o *options) logger() logr.Logger {
+	encoder := zap.JSONEncoder(func(c *zapcore.EncoderConfig) { c.EncodeTime = zapcore.RFC3339NanoTimeEncoder })
+	if o.logFormat == "console" {
+		encoder = zap.ConsoleEncoder(func(c *zapcore.EncoderConfig) { c.EncodeTime = zapcore.RFC3339NanoTimeEncoder })
+	}
+	return zap.New(encoder, zap.Level(zapcore.Level(-o.verbosity)))
+}

@@ -1,0 +1,159 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Manifest is one object of a Work, read and ready to be applied, or the reason why it
+// cannot be.
+type Manifest struct {
+	// Identifier names the object; of a manifest that could not be read only the ordinal
+	// and what could be made out.
+	Identifier placementv1beta1.WorkResourceIdentifier
+	// Object is the object as the hub wants it, without anything only a cluster may say. Nil
+	// if the manifest could not be read.
+	Object *unstructured.Unstructured
+	// Hash stands for the whole content of Object.
+	Hash string
+	// Problem is set if the manifest is not to be applied.
+	Problem *Problem
+}
+
+// Problem is why a manifest cannot be applied, as it is reported.
+type Problem struct {
+	// Reason is the reason of the condition.
+	Reason string
+	// Message is the message of the condition.
+	Message string
+}
+
+// Kind returns the group and kind of the manifest's object.
+func (m Manifest) Kind() schema.GroupKind { return KindOf(m.Identifier) }
+
+// KindOf returns the group and kind an identifier names.
+func KindOf(id placementv1beta1.WorkResourceIdentifier) schema.GroupKind {
+	return schema.GroupKind{Group: id.Group, Kind: id.Kind}
+}
+
+// Key tells apart the objects of a cluster. The version is no part of it: it is one object
+// in whatever version it is written.
+type Key struct{ Group, Kind, Namespace, Name string }
+
+// KeyOf returns the key of the object an identifier names.
+func KeyOf(id placementv1beta1.WorkResourceIdentifier) Key {
+	return Key{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
+}
+
+// String renders the key for messages.
+func (k Key) String() string {
+	name := k.Name
+	if k.Namespace != "" {
+		name = k.Namespace + "/" + k.Name
+	}
+	return schema.GroupKind{Group: k.Group, Kind: k.Kind}.String() + " " + name
+}
+
+// clusterOwned are the metadata fields that only the cluster an object lives in may set.
+var clusterOwned = []string{
+	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+	"deletionGracePeriodSeconds", "managedFields", "ownerReferences", "selfLink",
+}
+
+// Decode reads the manifests of a Work. There is one result per manifest, in their order;
+// the second and later manifests of the same object are marked as duplicates.
+func Decode(manifests []placementv1beta1.Manifest) []Manifest {
+	out := make([]Manifest, 0, len(manifests))
+	seen := map[Key]int{}
+	for ordinal, raw := range manifests {
+		m := decodeOne(ordinal, raw)
+		if m.Problem == nil {
+			if earlier, ok := seen[KeyOf(m.Identifier)]; ok {
+				m.Problem = &Problem{
+					Reason:  placementv1beta1.ReasonDuplicated,
+					Message: fmt.Sprintf("The manifest is a duplicate: manifest %d is %s as well", earlier, KeyOf(m.Identifier)),
+				}
+			} else {
+				seen[KeyOf(m.Identifier)] = ordinal
+			}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func decodeOne(ordinal int, raw placementv1beta1.Manifest) Manifest {
+	m := Manifest{Identifier: placementv1beta1.WorkResourceIdentifier{Ordinal: ordinal}}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(raw.Raw); err != nil {
+		m.Problem = &Problem{Reason: placementv1beta1.ReasonDecodingErred, Message: fmt.Sprintf("Failed to read the manifest: %v", err)}
+		return m
+	}
+	gvk := object.GroupVersionKind()
+	m.Identifier.Group, m.Identifier.Version, m.Identifier.Kind = gvk.Group, gvk.Version, gvk.Kind
+	m.Identifier.Namespace, m.Identifier.Name = object.GetNamespace(), object.GetName()
+	if object.IsList() {
+		m.Problem = &Problem{Reason: placementv1beta1.ReasonDecodingErred, Message: "The manifest is a list; a manifest must be a single object"}
+		return m
+	}
+	if object.GetName() == "" {
+		m.Problem = nameless(object)
+		return m
+	}
+	sanitize(object)
+	hash, err := hashOf(object)
+	if err != nil {
+		m.Problem = &Problem{Reason: placementv1beta1.ReasonDecodingErred, Message: fmt.Sprintf("Failed to hash the manifest: %v", err)}
+		return m
+	}
+	m.Object, m.Hash = object, hash
+	return m
+}
+
+func nameless(object *unstructured.Unstructured) *Problem {
+	if object.GetGenerateName() != "" {
+		return &Problem{
+			Reason:  placementv1beta1.ReasonFoundGenerateName,
+			Message: "The manifest has a generateName instead of a name, so the object could not be found again once created; give it a name",
+		}
+	}
+	return &Problem{Reason: placementv1beta1.ReasonDecodingErred, Message: "The manifest has no name"}
+}
+
+// sanitize removes what is not for the hub to say: status, what the cluster sets, and our
+// own annotations, which an object has that was itself placed on the hub by another fleet.
+func sanitize(object *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(object.Object, "status")
+	for _, field := range clusterOwned {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	// Serialised Go structs carry a null here that would make every merge look like a change.
+	if stamp, found, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template", "metadata", "creationTimestamp"); found && stamp == nil {
+		unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "creationTimestamp")
+	}
+	annotations := object.GetAnnotations()
+	delete(annotations, placementv1beta1.LastAppliedConfigAnnotation)
+	delete(annotations, placementv1beta1.ManifestHashAnnotation)
+	if len(annotations) == 0 {
+		unstructured.RemoveNestedField(object.Object, "metadata", "annotations")
+		return
+	}
+	object.SetAnnotations(annotations)
+}
+
+// hashOf relies on encoding/json writing maps with sorted keys.
+func hashOf(object *unstructured.Unstructured) (string, error) {
+	data, err := json.Marshal(object.Object)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}

@@ -1,0 +1,160 @@
+package apply
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// OwnerReference returns the reference by which an AppliedWork owns what was applied for it.
+// It does not block the owner's deletion: the agent deletes objects in its own order.
+func OwnerReference(name string, uid types.UID) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion:         placementv1beta1.GroupVersion.String(),
+		Kind:               "AppliedWork",
+		Name:               name,
+		UID:                uid,
+		BlockOwnerDeletion: ptr.To(false),
+	}
+}
+
+// IsAppliedWork tells whether an owner reference points to an AppliedWork, of whatever
+// version.
+func IsAppliedWork(ref metav1.OwnerReference) bool {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && gv.Group == placementv1beta1.GroupName && ref.Kind == "AppliedWork"
+}
+
+// Owners sorts the owners of an object by what they are to one AppliedWork.
+type Owners struct {
+	// Mine is whether the AppliedWork is among them.
+	Mine bool
+	// Former are references to an earlier AppliedWork of the same name. As names are unique,
+	// it does not exist any more, and the object has been ours.
+	Former []metav1.OwnerReference
+	// Before are the other AppliedWorks listed before ours, or all if ours is not listed.
+	Before []metav1.OwnerReference
+	// After are the other AppliedWorks listed after ours.
+	After []metav1.OwnerReference
+	// Foreign are owners that are no AppliedWorks.
+	Foreign []metav1.OwnerReference
+}
+
+// OwnersOf sorts the owners of an object as seen from one AppliedWork.
+func OwnersOf(refs []metav1.OwnerReference, me metav1.OwnerReference) Owners {
+	var out Owners
+	for _, ref := range refs {
+		switch {
+		case ref.UID == me.UID:
+			out.Mine = true
+		case IsAppliedWork(ref) && ref.Name == me.Name:
+			out.Former = append(out.Former, ref)
+		case !IsAppliedWork(ref):
+			out.Foreign = append(out.Foreign, ref)
+		case out.Mine:
+			out.After = append(out.After, ref)
+		default:
+			out.Before = append(out.Before, ref)
+		}
+	}
+	return out
+}
+
+// Rival is another AppliedWork that owns an object and exists.
+type Rival struct {
+	// Name of the AppliedWork.
+	Name string
+	// Placement is the placement it belongs to, if that is known.
+	Placement string
+	// Yields is whether it gives the object up: it is of the same placement and no longer
+	// has a manifest of the object, as when a Work is split anew.
+	Yields bool
+}
+
+// Judge decides whether an existing object may be applied to. The rivals are the AppliedWorks
+// that own it before us and exist. A nil problem means yes; if the object is not owned by us
+// yet, it is to be taken over.
+func Judge(owners Owners, rivals []Rival, strategy placementv1beta1.ApplyStrategy) *Problem {
+	for _, rival := range rivals {
+		if !rival.Yields {
+			return conflict(rival)
+		}
+	}
+	if owners.Mine || len(owners.Former) > 0 || len(rivals) > 0 {
+		return nil
+	}
+	switch strategy.WhenToTakeOver {
+	case placementv1beta1.WhenToTakeOverTypeNever:
+		return &Problem{
+			Reason:  placementv1beta1.ReasonNotTakenOver,
+			Message: "The object exists on the cluster and is not owned by the placement; whenToTakeOver is Never, so it is left alone",
+		}
+	case placementv1beta1.WhenToTakeOverTypeIfNoDiff:
+		return &Problem{
+			Reason:  placementv1beta1.ReasonFailedToTakeOver,
+			Message: "The object exists on the cluster and is not owned by the placement; taking over with IfNoDiff is not supported by this version of the member agent",
+		}
+	}
+	if len(owners.Foreign) > 0 && !strategy.AllowCoOwnership {
+		return &Problem{
+			Reason: placementv1beta1.ReasonFailedToTakeOver,
+			Message: fmt.Sprintf("The object exists on the cluster and is owned by %s outside the fleet; set allowCoOwnership to place it nevertheless",
+				describeOwners(owners.Foreign)),
+		}
+	}
+	return nil
+}
+
+func conflict(rival Rival) *Problem {
+	by := fmt.Sprintf("AppliedWork %s", rival.Name)
+	if rival.Placement != "" {
+		by = fmt.Sprintf("placement %s (AppliedWork %s)", rival.Placement, rival.Name)
+	}
+	return &Problem{
+		Reason:  placementv1beta1.ReasonApplyConflictBetweenPlacements,
+		Message: fmt.Sprintf("The object is already owned by %s; two placements cannot place the same object on a cluster", by),
+	}
+}
+
+func describeOwners(refs []metav1.OwnerReference) string {
+	names := make([]string, 0, len(refs))
+	for _, ref := range refs {
+		names = append(names, ref.Kind+" "+ref.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// WithOwner returns the owner references with ours added if it is missing and those of the
+// given UIDs left out.
+func WithOwner(refs []metav1.OwnerReference, mine metav1.OwnerReference, without map[types.UID]bool) []metav1.OwnerReference {
+	out := make([]metav1.OwnerReference, 0, len(refs)+1)
+	found := false
+	for _, ref := range refs {
+		if without[ref.UID] && ref.UID != mine.UID {
+			continue
+		}
+		found = found || ref.UID == mine.UID
+		out = append(out, ref)
+	}
+	if !found {
+		out = append(out, mine)
+	}
+	return out
+}
+
+// WithoutOwner returns the owner references without that UID.
+func WithoutOwner(refs []metav1.OwnerReference, uid types.UID) []metav1.OwnerReference {
+	out := make([]metav1.OwnerReference, 0, len(refs))
+	for _, ref := range refs {
+		if ref.UID != uid {
+			out = append(out, ref)
+		}
+	}
+	return out
+}

@@ -1,0 +1,54 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Remove takes away an object that was applied for the AppliedWork owner points to. Only
+// what that AppliedWork owns is touched; of an object that has other owners too, only the
+// owner reference goes. Remove returns true if nothing of ours is left, false if the object
+// is on its way out.
+func (e *Engine) Remove(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
+	live, err := e.get(ctx, id)
+	if apierrors.IsNotFound(err) || isUnknownKind(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %s: %w", KeyOf(id), err)
+	}
+	refs := live.GetOwnerReferences()
+	owners := OwnersOf(refs, owner)
+	if !owners.Mine {
+		return true, nil
+	}
+	if live.GetDeletionTimestamp() != nil {
+		return false, nil
+	}
+	if len(refs) > 1 {
+		if _, err := e.writeOwners(ctx, live, WithoutOwner(refs, owner.UID)); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("giving up %s, which has other owners: %w", KeyOf(id), err)
+		}
+		return true, nil
+	}
+	uid := live.GetUID()
+	err = e.Client.Delete(ctx, live, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("deleting %s: %w", KeyOf(id), err)
+	}
+	// Whether it is gone or waits for a finalizer only another look tells.
+	after, err := e.get(ctx, id)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %s after its deletion: %w", KeyOf(id), err)
+	}
+	return after.GetUID() != uid, nil
+}

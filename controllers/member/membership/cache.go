@@ -1,0 +1,67 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// WatchPods starts the cache of pods with the manager, so that the first report need not wait
+// for it.
+func WatchPods(mgr ctrl.Manager) error {
+	if _, err := mgr.GetCache().GetInformer(context.Background(), &corev1.Pod{}, cache.BlockUntilSynced(false)); err != nil {
+		return fmt.Errorf("watching pods: %w", err)
+	}
+	return nil
+}
+
+// StripNode leaves of a node what its resources are summed up from.
+func StripNode(obj any) (any, error) {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return obj, nil
+	}
+	return &corev1.Node{
+		ObjectMeta: identity(node.ObjectMeta),
+		Status:     corev1.NodeStatus{Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable},
+	}, nil
+}
+
+// StripPod leaves of a pod what it takes of its node.
+func StripPod(obj any) (any, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	return &corev1.Pod{
+		ObjectMeta: identity(pod.ObjectMeta),
+		Spec: corev1.PodSpec{
+			NodeName:       pod.Spec.NodeName,
+			Containers:     requestsOnly(pod.Spec.Containers),
+			InitContainers: requestsOnly(pod.Spec.InitContainers),
+			Overhead:       pod.Spec.Overhead,
+		},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase},
+	}, nil
+}
+
+func identity(meta metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
+	}
+}
+
+func requestsOnly(containers []corev1.Container) []corev1.Container {
+	out := make([]corev1.Container, 0, len(containers))
+	for i := range containers {
+		out = append(out, corev1.Container{
+			RestartPolicy: containers[i].RestartPolicy,
+			Resources:     corev1.ResourceRequirements{Requests: containers[i].Resources.Requests},
+		})
+	}
+	return out
+}

@@ -1,0 +1,166 @@
+package membership
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+)
+
+// Survey is what was found out about the cluster for one report.
+type Survey struct {
+	// NodeCount is the number of nodes.
+	NodeCount int
+	// Usage sums up the nodes' resources.
+	Usage clusterv1beta1.ResourceUsage
+	// Version is the Kubernetes version, empty if it could not be read.
+	Version string
+	// EntryPoint is the address of the API server.
+	EntryPoint string
+	// CertificateAuthority is the API server's CA bundle, base64; empty if there is none.
+	CertificateAuthority string
+	// Unhealthy is why the API server is not ready; empty if it is.
+	Unhealthy string
+}
+
+// Stage is how far the cluster is on its way into or out of the fleet.
+type Stage int
+
+const (
+	// StageJoined is for a cluster that is part of the fleet.
+	StageJoined Stage = iota
+	// StageLeaving is for a cluster that is removing what was placed on it.
+	StageLeaving
+	// StageLeft is for a cluster that has left.
+	StageLeft
+)
+
+// String names the stage for logs.
+func (s Stage) String() string {
+	return [...]string{"joined", "leaving", "left"}[s]
+}
+
+// Report makes the status of the InternalMemberCluster. What other agents report is kept, and
+// so is the transition time of conditions that have not changed.
+func Report(stage Stage, remaining []string, s Survey, previous clusterv1beta1.InternalMemberClusterStatus, generation int64, now metav1.Time) clusterv1beta1.InternalMemberClusterStatus {
+	status := *previous.DeepCopy()
+	status.Properties = properties(s, now)
+	status.ResourceUsage = s.Usage
+	agent := agentOf(&status)
+	for _, c := range []metav1.Condition{joined(stage, remaining), healthy(s)} {
+		c.ObservedGeneration = generation
+		c.LastTransitionTime = now
+		meta.SetStatusCondition(&agent.Conditions, c)
+	}
+	agent.LastReceivedHeartbeat = now
+	return status
+}
+
+// agentOf returns this agent's entry, made if need be.
+func agentOf(status *clusterv1beta1.InternalMemberClusterStatus) *clusterv1beta1.AgentStatus {
+	for i := range status.AgentStatus {
+		if status.AgentStatus[i].Type == clusterv1beta1.MemberAgent {
+			return &status.AgentStatus[i]
+		}
+	}
+	status.AgentStatus = append(status.AgentStatus, clusterv1beta1.AgentStatus{Type: clusterv1beta1.MemberAgent})
+	return &status.AgentStatus[len(status.AgentStatus)-1]
+}
+
+func properties(s Survey, now metav1.Time) map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue {
+	out := map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
+		clusterv1beta1.NodeCountProperty: {Value: strconv.Itoa(s.NodeCount), ObservationTime: now},
+	}
+	for name, value := range map[clusterv1beta1.PropertyName]string{
+		clusterv1beta1.KubernetesVersionProperty:           s.Version,
+		clusterv1beta1.ClusterEntryPointProperty:           s.EntryPoint,
+		clusterv1beta1.ClusterCertificateAuthorityProperty: s.CertificateAuthority,
+	} {
+		if value != "" {
+			out[name] = clusterv1beta1.PropertyValue{Value: value, ObservationTime: now}
+		}
+	}
+	return out
+}
+
+func joined(stage Stage, remaining []string) metav1.Condition {
+	switch stage {
+	case StageLeft:
+		return metav1.Condition{
+			Type: clusterv1beta1.ConditionTypeJoined, Status: metav1.ConditionFalse,
+			Reason:  clusterv1beta1.ReasonInternalMemberClusterLeft,
+			Message: "The member agent has left the fleet",
+		}
+	case StageLeaving:
+		return metav1.Condition{
+			Type: clusterv1beta1.ConditionTypeJoined, Status: metav1.ConditionTrue,
+			Reason:  clusterv1beta1.ReasonInternalMemberClusterJoined,
+			Message: "The member agent is leaving the fleet; " + waitingFor(remaining),
+		}
+	default:
+		return metav1.Condition{
+			Type: clusterv1beta1.ConditionTypeJoined, Status: metav1.ConditionTrue,
+			Reason:  clusterv1beta1.ReasonInternalMemberClusterJoined,
+			Message: "The member agent has joined the fleet",
+		}
+	}
+}
+
+// waitingFor names at most a few Works, as there may be thousands.
+func waitingFor(remaining []string) string {
+	const named = 5
+	shown := remaining[:min(len(remaining), named)]
+	text := fmt.Sprintf("it still removes what %d Works have placed: %s", len(remaining), strings.Join(shown, ", "))
+	if len(remaining) > named {
+		text += " …"
+	}
+	return text
+}
+
+func healthy(s Survey) metav1.Condition {
+	if s.Unhealthy != "" {
+		return metav1.Condition{
+			Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionFalse,
+			Reason:  clusterv1beta1.ReasonInternalMemberClusterUnhealthy,
+			Message: "The cluster's API server is not ready: " + s.Unhealthy,
+		}
+	}
+	return metav1.Condition{
+		Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionTrue,
+		Reason:  clusterv1beta1.ReasonInternalMemberClusterHealthy,
+		Message: "The cluster's API server is ready",
+	}
+}
+
+// Last is what was reported last.
+type Last struct {
+	// Next is when the next heartbeat is due; zero if nothing was reported since the agent
+	// started.
+	Next time.Time
+	// Stage, NodeCount and Generation are what was reported then.
+	Stage      Stage
+	NodeCount  int
+	Generation int64
+}
+
+// UntilReport is how long to wait before the next report: not at all if there is news.
+func UntilReport(last Last, stage Stage, nodes int, generation int64, now time.Time) time.Duration {
+	if last.Next.IsZero() || last.Stage != stage || last.NodeCount != nodes || last.Generation != generation {
+		return 0
+	}
+	return max(0, last.Next.Sub(now))
+}
+
+// Spread varies a period by up to 5 % either way, so that the members of a fleet do not report
+// in step. The fraction is a random number from 0 to 1.
+func Spread(period time.Duration, fraction float64) time.Duration {
+	const share = 0.05
+	factor := 1 - share + 2*share*math.Max(0, math.Min(1, fraction))
+	return time.Duration(float64(period) * factor)
+}

@@ -1,0 +1,80 @@
+package membership
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// probeTimeout is how long the API server may take to say that it is ready.
+const probeTimeout = 5 * time.Second
+
+// Surveyor finds out how the cluster is.
+type Surveyor struct {
+	cached    client.Reader
+	discovery discovery.DiscoveryInterface
+	host      string
+	authority string
+}
+
+// NewSurveyor returns a Surveyor of the cluster that config points to. Nodes and pods are read
+// from the cache.
+func NewSurveyor(config *rest.Config, cached client.Reader) (*Surveyor, error) {
+	api, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("creating a discovery client: %w", err)
+	}
+	authority := config.CAData
+	if len(authority) == 0 && config.CAFile != "" {
+		if authority, err = os.ReadFile(config.CAFile); err != nil {
+			return nil, fmt.Errorf("reading the cluster's CA bundle: %w", err)
+		}
+	}
+	return &Surveyor{
+		cached: cached, discovery: api, host: config.Host,
+		authority: base64.StdEncoding.EncodeToString(authority),
+	}, nil
+}
+
+// NodeCount returns the number of nodes.
+func (s *Surveyor) NodeCount(ctx context.Context) (int, error) {
+	nodes := &corev1.NodeList{}
+	if err := s.cached.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return 0, fmt.Errorf("listing nodes: %w", err)
+	}
+	return len(nodes.Items), nil
+}
+
+// Survey finds out how the cluster is now. An API server that does not answer is a finding,
+// not an error.
+func (s *Surveyor) Survey(ctx context.Context, now metav1.Time) (Survey, error) {
+	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
+	if err := s.cached.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return Survey{}, fmt.Errorf("listing nodes: %w", err)
+	}
+	if err := s.cached.List(ctx, pods, client.UnsafeDisableDeepCopy); err != nil {
+		return Survey{}, fmt.Errorf("listing pods: %w", err)
+	}
+	out := Survey{
+		NodeCount: len(nodes.Items), Usage: Usage(nodes.Items, pods.Items, now),
+		EntryPoint: s.host, CertificateAuthority: s.authority,
+	}
+	probe, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if _, err := s.discovery.RESTClient().Get().AbsPath("/readyz").DoRaw(probe); err != nil {
+		out.Unhealthy = err.Error()
+		return out, nil
+	}
+	if version, err := s.discovery.ServerVersion(); err == nil {
+		out.Version = version.GitVersion
+	}
+	return out, nil
+}

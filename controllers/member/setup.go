@@ -1,0 +1,153 @@
+// Package member puts the member agent together: everything that runs in it is in the list in
+// Setup. The agent talks to two clusters, its own and the hub, and on the hub to one namespace
+// only.
+package member
+
+import (
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/membership"
+	"github.com/fleetflow/fleetflow/controllers/member/work"
+)
+
+// Scheme has the kinds the agent reads and writes as Go types. What it applies needs none.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(clusterv1beta1.AddToScheme(scheme))
+	utilruntime.Must(placementv1beta1.AddToScheme(scheme))
+	return scheme
+}
+
+// ManagerOptions adds to the options of a manager of the member what the agent needs: a cache
+// of nodes and pods that keeps only what adds up to the cluster's resource usage.
+func ManagerOptions(options ctrl.Options) ctrl.Options {
+	options.Scheme = Scheme()
+	options.MapperProvider = fixedMapper(map[runtime.Object]meta.RESTScope{
+		&corev1.Node{}: meta.RESTScopeRoot,
+		&corev1.Pod{}:  meta.RESTScopeNamespace,
+	})
+	options.Cache = cache.Options{ByObject: map[client.Object]cache.ByObject{
+		&corev1.Node{}: {Transform: membership.StripNode},
+		&corev1.Pod{}: {
+			Transform: membership.StripPod,
+			Field: fields.AndSelectors(
+				fields.OneTermNotEqualSelector("spec.nodeName", ""),
+				fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+				fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
+			),
+		},
+	}}
+	return options
+}
+
+// Setup adds the whole agent of a member to a manager of that member. Neither cluster needs to
+// be reachable yet.
+func Setup(mgr ctrl.Manager, hubConfig *rest.Config, name string) error {
+	hub, err := newHub(hubConfig, name)
+	if err != nil {
+		return err
+	}
+	works, err := newWorks(mgr, hub, name)
+	if err != nil {
+		return err
+	}
+	surveyor, err := membership.NewSurveyor(mgr.GetConfig(), mgr.GetClient())
+	if err != nil {
+		return err
+	}
+	members := membership.NewReconciler(name, hub.GetClient(), surveyor, clock.RealClock{})
+	members.Applier = works
+	works.Removed = members.Wake
+
+	for _, add := range []func() error{
+		func() error {
+			return mgr.Add(&hubConnection{hub: hub, namespace: clusterv1beta1.MemberNamespace(name)})
+		},
+		func() error { return membership.WatchPods(mgr) },
+		func() error { return members.SetupWithManager(mgr, hub) },
+		func() error { return works.SetupWithManager(mgr, hub) },
+	} {
+		if err := add(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newHub returns the agent's view of the hub: the Works of its namespace and its own
+// InternalMemberCluster.
+func newHub(config *rest.Config, name string) (cluster.Cluster, error) {
+	hub, err := cluster.New(config, func(o *cluster.Options) {
+		o.Scheme = Scheme()
+		o.MapperProvider = fixedMapper(map[runtime.Object]meta.RESTScope{
+			&placementv1beta1.Work{}:                meta.RESTScopeNamespace,
+			&clusterv1beta1.InternalMemberCluster{}: meta.RESTScopeNamespace,
+		})
+		o.Cache = cache.Options{
+			DefaultNamespaces: map[string]cache.Config{clusterv1beta1.MemberNamespace(name): {}},
+			DefaultTransform:  cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&clusterv1beta1.InternalMemberCluster{}: {Field: fields.OneTermEqualSelector("metadata.name", name)},
+			},
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("creating the client of the hub: %w", err)
+	}
+	return hub, nil
+}
+
+func newWorks(mgr ctrl.Manager, hub cluster.Cluster, name string) (*work.Reconciler, error) {
+	mapper, err := apiutil.NewDynamicRESTMapper(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("creating the mapper of the member's kinds: %w", err)
+	}
+	live, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("creating the live client of the member: %w", err)
+	}
+	watches, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("creating the metadata client of the member: %w", err)
+	}
+	return work.NewReconciler(work.Options{
+		Namespace: clusterv1beta1.MemberNamespace(name),
+		Hub:       hub.GetClient(), HubLive: hub.GetAPIReader(),
+		Member: live, Mapper: mapper, Metadata: watches,
+		Clock: clock.RealClock{}, Log: mgr.GetLogger().WithName("work"),
+	}), nil
+}
+
+// fixedMapper knows the given kinds without asking the API server, which may be away.
+func fixedMapper(kinds map[runtime.Object]meta.RESTScope) func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+	return func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+		mapper := meta.NewDefaultRESTMapper(nil)
+		for object, scope := range kinds {
+			gvk, err := apiutil.GVKForObject(object, Scheme())
+			if err != nil {
+				return nil, fmt.Errorf("finding the kind of %T: %w", object, err)
+			}
+			mapper.Add(gvk, scope)
+		}
+		return mapper, nil
+	}
+}

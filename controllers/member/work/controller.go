@@ -1,0 +1,288 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/apply"
+)
+
+const (
+	// concurrentWorks is how many Works are looked at in parallel, and concurrentManifests how
+	// many manifests of each.
+	concurrentWorks     = 10
+	concurrentManifests = 4
+	// resync is how long the events are trusted. Changes are seen by the watch; this only
+	// guards against what no event tells.
+	resync = 15 * time.Minute
+	// forEver is longer than any hub is away. Waiting for the hub is no reason to stop.
+	forEver = 10 * 365 * 24 * time.Hour
+)
+
+// appliedWorkResource is what the member serves AppliedWorks as.
+var appliedWorkResource = placementv1beta1.GroupVersion.WithResource("appliedworks")
+
+// Mode is what the agent does with the Works of its namespace.
+type Mode int32
+
+const (
+	// ModeIdle does nothing with Works but clean up after deleted ones: nobody has told the
+	// cluster to join yet.
+	ModeIdle Mode = iota
+	// ModeApply applies Works.
+	ModeApply
+	// ModeLeave removes all that was applied and applies nothing.
+	ModeLeave
+	// ModeAbandon leaves all that was applied in place and touches nothing any more.
+	ModeAbandon
+)
+
+// Options are what a Reconciler needs.
+type Options struct {
+	// Namespace on the hub that has this member's Works.
+	Namespace string
+	// Hub reads Works from the cache.
+	Hub client.Client
+	// HubLive reads Works past the cache.
+	HubLive client.Reader
+	// Member reads and writes the member live.
+	Member client.Client
+	// Mapper knows which kinds the member has.
+	Mapper meta.RESTMapper
+	// Metadata watches the member's objects.
+	Metadata metadata.Interface
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Log is for what concerns no single Work.
+	Log logr.Logger
+	// Removed is called in ModeLeave whenever all that a Work had brought is gone.
+	Removed func()
+}
+
+// Reconciler applies the Works of its namespace.
+type Reconciler struct {
+	Options
+	engine   *apply.Engine
+	rivals   *rivals
+	watcher  *Watcher
+	memories *memories
+
+	// gate is held for reading while a Work is looked at, so that a change of mode waits until
+	// nobody works in the old one.
+	gate sync.RWMutex
+	mode Mode
+
+	mu      sync.Mutex
+	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
+	waiting map[string]struct{} // noticed before there was a queue
+}
+
+// NewReconciler returns a Reconciler in ModeIdle.
+func NewReconciler(o Options) *Reconciler {
+	r := &Reconciler{Options: o, memories: newMemories(), waiting: map[string]struct{}{}}
+	r.rivals = &rivals{hub: o.Hub, member: o.Member, namespace: o.Namespace}
+	r.engine = &apply.Engine{Client: o.Member, Mapper: o.Mapper, Rivals: r.rivals}
+	r.watcher = NewWatcher(o.Metadata, o.Log, r.notify)
+	// An AppliedWork bears its Work's name. The first list of them also brings up those whose
+	// Work vanished while no agent was there.
+	r.watcher.Pin(appliedWorkResource, func(name types.NamespacedName) []string { return []string{name.Name} })
+	return r
+}
+
+// SetupWithManager starts the controller and its watches with the manager of the member; the
+// Works come from the hub.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, hub cluster.Cluster) error {
+	c, err := controller.New("work", mgr, controller.Options{
+		Reconciler:              r,
+		MaxConcurrentReconciles: concurrentWorks,
+		CacheSyncTimeout:        forEver,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+	})
+	if err != nil {
+		return fmt.Errorf("creating the work controller: %w", err)
+	}
+	works := source.Kind(hub.GetCache(), &placementv1beta1.Work{}, &handler.TypedEnqueueRequestForObject[*placementv1beta1.Work]{},
+		predicate.TypedFuncs[*placementv1beta1.Work]{UpdateFunc: concerns})
+	if err := c.Watch(works); err != nil {
+		return fmt.Errorf("watching Works: %w", err)
+	}
+	if err := c.Watch(source.Func(r.attach)); err != nil {
+		return fmt.Errorf("watching applied objects: %w", err)
+	}
+	return mgr.Add(r.watcher)
+}
+
+// concerns tells whether a change of a Work is for the agent to act on. Its own status is not.
+func concerns(e event.TypedUpdateEvent[*placementv1beta1.Work]) bool {
+	return e.ObjectOld.UID != e.ObjectNew.UID ||
+		e.ObjectOld.Generation != e.ObjectNew.Generation ||
+		e.ObjectOld.DeletionTimestamp.IsZero() != e.ObjectNew.DeletionTimestamp.IsZero()
+}
+
+// attach connects the watcher to the controller's queue.
+func (r *Reconciler) attach(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = queue
+	for name := range r.waiting {
+		queue.Add(r.request(name))
+	}
+	r.waiting = nil
+	return nil
+}
+
+func (r *Reconciler) notify(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.queue == nil {
+		r.waiting[name] = struct{}{}
+		return
+	}
+	r.queue.Add(r.request(name))
+}
+
+func (r *Reconciler) request(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: name}}
+}
+
+// SetMode says what to do with Works from now on. If that changes anything, it waits for what
+// is under way, and every Work and every AppliedWork is looked at again.
+func (r *Reconciler) SetMode(ctx context.Context, mode Mode) error {
+	r.gate.RLock()
+	same := r.mode == mode
+	r.gate.RUnlock()
+	if same {
+		return nil
+	}
+	works := &placementv1beta1.WorkList{}
+	if err := r.Hub.List(ctx, works, client.InNamespace(r.Namespace)); err != nil {
+		return fmt.Errorf("listing Works: %w", err)
+	}
+	r.gate.Lock()
+	r.mode = mode
+	r.gate.Unlock()
+	for i := range works.Items {
+		r.notify(works.Items[i].Name)
+	}
+	for _, name := range r.watcher.Names(appliedWorkResource) {
+		r.notify(name)
+	}
+	return nil
+}
+
+// Remaining returns the names of the Works of which something is still on the member.
+func (r *Reconciler) Remaining(ctx context.Context) ([]string, error) {
+	list := &placementv1beta1.AppliedWorkList{}
+	if err := r.Member.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing AppliedWorks: %w", err)
+	}
+	var names []string
+	for i := range list.Items {
+		if list.Items[i].Spec.WorkNamespace == r.Namespace {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	return names, nil
+}
+
+// Reconcile brings the member to where one Work wants it.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	r.gate.RLock()
+	defer r.gate.RUnlock()
+	mode := r.mode
+	work := &placementv1beta1.Work{}
+	err := r.Hub.Get(ctx, req.NamespacedName, work)
+	switch {
+	case apierrors.IsNotFound(err):
+		return r.withoutWork(ctx, req.NamespacedName, mode)
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("reading Work %s: %w", req, err)
+	case !work.DeletionTimestamp.IsZero():
+		return r.finalize(ctx, work, mode)
+	case mode == ModeLeave:
+		return r.leave(ctx, work.Name)
+	case mode != ModeApply:
+		return reconcile.Result{}, nil
+	}
+	return r.applyWork(ctx, work)
+}
+
+// applyWork runs one pass and decides when the next is due.
+func (r *Reconciler) applyWork(ctx context.Context, work *placementv1beta1.Work) (reconcile.Result, error) {
+	mem := r.memories.of(work)
+	if r.nothingNew(work, mem) {
+		return reconcile.Result{RequeueAfter: r.untilResync(mem)}, nil
+	}
+	if err := r.pass(ctx, work, mem); err != nil {
+		mem.settled = false
+		return reconcile.Result{}, err
+	}
+	if mem.settled {
+		mem.failures = 0
+		if mem.leaving {
+			return reconcile.Result{RequeueAfter: removalResync}, nil
+		}
+		return reconcile.Result{RequeueAfter: r.untilResync(mem)}, nil
+	}
+	mem.failures++
+	return reconcile.Result{RequeueAfter: jitter(backoff(mem.failures))}, nil
+}
+
+// nothingNew tells whether the last pass still holds: the Work is the same, and every object
+// stands at the version that pass saw.
+func (r *Reconciler) nothingNew(work *placementv1beta1.Work, mem *memory) bool {
+	if !mem.settled || mem.leaving || mem.generation != work.Generation || r.Clock.Since(mem.checked) >= resync {
+		return false
+	}
+	if mem.applied != nil {
+		seen, ok := r.watcher.Seen(object{gvr: appliedWorkResource, name: types.NamespacedName{Name: work.Name}})
+		if !ok || seen.uid != mem.applied.UID {
+			return false
+		}
+	}
+	for _, o := range mem.outcomes {
+		if !r.unchanged(o) {
+			return false
+		}
+	}
+	return true
+}
+
+// unchanged tells whether what was found out about a manifest still holds.
+func (r *Reconciler) unchanged(o outcome) bool {
+	if o.problem != nil {
+		return !o.retry
+	}
+	seen, ok := r.watcher.Seen(o.object())
+	return ok && seen == o.seen
+}
+
+func (r *Reconciler) untilResync(mem *memory) time.Duration {
+	return max(time.Second, jitter(resync-r.Clock.Since(mem.checked)))
+}
+
+// jitter spreads a delay by a tenth, upwards, so that it is over when it is looked at.
+func jitter(d time.Duration) time.Duration {
+	return d + time.Duration(rand.Int64N(int64(max(d/10, 1)))) //nolint:gosec // spreading load needs no secrecy
+}

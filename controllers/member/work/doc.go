@@ -1,0 +1,8 @@
+// Package work applies the Works of this member and reports on them.
+//
+// The way of a Work: controller.go decides what is due (apply, clean up, nothing); pass.go
+// walks once over its manifests, inventory.go keeps the AppliedWork, which lists what was
+// applied before it is created, and status.go sums up (pure). watch.go sees every change of
+// what was applied, so that nothing is ever polled; memory.go keeps what the last pass found,
+// so that an event costs one read and not one per manifest. removal.go takes things away.
+package work

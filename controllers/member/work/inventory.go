@@ -1,0 +1,124 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/apply"
+)
+
+// ensureAppliedWork returns the AppliedWork of a Work, made if need be. What the last pass
+// wrote is trusted as long as the watch has seen no other AppliedWork of the name; this agent
+// is its only writer.
+func (r *Reconciler) ensureAppliedWork(ctx context.Context, work *placementv1beta1.Work, mem *memory) (*placementv1beta1.AppliedWork, error) {
+	name := types.NamespacedName{Name: work.Name}
+	if mem.applied != nil {
+		seen, ok := r.watcher.Seen(object{gvr: appliedWorkResource, name: name})
+		if ok && seen.uid == mem.applied.UID {
+			return mem.applied, nil
+		}
+	}
+	applied := &placementv1beta1.AppliedWork{}
+	err := r.Member.Get(ctx, name, applied)
+	if apierrors.IsNotFound(err) {
+		applied = &placementv1beta1.AppliedWork{
+			ObjectMeta: metav1.ObjectMeta{Name: work.Name},
+			Spec:       placementv1beta1.AppliedWorkSpec{WorkName: work.Name, WorkNamespace: work.Namespace},
+		}
+		err = r.Member.Create(ctx, applied, client.FieldOwner(apply.FieldManager))
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("getting or creating AppliedWork %s: %w", work.Name, err)
+	case !applied.DeletionTimestamp.IsZero():
+		return nil, fmt.Errorf("AppliedWork %s is being deleted; its objects are applied anew once it is gone", work.Name)
+	case applied.Spec.WorkNamespace != work.Namespace:
+		// The cluster was a member under another name, and its objects were left in place.
+		if err := r.adoptAppliedWork(ctx, work, applied); err != nil {
+			return nil, err
+		}
+	}
+	mem.applied = applied
+	return applied, nil
+}
+
+func (r *Reconciler) adoptAppliedWork(ctx context.Context, work *placementv1beta1.Work, applied *placementv1beta1.AppliedWork) error {
+	before := applied.DeepCopy()
+	applied.Spec = placementv1beta1.AppliedWorkSpec{WorkName: work.Name, WorkNamespace: work.Namespace}
+	if err := r.Member.Patch(ctx, applied, client.MergeFrom(before), client.FieldOwner(apply.FieldManager)); err != nil {
+		return fmt.Errorf("adopting AppliedWork %s of %s: %w", applied.Name, before.Spec.WorkNamespace, err)
+	}
+	return nil
+}
+
+// announce lists in the AppliedWork everything that is about to be applied and is not listed
+// yet. Written before any object is, so that a crash leaves nothing that nobody knows of.
+func (r *Reconciler) announce(ctx context.Context, mem *memory, steps []*step) error {
+	list := slices.Clone(mem.applied.Status.AppliedResources)
+	listed := map[apply.Key]bool{}
+	for _, item := range list {
+		listed[apply.KeyOf(item.WorkResourceIdentifier)] = true
+	}
+	for _, s := range steps {
+		if s.due && !listed[apply.KeyOf(s.outcome.id)] {
+			list = append(list, placementv1beta1.AppliedResourceMeta{WorkResourceIdentifier: s.outcome.id})
+		}
+	}
+	if len(list) == len(mem.applied.Status.AppliedResources) {
+		return nil
+	}
+	return r.writeInventory(ctx, mem, list)
+}
+
+// record lists what was applied with its UID, and what is left of earlier manifests.
+func (r *Reconciler) record(ctx context.Context, mem *memory, steps []*step, left []placementv1beta1.AppliedResourceMeta) error {
+	before := map[apply.Key]placementv1beta1.AppliedResourceMeta{}
+	for _, item := range mem.applied.Status.AppliedResources {
+		before[apply.KeyOf(item.WorkResourceIdentifier)] = item
+	}
+	var list []placementv1beta1.AppliedResourceMeta
+	for _, s := range steps {
+		switch {
+		case !s.due:
+		case s.outcome.problem == nil:
+			list = append(list, placementv1beta1.AppliedResourceMeta{WorkResourceIdentifier: s.outcome.id, UID: s.outcome.seen.uid})
+		default:
+			// It may be there from earlier, or have been made by the write that failed.
+			list = append(list, placementv1beta1.AppliedResourceMeta{
+				WorkResourceIdentifier: s.outcome.id,
+				UID:                    before[apply.KeyOf(s.outcome.id)].UID,
+			})
+		}
+	}
+	list = append(list, left...)
+	if slices.Equal(list, mem.applied.Status.AppliedResources) {
+		return nil
+	}
+	return r.writeInventory(ctx, mem, list)
+}
+
+func (r *Reconciler) writeInventory(ctx context.Context, mem *memory, list []placementv1beta1.AppliedResourceMeta) error {
+	data, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": mem.applied.UID},
+		"status":   map[string]any{"appliedResources": list},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the inventory of AppliedWork %s: %w", mem.applied.Name, err)
+	}
+	written := mem.applied.DeepCopy()
+	err = r.Member.Status().Patch(ctx, written, client.RawPatch(types.MergePatchType, data), client.FieldOwner(apply.FieldManager))
+	if err != nil {
+		mem.applied = nil // whatever it says now is to be read again
+		return fmt.Errorf("writing the inventory of AppliedWork %s: %w", written.Name, err)
+	}
+	mem.applied = written
+	return nil
+}

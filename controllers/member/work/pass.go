@@ -1,0 +1,257 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/apply"
+	"github.com/fleetflow/fleetflow/controllers/member/availability"
+)
+
+// pass walks once over a Work: apply what is due, remove what is no longer in it, report, and
+// note down what was found. An error means that hub or member could not be reached; what is
+// wrong with a manifest goes into the report.
+func (r *Reconciler) pass(ctx context.Context, work *placementv1beta1.Work, mem *memory) error {
+	full := mem.generation != work.Generation || r.Clock.Since(mem.checked) >= resync
+	known := map[int]outcome{}
+	if !full {
+		for _, o := range mem.outcomes {
+			known[o.id.Ordinal] = o
+		}
+	}
+	strategy := strategyOf(work)
+	manifests := apply.Decode(work.Spec.Workload.Manifests)
+	if problem := unsupported(strategy); problem != nil {
+		return r.refuse(ctx, work, mem, manifests, problem)
+	}
+
+	steps, err := r.plan(manifests)
+	if err != nil {
+		return err
+	}
+	applied, err := r.ensureAppliedWork(ctx, work, mem)
+	if err != nil {
+		return err
+	}
+	r.watch(work.Name, steps, applied)
+	if err := r.announce(ctx, mem, steps); err != nil {
+		return err
+	}
+	owner := apply.OwnerReference(mem.applied.Name, mem.applied.UID)
+	if err := r.applyAll(ctx, steps, known, owner, strategy); err != nil {
+		return err
+	}
+	left, pruneErr := r.prune(ctx, work, mem.applied, steps, owner)
+
+	outcomes := outcomesOf(steps)
+	status := report(work.Generation, outcomes, r.previous(work, mem), r.now())
+	if err := r.writeStatus(ctx, work, mem, status); err != nil {
+		return err
+	}
+	if pruneErr != nil {
+		return pruneErr
+	}
+	if err := r.record(ctx, mem, steps, left); err != nil {
+		return err
+	}
+	mem.outcomes, mem.generation = outcomes, work.Generation
+	mem.settled, mem.leaving = settled(outcomes), len(left) > 0
+	if full {
+		mem.checked = r.Clock.Now()
+	}
+	return nil
+}
+
+// step is a manifest on its way through a pass.
+type step struct {
+	manifest apply.Manifest
+	outcome  outcome
+	// due is whether the manifest is to be applied: it could be read and is no duplicate.
+	due bool
+}
+
+// plan looks up what the cluster calls the kinds of the manifests.
+func (r *Reconciler) plan(manifests []apply.Manifest) ([]*step, error) {
+	steps := make([]*step, 0, len(manifests))
+	for _, m := range manifests {
+		s := &step{manifest: m, due: m.Problem == nil}
+		s.outcome = outcome{id: m.Identifier, hash: m.Hash, problem: m.Problem}
+		if s.due {
+			if err := r.resolve(s); err != nil {
+				return nil, err
+			}
+		}
+		steps = append(steps, s)
+	}
+	return steps, nil
+}
+
+func (r *Reconciler) resolve(s *step) error {
+	gvr, problem, err := r.engine.Resource(s.manifest.Identifier)
+	if err != nil {
+		return err
+	}
+	s.outcome.gvr, s.outcome.problem, s.outcome.retry = gvr, problem, problem != nil
+	s.outcome.id.Resource = gvr.Resource
+	return nil
+}
+
+// watch declares every object the pass is about, before any of them is touched.
+func (r *Reconciler) watch(work string, steps []*step, applied *placementv1beta1.AppliedWork) {
+	var objects []object
+	for _, s := range steps {
+		if s.due && s.outcome.gvr.Resource != "" {
+			objects = append(objects, s.outcome.object())
+		}
+	}
+	for _, listed := range applied.Status.AppliedResources {
+		if gvr, ok := resourceOf(listed.WorkResourceIdentifier); ok {
+			objects = append(objects, object{gvr: gvr, name: types.NamespacedName{Namespace: listed.Namespace, Name: listed.Name}})
+		}
+	}
+	r.watcher.Want(work, objects)
+}
+
+func resourceOf(id placementv1beta1.WorkResourceIdentifier) (schema.GroupVersionResource, bool) {
+	return schema.GroupVersionResource{Group: id.Group, Version: id.Version, Resource: id.Resource}, id.Resource != ""
+}
+
+// applyAll applies wave after wave, the manifests of a wave in parallel. A manifest that
+// fails keeps no other from being applied.
+func (r *Reconciler) applyAll(ctx context.Context, steps []*step, known map[int]outcome, owner metav1.OwnerReference, strategy placementv1beta1.ApplyStrategy) error {
+	due := make([]*step, 0, len(steps))
+	for _, s := range steps {
+		if s.due {
+			due = append(due, s)
+		}
+	}
+	for _, wave := range apply.Waves(due, func(s *step) schema.GroupKind { return s.manifest.Kind() }) {
+		group, waveCtx := errgroup.WithContext(ctx)
+		group.SetLimit(concurrentManifests)
+		for _, s := range wave {
+			if o, ok := known[s.outcome.id.Ordinal]; ok && o.problem == nil && r.unchanged(o) {
+				s.outcome = o
+				continue
+			}
+			group.Go(func() error { return r.applyOne(waveCtx, s, owner, strategy) })
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) applyOne(ctx context.Context, s *step, owner metav1.OwnerReference, strategy placementv1beta1.ApplyStrategy) error {
+	if s.outcome.problem != nil {
+		// Its kind was unknown; an earlier wave may have brought the definition.
+		if err := r.resolve(s); err != nil || s.outcome.problem != nil {
+			return err
+		}
+	}
+	live, problem, err := r.engine.Apply(ctx, apply.Request{Manifest: s.manifest, Owner: owner, Strategy: strategy})
+	if err != nil {
+		return err
+	}
+	if problem != nil {
+		s.outcome.problem, s.outcome.retry = problem, true
+		return nil
+	}
+	s.outcome.found(live)
+	return nil
+}
+
+// found fills in what an applied object says about itself.
+func (o *outcome) found(live *unstructured.Unstructured) {
+	o.seen = sighting{uid: live.GetUID(), resourceVersion: live.GetResourceVersion()}
+	o.generation = live.GetGeneration()
+	verdict, err := availability.Of(live)
+	o.verdict = verdict
+	if err != nil {
+		o.failure = err.Error()
+	}
+}
+
+func outcomesOf(steps []*step) []outcome {
+	out := make([]outcome, 0, len(steps))
+	for _, s := range steps {
+		out = append(out, s.outcome)
+	}
+	return out
+}
+
+func settled(outcomes []outcome) bool {
+	for _, o := range outcomes {
+		if o.retry {
+			return false
+		}
+	}
+	return true
+}
+
+// refuse reports that a Work cannot be applied as it asks to be. Nothing is touched.
+func (r *Reconciler) refuse(ctx context.Context, work *placementv1beta1.Work, mem *memory, manifests []apply.Manifest, problem *apply.Problem) error {
+	outcomes := make([]outcome, 0, len(manifests))
+	for _, m := range manifests {
+		o := outcome{id: m.Identifier, problem: problem}
+		if m.Problem != nil {
+			o.problem = m.Problem
+		}
+		outcomes = append(outcomes, o)
+	}
+	previous := r.previous(work, mem)
+	status := report(work.Generation, outcomes, previous, r.now())
+	if strategyOf(work).Type == placementv1beta1.ApplyStrategyTypeReportDiff {
+		status = reportUncompared(work.Generation, outcomes, previous, r.now())
+	}
+	if err := r.writeStatus(ctx, work, mem, status); err != nil {
+		return err
+	}
+	mem.outcomes, mem.generation, mem.checked = outcomes, work.Generation, r.Clock.Now()
+	mem.settled, mem.leaving = true, false
+	return nil
+}
+
+func (r *Reconciler) now() metav1.Time { return metav1.NewTime(r.Clock.Now()) }
+
+// previous is the status as it stands on the hub: what this agent wrote last, which the cache
+// may not have yet, or what an earlier agent wrote.
+func (r *Reconciler) previous(work *placementv1beta1.Work, mem *memory) placementv1beta1.WorkStatus {
+	if mem.status != nil {
+		return *mem.status
+	}
+	return work.Status
+}
+
+// writeStatus writes a status if it says anything new. The status is replaced as a whole and
+// only on the Work it is about; there is no other writer, so no version is needed.
+func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Work, mem *memory, status placementv1beta1.WorkStatus) error {
+	if equality.Semantic.DeepEqual(r.previous(work, mem), status) {
+		mem.status = &status
+		return nil
+	}
+	content := map[string]any{"conditions": status.Conditions, "manifestConditions": status.ManifestConditions}
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": work.UID}, "status": content})
+	if err != nil {
+		return fmt.Errorf("encoding the status of Work %s: %w", work.Name, err)
+	}
+	target := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
+	err = r.Hub.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, data), client.FieldOwner(apply.FieldManager))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of Work %s: %w", work.Name, err)
+	}
+	log.FromContext(ctx).V(1).Info("Reported on the Work", "generation", work.Generation)
+	mem.status = &status
+	return nil
+}

@@ -1,0 +1,188 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/apply"
+)
+
+// removalResync is how long the events are trusted that tell of objects on their way out.
+const removalResync = time.Minute
+
+// finalize cleans up after a Work that is being deleted, and lets go of it once nothing of it
+// is left on the member.
+func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work, mode Mode) (reconcile.Result, error) {
+	if !slices.Contains(work.Finalizers, placementv1beta1.WorkFinalizer) {
+		return reconcile.Result{}, nil
+	}
+	if mode != ModeAbandon {
+		done, err := r.cleanUp(ctx, work.Name)
+		if err != nil || !done {
+			return reconcile.Result{RequeueAfter: removalResync}, err
+		}
+	}
+	at := slices.Index(work.Finalizers, placementv1beta1.WorkFinalizer)
+	path := fmt.Sprintf("/metadata/finalizers/%d", at)
+	data, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": work.UID},
+		{"op": "test", "path": path, "value": placementv1beta1.WorkFinalizer},
+		{"op": "remove", "path": path},
+	})
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("encoding the removal of the finalizer: %w", err)
+	}
+	target := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
+	err = r.Hub.Patch(ctx, target, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(apply.FieldManager))
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("removing the finalizer of Work %s: %w", work.Name, err)
+	}
+	log.FromContext(ctx).Info("Removed from the cluster what the Work had brought")
+	r.memories.forget(work.Name)
+	return reconcile.Result{}, nil
+}
+
+// withoutWork handles a name that has no Work in the cache: the Work is gone, perhaps while no
+// agent was there, or is too new. Only the hub itself can tell.
+func (r *Reconciler) withoutWork(ctx context.Context, name types.NamespacedName, mode Mode) (reconcile.Result, error) {
+	if mode != ModeApply && mode != ModeLeave {
+		return reconcile.Result{}, nil
+	}
+	err := r.HubLive.Get(ctx, name, &placementv1beta1.Work{})
+	if err == nil {
+		// The cache will tell of it; nothing to do until then.
+		return reconcile.Result{}, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return reconcile.Result{}, fmt.Errorf("making sure that Work %s is gone: %w", name, err)
+	}
+	r.memories.forget(name.Name)
+	if mode == ModeLeave {
+		return r.leave(ctx, name.Name)
+	}
+	done, err := r.cleanUp(ctx, name.Name)
+	if err != nil || !done {
+		return reconcile.Result{RequeueAfter: removalResync}, err
+	}
+	return reconcile.Result{}, nil
+}
+
+// leave removes what a Work has brought because the cluster leaves the fleet.
+func (r *Reconciler) leave(ctx context.Context, name string) (reconcile.Result, error) {
+	r.memories.forget(name)
+	done, err := r.cleanUp(ctx, name)
+	if err != nil || !done {
+		return reconcile.Result{RequeueAfter: removalResync}, err
+	}
+	if r.Removed != nil {
+		r.Removed()
+	}
+	return reconcile.Result{}, nil
+}
+
+// cleanUp removes everything an AppliedWork lists, what was applied last first, and then the
+// AppliedWork. It returns true once all is gone; until then events call for the next look.
+func (r *Reconciler) cleanUp(ctx context.Context, name string) (bool, error) {
+	applied := &placementv1beta1.AppliedWork{}
+	err := r.Member.Get(ctx, types.NamespacedName{Name: name}, applied)
+	if apierrors.IsNotFound(err) || err == nil && applied.Spec.WorkNamespace != r.Namespace {
+		r.watcher.Want(name, nil)
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading AppliedWork %s: %w", name, err)
+	}
+	r.watch(name, nil, applied)
+	owner := apply.OwnerReference(applied.Name, applied.UID)
+	left, err := r.removeAll(ctx, applied.Status.AppliedResources, owner)
+	if err != nil {
+		return false, err
+	}
+	if len(left) > 0 {
+		log.FromContext(ctx).Info("Waiting for objects to be gone", "remaining", len(left),
+			"first", apply.KeyOf(left[0].WorkResourceIdentifier).String())
+		return false, nil
+	}
+	err = r.Member.Delete(ctx, applied, client.Preconditions{UID: &applied.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("deleting AppliedWork %s: %w", name, err)
+	}
+	if len(applied.Finalizers) > 0 {
+		return false, nil // somebody else holds it; the watch tells when it is gone
+	}
+	r.watcher.Want(name, nil)
+	return true, nil
+}
+
+// removeAll removes objects wave by wave in reverse order. It does not wait for one wave to be
+// gone before the next, and one failure keeps no other object from being removed. It returns
+// what is on its way out.
+func (r *Reconciler) removeAll(ctx context.Context, items []placementv1beta1.AppliedResourceMeta, owner metav1.OwnerReference) ([]placementv1beta1.AppliedResourceMeta, error) {
+	var mu sync.Mutex
+	var left []placementv1beta1.AppliedResourceMeta
+	var errs []error
+	kindOf := func(item placementv1beta1.AppliedResourceMeta) schema.GroupKind {
+		return apply.KindOf(item.WorkResourceIdentifier)
+	}
+	for _, wave := range apply.ReversedWaves(items, kindOf) {
+		var group errgroup.Group
+		group.SetLimit(concurrentManifests)
+		for _, item := range wave {
+			group.Go(func() error {
+				gone, err := r.engine.Remove(ctx, item.WorkResourceIdentifier, owner)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					errs = append(errs, err)
+				} else if !gone {
+					left = append(left, item)
+				}
+				return nil
+			})
+		}
+		_ = group.Wait() // errors are collected, so that the other objects are tried too
+	}
+	return left, errors.Join(errs...)
+}
+
+// prune removes what the AppliedWork lists and the Work no longer has. It returns what stays
+// listed. While a manifest fails to be applied nothing is pruned: what runs on the cluster is
+// then of an earlier version, and may need what that version had.
+func (r *Reconciler) prune(ctx context.Context, work *placementv1beta1.Work, applied *placementv1beta1.AppliedWork, steps []*step, owner metav1.OwnerReference) ([]placementv1beta1.AppliedResourceMeta, error) {
+	wanted := map[apply.Key]bool{}
+	failing := false
+	for _, s := range steps {
+		wanted[apply.KeyOf(s.outcome.id)] = true
+		failing = failing || s.outcome.problem != nil && s.outcome.problem.Reason == placementv1beta1.ReasonManifestApplyFailed
+	}
+	var stale []placementv1beta1.AppliedResourceMeta
+	for _, item := range applied.Status.AppliedResources {
+		if !wanted[apply.KeyOf(item.WorkResourceIdentifier)] {
+			stale = append(stale, item)
+		}
+	}
+	if len(stale) == 0 || failing {
+		return stale, nil
+	}
+	kept, gone, err := r.rivals.heirs(ctx, work, stale)
+	if err != nil {
+		return stale, err
+	}
+	left, err := r.removeAll(ctx, gone, owner)
+	return append(kept, left...), err
+}

@@ -1,0 +1,143 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/apply"
+)
+
+// rivals looks into Works that reach for the same objects. Works of one binding share the
+// objects of one placement among them, and an object may move from one to another when the
+// hub splits them anew; it is handed over then, and not deleted and created again. Works of
+// different placements never share an object.
+type rivals struct {
+	hub       client.Client
+	member    client.Client
+	namespace string
+}
+
+var _ apply.RivalFinder = (*rivals)(nil)
+
+// Find tells which of the references point to an AppliedWork that exists, and whether the Work
+// behind it gives the object up.
+func (f *rivals) Find(ctx context.Context, me metav1.OwnerReference, key apply.Key, refs []metav1.OwnerReference) ([]apply.Rival, error) {
+	mine, err := f.work(ctx, me.Name)
+	if err != nil {
+		return nil, err
+	}
+	var out []apply.Rival
+	for _, ref := range refs {
+		applied := &placementv1beta1.AppliedWork{}
+		err := f.member.Get(ctx, types.NamespacedName{Name: ref.Name}, applied)
+		if apierrors.IsNotFound(err) || err == nil && applied.UID != ref.UID {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading AppliedWork %s: %w", ref.Name, err)
+		}
+		rival := apply.Rival{Name: ref.Name}
+		other, err := f.work(ctx, ref.Name)
+		if err != nil {
+			return nil, err
+		}
+		if other != nil {
+			rival.Placement = placementOf(other)
+			rival.Yields = sameBinding(mine, other) && !holds(other, key)
+		}
+		out = append(out, rival)
+	}
+	return out, nil
+}
+
+// heirs splits what a Work no longer has into what another Work of the same binding has now,
+// which takes it over, and the rest.
+func (f *rivals) heirs(ctx context.Context, work *placementv1beta1.Work, stale []placementv1beta1.AppliedResourceMeta) (inherited, rest []placementv1beta1.AppliedResourceMeta, err error) {
+	binding := work.Labels[placementv1beta1.ParentBindingLabel]
+	if binding == "" {
+		return nil, stale, nil
+	}
+	list := &placementv1beta1.WorkList{}
+	err = f.hub.List(ctx, list, client.InNamespace(f.namespace), client.MatchingLabels{placementv1beta1.ParentBindingLabel: binding})
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing the Works of binding %s: %w", binding, err)
+	}
+	held := map[apply.Key]bool{}
+	for i := range list.Items {
+		sibling := &list.Items[i]
+		if sibling.Name != work.Name && sibling.DeletionTimestamp.IsZero() {
+			for _, key := range keysOf(sibling) {
+				held[key] = true
+			}
+		}
+	}
+	for _, item := range stale {
+		if held[apply.KeyOf(item.WorkResourceIdentifier)] {
+			inherited = append(inherited, item)
+		} else {
+			rest = append(rest, item)
+		}
+	}
+	return inherited, rest, nil
+}
+
+// work returns a Work of the namespace, nil if there is none.
+func (f *rivals) work(ctx context.Context, name string) (*placementv1beta1.Work, error) {
+	work := &placementv1beta1.Work{}
+	err := f.hub.Get(ctx, types.NamespacedName{Namespace: f.namespace, Name: name}, work)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Work %s: %w", name, err)
+	}
+	return work, nil
+}
+
+func placementOf(work *placementv1beta1.Work) string {
+	name := work.Labels[placementv1beta1.ParentPlacementLabel]
+	if namespace := work.Labels[placementv1beta1.ParentNamespaceLabel]; namespace != "" && name != "" {
+		return namespace + "/" + name
+	}
+	return name
+}
+
+func sameBinding(a, b *placementv1beta1.Work) bool {
+	binding := b.Labels[placementv1beta1.ParentBindingLabel]
+	return a != nil && binding != "" && a.Labels[placementv1beta1.ParentBindingLabel] == binding
+}
+
+// holds tells whether a Work has a manifest of an object and is there to stay.
+func holds(work *placementv1beta1.Work, key apply.Key) bool {
+	if !work.DeletionTimestamp.IsZero() {
+		return false
+	}
+	for _, k := range keysOf(work) {
+		if k == key {
+			return true
+		}
+	}
+	return false
+}
+
+// keysOf returns the objects a Work has manifests of.
+func keysOf(work *placementv1beta1.Work) []apply.Key {
+	keys := make([]apply.Key, 0, len(work.Spec.Workload.Manifests))
+	for _, m := range work.Spec.Workload.Manifests {
+		var head metav1.PartialObjectMetadata
+		if json.Unmarshal(m.Raw, &head) != nil {
+			continue // no object to share
+		}
+		gvk := schema.FromAPIVersionAndKind(head.APIVersion, head.Kind)
+		keys = append(keys, apply.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: head.Namespace, Name: head.Name})
+	}
+	return keys
+}

@@ -1,0 +1,185 @@
+package work
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/apply"
+	"github.com/fleetflow/fleetflow/controllers/member/availability"
+)
+
+// report makes the status of a Work from what became of its manifests. Conditions that say
+// the same as before keep the time of their last transition. It is pure.
+func report(generation int64, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) placementv1beta1.WorkStatus {
+	before := earlier(previous)
+	status := placementv1beta1.WorkStatus{}
+	var t tally
+	for _, o := range outcomes {
+		t.add(o)
+		wanted := manifestConditions(o)
+		status.ManifestConditions = append(status.ManifestConditions, placementv1beta1.ManifestCondition{
+			Identifier: o.id,
+			Conditions: carryOver(before(o.id), wanted, now),
+		})
+	}
+	wanted := []metav1.Condition{t.applied(), t.available()}
+	for i := range wanted {
+		wanted[i].ObservedGeneration = generation
+	}
+	status.Conditions = carryOver(previous.Conditions, wanted, now)
+	return status
+}
+
+// earlier returns a function that finds the conditions a manifest had before. Manifests are
+// found by their object, and among manifests of the same object by their order: positions in
+// a Work change with every manifest that comes or goes. Each manifest is to be asked for once,
+// in order.
+func earlier(previous placementv1beta1.WorkStatus) func(placementv1beta1.WorkResourceIdentifier) []metav1.Condition {
+	byKey := map[apply.Key][][]metav1.Condition{}
+	for _, m := range previous.ManifestConditions {
+		key := apply.KeyOf(m.Identifier)
+		byKey[key] = append(byKey[key], m.Conditions)
+	}
+	return func(id placementv1beta1.WorkResourceIdentifier) []metav1.Condition {
+		key := apply.KeyOf(id)
+		if len(byKey[key]) == 0 {
+			return nil
+		}
+		next := byKey[key][0]
+		byKey[key] = byKey[key][1:]
+		return next
+	}
+}
+
+// reportUncompared makes the status of a Work whose differences were to be reported only.
+func reportUncompared(generation int64, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) placementv1beta1.WorkStatus {
+	before := earlier(previous)
+	status := placementv1beta1.WorkStatus{}
+	for _, o := range outcomes {
+		message := diffUnsupported
+		if o.problem != nil {
+			message = o.problem.Message
+		}
+		status.ManifestConditions = append(status.ManifestConditions, placementv1beta1.ManifestCondition{
+			Identifier: o.id,
+			Conditions: carryOver(before(o.id), []metav1.Condition{{
+				Type:    placementv1beta1.ConditionTypeDiffReported,
+				Status:  metav1.ConditionFalse,
+				Reason:  placementv1beta1.ReasonFailedToReportDiff,
+				Message: message,
+			}}, now),
+		})
+	}
+	status.Conditions = carryOver(previous.Conditions, []metav1.Condition{{
+		Type:               placementv1beta1.ConditionTypeDiffReported,
+		Status:             metav1.ConditionFalse,
+		Reason:             placementv1beta1.ReasonSomeManifestsHaveNotReportedDiff,
+		Message:            diffUnsupported,
+		ObservedGeneration: generation,
+	}}, now)
+	return status
+}
+
+// carryOver returns the wanted conditions, each with the transition time it had before if
+// its status is the same.
+func carryOver(before, wanted []metav1.Condition, now metav1.Time) []metav1.Condition {
+	for i := range wanted {
+		wanted[i].LastTransitionTime = now
+		if old := meta.FindStatusCondition(before, wanted[i].Type); old != nil && old.Status == wanted[i].Status {
+			wanted[i].LastTransitionTime = old.LastTransitionTime
+		}
+	}
+	return wanted
+}
+
+func manifestConditions(o outcome) []metav1.Condition {
+	if o.problem != nil {
+		return []metav1.Condition{{
+			Type:    placementv1beta1.ConditionTypeApplied,
+			Status:  metav1.ConditionFalse,
+			Reason:  o.problem.Reason,
+			Message: o.problem.Message,
+		}}
+	}
+	applied := metav1.Condition{
+		Type:               placementv1beta1.ConditionTypeApplied,
+		Status:             metav1.ConditionTrue,
+		Reason:             placementv1beta1.ReasonApplied,
+		Message:            "Manifest has been applied successfully",
+		ObservedGeneration: o.generation,
+	}
+	available := availableCondition(o)
+	available.ObservedGeneration = o.generation
+	return []metav1.Condition{applied, available}
+}
+
+func availableCondition(o outcome) metav1.Condition {
+	c := metav1.Condition{Type: placementv1beta1.ConditionTypeAvailable}
+	switch {
+	case o.failure != "":
+		c.Status, c.Reason = metav1.ConditionFalse, placementv1beta1.ReasonFailed
+		c.Message = "Failed to tell whether the manifest is available: " + o.failure
+	case o.verdict == availability.Available:
+		c.Status, c.Reason = metav1.ConditionTrue, placementv1beta1.ReasonAvailable
+		c.Message = "Manifest is available"
+	case o.verdict == availability.NotTrackable:
+		c.Status, c.Reason = metav1.ConditionTrue, placementv1beta1.ReasonNotTrackable
+		c.Message = "Manifest's availability is not trackable; Fleet assumes that the applied manifest is available"
+	default:
+		c.Status, c.Reason = metav1.ConditionFalse, placementv1beta1.ReasonManifestNotAvailableYet
+		c.Message = "Manifest is not yet available; Fleet will check again later"
+	}
+	return c
+}
+
+// tally counts the manifests of a Work.
+type tally struct{ all, appliedCount, availableCount, untrackable int }
+
+func (t *tally) add(o outcome) {
+	t.all++
+	if o.problem != nil {
+		return
+	}
+	t.appliedCount++
+	if o.failure != "" {
+		return
+	}
+	switch o.verdict {
+	case availability.Available:
+		t.availableCount++
+	case availability.NotTrackable:
+		t.availableCount++
+		t.untrackable++
+	}
+}
+
+func (t *tally) applied() metav1.Condition {
+	c := metav1.Condition{Type: placementv1beta1.ConditionTypeApplied}
+	if t.appliedCount < t.all {
+		c.Status, c.Reason = metav1.ConditionFalse, placementv1beta1.ReasonSomeManifestsAreNotApplied
+		c.Message = fmt.Sprintf("Failed to apply all manifests (%d of %d manifests are applied)", t.appliedCount, t.all)
+		return c
+	}
+	c.Status, c.Reason = metav1.ConditionTrue, placementv1beta1.ReasonAllManifestsApplied
+	c.Message = "All the specified manifests have been applied"
+	return c
+}
+
+func (t *tally) available() metav1.Condition {
+	c := metav1.Condition{Type: placementv1beta1.ConditionTypeAvailable}
+	switch {
+	case t.availableCount < t.all:
+		c.Status, c.Reason = metav1.ConditionFalse, placementv1beta1.ReasonSomeManifestsAreNotAvailable
+		c.Message = fmt.Sprintf("Some manifests are not available (%d of %d manifests are available)", t.availableCount, t.all)
+	case t.untrackable > 0:
+		c.Status, c.Reason = metav1.ConditionTrue, placementv1beta1.ReasonWorkNotTrackable
+		c.Message = fmt.Sprintf("The availability of some manifests is not trackable (%d of %d); Fleet assumes that they are available", t.untrackable, t.all)
+	default:
+		c.Status, c.Reason = metav1.ConditionTrue, placementv1beta1.ReasonAllManifestsAvailable
+		c.Message = "All the manifests are available"
+	}
+	return c
+}
