@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -166,7 +167,11 @@ func configMap(name, value string) *corev1.ConfigMap {
 // change replaces a ConfigMap on the hub.
 func (h *hub) change(c *corev1.ConfigMap) {
 	h.t.Helper()
-	require.NoError(h.t, h.dynamic.Tracker().Update(corev1.SchemeGroupVersion.WithResource("configmaps"), c, c.Namespace))
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c)
+	require.NoError(h.t, err)
+	_, err = h.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(c.Namespace).
+		Update(h.t.Context(), &unstructured.Unstructured{Object: fields}, metav1.UpdateOptions{})
+	require.NoError(h.t, err)
 }
 
 func (h *hub) placement() *placementv1beta1.ClusterResourcePlacement {
