@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -34,7 +35,11 @@ func main() {
 	// The first Ctrl-C cancels, the second ends at once: stop restores the default once the context is done.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	if err := rootCommand().ExecuteContext(ctx); err != nil {
+	err := rootCommand().ExecuteContext(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "devfleet:", err)
 		os.Exit(1)
 	}

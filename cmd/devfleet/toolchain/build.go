@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -109,6 +110,9 @@ func (p pinned) build(ctx context.Context, root string, step *progress.Step) err
 func goBuild(ctx context.Context, dir string, step *progress.Step, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath", "-buildvcs=false"}, args...)...)
 	cmd.Dir = dir
+	// An interrupted Go command ends its compilers; a killed one leaves them running.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
 	// GOWORK would pull the tool's dependencies to a workspace's versions; GOFLAGS could override -trimpath and -mod.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
 	output := &outputTail{step: step}
