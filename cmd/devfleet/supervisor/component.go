@@ -121,20 +121,17 @@ func (c *component) decide(verb control.Verb) error {
 func (c *component) awaitTurn(ctx context.Context) bool {
 	for {
 		need, changed := c.owner.unready(c.spec.Needs)
-		busy := 0
-		if need == "" {
-			if busy = c.busyPort(); busy == 0 {
-				return true
-			}
-		}
+		var recheck <-chan time.Time
 		if need != "" {
 			c.showOnce(control.Waiting, "needs "+need)
 		} else {
+			busy := c.busyPort()
+			if busy == 0 {
+				return true
+			}
 			c.showOnce(control.Waiting, fmt.Sprintf("port %d is in use by another process", busy))
-		}
-		recheck := time.After(probeEvery)
-		if need != "" {
-			recheck = nil
+			// Nothing tells when a port becomes free.
+			recheck = time.After(probeEvery)
 		}
 		select {
 		case <-ctx.Done():
