@@ -173,5 +173,6 @@ func (o *options) logger() logr.Logger {
 	if o.logFormat == "console" {
 		encoder = zap.ConsoleEncoder(func(c *zapcore.EncoderConfig) { c.EncodeTime = zapcore.RFC3339NanoTimeEncoder })
 	}
-	return zap.New(encoder, zap.Level(zapcore.Level(-o.verbosity)))
+	// Stack traces of expected errors, such as a hub that is away, help nobody.
+	return zap.New(encoder, zap.Level(zapcore.Level(-o.verbosity)), zap.StacktraceLevel(zapcore.PanicLevel))
 }

@@ -147,6 +147,7 @@ func fixedMapper(kinds map[runtime.Object]meta.RESTScope) func(*rest.Config, *ht
 				return nil, fmt.Errorf("finding the kind of %T: %w", object, err)
 			}
 			mapper.Add(gvk, scope)
+			mapper.Add(gvk.GroupVersion().WithKind(gvk.Kind+"List"), scope) // caches ask for lists too
 		}
 		return mapper, nil
 	}
