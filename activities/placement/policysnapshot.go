@@ -41,13 +41,9 @@ func policyHash(policy *placementv1beta1.PlacementPolicy) ([]byte, error) {
 }
 
 // ensurePolicySnapshot returns the latest policy snapshot, which holds the policy
-// the placement has now. A new one carries the latest label from the start; only
-// then it is taken from the one before.
-func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (*placementv1beta1.ClusterSchedulingPolicySnapshot, error) {
-	existing, err := a.policySnapshots(ctx, placement)
-	if err != nil {
-		return nil, err
-	}
+// the placement has now, among those that exist. A new one carries the latest label
+// from the start; only then it is taken from the one before.
+func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, existing []placementv1beta1.ClusterSchedulingPolicySnapshot) (*placementv1beta1.ClusterSchedulingPolicySnapshot, error) {
 	hash, err := policyHash(placement.Spec.Policy)
 	if err != nil {
 		return nil, err
@@ -73,7 +69,7 @@ func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement *placem
 			}
 		}
 	}
-	return latest, a.prunePolicies(ctx, placement, existing, latest.Name)
+	return latest, nil
 }
 
 // policySnapshots reads live the policy snapshots of a placement, by index. Those

@@ -30,7 +30,11 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wfcontract.Ref) (
 	if placement == nil {
 		return actcontract.ScheduleResult{Gone: true}, nil
 	}
-	policy, err := a.ensurePolicySnapshot(ctx, placement)
+	policies, err := a.policySnapshots(ctx, placement)
+	if err != nil {
+		return actcontract.ScheduleResult{}, err
+	}
+	policy, err := a.ensurePolicySnapshot(ctx, placement, policies)
 	if err != nil {
 		return actcontract.ScheduleResult{}, err
 	}
@@ -61,7 +65,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wfcontract.Ref) (
 		Selected:       len(decision.Selected),
 		Created:        created,
 		Unscheduled:    len(decision.Unschedule),
-	}, nil
+	}, a.prunePolicies(ctx, placement, policies, policy.Name)
 }
 
 // reportDecision writes the status of the policy snapshot, if it says something
