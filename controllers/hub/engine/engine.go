@@ -1,0 +1,125 @@
+// Package engine is the hub's side of Temporal: it pokes workflows when their
+// objects change, and audits that no object that needs work is without one.
+// Nothing here carries state to a workflow.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/stats"
+
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// pokeTimeout bounds one poke: a controller's worker must not hang on Temporal.
+const pokeTimeout = 5 * time.Second
+
+// Options of the connection to Temporal.
+type Options struct {
+	// Address is host:port of the frontend, Namespace the Temporal namespace.
+	Address   string
+	Namespace string
+	// Identity names this process in histories.
+	Identity string
+	Logger   log.Logger
+}
+
+// Engine pokes workflows.
+type Engine struct {
+	// Client is lazy: it connects at the first call and again whenever it must.
+	Client client.Client
+	// Ensure makes sure that the namespace has what starting a workflow needs.
+	Ensure func(context.Context) error
+
+	connected chan struct{}
+}
+
+// New returns an engine for a Temporal server that need not be up yet.
+func New(o Options) (*Engine, error) {
+	e := &Engine{connected: make(chan struct{}, 1)}
+	c, err := client.NewLazyClient(client.Options{
+		HostPort: o.Address, Namespace: o.Namespace, Identity: o.Identity, Logger: o.Logger,
+		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{
+			grpc.WithStatsHandler(&connections{began: e.noteConnect}),
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+				MinConnectTimeout: pokeTimeout,
+			}),
+		}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the Temporal client for %s: %w", o.Address, err)
+	}
+	e.Client = c
+	return e, nil
+}
+
+// Poke makes the workflow of an object look at it again, starting one if none
+// is running.
+func (e *Engine) Poke(ctx context.Context, ref wf.Ref, poke wf.Poke) error {
+	ctx, cancel := context.WithTimeout(ctx, pokeTimeout)
+	defer cancel()
+	err := e.signal(ctx, ref, poke)
+	var invalid *serviceerror.InvalidArgument
+	if errors.As(err, &invalid) && e.Ensure != nil {
+		// A namespace that has lost its search attributes refuses the start.
+		if err := e.Ensure(ctx); err != nil {
+			return fmt.Errorf("poking workflow %s: %w", ref.ID(), err)
+		}
+		err = e.signal(ctx, ref, poke)
+	}
+	if err != nil {
+		return fmt.Errorf("poking workflow %s: %w", ref.ID(), err)
+	}
+	return nil
+}
+
+func (e *Engine) signal(ctx context.Context, ref wf.Ref, poke wf.Poke) error {
+	kind, attribute := wf.PlacementWorkflow, wf.PlacementAttribute
+	if ref.Kind == wf.KindClusterStagedUpdateRun {
+		kind, attribute = wf.UpdateRunWorkflow, wf.RunAttribute
+	}
+	_, err := e.Client.SignalWithStartWorkflow(ctx, ref.ID(), wf.PokeSignal, poke, client.StartWorkflowOptions{
+		ID: ref.ID(), TaskQueue: wf.TaskQueue,
+		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		StaticSummary:         fmt.Sprintf("%s %s", ref.Kind, ref.Key()),
+		TypedSearchAttributes: temporal.NewSearchAttributes(temporal.NewSearchAttributeKeyKeyword(attribute).ValueSet(ref.Key())),
+	}, kind, ref)
+	return err
+}
+
+// noteConnect remembers that a connection was made; one is enough.
+func (e *Engine) noteConnect() {
+	select {
+	case e.connected <- struct{}{}:
+	default:
+	}
+}
+
+// connections tells when gRPC has connected. Calls are of no interest.
+type connections struct{ began func() }
+
+func (c *connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC ignores calls.
+func (c *connections) HandleRPC(context.Context, stats.RPCStats) {}
+
+// TagConn leaves the context as it is.
+func (c *connections) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn reports each new connection.
+func (c *connections) HandleConn(_ context.Context, s stats.ConnStats) {
+	if _, ok := s.(*stats.ConnBegin); ok {
+		c.began()
+	}
+}

@@ -1,0 +1,28 @@
+package stagedupdate
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// NeedsWork says whether a run needs an open workflow. It is pure. A run that
+// has ended does not, nor one that stands still because its user wants it to; a
+// run that waits for an approval does: that is how the approval can come
+// through Temporal.
+func NeedsWork(run *placementv1beta1.ClusterStagedUpdateRun) bool {
+	conditions := run.Status.Conditions
+	switch {
+	case !run.DeletionTimestamp.IsZero():
+		return false
+	case meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeSucceeded) != nil,
+		meta.IsStatusConditionFalse(conditions, placementv1beta1.ConditionTypeInitialized):
+		return false
+	case run.Spec.State == placementv1beta1.StateInitialize:
+		return !meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeInitialized)
+	case run.Spec.State == placementv1beta1.StateStop:
+		progressing := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeProgressing)
+		return progressing == nil || progressing.Reason != placementv1beta1.ReasonUpdateRunStopped
+	}
+	return true
+}

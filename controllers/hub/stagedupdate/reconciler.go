@@ -1,0 +1,167 @@
+// Package stagedupdate translates update runs into workflows: it pokes the
+// workflow of a run when the run, one of its approval requests or its placement
+// changes. What the workflow does, and the run's status, is not its business.
+package stagedupdate
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/write"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// retryEngine is after how long, give or take a half, a poke is tried again
+// when Temporal cannot be reached.
+const retryEngine = 5 * time.Second
+
+// Poker makes a workflow look at its object again.
+type Poker interface {
+	Poke(ctx context.Context, ref wf.Ref, poke wf.Poke) error
+}
+
+// Reconciler watches over update runs.
+type Reconciler struct {
+	client client.Client
+	poker  Poker
+
+	mu    sync.Mutex
+	poked map[types.UID]int64 // the generation last poked for
+}
+
+// New returns a reconciler; see SetupWithManager.
+func New(c client.Client, poker Poker) *Reconciler {
+	return &Reconciler{client: c, poker: poker, poked: map[types.UID]int64{}}
+}
+
+// Reconcile looks at one run.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	run := &placementv1beta1.ClusterStagedUpdateRun{}
+	if err := r.client.Get(ctx, request.NamespacedName, run); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !run.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.abandon(ctx, run)
+	}
+	if err := write.AddFinalizer(ctx, r.client, run, placementv1beta1.UpdateRunFinalizer); err != nil {
+		return ctrl.Result{}, fmt.Errorf("adding the finalizer to run %s: %w", run.Name, err)
+	}
+	if !NeedsWork(run) {
+		r.forget(run.UID)
+		return ctrl.Result{}, nil
+	}
+	return r.poke(ctx, run)
+}
+
+// poke wakes the run's workflow. Temporal being away is no error: it is said on
+// the run, and tried again.
+func (r *Reconciler) poke(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) (ctrl.Result, error) {
+	err := r.poker.Poke(ctx, refOf(run), wf.Poke{UID: string(run.UID), Generation: run.Generation, Cause: r.cause(run)})
+	if err == nil {
+		r.mu.Lock()
+		r.poked[run.UID] = run.Generation
+		r.mu.Unlock()
+		return ctrl.Result{}, r.reachable(ctx, run)
+	}
+	log.FromContext(ctx).Info("The run's workflow could not be reached; trying again", "cause", err.Error())
+	after := retryEngine/2 + rand.N(retryEngine)
+	return ctrl.Result{RequeueAfter: after}, r.unreachable(ctx, run)
+}
+
+// cause tells a change of the spec from everything else that may open a gate.
+func (r *Reconciler) cause(run *placementv1beta1.ClusterStagedUpdateRun) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.poked[run.UID] == run.Generation {
+		return wf.CauseApproval
+	}
+	return wf.CauseSpec
+}
+
+func (r *Reconciler) forget(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.poked, uid)
+}
+
+// unreachable says on the run why it does not move; reachable takes that back.
+func (r *Reconciler) unreachable(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) error {
+	changed := run.DeepCopy()
+	if !meta.SetStatusCondition(&changed.Status.Conditions, metav1.Condition{
+		Type: placementv1beta1.ConditionTypeEngineReachable, Status: metav1.ConditionFalse,
+		Reason: placementv1beta1.ReasonTemporalUnreachable, ObservedGeneration: run.Generation,
+		Message: "Temporal cannot be reached; the run continues by itself once it can",
+	}) {
+		return nil
+	}
+	return r.patchConditions(ctx, run, changed)
+}
+
+func (r *Reconciler) reachable(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) error {
+	changed := run.DeepCopy()
+	if !meta.RemoveStatusCondition(&changed.Status.Conditions, placementv1beta1.ConditionTypeEngineReachable) {
+		return nil
+	}
+	return r.patchConditions(ctx, run, changed)
+}
+
+// patchConditions writes only over the version it has seen: the rest of the
+// status belongs to the run's activities.
+func (r *Reconciler) patchConditions(ctx context.Context, run, changed *placementv1beta1.ClusterStagedUpdateRun) error {
+	err := r.client.Status().Patch(ctx, changed, client.MergeFromWithOptions(run, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing whether Temporal is reachable to run %s: %w", run.Name, err)
+	}
+	return nil
+}
+
+// abandon cleans up after a run that is being deleted: its approval requests
+// go, what it has placed stays. The workflow is poked, finds the run gone and
+// ends; should that fail, it finds out at its next step.
+func (r *Reconciler) abandon(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) error {
+	err := r.client.DeleteAllOf(ctx, &placementv1beta1.ClusterApprovalRequest{},
+		client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.Name})
+	if err != nil {
+		return fmt.Errorf("deleting the approval requests of run %s: %w", run.Name, err)
+	}
+	if meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded) == nil {
+		if err := r.poker.Poke(ctx, refOf(run), wf.Poke{UID: string(run.UID), Generation: run.Generation, Cause: wf.CauseSpec}); err != nil {
+			log.FromContext(ctx).Info("The workflow of a deleted run could not be reached; it ends by itself", "cause", err.Error())
+		}
+	}
+	r.forget(run.UID)
+	if err := write.RemoveFinalizer(ctx, r.client, run, placementv1beta1.UpdateRunFinalizer); err != nil {
+		return fmt.Errorf("removing the finalizer of run %s: %w", run.Name, err)
+	}
+	return nil
+}
+
+func refOf(run *placementv1beta1.ClusterStagedUpdateRun) wf.Ref {
+	return wf.Ref{Kind: wf.KindClusterStagedUpdateRun, Name: run.Name, UID: string(run.UID)}
+}
+
+// Needing lists the runs that need an open workflow, for the audit.
+func (r *Reconciler) Needing(ctx context.Context) ([]wf.Ref, error) {
+	var runs placementv1beta1.ClusterStagedUpdateRunList
+	if err := r.client.List(ctx, &runs, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing update runs: %w", err)
+	}
+	var refs []wf.Ref
+	for i := range runs.Items {
+		if NeedsWork(&runs.Items[i]) {
+			refs = append(refs, refOf(&runs.Items[i]))
+		}
+	}
+	return refs, nil
+}

@@ -1,0 +1,113 @@
+package stagedupdate
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// workers is how many runs are looked at at the same time.
+const workers = 8
+
+// byPlacement finds runs by the name of their placement.
+const byPlacement = "stagedupdate.placement"
+
+// SetupWithManager registers the reconciler.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), &placementv1beta1.ClusterStagedUpdateRun{}, byPlacement, func(o client.Object) []string {
+		run, ok := o.(*placementv1beta1.ClusterStagedUpdateRun)
+		if !ok {
+			return nil
+		}
+		return []string{run.Spec.PlacementName}
+	})
+	if err != nil {
+		return fmt.Errorf("indexing update runs by placement: %w", err)
+	}
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named("stagedupdate").
+		For(&placementv1beta1.ClusterStagedUpdateRun{}, builder.WithPredicates(specOrDeletion())).
+		Watches(&placementv1beta1.ClusterApprovalRequest{}, handler.EnqueueRequestsFromMapFunc(ofRequest), builder.WithPredicates(opensGate())).
+		Watches(&placementv1beta1.ClusterResourcePlacement{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement), builder.WithPredicates(specOrDeletionOnly())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the update run controller: %w", err)
+	}
+	return nil
+}
+
+// specOrDeletion lets changes of the spec and deletions through: status is
+// written by the run's own activities and wakes nobody.
+func specOrDeletion() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+		},
+	})
+}
+
+// specOrDeletionOnly is specOrDeletion without the additions that every start
+// of the process sees.
+func specOrDeletionOnly() predicate.Predicate {
+	return predicate.And(specOrDeletion(), predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
+}
+
+// opensGate lets through what may open a gate, or asks for a new request: an
+// approval that is not accepted yet, and the loss of a request.
+func opensGate() predicate.Predicate {
+	open := func(o client.Object) bool {
+		request, ok := o.(*placementv1beta1.ClusterApprovalRequest)
+		return ok && meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApproved) && !accepted(request)
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return open(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return open(e.ObjectNew) },
+		DeleteFunc: func(e event.DeleteEvent) bool {
+			request, ok := e.Object.(*placementv1beta1.ClusterApprovalRequest)
+			return ok && !accepted(request)
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+func accepted(request *placementv1beta1.ClusterApprovalRequest) bool {
+	return meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApprovalAccepted)
+}
+
+func ofRequest(_ context.Context, o client.Object) []reconcile.Request {
+	name := o.GetLabels()[placementv1beta1.TargetUpdateRunLabel]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}
+
+// ofPlacement finds the runs that work on a placement.
+func (r *Reconciler) ofPlacement(ctx context.Context, placement client.Object) []reconcile.Request {
+	var runs placementv1beta1.ClusterStagedUpdateRunList
+	if err := r.client.List(ctx, &runs, client.MatchingFields{byPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the update runs of a placement", "placement", placement.GetName())
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range runs.Items {
+		if NeedsWork(&runs.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: runs.Items[i].Name}})
+		}
+	}
+	return requests
+}

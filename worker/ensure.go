@@ -1,0 +1,73 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// Retention of closed executions in a namespace that we create ourselves.
+const Retention = 72 * time.Hour
+
+// Ensure makes sure that the Temporal namespace and the search attributes
+// exist. It is called on every connect: after the loss of Temporal's database
+// they are gone.
+func Ensure(ctx context.Context, c client.Client, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, setUpTimeout)
+	defer cancel()
+	if err := ensureNamespace(ctx, c, namespace); err != nil {
+		return fmt.Errorf("ensuring Temporal namespace %s: %w", namespace, err)
+	}
+	if err := ensureAttributes(ctx, c, namespace); err != nil {
+		return fmt.Errorf("ensuring the search attributes of Temporal namespace %s: %w", namespace, err)
+	}
+	return nil
+}
+
+func ensureNamespace(ctx context.Context, c client.Client, namespace string) error {
+	_, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+	var missing *serviceerror.NamespaceNotFound
+	if !errors.As(err, &missing) {
+		return err
+	}
+	_, err = c.WorkflowService().RegisterNamespace(ctx, &workflowservice.RegisterNamespaceRequest{
+		Namespace: namespace, Description: "fleetflow", WorkflowExecutionRetentionPeriod: durationpb.New(Retention),
+	})
+	var exists *serviceerror.NamespaceAlreadyExists
+	if errors.As(err, &exists) {
+		return nil
+	}
+	return err
+}
+
+func ensureAttributes(ctx context.Context, c client.Client, namespace string) error {
+	list, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	if err != nil {
+		return err
+	}
+	missing := map[string]enums.IndexedValueType{}
+	for _, name := range []string{wf.PlacementAttribute, wf.RunAttribute, wf.StageAttribute, wf.PhaseAttribute} {
+		if _, there := list.GetCustomAttributes()[name]; !there {
+			missing[name] = enums.INDEXED_VALUE_TYPE_KEYWORD
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: missing})
+	var exists *serviceerror.AlreadyExists
+	if errors.As(err, &exists) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,61 @@
+// Package worker is what runs where: the list of every workflow and activity,
+// the options of the workers, and what a Temporal namespace must have before
+// they can run.
+package worker
+
+import (
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/placement"
+	updaterun "github.com/fleetflow/fleetflow/activities/stagedupdate"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+	placementflow "github.com/fleetflow/fleetflow/workflows/placement"
+	updaterunflow "github.com/fleetflow/fleetflow/workflows/stagedupdate"
+)
+
+// Activities are all the activities there are.
+type Activities struct {
+	Placement *placement.Activities
+	Rolling   *placement.Rolling
+	UpdateRun *updaterun.Activities
+}
+
+// RegisterWorkflows registers every workflow.
+func RegisterWorkflows(r worker.WorkflowRegistry) {
+	r.RegisterWorkflowWithOptions(placementflow.Workflow, workflow.RegisterOptions{Name: wf.PlacementWorkflow})
+	r.RegisterWorkflowWithOptions(updaterunflow.Workflow, workflow.RegisterOptions{Name: wf.UpdateRunWorkflow})
+	r.RegisterWorkflowWithOptions(updaterunflow.StageWorkflow, workflow.RegisterOptions{Name: wf.StageWorkflow})
+}
+
+// RegisterShort registers the activities that read and write but never wait.
+func RegisterShort(r worker.ActivityRegistry, a Activities) {
+	for name, f := range map[string]any{
+		act.LoadPlacement:    a.Placement.LoadPlacement,
+		act.SelectResources:  a.Placement.SelectResources,
+		act.ScheduleClusters: a.Placement.ScheduleClusters,
+		act.LoadRun:          a.UpdateRun.LoadRun,
+		act.InitializeRun:    a.UpdateRun.InitializeRun,
+		act.LoadStage:        a.UpdateRun.LoadStage,
+		act.CheckGates:       a.UpdateRun.CheckGates,
+		act.RecordApproval:   a.UpdateRun.RecordApproval,
+		act.ReportSignal:     a.UpdateRun.ReportSignal,
+		act.PauseRun:         a.UpdateRun.PauseRun,
+		act.StopRun:          a.UpdateRun.StopRun,
+	} {
+		r.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
+	}
+}
+
+// RegisterWaiting registers the activities that wait for clusters.
+func RegisterWaiting(r worker.ActivityRegistry, a Activities) {
+	for name, f := range map[string]any{
+		act.AdvancePlacement: a.Rolling.AdvancePlacement,
+		act.AdvanceStage:     a.UpdateRun.AdvanceStage,
+		act.AdvanceDeletion:  a.UpdateRun.AdvanceDeletion,
+	} {
+		r.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
+	}
+}

@@ -1,0 +1,110 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// Options of the workers (design §3, operating parameters): enough pollers that
+// no task waits for one, enough slots that no waiting activity keeps another
+// from running, and time to hand work over when the process ends.
+const (
+	pollers      = 10
+	waitSlots    = 10000
+	stopTimeout  = 10 * time.Second
+	retryStart   = 500 * time.Millisecond
+	retryAtMost  = 5 * time.Second
+	setUpTimeout = 10 * time.Second
+)
+
+// Runner keeps the workers of this process running, whatever becomes of
+// Temporal: it waits for it to appear and starts again when a worker gives up.
+// It runs on every replica, leader or not.
+type Runner struct {
+	Client     client.Client
+	Namespace  string
+	Activities Activities
+	Log        logr.Logger
+	// Ready, if set, is called each time the workers are up.
+	Ready func()
+}
+
+// NeedLeaderElection lets every replica work.
+func (r *Runner) NeedLeaderElection() bool { return false }
+
+// Start runs until the context ends.
+func (r *Runner) Start(ctx context.Context) error {
+	wait := retryStart
+	for {
+		began := time.Now()
+		err := r.serve(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if time.Since(began) > retryAtMost {
+			wait = retryStart
+		}
+		r.Log.Info("Temporal workers are not running; trying again", "after", wait.String(), "cause", fmt.Sprint(err))
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil
+		}
+		wait = min(2*wait, retryAtMost)
+	}
+}
+
+// serve runs the workers once.
+func (r *Runner) serve(ctx context.Context) error {
+	if err := Ensure(ctx, r.Client, r.Namespace); err != nil {
+		return err
+	}
+	fatal := make(chan error, 2)
+	onFatal := func(err error) {
+		select {
+		case fatal <- err:
+		default:
+		}
+	}
+	main := worker.New(r.Client, wf.TaskQueue, worker.Options{
+		MaxConcurrentWorkflowTaskPollers: pollers,
+		MaxConcurrentActivityTaskPollers: pollers,
+		WorkerStopTimeout:                stopTimeout,
+		OnFatalError:                     onFatal,
+	})
+	RegisterWorkflows(main)
+	RegisterShort(main, r.Activities)
+	waiting := worker.New(r.Client, wf.AdvanceTaskQueue, worker.Options{
+		DisableWorkflowWorker:              true,
+		MaxConcurrentActivityExecutionSize: waitSlots,
+		MaxConcurrentActivityTaskPollers:   pollers,
+		WorkerStopTimeout:                  stopTimeout,
+		OnFatalError:                       onFatal,
+	})
+	RegisterWaiting(waiting, r.Activities)
+	if err := main.Start(); err != nil {
+		return fmt.Errorf("starting the worker of queue %s: %w", wf.TaskQueue, err)
+	}
+	defer main.Stop()
+	if err := waiting.Start(); err != nil {
+		return fmt.Errorf("starting the worker of queue %s: %w", wf.AdvanceTaskQueue, err)
+	}
+	defer waiting.Stop()
+	r.Log.Info("Temporal workers are running", "namespace", r.Namespace)
+	if r.Ready != nil {
+		r.Ready()
+	}
+	select {
+	case err := <-fatal:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
