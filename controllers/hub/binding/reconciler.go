@@ -71,10 +71,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	abandoned, err := r.abandoned(ctx, binding)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	if !binding.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.cleanUp(ctx, binding, member)
 	}
-	if member == memberGone {
+	if member == memberGone || abandoned {
 		return ctrl.Result{}, r.removeOrphan(ctx, binding)
 	}
 	if err := write.AddFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer); err != nil {
@@ -97,11 +101,7 @@ const (
 // a binding may be known before the cluster it is for.
 func (r *Reconciler) member(ctx context.Context, cluster string) (membership, error) {
 	member := &clusterv1beta1.MemberCluster{}
-	key := types.NamespacedName{Name: cluster}
-	err := r.client.Get(ctx, key, member)
-	if apierrors.IsNotFound(err) {
-		err = r.live.Get(ctx, key, member)
-	}
+	err := r.get(ctx, cluster, member)
 	switch {
 	case apierrors.IsNotFound(err):
 		return memberGone, nil
@@ -113,6 +113,30 @@ func (r *Reconciler) member(ctx context.Context, cluster string) (membership, er
 		return memberKept, nil
 	}
 	return memberLeaving, nil
+}
+
+// abandoned says whether the placement of a binding does not exist any more: an
+// activity that began before the placement was deleted wrote the binding after.
+func (r *Reconciler) abandoned(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (bool, error) {
+	name := binding.Labels[placementv1beta1.ParentPlacementLabel]
+	if name == "" {
+		return false, nil
+	}
+	err := r.get(ctx, name, &placementv1beta1.ClusterResourcePlacement{})
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading placement %s: %w", name, err)
+	}
+	return err != nil, nil
+}
+
+// get reads a cluster-scoped object. That it does not exist is asked live.
+func (r *Reconciler) get(ctx context.Context, name string, into client.Object) error {
+	key := types.NamespacedName{Name: name}
+	err := r.client.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		err = r.live.Get(ctx, key, into)
+	}
+	return err
 }
 
 // cleanUp removes the Works of a binding that is being deleted, then lets it go.
@@ -130,12 +154,12 @@ func (r *Reconciler) cleanUp(ctx context.Context, binding *placementv1beta1.Clus
 	return write.RemoveFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer)
 }
 
-// removeOrphan deletes a binding to a cluster that does not exist any more: its
-// deletion was the user's, and a later cluster of that name starts afresh.
+// removeOrphan deletes a binding whose cluster or placement does not exist any
+// more: that deletion was the user's, and a later object of the name starts afresh.
 func (r *Reconciler) removeOrphan(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) error {
 	err := r.client.Delete(ctx, binding, client.Preconditions{UID: &binding.UID})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting binding %s, whose cluster has left: %w", binding.Name, err)
+		return fmt.Errorf("deleting binding %s, whose cluster or placement is gone: %w", binding.Name, err)
 	}
 	return nil
 }

@@ -34,6 +34,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		))).
 		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(ofWork)).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofMember), builder.WithPredicates(comesOrGoes())).
+		Watches(&placementv1beta1.ClusterResourcePlacement{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement), builder.WithPredicates(onlyDeletes())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 	if err != nil {
@@ -53,10 +54,19 @@ func ofWork(_ context.Context, work client.Object) []reconcile.Request {
 
 // ofMember finds the bindings to a cluster.
 func (r *Reconciler) ofMember(ctx context.Context, member client.Object) []reconcile.Request {
+	return r.indexed(ctx, index.ByCluster, member.GetName())
+}
+
+// ofPlacement finds the bindings of a placement.
+func (r *Reconciler) ofPlacement(ctx context.Context, placement client.Object) []reconcile.Request {
+	return r.indexed(ctx, index.ByPlacement, placement.GetName())
+}
+
+func (r *Reconciler) indexed(ctx context.Context, field, name string) []reconcile.Request {
 	var bindings placementv1beta1.ClusterResourceBindingList
-	err := r.client.List(ctx, &bindings, client.MatchingFields{index.BindingsByCluster: member.GetName()}, client.UnsafeDisableDeepCopy)
+	err := r.client.List(ctx, &bindings, client.MatchingFields{field: name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Listing the bindings of a member cluster", "cluster", member.GetName())
+		log.FromContext(ctx).Error(err, "Listing bindings", "index", field, "name", name)
 		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(bindings.Items))
@@ -78,4 +88,12 @@ func deletionStarted() predicate.Predicate {
 // there, and whether it keeps what it has.
 func comesOrGoes() predicate.Predicate {
 	return predicate.Or(deletionStarted(), predicate.AnnotationChangedPredicate{})
+}
+
+func onlyDeletes() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
 }

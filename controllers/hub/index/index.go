@@ -6,37 +6,73 @@ import (
 	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 const (
-	// BindingsByPlacement finds the bindings of a placement by its name.
-	BindingsByPlacement = "hub.placement"
-	// BindingsByCluster finds the bindings to a cluster by its name.
-	BindingsByCluster = "hub.cluster"
+	// ByPlacement finds bindings, policy snapshots and the metadata of resource
+	// snapshots by the name of their placement.
+	ByPlacement = "hub.placement"
+	// ByCluster finds bindings by the name of their cluster.
+	ByCluster = "hub.cluster"
 )
+
+// Index is one index of one kind of object.
+type Index struct {
+	Object  client.Object
+	Field   string
+	Extract client.IndexerFunc
+}
+
+// All are the indexes; tests give them to a fake client.
+func All() []Index {
+	return []Index{
+		{Object: &placementv1beta1.ClusterResourceBinding{}, Field: ByPlacement, Extract: placementOf},
+		{Object: &placementv1beta1.ClusterResourceBinding{}, Field: ByCluster, Extract: clusterOf},
+		{Object: &placementv1beta1.ClusterSchedulingPolicySnapshot{}, Field: ByPlacement, Extract: placementOf},
+		{Object: SnapshotMetadata(), Field: ByPlacement, Extract: placementOf},
+	}
+}
 
 // Setup registers the indexes with a cache. Call it once, before the cache starts.
 func Setup(ctx context.Context, indexer client.FieldIndexer) error {
-	binding := &placementv1beta1.ClusterResourceBinding{}
-	for field, extract := range Functions() {
-		if err := indexer.IndexField(ctx, binding, field, extract); err != nil {
-			return fmt.Errorf("indexing bindings by %s: %w", field, err)
+	for _, i := range All() {
+		if err := indexer.IndexField(ctx, i.Object, i.Field, i.Extract); err != nil {
+			return fmt.Errorf("indexing %T by %s: %w", i.Object, i.Field, err)
 		}
 	}
 	return nil
 }
 
-// Functions are the indexes of bindings by name; tests give them to a fake client.
-func Functions() map[string]client.IndexerFunc {
-	return map[string]client.IndexerFunc{
-		BindingsByPlacement: func(o client.Object) []string {
-			return []string{o.GetLabels()[placementv1beta1.ParentPlacementLabel]}
-		},
-		BindingsByCluster: func(o client.Object) []string {
-			return []string{o.(*placementv1beta1.ClusterResourceBinding).Spec.TargetCluster}
-		},
+// SnapshotMetadata is an empty resource snapshot to read metadata into: the
+// cache holds no more of them.
+func SnapshotMetadata() *metav1.PartialObjectMetadata {
+	snapshot := &metav1.PartialObjectMetadata{}
+	snapshot.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshot"))
+	return snapshot
+}
+
+// SnapshotMetadataList is the list that belongs to SnapshotMetadata.
+func SnapshotMetadataList() *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshotList"))
+	return list
+}
+
+func placementOf(object client.Object) []string {
+	if name := object.GetLabels()[placementv1beta1.ParentPlacementLabel]; name != "" {
+		return []string{name}
 	}
+	return nil
+}
+
+func clusterOf(object client.Object) []string {
+	binding, ok := object.(*placementv1beta1.ClusterResourceBinding)
+	if !ok {
+		return nil
+	}
+	return []string{binding.Spec.TargetCluster}
 }

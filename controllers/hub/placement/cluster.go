@@ -1,0 +1,189 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// picked is a cluster of the placement: the decision for it, and its binding,
+// if there is one.
+type picked struct {
+	cluster  string
+	decision placementv1beta1.ClusterDecision
+	binding  *placementv1beta1.ClusterResourceBinding
+}
+
+// pickedClusters are the clusters that were picked, by name.
+func pickedClusters(facts *Facts) []picked {
+	byCluster := map[string]picked{}
+	if facts.Policy != nil {
+		for _, decision := range facts.Policy.Status.ClusterDecisions {
+			if decision.Selected {
+				byCluster[decision.ClusterName] = picked{cluster: decision.ClusterName, decision: decision}
+			}
+		}
+	}
+	for i := range facts.Bindings {
+		binding := &facts.Bindings[i]
+		if live(binding) {
+			byCluster[binding.Spec.TargetCluster] = picked{
+				cluster: binding.Spec.TargetCluster, decision: binding.Spec.ClusterDecision, binding: binding,
+			}
+		}
+	}
+	clusters := make([]picked, 0, len(byCluster))
+	for _, p := range byCluster {
+		clusters = append(clusters, p)
+	}
+	slices.SortFunc(clusters, func(a, b picked) int { return cmp.Compare(a.cluster, b.cluster) })
+	return clusters
+}
+
+// perCluster tells of every picked cluster how far it is.
+func perCluster(facts *Facts, observed Snapshot, now metav1.Time) []placementv1beta1.PerClusterPlacementStatus {
+	clusters := pickedClusters(facts)
+	started := slices.ContainsFunc(clusters, func(p picked) bool {
+		return p.binding != nil && p.binding.Spec.State == placementv1beta1.BindingStateBound
+	})
+	before := map[string]*placementv1beta1.PerClusterPlacementStatus{}
+	for i := range facts.Placement.Status.PlacementStatuses {
+		entry := &facts.Placement.Status.PlacementStatuses[i]
+		before[entry.ClusterName] = entry
+	}
+	entries := make([]placementv1beta1.PerClusterPlacementStatus, 0, len(clusters))
+	for _, p := range clusters {
+		last := before[p.cluster]
+		if last == nil {
+			last = &placementv1beta1.PerClusterPlacementStatus{}
+		}
+		entries = append(entries, entryOf(facts, p, observed, started, last, now))
+	}
+	return entries
+}
+
+func entryOf(facts *Facts, p picked, observed Snapshot, started bool, last *placementv1beta1.PerClusterPlacementStatus, now metav1.Time) placementv1beta1.PerClusterPlacementStatus {
+	entry := placementv1beta1.PerClusterPlacementStatus{ClusterName: p.cluster}
+	scheduled := metav1.Condition{
+		Type: placementv1beta1.ConditionTypeScheduled, Status: metav1.ConditionTrue,
+		Reason: placementv1beta1.ReasonScheduled, Message: p.decision.Reason,
+	}
+	conditions := workgen.KeepTransitions(last.Conditions, []metav1.Condition{scheduled}, now)
+	if p.binding != nil {
+		spec := &p.binding.Spec
+		entry.ObservedResourceIndex = workgen.SnapshotIndex(spec.ResourceSnapshotName)
+		entry.ApplicableResourceOverrides = spec.ResourceOverrideSnapshots
+		entry.ApplicableClusterResourceOverrides = spec.ClusterResourceOverrideSnapshots
+	}
+	if p.binding != nil && observed.Name != "" && upToDate(facts, p.binding, observed.Name) {
+		status := &p.binding.Status
+		known := last.Conditions
+		if last.ObservedResourceIndex != entry.ObservedResourceIndex {
+			known = nil
+		}
+		conditions = append(conditions, copied(p.binding, known, now)...)
+		entry.FailedPlacements = status.FailedPlacements
+		entry.DriftedPlacements = status.DriftedPlacements
+		entry.DiffedPlacements = status.DiffedPlacements
+	} else {
+		waiting := notStarted(facts, p.binding, started)
+		conditions = append(conditions, workgen.KeepTransitions(last.Conditions, []metav1.Condition{waiting}, now)...)
+	}
+	for i := range conditions {
+		conditions[i].ObservedGeneration = facts.Placement.Generation
+	}
+	entry.Conditions = conditions
+	return entry
+}
+
+// notStarted says why a cluster does not have the observed resources yet: its
+// turn has not come under the rollout strategy, or nothing has been decided.
+func notStarted(facts *Facts, binding *placementv1beta1.ClusterResourceBinding, started bool) metav1.Condition {
+	if binding == nil || facts.External() || !started {
+		return rolloutStartedWording.clusterUnknown.made(placementv1beta1.ConditionTypeRolloutStarted, metav1.ConditionUnknown)
+	}
+	return metav1.Condition{
+		Type: placementv1beta1.ConditionTypeRolloutStarted, Status: metav1.ConditionFalse,
+		Reason: placementv1beta1.ReasonRolloutNotStartedYet, Message: "The rollout is being blocked by the rollout strategy",
+	}
+}
+
+// copied are the conditions of a binding that asks for the observed resources,
+// up to the first step that is not done. Where the binding does not speak of its
+// present spec yet, its spec tells that the rollout reached the cluster, and
+// what was known last of the same resources still holds: a binding also changes
+// when its cluster is picked anew, which leaves the cluster as it is.
+func copied(binding *placementv1beta1.ClusterResourceBinding, known []metav1.Condition, now metav1.Time) []metav1.Condition {
+	told := workgen.BindingConditions(binding, nil, nil, now)
+	var conditions []metav1.Condition
+	for _, step := range steps(isReportDiff(binding.Spec.ApplyStrategy)) {
+		said := meta.FindStatusCondition(binding.Status.Conditions, step.step)
+		if said == nil || said.ObservedGeneration != binding.Generation {
+			said = meta.FindStatusCondition(told, step.step)
+		}
+		if said == nil {
+			said = meta.FindStatusCondition(known, step.step)
+		}
+		if said == nil {
+			unknown := step.clusterUnknown.made(step.step, metav1.ConditionUnknown)
+			return append(conditions, workgen.KeepTransitions(known, []metav1.Condition{unknown}, now)...)
+		}
+		conditions = append(conditions, *said)
+		if said.Status != metav1.ConditionTrue {
+			break
+		}
+	}
+	return conditions
+}
+
+// unfilled are the clusters that were asked for and not found, one entry without
+// a name each, as far as the scheduler says why.
+func unfilled(facts *Facts, now metav1.Time) []placementv1beta1.PerClusterPlacementStatus {
+	if !facts.scheduled() {
+		return nil
+	}
+	missing := wanted(facts.Placement.Spec.Policy) - len(pickedClusters(facts))
+	var conditionsBefore [][]metav1.Condition
+	for i := range facts.Placement.Status.PlacementStatuses {
+		if entry := &facts.Placement.Status.PlacementStatuses[i]; entry.ClusterName == "" {
+			conditionsBefore = append(conditionsBefore, entry.Conditions)
+		}
+	}
+	var entries []placementv1beta1.PerClusterPlacementStatus
+	for _, decision := range facts.Policy.Status.ClusterDecisions {
+		if decision.Selected || len(entries) >= missing {
+			continue
+		}
+		failed := metav1.Condition{
+			Type: placementv1beta1.ConditionTypeScheduled, Status: metav1.ConditionFalse,
+			Reason: placementv1beta1.ReasonScheduleFailed, Message: decision.ClusterName + " is not selected: " + decision.Reason,
+			ObservedGeneration: facts.Placement.Generation,
+		}
+		var before []metav1.Condition
+		if len(entries) < len(conditionsBefore) {
+			before = conditionsBefore[len(entries)]
+		}
+		entries = append(entries, placementv1beta1.PerClusterPlacementStatus{
+			Conditions: workgen.KeepTransitions(before, []metav1.Condition{failed}, now),
+		})
+	}
+	return entries
+}
+
+// wanted is the number of clusters a policy asks for; 0 if it takes what fits.
+func wanted(policy *placementv1beta1.PlacementPolicy) int {
+	switch {
+	case policy == nil:
+		return 0
+	case policy.PlacementType == placementv1beta1.PickNPlacementType && policy.NumberOfClusters != nil:
+		return int(*policy.NumberOfClusters)
+	case policy.PlacementType == placementv1beta1.PickFixedPlacementType:
+		return len(policy.ClusterNames)
+	}
+	return 0
+}

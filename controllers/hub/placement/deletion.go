@@ -1,0 +1,95 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/write"
+)
+
+// parallelDeletes bounds the requests made at a time for one placement.
+const parallelDeletes = 16
+
+// cleanUp removes what a deleted placement made, by name and kind and not
+// through the hub's garbage collector: first the bindings, whose end takes the
+// resources off the clusters; once they are gone, the snapshots. The end of a
+// binding brings it back here.
+func (r *Reconciler) cleanUp(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) error {
+	var bindings placementv1beta1.ClusterResourceBindingList
+	err := r.client.List(ctx, &bindings, client.MatchingFields{index.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("listing the bindings of %s: %w", placement.Name, err)
+	}
+	known := make([]client.Object, 0, len(bindings.Items))
+	for i := range bindings.Items {
+		known = append(known, bindings.Items[i].DeepCopy())
+	}
+	if len(known) > 0 {
+		return r.deleteAll(ctx, known)
+	}
+	// The cache may lag behind the last write of an activity.
+	bound, err := r.children(ctx, placement.Name, "ClusterResourceBinding")
+	if err != nil {
+		return err
+	}
+	if len(bound) > 0 {
+		return r.deleteAll(ctx, bound)
+	}
+	for _, kind := range []string{"ClusterResourceSnapshot", "ClusterSchedulingPolicySnapshot"} {
+		snapshots, err := r.children(ctx, placement.Name, kind)
+		if err != nil {
+			return err
+		}
+		if err := r.deleteAll(ctx, snapshots); err != nil {
+			return err
+		}
+	}
+	if err := write.RemoveFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
+		return err
+	}
+	r.forget(placement.Name)
+	r.events.Eventf(placement, nil, "Normal", "PlacementCleanupFinalizerRemoved", "Delete", "Removed the placement cleanup finalizer")
+	return nil
+}
+
+// children lists live what was made for a placement.
+func (r *Reconciler) children(ctx context.Context, placement, kind string) ([]client.Object, error) {
+	gvk := schema.GroupVersionKind{Group: placementv1beta1.GroupName, Version: placementv1beta1.GroupVersion.Version, Kind: kind}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(kind + "List"))
+	if err := r.live.List(ctx, list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}); err != nil {
+		return nil, fmt.Errorf("listing what %s made of kind %s: %w", placement, kind, err)
+	}
+	objects := make([]client.Object, 0, len(list.Items))
+	for i := range list.Items {
+		list.Items[i].SetGroupVersionKind(gvk)
+		objects = append(objects, &list.Items[i])
+	}
+	return objects, nil
+}
+
+func (r *Reconciler) deleteAll(ctx context.Context, objects []client.Object) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelDeletes)
+	for _, object := range objects {
+		if !object.GetDeletionTimestamp().IsZero() {
+			continue
+		}
+		group.Go(func() error {
+			err := r.client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())})
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("deleting %s: %w", object.GetName(), err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}

@@ -1,0 +1,170 @@
+package placement
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/index"
+)
+
+// Snapshot names a resource snapshot by its master.
+type Snapshot struct {
+	// Name of the master, empty if there is no snapshot.
+	Name string
+	// Index of the snapshot.
+	Index int
+	// UID of the master.
+	UID types.UID
+	// Parts it has, the master included.
+	Parts int
+}
+
+// Facts are what a placement's status and the question whether it needs work
+// are answered from. They come from the cache and may be shared with it: nobody
+// changes them.
+type Facts struct {
+	// Placement as stored.
+	Placement *placementv1beta1.ClusterResourcePlacement
+	// Verdict of the last selection; its generation is 0 before the first.
+	Verdict snapshot.Verdict
+	// Policy is the latest policy snapshot, nil before the first.
+	Policy *placementv1beta1.ClusterSchedulingPolicySnapshot
+	// Latest resource snapshot.
+	Latest Snapshot
+	// Snapshots that are complete, by name of the master.
+	Snapshots map[string]Snapshot
+	// Bindings of the placement, those being deleted included.
+	Bindings []placementv1beta1.ClusterResourceBinding
+}
+
+// External says whether update runs bring changes to the clusters.
+func (f *Facts) External() bool {
+	strategy := f.Placement.Spec.Strategy
+	return strategy != nil && strategy.Type == placementv1beta1.ExternalRolloutStrategyType
+}
+
+// applyStrategy is what the placement wants now; nil if it leaves it open.
+func (f *Facts) applyStrategy() *placementv1beta1.ApplyStrategy {
+	if f.Placement.Spec.Strategy == nil {
+		return nil
+	}
+	return f.Placement.Spec.Strategy.ApplyStrategy
+}
+
+// scheduled says whether the policy as it is now has been scheduled.
+func (f *Facts) scheduled() bool {
+	return f.Policy != nil && f.Policy.Status.ObservedCRPGeneration == f.Placement.Generation
+}
+
+// Gather reads the facts about a placement from the cache.
+func Gather(ctx context.Context, cached client.Reader, placement *placementv1beta1.ClusterResourcePlacement) (*Facts, error) {
+	facts := &Facts{Placement: placement}
+	// A verdict that cannot be read is none: the next selection replaces it.
+	facts.Verdict, _ = snapshot.DecodeVerdict(placement.Annotations[placementv1beta1.SelectionVerdictAnnotation])
+
+	mine := []client.ListOption{client.MatchingFields{index.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy}
+	var policies placementv1beta1.ClusterSchedulingPolicySnapshotList
+	if err := cached.List(ctx, &policies, mine...); err != nil {
+		return nil, fmt.Errorf("listing the policy snapshots of %s: %w", placement.Name, err)
+	}
+	facts.Policy = latestPolicy(policies.Items, placement.UID)
+	snapshots := index.SnapshotMetadataList()
+	if err := cached.List(ctx, snapshots, mine...); err != nil {
+		return nil, fmt.Errorf("listing the resource snapshots of %s: %w", placement.Name, err)
+	}
+	facts.Snapshots, facts.Latest = complete(snapshots.Items, placement.UID)
+	var bindings placementv1beta1.ClusterResourceBindingList
+	if err := cached.List(ctx, &bindings, mine...); err != nil {
+		return nil, fmt.Errorf("listing the bindings of %s: %w", placement.Name, err)
+	}
+	facts.Bindings = bindings.Items
+	return facts, nil
+}
+
+// latestPolicy is the policy snapshot that says it is the latest; of several the
+// one with the highest index.
+func latestPolicy(policies []placementv1beta1.ClusterSchedulingPolicySnapshot, owner types.UID) *placementv1beta1.ClusterSchedulingPolicySnapshot {
+	var latest *placementv1beta1.ClusterSchedulingPolicySnapshot
+	for i := range policies {
+		policy := &policies[i]
+		if !ownedBy(policy, owner) || !isLatest(policy) {
+			continue
+		}
+		if latest == nil || labelIndex(policy, placementv1beta1.PolicyIndexLabel) > labelIndex(latest, placementv1beta1.PolicyIndexLabel) {
+			latest = policy
+		}
+	}
+	return latest
+}
+
+// complete finds the resource snapshots whose parts are all there, and the
+// latest of them: one that says so, before others; then the highest index.
+func complete(objects []metav1.PartialObjectMetadata, owner types.UID) (all map[string]Snapshot, latest Snapshot) {
+	parts := map[int]int{}
+	var masters []*metav1.PartialObjectMetadata
+	for i := range objects {
+		object := &objects[i]
+		if !ownedBy(object, owner) || !object.DeletionTimestamp.IsZero() {
+			continue
+		}
+		parts[labelIndex(object, placementv1beta1.ResourceIndexLabel)]++
+		if _, isPart := object.Annotations[placementv1beta1.SubindexOfResourceSnapshotAnnotation]; !isPart {
+			masters = append(masters, object)
+		}
+	}
+	slices.SortFunc(masters, func(a, b *metav1.PartialObjectMetadata) int {
+		return cmp.Or(
+			-cmp.Compare(asInt(isLatest(a)), asInt(isLatest(b))),
+			-cmp.Compare(labelIndex(a, placementv1beta1.ResourceIndexLabel), labelIndex(b, placementv1beta1.ResourceIndexLabel)),
+		)
+	})
+	all = map[string]Snapshot{}
+	for _, master := range masters {
+		found := Snapshot{Name: master.Name, Index: labelIndex(master, placementv1beta1.ResourceIndexLabel), UID: master.UID}
+		count, err := strconv.Atoi(master.Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation])
+		if err != nil || parts[found.Index] < count {
+			continue
+		}
+		found.Parts = count
+		all[found.Name] = found
+		if latest.Name == "" {
+			latest = found
+		}
+	}
+	return all, latest
+}
+
+// ownedBy tells the objects of a placement from those of an earlier one of its
+// name. What names no owner at all is believed.
+func ownedBy(object metav1.Object, owner types.UID) bool {
+	references := object.GetOwnerReferences()
+	return len(references) == 0 || slices.ContainsFunc(references, func(r metav1.OwnerReference) bool { return r.UID == owner })
+}
+
+func isLatest(object metav1.Object) bool {
+	return object.GetLabels()[placementv1beta1.IsLatestSnapshotLabel] == placementv1beta1.LabelValueTrue
+}
+
+func labelIndex(object metav1.Object, label string) int {
+	number, err := strconv.Atoi(object.GetLabels()[label])
+	if err != nil {
+		return -1
+	}
+	return number
+}
+
+func asInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,115 @@
+package placement
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// Need says what a placement needs of its workflow.
+type Need struct {
+	// Cause is the cause of a poke; empty if the placement needs nothing.
+	Cause string
+	// Demand identifies what only a fresh look by the workflow can answer: a new
+	// generation, or clusters that lost their binding. It does not change while a
+	// workflow that has been poked for it does its work. Empty if all that is
+	// pending is the rest of a rollout.
+	Demand string
+	// Progress changes whenever something about the pending rollout does.
+	Progress uint64
+}
+
+// NeedsWork says whether a decision about a placement is pending. It is pure.
+func NeedsWork(facts *Facts) Need {
+	if !facts.Placement.DeletionTimestamp.IsZero() {
+		return Need{}
+	}
+	need := Need{Progress: progress(facts)}
+	lost := lostClusters(facts)
+	generation := facts.Placement.Generation
+	switch {
+	case facts.Verdict.Generation != generation:
+		need.Cause, need.Demand = wfcontract.CauseSpec, fmt.Sprintf("generation %d", generation)
+	case facts.Verdict.Error != "":
+		// Only the user can mend it; what was placed before stays as it is.
+	case !facts.scheduled():
+		need.Cause, need.Demand = wfcontract.CauseSpec, fmt.Sprintf("generation %d", generation)
+	case len(lost) > 0:
+		need.Cause, need.Demand = wfcontract.CauseBindings, "lost "+strings.Join(lost, ",")
+	case rolloutPending(facts):
+		need.Cause = wfcontract.CauseAvailability
+	}
+	return need
+}
+
+// lostClusters are those the policy picked that have no binding any more:
+// somebody deleted it.
+func lostClusters(facts *Facts) []string {
+	if facts.Policy == nil {
+		return nil
+	}
+	bound := map[string]bool{}
+	for i := range facts.Bindings {
+		binding := &facts.Bindings[i]
+		if live(binding) {
+			bound[binding.Spec.TargetCluster] = true
+		}
+	}
+	var lost []string
+	for _, decision := range facts.Policy.Status.ClusterDecisions {
+		if decision.Selected && !bound[decision.ClusterName] {
+			lost = append(lost, decision.ClusterName)
+		}
+	}
+	slices.Sort(lost)
+	return lost
+}
+
+// rolloutPending says whether some cluster does not run yet what it should, or
+// still runs what it should not. Under External that is for update runs.
+func rolloutPending(facts *Facts) bool {
+	if facts.External() || facts.Latest.Name == "" {
+		return false
+	}
+	return slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.ClusterResourceBinding) bool {
+		return binding.DeletionTimestamp.IsZero() && !upToDate(facts, &binding, facts.Latest.Name)
+	})
+}
+
+// upToDate says whether a binding asks for a snapshot in the way the placement
+// wants it applied. How a run applies is frozen in the run.
+func upToDate(facts *Facts, binding *placementv1beta1.ClusterResourceBinding, snapshot string) bool {
+	if binding.Spec.State != placementv1beta1.BindingStateBound || binding.Spec.ResourceSnapshotName != snapshot {
+		return false
+	}
+	return facts.External() || apiequality.Semantic.DeepEqual(binding.Spec.ApplyStrategy, facts.applyStrategy())
+}
+
+// live says whether a binding still stands for a picked cluster.
+func live(binding *placementv1beta1.ClusterResourceBinding) bool {
+	return binding.DeletionTimestamp.IsZero() && binding.Spec.State != placementv1beta1.BindingStateUnscheduled
+}
+
+// progress is a number that changes with every binding that moves on: what it
+// asks for, and whether its cluster is available.
+func progress(facts *Facts) uint64 {
+	var sum uint64
+	for i := range facts.Bindings {
+		binding := &facts.Bindings[i]
+		available := meta.FindStatusCondition(binding.Status.Conditions, placementv1beta1.ConditionTypeAvailable)
+		up := available != nil && available.Status == metav1.ConditionTrue && available.ObservedGeneration == binding.Generation
+		hash := fnv.New64a()
+		// Writing to a hash never fails.
+		_, _ = fmt.Fprint(hash, binding.UID, binding.Spec.State, binding.Spec.ResourceSnapshotName, binding.DeletionTimestamp.IsZero(), up)
+		sum += hash.Sum64() // a sum does not depend on the order of the list
+	}
+	return sum
+}

@@ -1,0 +1,176 @@
+// Package placement projects bindings and snapshots into the status of
+// placements, clears away what a deleted placement made, and pokes the workflow
+// of a placement when a decision is pending. It decides nothing itself; status
+// and deletion work without the workflow engine.
+package placement
+
+import (
+	"context"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/write"
+	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// EventSource is the name events on placements come from.
+const EventSource = "cluster-resource-placement-controller"
+
+// Reconciler keeps the status of placements true and their workflows awake.
+type Reconciler struct {
+	client   client.Client
+	live     client.Reader
+	poker    Poker
+	events   events.EventRecorder
+	clock    clock.PassiveClock
+	limiter  *limiter
+	selected *selections
+	pokes    *pokes
+}
+
+// NewReconciler makes a Reconciler; live reads past the cache. Without a poker
+// it projects only.
+func NewReconciler(c client.Client, live client.Reader, poker Poker, recorder events.EventRecorder, clk clock.PassiveClock) *Reconciler {
+	return &Reconciler{
+		client: c, live: live, poker: poker, events: recorder, clock: clk,
+		limiter: newLimiter(), selected: newSelections(live), pokes: &pokes{all: map[string]*pokeMemory{}},
+	}
+}
+
+// Reconcile looks at one placement.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	placement := &placementv1beta1.ClusterResourcePlacement{}
+	if err := r.client.Get(ctx, request.NamespacedName, placement); err != nil {
+		r.forget(request.Name)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !placement.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, r.cleanUp(ctx, placement)
+	}
+	if err := write.AddFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
+		return ctrl.Result{}, err
+	}
+	facts, err := Gather(ctx, r.client, placement)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	// The poke goes first: what it starts takes longer than a status write.
+	pokeWait := r.wake(ctx, facts)
+	statusWait, err := r.project(ctx, facts)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: shorter(pokeWait, statusWait)}, nil
+}
+
+// Pending says whether a decision about a placement is pending, by the cache.
+func (r *Reconciler) Pending(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (bool, error) {
+	facts, err := Gather(ctx, r.client, placement)
+	if err != nil {
+		return false, err
+	}
+	return NeedsWork(facts).Cause != "", nil
+}
+
+// wake pokes the placement's workflow if that is due, and returns when to come
+// back for it. That the engine cannot be reached is shown in the status and
+// tried again; it is no failure of this controller.
+func (r *Reconciler) wake(ctx context.Context, facts *Facts) time.Duration {
+	if r.poker == nil {
+		return 0
+	}
+	memory := r.pokes.of(facts.Placement.Name)
+	need := NeedsWork(facts)
+	if memory.ended(facts.Bindings) && need.Cause == "" {
+		need.Cause, need.Demand = wfcontract.CauseBindings, "a cluster can be picked again"
+	}
+	now := r.clock.Now()
+	due, wait := memory.due(need, now)
+	if !due {
+		return wait
+	}
+	placement := facts.Placement
+	err := r.poker.Poke(ctx,
+		wfcontract.Ref{Kind: wfcontract.KindClusterResourcePlacement, Name: placement.Name, UID: string(placement.UID)},
+		wfcontract.Poke{UID: string(placement.UID), Generation: placement.Generation, Cause: need.Cause})
+	if err != nil {
+		log.FromContext(ctx).Info("The workflow engine cannot be reached; trying again", "placement", placement.Name, "cause", need.Cause, "error", err.Error())
+		return memory.refused(now)
+	}
+	memory.delivered(need, now)
+	_, wait = memory.due(need, now)
+	return wait
+}
+
+// project writes the status if it changed and if it is time, and returns when to
+// come back if it is not.
+func (r *Reconciler) project(ctx context.Context, facts *Facts) (time.Duration, error) {
+	placement := facts.Placement
+	now := r.clock.Now()
+	if wait := r.limiter.wait(placement.Name, now); wait > 0 {
+		return wait, nil
+	}
+	selected, err := r.selected.of(ctx, placement.Name, Observed(facts))
+	if err != nil {
+		return 0, err
+	}
+	status := Project(facts, View{
+		Selected:          selected,
+		EngineUnreachable: r.pokes.of(placement.Name).failing,
+		Now:               metav1.NewTime(now),
+	})
+	if apiequality.Semantic.DeepEqual(placement.Status, status) {
+		return 0, nil
+	}
+	if err := write.Status(ctx, r.client, placement, status); err != nil {
+		return 0, err
+	}
+	r.limiter.wrote(placement.Name, len(facts.Bindings), now)
+	r.tell(placement, status)
+	return 0, nil
+}
+
+// tell emits an event for every step of the rollout that has just been done.
+func (r *Reconciler) tell(placement *placementv1beta1.ClusterResourcePlacement, status placementv1beta1.PlacementStatus) {
+	done := func(conditions []metav1.Condition, step string) bool {
+		return meta.IsStatusConditionTrue(conditions, placementv1beta1.ClusterResourcePlacementConditionType(step))
+	}
+	for _, step := range append(steps(false), &diffReportedWording) {
+		if !done(status.Conditions, step.step) || done(placement.Status.Conditions, step.step) {
+			continue
+		}
+		r.events.Eventf(placement, nil, "Normal", step.eventReason, step.step, "%s", step.eventNote)
+		if step == &availableWording || step == &diffReportedWording {
+			r.events.Eventf(placement, nil, "Normal", "PlacementRolloutCompleted", "Rollout", "%s", completedNote(step))
+		}
+	}
+}
+
+func completedNote(step *wording) string {
+	if step == &availableWording {
+		return "Resources are available in the selected clusters"
+	}
+	return "Configuration differences have been reported in the selected clusters"
+}
+
+func (r *Reconciler) forget(name string) {
+	r.limiter.forget(name)
+	r.pokes.forget(name)
+}
+
+// shorter is the shorter of two waits, where 0 means none.
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,80 @@
+package placement
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// keptSelections is how many lists of selected resources are kept in memory.
+const keptSelections = 256
+
+// selections tells which resources a snapshot has. Their content is read live,
+// once: snapshots never change, and only the names are kept.
+type selections struct {
+	live client.Reader
+	kept *lru.Cache
+}
+
+func newSelections(live client.Reader) *selections {
+	return &selections{live: live, kept: lru.New(keptSelections)}
+}
+
+// of lists the resources in a snapshot; none if it has been deleted.
+func (s *selections) of(ctx context.Context, placement string, snapshot Snapshot) ([]placementv1beta1.ResourceIdentifier, error) {
+	if snapshot.Name == "" || snapshot.UID == "" {
+		return nil, nil
+	}
+	if known, ok := s.kept.Get(snapshot.UID); ok {
+		return known.([]placementv1beta1.ResourceIdentifier), nil
+	}
+	var identifiers []placementv1beta1.ResourceIdentifier
+	for sub := range snapshot.Parts {
+		part := &placementv1beta1.ClusterResourceSnapshot{}
+		name := placementv1beta1.ResourceSnapshotName(placement, snapshot.Index, sub)
+		if err := s.live.Get(ctx, client.ObjectKey{Name: name}, part); err != nil {
+			if apierrors.IsNotFound(err) {
+				return nil, nil // pruned meanwhile: the status will name another
+			}
+			return nil, fmt.Errorf("reading resource snapshot %s: %w", name, err)
+		}
+		for i := range part.Spec.SelectedResources {
+			identifier, err := identify(part.Spec.SelectedResources[i].Raw)
+			if err != nil {
+				return nil, fmt.Errorf("reading resource %d of snapshot %s: %w", i, name, err)
+			}
+			identifiers = append(identifiers, identifier)
+		}
+	}
+	s.kept.Add(snapshot.UID, identifiers)
+	return identifiers, nil
+}
+
+// identify reads out of a manifest what names it.
+func identify(manifest []byte) (placementv1beta1.ResourceIdentifier, error) {
+	var named struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Metadata   struct {
+			Name      string `json:"name"`
+			Namespace string `json:"namespace"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(manifest, &named); err != nil {
+		return placementv1beta1.ResourceIdentifier{}, fmt.Errorf("decoding the manifest: %w", err)
+	}
+	group, version, hasGroup := strings.Cut(named.APIVersion, "/")
+	if !hasGroup {
+		group, version = "", named.APIVersion
+	}
+	return placementv1beta1.ResourceIdentifier{
+		Group: group, Version: version, Kind: named.Kind, Name: named.Metadata.Name, Namespace: named.Metadata.Namespace,
+	}, nil
+}

@@ -1,0 +1,58 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// workers is how many placements are looked at at the same time.
+const workers = 16
+
+// SetupWithManager registers the reconciler: it runs when a placement, one of
+// its bindings or one of its snapshots changes.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	toPlacement := handler.EnqueueRequestsFromMapFunc(placementOf)
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("placement").
+		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionStarted(),
+		))).
+		Watches(&placementv1beta1.ClusterResourceBinding{}, toPlacement).
+		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, toPlacement).
+		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, toPlacement).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the placement controller: %w", err)
+	}
+	return nil
+}
+
+// placementOf finds the placement something was made for.
+func placementOf(_ context.Context, object client.Object) []reconcile.Request {
+	name := object.GetLabels()[placementv1beta1.ParentPlacementLabel]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+}
+
+// deletionStarted keeps away every update but the one that sets the deletion
+// timestamp.
+func deletionStarted() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+	}}
+}

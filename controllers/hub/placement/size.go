@@ -1,0 +1,98 @@
+package placement
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// A status has a size: etcd refuses objects above 1.5 MiB, and everybody who
+// watches placements pays for every byte of every write.
+const (
+	// fullClusters is up to how many clusters each is told of in full.
+	fullClusters = 150
+	// targetBytes is what the clusters of a larger placement may take up.
+	targetBytes = 250 << 10
+	// maxBytes is what a status may take up at most.
+	maxBytes = 1 << 20
+)
+
+// fit brings a status to size. Up to 150 clusters, all are told of in full.
+// Above, those that are not settled come first and in full; the others by name
+// and index; what does not fit even so is counted. The bindings have it all.
+func fit(status placementv1beta1.PlacementStatus) placementv1beta1.PlacementStatus {
+	if len(status.PlacementStatuses) > fullClusters {
+		status = fitMany(status)
+	}
+	for _, findings := range []int{10, 1, 0} {
+		if sizeOf(status) <= maxBytes {
+			return status
+		}
+		status.PlacementStatuses = withFindings(status.PlacementStatuses, findings)
+	}
+	return status
+}
+
+func fitMany(status placementv1beta1.PlacementStatus) placementv1beta1.PlacementStatus {
+	entries := slices.Clone(status.PlacementStatuses)
+	slices.SortStableFunc(entries, func(a, b placementv1beta1.PerClusterPlacementStatus) int {
+		return cmp.Compare(asInt(isSettled(&a)), asInt(isSettled(&b)))
+	})
+	used, listed := 0, 0
+	for i := range entries {
+		entry := entries[i]
+		if !isSettled(&entry) {
+			if size := sizeOf(entry); used+size <= targetBytes {
+				used, listed = used+size, listed+1
+				continue
+			}
+		}
+		short := placementv1beta1.PerClusterPlacementStatus{ClusterName: entry.ClusterName, ObservedResourceIndex: entry.ObservedResourceIndex}
+		size := sizeOf(short)
+		if used+size > targetBytes {
+			break
+		}
+		entries[i] = short
+		used, listed = used+size, listed+1
+	}
+	status.PlacementStatuses = entries[:listed]
+	if left := len(entries) - listed; left > 0 && len(status.Conditions) > 0 {
+		status.Conditions[0].Message += fmt.Sprintf(" (%d more cluster(s) are not listed here; see the ClusterResourceBindings)", left)
+	}
+	return status
+}
+
+// isSettled says whether all is well with a cluster: every condition is true and
+// no resource stands out.
+func isSettled(entry *placementv1beta1.PerClusterPlacementStatus) bool {
+	if len(entry.FailedPlacements)+len(entry.DriftedPlacements)+len(entry.DiffedPlacements) > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(entry.Conditions, func(c metav1.Condition) bool { return c.Status != metav1.ConditionTrue })
+}
+
+// withFindings keeps no more than limit single resources per list and cluster.
+func withFindings(entries []placementv1beta1.PerClusterPlacementStatus, limit int) []placementv1beta1.PerClusterPlacementStatus {
+	short := slices.Clone(entries)
+	for i := range short {
+		entry := &short[i]
+		entry.FailedPlacements = entry.FailedPlacements[:min(limit, len(entry.FailedPlacements))]
+		entry.DriftedPlacements = entry.DriftedPlacements[:min(limit, len(entry.DriftedPlacements))]
+		entry.DiffedPlacements = entry.DiffedPlacements[:min(limit, len(entry.DiffedPlacements))]
+	}
+	return short
+}
+
+func sizeOf(value any) int {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		// The types of the API always marshal.
+		panic(err)
+	}
+	return len(raw)
+}

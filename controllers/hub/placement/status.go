@@ -1,0 +1,170 @@
+package placement
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// View is what a status shows beside the facts.
+type View struct {
+	// Selected are the resources in the snapshot that Observed names.
+	Selected []placementv1beta1.ResourceIdentifier
+	// EngineUnreachable says that work is pending and its workflow could not be
+	// reached.
+	EngineUnreachable bool
+	// Now is the time given to conditions that changed.
+	Now metav1.Time
+}
+
+// Observed is the resource snapshot the status of a placement talks about: the
+// latest; or, once update runs have brought every cluster to one and the same
+// snapshot, that one, which may be older.
+func Observed(facts *Facts) Snapshot {
+	if single, ok := facts.single(); ok {
+		return single
+	}
+	return facts.Latest
+}
+
+// single is the one snapshot all clusters of an External placement run, if they do.
+func (f *Facts) single() (Snapshot, bool) {
+	if !f.External() || len(lostClusters(f)) > 0 {
+		return Snapshot{}, false
+	}
+	name := ""
+	for i := range f.Bindings {
+		binding := &f.Bindings[i]
+		if !live(binding) {
+			continue
+		}
+		running := binding.Spec.ResourceSnapshotName
+		if binding.Spec.State != placementv1beta1.BindingStateBound || running == "" || (name != "" && running != name) {
+			return Snapshot{}, false
+		}
+		name = running
+	}
+	found, known := f.Snapshots[name]
+	if !known && name != "" {
+		// The snapshot has been pruned or is not in the cache yet.
+		index, err := strconv.Atoi(workgen.SnapshotIndex(name))
+		return Snapshot{Name: name, Index: index}, err == nil
+	}
+	return found, known
+}
+
+// Project works out the status of a placement. It is pure.
+func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
+	observed := Observed(facts)
+	entries := perCluster(facts, observed, view.Now)
+	status := placementv1beta1.PlacementStatus{
+		SelectedResources: view.Selected,
+		PlacementStatuses: append(entries, unfilled(facts, view.Now)...),
+	}
+	if observed.Name != "" {
+		status.ObservedResourceIndex = strconv.Itoa(observed.Index)
+	}
+	conditions := []metav1.Condition{scheduledCondition(facts)}
+	if facts.settled() && observed.Name != "" && len(entries) > 0 {
+		conditions = append(conditions, rollUp(facts, entries)...)
+	}
+	if view.EngineUnreachable {
+		conditions = append(conditions, metav1.Condition{
+			Type: placementv1beta1.ConditionTypeEngineReachable, Status: metav1.ConditionFalse,
+			Reason:  placementv1beta1.ReasonTemporalUnreachable,
+			Message: "The Temporal server cannot be reached. What is placed stays as it is; new decisions about this placement wait until it can, and are then made by themselves",
+		})
+	}
+	for i := range conditions {
+		conditions[i].ObservedGeneration = facts.Placement.Generation
+	}
+	status.Conditions = workgen.KeepTransitions(facts.Placement.Status.Conditions, conditions, view.Now)
+	return fit(status)
+}
+
+// settled says whether the clusters were picked for the placement as it is now:
+// before that, a condition about the rollout would speak of an earlier wish.
+func (f *Facts) settled() bool {
+	return f.scheduled() && f.Verdict.Error == ""
+}
+
+func scheduledCondition(facts *Facts) metav1.Condition {
+	conditionType := placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeScheduled)
+	if facts.Verdict.Error != "" && facts.Verdict.Generation == facts.Placement.Generation {
+		return metav1.Condition{
+			Type: conditionType, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonInvalidResourceSelectors,
+			Message: "The resource selectors are invalid: " + facts.Verdict.Error,
+		}
+	}
+	if facts.scheduled() {
+		if said := meta.FindStatusCondition(facts.Policy.Status.Conditions, placementv1beta1.ConditionTypeScheduled); said != nil {
+			return metav1.Condition{Type: conditionType, Status: said.Status, Reason: said.Reason, Message: said.Message}
+		}
+	}
+	return metav1.Condition{
+		Type: conditionType, Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonSchedulePending,
+		Message: "Scheduling has not completed",
+	}
+}
+
+// rollUp sums the conditions of all clusters up, step by step.
+func rollUp(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus) []metav1.Condition {
+	var conditions []metav1.Condition
+	for _, step := range steps(reportsDiff(facts)) {
+		condition := sumUp(step, entries)
+		conditions = append(conditions, condition)
+		if condition.Status != metav1.ConditionTrue {
+			break
+		}
+	}
+	return conditions
+}
+
+// sumUp is one step over all clusters: unknown if it is for some, else false if
+// it is for some.
+func sumUp(step *wording, entries []placementv1beta1.PerClusterPlacementStatus) metav1.Condition {
+	conditionType := placementv1beta1.ClusterResourcePlacementConditionType(step.step)
+	unknown, failed, overridden := 0, 0, false
+	for i := range entries {
+		said := meta.FindStatusCondition(entries[i].Conditions, step.step)
+		switch {
+		case said == nil || said.Status == metav1.ConditionUnknown:
+			unknown++
+		case said.Status == metav1.ConditionFalse:
+			failed++
+		case said.Reason == placementv1beta1.ReasonOverriddenSucceeded:
+			overridden = true
+		}
+	}
+	switch {
+	case unknown > 0:
+		return step.unknown.made(conditionType, metav1.ConditionUnknown, unknown)
+	case failed > 0:
+		return step.failed.made(conditionType, metav1.ConditionFalse, failed)
+	case step == &overriddenWording && !overridden:
+		return outcome{placementv1beta1.ReasonNoOverrideSpecified, noOverride}.made(conditionType, metav1.ConditionTrue)
+	}
+	return step.done.made(conditionType, metav1.ConditionTrue, len(entries))
+}
+
+// reportsDiff says whether differences are only reported, by what the placement
+// wants, or under External by what the runs have brought to the clusters.
+func reportsDiff(facts *Facts) bool {
+	if !facts.External() {
+		return isReportDiff(facts.applyStrategy())
+	}
+	for i := range facts.Bindings {
+		if binding := &facts.Bindings[i]; live(binding) && isReportDiff(binding.Spec.ApplyStrategy) {
+			return true
+		}
+	}
+	return false
+}
+
+func isReportDiff(strategy *placementv1beta1.ApplyStrategy) bool {
+	return strategy != nil && strategy.Type == placementv1beta1.ApplyStrategyTypeReportDiff
+}

@@ -1,0 +1,98 @@
+// Package hub registers the hub's controllers with a manager: those that
+// project state (Works to bindings to placements, members' reports to members)
+// and those that wake workflows.
+package hub
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fleetflow/fleetflow/activities/works"
+	"github.com/fleetflow/fleetflow/controllers/hub/binding"
+	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/membership"
+	"github.com/fleetflow/fleetflow/controllers/hub/placement"
+)
+
+// Defaults of Options.
+const (
+	// DefaultUnhealthyThreshold is how long a member's reports may stay away.
+	DefaultUnhealthyThreshold = 60 * time.Second
+	// DefaultForceDeleteWaitTime is how long a leaving member's agent may take.
+	DefaultForceDeleteWaitTime = 15 * time.Minute
+)
+
+// Options are what the hub's controllers need beside a manager.
+type Options struct {
+	// UnhealthyThreshold and ForceDeleteWaitTime are described at membership.Options;
+	// 0 is the default.
+	UnhealthyThreshold  time.Duration
+	ForceDeleteWaitTime time.Duration
+	// Poker wakes the workflows of placements; nil leaves them asleep.
+	Poker placement.Poker
+	// Works is the writer of Works, if it is shared with the workers of this process.
+	Works *works.Syncer
+	// Clock is the real one unless a test says otherwise.
+	Clock clock.PassiveClock
+}
+
+// controllers is the one list of the hub's controllers. Each entry registers
+// one with the manager.
+var controllers = []struct {
+	name string
+	add  func(ctrl.Manager, Options) error
+}{
+	{"membership", addMembership},
+	{"binding", addBinding},
+	{"placement", addPlacement},
+}
+
+// Setup registers the cache's indexes and every controller with a manager whose
+// cache was made with CacheOptions.
+func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
+	if err := index.Setup(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	options = withDefaults(options, mgr)
+	for _, controller := range controllers {
+		if err := controller.add(mgr, options); err != nil {
+			return fmt.Errorf("adding the %s controller: %w", controller.name, err)
+		}
+	}
+	return nil
+}
+
+func withDefaults(options Options, mgr ctrl.Manager) Options {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	if options.UnhealthyThreshold == 0 {
+		options.UnhealthyThreshold = DefaultUnhealthyThreshold
+	}
+	if options.ForceDeleteWaitTime == 0 {
+		options.ForceDeleteWaitTime = DefaultForceDeleteWaitTime
+	}
+	if options.Works == nil {
+		options.Works = works.NewSyncer(mgr.GetClient(), mgr.GetAPIReader(), options.Clock)
+	}
+	return options
+}
+
+func addMembership(mgr ctrl.Manager, options Options) error {
+	return membership.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("member-cluster-controller"), options.Clock,
+		membership.Options{UnhealthyThreshold: options.UnhealthyThreshold, ForceDeleteWaitTime: options.ForceDeleteWaitTime},
+	).SetupWithManager(mgr)
+}
+
+func addBinding(mgr ctrl.Manager, options Options) error {
+	return binding.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Works, options.Clock).SetupWithManager(mgr)
+}
+
+func addPlacement(mgr ctrl.Manager, options Options) error {
+	return placement.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Poker,
+		mgr.GetEventRecorder(placement.EventSource), options.Clock).SetupWithManager(mgr)
+}
