@@ -52,6 +52,17 @@ type Request struct {
 	Owner metav1.OwnerReference
 	// Strategy says how.
 	Strategy placementv1beta1.ApplyStrategy
+	// Hold keeps from writing content: somebody else keeps writing it differently, and both
+	// would go on for ever as fast as they can.
+	Hold bool
+}
+
+// Result is an object that is applied.
+type Result struct {
+	// Object is the object as it stands.
+	Object *unstructured.Unstructured
+	// Wrote is whether anything had to be written.
+	Wrote bool
 }
 
 // Resource finds out as what the member serves the kind of an object. A kind the member does
@@ -90,23 +101,23 @@ func isUnknownKind(err error) bool {
 // afterwards, or the problem that kept it from being applied. Nothing is written if nothing
 // differs. An error means that the cluster could not be asked, which says nothing about the
 // manifest.
-func (e *Engine) Apply(ctx context.Context, req Request) (*unstructured.Unstructured, *Problem, error) {
+func (e *Engine) Apply(ctx context.Context, req Request) (Result, *Problem, error) {
 	var err error
 	for range attempts {
-		var object *unstructured.Unstructured
+		var result Result
 		var problem *Problem
-		object, problem, err = e.applyOnce(ctx, req)
+		result, problem, err = e.applyOnce(ctx, req)
 		if err == nil {
-			return object, problem, nil
+			return result, problem, nil
 		}
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			break
 		}
 	}
 	if isUnreachable(err) {
-		return nil, nil, fmt.Errorf("applying %s: %w", KeyOf(req.Manifest.Identifier), err)
+		return Result{}, nil, fmt.Errorf("applying %s: %w", KeyOf(req.Manifest.Identifier), err)
 	}
-	return nil, &Problem{
+	return Result{}, &Problem{
 		Reason:  placementv1beta1.ReasonManifestApplyFailed,
 		Message: fmt.Sprintf("Failed to apply the manifest: %v", err),
 	}, nil
@@ -121,33 +132,38 @@ func isUnreachable(err error) bool {
 		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
 }
 
-func (e *Engine) applyOnce(ctx context.Context, req Request) (*unstructured.Unstructured, *Problem, error) {
+func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, error) {
 	live, err := e.get(ctx, req.Manifest.Identifier)
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err) && req.Hold:
+		return Result{}, failed("Somebody else keeps removing the object; it is created again in a while"), nil
+	case apierrors.IsNotFound(err):
 		object, err := e.create(ctx, req)
-		return object, nil, err
-	}
-	if isUnreachable(err) {
-		return nil, nil, err
-	}
-	if err != nil {
-		return nil, &Problem{
+		return Result{Object: object, Wrote: true}, nil, err
+	case isUnreachable(err):
+		return Result{}, nil, err
+	case err != nil:
+		return Result{}, &Problem{
 			Reason:  placementv1beta1.ReasonFailedToFindObjInMemberCluster,
 			Message: fmt.Sprintf("Failed to read the object on the cluster: %v", err),
 		}, nil
+	case live.GetDeletionTimestamp() != nil:
+		return Result{}, failed("The object on the cluster is being deleted; it is created again once it is gone"), nil
 	}
-	if live.GetDeletionTimestamp() != nil {
-		return nil, &Problem{
-			Reason:  placementv1beta1.ReasonManifestApplyFailed,
-			Message: "The object on the cluster is being deleted; it is created again once it is gone",
-		}, nil
-	}
-	owned, problem, err := e.own(ctx, req, live)
+	object, problem, err := e.own(ctx, req, live)
 	if problem != nil || err != nil {
-		return nil, problem, err
+		return Result{}, problem, err
 	}
-	object, err := e.update(ctx, req, owned)
-	return object, nil, err
+	if !req.Hold {
+		if object, err = e.update(ctx, req, object); err != nil {
+			return Result{}, nil, err
+		}
+	}
+	return Result{Object: object, Wrote: object.GetResourceVersion() != live.GetResourceVersion()}, nil, nil
+}
+
+func failed(message string) *Problem {
+	return &Problem{Reason: placementv1beta1.ReasonManifestApplyFailed, Message: message}
 }
 
 func (e *Engine) get(ctx context.Context, id placementv1beta1.WorkResourceIdentifier) (*unstructured.Unstructured, error) {

@@ -93,7 +93,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, hub cluster.Cluster) err
 		Reconciler:       r,
 		CacheSyncTimeout: forEver,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-			200*time.Millisecond, 30*time.Second),
+			200*time.Millisecond, 5*time.Second),
 	})
 	if err != nil {
 		return fmt.Errorf("creating the membership controller: %w", err)

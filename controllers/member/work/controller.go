@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
@@ -42,6 +44,11 @@ const (
 
 // appliedWorkResource is what the member serves AppliedWorks as.
 var appliedWorkResource = placementv1beta1.GroupVersion.WithResource("appliedworks")
+
+// definitionResource is what the member serves CustomResourceDefinitions as.
+var definitionResource = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+}
 
 // Mode is what the agent does with the Works of its namespace.
 type Mode int32
@@ -107,6 +114,11 @@ func NewReconciler(o Options) *Reconciler {
 	// An AppliedWork bears its Work's name. The first list of them also brings up those whose
 	// Work vanished while no agent was there.
 	r.watcher.Pin(appliedWorkResource, func(name types.NamespacedName) []string { return []string{name.Name} })
+	// A new definition may be of a kind that a Work waits for.
+	r.watcher.Pin(definitionResource, func(name types.NamespacedName) []string {
+		_, group, _ := strings.Cut(name.Name, ".")
+		return r.memories.waitingFor(group)
+	})
 	return r
 }
 
@@ -232,21 +244,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (r *Reconciler) applyWork(ctx context.Context, work *placementv1beta1.Work) (reconcile.Result, error) {
 	mem := r.memories.of(work)
 	if r.nothingNew(work, mem) {
-		return reconcile.Result{RequeueAfter: r.untilResync(mem)}, nil
+		return reconcile.Result{RequeueAfter: r.untilNext(mem)}, nil
 	}
 	if err := r.pass(ctx, work, mem); err != nil {
 		mem.settled = false
 		return reconcile.Result{}, err
 	}
-	if mem.settled {
-		mem.failures = 0
-		if mem.leaving {
-			return reconcile.Result{RequeueAfter: removalResync}, nil
-		}
-		return reconcile.Result{RequeueAfter: r.untilResync(mem)}, nil
+	return reconcile.Result{RequeueAfter: r.untilNext(mem)}, nil
+}
+
+// untilNext is how long to wait for the next look at a Work if no event calls for one earlier.
+func (r *Reconciler) untilNext(mem *memory) time.Duration {
+	if !mem.settled {
+		mem.failures++
+		return jitter(backoff(mem.failures))
 	}
-	mem.failures++
-	return reconcile.Result{RequeueAfter: jitter(backoff(mem.failures))}, nil
+	mem.failures = 0
+	wait := r.untilResync(mem)
+	if mem.leaving {
+		wait = min(wait, removalResync)
+	}
+	if held := heldUntil(mem.outcomes); !held.IsZero() {
+		wait = min(wait, max(time.Millisecond, held.Sub(r.Clock.Now())))
+	}
+	return wait
 }
 
 // nothingNew tells whether the last pass still holds: the Work is the same, and every object
@@ -273,6 +294,9 @@ func (r *Reconciler) nothingNew(work *placementv1beta1.Work, mem *memory) bool {
 func (r *Reconciler) unchanged(o outcome) bool {
 	if o.problem != nil {
 		return !o.retry
+	}
+	if o.held && !o.repairs.hold(r.Clock.Now()) {
+		return false
 	}
 	seen, ok := r.watcher.Seen(o.object())
 	return ok && seen == o.seen

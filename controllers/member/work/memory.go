@@ -22,6 +22,11 @@ type outcome struct {
 	// retry is whether trying again may help without the Work or the object changing.
 	retry bool
 
+	// repairs counts how often the object had to be written for this generation of the Work.
+	repairs repairs
+	// held is whether the object was only looked at, because it is repaired too often.
+	held bool
+
 	// The rest is set if the manifest is applied.
 	seen       sighting
 	generation int64
@@ -52,6 +57,8 @@ type memory struct {
 	status *placementv1beta1.WorkStatus
 	// applied is the AppliedWork as last written.
 	applied *placementv1beta1.AppliedWork
+	// released is whether the finalizer was removed already; the cache may lag behind.
+	released bool
 	// failures counts passes in a row that left something to retry.
 	failures int
 }
@@ -61,9 +68,13 @@ type memory struct {
 type memories struct {
 	mu     sync.Mutex
 	byName map[string]*memory
+	// unapplied has the API groups of which a Work has objects that could not be applied.
+	unapplied map[string]map[string]bool
 }
 
-func newMemories() *memories { return &memories{byName: map[string]*memory{}} }
+func newMemories() *memories {
+	return &memories{byName: map[string]*memory{}, unapplied: map[string]map[string]bool{}}
+}
 
 // of returns the memory of a Work, empty if there is none of the Work with this uid.
 func (m *memories) of(work *placementv1beta1.Work) *memory {
@@ -81,12 +92,86 @@ func (m *memories) forget(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.byName, name)
+	delete(m.unapplied, name)
+}
+
+// await notes of which API groups a Work has objects that could not be applied.
+func (m *memories) await(name string, outcomes []outcome) {
+	groups := map[string]bool{}
+	for _, o := range outcomes {
+		if o.retry {
+			groups[o.id.Group] = true
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(groups) == 0 {
+		delete(m.unapplied, name)
+		return
+	}
+	m.unapplied[name] = groups
+}
+
+// waitingFor returns the Works that have objects of an API group that could not be applied, be
+// it for want of their definition.
+func (m *memories) waitingFor(group string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var names []string
+	for name, groups := range m.unapplied {
+		if groups[group] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// repairs tells how often an object had to be written though the Work has not changed. If
+// somebody else keeps writing it differently, each repair waits longer for the next.
+type repairs struct {
+	count int
+	last  time.Time
+}
+
+const (
+	// freeRepairs are made at once.
+	freeRepairs = 4
+	// repairsForgotten is how long an object must have been left alone to count as new.
+	repairsForgotten = 10 * time.Minute
+)
+
+// until is when the next repair may be made.
+func (r repairs) until() time.Time {
+	if r.count <= freeRepairs {
+		return r.last
+	}
+	return r.last.Add(backoff(r.count - freeRepairs))
+}
+
+func (r repairs) hold(now time.Time) bool { return now.Before(r.until()) }
+
+func (r repairs) another(now time.Time) repairs {
+	if now.Sub(r.last) > repairsForgotten {
+		return repairs{count: 1, last: now}
+	}
+	return repairs{count: r.count + 1, last: now}
 }
 
 const (
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = time.Minute
 )
+
+// heldUntil is when the first object that is held back may be repaired; zero if none is.
+func heldUntil(outcomes []outcome) time.Time {
+	var first time.Time
+	for _, o := range outcomes {
+		if until := o.repairs.until(); o.held && (first.IsZero() || until.Before(first)) {
+			first = until
+		}
+	}
+	return first
+}
 
 // backoff is how long to wait before the next try after so many failures in a row.
 func backoff(failures int) time.Duration {

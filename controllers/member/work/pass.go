@@ -67,6 +67,7 @@ func (r *Reconciler) pass(ctx context.Context, work *placementv1beta1.Work, mem 
 	}
 	mem.outcomes, mem.generation = outcomes, work.Generation
 	mem.settled, mem.leaving = settled(outcomes), len(left) > 0
+	r.memories.await(work.Name, outcomes)
 	if full {
 		mem.checked = r.Clock.Now()
 	}
@@ -140,11 +141,12 @@ func (r *Reconciler) applyAll(ctx context.Context, steps []*step, known map[int]
 		group, waveCtx := errgroup.WithContext(ctx)
 		group.SetLimit(concurrentManifests)
 		for _, s := range wave {
-			if o, ok := known[s.outcome.id.Ordinal]; ok && o.problem == nil && r.unchanged(o) {
-				s.outcome = o
+			before := known[s.outcome.id.Ordinal]
+			if before.seen.uid != "" && before.problem == nil && r.unchanged(before) {
+				s.outcome = before
 				continue
 			}
-			group.Go(func() error { return r.applyOne(waveCtx, s, owner, strategy) })
+			group.Go(func() error { return r.applyOne(waveCtx, s, before.repairs, owner, strategy) })
 		}
 		if err := group.Wait(); err != nil {
 			return err
@@ -153,22 +155,28 @@ func (r *Reconciler) applyAll(ctx context.Context, steps []*step, known map[int]
 	return nil
 }
 
-func (r *Reconciler) applyOne(ctx context.Context, s *step, owner metav1.OwnerReference, strategy placementv1beta1.ApplyStrategy) error {
+func (r *Reconciler) applyOne(ctx context.Context, s *step, repairs repairs, owner metav1.OwnerReference, strategy placementv1beta1.ApplyStrategy) error {
 	if s.outcome.problem != nil {
 		// Its kind was unknown; an earlier wave may have brought the definition.
 		if err := r.resolve(s); err != nil || s.outcome.problem != nil {
 			return err
 		}
 	}
-	live, problem, err := r.engine.Apply(ctx, apply.Request{Manifest: s.manifest, Owner: owner, Strategy: strategy})
+	now := r.Clock.Now()
+	hold := repairs.hold(now)
+	result, problem, err := r.engine.Apply(ctx, apply.Request{Manifest: s.manifest, Owner: owner, Strategy: strategy, Hold: hold})
 	if err != nil {
 		return err
 	}
+	s.outcome.repairs, s.outcome.held = repairs, hold
 	if problem != nil {
 		s.outcome.problem, s.outcome.retry = problem, true
 		return nil
 	}
-	s.outcome.found(live)
+	if result.Wrote {
+		s.outcome.repairs = repairs.another(now)
+	}
+	s.outcome.found(result.Object)
 	return nil
 }
 

@@ -28,7 +28,8 @@ const removalResync = time.Minute
 // finalize cleans up after a Work that is being deleted, and lets go of it once nothing of it
 // is left on the member.
 func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work, mode Mode) (reconcile.Result, error) {
-	if !slices.Contains(work.Finalizers, placementv1beta1.WorkFinalizer) {
+	mem := r.memories.of(work)
+	if mem.released || !slices.Contains(work.Finalizers, placementv1beta1.WorkFinalizer) {
 		return reconcile.Result{}, nil
 	}
 	if mode != ModeAbandon {
@@ -52,8 +53,8 @@ func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work, 
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("removing the finalizer of Work %s: %w", work.Name, err)
 	}
-	log.FromContext(ctx).Info("Removed from the cluster what the Work had brought")
-	r.memories.forget(work.Name)
+	log.FromContext(ctx).Info("Let go of the deleted Work", "kept", mode == ModeAbandon)
+	mem.released = true
 	return reconcile.Result{}, nil
 }
 
