@@ -13,9 +13,11 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/works"
 	"github.com/fleetflow/fleetflow/controllers/hub/binding"
+	"github.com/fleetflow/fleetflow/controllers/hub/engine"
 	"github.com/fleetflow/fleetflow/controllers/hub/index"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 	"github.com/fleetflow/fleetflow/controllers/hub/placement"
+	"github.com/fleetflow/fleetflow/controllers/hub/stagedupdate"
 )
 
 // Defaults of Options.
@@ -32,8 +34,9 @@ type Options struct {
 	// 0 is the default.
 	UnhealthyThreshold  time.Duration
 	ForceDeleteWaitTime time.Duration
-	// Poker wakes the workflows of placements; nil leaves them asleep.
-	Poker placement.Poker
+	// Engine wakes workflows; TemporalNamespace is where it does.
+	Engine            *engine.Engine
+	TemporalNamespace string
 	// Works is the writer of Works, if it is shared with the workers of this process.
 	Works *works.Syncer
 	// Clock is the real one unless a test says otherwise.
@@ -41,14 +44,16 @@ type Options struct {
 }
 
 // controllers is the one list of the hub's controllers. Each entry registers
-// one with the manager.
+// one with the manager; those whose objects have workflows return what the audit
+// asks them.
 var controllers = []struct {
 	name string
-	add  func(ctrl.Manager, Options) error
+	add  func(ctrl.Manager, Options) (engine.Source, error)
 }{
 	{"membership", addMembership},
 	{"binding", addBinding},
 	{"placement", addPlacement},
+	{"staged update run", addStagedUpdate},
 }
 
 // Setup registers the cache's indexes and every controller with a manager whose
@@ -58,12 +63,20 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	options = withDefaults(options, mgr)
+	var sources []engine.Source
 	for _, controller := range controllers {
-		if err := controller.add(mgr, options); err != nil {
+		source, err := controller.add(mgr, options)
+		if err != nil {
 			return fmt.Errorf("adding the %s controller: %w", controller.name, err)
 		}
+		if source != nil {
+			sources = append(sources, source)
+		}
 	}
-	return nil
+	return mgr.Add(&engine.Auditor{
+		Engine: options.Engine, Namespace: options.TemporalNamespace, Sources: sources,
+		Log: mgr.GetLogger().WithName("audit"),
+	})
 }
 
 func withDefaults(options Options, mgr ctrl.Manager) Options {
@@ -82,17 +95,23 @@ func withDefaults(options Options, mgr ctrl.Manager) Options {
 	return options
 }
 
-func addMembership(mgr ctrl.Manager, options Options) error {
-	return membership.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("member-cluster-controller"), options.Clock,
+func addMembership(mgr ctrl.Manager, options Options) (engine.Source, error) {
+	return nil, membership.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("member-cluster-controller"), options.Clock,
 		membership.Options{UnhealthyThreshold: options.UnhealthyThreshold, ForceDeleteWaitTime: options.ForceDeleteWaitTime},
 	).SetupWithManager(mgr)
 }
 
-func addBinding(mgr ctrl.Manager, options Options) error {
-	return binding.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Works, options.Clock).SetupWithManager(mgr)
+func addBinding(mgr ctrl.Manager, options Options) (engine.Source, error) {
+	return nil, binding.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Works, options.Clock).SetupWithManager(mgr)
 }
 
-func addPlacement(mgr ctrl.Manager, options Options) error {
-	return placement.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Poker,
-		mgr.GetEventRecorder(placement.EventSource), options.Clock).SetupWithManager(mgr)
+func addPlacement(mgr ctrl.Manager, options Options) (engine.Source, error) {
+	r := placement.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Engine,
+		mgr.GetEventRecorder(placement.EventSource), options.Clock)
+	return r.Needing, r.SetupWithManager(mgr)
+}
+
+func addStagedUpdate(mgr ctrl.Manager, options Options) (engine.Source, error) {
+	r := stagedupdate.New(mgr.GetClient(), options.Engine)
+	return r.Needing, r.SetupWithManager(mgr)
 }

@@ -21,7 +21,9 @@ const (
 )
 
 // Source lists the objects of one kind that need a workflow now, from a cache.
-type Source func(ctx context.Context) ([]wf.Ref, error)
+// After a reconnect, when workflows may have been lost, that includes those
+// that otherwise look after themselves.
+type Source func(ctx context.Context, reconnected bool) ([]wf.Ref, error)
 
 // Auditor makes sure that every object that needs work has an open workflow:
 // on start, after each reconnect and every half minute. It is what brings
@@ -40,27 +42,31 @@ func (a *Auditor) NeedLeaderElection() bool { return true }
 func (a *Auditor) Start(ctx context.Context) error {
 	next := time.NewTimer(0)
 	defer next.Stop()
+	reconnected := true
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-a.Engine.connected:
+			reconnected = true
 		case <-next.C:
 		}
 		wait := AuditEvery
-		if err := a.audit(ctx); err != nil {
+		if err := a.audit(ctx, reconnected); err != nil {
 			a.Log.V(1).Info("The audit of workflows could not be done", "cause", err.Error())
 			wait = auditRetry
+		} else {
+			reconnected = false
 		}
 		next.Reset(wait)
 	}
 }
 
 // audit pokes what has no open workflow.
-func (a *Auditor) audit(ctx context.Context) error {
+func (a *Auditor) audit(ctx context.Context, reconnected bool) error {
 	var needing []wf.Ref
 	for _, source := range a.Sources {
-		refs, err := source(ctx)
+		refs, err := source(ctx, reconnected)
 		if err != nil {
 			return fmt.Errorf("listing what needs a workflow: %w", err)
 		}

@@ -72,15 +72,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: shorter(pokeWait, statusWait)}, nil
 }
 
-// Pending says whether a decision about a placement is pending, by the cache.
-func (r *Reconciler) Pending(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (bool, error) {
-	facts, err := Gather(ctx, r.client, placement)
-	if err != nil {
-		return false, err
-	}
-	return NeedsWork(facts).Cause != "", nil
-}
-
 // wake pokes the placement's workflow if that is due, and returns when to come
 // back for it. That the engine cannot be reached is shown in the status and
 // tried again; it is no failure of this controller.

@@ -152,7 +152,7 @@ func refOf(run *placementv1beta1.ClusterStagedUpdateRun) wf.Ref {
 }
 
 // Needing lists the runs that need an open workflow, for the audit.
-func (r *Reconciler) Needing(ctx context.Context) ([]wf.Ref, error) {
+func (r *Reconciler) Needing(ctx context.Context, _ bool) ([]wf.Ref, error) {
 	var runs placementv1beta1.ClusterStagedUpdateRunList
 	if err := r.client.List(ctx, &runs, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing update runs: %w", err)

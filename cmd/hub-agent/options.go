@@ -1,0 +1,99 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// Roles of a process: controllers elect a leader, workers all work.
+const (
+	roleAll         = "all"
+	roleControllers = "controllers"
+	roleWorker      = "worker"
+)
+
+type options struct {
+	kubeconfig        string
+	role              string
+	temporalAddress   string
+	temporalNamespace string
+	metricsAddress    string
+	healthAddress     string
+
+	leaderElect                  bool
+	leaderElectionNamespace      string
+	leaseDuration, renewDeadline time.Duration
+	retryPeriod                  time.Duration
+
+	qps   float64
+	burst int
+
+	forceDeleteWait    time.Duration
+	unhealthyThreshold time.Duration
+	logFormat          string
+	verbosity          int
+}
+
+// parse reads the flags; the error names what is wrong and what is allowed.
+func parse(args []string, out io.Writer) (*options, error) {
+	o := &options{}
+	f := flag.NewFlagSet("hub-agent", flag.ContinueOnError)
+	f.SetOutput(out)
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the hub; the Pod's service account is used if empty")
+	f.StringVar(&o.role, "role", roleAll, "what this process runs: controllers (one replica leads), worker (every replica works), or all")
+	f.StringVar(&o.temporalAddress, "temporal-address", "localhost:7233", "host:port of the Temporal frontend; it need not be up yet")
+	f.StringVar(&o.temporalNamespace, "temporal-namespace", "default", "Temporal namespace; it is created, with its search attributes, if it does not exist")
+	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 for none")
+	f.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of the endpoints /healthz and /readyz; 0 for none")
+	f.BoolVar(&o.leaderElect, "leader-elect", true, "let one of several hub agents run the controllers")
+	f.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "fleet-system", "namespace of the lease")
+	f.DurationVar(&o.leaseDuration, "leader-election-lease-duration", 15*time.Second, "how long a lease is respected that is not renewed")
+	f.DurationVar(&o.renewDeadline, "leader-election-renew-deadline", 10*time.Second, "how long the leader tries to renew its lease before it gives up")
+	f.DurationVar(&o.retryPeriod, "leader-election-retry-period", 2*time.Second, "how often the lease is looked at")
+	f.Float64Var(&o.qps, "hub-api-qps", 250, "requests a second to the hub's API server")
+	f.IntVar(&o.burst, "hub-api-burst", 1000, "requests to the hub's API server that may come at once")
+	f.DurationVar(&o.forceDeleteWait, "force-delete-wait-time", 15*time.Minute, "how long to wait for the agent of a leaving cluster before the cluster is removed without it")
+	f.DurationVar(&o.unhealthyThreshold, "cluster-unhealthy-threshold", time.Minute, "how long a cluster may be silent before it counts as unhealthy; at least three heartbeats are waited for")
+	f.StringVar(&o.logFormat, "log-format", "json", "json or console")
+	f.IntVar(&o.verbosity, "v", 0, "verbosity of the log: 0 for what an operator needs, more for details")
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	return o, o.check()
+}
+
+func (o *options) check() error {
+	switch o.role {
+	case roleAll, roleControllers, roleWorker:
+	default:
+		return fmt.Errorf("--role is %q; it must be %s, %s or %s", o.role, roleAll, roleControllers, roleWorker)
+	}
+	if o.logFormat != "json" && o.logFormat != "console" {
+		return fmt.Errorf("--log-format is %q; it must be json or console", o.logFormat)
+	}
+	return nil
+}
+
+// config is the connection to the hub.
+func (o *options) config() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("loading the kubeconfig of the hub: %w", err)
+	}
+	config.QPS, config.Burst = float32(o.qps), o.burst
+	config.UserAgent = "fleetflow-hub-agent"
+	return config, nil
+}
+
+func (o *options) logger() logr.Logger {
+	return zap.New(zap.UseDevMode(o.logFormat == "console"), zap.Level(zapcore.Level(-o.verbosity)), zap.WriteTo(os.Stderr))
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/go-logr/logr"
+	temporallog "go.temporal.io/sdk/log"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	"github.com/fleetflow/fleetflow/activities/placement"
+	"github.com/fleetflow/fleetflow/activities/stagedupdate"
+	"github.com/fleetflow/fleetflow/activities/works"
+	"github.com/fleetflow/fleetflow/controllers/hub/engine"
+	"github.com/fleetflow/fleetflow/worker"
+)
+
+// newEngine connects to Temporal, lazily.
+func newEngine(o *options, log logr.Logger) (*engine.Engine, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "hub-agent"
+	}
+	e, err := engine.New(engine.Options{
+		Address: o.temporalAddress, Namespace: o.temporalNamespace,
+		Identity: fmt.Sprintf("hub-agent@%s/%d", host, os.Getpid()),
+		Logger:   temporallog.NewStructuredLogger(slogOf(log.WithName("temporal"))),
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.Ensure = func(ctx context.Context) error { return worker.Ensure(ctx, e.Client, o.temporalNamespace) }
+	return e, nil
+}
+
+// addWorker adds the Temporal workers, with their activities, to the manager.
+func addWorker(ctx context.Context, mgr ctrl.Manager, e *engine.Engine, o *options, log logr.Logger) error {
+	activities, err := newActivities(mgr, e, o)
+	if err != nil {
+		return err
+	}
+	notifier := activities.UpdateRun.Notifier
+	if err := notifier.Watch(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
+	return mgr.Add(&worker.Runner{Client: e.Client, Namespace: o.temporalNamespace, Activities: activities, Log: log.WithName("worker")})
+}
+
+// newActivities puts the activities together.
+func newActivities(mgr ctrl.Manager, e *engine.Engine, o *options) (worker.Activities, error) {
+	dyn, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return worker.Activities{}, fmt.Errorf("creating the dynamic client: %w", err)
+	}
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return worker.Activities{}, fmt.Errorf("creating the discovery client: %w", err)
+	}
+	cached, live, clk := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
+	selector := &placement.Selector{
+		Client: cached, Live: live, Dynamic: dyn,
+		Kinds: &placement.Kinds{Discovery: disco, Live: live, Clock: clk},
+	}
+	notifier := clusterupdate.NewNotifier()
+	syncer := works.NewSyncer(cached, live, clk)
+	return worker.Activities{
+		Placement: placement.NewActivities(cached, live, selector, clk),
+		Rolling:   &placement.Rolling{Client: cached, Live: live, Works: syncer, Notifier: notifier, Clock: clk},
+		UpdateRun: &stagedupdate.Activities{
+			Client: cached, Live: live, Works: syncer, Snapshots: selector, Notifier: notifier, Clock: clk,
+			Events:     mgr.GetEventRecorder("staged-update-run"),
+			Identities: &worker.Identities{Client: e.Client, Namespace: o.temporalNamespace},
+		},
+	}, nil
+}

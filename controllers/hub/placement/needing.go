@@ -1,0 +1,36 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// Needing lists the placements with a pending decision, for the audit of
+// workflows. A rollout that only waits for its clusters is among them after a
+// reconnect alone: its workflow may be lost, but if its limits hold it back one
+// that ended is not to be started again and again.
+func (r *Reconciler) Needing(ctx context.Context, reconnected bool) ([]wfcontract.Ref, error) {
+	var placements placementv1beta1.ClusterResourcePlacementList
+	if err := r.client.List(ctx, &placements, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing placements: %w", err)
+	}
+	var refs []wfcontract.Ref
+	for i := range placements.Items {
+		placement := &placements.Items[i]
+		facts, err := Gather(ctx, r.client, placement)
+		if err != nil {
+			return nil, err
+		}
+		if need := NeedsWork(facts); need.Demand != "" || reconnected && need.Cause != "" {
+			refs = append(refs, wfcontract.Ref{
+				Kind: wfcontract.KindClusterResourcePlacement, Name: placement.Name, UID: string(placement.UID),
+			})
+		}
+	}
+	return refs, nil
+}

@@ -1,0 +1,325 @@
+package placement
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+var (
+	earlier = metav1.NewTime(time.Date(2025, 3, 12, 23, 1, 32, 0, time.UTC))
+	now     = metav1.NewTime(time.Date(2025, 3, 17, 21, 37, 14, 0, time.UTC))
+)
+
+const uid = types.UID("placement-uid")
+
+// situation builds facts step by step.
+type situation struct{ *Facts }
+
+func newSituation(clusters ...string) situation {
+	s := situation{&Facts{
+		Placement: &placementv1beta1.ClusterResourcePlacement{
+			ObjectMeta: metav1.ObjectMeta{Name: "crp", UID: uid, Generation: 1},
+			Spec: placementv1beta1.PlacementSpec{Strategy: &placementv1beta1.RolloutStrategy{
+				Type: placementv1beta1.RollingUpdateRolloutStrategyType,
+			}},
+		},
+		Verdict:   snapshot.Verdict{Generation: 1, Snapshot: "crp-0-snapshot"},
+		Snapshots: map[string]Snapshot{},
+		Policy:    &placementv1beta1.ClusterSchedulingPolicySnapshot{},
+	}}
+	s.Policy.Status.ObservedCRPGeneration = 1
+	s.snapshot(0)
+	for _, cluster := range clusters {
+		s.pick(cluster)
+	}
+	s.fulfilled()
+	return s
+}
+
+func (s situation) fulfilled() {
+	n := len(s.Bindings)
+	meta.SetStatusCondition(&s.Policy.Status.Conditions, metav1.Condition{
+		Type: placementv1beta1.ConditionTypeScheduled, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonSchedulingPolicyFulfilled,
+		Message: fmt.Sprintf("found all cluster needed as specified by the scheduling policy, found %d cluster(s)", n),
+	})
+}
+
+func (s situation) unfulfilled(want int, rejected ...placementv1beta1.ClusterDecision) situation {
+	s.Placement.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: ptr.To(int32(want))}
+	s.Policy.Status.ClusterDecisions = append(s.Policy.Status.ClusterDecisions, rejected...)
+	meta.SetStatusCondition(&s.Policy.Status.Conditions, metav1.Condition{
+		Type: placementv1beta1.ConditionTypeScheduled, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonSchedulingPolicyUnfulfilled,
+		Message: fmt.Sprintf("could not find all clusters needed as specified by the scheduling policy, found %d cluster(s) instead", len(s.Bindings)),
+	})
+	return s
+}
+
+func (s situation) snapshot(index int) situation {
+	s.Latest = Snapshot{Name: placementv1beta1.ResourceSnapshotName("crp", index, 0), Index: index, UID: types.UID(fmt.Sprint(index)), Parts: 1}
+	s.Snapshots[s.Latest.Name] = s.Latest
+	return s
+}
+
+func (s situation) external() situation {
+	s.Placement.Spec.Strategy.Type = placementv1beta1.ExternalRolloutStrategyType
+	return s
+}
+
+func (s situation) applyStrategy(strategy placementv1beta1.ApplyStrategyType) situation {
+	s.Placement.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: strategy}
+	for i := range s.Bindings {
+		s.Bindings[i].Spec.ApplyStrategy = s.Placement.Spec.Strategy.ApplyStrategy
+	}
+	return s
+}
+
+func (s situation) pick(cluster string) {
+	decision := placementv1beta1.ClusterDecision{
+		ClusterName: cluster, Selected: true,
+		Reason: fmt.Sprintf("Successfully scheduled resources for placement in %q (affinity score: 0, topology spread score: 0): picked by scheduling policy", cluster),
+	}
+	s.Policy.Status.ClusterDecisions = append(s.Policy.Status.ClusterDecisions, decision)
+	s.Bindings = append(s.Bindings, placementv1beta1.ClusterResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: placementv1beta1.BindingName("crp", uid, cluster), UID: types.UID("binding " + cluster), Generation: 2,
+			Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "crp"},
+		},
+		Spec: placementv1beta1.ResourceBindingSpec{
+			State: placementv1beta1.BindingStateScheduled, TargetCluster: cluster, ClusterDecision: decision,
+		},
+	})
+}
+
+func (s situation) binding(cluster string) *placementv1beta1.ClusterResourceBinding {
+	for i := range s.Bindings {
+		if s.Bindings[i].Spec.TargetCluster == cluster {
+			return &s.Bindings[i]
+		}
+	}
+	panic("no binding to " + cluster)
+}
+
+// bound makes clusters run a snapshot, with the conditions their bindings have:
+// all true but the last, which is as given.
+func (s situation) bound(index int, last metav1.Condition, clusters ...string) situation {
+	for _, cluster := range clusters {
+		binding := s.binding(cluster)
+		binding.Spec.State = placementv1beta1.BindingStateBound
+		binding.Spec.ResourceSnapshotName = placementv1beta1.ResourceSnapshotName("crp", index, 0)
+		binding.Spec.ApplyStrategy = s.Facts.applyStrategy()
+		binding.Status.Conditions = nil
+		for _, condition := range []metav1.Condition{
+			{Type: placementv1beta1.ConditionTypeRolloutStarted, Reason: placementv1beta1.ReasonRolloutStarted, Message: "Detected the new changes on the resources and started the rollout process"},
+			{Type: placementv1beta1.ConditionTypeOverridden, Reason: placementv1beta1.ReasonNoOverrideSpecified, Message: "No override rules are configured for the selected resources"},
+			{Type: placementv1beta1.ConditionTypeWorkSynchronized, Reason: placementv1beta1.ReasonAllWorkSynced, Message: "All of the works are synchronized to the latest"},
+			{Type: placementv1beta1.ConditionTypeApplied, Reason: placementv1beta1.ReasonAllWorkHaveBeenApplied, Message: "All corresponding work objects are applied"},
+		} {
+			condition.Status = metav1.ConditionTrue
+			if condition.Type == last.Type || last.Type == placementv1beta1.ConditionTypeDiffReported && condition.Type == placementv1beta1.ConditionTypeApplied {
+				break
+			}
+			binding.Status.Conditions = append(binding.Status.Conditions, condition)
+		}
+		binding.Status.Conditions = append(binding.Status.Conditions, last)
+		for i := range binding.Status.Conditions {
+			binding.Status.Conditions[i].ObservedGeneration = binding.Generation
+			binding.Status.Conditions[i].LastTransitionTime = earlier
+		}
+	}
+	return s
+}
+
+var (
+	up = metav1.Condition{Type: placementv1beta1.ConditionTypeAvailable, Status: metav1.ConditionTrue,
+		Reason: placementv1beta1.ReasonAllWorkAreAvailable, Message: "All corresponding work objects are available"}
+	notUp = metav1.Condition{Type: placementv1beta1.ConditionTypeAvailable, Status: metav1.ConditionFalse,
+		Reason: placementv1beta1.ReasonNotAllWorkAreAvailable, Message: "Work object crp-work is not yet available"}
+	notApplied = metav1.Condition{Type: placementv1beta1.ConditionTypeApplied, Status: metav1.ConditionFalse,
+		Reason: placementv1beta1.ReasonNotAllWorkHaveBeenApplied, Message: "Work object crp-work has failed to apply"}
+	diffed = metav1.Condition{Type: placementv1beta1.ConditionTypeDiffReported, Status: metav1.ConditionTrue,
+		Reason: placementv1beta1.ReasonAllWorkHaveDiffReported, Message: "All corresponding work objects have reported diff"}
+)
+
+// TestStatusGolden compares with what the documentation prints, in the wording
+// of the API reference.
+func TestStatusGolden(t *testing.T) {
+	cases := map[string]func() (situation, View){
+		"pending": func() (situation, View) {
+			s := newSituation()
+			s.Policy, s.Verdict, s.Latest = nil, snapshot.Verdict{}, Snapshot{}
+			return s, View{}
+		},
+		"pending-while-the-engine-is-away": func() (situation, View) {
+			s := newSituation("member1").bound(0, up, "member1")
+			s.Placement.Generation = 2
+			return s, View{EngineUnreachable: true}
+		},
+		"invalid-selectors": func() (situation, View) {
+			s := newSituation()
+			s.Policy, s.Latest = nil, Snapshot{}
+			s.Verdict.Error = `resourceSelectors[0]: the hub does not serve the kind apps/v3, Kind=Deployment`
+			return s, View{}
+		},
+		"no-cluster": func() (situation, View) { return newSituation(), View{} },
+		"scheduled":  func() (situation, View) { return newSituation("member1", "member2"), View{} },
+		"available": func() (situation, View) {
+			return newSituation("kind-cluster-1", "kind-cluster-2", "kind-cluster-3").
+				bound(0, up, "kind-cluster-1", "kind-cluster-2", "kind-cluster-3"), View{}
+		},
+		"unfulfilled": func() (situation, View) {
+			return newSituation("kind-cluster-1").bound(0, up, "kind-cluster-1").unfulfilled(2, placementv1beta1.ClusterDecision{
+				ClusterName: "kind-cluster-2", Reason: "ClusterUnschedulable, cluster does not match with any of the required cluster affinity terms",
+			}), View{}
+		},
+		"blocked": func() (situation, View) {
+			return newSituation("kind-cluster-1", "kind-cluster-2").bound(0, up, "kind-cluster-1", "kind-cluster-2").
+				unfulfilled(3).snapshot(1), View{}
+		},
+		"apply-failed": func() (situation, View) {
+			s := newSituation("kind-cluster-1", "kind-cluster-2").bound(0, up, "kind-cluster-2").bound(0, notApplied, "kind-cluster-1")
+			s.binding("kind-cluster-1").Status.FailedPlacements = []placementv1beta1.FailedResourcePlacement{{
+				ResourceIdentifier: placementv1beta1.ResourceIdentifier{Version: "v1", Kind: "Namespace", Name: "test-ns"},
+				Condition: metav1.Condition{Type: "Applied", Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonFailedToTakeOver,
+					LastTransitionTime: earlier, Message: "resource exists and is not managed by the fleet"},
+			}}
+			return s, View{}
+		},
+		"not-available": func() (situation, View) {
+			return newSituation("kind-cluster-1").bound(0, notUp, "kind-cluster-1"), View{}
+		},
+		"report-diff": func() (situation, View) {
+			return newSituation("member1").applyStrategy(placementv1beta1.ApplyStrategyTypeReportDiff).bound(0, diffed, "member1"), View{}
+		},
+		"external-before-the-first-run": func() (situation, View) {
+			return newSituation("member1", "member2", "member3").external(), View{}
+		},
+		"external-in-the-middle-of-a-run": func() (situation, View) {
+			s := newSituation("member1", "member2").external().snapshot(5).bound(5, up, "member1").bound(4, up, "member2")
+			s.binding("member1").Status.Conditions[0].Message += ", resourceSnapshotIndex: 5, clusterStagedUpdateRun: example-run"
+			return s, View{}
+		},
+		"external-after-a-run": func() (situation, View) {
+			return newSituation("member1", "member2").external().snapshot(1).bound(1, up, "member1", "member2"), View{}
+		},
+		"external-rolled-back": func() (situation, View) {
+			return newSituation("member1", "member2").external().snapshot(1).bound(0, up, "member1", "member2"), View{}
+		},
+	}
+	for name, make := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, view := make()
+			view.Now = now
+			view.Selected = []placementv1beta1.ResourceIdentifier{{Version: "v1", Kind: "Namespace", Name: "test-ns"}}
+			if Observed(s.Facts).Name == "" {
+				view.Selected = nil
+			}
+			golden(t, name+".yaml", Project(s.Facts, view))
+		})
+	}
+}
+
+func golden(t *testing.T, name string, value any) {
+	t.Helper()
+	got, err := yaml.Marshal(value)
+	require.NoError(t, err)
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(path, got, 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Empty(t, cmp.Diff(string(want), string(got)), "run with -update and look at the difference")
+}
+
+func TestAStatusThatDoesNotChangeStaysTheSame(t *testing.T) {
+	s := newSituation("member1", "member2").bound(0, up, "member1", "member2").unfulfilled(3, placementv1beta1.ClusterDecision{ClusterName: "x", Reason: "y"})
+	s.Placement.Status = Project(s.Facts, View{Now: earlier})
+	assert.Empty(t, cmp.Diff(s.Placement.Status, Project(s.Facts, View{Now: now})))
+}
+
+func TestPickingAClusterAnewDoesNotHideThatItIsAvailable(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1")
+	s.Placement.Status = Project(s.Facts, View{Now: earlier})
+	s.binding("member1").Generation++ // as when it is pointed to a new policy
+	assert.Empty(t, cmp.Diff(s.Placement.Status, Project(s.Facts, View{Now: now})))
+
+	s.snapshot(1)
+	s.binding("member1").Spec.ResourceSnapshotName = s.Latest.Name
+	entry := Project(s.Facts, View{Now: now}).PlacementStatuses[0]
+	assert.Nil(t, meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeAvailable), "new resources are another matter")
+	assert.True(t, meta.IsStatusConditionTrue(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted))
+}
+
+func many(n int, change func(i int, entry *placementv1beta1.PerClusterPlacementStatus)) placementv1beta1.PlacementStatus {
+	status := placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{{Type: "Scheduled", Message: "found all"}}}
+	for i := range n {
+		entry := placementv1beta1.PerClusterPlacementStatus{ClusterName: fmt.Sprintf("cluster-%04d", i), ObservedResourceIndex: "1"}
+		for _, step := range steps(false) {
+			entry.Conditions = append(entry.Conditions, step.done.made(step.step, metav1.ConditionTrue, 1))
+		}
+		if change != nil {
+			change(i, &entry)
+		}
+		status.PlacementStatuses = append(status.PlacementStatuses, entry)
+	}
+	return status
+}
+
+func TestFit(t *testing.T) {
+	unsettle := func(entry *placementv1beta1.PerClusterPlacementStatus) {
+		entry.Conditions[4].Status = metav1.ConditionFalse
+	}
+	t.Run("150 clusters are told of in full", func(t *testing.T) {
+		status := many(150, nil)
+		assert.Empty(t, cmp.Diff(status, fit(status)))
+	})
+	t.Run("of more, what is not settled comes first and in full", func(t *testing.T) {
+		status := fit(many(400, func(i int, entry *placementv1beta1.PerClusterPlacementStatus) {
+			if i == 390 {
+				unsettle(entry)
+			}
+		}))
+		require.Len(t, status.PlacementStatuses, 400)
+		assert.Equal(t, "cluster-0390", status.PlacementStatuses[0].ClusterName)
+		assert.Len(t, status.PlacementStatuses[0].Conditions, 5)
+		assert.Equal(t, placementv1beta1.PerClusterPlacementStatus{ClusterName: "cluster-0000", ObservedResourceIndex: "1"}, status.PlacementStatuses[1])
+		assert.Equal(t, "found all", status.Conditions[0].Message)
+	})
+	t.Run("what does not fit is counted", func(t *testing.T) {
+		status := fit(many(5000, func(_ int, entry *placementv1beta1.PerClusterPlacementStatus) { unsettle(entry) }))
+		left := 5000 - len(status.PlacementStatuses)
+		require.Positive(t, left)
+		assert.Equal(t, fmt.Sprintf("found all (%d more cluster(s) are not listed here; see the ClusterResourceBindings)", left), status.Conditions[0].Message)
+		assert.LessOrEqual(t, sizeOf(status), targetBytes+10<<10)
+	})
+	t.Run("single resources are left out before a status gets too large", func(t *testing.T) {
+		status := fit(many(100, func(_ int, entry *placementv1beta1.PerClusterPlacementStatus) {
+			entry.FailedPlacements = make([]placementv1beta1.FailedResourcePlacement, 100)
+			for i := range entry.FailedPlacements {
+				entry.FailedPlacements[i].Condition.Message = "a message of some length that says what went wrong with this resource"
+			}
+		}))
+		require.Len(t, status.PlacementStatuses, 100)
+		assert.LessOrEqual(t, sizeOf(status), maxBytes)
+		assert.NotEmpty(t, status.PlacementStatuses[0].FailedPlacements)
+	})
+}
