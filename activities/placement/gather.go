@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// parallelReads bounds the requests of one selection at a time.
-	parallelReads = 8
+	// parallelReads bounds the requests of one selection at a time: most answers are
+	// empty and cost the API server next to nothing.
+	parallelReads = 16
 	// pageSize bounds how many objects one request returns.
 	pageSize = 500
 )
@@ -30,15 +31,16 @@ type gathered struct {
 type query struct {
 	rule      snapshot.Rule
 	namespace string
+	revision  string
 	found     []*unstructured.Unstructured
 }
 
-// gather reads the selected objects. An InvalidError says that two selectors
-// select the same one.
-func (s *Selector) gather(ctx context.Context, selection *snapshot.Selection, catalog *snapshot.Catalog) (gathered, error) {
+// gather reads the selected objects as of a revision of the hub's store or later.
+// An InvalidError says that two selectors select the same one.
+func (s *Selector) gather(ctx context.Context, selection *snapshot.Selection, catalog *snapshot.Catalog, revision string) (gathered, error) {
 	outer := make([]*query, 0, len(selection.Rules))
 	for _, rule := range selection.Rules {
-		outer = append(outer, &query{rule: rule})
+		outer = append(outer, &query{rule: rule, revision: revision})
 	}
 	if err := s.ask(ctx, outer); err != nil {
 		return gathered{}, err
@@ -66,7 +68,7 @@ func inside(selection *snapshot.Selection, catalog *snapshot.Catalog, outer []*q
 		}
 		for _, namespace := range q.found {
 			for _, rule := range rules {
-				queries = append(queries, &query{rule: rule, namespace: namespace.GetName()})
+				queries = append(queries, &query{rule: rule, namespace: namespace.GetName(), revision: q.revision})
 			}
 		}
 	}
@@ -136,7 +138,11 @@ func (s *Selector) get(ctx context.Context, q *query) ([]unstructured.Unstructur
 
 func (s *Selector) list(ctx context.Context, q *query) ([]unstructured.Unstructured, error) {
 	var found []unstructured.Unstructured
-	options := metav1.ListOptions{LabelSelector: q.rule.Labels.String(), Limit: pageSize}
+	options := metav1.ListOptions{}
+	if q.rule.Kind.Native {
+		options = notOlderThan(q.revision)
+	}
+	options.LabelSelector, options.Limit = q.rule.Labels.String(), pageSize
 	for {
 		page, err := s.Dynamic.Resource(q.rule.Kind.GVR()).Namespace(q.namespace).List(ctx, options)
 		if apierrors.IsMethodNotSupported(err) {
@@ -146,8 +152,20 @@ func (s *Selector) list(ctx context.Context, q *query) ([]unstructured.Unstructu
 			return nil, err
 		}
 		found = append(found, page.Items...)
-		if options.Continue = page.GetContinue(); options.Continue == "" {
+		if page.GetContinue() == "" {
 			return found, nil
 		}
+		options = metav1.ListOptions{LabelSelector: options.LabelSelector, Limit: pageSize, Continue: page.GetContinue()}
 	}
+}
+
+// notOlderThan asks for a list as of a revision of the store or later. The API
+// server answers it from memory as soon as its memory is that new, while without a
+// revision it makes sure each time that it has seen the very latest write. An empty
+// revision asks for that.
+func notOlderThan(revision string) metav1.ListOptions {
+	if revision == "" {
+		return metav1.ListOptions{}
+	}
+	return metav1.ListOptions{ResourceVersion: revision, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}
 }

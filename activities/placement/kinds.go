@@ -47,13 +47,15 @@ type Kinds struct {
 	read    time.Time
 }
 
-// Catalog returns what the hub serves now.
-func (k *Kinds) Catalog(ctx context.Context) (*snapshot.Catalog, error) {
+// Catalog returns what the hub serves, as of a revision of its store or later; an
+// empty revision stands for now.
+func (k *Kinds) Catalog(ctx context.Context, revision string) (*snapshot.Catalog, error) {
 	definitions := &metav1.PartialObjectMetadataList{}
 	definitions.SetGroupVersionKind(schema.GroupVersionKind{
 		Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList",
 	})
-	if err := k.Live.List(ctx, definitions); err != nil {
+	options := notOlderThan(revision)
+	if err := k.Live.List(ctx, definitions, &client.ListOptions{Raw: &options}); err != nil {
 		return nil, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
 	}
 	version := versionOf(definitions)
@@ -63,7 +65,7 @@ func (k *Kinds) Catalog(ctx context.Context) (*snapshot.Catalog, error) {
 	if k.catalog != nil && k.version == version && k.Clock.Since(k.read) < catalogAge {
 		return k.catalog, nil
 	}
-	catalog, err := k.discover(ctx)
+	catalog, err := k.discover(ctx, definitions)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +110,7 @@ func (k *Kinds) lagging(definitions *metav1.PartialObjectMetadataList, catalog *
 // discover reads the catalog. An API group that cannot be read would look as if
 // its objects had been deleted, so it is an error, unless nothing of it is ever
 // placed.
-func (k *Kinds) discover(ctx context.Context) (*snapshot.Catalog, error) {
+func (k *Kinds) discover(ctx context.Context, definitions *metav1.PartialObjectMetadataList) (*snapshot.Catalog, error) {
 	groups, lists, err := k.Discovery.ServerGroupsAndResourcesWithContext(ctx)
 	if failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err); partial {
 		err = nil
@@ -121,5 +123,9 @@ func (k *Kinds) discover(ctx context.Context) (*snapshot.Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("discovering what the hub serves: %w", err)
 	}
-	return snapshot.NewCatalog(groups, lists), nil
+	names := make([]string, 0, len(definitions.Items))
+	for i := range definitions.Items {
+		names = append(names, definitions.Items[i].Name)
+	}
+	return snapshot.NewCatalog(groups, lists, names), nil
 }

@@ -72,25 +72,26 @@ func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement *placem
 	return latest, nil
 }
 
-// policySnapshots reads live the policy snapshots of a placement, by index. Those
-// left over from an earlier placement of the same name are removed.
-func (a *Activities) policySnapshots(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) ([]placementv1beta1.ClusterSchedulingPolicySnapshot, error) {
+// policySnapshots reads live the policy snapshots of a placement, by index, and
+// returns the revision of the hub's store they were read at. Those left over from an
+// earlier placement of the same name are removed.
+func (a *Activities) policySnapshots(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) ([]placementv1beta1.ClusterSchedulingPolicySnapshot, string, error) {
 	list := &placementv1beta1.ClusterSchedulingPolicySnapshotList{}
 	if err := a.Live.List(ctx, list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}); err != nil {
-		return nil, fmt.Errorf("listing policy snapshots of placement %s: %w", placement.Name, err)
+		return nil, "", fmt.Errorf("listing policy snapshots of placement %s: %w", placement.Name, err)
 	}
 	var own []placementv1beta1.ClusterSchedulingPolicySnapshot
 	for i := range list.Items {
 		if item := &list.Items[i]; ownedBy(item, placement.UID) {
 			own = append(own, *item)
 		} else if err := a.removePolicy(ctx, item); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
 	slices.SortFunc(own, func(x, y placementv1beta1.ClusterSchedulingPolicySnapshot) int {
 		return cmp.Compare(policyIndex(&x), policyIndex(&y))
 	})
-	return own, nil
+	return own, list.ResourceVersion, nil
 }
 
 func policyIndex(policy *placementv1beta1.ClusterSchedulingPolicySnapshot) int {

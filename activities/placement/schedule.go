@@ -30,7 +30,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wfcontract.Ref) (
 	if placement == nil {
 		return actcontract.ScheduleResult{Gone: true}, nil
 	}
-	policies, err := a.policySnapshots(ctx, placement)
+	policies, revision, err := a.policySnapshots(ctx, placement)
 	if err != nil {
 		return actcontract.ScheduleResult{}, err
 	}
@@ -38,22 +38,18 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wfcontract.Ref) (
 	if err != nil {
 		return actcontract.ScheduleResult{}, err
 	}
-	clusters := &clusterv1beta1.MemberClusterList{}
-	if err := a.Live.List(ctx, clusters); err != nil {
-		return actcontract.ScheduleResult{}, fmt.Errorf("listing member clusters: %w", err)
-	}
-	bindings := &placementv1beta1.ClusterResourceBindingList{}
-	if err := a.Live.List(ctx, bindings, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}); err != nil {
-		return actcontract.ScheduleResult{}, fmt.Errorf("listing bindings of placement %s: %w", placement.Name, err)
+	clusters, bindings, err := a.scheduleFacts(ctx, placement, revision)
+	if err != nil {
+		return actcontract.ScheduleResult{}, err
 	}
 	decision := scheduler.Decide(scheduler.Facts{
 		PolicySnapshot: policy.Name,
 		Policy:         placement.Spec.Policy,
-		Clusters:       clusters.Items,
-		Bindings:       bindingFacts(placement, bindings.Items),
+		Clusters:       clusters,
+		Bindings:       bindingFacts(placement, bindings),
 		Now:            a.Clock.Now(),
 	})
-	created, err := a.writeBindings(ctx, placement, policy.Name, bindings.Items, decision)
+	created, err := a.writeBindings(ctx, placement, policy.Name, bindings, decision)
 	if err != nil {
 		return actcontract.ScheduleResult{}, err
 	}
@@ -66,6 +62,21 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wfcontract.Ref) (
 		Created:        created,
 		Unscheduled:    len(decision.Unschedule),
 	}, a.prunePolicies(ctx, placement, policies, policy.Name)
+}
+
+// scheduleFacts reads the clusters of the fleet and the bindings of a placement, as
+// of a revision of the hub's store or later.
+func (a *Activities) scheduleFacts(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, revision string) ([]clusterv1beta1.MemberCluster, []placementv1beta1.ClusterResourceBinding, error) {
+	options := notOlderThan(revision)
+	clusters := &clusterv1beta1.MemberClusterList{}
+	if err := a.Live.List(ctx, clusters, &client.ListOptions{Raw: &options}); err != nil {
+		return nil, nil, fmt.Errorf("listing member clusters: %w", err)
+	}
+	bindings := &placementv1beta1.ClusterResourceBindingList{}
+	if err := a.Live.List(ctx, bindings, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}, &client.ListOptions{Raw: &options}); err != nil {
+		return nil, nil, fmt.Errorf("listing bindings of placement %s: %w", placement.Name, err)
+	}
+	return clusters.Items, bindings.Items, nil
 }
 
 // reportDecision writes the status of the policy snapshot, if it says something

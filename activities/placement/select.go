@@ -6,7 +6,10 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	actcontract "github.com/fleetflow/fleetflow/activities/contract"
@@ -30,6 +33,21 @@ type Selector struct {
 	Dynamic dynamic.Interface
 	// Kinds knows what the hub serves.
 	Kinds *Kinds
+}
+
+// NewSelector puts a selector together. The configuration is the hub's.
+func NewSelector(config *rest.Config, c client.Client, live client.Reader, clk clock.PassiveClock) (*Selector, error) {
+	quiet := rest.CopyConfig(config)
+	quiet.WarningHandlerWithContext = rest.NoWarnings{} // users chose the versions, not we
+	reader, err := dynamic.NewForConfig(quiet)
+	if err != nil {
+		return nil, fmt.Errorf("creating the client for selected objects: %w", err)
+	}
+	catalog, err := discovery.NewDiscoveryClientForConfig(quiet)
+	if err != nil {
+		return nil, fmt.Errorf("creating the discovery client: %w", err)
+	}
+	return &Selector{Client: c, Live: live, Dynamic: reader, Kinds: &Kinds{Discovery: catalog, Live: live, Clock: clk}}, nil
 }
 
 // SelectResources makes the latest snapshot of a placement hold what it selects.
@@ -70,7 +88,7 @@ func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.C
 	if err != nil {
 		return actcontract.SelectResult{}, err
 	}
-	selected, err := s.resolve(ctx, placement)
+	selected, err := s.resolve(ctx, placement, existing.revision)
 	var invalid *snapshot.InvalidError
 	if errors.As(err, &invalid) {
 		return s.reject(ctx, placement, existing, invalid)
@@ -96,9 +114,9 @@ func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.C
 	return s.conclude(ctx, placement, verdict, latest.created)
 }
 
-// resolve reads what the placement selects now.
-func (s *Selector) resolve(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (gathered, error) {
-	catalog, err := s.Kinds.Catalog(ctx)
+// resolve reads what the placement selects, as of a revision or later.
+func (s *Selector) resolve(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, revision string) (gathered, error) {
+	catalog, err := s.Kinds.Catalog(ctx, revision)
 	if err != nil {
 		return gathered{}, err
 	}
@@ -106,7 +124,7 @@ func (s *Selector) resolve(ctx context.Context, placement *placementv1beta1.Clus
 	if err != nil {
 		return gathered{}, err
 	}
-	return s.gather(ctx, selection, catalog)
+	return s.gather(ctx, selection, catalog, revision)
 }
 
 // reject records that the selectors cannot be resolved. The latest snapshot stays

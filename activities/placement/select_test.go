@@ -369,7 +369,7 @@ func TestKindsAreDiscoveredWhenDefinitionsChange(t *testing.T) {
 	kinds := &placement.Kinds{Discovery: h.served, Live: h, Clock: h.clock}
 	ask := func(asked, contents int, why string) {
 		t.Helper()
-		catalog, err := kinds.Catalog(t.Context())
+		catalog, err := kinds.Catalog(t.Context(), "")
 		require.NoError(t, err)
 		assert.Equal(t, asked, h.served.asked, why)
 		assert.Len(t, catalog.Contents(), contents, why)

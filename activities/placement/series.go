@@ -20,6 +20,8 @@ type series struct {
 	groups map[int]*snapshotGroup
 	// foreign are left over from an earlier placement of the same name.
 	foreign []*metav1.PartialObjectMetadata
+	// revision of the hub's store at which the snapshots were listed.
+	revision string
 }
 
 // snapshotGroup is the objects that make up one resource snapshot.
@@ -36,7 +38,7 @@ func listSeries(ctx context.Context, live client.Reader, placement *placementv1b
 	if err := live.List(ctx, list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}); err != nil {
 		return nil, fmt.Errorf("listing resource snapshots of placement %s: %w", placement.Name, err)
 	}
-	s := &series{groups: map[int]*snapshotGroup{}}
+	s := &series{groups: map[int]*snapshotGroup{}, revision: list.ResourceVersion}
 	for i := range list.Items {
 		s.add(&list.Items[i], placement.UID)
 	}

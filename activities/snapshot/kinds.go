@@ -23,6 +23,10 @@ type Kind struct {
 	Namespaced bool
 	// Placeable says that objects of the kind may be placed at all.
 	Placeable bool
+	// Native says that the hub itself stores the kind, built in or by a
+	// CustomResourceDefinition: its resource versions count with those of all other
+	// native kinds.
+	Native bool
 }
 
 // GVR is what clients address the kind by.
@@ -42,8 +46,9 @@ type Catalog struct {
 	contents  []Kind
 }
 
-// NewCatalog reads discovery. The groups say which version of a kind is preferred.
-func NewCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *Catalog {
+// NewCatalog reads discovery. The groups say which version of a kind is preferred,
+// the definitions are the names of the CustomResourceDefinitions there are.
+func NewCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, definitions []string) *Catalog {
 	c := &Catalog{
 		kinds:     map[schema.GroupVersionKind]Kind{},
 		resources: map[schema.GroupResource]bool{},
@@ -54,21 +59,27 @@ func NewCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) *Cat
 			continue
 		}
 		for i := range list.APIResources {
-			c.add(gv, &list.APIResources[i])
+			c.add(gv, &list.APIResources[i], definitions)
 		}
 	}
 	c.contents = c.preferred(versionRanks(groups))
 	return c
 }
 
-func (c *Catalog) add(gv schema.GroupVersion, resource *metav1.APIResource) {
+func (c *Catalog) add(gv schema.GroupVersion, resource *metav1.APIResource, definitions []string) {
 	if strings.Contains(resource.Name, "/") {
 		return // a subresource
 	}
 	kind := Kind{GroupVersionKind: gv.WithKind(resource.Kind), Resource: resource.Name, Namespaced: resource.Namespaced}
 	kind.Placeable = !Disabled(kind.GroupKind()) && supports(resource, "get", "list", "watch", "create")
+	kind.Native = builtIn(gv.Group) || slices.Contains(definitions, kind.GVR().GroupResource().String())
 	c.kinds[kind.GroupVersionKind] = kind
 	c.resources[kind.GVR().GroupResource()] = true
+}
+
+// builtIn says whether an API group is Kubernetes' own.
+func builtIn(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && group != "metrics.k8s.io"
 }
 
 func supports(resource *metav1.APIResource, verbs ...string) bool {
@@ -147,9 +158,10 @@ var disabledGroups = map[string]bool{
 
 // disabledKinds are never placed though their group may be.
 var disabledKinds = map[schema.GroupKind]bool{
-	{Kind: "Pod"}:   true,
-	{Kind: "Node"}:  true,
-	{Kind: "Event"}: true,
+	{Kind: "Pod"}:       true,
+	{Kind: "Node"}:      true,
+	{Kind: "Event"}:     true,
+	{Kind: "Endpoints"}: true, // made by Kubernetes, for Services that are placed
 
 	{Group: "networking.fleet.azure.com", Kind: "ServiceImport"}:         true,
 	{Group: "networking.fleet.azure.com", Kind: "TrafficManagerProfile"}: true,

@@ -22,13 +22,6 @@ var generatedWhenOwned = map[schema.GroupKind]bool{
 	{Group: "batch", Kind: "Job"}:               true,
 }
 
-// managedBy names the label by which Kubernetes' own controllers mark what they
-// generate, by kind.
-var managedBy = map[schema.GroupKind]string{
-	{Kind: "Endpoints"}: "endpoints.kubernetes.io/managed-by",
-	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}: discoveryv1.LabelManagedBy,
-}
-
 // Candidate says whether an object may be placed as far as its metadata tells.
 // Whoever watches metadata only and whoever reads content agree on it.
 func Candidate(gk schema.GroupKind, object metav1.Object) bool {
@@ -41,32 +34,21 @@ func Candidate(gk schema.GroupKind, object metav1.Object) bool {
 		object.GetLabels()[placementv1beta1.FleetResourceLabel] == placementv1beta1.LabelValueTrue:
 		return false
 	}
-	if label, ok := managedBy[gk]; ok {
-		_, managed := object.GetLabels()[label]
+	if gk == (schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}) {
+		_, managed := object.GetLabels()[discoveryv1.LabelManagedBy]
 		return !managed
 	}
 	return true
 }
 
-// Placeable removes from candidates what only content reveals as generated:
-// tokens of service accounts, and Endpoints that belong to a Service.
+// Placeable removes from candidates what only content reveals as generated: the
+// tokens of service accounts.
 func Placeable(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
-	services := map[string]bool{}
-	for _, object := range objects {
-		if gk := object.GroupVersionKind().GroupKind(); gk == (schema.GroupKind{Kind: "Service"}) {
-			services[object.GetNamespace()+"/"+object.GetName()] = true
-		}
-	}
 	var kept []*unstructured.Unstructured
 	for _, object := range objects {
-		switch object.GroupVersionKind().GroupKind() {
-		case schema.GroupKind{Kind: "Secret"}:
+		if object.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
 			kind, _, _ := unstructured.NestedString(object.Object, "type")
 			if kind == string(corev1.SecretTypeServiceAccountToken) {
-				continue
-			}
-		case schema.GroupKind{Kind: "Endpoints"}:
-			if services[object.GetNamespace()+"/"+object.GetName()] {
 				continue
 			}
 		}

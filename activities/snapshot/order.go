@@ -15,7 +15,7 @@ var kindOrder = rank(
 	"ServiceAccount", "Secret", "ConfigMap",
 	"StorageClass", "PersistentVolume", "PersistentVolumeClaim",
 	"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
-	"Service", "Endpoints", "EndpointSlice",
+	"Service", "EndpointSlice",
 	"DaemonSet", "ReplicationController", "ReplicaSet", "Deployment", "HorizontalPodAutoscaler",
 	"StatefulSet", "Job", "CronJob",
 	"IngressClass", "Ingress", "APIService",

@@ -33,7 +33,7 @@ func catalog() *snapshot.Catalog {
 		}},
 		{GroupVersion: "rbac.authorization.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "clusterroles", Kind: "ClusterRole", Verbs: all}}},
 	}
-	return snapshot.NewCatalog(groups, lists)
+	return snapshot.NewCatalog(groups, lists, nil)
 }
 
 func TestCatalogContents(t *testing.T) {

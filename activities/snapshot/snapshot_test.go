@@ -85,7 +85,6 @@ func TestCandidateAndPlaceable(t *testing.T) {
 		"a revision of a StatefulSet":             {`{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: r, namespace: ns, ownerReferences: [{name: s, kind: StatefulSet, apiVersion: apps/v1, uid: u}]}}`, false},
 		"a Job of a CronJob":                      {`{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: ns, ownerReferences: [{name: c, kind: CronJob, apiVersion: batch/v1, uid: u}]}}`, false},
 		"an EndpointSlice of a Service":           {`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: e, namespace: ns, labels: {endpointslice.kubernetes.io/managed-by: endpointslice-controller.k8s.io}}}`, false},
-		"Endpoints that Kubernetes manages":       {`{apiVersion: v1, kind: Endpoints, metadata: {name: e, namespace: ns, labels: {endpoints.kubernetes.io/managed-by: endpoint-controller}}}`, false},
 		"an object that is being deleted":         {`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns, deletionTimestamp: "2024-01-01T00:00:00Z"}}`, false},
 		"an object the fleet made for itself":     {`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns, labels: {kubernetes-fleet.io/is-fleet-resource: "true"}}}`, false},
 		"a reserved namespace, matched by labels": {`{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}`, false},
@@ -97,13 +96,6 @@ func TestCandidateAndPlaceable(t *testing.T) {
 			assert.Equal(t, tc.placed, placed)
 		})
 	}
-}
-
-func TestPlaceableDropsEndpointsOfServices(t *testing.T) {
-	service := object(t, `{apiVersion: v1, kind: Service, metadata: {name: s, namespace: ns}}`)
-	own := object(t, `{apiVersion: v1, kind: Endpoints, metadata: {name: s, namespace: ns}}`)
-	free := object(t, `{apiVersion: v1, kind: Endpoints, metadata: {name: other, namespace: ns}}`)
-	assert.Equal(t, []*unstructured.Unstructured{service, free}, snapshot.Placeable([]*unstructured.Unstructured{service, own, free}))
 }
 
 func TestDisabled(t *testing.T) {
