@@ -3,23 +3,25 @@
 package main
 
 import (
+	"errors"
+	"flag"
 	"fmt"
 	"os"
-	"time"
 
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fleetflow/fleetflow/controllers/member"
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintf(os.Stderr, "member-agent: %v\n", err)
-		os.Exit(1)
+	err := run(os.Args[1:])
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return
 	}
+	fmt.Fprintf(os.Stderr, "member-agent: %v\n", err)
+	os.Exit(1)
 }
 
 func run(args []string) error {
@@ -31,32 +33,17 @@ func run(args []string) error {
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 
-	memberConfig, err := o.memberConfig()
+	config, err := o.memberConfig()
 	if err != nil {
 		return err
 	}
-	shutdown := 5 * time.Second
-	mgr, err := ctrl.NewManager(memberConfig, member.ManagerOptions(ctrl.Options{
-		Logger:                        logger,
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
-		HealthProbeBindAddress:        o.healthAddress,
-		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              "member-agent.kubernetes-fleet.io",
-		LeaderElectionNamespace:       o.leaderElectionNamespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &o.leaseDuration,
-		RenewDeadline:                 &o.renewDeadline,
-		RetryPeriod:                   &o.retryPeriod,
-		GracefulShutdownTimeout:       &shutdown,
-	}))
+	mgr, err := ctrl.NewManager(config, member.ManagerOptions(o.manager(logger)))
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
-	if err := mgr.AddHealthzCheck("alive", healthz.Ping); err != nil {
-		return fmt.Errorf("adding the health check: %w", err)
-	}
-	if err := mgr.AddReadyzCheck("alive", healthz.Ping); err != nil {
-		return fmt.Errorf("adding the readiness check: %w", err)
+	// Ready means able to work, not joined: a hub that is away must not get the agent restarted.
+	if err := errors.Join(mgr.AddHealthzCheck("alive", healthz.Ping), mgr.AddReadyzCheck("alive", healthz.Ping)); err != nil {
+		return fmt.Errorf("adding the health checks: %w", err)
 	}
 	if err := member.Setup(mgr, o.hubConfig(), o.cluster); err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)

@@ -14,7 +14,9 @@ import (
 	"go.uber.org/zap/zapcore"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 // The environment variables the agent reads; their names are KubeFleet's.
@@ -25,6 +27,9 @@ const (
 	envHubCA     = "HUB_CERTIFICATE_AUTHORITY"
 	envCABundle  = "CA_BUNDLE"
 )
+
+// shutdownTimeout is how long what is under way may take to end when the agent is told to stop.
+const shutdownTimeout = 5 * time.Second
 
 const envHelp = `Environment:
   MEMBER_CLUSTER_NAME        name of this cluster in the fleet (required)
@@ -166,6 +171,24 @@ func (o *options) memberConfig() (*rest.Config, error) {
 	config.QPS, config.Burst = float32(o.memberQPS), o.memberBurst
 	config.UserAgent = "member-agent/" + o.cluster
 	return config, nil
+}
+
+// manager returns the options of the manager that runs the agent.
+func (o *options) manager(logger logr.Logger) ctrl.Options {
+	shutdown := shutdownTimeout
+	return ctrl.Options{
+		Logger:                        logger,
+		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress:        o.healthAddress,
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              "member-agent.kubernetes-fleet.io",
+		LeaderElectionNamespace:       o.leaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &o.leaseDuration,
+		RenewDeadline:                 &o.renewDeadline,
+		RetryPeriod:                   &o.retryPeriod,
+		GracefulShutdownTimeout:       &shutdown,
+	}
 }
 
 func (o *options) logger() logr.Logger {

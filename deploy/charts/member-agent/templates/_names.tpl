@@ -1,0 +1,11 @@
+{{- define "member-agent.labels" -}}
+app.kubernetes.io/name: member-agent
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{- define "member-agent.selector" -}}
+app.kubernetes.io/name: member-agent
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
