@@ -1,0 +1,201 @@
+package placement
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+func TestNeedsWork(t *testing.T) {
+	deleting := func(s situation, cluster string) { s.binding(cluster).DeletionTimestamp = ptr.To(now) }
+	cases := map[string]struct {
+		change func(situation) situation
+		cause  string
+	}{
+		"a settled placement needs nothing": {},
+		"a placement being deleted needs nothing": {change: func(s situation) situation {
+			s.Placement.DeletionTimestamp, s.Placement.Generation = ptr.To(now), 2
+			return s
+		}},
+		"a new generation has not been selected for": {cause: wfcontract.CauseSpec, change: func(s situation) situation {
+			s.Placement.Generation = 2
+			return s
+		}},
+		"a placement without a verdict": {cause: wfcontract.CauseSpec, change: func(s situation) situation {
+			s.Verdict.Generation = 0
+			return s
+		}},
+		"a placement without a policy snapshot": {cause: wfcontract.CauseSpec, change: func(s situation) situation {
+			s.Policy = nil
+			return s
+		}},
+		"a new generation has not been scheduled": {cause: wfcontract.CauseSpec, change: func(s situation) situation {
+			s.Placement.Generation, s.Verdict.Generation = 2, 2
+			return s
+		}},
+		"selectors only the user can mend": {change: func(s situation) situation {
+			s.Verdict.Error, s.Policy = "no such kind", nil
+			return s
+		}},
+		"a cluster that waits for the latest resources": {cause: wfcontract.CauseAvailability, change: func(s situation) situation {
+			return s.snapshot(1)
+		}},
+		"a cluster that waits for its first resources": {cause: wfcontract.CauseAvailability, change: func(s situation) situation {
+			s.binding("member2").Spec.State = placementv1beta1.BindingStateScheduled
+			s.binding("member2").Spec.ResourceSnapshotName = ""
+			return s
+		}},
+		"a cluster that waits for another way of applying": {cause: wfcontract.CauseAvailability, change: func(s situation) situation {
+			s.Placement.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}
+			return s
+		}},
+		"a cluster to be removed": {cause: wfcontract.CauseAvailability, change: func(s situation) situation {
+			s.Policy.Status.ClusterDecisions = s.Policy.Status.ClusterDecisions[:1]
+			s.binding("member2").Spec.State = placementv1beta1.BindingStateUnscheduled
+			return s
+		}},
+		"a cluster on its way out": {change: func(s situation) situation {
+			s.Policy.Status.ClusterDecisions = s.Policy.Status.ClusterDecisions[:1]
+			s.binding("member2").Spec.State = placementv1beta1.BindingStateUnscheduled
+			deleting(s, "member2")
+			return s
+		}},
+		"a picked cluster whose binding is being deleted": {cause: wfcontract.CauseBindings, change: func(s situation) situation {
+			deleting(s, "member2")
+			return s
+		}},
+		"a picked cluster whose binding is gone": {cause: wfcontract.CauseBindings, change: func(s situation) situation {
+			s.Bindings = s.Bindings[:1]
+			return s
+		}},
+		"the latest resources are for a run to bring": {change: func(s situation) situation {
+			return s.external().snapshot(1)
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newSituation("member1", "member2").bound(0, up, "member1", "member2")
+			if tc.change != nil {
+				s = tc.change(s)
+			}
+			need := NeedsWork(s.Facts)
+			assert.Equal(t, tc.cause, need.Cause)
+			assert.Equal(t, tc.cause == wfcontract.CauseSpec || tc.cause == wfcontract.CauseBindings, need.Demand != "")
+		})
+	}
+}
+
+// at runs the memory over a timeline and returns when it poked.
+func at(m *pokeMemory, start time.Time, length time.Duration, need func(time.Duration) Need) []string {
+	var poked []string
+	for elapsed := time.Duration(0); elapsed <= length; elapsed += 100 * time.Millisecond {
+		if due, _ := m.due(need(elapsed), start.Add(elapsed)); due {
+			m.delivered(need(elapsed), start.Add(elapsed))
+			poked = append(poked, elapsed.String())
+		}
+	}
+	return poked
+}
+
+func TestPokes(t *testing.T) {
+	spec := Need{Cause: wfcontract.CauseSpec, Demand: "generation 1"}
+	waiting := func(progress uint64) Need { return Need{Cause: wfcontract.CauseAvailability, Progress: progress} }
+	cases := map[string]struct {
+		need   func(time.Duration) Need
+		length time.Duration
+		want   []string
+	}{
+		"nothing pending is never poked": {length: time.Minute, need: func(time.Duration) Need { return Need{} }},
+		"a new generation is poked at once and not again while its workflow works": {
+			length: 30 * time.Second, want: []string{"0s"},
+			need: func(elapsed time.Duration) Need {
+				switch {
+				case elapsed < time.Second:
+					return spec
+				case elapsed < 20*time.Second:
+					return waiting(uint64(elapsed / time.Second)) // one cluster a second
+				}
+				return Need{}
+			}},
+		"a generation after another is poked at once": {
+			length: time.Second, want: []string{"0s", "500ms"},
+			need: func(elapsed time.Duration) Need {
+				return Need{Cause: wfcontract.CauseSpec, Demand: fmt.Sprint("generation ", elapsed/(500*time.Millisecond) > 0)}
+			}},
+		"what stays pending is taken up again, then rarely": {
+			length: 11 * time.Minute, want: []string{"0s", "2.1s", "5m2.1s", "10m2.1s"},
+			need: func(time.Duration) Need { return spec }},
+		"a rollout found halfway is taken up when it is quiet": {
+			length: 5 * time.Second, want: []string{"3s", "5s"},
+			need: func(elapsed time.Duration) Need { return waiting(uint64(min(elapsed, time.Second) / time.Millisecond)) }},
+		"a blocked rollout is taken up when availability changed": {
+			length: 21 * time.Minute, want: []string{"2s", "4s", "5m4s", "10m4s", "15m4s", "20m2s"},
+			need: func(elapsed time.Duration) Need {
+				return waiting(uint64(elapsed / (20 * time.Minute)))
+			}},
+		"a slow rollout is poked every half minute at most": {
+			length: 70 * time.Second, want: []string{"2s", "4s", "34s", "1m6s"},
+			need: func(elapsed time.Duration) Need { return waiting(uint64(elapsed / (8 * time.Second))) }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tc.want, at(&pokeMemory{}, now.Time, tc.length, tc.need))
+		})
+	}
+}
+
+func TestARefusedPokeIsTriedAgainLater(t *testing.T) {
+	m := &pokeMemory{}
+	need := Need{Cause: wfcontract.CauseSpec, Demand: "generation 1"}
+	pause := m.refused(now.Time)
+	assert.GreaterOrEqual(t, pause, retryPause)
+	assert.Less(t, pause, 2*retryPause)
+	due, wait := m.due(need, now.Add(time.Second))
+	assert.False(t, due)
+	assert.Equal(t, pause-time.Second, wait)
+	due, _ = m.due(need, now.Add(pause))
+	assert.True(t, due)
+	m.due(Need{}, now.Add(pause))
+	assert.False(t, m.failing, "nothing waits for the engine any more")
+}
+
+func TestTheEndOfAnEvictedBindingIsNoticed(t *testing.T) {
+	binding := func(uid string, state placementv1beta1.BindingState, deleting bool) placementv1beta1.ClusterResourceBinding {
+		b := placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}
+		b.Spec.State = state
+		if deleting {
+			b.DeletionTimestamp = ptr.To(now)
+		}
+		return b
+	}
+	m := &pokeMemory{}
+	assert.False(t, m.ended([]placementv1beta1.ClusterResourceBinding{
+		binding("evicted", placementv1beta1.BindingStateBound, true),
+		binding("removed", placementv1beta1.BindingStateUnscheduled, true),
+	}))
+	assert.False(t, m.ended([]placementv1beta1.ClusterResourceBinding{binding("evicted", placementv1beta1.BindingStateBound, true)}),
+		"the rollout removed the other by itself")
+	assert.True(t, m.ended(nil))
+	assert.False(t, m.ended(nil), "once")
+}
+
+func TestStatusWritesAreSpaced(t *testing.T) {
+	l := newLimiter()
+	assert.Zero(t, l.wait("crp", now.Time), "the first write is made at once")
+	l.wrote("crp", 10, now.Time)
+	assert.Equal(t, 400*time.Millisecond, l.wait("crp", now.Add(100*time.Millisecond)))
+	assert.Zero(t, l.wait("crp", now.Add(500*time.Millisecond)))
+	assert.Zero(t, l.wait("another", now.Time))
+	l.wrote("crp", 1000, now.Time)
+	assert.Equal(t, 3500*time.Millisecond, l.wait("crp", now.Time), "a large status is written less often")
+	l.forget("crp")
+	assert.Zero(t, l.wait("crp", now.Time))
+}

@@ -1,0 +1,229 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// recorder of pokes; away makes it fail.
+type recorder struct {
+	causes []string
+	away   bool
+}
+
+func (r *recorder) Poke(_ context.Context, _ wfcontract.Ref, poke wfcontract.Poke) error {
+	if r.away {
+		return errors.New("connection refused")
+	}
+	r.causes = append(r.causes, poke.Cause)
+	return nil
+}
+
+// bench is a reconciler on a fake hub.
+type bench struct {
+	*Reconciler
+	hub          client.Client
+	pokes        *recorder
+	clock        *clocktesting.FakePassiveClock
+	events       *events.FakeRecorder
+	statusWrites int
+}
+
+func newBench(t *testing.T, objects ...client.Object) *bench {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	b := &bench{pokes: &recorder{}, clock: clocktesting.NewFakePassiveClock(now.Time), events: events.NewFakeRecorder(100)}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&placementv1beta1.ClusterResourcePlacement{}, &placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.ClusterSchedulingPolicySnapshot{})
+	for _, i := range index.All() {
+		builder = builder.WithIndex(i.Object, i.Field, i.Extract)
+	}
+	b.hub = interceptor.NewClient(builder.Build(), interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			b.statusWrites++
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	})
+	b.Reconciler = NewReconciler(b.hub, b.hub, b.pokes, b.events, b.clock)
+	return b
+}
+
+func (b *bench) reconcile(t *testing.T) ctrl.Result {
+	t.Helper()
+	result, err := b.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "crp"}})
+	require.NoError(t, err)
+	return result
+}
+
+func (b *bench) placement(t *testing.T) *placementv1beta1.ClusterResourcePlacement {
+	t.Helper()
+	placement := &placementv1beta1.ClusterResourcePlacement{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: "crp"}, placement))
+	return placement
+}
+
+func (b *bench) told() []string {
+	var all []string
+	for {
+		select {
+		case event := <-b.events.Events:
+			all = append(all, strings.Fields(event)[1])
+		default:
+			return all
+		}
+	}
+}
+
+// stored turns a situation into the objects it is made of.
+func stored(s situation) []client.Object {
+	owner := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ClusterResourcePlacement", Name: "crp", UID: uid, Controller: ptr.To(true)}}
+	s.Placement.Annotations = map[string]string{placementv1beta1.SelectionVerdictAnnotation: snapshot.Verdict{Generation: s.Verdict.Generation}.Encode()}
+	policy := s.Policy.DeepCopy()
+	policy.Name, policy.OwnerReferences = "crp-0", owner
+	policy.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: "crp", placementv1beta1.IsLatestSnapshotLabel: "true", placementv1beta1.PolicyIndexLabel: "0"}
+	master := &placementv1beta1.ClusterResourceSnapshot{ObjectMeta: metav1.ObjectMeta{
+		Name: "crp-0-snapshot", UID: "snapshot-0", OwnerReferences: owner,
+		Labels:      map[string]string{placementv1beta1.ParentPlacementLabel: "crp", placementv1beta1.IsLatestSnapshotLabel: "true", placementv1beta1.ResourceIndexLabel: "0"},
+		Annotations: map[string]string{placementv1beta1.NumberOfResourceSnapshotsAnnotation: "1"},
+	}}
+	master.Spec.SelectedResources = []placementv1beta1.ResourceContent{
+		{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"web"}}`)}},
+		{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"front","namespace":"web"}}`)}},
+	}
+	objects := []client.Object{s.Placement, policy, master}
+	for i := range s.Bindings {
+		s.Bindings[i].Finalizers = []string{placementv1beta1.WorkFinalizer}
+		objects = append(objects, &s.Bindings[i])
+	}
+	return objects
+}
+
+func TestReconcileProjectsAndTellsOfEachStep(t *testing.T) {
+	b := newBench(t, stored(newSituation("member1").bound(0, up, "member1"))...)
+	b.reconcile(t)
+	placement := b.placement(t)
+	assert.Contains(t, placement.Finalizers, placementv1beta1.PlacementCleanupFinalizer)
+	assert.True(t, meta.IsStatusConditionTrue(placement.Status.Conditions, "ClusterResourcePlacementAvailable"))
+	assert.Equal(t, []placementv1beta1.ResourceIdentifier{
+		{Version: "v1", Kind: "Namespace", Name: "web"},
+		{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "web", Name: "front"},
+	}, placement.Status.SelectedResources)
+	assert.Equal(t, []string{"PlacementRolloutStarted", "PlacementOverriddenSucceeded", "PlacementWorkSynchronized",
+		"PlacementApplied", "PlacementAvailable", "PlacementRolloutCompleted"}, b.told())
+	assert.Empty(t, b.pokes.causes, "a settled placement is left alone")
+
+	b.clock.SetTime(now.Add(time.Minute))
+	b.reconcile(t)
+	assert.Equal(t, 1, b.statusWrites, "what does not change is not written")
+	assert.Empty(t, b.told())
+}
+
+func TestReconcileSpacesStatusWrites(t *testing.T) {
+	b := newBench(t, stored(newSituation("member1").bound(0, notUp, "member1"))...)
+	b.reconcile(t)
+	require.Equal(t, 1, b.statusWrites)
+	binding := &placementv1beta1.ClusterResourceBinding{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: placementv1beta1.BindingName("crp", uid, "member1")}, binding))
+	binding.Status.Conditions = newSituation("member1").bound(0, up, "member1").Bindings[0].Status.Conditions
+	require.NoError(t, b.hub.Status().Update(t.Context(), binding))
+
+	b.clock.SetTime(now.Add(100 * time.Millisecond))
+	assert.Equal(t, 400*time.Millisecond, b.reconcile(t).RequeueAfter)
+	assert.Equal(t, 1, b.statusWrites)
+	b.clock.SetTime(now.Add(500 * time.Millisecond))
+	b.reconcile(t)
+	assert.Equal(t, 2, b.statusWrites)
+}
+
+func TestReconcilePokesAndShowsWhenNobodyAnswers(t *testing.T) {
+	s := newSituation()
+	s.Placement.Generation = 2
+	b := newBench(t, stored(s)...)
+	b.pokes.away = true
+	result := b.reconcile(t)
+	assert.GreaterOrEqual(t, result.RequeueAfter, retryPause)
+	reachable := meta.FindStatusCondition(b.placement(t).Status.Conditions, placementv1beta1.ConditionTypeEngineReachable)
+	require.NotNil(t, reachable)
+	assert.Equal(t, placementv1beta1.ReasonTemporalUnreachable, reachable.Reason)
+
+	b.pokes.away = false
+	b.clock.SetTime(now.Add(2 * retryPause))
+	b.reconcile(t)
+	assert.Equal(t, []string{wfcontract.CauseSpec}, b.pokes.causes)
+	assert.Nil(t, meta.FindStatusCondition(b.placement(t).Status.Conditions, placementv1beta1.ConditionTypeEngineReachable), "present only then")
+}
+
+func TestDeletionGoesFromBindingsToSnapshotsToTheFinalizer(t *testing.T) {
+	s := newSituation("member1", "member2").bound(0, up, "member1", "member2")
+	s.Placement.Finalizers = []string{placementv1beta1.PlacementCleanupFinalizer}
+	b := newBench(t, stored(s)...)
+	require.NoError(t, b.hub.Delete(t.Context(), b.placement(t)))
+	b.reconcile(t)
+
+	var bindings placementv1beta1.ClusterResourceBindingList
+	require.NoError(t, b.hub.List(t.Context(), &bindings))
+	require.Len(t, bindings.Items, 2)
+	for i := range bindings.Items {
+		assert.False(t, bindings.Items[i].DeletionTimestamp.IsZero())
+	}
+	b.reconcile(t)
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: "crp-0-snapshot"}, &placementv1beta1.ClusterResourceSnapshot{}), "snapshots stay while bindings do")
+
+	for i := range bindings.Items {
+		bindings.Items[i].Finalizers = nil
+		require.NoError(t, b.hub.Update(t.Context(), &bindings.Items[i]))
+	}
+	b.reconcile(t)
+	for name, object := range map[string]client.Object{
+		"crp-0-snapshot": &placementv1beta1.ClusterResourceSnapshot{},
+		"crp-0":          &placementv1beta1.ClusterSchedulingPolicySnapshot{},
+		"crp":            &placementv1beta1.ClusterResourcePlacement{},
+	} {
+		assert.True(t, apierrors.IsNotFound(b.hub.Get(t.Context(), client.ObjectKey{Name: name}, object)), name)
+	}
+	assert.Empty(t, b.pokes.causes, "deletion needs no workflow")
+}
+
+func TestGatherPrefersTheCompleteSnapshot(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1")
+	objects := stored(s)
+	incomplete := objects[2].(*placementv1beta1.ClusterResourceSnapshot).DeepCopy()
+	incomplete.Name, incomplete.UID = "crp-1-snapshot", "snapshot-1"
+	incomplete.Labels[placementv1beta1.ResourceIndexLabel] = "1"
+	incomplete.Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation] = "2"
+	stranger := incomplete.DeepCopy()
+	stranger.Name, stranger.UID = "crp-9-snapshot", "snapshot-9"
+	stranger.Labels[placementv1beta1.ResourceIndexLabel] = "9"
+	stranger.Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation] = "1"
+	stranger.OwnerReferences[0].UID = "an earlier placement"
+	b := newBench(t, append(objects, incomplete, stranger)...)
+	facts, err := Gather(t.Context(), b.hub, b.placement(t))
+	require.NoError(t, err)
+	assert.Equal(t, Snapshot{Name: "crp-0-snapshot", UID: "snapshot-0", Parts: 1}, facts.Latest)
+	assert.Len(t, facts.Bindings, 1)
+	require.NotNil(t, facts.Policy)
+}
