@@ -132,23 +132,23 @@ func (r *run) waitsFor() string {
 
 // table is the progress of the run in Markdown, for the Temporal UI.
 func (r *run) table() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "**%s** → snapshot %s of %s: **%s**\n\n", r.ref.Key(), orDash(r.state.SnapshotIndex), orDash(r.state.Placement), orDash(r.phase))
+	lines := []string{fmt.Sprintf("**%s** → snapshot %s of %s: **%s**\n",
+		r.ref.Key(), orDash(r.state.SnapshotIndex), orDash(r.state.Placement), orDash(r.phase))}
 	if waits := r.waitsFor(); waits != "" {
-		fmt.Fprintf(&b, "Waits for %s.\n\n", waits)
+		lines = append(lines, fmt.Sprintf("Waits for %s.\n", waits))
 		if r.gate.state.NeedsApproval {
-			fmt.Fprintf(&b, "Approve with signal or update `approve` and input `{\"stage\":\"%s\"}`.\n\n", r.gate.name)
+			lines = append(lines, fmt.Sprintf("Approve with signal or update `approve` and input `{\"stage\":\"%s\"}`.\n", r.gate.name))
 		}
 	}
-	b.WriteString("| stage | clusters | done | phase |\n|---|---|---|---|\n")
+	lines = append(lines, "| stage | clusters | done | phase |", "|---|---|---|---|")
 	for _, st := range r.state.Stages {
 		done := st.Done
 		if st.Phase == act.PhaseSucceeded || st.Phase == act.PhaseGates {
 			done = st.Clusters
 		}
-		fmt.Fprintf(&b, "| %s | %d | %d | %s |\n", st.Name, st.Clusters, done, st.Phase)
+		lines = append(lines, fmt.Sprintf("| %s | %d | %d | %s |", st.Name, st.Clusters, done, st.Phase))
 	}
-	return b.String()
+	return strings.Join(lines, "\n") + "\n"
 }
 
 func orDash(s string) string {
@@ -164,17 +164,16 @@ const maxRows = 100
 // table is the progress of one stage in Markdown; of a long stage it shows the
 // clusters around the window.
 func (w *window) table() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Stage **%s**: %d of %d done, %d at a time.\n\n", w.request.Stage, w.count(), len(w.clusters), w.max)
+	lines := []string{fmt.Sprintf("Stage **%s**: %d of %d done, %d at a time.\n", w.request.Stage, w.count(), len(w.clusters), w.max)}
 	if w.waiting != "" {
-		fmt.Fprintf(&b, "Longest in flight: %s.\n\n", w.waiting)
+		lines = append(lines, fmt.Sprintf("Longest in flight: %s.\n", w.waiting))
 	}
-	b.WriteString("| # | cluster | state |\n|---|---|---|\n")
+	lines = append(lines, "| # | cluster | state |", "|---|---|---|")
 	first := max(0, min(w.count()-maxRows/2, len(w.clusters)-maxRows))
 	for i := first; i < min(first+maxRows, len(w.clusters)); i++ {
-		fmt.Fprintf(&b, "| %d | %s | %s |\n", i+1, w.clusters[i], w.stateOf(i))
+		lines = append(lines, fmt.Sprintf("| %d | %s | %s |", i+1, w.clusters[i], w.stateOf(i)))
 	}
-	return b.String()
+	return strings.Join(lines, "\n") + "\n"
 }
 
 func (w *window) stateOf(i int) string {
