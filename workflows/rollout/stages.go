@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -96,7 +97,7 @@ func sortMembers(members []Member, key string) ([]string, error) {
 		case a.has != b.has:
 			return 1
 		case a.has && a.value != b.value:
-			return a.value - b.value
+			return cmp.Compare(a.value, b.value)
 		}
 		return strings.Compare(a.name, b.name)
 	})

@@ -1,0 +1,207 @@
+package rollout_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// The kinds of clusters a plan meets.
+func fresh(name string) rollout.Cluster {
+	return rollout.Cluster{Name: name, State: rollout.Scheduled}
+}
+
+func current(name string) rollout.Cluster {
+	return rollout.Cluster{Name: name, State: rollout.Bound, Placed: true, Current: true, Available: true}
+}
+
+func outdated(name string) rollout.Cluster {
+	return rollout.Cluster{Name: name, State: rollout.Bound, Placed: true, Available: true}
+}
+
+func deselected(name string) rollout.Cluster {
+	return rollout.Cluster{Name: name, State: rollout.Unscheduled, Placed: true, Available: true}
+}
+
+func down(c rollout.Cluster) rollout.Cluster { c.Available = false; return c }
+
+func failed(c rollout.Cluster) rollout.Cluster { c.Available, c.Failed = false, true; return c }
+
+func deleting(c rollout.Cluster) rollout.Cluster { c.Deleting = true; return c }
+
+func limits(target, unavailable, surge int) rollout.Limits {
+	return rollout.Limits{Target: target, MaxUnavailable: unavailable, MaxSurge: surge}
+}
+
+func TestNext(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	readyAt := func(c rollout.Cluster, after time.Duration) rollout.Cluster {
+		c.Available, c.ReadyAt = false, at.Add(after)
+		return c
+	}
+	for sentence, test := range map[string]struct {
+		clusters []rollout.Cluster
+		limits   rollout.Limits
+		want     rollout.Plan
+	}{
+		"no clusters leave nothing to do": {
+			limits: limits(3, 1, 1),
+			want:   rollout.Plan{Settled: true},
+		},
+		"first placements go to all clusters at once, whatever may be unavailable": {
+			clusters: []rollout.Cluster{fresh("cluster-1"), fresh("cluster-2"), fresh("cluster-3")},
+			limits:   limits(3, 1, 1),
+			want:     rollout.Plan{Steps: []rollout.Step{{"cluster-1", rollout.Add}, {"cluster-2", rollout.Add}, {"cluster-3", rollout.Add}}},
+		},
+		"example 1: a bad image reaches one cluster of three": {
+			clusters: []rollout.Cluster{outdated("cluster-1"), outdated("cluster-2"), outdated("cluster-3")},
+			limits:   limits(3, 1, 1),
+			want:     rollout.Plan{Steps: []rollout.Step{{"cluster-1", rollout.Update}}, Blocked: 2},
+		},
+		"example 1: while that one is not available the other two wait": {
+			clusters: []rollout.Cluster{down(current("cluster-1")), outdated("cluster-2"), outdated("cluster-3")},
+			limits:   limits(3, 1, 1),
+			want:     rollout.Plan{Blocked: 2},
+		},
+		"example 1: the surge is used when the policy then picks a fourth cluster": {
+			clusters: []rollout.Cluster{down(current("cluster-1")), outdated("cluster-2"), outdated("cluster-3"), fresh("cluster-4")},
+			limits:   limits(4, 1, 1),
+			want:     rollout.Plan{Steps: []rollout.Step{{"cluster-4", rollout.Add}}, Blocked: 2},
+		},
+		"example 2: both new clusters surge and one old cluster goes": {
+			clusters: []rollout.Cluster{deselected("cluster-1"), deselected("cluster-2"), fresh("cluster-3"), fresh("cluster-4")},
+			limits:   limits(2, 1, 2),
+			want: rollout.Plan{Steps: []rollout.Step{
+				{"cluster-1", rollout.Remove}, {"cluster-3", rollout.Add}, {"cluster-4", rollout.Add},
+			}, Blocked: 1},
+		},
+		"example 2: the second old cluster goes once a new one is available": {
+			clusters: []rollout.Cluster{deleting(deselected("cluster-1")), deselected("cluster-2"), current("cluster-3"), down(current("cluster-4"))},
+			limits:   limits(2, 1, 2),
+			want:     rollout.Plan{Steps: []rollout.Step{{"cluster-2", rollout.Remove}}},
+		},
+		"case study: an unfilled PickN slot counts as unavailable, so nothing may be taken away": {
+			clusters: []rollout.Cluster{outdated("kind-cluster-1"), outdated("kind-cluster-2")},
+			limits:   limits(3, 1, 1),
+			want:     rollout.Plan{Blocked: 2},
+		},
+		"case study: with maxUnavailable 2 one of the two is updated": {
+			clusters: []rollout.Cluster{outdated("kind-cluster-1"), outdated("kind-cluster-2")},
+			limits:   limits(3, 2, 1),
+			want:     rollout.Plan{Steps: []rollout.Step{{"kind-cluster-1", rollout.Update}}, Blocked: 1},
+		},
+		"a failed cluster is mended first and costs no budget": {
+			clusters: []rollout.Cluster{outdated("a"), outdated("b"), failed(outdated("c"))},
+			limits:   limits(3, 1, 1),
+			want:     rollout.Plan{Steps: []rollout.Step{{"c", rollout.Update}}, Blocked: 2},
+		},
+		"failed clusters come before those that are only unavailable": {
+			clusters: []rollout.Cluster{down(outdated("a")), failed(outdated("b")), down(outdated("c"))},
+			limits:   limits(3, 1, 1),
+			want:     rollout.Plan{Steps: []rollout.Step{{"b", rollout.Update}, {"a", rollout.Update}, {"c", rollout.Update}}},
+		},
+		"a removal goes before an update when both want the last of the budget": {
+			clusters: []rollout.Cluster{outdated("a"), current("b"), deselected("z")},
+			limits:   limits(3, 1, 0),
+			want:     rollout.Plan{Steps: []rollout.Step{{"z", rollout.Remove}}, Blocked: 1},
+		},
+		"an unavailable cluster that is no longer picked is removed freely": {
+			clusters: []rollout.Cluster{down(deselected("a")), outdated("b"), outdated("c")},
+			limits:   limits(2, 0, 0),
+			want:     rollout.Plan{Steps: []rollout.Step{{"a", rollout.Remove}}, Blocked: 2},
+		},
+		"a cluster on its way out counts as placed, so that nothing surges beyond it": {
+			clusters: []rollout.Cluster{deleting(deselected("a")), current("b"), fresh("c")},
+			limits:   limits(2, 1, 0),
+			want:     rollout.Plan{Blocked: 1},
+		},
+		"a cluster on its way out counts as unavailable, even if it still runs": {
+			clusters: []rollout.Cluster{deleting(outdated("a")), outdated("b"), current("c")},
+			limits:   limits(3, 1, 1),
+			want:     rollout.Plan{Blocked: 1},
+		},
+		"a cluster on its way out is not written to again": {
+			clusters: []rollout.Cluster{deleting(failed(outdated("a"))), deleting(deselected("b")), deleting(fresh("c"))},
+			limits:   limits(0, 1, 1),
+			want:     rollout.Plan{Settled: true},
+		},
+		"a cluster in flight, current and not available, holds the budget": {
+			clusters: []rollout.Cluster{down(current("a")), outdated("b")},
+			limits:   limits(2, 1, 0),
+			want:     rollout.Plan{Blocked: 1},
+		},
+		"two at a time while two may be unavailable": {
+			clusters: []rollout.Cluster{outdated("a"), outdated("b"), outdated("c"), outdated("d")},
+			limits:   limits(4, 2, 0),
+			want:     rollout.Plan{Steps: []rollout.Step{{"a", rollout.Update}, {"b", rollout.Update}}, Blocked: 2},
+		},
+		"maxUnavailable 0 blocks updates in place": {
+			clusters: []rollout.Cluster{outdated("a")},
+			limits:   limits(1, 0, 1),
+			want:     rollout.Plan{Blocked: 1},
+		},
+		"an extra cluster allows a removal although maxUnavailable is 0": {
+			clusters: []rollout.Cluster{deselected("a"), current("b")},
+			limits:   limits(1, 0, 1),
+			want:     rollout.Plan{Steps: []rollout.Step{{"a", rollout.Remove}}},
+		},
+		"what only lacks availability leaves the plan settled": {
+			clusters: []rollout.Cluster{down(current("a")), current("b")},
+			limits:   limits(2, 1, 1),
+			want:     rollout.Plan{Settled: true},
+		},
+		"a policy that was scaled to zero removes everything": {
+			clusters: []rollout.Cluster{deselected("a"), deselected("b")},
+			limits:   limits(0, 1, 0),
+			want:     rollout.Plan{Steps: []rollout.Step{{"a", rollout.Remove}, {"b", rollout.Remove}}},
+		},
+		"the plan wakes when the first of the clusters that cannot be tracked counts as available": {
+			clusters: []rollout.Cluster{readyAt(current("a"), time.Minute), readyAt(current("b"), 30*time.Second), outdated("c")},
+			limits:   limits(3, 1, 1),
+			want:     rollout.Plan{Blocked: 1, WakeAt: at.Add(30 * time.Second)},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			before := append([]rollout.Cluster(nil), test.clusters...)
+			if diff := cmp.Diff(test.want, rollout.Next(test.clusters, test.limits)); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			assert.Equal(t, before, test.clusters, "the facts must not be changed")
+		})
+	}
+}
+
+func TestResolve(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		value string
+		total int
+		want  int
+	}{
+		"a number is itself":                     {"3", 10, 3},
+		"a number may exceed the total":          {"12", 10, 12},
+		"zero is zero":                           {"0", 10, 0},
+		"25% of 4 is 1":                          {"25%", 4, 1},
+		"25% of 3 is rounded up to 1":            {"25%", 3, 1},
+		"25% of 5 is rounded up to 2":            {"25%", 5, 2},
+		"1% of 1000 is exact":                    {"1%", 1000, 10},
+		"29% of 100 is exact, not 30":            {"29%", 100, 29},
+		"0% is zero":                             {"0%", 7, 0},
+		"100% is all":                            {"100%", 7, 7},
+		"a percentage of no clusters is nothing": {"25%", 0, 0},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got, err := rollout.Resolve(test.value, test.total)
+			require.NoError(t, err)
+			assert.Equal(t, test.want, got)
+		})
+	}
+	for _, bad := range []string{"", "many", "-1", "-5%", "1.5", "%", "25%%"} {
+		_, err := rollout.Resolve(bad, 10)
+		assert.ErrorContains(t, err, "is neither a number of clusters nor a percentage", "value %q", bad)
+	}
+}
