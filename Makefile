@@ -1,0 +1,113 @@
+# Needs Go, make, git and bash; everything else is built from the Go module proxy.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Tools have a module of their own, so that the product does not depend on them.
+TOOL := go tool -modfile=test/tools/go.mod
+# TESTFLAGS reach every go test, as in: make test-unit TESTFLAGS='-v -run Staged'
+TESTFLAGS ?=
+# What `make generate` writes.
+GENERATED := find apis deploy/charts -name 'zz_generated*.go' -o -path '*/crds/*.yaml'
+GOFILES := git ls-files -co --exclude-standard -- '*.go'
+
+# step prints what a step is, runs it and prints the time it took.
+define step
+@begin=$$SECONDS; printf '== %s\n' '$(1)'; \
+( $(2) ) || { printf '== %s: FAILED after %ss\n' '$(1)' "$$((SECONDS - begin))" >&2; exit 1; }; \
+printf '   ok after %ss\n' "$$((SECONDS - begin))"
+endef
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##@ See it run
+
+.PHONY: demo
+demo: ## Start a local fleet and take a staged rollout through it, gates, rollback and crashes included
+	@go run ./cmd/devfleet demo $(DEMOFLAGS)
+
+.PHONY: fleet-up
+fleet-up: ## Start a local fleet: a hub, three members, Temporal, the agents
+	@go run ./cmd/devfleet up
+
+.PHONY: fleet-down
+fleet-down: ## End the local fleet; its data stays
+	@go run ./cmd/devfleet down
+
+##@ Work on it
+
+.PHONY: build
+build: ## Build the programs into bin/
+	@mkdir -p bin
+	go build -o bin/ ./cmd/...
+
+.PHONY: generate
+generate: ## Write deep copies and CRDs anew from the types in apis/
+	go generate ./apis/...
+
+.PHONY: fmt
+fmt: ## Format the Go code
+	@$(GOFILES) | xargs gofmt -w
+
+##@ Check it
+
+.PHONY: check
+check: check-tidy check-generated check-format vet lint boundaries workflowcheck ## Everything that needs no running fleet and no test but the boundaries
+
+.PHONY: check-tidy
+check-tidy: ## go.mod names exactly what is imported
+	$(call step,go.mod is tidy,go mod tidy -diff)
+
+.PHONY: check-generated
+check-generated: ## Generated files are what the types say
+	$(call step,generated code is current,\
+	before=$$($(GENERATED) | sort | xargs sha256sum); go generate ./apis/...; after=$$($(GENERATED) | sort | xargs sha256sum); \
+	diff <(echo "$$before") <(echo "$$after") || { echo 'the files above were stale and are written anew: commit them'; exit 1; })
+
+.PHONY: check-format
+check-format: ## Go code is formatted
+	$(call step,code is formatted,unformatted=$$($(GOFILES) | xargs gofmt -l); [ -z "$$unformatted" ] || { echo "$$unformatted"; echo 'run: make fmt'; exit 1; })
+
+.PHONY: vet
+vet: ## go vet, integration tests included
+	$(call step,go vet,go vet -tags=integration ./...)
+
+.PHONY: lint
+lint: ## golangci-lint with .golangci.yml
+	$(call step,golangci-lint (compiled the first time),$(TOOL) golangci-lint run)
+
+.PHONY: boundaries
+boundaries: ## Who may import whom, and what the documents say about the tree
+	$(call step,imports stay inside their borders,go test -count=1 ./test/boundaries)
+
+.PHONY: workflowcheck
+workflowcheck: ## Workflow code is deterministic
+	$(call step,workflows are deterministic,$(TOOL) workflowcheck -config test/tools/workflowcheck.yaml ./workflows/... ./worker/...)
+
+##@ Test it
+
+.PHONY: test
+test: test-unit test-crds test-charts test-integration ## All tests
+
+.PHONY: test-unit
+test-unit: ## Unit, workflow and replay tests
+	@echo '== unit and workflow tests'
+	@go test -timeout 10m $(TESTFLAGS) ./...
+
+.PHONY: test-crds
+test-crds: ## The CRDs, with the API server's own code
+	@echo '== CRDs against the API server'"'"'s own code'
+	@cd test/crds && go test -timeout 10m $(TESTFLAGS) ./...
+
+.PHONY: test-charts
+test-charts: ## The Helm charts, rendered
+	@echo '== charts, rendered by Helm'
+	@cd test/charts && go test -timeout 10m $(TESTFLAGS) ./...
+
+.PHONY: test-integration
+test-integration: ## The whole thing on a local fleet; the first time builds its programs
+	@echo '== integration tests on a local fleet'
+	@go test -tags integration -timeout 40m $(TESTFLAGS) ./test/integration/...

@@ -1,0 +1,69 @@
+package boundaries
+
+// A rule keeps some packages from some imports, however far down the chain of imports they are.
+type rule struct {
+	// of are the packages the rule is about, as prefixes below the module's path; a trailing /... takes in what is below.
+	of []string
+	// never are import paths, or prefixes of import paths, that none of them may reach.
+	never []string
+	// but are exceptions from never.
+	but []string
+}
+
+const (
+	module   = "github.com/fleetflow/fleetflow"
+	temporal = "go.temporal.io"
+)
+
+// clients are the modules that talk to a Kubernetes API server.
+var clients = []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime"}
+
+// rules returns the borders of the module by the sentence that each of them is.
+func rules() map[string]rule {
+	return map[string]rule{
+		"API types import apimachinery and each other": {
+			of:    []string{"apis/..."},
+			never: append([]string{temporal, module}, clients...),
+			but:   []string{module + "/apis"},
+		},
+		"pure packages know no client and no Temporal": {
+			of: []string{
+				"workflows/rollout", "workflows/contract", "activities/contract", "activities/scheduler",
+				"activities/snapshot", "activities/workgen", "controllers/member/availability",
+			},
+			never: append([]string{temporal}, clients...),
+		},
+		"contracts need the standard library and each other": {
+			of:    []string{"workflows/contract", "activities/contract"},
+			never: []string{"k8s.io", "sigs.k8s.io", "github.com", "golang.org", "google.golang.org", "gopkg.in", "go.yaml.in", temporal},
+			but:   []string{module + "/workflows/contract", module + "/activities/contract"},
+		},
+		"workflows know nothing of Kubernetes": {
+			of:    []string{"workflows/..."},
+			never: []string{"k8s.io", "sigs.k8s.io", module + "/apis", module + "/controllers", module + "/activities"},
+			but:   []string{module + "/activities/contract"},
+		},
+		"activities do not reach back into workflows and controllers": {
+			of:    []string{"activities/..."},
+			never: []string{module + "/controllers", module + "/worker", module + "/workflows"},
+			// The window of a rollout is decided in workflows and proposed by activities; the table of timeouts is shared.
+			but: []string{module + "/workflows/contract", module + "/workflows/rollout", module + "/workflows/call"},
+		},
+		"the hub's controllers start workflows without knowing them": {
+			of:    []string{"controllers/hub/..."},
+			never: []string{module + "/worker", module + "/workflows/placement", module + "/workflows/stagedupdate", module + "/controllers/member"},
+		},
+		"the member agent needs no Temporal and nothing of the hub": {
+			of:    []string{"controllers/member/...", "cmd/member-agent"},
+			never: []string{temporal, module + "/workflows", module + "/activities", module + "/worker", module + "/controllers/hub"},
+		},
+		"programs are imported by nobody but themselves": {
+			of:    []string{"apis/...", "activities/...", "controllers/...", "worker/...", "workflows/..."},
+			never: []string{module + "/cmd"},
+		},
+		"servers of the local fleet stay in modules of their own": {
+			of:    []string{"..."},
+			never: []string{"k8s.io/kubernetes", "k8s.io/apiserver", "go.etcd.io", "sigs.k8s.io/kwok", "go.temporal.io/server", "github.com/temporalio/cli"},
+		},
+	}
+}
