@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,15 +85,35 @@ type Identity struct {
 	schema.GroupKind
 	Namespace, Name string
 	UID             types.UID
-	ResourceVersion string
+	Version         string
 }
 
 // Identify reads the identity of an object of a kind.
 func Identify(gk schema.GroupKind, object metav1.Object) Identity {
 	return Identity{
 		GroupKind: gk, Namespace: object.GetNamespace(), Name: object.GetName(),
-		UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
+		UID: object.GetUID(), Version: Version(gk, object),
 	}
+}
+
+// countsGeneration are API groups whose objects report progress in their status
+// all the time, and whose generation moves with every change of the spec.
+var countsGeneration = map[string]bool{"apps": true, "batch": true, "policy": true}
+
+// Version tells those states of an object apart that a snapshot can tell apart, as
+// far as its metadata shows. Where that is safe, a change of status is none.
+func Version(gk schema.GroupKind, object metav1.Object) string {
+	if !countsGeneration[gk.Group] || object.GetGeneration() == 0 {
+		return object.GetResourceVersion()
+	}
+	annotations := maps.Clone(object.GetAnnotations())
+	for _, key := range bookkeeping {
+		delete(annotations, key)
+	}
+	// Maps of strings always encode, and with their keys in order.
+	metadata, _ := json.Marshal([]map[string]string{object.GetLabels(), annotations})
+	sum := sha256.Sum256(metadata)
+	return fmt.Sprintf("%d/%s", object.GetGeneration(), hex.EncodeToString(sum[:8]))
 }
 
 // Fingerprint tells sets of candidate objects apart by their versions, without
@@ -103,13 +124,13 @@ func Fingerprint(candidates []Identity) string {
 		return cmp.Or(
 			cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
-			cmp.Compare(a.UID, b.UID), cmp.Compare(a.ResourceVersion, b.ResourceVersion),
+			cmp.Compare(a.UID, b.UID), cmp.Compare(a.Version, b.Version),
 		)
 	})
 	digest := sha256.New()
 	for _, c := range sorted {
 		// Writing to a hash never fails.
-		_, _ = io.WriteString(digest, fmt.Sprintf("%s %s %s/%s %s %s\n", c.Group, c.Kind, c.Namespace, c.Name, c.UID, c.ResourceVersion))
+		_, _ = io.WriteString(digest, fmt.Sprintf("%s %s %s/%s %s %s\n", c.Group, c.Kind, c.Namespace, c.Name, c.UID, c.Version))
 	}
 	return hex.EncodeToString(digest.Sum(nil)[:16])
 }

@@ -19,9 +19,11 @@ import (
 
 func object(t *testing.T, document string) *unstructured.Unstructured {
 	t.Helper()
-	fields := map[string]any{}
-	require.NoError(t, yaml.Unmarshal([]byte(document), &fields))
-	return &unstructured.Unstructured{Object: fields}
+	data, err := yaml.YAMLToJSON([]byte(document))
+	require.NoError(t, err)
+	o := &unstructured.Unstructured{}
+	require.NoError(t, o.UnmarshalJSON(data))
+	return o
 }
 
 func TestStrip(t *testing.T) {
@@ -222,12 +224,25 @@ func TestGroup(t *testing.T) {
 
 func TestFingerprint(t *testing.T) {
 	id := func(name, version string) snapshot.Identity {
-		return snapshot.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: name, UID: types.UID("u" + name), ResourceVersion: version}
+		return snapshot.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "n", Name: name, UID: types.UID("u" + name), Version: version}
 	}
 	a := snapshot.Fingerprint([]snapshot.Identity{id("a", "1"), id("b", "2")})
 	assert.Equal(t, a, snapshot.Fingerprint([]snapshot.Identity{id("b", "2"), id("a", "1")}), "order does not matter")
 	assert.NotEqual(t, a, snapshot.Fingerprint([]snapshot.Identity{id("a", "1"), id("b", "3")}), "a version does")
 	assert.NotEqual(t, a, snapshot.Fingerprint([]snapshot.Identity{id("a", "1")}), "absence does")
+}
+
+func TestVersion(t *testing.T) {
+	deployment := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, generation: 2, resourceVersion: "%RV%", labels: {a: "%LABEL%"}, annotations: {deployment.kubernetes.io/revision: "%RV%"}}}`
+	version := func(document string, rv, label string) string {
+		o := object(t, strings.NewReplacer("%RV%", rv, "%LABEL%", label).Replace(document))
+		return snapshot.Version(o.GroupVersionKind().GroupKind(), o)
+	}
+	assert.Equal(t, version(deployment, "1", "x"), version(deployment, "2", "x"), "a change of status is none")
+	assert.NotEqual(t, version(deployment, "1", "x"), version(deployment, "1", "y"), "a change of labels is one")
+	assert.NotEqual(t, version(deployment, "1", "x"), version(strings.Replace(deployment, "generation: 2", "generation: 3", 1), "1", "x"))
+	configMap := `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, resourceVersion: "%RV%"}}`
+	assert.NotEqual(t, version(configMap, "1", ""), version(configMap, "2", ""), "without a generation every write counts")
 }
 
 func TestVerdict(t *testing.T) {
