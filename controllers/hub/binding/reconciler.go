@@ -22,7 +22,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/works"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	membershipcontroller "github.com/fleetflow/fleetflow/controllers/hub/membership"
+	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 	"github.com/fleetflow/fleetflow/controllers/hub/write"
 )
 
@@ -87,11 +87,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.project(ctx, binding, member)
 }
 
-// membership of the cluster a binding is for.
-type membership int
+// standing to the fleet of the cluster a binding is for.
+type standing int
 
 const (
-	memberPresent membership = iota
+	memberPresent standing = iota
 	memberLeaving
 	memberKept // it leaves, and what was placed on it stays there
 	memberGone
@@ -99,7 +99,7 @@ const (
 
 // member tells how a cluster stands to the fleet. That it is gone is asked live:
 // a binding may be known before the cluster it is for.
-func (r *Reconciler) member(ctx context.Context, cluster string) (membership, error) {
+func (r *Reconciler) member(ctx context.Context, cluster string) (standing, error) {
 	member := &clusterv1beta1.MemberCluster{}
 	err := r.get(ctx, cluster, member)
 	switch {
@@ -109,7 +109,7 @@ func (r *Reconciler) member(ctx context.Context, cluster string) (membership, er
 		return memberPresent, fmt.Errorf("reading member cluster %s: %w", cluster, err)
 	case member.DeletionTimestamp.IsZero():
 		return memberPresent, nil
-	case membershipcontroller.KeepsPlaced(member):
+	case membership.KeepsPlaced(member):
 		return memberKept, nil
 	}
 	return memberLeaving, nil
@@ -141,7 +141,7 @@ func (r *Reconciler) get(ctx context.Context, name string, into client.Object) e
 
 // cleanUp removes the Works of a binding that is being deleted, then lets it go.
 // While Works remain, the event of their end brings it back here.
-func (r *Reconciler) cleanUp(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, member membership) error {
+func (r *Reconciler) cleanUp(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, member standing) error {
 	clear := r.works.Delete
 	if member == memberGone {
 		clear = r.works.Abandon
@@ -166,7 +166,7 @@ func (r *Reconciler) removeOrphan(ctx context.Context, binding *placementv1beta1
 
 // project repairs the Works if need be and writes what the binding's status
 // should be.
-func (r *Reconciler) project(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, member membership) (ctrl.Result, error) {
+func (r *Reconciler) project(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, member standing) (ctrl.Result, error) {
 	existing, err := r.works.Of(ctx, binding)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -203,7 +203,7 @@ var errLeaving = errors.New("the member cluster is leaving the fleet")
 
 // ensure brings the Works in line with the binding and with its member. It
 // returns how long to wait before it will.
-func (r *Reconciler) ensure(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, member membership, state workgen.ClusterState, existing []placementv1beta1.Work) (time.Duration, error) {
+func (r *Reconciler) ensure(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, member standing, state workgen.ClusterState, existing []placementv1beta1.Work) (time.Duration, error) {
 	switch {
 	case member == memberKept:
 		return 0, errLeaving

@@ -1,0 +1,252 @@
+package binding
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	"github.com/fleetflow/fleetflow/activities/works"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/membership"
+)
+
+const placementUID = types.UID("placement-uid")
+
+var (
+	start = time.Date(2025, 3, 17, 21, 0, 0, 0, time.UTC)
+	name  = placementv1beta1.BindingName("app", placementUID, "member1")
+)
+
+// bench is a reconciler with the real writer of Works on a fake hub.
+type bench struct {
+	*Reconciler
+	hub          client.Client
+	clock        *clocktesting.FakePassiveClock
+	statusWrites int
+	createFails  error
+}
+
+func newBench(t *testing.T, objects ...client.Object) *bench {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
+	b := &bench{clock: clocktesting.NewFakePassiveClock(start)}
+	base := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.Work{}).Build()
+	b.hub = interceptor.NewClient(base, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if b.createFails != nil {
+				return b.createFails
+			}
+			o.SetUID(types.UID("uid of " + o.GetName()))
+			return c.Create(ctx, o, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			b.statusWrites++
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	})
+	b.Reconciler = NewReconciler(b.hub, b.hub, works.NewSyncer(b.hub, b.hub, b.clock), b.clock)
+	return b
+}
+
+func fleet() []client.Object {
+	snapshot := &placementv1beta1.ClusterResourceSnapshot{ObjectMeta: metav1.ObjectMeta{
+		Name: "app-0-snapshot", UID: "snapshot",
+		Labels:      map[string]string{placementv1beta1.ResourceIndexLabel: "0"},
+		Annotations: map[string]string{placementv1beta1.NumberOfResourceSnapshotsAnnotation: "1"},
+	}}
+	return []client.Object{
+		&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "app", UID: placementUID}},
+		&clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "member1", Finalizers: []string{clusterv1beta1.MemberClusterFinalizer}}},
+		snapshot,
+		&placementv1beta1.ClusterResourceBinding{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, UID: "binding-1", Generation: 2, Finalizers: []string{placementv1beta1.WorkFinalizer},
+				Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "app"},
+			},
+			Spec: placementv1beta1.ResourceBindingSpec{
+				State: placementv1beta1.BindingStateBound, ResourceSnapshotName: "app-0-snapshot", TargetCluster: "member1",
+			},
+		},
+	}
+}
+
+func (b *bench) tryReconcile(t *testing.T) (ctrl.Result, error) {
+	t.Helper()
+	return b.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: name}})
+}
+
+func (b *bench) reconcile(t *testing.T) ctrl.Result {
+	t.Helper()
+	result, err := b.tryReconcile(t)
+	require.NoError(t, err)
+	return result
+}
+
+func (b *bench) later(by time.Duration) { b.clock.SetTime(b.clock.Now().Add(by)) }
+
+func (b *bench) binding(t *testing.T) *placementv1beta1.ClusterResourceBinding {
+	t.Helper()
+	binding := &placementv1beta1.ClusterResourceBinding{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: name}, binding))
+	return binding
+}
+
+func (b *bench) condition(t *testing.T, conditionType string) *metav1.Condition {
+	t.Helper()
+	return meta.FindStatusCondition(b.binding(t).Status.Conditions, conditionType)
+}
+
+func (b *bench) list(t *testing.T) []placementv1beta1.Work {
+	t.Helper()
+	var list placementv1beta1.WorkList
+	require.NoError(t, b.hub.List(t.Context(), &list))
+	return list.Items
+}
+
+// sync writes the Works as the activity that wrote the binding does.
+func (b *bench) sync(t *testing.T) {
+	t.Helper()
+	require.NoError(t, b.works.Sync(t.Context(), b.binding(t)))
+}
+
+// report answers for the member.
+func (b *bench) report(t *testing.T, available metav1.ConditionStatus) {
+	t.Helper()
+	work := &b.list(t)[0]
+	for conditionType, status := range map[string]metav1.ConditionStatus{
+		placementv1beta1.ConditionTypeApplied: metav1.ConditionTrue, placementv1beta1.ConditionTypeAvailable: available,
+	} {
+		meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{
+			Type: conditionType, Status: status, Reason: "Reported", ObservedGeneration: work.Generation,
+		})
+	}
+	require.NoError(t, b.hub.Status().Update(t.Context(), work))
+}
+
+func TestAQuickMemberCostsOneStatusWrite(t *testing.T) {
+	b := newBench(t, fleet()...)
+	assert.Equal(t, interimDelay, b.reconcile(t).RequeueAfter, "the binding was just written, its Works are about to be")
+	b.sync(t)
+	b.later(50 * time.Millisecond)
+	b.reconcile(t)
+	assert.Zero(t, b.statusWrites, "what is on its way is held back")
+	b.report(t, metav1.ConditionTrue)
+	b.reconcile(t)
+	assert.Equal(t, 1, b.statusWrites)
+	assert.Equal(t, metav1.ConditionTrue, b.condition(t, placementv1beta1.ConditionTypeAvailable).Status)
+	b.reconcile(t)
+	assert.Equal(t, 1, b.statusWrites, "what does not change is not written")
+}
+
+func TestASlowMemberIsShownOnItsWay(t *testing.T) {
+	b := newBench(t, fleet()...)
+	b.sync(t)
+	assert.Equal(t, interimDelay, b.reconcile(t).RequeueAfter)
+	b.later(interimDelay)
+	b.reconcile(t)
+	assert.Equal(t, placementv1beta1.ReasonApplyInProgress, b.condition(t, placementv1beta1.ConditionTypeApplied).Reason)
+}
+
+func TestWorksThatNobodyWritesAreRepaired(t *testing.T) {
+	b := newBench(t, fleet()...)
+	b.reconcile(t)
+	assert.Empty(t, b.list(t))
+	b.later(repairDelay)
+	b.reconcile(t)
+	require.Len(t, b.list(t), 1)
+	assert.True(t, workgen.StateOf(b.binding(t), b.list(t)).Synced)
+}
+
+func TestAFailureToWriteWorksIsShown(t *testing.T) {
+	b := newBench(t, fleet()...)
+	b.createFails = errors.New("namespace fleet-member-member1 is being terminated")
+	b.reconcile(t)
+	b.later(repairDelay)
+	_, err := b.tryReconcile(t)
+	require.ErrorContains(t, err, "being terminated")
+	synchronized := b.condition(t, placementv1beta1.ConditionTypeWorkSynchronized)
+	assert.Equal(t, placementv1beta1.ReasonSyncWorkFailed, synchronized.Reason)
+	assert.Contains(t, synchronized.Message, "Failed to synchronize the work to the latest: ")
+	assert.Contains(t, synchronized.Message, "being terminated")
+}
+
+func TestABindingIsHeldUntilItsWorksAreGone(t *testing.T) {
+	b := newBench(t, fleet()...)
+	b.sync(t)
+	require.NoError(t, b.hub.Delete(t.Context(), b.binding(t)))
+	b.reconcile(t)
+	work := &b.list(t)[0]
+	require.False(t, work.DeletionTimestamp.IsZero())
+	assert.Contains(t, b.binding(t).Finalizers, placementv1beta1.WorkFinalizer)
+
+	work.Finalizers = nil // the member has cleaned up
+	require.NoError(t, b.hub.Update(t.Context(), work))
+	b.reconcile(t)
+	err := b.hub.Get(t.Context(), client.ObjectKey{Name: name}, &placementv1beta1.ClusterResourceBinding{})
+	assert.True(t, apierrors.IsNotFound(err))
+}
+
+func TestALeavingMemberLosesItsWorks(t *testing.T) {
+	cases := map[string]struct {
+		annotations map[string]string
+		deleted     bool
+	}{
+		"by default what was placed is removed": {deleted: true},
+		"unless the member keeps it":            {annotations: map[string]string{membership.KeepPlacedAnnotation: "true"}},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			objects := fleet()
+			objects[1].SetAnnotations(tc.annotations)
+			b := newBench(t, objects...)
+			b.sync(t)
+			require.NoError(t, b.hub.Delete(t.Context(), objects[1]))
+			b.later(time.Minute)
+			b.reconcile(t)
+			assert.Equal(t, tc.deleted, !b.list(t)[0].DeletionTimestamp.IsZero())
+			assert.Contains(t, b.condition(t, placementv1beta1.ConditionTypeWorkSynchronized).Message, "leaving the fleet")
+		})
+	}
+}
+
+func TestABindingWithoutItsClusterOrPlacementIsRemoved(t *testing.T) {
+	for missing, position := range map[string]int{"placement": 0, "cluster": 1} {
+		t.Run(missing, func(t *testing.T) {
+			objects := fleet()
+			objects[1].SetFinalizers(nil)
+			b := newBench(t, objects...)
+			b.sync(t)
+			require.NoError(t, b.hub.Delete(t.Context(), objects[position]))
+			b.reconcile(t)
+			assert.False(t, b.binding(t).DeletionTimestamp.IsZero())
+			b.reconcile(t)
+			b.reconcile(t)
+			if missing == "cluster" {
+				assert.Empty(t, b.list(t), "there is no member that could clean up")
+				err := b.hub.Get(t.Context(), client.ObjectKey{Name: name}, &placementv1beta1.ClusterResourceBinding{})
+				assert.True(t, apierrors.IsNotFound(err))
+				return
+			}
+			assert.Len(t, b.list(t), 1, "the member cleans up first")
+		})
+	}
+}

@@ -1,0 +1,331 @@
+package membership
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const memberNS = "fleet-member-member1"
+
+// bench is a reconciler on a fake hub. The fake sets deletion timestamps by the
+// wall clock, so the test's clock starts there too.
+type bench struct {
+	*Reconciler
+	hub          client.Client
+	clock        *clocktesting.FakePassiveClock
+	events       *events.FakeRecorder
+	statusWrites int
+}
+
+func newBench(t *testing.T, objects ...client.Object) *bench {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, clientgoscheme.AddToScheme(scheme))
+	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
+	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	b := &bench{clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)), events: events.NewFakeRecorder(100)}
+	base := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&clusterv1beta1.MemberCluster{}, &clusterv1beta1.InternalMemberCluster{}).Build()
+	b.hub = interceptor.NewClient(base, interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			b.statusWrites++
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	})
+	b.Reconciler = NewReconciler(b.hub, b.hub, b.events, b.clock, Options{UnhealthyThreshold: time.Minute, ForceDeleteWaitTime: 15 * time.Minute})
+	return b
+}
+
+func member() *clusterv1beta1.MemberCluster {
+	return &clusterv1beta1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "member1", UID: "member-uid"},
+		Spec: clusterv1beta1.MemberClusterSpec{
+			Identity:               rbacv1.Subject{Kind: "ServiceAccount", Namespace: "connect-to-fleet", Name: "member1-hub-cluster-access"},
+			HeartbeatPeriodSeconds: 15,
+		},
+	}
+}
+
+func (b *bench) reconcile(t *testing.T) ctrl.Result {
+	t.Helper()
+	result, err := b.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "member1"}})
+	require.NoError(t, err)
+	return result
+}
+
+func (b *bench) later(by time.Duration) { b.clock.SetTime(b.clock.Now().Add(by)) }
+
+func (b *bench) member(t *testing.T) *clusterv1beta1.MemberCluster {
+	t.Helper()
+	m := &clusterv1beta1.MemberCluster{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: "member1"}, m))
+	return m
+}
+
+func (b *bench) condition(t *testing.T, conditionType string) *metav1.Condition {
+	t.Helper()
+	condition := meta.FindStatusCondition(b.member(t).Status.Conditions, conditionType)
+	require.NotNil(t, condition, conditionType)
+	return condition
+}
+
+func (b *bench) box(t *testing.T) *clusterv1beta1.InternalMemberCluster {
+	t.Helper()
+	box := &clusterv1beta1.InternalMemberCluster{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Namespace: memberNS, Name: "member1"}, box))
+	return box
+}
+
+// beat reports for the agent; its clock may be off.
+func (b *bench) beat(t *testing.T, skew time.Duration, joined, healthy metav1.Condition) {
+	t.Helper()
+	box := b.box(t)
+	joined.Type, healthy.Type = clusterv1beta1.ConditionTypeJoined, clusterv1beta1.ConditionTypeHealthy
+	box.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{clusterv1beta1.NodeCountProperty: {Value: "3"}}
+	box.Status.AgentStatus = []clusterv1beta1.AgentStatus{{
+		Type: clusterv1beta1.MemberAgent, Conditions: []metav1.Condition{joined, healthy},
+		LastReceivedHeartbeat: metav1.NewTime(b.clock.Now().Add(skew)),
+	}}
+	require.NoError(t, b.hub.Status().Update(t.Context(), box))
+}
+
+func (b *bench) told() []string {
+	var all []string
+	for {
+		select {
+		case event := <-b.events.Events:
+			all = append(all, strings.Fields(event)[1])
+		default:
+			return all
+		}
+	}
+}
+
+var (
+	yes      = metav1.Condition{Status: metav1.ConditionTrue, Reason: clusterv1beta1.ReasonInternalMemberClusterJoined}
+	left     = metav1.Condition{Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonInternalMemberClusterLeft}
+	notReady = metav1.Condition{Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonInternalMemberClusterUnhealthy, Message: "readyz failed"}
+)
+
+func TestJoinPreparesTheHub(t *testing.T) {
+	b := newBench(t, member())
+	b.reconcile(t)
+	m := b.member(t)
+	assert.Contains(t, m.Finalizers, clusterv1beta1.MemberClusterFinalizer)
+	assert.Equal(t, "member1", m.Labels[clusterv1beta1.MemberNameLabel])
+	ready := b.condition(t, clusterv1beta1.ConditionTypeReadyToJoin)
+	assert.Equal(t, "Member cluster is ready to join the fleet", ready.Message)
+	assert.Equal(t, clusterv1beta1.ReasonMemberClusterJoinStateUnknown, b.condition(t, clusterv1beta1.ConditionTypeJoined).Reason)
+	assert.Equal(t, clusterv1beta1.InternalMemberClusterSpec{State: clusterv1beta1.ClusterStateJoin, HeartbeatPeriodSeconds: 15}, b.box(t).Spec)
+
+	namespace := &corev1.Namespace{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: memberNS}, namespace))
+	assert.Equal(t, "true", namespace.Labels[clusterv1beta1.FleetResourceLabel])
+	binding := &rbacv1.RoleBinding{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Namespace: memberNS, Name: "fleet-rolebinding-member1"}, binding))
+	assert.Equal(t, []rbacv1.Subject{member().Spec.Identity}, binding.Subjects)
+	role := &rbacv1.Role{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Namespace: memberNS, Name: binding.RoleRef.Name}, role))
+	for _, rule := range role.Rules {
+		assert.NotContains(t, rule.Verbs, "*")
+		assert.NotContains(t, rule.Verbs, "delete")
+	}
+	assert.Equal(t, []string{clusterv1beta1.ReasonMemberClusterReadyToJoin}, b.told())
+}
+
+func TestWhatSomebodyChangedIsPutRight(t *testing.T) {
+	b := newBench(t, member())
+	b.reconcile(t)
+	role := &rbacv1.Role{}
+	key := client.ObjectKey{Namespace: memberNS, Name: "fleet-role-member1"}
+	require.NoError(t, b.hub.Get(t.Context(), key, role))
+	role.Rules, role.Labels = nil, nil
+	require.NoError(t, b.hub.Update(t.Context(), role))
+	b.reconcile(t)
+	require.NoError(t, b.hub.Get(t.Context(), key, role))
+	assert.Equal(t, memberRules(), role.Rules)
+	assert.Equal(t, "true", role.Labels[clusterv1beta1.FleetResourceLabel])
+}
+
+func TestAHeartbeatCostsOneStatusWrite(t *testing.T) {
+	b := newBench(t, member())
+	b.reconcile(t)
+	b.told()
+	b.statusWrites = 0
+	b.beat(t, 0, yes, yes)
+	assert.Equal(t, time.Minute, b.reconcile(t).RequeueAfter.Round(time.Second))
+	assert.Equal(t, 1, b.statusWrites)
+	assert.Equal(t, "Member cluster has successfully joined the fleet", b.condition(t, clusterv1beta1.ConditionTypeJoined).Message)
+	assert.Equal(t, "3", b.member(t).Status.Properties[clusterv1beta1.NodeCountProperty].Value)
+	assert.ElementsMatch(t, []string{clusterv1beta1.ReasonMemberClusterJoined, ReasonHealthy}, b.told())
+	b.reconcile(t)
+	assert.Equal(t, 1, b.statusWrites)
+	b.later(15 * time.Second)
+	b.beat(t, 0, yes, notReady)
+	b.reconcile(t)
+	assert.Equal(t, 2, b.statusWrites)
+	assert.Equal(t, "Member cluster is not healthy: readyz failed", b.condition(t, clusterv1beta1.ConditionTypeHealthy).Message)
+}
+
+func TestMissedHeartbeats(t *testing.T) {
+	t.Run("a silent member is no longer known to be healthy", func(t *testing.T) {
+		b := newBench(t, member())
+		b.reconcile(t)
+		b.beat(t, 0, yes, yes)
+		wait := b.reconcile(t).RequeueAfter
+		b.later(wait)
+		assert.Zero(t, b.reconcile(t).RequeueAfter)
+		healthy := b.condition(t, clusterv1beta1.ConditionTypeHealthy)
+		assert.Equal(t, metav1.ConditionUnknown, healthy.Status)
+		assert.Equal(t, ReasonHeartbeatMissed, healthy.Reason)
+		b.beat(t, 0, yes, yes)
+		b.reconcile(t)
+		assert.Equal(t, metav1.ConditionTrue, b.condition(t, clusterv1beta1.ConditionTypeHealthy).Status)
+	})
+	t.Run("a member whose clock is an hour behind is healthy as long as it reports", func(t *testing.T) {
+		b := newBench(t, member())
+		b.reconcile(t)
+		b.beat(t, -time.Hour, yes, yes)
+		b.reconcile(t)
+		b.later(15 * time.Second)
+		b.beat(t, -time.Hour, yes, yes)
+		b.reconcile(t)
+		assert.Equal(t, metav1.ConditionTrue, b.condition(t, clusterv1beta1.ConditionTypeHealthy).Status)
+	})
+	t.Run("at least three heartbeats are allowed for", func(t *testing.T) {
+		m := member()
+		m.Spec.HeartbeatPeriodSeconds = 60
+		b := newBench(t, m)
+		b.reconcile(t)
+		b.beat(t, 0, yes, yes)
+		assert.Equal(t, 3*time.Minute, b.reconcile(t).RequeueAfter.Round(time.Second))
+	})
+}
+
+func TestJoinSaysWhatToDoAboutANamespaceThatRemains(t *testing.T) {
+	b := newBench(t, member(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: memberNS, Finalizers: []string{"test/hold"}, DeletionTimestamp: &metav1.Time{Time: time.Now()},
+	}})
+	b.reconcile(t)
+	ready := b.condition(t, clusterv1beta1.ConditionTypeReadyToJoin)
+	assert.Equal(t, clusterv1beta1.ReasonMemberClusterNotReadyToJoin, ready.Reason)
+	assert.Contains(t, ready.Message, "kubectl replace --raw /api/v1/namespaces/fleet-member-member1/finalize")
+}
+
+func work() *placementv1beta1.Work {
+	return &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace: memberNS, Name: "app-work", Finalizers: []string{placementv1beta1.WorkFinalizer},
+	}}
+}
+
+// joined is a bench with a member that has joined.
+func joinedBench(t *testing.T, objects ...client.Object) *bench {
+	t.Helper()
+	b := newBench(t, append(objects, member())...)
+	b.reconcile(t)
+	b.beat(t, 0, yes, yes)
+	b.reconcile(t)
+	b.told()
+	require.NoError(t, b.hub.Delete(t.Context(), b.member(t)))
+	return b
+}
+
+func (b *bench) gone(t *testing.T, name, namespace string, object client.Object) bool {
+	t.Helper()
+	return apierrors.IsNotFound(b.hub.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object))
+}
+
+func TestLeaveRemovesWhatWasPlacedThenAsksTheAgentThenClears(t *testing.T) {
+	b := joinedBench(t, work())
+	result := b.reconcile(t)
+	assert.Contains(t, b.condition(t, clusterv1beta1.ConditionTypeReadyToJoin).Message, "waiting for 1 work(s) to be removed from the cluster")
+	assert.Equal(t, 15*time.Minute, result.RequeueAfter.Round(time.Minute))
+	assert.Equal(t, clusterv1beta1.ClusterStateJoin, b.box(t).Spec.State)
+
+	done := work()
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKeyFromObject(done), done))
+	done.Finalizers = nil
+	require.NoError(t, b.hub.Update(t.Context(), done))
+	require.NoError(t, b.hub.Delete(t.Context(), done))
+	b.reconcile(t)
+	assert.Equal(t, clusterv1beta1.ClusterStateLeave, b.box(t).Spec.State)
+	assert.Contains(t, b.condition(t, clusterv1beta1.ConditionTypeReadyToJoin).Message, "waiting for the member agent to leave")
+
+	b.beat(t, 0, left, yes)
+	b.reconcile(t)
+	b.reconcile(t)
+	assert.True(t, b.gone(t, "member1", "", &clusterv1beta1.MemberCluster{}))
+	assert.True(t, b.gone(t, memberNS, "", &corev1.Namespace{}))
+	assert.True(t, b.gone(t, "fleet-role-member1", memberNS, &rbacv1.Role{}))
+	assert.True(t, b.gone(t, "fleet-rolebinding-member1", memberNS, &rbacv1.RoleBinding{}))
+	assert.True(t, b.gone(t, "member1", memberNS, &clusterv1beta1.InternalMemberCluster{}))
+	assert.Contains(t, b.told(), clusterv1beta1.ReasonMemberClusterLeft)
+}
+
+func TestLeaveGoesOnWithoutAnAgentThatDoesNotAnswer(t *testing.T) {
+	b := joinedBench(t, work())
+	b.reconcile(t)
+	b.later(16 * time.Minute)
+	b.reconcile(t)
+	b.reconcile(t)
+	assert.True(t, b.gone(t, "app-work", memberNS, &placementv1beta1.Work{}), "its finalizer is taken off")
+	assert.True(t, b.gone(t, "member1", "", &clusterv1beta1.MemberCluster{}))
+	assert.Contains(t, b.told(), "MemberClusterForceRemoved")
+}
+
+func TestLeaveDoesNotWaitForAnAgentThatNeverJoined(t *testing.T) {
+	b := newBench(t, member())
+	b.reconcile(t)
+	require.NoError(t, b.hub.Delete(t.Context(), b.member(t)))
+	b.reconcile(t)
+	b.reconcile(t)
+	assert.True(t, b.gone(t, "member1", "", &clusterv1beta1.MemberCluster{}))
+}
+
+func TestLeaveDoesNotWaitForANamespaceThatNobodyFinalizes(t *testing.T) {
+	b := newBench(t, member())
+	b.reconcile(t)
+	namespace := &corev1.Namespace{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: memberNS}, namespace))
+	namespace.Finalizers = []string{"test/hold"}
+	require.NoError(t, b.hub.Update(t.Context(), namespace))
+	require.NoError(t, b.hub.Delete(t.Context(), b.member(t)))
+	b.reconcile(t)
+	assert.NotZero(t, b.reconcile(t).RequeueAfter)
+	b.later(2 * namespaceGrace)
+	b.reconcile(t)
+	assert.True(t, b.gone(t, "member1", "", &clusterv1beta1.MemberCluster{}))
+	assert.Contains(t, b.told(), ReasonNamespaceRemains)
+}
+
+func TestAMemberThatKeepsWhatItHasIsAskedToLeaveAtOnce(t *testing.T) {
+	b := joinedBench(t, work())
+	m := b.member(t)
+	m.Annotations = map[string]string{KeepPlacedAnnotation: "true"}
+	require.NoError(t, b.hub.Update(t.Context(), m))
+	b.reconcile(t)
+	box := b.box(t)
+	assert.Equal(t, clusterv1beta1.ClusterStateLeave, box.Spec.State)
+	assert.Equal(t, "true", box.Annotations[KeepPlacedAnnotation])
+}
