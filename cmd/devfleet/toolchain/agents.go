@@ -35,7 +35,8 @@ func buildAgents(ctx context.Context, root, into string, step *progress.Step) ([
 	for _, agent := range Agents {
 		args = append(args, "./cmd/"+agent)
 	}
-	if err := goBuild(ctx, root, step, args...); err != nil {
+	// The same flags as `go test`, so that both share what is compiled.
+	if err := goBuild(ctx, root, step, nil, args...); err != nil {
 		return nil, fmt.Errorf("building the agents: %w", err)
 	}
 	var changed []string

@@ -95,8 +95,8 @@ func (p pinned) build(ctx context.Context, root string, step *progress.Step) err
 	}
 	partial := fmt.Sprintf("%s.partial-%d", p.cached, os.Getpid())
 	defer os.Remove(partial)
-	err := goBuild(ctx, filepath.Join(root, "test", "controlplane", p.Folder), step,
-		"-ldflags", p.LinkerFlags(p.version), "-o", partial, p.Package)
+	err := goBuild(ctx, filepath.Join(root, "test", "controlplane", p.Folder), step, []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS="},
+		"-trimpath", "-ldflags", p.LinkerFlags(p.version), "-o", partial, p.Package)
 	if err != nil {
 		return fmt.Errorf("building %s %s: %w", p.Binary, p.version, err)
 	}
@@ -106,15 +106,15 @@ func (p pinned) build(ctx context.Context, root string, step *progress.Step) err
 	return nil
 }
 
-// goBuild runs `go build` in a folder; what it downloads shows as the note of the step.
-func goBuild(ctx context.Context, dir string, step *progress.Step, args ...string) error {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath", "-buildvcs=false"}, args...)...)
+// goBuild runs `go build` in a folder; what it downloads shows as the note of the step. Tools get an environment of
+// their own: GOWORK would pull their dependencies to a workspace's versions, GOFLAGS could override their flags.
+func goBuild(ctx context.Context, dir string, step *progress.Step, env []string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-buildvcs=false"}, args...)...)
 	cmd.Dir = dir
 	// An interrupted Go command ends its compilers; a killed one leaves them running.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
-	// GOWORK would pull the tool's dependencies to a workspace's versions; GOFLAGS could override -trimpath and -mod.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	cmd.Env = append(os.Environ(), env...)
 	output := &outputTail{step: step}
 	cmd.Stdout, cmd.Stderr = output, output
 	if err := cmd.Run(); err != nil {
