@@ -40,7 +40,7 @@ func (r *Reconciler) prepare(ctx context.Context, member *clusterv1beta1.MemberC
 // stuckNamespace says what to do about a namespace that does not go away. The
 // hub may run without the controllers of kube-controller-manager.
 func stuckNamespace(namespace string) string {
-	return fmt.Sprintf("Namespace %[1]s of an earlier member of this name is still being deleted. "+
+	return fmt.Sprintf("Namespace %[1]s, left by a member of this name, is still being deleted. "+
 		"If the hub runs without the namespace controller, nobody finishes that; do it with: "+
 		"kubectl get namespace %[1]s -o json | jq '.spec.finalizers=[]' | kubectl replace --raw /api/v1/namespaces/%[1]s/finalize -f -", namespace)
 }

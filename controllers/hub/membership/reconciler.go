@@ -181,7 +181,7 @@ func (r *Reconciler) store(ctx context.Context, member *clusterv1beta1.MemberClu
 // yet is no news.
 func (r *Reconciler) tell(member *clusterv1beta1.MemberCluster, condition *metav1.Condition) {
 	switch {
-	case condition.Status == metav1.ConditionTrue, condition.Reason == clusterv1beta1.ReasonMemberClusterLeft:
+	case condition.Status == metav1.ConditionTrue, condition.Reason == clusterv1beta1.ReasonMemberClusterLeft, !member.DeletionTimestamp.IsZero():
 		r.events.Eventf(member, nil, "Normal", condition.Reason, condition.Type, "%s", condition.Message)
 	case condition.Status == metav1.ConditionFalse, condition.Reason == ReasonHeartbeatMissed:
 		r.events.Eventf(member, nil, "Warning", condition.Reason, condition.Type, "%s", condition.Message)
