@@ -112,23 +112,3 @@ func strategicThreeWay(typed runtime.Object, original, modified, current []byte)
 	}
 	return strategicpatch.CreateThreeWayMergePatch(original, modified, current, lookup, true)
 }
-
-// AtVersion adds the resource version to a patch, so that it fails if the object has changed
-// since it was read.
-func (p Patch) AtVersion(resourceVersion string) (Patch, error) {
-	if p.Empty() {
-		return p, nil
-	}
-	var content map[string]any
-	if err := json.Unmarshal(p.Data, &content); err != nil {
-		return Patch{}, fmt.Errorf("reading the patch: %w", err)
-	}
-	if err := unstructured.SetNestedField(content, resourceVersion, "metadata", "resourceVersion"); err != nil {
-		return Patch{}, fmt.Errorf("adding the resource version to the patch: %w", err)
-	}
-	data, err := json.Marshal(content)
-	if err != nil {
-		return Patch{}, fmt.Errorf("encoding the patch: %w", err)
-	}
-	return Patch{Type: p.Type, Data: data}, nil
-}

@@ -1,0 +1,217 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// rivalsOf is a RivalFinder that knows its answer.
+type rivalsOf []Rival
+
+func (r rivalsOf) Find(context.Context, metav1.OwnerReference, Key, []metav1.OwnerReference) ([]Rival, error) {
+	return r, nil
+}
+
+// newEngine returns an engine on a cluster with these objects, and counts its writes.
+func newEngine(rivals []Rival, objects ...client.Object) (*Engine, *int) {
+	writes := 0
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			writes++
+			return c.Create(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			writes++
+			return c.Patch(ctx, o, p, opts...)
+		},
+	}).Build()
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	return &Engine{Client: c, Mapper: mapper, Rivals: rivalsOf(rivals)}, &writes
+}
+
+func configMap(data string, owners ...metav1.OwnerReference) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", UID: "uid-object", OwnerReferences: owners},
+		Data:       map[string]string{"x": data},
+	}
+}
+
+func request(text string) Request {
+	return Request{
+		Manifest: Decode(raw(text))[0], Owner: me,
+		Strategy: placementv1beta1.ApplyStrategy{
+			Type:           placementv1beta1.ApplyStrategyTypeClientSideApply,
+			WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeAlways,
+		},
+	}
+}
+
+const manifestX1 = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"x":"1"}}`
+
+func stored(t *testing.T, e *Engine) *corev1.ConfigMap {
+	t.Helper()
+	out := &corev1.ConfigMap{}
+	require.NoError(t, e.Client.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "a"}, out))
+	return out
+}
+
+func TestApplyCreatesOnceAndThenWritesNothing(t *testing.T) {
+	e, writes := newEngine(nil)
+	result, problem, err := e.Apply(t.Context(), request(manifestX1))
+	require.NoError(t, err)
+	require.Nil(t, problem)
+	assert.True(t, result.Wrote)
+	assert.Equal(t, []metav1.OwnerReference{me}, stored(t, e).OwnerReferences)
+
+	result, problem, err = e.Apply(t.Context(), request(manifestX1))
+	require.NoError(t, err)
+	require.Nil(t, problem)
+	assert.False(t, result.Wrote)
+	assert.Equal(t, 1, *writes)
+}
+
+func TestApplyTakesOver(t *testing.T) {
+	e, _ := newEngine(nil, configMap("theirs"))
+	result, problem, err := e.Apply(t.Context(), request(manifestX1))
+	require.NoError(t, err)
+	require.Nil(t, problem)
+	assert.True(t, result.Wrote)
+	got := stored(t, e)
+	assert.Equal(t, "1", got.Data["x"])
+	assert.Equal(t, []metav1.OwnerReference{me}, got.OwnerReferences)
+}
+
+func TestApplyTouchesNothingOfAnotherPlacement(t *testing.T) {
+	e, writes := newEngine([]Rival{{Name: "other"}}, configMap("theirs", other))
+	_, problem, err := e.Apply(t.Context(), request(manifestX1))
+	require.NoError(t, err)
+	require.NotNil(t, problem)
+	assert.Equal(t, placementv1beta1.ReasonApplyConflictBetweenPlacements, problem.Reason)
+	assert.Zero(t, *writes)
+}
+
+func TestApplyReplacesADanglingOwner(t *testing.T) {
+	e, _ := newEngine(nil, configMap("theirs", other, foreign))
+	req := request(manifestX1)
+	req.Strategy.AllowCoOwnership = true
+	_, problem, err := e.Apply(t.Context(), req)
+	require.NoError(t, err)
+	require.Nil(t, problem)
+	assert.Equal(t, []metav1.OwnerReference{foreign, me}, stored(t, e).OwnerReferences)
+}
+
+func TestApplyHoldsBackWhenToldTo(t *testing.T) {
+	e, writes := newEngine(nil, configMap("theirs", me))
+	req := request(manifestX1)
+	req.Hold = true
+	result, problem, err := e.Apply(t.Context(), req)
+	require.NoError(t, err)
+	require.Nil(t, problem)
+	assert.False(t, result.Wrote)
+	assert.Zero(t, *writes)
+	assert.Equal(t, "theirs", stored(t, e).Data["x"])
+}
+
+func TestApplyTellsARefusalFromSilence(t *testing.T) {
+	gr := schema.GroupResource{Resource: "configmaps"}
+	tests := map[string]struct {
+		err    error
+		reason string // empty if it says nothing about the manifest
+	}{
+		"an object the API server refuses is a problem": {
+			apierrors.NewForbidden(gr, "a", errors.New("quota")), placementv1beta1.ReasonManifestApplyFailed,
+		},
+		"so is one a webhook breaks": {apierrors.NewInternalError(errors.New("webhook")), placementv1beta1.ReasonManifestApplyFailed},
+		"a connection that breaks says nothing": {
+			&url.Error{Op: "Post", URL: "https://member", Err: errors.New("refused")}, "",
+		},
+		"nor does an API server that is too busy": {apierrors.NewTooManyRequests("busy", 1), ""},
+		"nor one that shuts down":                 {apierrors.NewServiceUnavailable("later"), ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			e, _ := newEngine(nil)
+			e.Client = interceptor.NewClient(e.Client.(client.WithWatch), interceptor.Funcs{
+				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return tc.err },
+			})
+			_, problem, err := e.Apply(t.Context(), request(manifestX1))
+			if tc.reason == "" {
+				assert.ErrorIs(t, err, tc.err)
+				assert.Nil(t, problem)
+				return
+			}
+			require.NoError(t, err)
+			require.NotNil(t, problem)
+			assert.Equal(t, tc.reason, problem.Reason)
+		})
+	}
+}
+
+func TestResourceNamesAnUnknownKind(t *testing.T) {
+	e, _ := newEngine(nil)
+	gvr, problem, err := e.Resource(placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "ConfigMap"})
+	require.NoError(t, err)
+	assert.Nil(t, problem)
+	assert.Equal(t, "configmaps", gvr.Resource)
+
+	_, problem, err = e.Resource(placementv1beta1.WorkResourceIdentifier{Group: "example.com", Version: "v1", Kind: "Widget"})
+	require.NoError(t, err)
+	require.NotNil(t, problem)
+	assert.Contains(t, problem.Message, "Widget in example.com/v1")
+}
+
+func TestRemove(t *testing.T) {
+	id := placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "n", Name: "a"}
+	held := configMap("1", me)
+	held.Finalizers = []string{"example.com/hold"}
+	tests := map[string]struct {
+		object *corev1.ConfigMap
+		gone   bool
+		exists bool
+		owners []metav1.OwnerReference
+	}{
+		"an object of ours is deleted":               {object: configMap("1", me), gone: true},
+		"an object that is not there is gone":        {gone: true},
+		"an object of others is left alone":          {object: configMap("1", other), gone: true, exists: true, owners: []metav1.OwnerReference{other}},
+		"an object without owners is left alone":     {object: configMap("1"), gone: true, exists: true},
+		"an object with other owners is only let go": {object: configMap("1", foreign, me), gone: true, exists: true, owners: []metav1.OwnerReference{foreign}},
+		"an object with a finalizer takes its time":  {object: held, gone: false, exists: true, owners: []metav1.OwnerReference{me}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			e, _ := newEngine(nil)
+			if tc.object != nil {
+				e, _ = newEngine(nil, tc.object)
+			}
+			gone, err := e.Remove(t.Context(), id, me)
+			require.NoError(t, err)
+			assert.Equal(t, tc.gone, gone)
+			got := &corev1.ConfigMap{}
+			err = e.Client.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "a"}, got)
+			if !tc.exists {
+				assert.True(t, apierrors.IsNotFound(err))
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, tc.owners, got.OwnerReferences)
+		})
+	}
+}

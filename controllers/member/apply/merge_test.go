@@ -1,0 +1,140 @@
+package apply
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+func desired(t *testing.T, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	m := Decode(raw(manifest))[0]
+	require.Nil(t, m.Problem)
+	object, fits, err := Desired(m, me, []metav1.OwnerReference{me})
+	require.NoError(t, err)
+	require.True(t, fits)
+	return object
+}
+
+// live is an object as it stands after a manifest was applied and somebody changed it.
+func live(t *testing.T, manifest string, change func(object map[string]any)) *unstructured.Unstructured {
+	t.Helper()
+	object := desired(t, manifest)
+	object.SetResourceVersion("7")
+	object.SetUID("uid-object")
+	if change != nil {
+		change(object.Object)
+	}
+	return object
+}
+
+func TestThreeWay(t *testing.T) {
+	const (
+		configMap = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"x":"1","y":"2"}}`
+		withoutY  = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"x":"1"}}`
+		widget    = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"list":[{"name":"p"}],"size":1}}`
+		pods      = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"template":{"spec":{"containers":[{"name":"c","image":"i"}]}}}}`
+	)
+	containers := []string{"spec", "template", "spec", "containers"}
+	tests := map[string]struct {
+		manifest string
+		live     *unstructured.Unstructured
+		kind     types.PatchType
+		want     string // "" if nothing is to be written; annotations left out
+	}{
+		"nothing is written if nothing differs": {configMap, live(t, configMap, nil), types.StrategicMergePatchType, ""},
+		"a field that somebody added is left alone": {
+			configMap, live(t, configMap, func(o map[string]any) { o["data"].(map[string]any)["z"] = "3" }), types.StrategicMergePatchType, "",
+		},
+		"a field that somebody changed is set back": {
+			configMap, live(t, configMap, func(o map[string]any) { o["data"].(map[string]any)["x"] = "9" }), types.StrategicMergePatchType, `{"data":{"x":"1"}}`,
+		},
+		"a field that somebody removed comes back": {
+			configMap, live(t, configMap, func(o map[string]any) { delete(o["data"].(map[string]any), "x") }), types.StrategicMergePatchType, `{"data":{"x":"1"}}`,
+		},
+		"a field that left the manifest is removed": {withoutY, live(t, configMap, nil), types.StrategicMergePatchType, `{"data":{"y":null}}`},
+		"without a base nothing is removed": {
+			withoutY, live(t, configMap, func(o map[string]any) { unstructured.RemoveNestedField(o, "metadata", "annotations") }), types.StrategicMergePatchType, `{}`,
+		},
+		"status is not compared": {
+			configMap, live(t, configMap, func(o map[string]any) { o["status"] = map[string]any{"a": "b"} }), types.StrategicMergePatchType, "",
+		},
+		"containers are merged by name, so that one somebody injected stays": {
+			pods, live(t, pods, func(o map[string]any) {
+				list, _, _ := unstructured.NestedSlice(o, containers...)
+				_ = unstructured.SetNestedSlice(o, append(list, map[string]any{"name": "sidecar", "image": "s"}), containers...)
+			}), types.StrategicMergePatchType, `{"spec":{"template":{"spec":{"$setElementOrder/containers":[{"name":"c"}]}}}}`,
+		},
+		"lists of custom resources are replaced as a whole": {
+			widget, live(t, widget, func(o map[string]any) {
+				_ = unstructured.SetNestedSlice(o, []any{map[string]any{"name": "p"}, map[string]any{"name": "q"}}, "spec", "list")
+			}), types.MergePatchType, `{"spec":{"list":[{"name":"p"}]}}`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			patch, err := ThreeWay(tc.live, desired(t, tc.manifest))
+			require.NoError(t, err)
+			assert.Equal(t, tc.kind, patch.Type)
+			if tc.want == "" {
+				assert.True(t, patch.Empty(), "got %s", patch.Data)
+				return
+			}
+			var got map[string]any
+			require.NoError(t, json.Unmarshal(patch.Data, &got))
+			unstructured.RemoveNestedField(got, "metadata", "annotations")
+			if metadata, _ := got["metadata"].(map[string]any); len(metadata) == 0 {
+				delete(got, "metadata")
+			}
+			data, err := json.Marshal(got)
+			require.NoError(t, err)
+			assert.JSONEq(t, tc.want, string(data))
+		})
+	}
+}
+
+func TestDesiredKeepsItselfAsTheBaseOfTheNextMerge(t *testing.T) {
+	m := Decode(raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1"}}`))[0]
+	object, fits, err := Desired(m, me, []metav1.OwnerReference{foreign, me})
+	require.NoError(t, err)
+	assert.True(t, fits)
+	assert.Equal(t, []metav1.OwnerReference{foreign, me}, object.GetOwnerReferences())
+	assert.Equal(t, m.Hash, object.GetAnnotations()[placementv1beta1.ManifestHashAnnotation])
+	base := &unstructured.Unstructured{}
+	require.NoError(t, base.UnmarshalJSON([]byte(object.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation])))
+	assert.Equal(t, map[string]any{"x": "1"}, base.Object["data"])
+	assert.Equal(t, []metav1.OwnerReference{me}, base.GetOwnerReferences(), "other owners come and go without a write")
+}
+
+func TestDesiredSaysWhenTheBaseDoesNotFit(t *testing.T) {
+	m := Decode(raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"` + strings.Repeat("x", maxAnnotations) + `"}}`))[0]
+	_, fits, err := Desired(m, me, nil)
+	require.NoError(t, err)
+	assert.False(t, fits)
+}
+
+func TestOnlyOurs(t *testing.T) {
+	entry := func(manager, subresource string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource}
+	}
+	tests := map[string]struct {
+		fields []metav1.ManagedFieldsEntry
+		want   bool
+	}{
+		"nobody manages anything":           {nil, true},
+		"we do":                             {[]metav1.ManagedFieldsEntry{entry(FieldManager, ""), entry(beforeFirstApply, "")}, true},
+		"a controller that writes status":   {[]metav1.ManagedFieldsEntry{entry(FieldManager, ""), entry("kcm", "status")}, true},
+		"somebody else manages some fields": {[]metav1.ManagedFieldsEntry{entry(FieldManager, ""), entry("kubectl", "")}, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, onlyOurs(tc.fields)) })
+	}
+}

@@ -1,0 +1,163 @@
+package membership
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/work"
+)
+
+// applier remembers what it is told.
+type applier struct {
+	mode      work.Mode
+	remaining []string
+}
+
+func (a *applier) SetMode(_ context.Context, mode work.Mode) error { a.mode = mode; return nil }
+
+func (a *applier) Remaining(context.Context) ([]string, error) { return a.remaining, nil }
+
+// reporter knows its answers.
+type reporter struct{ nodes int }
+
+func (r *reporter) NodeCount(context.Context) (int, error) { return r.nodes, nil }
+
+func (r *reporter) Survey(context.Context, metav1.Time) (Survey, error) {
+	return Survey{NodeCount: r.nodes}, nil
+}
+
+// member is a membership controller with everything around it.
+type member struct {
+	*Reconciler
+	applier  *applier
+	reporter *reporter
+	clock    *testclock.FakePassiveClock
+	writes   int
+}
+
+func newMember(t *testing.T, imc *clusterv1beta1.InternalMemberCluster) *member {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
+	m := &member{
+		applier: &applier{}, reporter: &reporter{nodes: 2},
+		clock: testclock.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+	}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&clusterv1beta1.InternalMemberCluster{}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+				m.writes++
+				return c.SubResource(sub).Update(ctx, o, opts...)
+			},
+		})
+	if imc != nil {
+		builder = builder.WithObjects(imc)
+	}
+	m.Reconciler = NewReconciler("one", builder.Build(), m.reporter, m.clock)
+	m.Applier = m.applier
+	return m
+}
+
+func (m *member) look(t *testing.T) reconcile.Result {
+	t.Helper()
+	result, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.key()})
+	require.NoError(t, err)
+	return result
+}
+
+func (m *member) imc(t *testing.T) *clusterv1beta1.InternalMemberCluster {
+	t.Helper()
+	out := &clusterv1beta1.InternalMemberCluster{}
+	require.NoError(t, m.Hub.Get(t.Context(), m.key(), out))
+	return out
+}
+
+func (m *member) joinedReason(t *testing.T) string {
+	t.Helper()
+	agents := m.imc(t).Status.AgentStatus
+	require.Len(t, agents, 1)
+	return meta.FindStatusCondition(agents[0].Conditions, clusterv1beta1.ConditionTypeJoined).Reason
+}
+
+func invited(state clusterv1beta1.ClusterState) *clusterv1beta1.InternalMemberCluster {
+	return &clusterv1beta1.InternalMemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-one", Name: "one", Generation: 1},
+		Spec:       clusterv1beta1.InternalMemberClusterSpec{State: state, HeartbeatPeriodSeconds: 20},
+	}
+}
+
+func TestAMemberThatIsNotInvitedWaits(t *testing.T) {
+	m := newMember(t, nil)
+	m.applier.mode = work.ModeApply
+	assert.Zero(t, m.look(t).RequeueAfter)
+	assert.Equal(t, work.ModeIdle, m.applier.mode)
+}
+
+func TestAMemberThatIsInvitedJoinsAtOnceAndThenReportsOncePerHeartbeat(t *testing.T) {
+	m := newMember(t, invited(clusterv1beta1.ClusterStateJoin))
+	next := m.look(t).RequeueAfter
+	assert.Equal(t, work.ModeApply, m.applier.mode)
+	assert.Equal(t, clusterv1beta1.ReasonInternalMemberClusterJoined, m.joinedReason(t))
+	assert.InDelta(t, 20, next.Seconds(), 1, "the period, give or take 5 %")
+	assert.Equal(t, 1, m.writes)
+
+	m.look(t)
+	assert.Equal(t, 1, m.writes, "nothing is written between heartbeats")
+
+	m.reporter.nodes = 3
+	m.look(t)
+	assert.Equal(t, 2, m.writes, "another number of nodes does not wait")
+	assert.Equal(t, "3", m.imc(t).Status.Properties[clusterv1beta1.NodeCountProperty].Value)
+
+	m.clock.SetTime(m.clock.Now().Add(22 * time.Second))
+	m.look(t)
+	assert.Equal(t, 3, m.writes)
+}
+
+func TestAMemberHasLeftOnlyWhenNothingRemains(t *testing.T) {
+	m := newMember(t, invited(clusterv1beta1.ClusterStateLeave))
+	m.applier.remaining = []string{"crp-work"}
+	m.look(t)
+	assert.Equal(t, work.ModeLeave, m.applier.mode)
+	assert.Equal(t, clusterv1beta1.ReasonInternalMemberClusterJoined, m.joinedReason(t))
+
+	m.applier.remaining = nil
+	m.look(t)
+	assert.Equal(t, clusterv1beta1.ReasonInternalMemberClusterLeft, m.joinedReason(t))
+
+	writes := m.writes
+	m.clock.SetTime(m.clock.Now().Add(time.Hour))
+	assert.Zero(t, m.look(t).RequeueAfter, "a cluster that has left has no heartbeat")
+	assert.Equal(t, writes, m.writes)
+}
+
+func TestAMemberLeavesAtOnceIfWhatWasPlacedStays(t *testing.T) {
+	imc := invited(clusterv1beta1.ClusterStateLeave)
+	imc.Annotations = map[string]string{KeepPlacedAnnotation: "true"}
+	m := newMember(t, imc)
+	m.applier.remaining = []string{"crp-work"}
+	m.look(t)
+	assert.Equal(t, work.ModeAbandon, m.applier.mode)
+	assert.Equal(t, clusterv1beta1.ReasonInternalMemberClusterLeft, m.joinedReason(t))
+}
+
+func TestAnUnknownWishChangesNothing(t *testing.T) {
+	m := newMember(t, invited("Dance"))
+	_, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.key()})
+	assert.ErrorIs(t, err, reconcile.TerminalError(nil))
+	assert.Equal(t, work.ModeIdle, m.applier.mode)
+	assert.Zero(t, m.writes)
+}

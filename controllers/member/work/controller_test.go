@@ -1,0 +1,460 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const testNamespace = "fleet-member-one"
+
+// agent is a Reconciler between a hub and a member that the test can look into. Its watches see
+// nothing, so that every pass reads live.
+type agent struct {
+	*Reconciler
+	hub, member client.WithWatch
+	clock       *testclock.FakePassiveClock
+	// writes lists what was written, in order: hub or member, verb, kind and name.
+	writes []string
+	// fail makes a write fail; it gets what writes lists.
+	fail func(write string) error
+}
+
+func newAgent(t *testing.T, hub []client.Object, member []client.Object) *agent {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, clientgoscheme.AddToScheme(scheme))
+	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
+	mapper.Add(placementv1beta1.GroupVersion.WithKind("AppliedWork"), meta.RESTScopeRoot)
+	mapper.Add(placementv1beta1.GroupVersion.WithKind("Work"), meta.RESTScopeNamespace)
+
+	a := &agent{clock: testclock.NewFakePassiveClock(noon.Time), fail: func(string) error { return nil }}
+	builder := func() *fake.ClientBuilder {
+		return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).
+			WithStatusSubresource(&placementv1beta1.Work{}, &placementv1beta1.AppliedWork{}, &appsv1.Deployment{})
+	}
+	a.hub = builder().WithObjects(hub...).WithInterceptorFuncs(a.recording("hub")).Build()
+	a.member = builder().WithObjects(member...).WithInterceptorFuncs(a.recording("member")).Build()
+	a.Reconciler = NewReconciler(Options{
+		Namespace: testNamespace, Hub: a.hub, HubLive: a.hub, Member: a.member, Mapper: mapper,
+		Metadata: metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()),
+		Clock:    a.clock, Log: logr.Discard(),
+	})
+	require.NoError(t, a.SetMode(t.Context(), ModeApply))
+	return a
+}
+
+func (a *agent) recording(where string) interceptor.Funcs {
+	note := func(verb string, o client.Object) error {
+		write := fmt.Sprintf("%s %s %s %s", where, verb, kindOf(o), o.GetName())
+		a.writes = append(a.writes, write)
+		return a.fail(write)
+	}
+	return interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := note("create", o); err != nil {
+				return err
+			}
+			if o.GetUID() == "" {
+				o.SetUID(types.UID("uid-" + o.GetName()))
+			}
+			return c.Create(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := note("patch", o); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if err := note("delete", o); err != nil {
+				return err
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			if err := note(sub, o); err != nil {
+				return err
+			}
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	}
+}
+
+func kindOf(o client.Object) string {
+	switch o.(type) {
+	case *placementv1beta1.Work:
+		return "Work"
+	case *placementv1beta1.AppliedWork:
+		return "AppliedWork"
+	default:
+		return o.GetObjectKind().GroupVersionKind().Kind
+	}
+}
+
+// look reconciles one Work and returns the writes it took.
+func (a *agent) look(t *testing.T, name string) ([]string, reconcile.Result, error) {
+	t.Helper()
+	a.writes = nil
+	result, err := a.Reconcile(t.Context(), a.request(name))
+	return a.writes, result, err
+}
+
+func (a *agent) mustLook(t *testing.T, name string) []string {
+	t.Helper()
+	writes, _, err := a.look(t, name)
+	require.NoError(t, err)
+	return writes
+}
+
+func (a *agent) work(t *testing.T, name string) *placementv1beta1.Work {
+	t.Helper()
+	out := &placementv1beta1.Work{}
+	require.NoError(t, a.hub.Get(t.Context(), types.NamespacedName{Namespace: testNamespace, Name: name}, out))
+	return out
+}
+
+// says returns the reasons of the conditions Applied and Available of a Work.
+func (a *agent) says(t *testing.T, name string) [2]string {
+	t.Helper()
+	var out [2]string
+	for i, kind := range []string{placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable} {
+		if c := meta.FindStatusCondition(a.work(t, name).Status.Conditions, kind); c != nil {
+			out[i] = c.Reason
+		}
+	}
+	return out
+}
+
+func (a *agent) has(t *testing.T, o client.Object, name string) bool {
+	t.Helper()
+	err := a.member.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: name}, o)
+	if apierrors.IsNotFound(err) {
+		return false
+	}
+	require.NoError(t, err)
+	return true
+}
+
+func (a *agent) hasMap(t *testing.T, name string) bool {
+	t.Helper()
+	return a.has(t, &corev1.ConfigMap{}, name)
+}
+
+// manifestWork makes a Work with ConfigMaps of these names.
+func manifestWork(name string, maps ...string) *placementv1beta1.Work {
+	w := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace: testNamespace, Name: name, UID: types.UID("uid-" + name), Generation: 1,
+		Finalizers: []string{placementv1beta1.WorkFinalizer},
+		Labels:     map[string]string{placementv1beta1.ParentPlacementLabel: "crp", placementv1beta1.ParentBindingLabel: "crp-one"},
+	}}
+	w.Spec.Workload.Manifests = mapManifests(maps...)
+	return w
+}
+
+func mapManifests(names ...string) []placementv1beta1.Manifest {
+	var out []placementv1beta1.Manifest
+	for _, name := range names {
+		text := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"n","name":%q},"data":{"x":"1"}}`, name)
+		out = append(out, placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(text)}})
+	}
+	return out
+}
+
+// edit changes the manifests of a Work as the hub would.
+func (a *agent) edit(t *testing.T, name string, manifests []placementv1beta1.Manifest) {
+	t.Helper()
+	w := a.work(t, name)
+	w.Spec.Workload.Manifests = manifests
+	w.Generation++
+	require.NoError(t, a.hub.Update(t.Context(), w))
+}
+
+func TestAWorkIsAnnouncedAppliedAndReportedOnce(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	assert.Equal(t, []string{
+		"member create AppliedWork w",
+		"member status AppliedWork w", // what is about to be created is written down first
+		"member create ConfigMap a",
+		"hub status Work w",
+		"member status AppliedWork w", // with UIDs
+	}, a.mustLook(t, "w"))
+	assert.Equal(t, [2]string{"AllManifestsApplied", "AllManifestsAvailable"}, a.says(t, "w"))
+	assert.Empty(t, a.mustLook(t, "w"), "a second look writes nothing")
+}
+
+func TestADeploymentIsReportedTwice(t *testing.T) {
+	w := manifestWork("w")
+	w.Spec.Workload.Manifests = []placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"n","name":"d"},"spec":{"replicas":1}}`)}}}
+	a := newAgent(t, []client.Object{w}, nil)
+	a.mustLook(t, "w")
+	assert.Equal(t, [2]string{"AllManifestsApplied", "SomeManifestsAreNotAvailable"}, a.says(t, "w"))
+
+	d := &appsv1.Deployment{}
+	require.True(t, a.has(t, d, "d"))
+	d.Status.Replicas = 1
+	require.NoError(t, a.member.Status().Update(t.Context(), d))
+	assert.Empty(t, a.mustLook(t, "w"), "progress that changes nothing is not reported")
+
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}
+	require.NoError(t, a.member.Status().Update(t.Context(), d))
+	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+	assert.Equal(t, [2]string{"AllManifestsApplied", "AllManifestsAvailable"}, a.says(t, "w"))
+}
+
+func TestWhatLeavesAWorkLeavesTheMember(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
+	a.mustLook(t, "w")
+	a.edit(t, "w", mapManifests("b", "c"))
+	a.mustLook(t, "w")
+	assert.False(t, a.hasMap(t, "a"))
+	assert.True(t, a.hasMap(t, "b"))
+	assert.True(t, a.hasMap(t, "c"))
+	applied := &placementv1beta1.AppliedWork{}
+	require.NoError(t, a.member.Get(t.Context(), types.NamespacedName{Name: "w"}, applied))
+	require.Len(t, applied.Status.AppliedResources, 2)
+	for _, item := range applied.Status.AppliedResources {
+		assert.NotEmpty(t, item.UID)
+	}
+}
+
+func TestNothingIsPrunedWhileAManifestFails(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	a.mustLook(t, "w")
+	a.fail = func(write string) error {
+		if write == "member create ConfigMap b" {
+			return apierrors.NewForbidden(corev1.Resource("configmaps"), "b", errors.New("quota"))
+		}
+		return nil
+	}
+	a.edit(t, "w", mapManifests("b"))
+	_, result, err := a.look(t, "w")
+	require.NoError(t, err)
+	assert.InDelta(t, 210, result.RequeueAfter.Milliseconds(), 11, "it is tried again soon")
+	assert.True(t, a.hasMap(t, "a"), "what runs may still need it")
+	assert.Equal(t, "SomeManifestsAreNotApplied", a.says(t, "w")[0])
+
+	_, result, _ = a.look(t, "w")
+	assert.InDelta(t, 420, result.RequeueAfter.Milliseconds(), 22, "and then ever more slowly")
+	a.fail = func(string) error { return nil }
+	a.mustLook(t, "w")
+	assert.False(t, a.hasMap(t, "a"))
+	assert.True(t, a.hasMap(t, "b"))
+}
+
+func TestADeletedWorkIsLetGoWhenAllItBroughtIsGone(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
+	a.mustLook(t, "w")
+	stuck := &corev1.ConfigMap{}
+	require.True(t, a.has(t, stuck, "b"))
+	stuck.Finalizers = []string{"example.com/hold"}
+	require.NoError(t, a.member.Update(t.Context(), stuck))
+
+	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+	a.mustLook(t, "w")
+	assert.False(t, a.hasMap(t, "a"))
+	assert.NotEmpty(t, a.work(t, "w").Finalizers, "one object is still there")
+
+	require.True(t, a.has(t, stuck, "b"))
+	stuck.Finalizers = nil
+	require.NoError(t, a.member.Update(t.Context(), stuck))
+	assert.Equal(t, []string{"member delete AppliedWork w", "hub patch Work w"}, a.mustLook(t, "w"))
+	err := a.hub.Get(t.Context(), types.NamespacedName{Namespace: testNamespace, Name: "w"}, &placementv1beta1.Work{})
+	assert.True(t, apierrors.IsNotFound(err))
+}
+
+func TestAnAppliedWorkWithoutAWorkIsCleanedUp(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	a.mustLook(t, "w")
+	lost := a.work(t, "w")
+	lost.Finalizers = nil
+	require.NoError(t, a.hub.Update(t.Context(), lost))
+	require.NoError(t, a.hub.Delete(t.Context(), lost))
+	assert.Equal(t, []string{"member delete ConfigMap a", "member delete AppliedWork w"}, a.mustLook(t, "w"))
+}
+
+func TestAnAppliedWorkOfAnotherHubIsLeftAlone(t *testing.T) {
+	foreign := &placementv1beta1.AppliedWork{
+		ObjectMeta: metav1.ObjectMeta{Name: "w", UID: "uid-w"},
+		Spec:       placementv1beta1.AppliedWorkSpec{WorkName: "w", WorkNamespace: "fleet-member-other"},
+	}
+	a := newAgent(t, nil, []client.Object{foreign})
+	assert.Empty(t, a.mustLook(t, "w"))
+	names, err := a.Remaining(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, names)
+}
+
+func TestACrashBetweenAnyTwoWritesLosesNothing(t *testing.T) {
+	// Every write that a Work with two manifests, one of which goes, takes from first to last.
+	for n := range 12 {
+		t.Run(fmt.Sprintf("after %d writes", n), func(t *testing.T) {
+			a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
+			left := n
+			crash := &url.Error{Op: "Patch", URL: "https://api", Err: errors.New("gone")}
+			a.fail = func(string) error {
+				if left--; left < 0 {
+					return crash
+				}
+				return nil
+			}
+			_, _, _ = a.look(t, "w")
+			a.edit(t, "w", mapManifests("b"))
+			_, _, _ = a.look(t, "w")
+			// Another agent takes over, knowing nothing.
+			a.fail = func(string) error { return nil }
+			a.memories = newMemories()
+			a.mustLook(t, "w")
+			assert.Equal(t, [2]string{"AllManifestsApplied", "AllManifestsAvailable"}, a.says(t, "w"))
+			assert.False(t, a.hasMap(t, "a"))
+			assert.True(t, a.hasMap(t, "b"))
+
+			require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+			a.mustLook(t, "w")
+			assert.False(t, a.hasMap(t, "b"), "what was made is known and removed")
+		})
+	}
+}
+
+func TestASecondPlacementIsRefusedUntilTheFirstLetsGo(t *testing.T) {
+	second := manifestWork("second", "a")
+	second.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: "crp-2", placementv1beta1.ParentBindingLabel: "crp-2-one"}
+	a := newAgent(t, []client.Object{manifestWork("first", "a"), second}, nil)
+	a.mustLook(t, "first")
+	a.mustLook(t, "second")
+	c := meta.FindStatusCondition(a.work(t, "second").Status.ManifestConditions[0].Conditions, placementv1beta1.ConditionTypeApplied)
+	require.NotNil(t, c)
+	assert.Equal(t, placementv1beta1.ReasonApplyConflictBetweenPlacements, c.Reason)
+	assert.Contains(t, c.Message, "placement crp (AppliedWork first)")
+
+	a.edit(t, "first", nil)
+	a.mustLook(t, "first")
+	assert.False(t, a.hasMap(t, "a"))
+	a.mustLook(t, "second")
+	assert.Equal(t, "AllManifestsApplied", a.says(t, "second")[0])
+}
+
+func TestAnObjectMovesBetweenWorksOfABindingWithoutBeingDeleted(t *testing.T) {
+	for name, order := range map[string][]string{
+		"the Work that loses it is looked at first": {"first", "second", "first"},
+		"the Work that gains it is looked at first": {"second", "first"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAgent(t, []client.Object{manifestWork("first", "a", "b"), manifestWork("second")}, nil)
+			a.mustLook(t, "first")
+			a.mustLook(t, "second")
+			a.edit(t, "first", mapManifests("b"))
+			a.edit(t, "second", mapManifests("a"))
+			var writes []string
+			for _, work := range order {
+				writes = append(writes, a.mustLook(t, work)...)
+			}
+			assert.NotContains(t, writes, "member delete ConfigMap a")
+			got := &corev1.ConfigMap{}
+			require.True(t, a.has(t, got, "a"))
+			require.Len(t, got.OwnerReferences, 1)
+			assert.Equal(t, "second", got.OwnerReferences[0].Name)
+		})
+	}
+}
+
+func TestAMemberThatCannotBeReachedSaysNothingAboutTheWork(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	a.fail = func(write string) error {
+		if write == "member create ConfigMap a" {
+			return &url.Error{Op: "Post", URL: "https://member", Err: errors.New("refused")}
+		}
+		return nil
+	}
+	_, _, err := a.look(t, "w")
+	require.Error(t, err)
+	assert.Empty(t, a.work(t, "w").Status.Conditions)
+}
+
+func TestAStrategyThatIsNotSupportedTouchesNothing(t *testing.T) {
+	w := manifestWork("w", "a")
+	w.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{WhenToApply: placementv1beta1.WhenToApplyTypeIfNotDrifted}
+	a := newAgent(t, []client.Object{w}, nil)
+	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+	assert.Equal(t, "SomeManifestsAreNotApplied", a.says(t, "w")[0])
+	assert.Empty(t, a.mustLook(t, "w"))
+}
+
+func TestModes(t *testing.T) {
+	t.Run("an idle agent applies nothing", func(t *testing.T) {
+		a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+		require.NoError(t, a.SetMode(t.Context(), ModeIdle))
+		assert.Empty(t, a.mustLook(t, "w"))
+	})
+	t.Run("an agent that leaves removes what it applied and says so", func(t *testing.T) {
+		a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+		a.mustLook(t, "w")
+		removed := 0
+		a.Removed = func() { removed++ }
+		require.NoError(t, a.SetMode(t.Context(), ModeLeave))
+		a.mustLook(t, "w")
+		assert.False(t, a.hasMap(t, "a"))
+		assert.Equal(t, 1, removed)
+		names, err := a.Remaining(t.Context())
+		require.NoError(t, err)
+		assert.Empty(t, names)
+	})
+	t.Run("an agent that abandons lets go of deleted Works and keeps what they brought", func(t *testing.T) {
+		a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+		a.mustLook(t, "w")
+		require.NoError(t, a.SetMode(t.Context(), ModeAbandon))
+		require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+		assert.Equal(t, []string{"hub patch Work w"}, a.mustLook(t, "w"))
+		assert.True(t, a.hasMap(t, "a"))
+	})
+}
+
+func TestARepairThatIsUndoneAgainAndAgainIsHeldBack(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	a.mustLook(t, "w")
+	spoil := func() {
+		got := &corev1.ConfigMap{}
+		require.True(t, a.has(t, got, "a"))
+		got.Data["x"] = "9"
+		require.NoError(t, a.member.Update(t.Context(), got))
+	}
+	for range freeRepairs {
+		spoil()
+		assert.Equal(t, []string{"member patch ConfigMap a"}, a.mustLook(t, "w"))
+	}
+	spoil()
+	writes, result, err := a.look(t, "w")
+	require.NoError(t, err)
+	assert.Empty(t, writes)
+	assert.InDelta(t, 200, result.RequeueAfter.Milliseconds(), 1)
+	a.clock.SetTime(a.clock.Now().Add(200 * time.Millisecond))
+	assert.Equal(t, []string{"member patch ConfigMap a"}, a.mustLook(t, "w"))
+}

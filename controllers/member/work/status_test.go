@@ -1,0 +1,146 @@
+package work
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/apply"
+	"github.com/fleetflow/fleetflow/controllers/member/availability"
+)
+
+var (
+	morning = metav1.NewTime(time.Date(2026, 1, 1, 8, 0, 0, 0, time.UTC))
+	noon    = metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+)
+
+func done(name string, verdict availability.Verdict) outcome {
+	return outcome{id: placementv1beta1.WorkResourceIdentifier{Kind: "ConfigMap", Version: "v1", Name: name}, verdict: verdict}
+}
+
+func refused(name, reason string) outcome {
+	o := done(name, "")
+	o.problem = &apply.Problem{Reason: reason, Message: "no"}
+	return o
+}
+
+func TestReportSumsUpTheManifests(t *testing.T) {
+	type said struct{ status, reason, message string }
+	var (
+		allApplied   = said{"True", "AllManifestsApplied", "All the specified manifests have been applied"}
+		allAvailable = said{"True", "AllManifestsAvailable", "All the manifests are available"}
+	)
+	tests := map[string]struct {
+		outcomes           []outcome
+		applied, available said
+	}{
+		"a Work without manifests is done": {nil, allApplied, allAvailable},
+		"all is applied and up": {
+			[]outcome{done("a", availability.Available), done("b", availability.Available)}, allApplied, allAvailable,
+		},
+		"one is not up yet": {
+			[]outcome{done("a", availability.Available), done("b", availability.NotYet)}, allApplied,
+			said{"False", "SomeManifestsAreNotAvailable", "Some manifests are not available (1 of 2 manifests are available)"},
+		},
+		"of one it cannot be told": {
+			[]outcome{done("a", availability.Available), done("b", availability.NotTrackable)}, allApplied,
+			said{"True", "WorkNotTrackable", "The availability of some manifests is not trackable (1 of 2); Fleet assumes that they are available"},
+		},
+		"one is not up, and of another it cannot be told": {
+			[]outcome{done("a", availability.NotYet), done("b", availability.NotTrackable)}, allApplied,
+			said{"False", "SomeManifestsAreNotAvailable", "Some manifests are not available (1 of 2 manifests are available)"},
+		},
+		"one is not applied": {
+			[]outcome{done("a", availability.Available), refused("b", "ManifestApplyFailed")},
+			said{"False", "SomeManifestsAreNotApplied", "Failed to apply all manifests (1 of 2 manifests are applied)"},
+			said{"False", "SomeManifestsAreNotAvailable", "Some manifests are not available (1 of 2 manifests are available)"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			status := report(3, tc.outcomes, placementv1beta1.WorkStatus{}, noon)
+			for kind, want := range map[string]said{
+				placementv1beta1.ConditionTypeApplied: tc.applied, placementv1beta1.ConditionTypeAvailable: tc.available,
+			} {
+				c := meta.FindStatusCondition(status.Conditions, kind)
+				require.NotNil(t, c)
+				assert.Equal(t, want, said{string(c.Status), c.Reason, c.Message})
+				assert.EqualValues(t, 3, c.ObservedGeneration)
+			}
+			assert.Len(t, status.ManifestConditions, len(tc.outcomes))
+		})
+	}
+}
+
+func TestReportOfOneManifest(t *testing.T) {
+	broken := done("a", availability.NotYet)
+	broken.failure = "no such field"
+	tests := map[string]struct {
+		outcome            outcome
+		applied, available string // reasons; empty for no condition
+	}{
+		"applied and up":              {done("a", availability.Available), "Applied", "Available"},
+		"applied and not up":          {done("a", availability.NotYet), "Applied", "ManifestNotAvailableYet"},
+		"applied, and no telling":     {done("a", availability.NotTrackable), "Applied", "NotTrackable"},
+		"applied, but looking failed": {broken, "Applied", "Failed"},
+		"not applied":                 {refused("a", "Duplicated"), "Duplicated", ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			conditions := report(1, []outcome{tc.outcome}, placementv1beta1.WorkStatus{}, noon).ManifestConditions[0].Conditions
+			assert.Equal(t, tc.applied, meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeApplied).Reason)
+			available := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeAvailable)
+			if tc.available == "" {
+				assert.Nil(t, available)
+				return
+			}
+			assert.Equal(t, tc.available, available.Reason)
+		})
+	}
+}
+
+func TestReportIsTheSameAsLongAsNothingChanges(t *testing.T) {
+	unreadable := outcome{problem: &apply.Problem{Reason: "DecodingErred", Message: "no"}}
+	outcomes := []outcome{
+		done("a", availability.Available), refused("a", "Duplicated"), unreadable, unreadable, done("b", availability.NotYet),
+	}
+	first := report(1, outcomes, placementv1beta1.WorkStatus{}, morning)
+	assert.Empty(t, cmp.Diff(first, report(1, outcomes, first, noon)))
+	uncompared := reportUncompared(1, outcomes, first, morning)
+	assert.Empty(t, cmp.Diff(uncompared, reportUncompared(1, outcomes, uncompared, noon)))
+}
+
+func TestReportDatesTransitionsByObjectAndNotByPosition(t *testing.T) {
+	first := report(1, []outcome{done("a", availability.Available), done("b", availability.NotYet)}, placementv1beta1.WorkStatus{}, morning)
+	second := report(2, []outcome{done("b", availability.Available), done("a", availability.Available)}, first, noon)
+	at := func(i int, kind string) metav1.Time {
+		return meta.FindStatusCondition(second.ManifestConditions[i].Conditions, kind).LastTransitionTime
+	}
+	assert.Equal(t, morning, at(0, placementv1beta1.ConditionTypeApplied))
+	assert.Equal(t, noon, at(0, placementv1beta1.ConditionTypeAvailable), "b came up")
+	assert.Equal(t, morning, at(1, placementv1beta1.ConditionTypeAvailable), "a was up all the time")
+}
+
+func TestUnsupported(t *testing.T) {
+	assert.Nil(t, unsupported(strategyOf(&placementv1beta1.Work{})), "the default is supported")
+	for name, tc := range map[string]struct {
+		strategy placementv1beta1.ApplyStrategy
+		reason   string
+	}{
+		"reporting differences": {placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeReportDiff}, "FailedToReportDiff"},
+		"detecting drifts":      {placementv1beta1.ApplyStrategy{WhenToApply: placementv1beta1.WhenToApplyTypeIfNotDrifted}, "FailedToRunDriftDetection"},
+		"comparing every field": {placementv1beta1.ApplyStrategy{ComparisonOption: placementv1beta1.ComparisonOptionTypeFullComparison}, "FailedToRunDriftDetection"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			problem := unsupported(strategyOf(&placementv1beta1.Work{Spec: placementv1beta1.WorkSpec{ApplyStrategy: &tc.strategy}}))
+			require.NotNil(t, problem)
+			assert.Equal(t, tc.reason, problem.Reason)
+		})
+	}
+}

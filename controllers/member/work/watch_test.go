@@ -1,0 +1,148 @@
+package work
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	metadatafake "k8s.io/client-go/metadata/fake"
+)
+
+var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
+func partial(name, version string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, ResourceVersion: version, UID: types.UID("uid-" + name), Labels: map[string]string{"a": "b"}},
+	}
+}
+
+func mapNamed(name string) object {
+	return object{gvr: configMaps, name: types.NamespacedName{Namespace: "n", Name: name}}
+}
+
+// watching is a Watcher on a cluster that the test changes.
+type watching struct {
+	*Watcher
+	cluster *metadatafake.FakeMetadataClient
+	noticed chan string
+}
+
+func newWatching(t *testing.T, objects ...*metav1.PartialObjectMetadata) *watching {
+	t.Helper()
+	scheme := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	w := &watching{noticed: make(chan string, 100)}
+	w.cluster = metadatafake.NewSimpleMetadataClient(scheme)
+	for _, o := range objects {
+		require.NoError(t, w.cluster.Tracker().Create(configMaps, o, o.Namespace))
+	}
+	w.Watcher = NewWatcher(w.cluster, logr.Discard(), func(work string) { w.noticed <- work })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = w.Start(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return w
+}
+
+// expect waits for a notice of each Work, in any order and any number.
+func (w *watching) expect(t *testing.T, works ...string) {
+	t.Helper()
+	missing := map[string]bool{}
+	for _, work := range works {
+		missing[work] = true
+	}
+	for len(missing) > 0 {
+		select {
+		case work := <-w.noticed:
+			delete(missing, work)
+		case <-time.After(10 * time.Second):
+			require.FailNow(t, "a Work was not noticed", "%v", missing)
+		}
+	}
+}
+
+func (w *watching) synced(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool { return w.Synced(configMaps) }, 10*time.Second, time.Millisecond)
+}
+
+// drain forgets all notices so far.
+func (w *watching) drain() {
+	for {
+		select {
+		case <-w.noticed:
+		default:
+			return
+		}
+	}
+}
+
+func TestWatcherNoticesChangesOfWhatAWorkWants(t *testing.T) {
+	w := newWatching(t, partial("a", "1"))
+	w.Want("work-a", []object{mapNamed("a")})
+	w.expect(t, "work-a")
+	w.synced(t)
+	seen, ok := w.Seen(mapNamed("a"))
+	assert.True(t, ok)
+	assert.Equal(t, sighting{uid: "uid-a", resourceVersion: "1"}, seen)
+
+	w.drain()
+	require.NoError(t, w.cluster.Tracker().Update(configMaps, partial("a", "2"), "n"))
+	w.expect(t, "work-a")
+	w.drain()
+	require.NoError(t, w.cluster.Tracker().Delete(configMaps, "n", "a"))
+	w.expect(t, "work-a")
+	_, ok = w.Seen(mapNamed("a"))
+	assert.False(t, ok)
+}
+
+func TestWatcherTellsEveryWorkThatWantsAnObjectAndNoOther(t *testing.T) {
+	w := newWatching(t)
+	w.Want("owner", []object{mapNamed("a")})
+	w.Want("rival", []object{mapNamed("a")})
+	w.Want("stranger", []object{mapNamed("b")})
+	w.expect(t, "owner", "rival", "stranger") // the first list is news to all
+	w.drain()
+	require.NoError(t, w.cluster.Tracker().Create(configMaps, partial("a", "1"), "n"))
+	w.expect(t, "owner", "rival")
+	w.drain()
+	// Events of a kind come in order: what arrives before the marker is all there was.
+	w.Want("marker", []object{mapNamed("z")})
+	require.NoError(t, w.cluster.Tracker().Create(configMaps, partial("z", "1"), "n"))
+	for work := range w.noticed {
+		assert.NotEqual(t, "stranger", work)
+		if work == "marker" {
+			break
+		}
+	}
+}
+
+func TestWatcherStopsWatchingAKindNobodyWants(t *testing.T) {
+	w := newWatching(t)
+	w.Want("one", []object{mapNamed("a")})
+	w.Want("two", []object{mapNamed("a"), mapNamed("b")})
+	w.synced(t)
+	w.Want("one", nil)
+	assert.True(t, w.Synced(configMaps), "the other Work still needs it")
+	w.Want("two", nil)
+	assert.False(t, w.Synced(configMaps))
+	w.Want("two", []object{mapNamed("b")})
+	w.synced(t)
+}
+
+func TestWatcherKeepsAPinnedKind(t *testing.T) {
+	w := newWatching(t, partial("a", "1"))
+	w.Pin(configMaps, func(name types.NamespacedName) []string { return []string{"by-" + name.Name} })
+	w.expect(t, "by-a")
+	w.Want("one", []object{mapNamed("a")})
+	w.Want("one", nil)
+	w.synced(t)
+	assert.Equal(t, []string{"n/a"}, w.Names(configMaps))
+}
