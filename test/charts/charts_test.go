@@ -1,0 +1,181 @@
+// Package charts renders the Helm charts with Helm's own engine and checks what comes out. It is a module of its own so
+// that the product does not depend on Helm.
+package charts
+
+import (
+	"os/exec"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+const (
+	root      = "../.."
+	release   = "agent"
+	namespace = "fleet-system"
+)
+
+// required are the values that each chart cannot do without.
+func required() map[string]map[string]any {
+	return map[string]map[string]any{
+		"hub-agent":    {"temporal": map[string]any{"address": "temporal.example.com:7233"}},
+		"member-agent": {"config": map[string]any{"hubURL": "https://hub.example.com", "memberClusterName": "member-1"}},
+	}
+}
+
+// render returns what a chart makes of values, file by file.
+func render(t *testing.T, name string, values map[string]any) (map[string]string, error) {
+	t.Helper()
+	chart, err := loader.Load(path.Join(root, "deploy", "charts", name))
+	require.NoError(t, err)
+	require.NoError(t, chart.Validate())
+	options := common.ReleaseOptions{Name: release, Namespace: namespace, IsInstall: true, Revision: 1}
+	all, err := util.ToRenderValues(chart, values, options, nil)
+	require.NoError(t, err)
+	strict := engine.Engine{Strict: true}
+	return strict.Render(chart, all)
+}
+
+// objects decodes what was rendered; a field that does not exist fails.
+func objects(t *testing.T, rendered map[string]string) []runtime.Object {
+	t.Helper()
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	var decoded []runtime.Object
+	for file, text := range rendered {
+		if path.Ext(file) != ".yaml" {
+			continue
+		}
+		for document := range strings.SplitSeq(text, "\n---\n") {
+			object, _, err := decoder.Decode([]byte(document), nil, nil)
+			require.NoError(t, err, "%s:\n%s", file, document)
+			decoded = append(decoded, object)
+		}
+	}
+	return decoded
+}
+
+// only returns the one object of a type.
+func only[T runtime.Object](t *testing.T, all []runtime.Object) T {
+	t.Helper()
+	var found []T
+	for _, object := range all {
+		if typed, ok := object.(T); ok {
+			found = append(found, typed)
+		}
+	}
+	require.Len(t, found, 1)
+	return found[0]
+}
+
+func TestChartsRenderValidObjects(t *testing.T) {
+	for name, values := range required() {
+		t.Run(name, func(t *testing.T) {
+			rendered, err := render(t, name, values)
+			require.NoError(t, err)
+			all := objects(t, rendered)
+			deployment := only[*appsv1.Deployment](t, all)
+			assert.Equal(t, deployment.Spec.Selector.MatchLabels, intersection(deployment.Spec.Selector.MatchLabels, deployment.Spec.Template.Labels))
+			for _, object := range all {
+				accessor, err := meta.Accessor(object)
+				require.NoError(t, err)
+				assert.Contains(t, accessor.GetName(), release)
+				assert.Equal(t, name, accessor.GetLabels()["app.kubernetes.io/name"], "%T", object)
+			}
+			role, binding := only[*rbacv1.ClusterRole](t, all), only[*rbacv1.ClusterRoleBinding](t, all)
+			assert.Equal(t, role.Name, binding.RoleRef.Name)
+			assert.Equal(t, deployment.Spec.Template.Spec.ServiceAccountName, binding.Subjects[0].Name)
+			assert.Equal(t, namespace, binding.Subjects[0].Namespace)
+		})
+	}
+}
+
+func intersection(a, b map[string]string) map[string]string {
+	both := map[string]string{}
+	for key, value := range a {
+		if b[key] == value {
+			both[key] = value
+		}
+	}
+	return both
+}
+
+func TestChartsSayWhichValueIsMissing(t *testing.T) {
+	missing := map[string]string{
+		"hub-agent":    "temporal.address is required",
+		"member-agent": "config.hubURL is required",
+	}
+	for name, message := range missing {
+		t.Run(name, func(t *testing.T) {
+			_, err := render(t, name, nil)
+			assert.ErrorContains(t, err, message)
+		})
+	}
+}
+
+// flagLine is how Go's flag package prints a flag.
+var flagLine = regexp.MustCompile(`(?m)^\s+-([\w-]+)`)
+
+func TestChartsUseFlagsThatExist(t *testing.T) {
+	for name, values := range required() {
+		t.Run(name, func(t *testing.T) {
+			command := exec.CommandContext(t.Context(), "go", "run", "./cmd/"+name, "--help")
+			command.Dir = root
+			output, _ := command.CombinedOutput() // help may or may not count as success
+			var known []string
+			for _, match := range flagLine.FindAllStringSubmatch(string(output), -1) {
+				known = append(known, match[1])
+			}
+			require.Contains(t, known, "leader-elect", "%s", output)
+			rendered, err := render(t, name, values)
+			require.NoError(t, err)
+			container := only[*appsv1.Deployment](t, objects(t, rendered)).Spec.Template.Spec.Containers[0]
+			require.NotEmpty(t, container.Args)
+			for _, arg := range container.Args {
+				flag, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+				assert.Contains(t, known, flag)
+			}
+		})
+	}
+}
+
+func TestHubAgentWritesOnlyWhatIsTheFleets(t *testing.T) {
+	rendered, err := render(t, "hub-agent", required()["hub-agent"])
+	require.NoError(t, err)
+	reading := []string{"get", "list", "watch"}
+	for _, rule := range only[*rbacv1.ClusterRole](t, objects(t, rendered)).Rules {
+		if slices.Contains(rule.Resources, "*") || slices.Contains(rule.APIGroups, "*") {
+			assert.Equal(t, reading, rule.Verbs)
+		}
+		assert.NotContains(t, rule.Verbs, "*")
+		assert.NotContains(t, rule.Verbs, "escalate")
+		assert.NotContains(t, rule.Verbs, "bind")
+	}
+}
+
+func TestHubAgentCanBePlaced(t *testing.T) {
+	values := required()["hub-agent"]
+	values["nodeSelector"] = map[string]any{"disk": "fast"}
+	values["tolerations"] = []any{map[string]any{"key": "hub", "operator": "Exists"}}
+	values["image"] = map[string]any{"tag": "v1.2.3"}
+	rendered, err := render(t, "hub-agent", values)
+	require.NoError(t, err)
+	pod := only[*appsv1.Deployment](t, objects(t, rendered)).Spec.Template.Spec
+	assert.Equal(t, map[string]string{"disk": "fast"}, pod.NodeSelector)
+	assert.Equal(t, "hub", pod.Tolerations[0].Key)
+	assert.Equal(t, "ghcr.io/fleetflow/hub-agent:v1.2.3", pod.Containers[0].Image)
+}
