@@ -62,7 +62,7 @@ func workMeta(binding *placementv1beta1.ClusterResourceBinding, placement string
 func manifests(part *placementv1beta1.ClusterResourceSnapshot) []placementv1beta1.Manifest {
 	out := make([]placementv1beta1.Manifest, 0, len(part.Spec.SelectedResources))
 	for _, resource := range part.Spec.SelectedResources {
-		out = append(out, placementv1beta1.Manifest{RawExtension: resource.RawExtension})
+		out = append(out, placementv1beta1.Manifest(resource))
 	}
 	return out
 }

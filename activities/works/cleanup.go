@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/workgen"
@@ -115,7 +114,7 @@ func (s *Syncer) remove(ctx context.Context, work client.Object) error {
 	if !work.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
-	err := s.client.Delete(ctx, work, client.Preconditions{UID: ptr.To(work.GetUID())})
+	err := s.client.Delete(ctx, work, client.Preconditions{UID: new(work.GetUID())})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting work %s/%s: %w", work.GetNamespace(), work.GetName(), err)
 	}

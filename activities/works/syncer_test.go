@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -118,7 +117,7 @@ func snapshot(index, parts int) []client.Object {
 		part.Name = placementv1beta1.ResourceSnapshotName("app", index, i)
 		part.UID = types.UID(part.Name)
 		part.Labels = map[string]string{placementv1beta1.ResourceIndexLabel: string(rune('0' + index))}
-		part.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ClusterResourcePlacement", Name: "app", UID: placementUID, Controller: ptr.To(true)}}
+		part.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ClusterResourcePlacement", Name: "app", UID: placementUID, Controller: new(true)}}
 		if i == 0 {
 			part.Annotations = map[string]string{placementv1beta1.NumberOfResourceSnapshotsAnnotation: string(rune('0' + parts))}
 		}

@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -84,7 +83,7 @@ func (r *Reconciler) deleteAll(ctx context.Context, objects []client.Object) err
 			continue
 		}
 		group.Go(func() error {
-			err := r.client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())})
+			err := r.client.Delete(ctx, object, client.Preconditions{UID: new(object.GetUID())})
 			if client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("deleting %s: %w", object.GetName(), err)
 			}

@@ -8,21 +8,20 @@ import (
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 func TestNeedsWork(t *testing.T) {
-	deleting := func(s situation, cluster string) { s.binding(cluster).DeletionTimestamp = ptr.To(now) }
+	deleting := func(s situation, cluster string) { s.binding(cluster).DeletionTimestamp = new(now) }
 	cases := map[string]struct {
 		change func(situation) situation
 		cause  string
 	}{
 		"a settled placement needs nothing": {},
 		"a placement being deleted needs nothing": {change: func(s situation) situation {
-			s.Placement.DeletionTimestamp, s.Placement.Generation = ptr.To(now), 2
+			s.Placement.DeletionTimestamp, s.Placement.Generation = new(now), 2
 			return s
 		}},
 		"a new generation has not been selected for": {cause: wfcontract.CauseSpec, change: func(s situation) situation {
@@ -172,7 +171,7 @@ func TestTheEndOfAnEvictedBindingIsNoticed(t *testing.T) {
 		b := placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}
 		b.Spec.State = state
 		if deleting {
-			b.DeletionTimestamp = ptr.To(now)
+			b.DeletionTimestamp = new(now)
 		}
 		return b
 	}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -100,7 +99,7 @@ func (b *bench) told() []string {
 
 // stored turns a situation into the objects it is made of.
 func stored(s situation) []client.Object {
-	owner := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ClusterResourcePlacement", Name: "crp", UID: uid, Controller: ptr.To(true)}}
+	owner := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ClusterResourcePlacement", Name: "crp", UID: uid, Controller: new(true)}}
 	s.Placement.Annotations = map[string]string{placementv1beta1.SelectionVerdictAnnotation: snapshot.Verdict{Generation: s.Verdict.Generation}.Encode()}
 	policy := s.Policy.DeepCopy()
 	policy.Name, policy.OwnerReferences = "crp-0", owner

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
@@ -63,7 +62,7 @@ func (s situation) fulfilled() {
 }
 
 func (s situation) unfulfilled(want int, rejected ...placementv1beta1.ClusterDecision) situation {
-	s.Placement.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: ptr.To(int32(want))}
+	s.Placement.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(want))}
 	s.Policy.Status.ClusterDecisions = append(s.Policy.Status.ClusterDecisions, rejected...)
 	meta.SetStatusCondition(&s.Policy.Status.Conditions, metav1.Condition{
 		Type: placementv1beta1.ConditionTypeScheduled, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonSchedulingPolicyUnfulfilled,
