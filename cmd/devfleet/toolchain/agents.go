@@ -26,7 +26,7 @@ func BuildAgents(ctx context.Context, root, into string, display *progress.Displ
 }
 
 func buildAgents(ctx context.Context, root, into string, step *progress.Step) ([]string, error) {
-	// A running binary must not be written to: build aside, then rename what differs.
+	// A running binary must not be written to: build aside, then put what differs in its place.
 	fresh := filepath.Join(into, ".fresh")
 	if err := os.MkdirAll(fresh, 0o755); err != nil {
 		return nil, fmt.Errorf("making %s: %w", fresh, err)
@@ -52,7 +52,9 @@ func buildAgents(ctx context.Context, root, into string, step *progress.Step) ([
 	return changed, nil
 }
 
-// install moves a fresh binary into place when it differs from the one there.
+// install puts a fresh binary into place when it differs from the one there. The fresh one stays where it is: the Go
+// command links again only what it does not find up to date. Both names are one file, which neither side writes to:
+// the Go command replaces its output, too.
 func install(fresh, target string) (bool, error) {
 	freshSum, err := fileSum(fresh)
 	if err != nil {
@@ -65,7 +67,14 @@ func install(fresh, target string) (bool, error) {
 	if bytes.Equal(freshSum, targetSum) {
 		return false, nil
 	}
-	if err := os.Rename(fresh, target); err != nil {
+	partial := target + ".partial"
+	if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("removing what an interrupted build left: %w", err)
+	}
+	if err := os.Link(fresh, partial); err != nil {
+		return false, fmt.Errorf("installing %s: %w", filepath.Base(target), err)
+	}
+	if err := os.Rename(partial, target); err != nil {
 		return false, fmt.Errorf("installing %s: %w", filepath.Base(target), err)
 	}
 	return true, nil

@@ -88,7 +88,10 @@ func TestFindRootOutsideOfTheRepositorySaysWhereToRun(t *testing.T) {
 func TestInstallReplacesOnlyWhatDiffers(t *testing.T) {
 	dir := t.TempDir()
 	fresh, target := filepath.Join(dir, "fresh"), filepath.Join(dir, "target")
-	write := func(path, content string) { require.NoError(t, os.WriteFile(path, []byte(content), 0o755)) }
+	write := func(path, content string) {
+		require.NoError(t, os.WriteFile(path+".out", []byte(content), 0o755))
+		require.NoError(t, os.Rename(path+".out", path), "as the Go command replaces its output")
+	}
 
 	write(fresh, "one")
 	changed, err := install(fresh, target)
