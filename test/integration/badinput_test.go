@@ -1,0 +1,180 @@
+//go:build integration
+
+package integration
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/ptr"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// cannotInitialize is how the message of every run that cannot be initialized begins.
+const cannotInitialize = "cannot continue the ClusterStagedUpdateRun: failed to initialize the clusterStagedUpdateRun: failed to process the request due to a client error: "
+
+// badRun is a run that cannot be initialized.
+type badRun struct {
+	// stages of its strategy; nil if there is no strategy.
+	stages []placementv1beta1.StageConfig
+	change func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun)
+	// message is what follows cannotInitialize; NAME stands for the spec's name.
+	message string
+}
+
+func noChange(*spec, *placementv1beta1.ClusterStagedUpdateRun) {}
+
+var badRuns = map[string]badRun{
+	"unknown placement": {
+		stages:  []placementv1beta1.StageConfig{everywhere()},
+		change:  func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun) { run.Spec.PlacementName = s.name + "-nosuch" },
+		message: "parent clusterResourcePlacement not found",
+	},
+	"unknown strategy": {
+		change:  noChange,
+		message: "referenced clusterStagedUpdateStrategy not found: `NAME-unknown-strategy`",
+	},
+	"unknown snapshot index": {
+		stages:  []placementv1beta1.StageConfig{everywhere()},
+		change:  func(_ *spec, run *placementv1beta1.ClusterStagedUpdateRun) { run.Spec.ResourceSnapshotIndex = "7" },
+		message: "no clusterResourceSnapshots with index `7` found for clusterResourcePlacement `NAME`",
+	},
+	"snapshot index that is no number": {
+		stages:  []placementv1beta1.StageConfig{everywhere()},
+		change:  func(_ *spec, run *placementv1beta1.ClusterStagedUpdateRun) { run.Spec.ResourceSnapshotIndex = "latest" },
+		message: "invalid resource snapshot index `latest` provided, expected an integer >= 0",
+	},
+	"cluster in two stages": {
+		stages:  []placementv1beta1.StageConfig{staging(), everywhere()},
+		change:  noChange,
+		message: "cluster `member-2` appears in more than one stages",
+	},
+	"cluster in no stage": {
+		stages:  []placementv1beta1.StageConfig{canary()},
+		change:  noChange,
+		message: "some clusters are not placed in any stage, total 1, showing up to 10: member-2",
+	},
+	"sorting label that is no integer": {
+		stages:  []placementv1beta1.StageConfig{staging(), {Name: "canary", LabelSelector: in("canary"), SortingLabelKey: ptr.To("environment")}},
+		change:  noChange,
+		message: "the sorting label `environment:canary` on cluster `member-1` is not valid: it must be an integer",
+	},
+}
+
+func badRunsSayWhatIsWrong(s *spec) {
+	s.externalPlacement()
+	before := s.bindings()
+	for name, bad := range badRuns {
+		s.Run(name, func(t *testing.T) {
+			inner := *s
+			inner.T = t
+			inner.requireRefused(strings.ReplaceAll(name, " ", "-"), bad)
+		})
+	}
+	require.ElementsMatch(s, before, s.bindings(), "no binding was touched")
+	s.requireNoWorks()
+	s.requireNothingOn(allMembers...)
+	s.requireQuiet()
+}
+
+func (s *spec) requireRefused(suffix string, bad badRun) {
+	s.Helper()
+	run := s.run(suffix, "0")
+	run.Spec.StagedRolloutStrategyName = run.Name
+	if bad.stages != nil {
+		s.strategyNamed(run.Name, bad.stages...)
+	}
+	bad.change(s, run)
+	s.create(run)
+	s.requireNotInitialized(run, strings.ReplaceAll(bad.message, "NAME", s.name))
+}
+
+// requireNotInitialized asserts that a run is over before it began, with the sentence that says why.
+func (s *spec) requireNotInitialized(run *placementv1beta1.ClusterStagedUpdateRun, message string) {
+	s.Helper()
+	ended := s.awaitEnd(run)
+	s.requireConditions(ended.Status.Conditions, ended.Generation,
+		said{"Initialized", "False", "UpdateRunInitializedFailed", cannotInitialize + message})
+	require.Empty(s, ended.Status.StagesStatus)
+	s.awaitClosed(workflowOf(run))
+	out, err := s.command(s.Context(), "kubectl", "get", "csur", run.Name)
+	require.NoError(s, err, out)
+	require.Contains(s, out, "False")
+}
+
+func runOfARollingPlacementIsRefused(s *spec) {
+	s.namespaceWithConfigMap()
+	s.place()
+	s.awaitAvailable("0")
+	s.strategy(everywhere())
+	run := s.startRun("run", "0")
+	s.requireNotInitialized(run, "parent clusterResourcePlacement does not have an external rollout strategy, current strategy: RollingUpdate; set spec.strategy.type to External")
+	s.requireAvailable(s.awaitAvailable("0"), "0", "", allMembers...)
+	s.requireQuiet()
+}
+
+// badSelectors are resource selectors that cannot be followed, with what the placement says to that.
+var badSelectors = map[string]struct {
+	term    placementv1beta1.ResourceSelectorTerm
+	message string
+}{
+	"kube": {
+		placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: "kube-system"},
+		`The resource selectors are invalid: resourceSelectors[0] selects namespace "kube-system", which is reserved: namespaces named default, kube-* and fleet-* are never placed; move what you want to place to another namespace`,
+	},
+	"default": {
+		placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: "default"},
+		`The resource selectors are invalid: resourceSelectors[0] selects namespace "default", which is reserved: namespaces named default, kube-* and fleet-* are never placed; move what you want to place to another namespace`,
+	},
+	"fleet": {
+		placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: "fleet-member-member-1"},
+		`The resource selectors are invalid: resourceSelectors[0] selects namespace "fleet-member-member-1", which is reserved: namespaces named default, kube-* and fleet-* are never placed; move what you want to place to another namespace`,
+	},
+	"kind": {
+		placementv1beta1.ResourceSelectorTerm{Group: "example.com", Version: "v1", Kind: "Widget", Name: "w"},
+		`The resource selectors are invalid: resourceSelectors[0] selects Widget (example.com/v1), a kind the hub does not serve: correct group, version and kind, or install its CustomResourceDefinition on the hub`,
+	},
+	"version": {
+		placementv1beta1.ResourceSelectorTerm{Group: "rbac.authorization.k8s.io", Version: "v1beta1", Kind: "ClusterRole", Name: "view"},
+		`The resource selectors are invalid: resourceSelectors[0] selects ClusterRole (rbac.authorization.k8s.io/v1beta1), but the hub serves this kind as v1: correct the version`,
+	},
+}
+
+func badSelectorsSayWhatIsWrong(s *spec) {
+	for name, bad := range badSelectors {
+		s.Run(name, func(t *testing.T) {
+			inner := newSpec(t)
+			inner.place(selecting(bad.term))
+			inner.requireInvalid(bad.message)
+			inner.requireNoWorks()
+			inner.requireNothingOn(allMembers...)
+			inner.requireQuiet()
+		})
+	}
+}
+
+// requireInvalid asserts that the placement says what is wrong with its selectors, and nothing else.
+func (s *spec) requireInvalid(message string) {
+	s.Helper()
+	placed := await(s, s.hub, s.placement(), "to call its selectors invalid", func(p *placementv1beta1.ClusterResourcePlacement) error {
+		return has(p.Status.Conditions, ofPlacement("Scheduled"), "False", p.Generation)
+	})
+	s.requireConditions(placed.Status.Conditions, placed.Generation, said{ofPlacement("Scheduled"), "False", "InvalidResourceSelectors", message})
+}
+
+// mendedSelectorsArePlaced goes from a reserved namespace to one that may be placed.
+func mendedSelectorsArePlaced(s *spec) {
+	s.namespaceWithConfigMap()
+	s.place(selecting(placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: "kube-public"}))
+	await(s, s.hub, s.placement(), "to call its selectors invalid", func(p *placementv1beta1.ClusterResourcePlacement) error {
+		return has(p.Status.Conditions, ofPlacement("Scheduled"), "False", p.Generation)
+	})
+	update(s, s.hub, s.placement(), func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.ResourceSelectors = slices.Clone(s.placement().Spec.ResourceSelectors)
+	})
+	s.awaitValue(value1, allMembers...)
+	s.requireAvailable(s.awaitAvailable("0"), "0", "", allMembers...)
+}

@@ -1,0 +1,95 @@
+//go:build integration
+
+package integration
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// promise is one spec: a sentence and what shows that it is true.
+type promise struct {
+	sentence string
+	keep     func(*spec)
+}
+
+// together are specs that leave the fleet alone; several run at a time.
+var together = []promise{
+	{"a namespace and all that is in it reach every member and the placement becomes available", namespaceReachesAllMembers},
+	{"a changed ConfigMap reaches the members one at a time", changeGoesOneByOne},
+	{"PickFixed places on the named clusters and moves with its list", pickFixedPlacesOnTheNamedClusters},
+	{"PickN with a required label takes the highest name first", pickNTakesTheHighestName},
+	{"PickN that finds too few clusters says so and places on those it finds", pickNThatIsNotFulfilledSaysSo},
+	{"a cluster-scoped object is placed by its name", clusterScopedObjectIsPlacedByName},
+	{"under External nothing is placed and every change is a snapshot", externalPlacesNothing},
+	{"what a member loses comes back", whatAMemberLosesComesBack},
+	{"a deleted placement leaves nothing on hub and members", deletedPlacementLeavesNothing},
+
+	{"a run passes soak and approvals given with kubectl", bothGatesOpenThrough(kubectlDoor)},
+	{"a run passes soak and approvals given by a Temporal signal", bothGatesOpenThrough(signalDoor)},
+	{"a run passes soak and approvals given by a Temporal update", bothGatesOpenThrough(updateDoor)},
+	{"a run with an older index rolls back", olderIndexRollsBack},
+	{"a run without an index takes the latest", omittedIndexTakesTheLatest},
+	{"the deletion stage clears clusters that are no longer picked", deletionStageClearsWhatIsNoLongerPicked},
+	{"a deleted run takes its approval requests along and leaves the bindings", deletedRunTakesItsRequestsAlong},
+	{"a run whose placement is deleted fails and says so", deletedPlacementEndsItsRun},
+	{"an approval left over from an earlier run does not count", leftoverApprovalDoesNotCount},
+	{"the history of a run stays short", historyStaysShort},
+	{"every look-up of the how-to works", everyLookUpOfTheHowToWorks},
+
+	{"runs that cannot begin say what is wrong", badRunsSayWhatIsWrong},
+	{"a run of a placement that is not External is refused", runOfARollingPlacementIsRefused},
+	{"selectors that cannot be followed say what is wrong", badSelectorsSayWhatIsWrong},
+	{"selectors that were mended are followed", mendedSelectorsArePlaced},
+	{"updates that do not fit are refused with a reason", updatesThatDoNotFitAreRefused},
+	{"signals that do not fit are reported on the run", signalsThatDoNotFitAreReported},
+	{"an approval that comes early does not open a later gate", earlySignalDoesNotOpenALaterGate},
+	{"taking an accepted approval back has no effect", takingAnApprovalBackHasNoEffect},
+}
+
+// alone are specs that take parts of the fleet down, one after the other.
+var alone = []promise{
+	{"a run waits for a member that is away", runWaitsForAMemberThatIsAway},
+	{"a run survives the hub agent's death during the first stage", survives(killHubAgent, duringFirstStage, kubectlDoor)},
+	{"a run survives the hub agent's death during the soak", survives(killHubAgent, duringSoak, updateDoor)},
+	{"a run survives the hub agent's death while it waits for an approval", survives(killHubAgent, waitingForApproval, signalDoor)},
+	{"a run survives a restart of Temporal", survives(restartTemporal, duringSoak, signalDoor)},
+	{"a run survives the loss of Temporal's database during the first stage", survives(wipeTemporal, duringFirstStage, signalDoor)},
+	{"a run survives the loss of Temporal's database during the soak", survives(wipeTemporal, duringSoak, updateDoor)},
+	{"without Temporal what is decided goes on", withoutTemporalWhatIsDecidedGoesOn},
+	{"when nothing changes no workflow is open and nothing is written", nothingHappensByItself},
+}
+
+func TestFleet(t *testing.T) {
+	t.Run("together", func(t *testing.T) {
+		for _, p := range together {
+			t.Run(p.sentence, func(t *testing.T) {
+				t.Parallel()
+				p.keep(newSpec(t))
+			})
+		}
+	})
+	t.Run("alone", func(t *testing.T) {
+		for _, p := range alone {
+			t.Run(p.sentence, func(t *testing.T) { p.keep(newSpec(t)) })
+		}
+	})
+}
+
+// nothingHappensByItself looks at everything that there is at the end of the suite.
+func nothingHappensByItself(s *spec) {
+	s.namespaceWithConfigMap()
+	s.place()
+	s.awaitAvailable("0")
+	running, err := s.executions(s.Context(), `ExecutionStatus = "Running"`)
+	require.NoError(s, err)
+	for _, e := range running {
+		s.awaitEndOf(e)
+	}
+	s.requireQuiet()
+	require.Eventually(s, func() bool {
+		running, err = s.executions(s.Context(), `ExecutionStatus = "Running"`)
+		return err == nil && len(running) == 0
+	}, patience, visibilityEvery, "open workflows")
+}

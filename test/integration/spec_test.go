@@ -1,0 +1,187 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const (
+	// logLines is how much of the hub agent's log a failed spec prints.
+	logLines = 40
+	// printTimeout bounds the printing of a failed spec's objects.
+	printTimeout = 20 * time.Second
+)
+
+// spec is one spec: a test with names that no other spec uses.
+type spec struct {
+	*testing.T
+	*fleet
+	// name is that of the placement, of its namespace and of its strategy; runs begin with it.
+	name string
+}
+
+// began tells runs of the suite on one fleet apart, count the specs of this run.
+var (
+	began = time.Now().Unix() % 1_000_000
+	count atomic.Int32
+)
+
+// newSpec gives a test names of its own and sees to what is left when it ends.
+func newSpec(t *testing.T) *spec {
+	t.Helper()
+	s := &spec{T: t, fleet: shared, name: fmt.Sprintf("it%d-%d", began, count.Add(1))}
+	t.Cleanup(func() {
+		// The test's own context is over by now.
+		ctx, cancel := context.WithTimeout(context.Background(), printTimeout)
+		defer cancel()
+		if t.Failed() {
+			s.explain(ctx)
+		}
+		s.remove(ctx)
+	})
+	return s
+}
+
+// create creates an object on the hub.
+func (s *spec) create(object client.Object) {
+	s.Helper()
+	require.NoError(s, s.hub.Create(s.Context(), object), "creating %T %s", object, object.GetName())
+}
+
+// update changes an object on a cluster, again if another writer was faster.
+func update[T client.Object](s *spec, c *cluster, object T, change func(T)) T {
+	s.Helper()
+	var err error
+	for range 5 {
+		require.NoError(s, c.Get(s.Context(), client.ObjectKeyFromObject(object), object))
+		change(object)
+		if err = c.Update(s.Context(), object); err == nil {
+			return object
+		}
+	}
+	require.NoError(s, err, "updating %T %s", object, object.GetName())
+	return object
+}
+
+// delete deletes an object on a cluster.
+func (s *spec) delete(c *cluster, object client.Object) {
+	s.Helper()
+	require.NoError(s, c.Delete(s.Context(), object), "deleting %T %s on %s", object, object.GetName(), c.name)
+}
+
+// mine selects what was made for the spec's placement.
+func (s *spec) mine() client.MatchingLabels {
+	return client.MatchingLabels{placementv1beta1.ParentPlacementLabel: s.name}
+}
+
+// owns says whether a name is one of the spec's.
+func (s *spec) owns(name string) bool { return name == s.name || strings.HasPrefix(name, s.name+"-") }
+
+// remove deletes what the spec has made on the hub, so that a long run does not pile objects up.
+func (s *spec) remove(ctx context.Context) {
+	for _, list := range []client.ObjectList{
+		&placementv1beta1.ClusterStagedUpdateRunList{}, &placementv1beta1.ClusterResourcePlacementList{},
+		&placementv1beta1.ClusterStagedUpdateStrategyList{}, &rbacv1.ClusterRoleList{}, &corev1.NamespaceList{},
+	} {
+		if err := s.hub.List(ctx, list); err != nil {
+			s.Logf("cleaning up: listing %T: %v", list, err)
+			continue
+		}
+		_ = eachOf(list, func(object client.Object) {
+			if !s.owns(object.GetName()) {
+				return
+			}
+			if err := s.hub.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+				s.Logf("cleaning up: %v", err)
+			}
+		})
+	}
+}
+
+// explain prints the objects of a failed spec, their events and the end of the hub agent's log.
+func (s *spec) explain(ctx context.Context) {
+	var out strings.Builder
+	fmt.Fprintf(&out, "\n===== what %s left behind\n", s.name)
+	for _, list := range []client.ObjectList{
+		&placementv1beta1.ClusterResourcePlacementList{}, &placementv1beta1.ClusterStagedUpdateRunList{},
+		&placementv1beta1.ClusterApprovalRequestList{}, &placementv1beta1.ClusterResourceBindingList{}, &placementv1beta1.WorkList{},
+		&placementv1beta1.ClusterSchedulingPolicySnapshotList{}, &placementv1beta1.ClusterResourceSnapshotList{},
+	} {
+		if err := s.hub.List(ctx, list); err != nil {
+			fmt.Fprintf(&out, "listing %T: %v\n", list, err)
+			continue
+		}
+		_ = eachOf(list, func(object client.Object) {
+			if s.owns(object.GetName()) {
+				out.WriteString(printed(object))
+			}
+		})
+	}
+	s.explainEvents(ctx, &out)
+	fmt.Fprintf(&out, "===== last lines of the hub agent's log\n%s", lastLines(s.LogFile("hub-agent"), logLines))
+	s.Log(out.String())
+}
+
+func (s *spec) explainEvents(ctx context.Context, out *strings.Builder) {
+	var events corev1.EventList
+	if err := s.hub.List(ctx, &events, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		fmt.Fprintf(out, "listing events: %v\n", err)
+	}
+	for i := range events.Items {
+		e := &events.Items[i]
+		if s.owns(e.InvolvedObject.Name) {
+			fmt.Fprintf(out, "event %s %s %s: %s\n", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message)
+		}
+	}
+}
+
+// printed is an object as YAML, without what only tells who wrote which field and without manifests.
+func printed(object client.Object) string {
+	copied := object.DeepCopyObject().(client.Object)
+	copied.SetManagedFields(nil)
+	switch o := copied.(type) {
+	case *placementv1beta1.Work:
+		o.Spec.Workload = placementv1beta1.WorkloadTemplate{}
+	case *placementv1beta1.ClusterResourceSnapshot:
+		o.Spec.SelectedResources = nil
+	}
+	content, err := yaml.Marshal(copied)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("--- %T %s\n%s", object, object.GetName(), content)
+}
+
+func eachOf(list client.ObjectList, do func(client.Object)) error {
+	return meta.EachListItem(list, func(o runtime.Object) error {
+		do(o.(client.Object))
+		return nil
+	})
+}
+
+func lastLines(path string, n int) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	lines := strings.Split(strings.TrimRight(string(content), "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n") + "\n"
+}
