@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -128,29 +127,6 @@ func (r *Reconciler) project(ctx context.Context, facts *Facts) (time.Duration, 
 	r.limiter.wrote(placement.Name, len(facts.Bindings), now)
 	r.tell(placement, status)
 	return 0, nil
-}
-
-// tell emits an event for every step of the rollout that has just been done.
-func (r *Reconciler) tell(placement *placementv1beta1.ClusterResourcePlacement, status placementv1beta1.PlacementStatus) {
-	done := func(conditions []metav1.Condition, step string) bool {
-		return meta.IsStatusConditionTrue(conditions, placementv1beta1.ClusterResourcePlacementConditionType(step))
-	}
-	for _, step := range append(steps(false), &diffReportedWording) {
-		if !done(status.Conditions, step.step) || done(placement.Status.Conditions, step.step) {
-			continue
-		}
-		r.events.Eventf(placement, nil, "Normal", step.eventReason, step.step, "%s", step.eventNote)
-		if step == &availableWording || step == &diffReportedWording {
-			r.events.Eventf(placement, nil, "Normal", "PlacementRolloutCompleted", "Rollout", "%s", completedNote(step))
-		}
-	}
-}
-
-func completedNote(step *wording) string {
-	if step == &availableWording {
-		return "Resources are available in the selected clusters"
-	}
-	return "Configuration differences have been reported in the selected clusters"
 }
 
 func (r *Reconciler) forget(name string) {

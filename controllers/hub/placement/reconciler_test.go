@@ -226,3 +226,17 @@ func TestGatherPrefersTheCompleteSnapshot(t *testing.T) {
 	assert.Len(t, facts.Bindings, 1)
 	require.NotNil(t, facts.Policy)
 }
+
+func TestAFailedClusterIsToldOfOnce(t *testing.T) {
+	failing := func(cluster, conditionType string) placementv1beta1.PerClusterPlacementStatus {
+		return placementv1beta1.PerClusterPlacementStatus{ClusterName: cluster, FailedPlacements: []placementv1beta1.FailedResourcePlacement{
+			{Condition: metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse}},
+		}}
+	}
+	before := []placementv1beta1.PerClusterPlacementStatus{failing("old", placementv1beta1.ConditionTypeApplied)}
+	after := append(before,
+		failing("waiting", placementv1beta1.ConditionTypeAvailable), failing("new", placementv1beta1.ConditionTypeApplied))
+	failures := newFailures(before, after)
+	require.Len(t, failures, 1)
+	assert.Equal(t, "new", failures[0].cluster)
+}

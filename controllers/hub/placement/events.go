@@ -1,0 +1,77 @@
+package placement
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// maxFailureEvents bounds the events about failed clusters per status write: the
+// status names them all.
+const maxFailureEvents = 10
+
+// tell emits an event for every step of the rollout that has just been done, and
+// for clusters that have just failed.
+func (r *Reconciler) tell(placement *placementv1beta1.ClusterResourcePlacement, status placementv1beta1.PlacementStatus) {
+	done := func(conditions []metav1.Condition, step string) bool {
+		return meta.IsStatusConditionTrue(conditions, placementv1beta1.ClusterResourcePlacementConditionType(step))
+	}
+	for _, step := range append(steps(false), &diffReportedWording) {
+		if !done(status.Conditions, step.step) || done(placement.Status.Conditions, step.step) {
+			continue
+		}
+		r.events.Eventf(placement, nil, "Normal", step.eventReason, step.step, "%s", step.eventNote)
+		if step == &availableWording || step == &diffReportedWording {
+			r.events.Eventf(placement, nil, "Normal", "PlacementRolloutCompleted", "Rollout", "%s", completedNote(step))
+		}
+	}
+	for _, failure := range newFailures(placement.Status.PlacementStatuses, status.PlacementStatuses) {
+		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOnCluster", failure.Condition.Type,
+			"Cluster %s: %s %s: %s", failure.cluster, failure.Kind, failure.Name, failure.Condition.Message)
+	}
+}
+
+func completedNote(step *wording) string {
+	if step == &availableWording {
+		return "Resources are available in the selected clusters"
+	}
+	return "Configuration differences have been reported in the selected clusters"
+}
+
+// failure is the first resource that could not be applied on a cluster.
+type failure struct {
+	cluster string
+	placementv1beta1.FailedResourcePlacement
+}
+
+// newFailures are those of clusters that had not failed before. What is only not
+// available yet is no failure.
+func newFailures(before, after []placementv1beta1.PerClusterPlacementStatus) []failure {
+	known := map[string]bool{}
+	for i := range before {
+		if firstFailure(&before[i]) != nil {
+			known[before[i].ClusterName] = true
+		}
+	}
+	var failures []failure
+	for i := range after {
+		first := firstFailure(&after[i])
+		if first == nil || known[after[i].ClusterName] {
+			continue
+		}
+		if failures = append(failures, failure{after[i].ClusterName, *first}); len(failures) == maxFailureEvents {
+			break
+		}
+	}
+	return failures
+}
+
+func firstFailure(entry *placementv1beta1.PerClusterPlacementStatus) *placementv1beta1.FailedResourcePlacement {
+	for i := range entry.FailedPlacements {
+		if entry.FailedPlacements[i].Condition.Type != placementv1beta1.ConditionTypeAvailable {
+			return &entry.FailedPlacements[i]
+		}
+	}
+	return nil
+}
