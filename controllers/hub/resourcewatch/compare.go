@@ -1,0 +1,203 @@
+package resourcewatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// watchedPlacement is what is known of a placement.
+type watchedPlacement struct {
+	uid        types.UID
+	generation int64
+	verdict    snapshot.Verdict
+	catalog    *snapshot.Catalog
+	selection  *snapshot.Selection
+	kinds      map[schema.GroupKind]bool
+	// invalid says that the selectors cannot be resolved.
+	invalid bool
+	// compared says that the last selection was compared with what is there. From
+	// then on events tell of every change.
+	compared bool
+	// epoch counts how often it was not so any more.
+	epoch int
+}
+
+func (p *watchedPlacement) ref(name string) wfcontract.Ref {
+	return wfcontract.Ref{Kind: wfcontract.KindClusterResourcePlacement, Name: name, UID: string(p.uid)}
+}
+
+// known are the names of the placements that are watched.
+func (w *Watcher) known() map[string]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	names := make(map[string]bool, len(w.placements))
+	for name := range w.placements {
+		names[name] = true
+	}
+	return names
+}
+
+// mark asks for a poke of a placement.
+func (w *Watcher) mark(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p, ok := w.placements[name]; ok {
+		w.Marker.Mark(p.ref(name), wfcontract.Poke{UID: string(p.uid), Generation: p.generation, Cause: wfcontract.CauseResources})
+	}
+}
+
+// observe takes a placement into the index as it is now.
+func (w *Watcher) observe(ctx context.Context, name string) error {
+	placement := &placementv1beta1.ClusterResourcePlacement{}
+	err := w.Placements.Get(ctx, client.ObjectKey{Name: name}, placement)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading placement %s: %w", name, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	known := w.placements[name]
+	if err != nil || placement.DeletionTimestamp != nil {
+		w.forget(name, known)
+		return nil
+	}
+	if known != nil && known.uid != placement.UID {
+		w.forget(name, known)
+		known = nil
+	}
+	// A verdict that cannot be read counts as none: the next selection replaces it.
+	verdict, _ := snapshot.DecodeVerdict(placement.Annotations[placementv1beta1.SelectionVerdictAnnotation])
+	if known != nil && known.generation == placement.Generation && known.catalog == w.catalog {
+		known.verdict = verdict
+		return nil
+	}
+	w.placements[name] = w.resolve(placement, known)
+	w.placements[name].verdict = verdict
+	return nil
+}
+
+func (w *Watcher) forget(name string, known *watchedPlacement) {
+	w.index.Remove(name)
+	delete(w.placements, name)
+	if known != nil {
+		w.Marker.Forget(known.ref(name))
+	}
+}
+
+// resolve puts the selectors of a placement into the index. As long as it selects
+// the same kinds as before, nothing can have been missed.
+func (w *Watcher) resolve(placement *placementv1beta1.ClusterResourcePlacement, before *watchedPlacement) *watchedPlacement {
+	resolved := &watchedPlacement{
+		uid: placement.UID, generation: placement.Generation, catalog: w.catalog, kinds: map[schema.GroupKind]bool{},
+	}
+	selection, err := snapshot.Compile(placement.Spec.ResourceSelectors, w.catalog)
+	var invalid *snapshot.InvalidError
+	if errors.As(err, &invalid) {
+		resolved.invalid = true
+		w.index.Remove(placement.Name)
+		return resolved
+	}
+	resolved.selection = selection
+	w.index.Set(placement.Name, selection)
+	for _, kind := range kindsOf(selection, w.catalog) {
+		resolved.kinds[kind.GroupKind()] = true
+	}
+	if before != nil && before.compared && !before.invalid && before.generation == placement.Generation {
+		resolved.compared = maps.Equal(before.kinds, resolved.kinds)
+	}
+	return resolved
+}
+
+// distrust has the placements that select one of these kinds compared again: until
+// just now nobody watched them.
+func (w *Watcher) distrust(kinds map[schema.GroupKind]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, placement := range w.placements {
+		for gk := range kinds {
+			if placement.kinds[gk] {
+				placement.compared = false
+				placement.epoch++
+			}
+		}
+	}
+}
+
+// compare wakes a placement if what there is is not what its last selection saw. It
+// does so once, as soon as everything it selects has been listed: what has changed
+// while nobody watched is found, and a restart wakes nobody for nothing.
+func (w *Watcher) compare(name string) {
+	w.mu.Lock()
+	p, ok := w.placements[name]
+	if !ok || p.compared || p.verdict.Generation != p.generation {
+		w.mu.Unlock()
+		return // nothing to compare with: whoever selects next sees what there is
+	}
+	now := *p
+	w.mu.Unlock()
+
+	differs := now.invalid != (now.verdict.Error != "")
+	if !now.invalid && now.verdict.Error == "" {
+		inputs, listed := w.inputs(&now)
+		if !listed {
+			return
+		}
+		differs = inputs != now.verdict.Inputs
+	}
+	w.mu.Lock()
+	if w.placements[name] == p && p.epoch == now.epoch {
+		p.compared = true
+	}
+	w.mu.Unlock()
+	if differs {
+		w.mark(name)
+	}
+}
+
+// inputs is the fingerprint of what a placement selects according to the watches;
+// listed is false if some of them have not listed everything yet.
+func (w *Watcher) inputs(placement *watchedPlacement) (inputs string, listed bool) {
+	watches, listed := w.informers.of(placement.kinds)
+	if !listed {
+		return "", false
+	}
+	selection := placement.selection
+	var candidates []snapshot.Identity
+	for _, rule := range selection.Rules {
+		watch := watches[rule.Kind.GroupKind()]
+		for _, object := range watch.selected(rule) {
+			candidates = append(candidates, identify(watch.kind, object))
+			if rule.Kind.GroupKind() == snapshot.NamespaceKind {
+				candidates = append(candidates, insideOf(selection, object, watches)...)
+			}
+		}
+	}
+	return snapshot.Fingerprint(candidates), true
+}
+
+// insideOf are the objects that come along with a namespace.
+func insideOf(selection *snapshot.Selection, namespace *metav1.PartialObjectMetadata, watches map[schema.GroupKind]*watched) []snapshot.Identity {
+	var candidates []snapshot.Identity
+	for _, watch := range watches {
+		if !watch.kind.Namespaced {
+			continue
+		}
+		for _, object := range watch.inside(namespace.Name) {
+			if snapshot.Candidate(watch.kind.GroupKind(), object) && selectsInside(selection, namespace.Labels, watch.kind, object) {
+				candidates = append(candidates, identify(watch.kind, object))
+			}
+		}
+	}
+	return candidates
+}

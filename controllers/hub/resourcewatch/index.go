@@ -1,0 +1,229 @@
+package resourcewatch
+
+import (
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+)
+
+// named finds placements by an object they select by name.
+type named struct {
+	kind schema.GroupKind
+	name string
+}
+
+// Index answers which placements select an object, without going through all of
+// them: by name, by namespace, and only for selectors by label by trying.
+type Index struct {
+	mu         sync.RWMutex
+	selections map[string]*snapshot.Selection
+	named      map[named]map[string]bool
+	broad      map[schema.GroupKind]map[string]bool
+	// namespaces are the labels of the hub's namespaces, and inside which placements
+	// select something in them, as far as somebody has asked.
+	namespaces map[string]labels.Set
+	inside     map[string][]string
+}
+
+// NewIndex returns an empty index.
+func NewIndex() *Index {
+	return &Index{
+		selections: map[string]*snapshot.Selection{},
+		named:      map[named]map[string]bool{},
+		broad:      map[schema.GroupKind]map[string]bool{},
+		namespaces: map[string]labels.Set{},
+		inside:     map[string][]string{},
+	}
+}
+
+// Set makes a placement select something, instead of what it selected before.
+func (i *Index) Set(placement string, selection *snapshot.Selection) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.remove(placement)
+	i.selections[placement] = selection
+	for _, rule := range selection.Rules {
+		gk := rule.Kind.GroupKind()
+		if rule.Name != "" {
+			add(i.named, named{gk, rule.Name}, placement)
+		} else {
+			add(i.broad, gk, placement)
+		}
+	}
+	clear(i.inside)
+}
+
+// Remove forgets a placement.
+func (i *Index) Remove(placement string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.remove(placement)
+	clear(i.inside)
+}
+
+func (i *Index) remove(placement string) {
+	selection, ok := i.selections[placement]
+	if !ok {
+		return
+	}
+	delete(i.selections, placement)
+	for _, rule := range selection.Rules {
+		drop(i.named, named{rule.Kind.GroupKind(), rule.Name}, placement)
+		drop(i.broad, rule.Kind.GroupKind(), placement)
+	}
+}
+
+func add[K comparable](sets map[K]map[string]bool, key K, placement string) {
+	if sets[key] == nil {
+		sets[key] = map[string]bool{}
+	}
+	sets[key][placement] = true
+}
+
+func drop[K comparable](sets map[K]map[string]bool, key K, placement string) {
+	delete(sets[key], placement)
+	if len(sets[key]) == 0 {
+		delete(sets, key)
+	}
+}
+
+// Namespace notes the labels of a namespace; nil if it is gone.
+func (i *Index) Namespace(name string, set labels.Set) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if set == nil {
+		delete(i.namespaces, name)
+	} else {
+		i.namespaces[name] = set
+	}
+	delete(i.inside, name)
+}
+
+// Selecting are the placements that select an object of a kind: those whose
+// selectors match it, or its namespace and what comes along with it.
+func (i *Index) Selecting(kind snapshot.Kind, object metav1.Object) []string {
+	if !snapshot.Candidate(kind.GroupKind(), object) {
+		return nil
+	}
+	if kind.Namespaced {
+		return i.selectingInside(kind, object)
+	}
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	var found []string
+	for placement := range i.named[named{kind.GroupKind(), object.GetName()}] {
+		found = append(found, placement)
+	}
+	for placement := range i.broad[kind.GroupKind()] {
+		if selects(i.selections[placement].Rules, kind, object) {
+			found = append(found, placement)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func (i *Index) selectingInside(kind snapshot.Kind, object metav1.Object) []string {
+	placements := i.Inside(object.GetNamespace())
+	if len(placements) == 0 {
+		return nil
+	}
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	var found []string
+	for _, placement := range placements {
+		selection, ok := i.selections[placement]
+		if ok && selectsInside(selection, i.namespaces[object.GetNamespace()], kind, object) {
+			found = append(found, placement)
+		}
+	}
+	return found
+}
+
+// Inside are the placements that select a namespace.
+func (i *Index) Inside(namespace string) []string {
+	i.mu.RLock()
+	found, known := i.inside[namespace]
+	i.mu.RUnlock()
+	if known {
+		return found
+	}
+	if snapshot.ReservedNamespace(namespace) {
+		return nil
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	object := &metav1.ObjectMeta{Name: namespace, Labels: i.namespaces[namespace]}
+	for placement := range i.named[named{snapshot.NamespaceKind, namespace}] {
+		found = append(found, placement)
+	}
+	for placement := range i.broad[snapshot.NamespaceKind] {
+		if selects(i.selections[placement].Rules, snapshot.Kind{GroupVersionKind: snapshot.NamespaceKind.WithVersion("v1")}, object) {
+			found = append(found, placement)
+		}
+	}
+	slices.Sort(found)
+	found = slices.Compact(found)
+	i.inside[namespace] = found
+	return found
+}
+
+// selects says whether one of the rules selects an object of a kind.
+func selects(rules []snapshot.Rule, kind snapshot.Kind, object metav1.Object) bool {
+	return slices.ContainsFunc(rules, func(rule snapshot.Rule) bool {
+		return rule.Kind.GroupKind() == kind.GroupKind() && rule.Matches(object)
+	})
+}
+
+// selectsInside says whether an object comes along with its namespace.
+func selectsInside(selection *snapshot.Selection, set labels.Set, kind snapshot.Kind, object metav1.Object) bool {
+	namespace := &metav1.ObjectMeta{Name: object.GetNamespace(), Labels: set}
+	for _, rule := range selection.Rules {
+		if rule.Kind.GroupKind() != snapshot.NamespaceKind || !rule.Matches(namespace) {
+			continue
+		}
+		rules, all := selection.Contents(rule)
+		if all || selects(rules, kind, object) {
+			return true
+		}
+	}
+	return false
+}
+
+// Kinds are the kinds that the placements select, with what the catalog says comes
+// along with namespaces.
+func (i *Index) Kinds(catalog *snapshot.Catalog) map[schema.GroupKind]snapshot.Kind {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	kinds := map[schema.GroupKind]snapshot.Kind{}
+	for _, selection := range i.selections {
+		for _, kind := range kindsOf(selection, catalog) {
+			kinds[kind.GroupKind()] = kind
+		}
+	}
+	return kinds
+}
+
+// kindsOf are the kinds one placement selects.
+func kindsOf(selection *snapshot.Selection, catalog *snapshot.Catalog) []snapshot.Kind {
+	var kinds []snapshot.Kind
+	for _, rule := range selection.Rules {
+		kinds = append(kinds, rule.Kind)
+		if rule.Kind.GroupKind() != snapshot.NamespaceKind {
+			continue
+		}
+		rules, all := selection.Contents(rule)
+		if all {
+			kinds = append(kinds, catalog.Contents()...)
+		}
+		for _, inside := range rules {
+			kinds = append(kinds, inside.Kind)
+		}
+	}
+	return kinds
+}

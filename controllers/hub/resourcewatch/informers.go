@@ -1,0 +1,209 @@
+package resourcewatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+)
+
+// versionKey is where the metadata we keep of an object has its version, in place
+// of the annotations. No annotation of a user can have this key.
+const versionKey = "/version"
+
+// watched is one kind that is being watched.
+type watched struct {
+	kind     snapshot.Kind
+	informer cache.SharedIndexInformer
+	synced   func() bool
+	stop     context.CancelFunc
+}
+
+// informers watch the metadata of the kinds somebody selects.
+type informers struct {
+	client metadata.Interface
+	log    logr.Logger
+	// changed is called for every change after the first list; either object may be
+	// nil. listed is called when the first list of a kind is known.
+	changed func(kind snapshot.Kind, before, after *metav1.PartialObjectMetadata)
+	listed  func(kind snapshot.Kind, objects []*metav1.PartialObjectMetadata)
+
+	mu      sync.Mutex
+	running map[schema.GroupKind]*watched
+}
+
+// of returns the watches of some kinds; listed is false if one of them is missing or
+// does not know all objects yet.
+func (i *informers) of(kinds map[schema.GroupKind]bool) (watches map[schema.GroupKind]*watched, listed bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	watches = make(map[schema.GroupKind]*watched, len(kinds))
+	for gk := range kinds {
+		running, ok := i.running[gk]
+		if !ok || !running.synced() {
+			return nil, false
+		}
+		watches[gk] = running
+	}
+	return watches, true
+}
+
+// ensure starts and stops watches so that exactly these kinds are watched, and
+// returns which were started.
+func (i *informers) ensure(ctx context.Context, kinds map[schema.GroupKind]snapshot.Kind) (started map[schema.GroupKind]bool, failed error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for gk, running := range i.running {
+		if wanted, ok := kinds[gk]; !ok || wanted.GVR() != running.kind.GVR() {
+			running.stop()
+			delete(i.running, gk)
+		}
+	}
+	started = map[schema.GroupKind]bool{}
+	for gk, kind := range kinds {
+		if _, ok := i.running[gk]; ok {
+			continue
+		}
+		running, err := i.start(ctx, kind)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("watching %s: %w", kind, err))
+			continue
+		}
+		i.running[gk], started[gk] = running, true
+	}
+	return started, failed
+}
+
+func (i *informers) start(ctx context.Context, kind snapshot.Kind) (*watched, error) {
+	informer := metadatainformer.NewFilteredMetadataInformer(i.client, kind.GVR(), metav1.NamespaceAll, 0,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, nil).Informer()
+	if err := informer.SetTransform(keep(kind.GroupKind())); err != nil {
+		return nil, err
+	}
+	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		i.log.V(1).Info("A watch ended and is taken up again", "kind", kind.String(), "cause", err.Error())
+	}); err != nil {
+		return nil, err
+	}
+	registration, err := informer.AddEventHandler(i.handler(kind))
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	running := &watched{kind: kind, informer: informer, synced: registration.HasSynced, stop: stop}
+	go informer.RunWithContext(ctx)
+	go func() {
+		if cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+			i.listed(kind, running.all())
+		}
+	}()
+	return running, nil
+}
+
+func (i *informers) handler(kind snapshot.Kind) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(object any, initial bool) {
+			// What the first list brings is compared as a whole; see listed.
+			if added, ok := object.(*metav1.PartialObjectMetadata); ok && !initial {
+				i.changed(kind, nil, added)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			old, _ := before.(*metav1.PartialObjectMetadata)
+			updated, ok := after.(*metav1.PartialObjectMetadata)
+			if ok && !same(kind, old, updated) {
+				i.changed(kind, old, updated)
+			}
+		},
+		DeleteFunc: func(object any) {
+			if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = tombstone.Obj
+			}
+			if deleted, ok := object.(*metav1.PartialObjectMetadata); ok {
+				i.changed(kind, deleted, nil)
+			}
+		},
+	}
+}
+
+// same says whether a snapshot would be the same for both.
+func same(kind snapshot.Kind, before, after *metav1.PartialObjectMetadata) bool {
+	return before.UID == after.UID && identify(kind, before) == identify(kind, after) &&
+		snapshot.Candidate(kind.GroupKind(), before) == snapshot.Candidate(kind.GroupKind(), after)
+}
+
+// selected are the objects of a cluster-scoped kind that a rule selects.
+func (w *watched) selected(rule snapshot.Rule) []*metav1.PartialObjectMetadata {
+	objects := w.all
+	if rule.Name != "" {
+		objects = func() []*metav1.PartialObjectMetadata {
+			object, _, _ := w.informer.GetStore().GetByKey(rule.Name) // never fails: the store is in memory
+			return metadataOf([]any{object})
+		}
+	}
+	return slices.DeleteFunc(objects(), func(object *metav1.PartialObjectMetadata) bool {
+		return !rule.Matches(object) || !snapshot.Candidate(w.kind.GroupKind(), object)
+	})
+}
+
+// inside are the objects in a namespace.
+func (w *watched) inside(namespace string) []*metav1.PartialObjectMetadata {
+	// The index exists, so asking it cannot fail.
+	found, _ := w.informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	return metadataOf(found)
+}
+
+func (w *watched) all() []*metav1.PartialObjectMetadata {
+	return metadataOf(w.informer.GetStore().List())
+}
+
+func metadataOf(objects []any) []*metav1.PartialObjectMetadata {
+	all := make([]*metav1.PartialObjectMetadata, 0, len(objects))
+	for _, object := range objects {
+		if metadata, ok := object.(*metav1.PartialObjectMetadata); ok {
+			all = append(all, metadata)
+		}
+	}
+	return all
+}
+
+// keep reduces the metadata of an object to what selecting and comparing need.
+func keep(gk schema.GroupKind) cache.TransformFunc {
+	return func(object any) (any, error) {
+		full, ok := object.(*metav1.PartialObjectMetadata)
+		if !ok {
+			return object, nil
+		}
+		if _, reduced := full.Annotations[versionKey]; reduced {
+			return object, nil
+		}
+		kept := &metav1.PartialObjectMetadata{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: full.Name, Namespace: full.Namespace, UID: full.UID, ResourceVersion: full.ResourceVersion,
+				Labels: full.Labels, DeletionTimestamp: full.DeletionTimestamp,
+				Annotations: map[string]string{versionKey: snapshot.Version(gk, full)},
+			},
+		}
+		for _, owner := range full.OwnerReferences {
+			kept.OwnerReferences = append(kept.OwnerReferences, metav1.OwnerReference{UID: owner.UID})
+		}
+		return kept, nil
+	}
+}
+
+// identify reads the identity of an object of which the metadata was reduced.
+func identify(kind snapshot.Kind, object *metav1.PartialObjectMetadata) snapshot.Identity {
+	id := snapshot.Identify(kind.GroupKind(), object)
+	id.Version = object.Annotations[versionKey]
+	return id
+}

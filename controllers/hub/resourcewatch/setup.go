@@ -1,0 +1,46 @@
+package resourcewatch
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fleetflow/fleetflow/activities/placement"
+	"github.com/fleetflow/fleetflow/controllers/hub/wake"
+)
+
+// SetupWithManager adds the watcher to a manager; the poker wakes workflows.
+func SetupWithManager(mgr ctrl.Manager, poker wake.Poker) error {
+	config := rest.CopyConfig(mgr.GetConfig())
+	config.WarningHandlerWithContext = rest.NoWarnings{} // the versions are not our choice
+	watches, err := metadata.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("creating the client that watches selected resources: %w", err)
+	}
+	catalog, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("creating the discovery client: %w", err)
+	}
+	log := mgr.GetLogger().WithName("resourcewatch")
+	collector := wake.NewCollector(poker, clock.RealClock{}, log)
+	if err := mgr.Add(collector); err != nil {
+		return fmt.Errorf("adding the collector of changed resources: %w", err)
+	}
+	watcher := &Watcher{
+		Placements: mgr.GetClient(),
+		Cache:      mgr.GetCache(),
+		Kinds:      &placement.Kinds{Discovery: catalog, Live: mgr.GetAPIReader(), Clock: clock.RealClock{}},
+		Metadata:   watches,
+		Marker:     collector,
+		Clock:      clock.RealClock{},
+		Log:        log,
+	}
+	if err := mgr.Add(watcher); err != nil {
+		return fmt.Errorf("adding the watcher of selected resources: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,295 @@
+// Package resourcewatch notices when something changes on the hub that a placement
+// selects, and wakes the placement's workflow. It watches metadata only, and only of
+// kinds that some placement selects; an index leads from an object to its
+// placements, so that everything else on the hub costs nothing.
+package resourcewatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// definitions is the kind whose changes change what the hub serves. It is always
+// watched.
+var definitions = snapshot.Kind{
+	GroupVersionKind: schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+	Resource:         "customresourcedefinitions",
+}
+
+// lookAgain is when to look again after the hub does not serve a new kind yet, or
+// could not be asked; repeated failures make it longer up to lookAgainMost.
+const (
+	lookAgain     = 250 * time.Millisecond
+	lookAgainMost = 10 * time.Second
+)
+
+// Marker takes note that the workflow of a placement has to look again.
+type Marker interface {
+	Mark(ref wfcontract.Ref, poke wfcontract.Poke)
+	Forget(ref wfcontract.Ref)
+}
+
+// Catalogs tells what the hub serves.
+type Catalogs interface {
+	// Catalog is read at a revision of the hub's store or later.
+	Catalog(ctx context.Context, revision string) (*snapshot.Catalog, error)
+	// Lagging says that another look will soon tell more.
+	Lagging() bool
+}
+
+// Informers is the part of the manager's cache that the watcher subscribes to.
+type Informers interface {
+	GetInformer(ctx context.Context, object client.Object, options ...cache.InformerGetOption) (cache.Informer, error)
+}
+
+// Watcher wakes placements when what they select changes. Only the leader runs it.
+type Watcher struct {
+	// Placements reads placements from the manager's cache, Cache tells of changes.
+	Placements client.Reader
+	Cache      Informers
+	// Kinds tells what the hub serves, Metadata watches it.
+	Kinds    Catalogs
+	Metadata metadata.Interface
+	// Marker takes the pokes.
+	Marker Marker
+	Clock  clock.Clock
+	Log    logr.Logger
+
+	index     *Index
+	informers *informers
+	catalog   *snapshot.Catalog
+
+	mu         sync.Mutex
+	placements map[string]*watchedPlacement
+	// touched are placements to look at; all of them if the catalog may have changed.
+	touched map[string]bool
+	refresh bool
+	kick    chan struct{}
+}
+
+// NeedLeaderElection leaves the watching to the leader.
+func (w *Watcher) NeedLeaderElection() bool { return true }
+
+// Start watches until the context ends.
+func (w *Watcher) Start(ctx context.Context) error {
+	w.index = NewIndex()
+	w.informers = &informers{client: w.Metadata, log: w.Log, changed: w.changed, listed: w.listed, running: map[schema.GroupKind]*watched{}}
+	w.placements, w.touched = map[string]*watchedPlacement{}, map[string]bool{}
+	w.kick = make(chan struct{}, 1)
+	informer, err := w.Cache.GetInformer(ctx, &placementv1beta1.ClusterResourcePlacement{})
+	if err != nil {
+		return fmt.Errorf("watching placements: %w", err)
+	}
+	registration, err := informer.AddEventHandler(w.handler())
+	if err != nil {
+		return fmt.Errorf("watching placements: %w", err)
+	}
+	defer func() { _ = informer.RemoveEventHandler(registration) }()
+	w.reread()
+	for failures := 0; ; {
+		err := w.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			w.Log.Error(err, "The resources that placements select cannot all be watched; trying again")
+			failures++
+		case w.Kinds.Lagging():
+			failures = 1
+		default:
+			failures = 0
+		}
+		if !w.sleep(ctx, failures) {
+			return nil
+		}
+	}
+}
+
+// sleep waits for something to look at; after failures also for a while, longer and
+// longer. It is false when the context has ended.
+func (w *Watcher) sleep(ctx context.Context, failures int) bool {
+	var alarm <-chan time.Time
+	if failures > 0 {
+		timer := w.Clock.NewTimer(min(lookAgain<<min(failures-1, 10), lookAgainMost))
+		defer timer.Stop()
+		alarm = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-alarm:
+		w.reread()
+	case <-w.kick:
+	}
+	return true
+}
+
+func (w *Watcher) handler() toolscache.ResourceEventHandler {
+	touch := func(object any) {
+		if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+			object = tombstone.Obj
+		}
+		if placement, ok := object.(*placementv1beta1.ClusterResourcePlacement); ok {
+			w.touch(placement.Name)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    touch,
+		DeleteFunc: touch,
+		UpdateFunc: func(before, after any) {
+			old, _ := before.(*placementv1beta1.ClusterResourcePlacement)
+			updated, ok := after.(*placementv1beta1.ClusterResourcePlacement)
+			if ok && concerns(old, updated) {
+				w.touch(updated.Name)
+			}
+		},
+	}
+}
+
+// concerns says whether an update of a placement is about what it selects. Most are
+// about its status.
+func concerns(before, after *placementv1beta1.ClusterResourcePlacement) bool {
+	key := placementv1beta1.SelectionVerdictAnnotation
+	return before.UID != after.UID || before.Generation != after.Generation ||
+		before.Annotations[key] != after.Annotations[key] ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+}
+
+// touch asks for a look at a placement.
+func (w *Watcher) touch(name string) {
+	w.mu.Lock()
+	w.touched[name] = true
+	w.mu.Unlock()
+	w.wake()
+}
+
+// reread asks for a look at what the hub serves.
+func (w *Watcher) reread() {
+	w.mu.Lock()
+	w.refresh = true
+	w.mu.Unlock()
+	w.wake()
+}
+
+func (w *Watcher) wake() {
+	select {
+	case w.kick <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// take returns what there is to look at.
+func (w *Watcher) take() (touched map[string]bool, refresh bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	touched, refresh = w.touched, w.refresh
+	w.touched, w.refresh = map[string]bool{}, false
+	return touched, refresh
+}
+
+// putBack keeps placements for the next look, without asking for one.
+func (w *Watcher) putBack(names map[string]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.Copy(w.touched, names)
+}
+
+// look brings index and watches up to date with placements and catalog.
+func (w *Watcher) look(ctx context.Context) error {
+	touched, refresh := w.take()
+	if len(touched) == 0 && !refresh {
+		return nil
+	}
+	catalog, err := w.Kinds.Catalog(ctx, "")
+	if err != nil {
+		w.putBack(touched)
+		return err
+	}
+	if catalog != w.catalog {
+		w.catalog = catalog
+		for name := range w.known() {
+			touched[name] = true
+		}
+	}
+	var failed error
+	for name := range touched {
+		if err := w.observe(ctx, name); err != nil {
+			w.putBack(map[string]bool{name: true})
+			failed = errors.Join(failed, err)
+		}
+	}
+	kinds := w.index.Kinds(catalog)
+	kinds[definitions.GroupKind()] = definitions
+	started, err := w.informers.ensure(ctx, kinds)
+	w.distrust(started)
+	failed = errors.Join(failed, err)
+	for name := range touched {
+		w.compare(name)
+	}
+	return failed
+}
+
+// changed wakes the placements that selected an object before a change, or do after
+// it.
+func (w *Watcher) changed(kind snapshot.Kind, before, after *metav1.PartialObjectMetadata) {
+	if kind.GroupKind() == definitions.GroupKind() {
+		w.reread()
+	}
+	var affected []string
+	if before != nil {
+		affected = w.index.Selecting(kind, before)
+	}
+	if kind.GroupKind() == snapshot.NamespaceKind {
+		w.note(before, after)
+	}
+	if after != nil {
+		affected = append(affected, w.index.Selecting(kind, after)...)
+	}
+	slices.Sort(affected)
+	for _, placement := range slices.Compact(affected) {
+		w.mark(placement)
+	}
+}
+
+// note keeps the index informed about the labels of a namespace.
+func (w *Watcher) note(before, after *metav1.PartialObjectMetadata) {
+	if after == nil {
+		w.index.Namespace(before.Name, nil)
+		return
+	}
+	w.index.Namespace(after.Name, labels.Merge(labels.Set{}, after.Labels))
+}
+
+// listed takes the first list of a kind into account.
+func (w *Watcher) listed(kind snapshot.Kind, objects []*metav1.PartialObjectMetadata) {
+	if kind.GroupKind() == snapshot.NamespaceKind {
+		for _, object := range objects {
+			w.note(nil, object)
+		}
+	}
+	if kind.GroupKind() == definitions.GroupKind() {
+		w.reread() // for what was defined since the catalog was read
+	}
+	for name := range w.known() {
+		w.compare(name)
+	}
+}
