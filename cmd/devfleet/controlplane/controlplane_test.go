@@ -156,8 +156,38 @@ func TestMembershipReadsConditionsAndTheNewestHeartbeat(t *testing.T) {
 	assert.Empty(t, cmp.Diff(want, membership(object)))
 }
 
-func TestReadDefinitionsOfAMissingFolderIsEmpty(t *testing.T) {
-	objects, err := readDefinitions(t.TempDir() + "/none")
-	require.NoError(t, err)
-	assert.Empty(t, objects)
+func TestAccessRulesOfTheChartsAreBoundToTheUser(t *testing.T) {
+	for _, chart := range []string{"hub-agent", "member-agent"} {
+		t.Run(chart, func(t *testing.T) {
+			objects, err := accessRules("../../../deploy/charts/"+chart, "somebody")
+			require.NoError(t, err)
+			kinds := map[string]int{}
+			for _, object := range objects {
+				kinds[object.GetKind()]++
+				subjects, isBinding, err := unstructured.NestedSlice(object.Object, "subjects")
+				require.NoError(t, err)
+				if isBinding {
+					want := []any{map[string]any{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "somebody"}}
+					assert.Empty(t, cmp.Diff(want, subjects))
+				}
+			}
+			assert.Equal(t, 1, kinds["ClusterRole"])
+			assert.Equal(t, 1, kinds["ClusterRoleBinding"])
+			assert.Zero(t, kinds["ServiceAccount"])
+		})
+	}
+}
+
+func TestARuleThatUsesAnUnknownFunctionNamesIt(t *testing.T) {
+	chart := t.TempDir()
+	require.NoError(t, os.MkdirAll(chart+"/templates", 0o755))
+	require.NoError(t, os.WriteFile(chart+"/templates/_names.tpl", nil, 0o600))
+	require.NoError(t, os.WriteFile(chart+"/templates/rbac.yaml", []byte("a: {{ toYaml .Values }}"), 0o600))
+	_, err := accessRules(chart, "somebody")
+	assert.ErrorContains(t, err, "toYaml")
+}
+
+func TestReadDefinitionsOfAMissingFolderFails(t *testing.T) {
+	_, err := readDefinitions(t.TempDir() + "/none")
+	assert.ErrorContains(t, err, "listing the definitions")
 }

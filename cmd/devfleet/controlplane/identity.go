@@ -31,15 +31,15 @@ type user struct {
 	groups []string
 }
 
-// usersOf returns who may authenticate to a cluster. On the hub every member has a user of its own without any group:
-// what it may do comes from the Role that joining makes for it.
+// usersOf returns who may authenticate to a cluster. Only what comes with Kubernetes and the people in front of it
+// are masters: the agents may do what their charts grant, and members on the hub what joining grants.
 func usersOf(fleet *state.Fleet, cluster string) []user {
 	masters := []string{mastersGroup}
 	users := []user{{adminUser, masters}, {controllerUser, masters}}
 	if cluster != state.Hub {
-		return append(users, user{schedulerUser, nil}, user{kwokUser, masters}, user{memberAgentUser, masters})
+		return append(users, user{schedulerUser, nil}, user{kwokUser, masters}, user{memberAgentUser, nil})
 	}
-	users = append(users, user{hubAgentUser, masters})
+	users = append(users, user{hubAgentUser, nil})
 	for _, member := range fleet.MemberNames() {
 		users = append(users, user{member, nil})
 	}

@@ -2,9 +2,7 @@ package controlplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,8 +62,7 @@ func Client(fleet *state.Fleet, cluster string) (dynamic.Interface, error) {
 	return client, nil
 }
 
-// SetUpHub gives the hub its definitions, its system namespace and one MemberCluster per member. With no definitions
-// in the repository there is nothing to join, and only the namespace is made.
+// SetUpHub gives the hub its system namespace, its definitions, the hub agent's access and one MemberCluster per member.
 func SetUpHub(ctx context.Context, fleet *state.Fleet, root string) error {
 	client, err := Client(fleet, state.Hub)
 	if err != nil {
@@ -74,8 +71,11 @@ func SetUpHub(ctx context.Context, fleet *state.Fleet, root string) error {
 	if err := apply(ctx, client, namespaces, systemNamespace()); err != nil {
 		return err
 	}
-	count, err := applyDefinitions(ctx, client, filepath.Join(root, "deploy", "charts", "hub-agent", "crds"))
-	if err != nil || count == 0 {
+	chart := filepath.Join(root, "deploy", "charts", "hub-agent")
+	if err := applyDefinitions(ctx, client, filepath.Join(chart, "crds")); err != nil {
+		return err
+	}
+	if err := grant(ctx, client, chart, hubAgentUser); err != nil {
 		return err
 	}
 	for i := range fleet.Members {
@@ -86,7 +86,7 @@ func SetUpHub(ctx context.Context, fleet *state.Fleet, root string) error {
 	return nil
 }
 
-// SetUpMember gives a member its definitions and nodes.
+// SetUpMember gives a member its nodes, its definitions and its agent's access.
 func SetUpMember(ctx context.Context, fleet *state.Fleet, root, member string) error {
 	client, err := Client(fleet, member)
 	if err != nil {
@@ -97,8 +97,11 @@ func SetUpMember(ctx context.Context, fleet *state.Fleet, root, member string) e
 			return err
 		}
 	}
-	_, err = applyDefinitions(ctx, client, filepath.Join(root, "deploy", "charts", "member-agent", "crds"))
-	return err
+	chart := filepath.Join(root, "deploy", "charts", "member-agent")
+	if err := applyDefinitions(ctx, client, filepath.Join(chart, "crds")); err != nil {
+		return err
+	}
+	return grant(ctx, client, chart, memberAgentUser)
 }
 
 // ensureNode creates a node and gives it a size, once: from then on KWOK writes its status.
@@ -120,29 +123,26 @@ func ensureNode(ctx context.Context, client dynamic.Interface, wanted *unstructu
 }
 
 // applyDefinitions applies every definition of a folder and returns when all are established.
-func applyDefinitions(ctx context.Context, client dynamic.Interface, dir string) (int, error) {
+func applyDefinitions(ctx context.Context, client dynamic.Interface, dir string) error {
 	objects, err := readDefinitions(dir)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	for _, object := range objects {
 		if err := apply(ctx, client, definitions, object); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	for _, object := range objects {
 		if err := awaitEstablished(ctx, client, object.GetName()); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return len(objects), nil
+	return nil
 }
 
 func readDefinitions(dir string) ([]*unstructured.Unstructured, error) {
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, fmt.Errorf("listing the definitions: %w", err)
 	}
@@ -196,7 +196,11 @@ func conditionStatus(object *unstructured.Unstructured, kind string) string {
 // apply applies an object server-side; a definition that is already as wanted costs one request and no change.
 func apply(ctx context.Context, client dynamic.Interface, gvr schema.GroupVersionResource, object *unstructured.Unstructured, subresources ...string) error {
 	options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
-	_, err := client.Resource(gvr).Apply(ctx, object.GetName(), object.DeepCopy(), options, subresources...)
+	var resource dynamic.ResourceInterface = client.Resource(gvr)
+	if object.GetNamespace() != "" {
+		resource = client.Resource(gvr).Namespace(object.GetNamespace())
+	}
+	_, err := resource.Apply(ctx, object.GetName(), object.DeepCopy(), options, subresources...)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return fmt.Errorf("applying %s %s: the API server does not know the kind: %w", object.GetKind(), object.GetName(), err)
 	}
