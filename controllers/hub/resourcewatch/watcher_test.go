@@ -38,6 +38,7 @@ type hub struct {
 	catalog *snapshot.Catalog
 	asked   bool
 	marks   []string
+	forgot  string
 }
 
 func (h *hub) Catalog(context.Context, string) (*snapshot.Catalog, error) {
@@ -57,7 +58,11 @@ func (h *hub) Mark(ref wfcontract.Ref, poke wfcontract.Poke) {
 	assert.Equal(h.t, ref.UID, poke.UID)
 }
 
-func (h *hub) Forget(wfcontract.Ref) {}
+func (h *hub) Forget(ref wfcontract.Ref) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.forgot = ref.Name
+}
 
 // marked waits until exactly these placements were marked, at least once each, and
 // forgets them.
@@ -285,6 +290,11 @@ func TestWatchesEndWithTheLastPlacement(t *testing.T) {
 	h.marked("p")
 	require.NoError(t, h.client.Delete(t.Context(), p))
 	h.informer().Delete(p)
+	require.Eventually(t, func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.forgot == "p"
+	}, 5*time.Second, time.Millisecond)
 
 	again := h.place("q", "app", app)
 	h.adopt(again)
