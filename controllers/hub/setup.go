@@ -13,10 +13,12 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/works"
 	"github.com/fleetflow/fleetflow/controllers/hub/binding"
+	"github.com/fleetflow/fleetflow/controllers/hub/clusterwatch"
 	"github.com/fleetflow/fleetflow/controllers/hub/engine"
 	"github.com/fleetflow/fleetflow/controllers/hub/index"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 	"github.com/fleetflow/fleetflow/controllers/hub/placement"
+	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
 	"github.com/fleetflow/fleetflow/controllers/hub/stagedupdate"
 )
 
@@ -54,6 +56,8 @@ var controllers = []struct {
 	{"binding", addBinding},
 	{"placement", addPlacement},
 	{"staged update run", addStagedUpdate},
+	{"resource watch", addResourceWatch},
+	{"cluster watch", addClusterWatch},
 }
 
 // Setup registers the cache's indexes and every controller with a manager whose
@@ -114,4 +118,12 @@ func addPlacement(mgr ctrl.Manager, options Options) (engine.Source, error) {
 func addStagedUpdate(mgr ctrl.Manager, options Options) (engine.Source, error) {
 	r := stagedupdate.New(mgr.GetClient(), options.Engine)
 	return r.Needing, r.SetupWithManager(mgr)
+}
+
+func addResourceWatch(mgr ctrl.Manager, options Options) (engine.Source, error) {
+	return nil, resourcewatch.SetupWithManager(mgr, options.Engine)
+}
+
+func addClusterWatch(mgr ctrl.Manager, options Options) (engine.Source, error) {
+	return nil, clusterwatch.SetupWithManager(mgr, options.Engine)
 }
