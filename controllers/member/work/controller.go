@@ -38,6 +38,9 @@ const (
 	// resync is how long the events are trusted. Changes are seen by the watch; this only
 	// guards against what no event tells.
 	resync = 15 * time.Minute
+	// catchUp is when to make sure that the watch has seen what a pass has found: an object that
+	// came and went while the watch was interrupted never shows.
+	catchUp = 10 * time.Second
 	// forEver is longer than any hub is away. Waiting for the hub is no reason to stop.
 	forEver = 10 * 365 * 24 * time.Hour
 )
@@ -261,6 +264,9 @@ func (r *Reconciler) untilNext(mem *memory) time.Duration {
 	}
 	mem.failures = 0
 	wait := r.untilResync(mem)
+	if r.ahead(mem.outcomes) {
+		wait = catchUp
+	}
 	if mem.leaving {
 		wait = min(wait, removalResync)
 	}
@@ -276,11 +282,8 @@ func (r *Reconciler) nothingNew(work *placementv1beta1.Work, mem *memory) bool {
 	if !mem.settled || mem.leaving || mem.generation != work.Generation || r.Clock.Since(mem.checked) >= resync {
 		return false
 	}
-	if mem.applied != nil {
-		seen, ok := r.watcher.Seen(object{gvr: appliedWorkResource, name: types.NamespacedName{Name: work.Name}})
-		if !ok || seen.uid != mem.applied.UID {
-			return false
-		}
+	if mem.applied != nil && !r.trusted(mem.applied) {
+		return false
 	}
 	for _, o := range mem.outcomes {
 		if !r.unchanged(o) {
@@ -298,8 +301,23 @@ func (r *Reconciler) unchanged(o outcome) bool {
 	if o.held && !o.repairs.hold(r.Clock.Now()) {
 		return false
 	}
-	seen, ok := r.watcher.Seen(o.object())
-	return ok && seen == o.seen
+	return r.watcher.Stands(o.object(), o.seen) != moved
+}
+
+// trusted tells whether an AppliedWork stands as it was last written.
+func (r *Reconciler) trusted(applied *placementv1beta1.AppliedWork) bool {
+	o := object{gvr: appliedWorkResource, name: types.NamespacedName{Name: applied.Name}}
+	return r.watcher.Stands(o, sighting{uid: applied.UID, resourceVersion: applied.ResourceVersion}) != moved
+}
+
+// ahead tells whether a pass has found more than the watch has seen so far.
+func (r *Reconciler) ahead(outcomes []outcome) bool {
+	for _, o := range outcomes {
+		if o.problem == nil && r.watcher.Stands(o.object(), o.seen) != same {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Reconciler) untilResync(mem *memory) time.Duration {

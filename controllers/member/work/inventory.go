@@ -16,15 +16,11 @@ import (
 )
 
 // ensureAppliedWork returns the AppliedWork of a Work, made if need be. What the last pass
-// wrote is trusted as long as the watch has seen no other AppliedWork of the name; this agent
-// is its only writer.
+// wrote is trusted until the watch sees that somebody else wrote it.
 func (r *Reconciler) ensureAppliedWork(ctx context.Context, work *placementv1beta1.Work, mem *memory) (*placementv1beta1.AppliedWork, error) {
 	name := types.NamespacedName{Name: work.Name}
-	if mem.applied != nil {
-		seen, ok := r.watcher.Seen(object{gvr: appliedWorkResource, name: name})
-		if ok && seen.uid == mem.applied.UID {
-			return mem.applied, nil
-		}
+	if mem.applied != nil && r.trusted(mem.applied) {
+		return mem.applied, nil
 	}
 	applied := &placementv1beta1.AppliedWork{}
 	err := r.Member.Get(ctx, name, applied)

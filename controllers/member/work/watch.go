@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
@@ -232,24 +233,45 @@ func (w *Watcher) synced(gvr schema.GroupVersionResource) {
 	}
 }
 
-// Seen returns what the watch last saw of an object. It returns false if the object does not
-// exist as far as the watch knows, or the watch is not up to date yet.
-func (w *Watcher) Seen(o object) (sighting, bool) {
+// standing is what the watch knows of an object that was read or written at some version.
+type standing int
+
+const (
+	// moved objects stand at another version, are gone, or are not watched yet.
+	moved standing = iota
+	// same objects stand at that version.
+	same
+	// unseen versions are ahead of the watch. An event will tell when it has caught up.
+	unseen
+)
+
+// Stands tells whether an object still stands as it was found.
+func (w *Watcher) Stands(o object, found sighting) standing {
 	w.mu.RLock()
 	kind := w.informers[o.gvr]
 	w.mu.RUnlock()
 	if kind == nil || !kind.informer.HasSynced() {
-		return sighting{}, false
+		return moved
 	}
-	found, exists, err := kind.informer.GetStore().GetByKey(cache.ObjectName{Namespace: o.name.Namespace, Name: o.name.Name}.String())
-	if err != nil || !exists {
-		return sighting{}, false
+	// Read before the store: what the watch has come to is in the store a moment later.
+	reached := kind.informer.LastSyncResourceVersion()
+	key := cache.ObjectName{Namespace: o.name.Namespace, Name: o.name.Name}.String()
+	stored, exists, err := kind.informer.GetStore().GetByKey(key)
+	if err != nil {
+		return moved
 	}
-	meta, ok := found.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return sighting{}, false
+	if exists {
+		if meta, ok := stored.(*metav1.PartialObjectMetadata); ok {
+			if meta.UID == found.uid && meta.ResourceVersion == found.resourceVersion {
+				return same
+			}
+			reached = meta.ResourceVersion
+		}
 	}
-	return sighting{uid: meta.UID, resourceVersion: meta.ResourceVersion}, true
+	if order, err := resourceversion.CompareResourceVersion(reached, found.resourceVersion); err == nil && order < 0 {
+		return unseen
+	}
+	return moved
 }
 
 // Synced tells whether the watch of a kind has caught up once.

@@ -89,18 +89,18 @@ func TestWatcherNoticesChangesOfWhatAWorkWants(t *testing.T) {
 	w.Want("work-a", []object{mapNamed("a")})
 	w.expect(t, "work-a")
 	w.synced(t)
-	seen, ok := w.Seen(mapNamed("a"))
-	assert.True(t, ok)
-	assert.Equal(t, sighting{uid: "uid-a", resourceVersion: "1"}, seen)
+	assert.Equal(t, same, w.Stands(mapNamed("a"), sighting{uid: "uid-a", resourceVersion: "1"}))
+	assert.Equal(t, unseen, w.Stands(mapNamed("a"), sighting{uid: "uid-a", resourceVersion: "2"}), "the watch is behind")
+	assert.Equal(t, moved, w.Stands(mapNamed("a"), sighting{uid: "uid-other", resourceVersion: "1"}))
 
 	w.drain()
 	require.NoError(t, w.cluster.Tracker().Update(configMaps, partial("a", "2"), "n"))
 	w.expect(t, "work-a")
+	assert.Equal(t, moved, w.Stands(mapNamed("a"), sighting{uid: "uid-a", resourceVersion: "1"}))
 	w.drain()
 	require.NoError(t, w.cluster.Tracker().Delete(configMaps, "n", "a"))
 	w.expect(t, "work-a")
-	_, ok = w.Seen(mapNamed("a"))
-	assert.False(t, ok)
+	assert.Equal(t, moved, w.Stands(mapNamed("a"), sighting{uid: "uid-a", resourceVersion: "2"}))
 }
 
 func TestWatcherTellsEveryWorkThatWantsAnObjectAndNoOther(t *testing.T) {
