@@ -56,6 +56,8 @@ type StageState struct {
 	Phase    string `json:"phase"`
 	Clusters int    `json:"clusters"`
 	Done     int    `json:"done,omitempty"`
+	// InFlight are clusters that were started and are not done.
+	InFlight int `json:"inFlight,omitempty"`
 	// BeforeApproval and AfterApproval say which approvals the stage needs.
 	BeforeApproval bool `json:"beforeApproval,omitempty"`
 	AfterApproval  bool `json:"afterApproval,omitempty"`

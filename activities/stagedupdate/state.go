@@ -31,8 +31,11 @@ func stageStateOf(run *placementv1beta1.ClusterStagedUpdateRun, i int) act.Stage
 	stage := &run.Status.StagesStatus[i]
 	out := act.StageState{Name: stage.StageName, Clusters: len(stage.Clusters), Phase: act.PhasePending}
 	for _, c := range stage.Clusters {
-		if meta.IsStatusConditionTrue(c.Conditions, placementv1beta1.ConditionTypeSucceeded) {
+		switch {
+		case meta.IsStatusConditionTrue(c.Conditions, placementv1beta1.ConditionTypeSucceeded):
 			out.Done++
+		case meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted) != nil:
+			out.InFlight++
 		}
 	}
 	config := configOf(run, i)
@@ -52,7 +55,7 @@ func phaseOf(stage *placementv1beta1.StageUpdatingStatus, s act.StageState) stri
 	switch {
 	case stageOver(stage):
 		return act.PhaseSucceeded
-	case stageWaits(stage):
+	case stageWaits(stage), stage.StartTime != nil && s.Done == s.Clusters:
 		return act.PhaseGates
 	case stage.StartTime != nil:
 		return act.PhaseUpdating

@@ -45,7 +45,11 @@ func (r *run) register(ctx workflow.Context) error {
 }
 
 // validate refuses, without a trace in the history, what cannot be approved.
+// Before the run has been read nothing can be said: the answer comes later.
 func (r *run) validate(_ workflow.Context, a wf.Approval) error {
+	if !r.loaded {
+		return nil
+	}
 	if _, sentence := r.judge(a); sentence != "" {
 		return temporal.NewApplicationError(sentence, act.ErrorUser)
 	}
@@ -57,6 +61,7 @@ func (r *run) validate(_ workflow.Context, a wf.Approval) error {
 func (r *run) approve(ctx workflow.Context, a wf.Approval) (string, error) {
 	item := &approval{Approval: a, door: act.DoorUpdate, update: workflow.GetCurrentUpdateInfo(ctx).ID}
 	r.approvals = append(r.approvals, item)
+	r.arrived.SendAsync(true)
 	if err := workflow.Await(ctx, func() bool { return item.done }); err != nil {
 		return "", err
 	}
@@ -144,10 +149,26 @@ func (r *run) settle(ctx workflow.Context, item *approval) error {
 	if err != nil {
 		return err
 	}
+	if result.Ended {
+		r.reload = true
+		return r.unwritten(ctx, item)
+	}
 	item.result = result
-	r.reload = r.reload || result.Ended
 	r.gate.state.NeedsApproval = false
 	return nil
+}
+
+// unwritten tells the sender of an approval that there is nothing any more to
+// write it to: the run has ended, or somebody has deleted the request.
+func (r *run) unwritten(ctx workflow.Context, item *approval) error {
+	if item.door == act.DoorUpdate {
+		item.err = temporal.NewApplicationError(fmt.Sprintf("the approval of stage %s was not written: run %s has ended, or its approval request was deleted; "+
+			"look at the run and send the approval again", item.Stage, r.ref.Key()), act.ErrorUser)
+		return nil
+	}
+	report := act.SignalReport{Run: r.ref, Reason: act.SignalNotWaiting, Stage: item.Stage}
+	_, err := call.Short[bool](ctx, act.ReportSignal, "report an approve signal that does nothing", report)
+	return err
 }
 
 func (r *run) waitingStage() string {

@@ -2,6 +2,7 @@ package stagedupdate
 
 import (
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -42,6 +43,9 @@ func (r *run) waitGates(ctx workflow.Context, stage int, before bool) error {
 		if err := r.sleep(ctx); err != nil || r.reload {
 			return err
 		}
+		if call.Exhausted(ctx, r.received) {
+			return r.continueAsNew(ctx)
+		}
 	}
 }
 
@@ -54,6 +58,10 @@ func (r *run) pass(st *act.StageState, before bool) {
 	st.Phase = act.PhaseSucceeded
 }
 
+// clockLag is how long to wait when the activities say that a timed wait goes
+// on although it is over by the server's clock: the two clocks differ.
+const clockLag = time.Second
+
 // sleep waits for the timed wait's end, an approval or a poke. The timer is
 // cancelled when something else comes first.
 func (r *run) sleep(ctx workflow.Context) error {
@@ -63,11 +71,16 @@ func (r *run) sleep(ctx workflow.Context) error {
 	s := workflow.NewSelector(ctx)
 	if until := r.gate.state.WaitUntil; !until.IsZero() {
 		summary := fmt.Sprintf("soak %s until %s", r.gate.name, until.UTC().Format("15:04:05Z"))
-		timer := workflow.NewTimerWithOptions(timerCtx, until.Sub(workflow.Now(ctx)), workflow.TimerOptions{Summary: summary})
+		left := until.Sub(workflow.Now(ctx))
+		if left <= 0 {
+			left = clockLag
+		}
+		timer := workflow.NewTimerWithOptions(timerCtx, left, workflow.TimerOptions{Summary: summary})
 		s.AddFuture(timer, func(workflow.Future) { awake = true })
 	}
 	s.AddReceive(r.pokes, func(workflow.ReceiveChannel, bool) { awake = r.drainPokes() || awake })
 	s.AddReceive(r.signals, func(workflow.ReceiveChannel, bool) { r.drainSignals() })
+	s.AddReceive(r.arrived, func(c workflow.ReceiveChannel, _ bool) { c.ReceiveAsync(nil) })
 	s.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) { awake = true })
 	for !awake {
 		if len(r.approvals) > 0 {

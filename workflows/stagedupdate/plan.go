@@ -28,7 +28,7 @@ func next(s act.RunState) (what step, stage int) {
 		return stepInitialize, 0
 	}
 	if s.State != "" && s.State != stateRun {
-		return stepPause, 0
+		return pausing(s)
 	}
 	for i, st := range s.Stages {
 		switch {
@@ -43,6 +43,17 @@ func next(s act.RunState) (what step, stage int) {
 		return stepUpdate, i
 	}
 	return stepDeletion, len(s.Stages)
+}
+
+// pausing lets clusters under way finish before a run stands still: an
+// execution that was lost while it stopped left some.
+func pausing(s act.RunState) (what step, stage int) {
+	for i, st := range s.Stages {
+		if st.InFlight > 0 && st.Phase == act.PhaseUpdating {
+			return stepUpdate, i
+		}
+	}
+	return stepPause, 0
 }
 
 // stateRun is the wish of a run that shall execute; omitted means the same.

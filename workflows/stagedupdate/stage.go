@@ -33,7 +33,7 @@ func StageWorkflow(ctx workflow.Context, request act.StageRequest) (act.StageRes
 		if w.stopping && w.inFlight() == 0 {
 			return act.StageResult{Stopped: true}, nil
 		}
-		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+		if call.Exhausted(ctx, 0) {
 			return act.StageResult{}, workflow.NewContinueAsNewError(ctx, wf.StageWorkflow, request)
 		}
 	}

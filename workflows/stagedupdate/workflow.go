@@ -11,14 +11,12 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// SignalLimit is when a busy execution continues as new.
-const SignalLimit = 1000
-
 // Workflow executes one update run to its end.
 func Workflow(ctx workflow.Context, ref wf.Ref) error {
 	r := &run{ref: ref, reload: true,
 		pokes:   workflow.GetSignalChannel(ctx, wf.PokeSignal),
 		signals: workflow.GetSignalChannel(ctx, wf.ApproveSignal),
+		arrived: workflow.NewNamedBufferedChannel(ctx, "approvals by update", 1),
 	}
 	if err := r.register(ctx); err != nil {
 		return err
@@ -32,12 +30,15 @@ func Workflow(ctx workflow.Context, ref wf.Ref) error {
 
 // run is the state of one execution; all of it is rebuilt from the run object.
 type run struct {
-	ref    wf.Ref
-	state  act.RunState
-	reload bool
+	ref   wf.Ref
+	state act.RunState
+	// reload asks to read the run, loaded says that it was read once.
+	reload, loaded bool
 
 	pokes, signals workflow.ReceiveChannel
-	received       int
+	// arrived wakes the main coroutine when an update has queued an approval.
+	arrived  workflow.Channel
+	received int
 
 	// gate is what the run waits for now; nil while it does not wait.
 	gate *gate
@@ -57,17 +58,17 @@ func (r *run) drive(ctx workflow.Context) error {
 		}
 		what, stage := next(r.state)
 		r.show(ctx, what, stage)
-		if what == stepEnd {
-			return r.leave(ctx)
-		}
 		if err := r.take(ctx, what, stage); err != nil {
 			return err
 		}
-		if what == stepPause {
-			// A resumed run is poked, which starts the next execution.
-			return r.leave(ctx)
+		if what == stepEnd || what == stepPause {
+			// A run that is resumed later is poked, which starts the next execution.
+			if err := r.answerAll(ctx); err != nil || !r.drainPokes() {
+				return err
+			}
+			r.reload = true
 		}
-		if r.received > SignalLimit || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+		if call.Exhausted(ctx, r.received) {
 			return r.continueAsNew(ctx)
 		}
 	}
@@ -75,6 +76,8 @@ func (r *run) drive(ctx workflow.Context) error {
 
 func (r *run) take(ctx workflow.Context, what step, stage int) error {
 	switch what {
+	case stepEnd:
+		return nil
 	case stepInitialize:
 		return r.initialize(ctx)
 	case stepPause:
@@ -94,12 +97,13 @@ func (r *run) take(ctx workflow.Context, what step, stage int) error {
 
 // load reads the run live and adopts a successor of the same name.
 func (r *run) load(ctx workflow.Context) error {
+	r.drainPokes() // what they ask for is what we do now
 	r.reload = false
 	state, err := call.Short[act.RunState](ctx, act.LoadRun, "read the run", r.ref)
 	if err != nil {
 		return err
 	}
-	r.state = state
+	r.state, r.loaded = state, true
 	if state.UID != "" {
 		r.ref.UID = state.UID
 	}
@@ -160,6 +164,7 @@ func (r *run) await(ctx workflow.Context, future workflow.Future) error {
 	s.AddFuture(future, func(workflow.Future) { done = true })
 	s.AddReceive(r.pokes, func(workflow.ReceiveChannel, bool) { r.drainPokes() })
 	s.AddReceive(r.signals, func(workflow.ReceiveChannel, bool) { r.drainSignals() })
+	s.AddReceive(r.arrived, func(c workflow.ReceiveChannel, _ bool) { c.ReceiveAsync(nil) })
 	for !done {
 		s.Select(ctx)
 		if err := r.answer(ctx); err != nil {
@@ -184,20 +189,30 @@ func (r *run) drainPokes() bool {
 	return any
 }
 
-// leave ends the execution once everyone who sent an update has an answer.
-func (r *run) leave(ctx workflow.Context) error {
-	r.drainSignals()
-	if err := r.answer(ctx); err != nil {
-		return err
+// answerAll gives everyone who sent an approval an answer, before the execution
+// ends.
+func (r *run) answerAll(ctx workflow.Context) error {
+	for {
+		r.drainSignals()
+		if err := r.answer(ctx); err != nil {
+			return err
+		}
+		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+			return err
+		}
+		if r.drainSignals(); len(r.approvals) == 0 {
+			return nil
+		}
 	}
-	return workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 }
 
+// continueAsNew begins a new history. Pokes need no answer: the next execution
+// reads the run anyway.
 func (r *run) continueAsNew(ctx workflow.Context) error {
-	r.drainPokes()
-	if err := r.leave(ctx); err != nil {
+	if err := r.answerAll(ctx); err != nil {
 		return err
 	}
+	r.drainPokes()
 	return workflow.NewContinueAsNewError(ctx, wf.UpdateRunWorkflow, r.ref)
 }
 

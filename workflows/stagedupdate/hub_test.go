@@ -1,0 +1,383 @@
+package stagedupdate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+	"github.com/fleetflow/fleetflow/workflows/stagedupdate"
+)
+
+// begin is when every test starts, on the test environment's clock.
+var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+var runRef = wf.Ref{Kind: wf.KindClusterStagedUpdateRun, Name: "example-run", UID: "uid-1"}
+
+// hub stands in for the activities: it keeps one run as the API server would
+// and writes down what is asked of it.
+type hub struct {
+	t   *testing.T
+	env *testsuite.TestWorkflowEnvironment
+
+	mu sync.Mutex
+	// The run.
+	missing, deleting               bool
+	uid, wish                       string
+	initialized, failed, succeeded  bool
+	refuseInitialization            bool
+	stages                          []*stage
+	deletionRounds                  int
+	pauses, stops                   int
+	reports                         []act.SignalReport
+	approvals                       []act.ApprovalRequest
+	approvalGone, approvedElsewhere bool
+	// lag is how far the hub's clock is behind the server's.
+	lag time.Duration
+
+	calls []string
+	// before is run before an activity of this name does anything.
+	before map[string]func()
+}
+
+// stage is one stage of the run.
+type stage struct {
+	name          string
+	clusters      []string
+	max           int
+	started, done []string
+	wait          time.Duration
+	before, after *approvalTask
+	waitsSince    time.Time
+	phase         string
+}
+
+type approvalTask struct{ opened, approved bool }
+
+func newHub(t *testing.T, stages ...*stage) *hub {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	h := &hub{t: t, env: suite.NewTestWorkflowEnvironment(), uid: "uid-1", stages: stages, before: map[string]func(){}}
+	h.env.SetStartTime(begin)
+	h.env.RegisterWorkflowWithOptions(stagedupdate.Workflow, workflow.RegisterOptions{Name: wf.UpdateRunWorkflow})
+	h.env.RegisterWorkflowWithOptions(stagedupdate.StageWorkflow, workflow.RegisterOptions{Name: wf.StageWorkflow})
+	for name, f := range map[string]any{
+		act.LoadRun: h.loadRun, act.InitializeRun: h.initializeRun, act.LoadStage: h.loadStage,
+		act.AdvanceStage: h.advanceStage, act.CheckGates: h.checkGates, act.RecordApproval: h.recordApproval,
+		act.ReportSignal: h.reportSignal, act.PauseRun: h.pauseRun, act.AdvanceDeletion: h.advanceDeletion, act.StopRun: h.stopRun,
+	} {
+		h.env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
+	}
+	h.env.OnUpsertTypedSearchAttributes(mock.Anything).Return(nil).Maybe()
+	return h
+}
+
+func clusters(names ...string) []string { return names }
+
+// slow lets every call of AdvanceStage take a while.
+func (h *hub) slow(d time.Duration) {
+	h.env.OnActivity(act.AdvanceStage, mock.Anything, mock.Anything).Return(h.advanceStage).After(d)
+}
+
+// at does something d after the start.
+func (h *hub) at(d time.Duration, do func()) { h.env.RegisterDelayedCallback(do, d) }
+
+func (h *hub) run() {
+	h.t.Helper()
+	h.env.ExecuteWorkflow(wf.UpdateRunWorkflow, runRef)
+	require.True(h.t, h.env.IsWorkflowCompleted(), "the workflow must end; calls:\n%s", strings.Join(h.calls, "\n"))
+}
+
+func (h *hub) note(name, format string, args ...any) {
+	if do := h.before[name]; do != nil {
+		delete(h.before, name)
+		do()
+	}
+	h.calls = append(h.calls, strings.TrimSpace(name+" "+fmt.Sprintf(format, args...)))
+}
+
+// count is how often an activity was called.
+func (h *hub) count(name string) (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, call := range h.calls {
+		if call == name || strings.HasPrefix(call, name+" ") {
+			n++
+		}
+	}
+	return n
+}
+
+func (h *hub) change(do func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	do()
+}
+
+func (h *hub) poke(cause string) {
+	h.env.SignalWorkflow(wf.PokeSignal, wf.Poke{UID: h.uid, Cause: cause})
+}
+
+// answer is what became of an update.
+type answer struct {
+	accepted  bool
+	rejection error
+	result    any
+	err       error
+	at        time.Time
+}
+
+// approveUpdate sends an approval as an update.
+func (h *hub) approveUpdate(id string, a wf.Approval) *answer {
+	out := &answer{}
+	h.env.UpdateWorkflow(wf.ApproveUpdate, id, &testsuite.TestUpdateCallback{
+		OnAccept:   func() { out.accepted = true },
+		OnReject:   func(err error) { out.rejection = err },
+		OnComplete: func(result any, err error) { out.result, out.err, out.at = result, err, h.env.Now() },
+	}, a)
+	return out
+}
+
+func (h *hub) loadRun(_ context.Context, _ wf.Ref) (act.RunState, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note(act.LoadRun, "")
+	return h.state(), nil
+}
+
+func (h *hub) state() act.RunState {
+	if h.missing {
+		return act.RunState{}
+	}
+	s := act.RunState{
+		Found: true, UID: h.uid, Deleting: h.deleting, Placement: "crp", State: h.wish, Initialized: h.initialized,
+		Terminal: h.failed || h.succeeded, Succeeded: h.succeeded, SnapshotIndex: "1",
+	}
+	if !h.initialized {
+		return s
+	}
+	for _, st := range h.stages {
+		s.Stages = append(s.Stages, act.StageState{
+			Name: st.name, Phase: st.phaseNow(), Clusters: len(st.clusters), Done: len(st.done), InFlight: len(st.started) - len(st.done),
+			BeforeApproval: st.before != nil && !st.before.approved, AfterApproval: st.after != nil, Wait: st.wait,
+		})
+	}
+	return s
+}
+
+func (st *stage) phaseNow() string {
+	switch {
+	case st.phase != "":
+		return st.phase
+	case len(st.started) > 0:
+		return act.PhaseUpdating
+	case st.before != nil && st.before.opened && !st.before.approved:
+		return act.PhaseBeforeGate
+	}
+	return act.PhasePending
+}
+
+func (h *hub) initializeRun(_ context.Context, ref wf.Ref) (act.InitializeResult, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note(act.InitializeRun, "%s", ref.UID)
+	h.initialized, h.failed = !h.refuseInitialization, h.refuseInitialization
+	return act.InitializeResult{State: h.state()}, nil
+}
+
+// over says that the run of a request has ended or is another one.
+func (h *hub) over(ref wf.Ref) bool {
+	return h.missing || h.deleting || h.failed || h.succeeded || ref.UID != h.uid
+}
+
+func (h *hub) stage(name string) *stage {
+	for _, st := range h.stages {
+		if st.name == name {
+			return st
+		}
+	}
+	return nil
+}
+
+func (h *hub) loadStage(_ context.Context, in act.StageRequest) (act.StagePlan, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note(act.LoadStage, "%s", in.Stage)
+	if h.over(in.Run) {
+		return act.StagePlan{Gone: true}, nil
+	}
+	st := h.stage(in.Stage)
+	plan := act.StagePlan{Clusters: st.clusters, MaxConcurrency: max(1, st.max)}
+	for i, name := range st.clusters {
+		switch {
+		case slices.Contains(st.done, name):
+			plan.Done = append(plan.Done, i)
+		case slices.Contains(st.started, name):
+			plan.Started = append(plan.Started, i)
+		}
+	}
+	return plan, nil
+}
+
+// advanceStage starts what it is told to and then finishes the first cluster
+// in flight.
+func (h *hub) advanceStage(_ context.Context, in act.StageAdvance) (act.StageDelta, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note(act.AdvanceStage, "%s start=%v inflight=%v done=%v", in.Stage, in.Start, in.InFlight, in.Done)
+	if h.over(in.Run) {
+		return act.StageDelta{Ended: true}, nil
+	}
+	st := h.stage(in.Stage)
+	delta := act.StageDelta{Stopping: h.wish == "Stop"}
+	if delta.Stopping {
+		delta.NotStarted, in.Start = in.Start, nil
+	}
+	st.done = append(st.done, in.Done...)
+	st.started = append(st.started, in.Start...)
+	flying := append(slices.Clone(in.Start), in.InFlight...)
+	slices.Sort(flying)
+	if len(flying) == 0 {
+		return delta, nil
+	}
+	if len(flying) == 1 && (delta.Stopping || len(st.started) == len(st.clusters)) {
+		delta.Recorded = flying
+		st.done = append(st.done, flying...)
+		return delta, nil
+	}
+	delta.Done = flying[:1]
+	if len(flying) > 1 {
+		delta.Waiting = flying[1]
+	}
+	return delta, nil
+}
+
+func (h *hub) checkGates(_ context.Context, in act.GateRequest) (act.GateState, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	side := "after"
+	if in.Before {
+		side = "before"
+	}
+	h.note(act.CheckGates, "%s %s", side, in.Stage)
+	if h.over(in.Run) {
+		return act.GateState{Ended: true}, nil
+	}
+	if h.wish == "Stop" {
+		return act.GateState{Stopping: true}, nil
+	}
+	st := h.stage(in.Stage)
+	task := st.after
+	if in.Before {
+		task = st.before
+	} else {
+		st.phase = act.PhaseGates
+	}
+	var state act.GateState
+	if len(st.clusters) > 0 {
+		state = h.tasks(st, task, in)
+	}
+	state.Open = !state.NeedsApproval && state.WaitUntil.IsZero()
+	if state.Open && !in.Before {
+		st.phase = act.PhaseSucceeded
+	}
+	return state, nil
+}
+
+func (h *hub) tasks(st *stage, task *approvalTask, in act.GateRequest) (state act.GateState) {
+	if task != nil {
+		task.opened = true
+		state.Request, state.NeedsApproval = in.Run.Name+"-"+in.Stage, !task.approved
+	}
+	if in.Before || st.wait == 0 {
+		return state
+	}
+	if st.waitsSince.IsZero() {
+		st.waitsSince = h.now()
+	}
+	if until := st.waitsSince.Add(st.wait); h.now().Before(until) {
+		state.WaitUntil = until
+	}
+	return state
+}
+
+func (h *hub) now() time.Time { return h.env.Now().Add(-h.lag) }
+
+func (h *hub) recordApproval(_ context.Context, in act.ApprovalRequest) (act.ApprovalResult, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note(act.RecordApproval, "%s by %s", in.Stage, in.Door)
+	if h.over(in.Run) || h.approvalGone {
+		return act.ApprovalResult{Ended: true}, nil
+	}
+	h.approvals = append(h.approvals, in)
+	st := h.stage(in.Stage)
+	task := st.after
+	if in.Before {
+		task = st.before
+	}
+	task.approved = true
+	return act.ApprovalResult{Request: in.Run.Name + "-" + in.Stage, By: "ada", Already: h.approvedElsewhere}, nil
+}
+
+func (h *hub) reportSignal(_ context.Context, in act.SignalReport) (bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note(act.ReportSignal, "%s %s", in.Reason, in.Stage)
+	h.reports = append(h.reports, in)
+	return true, nil
+}
+
+func (h *hub) pauseRun(context.Context, wf.Ref) (bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note(act.PauseRun, "")
+	h.pauses++
+	return true, nil
+}
+
+func (h *hub) stopRun(context.Context, act.StopRequest) (bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note(act.StopRun, "")
+	h.stops++
+	h.wish = "Stop"
+	return true, nil
+}
+
+func (h *hub) advanceDeletion(_ context.Context, ref wf.Ref) (bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note(act.AdvanceDeletion, "")
+	if h.over(ref) {
+		return false, nil
+	}
+	if h.deletionRounds > 0 {
+		h.deletionRounds--
+		return false, nil
+	}
+	h.succeeded = true
+	return true, nil
+}
+
+// sentenceOf is the text of an application error, without what the SDK adds.
+func sentenceOf(err error) string {
+	var application *temporal.ApplicationError
+	if errors.As(err, &application) {
+		return application.Message()
+	}
+	return fmt.Sprint(err)
+}
