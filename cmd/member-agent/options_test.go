@@ -1,0 +1,83 @@
+package main
+
+import (
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const pem = "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
+
+// environment returns a look-up of a complete environment with these changes; an empty value
+// takes a variable away.
+func environment(changes map[string]string) func(string) (string, bool) {
+	all := map[string]string{envCluster: "one", envHubURL: "https://hub.example.com:6443", envTokenFile: "/token"}
+	for name, value := range changes {
+		all[name] = value
+	}
+	return func(name string) (string, bool) { value, ok := all[name]; return value, ok && value != "" }
+}
+
+func TestParseSaysWhatIsMissing(t *testing.T) {
+	tests := map[string]struct {
+		args    []string
+		changes map[string]string
+		want    []string // parts of the message; none if all is well
+	}{
+		"a complete environment is enough": {},
+		"what is missing is named, all of it": {
+			changes: map[string]string{envCluster: "", envHubURL: "", envTokenFile: ""}, want: []string{envCluster, envHubURL, envTokenFile},
+		},
+		"an address without a scheme is refused":      {changes: map[string]string{envHubURL: "hub:6443"}, want: []string{envHubURL, `"hub:6443"`}},
+		"a CA that is nothing of the kind is refused": {changes: map[string]string{envHubCA: "nonsense"}, want: []string{envHubCA, "neither"}},
+		"the other variable is named if it is used":   {changes: map[string]string{envCABundle: "nonsense"}, want: []string{envCABundle}},
+		"an unknown log format is refused":            {args: []string{"--log-format=xml"}, want: []string{`"xml"`}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := parse(tc.args, environment(tc.changes))
+			if len(tc.want) == 0 {
+				require.NoError(t, err)
+				return
+			}
+			require.Error(t, err)
+			for _, part := range tc.want {
+				assert.ErrorContains(t, err, part)
+			}
+		})
+	}
+}
+
+func TestHubConfigFindsTheAuthority(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	require.NoError(t, os.WriteFile(file, []byte(pem), 0o600))
+	tests := map[string]struct {
+		args       []string
+		changes    map[string]string
+		file, data string
+		insecure   bool
+	}{
+		"none uses the system's":          {},
+		"as a file":                       {changes: map[string]string{envHubCA: file}, file: file},
+		"as text":                         {changes: map[string]string{envHubCA: pem}, data: "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----"},
+		"as text in base64":               {changes: map[string]string{envHubCA: base64.StdEncoding.EncodeToString([]byte(pem))}, data: pem},
+		"from the older variable":         {changes: map[string]string{envCABundle: file}, file: file},
+		"not at all if told not to check": {args: []string{"--tls-insecure"}, changes: map[string]string{envHubCA: file}, insecure: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			o, err := parse(tc.args, environment(tc.changes))
+			require.NoError(t, err)
+			config := o.hubConfig()
+			assert.Equal(t, "https://hub.example.com:6443", config.Host)
+			assert.Equal(t, "/token", config.BearerTokenFile)
+			assert.Equal(t, tc.file, config.CAFile)
+			assert.Equal(t, tc.data, string(config.CAData))
+			assert.Equal(t, tc.insecure, config.Insecure)
+		})
+	}
+}
