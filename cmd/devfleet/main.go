@@ -51,13 +51,14 @@ func rootCommand() *cobra.Command {
 		Use: "devfleet", Short: "Run a fleet of Kubernetes clusters on this machine", Long: help,
 		SilenceUsage: true, SilenceErrors: true,
 		Example: `  go run ./cmd/devfleet up                     # hub and three members
+  go run ./cmd/devfleet demo                   # staged rollouts, checked step by step
   go run ./cmd/devfleet status
   go run ./cmd/devfleet logs hub-agent -f
   go run ./cmd/devfleet kill hub-agent         # as a crash would; it starts again after a second
   go run ./cmd/devfleet down`,
 	}
 	root.PersistentFlags().StringVar(&dir.flag, "dir", "", "folder of the fleet (default $"+fleetEnv+", else .fleet)")
-	root.AddCommand(upCommand(dir), downCommand(dir), statusCommand(dir), logsCommand(dir), superviseCommand(dir), wipeCommand(dir))
+	root.AddCommand(upCommand(dir), downCommand(dir), statusCommand(dir), logsCommand(dir), demoCommand(dir), superviseCommand(dir), wipeCommand(dir))
 	root.AddCommand(componentCommands(dir)...)
 	return root
 }

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/demo"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
+)
+
+// minSoak is long enough to kill something in the middle of it.
+const minSoak = time.Second
+
+// demoOptions are what "demo" was asked for.
+type demoOptions struct {
+	dir         string
+	members     int
+	soak        time.Duration
+	interactive bool
+	keep        bool
+}
+
+func demoCommand(dir *fleetDir) *cobra.Command {
+	o := demoOptions{}
+	cmd := &cobra.Command{
+		Use: "demo", Short: "Play staged rollouts on the fleet and check every step", Args: cobra.NoArgs,
+		Long: `Demo brings the fleet up and takes a namespace through it: placed, rolled out in stages with a soak and an approval
+(by a Temporal signal, a Temporal update and kubectl), rolled back, then with the hub agent killed in the middle of a
+run and with all of Temporal's data deleted in the middle of another. Every statement it prints was checked; it ends
+with an error at the first that does not hold. What an earlier demo has left is removed first.
+
+A fleet that the demo has started is taken down at the end, unless --keep is given; one that ran before stays up.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			path, err := dir.path()
+			if err != nil {
+				return err
+			}
+			if o.soak < minSoak {
+				return fmt.Errorf("--soak %s is too short for something to happen in it: at least %s", o.soak, minSoak)
+			}
+			o.dir = path
+			return runDemo(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().IntVar(&o.members, "members", 0, fmt.Sprintf("number of member clusters, at least 3 (default: as the fleet has, %d for a new one)", defaultMembers))
+	cmd.Flags().DurationVar(&o.soak, "soak", 5*time.Second, "how long the first stage waits after its clusters are updated")
+	cmd.Flags().BoolVarP(&o.interactive, "interactive", "i", false, "wait for you before each approval: press Enter, or approve yourself")
+	cmd.Flags().BoolVar(&o.keep, "keep", false, "leave the fleet up")
+	return cmd
+}
+
+// runDemo brings the fleet up, plays, and leaves the fleet as it found it.
+func runDemo(ctx context.Context, o demoOptions) error {
+	_, err := control.Dial(o.dir)
+	running := err == nil
+	display := progress.New(os.Stdout)
+	if _, err := up(ctx, upOptions{dir: o.dir, members: o.members}, display); err != nil {
+		return err
+	}
+	err = playDemo(ctx, o, running || o.keep)
+	if running || o.keep {
+		return err
+	}
+	// The demo may have been interrupted; what it started ends all the same.
+	if problem := down(context.WithoutCancel(ctx), o.dir, false, display); problem != nil {
+		return errors.Join(err, problem)
+	}
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w\n\nThe fleet is down; its logs are in %s/logs. To look at it while it is up: %s demo --keep", err, o.dir, callOf(o.dir))
+	}
+	return err
+}
+
+func playDemo(ctx context.Context, o demoOptions, stays bool) error {
+	fleet, err := access.Open(o.dir)
+	if err != nil {
+		return err
+	}
+	defer fleet.Close()
+	err = demo.Run(ctx, fleet, demo.Options{
+		Soak: o.soak, Interactive: o.interactive, In: os.Stdin, Out: os.Stdout, Program: callOf(o.dir),
+	})
+	if err == nil && stays {
+		demo.LookAround(os.Stdout, fleet, callOf(o.dir))
+	}
+	return err
+}

@@ -1,0 +1,143 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
+)
+
+// door is a way in which an approval reaches a run.
+type door = placementv1beta1.ApprovalDoor
+
+const (
+	doorSignal  = placementv1beta1.ApprovalDoorSignal
+	doorUpdate  = placementv1beta1.ApprovalDoorUpdate
+	doorKubectl = placementv1beta1.ApprovalDoorKubectl
+
+	comment = "lgtm"
+)
+
+// approve approves the canary stage of a run, or lets a person do so, and checks what is written down about it.
+func (s *story) approve(ctx context.Context, f *follower, r rollout) error {
+	request := placementv1beta1.AfterStageApprovalName(r.name(), canaryStage)
+	byHand, err := s.letApprove(ctx, f, r, request)
+	if err != nil {
+		return err
+	}
+	if !byHand {
+		program, args := approval(r.door, r.name(), request, time.Now())
+		answer, err := s.shell(ctx, program, args...)
+		if err != nil {
+			return s.failure(ctx, "ClusterApprovalRequest "+request, "it can be approved by "+string(r.door), err.Error(), err)
+		}
+		if r.door == doorUpdate {
+			s.showAnswer(answer)
+		}
+	}
+	return s.checkApproval(ctx, r, request, byHand)
+}
+
+// approval is the command line that approves through a door. It is pure.
+func approval(d door, run, request string, now time.Time) (program string, args []string) {
+	input := fmt.Sprintf(`{"stage":"%s","comment":"%s"}`, canaryStage, comment)
+	workflow := []string{"--workflow-id", "updaterun/" + run, "--name", "approve", "--input", input, "--identity", access.Identity("demo")}
+	switch d {
+	case doorSignal:
+		return "temporal", append([]string{"workflow", "signal"}, workflow...)
+	case doorUpdate:
+		return "temporal", append([]string{"workflow", "update", "execute"}, workflow...)
+	}
+	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Approved","status":"True","reason":"%s","message":"%s","lastTransitionTime":"%s","observedGeneration":1}]}}`,
+		comment, comment, now.UTC().Format(time.RFC3339))
+	return "kubectl", []string{"patch", "clusterapprovalrequests", request, "--type=merge", "-p", patch, "--subresource=status"}
+}
+
+// letApprove waits, if a person is there, for Enter or for an approval that the person gives in another terminal; it
+// tells whether that happened.
+func (s *story) letApprove(ctx context.Context, f *follower, r rollout, request string) (bool, error) {
+	if s.enter == nil {
+		return false, nil
+	}
+	s.screen.plain("\n   Press Enter to let the demo approve, or approve %s yourself in another terminal:\n", request)
+	s.screen.plain("     export KUBECONFIG=%s TEMPORAL_ADDRESS=%s PATH=%s:$PATH", s.Fleet.Kubeconfig(), s.Fleet.Address("temporal"), s.Fleet.Path("bin"))
+	for _, d := range []door{doorKubectl, doorSignal, doorUpdate} {
+		program, args := approval(d, r.name(), request, time.Now())
+		s.screen.plain("     %s", quoted(append([]string{program}, args...)))
+	}
+	s.screen.plain("")
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	given := make(chan error, 1)
+	go func() {
+		_, err := f.until(waiting, 24*time.Hour, "is approved", approved)
+		given <- err
+	}()
+	select {
+	case <-s.enter:
+		return false, nil
+	case err := <-given:
+		return err == nil, err
+	}
+}
+
+// checkApproval checks that the approval is on the request, with who gave it through which door.
+func (s *story) checkApproval(ctx context.Context, r rollout, request string, byHand bool) error {
+	statement := fmt.Sprintf("%s is Approved and ApprovalAccepted", request)
+	found, err := becomes(ctx, s, s.Hub, client.ObjectKey{Name: request}, statement, notAccepted)
+	if err != nil {
+		return err
+	}
+	record := found.Status.Approval
+	verified := "not verified"
+	if record.Verified {
+		verified = "verified"
+	}
+	statement = fmt.Sprintf("it says who and how: by %s through %s (%s)", record.By, record.Door, verified)
+	finding := ""
+	switch {
+	case record.By == "":
+		finding = "it does not say by whom"
+	case byHand:
+	case record.Door != r.door:
+		finding = fmt.Sprintf("it names the door %s", record.Door)
+	case r.door != doorKubectl && record.By != access.Identity("demo"):
+		finding = fmt.Sprintf("it names %s, not %s", record.By, access.Identity("demo"))
+	}
+	return s.holds(ctx, "ClusterApprovalRequest "+request, statement, finding)
+}
+
+// notAccepted says what is missing until an approval is given and accepted. It is pure.
+func notAccepted(request *placementv1beta1.ClusterApprovalRequest) string {
+	switch {
+	case request == nil:
+		return "missing"
+	case !meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApproved):
+		return "not Approved"
+	case !meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApprovalAccepted):
+		return "Approved, but not ApprovalAccepted"
+	case request.Status.Approval == nil:
+		return "accepted, but status.approval does not say by whom"
+	}
+	return ""
+}
+
+// showAnswer repeats the sentence that an update returned.
+func (s *story) showAnswer(output string) {
+	var sentence string
+	if err := json.Unmarshal([]byte(output), &sentence); err == nil {
+		s.screen.stamped("  the answer: %s", sentence)
+	}
+}
+
+// workflowURL is where the Temporal UI shows a workflow.
+func (s *story) workflowURL(id string) string {
+	return fmt.Sprintf("http://%s/namespaces/default/workflows/%s", s.Fleet.Address("temporal/ui"), url.PathEscape(id))
+}

@@ -1,0 +1,127 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
+)
+
+// clean deletes what an earlier demo has left and returns when hub and members are rid of it.
+func (s *story) clean(ctx context.Context) error {
+	left, err := s.deleteLeftovers(ctx)
+	if err != nil || left == 0 {
+		return err
+	}
+	s.screen.plain("")
+	s.screen.did("removing what an earlier demo has left")
+	began := time.Now()
+	limited, cancel := context.WithTimeout(ctx, waitLimit)
+	defer cancel()
+	if err := s.awaitClean(limited); err != nil {
+		return s.waited(ctx, "nothing of an earlier demo is left", began, err)
+	}
+	s.screen.stamped("  hub and members are clean after %s", seconds(time.Since(began)))
+	return nil
+}
+
+// deleteLeftovers asks for the deletion of everything the demo makes; it returns how much there was.
+func (s *story) deleteLeftovers(ctx context.Context) (int, error) {
+	runs := &placementv1beta1.ClusterStagedUpdateRunList{}
+	if err := s.Hub.List(ctx, runs); err != nil {
+		return 0, fmt.Errorf("listing the runs: %w", err)
+	}
+	objects := []client.Object{
+		&placementv1beta1.ClusterResourcePlacement{ObjectMeta: named(placementName)},
+		&placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: named(strategyName)},
+		&corev1.Namespace{ObjectMeta: named(namespaceName)},
+	}
+	for i := range runs.Items {
+		if runs.Items[i].Spec.PlacementName == placementName {
+			objects = append(objects, &runs.Items[i])
+		}
+	}
+	left := 0
+	for _, object := range objects {
+		err := s.Hub.Delete(ctx, object)
+		switch {
+		case err == nil:
+			left++
+		case !apierrors.IsNotFound(err):
+			return left, fmt.Errorf("deleting %T %s: %w", object, object.GetName(), err)
+		}
+	}
+	return left, nil
+}
+
+// awaitClean returns when nothing of the demo is left, including what was made from it.
+func (s *story) awaitClean(ctx context.Context) error {
+	for _, wait := range []func(context.Context) error{s.awaitNoRuns, s.awaitNoPlacement} {
+		if err := wait(ctx); err != nil {
+			return err
+		}
+	}
+	if err := access.AwaitGone[corev1.Namespace](ctx, s.Hub, client.ObjectKey{Name: namespaceName}); err != nil {
+		return err
+	}
+	for _, member := range s.Fleet.MemberNames() {
+		if err := access.AwaitGone[corev1.Namespace](ctx, s.Members[member], client.ObjectKey{Name: namespaceName}); err != nil {
+			return fmt.Errorf("on %s: %w", member, err)
+		}
+	}
+	return nil
+}
+
+func (s *story) awaitNoRuns(ctx context.Context) error {
+	_, err := access.AwaitAll(ctx, s.Hub, func(runs []*placementv1beta1.ClusterStagedUpdateRun) string {
+		for _, run := range runs {
+			if run.Spec.PlacementName == placementName {
+				return "there still is " + run.Name
+			}
+		}
+		return ""
+	})
+	if err != nil {
+		return err
+	}
+	_, err = access.AwaitAll(ctx, s.Hub, func(requests []*placementv1beta1.ClusterApprovalRequest) string {
+		for _, request := range requests {
+			if strings.HasPrefix(request.Spec.ParentStageRollout, runName(1)) {
+				return "there still is " + request.Name
+			}
+		}
+		return ""
+	})
+	return err
+}
+
+func (s *story) awaitNoPlacement(ctx context.Context) error {
+	if err := access.AwaitGone[placementv1beta1.ClusterResourcePlacement](ctx, s.Hub, placementKey); err != nil {
+		return err
+	}
+	if err := awaitNone[placementv1beta1.ClusterResourceBinding](ctx, s); err != nil {
+		return err
+	}
+	if err := awaitNone[placementv1beta1.Work](ctx, s); err != nil {
+		return err
+	}
+	return awaitNone[placementv1beta1.ClusterResourceSnapshot](ctx, s)
+}
+
+// awaitNone returns when nothing of a kind is left that was made for the placement.
+func awaitNone[T any, P access.Object[T]](ctx context.Context, s *story) error {
+	_, err := access.AwaitAll(ctx, s.Hub, func(objects []P) string {
+		if len(objects) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("there still are %d, one is %s", len(objects), objects[0].GetName())
+	}, ofPlacement)
+	return err
+}

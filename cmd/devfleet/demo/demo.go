@@ -1,0 +1,106 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
+)
+
+// minMembers is one cluster to stage on and two to put in order.
+const minMembers = 3
+
+// Options are what the demo was asked for.
+type Options struct {
+	// Soak is how long the first stage waits after its clusters are updated.
+	Soak time.Duration
+	// Interactive waits for Enter, or for an approval from elsewhere, before each approval.
+	Interactive bool
+	// In is where Enter comes from.
+	In io.Reader
+	// Out gets everything that is printed; colours only if it is a terminal.
+	Out io.Writer
+	// Program is how to call devfleet for this fleet, for advice.
+	Program string
+}
+
+// Run plays all acts on the fleet. It returns a *Failure if anything is not as it should be.
+func Run(ctx context.Context, fleet *access.Access, options Options) error {
+	if fleet.Fleet.Members < minMembers {
+		return fmt.Errorf("the demo needs %d members and this fleet has %d; start another: %s down && %s demo --members %d",
+			minMembers, fleet.Fleet.Members, options.Program, options.Program, minMembers)
+	}
+	s := &story{Access: fleet, options: options, screen: newScreen(options.Out), soak: options.Soak}
+	if options.Interactive {
+		s.enter = lines(options.In)
+	}
+	began := time.Now()
+	if err := s.clean(ctx); err != nil {
+		return err
+	}
+	acts := s.acts()
+	for i := range acts {
+		if err := s.play(ctx, i, &acts[i], len(acts)); err != nil {
+			return err
+		}
+	}
+	s.summary(acts, time.Since(began))
+	return nil
+}
+
+// play runs one act and remembers what it took.
+func (s *story) play(ctx context.Context, i int, a *act, total int) error {
+	s.screen.title(fmt.Sprintf("%d of %d  %s", i+1, total, a.title), a.about)
+	checked, began := s.checked, time.Now()
+	if err := a.play(ctx); err != nil {
+		return fmt.Errorf("act %d, %s: %w", i+1, a.title, err)
+	}
+	a.took, a.checked, a.note = time.Since(began), s.checked-checked, s.note
+	s.note = ""
+	return nil
+}
+
+// summary prints what was checked, and how to look around.
+func (s *story) summary(acts []act, took time.Duration) {
+	s.screen.title("What was checked", "")
+	s.screen.plain("    %-54s %6s %8s", "act", "checks", "time")
+	for i, a := range acts {
+		s.screen.plain("%s %d  %-52s %6d %8s  %s", s.screen.good("✓"), i+1, a.title, a.checked, progress.Elapsed(a.took), s.screen.dim(a.note))
+	}
+	s.screen.plain("    %-54s %6d %8s\n", "all as it should be", s.checked, progress.Elapsed(took))
+}
+
+// LookAround says how to look at what the demo has left on a fleet that stays up.
+func LookAround(out io.Writer, fleet *access.Access, program string) {
+	fmt.Fprintf(out, `The fleet is still up, with everything the demo made:
+
+  export KUBECONFIG=%s TEMPORAL_ADDRESS=%s PATH=%s:$PATH
+
+  kubectl get crp,csur,clusterapprovalrequest            the placement, the runs, who approved
+  kubectl get clusterresourcesnapshots --show-labels     the versions a run can go to
+  kubectl describe csur %s                        stages, clusters, events
+  kubectl --context member-1 -n %s get cm,deploy
+  temporal workflow list                                 every rollout, with beginning and end
+  temporal workflow show --workflow-id updaterun/%s
+
+Temporal UI   http://%s
+End it with   %s down
+`, fleet.Fleet.Kubeconfig(), fleet.Fleet.Address("temporal"), fleet.Fleet.Path("bin"), runName(1), namespaceName, runName(5),
+		fleet.Fleet.Address("temporal/ui"), program)
+}
+
+// lines reads a person's Enters in the background: reading cannot be interrupted, waiting for it can.
+func lines(in io.Reader) <-chan struct{} {
+	pressed := make(chan struct{})
+	go func() {
+		scanner := bufio.NewScanner(in)
+		for scanner.Scan() {
+			pressed <- struct{}{}
+		}
+	}()
+	return pressed
+}

@@ -1,0 +1,220 @@
+package demo
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// line is one line of the live view.
+type line struct {
+	stage, cluster, text string
+	tone                 tone
+}
+
+// liveView turns the states of a run, one after the other, into lines about what has changed.
+type liveView struct {
+	last placementv1beta1.UpdateRunStatus
+	// since has when a cluster was first seen updating; states are seen within milliseconds, while the times in a
+	// status are whole seconds.
+	since map[string]time.Time
+	began time.Time
+	lines []line
+}
+
+// see returns what has changed since the last state. It is pure but for what it remembers.
+func (v *liveView) see(run *placementv1beta1.ClusterStagedUpdateRun, now time.Time) []line {
+	if v.since == nil {
+		v.since, v.began = map[string]time.Time{}, now
+	}
+	v.lines = nil
+	before, after := v.last, *run.Status.DeepCopy()
+	v.initialized(before.Conditions, after)
+	for i := range after.StagesStatus {
+		v.stage(stageAt(before.StagesStatus, i), &after.StagesStatus[i], waitOf(&after, i), now)
+	}
+	if stage := after.DeletionStageStatus; stage != nil && len(stage.Clusters) > 0 {
+		previous := before.DeletionStageStatus
+		if previous == nil {
+			previous = &placementv1beta1.StageUpdatingStatus{}
+		}
+		shown := stage.DeepCopy()
+		shown.StageName = "deletion"
+		v.stage(previous, shown, 0, now)
+	}
+	v.progressing(before.Conditions, after.Conditions)
+	v.ended(before.Conditions, after.Conditions, now)
+	v.last = after
+	return v.lines
+}
+
+func (v *liveView) add(stage, cluster string, t tone, format string, args ...any) {
+	v.lines = append(v.lines, line{stage: stage, cluster: cluster, tone: t, text: fmt.Sprintf(format, args...)})
+}
+
+func (v *liveView) initialized(before []metav1.Condition, after placementv1beta1.UpdateRunStatus) {
+	c := became(before, after.Conditions, placementv1beta1.ConditionTypeInitialized)
+	switch {
+	case c == nil:
+	case c.Status == metav1.ConditionTrue:
+		clusters := 0
+		for _, stage := range after.StagesStatus {
+			clusters += len(stage.Clusters)
+		}
+		v.add("run", "", toneQuiet, "planned: snapshot %s to %d clusters in %d stages", after.ResourceSnapshotIndexUsed, clusters, len(after.StagesStatus))
+	default:
+		v.add("run", "", toneBad, "cannot be planned: %s", c.Message)
+	}
+}
+
+func (v *liveView) stage(before, after *placementv1beta1.StageUpdatingStatus, soak time.Duration, now time.Time) {
+	name := after.StageName
+	for _, task := range after.BeforeStageTaskStatus {
+		v.task(name, taskLike(before.BeforeStageTaskStatus, task.Type), task)
+	}
+	for i := range after.Clusters {
+		c := &after.Clusters[i]
+		v.cluster(name, clusterLike(before.Clusters, c.ClusterName), c, now)
+	}
+	v.soaking(before, after, soak)
+	for _, task := range after.AfterStageTaskStatus {
+		v.task(name, taskLike(before.AfterStageTaskStatus, task.Type), task)
+	}
+	c := became(before.Conditions, after.Conditions, placementv1beta1.ConditionTypeSucceeded)
+	switch {
+	case c == nil:
+	case c.Reason == placementv1beta1.ReasonStageUpdatingSkippedNoClusters:
+		v.add(name, "", toneQuiet, "skipped: it has no clusters")
+	case c.Status == metav1.ConditionTrue:
+		v.add(name, "", toneGood, "stage done")
+	default:
+		v.add(name, "", toneBad, "stage failed: %s", c.Message)
+	}
+}
+
+func (v *liveView) cluster(stage string, before []metav1.Condition, after *placementv1beta1.ClusterUpdatingStatus, now time.Time) {
+	key := stage + "/" + after.ClusterName
+	done := became(before, after.Conditions, placementv1beta1.ConditionTypeSucceeded)
+	if became(before, after.Conditions, placementv1beta1.ConditionTypeStarted) != nil && done == nil {
+		v.since[key] = now
+		v.add(stage, after.ClusterName, toneQuiet, "updating")
+	}
+	started, seen := v.since[key]
+	switch {
+	case done == nil:
+	case done.Status != metav1.ConditionTrue:
+		v.add(stage, after.ClusterName, toneBad, "failed: %s", done.Message)
+	case seen:
+		v.add(stage, after.ClusterName, toneGood, "updated in %s", seconds(now.Sub(started)))
+	default:
+		v.add(stage, after.ClusterName, toneGood, "updated")
+	}
+}
+
+// soaking tells that the timed wait has begun, and from which stored instant it counts.
+func (v *liveView) soaking(before, after *placementv1beta1.StageUpdatingStatus, soak time.Duration) {
+	if soak == 0 || waitingSince(before) != nil {
+		return
+	}
+	if since := waitingSince(after); since != nil {
+		v.add(after.StageName, "", toneWait, "soaks for %s, until %s", soak, since.Add(soak).Local().Format(time.TimeOnly))
+	}
+}
+
+func (v *liveView) task(stage string, before []metav1.Condition, task placementv1beta1.StageTaskStatus) {
+	if became(before, task.Conditions, placementv1beta1.ConditionTypeWaitTimeElapsed) != nil {
+		v.add(stage, "", toneGood, "soak is over")
+	}
+	approved := became(before, task.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved)
+	if became(before, task.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated) != nil && approved == nil {
+		v.add(stage, "", toneWait, "waiting for approval of %s", task.ApprovalRequestName)
+	}
+	if approved != nil {
+		v.add(stage, "", toneGood, "approved")
+	}
+}
+
+// progressing tells why a run does not move on.
+func (v *liveView) progressing(before, after []metav1.Condition) {
+	is := meta.FindStatusCondition(after, placementv1beta1.ConditionTypeProgressing)
+	was := meta.FindStatusCondition(before, placementv1beta1.ConditionTypeProgressing)
+	if is == nil || was != nil && was.Reason == is.Reason {
+		return
+	}
+	switch is.Reason {
+	case placementv1beta1.ReasonUpdateRunStuck, placementv1beta1.ReasonUpdateRunStopping, placementv1beta1.ReasonUpdateRunStopped:
+		v.add("run", "", toneWait, "%s", is.Message)
+	}
+}
+
+func (v *liveView) ended(before, after []metav1.Condition, now time.Time) {
+	c := became(before, after, placementv1beta1.ConditionTypeSucceeded)
+	switch {
+	case c == nil:
+	case c.Status == metav1.ConditionTrue:
+		v.add("run", "", toneGood, "succeeded after %s", seconds(now.Sub(v.began)))
+	default:
+		v.add("run", "", toneBad, "failed: %s", c.Message)
+	}
+}
+
+// became returns a condition that has another status than before, or is new.
+func became(before, after []metav1.Condition, kind string) *metav1.Condition {
+	is, was := meta.FindStatusCondition(after, kind), meta.FindStatusCondition(before, kind)
+	if is == nil || was != nil && was.Status == is.Status {
+		return nil
+	}
+	return is
+}
+
+// waitingSince is when the tasks after a stage began, as the run has stored it: what its timed wait counts from.
+func waitingSince(stage *placementv1beta1.StageUpdatingStatus) *metav1.Time {
+	c := meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
+	if c == nil || c.Reason != placementv1beta1.ReasonStageUpdatingWaiting || stage.StartTime == nil {
+		return nil
+	}
+	return &c.LastTransitionTime
+}
+
+// waitOf is the timed wait after a stage, by the strategy the run has frozen; 0 for none.
+func waitOf(status *placementv1beta1.UpdateRunStatus, stage int) time.Duration {
+	if status.StagedUpdateStrategySnapshot == nil || stage >= len(status.StagedUpdateStrategySnapshot.Stages) {
+		return 0
+	}
+	for _, task := range status.StagedUpdateStrategySnapshot.Stages[stage].AfterStageTasks {
+		if task.Type == placementv1beta1.StageTaskTypeTimedWait && task.WaitTime != nil {
+			return task.WaitTime.Duration
+		}
+	}
+	return 0
+}
+
+func stageAt(stages []placementv1beta1.StageUpdatingStatus, i int) *placementv1beta1.StageUpdatingStatus {
+	if i < len(stages) {
+		return &stages[i]
+	}
+	return &placementv1beta1.StageUpdatingStatus{}
+}
+
+func clusterLike(clusters []placementv1beta1.ClusterUpdatingStatus, name string) []metav1.Condition {
+	for _, c := range clusters {
+		if c.ClusterName == name {
+			return c.Conditions
+		}
+	}
+	return nil
+}
+
+func taskLike(tasks []placementv1beta1.StageTaskStatus, kind placementv1beta1.StageTaskType) []metav1.Condition {
+	for _, t := range tasks {
+		if t.Type == kind {
+			return t.Conditions
+		}
+	}
+	return nil
+}
