@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,12 +20,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// accessTemplates are the templates of a chart that say who may do what, and who has done it. A chart need not have all.
+var accessTemplates = []string{"rbac.yaml", "approvals.yaml"}
+
 // accessKinds are the kinds of a chart's access rules that concern a user; its ServiceAccount does not.
 var accessKinds = map[string]schema.GroupVersionResource{
 	"ClusterRole":        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 	"ClusterRoleBinding": {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
 	"Role":               {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
 	"RoleBinding":        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
+
+	"MutatingAdmissionPolicy":        {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicies"},
+	"MutatingAdmissionPolicyBinding": {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicybindings"},
 }
 
 // grant gives a user what an agent's chart gives the agent, so that a rule that is missing there is missed here.
@@ -41,12 +48,29 @@ func grant(ctx context.Context, client dynamic.Interface, chart, userName string
 	return nil
 }
 
-// accessRules returns the roles and bindings of a chart, bound to a user instead of the chart's service account.
+// accessRules returns the roles, bindings and policies of a chart, about a user instead of the chart's service account.
 func accessRules(chart, userName string) ([]*unstructured.Unstructured, error) {
-	content, err := renderTemplate(chart, "rbac.yaml")
-	if err != nil {
-		return nil, err
+	var all []*unstructured.Unstructured
+	for _, name := range accessTemplates {
+		if _, err := os.Stat(filepath.Join(chart, "templates", name)); errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		content, err := renderTemplate(chart, name)
+		if err != nil {
+			return nil, err
+		}
+		account := fmt.Sprintf("system:serviceaccount:%s:%s", SystemNamespace, filepath.Base(chart))
+		objects, err := readRules(bytes.ReplaceAll(content, []byte(account), []byte(userName)), userName)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
 	}
+	return all, nil
+}
+
+// readRules decodes rendered rules and binds them to a user.
+func readRules(content []byte, userName string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
 	for {
@@ -100,9 +124,17 @@ func renderTemplate(chart, name string) ([]byte, error) {
 	err := set.ExecuteTemplate(&out, name, map[string]any{
 		"Release": map[string]any{"Name": filepath.Base(chart), "Namespace": SystemNamespace, "Service": fieldManager},
 		"Chart":   map[string]any{"AppVersion": "local"},
+		// The fleet's API server serves everything that a chart asks for.
+		"Capabilities": map[string]any{"APIVersions": everyVersion{}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", name, err)
 	}
 	return out.Bytes(), nil
 }
+
+// everyVersion answers a chart that asks which API versions there are.
+type everyVersion struct{}
+
+// Has says that there is the one asked for.
+func (everyVersion) Has(string) bool { return true }
