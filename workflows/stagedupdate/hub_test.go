@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
@@ -48,7 +50,7 @@ type hub struct {
 	// lag is how far the hub's clock is behind the server's.
 	lag time.Duration
 
-	calls []string
+	calls, phases []string
 	// before is run before an activity of this name does anything.
 	before map[string]func()
 }
@@ -70,6 +72,7 @@ type approvalTask struct{ opened, approved bool }
 func newHub(t *testing.T, stages ...*stage) *hub {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	h := &hub{t: t, env: suite.NewTestWorkflowEnvironment(), uid: "uid-1", stages: stages, before: map[string]func(){}}
 	h.env.SetStartTime(begin)
 	h.env.RegisterWorkflowWithOptions(stagedupdate.Workflow, workflow.RegisterOptions{Name: wf.UpdateRunWorkflow})
@@ -81,8 +84,17 @@ func newHub(t *testing.T, stages ...*stage) *hub {
 	} {
 		h.env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
-	h.env.OnUpsertTypedSearchAttributes(mock.Anything).Return(nil).Maybe()
+	h.env.OnUpsertTypedSearchAttributes(mock.Anything).Run(h.upsert).Return(nil).Maybe()
 	return h
+}
+
+// upsert notes the phase and the stage of the search attributes.
+func (h *hub) upsert(args mock.Arguments) {
+	attributes, ok := args.Get(0).(temporal.SearchAttributes)
+	require.True(h.t, ok, "%T", args.Get(0))
+	phase, _ := attributes.GetKeyword(temporal.NewSearchAttributeKeyKeyword(wf.PhaseAttribute))
+	stage, _ := attributes.GetKeyword(temporal.NewSearchAttributeKeyKeyword(wf.StageAttribute))
+	h.phases = append(h.phases, strings.TrimSpace(phase+" "+stage))
 }
 
 func clusters(names ...string) []string { return names }
