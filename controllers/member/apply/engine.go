@@ -85,8 +85,7 @@ func (e *Engine) Resource(id placementv1beta1.WorkResourceIdentifier) (schema.Gr
 }
 
 func isUnknownKind(err error) bool {
-	var failed *apiutil.ErrResourceDiscoveryFailed
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*apiutil.ErrResourceDiscoveryFailed](err); ok {
 		for _, cause := range *failed {
 			if !meta.IsNoMatchError(cause) && !apierrors.IsNotFound(cause) {
 				return false

@@ -20,7 +20,7 @@ func OwnerReference(name string, uid types.UID) metav1.OwnerReference {
 		Kind:               "AppliedWork",
 		Name:               name,
 		UID:                uid,
-		BlockOwnerDeletion: ptr.To(false),
+		BlockOwnerDeletion: new(false),
 	}
 }
 

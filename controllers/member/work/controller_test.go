@@ -208,6 +208,8 @@ func TestAWorkIsAnnouncedAppliedAndReportedOnce(t *testing.T) {
 	}, a.mustLook(t, "w"))
 	assert.Equal(t, [2]string{"AllManifestsApplied", "AllManifestsAvailable"}, a.says(t, "w"))
 	assert.Empty(t, a.mustLook(t, "w"), "a second look writes nothing")
+	a.memories = newMemories()
+	assert.Empty(t, a.mustLook(t, "w"), "nor does another agent")
 }
 
 func TestADeploymentIsReportedTwice(t *testing.T) {
@@ -268,6 +270,15 @@ func TestNothingIsPrunedWhileAManifestFails(t *testing.T) {
 	a.mustLook(t, "w")
 	assert.False(t, a.hasMap(t, "a"))
 	assert.True(t, a.hasMap(t, "b"))
+}
+
+func TestNothingIsPrunedWhileAManifestCannotBeRead(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	a.mustLook(t, "w")
+	a.edit(t, "w", []placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"kind":"?"}`)}}})
+	a.mustLook(t, "w")
+	assert.True(t, a.hasMap(t, "a"), "the manifest may be of this object")
+	assert.Equal(t, "SomeManifestsAreNotApplied", a.says(t, "w")[0])
 }
 
 func TestADeletedWorkIsLetGoWhenAllItBroughtIsGone(t *testing.T) {

@@ -163,13 +163,14 @@ func (r *Reconciler) removeAll(ctx context.Context, items []placementv1beta1.App
 
 // prune removes what the AppliedWork lists and the Work no longer has. It returns what stays
 // listed. While a manifest fails to be applied nothing is pruned: what runs on the cluster is
-// then of an earlier version, and may need what that version had.
+// then of an earlier version, and may need what that version had. Nor is anything pruned while
+// a manifest cannot be read, as it may be of any object.
 func (r *Reconciler) prune(ctx context.Context, work *placementv1beta1.Work, applied *placementv1beta1.AppliedWork, steps []*step, owner metav1.OwnerReference) ([]placementv1beta1.AppliedResourceMeta, error) {
 	wanted := map[apply.Key]bool{}
 	failing := false
 	for _, s := range steps {
 		wanted[apply.KeyOf(s.outcome.id)] = true
-		failing = failing || s.outcome.problem != nil && s.outcome.problem.Reason == placementv1beta1.ReasonManifestApplyFailed
+		failing = failing || hinders(s.outcome)
 	}
 	var stale []placementv1beta1.AppliedResourceMeta
 	for _, item := range applied.Status.AppliedResources {
@@ -186,4 +187,13 @@ func (r *Reconciler) prune(ctx context.Context, work *placementv1beta1.Work, app
 	}
 	left, err := r.removeAll(ctx, gone, owner)
 	return append(kept, left...), err
+}
+
+// hinders tells whether nothing may be pruned because of what became of a manifest.
+func hinders(o outcome) bool {
+	if o.problem == nil {
+		return false
+	}
+	return o.problem.Reason == placementv1beta1.ReasonManifestApplyFailed ||
+		o.problem.Reason == placementv1beta1.ReasonDecodingErred && o.id.Name == ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,12 +121,7 @@ func holds(work *placementv1beta1.Work, key apply.Key) bool {
 	if !work.DeletionTimestamp.IsZero() {
 		return false
 	}
-	for _, k := range keysOf(work) {
-		if k == key {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(keysOf(work), key)
 }
 
 // keysOf returns the objects a Work has manifests of.
