@@ -36,15 +36,13 @@ func Ensure(ctx context.Context, c client.Client, namespace string) error {
 
 func ensureNamespace(ctx context.Context, c client.Client, namespace string) error {
 	_, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
-	var missing *serviceerror.NamespaceNotFound
-	if !errors.As(err, &missing) {
+	if _, ok := errors.AsType[*serviceerror.NamespaceNotFound](err); !ok {
 		return err
 	}
 	_, err = c.WorkflowService().RegisterNamespace(ctx, &workflowservice.RegisterNamespaceRequest{
 		Namespace: namespace, Description: "fleetflow", WorkflowExecutionRetentionPeriod: durationpb.New(Retention),
 	})
-	var exists *serviceerror.NamespaceAlreadyExists
-	if errors.As(err, &exists) {
+	if _, ok := errors.AsType[*serviceerror.NamespaceAlreadyExists](err); ok {
 		return nil
 	}
 	return err
@@ -65,8 +63,7 @@ func ensureAttributes(ctx context.Context, c client.Client, namespace string) er
 		return nil
 	}
 	_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: missing})
-	var exists *serviceerror.AlreadyExists
-	if errors.As(err, &exists) {
+	if _, ok := errors.AsType[*serviceerror.AlreadyExists](err); ok {
 		return nil
 	}
 	return err

@@ -46,7 +46,7 @@ func (r *Runner) Start(ctx context.Context) error {
 		began := time.Now()
 		err := r.serve(ctx)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // that is how it ends
 		}
 		if time.Since(began) > retryAtMost {
 			wait = retryStart

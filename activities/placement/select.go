@@ -89,8 +89,7 @@ func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.C
 		return actcontract.SelectResult{}, err
 	}
 	selected, err := s.resolve(ctx, placement, existing.revision)
-	var invalid *snapshot.InvalidError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*snapshot.InvalidError](err); ok {
 		return s.reject(ctx, placement, existing, invalid)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package snapshot_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,8 +145,8 @@ func TestContentIsTheSameInAnyOrder(t *testing.T) {
 	assert.Len(t, content.Hash, 64)
 
 	reversed := make([]*unstructured.Unstructured, 0, len(objects))
-	for i := len(objects) - 1; i >= 0; i-- {
-		reversed = append(reversed, objects[i])
+	for _, object := range slices.Backward(objects) {
+		reversed = append(reversed, object)
 	}
 	again, err := snapshot.NewContent(reversed)
 	require.NoError(t, err)

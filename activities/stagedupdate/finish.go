@@ -34,8 +34,7 @@ func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, err
 	sub = a.Notifier.Subscribe(clusterupdate.RunKey(ref.Name), clusterupdate.PlacementKey(run.Spec.PlacementName))
 	d := &deletion{Activities: a, ref: ref, run: run, sub: sub}
 	done, err := d.advance(ctx)
-	var refused *userError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*userError](err); ok {
 		return false, a.fail(ctx, run, refused.text)
 	}
 	return done, err

@@ -37,8 +37,7 @@ func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.Ga
 		return act.GateState{Ended: true}, a.fail(ctx, run, clientError(err.Error()))
 	}
 	state, err := a.checkTasks(ctx, run, in)
-	var refused *userError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*userError](err); ok {
 		return act.GateState{Ended: true}, a.fail(ctx, run, cannotContinue(refused.text))
 	}
 	return state, err

@@ -73,7 +73,7 @@ func (a *Activities) storePlan(ctx context.Context, run *placementv1beta1.Cluste
 	}
 	if refused != nil {
 		a.warn(run, placementv1beta1.ReasonUpdateRunInitializedFailed, clientError(refused.text))
-		return nil
+		return nil //nolint:nilerr // the run's status says it; trying again would not help
 	}
 	a.event(run, placementv1beta1.ReasonUpdateRunInitializedSuccessfully, "Froze %d clusters in %d stages, resource snapshot index %s",
 		run.Status.PolicyObservedClusterCount, len(run.Status.StagesStatus), run.Status.ResourceSnapshotIndexUsed)

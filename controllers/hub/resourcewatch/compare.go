@@ -102,8 +102,7 @@ func (w *Watcher) resolve(placement *placementv1beta1.ClusterResourcePlacement, 
 		uid: placement.UID, generation: placement.Generation, catalog: w.catalog, kinds: map[schema.GroupKind]bool{},
 	}
 	selection, err := snapshot.Compile(placement.Spec.ResourceSelectors, w.catalog)
-	var invalid *snapshot.InvalidError
-	if errors.As(err, &invalid) {
+	if _, ok := errors.AsType[*snapshot.InvalidError](err); ok {
 		resolved.invalid = true
 		w.index.Remove(placement.Name)
 		return resolved

@@ -112,7 +112,7 @@ func (c *Collector) Start(ctx context.Context) error {
 		due, next := c.take()
 		for _, item := range due {
 			if err := slots.Acquire(ctx, 1); err != nil {
-				return nil // the context has ended
+				return nil //nolint:nilerr // the context has ended
 			}
 			go func() {
 				defer slots.Release(1)
