@@ -142,6 +142,9 @@ func (a *rolling) writeCluster(ctx context.Context, change actcontract.Change) e
 	if err := a.Live.Get(ctx, client.ObjectKey{Name: change.Binding}, binding); err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	// Should the cache lag behind, a change that is refused below must not be
+	// proposed again from what the cache has.
+	a.view.Saw(binding)
 	target := a.target()
 	atTarget := workgen.Revision(targetSpec(binding.Spec, target)) == workgen.Revision(binding.Spec) && binding.Spec.State == placementv1beta1.BindingStateBound
 	asDecided := string(binding.UID) == change.UID && string(binding.Spec.State) == change.FromState && workgen.Revision(binding.Spec) == change.FromRevision
@@ -200,7 +203,7 @@ func (a *rolling) wait(ctx context.Context, facts *rolloutFacts) (changed bool, 
 			pending[c.Name] = struct{}{}
 		}
 	}
-	wakeAt := facts.plan().WakeAt
+	wakeAt := earliest(facts.plan().WakeAt, a.bound())
 	blocked := facts.plan().Blocked
 	w := clusterupdate.Wait{
 		Clock: a.Clock, Subscription: a.sub, Pending: pending, Idle: true, WakeAt: wakeAt,
@@ -215,6 +218,23 @@ func (a *rolling) wait(ctx context.Context, facts *rolloutFacts) (changed bool, 
 	}
 	_, err = w.Await(ctx)
 	return changed, err
+}
+
+// bound is when the workflow wants to look again, by its own clock: not within
+// the next second, so that two clocks that differ never make a hot loop.
+func (a *rolling) bound() time.Time {
+	if soon := a.Clock.Now().Add(time.Second); !a.in.WakeAt.IsZero() && a.in.WakeAt.Before(soon) {
+		return soon
+	}
+	return a.in.WakeAt
+}
+
+// earliest is the earlier of two instants, each of which may be missing.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // available looks at one cluster.

@@ -18,11 +18,10 @@ import (
 // Linger is how long an execution waits for another change before it ends, so
 // that a burst of changes is one execution. BlockedFor is after how long of no
 // progress a rollout that its limits hold back ends; a change of availability
-// starts it again. SignalLimit is when a busy execution continues as new.
+// starts it again.
 const (
-	Linger      = 3 * time.Second
-	BlockedFor  = 10 * time.Minute
-	SignalLimit = 1000
+	Linger     = 3 * time.Second
+	BlockedFor = 10 * time.Minute
 )
 
 // Workflow brings a placement's clusters to what the placement asks for.
@@ -56,7 +55,7 @@ func (p *placement) run(ctx workflow.Context) error {
 		if !p.again && !p.linger(ctx) {
 			return nil
 		}
-		if p.signals > SignalLimit || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+		if call.Exhausted(ctx, p.signals) {
 			p.drain()
 			return workflow.NewContinueAsNewError(ctx, wf.PlacementWorkflow, p.ref)
 		}
@@ -125,8 +124,8 @@ func (p *placement) decide(ctx workflow.Context) (string, error) {
 // roll advances batch by batch. Each batch is in history, as the input of the
 // activity, before anything of it is written.
 func (p *placement) roll(ctx workflow.Context, snapshot string) error {
-	request := act.AdvanceRequest{Placement: p.ref, Snapshot: snapshot}
 	progress := workflow.Now(ctx)
+	request := act.AdvanceRequest{Placement: p.ref, Snapshot: snapshot, WakeAt: progress.Add(BlockedFor)}
 	for {
 		result, err := p.advance(ctx, request)
 		if err != nil {
@@ -145,8 +144,23 @@ func (p *placement) roll(ctx workflow.Context, snapshot string) error {
 		if workflow.Now(ctx).Sub(progress) >= BlockedFor {
 			return nil
 		}
-		request.Batch, request.InFlight, request.WakeAt = result.Next, result.InFlight, result.WakeAt
+		if call.Exhausted(ctx, p.signals) {
+			// The next execution plans anew: what was written counts as
+			// unavailable until it is seen available, recorded here or not.
+			p.again = true
+			return nil
+		}
+		request.Batch, request.InFlight = result.Next, result.InFlight
+		request.WakeAt = earlier(result.WakeAt, progress.Add(BlockedFor))
 	}
+}
+
+// earlier is the earlier of two instants, of which the first may be missing.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // advance runs one batch. Changes that arrive meanwhile are selected and

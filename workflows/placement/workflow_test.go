@@ -1,0 +1,386 @@
+package placement_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	sdkpb "go.temporal.io/api/sdk/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+	"github.com/fleetflow/fleetflow/workflows/placement"
+)
+
+var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+var ref = wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: "crp", UID: "uid-1"}
+
+// hub stands in for the activities of one placement.
+type hub struct {
+	t   *testing.T
+	env *testsuite.TestWorkflowEnvironment
+
+	mu       sync.Mutex
+	state    act.PlacementState
+	selected act.SelectResult
+	schedule act.ScheduleResult
+	// results of Advance, one after the other; settled when there are none left.
+	results  []act.AdvanceResult
+	requests []act.AdvanceRequest
+	calls    []string
+	// during is run inside an activity of this name, once.
+	during map[string]func()
+}
+
+func newHub(t *testing.T) *hub {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	h := &hub{
+		t: t, env: suite.NewTestWorkflowEnvironment(), during: map[string]func(){},
+		state:    act.PlacementState{Found: true, UID: "uid-1"},
+		selected: act.SelectResult{Snapshot: "crp-0-snapshot"},
+		schedule: act.ScheduleResult{PolicySnapshot: "crp-0", Selected: 3},
+	}
+	h.env.SetStartTime(begin)
+	h.env.RegisterWorkflowWithOptions(placement.Workflow, workflow.RegisterOptions{Name: wf.PlacementWorkflow})
+	for name, f := range map[string]any{
+		act.LoadPlacement: h.load, act.SelectResources: h.selectResources,
+		act.ScheduleClusters: h.scheduleClusters, act.AdvancePlacement: h.advance,
+	} {
+		h.env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
+	}
+	return h
+}
+
+// waiting lets every Advance take a while.
+func (h *hub) waiting(d time.Duration) {
+	h.env.OnActivity(act.AdvancePlacement, mock.Anything, mock.Anything).Return(h.advance).After(d)
+}
+
+func (h *hub) at(d time.Duration, do func()) { h.env.RegisterDelayedCallback(do, d) }
+
+func (h *hub) poke(cause string) {
+	h.env.SignalWorkflow(wf.PokeSignal, wf.Poke{UID: "uid-1", Cause: cause})
+}
+
+func (h *hub) run() {
+	h.t.Helper()
+	h.env.ExecuteWorkflow(wf.PlacementWorkflow, ref)
+	require.True(h.t, h.env.IsWorkflowCompleted(), "the workflow must end; calls:\n%s", strings.Join(h.calls, "\n"))
+}
+
+func (h *hub) note(name string) {
+	h.calls = append(h.calls, name)
+	if do := h.during[name]; do != nil {
+		delete(h.during, name)
+		do()
+	}
+}
+
+func (h *hub) load(context.Context, wf.Ref) (act.PlacementState, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note("Load")
+	return h.state, nil
+}
+
+func (h *hub) selectResources(_ context.Context, r wf.Ref) (act.SelectResult, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note("Select")
+	if r.UID != h.state.UID {
+		return act.SelectResult{Gone: true}, nil
+	}
+	return h.selected, nil
+}
+
+func (h *hub) scheduleClusters(context.Context, wf.Ref) (act.ScheduleResult, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note("Schedule")
+	return h.schedule, nil
+}
+
+func (h *hub) advance(_ context.Context, in act.AdvanceRequest) (act.AdvanceResult, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note("Advance")
+	h.requests = append(h.requests, in)
+	if len(h.results) == 0 {
+		return act.AdvanceResult{Settled: true}, nil
+	}
+	next := h.results[0]
+	h.results = h.results[1:]
+	return next, nil
+}
+
+func change(cluster string) act.Change {
+	return act.Change{Cluster: cluster, Op: act.OpUpdate, Binding: "crp-" + cluster, UID: "b-" + cluster, FromState: "Bound", FromRevision: "1"}
+}
+
+// once is one convergence that rolls out.
+var once = []string{"Load", "Select", "Schedule", "Advance"}
+
+func TestAConvergenceEndsAfterItHasLingered(t *testing.T) {
+	h := newHub(t)
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, once, h.calls)
+	assert.WithinDuration(t, begin.Add(placement.Linger), h.env.Now(), 0)
+}
+
+func TestEachBatchIsRecordedBeforeItIsWritten(t *testing.T) {
+	h := newHub(t)
+	h.results = []act.AdvanceResult{
+		{Next: []act.Change{change("a")}, Blocked: 2},
+		{Next: []act.Change{change("b")}, InFlight: []string{}, Done: []string{"a"}, Blocked: 1},
+		{Next: []act.Change{change("c")}, InFlight: []string{"b"}},
+	}
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	require.Len(t, h.requests, 4)
+	assert.Empty(t, h.requests[0].Batch, "the first call only plans")
+	assert.Equal(t, []act.Change{change("a")}, h.requests[1].Batch)
+	assert.Equal(t, []act.Change{change("b")}, h.requests[2].Batch)
+	assert.Equal(t, []act.Change{change("c")}, h.requests[3].Batch)
+	assert.Equal(t, []string{"b"}, h.requests[3].InFlight)
+	for _, request := range h.requests {
+		assert.Equal(t, ref, request.Placement)
+		assert.Equal(t, "crp-0-snapshot", request.Snapshot)
+	}
+}
+
+func TestABurstOfPokesIsOneMoreConvergence(t *testing.T) {
+	h := newHub(t)
+	h.at(time.Second, func() {
+		for range 20 {
+			h.env.SignalWorkflowSkippingWorkflowTask(wf.PokeSignal, wf.Poke{UID: "uid-1", Cause: wf.CauseResources})
+		}
+		h.poke(wf.CauseResources)
+	})
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, append(append([]string{}, once...), "Select", "Schedule", "Advance"), h.calls, "a change of resources needs no new look at the placement")
+}
+
+func TestAPokeThatComesWithTheEndOfTheLingerIsNotLost(t *testing.T) {
+	h := newHub(t)
+	h.at(placement.Linger, func() { h.poke(wf.CauseSpec) })
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Contains(t, []int{4, 8}, len(h.calls), "either it was taken, or the workflow had ended before it")
+}
+
+func TestAPokeAfterSelectBeganRepeatsSelectBeforeTheEnd(t *testing.T) {
+	for _, name := range []string{"Select", "Schedule"} {
+		t.Run("during "+name, func(t *testing.T) {
+			h := newHub(t)
+			h.during[name] = func() { h.poke(wf.CauseResources) }
+			h.run()
+			require.NoError(t, h.env.GetWorkflowError())
+			selects := 0
+			for _, call := range h.calls {
+				if call == "Select" {
+					selects++
+				}
+			}
+			assert.Equal(t, 2, selects, "calls %v", h.calls)
+		})
+	}
+}
+
+func TestAPokeWhileARolloutWaitsSelectsAndSchedulesAtOnce(t *testing.T) {
+	h := newHub(t)
+	h.waiting(time.Minute)
+	var before []string
+	h.at(10*time.Second, func() { h.poke(wf.CauseResources) })
+	h.at(11*time.Second, func() { before = append(before, h.calls...) })
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, []string{"Load", "Select", "Schedule", "Select", "Schedule"}, before, "it does not wait for the rollout")
+	assert.Equal(t, []string{"Load", "Select", "Schedule", "Select", "Schedule", "Advance"}, h.calls)
+}
+
+func TestAChangeOfAvailabilityDoesNotSelectWhileARolloutWaits(t *testing.T) {
+	h := newHub(t)
+	h.waiting(time.Minute)
+	h.at(10*time.Second, func() { h.poke(wf.CauseAvailability) })
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, once, h.calls)
+}
+
+func TestAChangedPlanIsLoadedSelectedAndScheduledAgain(t *testing.T) {
+	h := newHub(t)
+	h.results = []act.AdvanceResult{{Next: []act.Change{change("a")}}, {Changed: true}}
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, []string{"Load", "Select", "Schedule", "Advance", "Advance", "Load", "Select", "Schedule", "Advance"}, h.calls)
+	assert.Empty(t, h.requests[2].Batch, "a new plan begins with nothing recorded")
+}
+
+func TestABlockedRolloutEndsAfterTenMinutes(t *testing.T) {
+	h := newHub(t)
+	blocked := act.AdvanceResult{Blocked: 2, InFlight: []string{"a"}}
+	for range 100 {
+		h.results = append(h.results, blocked)
+	}
+	// The activity waits until it is told to wake, nine minutes at most.
+	h.env.OnActivity(act.AdvancePlacement, mock.Anything, mock.Anything).Return(h.advance).After(9 * time.Minute).Once()
+	h.env.OnActivity(act.AdvancePlacement, mock.Anything, mock.Anything).Return(h.advance).After(time.Minute)
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	require.Len(t, h.requests, 2)
+	for _, request := range h.requests {
+		assert.WithinDuration(t, begin.Add(placement.BlockedFor), request.WakeAt, 0, "the wait is bounded by the end")
+	}
+	assert.WithinDuration(t, begin.Add(placement.BlockedFor+placement.Linger), h.env.Now(), 0)
+}
+
+func TestProgressPutsTheEndOfABlockedRolloutOff(t *testing.T) {
+	h := newHub(t)
+	h.waiting(6 * time.Minute)
+	wake := begin.Add(15 * time.Minute)
+	h.results = []act.AdvanceResult{
+		{Blocked: 2, InFlight: []string{"a"}},
+		{Blocked: 2, Done: []string{"a"}, InFlight: []string{"b"}, WakeAt: wake},
+		{Blocked: 1, InFlight: []string{"b"}},
+	}
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	require.Len(t, h.requests, 4)
+	assert.WithinDuration(t, begin.Add(10*time.Minute), h.requests[1].WakeAt, 0)
+	assert.WithinDuration(t, wake, h.requests[2].WakeAt, 0, "the earlier of the two")
+	assert.WithinDuration(t, begin.Add(22*time.Minute), h.requests[3].WakeAt, 0)
+}
+
+func TestExternalEndsAfterScheduling(t *testing.T) {
+	h := newHub(t)
+	h.state.External = true
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, []string{"Load", "Select", "Schedule"}, h.calls)
+}
+
+func TestInvalidSelectorsStillSchedule(t *testing.T) {
+	h := newHub(t)
+	h.selected = act.SelectResult{Invalid: true}
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, []string{"Load", "Select", "Schedule"}, h.calls)
+}
+
+func TestAPlacementThatIsGoneIsLeftAlone(t *testing.T) {
+	for sentence, state := range map[string]act.PlacementState{
+		"it does not exist":     {},
+		"it is being deleted":   {Found: true, UID: "uid-1", Deleting: true},
+		"a successor goes, too": {Found: true, UID: "uid-2", Deleting: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := newHub(t)
+			h.state = state
+			h.run()
+			require.NoError(t, h.env.GetWorkflowError())
+			assert.Equal(t, []string{"Load"}, h.calls)
+			assert.WithinDuration(t, begin, h.env.Now(), 0, "it does not linger")
+		})
+	}
+}
+
+func TestAPlacementThatGoesDuringItsRolloutEndsTheWorkflow(t *testing.T) {
+	h := newHub(t)
+	h.results = []act.AdvanceResult{{Gone: true}}
+	h.during["Advance"] = func() { h.state = act.PlacementState{} }
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, []string{"Load", "Select", "Schedule", "Advance", "Load"}, h.calls)
+}
+
+func TestASuccessorOfTheSameNameIsTakenOver(t *testing.T) {
+	h := newHub(t)
+	h.during["Schedule"] = func() {
+		h.state.UID = "uid-2"
+		h.schedule.Gone = true
+	}
+	h.during["Load"] = func() {
+		h.during["Load"] = func() { h.schedule.Gone = false }
+	}
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, []string{"Load", "Select", "Schedule", "Load", "Select", "Schedule", "Advance"}, h.calls)
+	assert.Equal(t, "uid-2", h.requests[0].Placement.UID)
+}
+
+func TestALongHistoryContinuesAsNew(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		prepare func(h *hub)
+	}{
+		"in the middle of a rollout of many batches": {func(h *hub) {
+			h.waiting(2 * time.Second)
+			for i := range 100 {
+				h.results = append(h.results, act.AdvanceResult{Next: []act.Change{change(fmt.Sprint(i))}})
+			}
+			h.env.SetContinueAsNewSuggested(true)
+		}},
+		"after a flood of pokes": {func(h *hub) {
+			for i := range 11 { // the test environment queues few at a time
+				h.at(time.Duration(i+1)*time.Millisecond, func() {
+					for range 100 {
+						h.env.SignalWorkflowSkippingWorkflowTask(wf.PokeSignal, wf.Poke{UID: "uid-1", Cause: wf.CauseResources})
+					}
+				})
+			}
+			h.at(2*time.Second, func() { h.poke(wf.CauseResources) })
+		}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := newHub(t)
+			test.prepare(h)
+			h.run()
+			var again *workflow.ContinueAsNewError
+			require.True(t, errors.As(h.env.GetWorkflowError(), &again), "got %v after %v", h.env.GetWorkflowError(), h.calls)
+			assert.Equal(t, wf.PlacementWorkflow, again.WorkflowType.Name)
+			assert.Less(t, len(h.calls), 60)
+		})
+	}
+}
+
+func TestACancelledWorkflowEnds(t *testing.T) {
+	for sentence, when := range map[string]time.Duration{"in a rollout": time.Second, "while it lingers": time.Minute + time.Second} {
+		t.Run(sentence, func(t *testing.T) {
+			h := newHub(t)
+			h.waiting(time.Minute)
+			h.at(when, func() { h.env.CancelWorkflow() })
+			h.run()
+			assert.WithinDuration(t, begin.Add(when), h.env.Now(), 0)
+		})
+	}
+}
+
+func TestTheDetailsNameSnapshotAndPolicy(t *testing.T) {
+	h := newHub(t)
+	var details string
+	h.at(time.Second, func() {
+		value, err := h.env.QueryWorkflow("__temporal_workflow_metadata")
+		require.NoError(t, err)
+		var metadata sdkpb.WorkflowMetadata
+		require.NoError(t, value.Get(&metadata))
+		details = metadata.GetCurrentDetails()
+	})
+	h.run()
+	assert.Equal(t, "Snapshot **crp-0-snapshot**, 3 clusters selected by policy crp-0.", details)
+}
