@@ -60,7 +60,7 @@ func updatesThatDoNotFitAreRefused(s *spec) {
 // sendUpdate approves through the SDK and waits for the answer.
 func (s *spec) sendUpdate(run *placementv1beta1.ClusterStagedUpdateRun, input any) error {
 	s.Helper()
-	handle, err := s.temporal.UpdateWorkflow(s.Context(), temporal.UpdateWorkflowOptions{
+	handle, err := s.Temporal.UpdateWorkflow(s.Context(), temporal.UpdateWorkflowOptions{
 		WorkflowID: workflowOf(run), UpdateName: wfcontract.ApproveUpdate, Args: []any{input},
 		WaitForStage: temporal.WorkflowUpdateStageCompleted,
 	})
@@ -111,7 +111,7 @@ func signalsThatDoNotFitAreReported(s *spec) {
 }
 
 func (s *spec) signal(run *placementv1beta1.ClusterStagedUpdateRun, input any) error {
-	return s.temporal.SignalWorkflow(s.Context(), workflowOf(run), "", wfcontract.ApproveSignal, input)
+	return s.Temporal.SignalWorkflow(s.Context(), workflowOf(run), "", wfcontract.ApproveSignal, input)
 }
 
 // earlySignalDoesNotOpenALaterGate sends the approval of the second stage before the first one is done.
@@ -166,7 +166,7 @@ func (s *spec) requireStillWaiting(run *placementv1beta1.ClusterStagedUpdateRun,
 // awaitIgnored waits for the event on a run that says why a signal did nothing.
 func (s *spec) awaitIgnored(run *placementv1beta1.ClusterStagedUpdateRun, message string) {
 	s.Helper()
-	awaitAll(s, s.hub, &corev1.Event{}, "to say "+message, func(events []*corev1.Event) error {
+	awaitAll(s, s.hub, "to say "+message, func(events []*corev1.Event) error {
 		var said []string
 		for _, e := range events {
 			if e.Reason == "ApprovalIgnored" && strings.Contains(e.Message, message) {

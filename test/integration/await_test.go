@@ -4,7 +4,6 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,83 +11,58 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 )
 
 // patience is how long a spec waits for any one thing.
-const patience = 60 * time.Second
-
-// set is the objects that a watch shows, by namespace and name.
-type set map[client.ObjectKey]client.Object
+const patience = 45 * time.Second
 
 // await follows one object until ok no longer says what is missing, and returns it.
-func await[T client.Object](s *spec, c *cluster, object T, what string, ok func(T) error) T {
-	s.Helper()
-	key := client.ObjectKeyFromObject(object)
-	var last T
-	s.follow(c, object, fmt.Sprintf("%T %s on %s: %s", object, key, c.name, what), func(all set) error {
-		found, exists := all[key]
-		if !exists {
-			return errors.New("it does not exist")
-		}
-		last = found.(T)
-		return ok(last)
-	}, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name})
-	return last
-}
-
-// awaitGone follows one object until it does not exist.
-func awaitGone(s *spec, c *cluster, object client.Object) {
-	s.Helper()
-	key := client.ObjectKeyFromObject(object)
-	s.follow(c, object, fmt.Sprintf("%T %s on %s: to be gone", object, key, c.name), func(all set) error {
-		if _, exists := all[key]; exists {
-			return errors.New("it exists")
-		}
-		return nil
-	}, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name})
-}
-
-// awaitAll follows the objects of a kind until ok no longer says what is missing, and returns them by name.
-func awaitAll[T client.Object](s *spec, c *cluster, like T, what string, ok func([]T) error, options ...client.ListOption) []T {
-	s.Helper()
-	var last []T
-	s.follow(c, like, fmt.Sprintf("%T on %s: %s", like, c.name, what), func(all set) error {
-		last = sorted[T](all)
-		return ok(last)
-	}, options...)
-	return last
-}
-
-func sorted[T client.Object](all set) []T {
-	objects := make([]T, 0, len(all))
-	for _, object := range all {
-		objects = append(objects, object.(T))
-	}
-	slices.SortFunc(objects, func(a, b T) int { return compareKeys(client.ObjectKeyFromObject(a), client.ObjectKeyFromObject(b)) })
-	return objects
-}
-
-func compareKeys(a, b client.ObjectKey) int {
-	return slices.Compare([]string{a.Namespace, a.Name}, []string{b.Namespace, b.Name})
-}
-
-// follow lists and watches until ok is satisfied; the spec fails with what was missing last.
-func (s *spec) follow(c *cluster, like client.Object, what string, ok func(set) error, options ...client.ListOption) {
+func await[T any, P access.Object[T]](s *spec, c *cluster, object P, what string, ok func(P) error) P {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
-	missing := errors.New("nothing was seen")
-	err := stream(ctx, c, like, options, func(all set, _ *change) bool {
-		missing = ok(all)
-		return missing == nil
+	found, err := access.Await(ctx, c, client.ObjectKeyFromObject(object), func(found P) string {
+		if found == nil {
+			return "it does not exist"
+		}
+		return inWords(ok(found))
 	})
-	require.NoError(s, err, "waited for %s; at last: %v", what, missing)
+	require.NoError(s, err, "waited on %s for it %s", c.name, what)
+	return found
 }
+
+// awaitGone follows one object until it does not exist.
+func awaitGone[T any, P access.Object[T]](s *spec, c *cluster, object P) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	require.NoError(s, access.AwaitGone[T, P](ctx, c, client.ObjectKeyFromObject(object)), "waited on %s for it to be gone", c.name)
+}
+
+// awaitAll follows the objects of a kind until ok no longer says what is missing, and returns them by name.
+func awaitAll[T any, P access.Object[T]](s *spec, c *cluster, what string, ok func([]P) error, options ...client.ListOption) []P {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	found, err := access.AwaitAll(ctx, c, func(all []P) string { return inWords(ok(all)) }, options...)
+	require.NoError(s, err, "waited on %s for them %s", c.name, what)
+	return found
+}
+
+func inWords(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// set is the objects that a watch shows, by namespace and name.
+type set map[client.ObjectKey]client.Object
 
 // change is one event of a watch.
 type change struct {
@@ -97,62 +71,45 @@ type change struct {
 	revision uint64
 }
 
-// stream lists, then watches, and hands over the state after each change, until done or the context ends. It lists
+// stream lists, then watches until the context ends, and hands over first what there is and then each change. It lists
 // again whenever the watch ends.
-func stream(ctx context.Context, c *cluster, like client.Object, options []client.ListOption, done func(set, *change) bool) error {
-	for {
-		finished, err := streamOnce(ctx, c, like, options, done)
-		if finished || err != nil {
+func stream(ctx context.Context, c *cluster, like client.Object, options []client.ListOption, note func(set, *change)) error {
+	for ctx.Err() == nil {
+		if err := streamOnce(ctx, c, like, options, note); err != nil {
 			return err
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
 	}
+	return ctx.Err()
 }
 
-func streamOnce(ctx context.Context, c *cluster, like client.Object, options []client.ListOption, done func(set, *change) bool) (bool, error) {
+func streamOnce(ctx context.Context, c *cluster, like client.Object, options []client.ListOption, note func(set, *change)) error {
 	list, err := listFor(c, like)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if err := c.List(ctx, list, options...); err != nil {
-		return false, fmt.Errorf("listing: %w", err)
+		return fmt.Errorf("listing: %w", err)
 	}
 	all := set{}
-	err = meta.EachListItem(list, func(o runtime.Object) error {
-		all.put(o.(client.Object))
-		return nil
-	})
-	if err != nil || done(all, nil) {
-		return err == nil, err
-	}
+	_ = eachOf(list, func(o client.Object) { all[client.ObjectKeyFromObject(o)] = o })
+	note(all, nil)
 	from := client.ListOptions{}
 	from.ApplyOptions(options)
 	from.Raw = &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}
 	watcher, err := c.Watch(ctx, list, &from)
 	if err != nil {
-		return false, fmt.Errorf("watching: %w", err)
+		return fmt.Errorf("watching: %w", err)
 	}
 	defer watcher.Stop()
 	for event := range watcher.ResultChan() {
 		object, isObject := event.Object.(client.Object)
 		if !isObject || event.Type == watch.Error {
-			return false, nil
+			return nil
 		}
-		if event.Type == watch.Deleted {
-			delete(all, client.ObjectKeyFromObject(object))
-		} else {
-			all.put(object)
-		}
-		if done(all, &change{kind: event.Type, object: object, revision: revisionOf(object)}) {
-			return true, nil
-		}
+		note(nil, &change{kind: event.Type, object: object, revision: revisionOf(object)})
 	}
-	return false, ctx.Err()
+	return nil
 }
-
-func (all set) put(object client.Object) { all[client.ObjectKeyFromObject(object)] = object }
 
 // listFor makes an empty list of the kind of an object.
 func listFor(c *cluster, like client.Object) (client.ObjectList, error) {
@@ -190,15 +147,12 @@ type recording struct {
 func (s *spec) record(c *cluster, like client.Object, options ...client.ListOption) *recording {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
-	r := &recording{news: make(chan struct{}, 1), initial: set{}}
+	r := &recording{news: make(chan struct{}, 1)}
 	began := make(chan struct{})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = stream(ctx, c, like, options, func(all set, one *change) bool {
-			r.note(all, one, began)
-			return false
-		})
+		_ = stream(ctx, c, like, options, func(all set, one *change) { r.note(all, one, began) })
 	}()
 	r.stop = func() { cancel(); <-ended }
 	s.Cleanup(r.stop)
@@ -213,18 +167,11 @@ func (s *spec) record(c *cluster, like client.Object, options ...client.ListOpti
 func (r *recording) note(all set, one *change, began chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case one != nil:
+	if one != nil {
 		r.changes = append(r.changes, *one)
-	case len(r.changes) == 0 && len(r.initial) == 0:
-		for key, object := range all {
-			r.initial[key] = object
-		}
-		select {
-		case <-began:
-		default:
-			close(began)
-		}
+	} else if r.initial == nil {
+		r.initial = all
+		close(began)
 	}
 	select {
 	case r.news <- struct{}{}:

@@ -29,8 +29,10 @@ func noChange(*spec, *placementv1beta1.ClusterStagedUpdateRun) {}
 
 var badRuns = map[string]badRun{
 	"unknown placement": {
-		stages:  []placementv1beta1.StageConfig{everywhere()},
-		change:  func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun) { run.Spec.PlacementName = s.name + "-nosuch" },
+		stages: []placementv1beta1.StageConfig{everywhere()},
+		change: func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun) {
+			run.Spec.PlacementName = s.name + "-nosuch"
+		},
 		message: "parent clusterResourcePlacement not found",
 	},
 	"unknown strategy": {

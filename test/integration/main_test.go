@@ -4,7 +4,6 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,18 +11,11 @@ import (
 	"testing"
 	"time"
 
-	temporal "go.temporal.io/sdk/client"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 )
 
@@ -44,7 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	log.SetLogger(ctrl.Log)
+	log.SetLogger(logr.Discard())
 	dir, down, err := bringUp()
 	defer down()
 	if err == nil {
@@ -54,7 +46,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "integration:", err)
 		return 1
 	}
-	defer shared.temporal.Close()
+	defer shared.Close()
 	return m.Run()
 }
 
@@ -94,63 +86,25 @@ type cluster struct {
 
 // fleet is the access to everything that runs.
 type fleet struct {
-	*state.Fleet
-	control  *control.Client
-	temporal temporal.Client
-	hub      *cluster
-	members  []*cluster
+	*access.Access
+	hub     *cluster
+	members []*cluster
 }
 
 // open connects to a running fleet of the shape that the specs need.
 func open(dir string) (*fleet, error) {
-	remembered, err := state.Load(dir)
+	a, err := access.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	if remembered.Members != members {
-		return nil, fmt.Errorf("the fleet in %s has %d members, the specs need %d", dir, remembered.Members, members)
+	if a.Fleet.Members != members {
+		return nil, fmt.Errorf("the fleet in %s has %d members, the specs need %d", dir, a.Fleet.Members, members)
 	}
-	f := &fleet{Fleet: remembered}
-	if f.control, err = control.Dial(dir); err != nil {
-		return nil, err
-	}
-	scheme := runtime.NewScheme()
-	err = errors.Join(clientgoscheme.AddToScheme(scheme), placementv1beta1.AddToScheme(scheme), clusterv1beta1.AddToScheme(scheme))
-	if err != nil {
-		return nil, fmt.Errorf("registering types: %w", err)
-	}
-	if f.hub, err = connect(remembered, state.Hub, scheme); err != nil {
-		return nil, err
-	}
-	for _, name := range remembered.MemberNames() {
-		member, err := connect(remembered, name, scheme)
-		if err != nil {
-			return nil, err
-		}
-		f.members = append(f.members, member)
-	}
-	f.temporal, err = temporal.NewLazyClient(temporal.Options{
-		HostPort: remembered.Address("temporal"), Identity: "integration", Logger: quietLogger{},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("preparing the Temporal client: %w", err)
+	f := &fleet{Access: a, hub: &cluster{WithWatch: a.Hub, name: state.Hub}}
+	for _, name := range a.Fleet.MemberNames() {
+		f.members = append(f.members, &cluster{WithWatch: a.Members[name], name: name})
 	}
 	return f, nil
-}
-
-func connect(fleet *state.Fleet, name string, scheme *runtime.Scheme) (*cluster, error) {
-	config, err := controlplane.RESTConfig(fleet, name)
-	if err != nil {
-		return nil, err
-	}
-	config.WarningHandler = rest.NoWarnings{}
-	// Specs run side by side, each with a handful of watches.
-	config.QPS, config.Burst = 500, 1000
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("making a client of %s: %w", name, err)
-	}
-	return &cluster{WithWatch: c, name: name}, nil
 }
 
 // member returns the access to a member by name.
@@ -167,16 +121,8 @@ func (f *fleet) member(name string) *cluster {
 func (f *fleet) command(ctx context.Context, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, f.Path("bin", program), args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+f.Kubeconfig(), "TEMPORAL_ADDRESS="+f.Address("temporal"))
+	command := exec.CommandContext(ctx, f.Fleet.Path("bin", program), args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+f.Fleet.Kubeconfig(), "TEMPORAL_ADDRESS="+f.Fleet.Address("temporal"))
 	out, err := command.CombinedOutput()
 	return string(out), err
 }
-
-// quietLogger drops what the Temporal client logs: specs take the server away on purpose.
-type quietLogger struct{}
-
-func (quietLogger) Debug(string, ...any) {}
-func (quietLogger) Info(string, ...any)  {}
-func (quietLogger) Warn(string, ...any)  {}
-func (quietLogger) Error(string, ...any) {}

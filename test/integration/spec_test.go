@@ -136,7 +136,7 @@ func (s *spec) explain(ctx context.Context) {
 		})
 	}
 	s.explainEvents(ctx, &out)
-	fmt.Fprintf(&out, "===== last lines of the hub agent's log\n%s", lastLines(s.LogFile("hub-agent"), logLines))
+	fmt.Fprintf(&out, "===== last lines of the hub agent's log\n%s", lastLines(s.Fleet.LogFile("hub-agent"), logLines))
 	s.Log(out.String())
 }
 

@@ -33,7 +33,7 @@ func (s *spec) awaitClosed(id string) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
-	require.NoError(s, s.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil), "waiting for the end of workflow %s", id)
+	require.NoError(s, s.Temporal.GetWorkflow(ctx, id, "").Get(ctx, nil), "waiting for the end of workflow %s", id)
 }
 
 // execution is one execution of a workflow in Temporal's list.
@@ -48,7 +48,7 @@ func (f *fleet) executions(ctx context.Context, query string) ([]execution, erro
 	var all []execution
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 1000}
 	for {
-		page, err := f.temporal.ListWorkflow(ctx, request)
+		page, err := f.Temporal.ListWorkflow(ctx, request)
 		if err != nil {
 			return nil, fmt.Errorf("listing workflows: %w", err)
 		}
@@ -105,7 +105,7 @@ func (s *spec) awaitEndOf(e execution) {
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
 	// How it ended is not of interest: a stage ends with its run.
-	_ = s.temporal.GetWorkflow(ctx, e.id, e.run).Get(ctx, nil)
+	_ = s.Temporal.GetWorkflow(ctx, e.id, e.run).Get(ctx, nil)
 	require.NoError(s, ctx.Err(), "waiting for the end of workflow %s", e.id)
 }
 
@@ -113,7 +113,7 @@ func (s *spec) awaitEndOf(e execution) {
 func (s *spec) history(id string) *history.History {
 	s.Helper()
 	h := &history.History{}
-	events := s.temporal.GetWorkflowHistory(s.Context(), id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := s.Temporal.GetWorkflowHistory(s.Context(), id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		event, err := events.Next()
 		require.NoError(s, err, "reading the history of %s", id)
