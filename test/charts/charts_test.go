@@ -16,6 +16,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -45,10 +46,17 @@ func render(t *testing.T, name string, values map[string]any) (map[string]string
 	require.NoError(t, err)
 	require.NoError(t, chart.Validate())
 	options := common.ReleaseOptions{Name: release, Namespace: namespace, IsInstall: true, Revision: 1}
-	all, err := util.ToRenderValues(chart, values, options, nil)
+	all, err := util.ToRenderValues(chart, values, options, everything())
 	require.NoError(t, err)
 	strict := engine.Engine{Strict: true}
 	return strict.Render(chart, all)
+}
+
+// everything is what a cluster of the newest version has that charts ask for.
+func everything() *common.Capabilities {
+	capabilities := common.DefaultCapabilities.Copy()
+	capabilities.APIVersions = append(slices.Clone(capabilities.APIVersions), "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy")
+	return capabilities
 }
 
 // objects decodes what was rendered; a field that does not exist fails.
@@ -57,7 +65,7 @@ func objects(t *testing.T, rendered map[string]string) []runtime.Object {
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	var decoded []runtime.Object
 	for file, text := range rendered {
-		if path.Ext(file) != ".yaml" {
+		if path.Ext(file) != ".yaml" || strings.TrimSpace(text) == "" {
 			continue
 		}
 		for document := range strings.SplitSeq(text, "\n---\n") {
@@ -165,6 +173,16 @@ func TestHubAgentWritesOnlyWhatIsTheFleets(t *testing.T) {
 		assert.NotContains(t, rule.Verbs, "escalate")
 		assert.NotContains(t, rule.Verbs, "bind")
 	}
+}
+
+func TestApprovalPolicyTellsTheAgentFromPeople(t *testing.T) {
+	rendered, err := render(t, "hub-agent", required()["hub-agent"])
+	require.NoError(t, err)
+	all := objects(t, rendered)
+	account := "system:serviceaccount:" + namespace + ":" + only[*appsv1.Deployment](t, all).Spec.Template.Spec.ServiceAccountName
+	policy := only[*admissionv1.MutatingAdmissionPolicy](t, all)
+	assert.Contains(t, policy.Spec.MatchConditions[0].Expression, account)
+	assert.Equal(t, policy.Name, only[*admissionv1.MutatingAdmissionPolicyBinding](t, all).Spec.PolicyName)
 }
 
 func TestHubAgentCanBePlaced(t *testing.T) {
