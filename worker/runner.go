@@ -16,12 +16,16 @@ import (
 // no task waits for one, enough slots that no waiting activity keeps another
 // from running, and time to hand work over when the process ends.
 const (
-	pollers      = 10
-	waitSlots    = 10000
-	stopTimeout  = 10 * time.Second
-	retryStart   = 500 * time.Millisecond
-	retryAtMost  = 5 * time.Second
-	setUpTimeout = 10 * time.Second
+	pollers     = 10
+	waitSlots   = 10000
+	stopTimeout = 10 * time.Second
+	// After a crash, what was meant for the dead process waits this long before
+	// another one may take it. The default of 5 s would prolong every gate that
+	// opens in that time; much less would replay histories on a busy worker.
+	stickyTimeout = 2 * time.Second
+	retryStart    = 500 * time.Millisecond
+	retryAtMost   = 5 * time.Second
+	setUpTimeout  = 10 * time.Second
 )
 
 // Runner keeps the workers of this process running, whatever becomes of
@@ -76,6 +80,7 @@ func (r *Runner) serve(ctx context.Context) error {
 	main := worker.New(r.Client, wf.TaskQueue, worker.Options{
 		MaxConcurrentWorkflowTaskPollers: pollers,
 		MaxConcurrentActivityTaskPollers: pollers,
+		StickyScheduleToStartTimeout:     stickyTimeout,
 		WorkerStopTimeout:                stopTimeout,
 		OnFatalError:                     onFatal,
 	})
