@@ -11,7 +11,9 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // fleetEnv names the folder of the fleet for all verbs.
@@ -35,6 +37,8 @@ func main() {
 	// The first Ctrl-C cancels, the second ends at once: stop restores the default once the context is done.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
+	// What devfleet has to say it prints itself; its clients' library would complain about having no logger.
+	ctrllog.SetLogger(logr.Discard())
 	err := rootCommand().ExecuteContext(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")

@@ -2,9 +2,9 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +12,7 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
+	"github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // door is a way in which an approval reaches a run.
@@ -23,6 +24,8 @@ const (
 	doorKubectl = placementv1beta1.ApprovalDoorKubectl
 
 	comment = "lgtm"
+	// unknownApprover is written where nobody established who approved.
+	unknownApprover = "unverified"
 )
 
 // approve approves the canary stage of a run, or lets a person do so, and checks what is written down about it.
@@ -33,22 +36,63 @@ func (s *story) approve(ctx context.Context, f *follower, r rollout) error {
 		return err
 	}
 	if !byHand {
+		if err := s.awaitGate(ctx, r); err != nil {
+			return err
+		}
 		program, args := approval(r.door, r.name(), request, time.Now())
 		answer, err := s.shell(ctx, program, args...)
 		if err != nil {
 			return s.failure(ctx, "ClusterApprovalRequest "+request, "it can be approved by "+string(r.door), err.Error(), err)
 		}
 		if r.door == doorUpdate {
-			s.showAnswer(answer)
+			if err := s.checkAnswer(ctx, r, answer); err != nil {
+				return err
+			}
 		}
 	}
 	return s.checkApproval(ctx, r, request, byHand)
 }
 
+// awaitGate returns when the run's workflow knows that it waits: the object says so a moment earlier, and an update that
+// comes in between is refused.
+func (s *story) awaitGate(ctx context.Context, r rollout) error {
+	if r.door != doorUpdate {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, waitLimit)
+	defer cancel()
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	finding := ""
+	for {
+		var status struct {
+			WaitsFor string `json:"waitsFor"`
+		}
+		answer, err := s.Temporal.QueryWorkflow(limited, contract.UpdateRunID("", r.name()), "", contract.StatusQuery)
+		if err == nil {
+			err = answer.Get(&status)
+		}
+		if finding = fmt.Sprintf("it waits for %q", status.WaitsFor); err != nil {
+			finding = err.Error()
+		}
+		if strings.Contains(status.WaitsFor, "approval") {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-limited.Done():
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return s.failure(ctx, r.object(), "its workflow waits for the approval", finding, limited.Err())
+		}
+	}
+}
+
 // approval is the command line that approves through a door. It is pure.
 func approval(d door, run, request string, now time.Time) (program string, args []string) {
 	input := fmt.Sprintf(`{"stage":"%s","comment":"%s"}`, canaryStage, comment)
-	workflow := []string{"--workflow-id", "updaterun/" + run, "--name", "approve", "--input", input, "--identity", access.Identity("demo")}
+	workflow := []string{"--workflow-id", contract.UpdateRunID("", run), "--name", contract.ApproveSignal, "--input", input, "--identity", access.Identity("demo")}
 	switch d {
 	case doorSignal:
 		return "temporal", append([]string{"workflow", "signal"}, workflow...)
@@ -96,11 +140,13 @@ func (s *story) checkApproval(ctx context.Context, r rollout, request string, by
 		return err
 	}
 	record := found.Status.Approval
-	verified := "not verified"
-	if record.Verified {
-		verified = "verified"
+	statement = fmt.Sprintf("it says who and how: by %s through %s", record.By, record.Door)
+	if !record.Verified {
+		statement += ", as the sender claims: no server has verified it"
 	}
-	statement = fmt.Sprintf("it says who and how: by %s through %s (%s)", record.By, record.Door, verified)
+	if record.By == unknownApprover {
+		statement = fmt.Sprintf("it says how: through %s, by somebody this API server does not name", record.Door)
+	}
 	finding := ""
 	switch {
 	case record.By == "":
@@ -129,12 +175,14 @@ func notAccepted(request *placementv1beta1.ClusterApprovalRequest) string {
 	return ""
 }
 
-// showAnswer repeats the sentence that an update returned.
-func (s *story) showAnswer(output string) {
-	var sentence string
-	if err := json.Unmarshal([]byte(output), &sentence); err == nil {
-		s.screen.stamped("  the answer: %s", sentence)
+// checkAnswer checks the sentence that an update returned to its sender.
+func (s *story) checkAnswer(ctx context.Context, r rollout, answer string) error {
+	sentence := fmt.Sprintf("stage %s of run %s approved by %s", canaryStage, r.name(), access.Identity("demo"))
+	finding := ""
+	if !strings.Contains(answer, sentence) {
+		finding = "the answer was: " + strings.TrimSpace(answer)
 	}
+	return s.holds(ctx, r.object(), "the update answers that the stage is approved, and by whom", finding)
 }
 
 // workflowURL is where the Temporal UI shows a workflow.

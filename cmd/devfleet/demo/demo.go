@@ -9,6 +9,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
+	"github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // minMembers is one cluster to stage on and two to put in order.
@@ -76,21 +77,23 @@ func (s *story) summary(acts []act, took time.Duration) {
 
 // LookAround says how to look at what the demo has left on a fleet that stays up.
 func LookAround(out io.Writer, fleet *access.Access, program string) {
-	fmt.Fprintf(out, `The fleet is still up, with everything the demo made:
+	f := fleet.Fleet
+	fmt.Fprintf(out, `The fleet is up, with everything the demo made. To look around:
 
   export KUBECONFIG=%s TEMPORAL_ADDRESS=%s PATH=%s:$PATH
 
-  kubectl get crp,csur,clusterapprovalrequest            the placement, the runs, who approved
-  kubectl get clusterresourcesnapshots --show-labels     the versions a run can go to
-  kubectl describe csur %s                        stages, clusters, events
-  kubectl --context member-1 -n %s get cm,deploy
-  temporal workflow list                                 every rollout, with beginning and end
-  temporal workflow show --workflow-id updaterun/%s
-
-Temporal UI   http://%s
-End it with   %s down
-`, fleet.Fleet.Kubeconfig(), fleet.Fleet.Address("temporal"), fleet.Fleet.Path("bin"), runName(1), namespaceName, runName(5),
-		fleet.Fleet.Address("temporal/ui"), program)
+`, f.Kubeconfig(), f.Address("temporal"), f.Path("bin"))
+	for _, hint := range [][2]string{
+		{"kubectl get crp,csur,clusterapprovalrequest", "the placement, its runs, the approvals"},
+		{"kubectl get clusterresourcesnapshots --show-labels", "the versions a run can go to"},
+		{"kubectl describe csur " + runName(5), "stages, clusters, events"},
+		{"kubectl --context member-1 -n " + namespaceName + " get cm,deploy", "what is on a member"},
+		{"temporal workflow list", "rollouts since Temporal's data was deleted"},
+		{"temporal workflow show --workflow-id " + contract.UpdateRunID("", runName(5)), "the history of a run"},
+	} {
+		fmt.Fprintf(out, "  %-60s # %s\n", hint[0], hint[1])
+	}
+	fmt.Fprintf(out, "\nTemporal UI   http://%s\nRun it again  %s demo\nEnd it        %s down\n", f.Address("temporal/ui"), program, program)
 }
 
 // lines reads a person's Enters in the background: reading cannot be interrupted, waiting for it can.

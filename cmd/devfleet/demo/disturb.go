@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 )
@@ -63,14 +62,8 @@ func (c *crash) check(ctx context.Context) error {
 type loss struct {
 	*story
 	workflow string
-	before   string
-	after    *execution
-}
-
-// execution is one execution of a workflow.
-type execution struct {
-	runID   string
-	started time.Time
+	// before and after are the executions of the workflow.
+	before, after string
 }
 
 // lookEvery is how often Temporal is asked whether a workflow is there again: there is nothing to watch.
@@ -82,10 +75,10 @@ func (l *loss) wipe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if before == nil {
+	if before == "" {
 		return l.failure(ctx, "workflow "+l.workflow, "the run is a workflow in Temporal", "there is none", nil)
 	}
-	l.before = before.runID
+	l.before = before
 	began := time.Now()
 	l.screen.did("stopping Temporal, deleting its database, starting it again")
 	if err := l.Control.WipeTemporal(ctx); err != nil {
@@ -97,7 +90,7 @@ func (l *loss) wipe(ctx context.Context) error {
 	defer cancel()
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
-	for l.after == nil {
+	for l.after == "" {
 		if l.after, err = l.look(limited); err != nil && limited.Err() == nil {
 			return err
 		}
@@ -111,7 +104,7 @@ func (l *loss) wipe(ctx context.Context) error {
 		}
 	}
 	finding := ""
-	if l.after.runID == l.before {
+	if l.after == l.before {
 		finding = "it is the execution from before, " + l.before
 	}
 	return l.holds(ctx, "workflow "+l.workflow, "the run's workflow came back by itself  "+l.screen.dim("("+seconds(time.Since(ready))+")"), finding)
@@ -122,7 +115,7 @@ func (l *loss) check(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, waitLimit)
 	defer cancel()
 	finding := ""
-	if err := l.Temporal.GetWorkflow(limited, l.workflow, l.after.runID).Get(limited, nil); err != nil {
+	if err := l.Temporal.GetWorkflow(limited, l.workflow, l.after).Get(limited, nil); err != nil {
 		finding = err.Error()
 	}
 	if ctx.Err() != nil {
@@ -131,21 +124,16 @@ func (l *loss) check(ctx context.Context) error {
 	return l.holds(ctx, "workflow "+l.workflow, "and it is Completed in the new database", finding)
 }
 
-// look describes the current execution of the workflow; nil when Temporal knows none.
-func (l *loss) look(ctx context.Context) (*execution, error) {
+// look returns the current execution of the workflow, "" when Temporal knows none.
+func (l *loss) look(ctx context.Context) (string, error) {
 	described, err := l.Temporal.DescribeWorkflowExecution(ctx, l.workflow, "")
 	var none *serviceerror.NotFound
-	var gone *serviceerror.Unavailable
-	if errors.As(err, &none) || errors.As(err, &gone) {
-		return nil, nil
+	var away *serviceerror.Unavailable
+	if errors.As(err, &none) || errors.As(err, &away) {
+		return "", nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("asking Temporal about workflow %s: %w", l.workflow, err)
+		return "", fmt.Errorf("asking Temporal about workflow %s: %w", l.workflow, err)
 	}
-	return executionOf(described), nil
-}
-
-func executionOf(described *workflowservice.DescribeWorkflowExecutionResponse) *execution {
-	info := described.GetWorkflowExecutionInfo()
-	return &execution{runID: info.GetExecution().GetRunId(), started: info.GetStartTime().AsTime()}
+	return described.GetWorkflowExecutionInfo().GetExecution().GetRunId(), nil
 }

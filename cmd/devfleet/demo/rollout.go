@@ -13,6 +13,7 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
+	"github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // rollout is one run to play.
@@ -54,7 +55,7 @@ func (s *story) rollOut(ctx context.Context, r rollout) error {
 		asked = "snapshot " + r.index
 	}
 	s.screen.did("created %s: %s of %s by %s", r.object(), asked, placementName, strategyName)
-	s.screen.output(s.workflowURL("updaterun/" + r.name()))
+	s.screen.output(s.workflowURL(contract.UpdateRunID("", r.name())))
 	f := s.follow(watching, r.name())
 	run, err := s.direct(ctx, f, r)
 	if err != nil {
