@@ -67,8 +67,11 @@ func (a *Activities) SelectResources(ctx context.Context, ref wfcontract.Ref) (a
 // exists is listed before the objects are read, so an attempt that read earlier
 // than another one finds the index it wants taken, and looks again.
 func (s *Selector) Select(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (actcontract.SelectResult, error) {
+	created := false
 	for try := 1; ; try++ {
 		result, err := s.selectOnce(ctx, placement)
+		created = created || result.Created
+		result.Created = created
 		if !errors.Is(err, errOvertaken) || try == selectTries {
 			return result, err
 		}
@@ -156,7 +159,7 @@ func (s *Selector) conclude(ctx context.Context, placement *placementv1beta1.Clu
 	case apierrors.IsNotFound(err):
 		return actcontract.SelectResult{Gone: true}, nil
 	case apierrors.IsInvalid(err), apierrors.IsConflict(err):
-		return actcontract.SelectResult{}, fmt.Errorf("annotating placement %s: %w: %w", placement.Name, errOvertaken, err)
+		return actcontract.SelectResult{Created: created}, fmt.Errorf("annotating placement %s: %w: %w", placement.Name, errOvertaken, err)
 	}
 	return actcontract.SelectResult{}, fmt.Errorf("annotating placement %s: %w", placement.Name, err)
 }
