@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/base64"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,9 +17,7 @@ const pem = "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
 // takes a variable away.
 func environment(changes map[string]string) func(string) (string, bool) {
 	all := map[string]string{envCluster: "one", envHubURL: "https://hub.example.com:6443", envTokenFile: "/token"}
-	for name, value := range changes {
-		all[name] = value
-	}
+	maps.Copy(all, changes)
 	return func(name string) (string, bool) { value, ok := all[name]; return value, ok && value != "" }
 }
 
