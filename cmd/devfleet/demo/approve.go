@@ -140,10 +140,11 @@ func (s *story) checkApproval(ctx context.Context, r rollout, request string, by
 		return err
 	}
 	record := found.Status.Approval
-	statement = fmt.Sprintf("it says who and how: by %s through %s", record.By, record.Door)
-	if !record.Verified {
-		statement += ", as the sender claims: no server has verified it"
+	claim := "so the sender claims, no server has verified it"
+	if record.Verified {
+		claim = "verified by the server it went through"
 	}
+	statement = fmt.Sprintf("it says who and how: by %s through %s (%s)", record.By, record.Door, claim)
 	if record.By == unknownApprover {
 		statement = fmt.Sprintf("it says how: through %s, by somebody this API server does not name", record.Door)
 	}

@@ -11,6 +11,8 @@ import (
 
 // shell runs one of the fleet's programs as a person would, prints the line and the answer, and returns the answer.
 func (s *story) shell(ctx context.Context, program string, args ...string) (string, error) {
+	s.screen.hold()
+	defer s.screen.release()
 	s.screen.command(quoted(append([]string{program}, args...)))
 	cmd := exec.CommandContext(ctx, s.Fleet.Path("bin", program), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.Fleet.Kubeconfig(), "TEMPORAL_ADDRESS="+s.Fleet.Address("temporal"))

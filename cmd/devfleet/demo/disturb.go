@@ -16,7 +16,9 @@ type crash struct {
 	*story
 	before int
 	killed time.Time
-	back   chan error
+	// downtime is known once back has been received from.
+	downtime time.Duration
+	back     chan error
 }
 
 // kill ends the hub agent by SIGKILL and, while the run goes on, waits for it to be back.
@@ -35,7 +37,8 @@ func (c *crash) kill(ctx context.Context) error {
 	go func() {
 		err := c.Control.WaitReady(ctx, controlplane.HubAgent)
 		if err == nil {
-			c.screen.stamped("  the hub agent is back after %s", seconds(time.Since(c.killed)))
+			c.downtime = time.Since(c.killed)
+			c.screen.stamped("  the hub agent is back after %s", seconds(c.downtime))
 		}
 		c.back <- err
 	}()
@@ -47,6 +50,7 @@ func (c *crash) check(ctx context.Context) error {
 	if err := <-c.back; err != nil {
 		return fmt.Errorf("waiting for the hub agent to be back: %w", err)
 	}
+	c.note = "agent back after " + seconds(c.downtime)
 	agent, err := c.component(ctx, controlplane.HubAgent)
 	if err != nil {
 		return err
@@ -85,6 +89,7 @@ func (l *loss) wipe(ctx context.Context) error {
 		return fmt.Errorf("deleting Temporal's data: %w", err)
 	}
 	l.screen.stamped("  Temporal is up again after %s, with no past", seconds(time.Since(began)))
+	l.note = "Temporal back after " + seconds(time.Since(began))
 	ready := time.Now()
 	limited, cancel := context.WithTimeout(ctx, waitLimit)
 	defer cancel()
@@ -103,11 +108,13 @@ func (l *loss) wipe(ctx context.Context) error {
 			return l.failure(ctx, "workflow "+l.workflow, "the run's workflow comes back by itself", fmt.Sprintf("none after %s", waitLimit), nil)
 		}
 	}
+	took := seconds(time.Since(ready))
+	l.note += ", the run " + took + " later"
 	finding := ""
 	if l.after == l.before {
 		finding = "it is the execution from before, " + l.before
 	}
-	return l.holds(ctx, "workflow "+l.workflow, "the run's workflow came back by itself  "+l.screen.dim("("+seconds(time.Since(ready))+")"), finding)
+	return l.holds(ctx, "workflow "+l.workflow, "the run's workflow came back by itself  "+l.screen.dim("("+took+")"), finding)
 }
 
 // check checks that the workflow which came back is the one that ended well.

@@ -26,6 +26,9 @@ type liveView struct {
 	lines []line
 }
 
+// shortestUpdate is what an update takes at least: of two states that arrive closer together, the first was late.
+const shortestUpdate = 10 * time.Millisecond
+
 // see returns what has changed since the last state. It is pure but for what it remembers.
 func (v *liveView) see(run *placementv1beta1.ClusterStagedUpdateRun, now time.Time) []line {
 	if v.since == nil {
@@ -108,7 +111,7 @@ func (v *liveView) cluster(stage string, before []metav1.Condition, after *place
 	case done == nil:
 	case done.Status != metav1.ConditionTrue:
 		v.add(stage, after.ClusterName, toneBad, "failed: %s", done.Message)
-	case seen:
+	case seen && now.Sub(started) >= shortestUpdate:
 		v.add(stage, after.ClusterName, toneGood, "updated in %s", seconds(now.Sub(started)))
 	default:
 		v.add(stage, after.ClusterName, toneGood, "updated")

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
 	"github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -46,7 +45,6 @@ func (s *story) rollOut(ctx context.Context, r rollout) error {
 	if err != nil {
 		return err
 	}
-	began := time.Now()
 	if err := s.Hub.Create(ctx, updateRun(r.name(), r.index)); err != nil {
 		return fmt.Errorf("creating run %s: %w", r.name(), err)
 	}
@@ -61,7 +59,6 @@ func (s *story) rollOut(ctx context.Context, r rollout) error {
 	if err != nil {
 		return err
 	}
-	s.note = fmt.Sprintf("run %s", progress.Elapsed(time.Since(began)))
 	return s.checkRun(ctx, r, run, seen)
 }
 

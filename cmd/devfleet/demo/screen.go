@@ -39,6 +39,10 @@ type screen struct {
 	out    io.Writer
 	colour bool
 	now    func() time.Time
+
+	// held has the live lines that arrive while a command runs: they follow its answer.
+	held    []string
+	holding bool
 }
 
 func newScreen(out io.Writer) *screen {
@@ -69,6 +73,23 @@ func (s *screen) title(title, about string) {
 	}
 }
 
+// hold keeps live lines back until release, so that a command and its answer stay together.
+func (s *screen) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holding = true
+}
+
+// release prints what was held back.
+func (s *screen) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.held {
+		fmt.Fprintln(s.out, l)
+	}
+	s.held, s.holding = nil, false
+}
+
 // stamped prints a line with the time of day.
 func (s *screen) stamped(format string, args ...any) {
 	s.plain("%s  %s", s.dim(s.now().Format(clockFormat)), fmt.Sprintf(format, args...))
@@ -93,7 +114,14 @@ func (s *screen) output(text string) {
 // live prints a line of the live view.
 func (s *screen) live(l line) {
 	escape := map[tone]string{toneGood: escGreen, toneWait: escYellow, toneBad: escRed}[l.tone]
-	s.stamped("  %-10s %-10s %s", l.stage, l.cluster, s.paint(escape, l.text))
+	text := fmt.Sprintf("%s    %-10s %-10s %s", s.dim(s.now().Format(clockFormat)), l.stage, l.cluster, s.paint(escape, l.text))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.holding {
+		s.held = append(s.held, text)
+		return
+	}
+	fmt.Fprintln(s.out, text)
 }
 
 func (s *screen) good(text string) string { return s.paint(escGreen, text) }
