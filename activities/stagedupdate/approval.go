@@ -146,12 +146,32 @@ func (a *Activities) ReportSignal(ctx context.Context, in act.SignalReport) (boo
 	if err != nil || run == nil {
 		return false, err
 	}
-	a.warn(run, "ApprovalIgnored", ignoredNote(in))
+	a.Events.Eventf(run, nil, corev1.EventTypeWarning, "ApprovalIgnored", ignoredAction(in), "%s", ignoredNote(in))
 	return true, nil
 }
 
-// ignoredNote says why a signal did nothing and what to send instead.
+// What the API takes as an event's action and note, and how much of a stage's
+// name is repeated.
+const (
+	maxAction = 128
+	maxNote   = 1024
+	maxStage  = 200
+)
+
+// ignoredAction tells ignored signals apart: events alike in reason and action
+// become a series, which shows the note of the first only.
+func ignoredAction(in act.SignalReport) string {
+	return shorten(in.Reason+" "+in.Stage, maxAction)
+}
+
+func shorten(text string, to int) string {
+	return strings.ToValidUTF8(text[:min(len(text), to)], "")
+}
+
+// ignoredNote says why a signal did nothing and what to send instead. What the
+// sender called the stage is cut short: it can be anything.
 func ignoredNote(in act.SignalReport) string {
+	in.Stage = shorten(in.Stage, maxStage)
 	waiting := "no stage waits for an approval now"
 	if in.Waiting != "" {
 		waiting = fmt.Sprintf("stage %s waits now", in.Waiting)

@@ -1,0 +1,73 @@
+package stagedupdate
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubernetesfake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// Events that are alike but for their note become one series, which keeps the first note: each signal that does nothing
+// must have its own event all the same.
+func TestEveryIgnoredSignalIsToldOfInItsOwnWords(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "run", UID: "uid"}}
+	clientset := kubernetesfake.NewClientset()
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: clientset.EventsV1()})
+	defer broadcaster.Shutdown()
+	require.NoError(t, broadcaster.StartRecordingToSinkWithContext(t.Context()))
+	a := &Activities{
+		Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(run).Build(), Events: broadcaster.NewRecorder(scheme, "hub-agent"),
+	}
+	reports := []act.SignalReport{
+		{Reason: act.SignalNotWaiting, Stage: "canary", Waiting: "staging"},
+		{Reason: act.SignalNotWaiting, Stage: "staging", Waiting: "canary"},
+		{Reason: act.SignalUnknownStage, Stage: "nosuch", Waiting: "staging"},
+		{Reason: act.SignalMalformed, Waiting: "staging"},
+	}
+	var want []string
+	for _, report := range reports {
+		report.Run = wf.Ref{Name: run.Name, UID: string(run.UID)}
+		told, err := a.ReportSignal(context.Background(), report)
+		require.NoError(t, err)
+		require.True(t, told)
+		want = append(want, ignoredNote(report))
+	}
+	require.Eventually(t, func() bool {
+		list, err := clientset.EventsV1().Events(corev1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(notes(list.Items)) == len(reports)
+	}, 5*time.Second, 10*time.Millisecond)
+	list, err := clientset.EventsV1().Events(corev1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.ElementsMatch(t, want, notes(list.Items))
+}
+
+func notes(items []eventsv1.Event) []string {
+	var all []string
+	for i := range items {
+		all = append(all, items[i].Note)
+	}
+	return all
+}
+
+func TestTheActionOfAnIgnoredSignalFitsIntoAnEvent(t *testing.T) {
+	long := make([]byte, 1000)
+	for i := range long {
+		long[i] = 'x'
+	}
+	require.LessOrEqual(t, len(ignoredAction(act.SignalReport{Reason: act.SignalUnknownStage, Stage: string(long)})), maxAction)
+	require.LessOrEqual(t, len(ignoredNote(act.SignalReport{Reason: act.SignalUnknownStage, Stage: string(long)})), maxNote)
+}
