@@ -30,11 +30,12 @@ type references struct {
 }
 
 // readReferences reads live what bindings and unfinished runs of a placement refer
-// to.
-func readReferences(ctx context.Context, live client.Reader, placement string) (references, error) {
+// to, as of a revision of the hub's store or later.
+func readReferences(ctx context.Context, live client.Reader, placement, revision string) (references, error) {
+	options := notOlderThan(revision)
 	r := references{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	bindings := &placementv1beta1.ClusterResourceBindingList{}
-	if err := live.List(ctx, bindings, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}); err != nil {
+	if err := live.List(ctx, bindings, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}, &client.ListOptions{Raw: &options}); err != nil {
 		return r, fmt.Errorf("listing bindings of placement %s: %w", placement, err)
 	}
 	for i := range bindings.Items {
@@ -44,7 +45,7 @@ func readReferences(ctx context.Context, live client.Reader, placement string) (
 		r.policies[binding.Spec.SchedulingPolicySnapshotName] = true
 	}
 	runs := &placementv1beta1.ClusterStagedUpdateRunList{}
-	if err := live.List(ctx, runs); err != nil {
+	if err := live.List(ctx, runs, &client.ListOptions{Raw: &options}); err != nil {
 		return r, fmt.Errorf("listing update runs: %w", err)
 	}
 	for i := range runs.Items {
@@ -74,7 +75,7 @@ func (s *Selector) prune(ctx context.Context, placement *placementv1beta1.Cluste
 		excess++ // the latest has just been written
 	}
 	if excess > 0 {
-		refs, err := readReferences(ctx, s.Live, placement.Name)
+		refs, err := readReferences(ctx, s.Live, placement.Name, existing.revision)
 		if err != nil {
 			return err
 		}

@@ -182,7 +182,7 @@ func (a *Activities) patchPolicy(ctx context.Context, policy *placementv1beta1.C
 
 // prunePolicies deletes the oldest policy snapshots beyond the history limit that
 // nothing refers to.
-func (a *Activities) prunePolicies(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, existing []placementv1beta1.ClusterSchedulingPolicySnapshot, latest string) error {
+func (a *Activities) prunePolicies(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, existing []placementv1beta1.ClusterSchedulingPolicySnapshot, latest, revision string) error {
 	excess := len(existing) - historyLimit(placement)
 	if len(existing) == 0 || existing[len(existing)-1].Name != latest {
 		excess++ // the latest has just been written
@@ -190,7 +190,7 @@ func (a *Activities) prunePolicies(ctx context.Context, placement *placementv1be
 	if excess <= 0 {
 		return nil
 	}
-	refs, err := readReferences(ctx, a.Live, placement.Name)
+	refs, err := readReferences(ctx, a.Live, placement.Name, revision)
 	if err != nil {
 		return err
 	}

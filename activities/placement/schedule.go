@@ -61,7 +61,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wfcontract.Ref) (
 		Selected:       len(decision.Selected),
 		Created:        created,
 		Unscheduled:    len(decision.Unschedule),
-	}, a.prunePolicies(ctx, placement, policies, policy.Name)
+	}, a.prunePolicies(ctx, placement, policies, policy.Name, revision)
 }
 
 // scheduleFacts reads the clusters of the fleet and the bindings of a placement, as
