@@ -20,15 +20,19 @@ const soakTime = 3 * time.Second
 // door is a way in which a stage is approved.
 type door struct {
 	name placementv1beta1.ApprovalDoor
-	// by is who is recorded.
-	by      string
-	approve func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, stage string)
+	// by is who is recorded, verified whether somebody vouches for that.
+	by       string
+	verified bool
+	approve  func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, stage string)
 }
 
 // approver is who the Temporal CLI says is calling.
 const approver = "alice"
 
-var kubectlDoor = door{placementv1beta1.ApprovalDoorKubectl, "unverified", func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
+// administrator is whom the kubeconfig of the fleet belongs to, as the hub's API server knows.
+const administrator = "fleet-admin"
+
+var kubectlDoor = door{placementv1beta1.ApprovalDoorKubectl, administrator, true, func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Approved","status":"True","reason":"lgtm","message":"lgtm","lastTransitionTime":"%s","observedGeneration":1}]}}`,
 		time.Now().UTC().Format(time.RFC3339))
 	out, err := s.command(s.Context(), "kubectl", "patch", "clusterapprovalrequests", run.Name+"-"+stage, "--type=merge", "-p", patch, "--subresource=status")
@@ -36,13 +40,13 @@ var kubectlDoor = door{placementv1beta1.ApprovalDoorKubectl, "unverified", func(
 	require.Contains(s, out, "clusterapprovalrequest.placement.kubernetes-fleet.io/"+run.Name+"-"+stage+" patched")
 }}
 
-var signalDoor = door{placementv1beta1.ApprovalDoorSignal, approver, func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
+var signalDoor = door{placementv1beta1.ApprovalDoorSignal, approver, false, func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
 	out, err := s.command(s.Context(), "temporal", "workflow", "signal", "--workflow-id", workflowOf(run), "--name", "approve",
 		"--input", approvalInput(stage), "--identity", approver)
 	require.NoError(s, err, out)
 }}
 
-var updateDoor = door{placementv1beta1.ApprovalDoorUpdate, approver, func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
+var updateDoor = door{placementv1beta1.ApprovalDoorUpdate, approver, false, func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
 	out, err := s.command(s.Context(), "temporal", "workflow", "update", "execute", "--workflow-id", workflowOf(run), "--name", "approve",
 		"--input", approvalInput(stage), "--identity", approver)
 	require.NoError(s, err, out)
@@ -142,7 +146,7 @@ func (s *spec) requireApproved(run *placementv1beta1.ClusterStagedUpdateRun, sta
 	require.NotNil(s, record)
 	require.Equal(s, d.name, record.Door)
 	require.Equal(s, d.by, record.By)
-	require.False(s, record.Verified, "nobody vouches for the approver on this fleet")
+	require.Equal(s, d.verified, record.Verified)
 	require.Equal(s, "lgtm", record.Comment)
 	require.False(s, record.At.IsZero())
 }
