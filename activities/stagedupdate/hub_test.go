@@ -1,0 +1,421 @@
+package stagedupdate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/stagedupdate"
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+var errDied = errors.New("the process died")
+
+// hub is a hub in memory, with members that do at once what they are told.
+type hub struct {
+	t *testing.T
+	client.WithWatch
+	clock     *clocktesting.FakeClock
+	notifier  *clusterupdate.Notifier
+	informers *informertest.FakeInformers
+	acts      *stagedupdate.Activities
+
+	mu sync.Mutex
+	// left is how many writes the process lives to make; negative for any. With
+	// lost set the last of them is made, but its answer never arrives.
+	left, uids int
+	lost       bool
+	writes     int
+	// stuck are members that never become available.
+	stuck  map[string]bool
+	events []string
+	// latest is what a selection finds now.
+	latest    act.SelectResult
+	canceller string
+	// onGet is run before a live read of an object of this name.
+	onGet map[string]func()
+}
+
+func newHub(t *testing.T, objects ...client.Object) *hub {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
+	watched := runtime.NewScheme()
+	require.NoError(t, placementv1beta1.AddToScheme(watched))
+	watched.AddKnownTypeWithName(schema.GroupVersionKind{Group: "meta", Version: "v1", Kind: "Snapshot"}, &metav1.PartialObjectMetadata{})
+	h := &hub{
+		t: t, left: -1, clock: clocktesting.NewFakeClock(begin), notifier: clusterupdate.NewNotifier(),
+		informers: &informertest.FakeInformers{Scheme: watched}, stuck: map[string]bool{}, onGet: map[string]func(){}, canceller: "grace",
+	}
+	h.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&placementv1beta1.ClusterStagedUpdateRun{}, &placementv1beta1.ClusterApprovalRequest{}, &placementv1beta1.Work{},
+			&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.ClusterSchedulingPolicySnapshot{}, &placementv1beta1.ClusterResourcePlacement{}).
+		WithInterceptorFuncs(h.interceptor()).Build()
+	require.NoError(t, h.notifier.Watch(t.Context(), h.informers))
+	h.acts = &stagedupdate.Activities{
+		Client: h, Live: h, Works: members{h}, Snapshots: h, Notifier: h.notifier, Events: h, Identities: h, Clock: h.clock,
+	}
+	return h
+}
+
+// write makes a write, as far as the process lives.
+func (h *hub) write(do func() error) error {
+	h.mu.Lock()
+	left := h.left
+	if left > 0 {
+		h.left--
+	}
+	if left != 0 {
+		h.writes++
+	}
+	h.mu.Unlock()
+	switch {
+	case left == 0:
+		return errDied
+	case left == 1 && h.lost:
+		if err := do(); err != nil {
+			return err
+		}
+		return errDied
+	}
+	return do()
+}
+
+func (h *hub) interceptor() interceptor.Funcs {
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			h.mu.Lock()
+			do := h.onGet[key.Name]
+			delete(h.onGet, key.Name)
+			h.mu.Unlock()
+			if do != nil {
+				do()
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			return h.write(func() error {
+				h.mu.Lock()
+				h.uids++
+				o.SetUID(types.UID(fmt.Sprintf("uid-of-%s-%d", o.GetName(), h.uids)))
+				h.mu.Unlock()
+				o.SetGeneration(1)
+				return c.Create(ctx, o, options...)
+			})
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			return h.write(func() error { return asServer(c.Patch(ctx, o, patch, options...)) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			return h.write(func() error { return c.Delete(ctx, o, options...) })
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, options ...client.SubResourceUpdateOption) error {
+			if _, member := o.(*placementv1beta1.Work); member { // another process
+				return c.SubResource(sub).Update(ctx, o, options...)
+			}
+			return h.write(func() error { return c.SubResource(sub).Update(ctx, o, options...) })
+		},
+	}
+}
+
+// asServer gives a failed test of a JSON patch the status an API server gives.
+func asServer(err error) error {
+	if err != nil && (strings.Contains(err.Error(), "testing path") || strings.Contains(err.Error(), "test failed")) {
+		return apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	}
+	return err
+}
+
+// call runs an activity in Temporal's test environment.
+func call[In, Out any](h *hub, f func(context.Context, In) (Out, error), in In) (Out, error) {
+	var out Out
+	env := h.environment()
+	env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: "activity"})
+	value, err := env.ExecuteActivity("activity", in)
+	if err != nil {
+		return out, err
+	}
+	return out, value.Get(&out)
+}
+
+// must is call for what has to succeed.
+func must[In, Out any](h *hub, f func(context.Context, In) (Out, error), in In) Out {
+	h.t.Helper()
+	out, err := call(h, f, in)
+	require.NoError(h.t, err)
+	return out
+}
+
+func (h *hub) environment() *testsuite.TestActivityEnvironment {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	return suite.NewTestActivityEnvironment()
+}
+
+// Select stands in for selecting resources.
+func (h *hub) Select(context.Context, *placementv1beta1.ClusterResourcePlacement) (act.SelectResult, error) {
+	return h.latest, nil
+}
+
+// Eventf keeps events.
+func (h *hub) Eventf(regarding, _ runtime.Object, kind, reason, _, note string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	name := regarding.(client.Object).GetName()
+	h.events = append(h.events, fmt.Sprintf("%s %s %s: %s", kind, name, reason, fmt.Sprintf(note, args...)))
+}
+
+// Approver says who approved.
+func (h *hub) Approver(context.Context, act.ApprovalRequest) (string, bool, error) {
+	return "ada", false, nil
+}
+
+// Canceller says who cancelled.
+func (h *hub) Canceller(context.Context, string, string) (string, error) { return h.canceller, nil }
+
+// members apply what is written to them at once.
+type members struct{ *hub }
+
+// Sync writes the one Work of a binding and lets the member report on it.
+func (m members) Sync(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) error {
+	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace: placementv1beta1.MemberNamespace(b.Spec.TargetCluster), Name: placementv1beta1.WorkName(b.Labels[placementv1beta1.ParentPlacementLabel], 0),
+	}}
+	err := m.WithWatch.Get(ctx, client.ObjectKeyFromObject(work), work)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	revision := workgen.Revision(b.Spec)
+	missing := apierrors.IsNotFound(err)
+	if !missing && work.Annotations[placementv1beta1.RevisionAnnotation] == revision {
+		return m.report(ctx, work)
+	}
+	work.Labels = map[string]string{placementv1beta1.ParentBindingLabel: b.Name, placementv1beta1.ParentPlacementLabel: b.Labels[placementv1beta1.ParentPlacementLabel]}
+	work.Annotations = map[string]string{
+		placementv1beta1.RevisionAnnotation: revision, placementv1beta1.BindingUIDAnnotation: string(b.UID), placementv1beta1.WorkCountAnnotation: "1",
+	}
+	work.Status.Conditions = nil
+	if missing {
+		err = m.WithWatch.Create(ctx, work)
+	} else {
+		err = m.WithWatch.Update(ctx, work)
+	}
+	if err != nil {
+		return err
+	}
+	return m.report(ctx, work)
+}
+
+// report is what the member says of its Work.
+func (m members) report(ctx context.Context, work *placementv1beta1.Work) error {
+	if m.stuck[strings.TrimPrefix(work.Namespace, placementv1beta1.MemberNamespace(""))] {
+		return nil
+	}
+	for _, kind := range []string{placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable} {
+		meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{
+			Type: kind, Status: metav1.ConditionTrue, Reason: "Done", ObservedGeneration: work.Generation, LastTransitionTime: metav1.NewTime(m.clock.Now()),
+		})
+	}
+	return m.WithWatch.Status().Update(ctx, work)
+}
+
+// recover lets a stuck member become available, and its informer tell.
+func (h *hub) recover(cluster string) {
+	h.t.Helper()
+	h.stuck[cluster] = false
+	work := get(h, &placementv1beta1.Work{}, placementv1beta1.MemberNamespace(cluster), "example-placement-work")
+	require.NoError(h.t, members{h}.report(h.t.Context(), work))
+	h.tell(&placementv1beta1.Work{}, work, work)
+}
+
+// tell lets the informer of a kind report a change.
+func (h *hub) tell(kind, old, now client.Object) {
+	h.t.Helper()
+	informer, err := h.informers.FakeInformerFor(h.t.Context(), kind)
+	require.NoError(h.t, err)
+	informer.Update(old, now)
+}
+
+// waitsOn says, in the end, that an activity waits on the fake clock.
+func (h *hub) untilItWaits() {
+	h.t.Helper()
+	require.Eventually(h.t, h.clock.HasWaiters, 5*time.Second, time.Millisecond, "the activity must wait")
+}
+
+func get[T client.Object](h *hub, into T, namespace, name string) T {
+	h.t.Helper()
+	require.NoError(h.t, h.WithWatch.Get(h.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, into))
+	return into
+}
+
+func (h *hub) run(name string) *placementv1beta1.ClusterStagedUpdateRun {
+	h.t.Helper()
+	return get(h, &placementv1beta1.ClusterStagedUpdateRun{}, "", name)
+}
+
+func (h *hub) binding(cluster string) *placementv1beta1.ClusterResourceBinding {
+	h.t.Helper()
+	return get(h, &placementv1beta1.ClusterResourceBinding{}, "", placementv1beta1.BindingName("example-placement", "crp-uid", cluster))
+}
+
+// edit changes an object behind everybody's back.
+func edit[T client.Object](h *hub, object T, change func(T)) T {
+	h.t.Helper()
+	change(object)
+	require.NoError(h.t, h.WithWatch.Update(h.t.Context(), object))
+	return object
+}
+
+// editStatus is edit for the status.
+func editStatus[T client.Object](h *hub, object T, change func(T)) T {
+	h.t.Helper()
+	change(object)
+	require.NoError(h.t, h.WithWatch.Status().Update(h.t.Context(), object))
+	return object
+}
+
+// The objects of the how-to (seeds 000, 6227-6726).
+
+func placementObject() *placementv1beta1.ClusterResourcePlacement {
+	return &placementv1beta1.ClusterResourcePlacement{
+		ObjectMeta: metav1.ObjectMeta{Name: "example-placement", UID: "crp-uid", Generation: 1},
+		Spec: placementv1beta1.PlacementSpec{Strategy: &placementv1beta1.RolloutStrategy{
+			Type: placementv1beta1.ExternalRolloutStrategyType,
+		}},
+	}
+}
+
+func policyObject(clusters ...string) *placementv1beta1.ClusterSchedulingPolicySnapshot {
+	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{ObjectMeta: metav1.ObjectMeta{
+		Name: "example-placement-0", UID: "policy-uid", Generation: 1,
+		Labels: map[string]string{
+			placementv1beta1.ParentPlacementLabel: "example-placement", placementv1beta1.IsLatestSnapshotLabel: "true", placementv1beta1.PolicyIndexLabel: "0",
+		},
+	}}
+	policy.Status.ObservedCRPGeneration = 1
+	for _, name := range clusters {
+		policy.Status.ClusterDecisions = append(policy.Status.ClusterDecisions, placementv1beta1.ClusterDecision{ClusterName: name, Selected: true})
+	}
+	policy.Status.Conditions = []metav1.Condition{{
+		Type: placementv1beta1.ConditionTypeScheduled, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonSchedulingPolicyFulfilled,
+		ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(begin),
+	}}
+	return policy
+}
+
+func snapshotObject(index int) *placementv1beta1.ClusterResourceSnapshot {
+	return &placementv1beta1.ClusterResourceSnapshot{ObjectMeta: metav1.ObjectMeta{
+		Name: placementv1beta1.ResourceSnapshotName("example-placement", index, 0),
+		Labels: map[string]string{
+			placementv1beta1.ParentPlacementLabel: "example-placement", placementv1beta1.ResourceIndexLabel: fmt.Sprint(index),
+		},
+	}}
+}
+
+func bindingObject(cluster string, state placementv1beta1.BindingState, snapshot string) *placementv1beta1.ClusterResourceBinding {
+	return &placementv1beta1.ClusterResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: placementv1beta1.BindingName("example-placement", "crp-uid", cluster), UID: types.UID("binding-" + cluster), Generation: 1,
+			Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "example-placement"},
+		},
+		Spec: placementv1beta1.ResourceBindingSpec{State: state, TargetCluster: cluster, ResourceSnapshotName: snapshot, SchedulingPolicySnapshotName: "example-placement-0"},
+	}
+}
+
+func clusterObject(name string, labels ...string) *clusterv1beta1.MemberCluster {
+	c := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
+	for i := 0; i < len(labels); i += 2 {
+		c.Labels[labels[i]] = labels[i+1]
+	}
+	return c
+}
+
+func strategyObject() *placementv1beta1.ClusterStagedUpdateStrategy {
+	key := "order"
+	return &placementv1beta1.ClusterStagedUpdateStrategy{
+		ObjectMeta: metav1.ObjectMeta{Name: "example-strategy"},
+		Spec: placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{
+			{
+				Name: "staging", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"environment": "staging"}},
+				AfterStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeTimedWait, WaitTime: &metav1.Duration{Duration: time.Minute}}},
+			},
+			{
+				Name: "canary", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"environment": "canary"}}, SortingLabelKey: &key,
+				AfterStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},
+			},
+		}},
+	}
+}
+
+func runObject(name, index string) *placementv1beta1.ClusterStagedUpdateRun {
+	return &placementv1beta1.ClusterStagedUpdateRun{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: 1, CreationTimestamp: metav1.NewTime(begin)},
+		Spec: placementv1beta1.UpdateRunSpec{
+			PlacementName: "example-placement", ResourceSnapshotIndex: index, StagedRolloutStrategyName: "example-strategy",
+		},
+	}
+}
+
+// howTo is the hub of the documents after the first run: three clusters at
+// snapshot 1, and a second run that rolls back to 0.
+func howTo(t *testing.T, further ...client.Object) *hub {
+	t.Helper()
+	const one = "example-placement-1-snapshot"
+	return newHub(t, slices.Concat([]client.Object{
+		placementObject(), policyObject("member1", "member2", "member3"), snapshotObject(0), snapshotObject(1), strategyObject(),
+		clusterObject("member1", "environment", "canary", "order", "2"),
+		clusterObject("member2", "environment", "staging"),
+		clusterObject("member3", "environment", "canary", "order", "1"),
+		bindingObject("member1", placementv1beta1.BindingStateBound, one),
+		bindingObject("member2", placementv1beta1.BindingStateBound, one),
+		bindingObject("member3", placementv1beta1.BindingStateBound, one),
+		runObject("example-run-2", "0"),
+	}, further)...)
+}
+
+func refOf(run string) wf.Ref {
+	return wf.Ref{Kind: wf.KindClusterStagedUpdateRun, Name: run, UID: "uid-" + run}
+}
+
+func stageOf(run, stage string, index int) act.StageRequest {
+	return act.StageRequest{Run: refOf(run), Stage: stage, Index: index}
+}
+
+// conditionOf is a condition as "Type=Status Reason: message", empty if absent.
+func conditionOf(conditions []metav1.Condition, kind string) string {
+	c := meta.FindStatusCondition(conditions, kind)
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
+}

@@ -1,0 +1,263 @@
+package stagedupdate_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const refused = "cannot continue the ClusterStagedUpdateRun: failed to initialize the clusterStagedUpdateRun: failed to process the request due to a client error: "
+
+// initialize runs InitializeRun; where it waits for the scheduler, its patience
+// is used up.
+func initialize(h *hub, run string) act.RunState {
+	h.t.Helper()
+	type outcome struct {
+		result act.InitializeResult
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		result, err := call(h, h.acts.InitializeRun, refOf(run))
+		done <- outcome{result, err}
+	}()
+	var out outcome
+	require.Eventually(h.t, func() bool {
+		select {
+		case out = <-done:
+			return true
+		default:
+			if h.clock.HasWaiters() {
+				h.clock.Step(10 * time.Second)
+			}
+			return false
+		}
+	}, 5*time.Second, time.Millisecond)
+	require.NoError(h.t, out.err)
+	return out.result.State
+}
+
+func TestInitializationFailsWithTheMessageOfTheReference(t *testing.T) {
+	strategy := func(change func(*placementv1beta1.ClusterStagedUpdateStrategy)) func(*hub) {
+		return func(h *hub) {
+			edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), change)
+		}
+	}
+	cluster := func(name string, change func(*clusterv1beta1.MemberCluster)) func(*hub) {
+		return func(h *hub) { edit(h, get(h, &clusterv1beta1.MemberCluster{}, "", name), change) }
+	}
+	placement := func(change func(*placementv1beta1.ClusterResourcePlacement)) func(*hub) {
+		return func(h *hub) {
+			edit(h, get(h, &placementv1beta1.ClusterResourcePlacement{}, "", "example-placement"), change)
+		}
+	}
+	policy := func(change func(*placementv1beta1.ClusterSchedulingPolicySnapshot)) func(*hub) {
+		return func(h *hub) {
+			editStatus(h, get(h, &placementv1beta1.ClusterSchedulingPolicySnapshot{}, "", "example-placement-0"), change)
+		}
+	}
+	run := func(change func(*placementv1beta1.ClusterStagedUpdateRun)) func(*hub) {
+		return func(h *hub) { edit(h, h.run("example-run-2"), change) }
+	}
+	for sentence, test := range map[string]struct {
+		spoil func(*hub)
+		want  string
+		// counted says that what was found before stays in the status.
+		counted bool
+	}{
+		"there is no such placement": {
+			spoil: run(func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.PlacementName = "other" }),
+			want:  "parent clusterResourcePlacement not found",
+		},
+		"the placement rolls out by itself": {
+			spoil: placement(func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.Strategy.Type = "RollingUpdate" }),
+			want:  "parent clusterResourcePlacement does not have an external rollout strategy, current strategy: RollingUpdate; set spec.strategy.type to External",
+		},
+		"the placement has no strategy, which means the same": {
+			spoil: placement(func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.Strategy = nil }),
+			want:  "parent clusterResourcePlacement does not have an external rollout strategy, current strategy: RollingUpdate; set spec.strategy.type to External",
+		},
+		"there is no latest policy snapshot": {
+			spoil: func(h *hub) {
+				edit(h, get(h, &placementv1beta1.ClusterSchedulingPolicySnapshot{}, "", "example-placement-0"), func(p *placementv1beta1.ClusterSchedulingPolicySnapshot) {
+					p.Labels[placementv1beta1.IsLatestSnapshotLabel] = "false"
+				})
+			},
+			want: "no latest policy snapshot found for clusterResourcePlacement `example-placement`",
+		},
+		"the policy is not fulfilled": {
+			spoil: policy(func(p *placementv1beta1.ClusterSchedulingPolicySnapshot) {
+				p.Status.Conditions[0].Status = metav1.ConditionFalse
+			}),
+			want: "policy snapshot `example-placement-0` not fully scheduled yet",
+		},
+		"the scheduler has not seen the placement as it is": {
+			spoil: placement(func(p *placementv1beta1.ClusterResourcePlacement) { p.Generation = 2 }),
+			want:  "policy snapshot `example-placement-0` not fully scheduled yet",
+		},
+		"no cluster is picked": {
+			spoil: func(h *hub) {
+				for _, name := range []string{"member1", "member2", "member3"} {
+					require.NoError(h.t, h.WithWatch.Delete(h.t.Context(), h.binding(name)))
+				}
+			},
+			want: "no scheduled or to-be-deleted clusterResourceBindings found for the latest policy snapshot example-placement-0",
+		},
+		"there is no such strategy": {
+			spoil: run(func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.StagedRolloutStrategyName = "other" }),
+			want:  "referenced clusterStagedUpdateStrategy not found: `other`", counted: true,
+		},
+		"two stages have one name": {
+			spoil: strategy(func(s *placementv1beta1.ClusterStagedUpdateStrategy) { s.Spec.Stages[1].Name = "staging" }),
+			want:  "stage name `staging` is used more than once", counted: true,
+		},
+		"two tasks have one type": {
+			spoil: strategy(func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
+				tasks := &s.Spec.Stages[1].AfterStageTasks
+				*tasks = append(*tasks, placementv1beta1.StageTask{Type: placementv1beta1.StageTaskTypeApproval})
+			}),
+			want: "afterStageTasks of stage `canary` cannot have two tasks of the same type: Approval", counted: true,
+		},
+		"a timed wait without a time": {
+			spoil: strategy(func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
+				s.Spec.Stages[0].AfterStageTasks[0].WaitTime = nil
+			}),
+			want: "task 0 of stage `staging`: a TimedWait needs a waitTime above 0", counted: true,
+		},
+		"an approval with a time": {
+			spoil: strategy(func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
+				s.Spec.Stages[1].AfterStageTasks[0].WaitTime = &metav1.Duration{Duration: time.Minute}
+			}),
+			want: "task 0 of stage `canary`: an Approval has no waitTime", counted: true,
+		},
+		"a selector that cannot be": {
+			spoil: strategy(func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
+				s.Spec.Stages[0].LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
+			}),
+			want: "the stage label selector of stage `staging` is invalid: \"Near\" is not a valid label selector operator", counted: true,
+		},
+		"a cluster in two stages": {
+			spoil: strategy(func(s *placementv1beta1.ClusterStagedUpdateStrategy) { s.Spec.Stages[0].LabelSelector = nil }),
+			want:  "cluster `member1` appears in more than one stages", counted: true,
+		},
+		"a sorting label that is no integer": {
+			spoil: cluster("member3", func(c *clusterv1beta1.MemberCluster) { c.Labels["order"] = "first" }),
+			want:  "the sorting label `order:first` on cluster `member3` is not valid: it must be an integer", counted: true,
+		},
+		"a cluster in no stage": {
+			spoil: cluster("member3", func(c *clusterv1beta1.MemberCluster) { c.Labels["environment"] = "prod" }),
+			want:  "some clusters are not placed in any stage, total 1, showing up to 10: member3", counted: true,
+		},
+		"an index that is no number": {
+			spoil: run(func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.ResourceSnapshotIndex = "latest" }),
+			want:  "invalid resource snapshot index `latest` provided, expected an integer >= 0", counted: true,
+		},
+		"an index below zero": {
+			spoil: run(func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.ResourceSnapshotIndex = "-1" }),
+			want:  "invalid resource snapshot index `-1` provided, expected an integer >= 0", counted: true,
+		},
+		"an index that there is not": {
+			spoil: run(func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.ResourceSnapshotIndex = "7" }),
+			want:  "no clusterResourceSnapshots with index `7` found for clusterResourcePlacement `example-placement`", counted: true,
+		},
+		"selectors that cannot be resolved": {
+			spoil: func(h *hub) {
+				h.latest = act.SelectResult{Invalid: true}
+				run(func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.ResourceSnapshotIndex = "" })(h)
+			},
+			want: "the resource selectors of clusterResourcePlacement `example-placement` are invalid, see its condition ClusterResourcePlacementScheduled", counted: true,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := howTo(t)
+			test.spoil(h)
+			state := initialize(h, "example-run-2")
+			assert.True(t, state.Terminal)
+			assert.False(t, state.Initialized)
+			run := h.run("example-run-2")
+			assert.Equal(t, "Initialized=False UpdateRunInitializedFailed: "+refused+test.want, conditionOf(run.Status.Conditions, "Initialized"))
+			assert.Len(t, run.Status.Conditions, 1)
+			assert.Empty(t, run.Status.StagesStatus)
+			if test.counted {
+				assert.Equal(t, 3, run.Status.PolicyObservedClusterCount)
+				assert.Equal(t, "0", run.Status.PolicySnapshotIndexUsed)
+				require.NotNil(t, run.Status.DeletionStageStatus)
+				assert.Equal(t, "kubernetes-fleet.io/deleteStage", run.Status.DeletionStageStatus.StageName)
+			}
+			assert.Equal(t, []string{"Warning example-run-2 UpdateRunInitializedFailed: " + refused + test.want}, h.events)
+		})
+	}
+}
+
+func TestInitializationFreezesThePlan(t *testing.T) {
+	h := howTo(t, bindingObject("member4", placementv1beta1.BindingStateUnscheduled, "example-placement-1-snapshot"))
+	edit(h, get(h, &placementv1beta1.ClusterResourcePlacement{}, "", "example-placement"), func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeServerSideApply}
+	})
+	state := initialize(h, "example-run-2")
+	assert.Equal(t, act.RunState{
+		Found: true, UID: "uid-example-run-2", Placement: "example-placement", Generation: 1, Initialized: true, SnapshotIndex: "0",
+		Stages: []act.StageState{
+			{Name: "staging", Phase: act.PhasePending, Clusters: 1, Wait: time.Minute},
+			{Name: "canary", Phase: act.PhasePending, Clusters: 2, AfterApproval: true},
+		},
+	}, state)
+	status := h.run("example-run-2").Status
+	assert.Equal(t, placementv1beta1.ApplyStrategyTypeServerSideApply, status.AppliedStrategy.Type)
+	assert.Equal(t, "member3", status.StagesStatus[1].Clusters[0].ClusterName)
+	require.Len(t, status.DeletionStageStatus.Clusters, 1)
+	assert.Equal(t, "member4", status.DeletionStageStatus.Clusters[0].ClusterName)
+
+	h.edited()
+	again := initialize(h, "example-run-2")
+	assert.Equal(t, state, again, "a plan is frozen once")
+}
+
+// edited changes everything a plan is made from.
+func (h *hub) edited() {
+	edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
+		s.Spec.Stages = s.Spec.Stages[:1]
+	})
+	edit(h, get(h, &clusterv1beta1.MemberCluster{}, "", "member3"), func(c *clusterv1beta1.MemberCluster) { c.Labels["order"] = "9" })
+}
+
+func TestARunWithoutAnIndexTakesWhatIsSelectedNow(t *testing.T) {
+	h := howTo(t)
+	h.latest = act.SelectResult{Index: 5}
+	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.ResourceSnapshotIndex = "" })
+	assert.Equal(t, "5", initialize(h, "example-run-2").SnapshotIndex)
+}
+
+func TestStateInitializeDoesNotCallTheRunStarted(t *testing.T) {
+	h := howTo(t)
+	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.State = placementv1beta1.StateInitialize })
+	initialize(h, "example-run-2")
+	assert.Empty(t, conditionOf(h.run("example-run-2").Status.Conditions, "Progressing"))
+}
+
+func TestInitializationWaitsForASchedulerThatIsAtIt(t *testing.T) {
+	h := howTo(t)
+	policy := get(h, &placementv1beta1.ClusterSchedulingPolicySnapshot{}, "", "example-placement-0")
+	editStatus(h, policy, func(p *placementv1beta1.ClusterSchedulingPolicySnapshot) { p.Status.ObservedCRPGeneration = 0 })
+	done := make(chan act.RunState, 1)
+	go func() { done <- must(h, h.acts.InitializeRun, refOf("example-run-2")).State }()
+	h.untilItWaits()
+	editStatus(h, policy, func(p *placementv1beta1.ClusterSchedulingPolicySnapshot) { p.Status.ObservedCRPGeneration = 1 })
+	h.tell(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, policy, policy)
+	assert.True(t, (<-done).Initialized)
+}
+
+func TestInitializationOfAnotherRunOfTheNameDoesNothing(t *testing.T) {
+	h := howTo(t)
+	ref := refOf("example-run-2")
+	ref.UID = "an earlier one"
+	assert.Equal(t, act.InitializeResult{}, must(h, h.acts.InitializeRun, ref))
+	assert.Zero(t, h.writes)
+}

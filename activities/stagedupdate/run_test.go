@@ -1,0 +1,212 @@
+package stagedupdate_test
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// drive does what the workflows do, calling every activity again until it
+// succeeds: do repairs whatever made it fail.
+type driver struct {
+	*hub
+	run    string
+	repair func()
+}
+
+func try[In, Out any](d *driver, f func(in In) (Out, error), in In) Out {
+	d.t.Helper()
+	for range 3 {
+		out, err := f(in)
+		if err == nil {
+			return out
+		}
+		require.ErrorContains(d.t, err, errDied.Error())
+		require.NotNil(d.t, d.repair, "%v", err)
+		d.repair()
+	}
+	d.t.Fatal("the activity fails again and again")
+	panic("unreachable")
+}
+
+// stage runs the window of a stage.
+func (d *driver) stage(name string, index int) {
+	d.t.Helper()
+	request := stageOf(d.run, name, index)
+	plan := try(d, func(in act.StageRequest) (act.StagePlan, error) { return call(d.hub, d.acts.LoadStage, in) }, request)
+	require.False(d.t, plan.Gone)
+	started, done := make([]bool, len(plan.Clusters)), make([]bool, len(plan.Clusters))
+	var report []string
+	for slices.Contains(done, false) || len(report) > 0 {
+		in := act.StageAdvance{StageRequest: request, Done: report}
+		for i, c := range plan.Clusters {
+			if started[i] && !done[i] {
+				in.InFlight = append(in.InFlight, c)
+			}
+		}
+		for _, i := range rollout.Window(started, done, plan.MaxConcurrency) {
+			in.Start, started[i] = append(in.Start, plan.Clusters[i]), true
+		}
+		delta := try(d, func(in act.StageAdvance) (act.StageDelta, error) { return call(d.hub, d.acts.AdvanceStage, in) }, in)
+		require.False(d.t, delta.Ended)
+		report = delta.Done
+		for _, c := range slices.Concat(delta.Done, delta.Recorded) {
+			done[slices.Index(plan.Clusters, c)] = true
+		}
+	}
+}
+
+func (d *driver) gates(name string, index int) act.GateState {
+	d.t.Helper()
+	return try(d, func(in act.GateRequest) (act.GateState, error) { return call(d.hub, d.acts.CheckGates, in) },
+		act.GateRequest{StageRequest: stageOf(d.run, name, index)})
+}
+
+// whole drives the run of the documents from its start to its end.
+func (d *driver) whole() {
+	d.t.Helper()
+	state := try(d, func(string) (act.RunState, error) {
+		result, err := call(d.hub, d.acts.InitializeRun, refOf(d.run))
+		return result.State, err
+	}, "")
+	require.True(d.t, state.Initialized)
+	d.stage("staging", 0)
+	waiting := d.gates("staging", 0)
+	assert.Equal(d.t, d.clock.Now().Add(time.Minute), waiting.WaitUntil.UTC())
+	d.clock.Step(time.Minute)
+	assert.True(d.t, d.gates("staging", 0).Open)
+	d.stage("canary", 1)
+	waiting = d.gates("canary", 1)
+	assert.Equal(d.t, act.GateState{NeedsApproval: true, Request: d.run + "-canary"}, waiting)
+	result := try(d, func(in act.ApprovalRequest) (act.ApprovalResult, error) {
+		return call(d.hub, d.acts.RecordApproval, in)
+	},
+		act.ApprovalRequest{StageRequest: stageOf(d.run, "canary", 1), Door: act.DoorSignal, Comment: "lgtm"})
+	assert.Equal(d.t, d.run+"-canary", result.Request)
+	assert.Equal(d.t, "ada", result.By)
+	assert.True(d.t, d.gates("canary", 1).Open)
+	assert.True(d.t, try(d, func(string) (bool, error) { return call(d.hub, d.acts.AdvanceDeletion, refOf(d.run)) }, ""))
+}
+
+func TestTheCompleteStatusIsTheOneOfTheDocuments(t *testing.T) {
+	h := howTo(t)
+	(&driver{hub: h, run: "example-run-2"}).whole()
+	golden, err := os.ReadFile("testdata/complete-status.yaml")
+	require.NoError(t, err)
+	var want map[string]any
+	require.NoError(t, yaml.Unmarshal(golden, &want))
+
+	status := h.run("example-run-2").Status
+	assert.Equal(t, "0", status.ResourceSnapshotIndexUsed, "ours, beside what is printed")
+	status.ResourceSnapshotIndexUsed = ""
+	if diff := cmp.Diff(want, skeleton(t, status)); diff != "" {
+		t.Errorf("status (-printed +ours):\n%s", diff)
+	}
+	for _, cluster := range []string{"member1", "member2", "member3"} {
+		b := h.binding(cluster)
+		assert.Equal(t, "example-placement-0-snapshot", b.Spec.ResourceSnapshotName)
+		assert.Equal(t, map[string]string{
+			placementv1beta1.UpdateRunAnnotation: "example-run-2", placementv1beta1.UpdateRunUIDAnnotation: "uid-example-run-2",
+			placementv1beta1.UpdateRunCreatedAnnotation:         "2026-01-02T03:04:05Z",
+			placementv1beta1.PreviousResourceSnapshotAnnotation: "example-placement-1-snapshot",
+		}, b.Annotations)
+	}
+	assert.Equal(t, []string{
+		"Normal example-run-2 UpdateRunInitializedSuccessfully: Froze 3 clusters in 2 stages, resource snapshot index 0",
+		"Normal example-run-2 StageUpdatingSucceeded: Stage staging is complete",
+		"Normal example-run-2 ApprovalRequestCreated: Stage canary waits for an approval: approve example-run-2-canary with kubectl, or send approve to workflow updaterun/example-run-2",
+		"Normal example-run-2 Approved: Stage canary of run example-run-2 was approved by ada through signal",
+		"Normal example-run-2-canary Approved: Stage canary of run example-run-2 was approved by ada through signal",
+		"Normal example-run-2 StageUpdatingSucceeded: Stage canary is complete",
+		"Normal example-run-2 UpdateRunSucceeded: All stages are completed successfully",
+	}, h.events)
+}
+
+// skeleton is a status without messages, and without the values of times.
+func skeleton(t *testing.T, status any) map[string]any {
+	t.Helper()
+	data, err := json.Marshal(status)
+	require.NoError(t, err)
+	var out map[string]any
+	require.NoError(t, json.Unmarshal(data, &out))
+	strip(out)
+	return out
+}
+
+func strip(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			switch key {
+			case "message":
+				delete(v, key)
+			case "lastTransitionTime", "startTime", "endTime":
+				v[key] = "..."
+			default:
+				strip(inner)
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			strip(inner)
+		}
+	}
+}
+
+// A process may die at any of its writes, before it or after it: done again, the
+// run comes to the same end.
+func TestARunDiesAtAnyWriteAndEndsTheSame(t *testing.T) {
+	removed := bindingObject("member4", placementv1beta1.BindingStateUnscheduled, "example-placement-1-snapshot")
+	whole := func(t *testing.T, left int, lost bool) (*hub, bool) {
+		h := howTo(t, removed.DeepCopy())
+		h.left, h.lost = left, lost
+		died := false
+		(&driver{hub: h, run: "example-run-2", repair: func() { died, h.left = true, -1 }}).whole()
+		return h, died
+	}
+	want, _ := whole(t, -1, false)
+	writes := want.writes
+	require.Greater(t, writes, 15)
+	for _, lost := range []bool{false, true} {
+		deaths := 0
+		for k := range writes {
+			got, died := whole(t, k, lost)
+			if died {
+				deaths++
+			}
+			if diff := cmp.Diff(ending(want), ending(got)); diff != "" {
+				t.Errorf("died at write %d (its answer lost: %t) (-want +got):\n%s", k, lost, diff)
+			}
+		}
+		assert.Greater(t, deaths, 10)
+	}
+}
+
+// ending is all that a run leaves behind.
+func ending(h *hub) map[string]any {
+	h.t.Helper()
+	out := map[string]any{"run": h.run("example-run-2").Status}
+	for _, name := range []string{"member1", "member2", "member3"} {
+		b := h.binding(name)
+		out[name] = []any{b.Spec, b.Annotations}
+		work := get(h, &placementv1beta1.Work{}, placementv1beta1.MemberNamespace(name), "example-placement-work")
+		out[name+" work"] = work.Annotations
+	}
+	request := get(h, &placementv1beta1.ClusterApprovalRequest{}, "", "example-run-2-canary")
+	out["request"] = []any{request.Labels, request.Annotations, request.Spec, request.Status}
+	var left placementv1beta1.ClusterResourceBindingList
+	require.NoError(h.t, h.List(h.t.Context(), &left))
+	out["bindings"] = len(left.Items)
+	return out
+}
