@@ -86,6 +86,20 @@ func (a *Activities) active(ctx context.Context, ref wf.Ref) (*placementv1beta1.
 	return run, nil
 }
 
+// liveBinding reads the binding of a cluster live; nil when there is none.
+func (a *Activities) liveBinding(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, cluster string) (*placementv1beta1.ClusterResourceBinding, error) {
+	name := placementv1beta1.BindingName(placement.Name, placement.UID, cluster)
+	binding := &placementv1beta1.ClusterResourceBinding{}
+	err := a.Live.Get(ctx, types.NamespacedName{Name: name}, binding)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the binding of cluster %s: %w", cluster, err)
+	}
+	return binding, nil
+}
+
 // store records progress on a run. Another writer in between only means that
 // the same progress is recorded on the newer version; a run that is gone or has
 // ended is left alone.

@@ -9,9 +9,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fleetflow/fleetflow/activities/clusterupdate"
 	act "github.com/fleetflow/fleetflow/activities/contract"
@@ -99,7 +97,7 @@ func (s *stageAdvance) conclude(ctx context.Context, err error) (act.StageDelta,
 // check reads live whether the plan still holds.
 func (s *stageAdvance) check(ctx context.Context) error {
 	s.stopping = s.run.Spec.State == placementv1beta1.StateStop
-	f, err := s.placementFacts(ctx, s.run.Spec.PlacementName)
+	f, err := s.placementFacts(ctx, s.run.Spec.PlacementName, s.run.Status.PolicySnapshotIndexUsed)
 	if err != nil {
 		return err
 	}
@@ -136,7 +134,7 @@ func (s *stageAdvance) start(ctx context.Context, clusters []string) error {
 // startCluster points a cluster's binding to the run's snapshot, unless a later
 // run has it, and writes its Works.
 func (s *stageAdvance) startCluster(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, cluster string) error {
-	binding, err := s.liveBinding(ctx, cluster)
+	binding, err := s.liveBinding(ctx, s.placement, cluster)
 	if err != nil {
 		return err
 	}
@@ -155,19 +153,6 @@ func (s *stageAdvance) startCluster(ctx context.Context, run *placementv1beta1.C
 		return fmt.Errorf("writing the Works of cluster %s: %w", cluster, err)
 	}
 	return nil
-}
-
-func (s *stageAdvance) liveBinding(ctx context.Context, cluster string) (*placementv1beta1.ClusterResourceBinding, error) {
-	name := placementv1beta1.BindingName(s.placement.Name, s.placement.UID, cluster)
-	binding := &placementv1beta1.ClusterResourceBinding{}
-	err := s.Live.Get(ctx, types.NamespacedName{Name: name}, binding)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the binding of cluster %s: %w", cluster, err)
-	}
-	return binding, nil
 }
 
 // wait waits until a cluster is done, the plan changes or the user stops.

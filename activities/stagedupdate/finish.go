@@ -8,10 +8,8 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterupdate"
@@ -81,7 +79,7 @@ func (d *deletion) advance(ctx context.Context) (bool, error) {
 }
 
 func (d *deletion) check(ctx context.Context) error {
-	f, err := d.placementFacts(ctx, d.run.Spec.PlacementName)
+	f, err := d.placementFacts(ctx, d.run.Spec.PlacementName, d.run.Status.PolicySnapshotIndexUsed)
 	if err != nil {
 		return err
 	}
@@ -109,7 +107,7 @@ func (d *deletion) remove(ctx context.Context, clusters map[string]struct{}) err
 	g.SetLimit(parallelWrites)
 	for name := range clusters {
 		g.Go(func() error {
-			binding, err := d.live(gctx, name)
+			binding, err := d.liveBinding(gctx, d.placement, name)
 			if err != nil || binding == nil || binding.Spec.State != placementv1beta1.BindingStateUnscheduled {
 				return err
 			}
@@ -122,21 +120,8 @@ func (d *deletion) remove(ctx context.Context, clusters map[string]struct{}) err
 // gone asks the API server: a binding that the cache does not have may only be
 // unknown to it.
 func (d *deletion) gone(ctx context.Context, cluster string) (bool, error) {
-	binding, err := d.live(ctx, cluster)
+	binding, err := d.liveBinding(ctx, d.placement, cluster)
 	return binding == nil, err
-}
-
-func (d *deletion) live(ctx context.Context, cluster string) (*placementv1beta1.ClusterResourceBinding, error) {
-	binding := &placementv1beta1.ClusterResourceBinding{}
-	name := placementv1beta1.BindingName(d.placement.Name, d.placement.UID, cluster)
-	err := d.Live.Get(ctx, types.NamespacedName{Name: name}, binding)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the binding of cluster %s: %w", cluster, err)
-	}
-	return binding, nil
 }
 
 func (d *deletion) changed(ctx context.Context) (bool, error) {

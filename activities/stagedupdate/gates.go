@@ -29,7 +29,7 @@ func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.Ga
 	if run.Spec.State == placementv1beta1.StateStop {
 		return act.GateState{Stopping: true}, nil
 	}
-	f, err := a.placementFacts(ctx, run.Spec.PlacementName)
+	f, err := a.placementFacts(ctx, run.Spec.PlacementName, run.Status.PolicySnapshotIndexUsed)
 	if err != nil {
 		return act.GateState{}, err
 	}

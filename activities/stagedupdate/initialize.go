@@ -114,7 +114,7 @@ func (a *Activities) scheduled(ctx context.Context, placement string) (*facts, e
 	deadline := a.Clock.NewTimer(schedulingPatience)
 	defer deadline.Stop()
 	for {
-		f, err := a.placementFacts(ctx, placement)
+		f, err := a.placementFacts(ctx, placement, "")
 		if err != nil {
 			return nil, err
 		}
@@ -149,8 +149,11 @@ func unscheduled(f *facts) error {
 	return nil
 }
 
-// placementFacts reads the placement and its latest policy snapshot live.
-func (a *Activities) placementFacts(ctx context.Context, name string) (*facts, error) {
+// placementFacts reads the placement and its latest policy snapshot live. The
+// snapshot that a run has used is asked for by name: as long as it is the
+// latest, that spares a list, for which the API server first makes sure that
+// its cache is as new as the store.
+func (a *Activities) placementFacts(ctx context.Context, name, usedIndex string) (*facts, error) {
 	f := &facts{}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -165,17 +168,32 @@ func (a *Activities) placementFacts(ctx context.Context, name string) (*facts, e
 		f.placement = placement
 		return nil
 	})
-	g.Go(func() error {
-		var list placementv1beta1.ClusterSchedulingPolicySnapshotList
-		err := a.Live.List(gctx, &list, client.MatchingLabels{
-			placementv1beta1.ParentPlacementLabel: name, placementv1beta1.IsLatestSnapshotLabel: placementv1beta1.LabelValueTrue})
-		if err != nil {
-			return fmt.Errorf("listing the policy snapshots of placement %s: %w", name, err)
-		}
-		f.policy = latestPolicy(list.Items)
-		return nil
+	g.Go(func() (err error) {
+		f.policy, err = a.policy(gctx, name, usedIndex)
+		return err
 	})
 	return f, g.Wait()
+}
+
+// policy reads the latest policy snapshot of a placement; nil when there is none.
+func (a *Activities) policy(ctx context.Context, placement, usedIndex string) (*placementv1beta1.ClusterSchedulingPolicySnapshot, error) {
+	if index, err := strconv.Atoi(usedIndex); err == nil {
+		used := &placementv1beta1.ClusterSchedulingPolicySnapshot{}
+		err := a.Live.Get(ctx, types.NamespacedName{Name: placementv1beta1.PolicySnapshotName(placement, index)}, used)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading policy snapshot %d of placement %s: %w", index, placement, err)
+		}
+		if err == nil && used.Labels[placementv1beta1.IsLatestSnapshotLabel] == placementv1beta1.LabelValueTrue {
+			return used, nil
+		}
+	}
+	var list placementv1beta1.ClusterSchedulingPolicySnapshotList
+	err := a.Live.List(ctx, &list, client.MatchingLabels{
+		placementv1beta1.ParentPlacementLabel: placement, placementv1beta1.IsLatestSnapshotLabel: placementv1beta1.LabelValueTrue})
+	if err != nil {
+		return nil, fmt.Errorf("listing the policy snapshots of placement %s: %w", placement, err)
+	}
+	return latestPolicy(list.Items), nil
 }
 
 // latestPolicy is the highest index among those labelled latest: after a crash
