@@ -32,7 +32,7 @@ func lock(dir, name string) (func(), error) {
 		file.Close()
 		return nil, fmt.Errorf("%s: %w", name, errLocked)
 	}
-	if err := file.Truncate(0); err == nil {
+	if err = file.Truncate(0); err == nil {
 		_, err = file.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
 	}
 	if err != nil {

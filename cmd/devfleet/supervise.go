@@ -89,7 +89,7 @@ func awaitSupervisor(ctx context.Context, fleet *state.Fleet, process *os.Proces
 			return client, nil
 		}
 		select {
-		case <-exited:
+		case <-exited: //nolint:errcheck // the log says more than the status
 			return nil, fmt.Errorf("the supervisor ended at once:\n%s", tailOf(fleet.LogFile("supervisor"), 20))
 		case <-timeout:
 			_ = process.Signal(syscall.SIGTERM) // fails only if it is gone

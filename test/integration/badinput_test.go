@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/utils/ptr"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -60,7 +59,7 @@ var badRuns = map[string]badRun{
 		message: "some clusters are not placed in any stage, total 1, showing up to 10: member-2",
 	},
 	"sorting label that is no integer": {
-		stages:  []placementv1beta1.StageConfig{staging(), {Name: "canary", LabelSelector: in("canary"), SortingLabelKey: ptr.To("environment")}},
+		stages:  []placementv1beta1.StageConfig{staging(), {Name: "canary", LabelSelector: in("canary"), SortingLabelKey: new("environment")}},
 		change:  noChange,
 		message: "the sorting label `environment:canary` on cluster `member-1` is not valid: it must be an integer",
 	},

@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -114,7 +113,7 @@ func pickFixed(names ...string) placementOption {
 func pickN(n int32, environment string) placementOption {
 	return func(p *placementv1beta1.PlacementSpec) {
 		p.Policy = &placementv1beta1.PlacementPolicy{
-			PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: ptr.To(n),
+			PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(n),
 			Affinity: &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{
 				RequiredDuringSchedulingIgnoredDuringExecution: &placementv1beta1.ClusterSelector{
 					ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{{LabelSelector: in(environment)}},
@@ -140,7 +139,7 @@ func staging(tasks ...placementv1beta1.StageTask) placementv1beta1.StageConfig {
 
 func canary(tasks ...placementv1beta1.StageTask) placementv1beta1.StageConfig {
 	return placementv1beta1.StageConfig{
-		Name: "canary", LabelSelector: in("canary"), SortingLabelKey: ptr.To("order"), AfterStageTasks: tasks,
+		Name: "canary", LabelSelector: in("canary"), SortingLabelKey: new("order"), AfterStageTasks: tasks,
 	}
 }
 
@@ -212,7 +211,7 @@ func (s *spec) deployment() *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: s.name},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "registry.example/web:1"}}},

@@ -92,7 +92,7 @@ func AwaitJoined(ctx context.Context, client dynamic.Interface, fleet *state.Fle
 		memberships, err := Memberships(ctx, client, fleet)
 		if err != nil {
 			lastError = err
-			return false, nil
+			return false, nil //nolint:nilerr // asked again, and reported when the time is up
 		}
 		lastError, missing = nil, nil
 		for _, m := range memberships {

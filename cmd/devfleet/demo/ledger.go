@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -108,10 +109,8 @@ func misplaced(entries []entry, order []string, value string) string {
 // firstWrite returns when the first of the clusters was written, zero when none was. It is pure.
 func firstWrite(entries []entry, clusters []string) time.Time {
 	for _, e := range entries {
-		for _, c := range clusters {
-			if e.cluster == c {
-				return e.at
-			}
+		if slices.Contains(clusters, e.cluster) {
+			return e.at
 		}
 	}
 	return time.Time{}

@@ -84,13 +84,13 @@ func strategy(soak time.Duration, members int) *placementv1beta1.ClusterStagedUp
 			}},
 		},
 		{
-			Name: canaryStage, LabelSelector: inEnvironment(canaryStage), SortingLabelKey: ptr.To(orderLabel),
+			Name: canaryStage, LabelSelector: inEnvironment(canaryStage), SortingLabelKey: new(orderLabel),
 			AfterStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},
 		},
 	}
 	if members > minMembers {
 		stages = append(stages, placementv1beta1.StageConfig{
-			Name: productionStage, LabelSelector: inEnvironment(productionStage), SortingLabelKey: ptr.To(orderLabel),
+			Name: productionStage, LabelSelector: inEnvironment(productionStage), SortingLabelKey: new(orderLabel),
 		})
 	}
 	return &placementv1beta1.ClusterStagedUpdateStrategy{

@@ -52,9 +52,9 @@ func startFleet(t *testing.T, specs ...Spec) *fleet {
 // shortTempDir is short enough for a unix socket, which a test's own folder may not be.
 func shortTempDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sup")
+	dir, err := os.MkdirTemp("", "sup") //nolint:usetesting // its path is too long
 	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
 

@@ -94,7 +94,7 @@ func (p pinned) build(ctx context.Context, root string, step *progress.Step) err
 		return fmt.Errorf("making the cache folder of %s: %w", p.Binary, err)
 	}
 	partial := fmt.Sprintf("%s.partial-%d", p.cached, os.Getpid())
-	defer os.Remove(partial)
+	defer func() { _ = os.Remove(partial) }() // there is none after the rename
 	err := goBuild(ctx, filepath.Join(root, "test", "controlplane", p.Folder), step, []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS="},
 		"-trimpath", "-ldflags", p.LinkerFlags(p.version), "-o", partial, p.Package)
 	if err != nil {
