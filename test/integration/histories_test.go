@@ -1,0 +1,161 @@
+//go:build integration
+
+package integration
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// updateHistories asks to record the histories that the replay test replays anew.
+const updateHistories = "UPDATE_HISTORIES"
+
+// stories are what histories are recorded of.
+var stories = []promise{
+	{"a placement that rolls out, and a change of it", recordRollingPlacement},
+	{"a placement under External", recordExternalPlacement},
+	{"a run without gates", recordPlainRun},
+	{"a run with both gates", recordGatedRun},
+	{"a run that cannot begin", recordRefusedRun},
+	{"a run whose placement is deleted while a cluster is in flight", recordAbandonedRun},
+	{"a run that is rebuilt after the loss of Temporal's database", recordRebuiltRun},
+	{"a placement that is rebuilt after the loss of Temporal's database", recordRebuiltPlacement},
+}
+
+// TestRecordHistories writes histories into test/histories:
+//
+//	UPDATE_HISTORIES=1 go test -tags integration -run TestRecordHistories ./test/integration
+func TestRecordHistories(t *testing.T) {
+	if os.Getenv(updateHistories) == "" {
+		t.Skipf("set %s=1 to record the histories anew", updateHistories)
+	}
+	for _, story := range stories {
+		t.Run(story.sentence, func(t *testing.T) { story.keep(newSpec(t)) })
+	}
+}
+
+// save writes the history of the newest execution of a workflow once it has ended.
+func (s *spec) save(file, id string) {
+	s.Helper()
+	s.awaitClosed(id)
+	content, err := protojson.Marshal(s.history(id))
+	require.NoError(s, err)
+	// protojson varies its white space on purpose; a recorded file shall change only with what is recorded.
+	var indented bytes.Buffer
+	require.NoError(s, json.Indent(&indented, content, "", "  "))
+	indented.WriteByte('\n')
+	dir := filepath.Join(root, "test", "histories")
+	require.NoError(s, os.MkdirAll(dir, 0o755))
+	require.NoError(s, os.WriteFile(filepath.Join(dir, file+".json"), indented.Bytes(), 0o644))
+}
+
+func (s *spec) placementWorkflow() string { return wfcontract.PlacementID("", s.name) }
+
+func stageWorkflow(run *placementv1beta1.ClusterStagedUpdateRun, stage string) string {
+	return wfcontract.StageID(workflowOf(run), stage)
+}
+
+func recordRollingPlacement(s *spec) {
+	s.namespaceWithConfigMap()
+	s.place()
+	s.awaitAvailable("0")
+	s.save("placement-created", s.placementWorkflow())
+	s.changeTo(value2)
+	s.awaitAvailable("1")
+	s.save("placement-changed", s.placementWorkflow())
+	update(s, s.hub, s.placement(), func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Policy.Affinity = s.placement(pickN(1, "canary")).Spec.Policy.Affinity
+	})
+	s.awaitCleared("member-2")
+	s.save("placement-shrunk", s.placementWorkflow())
+}
+
+func recordExternalPlacement(s *spec) {
+	s.externalPlacement()
+	s.save("placement-external", s.placementWorkflow())
+}
+
+func recordPlainRun(s *spec) {
+	s.externalPlacement()
+	s.strategy(staging(), canary())
+	run := s.awaitSucceeded(s.startRun("run", ""))
+	s.save("updaterun-plain", workflowOf(run))
+	s.save("stage-one-cluster", stageWorkflow(run, "staging"))
+	s.save("stage-two-clusters", stageWorkflow(run, "canary"))
+}
+
+func recordGatedRun(s *spec) {
+	s.externalPlacement()
+	s.strategy(staging(soak(soakTime), approval), canary(approval))
+	run := s.startRun("run", "0")
+	s.awaitRequest(run, "staging")
+	signalDoor.approve(s, run, "canary")
+	signalDoor.approve(s, run, "staging")
+	s.awaitRequest(run, "canary")
+	updateDoor.approve(s, run, "canary")
+	s.awaitSucceeded(run)
+	s.save("updaterun-gates", workflowOf(run))
+}
+
+func recordRefusedRun(s *spec) {
+	s.externalPlacement()
+	run := s.startRun("run", "0")
+	s.awaitEnd(run)
+	s.save("updaterun-refused", workflowOf(run))
+}
+
+func recordAbandonedRun(s *spec) {
+	placement := s.externalPlacement()
+	s.strategy(everywhere())
+	s.stop("member-2/agent")
+	run := s.startRun("run", "0")
+	s.awaitStarted(run, "member-2")
+	s.delete(s.hub, placement)
+	s.awaitEnd(run)
+	s.save("updaterun-abandoned", workflowOf(run))
+	s.save("stage-abandoned", stageWorkflow(run, "everywhere"))
+	s.start("member-2/agent")
+	awaitGone(s, s.hub, placement)
+}
+
+func recordRebuiltRun(s *spec) {
+	s.externalPlacement()
+	s.strategy(staging(soak(soakTime)), everywhereElse(approval))
+	s.stop("member-1/agent")
+	run := s.startRun("run", "0")
+	s.awaitStarted(run, "member-1")
+	wipeTemporal(s)
+	s.start("member-1/agent")
+	s.awaitRequest(run, "others")
+	signalDoor.approve(s, run, "others")
+	s.awaitSucceeded(run)
+	s.save("updaterun-rebuilt", workflowOf(run))
+	s.save("stage-rebuilt", stageWorkflow(run, "others"))
+}
+
+// everywhereElse is the stage of the clusters that are not staging.
+func everywhereElse(tasks ...placementv1beta1.StageTask) placementv1beta1.StageConfig {
+	return placementv1beta1.StageConfig{Name: "others", LabelSelector: in("canary"), AfterStageTasks: tasks}
+}
+
+func recordRebuiltPlacement(s *spec) {
+	s.namespaceWithConfigMap()
+	s.place()
+	s.awaitAvailable("0")
+	s.stop("member-1/agent")
+	s.changeTo(value2)
+	s.awaitIndex("1")
+	wipeTemporal(s)
+	s.start("member-1/agent")
+	s.awaitAvailable("1")
+	s.save("placement-rebuilt", s.placementWorkflow())
+}
