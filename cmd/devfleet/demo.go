@@ -66,16 +66,26 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	}
 	err = playDemo(ctx, o, running || o.keep)
 	if running || o.keep {
-		return err
+		return withAdvice(err, o.dir)
 	}
 	// The demo may have been interrupted; what it started ends all the same.
 	if problem := down(context.WithoutCancel(ctx), o.dir, false, display); problem != nil {
 		return errors.Join(err, problem)
 	}
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w\n\nThe fleet is down; its logs are in %s/logs. To look at it while it is up: %s demo --keep", err, o.dir, callOf(o.dir))
+		return fmt.Errorf("%w\n\nThe fleet is down; its logs are in %s/logs. To keep it up for a look: %s demo --keep", err, o.dir, callOf(o.dir))
 	}
 	return err
+}
+
+// withAdvice says how to look at a fleet on which something was not as it should be.
+func withAdvice(err error, dir string) error {
+	var failure *demo.Failure
+	if !errors.As(err, &failure) {
+		return err
+	}
+	program := callOf(dir)
+	return fmt.Errorf("%w\n\nThe fleet is up for a look: %s status, %s logs hub-agent", err, program, program)
 }
 
 func playDemo(ctx context.Context, o demoOptions, stays bool) error {

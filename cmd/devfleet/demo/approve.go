@@ -36,10 +36,12 @@ func (s *story) approve(ctx context.Context, f *follower, r rollout) error {
 		return err
 	}
 	if !byHand {
-		if err := s.awaitGate(ctx, r); err != nil {
-			return err
+		if r.door == doorUpdate {
+			if err := s.awaitGate(ctx, r, "approval"); err != nil {
+				return err
+			}
 		}
-		program, args := approval(r.door, r.name(), request, time.Now())
+		program, args := approval(r.door, r.name(), request, access.Identity("demo"), time.Now())
 		answer, err := s.shell(ctx, program, args...)
 		if err != nil {
 			return s.failure(ctx, "ClusterApprovalRequest "+request, "it can be approved by "+string(r.door), err.Error(), err)
@@ -53,12 +55,9 @@ func (s *story) approve(ctx context.Context, f *follower, r rollout) error {
 	return s.checkApproval(ctx, r, request, byHand)
 }
 
-// awaitGate returns when the run's workflow knows that it waits: the object says so a moment earlier, and an update that
-// comes in between is refused.
-func (s *story) awaitGate(ctx context.Context, r rollout) error {
-	if r.door != doorUpdate {
-		return nil
-	}
+// awaitGate returns when the run's workflow knows what it waits for: the object says so a moment earlier, and an update
+// that comes in between is refused.
+func (s *story) awaitGate(ctx context.Context, r rollout, what string) error {
 	limited, cancel := context.WithTimeout(ctx, waitLimit)
 	defer cancel()
 	ticker := time.NewTicker(lookEvery)
@@ -75,7 +74,7 @@ func (s *story) awaitGate(ctx context.Context, r rollout) error {
 		if finding = fmt.Sprintf("it waits for %q", status.WaitsFor); err != nil {
 			finding = err.Error()
 		}
-		if strings.Contains(status.WaitsFor, "approval") {
+		if strings.Contains(status.WaitsFor, what) {
 			return nil
 		}
 		select {
@@ -84,15 +83,19 @@ func (s *story) awaitGate(ctx context.Context, r rollout) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			return s.failure(ctx, r.object(), "its workflow waits for the approval", finding, limited.Err())
+			return s.failure(ctx, r.object(), "its workflow waits for the "+what, finding, limited.Err())
 		}
 	}
 }
 
-// approval is the command line that approves through a door. It is pure.
-func approval(d door, run, request string, now time.Time) (program string, args []string) {
+// approval is the command line that approves through a door; without an identity the program signs with the user's own.
+// It is pure.
+func approval(d door, run, request, identity string, now time.Time) (program string, args []string) {
 	input := fmt.Sprintf(`{"stage":"%s","comment":"%s"}`, canaryStage, comment)
-	workflow := []string{"--workflow-id", contract.UpdateRunID("", run), "--name", contract.ApproveSignal, "--input", input, "--identity", access.Identity("demo")}
+	workflow := []string{"--workflow-id", contract.UpdateRunID("", run), "--name", contract.ApproveSignal, "--input", input}
+	if identity != "" {
+		workflow = append(workflow, "--identity", identity)
+	}
 	switch d {
 	case doorSignal:
 		return "temporal", append([]string{"workflow", "signal"}, workflow...)
@@ -113,7 +116,7 @@ func (s *story) letApprove(ctx context.Context, f *follower, r rollout, request 
 	s.screen.plain("\n   Press Enter to let the demo approve, or approve %s yourself in another terminal:\n", request)
 	s.screen.plain("     export KUBECONFIG=%s TEMPORAL_ADDRESS=%s PATH=%s:$PATH", s.Fleet.Kubeconfig(), s.Fleet.Address("temporal"), s.Fleet.Path("bin"))
 	for _, d := range []door{doorKubectl, doorSignal, doorUpdate} {
-		program, args := approval(d, r.name(), request, time.Now())
+		program, args := approval(d, r.name(), request, "", time.Now())
 		s.screen.plain("     %s", quoted(append([]string{program}, args...)))
 	}
 	s.screen.plain("")

@@ -75,6 +75,8 @@ func (s *story) eventsOf(ctx context.Context, name string) []string {
 		return []string{"could not be listed: " + err.Error()}
 	}
 	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return eventTime(&a).Compare(eventTime(&b)) })
+	// Events of an earlier demo are about other objects of the same names.
+	list.Items = slices.DeleteFunc(list.Items, func(e corev1.Event) bool { return eventTime(&e).Before(s.began.Truncate(time.Second)) })
 	var lines []string
 	for _, e := range list.Items[max(0, len(list.Items)-eventLimit):] {
 		lines = append(lines, fmt.Sprintf("%s %s %s: %s", eventTime(&e).Local().Format(time.TimeOnly), e.Type, e.Reason, e.Message))

@@ -35,11 +35,10 @@ func Run(ctx context.Context, fleet *access.Access, options Options) error {
 		return fmt.Errorf("the demo needs %d members and this fleet has %d; start another: %s down && %s demo --members %d",
 			minMembers, fleet.Fleet.Members, options.Program, options.Program, minMembers)
 	}
-	s := &story{Access: fleet, options: options, screen: newScreen(options.Out), soak: options.Soak}
+	s := &story{Access: fleet, options: options, screen: newScreen(options.Out), soak: options.Soak, began: time.Now()}
 	if options.Interactive {
 		s.enter = lines(options.In)
 	}
-	began := time.Now()
 	if err := s.clean(ctx); err != nil {
 		return err
 	}
@@ -49,7 +48,7 @@ func Run(ctx context.Context, fleet *access.Access, options Options) error {
 			return err
 		}
 	}
-	s.summary(acts, time.Since(began))
+	s.summary(acts, time.Since(s.began))
 	return nil
 }
 

@@ -14,6 +14,8 @@ import (
 // crash is the death of the hub agent.
 type crash struct {
 	*story
+	// during is the run in whose soak it happens.
+	during rollout
 	before int
 	killed time.Time
 	// downtime is known once back has been received from.
@@ -23,6 +25,9 @@ type crash struct {
 
 // kill ends the hub agent by SIGKILL and, while the run goes on, waits for it to be back.
 func (c *crash) kill(ctx context.Context) error {
+	if err := c.awaitGate(ctx, c.during, "soak"); err != nil {
+		return err
+	}
 	agent, err := c.component(ctx, controlplane.HubAgent)
 	if err != nil {
 		return err

@@ -83,7 +83,13 @@ func TestWhereARunIs(t *testing.T) {
 	assert.Equal(t, "there is no such run", where(nil))
 	assert.Equal(t, "the run is not initialized", where(updateRun("x", "")))
 	assert.Equal(t, "stage staging has not begun", where(run))
-	waits(&run.Status.StagesStatus[0])
+	staging := &run.Status.StagesStatus[0]
+	add(&staging.Clusters[0].Conditions, yes(placementv1beta1.ConditionTypeStarted))
+	add(&staging.Conditions, yes(placementv1beta1.ConditionTypeProgressing))
+	assert.Equal(t, "stage staging still updates member-2", where(run))
+	add(&staging.Clusters[0].Conditions, yes(placementv1beta1.ConditionTypeSucceeded))
+	staging.Conditions = nil
+	waits(staging)
 	assert.Equal(t, "stage staging is at StageUpdatingWaiting: ", where(run))
 	for i := range run.Status.StagesStatus {
 		add(&run.Status.StagesStatus[i].Conditions, yes(placementv1beta1.ConditionTypeSucceeded))
@@ -111,10 +117,10 @@ func TestPointsOfARun(t *testing.T) {
 
 func TestApprovalCommandLines(t *testing.T) {
 	line := func(d door) string {
-		program, args := approval(d, "example-run", "example-run-canary", noon)
+		program, args := approval(d, "example-run", "example-run-canary", "demo@host", noon)
 		return quoted(append([]string{program}, args...))
 	}
-	assert.Contains(t, line(doorSignal), `temporal workflow signal --workflow-id updaterun/example-run --name approve --input '{"stage":"canary","comment":"lgtm"}'`)
+	assert.Contains(t, line(doorSignal), `temporal workflow signal --workflow-id updaterun/example-run --name approve --input '{"stage":"canary","comment":"lgtm"}' --identity demo@host`)
 	assert.Contains(t, line(doorUpdate), `temporal workflow update execute --workflow-id updaterun/example-run --name approve`)
 	assert.Contains(t, line(doorKubectl), `kubectl patch clusterapprovalrequests example-run-canary --type=merge -p '{"status":{"conditions":[{"type":"Approved","status":"True",`)
 }

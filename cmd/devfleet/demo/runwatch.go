@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -110,12 +111,27 @@ func where(run *placementv1beta1.ClusterStagedUpdateRun) string {
 		if c == nil {
 			return fmt.Sprintf("stage %s has not begun", stage.StageName)
 		}
+		if updating := inFlight(stage); len(updating) > 0 {
+			return fmt.Sprintf("stage %s still updates %s", stage.StageName, strings.Join(updating, ", "))
+		}
 		return fmt.Sprintf("stage %s is at %s: %s", stage.StageName, c.Reason, c.Message)
 	}
 	if len(run.Status.StagesStatus) == 0 {
 		return "the run is not initialized"
 	}
 	return "all stages are done, but not the run"
+}
+
+// inFlight names the clusters of a stage that were started and are not done. It is pure.
+func inFlight(stage *placementv1beta1.StageUpdatingStatus) []string {
+	var names []string
+	for _, c := range stage.Clusters {
+		if meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted) != nil &&
+			meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeSucceeded) == nil {
+			names = append(names, c.ClusterName)
+		}
+	}
+	return names
 }
 
 // soaking says that the staging stage waits for its time to pass. It is pure.

@@ -17,6 +17,7 @@ type story struct {
 	screen  *screen
 	// soak is the timed wait after the first stage.
 	soak time.Duration
+	began time.Time
 	// enter gets what a person confirms; nil when nobody is asked.
 	enter <-chan struct{}
 
@@ -93,6 +94,7 @@ func (s *story) killAgent(ctx context.Context) error {
 	}
 	crash := &crash{story: s}
 	r := rollout{n: 4, wantIndex: "3", value: "value4", door: doorUpdate, whileSoaking: crash.kill}
+	crash.during = r
 	if err := s.rollOut(ctx, r); err != nil {
 		return err
 	}
