@@ -16,7 +16,7 @@ type story struct {
 	options Options
 	screen  *screen
 	// soak is the timed wait after the first stage.
-	soak time.Duration
+	soak  time.Duration
 	began time.Time
 	// enter gets what a person confirms; nil when nobody is asked.
 	enter <-chan struct{}
