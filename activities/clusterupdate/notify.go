@@ -49,16 +49,23 @@ func RunKey(name string) string { return "run/" + name }
 
 // Subscribe starts to collect events of the given keys. Close it.
 func (n *Notifier) Subscribe(keys ...string) *Subscription {
-	s := &Subscription{C: make(chan struct{}, 1), notifier: n, keys: keys, clusters: map[string]struct{}{}}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, key := range keys {
-		if n.subs[key] == nil {
-			n.subs[key] = map[*Subscription]struct{}{}
-		}
-		n.subs[key][s] = struct{}{}
-	}
+	s := &Subscription{C: make(chan struct{}, 1), notifier: n, clusters: map[string]struct{}{}}
+	s.Also(keys...)
 	return s
+}
+
+// Also makes a subscription collect events of further keys, without losing any
+// of those it collects.
+func (s *Subscription) Also(keys ...string) {
+	s.notifier.mu.Lock()
+	defer s.notifier.mu.Unlock()
+	for _, key := range keys {
+		if s.notifier.subs[key] == nil {
+			s.notifier.subs[key] = map[*Subscription]struct{}{}
+		}
+		s.notifier.subs[key][s] = struct{}{}
+	}
+	s.keys = append(s.keys, keys...)
 }
 
 // Close ends a subscription.

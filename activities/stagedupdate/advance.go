@@ -34,7 +34,7 @@ type progress struct {
 // those done before, and waits until one of those in flight is done.
 func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act.StageDelta, error) {
 	sub := a.Notifier.Subscribe(clusterupdate.RunKey(in.Run.Name))
-	defer func() { sub.Close() }()
+	defer sub.Close()
 	run, err := a.active(ctx, in.Run)
 	if err != nil {
 		return act.StageDelta{}, err
@@ -42,8 +42,7 @@ func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act
 	if run == nil || !hasStage(run, in.StageRequest) {
 		return act.StageDelta{Ended: true}, nil
 	}
-	sub.Close()
-	sub = a.Notifier.Subscribe(clusterupdate.RunKey(in.Run.Name), clusterupdate.PlacementKey(run.Spec.PlacementName))
+	sub.Also(clusterupdate.PlacementKey(run.Spec.PlacementName))
 	s := &stageAdvance{Activities: a, in: in, run: run, sub: sub, view: clusterupdate.NewView(a.Client, a.Live)}
 	return s.advance(ctx)
 }
@@ -64,25 +63,24 @@ func (s *stageAdvance) advance(ctx context.Context) (act.StageDelta, error) {
 	if err := s.check(ctx); err != nil {
 		return s.conclude(ctx, err)
 	}
-	start := s.in.Start
 	var delta act.StageDelta
 	if s.stopping {
-		start, delta.NotStarted = nil, s.in.Start
+		s.in.Start, delta.NotStarted = nil, s.in.Start
 	}
-	if err := s.start(ctx, start); err != nil {
+	if err := s.start(ctx, s.in.Start); err != nil {
 		return s.conclude(ctx, err)
 	}
-	result, err := s.wait(ctx, append(slices.Clone(start), s.in.InFlight...))
+	result, err := s.wait(ctx, append(slices.Clone(s.in.Start), s.in.InFlight...))
 	if err != nil {
 		return s.conclude(ctx, err)
 	}
 	delta.Done, delta.Stopping = result.Done, s.stopping
-	inFlight, waiting := s.left(start, result.Done)
+	inFlight, waiting := s.left(result.Done)
 	delta.Waiting = waiting
-	if inFlight > 0 {
-		return delta, nil
+	if inFlight == 0 {
+		err = s.recordLast(ctx, &delta)
 	}
-	return delta, s.recordLast(ctx, &delta)
+	return delta, err
 }
 
 // conclude turns a user error into the end of the run.
@@ -119,7 +117,7 @@ func (s *stageAdvance) start(ctx context.Context, clusters []string) error {
 			stage := &r.run.Status.StagesStatus[s.in.Index]
 			r.done(stage, s.in.Done)
 			r.started(stage, append(slices.Clone(clusters), s.in.InFlight...))
-			if !s.stopping {
+			if !s.stopping && s.moves(r.run) {
 				r.progressing()
 			}
 		})
@@ -129,6 +127,12 @@ func (s *stageAdvance) start(ctx context.Context, clusters []string) error {
 		g.Go(func() error { return s.startCluster(gctx, target, name) })
 	}
 	return g.Wait()
+}
+
+// moves says that this call is progress; a run that is stuck stays so while it
+// only waits on.
+func (s *stageAdvance) moves(run *placementv1beta1.ClusterStagedUpdateRun) bool {
+	return len(s.in.Start)+len(s.in.Done) > 0 || !isStuck(run)
 }
 
 // startCluster points a cluster's binding to the run's snapshot, unless a later
@@ -213,8 +217,8 @@ func (s *stageAdvance) planChanged(ctx context.Context) (bool, error) {
 }
 
 // left counts the clusters still in flight and names the oldest of them.
-func (s *stageAdvance) left(start, done []string) (inFlight int, oldest string) {
-	return len(s.in.InFlight) + len(start) - len(done), s.oldest(done)
+func (s *stageAdvance) left(done []string) (inFlight int, oldest string) {
+	return len(s.in.InFlight) + len(s.in.Start) - len(done), s.oldest(done)
 }
 
 // oldest is the cluster in flight that started first.
@@ -253,8 +257,7 @@ func (s *stageAdvance) allStarted() bool {
 // stuckAt is when the run will be called stuck: StuckAfter from the earliest
 // start, or never again once it has been.
 func (s *stageAdvance) stuckAt() time.Time {
-	c := meta.FindStatusCondition(s.run.Status.Conditions, placementv1beta1.ConditionTypeProgressing)
-	if c != nil && c.Reason == placementv1beta1.ReasonUpdateRunStuck {
+	if isStuck(s.run) {
 		return time.Time{}
 	}
 	var first time.Time

@@ -35,11 +35,17 @@ func judgeBinding(run *placementv1beta1.ClusterStagedUpdateRun, stage, cluster s
 	return bindingFree, nil
 }
 
-// createdLater compares with the second's resolution that the API keeps; runs
-// of the same second count as equal, so that neither shuts the other out.
+// createdLater says whether the run that holds a binding is later than another.
+// The API keeps seconds only; of two runs of the same second the one with the
+// greater uid counts as later: one of them must, or they would take the cluster
+// from each other for ever.
 func createdLater(b *placementv1beta1.ClusterResourceBinding, run *placementv1beta1.ClusterStagedUpdateRun) bool {
 	at, err := time.Parse(time.RFC3339, b.Annotations[placementv1beta1.UpdateRunCreatedAnnotation])
-	return err == nil && at.After(run.CreationTimestamp.Time)
+	if err != nil {
+		return false
+	}
+	created := run.CreationTimestamp.Time.Truncate(time.Second)
+	return at.After(created) || at.Equal(created) && b.Annotations[placementv1beta1.UpdateRunUIDAnnotation] > string(run.UID)
 }
 
 // preempted is the message the documents print when another run has taken a

@@ -23,13 +23,12 @@ import (
 // no longer selects, waits until they are gone, and concludes the run.
 func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, error) {
 	sub := a.Notifier.Subscribe(clusterupdate.RunKey(ref.Name))
-	defer func() { sub.Close() }()
+	defer sub.Close()
 	run, err := a.active(ctx, ref)
 	if err != nil || run == nil || run.Status.DeletionStageStatus == nil {
 		return false, err
 	}
-	sub.Close()
-	sub = a.Notifier.Subscribe(clusterupdate.RunKey(ref.Name), clusterupdate.PlacementKey(run.Spec.PlacementName))
+	sub.Also(clusterupdate.PlacementKey(run.Spec.PlacementName))
 	d := &deletion{Activities: a, ref: ref, run: run, sub: sub}
 	done, err := d.advance(ctx)
 	if refused, ok := errors.AsType[*userError](err); ok {
@@ -154,10 +153,10 @@ func (a *Activities) PauseRun(ctx context.Context, ref wf.Ref) (bool, error) {
 }
 
 // StopRun turns a cancellation from Temporal into the wish to stop, unless the
-// run is on its way out anyway.
+// run is on its way out anyway, or was not to run.
 func (a *Activities) StopRun(ctx context.Context, in act.StopRequest) (bool, error) {
 	run, err := a.active(ctx, in.Run)
-	if err != nil || run == nil || run.Spec.State == placementv1beta1.StateStop {
+	if err != nil || run == nil || run.Spec.State != "" && run.Spec.State != placementv1beta1.StateRun {
 		return false, err
 	}
 	who, err := a.Identities.Canceller(ctx, in.Workflow, in.Execution)

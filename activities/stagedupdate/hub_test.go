@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	k8sclock "k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,7 +45,7 @@ var errDied = errors.New("the process died")
 type hub struct {
 	t *testing.T
 	client.WithWatch
-	clock     *clocktesting.FakeClock
+	clock     *clock
 	notifier  *clusterupdate.Notifier
 	informers *informertest.FakeInformers
 	acts      *stagedupdate.Activities
@@ -65,6 +66,21 @@ type hub struct {
 	onGet map[string]func()
 }
 
+// clock is a fake clock that says when somebody has begun to wait on it.
+type clock struct {
+	*clocktesting.FakeClock
+	waits chan struct{}
+}
+
+// NewTimer notes that somebody waits. A timer that is due fires at once, as a
+// real one does.
+func (c *clock) NewTimer(d time.Duration) k8sclock.Timer {
+	timer := c.FakeClock.NewTimer(d)
+	c.Step(0)
+	c.waits <- struct{}{}
+	return timer
+}
+
 func newHub(t *testing.T, objects ...client.Object) *hub {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -74,7 +90,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	require.NoError(t, placementv1beta1.AddToScheme(watched))
 	watched.AddKnownTypeWithName(schema.GroupVersionKind{Group: "meta", Version: "v1", Kind: "Snapshot"}, &metav1.PartialObjectMetadata{})
 	h := &hub{
-		t: t, left: -1, clock: clocktesting.NewFakeClock(begin), notifier: clusterupdate.NewNotifier(),
+		t: t, left: -1, clock: &clock{FakeClock: clocktesting.NewFakeClock(begin), waits: make(chan struct{}, 1000)}, notifier: clusterupdate.NewNotifier(),
 		informers: &informertest.FakeInformers{Scheme: watched}, stuck: map[string]bool{}, onGet: map[string]func(){}, canceller: "grace",
 	}
 	h.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
@@ -266,10 +282,24 @@ func (h *hub) tell(kind, old, now client.Object) {
 	informer.Update(old, now)
 }
 
-// waitsOn says, in the end, that an activity waits on the fake clock.
+// untilItWaits returns when the activity in the background waits.
 func (h *hub) untilItWaits() {
 	h.t.Helper()
-	require.Eventually(h.t, h.clock.HasWaiters, 5*time.Second, time.Millisecond, "the activity must wait")
+	select {
+	case <-h.clock.waits:
+	case <-time.After(5 * time.Second):
+		h.t.Fatal("the activity must wait")
+	}
+}
+
+// background runs an activity while the test goes on.
+func background[Out any](h *hub, f func() Out) chan Out {
+	for len(h.clock.waits) > 0 {
+		<-h.clock.waits
+	}
+	out := make(chan Out, 1)
+	go func() { out <- f() }()
+	return out
 }
 
 func get[T client.Object](h *hub, into T, namespace, name string) T {

@@ -15,33 +15,20 @@ import (
 
 const refused = "cannot continue the ClusterStagedUpdateRun: failed to initialize the clusterStagedUpdateRun: failed to process the request due to a client error: "
 
-// initialize runs InitializeRun; where it waits for the scheduler, its patience
-// is used up.
+// initialize runs InitializeRun where nothing has to be waited for.
 func initialize(h *hub, run string) act.RunState {
 	h.t.Helper()
-	type outcome struct {
-		result act.InitializeResult
-		err    error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		result, err := call(h, h.acts.InitializeRun, refOf(run))
-		done <- outcome{result, err}
-	}()
-	var out outcome
-	require.Eventually(h.t, func() bool {
-		select {
-		case out = <-done:
-			return true
-		default:
-			if h.clock.HasWaiters() {
-				h.clock.Step(10 * time.Second)
-			}
-			return false
-		}
-	}, 5*time.Second, time.Millisecond)
-	require.NoError(h.t, out.err)
-	return out.result.State
+	return must(h, h.acts.InitializeRun, refOf(run)).State
+}
+
+// initializeInVain is initialize; where it waits for the scheduler, its patience
+// is used up.
+func initializeInVain(h *hub, run string) act.RunState {
+	h.t.Helper()
+	done := background(h, func() act.RunState { return must(h, h.acts.InitializeRun, refOf(run)).State })
+	h.untilItWaits()
+	h.clock.Step(time.Minute)
+	return <-done
 }
 
 func TestInitializationFailsWithTheMessageOfTheReference(t *testing.T) {
@@ -178,7 +165,7 @@ func TestInitializationFailsWithTheMessageOfTheReference(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			h := howTo(t)
 			test.spoil(h)
-			state := initialize(h, "example-run-2")
+			state := initializeInVain(h, "example-run-2")
 			assert.True(t, state.Terminal)
 			assert.False(t, state.Initialized)
 			run := h.run("example-run-2")
@@ -246,8 +233,7 @@ func TestInitializationWaitsForASchedulerThatIsAtIt(t *testing.T) {
 	h := howTo(t)
 	policy := get(h, &placementv1beta1.ClusterSchedulingPolicySnapshot{}, "", "example-placement-0")
 	editStatus(h, policy, func(p *placementv1beta1.ClusterSchedulingPolicySnapshot) { p.Status.ObservedCRPGeneration = 0 })
-	done := make(chan act.RunState, 1)
-	go func() { done <- must(h, h.acts.InitializeRun, refOf("example-run-2")).State }()
+	done := background(h, func() act.RunState { return must(h, h.acts.InitializeRun, refOf("example-run-2")).State })
 	h.untilItWaits()
 	editStatus(h, policy, func(p *placementv1beta1.ClusterSchedulingPolicySnapshot) { p.Status.ObservedCRPGeneration = 1 })
 	h.tell(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, policy, policy)

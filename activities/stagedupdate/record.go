@@ -49,6 +49,12 @@ func (r recorder) progressing() {
 		placementv1beta1.ReasonUpdateRunStarted, "The update run is making progress")
 }
 
+// isStuck says that a run is called stuck.
+func isStuck(run *placementv1beta1.ClusterStagedUpdateRun) bool {
+	c := meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeProgressing)
+	return c != nil && c.Reason == placementv1beta1.ReasonUpdateRunStuck
+}
+
 // stuck names the cluster a run waits for in vain.
 func (r recorder) stuck(stage, cluster string) {
 	r.runCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck,
