@@ -83,6 +83,11 @@ func (g *gateCheck) task(ctx context.Context, t placementv1beta1.StageTaskStatus
 		g.timedWait()
 		return nil
 	}
+	if meta.IsStatusConditionTrue(t.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved) {
+		// Accepted once, it cannot be taken back, nor by deleting the request.
+		g.opened, g.approved, g.state.Request = true, true, t.ApprovalRequestName
+		return nil
+	}
 	request, err := g.request(ctx, t.ApprovalRequestName)
 	if err != nil {
 		return err
@@ -115,6 +120,7 @@ func (g *gateCheck) timedWait() {
 func (g *gateCheck) record(r recorder) {
 	stage := &r.run.Status.StagesStatus[g.in.Index]
 	g.wasOver = stageOver(stage)
+	r.progressing() // a run that was stopped, or stuck before, goes on
 	if g.in.Before {
 		g.recordBefore(r, stage)
 		return

@@ -1,0 +1,307 @@
+package stagedupdate_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// updated is a hub whose run has updated all clusters of both stages.
+func updated(t *testing.T, further ...client.Object) *hub {
+	t.Helper()
+	h := howTo(t, further...)
+	initialize(h, "example-run-2")
+	must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, names("member3")))
+	h.events = nil
+	return h
+}
+
+func (h *hub) gates(stage string, index int) act.GateState {
+	h.t.Helper()
+	return must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", stage, index)})
+}
+
+func (h *hub) request() *placementv1beta1.ClusterApprovalRequest {
+	h.t.Helper()
+	return get(h, &placementv1beta1.ClusterApprovalRequest{}, "", "example-run-2-canary")
+}
+
+// kubectlPatch is what the documents tell users to type.
+func (h *hub) kubectlPatch(status metav1.ConditionStatus) {
+	h.t.Helper()
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []map[string]any{{
+		"type": "Approved", "status": status, "reason": "lgtm", "message": "looks good",
+		"lastTransitionTime": h.clock.Now().UTC().Format(time.RFC3339), "observedGeneration": 1,
+	}}}})
+	require.NoError(h.t, err)
+	require.NoError(h.t, h.WithWatch.Status().Patch(h.t.Context(), h.request(), client.RawPatch(types.MergePatchType, patch)))
+}
+
+func TestAnApprovalRequestIsTheOneOfTheDocuments(t *testing.T) {
+	h := updated(t)
+	assert.Equal(t, act.GateState{NeedsApproval: true, Request: "example-run-2-canary"}, h.gates("canary", 1))
+	request := h.request()
+	assert.Equal(t, map[string]string{
+		"kubernetes-fleet.io/targetUpdateRun": "example-run-2", "kubernetes-fleet.io/targetupdaterun": "example-run-2",
+		"kubernetes-fleet.io/targetUpdatingStage": "canary", "kubernetes-fleet.io/isLatestUpdateRunApproval": "true",
+		"kubernetes-fleet.io/taskType": "afterStage",
+	}, request.Labels)
+	assert.Equal(t, map[string]string{"kubernetes-fleet.io/update-run-uid": "uid-example-run-2"}, request.Annotations)
+	assert.Equal(t, placementv1beta1.ApprovalRequestSpec{ParentStageRollout: "example-run-2", TargetStage: "canary"}, request.Spec)
+	stage := h.run("example-run-2").Status.StagesStatus[1]
+	assert.Equal(t, "Progressing=False StageUpdatingWaiting: All clusters in the stage are updated, waiting for after-stage tasks to complete", conditionOf(stage.Conditions, "Progressing"))
+	assert.Equal(t, "ApprovalRequestCreated=True AfterStageTaskApprovalRequestCreated: ApprovalRequest object is created", conditionOf(stage.AfterStageTaskStatus[0].Conditions, "ApprovalRequestCreated"))
+
+	h.gates("canary", 1)
+	assert.Equal(t, request.ResourceVersion, h.request().ResourceVersion, "looking again writes nothing")
+	assert.Len(t, h.events, 1)
+}
+
+func TestAnApprovalByKubectlIsAcceptedAndStaysAccepted(t *testing.T) {
+	h := updated(t)
+	h.gates("canary", 1)
+	h.clock.Step(time.Minute)
+	h.kubectlPatch(metav1.ConditionTrue)
+	h.clock.Step(10 * time.Second)
+	assert.True(t, h.gates("canary", 1).Open)
+	request := h.request()
+	assert.Equal(t, "ApprovalAccepted=True ApprovalRequestApprovalAccepted: The approval request has been approved and cannot be reverted", conditionOf(request.Status.Conditions, "ApprovalAccepted"))
+	record := request.Status.Approval
+	require.NotNil(t, record)
+	assert.Equal(t, "unverified", record.By)
+	assert.Equal(t, placementv1beta1.ApprovalDoorKubectl, record.Door)
+	assert.Equal(t, "looks good", record.Comment)
+	assert.False(t, record.Verified)
+	assert.WithinDuration(t, begin.Add(time.Minute), record.At.Time, 0, "when it was given, not when it was found")
+	stage := h.run("example-run-2").Status.StagesStatus[1]
+	assert.Equal(t, "ApprovalRequestApproved=True AfterStageTaskApprovalRequestApproved: ApprovalRequest object is approved", conditionOf(stage.AfterStageTaskStatus[0].Conditions, "ApprovalRequestApproved"))
+	assert.Contains(t, h.events, "Normal example-run-2-canary Approved: Stage canary of run example-run-2 was approved by unverified through kubectl")
+}
+
+func TestAnApprovalCannotBeTakenBackOnceAccepted(t *testing.T) {
+	for sentence, revoke := range map[string]func(h *hub){
+		"by a patch to False": func(h *hub) { h.kubectlPatch(metav1.ConditionFalse) },
+		"by deleting it":      func(h *hub) { require.NoError(h.t, h.WithWatch.Delete(h.t.Context(), h.request())) },
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := soakAndApproval(t)
+			h.kubectlPatch(metav1.ConditionTrue)
+			state := h.gates("canary", 1)
+			assert.False(t, state.NeedsApproval)
+			assert.False(t, state.WaitUntil.IsZero())
+			revoke(h)
+			h.clock.Step(time.Minute)
+			assert.True(t, h.gates("canary", 1).Open)
+		})
+	}
+}
+
+// soakAndApproval is a hub whose canary stage waits a minute and for an
+// approval; the request is there.
+func soakAndApproval(t *testing.T) *hub {
+	t.Helper()
+	h := howTo(t)
+	edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
+		tasks := &s.Spec.Stages[1].AfterStageTasks
+		*tasks = append(*tasks, placementv1beta1.StageTask{Type: placementv1beta1.StageTaskTypeTimedWait, WaitTime: &metav1.Duration{Duration: time.Minute}})
+	})
+	initialize(h, "example-run-2")
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, names("member3")))
+	state := h.gates("canary", 1)
+	assert.True(t, state.NeedsApproval)
+	assert.WithinDuration(t, begin.Add(time.Minute), state.WaitUntil, 0)
+	return h
+}
+
+func TestAnApprovalThatIsTakenBackBeforeItIsSeenDoesNotCount(t *testing.T) {
+	h := updated(t)
+	h.gates("canary", 1)
+	h.kubectlPatch(metav1.ConditionTrue)
+	h.kubectlPatch(metav1.ConditionFalse)
+	assert.True(t, h.gates("canary", 1).NeedsApproval)
+}
+
+func TestAnUnapprovedRequestThatIsDeletedIsMadeAgain(t *testing.T) {
+	h := updated(t)
+	h.gates("canary", 1)
+	require.NoError(t, h.WithWatch.Delete(t.Context(), h.request()))
+	assert.True(t, must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorSignal}).Ended,
+		"there is nothing to write an approval to")
+	assert.True(t, h.gates("canary", 1).NeedsApproval)
+	assert.Empty(t, h.request().Status.Conditions)
+}
+
+func TestALeftoverOfAnEarlierRunOfTheNameIsReplaced(t *testing.T) {
+	leftover := &placementv1beta1.ClusterApprovalRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "example-run-2-canary", UID: "old", Annotations: map[string]string{placementv1beta1.ApprovalRunUIDAnnotation: "earlier"}},
+		Spec:       placementv1beta1.ApprovalRequestSpec{ParentStageRollout: "example-run-2", TargetStage: "canary"},
+		Status: placementv1beta1.ApprovalRequestStatus{Conditions: []metav1.Condition{{
+			Type: "Approved", Status: metav1.ConditionTrue, Reason: "lgtm", LastTransitionTime: metav1.NewTime(begin),
+		}}},
+	}
+	h := updated(t, leftover)
+	assert.True(t, must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorSignal}).Ended)
+	assert.Equal(t, act.GateState{NeedsApproval: true, Request: "example-run-2-canary"}, h.gates("canary", 1))
+	assert.NotEqual(t, types.UID("old"), h.request().UID)
+	assert.Empty(t, h.request().Status.Conditions)
+}
+
+func TestARequestOfTheRunForAnotherStageEndsIt(t *testing.T) {
+	// Stage names have no dash, but the name of a request is not only ours to give.
+	foreign := &placementv1beta1.ClusterApprovalRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "example-run-2-canary", Annotations: map[string]string{placementv1beta1.ApprovalRunUIDAnnotation: "uid-example-run-2"}},
+		Spec:       placementv1beta1.ApprovalRequestSpec{ParentStageRollout: "example-run-2", TargetStage: "prod"},
+	}
+	h := updated(t, foreign)
+	assert.True(t, h.gates("canary", 1).Ended)
+	assert.Equal(t, "Succeeded=False UpdateRunFailed: cannot continue the ClusterStagedUpdateRun: the approval request `example-run-2-canary` is for stage `prod` of run `example-run-2`, "+
+		"want stage `canary` of run `example-run-2`; delete it and create the run again", conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
+}
+
+func TestAnApprovalThroughTemporalIsWrittenToTheRequest(t *testing.T) {
+	for door, want := range map[string]string{
+		act.DoorSignal: "Approved=True ApprovedByTemporalSignal: Approved by ada through a Temporal signal (identity not verified): lgtm",
+		act.DoorUpdate: "Approved=True ApprovedByTemporalUpdate: Approved by ada through a Temporal update (identity not verified): lgtm",
+	} {
+		t.Run(door, func(t *testing.T) {
+			h := updated(t)
+			h.gates("canary", 1)
+			in := act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: door, Comment: "lgtm"}
+			assert.Equal(t, act.ApprovalResult{Request: "example-run-2-canary", By: "ada"}, must(h, h.acts.RecordApproval, in))
+			assert.Equal(t, act.ApprovalResult{Request: "example-run-2-canary", By: "ada", Already: true}, must(h, h.acts.RecordApproval, in))
+			request := h.request()
+			assert.Equal(t, want, conditionOf(request.Status.Conditions, "Approved"))
+			assert.Equal(t, placementv1beta1.ApprovalDoor(door), request.Status.Approval.Door)
+			assert.True(t, h.gates("canary", 1).Open)
+			assert.Equal(t, placementv1beta1.ApprovalDoor(door), h.request().Status.Approval.Door, "accepting it does not change who approved")
+		})
+	}
+}
+
+// The API keeps seconds: a soak that began within one is rounded up, so that it
+// is never cut short, also by what is stored.
+func TestASoakIsNeverCutShort(t *testing.T) {
+	h := updated(t)
+	h.clock.SetTime(begin.Add(300 * time.Millisecond))
+	state := h.gates("staging", 0)
+	until := begin.Add(time.Second + time.Minute)
+	assert.WithinDuration(t, until, state.WaitUntil, 0)
+	h.clock.SetTime(until.Add(-time.Millisecond))
+	state = h.gates("staging", 0)
+	assert.WithinDuration(t, until, state.WaitUntil, 0, "counted from what is stored")
+	assert.False(t, state.Open)
+	assert.Empty(t, conditionOf(h.run("example-run-2").Status.StagesStatus[0].Conditions, "Succeeded"))
+	h.clock.SetTime(until)
+	assert.True(t, h.gates("staging", 0).Open)
+	stage := h.run("example-run-2").Status.StagesStatus[0]
+	assert.Equal(t, "WaitTimeElapsed=True AfterStageTaskWaitTimeElapsed: Wait time elapsed", conditionOf(stage.AfterStageTaskStatus[0].Conditions, "WaitTimeElapsed"))
+	assert.Equal(t, "Succeeded=True StageUpdatingSucceeded: Stage update completed successfully", conditionOf(stage.Conditions, "Succeeded"))
+}
+
+func TestARunThatIsStoppedDoesNotPassAGate(t *testing.T) {
+	h := updated(t)
+	h.gates("canary", 1)
+	h.kubectlPatch(metav1.ConditionTrue)
+	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.State = placementv1beta1.StateStop })
+	assert.Equal(t, act.GateState{Stopping: true}, h.gates("canary", 1))
+}
+
+func TestARunThatWasResumedAtAGateIsCalledStarted(t *testing.T) {
+	for sentence, leave := range map[string]func(h *hub){
+		"stopped before": func(h *hub) {
+			edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.State = placementv1beta1.StateStop })
+			must(h, h.acts.PauseRun, refOf("example-run-2"))
+			edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.State = placementv1beta1.StateRun })
+		},
+		"stuck before": func(h *hub) {
+			editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+				r.Status.Conditions[1].Status, r.Status.Conditions[1].Reason = metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck
+			})
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := updated(t)
+			leave(h)
+			assert.NotEqual(t, isStarted, progressingOf(h))
+			h.gates("canary", 1)
+			assert.Equal(t, isStarted, progressingOf(h))
+		})
+	}
+}
+
+func TestAGateBeforeAStage(t *testing.T) {
+	h := howTo(t)
+	edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
+		s.Spec.Stages[0].BeforeStageTasks = []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}}
+	})
+	assert.True(t, initialize(h, "example-run-2").Stages[0].BeforeApproval)
+	in := act.GateRequest{StageRequest: stageOf("example-run-2", "staging", 0), Before: true}
+	assert.Equal(t, act.GateState{NeedsApproval: true, Request: "example-run-2-before-staging"}, must(h, h.acts.CheckGates, in))
+	assert.Equal(t, act.PhaseBeforeGate, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[0].Phase)
+	stage := h.run("example-run-2").Status.StagesStatus[0]
+	assert.Equal(t, "Progressing=False StageUpdatingWaiting: Not all before-stage tasks are completed, waiting for approval", conditionOf(stage.Conditions, "Progressing"))
+	assert.Equal(t, "ApprovalRequestCreated=True StageTaskApprovalRequestCreated: ApprovalRequest object is created", conditionOf(stage.BeforeStageTaskStatus[0].Conditions, "ApprovalRequestCreated"))
+	assert.Nil(t, stage.StartTime)
+	assert.Equal(t, "beforeStage", get(h, &placementv1beta1.ClusterApprovalRequest{}, "", "example-run-2-before-staging").Labels["kubernetes-fleet.io/taskType"])
+
+	must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: in.StageRequest, Before: true, Door: act.DoorUpdate})
+	assert.True(t, must(h, h.acts.CheckGates, in).Open)
+	state := must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[0]
+	assert.False(t, state.BeforeApproval, "a rebuilt run does not ask again")
+	assert.Equal(t, act.PhasePending, state.Phase)
+	stage = h.run("example-run-2").Status.StagesStatus[0]
+	assert.Empty(t, conditionOf(stage.Conditions, "Succeeded"), "the stage has not even begun")
+}
+
+func TestAnEmptyStageIsSkippedWithItsTasks(t *testing.T) {
+	h := howTo(t)
+	edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
+		s.Spec.Stages = append(s.Spec.Stages, placementv1beta1.StageConfig{
+			Name: "prod", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"environment": "prod"}},
+			AfterStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},
+		})
+	})
+	initialize(h, "example-run-2")
+	assert.True(t, must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "prod", 2)}).Open)
+	stage := h.run("example-run-2").Status.StagesStatus[2]
+	assert.Equal(t, "Succeeded=True StageUpdatingSkippedNoClusters: Stage skipped because it has no clusters", conditionOf(stage.Conditions, "Succeeded"))
+	var requests placementv1beta1.ClusterApprovalRequestList
+	require.NoError(t, h.List(t.Context(), &requests))
+	assert.Empty(t, requests.Items)
+}
+
+func TestAnIgnoredSignalIsToldByAnEventThatSaysWhatToSend(t *testing.T) {
+	for i, test := range []struct {
+		report act.SignalReport
+		want   string
+	}{
+		{act.SignalReport{Reason: act.SignalMalformed, Waiting: "canary"},
+			`An approve signal was ignored: its input must be {"stage":"<stage>","comment":"<why>"}; stage canary waits now`},
+		{act.SignalReport{Reason: act.SignalUnknownStage, Stage: "prod"},
+			`An approve signal was ignored: the run has no stage "prod"; no stage waits for an approval now`},
+		{act.SignalReport{Reason: act.SignalNotWaiting, Stage: "staging", Waiting: "canary"},
+			`An approve signal was ignored: stage "staging" does not wait for an approval; stage canary waits now`},
+		{act.SignalReport{Reason: act.SignalNoApproval, Stage: "staging"},
+			`An approve signal was ignored: stage "staging" needs no approval, or has it already`},
+	} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			h := howTo(t)
+			test.report.Run = refOf("example-run-2")
+			assert.True(t, must(h, h.acts.ReportSignal, test.report))
+			assert.Equal(t, names("Warning example-run-2 ApprovalIgnored: "+test.want), h.events)
+		})
+	}
+}
