@@ -75,13 +75,15 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w\n\nThe fleet is down; its logs are in %s/logs. To keep it up for a look: %s demo --keep", err, o.dir, callOf(o.dir))
 	}
+	if err == nil {
+		display.Line("To look around on it afterwards: %s demo --keep", callOf(o.dir))
+	}
 	return err
 }
 
 // withAdvice says how to look at a fleet on which something was not as it should be.
 func withAdvice(err error, dir string) error {
-	var failure *demo.Failure
-	if !errors.As(err, &failure) {
+	if _, found := errors.AsType[*demo.Failure](err); !found {
 		return err
 	}
 	program := callOf(dir)

@@ -117,11 +117,11 @@ func allBecome[T any, P access.Object[T]](ctx context.Context, s *story, c clien
 
 // waited reports the end of a wait.
 func (s *story) waited(ctx context.Context, statement string, began time.Time, err error) error {
-	var unmet *access.UnmetError
+	unmet, found := errors.AsType[*access.UnmetError](err)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.As(err, &unmet):
+	case found:
 		return s.failure(ctx, unmet.What, statement, fmt.Sprintf("%s (after waiting %s)", unmet.Finding, seconds(unmet.Waited)), err)
 	case err != nil:
 		return err

@@ -39,6 +39,7 @@ func Run(ctx context.Context, fleet *access.Access, options Options) error {
 	if options.Interactive {
 		s.enter = lines(options.In)
 	}
+	s.screen.plain("\nEvery rollout can be followed in the Temporal UI: http://%s", s.Fleet.Address("temporal/ui"))
 	if err := s.clean(ctx); err != nil {
 		return err
 	}

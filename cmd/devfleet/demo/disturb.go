@@ -139,9 +139,9 @@ func (l *loss) check(ctx context.Context) error {
 // look returns the current execution of the workflow, "" when Temporal knows none.
 func (l *loss) look(ctx context.Context) (string, error) {
 	described, err := l.Temporal.DescribeWorkflowExecution(ctx, l.workflow, "")
-	var none *serviceerror.NotFound
-	var away *serviceerror.Unavailable
-	if errors.As(err, &none) || errors.As(err, &away) {
+	_, none := errors.AsType[*serviceerror.NotFound](err)
+	_, away := errors.AsType[*serviceerror.Unavailable](err)
+	if none || away {
 		return "", nil
 	}
 	if err != nil {
