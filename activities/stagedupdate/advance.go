@@ -15,6 +15,7 @@ import (
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // StuckAfter is how long a cluster may take before its run is called stuck.
@@ -142,7 +143,11 @@ func (s *stageAdvance) startCluster(ctx context.Context, run *placementv1beta1.C
 	if err != nil {
 		return err
 	}
-	verdict, err := judgeBinding(run, s.in.Stage, cluster, binding)
+	holder, err := s.holder(ctx, run, binding)
+	if err != nil {
+		return err
+	}
+	verdict, err := judgeBinding(run, s.in.Stage, cluster, holder)
 	if err != nil {
 		return err
 	}
@@ -157,6 +162,22 @@ func (s *stageAdvance) startCluster(ctx context.Context, run *placementv1beta1.C
 		return fmt.Errorf("writing the Works of cluster %s: %w", cluster, err)
 	}
 	return nil
+}
+
+// holder returns the binding as it counts for the run. Which of two runs
+// created in the same second is the later one cannot be told; one that has ended
+// does not stand in the way of the other.
+func (s *stageAdvance) holder(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, b *placementv1beta1.ClusterResourceBinding) (*placementv1beta1.ClusterResourceBinding, error) {
+	if b == nil || !sameSecond(b, run) {
+		return b, nil
+	}
+	other, err := s.active(ctx, wf.Ref{Name: b.Annotations[placementv1beta1.UpdateRunAnnotation], UID: b.Annotations[placementv1beta1.UpdateRunUIDAnnotation]})
+	if err != nil || other != nil {
+		return b, err
+	}
+	b = b.DeepCopy()
+	delete(b.Annotations, placementv1beta1.UpdateRunUIDAnnotation)
+	return b, nil
 }
 
 // wait waits until a cluster is done, the plan changes or the user stops.

@@ -135,6 +135,19 @@ func TestALaterRunPreempts(t *testing.T) {
 	}
 }
 
+func TestARunOfTheSameSecondThatHasEndedIsNotInTheWay(t *testing.T) {
+	h := initialized(t)
+	edit(h, h.binding("member3"), func(b *placementv1beta1.ClusterResourceBinding) {
+		b.Spec.State, b.Spec.ResourceSnapshotName = placementv1beta1.BindingStateBound, "example-placement-1-snapshot"
+		b.Annotations = map[string]string{
+			placementv1beta1.UpdateRunAnnotation: "example-run-3", placementv1beta1.UpdateRunUIDAnnotation: "zzz",
+			placementv1beta1.UpdateRunCreatedAnnotation: h.run("example-run-2").CreationTimestamp.UTC().Format(time.RFC3339),
+		}
+	})
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	assert.Equal(t, "example-run-2", h.binding("member3").Annotations[placementv1beta1.UpdateRunAnnotation])
+}
+
 func TestARunIsAbandonedWhenWhatItWasPlannedForChanges(t *testing.T) {
 	policy := func(change func(*placementv1beta1.ClusterSchedulingPolicySnapshot)) func(*hub) {
 		return func(h *hub) {

@@ -44,8 +44,18 @@ func createdLater(b *placementv1beta1.ClusterResourceBinding, run *placementv1be
 	if err != nil {
 		return false
 	}
-	created := run.CreationTimestamp.Time.Truncate(time.Second)
-	return at.After(created) || at.Equal(created) && b.Annotations[placementv1beta1.UpdateRunUIDAnnotation] > string(run.UID)
+	return at.After(created(run)) || at.Equal(created(run)) && b.Annotations[placementv1beta1.UpdateRunUIDAnnotation] > string(run.UID)
+}
+
+// sameSecond says whether another run, created in the same second, holds a
+// binding.
+func sameSecond(b *placementv1beta1.ClusterResourceBinding, run *placementv1beta1.ClusterStagedUpdateRun) bool {
+	at, err := time.Parse(time.RFC3339, b.Annotations[placementv1beta1.UpdateRunCreatedAnnotation])
+	return err == nil && at.Equal(created(run)) && b.Annotations[placementv1beta1.UpdateRunUIDAnnotation] != string(run.UID)
+}
+
+func created(run *placementv1beta1.ClusterStagedUpdateRun) time.Time {
+	return run.CreationTimestamp.Time.Truncate(time.Second)
 }
 
 // preempted is the message the documents print when another run has taken a
