@@ -387,8 +387,7 @@ func (h *hub) advanceDeletion(_ context.Context, ref wf.Ref) (bool, error) {
 
 // sentenceOf is the text of an application error, without what the SDK adds.
 func sentenceOf(err error) string {
-	var application *temporal.ApplicationError
-	if errors.As(err, &application) {
+	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		return application.Message()
 	}
 	return fmt.Sprint(err)
