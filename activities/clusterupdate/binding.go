@@ -2,27 +2,20 @@ package clusterupdate
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // ErrFenced says that a binding is no longer what the decision was based on.
 var ErrFenced = fmt.Errorf("the binding has changed since the decision")
-
-// operation is one operation of a JSON patch (RFC 6902).
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
 
 // Target is what a binding shall say.
 type Target struct {
@@ -39,16 +32,13 @@ type Target struct {
 // ErrFenced is returned. The resourceVersion is no fence, because each status
 // write moves it.
 func Bind(ctx context.Context, c client.Client, from *placementv1beta1.ClusterResourceBinding, to Target) (*placementv1beta1.ClusterResourceBinding, error) {
-	annotations := maps.Clone(from.Annotations)
-	if annotations == nil {
-		annotations = map[string]string{}
+	ops := []fence.Op{
+		fence.Test("/spec/state", from.Spec.State),
+		fence.Test("/spec/resourceSnapshotName", from.Spec.ResourceSnapshotName),
+		fence.Replace("/spec/state", placementv1beta1.BindingStateBound),
+		fence.Replace("/spec/resourceSnapshotName", to.Snapshot),
 	}
-	maps.Copy(annotations, to.Annotations)
-	ops := append(fence(from),
-		operation{"add", "/metadata/annotations", annotations},
-		operation{"replace", "/spec/state", placementv1beta1.BindingStateBound},
-		operation{"replace", "/spec/resourceSnapshotName", to.Snapshot},
-	)
+	ops = append(ops, annotate(from.Annotations, to.Annotations)...)
 	ops = set(ops, "/spec/resourceOverrideSnapshots", to.ResourceOverrideSnapshots, len(to.ResourceOverrideSnapshots) > 0, len(from.Spec.ResourceOverrideSnapshots) > 0)
 	ops = set(ops, "/spec/clusterResourceOverrideSnapshots", to.ClusterResourceOverrideSnapshots, len(to.ClusterResourceOverrideSnapshots) > 0, len(from.Spec.ClusterResourceOverrideSnapshots) > 0)
 	ops = set(ops, "/spec/applyStrategy", to.ApplyStrategy, to.ApplyStrategy != nil, from.Spec.ApplyStrategy != nil)
@@ -75,31 +65,35 @@ func Remove(ctx context.Context, c client.Client, from *placementv1beta1.Cluster
 	return fmt.Errorf("deleting binding %s: %w", from.Name, err)
 }
 
-func fence(from *placementv1beta1.ClusterResourceBinding) []operation {
-	return []operation{
-		{"test", "/metadata/uid", from.UID},
-		{"test", "/spec/state", from.Spec.State},
-		{"test", "/spec/resourceSnapshotName", from.Spec.ResourceSnapshotName},
+// annotate sets annotations beside those there are.
+func annotate(seen, wanted map[string]string) []fence.Op {
+	if len(seen) == 0 && len(wanted) > 0 {
+		return []fence.Op{fence.Test("/metadata/annotations", nil), fence.Add("/metadata/annotations", wanted)}
 	}
-}
-
-// set adds or removes an optional field.
-func set(ops []operation, path string, value any, wanted, present bool) []operation {
-	switch {
-	case wanted:
-		return append(ops, operation{"add", path, value})
-	case present:
-		return append(ops, operation{Op: "remove", Path: path})
+	var ops []fence.Op
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		ops = append(ops, fence.Add(fence.AnnotationPath(key), wanted[key]))
 	}
 	return ops
 }
 
-func patch(ctx context.Context, c client.Client, object client.Object, ops []operation) error {
-	data, err := json.Marshal(ops)
-	if err != nil {
-		return fmt.Errorf("encoding the patch of %s: %w", object.GetName(), err)
+// set adds or removes an optional field.
+func set(ops []fence.Op, path string, value any, wanted, present bool) []fence.Op {
+	switch {
+	case wanted:
+		return append(ops, fence.Add(path, value))
+	case present:
+		return append(ops, fence.Remove(path))
 	}
-	err = c.Patch(ctx, object, client.RawPatch(types.JSONPatchType, data))
+	return ops
+}
+
+func patch(ctx context.Context, c client.Client, object client.Object, ops []fence.Op) error {
+	patch, err := fence.Patch(object.GetUID(), ops...)
+	if err != nil {
+		return fmt.Errorf("patching binding %s: %w", object.GetName(), err)
+	}
+	err = c.Patch(ctx, object, patch)
 	if err == nil {
 		return nil
 	}

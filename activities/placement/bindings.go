@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -95,15 +96,15 @@ func (a *Activities) createBinding(ctx context.Context, placement *placementv1be
 // keepBinding points a binding to the latest policy, and gives one that is picked
 // again its state back.
 func (a *Activities) keepBinding(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, policy string, kept scheduler.Kept) error {
-	var operations []operation
+	var operations []fence.Op
 	if binding.Spec.State != kept.State {
-		operations = append(operations, replace("/spec/state", kept.State))
+		operations = append(operations, fence.Replace("/spec/state", kept.State))
 	}
 	if binding.Spec.SchedulingPolicySnapshotName != policy {
-		operations = append(operations, replace("/spec/schedulingPolicySnapshotName", policy))
+		operations = append(operations, fence.Replace("/spec/schedulingPolicySnapshotName", policy))
 	}
 	if !equality.Semantic.DeepEqual(binding.Spec.ClusterDecision, kept.Decision) {
-		operations = append(operations, replace("/spec/clusterDecision", kept.Decision))
+		operations = append(operations, fence.Replace("/spec/clusterDecision", kept.Decision))
 	}
 	return a.patchBinding(ctx, binding, operations)
 }
@@ -111,21 +112,21 @@ func (a *Activities) keepBinding(ctx context.Context, binding *placementv1beta1.
 // unscheduleBinding marks a binding as no longer picked. Removing what it placed
 // is part of the rollout.
 func (a *Activities) unscheduleBinding(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) error {
-	operations := annotate(binding.Annotations, placementv1beta1.PreviousBindingStateAnnotation, string(binding.Spec.State))
-	return a.patchBinding(ctx, binding, append(operations, replace("/spec/state", placementv1beta1.BindingStateUnscheduled)))
+	operations := fence.Annotate(binding.Annotations, placementv1beta1.PreviousBindingStateAnnotation, string(binding.Spec.State))
+	return a.patchBinding(ctx, binding, append(operations, fence.Replace("/spec/state", placementv1beta1.BindingStateUnscheduled)))
 }
 
 // patchBinding writes a binding unless another writer has changed what the
 // decision rests on: then the activity is repeated with a fresh look.
-func (a *Activities) patchBinding(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, operations []operation) error {
+func (a *Activities) patchBinding(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, operations []fence.Op) error {
 	if len(operations) == 0 {
 		return nil
 	}
-	fence := []operation{
-		test("/spec/state", binding.Spec.State),
-		test("/spec/schedulingPolicySnapshotName", binding.Spec.SchedulingPolicySnapshotName),
+	pins := []fence.Op{
+		fence.Test("/spec/state", binding.Spec.State),
+		fence.Test("/spec/schedulingPolicySnapshotName", binding.Spec.SchedulingPolicySnapshotName),
 	}
-	patch, err := jsonPatch(binding.UID, append(fence, operations...)...)
+	patch, err := fence.Patch(binding.UID, append(pins, operations...)...)
 	if err != nil {
 		return err
 	}

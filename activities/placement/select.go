@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
@@ -148,7 +149,7 @@ func (s *Selector) conclude(ctx context.Context, placement *placementv1beta1.Clu
 	if placement.Annotations[key] == value {
 		return result, nil
 	}
-	patch, err := jsonPatch(placement.UID, annotate(placement.Annotations, key, value)...)
+	patch, err := fence.Patch(placement.UID, fence.Annotate(placement.Annotations, key, value)...)
 	if err != nil {
 		return actcontract.SelectResult{}, err
 	}

@@ -2,66 +2,45 @@ package works
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/workgen"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 const timeFormat = time.RFC3339
 
-// operation of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
-
 // replacement is the patch that makes have what want is. It tests that nobody
 // has replaced the Work since have was read. The resource version is no fence
 // here: it moves with every report of the member.
 func replacement(want, have *placementv1beta1.Work) (client.Patch, error) {
-	operations := []operation{{Op: "test", Path: "/metadata/uid", Value: have.UID}}
+	var operations []fence.Op
 	for _, key := range []string{
 		placementv1beta1.BindingUIDAnnotation,
 		placementv1beta1.BindingGenerationAnnotation,
 		placementv1beta1.RevisionAnnotation,
 	} {
 		if value, ok := have.Annotations[key]; ok {
-			operations = append(operations, operation{Op: "test", Path: annotationPath(key), Value: value})
+			operations = append(operations, fence.Test(fence.AnnotationPath(key), value))
 		}
 	}
 	for _, key := range sortedKeys(want.Annotations) {
-		operations = append(operations, operation{Op: "add", Path: annotationPath(key), Value: want.Annotations[key]})
+		operations = append(operations, fence.Add(fence.AnnotationPath(key), want.Annotations[key]))
 	}
 	for _, key := range sortedKeys(want.Labels) {
-		operations = append(operations, operation{Op: "add", Path: "/metadata/labels/" + escape(key), Value: want.Labels[key]})
+		operations = append(operations, fence.Add(fence.LabelPath(key), want.Labels[key]))
 	}
 	if !slices.Contains(have.Finalizers, placementv1beta1.WorkFinalizer) {
 		finalizers := append(slices.Clone(have.Finalizers), want.Finalizers...)
-		operations = append(operations, operation{Op: "add", Path: "/metadata/finalizers", Value: finalizers})
+		operations = append(operations, fence.Add("/metadata/finalizers", finalizers))
 	}
-	operations = append(operations, operation{Op: "add", Path: "/spec", Value: want.Spec})
-	raw, err := json.Marshal(operations)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the patch: %w", err)
-	}
-	return client.RawPatch(types.JSONPatchType, raw), nil
-}
-
-func annotationPath(key string) string { return "/metadata/annotations/" + escape(key) }
-
-// escape makes a key usable in a JSON pointer.
-func escape(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+	return fence.Patch(have.UID, append(operations, fence.Add("/spec", want.Spec))...)
 }
 
 func sortedKeys(m map[string]string) []string {

@@ -6,30 +6,20 @@ package write
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
-
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
 
 // Status replaces the whole status of an object, whatever the caller's copy of
 // it says, provided it is still the same object. An object that is gone or was
 // replaced needs no status: that is no error.
 func Status(ctx context.Context, c client.Client, object client.Object, status any) error {
-	patch, err := encode(
-		operation{Op: "test", Path: "/metadata/uid", Value: object.GetUID()},
-		operation{Op: "add", Path: "/status", Value: status},
-	)
+	patch, err := fence.Patch(object.GetUID(), fence.Add("/status", status))
 	if err != nil {
 		return err
 	}
@@ -59,12 +49,12 @@ func RemoveFinalizer(ctx context.Context, c client.Client, object client.Object,
 
 // finalizers replaces the list, provided nobody else has changed it meanwhile.
 func finalizers(ctx context.Context, c client.Client, object client.Object, list []string) error {
-	operations := []operation{{Op: "test", Path: "/metadata/uid", Value: object.GetUID()}}
+	var operations []fence.Op
 	if old := object.GetFinalizers(); len(old) > 0 {
-		operations = append(operations, operation{Op: "test", Path: "/metadata/finalizers", Value: old})
+		operations = append(operations, fence.Test("/metadata/finalizers", old))
 	}
-	operations = append(operations, operation{Op: "add", Path: "/metadata/finalizers", Value: list})
-	patch, err := encode(operations...)
+	operations = append(operations, fence.Add("/metadata/finalizers", list))
+	patch, err := fence.Patch(object.GetUID(), operations...)
 	if err != nil {
 		return err
 	}
@@ -72,14 +62,6 @@ func finalizers(ctx context.Context, c client.Client, object client.Object, list
 		return fmt.Errorf("writing the finalizers of %s: %w", client.ObjectKeyFromObject(object), err)
 	}
 	return nil
-}
-
-func encode(operations ...operation) (client.Patch, error) {
-	raw, err := json.Marshal(operations)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a patch: %w", err)
-	}
-	return client.RawPatch(types.JSONPatchType, raw), nil
 }
 
 // target is a copy to receive the server's answer: the caller's object may be

@@ -1,0 +1,76 @@
+// Package fence builds JSON patches (RFC 6902) that pin what a decision was
+// based on: a patch whose tests fail changes nothing. The resourceVersion is no
+// such fence on an object with several writers, because each status write moves
+// it.
+package fence
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Op is one operation of a patch.
+type Op struct {
+	Op   string
+	Path string
+	// Value is left out of the patch for "remove" only: a test for null is one.
+	Value any
+}
+
+// MarshalJSON writes the operation as the RFC has it.
+func (o Op) MarshalJSON() ([]byte, error) {
+	fields := map[string]any{"op": o.Op, "path": o.Path}
+	if o.Op != "remove" {
+		fields["value"] = o.Value
+	}
+	return json.Marshal(fields)
+}
+
+// Test makes the whole patch fail unless the path has the value; nil stands for
+// a path that is not there.
+func Test(path string, value any) Op { return Op{"test", path, value} }
+
+// Add sets a field or a map's key, there or not.
+func Add(path string, value any) Op { return Op{"add", path, value} }
+
+// Replace sets a field that is there.
+func Replace(path string, value any) Op { return Op{"replace", path, value} }
+
+// Remove takes away a field that is there.
+func Remove(path string) Op { return Op{Op: "remove", Path: path} }
+
+// AnnotationPath is the path of an annotation, LabelPath that of a label.
+func AnnotationPath(key string) string { return "/metadata/annotations/" + escape(key) }
+
+// LabelPath is the path of a label.
+func LabelPath(key string) string { return "/metadata/labels/" + escape(key) }
+
+// escape makes a key usable in a JSON pointer (RFC 6901).
+func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
+
+// Annotate sets an annotation on an object last seen with these annotations,
+// provided that nobody has changed that one since.
+func Annotate(seen map[string]string, key, value string) []Op {
+	if len(seen) == 0 {
+		return []Op{Test("/metadata/annotations", nil), Add("/metadata/annotations", map[string]string{key: value})}
+	}
+	var old any
+	if current, ok := seen[key]; ok {
+		old = current
+	}
+	return []Op{Test(AnnotationPath(key), old), Add(AnnotationPath(key), value)}
+}
+
+// Patch joins operations to a patch of the object with this uid, and of no
+// other that may have come to its name.
+func Patch(uid types.UID, operations ...Op) (client.Patch, error) {
+	data, err := json.Marshal(append([]Op{Test("/metadata/uid", uid)}, operations...))
+	if err != nil {
+		return nil, fmt.Errorf("encoding a patch: %w", err)
+	}
+	return client.RawPatch(types.JSONPatchType, data), nil
+}
