@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -83,6 +84,7 @@ func (r *Runner) serve(ctx context.Context) error {
 		StickyScheduleToStartTimeout:     stickyTimeout,
 		WorkerStopTimeout:                stopTimeout,
 		OnFatalError:                     onFatal,
+		Interceptors:                     []interceptor.WorkerInterceptor{&alive{}},
 	})
 	RegisterWorkflows(main)
 	RegisterShort(main, r.Activities)

@@ -12,9 +12,10 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// Bounds of a waiting activity. The heartbeat timeout is what frees the attempt
-// of a worker that was killed, so it is short; HeartbeatEvery must be well
-// below it.
+// Bounds of an activity. The heartbeat timeout is what frees the attempt of a
+// worker that was killed, so it is short; HeartbeatEvery must be well below it.
+// A waiting activity heartbeats by itself, a short one through the worker's
+// interceptor.
 const (
 	ShortTimeout     = 30 * time.Second
 	WaitTimeout      = 10 * time.Minute
@@ -38,6 +39,7 @@ func Short[R any](ctx workflow.Context, name, summary string, request any) (R, e
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           wf.TaskQueue,
 		StartToCloseTimeout: ShortTimeout,
+		HeartbeatTimeout:    HeartbeatTimeout,
 		RetryPolicy:         retries(),
 		Summary:             bounded(summary),
 	})

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"time"
 )
 
 // Task queues. Workflows and short activities share one, so that activities
@@ -17,6 +18,10 @@ const (
 	TaskQueue        = "fleetflow"
 	AdvanceTaskQueue = "fleetflow-advance"
 )
+
+// TaskTimeout is after how long a step of a workflow that a killed worker had
+// taken is given to another.
+const TaskTimeout = 5 * time.Second
 
 // Workflow types as they appear in the Temporal UI.
 const (

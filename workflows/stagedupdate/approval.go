@@ -45,9 +45,10 @@ func (r *run) register(ctx workflow.Context) error {
 }
 
 // validate refuses, without a trace in the history, what cannot be approved.
-// Before the run has been read nothing can be said: the answer comes later.
+// Before the run has been read, and while the gate of the stage is looked at,
+// nothing can be said: the answer comes later.
 func (r *run) validate(_ workflow.Context, a wf.Approval) error {
-	if !r.loaded {
+	if !r.loaded || r.checking != "" && r.checking == a.Stage {
 		return nil
 	}
 	if _, sentence := r.judge(a); sentence != "" {

@@ -26,7 +26,9 @@ func (r *run) waitGates(ctx workflow.Context, stage int, before bool) error {
 	defer func() { r.gate = nil }()
 	for {
 		request := act.GateRequest{StageRequest: act.StageRequest{Run: r.ref, Stage: st.Name, Index: stage}, Before: before}
+		r.checking = st.Name
 		state, err := call.Short[act.GateState](ctx, act.CheckGates, "check the gates of "+st.Name, request)
+		r.checking = ""
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/workflow"
 
@@ -299,4 +300,17 @@ func TestAFloodAtAGateContinuesAsNewAndKeepsTheApproval(t *testing.T) {
 	assert.Equal(t, wf.UpdateRunWorkflow, again.WorkflowType.Name)
 	assert.Len(t, h.approvals, 1)
 	assert.Empty(t, h.reports)
+}
+
+// The object says that the stage waits a moment before the workflow knows it.
+func TestAnUpdateWhileTheGateIsLookedAtIsKept(t *testing.T) {
+	h := newHub(t, &stage{name: "canary", clusters: clusters("a"), after: &approvalTask{}})
+	h.env.OnActivity(act.CheckGates, mock.Anything, mock.Anything).Return(h.checkGates).After(10 * time.Second)
+	var got *answer
+	h.at(5*time.Second, func() { got = h.approveUpdate("u1", wf.Approval{Stage: "canary"}) })
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	require.NoError(t, got.rejection)
+	require.NoError(t, got.err)
+	assert.Contains(t, got.result, "stage canary of run example-run approved by")
 }

@@ -42,6 +42,8 @@ type run struct {
 
 	// gate is what the run waits for now; nil while it does not wait.
 	gate *gate
+	// checking is the stage whose gates are being looked at.
+	checking string
 	// approvals are those sent through Temporal and not yet written down.
 	approvals []*approval
 
@@ -124,6 +126,7 @@ func (r *run) update(ctx workflow.Context, stage int) error {
 	st := &r.state.Stages[stage]
 	info := workflow.GetInfo(ctx)
 	child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowTaskTimeout:   wf.TaskTimeout,
 		WorkflowID:            wf.StageID(info.WorkflowExecution.ID, st.Name),
 		TypedSearchAttributes: attributes(r.state.Placement, r.ref.Key(), st.Name, act.PhaseUpdating),
 		StaticSummary:         fmt.Sprintf("stage %s of %s: %d clusters", st.Name, r.ref.Key(), st.Clusters),

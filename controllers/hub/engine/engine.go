@@ -91,6 +91,7 @@ func (e *Engine) signal(ctx context.Context, ref wf.Ref, poke wf.Poke) error {
 	}
 	_, err := e.Client.SignalWithStartWorkflow(ctx, ref.ID(), wf.PokeSignal, poke, client.StartWorkflowOptions{
 		ID: ref.ID(), TaskQueue: wf.TaskQueue,
+		WorkflowTaskTimeout:   wf.TaskTimeout,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		StaticSummary:         fmt.Sprintf("%s %s", ref.Kind, ref.Key()),
 		TypedSearchAttributes: temporal.NewSearchAttributes(temporal.NewSearchAttributeKeyKeyword(attribute).ValueSet(ref.Key())),
