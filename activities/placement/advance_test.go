@@ -1,0 +1,303 @@
+package placement_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// old and new are the snapshots a rollout goes between.
+const oldSnapshot, newSnapshot = "crp-0-snapshot", "crp-1-snapshot"
+
+// decided is a change as the planner proposes it for a binding as it is.
+func decided(b *placementv1beta1.ClusterResourceBinding, op string) actcontract.Change {
+	return actcontract.Change{
+		Cluster: b.Spec.TargetCluster, Op: op, Binding: b.Name, UID: string(b.UID),
+		FromState: string(b.Spec.State), FromRevision: workgen.Revision(b.Spec),
+	}
+}
+
+func three(t *testing.T) *rollout {
+	t.Helper()
+	return newRollout(t, bound("a", oldSnapshot), bound("b", oldSnapshot), bound("c", oldSnapshot))
+}
+
+func TestAdvanceProposesOneOfThreeByDefault(t *testing.T) {
+	r := three(t)
+	assert.Equal(t, actcontract.AdvanceResult{Next: []actcontract.Change{decided(bound("a", oldSnapshot), actcontract.OpUpdate)}, Blocked: 2},
+		r.advance(actcontract.AdvanceRequest{}))
+	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName, "what is proposed is not written")
+}
+
+func TestAdvanceWritesItsBatchAndWaitsForIt(t *testing.T) {
+	r := three(t)
+	request := actcontract.AdvanceRequest{Batch: []actcontract.Change{decided(bound("a", oldSnapshot), actcontract.OpUpdate)}}
+	result := r.waiting(request)
+	assert.Equal(t, newSnapshot, r.binding("a").Spec.ResourceSnapshotName)
+	assert.Equal(t, oldSnapshot, r.binding("b").Spec.ResourceSnapshotName)
+	r.report("b", metav1.ConditionTrue) // news of others do not end it
+	r.report("a", metav1.ConditionTrue)
+	want := actcontract.AdvanceResult{Done: []string{"a"}, Next: []actcontract.Change{decided(bound("b", oldSnapshot), actcontract.OpUpdate)}, Blocked: 1}
+	assert.Equal(t, want, r.ended(result))
+
+	written := r.binding("a").ResourceVersion
+	assert.Equal(t, want, r.advance(request), "a second attempt comes to the same")
+	assert.Equal(t, written, r.binding("a").ResourceVersion, "and writes nothing")
+}
+
+func TestARolloutGoesOneAtATimeAndSettles(t *testing.T) {
+	r := three(t)
+	r.prompt = true
+	var order []string
+	request := actcontract.AdvanceRequest{}
+	for range 10 {
+		result := r.advance(request)
+		if result.Settled {
+			assert.Equal(t, []string{"a", "b", "c"}, order)
+			assert.Empty(t, result.Next)
+			return
+		}
+		require.Len(t, result.Next, 1)
+		order = append(order, result.Next[0].Cluster)
+		request.Batch, request.InFlight = result.Next, result.InFlight
+	}
+	t.Fatal("it does not settle")
+}
+
+func TestTheLastBatchIsNotWaitedFor(t *testing.T) {
+	r := newRollout(t, bound("a", newSnapshot), bound("b", oldSnapshot))
+	result := r.advance(actcontract.AdvanceRequest{Batch: []actcontract.Change{decided(bound("b", oldSnapshot), actcontract.OpUpdate)}})
+	assert.Equal(t, actcontract.AdvanceResult{Settled: true, InFlight: []string{"b"}}, result)
+}
+
+func TestFirstPlacementsGoTogether(t *testing.T) {
+	r := newRollout(t, scheduled("a"), scheduled("b"), scheduled("c"))
+	result := r.advance(actcontract.AdvanceRequest{})
+	assert.Equal(t, []actcontract.Change{
+		decided(scheduled("a"), actcontract.OpAdd), decided(scheduled("b"), actcontract.OpAdd), decided(scheduled("c"), actcontract.OpAdd),
+	}, result.Next)
+	result = r.advance(actcontract.AdvanceRequest{Batch: result.Next})
+	assert.True(t, result.Settled)
+	for _, name := range []string{"a", "b", "c"} {
+		assert.Equal(t, placementv1beta1.BindingStateBound, r.binding(name).Spec.State)
+	}
+}
+
+func TestWhatIsNoLongerPickedIsRemoved(t *testing.T) {
+	r := newRollout(t, bound("a", newSnapshot), unscheduled("b"))
+	result := r.advance(actcontract.AdvanceRequest{})
+	assert.Equal(t, []actcontract.Change{decided(unscheduled("b"), actcontract.OpRemove)}, result.Next)
+	result = r.advance(actcontract.AdvanceRequest{Batch: result.Next})
+	assert.Equal(t, actcontract.AdvanceResult{Settled: true, Done: []string{"b"}}, result)
+	var left placementv1beta1.ClusterResourceBindingList
+	require.NoError(t, r.List(t.Context(), &left))
+	assert.Len(t, left.Items, 1)
+}
+
+func TestABatchIsFencedByWhatItWasDecidedOn(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		op     string
+		change func(*placementv1beta1.ClusterResourceBinding)
+	}{
+		"update of another binding of the name": {actcontract.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) { b.UID = "another" }},
+		"update of one no longer picked": {actcontract.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) {
+			b.Spec.State = placementv1beta1.BindingStateUnscheduled
+		}},
+		"update of one at another revision": {actcontract.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = "crp-7-snapshot" }},
+		"update of one applied otherwise": {actcontract.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) {
+			b.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeServerSideApply}
+		}},
+		"removal of one picked again": {actcontract.OpRemove, func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.State = placementv1beta1.BindingStateBound }},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			start := bound("a", oldSnapshot)
+			if test.op == actcontract.OpRemove {
+				start = unscheduled("a")
+			}
+			r := newRollout(t, start, bound("b", newSnapshot))
+			change := decided(start, test.op)
+			r.set("a", test.change)
+			stored := r.binding("a")
+			result := r.advance(actcontract.AdvanceRequest{Batch: []actcontract.Change{change}})
+			assert.Equal(t, stored.ResourceVersion, r.binding("a").ResourceVersion)
+			for _, next := range result.Next {
+				assert.NotEqual(t, change, next, "a new decision rests on what there is")
+			}
+		})
+	}
+}
+
+// lagging is a cache that is behind.
+type lagging struct {
+	client.Client
+	behind client.Reader
+}
+
+func (l lagging) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if _, binding := o.(*placementv1beta1.ClusterResourceBinding); binding {
+		return l.behind.Get(ctx, key, o, options...)
+	}
+	return l.Client.Get(ctx, key, o, options...)
+}
+
+func (l lagging) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if _, bindings := list.(*placementv1beta1.ClusterResourceBindingList); bindings {
+		return l.behind.List(ctx, list, options...)
+	}
+	return l.Client.List(ctx, list, options...)
+}
+
+func TestARefusedChangeIsNotProposedAgainFromACacheThatLags(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot), bound("b", newSnapshot))
+	before := newRollout(t, bound("a", oldSnapshot), bound("b", newSnapshot))
+	r.rolling.Client = lagging{r, before}
+	change := decided(bound("a", oldSnapshot), actcontract.OpUpdate)
+	r.set("a", func(b *placementv1beta1.ClusterResourceBinding) {
+		b.Spec.State = placementv1beta1.BindingStateUnscheduled
+	})
+	result := r.advance(actcontract.AdvanceRequest{Batch: []actcontract.Change{change}})
+	assert.Equal(t, []actcontract.Change{decided(r.binding("a"), actcontract.OpRemove)}, result.Next)
+}
+
+func TestAdvanceSaysWhenThereIsAnotherPlan(t *testing.T) {
+	request := actcontract.AdvanceRequest{Batch: []actcontract.Change{decided(bound("a", oldSnapshot), actcontract.OpUpdate)}}
+	external := func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Generation = 2
+		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}
+	}
+	relabel := func(r *rollout) {
+		snapshot := &placementv1beta1.ClusterResourceSnapshot{}
+		require.NoError(r.t, r.Get(r.t.Context(), client.ObjectKey{Name: newSnapshot}, snapshot))
+		snapshot.Labels[placementv1beta1.IsLatestSnapshotLabel] = "false"
+		require.NoError(r.t, r.Update(r.t.Context(), snapshot))
+		told := &metav1.PartialObjectMetadata{ObjectMeta: snapshot.ObjectMeta}
+		r.tell(told, told)
+	}
+	for sentence, test := range map[string]struct {
+		change func(r *rollout)
+		before actcontract.AdvanceResult
+		during actcontract.AdvanceResult
+	}{
+		"the placement is gone": {
+			func(r *rollout) {
+				require.NoError(r.t, r.Delete(r.t.Context(), crp()))
+				going := crp()
+				going.Generation = 2
+				r.tell(crp(), going)
+			},
+			actcontract.AdvanceResult{Gone: true}, actcontract.AdvanceResult{Changed: true},
+		},
+		"the placement is another one": {
+			func(r *rollout) { r.edit(func(p *placementv1beta1.ClusterResourcePlacement) { p.UID = "another" }) },
+			actcontract.AdvanceResult{Gone: true}, actcontract.AdvanceResult{Changed: true},
+		},
+		"update runs shall roll it out": {
+			func(r *rollout) { r.edit(external) },
+			actcontract.AdvanceResult{Changed: true}, actcontract.AdvanceResult{Changed: true},
+		},
+		"there is a later snapshot": {relabel, actcontract.AdvanceResult{Changed: true}, actcontract.AdvanceResult{Changed: true}},
+	} {
+		t.Run(sentence+" before it", func(t *testing.T) {
+			r := three(t)
+			test.change(r)
+			assert.Equal(t, test.before, r.advance(request))
+			assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName, "nothing is written")
+		})
+		t.Run(sentence+" while it waits", func(t *testing.T) {
+			r := three(t)
+			result := r.waiting(request)
+			test.change(r)
+			assert.Equal(t, test.during, r.ended(result))
+		})
+	}
+}
+
+func TestANewlyPickedClusterIsPlannedForAtOnce(t *testing.T) {
+	r := three(t)
+	result := r.waiting(actcontract.AdvanceRequest{Batch: []actcontract.Change{decided(bound("a", oldSnapshot), actcontract.OpUpdate)}})
+	d := scheduled("d")
+	require.NoError(t, r.Create(t.Context(), d))
+	informer, err := r.informers.FakeInformerFor(t.Context(), d)
+	require.NoError(t, err)
+	informer.Add(d)
+	got := r.ended(result)
+	assert.False(t, got.Changed)
+	assert.Equal(t, []actcontract.Change{decided(scheduled("d"), actcontract.OpAdd)}, got.Next)
+	assert.Equal(t, []string{"a"}, got.InFlight)
+}
+
+func TestAClusterInFlightHoldsTheBudgetInTheNextCallToo(t *testing.T) {
+	r := three(t)
+	r.set("a", func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = newSnapshot })
+	result := r.waiting(actcontract.AdvanceRequest{InFlight: []string{"a"}})
+	require.NoError(t, r.Sync(t.Context(), r.binding("a")))
+	r.report("a", metav1.ConditionTrue)
+	got := r.ended(result)
+	assert.Equal(t, []string{"a"}, got.Done)
+	require.Len(t, got.Next, 1)
+	assert.Equal(t, "b", got.Next[0].Cluster)
+}
+
+func TestWhatCannotBeTrackedCountsAsAvailableAfterItsTime(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot), bound("b", newSnapshot), bound("c", oldSnapshot))
+	seconds := int32(30)
+	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{UnavailablePeriodSeconds: &seconds}}
+	})
+	r.report("b", metav1.ConditionTrue, placementv1beta1.ReasonWorkNotTrackable)
+	result := r.waiting(actcontract.AdvanceRequest{})
+	r.clock.Step(30 * time.Second)
+	got := r.ended(result)
+	require.Len(t, got.Next, 1)
+	assert.Equal(t, "a", got.Next[0].Cluster)
+}
+
+func TestTheWaitIsBoundedByTheWorkflow(t *testing.T) {
+	r := three(t)
+	r.report("a", metav1.ConditionFalse)
+	r.set("a", func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = newSnapshot })
+	for sentence, test := range map[string]struct{ in, after time.Duration }{
+		"as far as it says":            {time.Minute, time.Minute},
+		"but a second at least":        {0, time.Second},
+		"also if its clock is not our": {-time.Hour, time.Second},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			result := r.waiting(actcontract.AdvanceRequest{WakeAt: r.clock.Now().Add(test.in)})
+			r.clock.Step(test.after - 1)
+			select {
+			case got := <-result:
+				t.Fatalf("too early: %+v", got)
+			default:
+			}
+			r.clock.Step(1)
+			assert.Equal(t, 2, r.ended(result).Blocked)
+		})
+	}
+}
+
+func TestLimitsComeFromTheStrategy(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot), bound("b", oldSnapshot), bound("c", oldSnapshot), bound("d", oldSnapshot))
+	half := intstr.FromString("50%")
+	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{MaxUnavailable: &half}}
+	})
+	assert.Len(t, r.advance(actcontract.AdvanceRequest{}).Next, 2)
+	r.edit(pickN(6)) // two slots unfilled, three may be unavailable
+	assert.Len(t, r.advance(actcontract.AdvanceRequest{}).Next, 1)
+	r.edit(pickFixed("a", "b", "c", "d", "e", "f", "g", "h"))
+	assert.Empty(t, r.ended(func() chan actcontract.AdvanceResult {
+		result := r.waiting(actcontract.AdvanceRequest{})
+		r.clock.Step(time.Hour)
+		return result
+	}()).Next, "four slots unfilled, four may be unavailable")
+}

@@ -1,0 +1,249 @@
+package placement_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	k8sclock "k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/placement"
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// waitClock is a fake clock that says when somebody waits on it.
+type waitClock struct {
+	*clocktesting.FakeClock
+	waits chan struct{}
+}
+
+// NewTimer notes that somebody waits; a timer that is due fires at once.
+func (c *waitClock) NewTimer(d time.Duration) k8sclock.Timer {
+	timer := c.FakeClock.NewTimer(d)
+	c.Step(0)
+	c.waits <- struct{}{}
+	return timer
+}
+
+// After does not keep anybody waiting: clusters are collected for no time.
+func (c *waitClock) After(time.Duration) <-chan time.Time {
+	out := make(chan time.Time, 1)
+	out <- c.Now()
+	return out
+}
+
+// rollout is a hub in memory with a placement that rolls out crp-1-snapshot.
+type rollout struct {
+	t *testing.T
+	client.WithWatch
+	clock     *waitClock
+	informers *informertest.FakeInformers
+	rolling   *placement.Rolling
+	// prompt lets members report at once what they are told.
+	prompt bool
+}
+
+func newRollout(t *testing.T, bindings ...*placementv1beta1.ClusterResourceBinding) *rollout {
+	t.Helper()
+	scheme, watched := runtime.NewScheme(), runtime.NewScheme()
+	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	require.NoError(t, placementv1beta1.AddToScheme(watched))
+	watched.AddKnownTypeWithName(schema.GroupVersionKind{Group: "meta", Version: "v1", Kind: "Snapshot"}, &metav1.PartialObjectMetadata{})
+	r := &rollout{t: t, clock: &waitClock{clocktesting.NewFakeClock(now), make(chan struct{}, 1000)}, informers: &informertest.FakeInformers{Scheme: watched}}
+	objects := []client.Object{crp(), snapshotNamed("crp-0-snapshot", "false"), snapshotNamed("crp-1-snapshot", "true")}
+	for _, b := range bindings {
+		objects = append(objects, b)
+	}
+	r.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.Work{}).
+		WithInterceptorFuncs(interceptor.Funcs{Patch: fenced}).Build()
+	notifier := clusterupdate.NewNotifier()
+	require.NoError(t, notifier.Watch(t.Context(), r.informers))
+	r.rolling = &placement.Rolling{Client: r, Live: r, Works: r, Notifier: notifier, Clock: r.clock}
+	for _, b := range bindings {
+		if b.Spec.ResourceSnapshotName != "" {
+			require.NoError(t, r.Sync(t.Context(), b))
+			r.report(b.Spec.TargetCluster, metav1.ConditionTrue)
+		}
+	}
+	return r
+}
+
+// fenced gives a failed test of a JSON patch the status an API server gives.
+func fenced(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+	err := c.Patch(ctx, o, patch, options...)
+	if err != nil && (strings.Contains(err.Error(), "testing path") || strings.Contains(err.Error(), "test failed")) {
+		return apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	}
+	return err
+}
+
+func snapshotNamed(name, latest string) *placementv1beta1.ClusterResourceSnapshot {
+	return &placementv1beta1.ClusterResourceSnapshot{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+		placementv1beta1.ParentPlacementLabel: "crp", placementv1beta1.IsLatestSnapshotLabel: latest,
+	}}}
+}
+
+func bound(cluster, snapshot string) *placementv1beta1.ClusterResourceBinding {
+	return &placementv1beta1.ClusterResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: placementv1beta1.BindingName("crp", "crp-uid", cluster), UID: types.UID("uid-" + cluster), Generation: 1,
+			Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "crp"},
+		},
+		Spec: placementv1beta1.ResourceBindingSpec{State: placementv1beta1.BindingStateBound, TargetCluster: cluster, ResourceSnapshotName: snapshot, SchedulingPolicySnapshotName: "crp-0"},
+	}
+}
+
+func scheduled(cluster string) *placementv1beta1.ClusterResourceBinding {
+	b := bound(cluster, "")
+	b.Spec.State = placementv1beta1.BindingStateScheduled
+	return b
+}
+
+func unscheduled(cluster string) *placementv1beta1.ClusterResourceBinding {
+	b := bound(cluster, "crp-0-snapshot")
+	b.Spec.State = placementv1beta1.BindingStateUnscheduled
+	return b
+}
+
+// Sync writes the one Work of a binding.
+func (r *rollout) Sync(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) error {
+	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-" + b.Spec.TargetCluster, Name: "crp-work"}}
+	err := r.Get(ctx, client.ObjectKeyFromObject(work), work)
+	missing := apierrors.IsNotFound(err)
+	if client.IgnoreNotFound(err) != nil || !missing && work.Annotations[placementv1beta1.RevisionAnnotation] == workgen.Revision(b.Spec) {
+		return client.IgnoreNotFound(err)
+	}
+	work.Labels = map[string]string{placementv1beta1.ParentBindingLabel: b.Name, placementv1beta1.ParentPlacementLabel: "crp"}
+	work.Annotations = map[string]string{
+		placementv1beta1.RevisionAnnotation: workgen.Revision(b.Spec), placementv1beta1.BindingUIDAnnotation: string(b.UID), placementv1beta1.WorkCountAnnotation: "1",
+	}
+	work.Generation++
+	if missing {
+		err = r.Create(ctx, work)
+	} else {
+		err = r.Update(ctx, work)
+	}
+	if err == nil && r.prompt {
+		r.report(b.Spec.TargetCluster, metav1.ConditionTrue)
+	}
+	return err
+}
+
+// report lets a member say that it has applied its Work and whether that is
+// available; its informer tells.
+func (r *rollout) report(cluster string, available metav1.ConditionStatus, reason ...string) {
+	r.t.Helper()
+	work := &placementv1beta1.Work{}
+	require.NoError(r.t, r.Get(r.t.Context(), client.ObjectKey{Namespace: "fleet-member-" + cluster, Name: "crp-work"}, work))
+	for kind, status := range map[string]metav1.ConditionStatus{placementv1beta1.ConditionTypeApplied: metav1.ConditionTrue, placementv1beta1.ConditionTypeAvailable: available} {
+		meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{
+			Type: kind, Status: status, Reason: strings.Join(append(reason, "Reported")[:1], ""), ObservedGeneration: work.Generation, LastTransitionTime: metav1.NewTime(r.clock.Now()),
+		})
+	}
+	require.NoError(r.t, r.Status().Update(r.t.Context(), work))
+	r.tell(work, work)
+}
+
+// tell lets an informer report a change.
+func (r *rollout) tell(old, now client.Object) {
+	r.t.Helper()
+	informer, err := r.informers.FakeInformerFor(r.t.Context(), now)
+	require.NoError(r.t, err)
+	informer.Update(old, now)
+}
+
+func (r *rollout) binding(cluster string) *placementv1beta1.ClusterResourceBinding {
+	r.t.Helper()
+	b := &placementv1beta1.ClusterResourceBinding{}
+	require.NoError(r.t, r.Get(r.t.Context(), client.ObjectKey{Name: placementv1beta1.BindingName("crp", "crp-uid", cluster)}, b))
+	return b
+}
+
+// set changes a binding behind the activity's back, and tells of it.
+func (r *rollout) set(cluster string, change func(*placementv1beta1.ClusterResourceBinding)) {
+	r.t.Helper()
+	old := r.binding(cluster)
+	b := old.DeepCopy()
+	b.Generation++
+	change(b)
+	require.NoError(r.t, r.Update(r.t.Context(), b))
+	r.tell(old, b)
+}
+
+// edit changes the placement.
+func (r *rollout) edit(change func(*placementv1beta1.ClusterResourcePlacement)) {
+	r.t.Helper()
+	p := &placementv1beta1.ClusterResourcePlacement{}
+	require.NoError(r.t, r.Get(r.t.Context(), client.ObjectKey{Name: "crp"}, p))
+	old := p.DeepCopy()
+	change(p)
+	require.NoError(r.t, r.Update(r.t.Context(), p))
+	r.tell(old, p)
+}
+
+// advance runs the activity in Temporal's test environment.
+func (r *rollout) advance(in actcontract.AdvanceRequest) actcontract.AdvanceResult {
+	in.Placement = ref
+	if in.Snapshot == "" {
+		in.Snapshot = "crp-1-snapshot"
+	}
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivityWithOptions(r.rolling.AdvancePlacement, activity.RegisterOptions{Name: "advance"})
+	value, err := env.ExecuteActivity("advance", in)
+	require.NoError(r.t, err)
+	var out actcontract.AdvanceResult
+	require.NoError(r.t, value.Get(&out))
+	return out
+}
+
+// waiting runs the activity in the background until it waits.
+func (r *rollout) waiting(in actcontract.AdvanceRequest) chan actcontract.AdvanceResult {
+	r.t.Helper()
+	for len(r.clock.waits) > 0 {
+		<-r.clock.waits
+	}
+	out := make(chan actcontract.AdvanceResult, 1)
+	go func() { out <- r.advance(in) }()
+	select {
+	case <-r.clock.waits:
+	case got := <-out:
+		r.t.Fatalf("the activity must wait, but returned %+v", got)
+	case <-time.After(5 * time.Second):
+		r.t.Fatal("the activity must wait")
+	}
+	return out
+}
+
+func (r *rollout) ended(c chan actcontract.AdvanceResult) actcontract.AdvanceResult {
+	r.t.Helper()
+	select {
+	case got := <-c:
+		return got
+	case <-time.After(5 * time.Second):
+		r.t.Fatal("the activity must return")
+		panic("unreachable")
+	}
+}
