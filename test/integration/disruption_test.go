@@ -34,6 +34,10 @@ type point struct {
 	reach func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun) (release func())
 }
 
+var rightAfterCreation = point{"right after its creation", func(*spec, *placementv1beta1.ClusterStagedUpdateRun) func() {
+	return func() {}
+}}
+
 // duringFirstStage holds the run in its first stage: the agent of its cluster is down.
 var duringFirstStage = point{"during the first stage", func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun) func() {
 	s.awaitStarted(run, "member-2")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -34,7 +35,10 @@ func TestFigures(t *testing.T) {
 		s.awaitSucceeded(s.startRun("first", "0"))
 		s.measure(func(i int) time.Duration {
 			s.changeTo(fmt.Sprintf("change%d", i))
-			s.awaitIndex(fmt.Sprint(i + 1))
+			snapshot := &placementv1beta1.ClusterResourceSnapshot{ObjectMeta: metav1.ObjectMeta{
+				Name: placementv1beta1.ResourceSnapshotName(s.name, i+1, 0),
+			}}
+			await(s, s.hub, snapshot, "to be taken", func(*placementv1beta1.ClusterResourceSnapshot) error { return nil })
 			return s.timed(func() { s.awaitSucceeded(s.startRun(fmt.Sprintf("run%d", i), "")) })
 		})
 	})

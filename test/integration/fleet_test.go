@@ -35,6 +35,12 @@ var together = []promise{
 	{"a deleted run takes its approval requests along and leaves the bindings", deletedRunTakesItsRequestsAlong},
 	{"a run whose placement is deleted fails and says so", deletedPlacementEndsItsRun},
 	{"an approval left over from an earlier run does not count", leftoverApprovalDoesNotCount},
+	{"a run that was stopped goes on when it is resumed", stoppedRunGoesOnWhenResumed},
+	{"a run whose workflow is cancelled from Temporal stops", cancelFromTemporalStopsTheRun},
+	{"an approval before a stage holds the stage", gateBeforeAStageHoldsIt},
+	{"a run ends when the clusters of its placement change", changedPolicyEndsTheRun},
+	{"a strategy that is changed does not concern a run under way", changedStrategyDoesNotConcernARun},
+	{"maxConcurrency bounds the clusters of a stage in flight", maxConcurrencyBoundsAStage},
 	{"the history of a run stays short", historyStaysShort},
 	{"every look-up of the how-to works", everyLookUpOfTheHowToWorks},
 
@@ -51,6 +57,8 @@ var together = []promise{
 // alone are specs that take parts of the fleet down, one after the other.
 var alone = []promise{
 	{"a run waits for a member that is away", runWaitsForAMemberThatIsAway},
+	{"a later run takes over a cluster that an earlier one is under way with", laterRunTakesOver},
+	{"a run survives the hub agent's death right after its creation", survives(killHubAgent, rightAfterCreation, kubectlDoor)},
 	{"a run survives the hub agent's death during the first stage", survives(killHubAgent, duringFirstStage, kubectlDoor)},
 	{"a run survives the hub agent's death during the soak", survives(killHubAgent, duringSoak, updateDoor)},
 	{"a run survives the hub agent's death while it waits for an approval", survives(killHubAgent, waitingForApproval, signalDoor)},

@@ -228,5 +228,10 @@ func (r *run) cancelled(ctx workflow.Context, cause error) error {
 	if _, err := call.Short[bool](ctx, act.StopRun, "stop the run as asked for from Temporal", request); err != nil {
 		return err
 	}
+	// The poke that this wish brings about may reach this execution still, and
+	// end with it: so the run is paused here.
+	if _, err := call.Short[bool](ctx, act.PauseRun, "pause the run", r.ref); err != nil {
+		return err
+	}
 	return cause
 }

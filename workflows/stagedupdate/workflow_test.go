@@ -290,7 +290,7 @@ func TestACancellationBecomesTheWishToStop(t *testing.T) {
 			h.run()
 			assert.Equal(t, 1, h.stops)
 			assert.True(t, temporal.IsCanceledError(h.env.GetWorkflowError()), "got %v", h.env.GetWorkflowError())
-			assert.Equal(t, act.StopRun, h.calls[len(h.calls)-1])
+			assert.Equal(t, []string{act.StopRun, act.PauseRun}, h.calls[len(h.calls)-2:])
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -42,6 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&placementv1beta1.ClusterStagedUpdateRun{}, builder.WithPredicates(specOrDeletion())).
 		Watches(&placementv1beta1.ClusterApprovalRequest{}, handler.EnqueueRequestsFromMapFunc(ofRequest), builder.WithPredicates(opensGate())).
 		Watches(&placementv1beta1.ClusterResourcePlacement{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement), builder.WithPredicates(specOrDeletionOnly())).
+		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, handler.EnqueueRequestsFromMapFunc(r.ofPolicy), builder.WithPredicates(decidedAnew())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 	if err != nil {
@@ -84,6 +86,26 @@ func opensGate() predicate.Predicate {
 	}
 }
 
+// decidedAnew lets through a policy snapshot for which the scheduler has picked
+// clusters: a run that was planned for others has to notice, even while it waits
+// for an approval.
+func decidedAnew() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*placementv1beta1.ClusterSchedulingPolicySnapshot)
+			if !ok {
+				return false
+			}
+			after, ok := e.ObjectNew.(*placementv1beta1.ClusterSchedulingPolicySnapshot)
+			return ok && (before.Status.ObservedCRPGeneration != after.Status.ObservedCRPGeneration ||
+				!equality.Semantic.DeepEqual(before.Status.ClusterDecisions, after.Status.ClusterDecisions))
+		},
+	}
+}
+
 func accepted(request *placementv1beta1.ClusterApprovalRequest) bool {
 	return meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApprovalAccepted)
 }
@@ -98,9 +120,18 @@ func ofRequest(_ context.Context, o client.Object) []reconcile.Request {
 
 // ofPlacement finds the runs that work on a placement.
 func (r *Reconciler) ofPlacement(ctx context.Context, placement client.Object) []reconcile.Request {
+	return r.workingOn(ctx, placement.GetName())
+}
+
+// ofPolicy finds the runs that work on the placement of a policy snapshot.
+func (r *Reconciler) ofPolicy(ctx context.Context, policy client.Object) []reconcile.Request {
+	return r.workingOn(ctx, policy.GetLabels()[placementv1beta1.ParentPlacementLabel])
+}
+
+func (r *Reconciler) workingOn(ctx context.Context, placement string) []reconcile.Request {
 	var runs placementv1beta1.ClusterStagedUpdateRunList
-	if err := r.client.List(ctx, &runs, client.MatchingFields{byPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "Listing the update runs of a placement", "placement", placement.GetName())
+	if err := r.client.List(ctx, &runs, client.MatchingFields{byPlacement: placement}, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the update runs of a placement", "placement", placement)
 		return nil
 	}
 	var requests []reconcile.Request
