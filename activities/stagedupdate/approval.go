@@ -27,7 +27,10 @@ func (g *gateCheck) accept(ctx context.Context, request *placementv1beta1.Cluste
 	}
 	now := metav1.NewTime(g.now)
 	if request.Status.Approval == nil {
-		request.Status.Approval = kubectlApproval(request, now)
+		request.Status.Approval = kubectlApproval(request)
+	}
+	if at := request.Status.Approval.At; at.Before(&request.CreationTimestamp) || now.Before(&at) {
+		request.Status.Approval.At = now // whoever wrote the condition chose its time: not one that cannot be
 	}
 	setRequestCondition(request, placementv1beta1.ConditionTypeApprovalAccepted, placementv1beta1.ReasonApprovalRequestApprovalAccepted,
 		"The approval request has been approved and cannot be reverted", now)
@@ -42,13 +45,10 @@ func (g *gateCheck) accept(ctx context.Context, request *placementv1beta1.Cluste
 }
 
 // kubectlApproval is the record of an approval that came as a condition.
-func kubectlApproval(request *placementv1beta1.ClusterApprovalRequest, now metav1.Time) *placementv1beta1.ApprovalRecord {
-	record := &placementv1beta1.ApprovalRecord{By: unknownApprover, At: now, Door: placementv1beta1.ApprovalDoorKubectl}
+func kubectlApproval(request *placementv1beta1.ClusterApprovalRequest) *placementv1beta1.ApprovalRecord {
+	record := &placementv1beta1.ApprovalRecord{By: unknownApprover, Door: placementv1beta1.ApprovalDoorKubectl}
 	if c := meta.FindStatusCondition(request.Status.Conditions, placementv1beta1.ConditionTypeApproved); c != nil {
-		record.Comment = c.Message
-		if !c.LastTransitionTime.IsZero() {
-			record.At = c.LastTransitionTime
-		}
+		record.Comment, record.At = c.Message, c.LastTransitionTime
 	}
 	return record
 }

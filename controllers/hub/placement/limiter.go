@@ -3,46 +3,77 @@ package placement
 import (
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 const (
-	// statusPause is the least time between two writes of a placement's status, for
-	// every 150 clusters it has.
+	// statusPause is the time between two writes of a placement's status, for every
+	// 150 clusters it has.
 	statusPause = 500 * time.Millisecond
 	// maxStatusPause bounds it for the very large.
 	maxStatusPause = 5 * time.Second
 )
 
-// limiter spaces the writes of each placement's status: the first change is
-// written at once, the next not before the pause is over.
+// limiter spaces the writes of each placement's status, so that there are never
+// more than two in twice the pause: the first change is written at once, one
+// that only says how far things are waits for the pause, and one that says how
+// things have come out need not, as long as the other of the two is old enough.
 type limiter struct {
-	mu   sync.Mutex
-	next map[string]time.Time
+	mu     sync.Mutex
+	writes map[string]writes
 }
 
-func newLimiter() *limiter { return &limiter{next: map[string]time.Time{}} }
+// writes are the last two of a placement's status, and the pause between them.
+type writes struct {
+	last, before time.Time
+	pause        time.Duration
+}
+
+func newLimiter() *limiter { return &limiter{writes: map[string]writes{}} }
 
 // wait is how long the next write has to wait; 0 if it can be made now.
-func (l *limiter) wait(name string, now time.Time) time.Duration {
+func (l *limiter) wait(name string, settled bool, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return max(0, l.next[name].Sub(now))
+	w := l.writes[name]
+	next := w.last.Add(w.pause)
+	if settled {
+		next = w.before.Add(2 * w.pause)
+	}
+	return max(0, next.Sub(now))
 }
 
 // wrote notes a write of a status with this many clusters.
 func (l *limiter) wrote(name string, clusters int, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.next[name] = now.Add(pauseFor(clusters))
+	l.writes[name] = writes{last: now, before: l.writes[name].last, pause: pauseFor(clusters)}
 }
 
 func (l *limiter) forget(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.next, name)
+	delete(l.writes, name)
 }
 
 func pauseFor(clusters int) time.Duration {
 	pages := max(1, (clusters+fullClusters-1)/fullClusters)
 	return min(time.Duration(pages)*statusPause, maxStatusPause)
+}
+
+// settled says that a status tells how things have come out, for now, rather
+// than how far they are. A placement that is left to update runs has come to its
+// end once it is scheduled.
+func settled(facts *Facts, status placementv1beta1.PlacementStatus) bool {
+	is := func(kind string, wanted metav1.ConditionStatus) bool {
+		return meta.IsStatusConditionPresentAndEqual(status.Conditions, placementv1beta1.ClusterResourcePlacementConditionType(kind), wanted)
+	}
+	return is(placementv1beta1.ConditionTypeAvailable, metav1.ConditionTrue) ||
+		is(placementv1beta1.ConditionTypeDiffReported, metav1.ConditionTrue) ||
+		is(placementv1beta1.ConditionTypeScheduled, metav1.ConditionFalse) ||
+		facts.External() && is(placementv1beta1.ConditionTypeScheduled, metav1.ConditionTrue)
 }

@@ -187,14 +187,20 @@ func TestTheEndOfAnEvictedBindingIsNoticed(t *testing.T) {
 }
 
 func TestStatusWritesAreSpaced(t *testing.T) {
+	const progress, outcome = false, true
 	l := newLimiter()
-	assert.Zero(t, l.wait("crp", now.Time), "the first write is made at once")
-	l.wrote("crp", 10, now.Time)
-	assert.Equal(t, 400*time.Millisecond, l.wait("crp", now.Add(100*time.Millisecond)))
-	assert.Zero(t, l.wait("crp", now.Add(500*time.Millisecond)))
-	assert.Zero(t, l.wait("another", now.Time))
-	l.wrote("crp", 1000, now.Time)
-	assert.Equal(t, 3500*time.Millisecond, l.wait("crp", now.Time), "a large status is written less often")
+	at := func(ms int) time.Time { return now.Add(time.Duration(ms) * time.Millisecond) }
+	assert.Zero(t, l.wait("crp", progress, at(0)), "the first write is made at once")
+	l.wrote("crp", 10, at(0))
+	assert.Equal(t, 400*time.Millisecond, l.wait("crp", progress, at(100)), "progress waits for the pause")
+	assert.Zero(t, l.wait("crp", progress, at(500)))
+	assert.Zero(t, l.wait("crp", outcome, at(100)), "the outcome does not")
+	l.wrote("crp", 10, at(100))
+	assert.Equal(t, 800*time.Millisecond, l.wait("crp", outcome, at(200)), "but there are never three in a second")
+	assert.Zero(t, l.wait("crp", outcome, at(1000)))
+	assert.Zero(t, l.wait("another", progress, at(0)))
+	l.wrote("crp", 1000, at(2000))
+	assert.Equal(t, 3500*time.Millisecond, l.wait("crp", progress, at(2000)), "a large status is written less often")
 	l.forget("crp")
-	assert.Zero(t, l.wait("crp", now.Time))
+	assert.Zero(t, l.wait("crp", progress, at(2000)))
 }

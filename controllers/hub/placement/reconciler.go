@@ -106,8 +106,8 @@ func (r *Reconciler) wake(ctx context.Context, facts *Facts) time.Duration {
 func (r *Reconciler) project(ctx context.Context, facts *Facts) (time.Duration, error) {
 	placement := facts.Placement
 	now := r.clock.Now()
-	if wait := r.limiter.wait(placement.Name, now); wait > 0 {
-		return wait, nil
+	if wait := r.limiter.wait(placement.Name, true, now); wait > 0 {
+		return wait, nil // whatever there is to write: it is not worth being worked out yet
 	}
 	selected, err := r.selected.of(ctx, placement.Name, Observed(facts))
 	if err != nil {
@@ -120,6 +120,9 @@ func (r *Reconciler) project(ctx context.Context, facts *Facts) (time.Duration, 
 	})
 	if apiequality.Semantic.DeepEqual(placement.Status, status) {
 		return 0, nil
+	}
+	if wait := r.limiter.wait(placement.Name, settled(facts, status), now); wait > 0 {
+		return wait, nil
 	}
 	if err := write.Status(ctx, r.client, placement, status); err != nil {
 		return 0, err

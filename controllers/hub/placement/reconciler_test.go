@@ -145,17 +145,24 @@ func TestReconcileSpacesStatusWrites(t *testing.T) {
 	b := newBench(t, stored(newSituation("member1").bound(0, notUp, "member1"))...)
 	b.reconcile(t)
 	require.Equal(t, 1, b.statusWrites)
-	binding := &placementv1beta1.ClusterResourceBinding{}
-	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: placementv1beta1.BindingName("crp", uid, "member1")}, binding))
-	binding.Status.Conditions = newSituation("member1").bound(0, up, "member1").Bindings[0].Status.Conditions
-	require.NoError(t, b.hub.Status().Update(t.Context(), binding))
-
+	become := func(state metav1.Condition) {
+		binding := &placementv1beta1.ClusterResourceBinding{}
+		require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: placementv1beta1.BindingName("crp", uid, "member1")}, binding))
+		binding.Status.Conditions = newSituation("member1").bound(0, state, "member1").Bindings[0].Status.Conditions
+		require.NoError(t, b.hub.Status().Update(t.Context(), binding))
+	}
+	become(up)
 	b.clock.SetTime(now.Add(100 * time.Millisecond))
-	assert.Equal(t, 400*time.Millisecond, b.reconcile(t).RequeueAfter)
-	assert.Equal(t, 1, b.statusWrites)
-	b.clock.SetTime(now.Add(500 * time.Millisecond))
 	b.reconcile(t)
-	assert.Equal(t, 2, b.statusWrites)
+	assert.Equal(t, 2, b.statusWrites, "that it is available is said at once")
+
+	become(notUp)
+	b.clock.SetTime(now.Add(200 * time.Millisecond))
+	assert.Equal(t, 800*time.Millisecond, b.reconcile(t).RequeueAfter)
+	assert.Equal(t, 2, b.statusWrites, "not a third time within the second")
+	b.clock.SetTime(now.Add(time.Second))
+	b.reconcile(t)
+	assert.Equal(t, 3, b.statusWrites)
 }
 
 func TestReconcilePokesAndShowsWhenNobodyAnswers(t *testing.T) {
