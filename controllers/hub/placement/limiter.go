@@ -19,9 +19,9 @@ const (
 )
 
 // limiter spaces the writes of each placement's status, so that there are never
-// more than two in twice the pause: the first change is written at once, one
-// that only says how far things are waits for the pause, and one that says how
-// things have come out need not, as long as the other of the two is old enough.
+// more than two in twice the pause. The first change is written at once. What
+// only says how far things are has one of the two, so that the other is left
+// for what says how they have come out: that is not kept waiting.
 type limiter struct {
 	mu     sync.Mutex
 	writes map[string]writes
@@ -40,11 +40,11 @@ func (l *limiter) wait(name string, settled bool, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.writes[name]
-	next := w.last.Add(w.pause)
+	since := w.last
 	if settled {
-		next = w.before.Add(2 * w.pause)
+		since = w.before
 	}
-	return max(0, next.Sub(now))
+	return max(0, since.Add(2*w.pause).Sub(now))
 }
 
 // wrote notes a write of a status with this many clusters.

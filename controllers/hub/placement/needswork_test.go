@@ -192,15 +192,15 @@ func TestStatusWritesAreSpaced(t *testing.T) {
 	at := func(ms int) time.Time { return now.Add(time.Duration(ms) * time.Millisecond) }
 	assert.Zero(t, l.wait("crp", progress, at(0)), "the first write is made at once")
 	l.wrote("crp", 10, at(0))
-	assert.Equal(t, 400*time.Millisecond, l.wait("crp", progress, at(100)), "progress waits for the pause")
-	assert.Zero(t, l.wait("crp", progress, at(500)))
+	assert.Equal(t, 900*time.Millisecond, l.wait("crp", progress, at(100)), "progress is told once a second")
+	assert.Zero(t, l.wait("crp", progress, at(1000)))
 	assert.Zero(t, l.wait("crp", outcome, at(100)), "the outcome does not")
 	l.wrote("crp", 10, at(100))
 	assert.Equal(t, 800*time.Millisecond, l.wait("crp", outcome, at(200)), "but there are never three in a second")
 	assert.Zero(t, l.wait("crp", outcome, at(1000)))
 	assert.Zero(t, l.wait("another", progress, at(0)))
 	l.wrote("crp", 1000, at(2000))
-	assert.Equal(t, 3500*time.Millisecond, l.wait("crp", progress, at(2000)), "a large status is written less often")
+	assert.Equal(t, 7*time.Second, l.wait("crp", progress, at(2000)), "a large status is written less often")
 	l.forget("crp")
 	assert.Zero(t, l.wait("crp", progress, at(2000)))
 }

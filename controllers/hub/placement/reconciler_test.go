@@ -160,7 +160,7 @@ func TestReconcileSpacesStatusWrites(t *testing.T) {
 	b.clock.SetTime(now.Add(200 * time.Millisecond))
 	assert.Equal(t, 800*time.Millisecond, b.reconcile(t).RequeueAfter)
 	assert.Equal(t, 2, b.statusWrites, "not a third time within the second")
-	b.clock.SetTime(now.Add(time.Second))
+	b.clock.SetTime(now.Add(1100 * time.Millisecond))
 	b.reconcile(t)
 	assert.Equal(t, 3, b.statusWrites)
 }
