@@ -40,6 +40,7 @@ func updatesThatDoNotFitAreRefused(s *spec) {
 	s.strategy(staging(approval), canary())
 	run := s.startRun("run", "0")
 	s.awaitRequest(run, "staging")
+	s.awaitWaiting(run, "staging")
 	events := len(s.history(workflowOf(run)).GetEvents())
 
 	for name, wrong := range wrongUpdates {
@@ -91,6 +92,7 @@ func signalsThatDoNotFitAreReported(s *spec) {
 	s.strategy(staging(approval), canary(approval))
 	run := s.startRun("run", "0")
 	s.awaitRequest(run, "staging")
+	s.awaitWaiting(run, "staging")
 
 	for _, wrong := range wrongSignals {
 		require.NoError(s, s.signal(run, wrong.input))
@@ -100,6 +102,7 @@ func signalsThatDoNotFitAreReported(s *spec) {
 
 	require.NoError(s, s.signal(run, wfcontract.Approval{Stage: "staging"}))
 	s.awaitRequest(run, "canary")
+	s.awaitWaiting(run, "canary")
 	require.NoError(s, s.signal(run, wfcontract.Approval{Stage: "staging"}))
 	s.awaitIgnored(run, `An approve signal was ignored: stage "staging" does not wait for an approval; stage canary waits now`)
 	s.requireStillWaiting(run, "canary")
@@ -149,6 +152,22 @@ func takingAnApprovalBackHasNoEffect(s *spec) {
 	})
 	require.NoError(s, s.hub.Status().Update(s.Context(), request))
 	s.requireGatesKept(s.awaitSucceeded(run))
+}
+
+// awaitWaiting waits until a run's workflow itself says, to the query that users have, that it waits for the approval of a
+// stage: the objects are written a moment before.
+func (s *spec) awaitWaiting(run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
+	s.Helper()
+	var status struct {
+		Run, Placement, Phase, Stage, WaitsFor string
+	}
+	require.Eventually(s, func() bool {
+		answer, err := s.Temporal.QueryWorkflow(s.Context(), workflowOf(run), "", wfcontract.StatusQuery)
+		return err == nil && answer.Get(&status) == nil && status.Phase == "WaitingApproval" && status.Stage == stage
+	}, patience, visibilityEvery, "a workflow that waits for the approval of %s", stage)
+	require.Equal(s, run.Name, status.Run)
+	require.Equal(s, s.name, status.Placement)
+	require.Equal(s, "approval of "+run.Name+"-"+stage, status.WaitsFor)
 }
 
 // requireStillWaiting asserts that a stage is not approved and that the run is not over.

@@ -19,8 +19,8 @@ import (
 	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// visibilityEvery is how often Temporal's list is asked: unlike everything else here it can neither be watched nor
-// polled long, and it lags behind the workflows by design.
+// visibilityEvery is how often Temporal's list and queries are asked: unlike everything else here they can neither be
+// watched nor polled long.
 const visibilityEvery = 100 * time.Millisecond
 
 // workflowOf is the ID of a run's workflow.
