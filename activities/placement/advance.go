@@ -2,13 +2,11 @@ package placement
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,9 +19,6 @@ import (
 	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
-
-// batchAtOnce bounds the clusters of a batch written to at the same time.
-const batchAtOnce = 32
 
 // WorkSyncer writes the Works a binding needs.
 type WorkSyncer interface {
@@ -66,7 +61,7 @@ func (r *Rolling) AdvancePlacement(ctx context.Context, in actcontract.AdvanceRe
 	if external(placement) || !latest {
 		return actcontract.AdvanceResult{Changed: true}, nil
 	}
-	a := &rolling{Rolling: r, in: in, placement: placement, sub: sub, view: clusterupdate.NewView(r.Client, r.Live), inFlight: map[string]struct{}{}}
+	a := &rolling{Rolling: r, in: in, placement: placement, sub: sub, view: clusterupdate.NewView(r.Client, r.Live), inFlight: map[string]struct{}{}, flown: map[string]struct{}{}}
 	return a.advance(ctx)
 }
 
@@ -97,13 +92,15 @@ type rolling struct {
 	placement *placementv1beta1.ClusterResourcePlacement
 	sub       *clusterupdate.Subscription
 	view      *clusterupdate.View
-	// inFlight are clusters with a recorded change not yet seen available.
-	inFlight map[string]struct{}
+	// inFlight are clusters that were written to and not yet seen available,
+	// flown all that ever were.
+	inFlight, flown map[string]struct{}
+	mu              sync.Mutex
 }
 
 func (a *rolling) advance(ctx context.Context) (actcontract.AdvanceResult, error) {
 	for _, name := range a.in.InFlight {
-		a.inFlight[name] = struct{}{}
+		a.fly(name)
 	}
 	if err := a.write(ctx); err != nil {
 		return actcontract.AdvanceResult{}, err
@@ -123,74 +120,6 @@ func (a *rolling) advance(ctx context.Context) (actcontract.AdvanceResult, error
 		return actcontract.AdvanceResult{}, err
 	}
 	return a.result(facts, facts.plan()), nil
-}
-
-// write makes the batch true. A change whose basis is gone is left out: the
-// plan is made again from what there is now.
-func (a *rolling) write(ctx context.Context) error {
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(batchAtOnce)
-	for _, change := range a.in.Batch {
-		a.inFlight[change.Cluster] = struct{}{}
-		g.Go(func() error { return a.writeCluster(gctx, change) })
-	}
-	return g.Wait()
-}
-
-func (a *rolling) writeCluster(ctx context.Context, change actcontract.Change) error {
-	binding := &placementv1beta1.ClusterResourceBinding{}
-	if err := a.Live.Get(ctx, client.ObjectKey{Name: change.Binding}, binding); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	// Should the cache lag behind, a change that is refused below must not be
-	// proposed again from what the cache has.
-	a.view.Saw(binding)
-	target := a.target()
-	atTarget := workgen.Revision(targetSpec(binding.Spec, target)) == workgen.Revision(binding.Spec) && binding.Spec.State == placementv1beta1.BindingStateBound
-	asDecided := string(binding.UID) == change.UID && string(binding.Spec.State) == change.FromState && workgen.Revision(binding.Spec) == change.FromRevision
-	var err error
-	switch {
-	case !binding.DeletionTimestamp.IsZero():
-		return nil
-	case change.Op == actcontract.OpRemove && asDecided:
-		err = clusterupdate.Remove(ctx, a.Client, binding)
-	case change.Op == actcontract.OpRemove:
-		return nil
-	case atTarget:
-	case asDecided:
-		binding, err = clusterupdate.Bind(ctx, a.Client, binding, target)
-	default:
-		return nil
-	}
-	if errors.Is(err, clusterupdate.ErrFenced) {
-		return nil
-	}
-	if err != nil || change.Op == actcontract.OpRemove {
-		return err
-	}
-	a.view.Saw(binding)
-	if err := a.Works.Sync(ctx, binding); err != nil {
-		return fmt.Errorf("writing the Works of cluster %s: %w", change.Cluster, err)
-	}
-	return nil
-}
-
-// target is what every cluster's binding shall say.
-func (a *rolling) target() clusterupdate.Target {
-	t := clusterupdate.Target{Snapshot: a.in.Snapshot}
-	if s := a.placement.Spec.Strategy; s != nil {
-		t.ApplyStrategy = s.ApplyStrategy
-	}
-	return t
-}
-
-// targetSpec is a binding's spec once it is brought to the target.
-func targetSpec(spec placementv1beta1.ResourceBindingSpec, to clusterupdate.Target) placementv1beta1.ResourceBindingSpec {
-	spec.ResourceSnapshotName = to.Snapshot
-	spec.ApplyStrategy = to.ApplyStrategy
-	spec.ResourceOverrideSnapshots = to.ResourceOverrideSnapshots
-	spec.ClusterResourceOverrideSnapshots = to.ClusterResourceOverrideSnapshots
-	return spec
 }
 
 // wait waits until an unavailable cluster becomes available, or the plan is
@@ -278,11 +207,12 @@ func (a *rolling) planChanged(ctx context.Context) (outdated, again bool, err er
 
 func (a *rolling) result(facts *rolloutFacts, plan rollout.Plan) actcontract.AdvanceResult {
 	out := actcontract.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, WakeAt: plan.WakeAt}
-	for _, name := range append(slices.Clone(a.in.InFlight), batchClusters(a.in.Batch)...) {
+	for name := range a.flown {
 		if _, still := a.inFlight[name]; !still {
 			out.Done = append(out.Done, name)
 		}
 	}
+	slices.Sort(out.Done)
 	for name := range a.inFlight {
 		out.InFlight = append(out.InFlight, name)
 	}
@@ -291,14 +221,6 @@ func (a *rolling) result(facts *rolloutFacts, plan rollout.Plan) actcontract.Adv
 		out.Next = append(out.Next, facts.change(step))
 	}
 	return out
-}
-
-func batchClusters(batch []actcontract.Change) []string {
-	names := make([]string, len(batch))
-	for i, c := range batch {
-		names[i] = c.Cluster
-	}
-	return names
 }
 
 // readyAt is when a cluster whose objects cannot be tracked counts as

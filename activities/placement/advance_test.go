@@ -137,6 +137,49 @@ func TestABatchIsFencedByWhatItWasDecidedOn(t *testing.T) {
 	}
 }
 
+func TestAnAttemptThatDiedBetweenBindingAndWorkIsFinished(t *testing.T) {
+	r := three(t)
+	change := decided(bound("a", oldSnapshot), actcontract.OpUpdate)
+	r.set("a", func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = newSnapshot })
+	r.prompt = true
+	result := r.advance(actcontract.AdvanceRequest{Batch: []actcontract.Change{change}})
+	assert.Equal(t, []string{"a"}, result.Done)
+	require.Len(t, result.Next, 1)
+	assert.Equal(t, "b", result.Next[0].Cluster)
+}
+
+// The process may be away for long between a decision and its write.
+func TestABatchThatTheLimitsNoLongerAllowIsNotWritten(t *testing.T) {
+	r := three(t)
+	change := decided(bound("a", oldSnapshot), actcontract.OpUpdate)
+	r.report("c", metav1.ConditionFalse) // lost by itself, after the decision
+	r.set("c", func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = newSnapshot })
+	result := r.waiting(actcontract.AdvanceRequest{Batch: []actcontract.Change{change}})
+	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName, "two of three would be unavailable")
+	require.NoError(t, r.Sync(t.Context(), r.binding("c")))
+	r.report("c", metav1.ConditionTrue)
+	assert.Equal(t, actcontract.AdvanceResult{Next: []actcontract.Change{change}, Blocked: 1}, r.ended(result), "it comes again when it may")
+}
+
+func TestARefusedChangeOfAnAvailableClusterStillNeedsBudget(t *testing.T) {
+	for sentence, request := range map[string]actcontract.AdvanceRequest{
+		"in the batch":            {Batch: []actcontract.Change{decided(bound("a", oldSnapshot), actcontract.OpUpdate)}},
+		"in flight, it was said":  {InFlight: []string{"a"}},
+		"neither, for comparison": {},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			r := newRollout(t, bound("a", "crp-7-snapshot"), bound("b", newSnapshot), bound("c", newSnapshot))
+			r.report("b", metav1.ConditionFalse)
+			result := r.waiting(request)
+			assert.Equal(t, "crp-7-snapshot", r.binding("a").Spec.ResourceSnapshotName)
+			r.report("b", metav1.ConditionTrue)
+			got := r.ended(result)
+			assert.Equal(t, []actcontract.Change{decided(bound("a", "crp-7-snapshot"), actcontract.OpUpdate)}, got.Next)
+			assert.Empty(t, got.InFlight)
+		})
+	}
+}
+
 // lagging is a cache that is behind.
 type lagging struct {
 	client.Client

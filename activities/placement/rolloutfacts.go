@@ -71,14 +71,27 @@ func (a *rolling) look(ctx context.Context) (*rolloutFacts, error) {
 	return f, err
 }
 
-// newest prefers what we have written over what was listed.
+// newest prefers what we have written over what was listed. One that was written
+// to and does not look so is read live: either the cache lags behind, or somebody
+// has changed it since, and then it is no longer in flight.
 func (a *rolling) newest(ctx context.Context, listed *placementv1beta1.ClusterResourceBinding) (*placementv1beta1.ClusterResourceBinding, error) {
 	a.view.Saw(listed)
 	binding, err := a.view.Binding(ctx, listed.Name)
 	if err != nil || binding == nil {
 		return listed, err
 	}
-	return binding, nil
+	cluster := binding.Spec.TargetCluster
+	if _, flying := a.inFlight[cluster]; !flying || a.atTarget(binding) || !binding.DeletionTimestamp.IsZero() {
+		return binding, nil
+	}
+	live, err := a.liveBinding(ctx, binding.Name)
+	if err != nil || live == nil {
+		return binding, err
+	}
+	if !a.atTarget(live) && live.DeletionTimestamp.IsZero() {
+		delete(a.inFlight, cluster)
+	}
+	return live, nil
 }
 
 func (f *rolloutFacts) add(c rollout.Cluster, b *placementv1beta1.ClusterResourceBinding) {
@@ -100,7 +113,7 @@ func (a *rolling) cluster(ctx context.Context, b *placementv1beta1.ClusterResour
 	c := rollout.Cluster{
 		Name: b.Spec.TargetCluster, State: rollout.State(b.Spec.State), Deleting: !b.DeletionTimestamp.IsZero(),
 		Placed:  b.Spec.ResourceSnapshotName != "",
-		Current: b.Spec.State == placementv1beta1.BindingStateBound && workgen.Revision(b.Spec) == workgen.Revision(targetSpec(b.Spec, a.target())),
+		Current: a.atTarget(b),
 		Failed:  state.Failed, Available: state.Available && b.DeletionTimestamp.IsZero(),
 	}
 	if ready := a.readyAt(state); state.Available && state.NotTrackable && a.Clock.Now().Before(ready) {

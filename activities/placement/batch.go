@@ -1,0 +1,143 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// batchAtOnce bounds the clusters of a batch written to at the same time.
+const batchAtOnce = 32
+
+// write makes the batch true, as far as it still may be: the process may have
+// been away since the decision, and what the limits allowed then they may forbid
+// now. What is left out is planned for again from what there is now.
+func (a *rolling) write(ctx context.Context) error {
+	if len(a.in.Batch) == 0 {
+		return nil
+	}
+	facts, err := a.look(ctx)
+	if err != nil {
+		return err
+	}
+	allowed := map[rollout.Step]bool{}
+	for _, step := range facts.plan().Steps {
+		allowed[step] = true
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(batchAtOnce)
+	for _, change := range a.in.Batch {
+		g.Go(func() error {
+			if allowed[rollout.Step{Cluster: change.Cluster, Op: rollout.Op(change.Op)}] {
+				return a.writeCluster(gctx, change)
+			}
+			return a.finishCluster(gctx, change)
+		})
+	}
+	return g.Wait()
+}
+
+// writeCluster makes one change. One whose basis is gone is left out.
+func (a *rolling) writeCluster(ctx context.Context, change actcontract.Change) error {
+	binding, err := a.liveBinding(ctx, change.Binding)
+	if err != nil || binding == nil || !binding.DeletionTimestamp.IsZero() {
+		return err
+	}
+	if string(binding.UID) != change.UID || string(binding.Spec.State) != change.FromState || workgen.Revision(binding.Spec) != change.FromRevision {
+		return a.finish(ctx, change, binding)
+	}
+	if change.Op == actcontract.OpRemove {
+		err = clusterupdate.Remove(ctx, a.Client, binding)
+	} else {
+		binding, err = clusterupdate.Bind(ctx, a.Client, binding, a.target())
+	}
+	switch {
+	case errors.Is(err, clusterupdate.ErrFenced):
+		return nil
+	case err != nil:
+		return err
+	case change.Op == actcontract.OpRemove:
+		a.fly(change.Cluster)
+		return nil
+	}
+	return a.finish(ctx, change, binding)
+}
+
+// finishCluster completes a change that an earlier attempt has begun: the plan
+// no longer has it, because the binding is at the target.
+func (a *rolling) finishCluster(ctx context.Context, change actcontract.Change) error {
+	binding, err := a.liveBinding(ctx, change.Binding)
+	if err != nil || binding == nil {
+		return err
+	}
+	return a.finish(ctx, change, binding)
+}
+
+// finish writes the Works of a binding that is at the target.
+func (a *rolling) finish(ctx context.Context, change actcontract.Change, binding *placementv1beta1.ClusterResourceBinding) error {
+	if change.Op == actcontract.OpRemove || string(binding.UID) != change.UID || !a.atTarget(binding) {
+		return nil
+	}
+	a.fly(change.Cluster)
+	a.view.Saw(binding)
+	if err := a.Works.Sync(ctx, binding); err != nil {
+		return fmt.Errorf("writing the Works of cluster %s: %w", change.Cluster, err)
+	}
+	return nil
+}
+
+// liveBinding reads a binding past the cache, nil if it is gone. Should the
+// cache lag behind, what is refused must not be proposed again from what it has.
+func (a *rolling) liveBinding(ctx context.Context, name string) (*placementv1beta1.ClusterResourceBinding, error) {
+	binding := &placementv1beta1.ClusterResourceBinding{}
+	err := a.Live.Get(ctx, client.ObjectKey{Name: name}, binding)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading binding %s: %w", name, err)
+	}
+	a.view.Saw(binding)
+	return binding, nil
+}
+
+// fly notes that a cluster was written to.
+func (a *rolling) fly(cluster string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.inFlight[cluster], a.flown[cluster] = struct{}{}, struct{}{}
+}
+
+// atTarget says whether a binding says what it shall.
+func (a *rolling) atTarget(b *placementv1beta1.ClusterResourceBinding) bool {
+	return b.Spec.State == placementv1beta1.BindingStateBound && b.DeletionTimestamp.IsZero() &&
+		workgen.Revision(b.Spec) == workgen.Revision(targetSpec(b.Spec, a.target()))
+}
+
+// target is what every cluster's binding shall say.
+func (a *rolling) target() clusterupdate.Target {
+	t := clusterupdate.Target{Snapshot: a.in.Snapshot}
+	if s := a.placement.Spec.Strategy; s != nil {
+		t.ApplyStrategy = s.ApplyStrategy
+	}
+	return t
+}
+
+// targetSpec is a binding's spec once it is brought to the target.
+func targetSpec(spec placementv1beta1.ResourceBindingSpec, to clusterupdate.Target) placementv1beta1.ResourceBindingSpec {
+	spec.ResourceSnapshotName = to.Snapshot
+	spec.ApplyStrategy = to.ApplyStrategy
+	spec.ResourceOverrideSnapshots = to.ResourceOverrideSnapshots
+	spec.ClusterResourceOverrideSnapshots = to.ClusterResourceOverrideSnapshots
+	return spec
+}
