@@ -377,3 +377,13 @@ func TestAWindowOfTwoIsWrittenTogether(t *testing.T) {
 	slices.Sort(recorded)
 	assert.Equal(t, names("member1", "member3"), recorded)
 }
+
+func TestARunThatHasLostItsPlanFailsInsteadOfLoopingHot(t *testing.T) {
+	h := initialized(t)
+	editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+		r.Status.StagesStatus, r.Status.DeletionStageStatus = nil, nil
+	})
+	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")))
+	assert.Equal(t, "Succeeded=False UpdateRunFailed: cannot continue the ClusterStagedUpdateRun: somebody has removed its plan from its status; create another run",
+		conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
+}

@@ -25,8 +25,11 @@ func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, err
 	sub := a.Notifier.Subscribe(clusterupdate.RunKey(ref.Name))
 	defer sub.Close()
 	run, err := a.active(ctx, ref)
-	if err != nil || run == nil || run.Status.DeletionStageStatus == nil {
+	if err != nil || run == nil {
 		return false, err
+	}
+	if run.Status.DeletionStageStatus == nil {
+		return false, a.fail(ctx, run, cannotContinue("somebody has removed its plan from its status; create another run"))
 	}
 	sub.Also(clusterupdate.PlacementKey(run.Spec.PlacementName))
 	d := &deletion{Activities: a, ref: ref, run: run, sub: sub}
