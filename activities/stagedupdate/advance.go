@@ -111,6 +111,7 @@ func (s *stageAdvance) check(ctx context.Context) error {
 // process die in between, the same clusters are started again, which changes
 // nothing.
 func (s *stageAdvance) start(ctx context.Context, clusters []string) error {
+	target := s.run.DeepCopy() // s.run is written to beside it
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelWrites)
 	g.Go(func() error {
@@ -123,7 +124,6 @@ func (s *stageAdvance) start(ctx context.Context, clusters []string) error {
 			}
 		})
 	})
-	target := s.run.DeepCopy()
 	for _, name := range clusters {
 		g.Go(func() error { return s.startCluster(gctx, target, name) })
 	}
