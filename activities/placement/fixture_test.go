@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ type hub struct {
 	clock   *clocktesting.FakeClock
 	served  *discovery
 	// left is how many writes succeed before the process dies; negative for any.
+	mu         sync.Mutex
 	left, uids int
 	writes     int
 }
@@ -89,6 +91,8 @@ func newHub(t *testing.T, objects ...runtime.Object) *hub {
 
 // write counts a write and says whether the process lives to make it.
 func (h *hub) write() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.left == 0 {
 		return errDied
 	}
@@ -103,8 +107,10 @@ func (h *hub) interceptor() interceptor.Funcs {
 			if err := h.write(); err != nil {
 				return err
 			}
+			h.mu.Lock()
 			h.uids++
 			object.SetUID(types.UID(fmt.Sprintf("uid-%d", h.uids)))
+			h.mu.Unlock()
 			return c.Create(ctx, object, options...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
