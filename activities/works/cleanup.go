@@ -15,15 +15,8 @@ import (
 )
 
 // removeLeftovers deletes Works of an earlier revision that had more parts.
-func (s *Syncer) removeLeftovers(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, wanted, existing []placementv1beta1.Work) error {
-	keep := make(map[string]bool, len(wanted))
-	for i := range wanted {
-		keep[wanted[i].Name] = true
-	}
+func (s *Syncer) removeLeftovers(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, existing []placementv1beta1.Work) error {
 	for i := range existing {
-		if keep[existing[i].Name] {
-			continue
-		}
 		if err := s.removeStale(ctx, binding, &existing[i]); err != nil {
 			return err
 		}

@@ -46,10 +46,11 @@ func NewSyncer(cached client.Client, live client.Reader, clk clock.PassiveClock)
 	return &Syncer{client: cached, live: live, clock: clk, snapshots: newSnapshotLoader(cached, live)}
 }
 
-// Sync brings the Works of a binding to its revision and removes those it no
-// longer needs. It writes nothing if they are there already, or if a later
-// generation of the binding has written them. A binding that names no snapshot
-// or is being deleted needs nothing.
+// Sync brings the Works of a binding to its revision. It writes nothing if they
+// are there already, or if a later generation of the binding has written them.
+// Works the binding no longer needs are removed by a later call, after the member
+// has applied the others: their objects may have moved there. A binding that names
+// no snapshot or is being deleted needs nothing.
 func (s *Syncer) Sync(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) error {
 	if binding.Spec.ResourceSnapshotName == "" || !binding.DeletionTimestamp.IsZero() {
 		return nil
@@ -58,7 +59,10 @@ func (s *Syncer) Sync(ctx context.Context, binding *placementv1beta1.ClusterReso
 	if err != nil {
 		return err
 	}
-	if workgen.StateOf(binding, existing).Synced && !hasLeftovers(binding, existing) {
+	switch state := workgen.StateOf(binding, existing); {
+	case state.Applied:
+		return s.removeLeftovers(ctx, binding, existing)
+	case state.Synced:
 		return nil
 	}
 	parts, err := s.snapshots.load(ctx, binding)
@@ -69,10 +73,7 @@ func (s *Syncer) Sync(ctx context.Context, binding *placementv1beta1.ClusterReso
 	if err != nil {
 		return err
 	}
-	if err := s.writeAll(ctx, binding, wanted, existing); err != nil {
-		return err
-	}
-	return s.removeLeftovers(ctx, binding, wanted, existing)
+	return s.writeAll(ctx, binding, wanted, existing)
 }
 
 // Of lists the Works that were made for a binding, as the cache knows them:
@@ -93,33 +94,44 @@ func ofBinding(binding *placementv1beta1.ClusterResourceBinding) []client.ListOp
 	}
 }
 
-// hasLeftovers says whether Works remain that the present revision of the
-// binding does not need.
-func hasLeftovers(binding *placementv1beta1.ClusterResourceBinding, existing []placementv1beta1.Work) bool {
-	revision := workgen.Revision(binding.Spec)
-	for i := range existing {
-		work := &existing[i]
-		if work.DeletionTimestamp.IsZero() && workgen.Owns(binding, work) && work.Annotations[placementv1beta1.RevisionAnnotation] != revision {
-			return true
-		}
-	}
-	return false
-}
-
+// writeAll writes the Works that are new before it changes any that is there: what
+// moves to another Work is then never in none.
 func (s *Syncer) writeAll(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, wanted, existing []placementv1beta1.Work) error {
 	have := make(map[string]*placementv1beta1.Work, len(existing))
 	for i := range existing {
 		have[existing[i].Name] = &existing[i]
 	}
-	if len(wanted) == 1 {
-		return s.write(ctx, binding, &wanted[0], have[wanted[0].Name])
+	var first, then []*placementv1beta1.Work
+	for i := range wanted {
+		if holdsNothing(&wanted[i], have[wanted[i].Name]) {
+			first = append(first, &wanted[i])
+		} else {
+			then = append(then, &wanted[i])
+		}
 	}
+	if err := s.writeEach(ctx, binding, first, have); err != nil {
+		return err
+	}
+	return s.writeEach(ctx, binding, then, have)
+}
+
+// holdsNothing says whether a Work has yet to be made the binding's.
+func holdsNothing(want, have *placementv1beta1.Work) bool {
+	if have == nil {
+		return true
+	}
+	is := verdict(want, have)
+	return is == leaving || is == foreign
+}
+
+// writeEach writes Works, several at a time.
+func (s *Syncer) writeEach(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, wanted []*placementv1beta1.Work, have map[string]*placementv1beta1.Work) error {
 	var group errgroup.Group
 	group.SetLimit(parallelParts)
 	failures := make([]error, len(wanted))
-	for i := range wanted {
+	for i, want := range wanted {
 		group.Go(func() error {
-			failures[i] = s.write(ctx, binding, &wanted[i], have[wanted[i].Name])
+			failures[i] = s.write(ctx, binding, want, have[want.Name])
 			return nil
 		})
 	}

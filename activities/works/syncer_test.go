@@ -3,6 +3,7 @@ package works
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,8 +33,15 @@ var start = time.Date(2025, 3, 17, 21, 0, 0, 0, time.UTC)
 // hub is a fake hub that counts what is asked of it.
 type hub struct {
 	client.Client
+	mu     sync.Mutex
 	writes []string
 	reads  int
+}
+
+func (h *hub) wrote(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.writes = append(h.writes, what)
 }
 
 func newHub(t *testing.T, objects ...client.Object) *hub {
@@ -45,24 +53,26 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&placementv1beta1.Work{}).Build(),
 		interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-				h.writes = append(h.writes, "create "+o.GetName())
+				h.wrote("create " + o.GetName())
 				o.SetUID(types.UID("uid of " + o.GetName())) // as an API server would
 				return c.Create(ctx, o, opts...)
 			},
 			Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-				h.writes = append(h.writes, "update "+o.GetName())
+				h.wrote("update " + o.GetName())
 				return c.Update(ctx, o, opts...)
 			},
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-				h.writes = append(h.writes, "delete "+o.GetName())
+				h.wrote("delete " + o.GetName())
 				return c.Delete(ctx, o, opts...)
 			},
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-				h.writes = append(h.writes, "patch "+o.GetName())
+				h.wrote("patch " + o.GetName())
 				return asAPIServer(c.Patch(ctx, o, p, opts...))
 			},
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				h.mu.Lock()
 				h.reads++
+				h.mu.Unlock()
 				return c.Get(ctx, key, o, opts...)
 			},
 		})
@@ -239,17 +249,60 @@ func TestSyncKeepsWorksWhenTheSnapshotIsMissing(t *testing.T) {
 	require.ErrorAs(t, s.Sync(t.Context(), foreign), &missing, "the snapshot of an earlier placement of this name is none")
 }
 
-func TestSyncHandlesSeveralParts(t *testing.T) {
+// applied answers for the member: it has applied these Works as they are.
+func (h *hub) applied(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		work := h.work(t, name)
+		work.Status.Conditions = []metav1.Condition{{
+			Type: placementv1beta1.ConditionTypeApplied, Status: metav1.ConditionTrue, Reason: "Applied", ObservedGeneration: work.Generation,
+		}}
+		require.NoError(t, h.Status().Update(t.Context(), work))
+	}
+}
+
+func TestSyncRemovesSurplusPartsOnceTheOthersAreApplied(t *testing.T) {
 	h := newHub(t, append(snapshot(0, 3), snapshot(1, 1)...)...)
 	s := newSyncer(h)
 	require.NoError(t, s.Sync(t.Context(), newBinding(0, 1)))
 	assert.ElementsMatch(t, []string{"create app-work", "create app-1", "create app-2"}, h.writes)
 	h.writes = nil
 	require.NoError(t, s.Sync(t.Context(), newBinding(1, 2)))
-	assert.Equal(t, []string{"patch app-work", "delete app-1", "delete app-2"}, h.writes)
+	require.NoError(t, s.Sync(t.Context(), newBinding(1, 2)))
+	assert.Equal(t, []string{"patch app-work"}, h.writes, "objects may have moved: their old parts stay until the member has the new ones")
+	h.applied(t, "app-work")
+	h.writes, h.reads = nil, 0
+	require.NoError(t, s.Sync(t.Context(), newBinding(1, 2)))
+	assert.ElementsMatch(t, []string{"delete app-1", "delete app-2"}, h.writes)
+	assert.Zero(t, h.reads, "no snapshot is needed for that")
 	h.writes = nil
 	require.NoError(t, s.Sync(t.Context(), newBinding(1, 2)))
 	assert.Empty(t, h.writes, "what is on its way out is not deleted again")
+}
+
+func TestSyncWritesNewPartsBeforeItChangesOthers(t *testing.T) {
+	h := newHub(t, append(snapshot(0, 1), snapshot(1, 3)...)...)
+	s := newSyncer(h)
+	require.NoError(t, s.Sync(t.Context(), newBinding(0, 1)))
+	h.writes = nil
+	require.NoError(t, s.Sync(t.Context(), newBinding(1, 2)))
+	require.Len(t, h.writes, 3)
+	assert.ElementsMatch(t, []string{"create app-1", "create app-2"}, h.writes[:2])
+	assert.Equal(t, "patch app-work", h.writes[2])
+}
+
+func TestSyncTakesNothingOutOfAPartWhileAnotherCannotBeWritten(t *testing.T) {
+	h := newHub(t, append(snapshot(0, 1), snapshot(1, 2)...)...)
+	s := newSyncer(h)
+	require.NoError(t, s.Sync(t.Context(), newBinding(0, 1)))
+	leaving := h.work(t, "app-work").DeepCopy()
+	leaving.Name, leaving.ResourceVersion = "app-1", ""
+	require.NoError(t, h.Create(t.Context(), leaving))
+	require.NoError(t, h.Delete(t.Context(), leaving))
+	h.writes = nil
+	var held *HeldError
+	require.ErrorAs(t, s.Sync(t.Context(), newBinding(1, 2)), &held)
+	assert.Empty(t, h.writes)
 }
 
 func TestALateAttemptDoesNotRemovePartsOfALaterGeneration(t *testing.T) {

@@ -176,6 +176,24 @@ func TestWorksThatNobodyWritesAreRepaired(t *testing.T) {
 	assert.True(t, workgen.StateOf(b.binding(t), b.list(t)).Synced)
 }
 
+func TestASurplusWorkGoesWhenTheOthersAreApplied(t *testing.T) {
+	b := newBench(t, fleet()...)
+	b.sync(t)
+	surplus := b.list(t)[0].DeepCopy()
+	surplus.Name, surplus.ResourceVersion = "zz-surplus", ""
+	surplus.Annotations[placementv1beta1.RevisionAnnotation] = "earlier"
+	surplus.Annotations[placementv1beta1.BindingGenerationAnnotation] = "1"
+	require.NoError(t, b.hub.Create(t.Context(), surplus))
+	b.later(time.Minute)
+	b.reconcile(t)
+	b.later(time.Minute)
+	b.reconcile(t)
+	assert.True(t, b.list(t)[1].DeletionTimestamp.IsZero(), "what was in it may have moved and not have arrived")
+	b.report(t, metav1.ConditionFalse)
+	b.reconcile(t)
+	assert.False(t, b.list(t)[1].DeletionTimestamp.IsZero())
+}
+
 func TestAFailureToWriteWorksIsShown(t *testing.T) {
 	b := newBench(t, fleet()...)
 	b.createFails = errors.New("namespace fleet-member-member1 is being terminated")
