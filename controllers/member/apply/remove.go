@@ -52,3 +52,28 @@ func (e *Engine) Remove(ctx context.Context, id placementv1beta1.WorkResourceIde
 	}
 	return after.GetUID() != uid, nil
 }
+
+// HandOver waits for another AppliedWork to take over an object that was applied for the one
+// owner points to. It returns true if nothing of ours is left on the object; the object itself
+// is never deleted.
+func (e *Engine) HandOver(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
+	live, err := e.get(ctx, id)
+	if apierrors.IsNotFound(err) || isUnknownKind(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %s: %w", KeyOf(id), err)
+	}
+	refs := live.GetOwnerReferences()
+	owners := OwnersOf(refs, owner)
+	if !owners.Mine {
+		return true, nil
+	}
+	if len(owners.Before)+len(owners.After) == 0 {
+		return false, nil
+	}
+	if _, err := e.writeOwners(ctx, live, WithoutOwner(refs, owner.UID)); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("handing %s over: %w", KeyOf(id), err)
+	}
+	return true, nil
+}

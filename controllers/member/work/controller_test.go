@@ -397,6 +397,66 @@ func TestAnObjectMovesBetweenWorksOfABindingWithoutBeingDeleted(t *testing.T) {
 	}
 }
 
+func TestWhatADeletedWorkLeavesToItsSiblingIsNeverDeleted(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("first", "a"), manifestWork("second", "b", "c")}, nil)
+	a.mustLook(t, "first")
+	a.mustLook(t, "second")
+	a.edit(t, "first", mapManifests("a", "b"))
+	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "second")))
+
+	writes := a.mustLook(t, "second")
+	assert.NotContains(t, writes, "member delete ConfigMap b", "the first Work has not applied it yet")
+	assert.Contains(t, writes, "member delete ConfigMap c", "nobody has it any more")
+	assert.NotEmpty(t, a.work(t, "second").Finalizers, "b is not handed over yet")
+
+	a.mustLook(t, "first")
+	got := &corev1.ConfigMap{}
+	require.True(t, a.has(t, got, "b"))
+	require.Len(t, got.OwnerReferences, 1)
+	assert.Equal(t, "first", got.OwnerReferences[0].Name)
+	assert.Equal(t, []string{"member delete AppliedWork second", "hub patch Work second"}, a.mustLook(t, "second"))
+	assert.True(t, a.hasMap(t, "b"))
+}
+
+func TestADeletedWorkLeavesNothingToOthers(t *testing.T) {
+	for name, change := range map[string]func(a *agent, sibling *placementv1beta1.Work){
+		"nothing to a Work of another binding": func(_ *agent, w *placementv1beta1.Work) { w.Labels[placementv1beta1.ParentBindingLabel] = "crp-2-one" },
+		"nothing to a Work of a binding of another life": func(_ *agent, w *placementv1beta1.Work) {
+			w.Annotations = map[string]string{placementv1beta1.BindingUIDAnnotation: "uid-2"}
+		},
+		"nothing to a Work that is being deleted as well":    func(a *agent, w *placementv1beta1.Work) { require.NoError(t, a.hub.Delete(t.Context(), w)) },
+		"nothing to anyone in a cluster that leaves":         func(a *agent, _ *placementv1beta1.Work) { require.NoError(t, a.SetMode(t.Context(), ModeLeave)) },
+		"nothing to a Work that does not have it (any more)": func(_ *agent, w *placementv1beta1.Work) { w.Spec.Workload.Manifests = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAgent(t, []client.Object{manifestWork("first"), manifestWork("second", "b")}, nil)
+			a.mustLook(t, "second")
+			a.edit(t, "first", mapManifests("b"))
+			sibling := a.work(t, "first")
+			change(a, sibling)
+			if sibling.DeletionTimestamp.IsZero() {
+				_ = a.hub.Update(t.Context(), sibling)
+			}
+			require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "second")))
+			assert.Contains(t, a.mustLook(t, "second"), "member delete ConfigMap b")
+		})
+	}
+}
+
+func TestWhatWasHandedOverIsNoLongerListed(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("first", "a", "b"), manifestWork("second")}, nil)
+	a.mustLook(t, "first")
+	a.edit(t, "first", mapManifests("b"))
+	a.edit(t, "second", mapManifests("a"))
+	for _, name := range []string{"first", "second", "first"} {
+		a.mustLook(t, name)
+	}
+	applied := &placementv1beta1.AppliedWork{}
+	require.NoError(t, a.member.Get(t.Context(), types.NamespacedName{Name: "first"}, applied))
+	require.Len(t, applied.Status.AppliedResources, 1)
+	assert.Equal(t, "b", applied.Status.AppliedResources[0].Name)
+}
+
 func TestAMemberThatCannotBeReachedSaysNothingAboutTheWork(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
 	a.fail = func(write string) error {

@@ -33,7 +33,11 @@ func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work, 
 		return reconcile.Result{}, nil
 	}
 	if mode != ModeAbandon {
-		done, err := r.cleanUp(ctx, work.Name)
+		heirsOf := work
+		if mode == ModeLeave {
+			heirsOf = nil // its siblings go as well
+		}
+		done, err := r.cleanUp(ctx, work.Name, heirsOf)
 		if err != nil || !done {
 			return reconcile.Result{RequeueAfter: removalResync}, err
 		}
@@ -76,7 +80,7 @@ func (r *Reconciler) withoutWork(ctx context.Context, name types.NamespacedName,
 	if mode == ModeLeave {
 		return r.leave(ctx, name.Name)
 	}
-	done, err := r.cleanUp(ctx, name.Name)
+	done, err := r.cleanUp(ctx, name.Name, nil)
 	if err != nil || !done {
 		return reconcile.Result{RequeueAfter: removalResync}, err
 	}
@@ -86,7 +90,7 @@ func (r *Reconciler) withoutWork(ctx context.Context, name types.NamespacedName,
 // leave removes what a Work has brought because the cluster leaves the fleet.
 func (r *Reconciler) leave(ctx context.Context, name string) (reconcile.Result, error) {
 	r.memories.forget(name)
-	done, err := r.cleanUp(ctx, name)
+	done, err := r.cleanUp(ctx, name, nil)
 	if err != nil || !done {
 		return reconcile.Result{RequeueAfter: removalResync}, err
 	}
@@ -97,8 +101,10 @@ func (r *Reconciler) leave(ctx context.Context, name string) (reconcile.Result, 
 }
 
 // cleanUp removes everything an AppliedWork lists, what was applied last first, and then the
-// AppliedWork. It returns true once all is gone; until then events call for the next look.
-func (r *Reconciler) cleanUp(ctx context.Context, name string) (bool, error) {
+// AppliedWork. What other Works of the binding of heirsOf have is left to them; nil leaves
+// nothing to anyone. It returns true once all is gone or handed over; until then events call
+// for the next look.
+func (r *Reconciler) cleanUp(ctx context.Context, name string, heirsOf *placementv1beta1.Work) (bool, error) {
 	applied := &placementv1beta1.AppliedWork{}
 	err := r.Member.Get(ctx, types.NamespacedName{Name: name}, applied)
 	if apierrors.IsNotFound(err) || err == nil && applied.Spec.WorkNamespace != r.Namespace {
@@ -110,12 +116,12 @@ func (r *Reconciler) cleanUp(ctx context.Context, name string) (bool, error) {
 	}
 	r.watch(name, nil, applied)
 	owner := apply.OwnerReference(applied.Name, applied.UID)
-	left, err := r.removeAll(ctx, applied.Status.AppliedResources, owner)
+	left, err := r.removeOrLeave(ctx, heirsOf, applied.Status.AppliedResources, owner)
 	if err != nil {
 		return false, err
 	}
 	if len(left) > 0 {
-		log.FromContext(ctx).Info("Waiting for objects to be gone", "remaining", len(left),
+		log.FromContext(ctx).Info("Waiting for objects to be gone or handed over", "remaining", len(left),
 			"first", apply.KeyOf(left[0].WorkResourceIdentifier).String())
 		return false, nil
 	}
@@ -130,10 +136,30 @@ func (r *Reconciler) cleanUp(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// removeAll removes objects wave by wave in reverse order. It does not wait for one wave to be
+// removeOrLeave removes objects, except for those that another Work of the same binding has
+// now: they stay until that Work owns them. It returns what is on its way out or over.
+func (r *Reconciler) removeOrLeave(ctx context.Context, work *placementv1beta1.Work, items []placementv1beta1.AppliedResourceMeta, owner metav1.OwnerReference) ([]placementv1beta1.AppliedResourceMeta, error) {
+	var inherited []placementv1beta1.AppliedResourceMeta
+	rest := items
+	if work != nil {
+		var err error
+		if inherited, rest, err = r.rivals.heirs(ctx, work, items); err != nil {
+			return items, err
+		}
+	}
+	waiting, heirErr := inWaves(inherited, func(item placementv1beta1.AppliedResourceMeta) (bool, error) {
+		return r.engine.HandOver(ctx, item.WorkResourceIdentifier, owner)
+	})
+	leaving, err := inWaves(rest, func(item placementv1beta1.AppliedResourceMeta) (bool, error) {
+		return r.engine.Remove(ctx, item.WorkResourceIdentifier, owner)
+	})
+	return append(waiting, leaving...), errors.Join(heirErr, err)
+}
+
+// inWaves gets rid of objects wave by wave in reverse order. It does not wait for one wave to be
 // gone before the next, and one failure keeps no other object from being removed. It returns
-// what is on its way out.
-func (r *Reconciler) removeAll(ctx context.Context, items []placementv1beta1.AppliedResourceMeta, owner metav1.OwnerReference) ([]placementv1beta1.AppliedResourceMeta, error) {
+// what is not gone yet.
+func inWaves(items []placementv1beta1.AppliedResourceMeta, dispose func(placementv1beta1.AppliedResourceMeta) (bool, error)) ([]placementv1beta1.AppliedResourceMeta, error) {
 	var mu sync.Mutex
 	var left []placementv1beta1.AppliedResourceMeta
 	var errs []error
@@ -145,7 +171,7 @@ func (r *Reconciler) removeAll(ctx context.Context, items []placementv1beta1.App
 		group.SetLimit(concurrentManifests)
 		for _, item := range wave {
 			group.Go(func() error {
-				gone, err := r.engine.Remove(ctx, item.WorkResourceIdentifier, owner)
+				gone, err := dispose(item)
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {
@@ -181,12 +207,7 @@ func (r *Reconciler) prune(ctx context.Context, work *placementv1beta1.Work, app
 	if len(stale) == 0 || failing {
 		return stale, nil
 	}
-	kept, gone, err := r.rivals.heirs(ctx, work, stale)
-	if err != nil {
-		return stale, err
-	}
-	left, err := r.removeAll(ctx, gone, owner)
-	return append(kept, left...), err
+	return r.removeOrLeave(ctx, work, stale, owner)
 }
 
 // hinders tells whether nothing may be pruned because of what became of a manifest.

@@ -74,7 +74,7 @@ func (f *rivals) heirs(ctx context.Context, work *placementv1beta1.Work, stale [
 	held := map[apply.Key]bool{}
 	for i := range list.Items {
 		sibling := &list.Items[i]
-		if sibling.Name != work.Name && sibling.DeletionTimestamp.IsZero() {
+		if sibling.Name != work.Name && sibling.DeletionTimestamp.IsZero() && sameLife(work, sibling) {
 			for _, key := range keysOf(sibling) {
 				held[key] = true
 			}
@@ -114,6 +114,12 @@ func placementOf(work *placementv1beta1.Work) string {
 func sameBinding(a, b *placementv1beta1.Work) bool {
 	binding := b.Labels[placementv1beta1.ParentBindingLabel]
 	return a != nil && binding != "" && a.Labels[placementv1beta1.ParentBindingLabel] == binding
+}
+
+// sameLife tells whether Works of bindings of the same name are of the very same binding. A
+// binding that was deleted and made again takes nothing over from its former life.
+func sameLife(a, b *placementv1beta1.Work) bool {
+	return a.Annotations[placementv1beta1.BindingUIDAnnotation] == b.Annotations[placementv1beta1.BindingUIDAnnotation]
 }
 
 // holds tells whether a Work has a manifest of an object and is there to stay.
