@@ -37,10 +37,10 @@ var wrongUpdates = map[string]struct {
 
 func updatesThatDoNotFitAreRefused(s *spec) {
 	s.externalPlacement()
-	s.strategy(staging(approval), canary())
+	s.strategy(staging(approval, soak(soakTime)), canary())
 	run := s.startRun("run", "0")
 	s.awaitRequest(run, "staging")
-	s.awaitWaiting(run, "staging")
+	s.awaitWaiting(run, "staging", "staging")
 	events := len(s.history(workflowOf(run)).GetEvents())
 
 	for name, wrong := range wrongUpdates {
@@ -52,7 +52,9 @@ func updatesThatDoNotFitAreRefused(s *spec) {
 	s.requireStillWaiting(run, "staging")
 
 	require.NoError(s, s.sendUpdate(run, wfcontract.Approval{Stage: "staging"}))
-	s.awaitSucceeded(run)
+	require.ErrorContains(s, s.sendUpdate(run, wfcontract.Approval{Stage: "staging"}),
+		"stage staging of run "+run.Name+" needs no approval, or has it already")
+	s.requireGatesKept(s.awaitSucceeded(run))
 	s.awaitClosed(workflowOf(run))
 	s.requireNoSuchWorkflow(s.sendUpdate(run, wfcontract.Approval{Stage: "staging"}))
 	s.requireQuiet()
@@ -92,7 +94,7 @@ func signalsThatDoNotFitAreReported(s *spec) {
 	s.strategy(staging(approval), canary(approval))
 	run := s.startRun("run", "0")
 	s.awaitRequest(run, "staging")
-	s.awaitWaiting(run, "staging")
+	s.awaitWaiting(run, "staging", "staging")
 
 	for _, wrong := range wrongSignals {
 		require.NoError(s, s.signal(run, wrong.input))
@@ -102,7 +104,7 @@ func signalsThatDoNotFitAreReported(s *spec) {
 
 	require.NoError(s, s.signal(run, wfcontract.Approval{Stage: "staging"}))
 	s.awaitRequest(run, "canary")
-	s.awaitWaiting(run, "canary")
+	s.awaitWaiting(run, "canary", "canary")
 	require.NoError(s, s.signal(run, wfcontract.Approval{Stage: "staging"}))
 	s.awaitIgnored(run, `An approve signal was ignored: stage "staging" does not wait for an approval; stage canary waits now`)
 	s.requireStillWaiting(run, "canary")
@@ -154,20 +156,21 @@ func takingAnApprovalBackHasNoEffect(s *spec) {
 	s.requireGatesKept(s.awaitSucceeded(run))
 }
 
-// awaitWaiting waits until a run's workflow itself says, to the query that users have, that it waits for the approval of a
-// stage: the objects are written a moment before.
-func (s *spec) awaitWaiting(run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
+// awaitWaiting waits until a run's workflow itself says, to the query that users have, that a stage waits for an approval;
+// gate ends the name of the request. The objects are written a moment before.
+func (s *spec) awaitWaiting(run *placementv1beta1.ClusterStagedUpdateRun, stage, gate string) {
 	s.Helper()
 	var status struct {
 		Run, Placement, Phase, Stage, WaitsFor string
 	}
 	require.Eventually(s, func() bool {
 		answer, err := s.Temporal.QueryWorkflow(s.Context(), workflowOf(run), "", wfcontract.StatusQuery)
-		return err == nil && answer.Get(&status) == nil && status.Phase == "WaitingApproval" && status.Stage == stage
+		return err == nil && answer.Get(&status) == nil && status.Stage == stage && strings.HasPrefix(status.WaitsFor, "approval of ")
 	}, patience, visibilityEvery, "a workflow that waits for the approval of %s", stage)
 	require.Equal(s, run.Name, status.Run)
 	require.Equal(s, s.name, status.Placement)
-	require.Equal(s, "approval of "+run.Name+"-"+stage, status.WaitsFor)
+	require.Equal(s, "WaitingApproval", status.Phase)
+	require.Equal(s, "approval of "+run.Name+"-"+gate, strings.Split(status.WaitsFor, " and ")[0])
 }
 
 // requireStillWaiting asserts that a stage is not approved and that the run is not over.

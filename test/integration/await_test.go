@@ -184,9 +184,7 @@ func (r *recording) upTo(s *spec, revision uint64) []change {
 	s.Helper()
 	timeout := time.After(patience)
 	for {
-		r.mu.Lock()
-		changes := slices.Clone(r.changes)
-		r.mu.Unlock()
+		changes := r.soFar()
 		if slices.ContainsFunc(changes, func(c change) bool { return c.revision >= revision }) {
 			return changes
 		}
@@ -198,17 +196,9 @@ func (r *recording) upTo(s *spec, revision uint64) []change {
 	}
 }
 
-// during returns the changes that arrive within a window; nothing but the passing of time can show that there are none.
-func (r *recording) during(s *spec, window time.Duration) []change {
-	s.Helper()
-	r.mu.Lock()
-	before := len(r.changes)
-	r.mu.Unlock()
-	select {
-	case <-time.After(window):
-	case <-s.Context().Done():
-	}
+// soFar returns the changes seen until now.
+func (r *recording) soFar() []change {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.changes[before:])
+	return slices.Clone(r.changes)
 }

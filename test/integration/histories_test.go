@@ -25,6 +25,8 @@ var stories = []promise{
 	{"a placement under External", recordExternalPlacement},
 	{"a run without gates", recordPlainRun},
 	{"a run with both gates", recordGatedRun},
+	{"a run with a gate before a stage and a cluster to clear", recordClearingRun},
+	{"a run that is stopped, cancelled and resumed", recordStoppedRun},
 	{"a run that cannot begin", recordRefusedRun},
 	{"a run whose placement is deleted while a cluster is in flight", recordAbandonedRun},
 	{"a run that is rebuilt after the loss of Temporal's database", recordRebuiltRun},
@@ -47,6 +49,12 @@ func TestRecordHistories(t *testing.T) {
 func (s *spec) save(file, id string) {
 	s.Helper()
 	s.awaitClosed(id)
+	s.write(file, id)
+}
+
+// write writes the history of the newest execution of a workflow as it is now.
+func (s *spec) write(file, id string) {
+	s.Helper()
 	content, err := protojson.Marshal(s.history(id))
 	require.NoError(s, err)
 	// protojson varies its white space on purpose; a recorded file shall change only with what is recorded.
@@ -104,6 +112,49 @@ func recordGatedRun(s *spec) {
 	updateDoor.approve(s, run, "canary")
 	s.awaitSucceeded(run)
 	s.save("updaterun-gates", workflowOf(run))
+}
+
+func recordClearingRun(s *spec) {
+	s.externalPlacement(pickFixed(allMembers...))
+	stage := everywhere()
+	stage.BeforeStageTasks = []placementv1beta1.StageTask{approval}
+	s.strategy(stage)
+	first := s.startRun("first", "0")
+	s.awaitWaiting(first, "everywhere", "before-everywhere")
+	signalDoor.approve(s, first, "everywhere")
+	s.awaitSucceeded(first)
+	s.save("updaterun-before-gate", workflowOf(first))
+
+	s.shrinkTo("member-1", "member-2")
+	second := s.startRun("second", "0")
+	s.awaitWaiting(second, "everywhere", "before-everywhere")
+	updateDoor.approve(s, second, "everywhere")
+	s.awaitSucceeded(second)
+	s.save("updaterun-clearing", workflowOf(second))
+}
+
+func recordStoppedRun(s *spec) {
+	s.externalPlacement()
+	s.strategy(staging(approval), canary())
+	run := s.startRun("run", "0")
+	s.awaitWaiting(run, "staging", "staging")
+	s.setState(run, placementv1beta1.StateStop)
+	s.awaitStopped(run)
+	s.save("updaterun-stopped", workflowOf(run))
+
+	s.setState(run, placementv1beta1.StateRun)
+	s.awaitWaiting(run, "staging", "staging")
+	require.NoError(s, s.Temporal.CancelWorkflow(s.Context(), workflowOf(run), ""))
+	s.awaitStopped(run)
+	for _, e := range s.ownExecutions() {
+		s.awaitEndOf(e)
+	}
+	s.write("updaterun-cancelled", workflowOf(run))
+	s.setState(run, placementv1beta1.StateRun)
+	s.awaitWaiting(run, "staging", "staging")
+	updateDoor.approve(s, run, "staging")
+	s.awaitSucceeded(run)
+	s.save("updaterun-resumed", workflowOf(run))
 }
 
 func recordRefusedRun(s *spec) {

@@ -50,12 +50,7 @@ func deletionStageClearsWhatIsNoLongerPicked(s *spec) {
 	s.awaitSucceeded(s.startRun("first", "0"))
 	s.awaitValue(value1, allMembers...)
 
-	update(s, s.hub, s.placement(), func(p *placementv1beta1.ClusterResourcePlacement) {
-		p.Spec.Policy.ClusterNames = []string{"member-1", "member-2"}
-	})
-	await(s, s.hub, s.placement(), "to be scheduled anew", func(p *placementv1beta1.ClusterResourcePlacement) error {
-		return isTrue(p.Status.Conditions, ofPlacement(placementv1beta1.ConditionTypeScheduled), p.Generation)
-	})
+	s.shrinkTo("member-1", "member-2")
 	s.requireUnscheduled("member-3")
 	s.awaitValue(value1, "member-3")
 
@@ -66,6 +61,15 @@ func deletionStageClearsWhatIsNoLongerPicked(s *spec) {
 	s.requireNothingOn("member-3")
 	s.awaitValue(value1, "member-1", "member-2")
 	require.Len(s, s.bindings(), 2)
+}
+
+// shrinkTo gives a PickFixed placement another list of clusters and waits until they are picked.
+func (s *spec) shrinkTo(names ...string) {
+	s.Helper()
+	update(s, s.hub, s.placement(), func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.Policy.ClusterNames = names })
+	await(s, s.hub, s.placement(), "to be scheduled anew", func(p *placementv1beta1.ClusterResourcePlacement) error {
+		return isTrue(p.Status.Conditions, ofPlacement(placementv1beta1.ConditionTypeScheduled), p.Generation)
+	})
 }
 
 // requireUnscheduled asserts which clusters keep what they have though they are no longer picked.
