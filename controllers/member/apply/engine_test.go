@@ -215,3 +215,37 @@ func TestRemove(t *testing.T) {
 		})
 	}
 }
+
+func TestRemoveJudgesAgainWhatChangedMeanwhile(t *testing.T) {
+	id := placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "n", Name: "a"}
+	tests := map[string]struct {
+		change func(o *corev1.ConfigMap)
+		exists bool
+	}{
+		"an object that another Work has taken over stays": {func(o *corev1.ConfigMap) { o.OwnerReferences = []metav1.OwnerReference{other} }, true},
+		"an object that somebody only wrote to goes":       {func(o *corev1.ConfigMap) { o.Data["x"] = "2" }, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			e, _ := newEngine(nil, configMap("1", me))
+			plain := e.Client
+			changed := false
+			e.Client = interceptor.NewClient(plain.(client.WithWatch), interceptor.Funcs{
+				Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+					if !changed {
+						changed = true
+						now := stored(t, &Engine{Client: plain})
+						tc.change(now)
+						require.NoError(t, plain.Update(ctx, now))
+					}
+					return c.Delete(ctx, o, opts...)
+				},
+			})
+			gone, err := e.Remove(t.Context(), id, me)
+			require.NoError(t, err)
+			assert.True(t, gone)
+			err = plain.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "a"}, &corev1.ConfigMap{})
+			assert.Equal(t, tc.exists, err == nil, "%v", err)
+		})
+	}
+}

@@ -15,7 +15,22 @@ import (
 // what that AppliedWork owns is touched; of an object that has other owners too, only the
 // owner reference goes. Remove returns true if nothing of ours is left, false if the object
 // is on its way out.
+//
+// Every write is of the version that was judged: another AppliedWork may take the object over
+// in between, and it is its own then.
 func (e *Engine) Remove(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
+	var err error
+	for range attempts {
+		var gone bool
+		gone, err = e.removeOnce(ctx, id, owner)
+		if !apierrors.IsConflict(err) {
+			return gone, err
+		}
+	}
+	return false, err
+}
+
+func (e *Engine) removeOnce(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
 	live, err := e.get(ctx, id)
 	if apierrors.IsNotFound(err) || isUnknownKind(err) {
 		return true, nil
@@ -37,8 +52,8 @@ func (e *Engine) Remove(ctx context.Context, id placementv1beta1.WorkResourceIde
 		}
 		return true, nil
 	}
-	uid := live.GetUID()
-	err = e.Client.Delete(ctx, live, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	uid, version := live.GetUID(), live.GetResourceVersion()
+	err = e.Client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("deleting %s: %w", KeyOf(id), err)
 	}
