@@ -138,6 +138,9 @@ func (h *hub) interceptor() interceptor.Funcs {
 			return c.Get(ctx, key, o, options...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if _, work := o.(*placementv1beta1.Work); work { // the binding controller writes it, if we do not
+				return c.Create(ctx, o, options...)
+			}
 			return h.write(func() error {
 				h.mu.Lock()
 				h.uids++
