@@ -62,8 +62,8 @@ func clusterHandler(clk clock.PassiveClock) handler.TypedEventHandler[client.Obj
 }
 
 // bindingHandler asks for a look at a cluster when it may have been lost while no hub
-// was running, and when the clean-up of a binding that was no longer scheduled is
-// over: then the cluster can be picked again.
+// was running, and when a binding to it is gone, whoever deleted it: only then can the
+// cluster be picked again.
 func bindingHandler() handler.TypedEventHandler[client.Object, Request] {
 	return handler.TypedFuncs[client.Object, Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], q queue) {
@@ -72,8 +72,7 @@ func bindingHandler() handler.TypedEventHandler[client.Object, Request] {
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], q queue) {
-			binding, ok := e.Object.(*placementv1beta1.ClusterResourceBinding)
-			if ok && binding.Spec.State == placementv1beta1.BindingStateUnscheduled {
+			if binding, ok := e.Object.(*placementv1beta1.ClusterResourceBinding); ok {
 				q.Add(Request{Cluster: binding.Spec.TargetCluster})
 			}
 		},

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
@@ -164,26 +162,6 @@ func TestARefusedPokeIsTriedAgainLater(t *testing.T) {
 	assert.True(t, due)
 	m.due(Need{}, now.Add(pause))
 	assert.False(t, m.failing, "nothing waits for the engine any more")
-}
-
-func TestTheEndOfAnEvictedBindingIsNoticed(t *testing.T) {
-	binding := func(uid string, state placementv1beta1.BindingState, deleting bool) placementv1beta1.ClusterResourceBinding {
-		b := placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}}
-		b.Spec.State = state
-		if deleting {
-			b.DeletionTimestamp = new(now)
-		}
-		return b
-	}
-	m := &pokeMemory{}
-	assert.False(t, m.ended([]placementv1beta1.ClusterResourceBinding{
-		binding("evicted", placementv1beta1.BindingStateBound, true),
-		binding("removed", placementv1beta1.BindingStateUnscheduled, true),
-	}))
-	assert.False(t, m.ended([]placementv1beta1.ClusterResourceBinding{binding("evicted", placementv1beta1.BindingStateBound, true)}),
-		"the rollout removed the other by itself")
-	assert.True(t, m.ended(nil))
-	assert.False(t, m.ended(nil), "once")
 }
 
 func TestStatusWritesAreSpaced(t *testing.T) {

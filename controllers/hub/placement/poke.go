@@ -6,9 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -41,7 +38,6 @@ type pokeMemory struct {
 	pokes    int       // delivered since the placement was last settled
 	retry    time.Time // no poke before, as the engine could not be reached
 	failing  bool      // the last poke was not delivered
-	ending   map[types.UID]bool
 }
 
 // due says whether to poke now, and if not, how long to wait; 0 means for ever.
@@ -95,24 +91,6 @@ func (m *pokeMemory) refused(now time.Time) time.Duration {
 	pause := retryPause + rand.N(retryPause/2)
 	m.failing, m.retry = true, now.Add(pause)
 	return pause
-}
-
-// ended says whether a binding that was deleted under the placement, rather
-// than by its rollout, has now vanished: its cluster can be picked again.
-func (m *pokeMemory) ended(bindings []placementv1beta1.ClusterResourceBinding) bool {
-	ending := map[types.UID]bool{}
-	for i := range bindings {
-		binding := &bindings[i]
-		if !binding.DeletionTimestamp.IsZero() && binding.Spec.State != placementv1beta1.BindingStateUnscheduled {
-			ending[binding.UID] = true
-		}
-	}
-	vanished := false
-	for uid := range m.ending {
-		vanished = vanished || !ending[uid]
-	}
-	m.ending = ending
-	return vanished
 }
 
 // pokes keeps the memories of all placements.

@@ -80,9 +80,6 @@ func (r *Reconciler) wake(ctx context.Context, facts *Facts) time.Duration {
 	}
 	memory := r.pokes.of(facts.Placement.Name)
 	need := NeedsWork(facts)
-	if memory.ended(facts.Bindings) && need.Cause == "" {
-		need.Cause, need.Demand = wfcontract.CauseBindings, "a cluster can be picked again"
-	}
 	now := r.clock.Now()
 	due, wait := memory.due(need, now)
 	if !due {
