@@ -115,7 +115,7 @@ func NewReconciler(o Options) *Reconciler {
 	r.engine = &apply.Engine{Client: o.Member, Mapper: o.Mapper, Rivals: r.rivals}
 	r.watcher = NewWatcher(o.Metadata, o.Log, r.notify)
 	// An AppliedWork bears its Work's name. The first list of them also brings up those whose
-	// Work vanished while no agent was there.
+	// Work vanished while no agent was there: they are to be removed when the cluster leaves.
 	r.watcher.Pin(appliedWorkResource, func(name types.NamespacedName) []string { return []string{name.Name} })
 	// A new definition may be of a kind that a Work waits for.
 	r.watcher.Pin(definitionResource, func(name types.NamespacedName) []string {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -302,14 +304,76 @@ func TestADeletedWorkIsLetGoWhenAllItBroughtIsGone(t *testing.T) {
 	assert.True(t, apierrors.IsNotFound(err))
 }
 
-func TestAnAppliedWorkWithoutAWorkIsCleanedUp(t *testing.T) {
-	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
-	a.mustLook(t, "w")
-	lost := a.work(t, "w")
+// vanish takes a Work away without the agent having released it.
+func (a *agent) vanish(t *testing.T, name string) {
+	t.Helper()
+	lost := a.work(t, name)
 	lost.Finalizers = nil
 	require.NoError(t, a.hub.Update(t.Context(), lost))
-	require.NoError(t, a.hub.Delete(t.Context(), lost))
+	require.NoError(t, client.IgnoreNotFound(a.hub.Delete(t.Context(), lost)))
+}
+
+func TestWhatAVanishedWorkHasBroughtStays(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
+	var logged []string
+	ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}))
+	a.mustLook(t, "w")
+	again := manifestWork("w", "a")
+	a.vanish(t, "w")
+	for range 3 {
+		a.writes = nil
+		_, err := a.Reconcile(ctx, a.request("w"))
+		require.NoError(t, err)
+		assert.Empty(t, a.writes, "a Work is never gone before the agent has let go of it: the hub has lost it")
+	}
+	require.Len(t, logged, 1, "it is said once")
+	assert.True(t, a.hasMap(t, "a"))
+
+	again.UID = "another"
+	require.NoError(t, a.hub.Create(t.Context(), again))
+	a.mustLook(t, "w")
+	assert.Equal(t, "AllManifestsApplied", a.says(t, "w")[0], "a Work of that name takes up again what it finds")
+	assert.True(t, a.hasMap(t, "a"))
+	assert.False(t, a.hasMap(t, "b"))
+}
+
+func TestWhatAWorkHasBroughtGoesIfItVanishesWhileItIsCleanedUp(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	a.mustLook(t, "w")
+	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+	busy := true
+	a.fail = func(write string) error {
+		if busy && write == "member delete ConfigMap a" {
+			return apierrors.NewServiceUnavailable("later")
+		}
+		return nil
+	}
+	_, _, err := a.look(t, "w")
+	require.Error(t, err)
+	busy = false
+	a.vanish(t, "w")
 	assert.Equal(t, []string{"member delete ConfigMap a", "member delete AppliedWork w"}, a.mustLook(t, "w"))
+}
+
+func TestWhatWasKeptStaysWhenTheClusterJoinsAgain(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	a.mustLook(t, "w")
+	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+	a.fail = func(write string) error {
+		if write == "member delete ConfigMap a" {
+			return apierrors.NewServiceUnavailable("later")
+		}
+		return nil
+	}
+	_, _, err := a.look(t, "w")
+	require.Error(t, err, "the clean-up has begun")
+	a.fail = func(string) error { return nil }
+	require.NoError(t, a.SetMode(t.Context(), ModeAbandon))
+	assert.Equal(t, []string{"hub patch Work w"}, a.mustLook(t, "w"))
+
+	require.NoError(t, a.SetMode(t.Context(), ModeApply))
+	assert.Empty(t, a.mustLook(t, "w"))
+	assert.True(t, a.hasMap(t, "a"))
 }
 
 func TestAnAppliedWorkOfAnotherHubIsLeftAlone(t *testing.T) {

@@ -4,5 +4,7 @@
 // walks once over its manifests, inventory.go keeps the AppliedWork, which lists what was
 // applied before it is created, and status.go sums up (pure). watch.go sees every change of
 // what was applied, so that nothing is ever polled; memory.go keeps what the last pass found,
-// so that an event costs one read and not one per manifest. removal.go takes things away.
+// so that an event costs one read and not one per manifest. removal.go takes things away: what
+// left a Work, what a deleted Work has brought, and all when the cluster leaves the fleet. What
+// a Work has brought that vanished without having been deleted stays in place.
 package work

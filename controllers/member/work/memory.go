@@ -59,6 +59,9 @@ type memory struct {
 	applied *placementv1beta1.AppliedWork
 	// released is whether the finalizer was removed already; the cache may lag behind.
 	released bool
+	// removing is the Work without its content, once it was seen being deleted: what it has
+	// brought is to go, whatever becomes of it. Nil if that was to stay.
+	removing *placementv1beta1.Work
 	// failures counts passes in a row that left something to retry.
 	failures int
 }
@@ -70,16 +73,19 @@ type memories struct {
 	byName map[string]*memory
 	// unapplied has the API groups of which a Work has objects that could not be applied.
 	unapplied map[string]map[string]bool
+	// vanished has the names of Works that are gone though nobody was seen deleting them.
+	vanished map[string]bool
 }
 
 func newMemories() *memories {
-	return &memories{byName: map[string]*memory{}, unapplied: map[string]map[string]bool{}}
+	return &memories{byName: map[string]*memory{}, unapplied: map[string]map[string]bool{}, vanished: map[string]bool{}}
 }
 
 // of returns the memory of a Work, empty if there is none of the Work with this uid.
 func (m *memories) of(work *placementv1beta1.Work) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	delete(m.vanished, work.Name)
 	mem, ok := m.byName[work.Name]
 	if !ok || mem.uid != work.UID {
 		mem = &memory{uid: work.UID}
@@ -93,6 +99,32 @@ func (m *memories) forget(name string) {
 	defer m.mu.Unlock()
 	delete(m.byName, name)
 	delete(m.unapplied, name)
+	delete(m.vanished, name)
+}
+
+// removing returns the Work of a name that was seen being deleted, nil if none was.
+func (m *memories) removing(name string) *placementv1beta1.Work {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if mem, ok := m.byName[name]; ok {
+		return mem.removing
+	}
+	return nil
+}
+
+// hasVanished tells whether a Work is known to have vanished.
+func (m *memories) hasVanished(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.vanished[name]
+}
+
+// vanish forgets a Work and notes that it has vanished, until there is one of that name again.
+func (m *memories) vanish(name string) {
+	m.forget(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.vanished[name] = true
 }
 
 // await notes of which API groups a Work has objects that could not be applied.

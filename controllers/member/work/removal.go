@@ -32,7 +32,9 @@ func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work, 
 	if mem.released || !slices.Contains(work.Finalizers, placementv1beta1.WorkFinalizer) {
 		return reconcile.Result{}, nil
 	}
+	mem.removing = nil
 	if mode != ModeAbandon {
+		mem.removing = &placementv1beta1.Work{ObjectMeta: *work.ObjectMeta.DeepCopy()}
 		heirsOf := work
 		if mode == ModeLeave {
 			heirsOf = nil // its siblings go as well
@@ -62,10 +64,21 @@ func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work, 
 	return reconcile.Result{}, nil
 }
 
-// withoutWork handles a name that has no Work in the cache: the Work is gone, perhaps while no
-// agent was there, or is too new. Only the hub itself can tell.
+// withoutWork handles a name that has no Work in the cache: the Work is gone, or is too new. Only
+// the hub itself can tell.
+//
+// The hub's finalizer keeps a Work until this agent lets go of it. A Work that is gone though
+// this process never saw it being deleted was therefore not removed by the fleet's rules: the
+// hub was restored or set up anew, the cluster joins again after it had left with all that was
+// placed on it kept, or somebody took the finalizer off. None of these means that what runs
+// here is to stop, so it stays, until a Work of that name takes it up again or the cluster
+// leaves the fleet.
 func (r *Reconciler) withoutWork(ctx context.Context, name types.NamespacedName, mode Mode) (reconcile.Result, error) {
 	if mode != ModeApply && mode != ModeLeave {
+		r.memories.forget(name.Name)
+		return reconcile.Result{}, nil
+	}
+	if mode == ModeApply && r.memories.hasVanished(name.Name) {
 		return reconcile.Result{}, nil
 	}
 	err := r.HubLive.Get(ctx, name, &placementv1beta1.Work{})
@@ -76,15 +89,37 @@ func (r *Reconciler) withoutWork(ctx context.Context, name types.NamespacedName,
 	if !apierrors.IsNotFound(err) {
 		return reconcile.Result{}, fmt.Errorf("making sure that Work %s is gone: %w", name, err)
 	}
-	r.memories.forget(name.Name)
 	if mode == ModeLeave {
 		return r.leave(ctx, name.Name)
 	}
-	done, err := r.cleanUp(ctx, name.Name, nil)
+	removing := r.memories.removing(name.Name)
+	if removing == nil {
+		return reconcile.Result{}, r.leaveInPlace(ctx, name.Name)
+	}
+	done, err := r.cleanUp(ctx, name.Name, removing)
 	if err != nil || !done {
 		return reconcile.Result{RequeueAfter: removalResync}, err
 	}
+	r.memories.forget(name.Name)
 	return reconcile.Result{}, nil
+}
+
+// leaveInPlace touches nothing of what a vanished Work has brought, and says so once.
+func (r *Reconciler) leaveInPlace(ctx context.Context, name string) error {
+	applied := &placementv1beta1.AppliedWork{}
+	err := r.Member.Get(ctx, types.NamespacedName{Name: name}, applied)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading AppliedWork %s: %w", name, err)
+	}
+	r.watcher.Want(name, nil)
+	if err != nil || applied.Spec.WorkNamespace != r.Namespace {
+		r.memories.forget(name)
+		return nil
+	}
+	log.FromContext(ctx).Info("The Work has vanished from the hub without having been deleted; what it has brought is left in place until a Work of that name takes it up again",
+		"objects", len(applied.Status.AppliedResources))
+	r.memories.vanish(name)
+	return nil
 }
 
 // leave removes what a Work has brought because the cluster leaves the fleet.
