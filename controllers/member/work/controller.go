@@ -57,8 +57,8 @@ var definitionResource = schema.GroupVersionResource{
 type Mode int32
 
 const (
-	// ModeIdle does nothing with Works but clean up after deleted ones: nobody has told the
-	// cluster to join yet.
+	// ModeIdle does nothing at all: nobody has told the cluster yet whether to join, or whether
+	// to keep what was placed on it. Works that are being deleted wait for that too.
 	ModeIdle Mode = iota
 	// ModeApply applies Works.
 	ModeApply
@@ -226,6 +226,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	r.gate.RLock()
 	defer r.gate.RUnlock()
 	mode := r.mode
+	if mode == ModeIdle {
+		r.memories.forget(req.Name)
+		return reconcile.Result{}, nil // SetMode brings up every Work again
+	}
 	work := &placementv1beta1.Work{}
 	err := r.Hub.Get(ctx, req.NamespacedName, work)
 	switch {

@@ -549,6 +549,16 @@ func TestModes(t *testing.T) {
 		require.NoError(t, a.SetMode(t.Context(), ModeIdle))
 		assert.Empty(t, a.mustLook(t, "w"))
 	})
+	t.Run("an idle agent neither cleans up after a deleted Work nor lets go of it", func(t *testing.T) {
+		a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+		a.mustLook(t, "w")
+		require.NoError(t, a.SetMode(t.Context(), ModeIdle))
+		require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+		assert.Empty(t, a.mustLook(t, "w"), "whether to keep what was placed is not known yet")
+		require.NoError(t, a.SetMode(t.Context(), ModeAbandon))
+		assert.Equal(t, []string{"hub patch Work w"}, a.mustLook(t, "w"))
+		assert.True(t, a.hasMap(t, "a"))
+	})
 	t.Run("an agent that leaves removes what it applied and says so", func(t *testing.T) {
 		a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
 		a.mustLook(t, "w")
