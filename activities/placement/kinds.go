@@ -20,6 +20,9 @@ const (
 	// catalogAge bounds how long a catalog is believed, for kinds of aggregated API
 	// servers: nothing announces those.
 	catalogAge = 5 * time.Minute
+	// incompleteAge bounds how long a catalog is believed that lacks an API group which
+	// could not be read.
+	incompleteAge = 10 * time.Second
 	// servedWithin is how long after its creation a CustomResourceDefinition may take
 	// until the hub serves it; one that takes longer is not waited for.
 	servedWithin = 30 * time.Second
@@ -45,6 +48,8 @@ type Kinds struct {
 	catalog *snapshot.Catalog
 	version string
 	read    time.Time
+	// served is what was last read of each group version and is not known to be gone.
+	served map[string]*metav1.APIResourceList
 }
 
 // Catalog returns what the hub serves, as of a revision of its store or later; an
@@ -62,7 +67,7 @@ func (k *Kinds) Catalog(ctx context.Context, revision string) (*snapshot.Catalog
 
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.catalog != nil && k.version == version && k.Clock.Since(k.read) < catalogAge {
+	if k.catalog != nil && k.version == version && k.Clock.Since(k.read) < believed(k.catalog) {
 		return k.catalog, nil
 	}
 	catalog, err := k.discover(ctx, definitions)
@@ -74,6 +79,14 @@ func (k *Kinds) Catalog(ctx context.Context, revision string) (*snapshot.Catalog
 		k.version = ""
 	}
 	return catalog, nil
+}
+
+// believed is how long a catalog counts as true.
+func believed(catalog *snapshot.Catalog) time.Duration {
+	if catalog.Incomplete() {
+		return incompleteAge
+	}
+	return catalogAge
 }
 
 // Lagging says whether the last catalog was read before the hub served all
@@ -108,24 +121,36 @@ func (k *Kinds) lagging(definitions *metav1.PartialObjectMetadataList, catalog *
 }
 
 // discover reads the catalog. An API group that cannot be read would look as if
-// its objects had been deleted, so it is an error, unless nothing of it is ever
-// placed.
+// its objects had been deleted: what was last known of it holds on, and if that is
+// nothing, the catalog says so. Nobody misses a group of which nothing is ever placed.
 func (k *Kinds) discover(ctx context.Context, definitions *metav1.PartialObjectMetadataList) (*snapshot.Catalog, error) {
 	groups, lists, err := k.Discovery.ServerGroupsAndResourcesWithContext(ctx)
-	if failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err); partial {
-		err = nil
-		for gv, cause := range failed {
-			if !snapshot.DisabledGroup(gv.Group) {
-				err = fmt.Errorf("API group %s: %w", gv, cause)
-			}
-		}
-	}
-	if err != nil {
+	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if err != nil && !partial {
 		return nil, fmt.Errorf("discovering what the hub serves: %w", err)
 	}
+	served := make(map[string]*metav1.APIResourceList, len(lists))
+	for _, list := range lists {
+		served[list.GroupVersion] = list
+	}
+	unreadable, outdated := map[string]error{}, false
+	for gv, cause := range failed {
+		last, known := k.served[gv.String()]
+		switch {
+		case snapshot.DisabledGroup(gv.Group) || served[gv.String()] != nil:
+		case known:
+			served[gv.String()], outdated = last, true
+			lists = append(lists, last)
+		default:
+			unreadable[gv.Group] = cause
+		}
+	}
+	k.served = served
 	names := make([]string, 0, len(definitions.Items))
 	for i := range definitions.Items {
 		names = append(names, definitions.Items[i].Name)
 	}
-	return snapshot.NewCatalog(groups, lists, names), nil
+	catalog := snapshot.NewCatalog(groups, lists, names)
+	catalog.Doubt(unreadable, outdated)
+	return catalog, nil
 }

@@ -92,7 +92,7 @@ func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.C
 	if err != nil {
 		return actcontract.SelectResult{}, err
 	}
-	selected, err := s.resolve(ctx, placement, existing.revision)
+	selected, err := s.resolve(ctx, placement, existing)
 	if invalid, ok := errors.AsType[*snapshot.InvalidError](err); ok {
 		return s.reject(ctx, placement, existing, invalid)
 	}
@@ -117,9 +117,10 @@ func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.C
 	return s.conclude(ctx, placement, verdict, latest.created)
 }
 
-// resolve reads what the placement selects, as of a revision or later.
-func (s *Selector) resolve(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, revision string) (gathered, error) {
-	catalog, err := s.Kinds.Catalog(ctx, revision)
+// resolve reads what the placement selects, as of when the existing snapshots were
+// listed or later.
+func (s *Selector) resolve(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, existing *series) (gathered, error) {
+	catalog, err := s.Kinds.Catalog(ctx, existing.revision)
 	if err != nil {
 		return gathered{}, err
 	}
@@ -127,7 +128,10 @@ func (s *Selector) resolve(ctx context.Context, placement *placementv1beta1.Clus
 	if err != nil {
 		return gathered{}, err
 	}
-	return s.gather(ctx, selection, catalog, revision)
+	if err := s.spare(ctx, existing.latest(), catalog.Unreadable()); err != nil {
+		return gathered{}, err
+	}
+	return s.gather(ctx, selection, catalog, existing.revision)
 }
 
 // reject records that the selectors cannot be resolved. The latest snapshot stays

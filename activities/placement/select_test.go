@@ -386,15 +386,3 @@ func TestKindsAreDiscoveredWhenDefinitionsChange(t *testing.T) {
 	h.clock.Step(10 * time.Minute)
 	ask(4, 3, "aggregated API servers announce nothing")
 }
-
-func TestAnUnreadableAPIGroupIsNotTakenForEmpty(t *testing.T) {
-	h := newHub(t, crp(), namespace("app"))
-	h.served.err = groupFailure("broken.example.com")
-	_, err := h.activities().SelectResources(t.Context(), ref)
-	assert.ErrorContains(t, err, "broken.example.com")
-	assert.Zero(t, h.writes)
-
-	h.served.err = groupFailure("metrics.k8s.io")
-	_, err = h.activities().SelectResources(t.Context(), ref)
-	assert.NoError(t, err, "nothing of this group is ever placed")
-}

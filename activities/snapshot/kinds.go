@@ -44,6 +44,10 @@ type Catalog struct {
 	kinds     map[schema.GroupVersionKind]Kind
 	resources map[schema.GroupResource]bool
 	contents  []Kind
+	// unreadable are the groups nothing is known of, outdated says that something
+	// is known only from before.
+	unreadable map[string]error
+	outdated   bool
 }
 
 // NewCatalog reads discovery. The groups say which version of a kind is preferred,
@@ -79,7 +83,7 @@ func (c *Catalog) add(gv schema.GroupVersion, resource *metav1.APIResource, defi
 
 // builtIn says whether an API group is Kubernetes' own.
 func builtIn(group string) bool {
-	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && group != "metrics.k8s.io"
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && group != "metrics.k8s.io" && !strings.HasSuffix(group, ".metrics.k8s.io")
 }
 
 func supports(resource *metav1.APIResource, verbs ...string) bool {
@@ -145,6 +149,19 @@ func (c *Catalog) Versions(gk schema.GroupKind) []string {
 // namespaced and may be placed, each in its preferred version.
 func (c *Catalog) Contents() []Kind { return c.contents }
 
+// Doubt records what discovery could not read: groups of which therefore nothing is
+// known, with the cause, and whether others are known only from before.
+func (c *Catalog) Doubt(unreadable map[string]error, outdated bool) {
+	c.unreadable, c.outdated = unreadable, outdated
+}
+
+// Unreadable are the API groups that could not be read and of which nothing is known
+// from before, with the cause.
+func (c *Catalog) Unreadable() map[string]error { return c.unreadable }
+
+// Incomplete says that some API group could not be read.
+func (c *Catalog) Incomplete() bool { return len(c.unreadable) > 0 || c.outdated }
+
 // Serves says whether the resource was known when the catalog was read.
 func (c *Catalog) Serves(resource schema.GroupResource) bool { return c.resources[resource] }
 
@@ -154,6 +171,8 @@ var disabledGroups = map[string]bool{
 	"events.k8s.io":                   true,
 	"coordination.k8s.io":             true,
 	"metrics.k8s.io":                  true,
+	"custom.metrics.k8s.io":           true,
+	"external.metrics.k8s.io":         true,
 }
 
 // disabledKinds are never placed though their group may be.

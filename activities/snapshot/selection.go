@@ -66,7 +66,7 @@ func (s *Selection) Contents(rule Rule) (rules []Rule, all bool) {
 }
 
 // Compile checks resource selectors against what the hub serves. The error is an
-// InvalidError.
+// InvalidError, unless it is only that an API group cannot be read now.
 func Compile(terms []placementv1beta1.ResourceSelectorTerm, catalog *Catalog) (*Selection, error) {
 	selection := &Selection{}
 	byRules := bySelectors(terms)
@@ -131,6 +131,9 @@ func unknownKind(i int, gvk schema.GroupVersionKind, catalog *Catalog) error {
 	kind := Kind{GroupVersionKind: gvk}
 	if versions := catalog.Versions(gvk.GroupKind()); len(versions) > 0 {
 		return invalid("resourceSelectors[%d] selects %s, but the hub serves this kind as %s: correct the version", i, kind, strings.Join(versions, ", "))
+	}
+	if cause, ok := catalog.unreadable[gvk.Group]; ok {
+		return fmt.Errorf("resourceSelectors[%d] selects %s, whose API group cannot be read now: %w", i, kind, cause)
 	}
 	return invalid("resourceSelectors[%d] selects %s, a kind the hub does not serve: correct group, version and kind, or install its CustomResourceDefinition on the hub", i, kind)
 }

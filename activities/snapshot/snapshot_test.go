@@ -103,13 +103,15 @@ func TestCandidateAndPlaceable(t *testing.T) {
 
 func TestDisabled(t *testing.T) {
 	cases := map[schema.GroupKind]bool{
-		{Kind: "Pod"}:                                 true,
-		{Kind: "Node"}:                                true,
-		{Kind: "Event"}:                               true,
-		{Kind: "ConfigMap"}:                           false,
-		{Group: "events.k8s.io", Kind: "Event"}:       true,
-		{Group: "coordination.k8s.io", Kind: "Lease"}: true,
-		{Group: "metrics.k8s.io", Kind: "PodMetrics"}: true,
+		{Kind: "Pod"}:                                             true,
+		{Kind: "Node"}:                                            true,
+		{Kind: "Event"}:                                           true,
+		{Kind: "ConfigMap"}:                                       false,
+		{Group: "events.k8s.io", Kind: "Event"}:                   true,
+		{Group: "coordination.k8s.io", Kind: "Lease"}:             true,
+		{Group: "metrics.k8s.io", Kind: "PodMetrics"}:             true,
+		{Group: "custom.metrics.k8s.io", Kind: "MetricValueList"}: true,
+		{Group: "external.metrics.k8s.io", Kind: "ExternalMetricValueList"}:       true,
 		{Group: "cluster.kubernetes-fleet.io", Kind: "MemberCluster"}:             true,
 		{Group: "placement.kubernetes-fleet.io", Kind: "Work"}:                    true,
 		{Group: "placement.kubernetes-fleet.io", Kind: "ResourceEnvelope"}:        false,

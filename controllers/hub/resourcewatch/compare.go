@@ -107,6 +107,11 @@ func (w *Watcher) resolve(placement *placementv1beta1.ClusterResourcePlacement, 
 		w.index.Remove(placement.Name)
 		return resolved
 	}
+	if err != nil { // an API group it needs cannot be read: the next catalog will tell
+		resolved.invalid, resolved.compared = true, true
+		w.index.Remove(placement.Name)
+		return resolved
+	}
 	resolved.selection = selection
 	w.index.Set(placement.Name, selection)
 	for _, kind := range kindsOf(selection, w.catalog) {

@@ -115,6 +115,8 @@ func (w *Watcher) Start(ctx context.Context) error {
 			failures++
 		case w.Kinds.Lagging():
 			failures = 1
+		case w.catalog != nil && w.catalog.Incomplete():
+			failures++ // nothing will announce the rest
 		default:
 			failures = 0
 		}
