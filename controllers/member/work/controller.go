@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -102,6 +103,8 @@ type Reconciler struct {
 	// nobody works in the old one.
 	gate sync.RWMutex
 	mode Mode
+	// untold is whether not every Work has been brought up yet since the mode has changed.
+	untold atomic.Bool
 
 	mu      sync.Mutex
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -182,28 +185,41 @@ func (r *Reconciler) request(name string) reconcile.Request {
 }
 
 // SetMode says what to do with Works from now on. If that changes anything, it waits for what
-// is under way, and every Work and every AppliedWork is looked at again.
+// is under way, and every Work and every AppliedWork is looked at again. The mode holds even if
+// that fails; setting it again makes up for it.
 func (r *Reconciler) SetMode(ctx context.Context, mode Mode) error {
-	r.gate.RLock()
-	same := r.mode == mode
-	r.gate.RUnlock()
-	if same {
+	if !r.change(mode) {
 		return nil
 	}
+	// Listed only now: a Work that arrives later is looked at in the new mode anyway.
 	works := &placementv1beta1.WorkList{}
 	if err := r.Hub.List(ctx, works, client.InNamespace(r.Namespace)); err != nil {
 		return fmt.Errorf("listing Works: %w", err)
 	}
-	r.gate.Lock()
-	r.mode = mode
-	r.gate.Unlock()
 	for i := range works.Items {
 		r.notify(works.Items[i].Name)
 	}
 	for _, name := range r.watcher.Names(appliedWorkResource) {
 		r.notify(name)
 	}
+	r.untold.Store(false)
 	return nil
+}
+
+// change changes the mode and tells whether Works are to be brought up. It does not wait for
+// what is under way if there is nothing to change.
+func (r *Reconciler) change(mode Mode) bool {
+	r.gate.RLock()
+	same := r.mode == mode
+	r.gate.RUnlock()
+	if same {
+		return r.untold.Load()
+	}
+	r.gate.Lock()
+	defer r.gate.Unlock()
+	r.mode = mode
+	r.untold.Store(true)
+	return true
 }
 
 // Remaining returns the names of the Works of which something is still on the member.

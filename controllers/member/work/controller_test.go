@@ -603,3 +603,39 @@ func TestARepairThatIsUndoneAgainAndAgainIsHeldBack(t *testing.T) {
 	a.clock.SetTime(a.clock.Now().Add(200 * time.Millisecond))
 	assert.Equal(t, []string{"member patch ConfigMap a"}, a.mustLook(t, "w"))
 }
+
+// lister is a client whose lists the test looks over.
+type lister struct {
+	client.Client
+	before func() error
+}
+
+func (l lister) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if err := l.before(); err != nil {
+		return err
+	}
+	return l.Client.List(ctx, list, opts...)
+}
+
+func TestAChangeOfModeMissesNoWork(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	require.NoError(t, a.SetMode(t.Context(), ModeIdle))
+	a.waiting = map[string]struct{}{}
+	lists, failing := 0, true
+	a.Hub = lister{a.hub, func() error {
+		lists++
+		assert.Equal(t, ModeApply, a.mode, "what arrives after the list is looked at in the new mode already")
+		if failing {
+			return errors.New("no cache yet")
+		}
+		return nil
+	}}
+	require.Error(t, a.SetMode(t.Context(), ModeApply))
+	assert.Empty(t, a.waiting)
+
+	failing = false
+	require.NoError(t, a.SetMode(t.Context(), ModeApply), "the same mode again makes up for the list that failed")
+	assert.Contains(t, a.waiting, "w")
+	require.NoError(t, a.SetMode(t.Context(), ModeApply))
+	assert.Equal(t, 2, lists, "after that nothing is left to do")
+}
