@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -84,7 +85,7 @@ func (r *Runner) serve(ctx context.Context) error {
 		StickyScheduleToStartTimeout:     stickyTimeout,
 		WorkerStopTimeout:                stopTimeout,
 		OnFatalError:                     onFatal,
-		Interceptors:                     []interceptor.WorkerInterceptor{&alive{}},
+		Interceptors:                     []interceptor.WorkerInterceptor{&guard{log: r.Log}},
 	})
 	RegisterWorkflows(main)
 	RegisterShort(main, r.Activities)
@@ -94,16 +95,17 @@ func (r *Runner) serve(ctx context.Context) error {
 		MaxConcurrentActivityTaskPollers:   pollers,
 		WorkerStopTimeout:                  stopTimeout,
 		OnFatalError:                       onFatal,
+		Interceptors:                       []interceptor.WorkerInterceptor{&guard{log: r.Log}},
 	})
 	RegisterWaiting(waiting, r.Activities)
 	if err := main.Start(); err != nil {
 		return fmt.Errorf("starting the worker of queue %s: %w", wf.TaskQueue, err)
 	}
-	defer main.Stop()
 	if err := waiting.Start(); err != nil {
+		main.Stop()
 		return fmt.Errorf("starting the worker of queue %s: %w", wf.AdvanceTaskQueue, err)
 	}
-	defer waiting.Stop()
+	defer stop(main, waiting)
 	r.Log.Info("Temporal workers are running", "namespace", r.Namespace)
 	if r.Ready != nil {
 		r.Ready()
@@ -114,4 +116,13 @@ func (r *Runner) serve(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
+}
+
+// stop ends workers at the same time: each may take until its stop timeout.
+func stop(workers ...worker.Worker) {
+	var g sync.WaitGroup
+	for _, w := range workers {
+		g.Go(w.Stop)
+	}
+	g.Wait()
 }

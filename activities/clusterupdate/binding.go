@@ -39,6 +39,9 @@ func Bind(ctx context.Context, c client.Client, from *placementv1beta1.ClusterRe
 		fence.Replace("/spec/resourceSnapshotName", to.Snapshot),
 	}
 	ops = append(ops, annotate(from.Annotations, to.Annotations)...)
+	if _, byRun := to.Annotations[placementv1beta1.UpdateRunUIDAnnotation]; byRun && len(from.Annotations) > 0 {
+		ops = append([]fence.Op{holder(from)}, ops...)
+	}
 	ops = set(ops, "/spec/resourceOverrideSnapshots", to.ResourceOverrideSnapshots, len(to.ResourceOverrideSnapshots) > 0, len(from.Spec.ResourceOverrideSnapshots) > 0)
 	ops = set(ops, "/spec/clusterResourceOverrideSnapshots", to.ClusterResourceOverrideSnapshots, len(to.ClusterResourceOverrideSnapshots) > 0, len(from.Spec.ClusterResourceOverrideSnapshots) > 0)
 	ops = set(ops, "/spec/applyStrategy", to.ApplyStrategy, to.ApplyStrategy != nil, from.Spec.ApplyStrategy != nil)
@@ -63,6 +66,16 @@ func Remove(ctx context.Context, c client.Client, from *placementv1beta1.Cluster
 		return fmt.Errorf("deleting binding %s: %w", from.Name, ErrFenced)
 	}
 	return fmt.Errorf("deleting binding %s: %w", from.Name, err)
+}
+
+// holder pins which run a binding is held by, so that of two runs that take it
+// at the same time one fails.
+func holder(from *placementv1beta1.ClusterResourceBinding) fence.Op {
+	var uid any
+	if held, ok := from.Annotations[placementv1beta1.UpdateRunUIDAnnotation]; ok {
+		uid = held
+	}
+	return fence.Test(fence.AnnotationPath(placementv1beta1.UpdateRunUIDAnnotation), uid)
 }
 
 // annotate sets annotations beside those there are.

@@ -143,7 +143,7 @@ func (a *rolling) wait(ctx context.Context, facts *rolloutFacts) (changed bool, 
 			return outdated || again, err
 		},
 		Stop: activity.GetWorkerStopChannel(ctx), BeatEvery: call.HeartbeatEvery,
-		Beat: func() { activity.RecordHeartbeat(ctx, progress{InFlight: len(a.inFlight), Blocked: blocked}) },
+		Beat: func() { clusterupdate.Heartbeat(ctx, progress{InFlight: len(a.inFlight), Blocked: blocked}) },
 	}
 	_, err = w.Await(ctx)
 	return changed, err

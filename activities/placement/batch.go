@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,14 +35,14 @@ func (a *rolling) write(ctx context.Context) error {
 	for _, step := range facts.plan().Steps {
 		allowed[step] = true
 	}
-	g, gctx := errgroup.WithContext(ctx)
+	var g errgroup.Group
 	g.SetLimit(batchAtOnce)
 	for _, change := range a.in.Batch {
 		g.Go(func() error {
 			if allowed[rollout.Step{Cluster: change.Cluster, Op: rollout.Op(change.Op)}] {
-				return a.writeCluster(gctx, change)
+				return a.writeCluster(ctx, change)
 			}
-			return a.finishCluster(gctx, change)
+			return a.finishCluster(ctx, change)
 		})
 	}
 	return g.Wait()
@@ -91,7 +92,9 @@ func (a *rolling) finish(ctx context.Context, change actcontract.Change, binding
 	a.fly(change.Cluster)
 	a.view.Saw(binding)
 	if err := a.Works.Sync(ctx, binding); err != nil {
-		return fmt.Errorf("writing the Works of cluster %s: %w", change.Cluster, err)
+		// The binding controller tries again and says on the binding what is wrong;
+		// one such cluster must not keep the others from being rolled out.
+		activity.GetLogger(ctx).Warn("The Works of a cluster could not be written", "cluster", change.Cluster, "error", err)
 	}
 	return nil
 }

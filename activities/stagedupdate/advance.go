@@ -112,10 +112,11 @@ func (s *stageAdvance) check(ctx context.Context) error {
 // nothing.
 func (s *stageAdvance) start(ctx context.Context, clusters []string) error {
 	target := s.run.DeepCopy() // s.run is written to beside it
-	g, gctx := errgroup.WithContext(ctx)
+	// One cluster that cannot be written to does not keep the others waiting.
+	var g errgroup.Group
 	g.SetLimit(parallelWrites)
 	g.Go(func() error {
-		return s.store(gctx, s.run, func(r recorder) {
+		return s.store(ctx, s.run, func(r recorder) {
 			stage := &r.run.Status.StagesStatus[s.in.Index]
 			r.done(stage, s.in.Done)
 			r.started(stage, append(slices.Clone(clusters), s.in.InFlight...))
@@ -125,7 +126,7 @@ func (s *stageAdvance) start(ctx context.Context, clusters []string) error {
 		})
 	})
 	for _, name := range clusters {
-		g.Go(func() error { return s.startCluster(gctx, target, name) })
+		g.Go(func() error { return s.startCluster(ctx, target, name) })
 	}
 	return g.Wait()
 }
@@ -159,7 +160,9 @@ func (s *stageAdvance) startCluster(ctx context.Context, run *placementv1beta1.C
 	}
 	s.view.Saw(binding)
 	if err := s.Works.Sync(ctx, binding); err != nil {
-		return fmt.Errorf("writing the Works of cluster %s: %w", cluster, err)
+		// The binding controller tries again and says on the binding what is wrong;
+		// here the cluster is in flight, and stuck in the end.
+		activity.GetLogger(ctx).Warn("The Works of a cluster could not be written", "cluster", cluster, "error", err)
 	}
 	return nil
 }
@@ -192,7 +195,7 @@ func (s *stageAdvance) wait(ctx context.Context, clusters []string) (clusterupda
 		Plan: s.planChanged, Stop: activity.GetWorkerStopChannel(ctx), WakeAt: stuck,
 		BeatEvery: call.HeartbeatEvery,
 		Beat: func() {
-			activity.RecordHeartbeat(ctx, progress{Done: len(s.in.Done), InFlight: len(pending), Oldest: s.oldest(nil)})
+			clusterupdate.Heartbeat(ctx, progress{Done: len(s.in.Done), InFlight: len(pending), Oldest: s.oldest(nil)})
 		},
 	}
 	result, err := w.Await(ctx)

@@ -25,7 +25,7 @@ func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, err
 	sub := a.Notifier.Subscribe(clusterupdate.RunKey(ref.Name))
 	defer sub.Close()
 	run, err := a.active(ctx, ref)
-	if err != nil || run == nil {
+	if err != nil || run == nil || run.Spec.State == placementv1beta1.StateStop {
 		return false, err
 	}
 	if run.Status.DeletionStageStatus == nil {
@@ -64,7 +64,7 @@ func (d *deletion) advance(ctx context.Context) (bool, error) {
 		w := clusterupdate.Wait{
 			Clock: d.Clock, Subscription: d.sub, Pending: pending, Check: d.gone, Plan: d.changed,
 			Stop: activity.GetWorkerStopChannel(ctx), BeatEvery: call.HeartbeatEvery,
-			Beat: func() { activity.RecordHeartbeat(ctx, progress{InFlight: len(pending)}) },
+			Beat: func() { clusterupdate.Heartbeat(ctx, progress{InFlight: len(pending)}) },
 		}
 		if result, err := w.Await(ctx); err != nil || result.Changed || len(pending) > 0 {
 			return false, err
@@ -128,8 +128,8 @@ func (d *deletion) gone(ctx context.Context, cluster string) (bool, error) {
 
 func (d *deletion) changed(ctx context.Context) (bool, error) {
 	run, err := d.active(ctx, d.ref)
-	if err != nil || run == nil {
-		return run == nil, err
+	if err != nil || run == nil || run.Spec.State == placementv1beta1.StateStop {
+		return err == nil, err
 	}
 	return false, d.check(ctx)
 }

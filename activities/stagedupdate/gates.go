@@ -29,6 +29,9 @@ func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.Ga
 	if run.Spec.State == placementv1beta1.StateStop {
 		return act.GateState{Stopping: true}, nil
 	}
+	if !in.Before && !stageUpdated(&run.Status.StagesStatus[in.Index]) {
+		return act.GateState{Stopping: true}, nil // nothing passes before its clusters are done: look again
+	}
 	f, err := a.placementFacts(ctx, run.Spec.PlacementName, run.Status.PolicySnapshotIndexUsed)
 	if err != nil {
 		return act.GateState{}, err

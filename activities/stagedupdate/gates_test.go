@@ -305,3 +305,16 @@ func TestAnIgnoredSignalIsToldByAnEventThatSaysWhatToSend(t *testing.T) {
 		})
 	}
 }
+
+func TestNoGateOpensBeforeTheClustersAreDone(t *testing.T) {
+	h := initialized(t)
+	assert.Equal(t, act.GateState{Stopping: true}, h.gates("canary", 1))
+	assert.Empty(t, conditionOf(h.run("example-run-2").Status.StagesStatus[1].Conditions, "Succeeded"))
+}
+
+func TestAStoppedRunDeletesNothing(t *testing.T) {
+	h := initialized(t)
+	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.State = placementv1beta1.StateStop })
+	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")))
+	assert.Empty(t, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -211,6 +212,9 @@ func clusterStatuses(names []string) []placementv1beta1.ClusterUpdatingStatus {
 func outdated(run *placementv1beta1.ClusterStagedUpdateRun, placement *placementv1beta1.ClusterResourcePlacement, policy *placementv1beta1.ClusterSchedulingPolicySnapshot) error {
 	if err := checkPlacement(placement); err != nil {
 		return err
+	}
+	if frozen := meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized); frozen != nil && frozen.LastTransitionTime.Before(&placement.CreationTimestamp) {
+		return refuse("parent clusterResourcePlacement `%s` was deleted and created again after the clusterStagedUpdateRun was initialized", placement.Name)
 	}
 	if policy == nil {
 		return refuse("no latest policy snapshot found for clusterResourcePlacement `%s`", placement.Name)

@@ -78,11 +78,14 @@ func (r recorder) started(stage *placementv1beta1.StageUpdatingStatus, clusters 
 }
 
 func (r recorder) stageStarted(stage *placementv1beta1.StageUpdatingStatus) {
+	// The wait for an approval before the stage looks like the wait after it, but
+	// for the clusters: so this comes first.
+	waits := stageWaits(stage)
 	if stage.StartTime == nil {
 		now := metav1.NewTime(r.now)
 		stage.StartTime = &now
 	}
-	if stageOver(stage) || stageWaits(stage) {
+	if stageOver(stage) || waits {
 		return
 	}
 	r.set(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionTrue,
@@ -217,10 +220,21 @@ func stageOver(stage *placementv1beta1.StageUpdatingStatus) bool {
 }
 
 // stageWaits says that all clusters are updated and the tasks after the stage
-// have begun; the wait before a stage has the same reason, but no start.
+// have begun; the wait before a stage has the same reason.
 func stageWaits(stage *placementv1beta1.StageUpdatingStatus) bool {
 	c := meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
-	return c != nil && c.Reason == placementv1beta1.ReasonStageUpdatingWaiting && stage.StartTime != nil
+	return c != nil && c.Reason == placementv1beta1.ReasonStageUpdatingWaiting && stage.StartTime != nil && stageUpdated(stage)
+}
+
+// stageUpdated says that all clusters of a stage have reached the run's
+// snapshot.
+func stageUpdated(stage *placementv1beta1.StageUpdatingStatus) bool {
+	for i := range stage.Clusters {
+		if !meta.IsStatusConditionTrue(stage.Clusters[i].Conditions, placementv1beta1.ConditionTypeSucceeded) {
+			return false
+		}
+	}
+	return true
 }
 
 // terminal says that nothing more will happen to a run.

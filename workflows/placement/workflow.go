@@ -50,7 +50,11 @@ func (p *placement) run(ctx workflow.Context) error {
 			return err
 		}
 		if p.gone {
-			return nil
+			if !p.drain() {
+				return nil
+			}
+			p.gone, p.reload = false, true // somebody may have created it again
+			continue
 		}
 		if !p.again && !p.linger(ctx) {
 			return nil

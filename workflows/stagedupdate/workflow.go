@@ -1,7 +1,9 @@
 package stagedupdate
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -10,6 +12,10 @@ import (
 	"github.com/fleetflow/fleetflow/workflows/call"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
+
+// stageEnds is how long to wait before looking again at a stage that an earlier
+// execution still has running.
+const stageEnds = time.Second
 
 // Workflow executes one update run to its end.
 func Workflow(ctx workflow.Context, ref wf.Ref) error {
@@ -136,7 +142,15 @@ func (r *run) update(ctx workflow.Context, stage int) error {
 		return err
 	}
 	var result act.StageResult
-	if err := future.Get(ctx, &result); err != nil {
+	err := future.Get(ctx, &result)
+	var running *temporal.ChildWorkflowExecutionAlreadyStartedError
+	if errors.As(err, &running) {
+		// The stage of an execution that was cancelled or terminated a moment ago
+		// has not ended yet.
+		r.reload = true
+		return workflow.Sleep(ctx, stageEnds)
+	}
+	if err != nil {
 		return err
 	}
 	if result.Ended || result.Stopped {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -42,7 +43,7 @@ func (a *Auditor) NeedLeaderElection() bool { return true }
 func (a *Auditor) Start(ctx context.Context) error {
 	next := time.NewTimer(0)
 	defer next.Stop()
-	reconnected := true
+	reconnected, failures := true, auditRetry
 	for {
 		select {
 		case <-ctx.Done():
@@ -54,9 +55,9 @@ func (a *Auditor) Start(ctx context.Context) error {
 		wait := AuditEvery
 		if err := a.audit(ctx, reconnected); err != nil {
 			a.Log.V(1).Info("The audit of workflows could not be done", "cause", err.Error())
-			wait = auditRetry
+			wait, failures = failures, min(2*failures, AuditEvery)
 		} else {
-			reconnected = false
+			reconnected, failures = false, auditRetry
 		}
 		next.Reset(wait)
 	}
@@ -79,6 +80,7 @@ func (a *Auditor) audit(ctx context.Context, reconnected bool) error {
 	if err != nil {
 		return err
 	}
+	var failed error
 	limit := rate.NewLimiter(pokesPerSec, pokesPerSec)
 	for _, ref := range needing {
 		if _, has := open[ref.ID()]; has {
@@ -88,11 +90,10 @@ func (a *Auditor) audit(ctx context.Context, reconnected bool) error {
 			return err
 		}
 		a.Log.Info("Starting a missing workflow", "workflow", ref.ID())
-		if err := a.Engine.Poke(ctx, ref, wf.Poke{UID: ref.UID, Cause: wf.CauseAudit}); err != nil {
-			return err
-		}
+		// One that cannot be started must not keep the others from it.
+		failed = errors.Join(failed, a.Engine.Poke(ctx, ref, wf.Poke{UID: ref.UID, Cause: wf.CauseAudit}))
 	}
-	return nil
+	return failed
 }
 
 // open lists the IDs of all open executions, stages left out.
