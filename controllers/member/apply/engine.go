@@ -66,7 +66,7 @@ type Result struct {
 }
 
 // Resource finds out as what the member serves the kind of an object. A kind the member does
-// not have is a problem, not an error.
+// not have, or cannot tell about, is a problem, not an error.
 func (e *Engine) Resource(id placementv1beta1.WorkResourceIdentifier) (schema.GroupVersionResource, *Problem, error) {
 	gvk := schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind}
 	mapping, err := e.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -79,8 +79,10 @@ func (e *Engine) Resource(id placementv1beta1.WorkResourceIdentifier) (schema.Gr
 			Message: fmt.Sprintf("The cluster has no kind %s in %s; the object is applied once the cluster has it, for example after its CustomResourceDefinition is installed",
 				gvk.Kind, gvk.GroupVersion()),
 		}, nil
-	default:
+	case isUnreachable(err):
 		return schema.GroupVersionResource{}, nil, fmt.Errorf("finding out how the cluster serves %s: %w", gvk, err)
+	default:
+		return schema.GroupVersionResource{}, failed(fmt.Sprintf("Failed to find out how the cluster serves %s: %v", gvk, err)), nil
 	}
 }
 
@@ -122,12 +124,18 @@ func (e *Engine) Apply(ctx context.Context, req Request) (Result, *Problem, erro
 	}, nil
 }
 
-// isUnreachable tells an API server that cannot answer from one that says no.
+// isUnreachable tells an API server that gave no answer from one that gave a bad one. An answer
+// that the API is busy or not available is about one object, as each may be served by another
+// server: the API server speaks for those behind aggregated APIs.
 func isUnreachable(err error) bool {
 	var transport *url.Error
 	return errors.As(err, &transport) ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-		apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// isUnavailable tells an API that cannot answer for now from one that says no.
+func isUnavailable(err error) bool {
+	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
 }
 
@@ -139,8 +147,8 @@ func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, 
 	case apierrors.IsNotFound(err):
 		object, err := e.create(ctx, req)
 		return Result{Object: object, Wrote: true}, nil, err
-	case isUnreachable(err):
-		return Result{}, nil, err
+	case isUnreachable(err) || isUnavailable(err):
+		return Result{}, nil, err // Apply tells one from the other
 	case err != nil:
 		return Result{}, &Problem{
 			Reason:  placementv1beta1.ReasonFailedToFindObjInMemberCluster,

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -143,8 +144,11 @@ func TestApplyTellsARefusalFromSilence(t *testing.T) {
 		"a connection that breaks says nothing": {
 			&url.Error{Op: "Post", URL: "https://member", Err: errors.New("refused")}, "",
 		},
-		"nor does an API server that is too busy": {apierrors.NewTooManyRequests("busy", 1), ""},
-		"nor one that shuts down":                 {apierrors.NewServiceUnavailable("later"), ""},
+		"nor does a pass that is called off":                       {context.Canceled, ""},
+		"an API that is too busy is a problem of this object":      {apierrors.NewTooManyRequests("busy", 1), placementv1beta1.ReasonManifestApplyFailed},
+		"so is an aggregated API that is not available":            {apierrors.NewServiceUnavailable("later"), placementv1beta1.ReasonManifestApplyFailed},
+		"so is one that takes too long":                            {apierrors.NewTimeoutError("too long", 1), placementv1beta1.ReasonManifestApplyFailed},
+		"so is one that the API server has waited for long enough": {apierrors.NewServerTimeout(gr, "create", 1), placementv1beta1.ReasonManifestApplyFailed},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -163,6 +167,56 @@ func TestApplyTellsARefusalFromSilence(t *testing.T) {
 			assert.Equal(t, tc.reason, problem.Reason)
 		})
 	}
+}
+
+func TestAnObjectThatCannotBeReadNowIsNotApplied(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err    error
+		reason string
+	}{
+		"an API that is not available":   {apierrors.NewServiceUnavailable("later"), placementv1beta1.ReasonManifestApplyFailed},
+		"an object that may not be read": {apierrors.NewForbidden(schema.GroupResource{}, "a", nil), placementv1beta1.ReasonFailedToFindObjInMemberCluster},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, writes := newEngine(nil)
+			e.Client = interceptor.NewClient(e.Client.(client.WithWatch), interceptor.Funcs{
+				Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+					return tc.err
+				},
+			})
+			_, problem, err := e.Apply(t.Context(), request(manifestX1))
+			require.NoError(t, err)
+			require.NotNil(t, problem)
+			assert.Equal(t, tc.reason, problem.Reason)
+			assert.Zero(t, *writes)
+		})
+	}
+}
+
+// brokenMapper fails to find any kind.
+type brokenMapper struct {
+	meta.RESTMapper
+	err error
+}
+
+func (m brokenMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+	return nil, m.err
+}
+
+func TestAKindWhoseAPICannotBeAskedIsAProblemOfTheManifest(t *testing.T) {
+	gv := schema.GroupVersion{Group: "example.com", Version: "v1"}
+	id := placementv1beta1.WorkResourceIdentifier{Group: gv.Group, Version: gv.Version, Kind: "Widget"}
+	e := &Engine{Mapper: brokenMapper{err: &apiutil.ErrResourceDiscoveryFailed{gv: apierrors.NewServiceUnavailable("later")}}}
+	_, problem, err := e.Resource(id)
+	require.NoError(t, err)
+	require.NotNil(t, problem)
+	assert.Equal(t, placementv1beta1.ReasonManifestApplyFailed, problem.Reason)
+
+	refused := &url.Error{Op: "Get", URL: "https://member", Err: errors.New("refused")}
+	e.Mapper = brokenMapper{err: &apiutil.ErrResourceDiscoveryFailed{gv: refused}}
+	_, problem, err = e.Resource(id)
+	require.ErrorIs(t, err, refused)
+	assert.Nil(t, problem)
 }
 
 func TestResourceNamesAnUnknownKind(t *testing.T) {
