@@ -94,14 +94,14 @@ const (
 	memberPresent standing = iota
 	memberLeaving
 	memberKept // it leaves, and what was placed on it stays there
-	memberGone
+	memberGone // nobody is left who would clean up
 )
 
 // member tells how a cluster stands to the fleet. That it is gone is asked live:
 // a binding may be known before the cluster it is for.
 func (r *Reconciler) member(ctx context.Context, cluster string) (standing, error) {
 	member := &clusterv1beta1.MemberCluster{}
-	err := r.get(ctx, cluster, member)
+	err := r.get(ctx, types.NamespacedName{Name: cluster}, member)
 	switch {
 	case apierrors.IsNotFound(err):
 		return memberGone, nil
@@ -110,9 +110,26 @@ func (r *Reconciler) member(ctx context.Context, cluster string) (standing, erro
 	case member.DeletionTimestamp.IsZero():
 		return memberPresent, nil
 	case membership.KeepsPlaced(member):
-		return memberKept, nil
+		return r.kept(ctx, cluster)
 	}
 	return memberLeaving, nil
+}
+
+// kept tells whether the agent of a member that keeps what it has is still there:
+// until it has left, it would clean up after every Work that is deleted.
+func (r *Reconciler) kept(ctx context.Context, cluster string) (standing, error) {
+	box := &clusterv1beta1.InternalMemberCluster{}
+	key := types.NamespacedName{Namespace: clusterv1beta1.MemberNamespace(cluster), Name: cluster}
+	err := r.get(ctx, key, box)
+	switch {
+	case apierrors.IsNotFound(err):
+		return memberGone, nil
+	case err != nil:
+		return memberKept, fmt.Errorf("reading internal member cluster %s: %w", cluster, err)
+	case membership.HasLeft(box):
+		return memberGone, nil
+	}
+	return memberKept, nil
 }
 
 // abandoned says whether the placement of a binding does not exist any more: an
@@ -122,16 +139,15 @@ func (r *Reconciler) abandoned(ctx context.Context, binding *placementv1beta1.Cl
 	if name == "" {
 		return false, nil
 	}
-	err := r.get(ctx, name, &placementv1beta1.ClusterResourcePlacement{})
+	err := r.get(ctx, types.NamespacedName{Name: name}, &placementv1beta1.ClusterResourcePlacement{})
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading placement %s: %w", name, err)
 	}
 	return err != nil, nil
 }
 
-// get reads a cluster-scoped object. That it does not exist is asked live.
-func (r *Reconciler) get(ctx context.Context, name string, into client.Object) error {
-	key := types.NamespacedName{Name: name}
+// get reads an object. That it does not exist is asked live.
+func (r *Reconciler) get(ctx context.Context, key types.NamespacedName, into client.Object) error {
 	err := r.client.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {
 		err = r.live.Get(ctx, key, into)
@@ -140,11 +156,16 @@ func (r *Reconciler) get(ctx context.Context, name string, into client.Object) e
 }
 
 // cleanUp removes the Works of a binding that is being deleted, then lets it go.
-// While Works remain, the event of their end brings it back here.
+// While Works remain, the event of their end brings it back here. A member that
+// keeps what it has is to leave first; that it is gone brings it back, too.
 func (r *Reconciler) cleanUp(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, member standing) error {
 	clear := r.works.Delete
-	if member == memberGone {
+	switch member {
+	case memberKept:
+		return nil
+	case memberGone:
 		clear = r.works.Abandon
+	case memberPresent, memberLeaving:
 	}
 	remaining, err := clear(ctx, binding)
 	if err != nil || remaining > 0 {

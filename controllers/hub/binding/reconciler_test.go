@@ -235,7 +235,7 @@ func TestALeavingMemberLosesItsWorks(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			objects := fleet()
 			objects[1].SetAnnotations(tc.annotations)
-			b := newBench(t, objects...)
+			b := newBench(t, append(objects, letterBox(metav1.ConditionTrue, clusterv1beta1.ReasonInternalMemberClusterJoined))...)
 			b.sync(t)
 			require.NoError(t, b.hub.Delete(t.Context(), objects[1]))
 			b.later(time.Minute)
@@ -244,6 +244,36 @@ func TestALeavingMemberLosesItsWorks(t *testing.T) {
 			assert.Contains(t, b.condition(t, placementv1beta1.ConditionTypeWorkSynchronized).Message, "leaving the fleet")
 		})
 	}
+}
+
+// letterBox says what the member's agent reports about its membership.
+func letterBox(joined metav1.ConditionStatus, reason string) *clusterv1beta1.InternalMemberCluster {
+	box := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.MemberNamespace("member1"), Name: "member1"}}
+	box.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, Conditions: []metav1.Condition{
+		{Type: clusterv1beta1.ConditionTypeJoined, Status: joined, Reason: reason},
+	}}}
+	return box
+}
+
+func TestAMemberThatKeepsWhatItHasIsAskedToRemoveNothing(t *testing.T) {
+	objects := fleet()
+	objects[1].SetAnnotations(map[string]string{membership.KeepPlacedAnnotation: "true"})
+	box := letterBox(metav1.ConditionTrue, clusterv1beta1.ReasonInternalMemberClusterJoined)
+	b := newBench(t, append(objects, box)...)
+	b.sync(t)
+	require.NoError(t, b.hub.Delete(t.Context(), objects[1]))
+	require.NoError(t, b.hub.Delete(t.Context(), b.binding(t))) // its placement gives the cluster up
+	b.reconcile(t)
+	assert.True(t, b.list(t)[0].DeletionTimestamp.IsZero(), "the agent would clean up")
+	assert.Contains(t, b.binding(t).Finalizers, placementv1beta1.WorkFinalizer)
+
+	box.Status = letterBox(metav1.ConditionFalse, clusterv1beta1.ReasonInternalMemberClusterLeft).Status
+	require.NoError(t, b.hub.Update(t.Context(), box))
+	b.reconcile(t)
+	assert.Empty(t, b.list(t), "no agent is left that would")
+	b.reconcile(t)
+	err := b.hub.Get(t.Context(), client.ObjectKey{Name: name}, &placementv1beta1.ClusterResourceBinding{})
+	assert.True(t, apierrors.IsNotFound(err))
 }
 
 func TestABindingWithoutItsClusterOrPlacementIsRemoved(t *testing.T) {

@@ -47,15 +47,10 @@ func (r *Reconciler) leave(ctx context.Context, member *clusterv1beta1.MemberClu
 // sayGoodbye takes the next step of leaving that needs the agent, and says what
 // is waited for; empty when the agent is done, or was never there.
 func (r *Reconciler) sayGoodbye(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (waitsFor string, err error) {
-	if box == nil {
+	if HasLeft(box) {
 		return "", nil
 	}
-	said := agentCondition(box, clusterv1beta1.ConditionTypeJoined)
-	if said == nil {
-		return "", nil
-	}
-	left := said.Status == metav1.ConditionFalse && said.Reason == clusterv1beta1.ReasonInternalMemberClusterLeft
-	if !left && !KeepsPlaced(member) {
+	if !KeepsPlaced(member) {
 		placed, err := r.placed(ctx, r.client, member)
 		if err != nil {
 			return "", err
@@ -66,9 +61,6 @@ func (r *Reconciler) sayGoodbye(ctx context.Context, member *clusterv1beta1.Memb
 	}
 	if err := r.ensureBox(ctx, member, box, clusterv1beta1.ClusterStateLeave); err != nil {
 		return "", err
-	}
-	if left {
-		return "", nil
 	}
 	return "the member agent to leave", nil
 }

@@ -133,3 +133,10 @@ func agentCondition(box *clusterv1beta1.InternalMemberCluster, conditionType str
 	}
 	return meta.FindStatusCondition(agent.Conditions, conditionType)
 }
+
+// HasLeft says whether a member's agent is done with the fleet: it says so in its
+// letter box, or it has never said anything there, or the box is cleared away (nil).
+func HasLeft(box *clusterv1beta1.InternalMemberCluster) bool {
+	said := agentCondition(box, clusterv1beta1.ConditionTypeJoined)
+	return said == nil || said.Status == metav1.ConditionFalse && said.Reason == clusterv1beta1.ReasonInternalMemberClusterLeft
+}
