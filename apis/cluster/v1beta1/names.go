@@ -18,6 +18,14 @@ const (
 	// FleetResourceLabelValue is the value of FleetResourceLabel.
 	FleetResourceLabelValue = "true"
 
+	// KeepPlacedAnnotation on a MemberCluster, set to KeepPlacedValue, leaves what the
+	// fleet placed on the cluster in place when it leaves. By default it is removed. The
+	// InternalMemberCluster carries it too, so that the member's agent knows.
+	KeepPlacedAnnotation = fleetPrefix + "keep-placed-resources"
+
+	// KeepPlacedValue is the value of KeepPlacedAnnotation that counts.
+	KeepPlacedValue = "true"
+
 	// SystemNamespace is where the agents run and keep what concerns no single member.
 	SystemNamespace = "fleet-system"
 

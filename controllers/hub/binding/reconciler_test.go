@@ -23,7 +23,6 @@ import (
 	"github.com/fleetflow/fleetflow/activities/works"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 )
 
 const placementUID = types.UID("placement-uid")
@@ -229,7 +228,7 @@ func TestALeavingMemberLosesItsWorks(t *testing.T) {
 		deleted     bool
 	}{
 		"by default what was placed is removed": {deleted: true},
-		"unless the member keeps it":            {annotations: map[string]string{membership.KeepPlacedAnnotation: "true"}},
+		"unless the member keeps it":            {annotations: map[string]string{clusterv1beta1.KeepPlacedAnnotation: "true"}},
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
@@ -257,7 +256,7 @@ func letterBox(joined metav1.ConditionStatus, reason string) *clusterv1beta1.Int
 
 func TestAMemberThatKeepsWhatItHasIsAskedToRemoveNothing(t *testing.T) {
 	objects := fleet()
-	objects[1].SetAnnotations(map[string]string{membership.KeepPlacedAnnotation: "true"})
+	objects[1].SetAnnotations(map[string]string{clusterv1beta1.KeepPlacedAnnotation: "true"})
 	box := letterBox(metav1.ConditionTrue, clusterv1beta1.ReasonInternalMemberClusterJoined)
 	b := newBench(t, append(objects, box)...)
 	b.sync(t)

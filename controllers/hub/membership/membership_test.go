@@ -322,10 +322,10 @@ func TestLeaveDoesNotWaitForANamespaceThatNobodyFinalizes(t *testing.T) {
 func TestAMemberThatKeepsWhatItHasIsAskedToLeaveAtOnce(t *testing.T) {
 	b := joinedBench(t, work())
 	m := b.member(t)
-	m.Annotations = map[string]string{KeepPlacedAnnotation: "true"}
+	m.Annotations = map[string]string{clusterv1beta1.KeepPlacedAnnotation: "true"}
 	require.NoError(t, b.hub.Update(t.Context(), m))
 	b.reconcile(t)
 	box := b.box(t)
 	assert.Equal(t, clusterv1beta1.ClusterStateLeave, box.Spec.State)
-	assert.Equal(t, "true", box.Annotations[KeepPlacedAnnotation])
+	assert.Equal(t, "true", box.Annotations[clusterv1beta1.KeepPlacedAnnotation])
 }

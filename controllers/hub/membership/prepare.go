@@ -132,10 +132,10 @@ func (r *Reconciler) ensureBox(ctx context.Context, member *clusterv1beta1.Membe
 // markKept hands the member's wish to keep what was placed on to its agent.
 func markKept(box *clusterv1beta1.InternalMemberCluster, member *clusterv1beta1.MemberCluster) {
 	if KeepsPlaced(member) {
-		metav1.SetMetaDataAnnotation(&box.ObjectMeta, KeepPlacedAnnotation, member.Annotations[KeepPlacedAnnotation])
+		metav1.SetMetaDataAnnotation(&box.ObjectMeta, clusterv1beta1.KeepPlacedAnnotation, member.Annotations[clusterv1beta1.KeepPlacedAnnotation])
 		return
 	}
-	delete(box.Annotations, KeepPlacedAnnotation)
+	delete(box.Annotations, clusterv1beta1.KeepPlacedAnnotation)
 }
 
 func fleetMeta(namespace, name string) metav1.ObjectMeta {

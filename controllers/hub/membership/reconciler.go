@@ -21,18 +21,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/write"
 )
 
-// KeepPlacedAnnotation on a MemberCluster, set to "true", leaves what the fleet
-// placed on the cluster in place when it leaves. By default it is removed. The
-// letter box carries it too, so that the member's agent knows.
-const KeepPlacedAnnotation = placementv1beta1.FleetPrefix + "keep-placed-resources"
-
 // KeepsPlaced says whether a member wants to keep what was placed on it.
 func KeepsPlaced(member *clusterv1beta1.MemberCluster) bool {
-	return member.Annotations[KeepPlacedAnnotation] == placementv1beta1.LabelValueTrue
+	return member.Annotations[clusterv1beta1.KeepPlacedAnnotation] == clusterv1beta1.KeepPlacedValue
 }
 
 // Options of the reconciler.
