@@ -17,8 +17,10 @@ import (
 type Survey struct {
 	// NodeCount is the number of nodes.
 	NodeCount int
-	// Usage sums up the nodes' resources.
+	// Usage sums up the nodes' resources; empty if it is not known.
 	Usage clusterv1beta1.ResourceUsage
+	// UsageUnknown is why the resources could not be summed up; empty if they were.
+	UsageUnknown string
 	// Version is the Kubernetes version, empty if it could not be read.
 	Version string
 	// EntryPoint is the address of the API server.
@@ -131,10 +133,14 @@ func healthy(s Survey) metav1.Condition {
 			Message: "The cluster's API server is not ready: " + s.Unhealthy,
 		}
 	}
+	message := "The cluster's API server is ready"
+	if s.UsageUnknown != "" {
+		message += "; its resource usage is not known: " + s.UsageUnknown
+	}
 	return metav1.Condition{
 		Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionTrue,
 		Reason:  clusterv1beta1.ReasonInternalMemberClusterHealthy,
-		Message: "The cluster's API server is ready",
+		Message: message,
 	}
 }
 

@@ -17,6 +17,10 @@ import (
 // probeTimeout is how long the API server may take to say that it is ready.
 const probeTimeout = 5 * time.Second
 
+// cacheTimeout is how long the cache of pods may take to fill. A report must not wait for pods
+// that cannot be listed: without heartbeats the cluster would pass for dead.
+const cacheTimeout = 5 * time.Second
+
 // Surveyor finds out how the cluster is.
 type Surveyor struct {
 	cached    client.Reader
@@ -56,17 +60,11 @@ func (s *Surveyor) NodeCount(ctx context.Context) (int, error) {
 // Survey finds out how the cluster is now. An API server that does not answer is a finding,
 // not an error.
 func (s *Surveyor) Survey(ctx context.Context, now metav1.Time) (Survey, error) {
-	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
-	if err := s.cached.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return Survey{}, fmt.Errorf("listing nodes: %w", err)
+	out, err := s.resources(ctx, now)
+	if err != nil {
+		return Survey{}, err
 	}
-	if err := s.cached.List(ctx, pods, client.UnsafeDisableDeepCopy); err != nil {
-		return Survey{}, fmt.Errorf("listing pods: %w", err)
-	}
-	out := Survey{
-		NodeCount: len(nodes.Items), Usage: Usage(nodes.Items, pods.Items, now),
-		EntryPoint: s.host, CertificateAuthority: s.authority,
-	}
+	out.EntryPoint, out.CertificateAuthority = s.host, s.authority
 	probe, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if _, err := s.discovery.RESTClient().Get().AbsPath("/readyz").DoRaw(probe); err != nil {
@@ -75,6 +73,27 @@ func (s *Surveyor) Survey(ctx context.Context, now metav1.Time) (Survey, error) 
 	}
 	if version, err := s.discovery.ServerVersion(); err == nil {
 		out.Version = version.GitVersion
+	}
+	return out, nil
+}
+
+// resources sums up nodes and pods. Pods that cannot be listed are a finding, not an error.
+func (s *Surveyor) resources(ctx context.Context, now metav1.Time) (Survey, error) {
+	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
+	if err := s.cached.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return Survey{}, fmt.Errorf("listing nodes: %w", err)
+	}
+	out := Survey{NodeCount: len(nodes.Items)}
+	limited, cancel := context.WithTimeout(ctx, cacheTimeout)
+	defer cancel()
+	err := s.cached.List(limited, pods, client.UnsafeDisableDeepCopy)
+	switch {
+	case err == nil:
+		out.Usage = Usage(nodes.Items, pods.Items, now)
+	case ctx.Err() != nil:
+		return Survey{}, fmt.Errorf("listing pods: %w", err)
+	default:
+		out.UsageUnknown = fmt.Sprintf("listing pods: %v", err)
 	}
 	return out, nil
 }

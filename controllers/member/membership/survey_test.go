@@ -1,0 +1,73 @@
+package membership
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// withoutPods is a cache that knows nodes and waits for pods for as long as it may.
+type withoutPods struct{ client.Reader }
+
+func (c withoutPods) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, ok := list.(*corev1.PodList); ok {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return c.Reader.List(ctx, list, opts...)
+}
+
+func TestPodsThatCannotBeListedHoldUpNoReport(t *testing.T) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	cached := withoutPods{fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(node).Build()}
+	synctest.Test(t, func(t *testing.T) {
+		s := &Surveyor{cached: cached}
+		began := time.Now()
+		survey, err := s.resources(t.Context(), metav1.Now())
+		require.NoError(t, err)
+		assert.Equal(t, cacheTimeout, time.Since(began))
+		assert.Equal(t, 1, survey.NodeCount)
+		assert.Zero(t, survey.Usage)
+		assert.Contains(t, survey.UsageUnknown, "deadline")
+		assert.Contains(t, healthy(survey).Message, "resource usage is not known")
+		assert.Equal(t, metav1.ConditionTrue, healthy(survey).Status)
+	})
+}
+
+func TestASurveyThatIsCalledOffIsNoFinding(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := &Surveyor{cached: withoutPods{fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()}}
+	_, err := s.resources(ctx, metav1.Now())
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestSurvey(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/version" {
+			_, _ = w.Write([]byte(`{"gitVersion":"v1.35.0"}`))
+		}
+	}))
+	defer server.Close()
+	s, err := NewSurveyor(&rest.Config{Host: server.URL}, fake.NewClientBuilder().WithScheme(scheme.Scheme).Build())
+	require.NoError(t, err)
+	survey, err := s.Survey(t.Context(), metav1.Now())
+	require.NoError(t, err)
+	assert.Equal(t, "v1.35.0", survey.Version)
+	assert.Equal(t, server.URL, survey.EntryPoint)
+	assert.Empty(t, survey.UsageUnknown)
+	assert.Equal(t, "The cluster's API server is ready", healthy(survey).Message)
+}
