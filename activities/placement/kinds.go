@@ -101,7 +101,7 @@ func (k *Kinds) Lagging() bool {
 func versionOf(definitions *metav1.PartialObjectMetadataList) string {
 	ids := make([]snapshot.Identity, 0, len(definitions.Items))
 	for i := range definitions.Items {
-		ids = append(ids, snapshot.Identify(schema.GroupKind{}, &definitions.Items[i]))
+		ids = append(ids, snapshot.Identify(snapshot.DefinitionKind, &definitions.Items[i]))
 	}
 	return snapshot.Fingerprint(ids)
 }

@@ -96,22 +96,26 @@ func Identify(gk schema.GroupKind, object metav1.Object) Identity {
 	}
 }
 
-// countsGeneration are API groups whose objects report progress in their status
-// all the time, and whose generation moves with every change of the spec.
-var countsGeneration = map[string]bool{"apps": true, "batch": true, "policy": true}
+// everyWrite are kinds that have a generation and of which every write counts all
+// the same.
+var everyWrite = map[schema.GroupKind]bool{
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}: true, // its generation never moves
+	DefinitionKind: true, // its status says what the hub serves
+}
 
 // Version tells those states of an object apart that a snapshot can tell apart, as
-// far as its metadata shows. Where that is safe, a change of status is none.
+// far as its metadata shows. Where the object counts the generations of what is
+// wanted, a change of status is none: some report progress there all the time.
 func Version(gk schema.GroupKind, object metav1.Object) string {
-	if !countsGeneration[gk.Group] || object.GetGeneration() == 0 {
+	if object.GetGeneration() == 0 || everyWrite[gk] {
 		return object.GetResourceVersion()
 	}
 	annotations := maps.Clone(object.GetAnnotations())
 	for _, key := range bookkeeping {
 		delete(annotations, key)
 	}
-	// Maps of strings always encode, and with their keys in order.
-	metadata, _ := json.Marshal([]map[string]string{object.GetLabels(), annotations})
+	// Strings always encode, and the keys of maps in order.
+	metadata, _ := json.Marshal([]any{object.GetLabels(), annotations, object.GetFinalizers()})
 	sum := sha256.Sum256(metadata)
 	return fmt.Sprintf("%d/%s", object.GetGeneration(), hex.EncodeToString(sum[:8]))
 }

@@ -14,6 +14,9 @@ import (
 // NamespaceKind is the kind whose selection brings everything inside along.
 var NamespaceKind = schema.GroupKind{Kind: "Namespace"}
 
+// DefinitionKind is the kind whose objects decide what else the hub serves.
+var DefinitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
 // Kind is a kind the hub serves.
 type Kind struct {
 	schema.GroupVersionKind

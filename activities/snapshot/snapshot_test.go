@@ -244,8 +244,21 @@ func TestVersion(t *testing.T) {
 	assert.Equal(t, version(deployment, "1", "x"), version(deployment, "2", "x"), "a change of status is none")
 	assert.NotEqual(t, version(deployment, "1", "x"), version(deployment, "1", "y"), "a change of labels is one")
 	assert.NotEqual(t, version(deployment, "1", "x"), version(strings.Replace(deployment, "generation: 2", "generation: 3", 1), "1", "x"))
+	finalized := strings.Replace(deployment, "generation: 2", "generation: 2, finalizers: [f]", 1)
+	assert.NotEqual(t, version(deployment, "1", "x"), version(finalized, "1", "x"), "a finalizer is part of the snapshot")
 	configMap := `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, resourceVersion: "%RV%"}}`
 	assert.NotEqual(t, version(configMap, "1", ""), version(configMap, "2", ""), "without a generation every write counts")
+	for _, of := range []string{"{apiVersion: example.com/v1, kind: Widget, ", "{apiVersion: networking.k8s.io/v1, kind: Ingress, ", "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, "} {
+		counted := of + `metadata: {name: o, generation: 1, resourceVersion: "%RV%"}}`
+		assert.Equal(t, version(counted, "1", ""), version(counted, "2", ""), of)
+	}
+	for of, why := range map[string]string{
+		"{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, ":               "its generation never moves",
+		"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, ": "its status says what the hub serves",
+	} {
+		written := of + `metadata: {name: o, generation: 1, resourceVersion: "%RV%"}}`
+		assert.NotEqual(t, version(written, "1", ""), version(written, "2", ""), why)
+	}
 }
 
 func TestVerdict(t *testing.T) {
