@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -165,45 +166,55 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading InternalMemberCluster %s: %w", req, err)
 	}
-	stage, remaining, err := r.move(ctx, imc)
-	if err != nil {
+	progress, moveErr := r.move(ctx, imc)
+	if errors.Is(moveErr, reconcile.TerminalError(nil)) {
+		return reconcile.Result{}, moveErr
+	}
+	if (progress.Stage == StageLeft || progress.Stuck != "") && hasLeft(imc) {
+		return reconcile.Result{}, moveErr // a cluster that has left has no heartbeat
+	}
+	// A cluster that cannot move is alive nevertheless.
+	wait, err := r.report(ctx, imc, progress)
+	if err := errors.Join(moveErr, err); err != nil {
 		return reconcile.Result{}, err
 	}
-	if stage == StageLeft && hasLeft(imc) {
-		return reconcile.Result{}, nil // a cluster that has left has no heartbeat
-	}
-	wait, err := r.report(ctx, imc, stage, remaining)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	if stage == StageLeaving {
+	if progress.Stage == StageLeaving {
 		wait = min(wait, leaveResync)
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
-// move sets the applier to what the hub asks for, and returns how far that has come.
-func (r *Reconciler) move(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) (Stage, []string, error) {
+// move sets the applier to what the hub asks for, and returns how far that has come, also if
+// it fails.
+func (r *Reconciler) move(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) (Progress, error) {
 	switch {
 	case imc.Spec.State == clusterv1beta1.ClusterStateJoin:
-		return StageJoined, nil, r.Applier.SetMode(ctx, work.ModeApply)
+		return Progress{Stage: StageJoined}, r.Applier.SetMode(ctx, work.ModeApply)
 	case imc.Spec.State != clusterv1beta1.ClusterStateLeave:
-		return StageJoined, nil, reconcile.TerminalError(fmt.Errorf("the hub asks for state %q; only Join and Leave are known", imc.Spec.State))
+		return Progress{}, reconcile.TerminalError(fmt.Errorf("the hub asks for state %q; only Join and Leave are known", imc.Spec.State))
 	case imc.Annotations[KeepPlacedAnnotation] == "true":
-		return StageLeft, nil, r.Applier.SetMode(ctx, work.ModeAbandon)
+		if err := r.Applier.SetMode(ctx, work.ModeAbandon); err != nil {
+			return stuck(err), err
+		}
+		return Progress{Stage: StageLeft}, nil
 	}
 	if err := r.Applier.SetMode(ctx, work.ModeLeave); err != nil {
-		return StageLeaving, nil, err
+		return stuck(err), err
 	}
 	remaining, err := r.Applier.Remaining(ctx)
 	if err != nil {
-		return StageLeaving, nil, err
+		return stuck(err), err
 	}
 	if len(remaining) > 0 {
 		slices.Sort(remaining)
-		return StageLeaving, remaining, nil
+		return Progress{Stage: StageLeaving, Remaining: remaining}, nil
 	}
-	return StageLeft, nil, nil
+	return Progress{Stage: StageLeft}, nil
+}
+
+// stuck is the progress of a cluster that is to leave and cannot for now.
+func stuck(err error) Progress {
+	return Progress{Stage: StageLeaving, Stuck: err.Error()}
 }
 
 // hasLeft tells whether the hub knows already that the agent has left.
@@ -214,7 +225,8 @@ func hasLeft(imc *clusterv1beta1.InternalMemberCluster) bool {
 }
 
 // report writes a report if one is due, and returns how long it is until the next.
-func (r *Reconciler) report(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster, stage Stage, remaining []string) (time.Duration, error) {
+func (r *Reconciler) report(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster, progress Progress) (time.Duration, error) {
+	stage := progress.Stage
 	nodes, err := r.Reporter.NodeCount(ctx)
 	if err != nil {
 		return 0, err
@@ -228,7 +240,7 @@ func (r *Reconciler) report(ctx context.Context, imc *clusterv1beta1.InternalMem
 		return 0, err
 	}
 	updated := imc.DeepCopy()
-	updated.Status = Report(stage, remaining, survey, imc.Status, imc.Generation, now)
+	updated.Status = Report(progress, survey, imc.Status, imc.Generation, now)
 	if err := r.Hub.Status().Update(ctx, updated, client.FieldOwner("member-agent")); err != nil {
 		return 0, fmt.Errorf("reporting to the hub: %w", err)
 	}

@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -24,11 +25,16 @@ import (
 type applier struct {
 	mode      work.Mode
 	remaining []string
+	// setFails and listFails are what goes wrong, if anything.
+	setFails, listFails error
 }
 
-func (a *applier) SetMode(_ context.Context, mode work.Mode) error { a.mode = mode; return nil }
+func (a *applier) SetMode(_ context.Context, mode work.Mode) error {
+	a.mode = mode
+	return a.setFails
+}
 
-func (a *applier) Remaining(context.Context) ([]string, error) { return a.remaining, nil }
+func (a *applier) Remaining(context.Context) ([]string, error) { return a.remaining, a.listFails }
 
 // reporter knows its answers.
 type reporter struct{ nodes int }
@@ -142,6 +148,45 @@ func TestAMemberHasLeftOnlyWhenNothingRemains(t *testing.T) {
 	m.clock.SetTime(m.clock.Now().Add(time.Hour))
 	assert.Zero(t, m.look(t).RequeueAfter, "a cluster that has left has no heartbeat")
 	assert.Equal(t, writes, m.writes)
+	m.applier.listFails = errors.New("away")
+	_, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.key()})
+	require.Error(t, err)
+	assert.Equal(t, writes, m.writes, "nor does it come back because of a failure")
+}
+
+func TestAMemberThatCannotMoveKeepsReporting(t *testing.T) {
+	away := errors.New("the member's API server is away")
+	kept := invited(clusterv1beta1.ClusterStateLeave)
+	kept.Annotations = map[string]string{KeepPlacedAnnotation: "true"}
+	tests := map[string]struct {
+		imc     *clusterv1beta1.InternalMemberCluster
+		fail    applier
+		message string
+	}{
+		"what is left cannot be listed":     {invited(clusterv1beta1.ClusterStateLeave), applier{listFails: away}, "away"},
+		"leaving cannot begin":              {invited(clusterv1beta1.ClusterStateLeave), applier{setFails: away}, "away"},
+		"leaving and keeping cannot begin":  {kept, applier{setFails: away}, "away"},
+		"joining does not bring up all yet": {invited(clusterv1beta1.ClusterStateJoin), applier{setFails: away}, "has joined"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := newMember(t, tc.imc)
+			*m.applier = tc.fail
+			for range 2 {
+				_, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.key()})
+				require.ErrorIs(t, err, away)
+			}
+			assert.Equal(t, 1, m.writes, "trying again soon makes no more reports")
+			joined := meta.FindStatusCondition(m.imc(t).Status.AgentStatus[0].Conditions, clusterv1beta1.ConditionTypeJoined)
+			assert.Equal(t, clusterv1beta1.ReasonInternalMemberClusterJoined, joined.Reason, "it has not left")
+			assert.Contains(t, joined.Message, tc.message)
+
+			m.clock.SetTime(m.clock.Now().Add(22 * time.Second))
+			_, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.key()})
+			require.ErrorIs(t, err, away)
+			assert.Equal(t, 2, m.writes)
+		})
+	}
 }
 
 func TestAMemberLeavesAtOnceIfWhatWasPlacedStays(t *testing.T) {

@@ -48,14 +48,24 @@ func (s Stage) String() string {
 	return [...]string{"joined", "leaving", "left"}[s]
 }
 
+// Progress is how far the cluster has come on its way.
+type Progress struct {
+	// Stage is what it has come to.
+	Stage Stage
+	// Remaining are the Works of which something is still to be removed before it has left.
+	Remaining []string
+	// Stuck is why it is not known what remains; empty if it is.
+	Stuck string
+}
+
 // Report makes the status of the InternalMemberCluster. What other agents report is kept, and
 // so is the transition time of conditions that have not changed.
-func Report(stage Stage, remaining []string, s Survey, previous clusterv1beta1.InternalMemberClusterStatus, generation int64, now metav1.Time) clusterv1beta1.InternalMemberClusterStatus {
+func Report(p Progress, s Survey, previous clusterv1beta1.InternalMemberClusterStatus, generation int64, now metav1.Time) clusterv1beta1.InternalMemberClusterStatus {
 	status := *previous.DeepCopy()
 	status.Properties = properties(s, now)
 	status.ResourceUsage = s.Usage
 	agent := agentOf(&status)
-	for _, c := range []metav1.Condition{joined(stage, remaining), healthy(s)} {
+	for _, c := range []metav1.Condition{joined(p), healthy(s)} {
 		c.ObservedGeneration = generation
 		c.LastTransitionTime = now
 		meta.SetStatusCondition(&agent.Conditions, c)
@@ -91,8 +101,8 @@ func properties(s Survey, now metav1.Time) map[clusterv1beta1.PropertyName]clust
 	return out
 }
 
-func joined(stage Stage, remaining []string) metav1.Condition {
-	switch stage {
+func joined(p Progress) metav1.Condition {
+	switch p.Stage {
 	case StageLeft:
 		return metav1.Condition{
 			Type: clusterv1beta1.ConditionTypeJoined, Status: metav1.ConditionFalse,
@@ -103,7 +113,7 @@ func joined(stage Stage, remaining []string) metav1.Condition {
 		return metav1.Condition{
 			Type: clusterv1beta1.ConditionTypeJoined, Status: metav1.ConditionTrue,
 			Reason:  clusterv1beta1.ReasonInternalMemberClusterJoined,
-			Message: "The member agent is leaving the fleet; " + waitingFor(remaining),
+			Message: "The member agent is leaving the fleet; " + waitingFor(p),
 		}
 	default:
 		return metav1.Condition{
@@ -115,8 +125,12 @@ func joined(stage Stage, remaining []string) metav1.Condition {
 }
 
 // waitingFor names at most a few Works, as there may be thousands.
-func waitingFor(remaining []string) string {
+func waitingFor(p Progress) string {
 	const named = 5
+	remaining := p.Remaining
+	if p.Stuck != "" {
+		return "what it still has to remove is not known: " + p.Stuck
+	}
 	shown := remaining[:min(len(remaining), named)]
 	text := fmt.Sprintf("it still removes what %d Works have placed: %s", len(remaining), strings.Join(shown, ", "))
 	if len(remaining) > named {

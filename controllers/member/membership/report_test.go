@@ -46,7 +46,7 @@ func TestReport(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Report(tc.stage, tc.remaining, tc.survey, clusterv1beta1.InternalMemberClusterStatus{}, 4, now)
+			got := Report(Progress{Stage: tc.stage, Remaining: tc.remaining}, tc.survey, clusterv1beta1.InternalMemberClusterStatus{}, 4, now)
 			require.Len(t, got.AgentStatus, 1)
 			agent := got.AgentStatus[0]
 			assert.Equal(t, clusterv1beta1.MemberAgent, agent.Type)
@@ -68,11 +68,11 @@ func TestReport(t *testing.T) {
 func TestReportKeepsWhatHasNotChanged(t *testing.T) {
 	before := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	now := metav1.NewTime(before.Add(time.Minute))
-	first := Report(StageJoined, nil, Survey{NodeCount: 3, Version: "v1.36.3"}, clusterv1beta1.InternalMemberClusterStatus{
+	first := Report(Progress{}, Survey{NodeCount: 3, Version: "v1.36.3"}, clusterv1beta1.InternalMemberClusterStatus{
 		AgentStatus: []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.ServiceExportImportAgent}},
 		Namespaces:  map[string]string{"a": "work"},
 	}, 1, before)
-	second := Report(StageJoined, nil, Survey{NodeCount: 4, Unhealthy: "away"}, first, 1, now)
+	second := Report(Progress{}, Survey{NodeCount: 4, Unhealthy: "away"}, first, 1, now)
 
 	require.Len(t, second.AgentStatus, 2, "the reports of other agents stay")
 	conditions := second.AgentStatus[1].Conditions
