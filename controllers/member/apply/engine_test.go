@@ -43,7 +43,7 @@ func newEngine(rivals []Rival, objects ...client.Object) (*Engine, *int) {
 			return c.Patch(ctx, o, p, opts...)
 		},
 	}).Build()
-	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	return &Engine{Client: c, Mapper: mapper, Rivals: rivalsOf(rivals)}, &writes
 }
@@ -302,4 +302,47 @@ func TestRemoveJudgesAgainWhatChangedMeanwhile(t *testing.T) {
 			assert.Equal(t, tc.exists, err == nil, "%v", err)
 		})
 	}
+}
+
+func TestRemoveFindsAnObjectWhoseVersionIsNoLongerServed(t *testing.T) {
+	old := placementv1beta1.WorkResourceIdentifier{Version: "v1beta1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "n", Name: "a"}
+	for name, answer := range map[string]error{
+		"the client does not know the version": &meta.NoKindMatchError{
+			GroupKind: schema.GroupKind{Kind: "ConfigMap"}, SearchedVersions: []string{"v1beta1"},
+		},
+		"the API server does not know the path": apierrors.NewGenericServerResponse(404, "get",
+			schema.GroupResource{Resource: "configmaps"}, "a", "404 page not found", 0, true),
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, _ := newEngine(nil, configMap("1", me))
+			plain := e.Client
+			e.Client = interceptor.NewClient(plain.(client.WithWatch), interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+					if o.GetObjectKind().GroupVersionKind().Version == "v1beta1" {
+						return answer
+					}
+					return c.Get(ctx, key, o, opts...)
+				},
+			})
+			gone, err := e.Remove(t.Context(), old, me)
+			require.NoError(t, err)
+			assert.True(t, gone)
+			err = plain.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "a"}, &corev1.ConfigMap{})
+			assert.True(t, apierrors.IsNotFound(err), "it is not taken for gone while it is there")
+		})
+	}
+}
+
+func TestRemoveTakesNothingForGoneThatCannotBeAsked(t *testing.T) {
+	gv := schema.GroupVersion{Group: "example.com", Version: "v1"}
+	e, _ := newEngine(nil)
+	e.Mapper = brokenMapper{err: &apiutil.ErrResourceDiscoveryFailed{gv: apierrors.NewServiceUnavailable("later")}}
+	e.Client = interceptor.NewClient(e.Client.(client.WithWatch), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: gv.Group, Kind: "Widget"}}
+		},
+	})
+	gone, err := e.Remove(t.Context(), placementv1beta1.WorkResourceIdentifier{Group: gv.Group, Version: gv.Version, Kind: "Widget", Name: "a"}, me)
+	require.ErrorContains(t, err, "later")
+	assert.False(t, gone)
 }

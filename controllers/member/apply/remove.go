@@ -6,6 +6,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -31,7 +33,7 @@ func (e *Engine) Remove(ctx context.Context, id placementv1beta1.WorkResourceIde
 }
 
 func (e *Engine) removeOnce(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
-	live, err := e.get(ctx, id)
+	id, live, err := e.find(ctx, id)
 	if apierrors.IsNotFound(err) || isUnknownKind(err) {
 		return true, nil
 	}
@@ -72,7 +74,7 @@ func (e *Engine) removeOnce(ctx context.Context, id placementv1beta1.WorkResourc
 // owner points to. It returns true if nothing of ours is left on the object; the object itself
 // is never deleted.
 func (e *Engine) HandOver(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
-	live, err := e.get(ctx, id)
+	id, live, err := e.find(ctx, id)
 	if apierrors.IsNotFound(err) || isUnknownKind(err) {
 		return true, nil
 	}
@@ -91,4 +93,30 @@ func (e *Engine) HandOver(ctx context.Context, id placementv1beta1.WorkResourceI
 		return false, fmt.Errorf("handing %s over: %w", KeyOf(id), err)
 	}
 	return true, nil
+}
+
+// find reads an object that may have been applied long ago. If its version is not served any
+// more, the object is still there in another one. The identifier it returns has the version in
+// which the object is served.
+func (e *Engine) find(ctx context.Context, id placementv1beta1.WorkResourceIdentifier) (placementv1beta1.WorkResourceIdentifier, *unstructured.Unstructured, error) {
+	live, err := e.get(ctx, id)
+	if !isUnknownKind(err) && !isUnknownPath(err) {
+		return id, live, err
+	}
+	mapping, mapErr := e.Mapper.RESTMapping(schema.GroupKind{Group: id.Group, Kind: id.Kind})
+	if mapErr != nil {
+		return id, nil, mapErr // unknown in any version, or not to be told
+	}
+	if mapping.GroupVersionKind.Version == id.Version {
+		return id, live, err
+	}
+	id.Version = mapping.GroupVersionKind.Version
+	live, err = e.get(ctx, id)
+	return id, live, err
+}
+
+// isUnknownPath tells an API server that does not serve a version from one that serves it and
+// does not have the object.
+func isUnknownPath(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
