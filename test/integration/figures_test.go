@@ -104,6 +104,14 @@ func (s *spec) measureIdle() {
 	require.NoError(s, err)
 	agent, found := status.Component(hubAgent)
 	require.True(s, found)
+	awaitAll(s, s.hub, "to be cleared, so that the hub agent is idle", func(all []*placementv1beta1.ClusterResourcePlacement) error {
+		for _, p := range all {
+			if !p.DeletionTimestamp.IsZero() {
+				return fmt.Errorf("%s is being cleared", p.Name)
+			}
+		}
+		return nil
+	})
 	before := s.cpuTime(agent.PID)
 	s.during(nil, idleFor)
 	share := (s.cpuTime(agent.PID) - before) / idleFor.Seconds()
