@@ -1,0 +1,257 @@
+package work
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+func TestWhatLeavesAWorkLeavesTheMember(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
+	a.mustLook(t, "w")
+	a.edit(t, "w", mapManifests("b", "c"))
+	a.mustLook(t, "w")
+	assert.False(t, a.hasMap(t, "a"))
+	assert.True(t, a.hasMap(t, "b"))
+	assert.True(t, a.hasMap(t, "c"))
+	applied := &placementv1beta1.AppliedWork{}
+	require.NoError(t, a.member.Get(t.Context(), types.NamespacedName{Name: "w"}, applied))
+	require.Len(t, applied.Status.AppliedResources, 2)
+	for _, item := range applied.Status.AppliedResources {
+		assert.NotEmpty(t, item.UID)
+	}
+}
+
+func TestNothingIsPrunedWhileAManifestFails(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	a.mustLook(t, "w")
+	a.fail = func(write string) error {
+		if write == "member create ConfigMap b" {
+			return apierrors.NewForbidden(corev1.Resource("configmaps"), "b", errors.New("quota"))
+		}
+		return nil
+	}
+	a.edit(t, "w", mapManifests("b"))
+	_, result, err := a.look(t, "w")
+	require.NoError(t, err)
+	assert.InDelta(t, 210, result.RequeueAfter.Milliseconds(), 11, "it is tried again soon")
+	assert.True(t, a.hasMap(t, "a"), "what runs may still need it")
+	assert.Equal(t, "SomeManifestsAreNotApplied", a.says(t, "w")[0])
+
+	_, result, _ = a.look(t, "w")
+	assert.InDelta(t, 420, result.RequeueAfter.Milliseconds(), 22, "and then ever more slowly")
+	a.fail = func(string) error { return nil }
+	a.mustLook(t, "w")
+	assert.False(t, a.hasMap(t, "a"))
+	assert.True(t, a.hasMap(t, "b"))
+}
+
+func TestNothingIsPrunedWhileAManifestCannotBeRead(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	a.mustLook(t, "w")
+	a.edit(t, "w", []placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"kind":"?"}`)}}})
+	a.mustLook(t, "w")
+	assert.True(t, a.hasMap(t, "a"), "the manifest may be of this object")
+	assert.Equal(t, "SomeManifestsAreNotApplied", a.says(t, "w")[0])
+}
+
+func TestADeletedWorkIsLetGoWhenAllItBroughtIsGone(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
+	a.mustLook(t, "w")
+	stuck := &corev1.ConfigMap{}
+	require.True(t, a.has(t, stuck, "b"))
+	stuck.Finalizers = []string{"example.com/hold"}
+	require.NoError(t, a.member.Update(t.Context(), stuck))
+
+	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+	a.mustLook(t, "w")
+	assert.False(t, a.hasMap(t, "a"))
+	assert.NotEmpty(t, a.work(t, "w").Finalizers, "one object is still there")
+
+	require.True(t, a.has(t, stuck, "b"))
+	stuck.Finalizers = nil
+	require.NoError(t, a.member.Update(t.Context(), stuck))
+	assert.Equal(t, []string{"member delete AppliedWork w", "hub patch Work w"}, a.mustLook(t, "w"))
+	err := a.hub.Get(t.Context(), types.NamespacedName{Namespace: testNamespace, Name: "w"}, &placementv1beta1.Work{})
+	assert.True(t, apierrors.IsNotFound(err))
+}
+
+func TestWhatAVanishedWorkHasBroughtStays(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
+	var logged []string
+	ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}))
+	a.mustLook(t, "w")
+	again := manifestWork("w", "a")
+	a.vanish(t, "w")
+	for range 3 {
+		a.writes = nil
+		_, err := a.Reconcile(ctx, a.request("w"))
+		require.NoError(t, err)
+		assert.Empty(t, a.writes, "a Work is never gone before the agent has let go of it: the hub has lost it")
+	}
+	require.Len(t, logged, 1, "it is said once")
+	assert.True(t, a.hasMap(t, "a"))
+
+	again.UID = "another"
+	require.NoError(t, a.hub.Create(t.Context(), again))
+	a.mustLook(t, "w")
+	assert.Equal(t, "AllManifestsApplied", a.says(t, "w")[0], "a Work of that name takes up again what it finds")
+	assert.True(t, a.hasMap(t, "a"))
+	assert.False(t, a.hasMap(t, "b"))
+}
+
+func TestWhatAWorkHasBroughtGoesIfItVanishesWhileItIsCleanedUp(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	a.mustLook(t, "w")
+	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+	busy := true
+	a.fail = func(write string) error {
+		if busy && write == "member delete ConfigMap a" {
+			return apierrors.NewServiceUnavailable("later")
+		}
+		return nil
+	}
+	_, _, err := a.look(t, "w")
+	require.Error(t, err)
+	busy = false
+	a.vanish(t, "w")
+	assert.Equal(t, []string{"member delete ConfigMap a", "member delete AppliedWork w"}, a.mustLook(t, "w"))
+}
+
+func TestWhatWasKeptStaysWhenTheClusterJoinsAgain(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+	a.mustLook(t, "w")
+	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+	a.fail = func(write string) error {
+		if write == "member delete ConfigMap a" {
+			return apierrors.NewServiceUnavailable("later")
+		}
+		return nil
+	}
+	_, _, err := a.look(t, "w")
+	require.Error(t, err, "the clean-up has begun")
+	a.fail = func(string) error { return nil }
+	require.NoError(t, a.SetMode(t.Context(), ModeAbandon))
+	assert.Equal(t, []string{"hub patch Work w"}, a.mustLook(t, "w"))
+
+	require.NoError(t, a.SetMode(t.Context(), ModeApply))
+	assert.Empty(t, a.mustLook(t, "w"))
+	assert.True(t, a.hasMap(t, "a"))
+}
+
+func TestAnAppliedWorkOfAnotherHubIsLeftAlone(t *testing.T) {
+	foreign := &placementv1beta1.AppliedWork{
+		ObjectMeta: metav1.ObjectMeta{Name: "w", UID: "uid-w"},
+		Spec:       placementv1beta1.AppliedWorkSpec{WorkName: "w", WorkNamespace: "fleet-member-other"},
+	}
+	a := newAgent(t, nil, []client.Object{foreign})
+	assert.Empty(t, a.mustLook(t, "w"))
+	names, err := a.Remaining(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, names)
+}
+
+func TestAnObjectMovesBetweenWorksOfABindingWithoutBeingDeleted(t *testing.T) {
+	for name, order := range map[string][]string{
+		"the Work that loses it is looked at first": {"first", "second", "first"},
+		"the Work that gains it is looked at first": {"second", "first"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAgent(t, []client.Object{manifestWork("first", "a", "b"), manifestWork("second")}, nil)
+			a.mustLook(t, "first")
+			a.mustLook(t, "second")
+			a.edit(t, "first", mapManifests("b"))
+			a.edit(t, "second", mapManifests("a"))
+			var writes []string
+			for _, work := range order {
+				writes = append(writes, a.mustLook(t, work)...)
+			}
+			assert.NotContains(t, writes, "member delete ConfigMap a")
+			got := &corev1.ConfigMap{}
+			require.True(t, a.has(t, got, "a"))
+			require.Len(t, got.OwnerReferences, 1)
+			assert.Equal(t, "second", got.OwnerReferences[0].Name)
+		})
+	}
+}
+
+func TestWhatADeletedWorkLeavesToItsSiblingIsNeverDeleted(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("first", "a"), manifestWork("second", "b", "c")}, nil)
+	a.mustLook(t, "first")
+	a.mustLook(t, "second")
+	a.edit(t, "first", mapManifests("a", "b"))
+	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "second")))
+
+	writes := a.mustLook(t, "second")
+	assert.NotContains(t, writes, "member delete ConfigMap b", "the first Work has not applied it yet")
+	assert.Contains(t, writes, "member delete ConfigMap c", "nobody has it any more")
+	assert.NotEmpty(t, a.work(t, "second").Finalizers, "b is not handed over yet")
+
+	a.mustLook(t, "first")
+	got := &corev1.ConfigMap{}
+	require.True(t, a.has(t, got, "b"))
+	require.Len(t, got.OwnerReferences, 1)
+	assert.Equal(t, "first", got.OwnerReferences[0].Name)
+	assert.Equal(t, []string{"member delete AppliedWork second", "hub patch Work second"}, a.mustLook(t, "second"))
+	assert.True(t, a.hasMap(t, "b"))
+}
+
+func TestADeletedWorkLeavesNothingToOthers(t *testing.T) {
+	for name, change := range map[string]func(a *agent, sibling *placementv1beta1.Work){
+		"nothing to a Work of another binding": func(_ *agent, w *placementv1beta1.Work) { w.Labels[placementv1beta1.ParentBindingLabel] = "crp-2-one" },
+		"nothing to a Work of a binding of another life": func(_ *agent, w *placementv1beta1.Work) {
+			w.Annotations = map[string]string{placementv1beta1.BindingUIDAnnotation: "uid-2"}
+		},
+		"nothing to a Work that is being deleted as well":    func(a *agent, w *placementv1beta1.Work) { require.NoError(t, a.hub.Delete(t.Context(), w)) },
+		"nothing to anyone in a cluster that leaves":         func(a *agent, _ *placementv1beta1.Work) { require.NoError(t, a.SetMode(t.Context(), ModeLeave)) },
+		"nothing to a Work that does not have it (any more)": func(_ *agent, w *placementv1beta1.Work) { w.Spec.Workload.Manifests = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAgent(t, []client.Object{manifestWork("first"), manifestWork("second", "b")}, nil)
+			a.mustLook(t, "second")
+			a.edit(t, "first", mapManifests("b"))
+			sibling := a.work(t, "first")
+			change(a, sibling)
+			if sibling.DeletionTimestamp.IsZero() {
+				_ = a.hub.Update(t.Context(), sibling)
+			}
+			require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "second")))
+			assert.Contains(t, a.mustLook(t, "second"), "member delete ConfigMap b")
+		})
+	}
+}
+
+func TestWhatWasHandedOverIsNoLongerListed(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("first", "a", "b"), manifestWork("second")}, nil)
+	a.mustLook(t, "first")
+	a.edit(t, "first", mapManifests("b"))
+	a.edit(t, "second", mapManifests("a"))
+	for _, name := range []string{"first", "second", "first"} {
+		a.mustLook(t, name)
+	}
+	applied := &placementv1beta1.AppliedWork{}
+	require.NoError(t, a.member.Get(t.Context(), types.NamespacedName{Name: "first"}, applied))
+	require.Len(t, applied.Status.AppliedResources, 1)
+	assert.Equal(t, "b", applied.Status.AppliedResources[0].Name)
+}
+
+// vanish takes a Work away without the agent having released it.
+func (a *agent) vanish(t *testing.T, name string) {
+	t.Helper()
+	lost := a.work(t, name)
+	lost.Finalizers = nil
+	require.NoError(t, a.hub.Update(t.Context(), lost))
+	require.NoError(t, client.IgnoreNotFound(a.hub.Delete(t.Context(), lost)))
+}
