@@ -74,6 +74,11 @@ func (b *bench) reconcile(t *testing.T) ctrl.Result {
 	return result
 }
 
+// restart is a hub that knows nothing but what is stored.
+func (b *bench) restart() {
+	b.Reconciler = NewReconciler(b.hub, b.hub, b.events, b.clock, b.options)
+}
+
 func (b *bench) later(by time.Duration) { b.clock.SetTime(b.clock.Now().Add(by)) }
 
 func (b *bench) member(t *testing.T) *clusterv1beta1.MemberCluster {
@@ -212,6 +217,46 @@ func TestMissedHeartbeats(t *testing.T) {
 		b.beat(t, -time.Hour, yes, yes)
 		b.reconcile(t)
 		assert.Equal(t, metav1.ConditionTrue, b.condition(t, clusterv1beta1.ConditionTypeHealthy).Status)
+	})
+	t.Run("a restarted hub gives a member whose clock is behind time to report", func(t *testing.T) {
+		b := newBench(t, member())
+		b.reconcile(t)
+		b.beat(t, -time.Hour, yes, yes)
+		b.reconcile(t)
+		b.restart()
+		assert.Equal(t, time.Minute, b.reconcile(t).RequeueAfter.Round(time.Second))
+		assert.Equal(t, metav1.ConditionTrue, b.condition(t, clusterv1beta1.ConditionTypeHealthy).Status)
+		b.later(time.Minute)
+		b.reconcile(t)
+		assert.Equal(t, ReasonHeartbeatMissed, b.condition(t, clusterv1beta1.ConditionTypeHealthy).Reason)
+		b.restart()
+		b.reconcile(t)
+		assert.Equal(t, ReasonHeartbeatMissed, b.condition(t, clusterv1beta1.ConditionTypeHealthy).Reason, "a restart is no sign of life")
+	})
+	t.Run("the last heartbeat is told by the hub's clock", func(t *testing.T) {
+		b := newBench(t, member())
+		b.reconcile(t)
+		heard := func() time.Duration {
+			return b.clock.Since(b.member(t).Status.AgentStatus[0].LastReceivedHeartbeat.Time)
+		}
+		b.beat(t, -time.Hour, yes, yes)
+		b.reconcile(t)
+		assert.Zero(t, heard())
+		b.later(10 * time.Second)
+		b.restart()
+		writes := b.statusWrites
+		b.reconcile(t)
+		assert.Equal(t, 10*time.Second, heard())
+		assert.Equal(t, writes, b.statusWrites, "a restart changes nothing")
+		b.beat(t, -time.Hour, yes, yes)
+		b.reconcile(t)
+		assert.Zero(t, heard())
+		b.later(10 * time.Minute)
+		b.beat(t, 0, yes, yes)
+		b.later(5 * time.Second)
+		b.restart()
+		b.reconcile(t)
+		assert.Equal(t, 5*time.Second, heard(), "what was reported while no hub was running can only be told by the report")
 	})
 	t.Run("at least three heartbeats are allowed for", func(t *testing.T) {
 		m := member()

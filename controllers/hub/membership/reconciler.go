@@ -56,6 +56,9 @@ type Reconciler struct {
 type heartbeat struct {
 	reported metav1.Time
 	seen     time.Time
+	// heard is what the member's status says of it. Other than seen, a restart of the
+	// hub does not make it later.
+	heard metav1.Time
 }
 
 // NewReconciler makes a Reconciler; live reads past the cache.
@@ -91,7 +94,7 @@ func (r *Reconciler) join(ctx context.Context, member *clusterv1beta1.MemberClus
 		report.Obstacle = err.Error()
 	}
 	var wait time.Duration
-	report.HeartbeatsMissed, wait = r.watchHeart(member, box)
+	report.Heard, report.HeartbeatsMissed, wait = r.watchHeart(member, box)
 	if statusErr := r.store(ctx, member, Project(member, report)); statusErr != nil {
 		return ctrl.Result{}, statusErr
 	}
@@ -114,31 +117,53 @@ func (r *Reconciler) mark(ctx context.Context, member *clusterv1beta1.MemberClus
 	return nil
 }
 
-// watchHeart says whether reports have stayed away too long, and if not, when
-// they will have.
-func (r *Reconciler) watchHeart(member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (missed bool, wait time.Duration) {
+// watchHeart says when the agent was last heard of, whether reports have stayed away
+// too long since, and if not, when they will have.
+func (r *Reconciler) watchHeart(member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (heard metav1.Time, missed bool, wait time.Duration) {
 	agent := memberAgent(box)
 	if agent == nil || agent.LastReceivedHeartbeat.IsZero() {
-		return false, 0
+		return metav1.Time{}, false, 0
 	}
+	now := r.clock.Now()
 	r.mu.Lock()
 	beat, known := r.beats[member.Name]
 	switch {
 	case !known:
-		// After a restart only the report itself can tell its age.
-		beat = heartbeat{reported: agent.LastReceivedHeartbeat, seen: agent.LastReceivedHeartbeat.Time}
+		beat = resume(member, agent.LastReceivedHeartbeat, now)
 	case !beat.reported.Equal(&agent.LastReceivedHeartbeat):
-		beat = heartbeat{reported: agent.LastReceivedHeartbeat, seen: r.clock.Now()}
+		beat = heartbeat{reported: agent.LastReceivedHeartbeat, seen: now, heard: inSeconds(now)}
 	}
 	r.beats[member.Name] = beat
 	r.mu.Unlock()
 
-	rest := r.threshold(member) - r.clock.Since(beat.seen)
+	rest := r.threshold(member) - now.Sub(beat.seen)
 	if rest <= 0 {
-		return true, 0
+		return beat.heard, true, 0
 	}
-	return false, rest
+	return beat.heard, false, rest
 }
+
+// resume makes of what is stored the first heartbeat a hub knows of after its start.
+// It gives the member as much time as if it had reported just now, unless its reports
+// had been missed before. The report's own time counts only where the hub's clock
+// does not contradict it.
+func resume(member *clusterv1beta1.MemberCluster, reported metav1.Time, now time.Time) heartbeat {
+	beat := heartbeat{reported: reported, seen: now, heard: inSeconds(now)}
+	if agent := memberAgentOf(member.Status.AgentStatus); agent != nil {
+		beat.heard = agent.LastReceivedHeartbeat
+		if beat.heard.Before(&reported) && !reported.After(now) {
+			beat.heard = reported
+		}
+	}
+	healthy := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
+	if healthy != nil && healthy.Reason == ReasonHeartbeatMissed {
+		beat.seen = beat.heard.Time
+	}
+	return beat
+}
+
+// inSeconds is a time as objects store it.
+func inSeconds(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
 // threshold allows for three heartbeats in any case.
 func (r *Reconciler) threshold(member *clusterv1beta1.MemberCluster) time.Duration {

@@ -27,6 +27,9 @@ type Report struct {
 	Box *clusterv1beta1.InternalMemberCluster
 	// Obstacle says why the member cannot join yet; empty if it can.
 	Obstacle string
+	// Heard is when the agent was last heard of, by the hub's clock; zero if that does
+	// not matter.
+	Heard metav1.Time
 	// HeartbeatsMissed says that reports have stayed away too long.
 	HeartbeatsMissed bool
 	// Now is the time given to conditions that changed.
@@ -42,6 +45,9 @@ func Project(member *clusterv1beta1.MemberCluster, report Report) clusterv1beta1
 		status.ResourceUsage = reported.ResourceUsage
 		status.Namespaces = reported.Namespaces
 		status.AgentStatus = reported.AgentStatus
+		if agent := memberAgentOf(status.AgentStatus); agent != nil && !report.Heard.IsZero() {
+			agent.LastReceivedHeartbeat = report.Heard // the one reported is by the member's clock
+		}
 		for _, condition := range reported.Conditions {
 			set(&status, member, report.Now, condition)
 		}
@@ -101,7 +107,7 @@ func healthy(report Report) metav1.Condition {
 	case report.HeartbeatsMissed:
 		condition.Reason = ReasonHeartbeatMissed
 		condition.Message = fmt.Sprintf("The member agent has not reported since %s",
-			memberAgent(report.Box).LastReceivedHeartbeat.UTC().Format("2006-01-02 15:04:05 MST"))
+			report.Heard.UTC().Format("2006-01-02 15:04:05 MST"))
 	case said == nil:
 	case said.Status == metav1.ConditionTrue:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, ReasonHealthy, "Member cluster is healthy"
@@ -118,9 +124,13 @@ func memberAgent(box *clusterv1beta1.InternalMemberCluster) *clusterv1beta1.Agen
 	if box == nil {
 		return nil
 	}
-	for i := range box.Status.AgentStatus {
-		if box.Status.AgentStatus[i].Type == clusterv1beta1.MemberAgent {
-			return &box.Status.AgentStatus[i]
+	return memberAgentOf(box.Status.AgentStatus)
+}
+
+func memberAgentOf(agents []clusterv1beta1.AgentStatus) *clusterv1beta1.AgentStatus {
+	for i := range agents {
+		if agents[i].Type == clusterv1beta1.MemberAgent {
+			return &agents[i]
 		}
 	}
 	return nil
