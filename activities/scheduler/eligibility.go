@@ -49,10 +49,20 @@ func Ineligible(cluster *clusterv1beta1.MemberCluster, now time.Time) string {
 	if healthy == nil {
 		return notConnected + "health condition from member agent is not available yet"
 	}
-	if unhealthy := now.Sub(healthy.LastTransitionTime.Time); healthy.Status == metav1.ConditionFalse && unhealthy > patience {
+	if unhealthy := now.Sub(since(cluster, healthy)); healthy.Status == metav1.ConditionFalse && unhealthy > patience {
 		return fmt.Sprintf(notConnected+"unhealthy for a prolonged period of time (last transitioned %.2f minutes ago)", unhealthy.Minutes())
 	}
 	return ""
+}
+
+// since is when an agent's condition became what it is: by the hub's clock if the hub
+// has copied it, as the agent's may be wrong.
+func since(cluster *clusterv1beta1.MemberCluster, said *metav1.Condition) time.Time {
+	copied := meta.FindStatusCondition(cluster.Status.Conditions, said.Type)
+	if copied != nil && copied.Status == said.Status {
+		return copied.LastTransitionTime.Time
+	}
+	return said.LastTransitionTime.Time
 }
 
 func memberAgent(cluster *clusterv1beta1.MemberCluster) *clusterv1beta1.AgentStatus {
