@@ -2,6 +2,7 @@ package resourcewatch_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -279,6 +280,28 @@ func TestAKindThatIsInstalledLaterIsWatched(t *testing.T) {
 	h.marked("p")
 	h.update(object("example.com/v1", "Widget", "app", "w", "2"))
 	h.marked("p")
+}
+
+func TestAGroupThatCannotBeReadIsLookedAtAgain(t *testing.T) {
+	app, widget := object("v1", "Namespace", "", "app", "1"), object("example.com/v1", "Widget", "app", "w", "1")
+	h := newHub(t, app, widget)
+	p, control := h.place("p", "app", app, widget), h.place("control", "app")
+	p.Spec.ResourceSelectors[0].SelectionScope = placementv1beta1.NamespaceWithResourceSelectors
+	p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, placementv1beta1.ResourceSelectorTerm{Group: "example.com", Version: "v1", Kind: "Widget"})
+	require.NoError(t, h.client.Update(t.Context(), p))
+	h.catalog.Doubt(map[string]error{"example.com": errors.New("service unavailable")}, false)
+	h.watch()
+	h.adopt(p)
+	h.adopt(control)
+	h.marked("control") // and not the one that can only wait
+
+	h.serve(append(basics, "example.com/v1/Widget")...) // which nothing announces
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		h.update(object("example.com/v1", "Widget", "app", "w", "2"))
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		assert.Contains(c, h.marks, "p")
+	}, 15*time.Second, 50*time.Millisecond)
 }
 
 func TestWatchesEndWithTheLastPlacement(t *testing.T) {
