@@ -242,10 +242,16 @@ func (r *Reconciler) previous(work *placementv1beta1.Work, mem *memory) placemen
 	return work.Status
 }
 
-// writeStatus writes a status if it says anything new. The status is replaced as a whole and
+// writeStatus writes a status, trimmed if it is too large, if it says anything new. The status is replaced as a whole and
 // only on the Work it is about; there is no other writer, so no version is needed.
 func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Work, mem *memory, status placementv1beta1.WorkStatus) error {
-	if equality.Semantic.DeepEqual(r.previous(work, mem), status) {
+	room, err := roomFor(work)
+	if err != nil {
+		return err
+	}
+	previous := r.previous(work, mem)
+	status = trim(status, previous, room, work.Generation, r.now())
+	if equality.Semantic.DeepEqual(previous, status) {
 		mem.status = &status
 		return nil
 	}
