@@ -184,3 +184,44 @@ func TestReconcileMarksWhoCares(t *testing.T) {
 		})
 	}
 }
+
+func TestEveryClusterThatIsClearedCanBePickedAgain(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
+	for sentence, policy := range map[string]*placementv1beta1.PlacementPolicy{
+		"every cluster": nil, "as many as there are": pickN(3), "by their names": pickFixed("one", "two", "three"),
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			objects := []client.Object{&placementv1beta1.ClusterResourcePlacement{
+				ObjectMeta: metav1.ObjectMeta{Name: "crp"}, Spec: placementv1beta1.PlacementSpec{Policy: policy},
+			}}
+			names := []string{"one", "two", "three"}
+			for _, name := range names {
+				binding := &placementv1beta1.ClusterResourceBinding{
+					ObjectMeta: metav1.ObjectMeta{
+						Name: name, Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "crp"},
+						Finalizers: []string{placementv1beta1.WorkFinalizer}, DeletionTimestamp: new(metav1.NewTime(now)),
+					},
+					Spec: placementv1beta1.ResourceBindingSpec{TargetCluster: name, State: placementv1beta1.BindingStateBound},
+				}
+				objects = append(objects, binding, cluster(func(c *clusterv1beta1.MemberCluster) { c.Name = name }))
+			}
+			builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
+			for _, i := range index.All() {
+				builder = builder.WithIndex(i.Object, i.Field, i.Extract)
+			}
+			hub := builder.Build()
+			for _, name := range names {
+				binding := &placementv1beta1.ClusterResourceBinding{}
+				require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: name}, binding))
+				binding.Finalizers = nil
+				require.NoError(t, hub.Update(t.Context(), binding), "its clean-up is over")
+				var got marks
+				_, err := clusterwatch.NewReconciler(hub, &got, clocktesting.NewFakePassiveClock(now)).Reconcile(t.Context(), clusterwatch.Request{Cluster: name})
+				require.NoError(t, err)
+				assert.Equal(t, marks{"crp clusters"}, got, name)
+			}
+		})
+	}
+}
