@@ -27,13 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
 )
-
-// KeepPlacedAnnotation on the InternalMemberCluster, with the value "true", leaves what was
-// placed on the cluster in place when the cluster leaves the fleet.
-const KeepPlacedAnnotation = placementv1beta1.FleetPrefix + "keep-placed-resources"
 
 const (
 	defaultPeriod = 60 * time.Second
@@ -125,7 +120,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, hub cluster.Cluster) err
 func concerns(e event.TypedUpdateEvent[*clusterv1beta1.InternalMemberCluster]) bool {
 	return e.ObjectOld.UID != e.ObjectNew.UID ||
 		e.ObjectOld.Generation != e.ObjectNew.Generation ||
-		e.ObjectOld.Annotations[KeepPlacedAnnotation] != e.ObjectNew.Annotations[KeepPlacedAnnotation]
+		e.ObjectOld.Annotations[clusterv1beta1.KeepPlacedAnnotation] != e.ObjectNew.Annotations[clusterv1beta1.KeepPlacedAnnotation]
 }
 
 // nodesChanged reports a while after nodes came or went, so that many at once make one report.
@@ -192,7 +187,7 @@ func (r *Reconciler) move(ctx context.Context, imc *clusterv1beta1.InternalMembe
 		return Progress{Stage: StageJoined}, r.Applier.SetMode(ctx, work.ModeApply)
 	case imc.Spec.State != clusterv1beta1.ClusterStateLeave:
 		return Progress{}, reconcile.TerminalError(fmt.Errorf("the hub asks for state %q; only Join and Leave are known", imc.Spec.State))
-	case imc.Annotations[KeepPlacedAnnotation] == "true":
+	case imc.Annotations[clusterv1beta1.KeepPlacedAnnotation] == clusterv1beta1.KeepPlacedValue:
 		if err := r.Applier.SetMode(ctx, work.ModeAbandon); err != nil {
 			return stuck(err), err
 		}

@@ -157,7 +157,7 @@ func TestAMemberHasLeftOnlyWhenNothingRemains(t *testing.T) {
 func TestAMemberThatCannotMoveKeepsReporting(t *testing.T) {
 	away := errors.New("the member's API server is away")
 	kept := invited(clusterv1beta1.ClusterStateLeave)
-	kept.Annotations = map[string]string{KeepPlacedAnnotation: "true"}
+	kept.Annotations = map[string]string{clusterv1beta1.KeepPlacedAnnotation: "true"}
 	tests := map[string]struct {
 		imc     *clusterv1beta1.InternalMemberCluster
 		fail    applier
@@ -191,7 +191,7 @@ func TestAMemberThatCannotMoveKeepsReporting(t *testing.T) {
 
 func TestAMemberLeavesAtOnceIfWhatWasPlacedStays(t *testing.T) {
 	imc := invited(clusterv1beta1.ClusterStateLeave)
-	imc.Annotations = map[string]string{KeepPlacedAnnotation: "true"}
+	imc.Annotations = map[string]string{clusterv1beta1.KeepPlacedAnnotation: "true"}
 	m := newMember(t, imc)
 	m.applier.remaining = []string{"crp-work"}
 	m.look(t)
