@@ -143,8 +143,7 @@ func (r *run) update(ctx workflow.Context, stage int) error {
 	}
 	var result act.StageResult
 	err := future.Get(ctx, &result)
-	var running *temporal.ChildWorkflowExecutionAlreadyStartedError
-	if errors.As(err, &running) {
+	if _, running := errors.AsType[*temporal.ChildWorkflowExecutionAlreadyStartedError](err); running {
 		// The stage of an execution that was cancelled or terminated a moment ago
 		// has not ended yet.
 		r.reload = true

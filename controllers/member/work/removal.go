@@ -107,12 +107,11 @@ func (r *Reconciler) withoutWork(ctx context.Context, name types.NamespacedName,
 // leaveInPlace touches nothing of what a vanished Work has brought, and says so once.
 func (r *Reconciler) leaveInPlace(ctx context.Context, name string) error {
 	applied := &placementv1beta1.AppliedWork{}
-	err := r.Member.Get(ctx, types.NamespacedName{Name: name}, applied)
-	if client.IgnoreNotFound(err) != nil {
+	if err := r.Member.Get(ctx, types.NamespacedName{Name: name}, applied); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading AppliedWork %s: %w", name, err)
 	}
 	r.watcher.Want(name, nil)
-	if err != nil || applied.Spec.WorkNamespace != r.Namespace {
+	if applied.Spec.WorkNamespace != r.Namespace { // or there is none
 		r.memories.forget(name)
 		return nil
 	}
