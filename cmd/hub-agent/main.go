@@ -12,10 +12,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/fleetflow/fleetflow/activities/works"
 	"github.com/fleetflow/fleetflow/controllers/hub"
 )
 
@@ -47,16 +49,18 @@ func run(args []string) error {
 		return err
 	}
 	defer e.Client.Close()
+	// Controllers and activities share one, and what it remembers of snapshots.
+	syncer := works.NewSyncer(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{})
 	if o.role != roleWorker {
 		if err := hub.Setup(ctx, mgr, hub.Options{
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait,
-			Engine: e, TemporalNamespace: o.temporalNamespace,
+			Engine: e, TemporalNamespace: o.temporalNamespace, Works: syncer,
 		}); err != nil {
 			return fmt.Errorf("setting up the controllers: %w", err)
 		}
 	}
 	if o.role != roleControllers {
-		if err := addWorker(ctx, mgr, e, o, log); err != nil {
+		if err := addWorker(ctx, mgr, e, syncer, o, log); err != nil {
 			return fmt.Errorf("setting up the workers: %w", err)
 		}
 	}

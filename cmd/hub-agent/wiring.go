@@ -7,8 +7,6 @@ import (
 
 	"github.com/go-logr/logr"
 	temporallog "go.temporal.io/sdk/log"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -39,8 +37,8 @@ func newEngine(o *options, log logr.Logger) (*engine.Engine, error) {
 }
 
 // addWorker adds the Temporal workers, with their activities, to the manager.
-func addWorker(ctx context.Context, mgr ctrl.Manager, e *engine.Engine, o *options, log logr.Logger) error {
-	activities, err := newActivities(mgr, e, o)
+func addWorker(ctx context.Context, mgr ctrl.Manager, e *engine.Engine, syncer *works.Syncer, o *options, log logr.Logger) error {
+	activities, err := newActivities(mgr, e, syncer, o)
 	if err != nil {
 		return err
 	}
@@ -52,22 +50,13 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, e *engine.Engine, o *optio
 }
 
 // newActivities puts the activities together.
-func newActivities(mgr ctrl.Manager, e *engine.Engine, o *options) (worker.Activities, error) {
-	dyn, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return worker.Activities{}, fmt.Errorf("creating the dynamic client: %w", err)
-	}
-	disco, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return worker.Activities{}, fmt.Errorf("creating the discovery client: %w", err)
-	}
+func newActivities(mgr ctrl.Manager, e *engine.Engine, syncer *works.Syncer, o *options) (worker.Activities, error) {
 	cached, live, clk := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
-	selector := &placement.Selector{
-		Client: cached, Live: live, Dynamic: dyn,
-		Kinds: &placement.Kinds{Discovery: disco, Live: live, Clock: clk},
+	selector, err := placement.NewSelector(mgr.GetConfig(), cached, live, clk)
+	if err != nil {
+		return worker.Activities{}, fmt.Errorf("preparing the selection of resources: %w", err)
 	}
 	notifier := clusterupdate.NewNotifier()
-	syncer := works.NewSyncer(cached, live, clk)
 	return worker.Activities{
 		Placement: placement.NewActivities(cached, live, selector, clk),
 		Rolling:   &placement.Rolling{Client: cached, Live: live, Works: syncer, Notifier: notifier, Clock: clk},
