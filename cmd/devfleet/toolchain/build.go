@@ -126,16 +126,25 @@ func goBuild(ctx context.Context, dir string, step *progress.Step, env []string,
 	return nil
 }
 
+// compilesAfter is after how much silence a build is taken to have done with its downloads.
+const compilesAfter = 5 * time.Second
+
 // outputTail keeps the output of a build for its error and shows the latest line as a note.
 type outputTail struct {
 	buffer bytes.Buffer
 	step   *progress.Step
+	silent *time.Timer
 }
 
 func (o *outputTail) Write(chunk []byte) (int, error) {
 	if line := strings.TrimSpace(string(chunk)); line != "" && o.step != nil {
 		line, _, _ = strings.Cut(line, "\n")
 		o.step.Note("%s", strings.TrimPrefix(line, "go: "))
+		if o.silent != nil {
+			o.silent.Stop()
+		}
+		// The Go command says what it downloads, but not that it compiles.
+		o.silent = time.AfterFunc(compilesAfter, func() { o.step.Note("compiling") })
 	}
 	return o.buffer.Write(chunk)
 }
