@@ -16,6 +16,7 @@ import (
 // promise is what users rely on about a kind besides its fields.
 type promise struct {
 	chart      string
+	versions   []string // in the order in which kubectl prefers them
 	scope      apiextensionsv1.ResourceScope
 	shortNames []string
 	hasStatus  bool
@@ -23,28 +24,35 @@ type promise struct {
 	wide       []string // further ones with -o wide
 }
 
+// The versions that kinds are served in.
+var (
+	one   = []string{"v1beta1"}
+	two   = []string{"v1", "v1beta1"}
+	three = []string{"v1", "v1beta1", "v1alpha1"}
+)
+
 func promises() map[string]promise {
 	const hub, member = "hub-agent", "member-agent"
 	return map[string]promise{
-		"MemberCluster": {hub, apiextensionsv1.ClusterScoped, []string{"mc", "cluster"}, true,
+		"MemberCluster": {hub, two, apiextensionsv1.ClusterScoped, []string{"mc", "cluster"}, true,
 			[]string{"Joined", "Age", "Member-Agent-Last-Seen", "Node-Count", "Available-CPU", "Available-Memory"},
 			[]string{"Allocatable-CPU", "Allocatable-Memory"}},
-		"InternalMemberCluster": {hub, apiextensionsv1.NamespaceScoped, []string{"imc"}, true, []string{"Age"}, nil},
-		"ClusterResourcePlacement": {hub, apiextensionsv1.ClusterScoped, []string{"crp"}, true,
+		"InternalMemberCluster": {hub, two, apiextensionsv1.NamespaceScoped, []string{"imc"}, true, []string{"Age"}, nil},
+		"ClusterResourcePlacement": {hub, two, apiextensionsv1.ClusterScoped, []string{"crp"}, true,
 			[]string{"Gen", "Scheduled", "Scheduled-Gen", "Available", "Available-Gen", "Age"},
 			[]string{"Type", "Work-Synchronized", "Work-Synchronized-Gen", "Applied", "Applied-Gen"}},
-		"ClusterSchedulingPolicySnapshot": {hub, apiextensionsv1.ClusterScoped, []string{"csps"}, true, []string{"Gen", "Age"}, nil},
-		"ClusterResourceSnapshot":         {hub, apiextensionsv1.ClusterScoped, []string{"crs"}, true, []string{"Gen", "Age"}, nil},
-		"ClusterResourceBinding": {hub, apiextensionsv1.ClusterScoped, []string{"crb", "rb"}, true,
+		"ClusterSchedulingPolicySnapshot": {hub, two, apiextensionsv1.ClusterScoped, []string{"csps"}, true, []string{"Gen", "Age"}, nil},
+		"ClusterResourceSnapshot":         {hub, two, apiextensionsv1.ClusterScoped, []string{"crs"}, true, []string{"Gen", "Age"}, nil},
+		"ClusterResourceBinding": {hub, two, apiextensionsv1.ClusterScoped, []string{"crb", "rb"}, true,
 			[]string{"WorkSynchronized", "ResourcesApplied", "Age"},
 			[]string{"ResourceAvailable", "Cluster", "State", "Snapshot"}},
-		"Work":                        {hub, apiextensionsv1.NamespaceScoped, nil, true, []string{"Applied", "Available", "Age"}, nil},
-		"AppliedWork":                 {member, apiextensionsv1.ClusterScoped, nil, true, []string{"Age"}, []string{"Work-Namespace"}},
-		"ClusterStagedUpdateStrategy": {hub, apiextensionsv1.ClusterScoped, []string{"csus"}, false, []string{"Age"}, []string{"Stages"}},
-		"ClusterStagedUpdateRun": {hub, apiextensionsv1.ClusterScoped, []string{"csur", "crsur"}, true,
+		"Work":                        {hub, two, apiextensionsv1.NamespaceScoped, nil, true, []string{"Applied", "Available", "Age"}, nil},
+		"AppliedWork":                 {member, two, apiextensionsv1.ClusterScoped, nil, true, []string{"Age"}, []string{"Work-Namespace"}},
+		"ClusterStagedUpdateStrategy": {hub, three, apiextensionsv1.ClusterScoped, []string{"csus"}, false, []string{"Age"}, []string{"Stages"}},
+		"ClusterStagedUpdateRun": {hub, three, apiextensionsv1.ClusterScoped, []string{"csur", "crsur"}, true,
 			[]string{"Placement", "Resource-Snapshot", "Policy-Snapshot", "Initialized", "Succeeded", "Age"},
 			[]string{"Resource-Snapshot-Index", "Policy-Snapshot-Index", "Progressing", "Strategy", "State"}},
-		"ClusterApprovalRequest": {hub, apiextensionsv1.ClusterScoped, []string{"careq"}, true,
+		"ClusterApprovalRequest": {hub, three, apiextensionsv1.ClusterScoped, []string{"careq"}, true,
 			[]string{"Update-Run", "Stage", "Approved", "ApprovalAccepted", "Age"}, nil},
 	}
 }
@@ -66,11 +74,8 @@ func TestCRDsKeepTheirPromises(t *testing.T) {
 			assert.Equal(t, promised.scope, crd.Spec.Scope)
 			assert.Equal(t, promised.shortNames, crd.Spec.Names.ShortNames)
 			assert.True(t, slices.Contains(crd.Spec.Names.Categories, "fleet"))
-			require.Len(t, crd.Spec.Versions, 1)
+			assertVersions(t, promised, crd.Spec)
 			version := crd.Spec.Versions[0]
-			assert.Equal(t, "v1beta1", version.Name)
-			assert.True(t, version.Served && version.Storage)
-			assert.Equal(t, promised.hasStatus, version.Subresources != nil && version.Subresources.Status != nil)
 			columns, wide := columnsOf(version)
 			assert.Equal(t, promised.columns, columns)
 			assert.Equal(t, promised.wide, wide)
@@ -78,6 +83,23 @@ func TestCRDsKeepTheirPromises(t *testing.T) {
 			assertDescribed(t, crd.Spec.Names.Kind, *version.Schema.OpenAPIV3Schema)
 		})
 	}
+}
+
+// assertVersions checks that a kind is served in the promised versions, which differ in nothing but their names.
+func assertVersions(t *testing.T, promised promise, spec apiextensionsv1.CustomResourceDefinitionSpec) {
+	t.Helper()
+	assert.Equal(t, &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}, spec.Conversion)
+	var names []string
+	for _, version := range spec.Versions {
+		names = append(names, version.Name)
+		assert.True(t, version.Served, version.Name)
+		assert.Equal(t, version.Name == "v1beta1", version.Storage, version.Name)
+		assert.Equal(t, promised.hasStatus, version.Subresources != nil && version.Subresources.Status != nil, version.Name)
+		alike := spec.Versions[0]
+		alike.Name, alike.Storage = version.Name, version.Storage
+		assert.Equal(t, alike, version)
+	}
+	require.Equal(t, promised.versions, names)
 }
 
 func columnsOf(version apiextensionsv1.CustomResourceDefinitionVersion) (columns, wide []string) {

@@ -51,7 +51,7 @@ func loadCRDs(t *testing.T) map[string]*apiextensions.CustomResourceDefinition {
 		apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&external.Spec)
 		crd := &apiextensions.CustomResourceDefinition{}
 		require.NoError(t, apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(external, crd, nil))
-		crd.Status.StoredVersions = []string{external.Spec.Versions[0].Name}
+		crd.Status.StoredVersions = []string{"v1beta1"}
 		crds[crd.Spec.Names.Kind] = crd
 	}
 	return crds

@@ -10,6 +10,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
+// +fleetflow:versions=v1,v1beta1,v1alpha1
 // +kubebuilder:resource:scope=Cluster,shortName=careq,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Update-Run",type=string,JSONPath=`.spec.parentStageRollout`
 // +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.targetStage`
@@ -107,5 +108,50 @@ func (a *ClusterApprovalRequest) GetConditions() []metav1.Condition { return a.S
 
 // SetConditions replaces the conditions in the status.
 func (a *ClusterApprovalRequest) SetConditions(conditions []metav1.Condition) {
+	a.Status.Conditions = conditions
+}
+
+// ApprovalRequest asks somebody to approve a stage of an update run in its namespace. Set the
+// condition Approved to True in its status to approve.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +fleetflow:versions=v1,v1beta1,v1alpha1
+// +kubebuilder:resource:scope=Namespaced,shortName=areq,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Update-Run",type=string,JSONPath=`.spec.parentStageRollout`
+// +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.targetStage`
+// +kubebuilder:printcolumn:name="Approved",type=string,JSONPath=`.status.conditions[?(@.type=="Approved")].status`
+// +kubebuilder:printcolumn:name="ApprovalAccepted",type=string,JSONPath=`.status.conditions[?(@.type=="ApprovalAccepted")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ApprovalRequest struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says which stage of which run is to be approved.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="The spec field is immutable"
+	Spec ApprovalRequestSpec `json:"spec"`
+
+	// Status says whether it was approved.
+	// +optional
+	Status ApprovalRequestStatus `json:"status,omitempty"`
+}
+
+// ApprovalRequestList is a list of ApprovalRequest.
+//
+// +kubebuilder:object:root=true
+type ApprovalRequestList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the requests listed.
+	Items []ApprovalRequest `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (a *ApprovalRequest) GetConditions() []metav1.Condition { return a.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (a *ApprovalRequest) SetConditions(conditions []metav1.Condition) {
 	a.Status.Conditions = conditions
 }

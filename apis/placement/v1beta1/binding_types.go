@@ -10,6 +10,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
+// +fleetflow:versions=v1,v1beta1
 // +kubebuilder:resource:scope=Cluster,shortName={crb,rb},categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="WorkSynchronized",type=string,JSONPath=`.status.conditions[?(@.type=="WorkSynchronized")].status`
 // +kubebuilder:printcolumn:name="ResourcesApplied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
@@ -123,5 +124,51 @@ func (b *ClusterResourceBinding) GetConditions() []metav1.Condition { return b.S
 
 // SetConditions replaces the conditions in the status.
 func (b *ClusterResourceBinding) SetConditions(conditions []metav1.Condition) {
+	b.Status.Conditions = conditions
+}
+
+// ResourceBinding ties a ResourcePlacement to one cluster: that the cluster was picked, which
+// snapshot it is to run, and how far it is.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +fleetflow:versions=v1,v1beta1
+// +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="WorkSynchronized",type=string,JSONPath=`.status.conditions[?(@.type=="WorkSynchronized")].status`
+// +kubebuilder:printcolumn:name="ResourcesApplied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
+// +kubebuilder:printcolumn:name="ResourceAvailable",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Available")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Cluster",type=string,priority=1,JSONPath=`.spec.targetCluster`
+// +kubebuilder:printcolumn:name="State",type=string,priority=1,JSONPath=`.spec.state`
+// +kubebuilder:printcolumn:name="Snapshot",type=string,priority=1,JSONPath=`.spec.resourceSnapshotName`
+type ResourceBinding struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says which cluster runs which snapshot.
+	// +kubebuilder:validation:Required
+	Spec ResourceBindingSpec `json:"spec"`
+
+	// Status says how far the cluster is.
+	// +optional
+	Status ResourceBindingStatus `json:"status,omitempty"`
+}
+
+// ResourceBindingList is a list of ResourceBinding.
+//
+// +kubebuilder:object:root=true
+type ResourceBindingList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the bindings listed.
+	Items []ResourceBinding `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (b *ResourceBinding) GetConditions() []metav1.Condition { return b.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (b *ResourceBinding) SetConditions(conditions []metav1.Condition) {
 	b.Status.Conditions = conditions
 }

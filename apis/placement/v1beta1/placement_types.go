@@ -10,6 +10,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
+// +fleetflow:versions=v1,v1beta1
 // +kubebuilder:resource:scope=Cluster,shortName=crp,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
 // +kubebuilder:printcolumn:name="Type",type=string,priority=1,JSONPath=`.spec.policy.placementType`
@@ -217,5 +218,58 @@ func (p *ClusterResourcePlacement) GetConditions() []metav1.Condition { return p
 
 // SetConditions replaces the conditions in the status.
 func (p *ClusterResourcePlacement) SetConditions(conditions []metav1.Condition) {
+	p.Status.Conditions = conditions
+}
+
+// ResourcePlacement selects resources in its own namespace on the hub and places them on the
+// member clusters its policy picks. The namespace itself has to be on the clusters already;
+// a ClusterResourcePlacement that selects it with selectionScope NamespaceOnly brings it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:resource:scope=Namespaced,shortName=rp,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
+// +kubebuilder:printcolumn:name="Type",type=string,priority=1,JSONPath=`.spec.policy.placementType`
+// +kubebuilder:printcolumn:name="Scheduled",type=string,JSONPath=`.status.conditions[?(@.type=="ResourcePlacementScheduled")].status`
+// +kubebuilder:printcolumn:name="Scheduled-Gen",type=string,JSONPath=`.status.conditions[?(@.type=="ResourcePlacementScheduled")].observedGeneration`
+// +kubebuilder:printcolumn:name="Work-Synchronized",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ResourcePlacementWorkSynchronized")].status`
+// +kubebuilder:printcolumn:name="Work-Synchronized-Gen",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ResourcePlacementWorkSynchronized")].observedGeneration`
+// +kubebuilder:printcolumn:name="Applied",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ResourcePlacementApplied")].status`
+// +kubebuilder:printcolumn:name="Applied-Gen",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="ResourcePlacementApplied")].observedGeneration`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="ResourcePlacementAvailable")].status`
+// +kubebuilder:printcolumn:name="Available-Gen",type=string,JSONPath=`.status.conditions[?(@.type=="ResourcePlacementAvailable")].observedGeneration`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="the name field cannot have length exceeding 63: choose a shorter metadata.name"
+type ResourcePlacement struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what to place, where, and how a change rolls out.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:XValidation:rule=`!has(self.statusReportingScope) || self.statusReportingScope == "ClusterScopeOnly"`,message="statusReportingScope NamespaceAccessible is for ClusterResourcePlacement: remove it, the status of a ResourcePlacement is in its namespace already"
+	// +kubebuilder:validation:XValidation:rule=`self.resourceSelectors.all(s, s.group != "" || s.kind != "Namespace")`,message="a ResourcePlacement selects resources in its own namespace, not a Namespace: select the Namespace with a ClusterResourcePlacement"
+	Spec PlacementSpec `json:"spec"`
+
+	// Status says what was selected, which clusters were picked and how far they are.
+	// +optional
+	Status PlacementStatus `json:"status,omitempty"`
+}
+
+// ResourcePlacementList is a list of ResourcePlacement.
+//
+// +kubebuilder:object:root=true
+type ResourcePlacementList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the placements listed.
+	Items []ResourcePlacement `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (p *ResourcePlacement) GetConditions() []metav1.Condition { return p.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (p *ResourcePlacement) SetConditions(conditions []metav1.Condition) {
 	p.Status.Conditions = conditions
 }

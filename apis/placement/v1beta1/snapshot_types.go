@@ -12,6 +12,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
+// +fleetflow:versions=v1,v1beta1
 // +kubebuilder:resource:scope=Cluster,shortName=csps,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -115,6 +116,7 @@ func (s *ClusterSchedulingPolicySnapshot) SetConditions(conditions []metav1.Cond
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
+// +fleetflow:versions=v1,v1beta1
 // +kubebuilder:resource:scope=Cluster,shortName=crs,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -171,5 +173,91 @@ func (s *ClusterResourceSnapshot) GetConditions() []metav1.Condition { return s.
 
 // SetConditions replaces the conditions in the status.
 func (s *ClusterResourceSnapshot) SetConditions(conditions []metav1.Condition) {
+	s.Status.Conditions = conditions
+}
+
+// SchedulingPolicySnapshot keeps the policy of a ResourcePlacement as it was at one time, and
+// which clusters were picked for it. The spec never changes.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +fleetflow:versions=v1,v1beta1
+// +kubebuilder:resource:scope=Namespaced,shortName=sps,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type SchedulingPolicySnapshot struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the policy that was taken.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="The spec field is immutable"
+	Spec SchedulingPolicySnapshotSpec `json:"spec"`
+
+	// Status says which clusters were picked for the policy.
+	// +optional
+	Status SchedulingPolicySnapshotStatus `json:"status,omitempty"`
+}
+
+// SchedulingPolicySnapshotList is a list of SchedulingPolicySnapshot.
+//
+// +kubebuilder:object:root=true
+type SchedulingPolicySnapshotList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the snapshots listed.
+	Items []SchedulingPolicySnapshot `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (s *SchedulingPolicySnapshot) GetConditions() []metav1.Condition {
+	return s.Status.Conditions
+}
+
+// SetConditions replaces the conditions in the status.
+func (s *SchedulingPolicySnapshot) SetConditions(conditions []metav1.Condition) {
+	s.Status.Conditions = conditions
+}
+
+// ResourceSnapshot keeps the resources a ResourcePlacement selected as they were at one time.
+// A selection too large for one object is split into parts. The spec never changes.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +fleetflow:versions=v1,v1beta1
+// +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ResourceSnapshot struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec has the resources that were taken.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="The spec field is immutable"
+	Spec ResourceSnapshotSpec `json:"spec"`
+
+	// Status of the snapshot.
+	// +optional
+	Status ResourceSnapshotStatus `json:"status,omitempty"`
+}
+
+// ResourceSnapshotList is a list of ResourceSnapshot.
+//
+// +kubebuilder:object:root=true
+type ResourceSnapshotList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the snapshots listed.
+	Items []ResourceSnapshot `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (s *ResourceSnapshot) GetConditions() []metav1.Condition { return s.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (s *ResourceSnapshot) SetConditions(conditions []metav1.Condition) {
 	s.Status.Conditions = conditions
 }

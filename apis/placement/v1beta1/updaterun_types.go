@@ -11,6 +11,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
+// +fleetflow:versions=v1,v1beta1,v1alpha1
 // +kubebuilder:resource:scope=Cluster,shortName={csur,crsur},categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
 // +kubebuilder:printcolumn:name="Resource-Snapshot",type=string,JSONPath=`.status.resourceSnapshotIndexUsed`
@@ -212,5 +213,58 @@ func (r *ClusterStagedUpdateRun) GetConditions() []metav1.Condition { return r.S
 
 // SetConditions replaces the conditions in the status.
 func (r *ClusterStagedUpdateRun) SetConditions(conditions []metav1.Condition) {
+	r.Status.Conditions = conditions
+}
+
+// StagedUpdateRun rolls one resource snapshot of a ResourcePlacement in its namespace out,
+// stage by stage. The clusters the placement no longer picks are cleared at the end. Deleting
+// a run abandons it; clusters keep what they have.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +fleetflow:versions=v1,v1beta1,v1alpha1
+// +kubebuilder:resource:scope=Namespaced,shortName=sur,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
+// +kubebuilder:printcolumn:name="Resource-Snapshot",type=string,JSONPath=`.status.resourceSnapshotIndexUsed`
+// +kubebuilder:printcolumn:name="Policy-Snapshot",type=string,JSONPath=`.status.policySnapshotIndexUsed`
+// +kubebuilder:printcolumn:name="Resource-Snapshot-Index",type=string,priority=1,JSONPath=`.spec.resourceSnapshotIndex`
+// +kubebuilder:printcolumn:name="Policy-Snapshot-Index",type=string,priority=1,JSONPath=`.status.policySnapshotIndexUsed`
+// +kubebuilder:printcolumn:name="Initialized",type=string,JSONPath=`.status.conditions[?(@.type=="Initialized")].status`
+// +kubebuilder:printcolumn:name="Progressing",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Progressing")].status`
+// +kubebuilder:printcolumn:name="Succeeded",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Strategy",type=string,priority=1,JSONPath=`.spec.stagedRolloutStrategyName`
+// +kubebuilder:printcolumn:name="State",type=string,priority=1,JSONPath=`.spec.state`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63"
+type StagedUpdateRun struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what to roll out, to which placement and in which stages. Only state can
+	// change later.
+	// +kubebuilder:validation:Required
+	Spec UpdateRunSpec `json:"spec"`
+
+	// Status says what was frozen when the run started and how far it is.
+	// +optional
+	Status UpdateRunStatus `json:"status,omitempty"`
+}
+
+// StagedUpdateRunList is a list of StagedUpdateRun.
+//
+// +kubebuilder:object:root=true
+type StagedUpdateRunList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the runs listed.
+	Items []StagedUpdateRun `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (r *StagedUpdateRun) GetConditions() []metav1.Condition { return r.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (r *StagedUpdateRun) SetConditions(conditions []metav1.Condition) {
 	r.Status.Conditions = conditions
 }

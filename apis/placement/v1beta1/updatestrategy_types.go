@@ -10,6 +10,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
+// +fleetflow:versions=v1,v1beta1,v1alpha1
 // +kubebuilder:resource:scope=Cluster,shortName=csus,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Stages",type=string,priority=1,JSONPath=`.spec.stages[*].name`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -109,4 +110,32 @@ type ClusterStagedUpdateStrategyList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	// Items are the strategies listed.
 	Items []ClusterStagedUpdateStrategy `json:"items"`
+}
+
+// StagedUpdateStrategy divides clusters into stages that are updated one after the other.
+// Any number of runs in its namespace can use it; each works with a copy taken when it starts.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +fleetflow:versions=v1,v1beta1,v1alpha1
+// +kubebuilder:resource:scope=Namespaced,shortName=sus,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Stages",type=string,priority=1,JSONPath=`.spec.stages[*].name`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type StagedUpdateStrategy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec has the stages.
+	// +kubebuilder:validation:Required
+	Spec UpdateStrategySpec `json:"spec"`
+}
+
+// StagedUpdateStrategyList is a list of StagedUpdateStrategy.
+//
+// +kubebuilder:object:root=true
+type StagedUpdateStrategyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the strategies listed.
+	Items []StagedUpdateStrategy `json:"items"`
 }
