@@ -38,7 +38,9 @@ func kinds() []schema.GroupVersionKind {
 	for _, kind := range []string{
 		"ClusterResourcePlacement", "ClusterSchedulingPolicySnapshot", "ClusterResourceSnapshot",
 		"ClusterResourceBinding", "Work", "AppliedWork", "ClusterStagedUpdateStrategy",
-		"ClusterStagedUpdateRun", "ClusterApprovalRequest",
+		"ClusterStagedUpdateRun", "ClusterApprovalRequest", "ClusterResourcePlacementStatus",
+		"ResourcePlacement", "SchedulingPolicySnapshot", "ResourceSnapshot", "ResourceBinding",
+		"StagedUpdateStrategy", "StagedUpdateRun", "ApprovalRequest",
 	} {
 		all = append(all, placementv1beta1.GroupVersion.WithKind(kind))
 	}

@@ -54,6 +54,23 @@ func promises() map[string]promise {
 			[]string{"Resource-Snapshot-Index", "Policy-Snapshot-Index", "Progressing", "Strategy", "State"}},
 		"ClusterApprovalRequest": {hub, three, apiextensionsv1.ClusterScoped, []string{"careq"}, true,
 			[]string{"Update-Run", "Stage", "Approved", "ApprovalAccepted", "Age"}, nil},
+		"ClusterResourcePlacementStatus": {hub, two, apiextensionsv1.NamespaceScoped, []string{"crps"}, false,
+			[]string{"Resource-Index", "Last-Updated", "Age"}, nil},
+		// The namespaced twins.
+		"ResourcePlacement": {hub, two, apiextensionsv1.NamespaceScoped, []string{"rp"}, true,
+			[]string{"Gen", "Scheduled", "Scheduled-Gen", "Available", "Available-Gen", "Age"},
+			[]string{"Type", "Work-Synchronized", "Work-Synchronized-Gen", "Applied", "Applied-Gen"}},
+		"SchedulingPolicySnapshot": {hub, one, apiextensionsv1.NamespaceScoped, []string{"sps"}, true, []string{"Gen", "Age"}, nil},
+		"ResourceSnapshot":         {hub, one, apiextensionsv1.NamespaceScoped, nil, true, []string{"Gen", "Age"}, nil},
+		"ResourceBinding": {hub, one, apiextensionsv1.NamespaceScoped, nil, true,
+			[]string{"WorkSynchronized", "ResourcesApplied", "Age"},
+			[]string{"ResourceAvailable", "Cluster", "State", "Snapshot"}},
+		"StagedUpdateStrategy": {hub, two, apiextensionsv1.NamespaceScoped, []string{"sus"}, false, []string{"Age"}, []string{"Stages"}},
+		"StagedUpdateRun": {hub, two, apiextensionsv1.NamespaceScoped, []string{"sur"}, true,
+			[]string{"Placement", "Resource-Snapshot", "Policy-Snapshot", "Initialized", "Succeeded", "Age"},
+			[]string{"Resource-Snapshot-Index", "Policy-Snapshot-Index", "Progressing", "Strategy", "State"}},
+		"ApprovalRequest": {hub, two, apiextensionsv1.NamespaceScoped, []string{"areq"}, true,
+			[]string{"Update-Run", "Stage", "Approved", "ApprovalAccepted", "Age"}, nil},
 	}
 }
 

@@ -117,7 +117,7 @@ func (a *ClusterApprovalRequest) SetConditions(conditions []metav1.Condition) {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1,v1beta1,v1alpha1
+// +fleetflow:versions=v1,v1beta1
 // +kubebuilder:resource:scope=Namespaced,shortName=areq,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Update-Run",type=string,JSONPath=`.spec.parentStageRollout`
 // +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.targetStage`

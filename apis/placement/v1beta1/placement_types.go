@@ -228,6 +228,7 @@ func (p *ClusterResourcePlacement) SetConditions(conditions []metav1.Condition) 
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
+// +fleetflow:versions=v1,v1beta1
 // +kubebuilder:resource:scope=Namespaced,shortName=rp,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
 // +kubebuilder:printcolumn:name="Type",type=string,priority=1,JSONPath=`.spec.policy.placementType`

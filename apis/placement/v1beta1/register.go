@@ -36,6 +36,17 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&ClusterStagedUpdateStrategy{}, &ClusterStagedUpdateStrategyList{},
 		&ClusterStagedUpdateRun{}, &ClusterStagedUpdateRunList{},
 		&ClusterApprovalRequest{}, &ClusterApprovalRequestList{},
+		&ClusterResourcePlacementStatus{}, &ClusterResourcePlacementStatusList{},
+	)
+	// The namespaced twins.
+	scheme.AddKnownTypes(GroupVersion,
+		&ResourcePlacement{}, &ResourcePlacementList{},
+		&SchedulingPolicySnapshot{}, &SchedulingPolicySnapshotList{},
+		&ResourceSnapshot{}, &ResourceSnapshotList{},
+		&ResourceBinding{}, &ResourceBindingList{},
+		&StagedUpdateStrategy{}, &StagedUpdateStrategyList{},
+		&StagedUpdateRun{}, &StagedUpdateRunList{},
+		&ApprovalRequest{}, &ApprovalRequestList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -223,7 +223,7 @@ func (r *ClusterStagedUpdateRun) SetConditions(conditions []metav1.Condition) {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1,v1beta1,v1alpha1
+// +fleetflow:versions=v1,v1beta1
 // +kubebuilder:resource:scope=Namespaced,shortName=sur,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
 // +kubebuilder:printcolumn:name="Resource-Snapshot",type=string,JSONPath=`.status.resourceSnapshotIndexUsed`
