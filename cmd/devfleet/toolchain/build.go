@@ -20,8 +20,9 @@ import (
 // thread, so a second build fills the gap.
 const buildLanes = 2
 
-// Ensure returns the path of every tool in the catalogue, building the missing ones into the cache.
-func Ensure(ctx context.Context, root string, display *progress.Display) (map[string]string, error) {
+// Ensure returns the path of every tool in the catalogue, or of the named ones only, building the missing ones into the
+// cache.
+func Ensure(ctx context.Context, root string, display *progress.Display, only ...string) (map[string]string, error) {
 	cache, err := CacheDir()
 	if err != nil {
 		return nil, err
@@ -29,6 +30,9 @@ func Ensure(ctx context.Context, root string, display *progress.Display) (map[st
 	paths := make(map[string]string)
 	var missing []pinned
 	for _, tool := range Catalogue() {
+		if len(only) > 0 && !slices.Contains(only, tool.Binary) {
+			continue
+		}
 		p, err := pin(root, cache, tool)
 		if err != nil {
 			return nil, err

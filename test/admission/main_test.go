@@ -1,0 +1,116 @@
+//go:build integration
+
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/supervisor"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/toolchain"
+)
+
+const (
+	// root is the repository, as seen from this package.
+	root = "../.."
+	// startTimeout is generous: the server is ready within seconds, unless the machine is busy.
+	startTimeout = 2 * time.Minute
+	// buildTimeout is for a machine that has no API server yet.
+	buildTimeout = 30 * time.Minute
+)
+
+// admin is an administrator of the one hub that all tests share.
+var admin *session
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) (code int) {
+	log.SetLogger(logr.Discard())
+	dir, err := os.MkdirTemp("", "fleetflow-admission-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "admission:", err)
+		return 1
+	}
+	fleet, down, err := start(dir)
+	defer func() {
+		down()
+		if code == 0 {
+			_ = os.RemoveAll(dir) // what stays is in the folder for temporary files
+		}
+	}()
+	if err == nil {
+		err = setUp(fleet)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "admission: %v\nthe logs are in %s\n", err, filepath.Join(dir, "logs"))
+		return 1
+	}
+	return m.Run()
+}
+
+// start brings up a bare hub in a folder and returns what takes it down.
+func start(dir string) (fleet *state.Fleet, down func(), err error) {
+	down = func() {}
+	building, cancel := context.WithTimeout(context.Background(), buildTimeout)
+	defer cancel()
+	tools, err := toolchain.Ensure(building, root, progress.New(os.Stdout), "etcd", "kube-apiserver")
+	if err != nil {
+		return nil, down, err
+	}
+	fleet = &state.Fleet{Dir: dir, Tools: tools}
+	if fleet.Ports, err = state.AssignPorts(dir, state.Listeners(0), nil, state.PortIsFree); err != nil {
+		return nil, down, err
+	}
+	controlplane.AddTokens(fleet)
+	if err := controlplane.Prepare(fleet); err != nil {
+		return nil, down, err
+	}
+	owner, err := supervisor.New(0, controlplane.BareHubComponents(fleet))
+	if err != nil {
+		return nil, down, fmt.Errorf("listing the components: %w", err)
+	}
+	running, end := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		owner.Run(running)
+	}()
+	down = func() {
+		end()
+		<-ended
+	}
+	waiting, cancel := context.WithTimeout(running, startTimeout)
+	defer cancel()
+	return fleet, down, owner.WaitReady(waiting, controlplane.BareHub)
+}
+
+// setUp installs what is tested and waits until all of it is in force.
+func setUp(fleet *state.Fleet) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	if err := controlplane.SetUpBareHub(ctx, fleet, root); err != nil {
+		return err
+	}
+	config, err := controlplane.RESTConfig(fleet, state.Hub)
+	if err != nil {
+		return err
+	}
+	config.QPS, config.Burst = -1, 0 // the tests wait for nothing but the server
+	if admin, err = newSession(config); err != nil {
+		return err
+	}
+	return errors.Join(letEverybodyWrite(ctx), awaitPolicies(ctx))
+}

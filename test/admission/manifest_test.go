@@ -1,0 +1,71 @@
+//go:build integration
+
+package admission
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// parse decodes one manifest; whole numbers stay whole.
+func parse(t testing.TB, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	return &unstructured.Unstructured{Object: parsePatch(t, manifest)}
+}
+
+func parsePatch(t testing.TB, text string) map[string]any {
+	t.Helper()
+	content, err := yaml.YAMLToJSONStrict([]byte(text))
+	require.NoError(t, err, text)
+	object := map[string]any{}
+	require.NoError(t, json.Unmarshal(content, &object), text)
+	return object
+}
+
+// split returns the documents of a file that hold something but comments.
+func split(t testing.TB, content []byte) []*unstructured.Unstructured {
+	t.Helper()
+	var objects []*unstructured.Unstructured
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		require.NoError(t, err)
+		if object := parse(t, string(document)); len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+}
+
+// patched returns a copy of an object with a merge patch applied: maps are merged, null deletes, the rest replaces.
+func patched(object *unstructured.Unstructured, patch map[string]any) *unstructured.Unstructured {
+	changed := object.DeepCopy()
+	merge(changed.Object, patch)
+	return changed
+}
+
+func merge(into, patch map[string]any) {
+	for key, value := range patch {
+		wanted, isMap := value.(map[string]any)
+		existing, wasMap := into[key].(map[string]any)
+		switch {
+		case value == nil:
+			delete(into, key)
+		case isMap && wasMap:
+			merge(existing, wanted)
+		default:
+			into[key] = value
+		}
+	}
+}

@@ -1,0 +1,191 @@
+//go:build integration
+
+package admission
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// session is what one user can do on the hub. Its embedded client is for typed objects, its methods are for manifests.
+type session struct {
+	client.Client
+	dynamic   dynamic.Interface
+	discovery *discovery.DiscoveryClient
+	config    *rest.Config
+	mapper    meta.RESTMapper
+}
+
+func newSession(config *rest.Config) (*session, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("making the scheme: %w", err)
+		}
+	}
+	s := &session{config: config}
+	var err error
+	if s.discovery, err = discovery.NewDiscoveryClientForConfig(config); err != nil {
+		return nil, fmt.Errorf("making a discovery client: %w", err)
+	}
+	groups, err := restmapper.GetAPIGroupResources(s.discovery)
+	if err != nil {
+		return nil, fmt.Errorf("asking which kinds there are: %w", err)
+	}
+	s.mapper = restmapper.NewDiscoveryRESTMapper(groups)
+	if s.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("making a dynamic client: %w", err)
+	}
+	s.Client, err = client.New(config, client.Options{Scheme: scheme, Mapper: s.mapper, FieldValidation: metav1.FieldValidationStrict})
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return s, nil
+}
+
+// as returns a session of a user in groups. RBAC lets every user do everything here: what is refused is refused at
+// admission.
+func as(t testing.TB, user string, groups ...string) *session {
+	t.Helper()
+	config := rest.CopyConfig(admin.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
+	s, err := newSession(config)
+	require.NoError(t, err)
+	return s
+}
+
+// resource returns where objects like the given one live, in the version that its manifest names.
+func (s *session) resource(object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	gvk := object.GroupVersionKind()
+	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, fmt.Errorf("looking for %s: %w", gvk, err)
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		namespace := object.GetNamespace()
+		if namespace == "" {
+			namespace = metav1.NamespaceDefault
+		}
+		return s.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
+	}
+	return s.dynamic.Resource(mapping.Resource), nil
+}
+
+// strict makes a field that does not exist an error, as it is for kubectl.
+func strict(dryRun ...string) metav1.CreateOptions {
+	return metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun}
+}
+
+// try creates an object and returns what the server made of it.
+func (s *session) try(ctx context.Context, object *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
+	resource, err := s.resource(object)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Create(ctx, object, strict(dryRun...))
+}
+
+// create creates what a manifest says, for the time of the test.
+func (s *session) create(t testing.TB, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	return s.createObject(t, parse(t, manifest))
+}
+
+func (s *session) createObject(t testing.TB, object *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	stored, err := s.try(t.Context(), object)
+	require.NoError(t, err)
+	t.Cleanup(func() { remove(t, stored) })
+	return stored
+}
+
+// admitted asserts that a manifest would be admitted; nothing is stored.
+func (s *session) admitted(t testing.TB, manifest string) {
+	t.Helper()
+	s.admittedObject(t, parse(t, manifest))
+}
+
+func (s *session) admittedObject(t testing.TB, object *unstructured.Unstructured) {
+	t.Helper()
+	_, err := s.try(t.Context(), object, metav1.DryRunAll)
+	assert.NoError(t, err, "the neighbour that is right")
+}
+
+// refused asserts that a manifest cannot be created, and that the answer has the message.
+func (s *session) refused(t testing.TB, manifest, message string) {
+	t.Helper()
+	s.refusedObject(t, parse(t, manifest), message)
+}
+
+func (s *session) refusedObject(t testing.TB, object *unstructured.Unstructured, message string) {
+	t.Helper()
+	stored, err := s.try(t.Context(), object)
+	if err == nil {
+		remove(t, stored)
+	}
+	requireRefusal(t, err, message)
+}
+
+// update changes a stored object by a merge patch written as YAML.
+func (s *session) update(ctx context.Context, stored *unstructured.Unstructured, patch map[string]any, dryRun ...string) error {
+	resource, err := s.resource(stored)
+	if err != nil {
+		return err
+	}
+	_, err = resource.Update(ctx, patched(stored, patch), metav1.UpdateOptions{
+		FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun,
+	})
+	return err
+}
+
+// refusedUpdate asserts that a stored object cannot be changed by a merge patch, and that the answer has the message.
+func (s *session) refusedUpdate(t testing.TB, stored *unstructured.Unstructured, patch, message string) {
+	t.Helper()
+	requireRefusal(t, s.update(t.Context(), stored, parsePatch(t, patch)), message)
+}
+
+// requireRefusal asserts that the server itself refused, by a rule, and said so in the given words.
+func requireRefusal(t testing.TB, err error, message string) {
+	t.Helper()
+	require.Error(t, err, "admitted, but expected: %s", message)
+	var status apierrors.APIStatus
+	require.ErrorAs(t, err, &status)
+	assert.False(t, apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err), "refused for another reason: %v", err)
+	assert.Contains(t, err.Error(), message)
+}
+
+// remove deletes an object, also one that a finalizer holds: nothing acts on this hub.
+func remove(t testing.TB, object *unstructured.Unstructured) {
+	ctx := context.WithoutCancel(t.Context())
+	resource, err := admin.resource(object)
+	require.NoError(t, err)
+	err = resource.Delete(ctx, object.GetName(), metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return
+	}
+	assert.NoError(t, err)
+	if len(object.GetFinalizers()) > 0 {
+		_, err = resource.Patch(ctx, object.GetName(), "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		assert.NoError(t, err)
+	}
+}
