@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/apitesting/fuzzer"
 	"k8s.io/apimachinery/pkg/api/apitesting/roundtrip"
 	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
@@ -41,6 +42,9 @@ func kinds() []schema.GroupVersionKind {
 		"ClusterStagedUpdateRun", "ClusterApprovalRequest", "ClusterResourcePlacementStatus",
 		"ResourcePlacement", "SchedulingPolicySnapshot", "ResourceSnapshot", "ResourceBinding",
 		"StagedUpdateStrategy", "StagedUpdateRun", "ApprovalRequest",
+		"ClusterResourceOverride", "ResourceOverride", "ClusterResourceOverrideSnapshot",
+		"ResourceOverrideSnapshot", "ClusterResourceEnvelope", "ResourceEnvelope",
+		"ClusterResourcePlacementEviction", "ClusterResourcePlacementDisruptionBudget",
 	} {
 		all = append(all, placementv1beta1.GroupVersion.WithKind(kind))
 	}
@@ -64,6 +68,7 @@ func TestEveryKindSurvivesTheWire(t *testing.T) {
 			func(raw *runtime.RawExtension, _ randfill.Continue) {
 				*raw = runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`)}
 			},
+			func(value *apiextensionsv1.JSON, _ randfill.Continue) { value.Raw = []byte(`{"a":[1,null]}`) },
 			func(d *metav1.Duration, c randfill.Continue) { d.Duration = time.Duration(c.Intn(1e6)) * time.Second },
 		}
 	}

@@ -71,6 +71,16 @@ func promises() map[string]promise {
 			[]string{"Resource-Snapshot-Index", "Policy-Snapshot-Index", "Progressing", "Strategy", "State"}},
 		"ApprovalRequest": {hub, two, apiextensionsv1.NamespaceScoped, []string{"areq"}, true,
 			[]string{"Update-Run", "Stage", "Approved", "ApprovalAccepted", "Age"}, nil},
+		"ClusterResourceOverride":         {hub, three, apiextensionsv1.ClusterScoped, []string{"cro"}, true, []string{"Placement", "Valid", "Age"}, nil},
+		"ResourceOverride":                {hub, three, apiextensionsv1.NamespaceScoped, []string{"ro"}, true, []string{"Placement", "Valid", "Age"}, nil},
+		"ClusterResourceOverrideSnapshot": {hub, three, apiextensionsv1.ClusterScoped, nil, false, []string{"Gen", "Age"}, nil},
+		"ResourceOverrideSnapshot":        {hub, three, apiextensionsv1.NamespaceScoped, nil, false, []string{"Gen", "Age"}, nil},
+		"ClusterResourceEnvelope":         {hub, one, apiextensionsv1.ClusterScoped, nil, false, []string{"Age"}, nil},
+		"ResourceEnvelope":                {hub, one, apiextensionsv1.NamespaceScoped, nil, false, []string{"Age"}, nil},
+		"ClusterResourcePlacementEviction": {hub, three, apiextensionsv1.ClusterScoped, []string{"crpe"}, true,
+			[]string{"Valid", "Executed"}, []string{"Placement", "Cluster", "Age"}},
+		"ClusterResourcePlacementDisruptionBudget": {hub, three, apiextensionsv1.ClusterScoped, []string{"crpdb"}, false,
+			[]string{"Max-Unavailable", "Min-Available", "Age"}, nil},
 	}
 }
 

@@ -47,6 +47,14 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&StagedUpdateStrategy{}, &StagedUpdateStrategyList{},
 		&StagedUpdateRun{}, &StagedUpdateRunList{},
 		&ApprovalRequest{}, &ApprovalRequestList{},
+		&ClusterResourceOverride{}, &ClusterResourceOverrideList{},
+		&ResourceOverride{}, &ResourceOverrideList{},
+		&ClusterResourceOverrideSnapshot{}, &ClusterResourceOverrideSnapshotList{},
+		&ResourceOverrideSnapshot{}, &ResourceOverrideSnapshotList{},
+		&ClusterResourceEnvelope{}, &ClusterResourceEnvelopeList{},
+		&ResourceEnvelope{}, &ResourceEnvelopeList{},
+		&ClusterResourcePlacementEviction{}, &ClusterResourcePlacementEvictionList{},
+		&ClusterResourcePlacementDisruptionBudget{}, &ClusterResourcePlacementDisruptionBudgetList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

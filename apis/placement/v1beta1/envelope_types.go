@@ -1,0 +1,65 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClusterResourceEnvelope wraps cluster-scoped objects that are meant for member clusters
+// and shall have no effect on the hub, such as webhook configurations and ClusterRoles.
+// Select the envelope in a placement: the members get what is in it, not the envelope.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +fleetflow:versions=v1beta1
+// +kubebuilder:resource:scope=Cluster,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterResourceEnvelope struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Data has the objects, each under a key of your choice such as "webhook.yaml". They are
+	// written as they are, not as text, and have to be cluster-scoped.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxProperties=50
+	Data map[string]ResourceContent `json:"data"`
+}
+
+// ResourceEnvelope wraps namespaced objects that are meant for member clusters and shall
+// have no effect on the hub, such as ResourceQuotas and RoleBindings. It is placed along
+// with its namespace: the members get what is in it, not the envelope.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +fleetflow:versions=v1beta1
+// +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ResourceEnvelope struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Data has the objects, each under a key of your choice such as "quota.yaml". They are
+	// written as they are, not as text, and have to be in the namespace of the envelope.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxProperties=50
+	Data map[string]ResourceContent `json:"data"`
+}
+
+// ClusterResourceEnvelopeList is a list of ClusterResourceEnvelope.
+//
+// +kubebuilder:object:root=true
+type ClusterResourceEnvelopeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the envelopes listed.
+	Items []ClusterResourceEnvelope `json:"items"`
+}
+
+// ResourceEnvelopeList is a list of ResourceEnvelope.
+//
+// +kubebuilder:object:root=true
+type ResourceEnvelopeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the envelopes listed.
+	Items []ResourceEnvelope `json:"items"`
+}
