@@ -72,16 +72,25 @@ func TestRulesOfUpdateRun(t *testing.T) {
 }
 
 func TestNamesAreLimited(t *testing.T) {
-	for kindName, spec := range map[string]string{
-		"ClusterStagedUpdateRun":   "{placementName: web, stagedRolloutStrategyName: three}",
-		"ClusterResourcePlacement": "{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}]}",
-		"MemberCluster":            "{identity: {kind: ServiceAccount, name: agent}}",
+	type limit struct {
+		spec    string
+		longest int
+	}
+	for kindName, named := range map[string]limit{
+		"ClusterStagedUpdateRun":   {"{placementName: web, stagedRolloutStrategyName: three}", 63},
+		"StagedUpdateRun":          {"{placementName: web, stagedRolloutStrategyName: three}", 63},
+		"ClusterResourcePlacement": {"{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}]}", 63},
+		"ResourcePlacement":        {"{resourceSelectors: [{group: '', version: v1, kind: ConfigMap, name: web}]}", 63},
+		// fleet-member-<name> has to be the name of a namespace.
+		"MemberCluster": {"{identity: {kind: ServiceAccount, name: agent, namespace: fleet-system}}", 50},
 	} {
 		t.Run(kindName, func(t *testing.T) {
 			k := loadKind(t, kindName)
-			object := "apiVersion: x/v1beta1\nkind: " + kindName + "\nmetadata: {name: %s}\nspec: " + spec
-			_, errs := k.admit(t, fmt.Sprintf(object, strings.Repeat("a", 63)), "")
+			object := "apiVersion: x/v1beta1\nkind: " + kindName + "\nmetadata: {name: %s}\nspec: " + named.spec
+			_, errs := k.admit(t, fmt.Sprintf(object, strings.Repeat("a", named.longest)), "")
 			assert.Empty(t, texts(errs))
+			_, errs = k.admit(t, fmt.Sprintf(object, strings.Repeat("a", named.longest+1)), "")
+			assert.Contains(t, texts(errs), "choose a shorter")
 			_, errs = k.admit(t, fmt.Sprintf(object, strings.Repeat("a", 64)), "")
 			assert.Contains(t, texts(errs), "63")
 		})
@@ -200,7 +209,7 @@ kind: ClusterResourcePlacement
 metadata: {name: a}
 spec:
   resourceSelectors: [{group: "", version: v1, kind: Namespace, name: web}]
-  policy: {topologySpreadConstraints: [{topologyKey: zone}], tolerations: [{key: a, value: b}]}
+  policy: {placementType: PickN, numberOfClusters: 1, topologySpreadConstraints: [{topologyKey: zone}], tolerations: [{key: a, value: b}]}
   strategy: {rollingUpdate: {}, applyStrategy: {}, deleteStrategy: {}}
 `, "")
 	require.Empty(t, texts(errs))
@@ -208,7 +217,8 @@ spec:
 		"resourceSelectors": []any{map[string]any{
 			"group": "", "version": "v1", "kind": "Namespace", "name": "web", "selectionScope": "NamespaceWithResources"}},
 		"policy": map[string]any{
-			"placementType":             "PickAll",
+			"placementType":             "PickN",
+			"numberOfClusters":          int64(1),
 			"topologySpreadConstraints": []any{map[string]any{"topologyKey": "zone", "maxSkew": int64(1), "whenUnsatisfiable": "DoNotSchedule"}},
 			"tolerations":               []any{map[string]any{"key": "a", "value": "b", "operator": "Equal"}},
 		},

@@ -40,6 +40,7 @@ const (
 // InternalMemberClusterSpec is what the hub wants of a member.
 type InternalMemberClusterSpec struct {
 	// State is Join or Leave.
+	// +kubebuilder:validation:Enum=Join;Leave
 	// +kubebuilder:validation:Required
 	State ClusterState `json:"state"`
 

@@ -22,7 +22,9 @@ import (
 // +kubebuilder:printcolumn:name="Available-Memory",type=string,JSONPath=`.status.resourceUsage.available.memory`
 // +kubebuilder:printcolumn:name="Allocatable-CPU",type=string,priority=1,JSONPath=`.status.resourceUsage.allocatable.cpu`
 // +kubebuilder:printcolumn:name="Allocatable-Memory",type=string,priority=1,JSONPath=`.status.resourceUsage.allocatable.memory`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63: choose a shorter name"
+// +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 50`,message="metadata.name can have 50 characters here: the member's namespace is fleet-member-<name>, and a namespace has at most 63; choose a shorter name"
+// +kubebuilder:validation:XValidation:rule=`self.metadata.name.matches("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")`,message="metadata.name must be lower case letters, digits and '-' only: the member's namespace is fleet-member-<name>, and a namespace has no dots"
 type MemberCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -41,6 +43,11 @@ type MemberClusterSpec struct {
 	// Identity is the user, group or service account on the hub that the agents of this
 	// cluster log in with. The hub grants it access to this member's own namespace only.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:XValidation:rule=`self.kind in ["User", "Group", "ServiceAccount"]`,message="identity.kind must be User, Group or ServiceAccount"
+	// +kubebuilder:validation:XValidation:rule=`self.kind != "ServiceAccount" || (has(self.__namespace__) && self.__namespace__ != "")`,message="identity.namespace is required for kind ServiceAccount: name the namespace the service account is in"
+	// +kubebuilder:validation:XValidation:rule=`self.kind == "ServiceAccount" || !has(self.__namespace__) || self.__namespace__ == ""`,message="identity.namespace is for kind ServiceAccount only: remove it"
+	// +kubebuilder:validation:XValidation:rule=`!has(self.apiGroup) || self.apiGroup == (self.kind == "ServiceAccount" ? "" : "rbac.authorization.k8s.io") || (self.kind != "ServiceAccount" && self.apiGroup == "")`,message="identity.apiGroup must be rbac.authorization.k8s.io for kinds User and Group, and empty for ServiceAccount"
+	// +kubebuilder:validation:XValidation:rule=`self.name != ""`,message="identity.name is required: name the user, group or service account the member's agents log in with"
 	Identity rbacv1.Subject `json:"identity"`
 
 	// HeartbeatPeriodSeconds is how often the member agent reports to the hub, in seconds.
@@ -53,6 +60,7 @@ type MemberClusterSpec struct {
 	// Taints keep new placements off this cluster unless they tolerate them. What is
 	// already placed stays.
 	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule=`self.all(t, self.exists_one(u, u == t))`,message="taints must be unique: remove the repeated taint"
 	// +optional
 	Taints []Taint `json:"taints,omitempty"`
 
@@ -86,9 +94,13 @@ type DeleteOptions struct {
 type Taint struct {
 	// Key of the taint.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")`,message="the key of a taint must have the form of a label key, such as example.com/dedicated"
 	Key string `json:"key"`
 
 	// Value that belongs to the key.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")`,message="the value of a taint must have the form of a label value: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 	// +optional
 	Value string `json:"value,omitempty"`
 

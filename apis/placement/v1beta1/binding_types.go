@@ -48,6 +48,7 @@ const (
 // ResourceBindingSpec says which cluster runs which snapshot.
 type ResourceBindingSpec struct {
 	// State is Scheduled, Bound or Unscheduled.
+	// +kubebuilder:validation:Enum=Scheduled;Bound;Unscheduled
 	// +kubebuilder:validation:Required
 	State BindingState `json:"state"`
 

@@ -23,7 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="ClusterResourcePlacementAvailable")].status`
 // +kubebuilder:printcolumn:name="Available-Gen",type=string,JSONPath=`.status.conditions[?(@.type=="ClusterResourcePlacementAvailable")].observedGeneration`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="the name field cannot have length exceeding 63"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="the name field cannot have length exceeding 63: choose a shorter metadata.name"
 type ClusterResourcePlacement struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -39,9 +39,15 @@ type ClusterResourcePlacement struct {
 
 // PlacementSpec says what to place, where, and how a change rolls out.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.policy) && !has(self.policy))",message="policy cannot be removed once set"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.policy) && !has(self.policy))",message="policy cannot be removed once set: to pick every cluster, create another placement"
 // +kubebuilder:validation:XValidation:rule="!has(self.policy) || (has(self.policy.placementType) ? self.policy.placementType : 'PickAll') == (has(oldSelf.policy) && has(oldSelf.policy.placementType) ? oldSelf.policy.placementType : 'PickAll')",message="placement type is immutable: create another placement to pick clusters in another way"
-// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.strategy) && has(oldSelf.strategy.type) && oldSelf.strategy.type == 'External') || (has(self.strategy) && has(self.strategy.type) && self.strategy.type == 'External')",message="cannot change rollout strategy type from 'External' to other types"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.strategy) && has(oldSelf.strategy.type) && oldSelf.strategy.type == 'External') || (has(self.strategy) && has(self.strategy.type) && self.strategy.type == 'External')",message="cannot change rollout strategy type from 'External' to other types: create another placement to roll out by RollingUpdate"
+// +kubebuilder:validation:XValidation:rule=`!has(self.statusReportingScope) || !has(oldSelf.statusReportingScope) || self.statusReportingScope == oldSelf.statusReportingScope`,message="statusReportingScope is immutable: create another placement to report elsewhere"
+// +kubebuilder:validation:XValidation:rule=`!has(self.statusReportingScope) || self.statusReportingScope != "NamespaceAccessible" || self.resourceSelectors.filter(s, s.group == "" && s.kind == "Namespace").size() == 1`,message="when statusReportingScope is NamespaceAccessible, exactly one resourceSelector with kind 'Namespace' is required: the status is copied into that namespace"
+// +kubebuilder:validation:XValidation:rule=`self.resourceSelectors.filter(s, s.group == "" && s.kind == "Namespace" && has(s.selectionScope) && s.selectionScope == "NamespaceWithResourceSelectors").size() < 2`,message="only one namespace selector with NamespaceWithResourceSelectors mode is allowed: use one placement per namespace"
+// +kubebuilder:validation:XValidation:rule=`self.resourceSelectors.all(s, s.group != "" || s.kind != "Namespace" || !has(s.selectionScope) || s.selectionScope != "NamespaceWithResourceSelectors" || (has(s.name) && s.name != ""))`,message="namespace selector with NamespaceWithResourceSelectors mode must select by name (not by label): set name and remove labelSelector"
+// +kubebuilder:validation:XValidation:rule=`!self.resourceSelectors.exists(s, s.group == "" && s.kind == "Namespace" && has(s.selectionScope) && s.selectionScope == "NamespaceWithResourceSelectors") || self.resourceSelectors.filter(s, s.group == "" && s.kind == "Namespace").size() == 1`,message="when using NamespaceWithResourceSelectors mode, only one namespace selector is allowed (cannot mix with other namespace selectors): move the others to another placement"
+// +kubebuilder:validation:XValidation:rule=`!has(self.policy) || self.policy.placementType != "PickN" || has(self.policy.numberOfClusters)`,message="number of cluster cannot be nil for policy type PickN: set policy.numberOfClusters",fieldPath=".policy"
 type PlacementSpec struct {
 	// ResourceSelectors pick the resources to place. A resource is placed if any one of
 	// them picks it.
@@ -87,22 +93,28 @@ const (
 // ResourceSelectorTerm picks resources of one kind; a resource has to match every field
 // that is set. With neither name nor labelSelector, every object of the kind is picked.
 //
-// +kubebuilder:validation:XValidation:rule=`!(has(self.labelSelector) && has(self.name) && self.name != "")`,message="name and labelSelector are mutually exclusive in a resource selector"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.labelSelector) && has(self.name) && self.name != "")`,message="name and labelSelector are mutually exclusive in a resource selector: remove one of them"
 type ResourceSelectorTerm struct {
 	// Group of the resource; empty for the core group.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group"`
 
 	// Version of the resource.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
 	Version string `json:"version"`
 
 	// Kind of the resource. A selected Namespace brings what is inside it along; see
 	// selectionScope.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
 
 	// Name of the one resource to pick.
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Name string `json:"name,omitempty"`
 

@@ -18,6 +18,16 @@ const (
 )
 
 // PlacementPolicy picks member clusters. Only joined, healthy clusters are considered.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.clusterNames) || size(self.clusterNames) == 0 || self.placementType == "PickFixed"`,messageExpression=`"cluster names needs to be empty for policy type " + self.placementType + ", only valid for PickFixed: remove policy.clusterNames"`
+// +kubebuilder:validation:XValidation:rule=`!has(self.clusterNames) || self.clusterNames.all(n, self.clusterNames.exists_one(m, m == n))`,message="cluster names must be unique for policy type PickFixed: remove the repeated name"
+// +kubebuilder:validation:XValidation:rule=`!has(self.clusterNames) || self.clusterNames.all(n, n.matches("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))`,messageExpression=`"PickFixed cluster name " + self.clusterNames.filter(n, !n.matches("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))[0] + " is not a valid member name: use the metadata.name of a MemberCluster"`
+// +kubebuilder:validation:XValidation:rule=`!has(self.numberOfClusters) || self.placementType == "PickN"`,messageExpression=`"number of clusters must be nil for policy type " + self.placementType + ", only valid for PickN: remove policy.numberOfClusters"`
+// +kubebuilder:validation:XValidation:rule=`!has(self.affinity) || self.placementType != "PickFixed"`,message="affinity must be nil for policy type PickFixed, only valid for PickAll/PickN: remove policy.affinity"
+// +kubebuilder:validation:XValidation:rule=`self.placementType != "PickAll" || !has(self.affinity) || !has(self.affinity.clusterAffinity) || !has(self.affinity.clusterAffinity.preferredDuringSchedulingIgnoredDuringExecution) || size(self.affinity.clusterAffinity.preferredDuringSchedulingIgnoredDuringExecution) == 0`,message="preferredDuringSchedulingIgnoredDuringExecution may not be used with policy type PickAll: every cluster that fits is picked, so there is nothing to prefer; use requiredDuringSchedulingIgnoredDuringExecution, or policy type PickN"
+// +kubebuilder:validation:XValidation:rule=`!has(self.topologySpreadConstraints) || size(self.topologySpreadConstraints) == 0 || self.placementType == "PickN"`,messageExpression=`"topology spread constraints needs to be empty for policy type " + self.placementType + ", only valid for PickN: remove policy.topologySpreadConstraints"`
+// +kubebuilder:validation:XValidation:rule=`!has(self.tolerations) || size(self.tolerations) == 0 || self.placementType != "PickFixed"`,message="tolerations needs to be empty for policy type PickFixed, only valid for PickAll/PickN: remove policy.tolerations, clusters picked by name are placed on whatever their taints"
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.tolerations) || oldSelf.tolerations.all(t, has(self.tolerations) && self.tolerations.exists(n, n == t))`,message="tolerations have been updated/deleted, only additions to tolerations are allowed: keep the old ones as they are"
 type PlacementPolicy struct {
 	// PlacementType is PickAll for every cluster that fits, PickN for a number of them,
 	// PickFixed for clusters by name. It cannot change later.
@@ -28,6 +38,7 @@ type PlacementPolicy struct {
 
 	// ClusterNames are the clusters to pick. Only for PickFixed.
 	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
 
@@ -42,12 +53,15 @@ type PlacementPolicy struct {
 
 	// TopologySpreadConstraints spread the picked clusters over groups of clusters; every
 	// one of them has to hold. Only for PickN.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule=`self.all(c, self.exists_one(d, d.topologyKey == c.topologyKey && d.whenUnsatisfiable == c.whenUnsatisfiable))`,message="topology spread constraints must differ in topologyKey or whenUnsatisfiable: keep the one with the smaller maxSkew"
 	// +optional
 	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
 	// Tolerations let tainted clusters be picked. They can be added, not changed or
 	// removed. Only for PickAll and PickN.
 	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule=`self.all(t, self.exists_one(u, u == t))`,message="tolerations must be unique: remove the repeated toleration"
 	// +optional
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 }
@@ -63,11 +77,14 @@ type Affinity struct {
 // when a cluster is picked; a cluster that stops matching later keeps what it has.
 type ClusterAffinity struct {
 	// RequiredDuringSchedulingIgnoredDuringExecution says which clusters fit at all.
+	// +kubebuilder:validation:XValidation:rule=`self.clusterSelectorTerms.all(t, !has(t.propertySelector) || t.propertySelector.matchExpressions.all(a, t.propertySelector.matchExpressions.all(b, a.name != b.name || size(a.values) != 1 || size(b.values) != 1 || !isQuantity(a.values[0]) || !isQuantity(b.values[0]) || !(quantity(a.values[0]).isLessThan(quantity(b.values[0])) ? a.operator == "Eq" && b.operator in ["Eq", "Gt", "Ge"] : quantity(a.values[0]).isGreaterThan(quantity(b.values[0])) ? (a.operator == "Eq" && b.operator in ["Lt", "Le"]) || (a.operator in ["Gt", "Ge"] && b.operator in ["Lt", "Le"]) : (a.operator == "Eq" && b.operator in ["Ne", "Gt", "Lt"]) || (a.operator in ["Gt", "Ge"] && b.operator in ["Lt", "Le"] && (a.operator == "Gt" || b.operator == "Lt"))))))`,message="inconsistent requirements on property: two requirements on one property exclude each other, so that no cluster can match; change or remove one"
+	// +kubebuilder:validation:XValidation:rule=`self.clusterSelectorTerms.all(t, !has(t.propertySorter))`,message="PropertySorter is not allowed for RequiredDuringSchedulingIgnoredDuringExecution affinity: move it to a preferred term, or use propertySelector"
 	// +optional
 	RequiredDuringSchedulingIgnoredDuringExecution *ClusterSelector `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
 
 	// PreferredDuringSchedulingIgnoredDuringExecution ranks the clusters that fit: the
 	// weights of all terms a cluster matches add up. Only for PickN.
+	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	PreferredDuringSchedulingIgnoredDuringExecution []PreferredClusterSelector `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
 }
@@ -100,6 +117,7 @@ type ClusterSelectorTerm struct {
 type PropertySelector struct {
 	// MatchExpressions are the requirements.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxItems=16
 	MatchExpressions []PropertySelectorRequirement `json:"matchExpressions"`
 }
 
@@ -122,9 +140,14 @@ const (
 )
 
 // PropertySelectorRequirement compares one property of a cluster with a value.
+//
+// +kubebuilder:validation:XValidation:rule=`size(self.values) == 1`,messageExpression=`"operator " + self.operator + " needs exactly one value: give values one quantity such as 5 or 10Gi"`
+// +kubebuilder:validation:XValidation:rule=`self.values.all(v, isQuantity(v))`,messageExpression=`"value " + self.values[0] + " is not a Kubernetes quantity: write it like 5, 500m or 10Gi"`
 type PropertySelectorRequirement struct {
 	// Name of the property.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")`,message="the name of a property must be a label name, such as kubernetes-fleet.io/node-count or resources.kubernetes-fleet.io/total-cpu"
 	Name string `json:"name"`
 
 	// Operator is Gt, Ge, Eq, Ne, Lt or Le.
@@ -134,6 +157,7 @@ type PropertySelectorRequirement struct {
 
 	// Values holds the one value to compare with, a Kubernetes quantity such as 5 or 10Gi.
 	// +kubebuilder:validation:MaxItems=1
+	// +kubebuilder:validation:items:MaxLength=64
 	// +kubebuilder:validation:Required
 	Values []string `json:"values"`
 }
@@ -153,6 +177,8 @@ const (
 type PropertySorter struct {
 	// Name of the property.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")`,message="the name of a property must be a label name, such as kubernetes-fleet.io/node-count or resources.kubernetes-fleet.io/total-cpu"
 	Name string `json:"name"`
 
 	// SortOrder is Descending if high values are liked best, Ascending if low ones are.
@@ -171,6 +197,8 @@ type PreferredClusterSelector struct {
 
 	// Preference is the one term to match, an object and not a list.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:XValidation:rule=`!has(self.propertySelector)`,message="PropertySelector is not allowed for PreferredDuringSchedulingIgnoredDuringExecution affinity: move it to a required term, or use propertySorter"
+	// +kubebuilder:validation:XValidation:rule=`has(self.labelSelector) || has(self.propertySelector) || has(self.propertySorter)`,message="preference needs a labelSelector, a propertySorter or both (metricSorter is not a field, use propertySorter)"
 	Preference ClusterSelectorTerm `json:"preference"`
 }
 
@@ -194,6 +222,8 @@ type TopologySpreadConstraint struct {
 
 	// TopologyKey is the cluster label whose values make the groups.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")`,message="topologyKey must be the key of a cluster label, such as region or topology.kubernetes.io/zone"
 	TopologyKey string `json:"topologyKey"`
 
 	// WhenUnsatisfiable is DoNotSchedule to leave out a cluster that would break the
@@ -206,10 +236,12 @@ type TopologySpreadConstraint struct {
 
 // Toleration lets clusters with a matching taint be picked.
 //
-// +kubebuilder:validation:XValidation:rule=`!(has(self.operator) && self.operator == 'Exists' && has(self.value) && self.value != "")`,message="value must be empty when operator is Exists"
-// +kubebuilder:validation:XValidation:rule=`(has(self.key) && self.key != "") || (has(self.operator) && self.operator == 'Exists')`,message="operator must be Exists when key is empty"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.operator) && self.operator == 'Exists' && has(self.value) && self.value != "")`,message="value must be empty when operator is Exists: remove value, or set operator to Equal"
+// +kubebuilder:validation:XValidation:rule=`(has(self.key) && self.key != "") || (has(self.operator) && self.operator == 'Exists')`,message="operator must be Exists when key is empty: set key, or set operator to Exists to tolerate every taint"
 type Toleration struct {
 	// Key of the taint; empty, with operator Exists, for every taint.
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")`,message="the key of a toleration must have the form of a label key, such as example.com/dedicated"
 	// +optional
 	Key string `json:"key,omitempty"`
 
@@ -220,6 +252,8 @@ type Toleration struct {
 	Operator corev1.TolerationOperator `json:"operator,omitempty"`
 
 	// Value of the taint, for Equal.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")`,message="the value of a toleration must have the form of a label value: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 	// +optional
 	Value string `json:"value,omitempty"`
 

@@ -15,6 +15,8 @@ const (
 )
 
 // RolloutStrategy says how a change reaches the clusters.
+//
+// +kubebuilder:validation:XValidation:rule=`!(has(self.type) && self.type == "External" && has(self.rollingUpdate))`,message="rollingUpdateConfig is not valid for External rollout strategy type: remove strategy.rollingUpdate, the stages of an update run set the pace"
 type RolloutStrategy struct {
 	// Type is RollingUpdate to update cluster by cluster, External to leave it to staged
 	// update runs. It cannot change back from External.
@@ -41,12 +43,17 @@ type RolloutStrategy struct {
 }
 
 // RollingUpdateConfig limits how many clusters change at the same time.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.maxUnavailable) || !has(self.maxSurge) || !(type(self.maxUnavailable) == int ? self.maxUnavailable == 0 : self.maxUnavailable.matches("^0+%?$")) || !(type(self.maxSurge) == int ? self.maxSurge == 0 : self.maxSurge.matches("^0+%?$"))`,message="maxUnavailable and maxSurge cannot both be 0, nothing could ever change: set one of them to at least 1 or 1%"
 type RollingUpdateConfig struct {
 	// MaxUnavailable is how many of the wanted clusters may be unavailable during the
-	// update: a number, or a percentage rounded up.
+	// update: a number, or a percentage rounded up. With 0, a cluster is never updated in
+	// place; resources only move from one cluster to another.
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:Pattern="^((100|[0-9]{1,2})%|[0-9]+)$"
+	// +kubebuilder:validation:XValidation:rule=`type(self) != int || self >= 0`,message="maxUnavailable must be greater than or equal to 0"
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
@@ -54,7 +61,9 @@ type RollingUpdateConfig struct {
 	// they move between clusters: a number, or a percentage rounded up.
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:Pattern="^((100|[0-9]{1,2})%|[0-9]+)$"
+	// +kubebuilder:validation:XValidation:rule=`type(self) != int || self >= 0`,message="maxSurge must be greater than or equal to 0"
 	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
@@ -112,6 +121,8 @@ const (
 
 // ApplyStrategy says how resources are applied on a cluster. If two placements place the
 // same resource on a cluster, the later one fails with ApplyConflictBetweenPlacements.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.serverSideApplyConfig) || (has(self.type) && self.type == "ServerSideApply")`,message="serverSideApplyConfig is only valid for ServerSideApply strategy type: remove it, or set type to ServerSideApply"
 type ApplyStrategy struct {
 	// ComparisonOption is PartialComparison to compare the fields the hub sets,
 	// FullComparison to compare every field.
@@ -199,7 +210,7 @@ const (
 
 // ReportBackStrategy says whether the status of the placed resources is copied to the hub.
 //
-// +kubebuilder:validation:XValidation:rule="self.type != 'Mirror' || has(self.destination)",message="when reportBackStrategy.type is 'Mirror', a destination must be specified"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Mirror' || has(self.destination)",message="when reportBackStrategy.type is 'Mirror', a destination must be specified: OriginalResource or WorkAPI"
 type ReportBackStrategy struct {
 	// Type is Disabled to copy nothing, Mirror to copy the status as it is.
 	// +kubebuilder:default=Disabled

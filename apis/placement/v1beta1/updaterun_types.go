@@ -24,7 +24,7 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Strategy",type=string,priority=1,JSONPath=`.spec.stagedRolloutStrategyName`
 // +kubebuilder:printcolumn:name="State",type=string,priority=1,JSONPath=`.spec.state`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63: choose a shorter name"
 type ClusterStagedUpdateRun struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -62,17 +62,20 @@ const (
 type UpdateRunSpec struct {
 	// PlacementName is the placement to roll out. Its rollout strategy has to be External.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	PlacementName string `json:"placementName"`
 
 	// ResourceSnapshotIndex is the resource snapshot to roll out. Without it, the run takes
 	// the latest one when it starts.
 	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^(0|[1-9][0-9]*)$")`,messageExpression=`"invalid resource snapshot index " + self + " provided, expected an integer >= 0: use the label kubernetes-fleet.io/resource-index of a ClusterResourceSnapshot, or leave it out for the latest"`
 	// +optional
 	ResourceSnapshotIndex string `json:"resourceSnapshotIndex,omitempty"`
 
 	// StagedRolloutStrategyName is the strategy that has the stages.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	StagedRolloutStrategyName string `json:"stagedRolloutStrategyName"`
 
@@ -236,7 +239,7 @@ func (r *ClusterStagedUpdateRun) SetConditions(conditions []metav1.Condition) {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Strategy",type=string,priority=1,JSONPath=`.spec.stagedRolloutStrategyName`
 // +kubebuilder:printcolumn:name="State",type=string,priority=1,JSONPath=`.spec.state`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63: choose a shorter name"
 type StagedUpdateRun struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -27,7 +27,9 @@ type ClusterStagedUpdateStrategy struct {
 type UpdateStrategySpec struct {
 	// Stages are updated one after the other. Every picked cluster has to be in exactly one.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=31
+	// +kubebuilder:validation:XValidation:rule=`self.all(s, self.exists_one(t, t.name == s.name))`,message="the names of stages must be unique: rename the repeated stage"
 	Stages []StageConfig `json:"stages"`
 }
 
@@ -47,6 +49,8 @@ type StageConfig struct {
 
 	// SortingLabelKey is a cluster label with a whole number; clusters with lower numbers
 	// are updated first. Without it, and among equal numbers, the order is by name.
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")`,message="sortingLabelKey must be the key of a cluster label"
 	// +optional
 	SortingLabelKey *string `json:"sortingLabelKey,omitempty"`
 
