@@ -158,6 +158,22 @@ func (s *session) update(ctx context.Context, stored *unstructured.Unstructured,
 	return err
 }
 
+// setStatus writes the status of a stored object, given as YAML.
+func setStatus(t testing.TB, stored *unstructured.Unstructured, status string) error {
+	t.Helper()
+	return updateStatus(t, stored, parsePatch(t, status))
+}
+
+func updateStatus(t testing.TB, stored *unstructured.Unstructured, status any) error {
+	t.Helper()
+	resource, err := admin.resource(stored)
+	require.NoError(t, err)
+	changed := stored.DeepCopy()
+	changed.Object["status"] = status
+	_, err = resource.UpdateStatus(t.Context(), changed, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict})
+	return err
+}
+
 // refusedUpdate asserts that a stored object cannot be changed by a merge patch, and that the answer has the message.
 func (s *session) refusedUpdate(t testing.TB, stored *unstructured.Unstructured, patch, message string) {
 	t.Helper()
@@ -176,14 +192,24 @@ func requireRefusal(t testing.TB, err error, message string) {
 
 // remove deletes an object, also one that a finalizer holds: nothing acts on this hub.
 func remove(t testing.TB, object *unstructured.Unstructured) {
+	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	resource, err := admin.resource(object)
 	require.NoError(t, err)
-	err = resource.Delete(ctx, object.GetName(), metav1.DeleteOptions{})
+	err = resource.Delete(ctx, object.GetName(), metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
 	if apierrors.IsNotFound(err) {
 		return
 	}
 	assert.NoError(t, err)
+	if object.GetKind() == "Namespace" {
+		// Else it would wait for a controller that says it is empty.
+		object = object.DeepCopy()
+		unstructured.RemoveNestedField(object.Object, "metadata", "resourceVersion")
+		assert.NoError(t, unstructured.SetNestedSlice(object.Object, []any{}, "spec", "finalizers"))
+		_, err = resource.Update(ctx, object, metav1.UpdateOptions{}, "finalize")
+		assert.NoError(t, err)
+		return
+	}
 	if len(object.GetFinalizers()) > 0 {
 		_, err = resource.Patch(ctx, object.GetName(), "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		assert.NoError(t, err)

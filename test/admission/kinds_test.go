@@ -1,0 +1,205 @@
+//go:build integration
+
+package admission
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// served is what clients find of a kind.
+type served struct {
+	versions   string
+	namespaced bool
+	short      string
+	// columns are those of `kubectl get`, wide the further ones of `-o wide`; Name and Age go without saying.
+	columns, wide string
+}
+
+const (
+	clusterGroup   = "cluster.kubernetes-fleet.io"
+	placementGroup = "placement.kubernetes-fleet.io"
+
+	stable   = "v1 v1beta1"
+	all      = "v1 v1beta1 v1alpha1"
+	onlyBeta = "v1beta1"
+
+	ofPlacement     = "Gen Scheduled Scheduled-Gen Available Available-Gen"
+	ofPlacementWide = "Type Work-Synchronized Work-Synchronized-Gen"
+	ofRun           = "Placement Resource-Snapshot Policy-Snapshot Initialized Succeeded"
+	ofRunWide       = "Resource-Snapshot-Index Policy-Snapshot-Index Progressing Strategy"
+)
+
+// kinds are all kinds of both groups.
+var kinds = map[string]served{
+	"MemberCluster": {versions: stable, short: "cluster mc",
+		columns: "Joined Member-Agent-Last-Seen Node-Count Available-CPU Available-Memory", wide: "Allocatable-CPU Allocatable-Memory"},
+	"InternalMemberCluster": {versions: stable, namespaced: true, short: "imc"},
+
+	"ClusterResourcePlacement":        {versions: stable, short: "crp", columns: ofPlacement, wide: ofPlacementWide},
+	"ResourcePlacement":               {versions: stable, namespaced: true, short: "rp", columns: ofPlacement, wide: ofPlacementWide},
+	"ClusterResourcePlacementStatus":  {versions: stable, namespaced: true, short: "crps", columns: "Resource-Index Last-Updated"},
+	"ClusterResourceBinding":          {versions: stable, short: "crb rb", columns: "WorkSynchronized ResourcesApplied", wide: "ResourceAvailable"},
+	"ResourceBinding":                 {versions: onlyBeta, namespaced: true, columns: "WorkSynchronized ResourcesApplied", wide: "ResourceAvailable"},
+	"ClusterResourceSnapshot":         {versions: stable, short: "crs", columns: "Gen"},
+	"ResourceSnapshot":                {versions: onlyBeta, namespaced: true, columns: "Gen"},
+	"ClusterSchedulingPolicySnapshot": {versions: stable, short: "csps", columns: "Gen"},
+	"SchedulingPolicySnapshot":        {versions: onlyBeta, namespaced: true, short: "sps", columns: "Gen"},
+	"Work":                            {versions: stable, namespaced: true},
+	"AppliedWork":                     {versions: stable},
+
+	"ClusterResourceOverride":         {versions: all},
+	"ResourceOverride":                {versions: all, namespaced: true},
+	"ClusterResourceOverrideSnapshot": {versions: all},
+	"ResourceOverrideSnapshot":        {versions: all, namespaced: true},
+	"ClusterResourceEnvelope":         {versions: onlyBeta},
+	"ResourceEnvelope":                {versions: onlyBeta, namespaced: true},
+
+	"ClusterStagedUpdateRun":      {versions: all, short: "csur crsur", columns: ofRun, wide: ofRunWide},
+	"StagedUpdateRun":             {versions: stable, namespaced: true, short: "sur", columns: ofRun, wide: ofRunWide},
+	"ClusterStagedUpdateStrategy": {versions: all, short: "csus"},
+	"StagedUpdateStrategy":        {versions: stable, namespaced: true, short: "sus"},
+	"ClusterApprovalRequest":      {versions: all, short: "careq", columns: "Update-Run Stage Approved ApprovalAccepted"},
+	"ApprovalRequest":             {versions: stable, namespaced: true, short: "areq", columns: "Update-Run Stage Approved ApprovalAccepted"},
+
+	"ClusterResourcePlacementEviction":         {versions: all, short: "crpe", columns: "Valid Executed"},
+	"ClusterResourcePlacementDisruptionBudget": {versions: all, short: "crpdb"},
+}
+
+func groupOf(kind string) string {
+	if strings.HasSuffix(kind, "MemberCluster") {
+		return clusterGroup
+	}
+	return placementGroup
+}
+
+// category is the second category of a kind; the first is fleet.
+func category(group string) string {
+	if group == clusterGroup {
+		return "fleet-cluster"
+	}
+	return "fleet-placement"
+}
+
+func TestEveryKindIsFound(t *testing.T) {
+	for kind, want := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			group := groupOf(kind)
+			assert.ElementsMatch(t, strings.Fields(want.versions), versionsOf(t, schema.GroupVersionKind{Group: group, Kind: kind}))
+			for version := range strings.FieldsSeq(want.versions) {
+				found := discovered(t, group+"/"+version, kind)
+				assert.Equal(t, want.namespaced, found.Namespaced, "%s is namespaced", version)
+				assert.Subset(t, found.ShortNames, strings.Fields(want.short), "short names in %s", version)
+				assert.ElementsMatch(t, []string{"fleet", category(group)}, found.Categories, "categories in %s", version)
+			}
+		})
+	}
+}
+
+func TestNoOtherKindIsServed(t *testing.T) {
+	_, lists, err := admin.discovery.ServerGroupsAndResources()
+	require.NoError(t, err)
+	for _, list := range lists {
+		group, err := schema.ParseGroupVersion(list.GroupVersion)
+		require.NoError(t, err)
+		for _, found := range list.APIResources {
+			if isOurs(group.Group) && !strings.Contains(found.Name, "/") {
+				assert.Contains(t, kinds, found.Kind, list.GroupVersion)
+			}
+		}
+	}
+}
+
+func TestNoShortNameIsAmbiguous(t *testing.T) {
+	owner := map[string]string{}
+	for kind := range kinds {
+		for _, name := range discovered(t, groupOf(kind)+"/v1beta1", kind).ShortNames {
+			assert.Empty(t, owner[name], "%s and %s are both called %s", kind, owner[name], name)
+			owner[name] = kind
+		}
+	}
+}
+
+func TestEveryKindPrintsItsColumns(t *testing.T) {
+	for kind, want := range kinds {
+		for version := range strings.FieldsSeq(want.versions) {
+			t.Run(kind+" in "+version, func(t *testing.T) {
+				columns := table(t, groupOf(kind), version, discovered(t, groupOf(kind)+"/"+version, kind).Name).ColumnDefinitions
+				assert.Equal(t, "Name", columns[0].Name)
+				assert.Subset(t, names(columns, 0), append(strings.Fields(want.columns), "Age"))
+				assert.Subset(t, names(columns, 1), strings.Fields(want.wide))
+			})
+		}
+	}
+}
+
+// A column that looks at the wrong field is empty, which the columns' names do not tell.
+func TestColumnsShowWhatAnObjectSays(t *testing.T) {
+	object := admin.create(t, `
+apiVersion: cluster.kubernetes-fleet.io/v1
+kind: MemberCluster
+metadata: {name: columns}
+spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: columns}}
+`)
+	require.NoError(t, setStatus(t, object, `
+conditions:
+- {type: Joined, status: "True", reason: Joined, message: "", lastTransitionTime: "2025-03-12T23:24:00Z"}
+properties: {kubernetes-fleet.io/node-count: {value: "7", observationTime: "2025-03-12T23:24:00Z"}}
+resourceUsage: {available: {cpu: 5, memory: 6Gi}, allocatable: {cpu: 8, memory: 9Gi}}
+agentStatus: [{type: MemberAgent, lastReceivedHeartbeat: "2025-03-12T23:24:00Z"}]
+`))
+	answer := table(t, clusterGroup, "v1", "memberclusters")
+	require.Len(t, answer.Rows, 1)
+	cells := map[string]any{}
+	for i, column := range answer.ColumnDefinitions {
+		cells[column.Name] = answer.Rows[0].Cells[i]
+	}
+	for column, want := range map[string]string{
+		"Name": "columns", "Joined": "True", "Node-Count": "7", "Available-CPU": "5", "Available-Memory": "6Gi",
+		"Allocatable-CPU": "8", "Allocatable-Memory": "9Gi",
+	} {
+		assert.Equal(t, want, cells[column], column)
+	}
+	assert.NotEqual(t, "<unknown>", cells["Member-Agent-Last-Seen"])
+}
+
+func discovered(t *testing.T, groupVersion, kind string) metav1.APIResource {
+	t.Helper()
+	list, err := admin.discovery.ServerResourcesForGroupVersion(groupVersion)
+	require.NoError(t, err)
+	i := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool {
+		return r.Kind == kind && !strings.Contains(r.Name, "/")
+	})
+	require.GreaterOrEqual(t, i, 0, "%s is not served in %s", kind, groupVersion)
+	return list.APIResources[i]
+}
+
+// table returns what `kubectl get` prints of all objects of a kind.
+func table(t *testing.T, group, version, resource string) *metav1.Table {
+	t.Helper()
+	answer := &metav1.Table{}
+	text, err := admin.discovery.RESTClient().Get().AbsPath("apis", group, version, resource).
+		SetHeader("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1").DoRaw(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, answer))
+	require.NotEmpty(t, answer.ColumnDefinitions)
+	return answer
+}
+
+// names returns the columns up to a priority: 0 is what is always printed, 1 what is printed with `-o wide`.
+func names(columns []metav1.TableColumnDefinition, priority int32) []string {
+	var found []string
+	for _, column := range columns {
+		if column.Priority <= priority {
+			found = append(found, column.Name)
+		}
+	}
+	return found
+}
