@@ -1,0 +1,114 @@
+package crds
+
+import (
+	"fmt"
+	"testing"
+)
+
+func placementWith(policy string) string {
+	return "{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}], policy: " + policy + "}"
+}
+
+func TestRulesOfPlacementTypes(t *testing.T) {
+	const (
+		affinity = "affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {a: b}}}]}}}"
+		prefers  = "affinity: {clusterAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {labelSelector: {matchLabels: {a: b}}}}]}}"
+		spread   = "topologySpreadConstraints: [{topologyKey: zone}]"
+		tolerate = "tolerations: [{operator: Exists}]"
+	)
+	policy := func(kind, fields string) string {
+		return placementWith("{placementType: " + kind + ", " + fields + "}")
+	}
+	run(t, "ClusterResourcePlacement", map[string]ruleCase{
+		"PickAll may require":             {spec: policy("PickAll", affinity)},
+		"PickAll may tolerate":            {spec: policy("PickAll", tolerate)},
+		"PickAll prefers nothing":         {spec: policy("PickAll", prefers), refusal: "may not be used with policy type PickAll: every cluster that fits is picked"},
+		"PickAll has no number":           {spec: policy("PickAll", "numberOfClusters: 1"), refusal: "number of clusters must be nil for policy type PickAll"},
+		"PickAll has no names":            {spec: policy("PickAll", "clusterNames: [a]"), refusal: "cluster names needs to be empty for policy type PickAll"},
+		"PickAll spreads nothing":         {spec: policy("PickAll", spread), refusal: "topology spread constraints needs to be empty for policy type PickAll"},
+		"PickN has everything but names":  {spec: policy("PickN", "numberOfClusters: 1, "+prefers+", "+spread+", "+tolerate)},
+		"PickN needs a number":            {spec: policy("PickN", prefers), refusal: "number of cluster cannot be nil for policy type PickN: set policy.numberOfClusters"},
+		"PickN may pick none":             {spec: policy("PickN", "numberOfClusters: 0")},
+		"PickN has no names":              {spec: policy("PickN", "numberOfClusters: 1, clusterNames: [a]"), refusal: "cluster names needs to be empty for policy type PickN"},
+		"PickFixed has names":             {spec: policy("PickFixed", "clusterNames: [a, b]")},
+		"PickFixed may have no names":     {spec: policy("PickFixed", "clusterNames: []")},
+		"PickFixed names a cluster once":  {spec: policy("PickFixed", "clusterNames: [a, b, a]"), refusal: "cluster names must be unique for policy type PickFixed"},
+		"PickFixed has names of clusters": {spec: policy("PickFixed", "clusterNames: [a, B_1]"), refusal: "PickFixed cluster name B_1 is not a valid member name"},
+		"PickFixed has no number":         {spec: policy("PickFixed", "numberOfClusters: 1"), refusal: "number of clusters must be nil for policy type PickFixed"},
+		"PickFixed has no affinity":       {spec: policy("PickFixed", affinity), refusal: "affinity must be nil for policy type PickFixed"},
+		"PickFixed spreads nothing":       {spec: policy("PickFixed", spread), refusal: "topology spread constraints needs to be empty for policy type PickFixed"},
+		"PickFixed tolerates nothing":     {spec: policy("PickFixed", tolerate), refusal: "tolerations needs to be empty for policy type PickFixed"},
+	})
+}
+
+func TestTolerationsAreOnlyAdded(t *testing.T) {
+	tolerations := func(list string) string { return placementWith("{tolerations: [" + list + "]}") }
+	const a, b = "{key: a, operator: Exists}", "{key: b, value: c}"
+	const refusal = "only additions to tolerations are allowed"
+	run(t, "ClusterResourcePlacement", map[string]ruleCase{
+		"one may be added":            {old: tolerations(a), spec: tolerations(a + ", " + b)},
+		"their order may change":      {old: tolerations(a + ", " + b), spec: tolerations(b + ", " + a)},
+		"the first may be added":      {old: placementWith("{}"), spec: tolerations(a)},
+		"none is changed":             {old: tolerations(b), spec: tolerations("{key: b, value: d}"), refusal: refusal},
+		"none is removed":             {old: tolerations(a + ", " + b), spec: tolerations(a), refusal: refusal},
+		"the list itself is kept too": {old: tolerations(a), spec: placementWith("{}"), refusal: refusal},
+		"none is repeated":            {spec: tolerations(a + ", " + a), refusal: "tolerations must be unique"},
+	})
+}
+
+// TestRequirementsOnOnePropertyAgree has, for two requirements on one property, whether some value satisfies both.
+func TestRequirementsOnOnePropertyAgree(t *testing.T) {
+	requirement := func(operator, value string) string {
+		return fmt.Sprintf("{name: resources.kubernetes-fleet.io/total-cpu, operator: %s, values: ['%s']}", operator, value)
+	}
+	spec := func(requirements string) string {
+		return placementWith("{affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [" + requirements + "]}}]}}}}")
+	}
+	cases := map[string]ruleCase{
+		"requirements on two properties never collide": {spec: spec(requirement("Eq", "5") + ", {name: b, operator: Eq, values: ['6']}")},
+		"no value is no requirement":                   {spec: spec("{name: a, operator: Eq, values: []}"), refusal: "operator Eq needs exactly one value"},
+		"a value is a quantity":                        {spec: spec(requirement("Eq", "five")), refusal: "value five is not a Kubernetes quantity"},
+		"a property has the name of a label":           {spec: spec("{name: -a, operator: Eq, values: ['5']}"), refusal: "the name of a property must be a label name"},
+	}
+	for _, pair := range []struct {
+		a, x, b, y string
+		agree      bool
+	}{
+		{"Eq", "5", "Eq", "5000m", true}, {"Eq", "5", "Eq", "6", false}, {"Eq", "5", "Ne", "5", false}, {"Eq", "5", "Ne", "6", true},
+		{"Eq", "5", "Gt", "5", false}, {"Eq", "5", "Ge", "5", true}, {"Eq", "5", "Lt", "5", false}, {"Eq", "5", "Le", "5", true},
+		{"Eq", "5", "Gt", "4", true}, {"Eq", "5", "Ge", "6", false}, {"Eq", "5", "Lt", "6", true}, {"Eq", "5", "Le", "4", false},
+		{"Gt", "5", "Lt", "5", false}, {"Gt", "5", "Le", "5", false}, {"Ge", "5", "Lt", "5", false}, {"Ge", "5", "Le", "5", true},
+		{"Gt", "6", "Lt", "5", false}, {"Ge", "6", "Le", "5", false}, {"Gt", "5", "Lt", "6", true}, {"Ge", "1Gi", "Le", "1024Mi", true},
+		{"Gt", "5", "Ge", "9", true}, {"Lt", "5", "Le", "9", true}, {"Ne", "5", "Ne", "6", true}, {"Ne", "5", "Gt", "5", true},
+	} {
+		for _, both := range []string{
+			requirement(pair.a, pair.x) + ", " + requirement(pair.b, pair.y),
+			requirement(pair.b, pair.y) + ", " + requirement(pair.a, pair.x),
+		} {
+			want := ruleCase{spec: spec(both)}
+			if !pair.agree {
+				want.refusal = "inconsistent requirements on property"
+			}
+			cases[both] = want
+		}
+	}
+	run(t, "ClusterResourcePlacement", cases)
+}
+
+func TestLabelSelectorsAreSpeltRight(t *testing.T) {
+	expression := func(fields string) string {
+		return "{resourceSelectors: [{group: '', version: v1, kind: Namespace, labelSelector: {matchExpressions: [{" + fields + "}]}}]}"
+	}
+	run(t, "ClusterResourcePlacement", map[string]ruleCase{
+		"in a list":                  {spec: expression("key: example.com/a, operator: In, values: [b]")},
+		"without a value":            {spec: expression("key: a, operator: DoesNotExist")},
+		"with no such operator":      {spec: expression("key: a, operator: NotExists"), refusal: `supported values: "In", "NotIn", "Exists", "DoesNotExist"`},
+		"in no list":                 {spec: expression("key: a, operator: In"), refusal: "operators In and NotIn need at least one value"},
+		"with a value and Exists":    {spec: expression("key: a, operator: Exists, values: [b]"), refusal: "operators Exists and DoesNotExist take no values"},
+		"with a key that is none":    {spec: expression("key: 'a b', operator: Exists"), refusal: "key in body should match"},
+		"with a value that is none":  {spec: expression("key: a, operator: In, values: ['b c']"), refusal: "values[0] in body should match"},
+		"with an empty value":        {spec: expression("key: a, operator: In, values: ['']")},
+		"with a label that is none":  {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, labelSelector: {matchLabels: {a: 'b c'}}}]}", refusal: "matchLabels.a in body should match"},
+		"with any number of matches": {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, labelSelector: {matchLabels: {a: b, c: ''}}}]}"},
+	})
+}
