@@ -21,6 +21,8 @@ type ClusterResourceEnvelope struct {
 	// written as they are, not as text, and have to be cluster-scoped.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MaxProperties=50
+	// +kubebuilder:validation:XValidation:rule=`size(self) > 0`,message="data cannot be empty: put at least one object into it, under a key such as deployment.yaml"
+	// +kubebuilder:validation:XValidation:rule=`self.all(k, has(self[k].metadata) && has(self[k].metadata.name) && self[k].metadata.name != "")`,messageExpression=`"the object under " + self.filter(k, !has(self[k].metadata) || !has(self[k].metadata.name) || self[k].metadata.name == "")[0] + " has no name: set its metadata.name, generateName does not work here"`,message="an object in data has no name: set its metadata.name, generateName does not work here"
 	Data map[string]ResourceContent `json:"data"`
 }
 
@@ -41,6 +43,8 @@ type ResourceEnvelope struct {
 	// written as they are, not as text, and have to be in the namespace of the envelope.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MaxProperties=50
+	// +kubebuilder:validation:XValidation:rule=`size(self) > 0`,message="data cannot be empty: put at least one object into it, under a key such as deployment.yaml"
+	// +kubebuilder:validation:XValidation:rule=`self.all(k, has(self[k].metadata) && has(self[k].metadata.name) && self[k].metadata.name != "")`,messageExpression=`"the object under " + self.filter(k, !has(self[k].metadata) || !has(self[k].metadata.name) || self[k].metadata.name == "")[0] + " has no name: set its metadata.name, generateName does not work here"`,message="an object in data has no name: set its metadata.name, generateName does not work here"
 	Data map[string]ResourceContent `json:"data"`
 }
 

@@ -34,11 +34,14 @@ type ClusterResourceOverride struct {
 
 // ClusterResourceOverrideSpec says which cluster-scoped resources to change, for which
 // clusters and how.
+//
+// +kubebuilder:validation:XValidation:rule=`has(self.placement) == has(oldSelf.placement) && (!has(self.placement) || self.placement == oldSelf.placement)`,message="The placement field is immutable: keep it as it was created, with or without a placement, or create another override"
 type ClusterResourceOverrideSpec struct {
 	// Placement is the ClusterResourcePlacement whose resources are changed; a change of the
 	// override then rolls out at once, as the placement's strategy says. Without one, the
 	// override concerns every placement and waits for their next rollout. It cannot be
 	// added, changed or removed later.
+	// +kubebuilder:validation:XValidation:rule=`!has(self.scope) || self.scope != "Namespaced"`,message="clusterResourceOverride placement reference cannot be Namespaced scope: remove scope to refer to a ClusterResourcePlacement, or use a ResourceOverride"
 	// +optional
 	Placement *PlacementRef `json:"placement,omitempty"`
 
@@ -48,6 +51,9 @@ type ClusterResourceOverrideSpec struct {
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:XValidation:rule=`self.all(s, has(s.name) && s.name != "")`,message="resource name is required for resource selection: give every selector a name, and every object a selector of its own"
+	// +kubebuilder:validation:XValidation:rule=`self.all(s, !has(s.labelSelector))`,message="label selector is not supported for resource selection: remove labelSelector and select each object by its name"
+	// +kubebuilder:validation:XValidation:rule=`self.all(s, self.exists_one(t, t.group == s.group && t.kind == s.kind && (has(t.name) ? t.name : "") == (has(s.name) ? s.name : "")))`,message="resource selector already exists, and must be unique: two selectors name the same group, kind and name, remove one of them"
 	ClusterResourceSelectors []ResourceSelectorTerm `json:"clusterResourceSelectors"`
 
 	// Policy says what to change for which clusters.
@@ -83,6 +89,8 @@ type ResourceOverride struct {
 
 // ResourceOverrideSpec says which resources of the override's namespace to change, for which
 // clusters and how.
+//
+// +kubebuilder:validation:XValidation:rule=`has(self.placement) == has(oldSelf.placement) && (!has(self.placement) || self.placement == oldSelf.placement)`,message="The placement field is immutable: keep it as it was created, with or without a placement, or create another override"
 type ResourceOverrideSpec struct {
 	// Placement is the placement whose resources are changed; a change of the override then
 	// rolls out at once, as the placement's strategy says. Without one, the override
@@ -96,6 +104,7 @@ type ResourceOverrideSpec struct {
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:XValidation:rule=`self.all(s, self.exists_one(t, t.group == s.group && t.kind == s.kind && t.name == s.name))`,message="resource selector already exists, and must be unique: two selectors name the same group, kind and name, remove one of them"
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
 
 	// Policy says what to change for which clusters.
@@ -138,17 +147,20 @@ type ResourceSelector struct {
 
 	// Version of the resource.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Version string `json:"version"`
 
 	// Kind of the resource.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
 
 	// Name of the resource.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule=`self != ""`,message="resource name is required for resource selection: give every selector a name, and every object a selector of its own"
 	Name string `json:"name"`
 }
 
@@ -173,9 +185,13 @@ const (
 )
 
 // OverrideRule says what to change for some of the clusters.
+//
+// +kubebuilder:validation:XValidation:rule=`self.overrideType != "Delete" || !has(self.jsonPatchOverrides)`,message="JSONPatchOverrides cannot be set when the override type is Delete: remove jsonPatchOverrides, or set overrideType to JSONPatch"
+// +kubebuilder:validation:XValidation:rule=`self.overrideType != "JSONPatch" || has(self.jsonPatchOverrides)`,message="JSONPatchOverrides cannot be empty when the override type is JSONPatch: add an operation to jsonPatchOverrides, or set overrideType to Delete"
 type OverrideRule struct {
 	// ClusterSelector picks the clusters by the labels of their MemberCluster. With an empty
 	// list of terms, the rule is for every cluster; without a clusterSelector, for none.
+	// +kubebuilder:validation:XValidation:rule=`self.clusterSelectorTerms.all(t, !has(t.propertySelector) && !has(t.propertySorter))`,message="only labelSelector is supported: remove propertySelector and propertySorter, overrides pick clusters by their labels"
 	// +optional
 	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
 
@@ -207,6 +223,9 @@ const (
 )
 
 // JSONPatchOverride is one operation of a JSON patch (RFC 6902).
+//
+// +kubebuilder:validation:XValidation:rule=`self.op != "remove" || !has(dyn(self).value)`,message="remove operation cannot have value: remove value, or set op to replace"
+// +kubebuilder:validation:XValidation:rule=`self.op == "remove" || has(dyn(self).value)`,messageExpression=`self.op + " operation needs a value, and null is none: set value, or set op to remove to clear the field"`,message="the operation needs a value, and null is none: set value, or set op to remove to clear the field"
 type JSONPatchOverride struct {
 	// Operator is add to set a field or insert an element into a list, replace to set what
 	// is already there, remove to take it out.
@@ -221,6 +240,15 @@ type JSONPatchOverride struct {
 	// labels, metadata cannot be changed, and neither can apiVersion, kind and status.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule=`self != ""`,message="path cannot be empty: name the field, such as /metadata/labels/team"
+	// +kubebuilder:validation:XValidation:rule=`self == "" || self.startsWith("/")`,message="path must start with /: write a slash before every name on the way, such as /spec/replicas"
+	// +kubebuilder:validation:XValidation:rule=`!self.startsWith("/") || !(self + "/").contains("//")`,message="path cannot contain empty string: write one slash between names, and none at the end"
+	// +kubebuilder:validation:XValidation:rule=`!self.matches("~([^01]|$)")`,message="path has a ~ that is followed by neither 0 nor 1: inside a name, write ~0 for a tilde and ~1 for a slash"
+	// +kubebuilder:validation:XValidation:rule=`!self.matches("^/[^/]*~[01]")`,message="path starts with a name that has a slash or tilde inside, and no object has such a field: write the slashes between names as they are"
+	// +kubebuilder:validation:XValidation:rule=`!self.matches("^/(apiVersion|kind)(/|$)")`,message="cannot override typeMeta fields: take /apiVersion and /kind out; to place another kind of object, place that one"
+	// +kubebuilder:validation:XValidation:rule=`!self.matches("^/metadata(/|$)") || self.matches("^/metadata/(annotations|labels)(/|$)")`,message="cannot override metadata fields except annotations and labels: use a path that starts with /metadata/annotations or /metadata/labels"
+	// +kubebuilder:validation:XValidation:rule=`!self.matches("^/metadata/(annotations|labels)/[^/]+/.")`,message="path goes on after the key of a label or annotation: write a slash inside the key as ~1, such as /metadata/labels/example.com~1team"
+	// +kubebuilder:validation:XValidation:rule=`!self.matches("^/status(/|$)")`,message="cannot override status fields: the cluster sets them; override the spec"
 	Path string `json:"path"`
 
 	// Value is what to set, of any type: required for add and replace, not allowed for
