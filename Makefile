@@ -9,7 +9,7 @@ TOOL := go tool -modfile=test/tools/go.mod
 # TESTFLAGS reach every go test, as in: make test-unit TESTFLAGS='-v -run Staged'
 TESTFLAGS ?=
 # What `make generate` writes.
-GENERATED := find apis deploy/charts -name 'zz_generated*.go' -o -path '*/crds/*.yaml'
+GENERATED := find apis deploy -name 'zz_generated*.go' -o -path 'deploy/charts/*/crds/*.yaml' -o -path deploy/api-reference.md
 GOFILES := git ls-files -co --exclude-standard -- '*.go'
 
 # step prints what a step is, runs it and prints the time it took.
@@ -45,7 +45,7 @@ build: ## Build the programs into bin/
 	go build -o bin/ ./cmd/...
 
 .PHONY: generate
-generate: ## Write deep copies and CRDs anew from the types in apis/
+generate: ## Write deep copies, CRDs and the API reference anew from the types in apis/
 	go generate ./apis/...
 
 .PHONY: fmt

@@ -1,6 +1,6 @@
 // Package apis holds no code of its own, only the commands that generate from the types
-// below it: deep copies beside the types, and the CRDs that the charts install. AppliedWork
-// lives on members; every other kind lives on the hub. Run `go generate ./apis`.
+// below it: deep copies beside the types, the CRDs that the charts install, and their
+// reference. AppliedWork lives on members; every other kind lives on the hub.
 package apis
 
 //go:generate go tool -modfile=../test/tools/go.mod controller-gen object paths=./...
@@ -8,3 +8,4 @@ package apis
 //go:generate mkdir -p ../deploy/charts/member-agent/crds
 //go:generate mv ../deploy/charts/hub-agent/crds/placement.kubernetes-fleet.io_appliedworks.yaml ../deploy/charts/member-agent/crds/
 //go:generate go run ./internal/servedversions ../deploy/charts/hub-agent/crds ../deploy/charts/member-agent/crds
+//go:generate go run ./internal/apireference ../deploy/api-reference.md ../deploy/charts/hub-agent/crds ../deploy/charts/member-agent/crds
