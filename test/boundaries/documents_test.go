@@ -60,6 +60,8 @@ func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
 var (
 	// link is the target of a Markdown link, its anchor left out.
 	link = regexp.MustCompile(`\]\(([^)#\s]+)`)
+	// span is any span of code; a pattern in it can look like a link.
+	span = regexp.MustCompile("`[^`\n]*`")
 	// code is a span of code that names a path below a folder of the root; braces and stars may stand for several.
 	code = regexp.MustCompile("`((?:\\.ci|apis|activities|cmd|controllers|deploy|test|worker|workflows)(?:/[\\w.{},*-]+)*)/?`")
 	// program is what a command line runs or applies from this repository.
@@ -91,7 +93,7 @@ func TestPathsInDocumentsExist(t *testing.T) {
 // pathsIn returns the paths, from the root, that a document in a folder names.
 func pathsIn(text, folder string) []string {
 	var paths []string
-	for _, found := range link.FindAllStringSubmatch(text, -1) {
+	for _, found := range link.FindAllStringSubmatch(span.ReplaceAllString(text, ""), -1) {
 		if !strings.Contains(found[1], ":") {
 			paths = append(paths, expand(filepath.Join(folder, found[1]))...)
 		}
@@ -118,7 +120,7 @@ func expand(path string) []string {
 }
 
 func TestPathsAreFoundInText(t *testing.T) {
-	text := "Read [this](../README.md#top), [not that](https://example.com), `cmd/{a,b}/main.go`, `deploy/` and `kubectl apply`; " +
+	text := "Read [this](../README.md#top), [not that](https://example.com), `cmd/{a,b}/main.go`, `deploy/`, `[a](b)?` and `kubectl apply`; " +
 		"run `go run ./cmd/devfleet demo` and `kubectl apply -f deploy/samples/x.yaml`."
 	assert.Equal(t, []string{"README.md", "cmd/a/main.go", "cmd/b/main.go", "deploy", "cmd/devfleet", "deploy/samples/x.yaml"}, pathsIn(text, "test"))
 }

@@ -59,7 +59,7 @@ func plural(of string) string {
 // limitsOf says in words what the schema of a field refuses, one sentence per limit; rules come last.
 func limitsOf(schema *apiextensionsv1.JSONSchemaProps) []string {
 	limits := ownLimits(schema)
-	inner := schema
+	var inner *apiextensionsv1.JSONSchemaProps
 	switch {
 	case schema.Items != nil && schema.Items.Schema != nil:
 		inner = schema.Items.Schema
