@@ -20,6 +20,8 @@ import (
 const (
 	// marker is the name of the policy, and of what it refuses, that tells when policies are in force.
 	marker = "marker-of-the-tests"
+	// everybody is the group that may do everything, as far as RBAC is concerned.
+	everybody = "tests:everybody"
 	// probeEvery is short: policies come into force within about a second.
 	probeEvery = 50 * time.Millisecond
 )
@@ -29,7 +31,7 @@ func letEverybodyWrite(ctx context.Context) error {
 	err := admin.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "everybody-may-do-everything"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"}},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: everybody}},
 	})
 	if err != nil {
 		return fmt.Errorf("letting everybody write: %w", err)

@@ -63,9 +63,15 @@ func newSession(config *rest.Config) (*session, error) {
 	return s, nil
 }
 
-// as returns a session of a user in groups. RBAC lets every user do everything here: what is refused is refused at
+// as returns a session of a user in groups. RBAC lets every such user do everything here: what is refused is refused at
 // admission.
 func as(t testing.TB, user string, groups ...string) *session {
+	t.Helper()
+	return granted(t, user, append(groups, everybody)...)
+}
+
+// granted returns a session of a user in groups, who may do what RBAC grants.
+func granted(t testing.TB, user string, groups ...string) *session {
 	t.Helper()
 	config := rest.CopyConfig(admin.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}

@@ -69,6 +69,9 @@ func objects(t *testing.T, rendered map[string]string) []runtime.Object {
 			continue
 		}
 		for document := range strings.SplitSeq(text, "\n---\n") {
+			if strings.TrimSpace(document) == "" {
+				continue // what comes first may be left out
+			}
 			object, _, err := decoder.Decode([]byte(document), nil, nil)
 			require.NoError(t, err, "%s:\n%s", file, document)
 			decoded = append(decoded, object)

@@ -7,11 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"text/template"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,8 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// accessTemplates are the templates of a chart that say who may do what, and who has done it. A chart need not have all.
-var accessTemplates = []string{"rbac.yaml", "approvals.yaml"}
+// accessTemplates match the templates of a chart that say who may do what, and who has done it. A chart need not have
+// all.
+var accessTemplates = []string{"rbac.yaml", "approvals.yaml", "guardrails-*.yaml", "crossobject.yaml"}
 
 // accessKinds are the kinds of a chart's access rules that concern a user; its ServiceAccount does not.
 var accessKinds = map[string]schema.GroupVersionResource{
@@ -32,6 +29,9 @@ var accessKinds = map[string]schema.GroupVersionResource{
 
 	"MutatingAdmissionPolicy":        {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicies"},
 	"MutatingAdmissionPolicyBinding": {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicybindings"},
+
+	"ValidatingAdmissionPolicy":        {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"},
+	"ValidatingAdmissionPolicyBinding": {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"},
 }
 
 // grant gives a user what an agent's chart gives the agent, so that a rule that is missing there is missed here.
@@ -51,20 +51,23 @@ func grant(ctx context.Context, client dynamic.Interface, chart, userName string
 // accessRules returns the roles, bindings and policies of a chart, about a user instead of the chart's service account.
 func accessRules(chart, userName string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
-	for _, name := range accessTemplates {
-		if _, err := os.Stat(filepath.Join(chart, "templates", name)); errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		content, err := renderTemplate(chart, name)
+	for _, pattern := range accessTemplates {
+		files, err := filepath.Glob(filepath.Join(chart, "templates", pattern))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("looking for templates: %w", err)
 		}
-		account := fmt.Sprintf("system:serviceaccount:%s:%s", SystemNamespace, filepath.Base(chart))
-		objects, err := readRules(bytes.ReplaceAll(content, []byte(account), []byte(userName)), userName)
-		if err != nil {
-			return nil, err
+		for _, file := range files {
+			content, err := renderTemplate(chart, filepath.Base(file))
+			if err != nil {
+				return nil, err
+			}
+			account := fmt.Sprintf("system:serviceaccount:%s:%s", SystemNamespace, filepath.Base(chart))
+			objects, err := readRules(bytes.ReplaceAll(content, []byte(account), []byte(userName)), userName)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, objects...)
 		}
-		all = append(all, objects...)
 	}
 	return all, nil
 }
@@ -96,45 +99,3 @@ func readRules(content []byte, userName string) ([]*unstructured.Unstructured, e
 		objects = append(objects, object)
 	}
 }
-
-// renderTemplate renders one template of a chart. It knows the few functions of Helm that access rules use; another
-// one is an error that names it.
-func renderTemplate(chart, name string) ([]byte, error) {
-	set := template.New(filepath.Base(chart)).Option("missingkey=error")
-	set.Funcs(template.FuncMap{
-		"quote": strconv.Quote,
-		"nindent": func(spaces int, text string) string {
-			margin := "\n" + strings.Repeat(" ", spaces)
-			return margin + strings.ReplaceAll(text, "\n", margin)
-		},
-		"include": func(name string, data any) (string, error) {
-			var out strings.Builder
-			err := set.ExecuteTemplate(&out, name, data)
-			return out.String(), err
-		},
-	})
-	templates := filepath.Join(chart, "templates")
-	if _, err := set.ParseGlob(filepath.Join(templates, "_*.tpl")); err != nil {
-		return nil, fmt.Errorf("parsing the chart's named templates: %w", err)
-	}
-	if _, err := set.ParseFiles(filepath.Join(templates, name)); err != nil {
-		return nil, fmt.Errorf("parsing a template: %w", err)
-	}
-	var out bytes.Buffer
-	err := set.ExecuteTemplate(&out, name, map[string]any{
-		"Release": map[string]any{"Name": filepath.Base(chart), "Namespace": SystemNamespace, "Service": fieldManager},
-		"Chart":   map[string]any{"AppVersion": "local"},
-		// The fleet's API server serves everything that a chart asks for.
-		"Capabilities": map[string]any{"APIVersions": everyVersion{}},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("rendering %s: %w", name, err)
-	}
-	return out.Bytes(), nil
-}
-
-// everyVersion answers a chart that asks which API versions there are.
-type everyVersion struct{}
-
-// Has says that there is the one asked for.
-func (everyVersion) Has(string) bool { return true }

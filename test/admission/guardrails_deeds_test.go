@@ -1,0 +1,141 @@
+//go:build integration
+
+package admission
+
+import "slices"
+
+// The kinds that deeds are done to.
+const (
+	namespace       = "{apiVersion: v1, kind: Namespace}"
+	configMap       = "{apiVersion: v1, kind: ConfigMap}"
+	work            = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: Work}"
+	oldWork         = "{apiVersion: placement.kubernetes-fleet.io/v1, kind: Work}"
+	letterBox       = "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: InternalMemberCluster}"
+	memberCluster   = "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster}"
+	resourceBinding = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceBinding}"
+	definition      = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition}"
+
+	placements = "clusterresourceplacements.placement.kubernetes-fleet.io"
+	box        = "fleet-member-guarded"
+)
+
+// The half of a refusal that says why.
+const (
+	reserved    = "namespaces that begin with fleet- or kube-, and what is in them, are reserved for the fleet and for Kubernetes: use another namespace, or have"
+	internal    = "objects of this kind are written by the agents of the fleet: change the placement, the override or the MemberCluster that this one comes from, or have"
+	defined     = "the definitions of the fleet's kinds come with the chart of the hub agent: have an administrator of the hub (system:masters) upgrade it, or have"
+	reported    = "the status of a MemberCluster is written by the agents of the fleet: look at the member's agent if it is wrong, or have"
+	annotated   = "annotations of a MemberCluster that begin with fleet.azure.com are not to be added, changed or removed"
+	noWorkloads = " creation is disallowed in the fleet hub cluster: place what makes it on member clusters with a ClusterResourcePlacement, or, to run it on the hub,"
+)
+
+func deeds() map[string]deed {
+	all := map[string]deed{}
+	for _, part := range []map[string]deed{namespaceDeeds(), internalDeeds(), memberDeeds(), workloadDeeds()} {
+		for name, deed := range part {
+			all[name] = deed
+		}
+	}
+	return all
+}
+
+func namespaceDeeds() map[string]deed {
+	withMember := append(slices.Clone(everyUser), "the member")
+	const event = `{apiVersion: v1, kind: Event, metadata: {namespace: fleet-member-guarded, name: e}, involvedObject: {namespace: fleet-member-guarded}}`
+	const lease = `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: kube-system, name: cert-manager}}`
+	return map[string]deed{
+		"create a namespace of the fleet":        {creates(`{apiVersion: v1, kind: Namespace, metadata: {name: fleet-mine}}`), passing, reserved},
+		"create a namespace that gets its name":  {creates(`{apiVersion: v1, kind: Namespace, metadata: {generateName: kube-}}`), passing, reserved},
+		"create any other namespace":             {creates(`{apiVersion: v1, kind: Namespace, metadata: {name: my-fleet}}`), everyUser, ""},
+		"label a namespace of the fleet":         {changes(namespace, "", box, `{metadata: {labels: {a: b}}}`), passing, reserved},
+		"finalize a namespace of the fleet":      {changes(namespace, "", box, `{metadata: {labels: {a: b}}}`, "finalize"), passing, reserved},
+		"delete a namespace of the fleet":        {deletes(namespace, "", box), passing, reserved},
+		"delete a namespace of Kubernetes":       {deletes(namespace, "", "kube-guarded"), passing, reserved},
+		"create an object in fleet-system":       {creates(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: fleet-system, name: c}}`), passing, reserved},
+		"create an object in kube-system":        {creates(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: kube-system, name: c}}`), passing, reserved},
+		"change an object in kube-public":        {changes(configMap, "kube-public", "guarded", `{data: {a: b}}`), passing, reserved},
+		"delete an object in kube-public":        {deletes(configMap, "kube-public", "guarded"), passing, reserved},
+		"delete all objects in kube-public":      {empties(configMap, "kube-public"), passing, reserved},
+		"delete an object in another namespace":  {deletes(configMap, "default", "guarded"), everyUser, ""},
+		"create an object in another namespace":  {creates(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: c}}`), everyUser, ""},
+		"write an event in a member's namespace": {creates(event), withMember, ""},
+		"elect a leader in kube-system": {creates(lease), slices.DeleteFunc(slices.Clone(everyUser), func(sender string) bool {
+			return sender == "jane"
+		}), reserved},
+		"ask what may be done in kube-system": {creates(`{apiVersion: authorization.k8s.io/v1, kind: LocalSubjectAccessReview, metadata: {namespace: kube-system},
+			spec: {user: jane, resourceAttributes: {namespace: kube-system, verb: get, resource: pods}}}`), everyUser, ""},
+	}
+}
+
+func internalDeeds() map[string]deed {
+	withMember := append(slices.Clone(passing), "the member")
+	const snapshot = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceSnapshot, metadata: {name: web-0-snapshot}, spec: {selectedResources: []}}`
+	const foreign = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things.example.com}, spec: {group: example.com,
+		scope: Cluster, names: {kind: Thing, plural: things}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}`
+	return map[string]deed{
+		"report about a member":                {changes(letterBox, box, "guarded", `{status: {conditions: []}}`, "status"), withMember, internal},
+		"tell a member to leave":               {changes(letterBox, box, "guarded", `{spec: {state: Leave}}`), passing, internal},
+		"delete a letter box":                  {deletes(letterBox, box, "guarded"), passing, internal},
+		"report about a Work":                  {changes(work, box, "web-work", `{status: {conditions: []}}`, "status"), withMember, internal},
+		"report about a Work through v1":       {changes(oldWork, box, "web-work", `{status: {conditions: []}}`, "status"), withMember, internal},
+		"take the finalizer off a Work":        {changes(work, box, "web-work", `{metadata: {finalizers: null}}`), withMember, internal},
+		"change what a Work applies":           {changes(work, box, "web-work", `{spec: {workload: {manifests: []}}}`), passing, internal},
+		"delete a Work":                        {deletes(work, box, "web-work"), passing, internal},
+		"create a snapshot":                    {creates(snapshot), passing, internal},
+		"change a binding":                     {changes(resourceBinding, "", "web-guarded", `{spec: {state: Unscheduled}}`), passing, internal},
+		"report about a binding":               {changes(resourceBinding, "", "web-guarded", `{status: {conditions: []}}`, "status"), passing, internal},
+		"delete a binding":                     {deletes(resourceBinding, "", "web-guarded"), passing, internal},
+		"delete all bindings":                  {empties(resourceBinding, ""), passing, internal},
+		"change a definition of the fleet":     {changes(definition, "", placements, `{metadata: {labels: {a: b}}}`), passing, defined},
+		"delete a definition of the fleet":     {deletes(definition, "", placements), passing, defined},
+		"create a definition of somebody else": {creates(foreign), everyUser, ""},
+	}
+}
+
+func memberDeeds() map[string]deed {
+	return map[string]deed{
+		"report about a MemberCluster":      {changes(memberCluster, "", "unmanaged", `{status: {conditions: []}}`, "status"), passing, reported},
+		"label a MemberCluster":             {changes(memberCluster, "", "guarded", `{metadata: {labels: {environment: staging}}}`), everyUser, ""},
+		"taint a managed MemberCluster":     {changes(memberCluster, "", "guarded", `{spec: {taints: [{key: a, effect: NoSchedule}]}}`), everyUser, ""},
+		"change an annotation of one's own": {changes(memberCluster, "", "guarded", `{metadata: {annotations: {note: theirs}}}`), everyUser, ""},
+		"change an annotation of the fleet": {changes(memberCluster, "", "guarded", `{metadata: {annotations: {fleet.azure.com/cluster-resource-id: "2"}}}`), passing, annotated},
+		"remove an annotation of the fleet": {changes(memberCluster, "", "guarded", `{metadata: {annotations: null}}`), passing, annotated},
+		"add an annotation of the fleet":    {changes(memberCluster, "", "unmanaged", `{metadata: {annotations: {fleet.azure.com/x: "1"}}}`), passing, annotated},
+		"delete a managed MemberCluster":    {deletes(memberCluster, "", "guarded"), passing, annotated},
+		"delete a MemberCluster":            {deletes(memberCluster, "", "unmanaged"), everyUser, ""},
+		"create a managed MemberCluster":    {creates(newMember("fleet.azure.com/x")), passing, annotated},
+		"create a MemberCluster":            {creates(newMember("example.com/fleet.azure.com")), everyUser, ""},
+	}
+}
+
+// newMember returns a manifest of a MemberCluster with an annotation.
+func newMember(annotation string) string {
+	return `{apiVersion: cluster.kubernetes-fleet.io/v1, kind: MemberCluster, metadata: {name: new, annotations: {` + annotation +
+		`: a}}, spec: {identity: {kind: User, name: new, apiGroup: rbac.authorization.k8s.io}}}`
+}
+
+func workloadDeeds() map[string]deed {
+	return map[string]deed{
+		"run a pod":                   {creates(pod("default")), nil, "Pod default/p" + noWorkloads},
+		"run a pod in fleet-system":   {creates(pod("fleet-system")), passing, reserved},
+		"run a replica set":           {creates(replicaSet("default")), nil, "ReplicaSet default/p" + noWorkloads},
+		"run a replica set in kube-*": {creates(replicaSet("kube-system")), passing, reserved},
+		"create a template of pods":   {creates(deployment("default")), everyUser, ""},
+		"create a disruption budget":  {creates(`{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {namespace: default, name: p}, spec: {minAvailable: 1}}`), everyUser, ""},
+	}
+}
+
+const podSpec = `spec: {containers: [{name: c, image: pause}]}`
+
+func pod(namespace string) string {
+	return `{apiVersion: v1, kind: Pod, metadata: {namespace: ` + namespace + `, name: p}, ` + podSpec + `}`
+}
+
+func replicaSet(namespace string) string { return setOfPods("ReplicaSet", namespace) }
+
+func deployment(namespace string) string { return setOfPods("Deployment", namespace) }
+
+func setOfPods(kind, namespace string) string {
+	return `{apiVersion: apps/v1, kind: ` + kind + `, metadata: {namespace: ` + namespace + `, name: p}, spec: {selector: {matchLabels: {a: b}},
+		template: {metadata: {labels: {a: b}}, ` + podSpec + `}}}`
+}
