@@ -17,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/engine"
 	"github.com/fleetflow/fleetflow/controllers/hub/index"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
+	"github.com/fleetflow/fleetflow/controllers/hub/override"
 	"github.com/fleetflow/fleetflow/controllers/hub/placement"
 	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
 	"github.com/fleetflow/fleetflow/controllers/hub/stagedupdate"
@@ -58,6 +59,7 @@ var controllers = []struct {
 	{"staged update run", addStagedUpdate},
 	{"resource watch", addResourceWatch},
 	{"cluster watch", addClusterWatch},
+	{"override", addOverride},
 }
 
 // Setup registers the cache's indexes and every controller with a manager whose
@@ -126,4 +128,13 @@ func addResourceWatch(mgr ctrl.Manager, options Options) (engine.Source, error) 
 
 func addClusterWatch(mgr ctrl.Manager, options Options) (engine.Source, error) {
 	return nil, clusterwatch.SetupWithManager(mgr, options.Engine)
+}
+
+func addOverride(mgr ctrl.Manager, options Options) (engine.Source, error) {
+	for _, r := range override.NewReconcilers(mgr.GetClient(), mgr.GetEventRecorder("override-controller"), options.Clock) {
+		if err := r.SetupWithManager(mgr); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
 }

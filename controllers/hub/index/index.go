@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -18,6 +19,8 @@ const (
 	ByPlacement = "hub.placement"
 	// ByCluster finds bindings by the name of their cluster.
 	ByCluster = "hub.cluster"
+	// BySelected finds overrides by the objects they select, as Selected names them.
+	BySelected = "hub.selected"
 )
 
 // Index is one index of one kind of object.
@@ -34,6 +37,8 @@ func All() []Index {
 		{Object: &placementv1beta1.ClusterResourceBinding{}, Field: ByCluster, Extract: clusterOf},
 		{Object: &placementv1beta1.ClusterSchedulingPolicySnapshot{}, Field: ByPlacement, Extract: placementOf},
 		{Object: SnapshotMetadata(), Field: ByPlacement, Extract: placementOf},
+		{Object: &placementv1beta1.ClusterResourceOverride{}, Field: BySelected, Extract: Selected},
+		{Object: &placementv1beta1.ResourceOverride{}, Field: BySelected, Extract: Selected},
 	}
 }
 
@@ -76,3 +81,25 @@ func clusterOf(object client.Object) []string {
 	}
 	return []string{binding.Spec.TargetCluster}
 }
+
+// Selected names the objects that an override selects, in the order of its
+// selectors, such as "Namespace web" or "Deployment.apps web/server". The version
+// does not matter: an object is the same one in all of them.
+func Selected(override client.Object) []string {
+	var selected []string
+	switch o := override.(type) {
+	case *placementv1beta1.ClusterResourceOverride:
+		for i := range o.Spec.ClusterResourceSelectors {
+			s := &o.Spec.ClusterResourceSelectors[i]
+			selected = append(selected, nameOf(schema.GroupKind{Group: s.Group, Kind: s.Kind}, s.Name))
+		}
+	case *placementv1beta1.ResourceOverride:
+		for i := range o.Spec.ResourceSelectors {
+			s := &o.Spec.ResourceSelectors[i]
+			selected = append(selected, nameOf(schema.GroupKind{Group: s.Group, Kind: s.Kind}, o.Namespace+"/"+s.Name))
+		}
+	}
+	return selected
+}
+
+func nameOf(kind schema.GroupKind, name string) string { return kind.String() + " " + name }

@@ -1,0 +1,98 @@
+package override
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Limit is how many overrides of a kind the hub goes by.
+const Limit = 100
+
+// Override is what has to be known of an override to tell whether it is valid.
+type Override struct {
+	types.NamespacedName
+	Created time.Time
+	// Selects names the objects that are selected.
+	Selects []string
+}
+
+// Verdict says whether an override is valid, and if not, what to do.
+type Verdict struct {
+	// Reason is the one of the condition Valid.
+	Reason  string
+	Message string
+}
+
+// Valid tells whether the hub goes by the override.
+func (v Verdict) Valid() bool { return v.Reason == placementv1beta1.ReasonOverrideValid }
+
+// Decide tells of all overrides of one kind which are valid. The older one keeps an
+// object: a later one that selects it as well is not valid as a whole and keeps
+// nothing. Of the same age, the one with the lower name counts as older.
+func Decide(overrides []Override) map[types.NamespacedName]Verdict {
+	verdicts := make(map[types.NamespacedName]Verdict, len(overrides))
+	keepers := map[string]*Override{}
+	ordered := byAge(overrides)
+	for i := range ordered {
+		verdict := decideOne(i, &ordered[i], keepers)
+		verdicts[ordered[i].NamespacedName] = verdict
+		if !verdict.Valid() {
+			continue
+		}
+		for _, object := range ordered[i].Selects {
+			keepers[object] = &ordered[i]
+		}
+	}
+	return verdicts
+}
+
+func decideOne(rank int, o *Override, keepers map[string]*Override) Verdict {
+	if rank >= Limit {
+		return Verdict{placementv1beta1.ReasonOverrideLimitExceeded, limitMessage(o)}
+	}
+	for _, object := range o.Selects {
+		if keeper := keepers[object]; keeper != nil {
+			return Verdict{placementv1beta1.ReasonOverrideConflict, conflictMessage(object, o, keeper)}
+		}
+	}
+	return Verdict{placementv1beta1.ReasonOverrideValid, "No older override selects what this one selects"}
+}
+
+func limitMessage(o *Override) string {
+	kind, objects := "clusterResourceOverride", "cluster resources"
+	if o.Namespace != "" {
+		kind, objects = "resourceOverride", "resources"
+	}
+	return fmt.Sprintf("%s limit has been reached: at most %d %s can be created; this override has no effect: "+
+		"delete an older one, or move its rules to one", kind, Limit, objects)
+}
+
+func conflictMessage(object string, o, keeper *Override) string {
+	return fmt.Sprintf("invalid resource selector: %s has been selected by both %s and %s, which is not supported; "+
+		"%s is older, and this override has no effect: take the object out of one of the two, or move the rules for it to %s",
+		object, keeper.Name, o.Name, keeper.Name, keeper.Name)
+}
+
+// limitMoved names the overrides that are on the other side of the limit than told,
+// the reasons of their conditions, says.
+func limitMoved(overrides []Override, told map[types.NamespacedName]string) []types.NamespacedName {
+	var moved []types.NamespacedName
+	for rank, o := range byAge(overrides) {
+		if rank >= Limit != (told[o.NamespacedName] == placementv1beta1.ReasonOverrideLimitExceeded) {
+			moved = append(moved, o.NamespacedName)
+		}
+	}
+	return moved
+}
+
+func byAge(overrides []Override) []Override {
+	return slices.SortedFunc(slices.Values(overrides), func(a, b Override) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace))
+	})
+}

@@ -1,0 +1,178 @@
+package override
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/index"
+)
+
+// bench is a reconciler of either kind on a fake hub.
+type bench struct {
+	cluster, namespaced *Reconciler
+	hub                 client.Client
+	events              *events.FakeRecorder
+	statusWrites        int
+}
+
+func newBench(t *testing.T, objects ...client.Object) *bench {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&placementv1beta1.ClusterResourceOverride{}, &placementv1beta1.ResourceOverride{})
+	for _, i := range index.All() {
+		builder = builder.WithIndex(i.Object, i.Field, i.Extract)
+	}
+	b := &bench{events: events.NewFakeRecorder(10)}
+	b.hub = interceptor.NewClient(builder.Build(), interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			b.statusWrites++
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	})
+	reconcilers := NewReconcilers(b.hub, b.events, clocktesting.NewFakePassiveClock(start.Add(time.Hour)))
+	b.cluster, b.namespaced = reconcilers[0], reconcilers[1]
+	return b
+}
+
+func clusterOverride(minute int, name string, roles ...string) *placementv1beta1.ClusterResourceOverride {
+	o := &placementv1beta1.ClusterResourceOverride{ObjectMeta: metav1.ObjectMeta{
+		Name: name, UID: types.UID(name), Generation: 1, CreationTimestamp: metav1.NewTime(start.Add(time.Duration(minute) * time.Minute)),
+	}}
+	for _, role := range roles {
+		o.Spec.ClusterResourceSelectors = append(o.Spec.ClusterResourceSelectors,
+			placementv1beta1.ResourceSelectorTerm{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Name: role})
+	}
+	return o
+}
+
+func namespacedOverride(minute int, namespace, name, service string) *placementv1beta1.ResourceOverride {
+	return &placementv1beta1.ResourceOverride{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, UID: types.UID(name), Generation: 1,
+			CreationTimestamp: metav1.NewTime(start.Add(time.Duration(minute) * time.Minute)),
+		},
+		Spec: placementv1beta1.ResourceOverrideSpec{ResourceSelectors: []placementv1beta1.ResourceSelector{{Version: "v1", Kind: "Service", Name: service}}},
+	}
+}
+
+func (b *bench) reconcile(t *testing.T, r *Reconciler, key client.ObjectKey) *metav1.Condition {
+	t.Helper()
+	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+	require.NoError(t, err)
+	override := r.kind.empty()
+	require.NoError(t, b.hub.Get(t.Context(), key, override))
+	return meta.FindStatusCondition(override.GetConditions(), placementv1beta1.ConditionTypeValid)
+}
+
+func TestTheConditionSaysWhoIsInTheWay(t *testing.T) {
+	b := newBench(t, clusterOverride(0, "old", "reader"), clusterOverride(1, "new", "writer", "reader"))
+	condition := b.reconcile(t, b.cluster, client.ObjectKey{Name: "old"})
+	assert.Equal(t, metav1.ConditionTrue, condition.Status)
+	assert.Equal(t, placementv1beta1.ReasonOverrideValid, condition.Reason)
+	assert.Empty(t, b.events.Events, "that all is well is no news")
+
+	condition = b.reconcile(t, b.cluster, client.ObjectKey{Name: "new"})
+	assert.Equal(t, metav1.ConditionFalse, condition.Status)
+	assert.Equal(t, placementv1beta1.ReasonOverrideConflict, condition.Reason)
+	assert.Equal(t, int64(1), condition.ObservedGeneration)
+	assert.True(t, condition.LastTransitionTime.Time.Equal(start.Add(time.Hour)))
+	assert.Contains(t, condition.Message, "ClusterRole.rbac.authorization.k8s.io reader has been selected by both old and new")
+	require.Len(t, b.events.Events, 1)
+	assert.Contains(t, <-b.events.Events, "Warning OverrideConflict invalid resource selector: ")
+	assert.Equal(t, 2, b.statusWrites)
+
+	b.reconcile(t, b.cluster, client.ObjectKey{Name: "new"})
+	assert.Equal(t, 2, b.statusWrites, "what has not changed is not written")
+	assert.Empty(t, b.events.Events)
+
+	require.NoError(t, b.hub.Delete(t.Context(), clusterOverride(0, "old")))
+	assert.Equal(t, metav1.ConditionTrue, b.reconcile(t, b.cluster, client.ObjectKey{Name: "new"}).Status)
+}
+
+func TestNamespacesAreApart(t *testing.T) {
+	b := newBench(t, namespacedOverride(0, "one", "a", "web"), namespacedOverride(1, "two", "b", "web"), namespacedOverride(2, "two", "c", "web"))
+	for key, want := range map[client.ObjectKey]metav1.ConditionStatus{
+		{Namespace: "one", Name: "a"}: metav1.ConditionTrue,
+		{Namespace: "two", Name: "b"}: metav1.ConditionTrue,
+		{Namespace: "two", Name: "c"}: metav1.ConditionFalse,
+	} {
+		assert.Equal(t, want, b.reconcile(t, b.namespaced, key).Status, key)
+	}
+}
+
+func TestAnOverrideThatIsBeingDeletedKeepsNothing(t *testing.T) {
+	leaving := clusterOverride(0, "old", "reader")
+	leaving.Finalizers, leaving.DeletionTimestamp = []string{"f/f"}, new(metav1.NewTime(start))
+	b := newBench(t, leaving, clusterOverride(1, "new", "reader"))
+	assert.Nil(t, b.reconcile(t, b.cluster, client.ObjectKey{Name: "old"}))
+	assert.Equal(t, metav1.ConditionTrue, b.reconcile(t, b.cluster, client.ObjectKey{Name: "new"}).Status)
+}
+
+func TestOverridesThatAreGoneNeedNoCondition(t *testing.T) {
+	b := newBench(t)
+	_, err := b.cluster.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "gone"}})
+	require.NoError(t, err)
+}
+
+func TestWhoIsLookedAtAgain(t *testing.T) {
+	a, ab, b, c := clusterOverride(0, "a", "x"), clusterOverride(1, "ab", "x", "y"), clusterOverride(2, "b", "y"), clusterOverride(3, "c", "z")
+	later := clusterOverride(3, "c", "x")
+	later.Generation = 2
+	reported := clusterOverride(3, "c", "z")
+	reported.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeValid}}
+	bench := newBench(t, a, ab, b, c)
+	handler := bench.cluster.handler()
+	cases := map[string]struct {
+		happens func(context.Context, queue)
+		want    []string
+	}{
+		"one that shares nothing, alone": {func(ctx context.Context, q queue) {
+			handler.Create(ctx, event.CreateEvent{Object: c}, q)
+		}, []string{"c"}},
+		"those that share an object, also through others": {func(ctx context.Context, q queue) {
+			handler.Create(ctx, event.CreateEvent{Object: a}, q)
+		}, []string{"a", "ab", "b"}},
+		"those that shared an object with one that is gone": {func(ctx context.Context, q queue) {
+			handler.Delete(ctx, event.DeleteEvent{Object: clusterOverride(0, "gone", "y")}, q)
+		}, []string{"a", "ab", "b", "gone"}},
+		"those of the objects before and after a change": {func(ctx context.Context, q queue) {
+			handler.Update(ctx, event.UpdateEvent{ObjectOld: c, ObjectNew: later}, q)
+		}, []string{"a", "ab", "b", "c"}},
+		"only itself if only its status changed": {func(ctx context.Context, q queue) {
+			handler.Update(ctx, event.UpdateEvent{ObjectOld: c, ObjectNew: reported}, q)
+		}, []string{"c"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer q.ShutDown()
+			tc.happens(t.Context(), q)
+			var got []string
+			for q.Len() > 0 {
+				request, _ := q.Get()
+				got = append(got, request.Name)
+			}
+			assert.ElementsMatch(t, tc.want, got)
+		})
+	}
+}

@@ -1,0 +1,109 @@
+package override
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/index"
+)
+
+// SetupWithManager registers the reconciler: it runs for an override that changed,
+// and for those it shares an object with.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).Named(r.kind.name).Watches(r.kind.empty(), r.handler()).Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the %s controller: %w", r.kind.name, err)
+	}
+	return nil
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+func (r *Reconciler) handler() handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.enqueue(ctx, q, true, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			leaves := e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+			if leaves || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
+				r.enqueue(ctx, q, leaves, e.ObjectOld, e.ObjectNew)
+				return
+			}
+			// Only its status can have changed, and with it the condition.
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.ObjectNew)})
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.enqueue(ctx, q, true, e.Object) },
+	}
+}
+
+// enqueue adds what an override, as it was and as it is, concerns.
+func (r *Reconciler) enqueue(ctx context.Context, q queue, comesOrGoes bool, versions ...client.Object) {
+	concerned, err := r.sharing(ctx, versions)
+	if err == nil && comesOrGoes {
+		err = r.crowded(ctx, concerned)
+	}
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Finding the overrides that a change concerns", "override", client.ObjectKeyFromObject(versions[0]))
+	}
+	for name := range concerned {
+		q.Add(reconcile.Request{NamespacedName: name})
+	}
+}
+
+// sharing returns an override and those that share an object with it, directly or
+// through others: one that is no longer valid lets go of its other objects.
+func (r *Reconciler) sharing(ctx context.Context, versions []client.Object) (sets.Set[types.NamespacedName], error) {
+	concerned := sets.New(client.ObjectKeyFromObject(versions[0]))
+	seen := sets.New[string]()
+	var open []string
+	visit := func(override client.Object) {
+		for _, selected := range index.Selected(override) {
+			if !seen.Has(selected) {
+				seen.Insert(selected)
+				open = append(open, selected)
+			}
+		}
+	}
+	for _, version := range versions {
+		visit(version)
+	}
+	for len(open) > 0 {
+		list := r.kind.list()
+		if err := r.client.List(ctx, list, client.MatchingFields{index.BySelected: open[0]}, client.UnsafeDisableDeepCopy); err != nil {
+			return concerned, fmt.Errorf("listing the overrides that select %s: %w", open[0], err)
+		}
+		open = open[1:]
+		for _, other := range r.kind.items(list) {
+			concerned.Insert(client.ObjectKeyFromObject(other))
+			visit(other)
+		}
+	}
+	return concerned, nil
+}
+
+// crowded adds the overrides that came in or fell out by the limit.
+func (r *Reconciler) crowded(ctx context.Context, concerned sets.Set[types.NamespacedName]) error {
+	objects, err := r.all(ctx)
+	if err != nil {
+		return err
+	}
+	told := map[types.NamespacedName]string{}
+	for _, o := range objects {
+		if valid := meta.FindStatusCondition(o.GetConditions(), placementv1beta1.ConditionTypeValid); valid != nil {
+			told[client.ObjectKeyFromObject(o)] = valid.Reason
+		}
+	}
+	concerned.Insert(limitMoved(known(objects), told)...)
+	return nil
+}
