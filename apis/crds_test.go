@@ -1,6 +1,7 @@
 package apis_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,7 +46,7 @@ func promises() map[string]promise {
 		"ClusterResourceSnapshot":         {hub, two, apiextensionsv1.ClusterScoped, []string{"crs"}, true, []string{"Gen", "Age"}, nil},
 		"ClusterResourceBinding": {hub, two, apiextensionsv1.ClusterScoped, []string{"crb", "rb"}, true,
 			[]string{"WorkSynchronized", "ResourcesApplied", "Age"},
-			[]string{"ResourceAvailable", "Cluster", "State", "Snapshot"}},
+			[]string{"WorkCreated", "ResourceAvailable", "Cluster", "State", "Snapshot"}},
 		"Work":                        {hub, two, apiextensionsv1.NamespaceScoped, nil, true, []string{"Applied", "Available", "Age"}, nil},
 		"AppliedWork":                 {member, two, apiextensionsv1.ClusterScoped, nil, true, []string{"Age"}, []string{"Work-Namespace"}},
 		"ClusterStagedUpdateStrategy": {hub, three, apiextensionsv1.ClusterScoped, []string{"csus"}, false, []string{"Age"}, []string{"Stages"}},
@@ -64,7 +65,7 @@ func promises() map[string]promise {
 		"ResourceSnapshot":         {hub, one, apiextensionsv1.NamespaceScoped, nil, true, []string{"Gen", "Age"}, nil},
 		"ResourceBinding": {hub, one, apiextensionsv1.NamespaceScoped, nil, true,
 			[]string{"WorkSynchronized", "ResourcesApplied", "Age"},
-			[]string{"ResourceAvailable", "Cluster", "State", "Snapshot"}},
+			[]string{"WorkCreated", "ResourceAvailable", "Cluster", "State", "Snapshot"}},
 		"StagedUpdateStrategy": {hub, two, apiextensionsv1.NamespaceScoped, []string{"sus"}, false, []string{"Age"}, []string{"Stages"}},
 		"StagedUpdateRun": {hub, two, apiextensionsv1.NamespaceScoped, []string{"sur"}, true,
 			[]string{"Placement", "Resource-Snapshot", "Policy-Snapshot", "Initialized", "Succeeded", "Age"},
@@ -84,24 +85,40 @@ func promises() map[string]promise {
 	}
 }
 
-func TestCRDsKeepTheirPromises(t *testing.T) {
-	want := promises()
+// readCRDs reads every CRD of both charts.
+func readCRDs(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
 	files, err := filepath.Glob("../deploy/charts/*/crds/*.yaml")
 	require.NoError(t, err)
-	assert.Len(t, files, len(want))
+	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
+		assert.Less(t, len(text), 900<<10, "%s is near the limit of what a request may have", file)
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		require.NoError(t, yaml.UnmarshalStrict(text, crd), file)
+		crd.Annotations[chartKey] = filepath.Base(filepath.Dir(filepath.Dir(file)))
+		crds = append(crds, crd)
+	}
+	return crds
+}
+
+// chartKey is the annotation that readCRDs leaves the chart of a CRD in.
+const chartKey = "chart"
+
+func TestCRDsKeepTheirPromises(t *testing.T) {
+	want, crds := promises(), readCRDs(t)
+	assert.Len(t, crds, len(want))
+	for _, crd := range crds {
 		t.Run(crd.Spec.Names.Kind, func(t *testing.T) {
 			promised, known := want[crd.Spec.Names.Kind]
 			require.True(t, known, "a kind nobody promised")
-			assert.Equal(t, promised.chart, filepath.Base(filepath.Dir(filepath.Dir(file))))
+			assert.Equal(t, promised.chart, crd.Annotations[chartKey])
 			assert.Equal(t, promised.scope, crd.Spec.Scope)
 			assert.Equal(t, promised.shortNames, crd.Spec.Names.ShortNames)
 			assert.True(t, slices.Contains(crd.Spec.Names.Categories, "fleet"))
 			assertVersions(t, promised, crd.Spec)
+			assertCanBeApplied(t, crd)
 			version := crd.Spec.Versions[0]
 			columns, wide := columnsOf(version)
 			assert.Equal(t, promised.columns, columns)
@@ -110,6 +127,14 @@ func TestCRDsKeepTheirPromises(t *testing.T) {
 			assertDescribed(t, crd.Spec.Names.Kind, *version.Schema.OpenAPIV3Schema)
 		})
 	}
+}
+
+// assertCanBeApplied checks that the copy that kubectl apply keeps in an annotation fits there.
+func assertCanBeApplied(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	text, err := json.Marshal(crd)
+	require.NoError(t, err)
+	assert.Less(t, len(text), 256<<10)
 }
 
 // assertVersions checks that a kind is served in the promised versions, which differ in nothing but their names.
