@@ -106,6 +106,7 @@ func TestRulesOfUpdateStrategy(t *testing.T) {
 			spec: stage("afterStageTasks: [{type: TimedWait, waitTime: 1h}, {type: Approval}]")},
 		"an approval has no wait time": {spec: stage("afterStageTasks: [{type: Approval, waitTime: 1h}]"),
 			refusal: "AfterStageTaskType is Approval, waitTime is not allowed: remove waitTime"},
+		"an approval's wait time may be 0s, as older versions wrote it": {spec: stage("afterStageTasks: [{type: Approval, waitTime: 0s}]")},
 		"a timed wait has a wait time": {spec: stage("afterStageTasks: [{type: TimedWait}]"),
 			refusal: "AfterStageTaskType is TimedWait, waitTime is required: add waitTime"},
 		"no two tasks are of one type": {spec: stage("afterStageTasks: [{type: Approval}, {type: Approval}]"),

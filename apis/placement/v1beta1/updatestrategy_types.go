@@ -66,7 +66,7 @@ type StageConfig struct {
 	// AfterStageTasks all have to be done, once the clusters are updated, before the next
 	// stage starts: at most one TimedWait and one Approval.
 	// +kubebuilder:validation:MaxItems=2
-	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Approval' || !has(t.waitTime))",message="AfterStageTaskType is Approval, waitTime is not allowed: remove waitTime, or set type to TimedWait"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Approval' || !has(t.waitTime) || t.waitTime in ['0', '0s'])",message="AfterStageTaskType is Approval, waitTime is not allowed: remove waitTime, or set type to TimedWait"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'TimedWait' || has(t.waitTime))",message="AfterStageTaskType is TimedWait, waitTime is required: add waitTime, for example 1h"
 	// +kubebuilder:validation:XValidation:rule="size(self) < 2 || self[0].type != self[1].type",message="afterStageTasks can have at most one task of each type: remove one, or give the other type"
 	// +optional
@@ -75,7 +75,7 @@ type StageConfig struct {
 	// BeforeStageTasks have to be done before the stage starts: at most one Approval.
 	// +kubebuilder:validation:MaxItems=1
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'TimedWait')",message="BeforeStageTaskType cannot be TimedWait: use type Approval, or a TimedWait after the stage before"
-	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Approval' || !has(t.waitTime))",message="BeforeStageTaskType is Approval, waitTime is not allowed: remove waitTime"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Approval' || !has(t.waitTime) || t.waitTime in ['0', '0s'])",message="BeforeStageTaskType is Approval, waitTime is not allowed: remove waitTime"
 	// +optional
 	BeforeStageTasks []StageTask `json:"beforeStageTasks,omitempty"`
 }
@@ -99,7 +99,7 @@ type StageTask struct {
 	Type StageTaskType `json:"type"`
 
 	// WaitTime is how long a TimedWait takes, such as 30s, 15m or 1h30m, counted from when
-	// the last cluster of the stage is updated.
+	// the last cluster of the stage is updated. An Approval has none; 0s counts as none.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^(0|([0-9]+(\\.[0-9]+)?(ms|s|m|h))+)$"
 	// +optional
