@@ -124,7 +124,6 @@ func TestCRDsKeepTheirPromises(t *testing.T) {
 			assert.Equal(t, promised.columns, columns)
 			assert.Equal(t, promised.wide, wide)
 			assertColumnsCanBeRead(t, version)
-			assertDescribed(t, crd.Spec.Names.Kind, *version.Schema.OpenAPIV3Schema)
 		})
 	}
 }
@@ -173,19 +172,5 @@ func assertColumnsCanBeRead(t *testing.T, version apiextensionsv1.CustomResource
 		require.NoError(t, path.Parse("{"+column.JSONPath+"}"), column.Name)
 		_, err := path.FindResults(map[string]any{"metadata": map[string]any{}})
 		assert.NoError(t, err, column.Name)
-	}
-}
-
-// assertDescribed checks that kubectl explain has something to say about every field.
-func assertDescribed(t *testing.T, path string, props apiextensionsv1.JSONSchemaProps) {
-	t.Helper()
-	if props.Items != nil && props.Items.Schema != nil {
-		assertDescribed(t, path+"[]", *props.Items.Schema)
-	}
-	for name, field := range props.Properties {
-		if name != "metadata" {
-			assert.NotEmpty(t, field.Description, "%s.%s", path, name)
-		}
-		assertDescribed(t, path+"."+name, field)
 	}
 }

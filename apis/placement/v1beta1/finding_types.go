@@ -37,7 +37,8 @@ type EnvelopeIdentifier struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Type of the envelope.
+	// Type is the kind of the envelope: ClusterResourceEnvelope, ResourceEnvelope, or
+	// ConfigMap for an annotated ConfigMap of the older kind.
 	// +kubebuilder:default=ConfigMap
 	// +kubebuilder:validation:Enum=ConfigMap;ClusterResourceEnvelope;ResourceEnvelope
 	// +optional

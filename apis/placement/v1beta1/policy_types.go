@@ -257,7 +257,7 @@ type Toleration struct {
 	// +optional
 	Value string `json:"value,omitempty"`
 
-	// Effect of the taint; empty for every effect.
+	// Effect of the taint, NoSchedule; empty for every effect.
 	// +kubebuilder:validation:Enum=NoSchedule
 	// +optional
 	Effect corev1.TaintEffect `json:"effect,omitempty"`

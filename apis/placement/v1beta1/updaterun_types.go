@@ -185,7 +185,7 @@ type ClusterUpdatingStatus struct {
 
 // StageTaskStatus says how far a task before or after a stage is.
 type StageTaskStatus struct {
-	// Type of the task.
+	// Type of the task, TimedWait or Approval.
 	// +kubebuilder:validation:Enum=TimedWait;Approval
 	// +kubebuilder:validation:Required
 	Type StageTaskType `json:"type"`
