@@ -1,4 +1,5 @@
-// Command servedversions gives the CRDs that controller-gen wrote the further versions that their kinds are served in.
+// Command servedversions gives the CRDs that controller-gen wrote the further versions that their kinds are served in,
+// and, before it copies, the rules of label selectors that Kubernetes' own Go type has no markers for.
 //
 // Every version has the schema, the columns and the subresources of the one version that has Go types, so writing
 // through any of them loses nothing and no conversion is needed. Which versions a kind has is said above its Go type:
