@@ -131,10 +131,10 @@ func TestEveryKindPrintsItsColumns(t *testing.T) {
 	for kind, want := range kinds {
 		for version := range strings.FieldsSeq(want.versions) {
 			t.Run(kind+" in "+version, func(t *testing.T) {
-				columns := table(t, groupOf(kind), version, discovered(t, groupOf(kind)+"/"+version, kind).Name).ColumnDefinitions
+				columns := printed(t, groupOf(kind), version, discovered(t, groupOf(kind)+"/"+version, kind).Name).ColumnDefinitions
 				assert.Equal(t, "Name", columns[0].Name)
-				assert.Subset(t, names(columns, 0), append(strings.Fields(want.columns), "Age"))
-				assert.Subset(t, names(columns, 1), strings.Fields(want.wide))
+				assert.Subset(t, names(columns, 0), strings.Fields(want.columns))
+				assert.Subset(t, names(columns, 1), append(strings.Fields(want.wide), "Age"))
 			})
 		}
 	}
@@ -155,7 +155,7 @@ properties: {kubernetes-fleet.io/node-count: {value: "7", observationTime: "2025
 resourceUsage: {available: {cpu: 5, memory: 6Gi}, allocatable: {cpu: 8, memory: 9Gi}}
 agentStatus: [{type: MemberAgent, lastReceivedHeartbeat: "2025-03-12T23:24:00Z"}]
 `))
-	answer := table(t, clusterGroup, "v1", "memberclusters")
+	answer := printed(t, clusterGroup, "v1", "memberclusters")
 	require.Len(t, answer.Rows, 1)
 	cells := map[string]any{}
 	for i, column := range answer.ColumnDefinitions {
@@ -181,8 +181,8 @@ func discovered(t *testing.T, groupVersion, kind string) metav1.APIResource {
 	return list.APIResources[i]
 }
 
-// table returns what `kubectl get` prints of all objects of a kind.
-func table(t *testing.T, group, version, resource string) *metav1.Table {
+// printed returns what `kubectl get` prints of all objects of a kind.
+func printed(t *testing.T, group, version, resource string) *metav1.Table {
 	t.Helper()
 	answer := &metav1.Table{}
 	text, err := admin.discovery.RESTClient().Get().AbsPath("apis", group, version, resource).

@@ -1,0 +1,190 @@
+//go:build integration
+
+package admission
+
+import "strings"
+
+const placementBase = `
+apiVersion: placement.kubernetes-fleet.io/v1
+kind: ClusterResourcePlacement
+metadata: {name: refused}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: web}]
+`
+
+// selectors is an edit that gives a placement other resource selectors.
+func selectors(items string) string { return "spec: {resourceSelectors: [" + items + "]}" }
+
+// inNamespaceMode is a selector of a Namespace of which the other selectors pick what comes along.
+const inNamespaceMode = `{group: "", version: v1, kind: Namespace, name: web, selectionScope: NamespaceWithResourceSelectors}`
+
+var selectorTable = table{
+	base: placementBase,
+	created: map[string]refusal{
+		"a placement selects something": {
+			edit: selectors(""), message: "spec.resourceSelectors: Invalid value: 0: spec.resourceSelectors in body should have at least 1 items"},
+		"a placement has the list of selectors": {
+			edit: "spec: {resourceSelectors: null}", message: "spec.resourceSelectors: Required value"},
+		"a placement has at most 100 selectors": {
+			edit:    selectors(many(101, "{group: '', version: v1, kind: Namespace, name: n#}")),
+			fine:    selectors(many(100, "{group: '', version: v1, kind: Namespace, name: n#}")),
+			message: "spec.resourceSelectors: Too many: 101: must have at most 100 items"},
+		"a selector names the group, empty for the core group": {
+			edit: selectors("{version: v1, kind: Namespace, name: web}"), message: "spec.resourceSelectors[0].group: Required value"},
+		"a selector names the version": {
+			edit: selectors("{group: '', kind: Namespace, name: web}"), message: "spec.resourceSelectors[0].version: Required value"},
+		"a selector names the kind": {
+			edit: selectors("{group: '', version: v1, name: web}"), message: "spec.resourceSelectors[0].kind: Required value"},
+		"a selector's version is not empty": {
+			edit:    selectors("{group: '', version: '', kind: Namespace, name: web}"),
+			message: "spec.resourceSelectors[0].version in body should be at least 1 chars long"},
+		"a selector's kind is not empty": {
+			edit:    selectors("{group: '', version: v1, kind: '', name: web}"),
+			message: "spec.resourceSelectors[0].kind in body should be at least 1 chars long"},
+		"a selector goes by name or by label": {
+			edit:    selectors("{group: '', version: v1, kind: Namespace, name: web, labelSelector: {matchLabels: {a: b}}}"),
+			fine:    selectors("{group: '', version: v1, kind: Namespace, labelSelector: {matchLabels: {a: b}}}"),
+			message: "name and labelSelector are mutually exclusive in a resource selector: remove one of them"},
+		"a selector's scope is one of three": {
+			edit:    selectors("{group: '', version: v1, kind: Namespace, name: web, selectionScope: All}"),
+			fine:    selectors("{group: '', version: v1, kind: Namespace, name: web, selectionScope: NamespaceOnly}"),
+			message: `Unsupported value: "All": supported values: "NamespaceOnly", "NamespaceWithResources", "NamespaceWithResourceSelectors"`},
+		"selecting inside a namespace needs its name": {
+			edit:    selectors(`{group: "", version: v1, kind: Namespace, labelSelector: {matchLabels: {a: b}}, selectionScope: NamespaceWithResourceSelectors}`),
+			fine:    selectors(inNamespaceMode),
+			message: "namespace selector with NamespaceWithResourceSelectors mode must select by name (not by label): set name and remove labelSelector"},
+		"selecting inside a namespace allows no other namespace": {
+			edit:    selectors(inNamespaceMode + ", {group: '', version: v1, kind: Namespace, name: other}"),
+			fine:    selectors(inNamespaceMode + ", {group: apps, version: v1, kind: Deployment, name: web}"),
+			message: "when using NamespaceWithResourceSelectors mode, only one namespace selector is allowed (cannot mix with other namespace selectors): move the others to another placement"},
+		"a selector's labels have operators that exist": {
+			edit:    selectors("{group: '', version: v1, kind: Namespace, labelSelector: {matchExpressions: [{key: a}]}}"),
+			fine:    selectors("{group: '', version: v1, kind: Namespace, labelSelector: {matchExpressions: [{key: a, operator: Exists}]}}"),
+			message: "spec.resourceSelectors[0].labelSelector.matchExpressions[0].operator: Required value"},
+		"a selector has no namespace": {
+			edit:    selectors("{group: '', version: v1, kind: Namespace, name: web, namespace: other}"),
+			message: `unknown field "spec.resourceSelectors[0].namespace"`},
+	},
+}
+
+var placementTable = table{
+	base: placementBase,
+	created: map[string]refusal{
+		"a placement has a spec": {edit: "spec: null", message: "spec: Required value"},
+		"a placement's name has at most 63 characters": {
+			edit:    "metadata: {name: " + strings.Repeat("a", 64) + "}",
+			fine:    "metadata: {name: " + strings.Repeat("a", 63) + "}",
+			message: "the name field cannot have length exceeding 63: choose a shorter metadata.name"},
+		"a placement keeps at least one revision": {
+			edit: "spec: {revisionHistoryLimit: 0}", fine: "spec: {revisionHistoryLimit: 1}",
+			message: "spec.revisionHistoryLimit in body should be greater than or equal to 1"},
+		"a placement keeps at most 1000 revisions": {
+			edit: "spec: {revisionHistoryLimit: 1001}", fine: "spec: {revisionHistoryLimit: 1000}",
+			message: "spec.revisionHistoryLimit in body should be less than or equal to 1000"},
+		"a status is reported in one of two scopes": {
+			edit: "spec: {statusReportingScope: Namespaced}", fine: "spec: {statusReportingScope: NamespaceAccessible}",
+			message: `Unsupported value: "Namespaced": supported values: "ClusterScopeOnly", "NamespaceAccessible"`},
+		"a status that is copied into a namespace needs one": {
+			edit:    `spec: {statusReportingScope: NamespaceAccessible, resourceSelectors: [{group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole, name: web}]}`,
+			message: "when statusReportingScope is NamespaceAccessible, exactly one resourceSelector with kind 'Namespace' is required: the status is copied into that namespace"},
+		"a status is copied into one namespace only": {
+			edit:    `spec: {statusReportingScope: NamespaceAccessible, resourceSelectors: [` + many(2, "{group: '', version: v1, kind: Namespace, name: n#}") + `]}`,
+			fine:    `spec: {statusReportingScope: NamespaceAccessible, resourceSelectors: [` + many(1, "{group: '', version: v1, kind: Namespace, name: n#}") + `]}`,
+			message: "when statusReportingScope is NamespaceAccessible, exactly one resourceSelector with kind 'Namespace' is required: the status is copied into that namespace"},
+		"a field that does not exist is named": {
+			edit: "spec: {placement: web}", message: `unknown field "spec.placement"`},
+		"selectors go below the spec": {
+			edit: "resourceSelectors: []", message: `unknown field "resourceSelectors"`},
+	},
+	updated: map[string]change{
+		"a policy stays": {
+			before: "spec: {policy: {placementType: PickAll}}", edit: "spec: {policy: null}",
+			fine:    "spec: {revisionHistoryLimit: 5}",
+			message: "policy cannot be removed once set: to pick every cluster, create another placement"},
+		"a placement type stays": {
+			before: "spec: {policy: {placementType: PickAll}}", edit: "spec: {policy: {placementType: PickN, numberOfClusters: 1}}",
+			message: "placement type is immutable: create another placement to pick clusters in another way"},
+		"no policy is one of PickAll": {
+			edit: "spec: {policy: {placementType: PickFixed, clusterNames: [a]}}", fine: "spec: {policy: {placementType: PickAll}}",
+			message: "placement type is immutable: create another placement to pick clusters in another way"},
+		"PickFixed stays": {
+			before:  "spec: {policy: {placementType: PickFixed, clusterNames: [a]}}",
+			edit:    "spec: {policy: {placementType: PickAll, clusterNames: null}}",
+			fine:    "spec: {policy: {clusterNames: [a, b]}}",
+			message: "placement type is immutable: create another placement to pick clusters in another way"},
+		"External stays": {
+			before: "spec: {strategy: {type: External}}", edit: "spec: {strategy: {type: RollingUpdate}}",
+			fine:    "spec: {strategy: {applyStrategy: {type: ServerSideApply}}}",
+			message: "cannot change rollout strategy type from 'External' to other types: create another placement to roll out by RollingUpdate"},
+		"External is not dropped with its strategy": {
+			before: "spec: {strategy: {type: External}}", edit: "spec: {strategy: null}",
+			message: "cannot change rollout strategy type from 'External' to other types: create another placement to roll out by RollingUpdate"},
+		"External is not dropped by leaving it out": {
+			before: "spec: {strategy: {type: External}}", edit: "spec: {strategy: {type: null}}",
+			message: "cannot change rollout strategy type from 'External' to other types: create another placement to roll out by RollingUpdate"},
+		"the scope of reports stays": {
+			edit:    "spec: {statusReportingScope: NamespaceAccessible}",
+			message: "statusReportingScope is immutable: create another placement to report elsewhere"},
+		"the scope of reports stays in the namespace": {
+			before: "spec: {statusReportingScope: NamespaceAccessible}", edit: "spec: {statusReportingScope: null}",
+			message: "statusReportingScope is immutable: create another placement to report elsewhere"},
+		"an update is checked as a creation is": {
+			edit:    selectors("{group: '', version: v1, kind: Namespace, name: web, labelSelector: {matchLabels: {a: b}}}"),
+			message: "name and labelSelector are mutually exclusive in a resource selector: remove one of them"},
+	},
+	status: map[string]refusal{
+		"a condition has a type once": {
+			edit:    "conditions: [" + many(2, "{type: A, status: 'True', reason: R, message: '', lastTransitionTime: '2025-01-01T00:00:00Z'}") + "]",
+			fine:    "conditions: [" + many(2, "{type: A#, status: 'True', reason: R, message: '', lastTransitionTime: '2025-01-01T00:00:00Z'}") + "]",
+			message: `status.conditions[1]: Duplicate value: {"type":"A"}`},
+		"a condition's status is one of three": {
+			edit:    "conditions: [{type: A, status: Yes!, reason: R, message: '', lastTransitionTime: '2025-01-01T00:00:00Z'}]",
+			message: `Unsupported value: "Yes!": supported values: "True", "False", "Unknown"`},
+		"a condition has a reason": {
+			edit:    "conditions: [{type: A, status: 'True', message: '', lastTransitionTime: '2025-01-01T00:00:00Z'}]",
+			message: "status.conditions[0].reason: Required value"},
+		"at most 100 failed resources are listed per cluster": {
+			edit:    "placementStatuses: [{clusterName: a, failedPlacements: [" + many(101, failedPlacement) + "]}]",
+			fine:    "placementStatuses: [{clusterName: a, failedPlacements: [" + many(100, failedPlacement) + "]}]",
+			message: "status.placementStatuses[0].failedPlacements: Too many: 101: must have at most 100 items"},
+	},
+}
+
+const failedPlacement = "{version: v1, kind: ConfigMap, name: c#, condition: {type: Applied, status: 'False', reason: R, message: '', lastTransitionTime: '2025-01-01T00:00:00Z'}}"
+
+var namespacedPlacementTable = table{
+	base: `
+apiVersion: placement.kubernetes-fleet.io/v1
+kind: ResourcePlacement
+metadata: {name: refused, namespace: default}
+spec:
+  resourceSelectors: [{group: apps, version: v1, kind: Deployment, name: web}]
+`,
+	created: map[string]refusal{
+		"a ResourcePlacement selects no Namespace": {
+			edit:    selectors("{group: '', version: v1, kind: Namespace, name: web}"),
+			message: "a ResourcePlacement selects resources in its own namespace, not a Namespace: select the Namespace with a ClusterResourcePlacement"},
+		"a ResourcePlacement's status is in its namespace already": {
+			edit:    "spec: {statusReportingScope: NamespaceAccessible}",
+			message: "statusReportingScope NamespaceAccessible is for ClusterResourcePlacement: remove it, the status of a ResourcePlacement is in its namespace already",
+			reasons: 2}, // one more asks for the Namespace that cannot be selected here
+		"a ResourcePlacement's name has at most 63 characters": {
+			edit:    "metadata: {name: " + strings.Repeat("a", 64) + "}",
+			message: "the name field cannot have length exceeding 63: choose a shorter metadata.name"},
+		"a ResourcePlacement goes by the rules of policies": {
+			edit:    "spec: {policy: {placementType: PickN}}",
+			fine:    "spec: {policy: {placementType: PickN, numberOfClusters: 1}}",
+			message: "number of cluster cannot be nil for policy type PickN: set policy.numberOfClusters"},
+		"a ResourcePlacement selects by name or by label": {
+			edit:    selectors("{group: apps, version: v1, kind: Deployment, name: web, labelSelector: {matchLabels: {a: b}}}"),
+			message: "name and labelSelector are mutually exclusive in a resource selector: remove one of them"},
+	},
+	updated: map[string]change{
+		"a ResourcePlacement stays External": {
+			before: "spec: {strategy: {type: External}}", edit: "spec: {strategy: {type: RollingUpdate}}",
+			message: "cannot change rollout strategy type from 'External' to other types: create another placement to roll out by RollingUpdate"},
+		"a ResourcePlacement keeps its placement type": {
+			edit:    "spec: {policy: {placementType: PickFixed, clusterNames: [a]}}",
+			message: "placement type is immutable: create another placement to pick clusters in another way"},
+	},
+}

@@ -1,0 +1,96 @@
+//go:build integration
+
+package admission
+
+// rollout is an edit of the strategy of a placement, rolling one of its limits, apply one of how it applies.
+func rollout(fields string) string { return "spec: {strategy: {" + fields + "}}" }
+
+func rolling(fields string) string { return rollout("rollingUpdate: {" + fields + "}") }
+
+func apply(fields string) string { return rollout("applyStrategy: {" + fields + "}") }
+
+const percentage = "^((100|[0-9]{1,2})%|[0-9]+)$"
+
+var rolloutTable = table{
+	base: placementBase + "  strategy: {type: RollingUpdate}\n",
+	created: map[string]refusal{
+		"a strategy is one of two": {
+			edit: rollout("type: Recreate"), message: `spec.strategy.type: Unsupported value: "Recreate": supported values: "RollingUpdate", "External"`},
+		"External has no limits": {
+			edit: rollout("type: External, rollingUpdate: {maxUnavailable: 1}"), fine: rollout("type: External"),
+			message: "rollingUpdateConfig is not valid for External rollout strategy type: remove strategy.rollingUpdate, the stages of an update run set the pace"},
+		"not both limits are 0": {
+			edit: rolling("maxUnavailable: 0, maxSurge: 0"), fine: rolling("maxUnavailable: 0, maxSurge: 1"), message: bothZero},
+		"not both limits are 0 percent": {
+			edit: rolling("maxUnavailable: 0%, maxSurge: 0%"), fine: rolling("maxUnavailable: 1%, maxSurge: 0%"), message: bothZero},
+		"not one limit is 0 and the other 0 percent": {
+			edit: rolling("maxUnavailable: 0, maxSurge: 00%"), message: bothZero},
+		"not both limits are 0 in quotes": {
+			edit: rolling("maxUnavailable: '0', maxSurge: '0'"), fine: rolling("maxUnavailable: '1', maxSurge: '0'"), message: bothZero},
+		"no less than none are unavailable": {
+			edit: rolling("maxUnavailable: -1"), fine: rolling("maxUnavailable: 0"),
+			message: "maxUnavailable must be greater than or equal to 0"},
+		"no less than none are added": {
+			edit: rolling("maxSurge: -1"), fine: rolling("maxSurge: 0"), message: "maxSurge must be greater than or equal to 0"},
+		"no more than all are unavailable": {
+			edit: rolling("maxUnavailable: 101%"), fine: rolling("maxUnavailable: 100%"),
+			message: "spec.strategy.rollingUpdate.maxUnavailable in body should match '" + percentage + "'"},
+		"a limit is no part of a percentage": {
+			edit:    rolling("maxSurge: 2.5%"),
+			message: "spec.strategy.rollingUpdate.maxSurge in body should match '" + percentage + "'"},
+		"a limit is no word": {
+			edit: rolling("maxSurge: many"), message: "spec.strategy.rollingUpdate.maxSurge in body should match '" + percentage + "'"},
+		"a limit is a number or text": {
+			edit:    rolling("maxSurge: true"),
+			message: `spec.strategy.rollingUpdate.maxSurge in body must be of type integer,string: "boolean"`, reasons: 3},
+		"a wait is not negative": {
+			edit: rolling("unavailablePeriodSeconds: -1"), fine: rolling("unavailablePeriodSeconds: 0"),
+			message: "unavailablePeriodSeconds in body should be greater than or equal to 0"},
+		"what is deleted goes or stays": {
+			edit: rollout("deleteStrategy: {propagationPolicy: Orphan}"), fine: rollout("deleteStrategy: {propagationPolicy: Abandon}"),
+			message: `Unsupported value: "Orphan": supported values: "Delete", "Abandon"`},
+		"what is mirrored goes somewhere": {
+			edit: rollout("reportBackStrategy: {type: Mirror}"), fine: rollout("reportBackStrategy: {type: Mirror, destination: WorkAPI}"),
+			message: "when reportBackStrategy.type is 'Mirror', a destination must be specified: OriginalResource or WorkAPI"},
+		"what is mirrored goes to one of two": {
+			edit:    rollout("reportBackStrategy: {type: Mirror, destination: Hub}"),
+			message: `Unsupported value: "Hub": supported values: "OriginalResource", "WorkAPI"`},
+		"a status is mirrored or not": {
+			edit:    rollout("reportBackStrategy: {type: Copy}"),
+			message: `Unsupported value: "Copy": supported values: "Disabled", "Mirror"`},
+		"limits go below rollingUpdate": {
+			edit: rollout("maxUnavailable: 1"), fine: rolling("maxUnavailable: 1"), message: `unknown field "spec.strategy.maxUnavailable"`},
+	},
+}
+
+const bothZero = "maxUnavailable and maxSurge cannot both be 0, nothing could ever change: set one of them to at least 1 or 1%"
+
+var applyTable = table{
+	base: placementBase + "  strategy: {applyStrategy: {type: ClientSideApply}}\n",
+	created: map[string]refusal{
+		"a way to apply is one of three, and RollingUpdate is none": {
+			edit:    apply("type: RollingUpdate"),
+			message: `Unsupported value: "RollingUpdate": supported values: "ClientSideApply", "ServerSideApply", "ReportDiff"`},
+		"settings of server-side apply are for it only": {
+			edit: apply("serverSideApplyConfig: {force: true}"), fine: apply("type: ServerSideApply, serverSideApplyConfig: {force: true}"),
+			message: "serverSideApplyConfig is only valid for ServerSideApply strategy type: remove it, or set type to ServerSideApply"},
+		"settings of server-side apply are not for reports": {
+			edit: apply("type: ReportDiff, serverSideApplyConfig: {force: true}"), fine: apply("type: ReportDiff"),
+			message: "serverSideApplyConfig is only valid for ServerSideApply strategy type: remove it, or set type to ServerSideApply"},
+		"fullComparison is called FullComparison": {
+			edit: apply("comparisonOption: fullComparison"), fine: apply("comparisonOption: FullComparison"),
+			message: `Unsupported value: "fullComparison": supported values: "PartialComparison", "FullComparison"`},
+		"applying again is one of two": {
+			edit: apply("whenToApply: Never"), fine: apply("whenToApply: IfNotDrifted"),
+			message: `Unsupported value: "Never": supported values: "Always", "IfNotDrifted"`},
+		"taking over is one of three": {
+			edit: apply("whenToTakeOver: IfNotDrifted"), fine: apply("whenToTakeOver: IfNoDiff"),
+			message: `Unsupported value: "IfNotDrifted": supported values: "Always", "IfNoDiff", "Never"`},
+		"co-ownership is allowed or not": {
+			edit: apply("allowCoOwnership: 'yes'"), fine: apply("allowCoOwnership: true"),
+			message: `spec.strategy.applyStrategy.allowCoOwnership in body must be of type boolean: "string"`},
+		"force is yes or no": {
+			edit:    apply("type: ServerSideApply, serverSideApplyConfig: {force: always}"),
+			message: `serverSideApplyConfig.force in body must be of type boolean: "string"`},
+	},
+}
