@@ -90,7 +90,7 @@ workflowcheck: ## Workflow code is deterministic
 ##@ Test it
 
 .PHONY: test
-test: test-unit test-crds test-charts test-integration ## All tests
+test: test-unit test-crds test-charts test-admission test-integration ## All tests
 
 .PHONY: test-unit
 test-unit: ## Unit, workflow and replay tests
@@ -107,7 +107,12 @@ test-charts: ## The Helm charts, rendered
 	@echo '== charts, rendered by Helm'
 	@cd test/charts && go test -timeout 10m $(TESTFLAGS) ./...
 
+.PHONY: test-admission
+test-admission: ## What a real API server admits and refuses; needs no fleet. Never from the test cache
+	@echo '== admission tests on a bare hub'
+	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/admission
+
 .PHONY: test-integration
-test-integration: ## The whole thing on a local fleet; the first time builds its programs. Never from the test cache
+test-integration: test-admission ## The whole thing on a local fleet; the first time builds its programs. Never from the test cache
 	@echo '== integration tests on a local fleet'
 	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/integration/...
