@@ -1,6 +1,7 @@
 package apis_test
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,17 +33,12 @@ func explain(path string, field apiextensionsv1.JSONSchemaProps) map[string]stri
 	if problem := describe(field); problem != "" {
 		problems[path] = problem
 	}
-	collect := func(path string, field apiextensionsv1.JSONSchemaProps) {
-		for path, problem := range explain(path, field) {
-			problems[path] = problem
-		}
-	}
 	entry, suffix := entriesOf(field)
 	for name, below := range entry.Properties {
 		// These three are described by Kubernetes, in every object alike.
 		isMeta := !strings.Contains(path, ".") && slices.Contains([]string{"apiVersion", "kind", "metadata"}, name)
 		if !isMeta {
-			collect(path+suffix+"."+name, below)
+			maps.Copy(problems, explain(path+suffix+"."+name, below))
 		}
 	}
 	return problems

@@ -156,7 +156,7 @@ func prose(text string) string {
 }
 
 func escape(text string) string {
-	return strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;", "*", `\*`, "[", `\[`).Replace(text)
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;", "*", `\*`, "[", `\[`, "~", `\~`).Replace(text)
 }
 
 // code returns text as code that may stand in a table.
