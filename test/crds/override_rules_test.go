@@ -287,3 +287,17 @@ func TestEnvelopesKeepWhatIsInThem(t *testing.T) {
 			"clientConfig": map[string]any{"service": map[string]any{"name": "guard", "namespace": "ops"}}}},
 	}}, obj["data"])
 }
+
+// TestTheLargestOverrideIsAffordable checks that the API server does not give up on it.
+func TestTheLargestOverrideIsAffordable(t *testing.T) {
+	var selectors strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&selectors, "{group: %s, version: v1, kind: %s, name: %s%02d}, ",
+			strings.Repeat("g", 253), strings.Repeat("K", 63), strings.Repeat("n", 251), i)
+	}
+	operation := "{op: add, path: /metadata/labels/" + strings.Repeat("~1", 500) + ", value: x}, "
+	rule := patch(strings.Repeat(operation, 20)) + ", "
+	run(t, "ClusterResourceOverride", map[string]ruleCase{
+		"may be as large as it gets": {spec: clusterOverride("", selectors.String(), strings.Repeat(rule, 20))},
+	})
+}
