@@ -121,7 +121,7 @@ func workloadDeeds() map[string]deed {
 		"run a replica set":           {creates(replicaSet("default")), nil, "ReplicaSet default/p" + noWorkloads},
 		"run a replica set in kube-*": {creates(replicaSet("kube-system")), passing, reserved},
 		"create a template of pods":   {creates(deployment("default")), everyUser, ""},
-		"create a disruption budget":  {creates(`{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {namespace: default, name: p}, spec: {minAvailable: 1}}`), everyUser, ""},
+		"create a disruption budget":  {creates(podBudget("default")), everyUser, ""},
 	}
 }
 
@@ -138,4 +138,8 @@ func deployment(namespace string) string { return setOfPods("Deployment", namesp
 func setOfPods(kind, namespace string) string {
 	return `{apiVersion: apps/v1, kind: ` + kind + `, metadata: {namespace: ` + namespace + `, name: p}, spec: {selector: {matchLabels: {a: b}},
 		template: {metadata: {labels: {a: b}}, ` + podSpec + `}}}`
+}
+
+func podBudget(namespace string) string {
+	return `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {namespace: ` + namespace + `, name: p}, spec: {minAvailable: 1}}`
 }

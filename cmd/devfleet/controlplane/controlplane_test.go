@@ -178,6 +178,32 @@ func TestAccessRulesOfTheChartsAreBoundToTheUser(t *testing.T) {
 	}
 }
 
+func TestPoliciesOfTheHubChartKnowTheLocalHubAgent(t *testing.T) {
+	objects, err := accessRules("../../../deploy/charts/hub-agent", hubAgentUser)
+	require.NoError(t, err)
+	policies, bindings := map[string]bool{}, map[string]bool{}
+	for _, object := range objects {
+		switch object.GetKind() {
+		case "ValidatingAdmissionPolicy":
+			content, err := object.MarshalJSON()
+			require.NoError(t, err)
+			assert.NotContains(t, string(content), "system:serviceaccount:fleet-system:hub-agent")
+			policies[object.GetName()] = strings.Contains(string(content), hubAgentUser)
+		case "ValidatingAdmissionPolicyBinding":
+			name, _, err := unstructured.NestedString(object.Object, "spec", "policyName")
+			require.NoError(t, err)
+			bindings[name] = true
+		}
+	}
+	for _, name := range []string{"reserved-namespaces", "internal-kinds", "definitions", "member-clusters"} {
+		assert.True(t, policies["hub-agent-"+name], "%s lets the hub agent pass", name)
+	}
+	assert.Contains(t, policies, "hub-agent-workloads")
+	for name := range policies {
+		assert.True(t, bindings[name], "%s is in force", name)
+	}
+}
+
 func TestARuleThatUsesAnUnknownFunctionNamesIt(t *testing.T) {
 	chart := t.TempDir()
 	require.NoError(t, os.MkdirAll(chart+"/templates", 0o755))
@@ -185,6 +211,44 @@ func TestARuleThatUsesAnUnknownFunctionNamesIt(t *testing.T) {
 	require.NoError(t, os.WriteFile(chart+"/templates/rbac.yaml", []byte("a: {{ toYaml .Values }}"), 0o600))
 	_, err := accessRules(chart, "somebody")
 	assert.ErrorContains(t, err, "toYaml")
+}
+
+func TestARuleIsRenderedLikeByHelm(t *testing.T) {
+	tests := map[string]struct{ template, want string }{
+		"a value":             {"a: {{ .Values.a.b }}", "a: text"},
+		"a list as JSON":      {"a: {{ .Values.list | toJson }}", `a: ["v","w"]`},
+		"a loop":              {"a:{{ range .Values.list }} {{ . | lower }}{{ end }}", "a: v w"},
+		"a loop over pairs":   {`{{ range $k, $v := dict "b" 2 "a" 1 }}{{ $k }}: {{ $v }}, {{ end }}`, "a: 1, b: 2, "},
+		"a prefix":            {`a: {{ hasPrefix "te" .Values.a.b }}`, "a: true"},
+		"the part of a text":  {`a: {{ index (splitList "x" .Values.a.b) 1 }}`, "a: t"},
+		"an indented include": {`a: {{ include "two-lines" . | nindent 2 }}`, "a: \n  one\n  two"},
+		"quotes and lists":    {`a: {{ index (list "x" "y") 1 | quote }}`, `a: "y"`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			chart := t.TempDir()
+			require.NoError(t, os.MkdirAll(chart+"/templates", 0o755))
+			for file, content := range map[string]string{
+				"values.yaml":          "a: {b: text}\nlist: [v, w]\n",
+				"templates/_names.tpl": `{{ define "two-lines" }}one` + "\n" + `two{{ end }}`,
+				"templates/rbac.yaml":  tt.template,
+			} {
+				require.NoError(t, os.WriteFile(chart+"/"+file, []byte(content), 0o600))
+			}
+			got, err := renderTemplate(chart, "rbac.yaml")
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, string(got))
+		})
+	}
+}
+
+func TestAValueThatDoesNotExistIsAnError(t *testing.T) {
+	chart := t.TempDir()
+	require.NoError(t, os.MkdirAll(chart+"/templates", 0o755))
+	require.NoError(t, os.WriteFile(chart+"/templates/_names.tpl", nil, 0o600))
+	require.NoError(t, os.WriteFile(chart+"/templates/rbac.yaml", []byte("a: {{ .Values.a }}"), 0o600))
+	_, err := accessRules(chart, "somebody")
+	assert.ErrorContains(t, err, "no entry for key")
 }
 
 func TestReadDefinitionsOfAMissingFolderFails(t *testing.T) {

@@ -34,8 +34,9 @@ var accessKinds = map[string]schema.GroupVersionResource{
 	"ValidatingAdmissionPolicyBinding": {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"},
 }
 
-// grant gives a user what an agent's chart gives the agent, so that a rule that is missing there is missed here.
-func grant(ctx context.Context, client dynamic.Interface, chart, userName string) error {
+// Grant gives a user what an agent's chart gives the agent, so that a rule that is missing there is missed here. The
+// policies of the chart come with it.
+func Grant(ctx context.Context, client dynamic.Interface, chart, userName string) error {
 	objects, err := accessRules(chart, userName)
 	if err != nil {
 		return fmt.Errorf("reading the access rules of %s: %w", filepath.Base(chart), err)

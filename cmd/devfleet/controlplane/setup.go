@@ -75,7 +75,7 @@ func SetUpHub(ctx context.Context, fleet *state.Fleet, root string) error {
 	if err := applyDefinitions(ctx, client, filepath.Join(chart, "crds")); err != nil {
 		return err
 	}
-	if err := grant(ctx, client, chart, hubAgentUser); err != nil {
+	if err := Grant(ctx, client, chart, hubAgentUser); err != nil {
 		return err
 	}
 	for i := range fleet.Members {
@@ -101,7 +101,7 @@ func SetUpMember(ctx context.Context, fleet *state.Fleet, root, member string) e
 	if err := applyDefinitions(ctx, client, filepath.Join(chart, "crds")); err != nil {
 		return err
 	}
-	return grant(ctx, client, chart, memberAgentUser)
+	return Grant(ctx, client, chart, memberAgentUser)
 }
 
 // ensureNode creates a node and gives it a size, once: from then on KWOK writes its status.
