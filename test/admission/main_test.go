@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-func run(m *testing.M) (code int) {
+func run(m *testing.M) int {
 	log.SetLogger(logr.Discard())
 	dir, err := os.MkdirTemp("", "fleetflow-admission-")
 	if err != nil {
@@ -45,19 +45,18 @@ func run(m *testing.M) (code int) {
 		return 1
 	}
 	fleet, down, err := start(dir)
-	defer func() {
-		down()
-		if code == 0 {
-			_ = os.RemoveAll(dir) // what stays is in the folder for temporary files
-		}
-	}()
 	if err == nil {
 		err = setUp(fleet)
 	}
 	if err != nil {
+		down()
 		fmt.Fprintf(os.Stderr, "admission: %v\nthe logs are in %s\n", err, filepath.Join(dir, "logs"))
 		return 1
 	}
+	defer func() {
+		down()
+		_ = os.RemoveAll(dir) // what stays is in the folder for temporary files
+	}()
 	return m.Run()
 }
 

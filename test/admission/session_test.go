@@ -137,21 +137,6 @@ func (s *session) admittedObject(t testing.TB, object *unstructured.Unstructured
 	assert.NoError(t, err, "the neighbour that is right")
 }
 
-// refused asserts that a manifest cannot be created, and that the answer has the message.
-func (s *session) refused(t testing.TB, manifest, message string) {
-	t.Helper()
-	s.refusedObject(t, parse(t, manifest), message)
-}
-
-func (s *session) refusedObject(t testing.TB, object *unstructured.Unstructured, message string) {
-	t.Helper()
-	stored, err := s.try(t.Context(), object)
-	if err == nil {
-		remove(t, stored)
-	}
-	requireRefusal(t, err, message)
-}
-
 // update changes a stored object by a merge patch written as YAML.
 func (s *session) update(ctx context.Context, stored *unstructured.Unstructured, patch map[string]any, dryRun ...string) error {
 	resource, err := s.resource(stored)
@@ -178,12 +163,6 @@ func updateStatus(t testing.TB, stored *unstructured.Unstructured, status any) e
 	changed.Object["status"] = status
 	_, err = resource.UpdateStatus(t.Context(), changed, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict})
 	return err
-}
-
-// refusedUpdate asserts that a stored object cannot be changed by a merge patch, and that the answer has the message.
-func (s *session) refusedUpdate(t testing.TB, stored *unstructured.Unstructured, patch, message string) {
-	t.Helper()
-	requireRefusal(t, s.update(t.Context(), stored, parsePatch(t, patch)), message)
 }
 
 // requireRefusal asserts that the server itself refused, by a rule, and said so in the given words.
