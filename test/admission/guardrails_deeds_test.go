@@ -2,7 +2,10 @@
 
 package admission
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // The kinds that deeds are done to.
 const (
@@ -32,9 +35,7 @@ const (
 func deeds() map[string]deed {
 	all := map[string]deed{}
 	for _, part := range []map[string]deed{namespaceDeeds(), internalDeeds(), memberDeeds(), workloadDeeds()} {
-		for name, deed := range part {
-			all[name] = deed
-		}
+		maps.Copy(all, part)
 	}
 	return all
 }
