@@ -15,6 +15,11 @@ spec:
 // selectors is an edit that gives a placement other resource selectors.
 func selectors(items string) string { return "spec: {resourceSelectors: [" + items + "]}" }
 
+// labelled is an edit that lets a placement select by label.
+func labelled(fields string) string {
+	return selectors("{group: '', version: v1, kind: Namespace, labelSelector: {" + fields + "}}")
+}
+
 // inNamespaceMode is a selector of a Namespace of which the other selectors pick what comes along.
 const inNamespaceMode = `{group: "", version: v1, kind: Namespace, name: web, selectionScope: NamespaceWithResourceSelectors}`
 
@@ -57,10 +62,30 @@ var selectorTable = table{
 			edit:    selectors(inNamespaceMode + ", {group: '', version: v1, kind: Namespace, name: other}"),
 			fine:    selectors(inNamespaceMode + ", {group: apps, version: v1, kind: Deployment, name: web}"),
 			message: "when using NamespaceWithResourceSelectors mode, only one namespace selector is allowed (cannot mix with other namespace selectors): move the others to another placement"},
-		"a selector's labels have operators that exist": {
-			edit:    selectors("{group: '', version: v1, kind: Namespace, labelSelector: {matchExpressions: [{key: a}]}}"),
-			fine:    selectors("{group: '', version: v1, kind: Namespace, labelSelector: {matchExpressions: [{key: a, operator: Exists}]}}"),
+		"a requirement has an operator": {
+			edit: labelled("matchExpressions: [{key: a}]"), fine: labelled("matchExpressions: [{key: a, operator: Exists}]"),
 			message: "spec.resourceSelectors[0].labelSelector.matchExpressions[0].operator: Required value"},
+		"a requirement has an operator of four": {
+			edit: labelled("matchExpressions: [{key: a, operator: NotExists}]"), fine: labelled("matchExpressions: [{key: a, operator: DoesNotExist}]"),
+			message: `Unsupported value: "NotExists": supported values: "In", "NotIn", "Exists", "DoesNotExist"`},
+		"In has values": {
+			edit: labelled("matchExpressions: [{key: a, operator: In}]"), fine: labelled("matchExpressions: [{key: a, operator: In, values: [b]}]"),
+			message: "operators In and NotIn need at least one value: add values"},
+		"NotIn has values": {
+			edit: labelled("matchExpressions: [{key: a, operator: NotIn, values: []}]"), fine: labelled("matchExpressions: [{key: a, operator: NotIn, values: [b]}]"),
+			message: "operators In and NotIn need at least one value: add values"},
+		"Exists has no values": {
+			edit:    labelled("matchExpressions: [{key: a, operator: Exists, values: [b]}]"),
+			message: "operators Exists and DoesNotExist take no values: remove values"},
+		"a requirement is about a label": {
+			edit:    labelled("matchExpressions: [{key: 'a b', operator: Exists}]"),
+			message: "spec.resourceSelectors[0].labelSelector.matchExpressions[0].key in body should match"},
+		"a label has a value that a label can have": {
+			edit: labelled("matchLabels: {a: 'b c'}"), fine: labelled("matchLabels: {a: b-c}"),
+			message: "spec.resourceSelectors[0].labelSelector.matchLabels.a in body should match"},
+		"a label's value is text": {
+			edit:    labelled("matchLabels: {a: true}"),
+			message: `spec.resourceSelectors[0].labelSelector.matchLabels.a in body must be of type string: "boolean"`},
 		"a selector has no namespace": {
 			edit:    selectors("{group: '', version: v1, kind: Namespace, name: web, namespace: other}"),
 			message: `unknown field "spec.resourceSelectors[0].namespace"`},
@@ -147,10 +172,29 @@ var placementTable = table{
 			edit:    "placementStatuses: [{clusterName: a, failedPlacements: [" + many(101, failedPlacement) + "]}]",
 			fine:    "placementStatuses: [{clusterName: a, failedPlacements: [" + many(100, failedPlacement) + "]}]",
 			message: "status.placementStatuses[0].failedPlacements: Too many: 101: must have at most 100 items"},
+		"at most 100 drifted resources are listed per cluster": {
+			edit:    "placementStatuses: [{clusterName: a, driftedPlacements: [" + many(101, driftedPlacement) + "]}]",
+			fine:    "placementStatuses: [{clusterName: a, driftedPlacements: [" + many(100, driftedPlacement) + "]}]",
+			message: "status.placementStatuses[0].driftedPlacements: Too many: 101: must have at most 100 items"},
+		"a drift says when it was first seen": {
+			edit:    "placementStatuses: [{clusterName: a, driftedPlacements: [{version: v1, kind: ConfigMap, name: c, observationTime: '2025-01-01T00:00:00Z', targetClusterObservedGeneration: 1}]}]",
+			message: "status.placementStatuses[0].driftedPlacements[0].firstDriftedObservedTime: Required value"},
+		"a difference has a path": {
+			edit:    "placementStatuses: [{clusterName: a, diffedPlacements: [{version: v1, kind: ConfigMap, name: c, observationTime: '2025-01-01T00:00:00Z', firstDiffedObservedTime: '2025-01-01T00:00:00Z', observedDiffs: [{valueInHub: a}]}]}]",
+			message: "observedDiffs[0].path: Required value"},
+		"an envelope is of a known type": {
+			edit:    "selectedResources: [{version: v1, kind: ConfigMap, name: c, envelope: {name: e, type: Secret}}]",
+			fine:    "selectedResources: [{version: v1, kind: ConfigMap, name: c, envelope: {name: e, type: ConfigMap}}]",
+			message: `envelope.type: Unsupported value: "Secret"`},
+		"an override of a namespace is listed with it": {
+			edit:    "placementStatuses: [{clusterName: a, applicableResourceOverrides: [{name: o}]}]",
+			message: "applicableResourceOverrides[0].namespace: Required value"},
 	},
 }
 
 const failedPlacement = "{version: v1, kind: ConfigMap, name: c#, condition: {type: Applied, status: 'False', reason: R, message: '', lastTransitionTime: '2025-01-01T00:00:00Z'}}"
+
+const driftedPlacement = "{version: v1, kind: ConfigMap, name: c#, observationTime: '2025-01-01T00:00:00Z', targetClusterObservedGeneration: 1, firstDriftedObservedTime: '2025-01-01T00:00:00Z'}"
 
 var namespacedPlacementTable = table{
 	base: `

@@ -77,6 +77,10 @@ var tables = map[string]table{
 	"works":                   workTable,
 	"applied works":           appliedWorkTable,
 	"copies of a status":      statusCopyTable,
+	"snapshots of namespaces": namespacedSnapshotTable,
+	"policies of namespaces":  namespacedPolicyTable,
+	"overrides' snapshots":    namespacedOverrideSnapshotTable,
+	"requests of namespaces":  namespacedApprovalTable,
 	"forms of other versions": otherVersionTable,
 }
 
