@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // PartLimit is how much JSON one snapshot object holds, in bytes. A single object
@@ -37,7 +35,7 @@ func NewContent(selected []*unstructured.Unstructured) (Content, error) {
 	content := Content{}
 	for _, object := range Placeable(selected) {
 		objects = append(objects, Strip(object))
-		if gvk := object.GroupVersionKind(); gvk.Group == placementv1beta1.GroupVersion.Group && envelopes[gvk.Kind] {
+		if _, is := EnvelopeType(object.GroupVersionKind().GroupKind(), object.GetAnnotations()); is {
 			content.Envelopes++
 		}
 	}

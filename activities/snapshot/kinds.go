@@ -190,9 +190,6 @@ var disabledKinds = map[schema.GroupKind]bool{
 	{Group: "networking.fleet.azure.com", Kind: "TrafficManagerBackend"}: true,
 }
 
-// envelopes are the only kinds of the placement group that can be placed.
-var envelopes = map[string]bool{"ClusterResourceEnvelope": true, "ResourceEnvelope": true}
-
 // Disabled says whether objects of a kind are never placed.
 func Disabled(gk schema.GroupKind) bool {
 	if gk.Group == placementv1beta1.GroupVersion.Group {

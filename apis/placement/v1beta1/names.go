@@ -42,7 +42,7 @@ const (
 	EnvelopeTypeLabel = FleetPrefix + "envelope-work"
 	// EnvelopeNamespaceLabel has the namespace of that envelope.
 	EnvelopeNamespaceLabel = FleetPrefix + "envelope-namespace"
-	// EnvelopeNameLabel has the name of that envelope.
+	// EnvelopeNameLabel has the name of that envelope, cut if it is too long for a label.
 	EnvelopeNameLabel = FleetPrefix + "envelope-name"
 	// TargetUpdateRunLabel has, on an approval request, the name of the run.
 	TargetUpdateRunLabel = FleetPrefix + "targetUpdateRun"
@@ -78,6 +78,9 @@ const (
 	// NumberOfEnvelopedObjectsAnnotation has, on a master resource snapshot, the number of
 	// envelopes in it.
 	NumberOfEnvelopedObjectsAnnotation = FleetPrefix + "number-of-enveloped-object"
+	// EnvelopeConfigMapAnnotation is "true" on a ConfigMap that is an envelope: the older kind
+	// of envelope, whose values are objects written as YAML or JSON text.
+	EnvelopeConfigMapAnnotation = FleetPrefix + "envelope-configmap"
 	// NumberOfResourceSnapshotsAnnotation has, on a master resource snapshot, the number of
 	// parts, itself included.
 	NumberOfResourceSnapshotsAnnotation = FleetPrefix + "number-of-resource-snapshots"
@@ -115,6 +118,9 @@ const (
 	BindingGenerationAnnotation = FleetPrefix + "binding-generation"
 	// WorkCountAnnotation has, on a Work, how many Works its binding needs in all.
 	WorkCountAnnotation = FleetPrefix + "work-count"
+	// EnvelopeNameAnnotation has, on a Work made of an envelope, the name of the envelope in
+	// full.
+	EnvelopeNameAnnotation = EnvelopeNameLabel
 	// UpdateRunAnnotation has, on a binding, the run that last started the cluster.
 	UpdateRunAnnotation = FleetPrefix + "update-run"
 	// UpdateRunUIDAnnotation has, on a binding, the UID of that run.
@@ -154,6 +160,9 @@ const (
 	bindingNamePart = 26
 	// bindingNameHash is the number of hex digits that make a binding's name unique.
 	bindingNameHash = 8
+	// envelopeWorkNameHash is the number of hex digits that tell the envelopes of a placement
+	// apart.
+	envelopeWorkNameHash = 16
 )
 
 // BindingName returns the name of the binding of a placement to a cluster. It depends on the
@@ -194,6 +203,14 @@ func WorkName(placement string, sub int) string {
 		return placement + "-work"
 	}
 	return placement + "-" + strconv.Itoa(sub)
+}
+
+// EnvelopeWorkName returns the name of the Work that carries what is in an envelope. It does
+// not depend on the part of the snapshot the envelope is in: when a snapshot is split anew,
+// the objects stay in their Work.
+func EnvelopeWorkName(placement string, envelope EnvelopeIdentifier) string {
+	sum := sha256.Sum256([]byte(string(envelope.Type) + "/" + envelope.Namespace + "/" + envelope.Name))
+	return WorkName(placement, 0) + "-envelope-" + hex.EncodeToString(sum[:])[:envelopeWorkNameHash]
 }
 
 // AfterStageApprovalName returns the name of the request to approve that a stage is done.

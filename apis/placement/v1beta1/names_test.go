@@ -64,6 +64,7 @@ func TestNames(t *testing.T) {
 		"a further part of a resource snapshot":       {ResourceSnapshotName("web", 12, 3), "web-12-3"},
 		"the Work of the master":                      {WorkName("web", 0), "web-work"},
 		"the Work of a further part":                  {WorkName("web", 3), "web-3"},
+		"the Work of an envelope":                     {EnvelopeWorkName("web", EnvelopeIdentifier{Type: ResourceEnvelopeType, Namespace: "app", Name: "example"}), "web-work-envelope-abbafb00ca4681fe"},
 		"a request after a stage":                     {AfterStageApprovalName("example-run", "canary"), "example-run-canary"},
 		"a request before a stage":                    {BeforeStageApprovalName("example-run", "canary"), "example-run-before-canary"},
 		"the namespace of a member":                   {MemberNamespace("eu"), "fleet-member-eu"},
@@ -77,6 +78,18 @@ func TestNames(t *testing.T) {
 	}
 }
 
+func TestEnvelopeWorkNamesDiffer(t *testing.T) {
+	base := EnvelopeIdentifier{Type: ResourceEnvelopeType, Namespace: "app", Name: "example"}
+	for name, other := range map[string]EnvelopeIdentifier{
+		"another type":      {Type: ConfigMapEnvelopeType, Namespace: "app", Name: "example"},
+		"another namespace": {Type: ResourceEnvelopeType, Namespace: "ap", Name: "example"},
+		"another name":      {Type: ResourceEnvelopeType, Namespace: "app", Name: "example-2"},
+	} {
+		t.Run(name, func(t *testing.T) { assert.NotEqual(t, EnvelopeWorkName("web", base), EnvelopeWorkName("web", other)) })
+	}
+	assert.Empty(t, validation.IsDNS1123Subdomain(EnvelopeWorkName(strings.Repeat("a", 63), base)))
+}
+
 func TestLabelsAndAnnotationsAreQualifiedNames(t *testing.T) {
 	for _, name := range []string{
 		ParentPlacementLabel, IsLatestSnapshotLabel, ResourceIndexLabel, PolicyIndexLabel, OverrideIndexLabel,
@@ -87,7 +100,7 @@ func TestLabelsAndAnnotationsAreQualifiedNames(t *testing.T) {
 		SubindexOfResourceSnapshotAnnotation, NumberOfClustersAnnotation, CRPGenerationAnnotation,
 		PreviousBindingStateAnnotation, ParentResourceSnapshotNameAnnotation,
 		ParentResourceOverrideSnapshotHashAnnotation, ParentClusterResourceOverrideSnapshotHashAnnotation,
-		ManifestHashAnnotation, LastAppliedConfigAnnotation, RevisionAnnotation, BindingUIDAnnotation,
+		ManifestHashAnnotation, LastAppliedConfigAnnotation, EnvelopeConfigMapAnnotation, RevisionAnnotation, BindingUIDAnnotation,
 		BindingGenerationAnnotation, WorkCountAnnotation, UpdateRunAnnotation, UpdateRunUIDAnnotation,
 		UpdateRunCreatedAnnotation, PreviousResourceSnapshotAnnotation, SelectionVerdictAnnotation,
 		PlacementCleanupFinalizer, WorkFinalizer, UpdateRunFinalizer,

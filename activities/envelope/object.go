@@ -1,0 +1,134 @@
+package envelope
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// open makes an object of what is under a key, or names the rule it breaks.
+func open(value any, id placementv1beta1.EnvelopeIdentifier, scope ScopeOf) (object *unstructured.Unstructured, rule string) {
+	if id.Type == placementv1beta1.ConfigMapEnvelopeType {
+		text, is := value.(string)
+		if !is {
+			return nil, "its value is no text"
+		}
+		if value, rule = parse(text); rule != "" {
+			return nil, rule
+		}
+	}
+	content, is := value.(map[string]any)
+	if !is {
+		return nil, "it is no object: write apiVersion, kind, metadata and so on below the key"
+	}
+	object = &unstructured.Unstructured{Object: content}
+	for _, check := range []func(*unstructured.Unstructured) string{identified, single, placeable} {
+		if rule := check(object); rule != "" {
+			return nil, rule
+		}
+	}
+	return object, settle(object, id, scope)
+}
+
+// parse reads the one YAML or JSON document in a text.
+func parse(text string) (value any, rule string) {
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader([]byte(text))))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, "it cannot be read: " + err.Error()
+		}
+		next, err := decode(document)
+		switch {
+		case err != nil:
+			return nil, "it is neither YAML nor JSON: " + err.Error()
+		case next == nil:
+			continue // a document of comments
+		case value != nil:
+			return nil, "it has more than one object: put each under a key of its own"
+		}
+		value = next
+	}
+	if value == nil {
+		return nil, "it is empty: write an object, or remove the key"
+	}
+	return value, ""
+}
+
+// decode reads a document. A field that is there twice is an error: which of the two
+// is meant cannot be told.
+func decode(document []byte) (any, error) {
+	data, err := yaml.YAMLToJSONStrict(document)
+	if err != nil {
+		return nil, err
+	}
+	var value any
+	if err := json.Unmarshal(data, &value); err != nil {
+		return nil, err
+	}
+	return value, nil
+}
+
+// identified demands that an object says what it is.
+func identified(object *unstructured.Unstructured) string {
+	for _, field := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}} {
+		if _, _, err := unstructured.NestedString(object.Object, field...); err != nil {
+			return "a field that names the object is no text: " + err.Error()
+		}
+	}
+	switch {
+	case object.GetAPIVersion() == "":
+		return "apiVersion is missing"
+	case object.GetKind() == "":
+		return "kind is missing"
+	case object.GetName() == "" && object.GetGenerateName() != "":
+		return "metadata.name is missing: generateName does not work here, the object could not be found again"
+	case object.GetName() == "":
+		return "metadata.name is missing"
+	case object.GroupVersionKind().Kind == "":
+		return fmt.Sprintf("apiVersion %q cannot be read: write it as v1 or as group/version", object.GetAPIVersion())
+	}
+	return ""
+}
+
+// single refuses lists.
+func single(object *unstructured.Unstructured) string {
+	if object.IsList() {
+		return "it is a list: put each object under a key of its own"
+	}
+	return ""
+}
+
+// placeable refuses what must not get to a member by any way.
+func placeable(object *unstructured.Unstructured) string {
+	gk := object.GroupVersionKind().GroupKind()
+	annotations, _, err := unstructured.NestedMap(object.Object, "metadata", "annotations")
+	if err != nil {
+		return "its annotations cannot be read: " + err.Error()
+	}
+	marked, _ := annotations[placementv1beta1.EnvelopeConfigMapAnnotation].(string)
+	_, nested := snapshot.EnvelopeType(gk, map[string]string{placementv1beta1.EnvelopeConfigMapAnnotation: marked})
+	switch {
+	case nested:
+		return fmt.Sprintf("%s is an envelope itself: envelopes cannot be nested; place it by itself", KeyOf(object))
+	case gk.Group == placementv1beta1.GroupVersion.Group, gk.Group == clusterv1beta1.GroupVersion.Group:
+		return fmt.Sprintf("%s is of the fleet's own API group %s, which is never placed: remove it", KeyOf(object), gk.Group)
+	case gk == snapshot.NamespaceKind && snapshot.ReservedNamespace(object.GetName()):
+		return fmt.Sprintf("namespace %q is reserved: namespaces named default, kube-* and fleet-* are never placed; remove it", object.GetName())
+	}
+	return ""
+}
