@@ -1,0 +1,89 @@
+package override
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Ref is the short form of a source: the name of a ClusterResourceOverrideSnapshot, or
+// namespace/name of a ResourceOverrideSnapshot.
+func (s Source) Ref() string {
+	if s.Namespace == "" {
+		return s.Name
+	}
+	return s.Namespace + "/" + s.Name
+}
+
+// ParseRef reads the short form.
+func ParseRef(ref string) (Source, error) {
+	namespace, name, namespaced := strings.Cut(ref, "/")
+	switch {
+	case !namespaced && ref != "":
+		return Source{Kind: clusterKind, Name: ref}, nil
+	case namespaced && namespace != "" && name != "" && !strings.Contains(name, "/"):
+		return Source{Kind: namespacedKind, Namespace: namespace, Name: name}, nil
+	}
+	return Source{}, fmt.Errorf("%q names no override snapshot", ref)
+}
+
+// Namespaced says whether the source is a ResourceOverrideSnapshot.
+func (s Source) Namespaced() bool { return s.Kind == namespacedKind }
+
+// Concern is an override that selects some resource of a placement.
+type Concern struct {
+	Source Source
+	// Made says that it was made for this placement, rather than for all.
+	Made bool
+}
+
+// Concerns are the overrides that the matcher has picked, whatever the clusters, in the
+// order in which they are applied.
+func (m *Matcher) Concerns() []Concern {
+	concerns := make([]Concern, 0, len(m.overrides))
+	for i := range m.overrides {
+		concerns = append(concerns, Concern{Source: m.overrides[i].source, Made: m.overrides[i].made})
+	}
+	return concerns
+}
+
+// Picked is the Matcher of overrides that were found to concern a placement before.
+func Picked(clusterWide []placementv1beta1.ClusterResourceOverrideSnapshot, namespaced []placementv1beta1.ResourceOverrideSnapshot) *Matcher {
+	m := &Matcher{}
+	for _, candidate := range specs(clusterWide, namespaced) {
+		m.overrides = append(m.overrides, newMatch(candidate))
+	}
+	return m
+}
+
+// MadeFor are the overrides that refer to the placement, whatever they select.
+func MadeFor(placement Placement, clusterWide []placementv1beta1.ClusterResourceOverrideSnapshot, namespaced []placementv1beta1.ResourceOverrideSnapshot) []Source {
+	var made []Source
+	for _, candidate := range specs(clusterWide, namespaced) {
+		if candidate.placement != nil && candidate.concerns(placement) {
+			made = append(made, candidate.source)
+		}
+	}
+	return made
+}
+
+// fingerprintLength is in hexadecimal digits: enough to tell a handful of sets apart.
+const fingerprintLength = 12
+
+// Fingerprint tells sets of snapshots apart; it is empty for none.
+func Fingerprint(sources []Source) string {
+	if len(sources) == 0 {
+		return ""
+	}
+	refs := make([]string, 0, len(sources))
+	for _, source := range sources {
+		refs = append(refs, source.Ref())
+	}
+	slices.Sort(refs)
+	sum := sha256.Sum256([]byte(strings.Join(refs, "\n")))
+	return hex.EncodeToString(sum[:])[:fingerprintLength]
+}

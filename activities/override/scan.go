@@ -1,0 +1,151 @@
+package override
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"unicode/utf8"
+)
+
+// scanner walks through JSON that is known to be valid.
+type scanner struct {
+	text []byte
+	at   int
+}
+
+// split reads one level of a value: what is inside an object or a list stays text.
+func split(text []byte) *content {
+	s := &scanner{text: text}
+	switch s.next() {
+	case '{':
+		return &content{shape: shapeObject, members: s.members()}
+	case '[':
+		return &content{shape: shapeList, items: s.items()}
+	default:
+		return &content{shape: shapeScalar}
+	}
+}
+
+// next goes past space and returns the byte that comes after it; 0 at the end.
+func (s *scanner) next() byte {
+	for ; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; c {
+		case ' ', '\t', '\n', '\r':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// members reads the fields of the object that begins here.
+func (s *scanner) members() []member {
+	var members []member
+	s.at++ // {
+	for s.next() != '}' {
+		label := s.value()
+		s.next()
+		s.at++ // :
+		members = append(members, member{key: unquote(label), label: label, value: newNode(s.value())})
+		if s.next() == ',' {
+			s.at++
+		}
+	}
+	slices.SortStableFunc(members, func(a, b member) int { return cmp.Compare(a.key, b.key) })
+	return lastOfEach(members)
+}
+
+// lastOfEach leaves out a field that comes again later in the object, as every decoder of
+// Kubernetes does.
+func lastOfEach(members []member) []member {
+	kept := members[:0]
+	for i, m := range members {
+		if i+1 == len(members) || members[i+1].key != m.key {
+			kept = append(kept, m)
+		}
+	}
+	return kept
+}
+
+// items reads the elements of the list that begins here.
+func (s *scanner) items() []*node {
+	var items []*node
+	s.at++ // [
+	for s.next() != ']' {
+		items = append(items, newNode(s.value()))
+		if s.next() == ',' {
+			s.at++
+		}
+	}
+	return items
+}
+
+// value goes past the value that begins here, after space, and returns its text.
+func (s *scanner) value() []byte {
+	first := s.next()
+	begin := s.at
+	switch first {
+	case '"':
+		s.pastString()
+	case '{', '[':
+		s.pastNested()
+	default:
+		for s.at < len(s.text) && !bytes.ContainsRune([]byte(",]} \t\r\n"), rune(s.text[s.at])) {
+			s.at++
+		}
+	}
+	return s.text[begin:s.at:s.at]
+}
+
+func (s *scanner) pastString() {
+	for s.at++; s.text[s.at] != '"'; s.at++ {
+		if s.text[s.at] == '\\' {
+			s.at++
+		}
+	}
+	s.at++
+}
+
+func (s *scanner) pastNested() {
+	depth := 0
+	for {
+		switch s.text[s.at] {
+		case '"':
+			s.pastString()
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		s.at++
+		if depth == 0 {
+			return
+		}
+	}
+}
+
+// unquote decodes a JSON string.
+func unquote(text []byte) string {
+	inside := text[1 : len(text)-1]
+	if bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {
+		return string(inside)
+	}
+	var decoded string
+	if err := json.Unmarshal(text, &decoded); err != nil {
+		panic(err) // the text was checked before
+	}
+	return decoded
+}
+
+// decode reads JSON and leaves numbers as they are written.
+func decode(text []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	return value, nil
+}

@@ -1,0 +1,122 @@
+package override
+
+import (
+	"fmt"
+	"strings"
+)
+
+// What can stand in the values of patches for properties of the cluster. The case matters,
+// and anything else that looks like a variable is plain text.
+const (
+	nameVariable  = "${MEMBER-CLUSTER-NAME}"
+	labelVariable = "${MEMBER-CLUSTER-LABEL-KEY-" // then the key of the label and }
+	// variables is what all of them begin with.
+	variables = "${MEMBER-CLUSTER-"
+)
+
+// missingLabelError says that a variable asks for a label which the cluster does not have.
+type missingLabelError struct{ key, cluster string }
+
+func (e *missingLabelError) Error() string {
+	return fmt.Sprintf("label key %q not found on cluster %q", e.key, e.cluster)
+}
+
+// expandText replaces the variables in a string. What comes in by a variable is not looked
+// at again, and a variable that nothing closes stays as it is.
+func expandText(text string, cluster Cluster) (string, error) {
+	var expanded strings.Builder
+	for {
+		start := strings.Index(text, variables)
+		if start < 0 {
+			break
+		}
+		expanded.WriteString(text[:start])
+		text = text[start:]
+		value, length, err := variable(text, cluster)
+		if err != nil {
+			return "", err
+		}
+		expanded.WriteString(value)
+		text = text[length:]
+	}
+	expanded.WriteString(text)
+	return expanded.String(), nil
+}
+
+// variable returns what stands for the variable at the start of a text, and the length of
+// the variable.
+func variable(text string, cluster Cluster) (value string, length int, err error) {
+	if strings.HasPrefix(text, nameVariable) {
+		return cluster.Name, len(nameVariable), nil
+	}
+	if rest, ok := strings.CutPrefix(text, labelVariable); ok {
+		if key, _, closed := strings.Cut(rest, "}"); closed {
+			label, found := cluster.Labels[key]
+			if !found {
+				return "", 0, &missingLabelError{key: key, cluster: cluster.Name}
+			}
+			return label, len(labelVariable) + len(key) + 1, nil
+		}
+	}
+	return variables, len(variables), nil
+}
+
+// expand replaces the variables in all strings of a decoded JSON value, the keys of objects
+// included. The value itself stays as it is.
+func expand(value any, cluster Cluster) (any, error) {
+	switch value := value.(type) {
+	case string:
+		return expandText(value, cluster)
+	case []any:
+		expanded := make([]any, len(value))
+		for i, element := range value {
+			var err error
+			if expanded[i], err = expand(element, cluster); err != nil {
+				return nil, err
+			}
+		}
+		return expanded, nil
+	case map[string]any:
+		return expandObject(value, cluster)
+	default:
+		return value, nil
+	}
+}
+
+func expandObject(value map[string]any, cluster Cluster) (any, error) {
+	expanded := make(map[string]any, len(value))
+	for key, element := range value {
+		name, err := expandText(key, cluster)
+		if err != nil {
+			return nil, err
+		}
+		if _, taken := expanded[name]; taken {
+			return nil, fmt.Errorf("two keys of an object are %q on cluster %q, once their variables are replaced", name, cluster.Name)
+		}
+		if expanded[name], err = expand(element, cluster); err != nil {
+			return nil, err
+		}
+	}
+	return expanded, nil
+}
+
+// hasVariables says whether a decoded JSON value may have variables to replace.
+func hasVariables(value any) bool {
+	switch value := value.(type) {
+	case string:
+		return strings.Contains(value, variables)
+	case []any:
+		for _, element := range value {
+			if hasVariables(element) {
+				return true
+			}
+		}
+	case map[string]any:
+		for key, element := range value {
+			if strings.Contains(key, variables) || hasVariables(element) {
+				return true
+			}
+		}
+	}
+	return false
+}
