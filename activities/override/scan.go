@@ -40,25 +40,25 @@ func (s *scanner) next() byte {
 }
 
 // members reads the fields of the object that begins here.
-func (s *scanner) members() []member {
-	var members []member
+func (s *scanner) members() []*member {
+	var members []*member
 	s.at++ // {
 	for s.next() != '}' {
 		label := s.value()
 		s.next()
 		s.at++ // :
-		members = append(members, member{key: unquote(label), label: label, value: newNode(s.value())})
+		members = append(members, &member{key: unquote(label), label: label, value: newNode(s.value())})
 		if s.next() == ',' {
 			s.at++
 		}
 	}
-	slices.SortStableFunc(members, func(a, b member) int { return cmp.Compare(a.key, b.key) })
+	slices.SortStableFunc(members, func(a, b *member) int { return cmp.Compare(a.key, b.key) })
 	return lastOfEach(members)
 }
 
 // lastOfEach leaves out a field that comes again later in the object, as every decoder of
 // Kubernetes does.
-func lastOfEach(members []member) []member {
+func lastOfEach(members []*member) []*member {
 	kept := members[:0]
 	for i, m := range members {
 		if i+1 == len(members) || members[i+1].key != m.key {

@@ -29,11 +29,11 @@ const (
 // content is what is inside a value.
 type content struct {
 	shape   shape
-	members []member // of an object, ordered by key
-	items   []*node  // of a list
+	members []*member // of an object, ordered by key
+	items   []*node   // of a list
 }
 
-// member is a field of an object.
+// member is a field of an object. It never changes.
 type member struct {
 	key string
 	// label is the key as JSON.
@@ -44,10 +44,14 @@ type member struct {
 // newNode makes a node of valid JSON without space around it.
 func newNode(text []byte) *node { return &node{text: text} }
 
-func compose(inner *content) *node {
-	n := &node{}
-	n.inner.Store(inner)
-	return n
+// compose makes a node of what is inside.
+func compose(inner content) *node {
+	made := &struct {
+		node  node
+		inner content
+	}{inner: inner} // both at once, it is half the work
+	made.node.inner.Store(&made.inner)
+	return &made.node
 }
 
 func (n *node) content() *content {
@@ -68,7 +72,7 @@ func (c *content) field(key string) *node {
 }
 
 func (c *content) search(key string) (int, bool) {
-	return slices.BinarySearchFunc(c.members, key, func(m member, key string) int { return cmp.Compare(m.key, key) })
+	return slices.BinarySearchFunc(c.members, key, func(m *member, key string) int { return cmp.Compare(m.key, key) })
 }
 
 // asString returns the value if it is a string.
@@ -84,26 +88,26 @@ func (c *content) withField(key string, value *node) *node {
 	at, found := c.search(key)
 	if found {
 		members := slices.Clone(c.members)
-		members[at].value = value
-		return compose(&content{shape: shapeObject, members: members})
+		members[at] = &member{key: key, label: c.members[at].label, value: value}
+		return compose(content{shape: shapeObject, members: members})
 	}
-	members := make([]member, 0, len(c.members)+1)
+	members := make([]*member, 0, len(c.members)+1)
 	members = append(members, c.members[:at]...)
-	members = append(members, member{key: key, label: quote(key), value: value})
+	members = append(members, &member{key: key, label: quote(key), value: value})
 	members = append(members, c.members[at:]...)
-	return compose(&content{shape: shapeObject, members: members})
+	return compose(content{shape: shapeObject, members: members})
 }
 
 // withoutField returns the object without the field at a position.
 func (c *content) withoutField(at int) *node {
-	return compose(&content{shape: shapeObject, members: without(c.members, at)})
+	return compose(content{shape: shapeObject, members: without(c.members, at)})
 }
 
 // withItem returns the list with an element set.
 func (c *content) withItem(at int, value *node) *node {
 	items := slices.Clone(c.items)
 	items[at] = value
-	return compose(&content{shape: shapeList, items: items})
+	return compose(content{shape: shapeList, items: items})
 }
 
 // withInserted returns the list with an element inserted.
@@ -112,12 +116,12 @@ func (c *content) withInserted(at int, value *node) *node {
 	items = append(items, c.items[:at]...)
 	items = append(items, value)
 	items = append(items, c.items[at:]...)
-	return compose(&content{shape: shapeList, items: items})
+	return compose(content{shape: shapeList, items: items})
 }
 
 // withoutItem returns the list without an element.
 func (c *content) withoutItem(at int) *node {
-	return compose(&content{shape: shapeList, items: without(c.items, at)})
+	return compose(content{shape: shapeList, items: without(c.items, at)})
 }
 
 func without[T any](all []T, at int) []T {
