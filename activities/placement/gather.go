@@ -36,7 +36,6 @@ type query struct {
 }
 
 // gather reads the selected objects as of a revision of the hub's store or later.
-// An InvalidError says that two selectors select the same one.
 func (s *Selector) gather(ctx context.Context, selection *snapshot.Selection, catalog *snapshot.Catalog, revision string) (gathered, error) {
 	outer := make([]*query, 0, len(selection.Rules))
 	for _, rule := range selection.Rules {
@@ -49,7 +48,7 @@ func (s *Selector) gather(ctx context.Context, selection *snapshot.Selection, ca
 	if err := s.ask(ctx, inner); err != nil {
 		return gathered{}, err
 	}
-	return merge(slices.Concat(outer, inner))
+	return merge(slices.Concat(outer, inner)), nil
 }
 
 // inside asks for what comes along with the namespaces that were found.
@@ -75,23 +74,24 @@ func inside(selection *snapshot.Selection, catalog *snapshot.Catalog, outer []*q
 	return queries
 }
 
-// merge joins the answers; no object may be selected twice.
-func merge(queries []*query) (gathered, error) {
+// merge joins the answers. An object that several selectors select counts once, in
+// the version of the first that does.
+func merge(queries []*query) gathered {
 	var all gathered
-	seen := map[snapshot.Identity]snapshot.Rule{}
+	seen := map[snapshot.Identity]bool{}
 	for _, q := range queries {
 		gk := q.rule.Kind.GroupKind()
 		for _, object := range q.found {
 			id := snapshot.Identity{GroupKind: gk, Namespace: object.GetNamespace(), Name: object.GetName()}
-			if first, twice := seen[id]; twice {
-				return gathered{}, snapshot.Duplicate(first, q.rule, object)
+			if seen[id] {
+				continue
 			}
-			seen[id] = q.rule
+			seen[id] = true
 			all.objects = append(all.objects, object)
 			all.candidates = append(all.candidates, snapshot.Identify(gk, object))
 		}
 	}
-	return all, nil
+	return all
 }
 
 // ask answers queries, several at a time.
@@ -116,7 +116,7 @@ func (s *Selector) answer(ctx context.Context, q *query) error {
 		return fmt.Errorf("reading %s in namespace %q: %w", q.rule.Kind, q.namespace, err)
 	}
 	for i := range found {
-		if snapshot.Candidate(q.rule.Kind.GroupKind(), &found[i]) {
+		if snapshot.Candidate(q.rule.Kind.GroupKind(), &found[i]) && q.rule.Matches(&found[i]) {
 			q.found = append(q.found, &found[i])
 		}
 	}

@@ -43,6 +43,8 @@ type Kinds struct {
 	Live client.Reader
 	// Clock tells the age of the catalog.
 	Clock clock.PassiveClock
+	// Filter is what the operator of the hub keeps from being placed.
+	Filter snapshot.Filter
 
 	mu      sync.Mutex
 	catalog *snapshot.Catalog
@@ -150,7 +152,7 @@ func (k *Kinds) discover(ctx context.Context, definitions *metav1.PartialObjectM
 	for i := range definitions.Items {
 		names = append(names, definitions.Items[i].Name)
 	}
-	catalog := snapshot.NewCatalog(groups, lists, names)
+	catalog := snapshot.NewCatalog(groups, lists, names, k.Filter)
 	catalog.Doubt(unreadable, outdated)
 	return catalog, nil
 }

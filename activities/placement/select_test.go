@@ -126,14 +126,12 @@ func TestSelectorsOnlyAUserCanMend(t *testing.T) {
 	selecting := func(terms ...placementv1beta1.ResourceSelectorTerm) *placementv1beta1.ClusterResourcePlacement {
 		return crp(func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.ResourceSelectors = terms })
 	}
-	app := placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: "app"}
-	byLabel := placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": "app"}}}
 	cases := map[string]struct {
 		placement *placementv1beta1.ClusterResourcePlacement
 		want      string
 	}{
-		"one object selected twice": {selecting(app, byLabel), `found duplicate resource: resourceSelectors[0] and resourceSelectors[1] both select Namespace (v1) "app"; change one of them`},
-		"an unknown kind":           {selecting(placementv1beta1.ResourceSelectorTerm{Group: "g", Version: "v1", Kind: "K"}), "does not serve"},
+		"a kind that is never placed": {selecting(placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Pod"}), "never placed"},
+		"an unknown kind":             {selecting(placementv1beta1.ResourceSelectorTerm{Group: "g", Version: "v1", Kind: "K"}), "does not serve"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -145,6 +143,28 @@ func TestSelectorsOnlyAUserCanMend(t *testing.T) {
 			assert.Contains(t, h.verdict().Error, tc.want)
 		})
 	}
+}
+
+func TestAnObjectThatSeveralSelectorsSelectIsPlacedOnce(t *testing.T) {
+	app := placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: "app"}
+	byLabel := placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": "app"}}}
+	alone := app
+	alone.SelectionScope = placementv1beta1.NamespaceOnly
+	results := map[string]string{}
+	for name, terms := range map[string][]placementv1beta1.ResourceSelectorTerm{
+		"by one selector":          {app},
+		"by two":                   {app, byLabel},
+		"by two that are the same": {app, app},
+		"by two of which one leaves the contents out": {alone, byLabel},
+	} {
+		h := newHub(t, crp(func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.ResourceSelectors = terms }), namespace("app"), configMap("a", "1"))
+		result, err := h.activities().SelectResources(t.Context(), ref)
+		require.NoError(t, err)
+		assert.False(t, result.Invalid, name)
+		assert.Len(t, h.snapshots()["crp-0-snapshot"].Spec.SelectedResources, 2, name)
+		results[result.Hash+" "+h.verdict().Inputs] = name
+	}
+	assert.Len(t, results, 1, "all select the same")
 }
 
 func TestInvalidSelectorsKeepTheLatestSnapshot(t *testing.T) {

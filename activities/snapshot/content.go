@@ -119,7 +119,8 @@ func Version(gk schema.GroupKind, object metav1.Object) string {
 }
 
 // Fingerprint tells sets of candidate objects apart by their versions, without
-// their content. The same set has the same fingerprint in any order.
+// their content. The same set has the same fingerprint in any order, and however
+// often an object is in it.
 func Fingerprint(candidates []Identity) string {
 	sorted := slices.Clone(candidates)
 	slices.SortFunc(sorted, func(a, b Identity) int {
@@ -130,7 +131,7 @@ func Fingerprint(candidates []Identity) string {
 		)
 	})
 	digest := sha256.New()
-	for _, c := range sorted {
+	for _, c := range slices.Compact(sorted) {
 		// Writing to a hash never fails.
 		_, _ = io.WriteString(digest, fmt.Sprintf("%s %s %s/%s %s %s\n", c.Group, c.Kind, c.Namespace, c.Name, c.UID, c.Version))
 	}

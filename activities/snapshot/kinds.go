@@ -51,12 +51,15 @@ type Catalog struct {
 	// is known only from before.
 	unreadable map[string]error
 	outdated   bool
+	filter     Filter
 }
 
 // NewCatalog reads discovery. The groups say which version of a kind is preferred,
-// the definitions are the names of the CustomResourceDefinitions there are.
-func NewCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, definitions []string) *Catalog {
+// the definitions are the names of the CustomResourceDefinitions there are, and the
+// filter is what the operator of the hub keeps from being placed.
+func NewCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, definitions []string, filter Filter) *Catalog {
 	c := &Catalog{
+		filter:    filter,
 		kinds:     map[schema.GroupVersionKind]Kind{},
 		resources: map[schema.GroupResource]bool{},
 	}
@@ -110,11 +113,13 @@ func versionRanks(groups []*metav1.APIGroup) map[schema.GroupVersion]int {
 	return ranks
 }
 
-// preferred lists the placeable namespaced kinds, each once, in its preferred version.
+// preferred lists the placeable namespaced kinds, each once, in its preferred version;
+// where only some APIs are allowed, in the best of those. A kind whose preferred
+// version is skipped is left out: its objects are the same in every version.
 func (c *Catalog) preferred(ranks map[schema.GroupVersion]int) []Kind {
 	best := map[schema.GroupKind]Kind{}
 	for _, kind := range c.kinds {
-		if !kind.Namespaced || !kind.Placeable {
+		if !kind.Namespaced || !kind.Placeable || len(c.filter.allowed) > 0 && c.filter.excludes(kind.GroupVersionKind) != "" {
 			continue
 		}
 		current, ok := best[kind.GroupKind()]
@@ -124,7 +129,9 @@ func (c *Catalog) preferred(ranks map[schema.GroupVersion]int) []Kind {
 	}
 	kinds := make([]Kind, 0, len(best))
 	for _, kind := range best {
-		kinds = append(kinds, kind)
+		if c.filter.excludes(kind.GroupVersionKind) == "" {
+			kinds = append(kinds, kind)
+		}
 	}
 	slices.SortFunc(kinds, func(a, b Kind) int { return strings.Compare(a.String(), b.String()) })
 	return kinds

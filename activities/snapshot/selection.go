@@ -33,10 +33,15 @@ type Rule struct {
 	Labels labels.Selector
 	// Scope says what comes along with a Namespace.
 	Scope placementv1beta1.SelectionScope
+
+	filter Filter
 }
 
 // Matches says whether the rule selects an object of its kind.
 func (r Rule) Matches(object metav1.Object) bool {
+	if r.Kind.GroupKind() == NamespaceKind && r.filter.SkipsNamespace(object.GetName()) {
+		return false
+	}
 	if r.Name != "" {
 		return object.GetName() == r.Name
 	}
@@ -101,7 +106,7 @@ func bySelectors(terms []placementv1beta1.ResourceSelectorTerm) bool {
 
 func compileTerm(i int, term *placementv1beta1.ResourceSelectorTerm, catalog *Catalog) (Rule, error) {
 	gvk := schema.GroupVersionKind{Group: term.Group, Version: term.Version, Kind: term.Kind}
-	rule := Rule{Index: i, Name: term.Name, Labels: labels.Everything(), Scope: term.SelectionScope}
+	rule := Rule{Index: i, Name: term.Name, Labels: labels.Everything(), Scope: term.SelectionScope, filter: catalog.filter}
 	if Disabled(gvk.GroupKind()) {
 		return rule, invalid("resourceSelectors[%d] selects %s, a kind that is never placed: remove the selector", i, Kind{GroupVersionKind: gvk})
 	}
@@ -109,10 +114,14 @@ func compileTerm(i int, term *placementv1beta1.ResourceSelectorTerm, catalog *Ca
 	switch {
 	case !ok:
 		return rule, unknownKind(i, gvk, catalog)
+	case catalog.filter.excludes(gvk) != "":
+		return rule, invalid("resourceSelectors[%d] selects %s, a kind that %s: remove the selector, or have the flag changed", i, kind, catalog.filter.excludes(gvk))
 	case !kind.Placeable:
 		return rule, invalid("resourceSelectors[%d] selects %s, which cannot be listed, watched and created: remove the selector", i, kind)
 	case gvk.GroupKind() == NamespaceKind && ReservedNamespace(term.Name):
 		return rule, invalid("resourceSelectors[%d] selects namespace %q, which is reserved: namespaces named default, kube-* and fleet-* are never placed; move what you want to place to another namespace", i, term.Name)
+	case gvk.GroupKind() == NamespaceKind && catalog.filter.SkipsNamespace(term.Name):
+		return rule, invalid("resourceSelectors[%d] selects namespace %q, which the hub agent's flag --%s keeps from being placed: remove the selector, or have the flag changed", i, term.Name, SkippedNamespacesFlag)
 	case term.Name != "" && term.LabelSelector != nil:
 		return rule, invalid("resourceSelectors[%d] has both a name and a labelSelector: remove one of them", i)
 	}
@@ -136,15 +145,6 @@ func unknownKind(i int, gvk schema.GroupVersionKind, catalog *Catalog) error {
 		return fmt.Errorf("resourceSelectors[%d] selects %s, whose API group cannot be read now: %w", i, kind, cause)
 	}
 	return invalid("resourceSelectors[%d] selects %s, a kind the hub does not serve: correct group, version and kind, or install its CustomResourceDefinition on the hub", i, kind)
-}
-
-// Duplicate is the error of two selectors that select the same object.
-func Duplicate(first, second Rule, object metav1.Object) error {
-	name := object.GetName()
-	if object.GetNamespace() != "" {
-		name = object.GetNamespace() + "/" + name
-	}
-	return invalid("found duplicate resource: resourceSelectors[%d] and resourceSelectors[%d] both select %s %q; change one of them", first.Index, second.Index, second.Kind, name)
 }
 
 // All is a rule that selects every object of a kind, on behalf of a selector.

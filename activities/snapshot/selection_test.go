@@ -12,7 +12,9 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-func catalog() *snapshot.Catalog {
+func catalog() *snapshot.Catalog { return filtered(snapshot.Filter{}) }
+
+func filtered(filter snapshot.Filter) *snapshot.Catalog {
 	all := metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"}
 	groups := []*metav1.APIGroup{
 		{Name: "", Versions: []metav1.GroupVersionForDiscovery{{Version: "v1"}}, PreferredVersion: metav1.GroupVersionForDiscovery{Version: "v1"}},
@@ -33,7 +35,7 @@ func catalog() *snapshot.Catalog {
 		}},
 		{GroupVersion: "rbac.authorization.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "clusterroles", Kind: "ClusterRole", Verbs: all}}},
 	}
-	return snapshot.NewCatalog(groups, lists, nil)
+	return snapshot.NewCatalog(groups, lists, nil, filter)
 }
 
 func TestCatalogContents(t *testing.T) {

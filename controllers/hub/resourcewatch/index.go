@@ -203,7 +203,10 @@ func (i *Index) Kinds(catalog *snapshot.Catalog) map[schema.GroupKind]snapshot.K
 	kinds := map[schema.GroupKind]snapshot.Kind{}
 	for _, selection := range i.selections {
 		for _, kind := range kindsOf(selection, catalog) {
-			kinds[kind.GroupKind()] = kind
+			// Selected in several versions, a kind is watched in one, always the same.
+			if known, ok := kinds[kind.GroupKind()]; !ok || kind.Version < known.Version {
+				kinds[kind.GroupKind()] = kind
+			}
 		}
 	}
 	return kinds

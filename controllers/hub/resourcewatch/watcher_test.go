@@ -95,7 +95,7 @@ func (h *hub) serve(kinds ...string) {
 		gv := kind[:len(kind)-len(resources[kind].Kind)-1]
 		lists = append(lists, &metav1.APIResourceList{GroupVersion: gv, APIResources: []metav1.APIResource{resources[kind]}})
 	}
-	h.catalog = snapshot.NewCatalog(nil, lists, nil)
+	h.catalog = snapshot.NewCatalog(nil, lists, nil, snapshot.Filter{})
 }
 
 var basics = []string{"v1/Namespace", "v1/ConfigMap", "apps/v1/Deployment"}
