@@ -15,10 +15,10 @@ const maxFindings = 100
 // available or could not be compared.
 func failedPlacements(works []placementv1beta1.Work) []placementv1beta1.FailedResourcePlacement {
 	var failed []placementv1beta1.FailedResourcePlacement
-	eachManifest(works, func(manifest *placementv1beta1.ManifestCondition) bool {
+	eachManifest(works, func(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) bool {
 		if condition := failedCondition(manifest.Conditions); condition != nil {
 			failed = append(failed, placementv1beta1.FailedResourcePlacement{
-				ResourceIdentifier: identifier(manifest.Identifier),
+				ResourceIdentifier: identifier(work, manifest.Identifier),
 				Condition:          *condition,
 			})
 		}
@@ -44,10 +44,10 @@ func failedCondition(conditions []metav1.Condition) *metav1.Condition {
 // driftedPlacements are the resources somebody changed on the cluster.
 func driftedPlacements(works []placementv1beta1.Work) []placementv1beta1.DriftedResourcePlacement {
 	var drifted []placementv1beta1.DriftedResourcePlacement
-	eachManifest(works, func(manifest *placementv1beta1.ManifestCondition) bool {
+	eachManifest(works, func(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) bool {
 		if details := manifest.DriftDetails; details != nil {
 			drifted = append(drifted, placementv1beta1.DriftedResourcePlacement{
-				ResourceIdentifier:              identifier(manifest.Identifier),
+				ResourceIdentifier:              identifier(work, manifest.Identifier),
 				ObservationTime:                 details.ObservationTime,
 				TargetClusterObservedGeneration: details.ObservedInMemberClusterGeneration,
 				FirstDriftedObservedTime:        details.FirstDriftedObservedTime,
@@ -63,10 +63,10 @@ func driftedPlacements(works []placementv1beta1.Work) []placementv1beta1.Drifted
 // alone.
 func diffedPlacements(works []placementv1beta1.Work) []placementv1beta1.DiffedResourcePlacement {
 	var diffed []placementv1beta1.DiffedResourcePlacement
-	eachManifest(works, func(manifest *placementv1beta1.ManifestCondition) bool {
+	eachManifest(works, func(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) bool {
 		if details := manifest.DiffDetails; details != nil {
 			diffed = append(diffed, placementv1beta1.DiffedResourcePlacement{
-				ResourceIdentifier:              identifier(manifest.Identifier),
+				ResourceIdentifier:              identifier(work, manifest.Identifier),
 				ObservationTime:                 details.ObservationTime,
 				TargetClusterObservedGeneration: details.ObservedInMemberClusterGeneration,
 				FirstDiffedObservedTime:         details.FirstDiffedObservedTime,
@@ -81,13 +81,13 @@ func diffedPlacements(works []placementv1beta1.Work) []placementv1beta1.DiffedRe
 // eachManifest visits what the Works say of their manifests until visit returns
 // false. What a Work says of an earlier spec is left out: it would name
 // resources that may no longer be placed.
-func eachManifest(works []placementv1beta1.Work, visit func(*placementv1beta1.ManifestCondition) bool) {
+func eachManifest(works []placementv1beta1.Work, visit func(*placementv1beta1.Work, *placementv1beta1.ManifestCondition) bool) {
 	for i := range works {
 		if !hasReported(&works[i]) {
 			continue
 		}
 		for j := range works[i].Status.ManifestConditions {
-			if !visit(&works[i].Status.ManifestConditions[j]) {
+			if !visit(&works[i], &works[i].Status.ManifestConditions[j]) {
 				return
 			}
 		}
@@ -99,12 +99,14 @@ func hasReported(work *placementv1beta1.Work) bool {
 		reported(work, placementv1beta1.ConditionTypeDiffReported) != nil
 }
 
-func identifier(from placementv1beta1.WorkResourceIdentifier) placementv1beta1.ResourceIdentifier {
+// identifier names a resource of a Work, with the envelope it was in.
+func identifier(work *placementv1beta1.Work, from placementv1beta1.WorkResourceIdentifier) placementv1beta1.ResourceIdentifier {
 	return placementv1beta1.ResourceIdentifier{
 		Group:     from.Group,
 		Version:   from.Version,
 		Kind:      from.Kind,
 		Name:      from.Name,
 		Namespace: from.Namespace,
+		Envelope:  envelopeOf(work),
 	}
 }

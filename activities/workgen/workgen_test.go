@@ -63,7 +63,7 @@ func snapshotParts(n int) []placementv1beta1.ClusterResourceSnapshot {
 // generated are the Works of a binding as they come back from the API server.
 func generated(t *testing.T, b *placementv1beta1.ClusterResourceBinding, n int) []placementv1beta1.Work {
 	t.Helper()
-	works, err := Generate(b, snapshotParts(n))
+	works, err := Generate(b, NewContent(snapshotParts(n)))
 	require.NoError(t, err)
 	for i := range works {
 		works[i].Generation = 2
@@ -91,9 +91,9 @@ func TestGenerateMakesOneWorkPerPart(t *testing.T) {
 }
 
 func TestGenerateRefusesPartsOfAnotherSnapshot(t *testing.T) {
-	_, err := Generate(binding(), nil)
+	_, err := Generate(binding(), NewContent(nil))
 	require.Error(t, err)
-	_, err = Generate(binding(func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = "crp-1-6-snapshot" }), snapshotParts(1))
+	_, err = Generate(binding(func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = "crp-1-6-snapshot" }), NewContent(snapshotParts(1)))
 	require.ErrorContains(t, err, "crp-1-6-snapshot")
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/workgen"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -36,7 +37,7 @@ func (e *SnapshotMissingError) Error() string {
 }
 
 // snapshotLoader reads the content of resource snapshots. They never change, so
-// what was read once is kept by uid.
+// what was read and unpacked once is kept by uid.
 type snapshotLoader struct {
 	cached client.Reader
 	live   client.Reader
@@ -48,9 +49,9 @@ func newSnapshotLoader(cached, live client.Reader) *snapshotLoader {
 	return &snapshotLoader{cached: cached, live: live, kept: lru.New(keptSnapshots)}
 }
 
-// load returns all parts of the snapshot a binding names, the master first.
-// Callers must not change them.
-func (l *snapshotLoader) load(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) ([]placementv1beta1.ClusterResourceSnapshot, error) {
+// load returns the content of the snapshot a binding names, the same for all bindings
+// that name it. Callers must not change it.
+func (l *snapshotLoader) load(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (*workgen.Content, error) {
 	name := binding.Spec.ResourceSnapshotName
 	master := &metav1.PartialObjectMetadata{}
 	master.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshot"))
@@ -59,18 +60,18 @@ func (l *snapshotLoader) load(ctx context.Context, binding *placementv1beta1.Clu
 		return nil, fmt.Errorf("reading the metadata of snapshot %s: %w", name, err)
 	}
 	if err == nil && belongs(binding, master) {
-		if parts, ok := l.kept.Get(master.UID); ok {
-			return parts.([]placementv1beta1.ClusterResourceSnapshot), nil
+		if content, ok := l.kept.Get(master.UID); ok {
+			return content.(*workgen.Content), nil
 		}
 	}
-	parts, err, _ := l.flight.Do(name+"/"+binding.Labels[placementv1beta1.ParentPlacementLabel], func() (any, error) {
+	content, err, _ := l.flight.Do(name+"/"+binding.Labels[placementv1beta1.ParentPlacementLabel], func() (any, error) {
 		return l.read(ctx, name, binding.Labels[placementv1beta1.ParentPlacementLabel])
 	})
 	if err != nil {
 		return nil, err
 	}
-	read := parts.([]placementv1beta1.ClusterResourceSnapshot)
-	if !belongs(binding, &read[0]) {
+	read := content.(*workgen.Content)
+	if !belongs(binding, &read.Parts()[0]) {
 		return nil, &SnapshotMissingError{Name: name}
 	}
 	return read, nil
@@ -87,7 +88,7 @@ func belongs(binding *placementv1beta1.ClusterResourceBinding, snapshot metav1.O
 	return placementv1beta1.BindingName(owner.Name, owner.UID, binding.Spec.TargetCluster) == binding.Name
 }
 
-func (l *snapshotLoader) read(ctx context.Context, name, placement string) ([]placementv1beta1.ClusterResourceSnapshot, error) {
+func (l *snapshotLoader) read(ctx context.Context, name, placement string) (*workgen.Content, error) {
 	master := placementv1beta1.ClusterResourceSnapshot{}
 	if err := l.get(ctx, name, &master); err != nil {
 		return nil, err
@@ -112,8 +113,9 @@ func (l *snapshotLoader) read(ctx context.Context, name, placement string) ([]pl
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	l.kept.Add(master.UID, parts)
-	return parts, nil
+	content := workgen.NewContent(parts)
+	l.kept.Add(master.UID, content)
+	return content, nil
 }
 
 func (l *snapshotLoader) get(ctx context.Context, name string, into *placementv1beta1.ClusterResourceSnapshot) error {

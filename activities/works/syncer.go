@@ -50,7 +50,8 @@ func NewSyncer(cached client.Client, live client.Reader, clk clock.PassiveClock)
 // are there already, or if a later generation of the binding has written them.
 // Works the binding no longer needs are removed by a later call, after the member
 // has applied the others: their objects may have moved there. A binding that names
-// no snapshot or is being deleted needs nothing.
+// no snapshot or is being deleted needs nothing. A *workgen.InvalidError says that
+// envelopes in the snapshot cannot be unpacked; all other Works are as they should be.
 func (s *Syncer) Sync(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) error {
 	if binding.Spec.ResourceSnapshotName == "" || !binding.DeletionTimestamp.IsZero() {
 		return nil
@@ -65,15 +66,18 @@ func (s *Syncer) Sync(ctx context.Context, binding *placementv1beta1.ClusterReso
 	case state.Synced:
 		return nil
 	}
-	parts, err := s.snapshots.load(ctx, binding)
+	content, err := s.snapshots.load(ctx, binding)
 	if err != nil {
 		return err
 	}
-	wanted, err := workgen.Generate(binding, parts)
+	wanted, err := workgen.Generate(binding, content)
 	if err != nil {
 		return err
 	}
-	return s.writeAll(ctx, binding, wanted, existing)
+	if err := s.writeAll(ctx, binding, wanted, existing); err != nil {
+		return err
+	}
+	return content.Invalid()
 }
 
 // Of lists the Works that were made for a binding, as the cache knows them:

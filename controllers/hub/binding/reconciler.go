@@ -205,13 +205,15 @@ func (r *Reconciler) project(ctx context.Context, binding *placementv1beta1.Clus
 }
 
 // outcome turns what went wrong into when to look again: what waits for
-// somebody else is no failure of this controller.
+// somebody else is no failure of this controller. An invalid envelope is only
+// mended by another snapshot, which changes the binding.
 func outcome(syncErr error, wait time.Duration) (ctrl.Result, error) {
 	var held *works.HeldError
+	var invalid *workgen.InvalidError
 	switch {
 	case errors.As(syncErr, &held):
 		return ctrl.Result{RequeueAfter: heldDelay}, nil
-	case errors.Is(syncErr, errLeaving):
+	case errors.Is(syncErr, errLeaving), errors.As(syncErr, &invalid):
 		return ctrl.Result{}, nil
 	case syncErr != nil:
 		return ctrl.Result{}, syncErr

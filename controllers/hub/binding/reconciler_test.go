@@ -206,6 +206,28 @@ func TestAFailureToWriteWorksIsShown(t *testing.T) {
 	assert.Contains(t, synchronized.Message, "being terminated")
 }
 
+func TestAnInvalidEnvelopeIsShownAndWaitedFor(t *testing.T) {
+	objects := fleet()
+	objects[2].(*placementv1beta1.ClusterResourceSnapshot).Spec.SelectedResources = []placementv1beta1.ResourceContent{{RawExtension: runtime.RawExtension{
+		Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"e","namespace":"app","annotations":{"kubernetes-fleet.io/envelope-configmap":"true"}},"data":{"a.yaml":"{"}}`),
+	}}}
+	b := newBench(t, objects...)
+	b.reconcile(t)
+	b.later(repairDelay)
+	assert.Zero(t, b.reconcile(t), "trying again would not help")
+	synchronized := b.condition(t, placementv1beta1.ConditionTypeWorkSynchronized)
+	assert.Equal(t, metav1.ConditionFalse, synchronized.Status)
+	assert.Equal(t, placementv1beta1.ReasonSyncWorkFailed, synchronized.Reason)
+	assert.Contains(t, synchronized.Message, `Failed to synchronize the work to the latest: ConfigMap app/e: key "a.yaml": it is neither YAML nor JSON`)
+	require.Len(t, b.list(t), 1, "what is in no envelope is placed")
+
+	writes := b.statusWrites
+	b.report(t, metav1.ConditionTrue)
+	assert.Zero(t, b.reconcile(t))
+	assert.Equal(t, synchronized, b.condition(t, placementv1beta1.ConditionTypeWorkSynchronized))
+	assert.Equal(t, writes, b.statusWrites)
+}
+
 func TestABindingIsHeldUntilItsWorksAreGone(t *testing.T) {
 	b := newBench(t, fleet()...)
 	b.sync(t)
