@@ -81,6 +81,9 @@ func TestNamesAreLimited(t *testing.T) {
 		"StagedUpdateRun":          {"{placementName: web, stagedRolloutStrategyName: three}", 63},
 		"ClusterResourcePlacement": {"{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}]}", 63},
 		"ResourcePlacement":        {"{resourceSelectors: [{group: '', version: v1, kind: ConfigMap, name: web}]}", 63},
+		"ClusterResourceOverride":  {clusterOverride("", clusterRole, patch("{op: remove, path: /rules/0}")), 63},
+		"ResourceOverride": {"{resourceSelectors: [{group: '', version: v1, kind: ConfigMap, name: web}], policy: {overrideRules: [" +
+			patch("{op: remove, path: /data/a}") + "]}}", 63},
 		// fleet-member-<name> has to be the name of a namespace.
 		"MemberCluster": {"{identity: {kind: ServiceAccount, name: agent, namespace: fleet-system}}", 50},
 	} {

@@ -146,6 +146,8 @@ const (
 	// WorkFinalizer holds a binding until its Works are gone, and a Work until the member
 	// has removed what it brought.
 	WorkFinalizer = FleetPrefix + "work-cleanup"
+	// OverrideCleanupFinalizer holds an override until its snapshots are gone.
+	OverrideCleanupFinalizer = FleetPrefix + "override-cleanup"
 	// UpdateRunFinalizer holds a run until its workflow and approval requests are gone.
 	UpdateRunFinalizer = FleetPrefix + "stagedupdaterun-finalizer"
 )

@@ -9,7 +9,8 @@ import (
 // clusters, so that one object on the hub can look different on each of them. If it selects
 // a Namespace, it changes everything in that namespace as well; where a ResourceOverride
 // changes the same object, the ResourceOverride has the last word. An object can be selected
-// by one ClusterResourceOverride only, and at most 100 of them can be in use.
+// by one ClusterResourceOverride only, and at most 100 of them can be in use. Its name has at
+// most 63 characters: its snapshots have it in a label.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -19,6 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placement.name`
 // +kubebuilder:printcolumn:name="Valid",type=string,JSONPath=`.status.conditions[?(@.type=="Valid")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63: choose a shorter name"
 type ClusterResourceOverride struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -64,7 +66,8 @@ type ClusterResourceOverrideSpec struct {
 // ResourceOverride changes resources of its own namespace on their way to some of the
 // clusters, so that one object on the hub can look different on each of them. It has the
 // last word over a ClusterResourceOverride that selects the namespace. An object can be
-// selected by one ResourceOverride only, and at most 100 of them can be in use.
+// selected by one ResourceOverride only, and at most 100 of them can be in use. Its name has
+// at most 63 characters: its snapshots have it in a label.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -74,6 +77,7 @@ type ClusterResourceOverrideSpec struct {
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placement.name`
 // +kubebuilder:printcolumn:name="Valid",type=string,JSONPath=`.status.conditions[?(@.type=="Valid")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63: choose a shorter name"
 type ResourceOverride struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
