@@ -48,15 +48,15 @@ func benchMetadata(i int) string {
 func benchConfigMap(i int) string {
 	data := make([]string, 0, 16)
 	for key := range 16 {
-		data = append(data, fmt.Sprintf(`"key-%02d":%q`, key, strings.Repeat(string(rune('a'+key)), (benchBytes-1500)/16)))
+		data = append(data, fmt.Sprintf(`"key-%02d":%q`, key, strings.Repeat(string(rune('a'+key)), (benchBytes-400)/16)))
 	}
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":%s,"data":{%s}}`, benchMetadata(i), strings.Join(data, ","))
 }
 
 func benchDeployment(i int) string {
-	env := make([]string, 0, 60)
-	for key := range 60 {
-		env = append(env, fmt.Sprintf(`{"name":"VARIABLE_%02d","value":%q}`, key, strings.Repeat("v", 22)))
+	env := make([]string, 0, 80)
+	for key := range 80 {
+		env = append(env, fmt.Sprintf(`{"name":"VARIABLE_%02d","value":%q}`, key, strings.Repeat("v", 24)))
 	}
 	return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":%s,"spec":{"replicas":3,"selector":{"matchLabels":{"app":"a"}},
 		"template":{"metadata":{"labels":{"app":"a"}},"spec":{"containers":[{"name":"c","image":"example.com/image:1","env":[%s]}]}}},

@@ -57,6 +57,53 @@ func TestStrip(t *testing.T) {
 			        template: {metadata: {labels: {app: a, controller-uid: u, batch.kubernetes.io/controller-uid: u, job-name: j, batch.kubernetes.io/job-name: j}}}}}`,
 			want: `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: {metadata: {labels: {app: a}}}}}`,
 		},
+		"a Job loses them from its own labels too, and what is left out with others": {
+			from: `{apiVersion: batch/v1, kind: Job, metadata: {name: j, uid: u, labels: {job-name: j}, annotations: {kubectl.kubernetes.io/last-applied-configuration: "{}", mine: "1"}},
+			        spec: {template: {metadata: {labels: {controller-uid: u}}}}, status: {active: 1}}`,
+			want: `{apiVersion: batch/v1, kind: Job, metadata: {name: j, annotations: {mine: "1"}}, spec: {template: {metadata: {}}}}`,
+		},
+		"finalizers of the user stay, those that every cluster sets by itself go": {
+			from: `{apiVersion: v1, kind: Service, metadata: {name: s, finalizers: [service.kubernetes.io/load-balancer-cleanup, example.com/mine]}, spec: {type: ExternalName, externalName: example.com}}`,
+			want: `{apiVersion: v1, kind: Service, metadata: {name: s, finalizers: [example.com/mine]}, spec: {type: ExternalName, externalName: example.com}}`,
+		},
+		"a DaemonSet loses the count of its templates": {
+			from: `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d, annotations: {deprecated.daemonset.template.generation: "3"}}, spec: {}}`,
+			want: `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}, spec: {}}`,
+		},
+		"an autoscaler of the old version loses the status among its annotations": {
+			from: `{apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, metadata: {name: h, annotations: {autoscaling.alpha.kubernetes.io/conditions: "[]",
+			        autoscaling.alpha.kubernetes.io/current-metrics: "[]", autoscaling.alpha.kubernetes.io/metrics: "[]"}}, spec: {maxReplicas: 3}}`,
+			want: `{apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, metadata: {name: h, annotations: {autoscaling.alpha.kubernetes.io/metrics: "[]"}}, spec: {maxReplicas: 3}}`,
+		},
+		"a claim loses the volume the hub has bound it to": {
+			from: `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c, finalizers: [kubernetes.io/pvc-protection], annotations: {pv.kubernetes.io/bind-completed: "yes",
+			        pv.kubernetes.io/bound-by-controller: "yes", volume.kubernetes.io/storage-provisioner: p, volume.kubernetes.io/selected-node: n}}, spec: {volumeName: pvc-1, storageClassName: fast}}`,
+			want: `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c}, spec: {storageClassName: fast}}`,
+		},
+		"a claim keeps the volume the user has chosen": {
+			from: `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c, annotations: {pv.kubernetes.io/bind-completed: "yes"}}, spec: {volumeName: mine}}`,
+			want: `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c}, spec: {volumeName: mine}}`,
+		},
+		"a volume loses the claim the hub has bound it to": {
+			from: `{apiVersion: v1, kind: PersistentVolume, metadata: {name: v, annotations: {pv.kubernetes.io/bound-by-controller: "yes"}}, spec: {claimRef: {name: c, namespace: ns, uid: u}, capacity: {storage: 1Gi}}}`,
+			want: `{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {capacity: {storage: 1Gi}}}`,
+		},
+		"a volume that is reserved for a claim stays so": {
+			from: `{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {claimRef: {name: c, namespace: ns, uid: u, resourceVersion: "3"}}}`,
+			want: `{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {claimRef: {name: c, namespace: ns}}}`,
+		},
+		"a ServiceAccount loses the tokens made for it, not other secrets": {
+			from: `{apiVersion: v1, kind: ServiceAccount, metadata: {name: app}, secrets: [{name: app-token-x7k2p}, {name: mine}], imagePullSecrets: [{name: pull}]}`,
+			want: `{apiVersion: v1, kind: ServiceAccount, metadata: {name: app}, secrets: [{name: mine}], imagePullSecrets: [{name: pull}]}`,
+		},
+		"a custom resource of a kind named like one of Kubernetes is not touched": {
+			from: `{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: s}, spec: {clusterIP: 1.2.3.4, ports: [{nodePort: 1}]}}`,
+			want: `{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: s}, spec: {clusterIP: 1.2.3.4, ports: [{nodePort: 1}]}}`,
+		},
+		"fields of another shape than expected are left alone": {
+			from: `{apiVersion: v1, kind: Service, metadata: {name: s, annotations: none, finalizers: none}, spec: {ports: none}}`,
+			want: `{apiVersion: v1, kind: Service, metadata: {name: s, annotations: none, finalizers: none}, spec: {ports: none}}`,
+		},
 		"a Job with a selector of its own keeps it": {
 			from: `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {manualSelector: true, selector: {matchLabels: {controller-uid: mine}}}}`,
 			want: `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {manualSelector: true, selector: {matchLabels: {controller-uid: mine}}}}`,

@@ -1,6 +1,10 @@
 package snapshot
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,9 +16,33 @@ var serverMetadata = []string{
 	"ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds",
 }
 
-// bookkeeping are annotations of kubectl and of the Deployment controller about
-// the object on the hub. On a member they would be wrong.
-var bookkeeping = []string{corev1.LastAppliedConfigAnnotation, "deployment.kubernetes.io/revision"}
+// Annotations by which the controllers of volumes remember what they have done.
+const (
+	boundByController = "pv.kubernetes.io/bound-by-controller"
+	bindCompleted     = "pv.kubernetes.io/bind-completed"
+)
+
+// bookkeeping are annotations of kubectl, the API server and controllers about the
+// object on the hub. On a member they would be wrong.
+var bookkeeping = []string{
+	corev1.LastAppliedConfigAnnotation,
+	"deployment.kubernetes.io/revision",
+	// Which generation a DaemonSet's template has, and the status of an autoscaler as
+	// autoscaling/v1 shows it.
+	"deprecated.daemonset.template.generation",
+	"autoscaling.alpha.kubernetes.io/conditions",
+	"autoscaling.alpha.kubernetes.io/current-metrics",
+	// Which volume a claim has got on the hub, from whom, and for which node.
+	bindCompleted, boundByController, "pv.kubernetes.io/migrated-to",
+	"volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner",
+	"volume.kubernetes.io/selected-node",
+}
+
+// protection are finalizers that controllers put on every object of a kind, on the
+// members as on the hub. Finalizers of users stay.
+var protection = []string{
+	"kubernetes.io/pvc-protection", "kubernetes.io/pv-protection", "service.kubernetes.io/load-balancer-cleanup",
+}
 
 // jobLabels tie the pods of a Job to its uid or name; the member's API server
 // sets them anew.
@@ -22,68 +50,141 @@ var jobLabels = []string{
 	"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name",
 }
 
-// Strip returns a copy of an object without everything that is true on the hub
-// only: server metadata, status, allocated addresses and ports, the bookkeeping of
-// controllers.
+// strippers remove what only some kinds have. They may change the object itself, and
+// what is in it through inner. The annotations are all that it had.
+var strippers = map[schema.GroupKind]func(object, annotations map[string]any){
+	{Kind: "Service"}:               stripService,
+	{Kind: "ServiceAccount"}:        stripServiceAccount,
+	{Kind: "PersistentVolume"}:      stripVolume,
+	{Kind: "PersistentVolumeClaim"}: stripClaim,
+	{Group: "batch", Kind: "Job"}:   stripJob,
+}
+
+// Strip returns an object without everything that is true on the hub only: server
+// metadata, status, allocated addresses, ports and volumes, the bookkeeping of
+// controllers. The original stays as it is; what is not removed is shared with it.
 func Strip(object *unstructured.Unstructured) *unstructured.Unstructured {
-	stripped := object.DeepCopy()
+	stripped := maps.Clone(object.Object)
+	delete(stripped, "status")
+	metadata := inner(stripped, "metadata")
 	for _, field := range serverMetadata {
-		unstructured.RemoveNestedField(stripped.Object, "metadata", field)
+		delete(metadata, field)
 	}
-	removeKeys(stripped.Object, bookkeeping, "metadata", "annotations")
-	delete(stripped.Object, "status")
-
-	switch object.GroupVersionKind().GroupKind() {
-	case schema.GroupKind{Kind: "Service"}:
-		stripService(stripped.Object)
-	case schema.GroupKind{Group: "batch", Kind: "Job"}:
-		stripJob(stripped.Object)
+	withoutItems(metadata, "finalizers", func(item any) bool {
+		name, _ := item.(string)
+		return slices.Contains(protection, name)
+	})
+	annotations, _ := metadata["annotations"].(map[string]any)
+	withoutKeys(metadata, "annotations", bookkeeping)
+	if strip, ok := strippers[object.GroupVersionKind().GroupKind()]; ok {
+		strip(stripped, annotations)
 	}
-	return stripped
+	return &unstructured.Unstructured{Object: stripped}
 }
 
-// removeKeys removes keys from the map at path, and the map itself when nothing
-// is left in it.
-func removeKeys(object map[string]any, keys []string, path ...string) {
-	values, found, err := unstructured.NestedMap(object, path...)
-	if err != nil || !found {
+// inner replaces the map at a field by a copy that may be changed, and returns it. If
+// there is none, the copy belongs to nobody.
+func inner(object map[string]any, path ...string) map[string]any {
+	for _, field := range path {
+		value, ok := object[field].(map[string]any)
+		if !ok {
+			return map[string]any{}
+		}
+		value = maps.Clone(value)
+		object[field] = value
+		object = value
+	}
+	return object
+}
+
+// withoutKeys removes keys from a map at a field, and the field when nothing is left.
+func withoutKeys(object map[string]any, field string, keys []string) {
+	values, ok := object[field].(map[string]any)
+	if !ok {
 		return
 	}
+	kept := maps.Clone(values)
 	for _, key := range keys {
-		delete(values, key)
+		delete(kept, key)
 	}
-	if len(values) == 0 {
-		unstructured.RemoveNestedField(object, path...)
-		return
+	object[field] = kept
+	if len(kept) == 0 {
+		delete(object, field)
 	}
-	// The path exists, so setting it cannot fail.
-	_ = unstructured.SetNestedMap(object, values, path...)
 }
 
-func stripService(service map[string]any) {
-	// "None" is a wish of the user, an address is an allocation of the hub.
-	if ip, _, _ := unstructured.NestedString(service, "spec", "clusterIP"); ip != corev1.ClusterIPNone {
-		unstructured.RemoveNestedField(service, "spec", "clusterIP")
-		unstructured.RemoveNestedField(service, "spec", "clusterIPs")
-	}
-	unstructured.RemoveNestedField(service, "spec", "healthCheckNodePort")
-	ports, found, err := unstructured.NestedSlice(service, "spec", "ports")
-	if err != nil || !found {
+// withoutItems removes items from a list at a field, and the field when nothing is left.
+func withoutItems(object map[string]any, field string, unwanted func(item any) bool) {
+	items, ok := object[field].([]any)
+	if !ok {
 		return
 	}
-	for _, port := range ports {
-		if fields, ok := port.(map[string]any); ok {
-			delete(fields, "nodePort")
+	kept := slices.DeleteFunc(slices.Clone(items), unwanted)
+	object[field] = kept
+	if len(kept) == 0 {
+		delete(object, field)
+	}
+}
+
+func stripService(service, _ map[string]any) {
+	spec := inner(service, "spec")
+	// "None" is a wish of the user, an address is an allocation of the hub.
+	if spec["clusterIP"] != corev1.ClusterIPNone {
+		delete(spec, "clusterIP")
+		delete(spec, "clusterIPs")
+	}
+	delete(spec, "healthCheckNodePort")
+	ports, _ := spec["ports"].([]any)
+	ports = slices.Clone(ports)
+	for i := range ports {
+		if port, ok := ports[i].(map[string]any); ok {
+			port = maps.Clone(port)
+			delete(port, "nodePort")
+			ports[i] = port
 		}
 	}
-	_ = unstructured.SetNestedSlice(service, ports, "spec", "ports")
+	if len(ports) > 0 {
+		spec["ports"] = ports
+	}
 }
 
-func stripJob(job map[string]any) {
-	if manual, _, _ := unstructured.NestedBool(job, "spec", "manualSelector"); manual {
+// stripServiceAccount removes the tokens that the hub has made for the account; they
+// are not placed either.
+func stripServiceAccount(account, _ map[string]any) {
+	metadata, _ := account["metadata"].(map[string]any)
+	prefix, _ := metadata["name"].(string)
+	withoutItems(account, "secrets", func(item any) bool {
+		secret, _ := item.(map[string]any)
+		name, _ := secret["name"].(string)
+		return strings.HasPrefix(name, prefix+"-token-")
+	})
+}
+
+// stripVolume removes the claim that the hub has bound to a volume, and of one that the
+// user has reserved it for, which claim of that name it was.
+func stripVolume(volume, annotations map[string]any) {
+	if annotations[boundByController] == "yes" {
+		delete(inner(volume, "spec"), "claimRef")
 		return
 	}
-	unstructured.RemoveNestedField(job, "spec", "selector")
-	removeKeys(job, jobLabels, "spec", "template", "metadata", "labels")
-	removeKeys(job, jobLabels, "metadata", "labels")
+	claim := inner(volume, "spec", "claimRef")
+	delete(claim, "uid")
+	delete(claim, "resourceVersion")
+}
+
+// stripClaim removes the volume that the hub, not the user, has chosen for a claim.
+func stripClaim(claim, annotations map[string]any) {
+	if annotations[boundByController] == "yes" {
+		delete(inner(claim, "spec"), "volumeName")
+	}
+}
+
+func stripJob(job, _ map[string]any) {
+	spec := inner(job, "spec")
+	if spec["manualSelector"] == true {
+		return
+	}
+	delete(spec, "selector")
+	withoutKeys(inner(spec, "template", "metadata"), "labels", jobLabels)
+	withoutKeys(inner(job, "metadata"), "labels", jobLabels)
 }
