@@ -14,7 +14,7 @@ const (
 	aConfigMap = `[{group: "", version: v1, kind: ConfigMap, name: settings}]`
 
 	held        = `, finalizers: [example.com/held]`
-	statusOfEnd = `{status: {conditions: [{type: Succeeded, status: STATUS, reason: Ended, message: "", lastTransitionTime: "2026-01-02T03:04:05Z"}]}}`
+	statusOfEnd = `{status: {conditions: [{type: TYPE, status: STATUS, reason: Ended, message: "", lastTransitionTime: "2026-01-02T03:04:05Z"}]}}`
 )
 
 func clusterOverride(name, selectors string) string {
@@ -27,8 +27,8 @@ func override(namespace, name, selectors string) string {
 		selectors + `, policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: remove, path: /metadata/labels/a}]}]}}}`
 }
 
-func endedAs(status string) string {
-	return strings.Replace(statusOfEnd, "STATUS", strconv.Quote(status), 1)
+func endedAs(condition, status string) string {
+	return strings.NewReplacer("TYPE", condition, "STATUS", strconv.Quote(status)).Replace(statusOfEnd)
 }
 
 func runOf(kind, meta, placement, strategy string) string {
@@ -83,11 +83,12 @@ var contradictions = map[string]contradiction{
 	},
 	"another strategy than that of an unfinished run": {
 		there: []standing{
-			{manifest: clusterRun("name: succeeded", "web", "s-succeeded"), status: endedAs("True")},
-			{manifest: clusterRun("name: failed", "web", "s-failed"), status: endedAs("False")},
+			{manifest: clusterRun("name: succeeded", "web", "s-succeeded"), status: endedAs("Succeeded", "True")},
+			{manifest: clusterRun("name: failed", "web", "s-failed"), status: endedAs("Succeeded", "False")},
+			{manifest: clusterRun("name: refused", "web", "s-refused"), status: endedAs("Initialized", "False")},
 			{manifest: clusterRun("name: deleted"+held, "web", "s-deleted"), deleted: true},
 			{manifest: clusterRun("name: elsewhere", "other", "s-other")},
-			{manifest: clusterRun("name: running", "web", "three-stages"), status: endedAs("Unknown")},
+			{manifest: clusterRun("name: running", "web", "three-stages"), status: endedAs("Initialized", "True")},
 		},
 		refused: clusterRun("name: rollback", "web", "at-once"),
 		message: "invalid stagedRolloutStrategyName at-once for placement web: all concurrent runs of a placement must use the same strategy: " +
