@@ -185,9 +185,11 @@ func (n *Notifier) binding(old, now client.Object) {
 	}
 }
 
-// placement only tells of what a plan rests on: spec and deletion, not status.
+// placement only tells of what a plan rests on: spec, deletion and what was selected
+// last, not status.
 func (n *Notifier) placement(old, now client.Object) {
-	if planChanged(old, now) {
+	const verdict = placementv1beta1.SelectionVerdictAnnotation
+	if planChanged(old, now) || old.GetAnnotations()[verdict] != now.GetAnnotations()[verdict] {
 		n.notify(PlacementKey(now.GetName()), "")
 	}
 }

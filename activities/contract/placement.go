@@ -39,6 +39,9 @@ type SelectResult struct {
 	Hash     string `json:"hash,omitempty"`
 	// Created says that a new snapshot was written.
 	Created bool `json:"created,omitempty"`
+	// Overrides are the override snapshots that concern the selection: name, or
+	// namespace/name of namespaced ones. Which of them apply depends on the cluster.
+	Overrides []string `json:"overrides,omitempty"`
 }
 
 // ScheduleResult counts what the scheduler decided.
@@ -75,8 +78,10 @@ type Change struct {
 type AdvanceRequest struct {
 	Placement wf.Ref `json:"placement"`
 	// Snapshot is the master snapshot the batch brings clusters to.
-	Snapshot string   `json:"snapshot"`
-	Batch    []Change `json:"batch,omitempty"`
+	Snapshot string `json:"snapshot"`
+	// Overrides are those that were picked with the snapshot.
+	Overrides []string `json:"overrides,omitempty"`
+	Batch     []Change `json:"batch,omitempty"`
 	// InFlight are clusters of earlier batches not yet seen available.
 	InFlight []string `json:"inFlight,omitempty"`
 	// WakeAt bounds the wait, for objects whose availability is a matter of

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +14,9 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterupdate"
 	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/activities/overriding"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workgen"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
@@ -54,14 +58,21 @@ func (r *Rolling) AdvancePlacement(ctx context.Context, in actcontract.AdvanceRe
 	if placement == nil {
 		return actcontract.AdvanceResult{Gone: true}, nil
 	}
-	latest, err := r.isLatest(ctx, in)
+	latest, err := r.isLatest(ctx, placement, in)
 	if err != nil {
 		return actcontract.AdvanceResult{}, err
 	}
 	if external(placement) || !latest {
 		return actcontract.AdvanceResult{Changed: true}, nil
 	}
-	a := &rolling{Rolling: r, in: in, placement: placement, sub: sub, view: clusterupdate.NewView(r.Client, r.Live), inFlight: map[string]struct{}{}, flown: map[string]struct{}{}}
+	overrides, err := r.overrides(ctx, in.Overrides)
+	if _, gone := errors.AsType[*overriding.MissingError](err); gone {
+		return actcontract.AdvanceResult{Changed: true}, nil
+	}
+	if err != nil {
+		return actcontract.AdvanceResult{}, err
+	}
+	a := &rolling{Rolling: r, in: in, placement: placement, sub: sub, overrides: overrides, view: clusterupdate.NewView(r.Client, r.Live), inFlight: map[string]struct{}{}, flown: map[string]struct{}{}}
 	return a.advance(ctx)
 }
 
@@ -75,14 +86,19 @@ func (r *Rolling) current(ctx context.Context, ref wfcontract.Ref) (*placementv1
 	return placement, nil
 }
 
-// isLatest says whether the snapshot to roll out is still the latest one.
-func (r *Rolling) isLatest(ctx context.Context, in actcontract.AdvanceRequest) (bool, error) {
-	snapshot := &metav1.PartialObjectMetadata{}
-	snapshot.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshot"))
-	if err := r.Live.Get(ctx, client.ObjectKey{Name: in.Snapshot}, snapshot); err != nil {
+// isLatest says whether the snapshot to roll out, with its overrides, is still what
+// was selected last.
+func (r *Rolling) isLatest(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, in actcontract.AdvanceRequest) (bool, error) {
+	verdict, err := snapshot.DecodeVerdict(placement.Annotations[placementv1beta1.SelectionVerdictAnnotation])
+	if err == nil && verdict.Snapshot == in.Snapshot && !slices.Equal(verdict.Overrides, in.Overrides) {
+		return false, nil
+	}
+	master := &metav1.PartialObjectMetadata{}
+	master.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshot"))
+	if err := r.Live.Get(ctx, client.ObjectKey{Name: in.Snapshot}, master); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	return snapshot.Labels[placementv1beta1.IsLatestSnapshotLabel] == placementv1beta1.LabelValueTrue, nil
+	return master.Labels[placementv1beta1.IsLatestSnapshotLabel] == placementv1beta1.LabelValueTrue, nil
 }
 
 // rolling is one call of AdvancePlacement.
@@ -92,6 +108,10 @@ type rolling struct {
 	placement *placementv1beta1.ClusterResourcePlacement
 	sub       *clusterupdate.Subscription
 	view      *clusterupdate.View
+	// overrides are those that concern the snapshot; applicable are those of them that
+	// apply to each cluster, by its labels when they were last looked at.
+	overrides  *override.Matcher
+	applicable map[string]override.Applicable
 	// inFlight are clusters that were written to and not yet seen available,
 	// flown all that ever were.
 	inFlight, flown map[string]struct{}
@@ -193,7 +213,7 @@ func (a *rolling) planChanged(ctx context.Context) (outdated, again bool, err er
 	if placement == nil || placement.Generation != a.placement.Generation {
 		return true, false, nil
 	}
-	latest, err := a.isLatest(ctx, a.in)
+	latest, err := a.isLatest(ctx, placement, a.in)
 	if err != nil || !latest {
 		return !latest && err == nil, false, err
 	}

@@ -60,7 +60,7 @@ func (a *rolling) writeCluster(ctx context.Context, change actcontract.Change) e
 	if change.Op == actcontract.OpRemove {
 		err = clusterupdate.Remove(ctx, a.Client, binding)
 	} else {
-		binding, err = clusterupdate.Bind(ctx, a.Client, binding, a.target())
+		binding, err = clusterupdate.Bind(ctx, a.Client, binding, a.target(change.Cluster))
 	}
 	switch {
 	case errors.Is(err, clusterupdate.ErrFenced):
@@ -124,12 +124,17 @@ func (a *rolling) fly(cluster string) {
 // atTarget says whether a binding says what it shall.
 func (a *rolling) atTarget(b *placementv1beta1.ClusterResourceBinding) bool {
 	return b.Spec.State == placementv1beta1.BindingStateBound && b.DeletionTimestamp.IsZero() &&
-		workgen.Revision(b.Spec) == workgen.Revision(targetSpec(b.Spec, a.target()))
+		workgen.Revision(b.Spec) == workgen.Revision(targetSpec(b.Spec, a.target(b.Spec.TargetCluster)))
 }
 
-// target is what every cluster's binding shall say.
-func (a *rolling) target() clusterupdate.Target {
-	t := clusterupdate.Target{Snapshot: a.in.Snapshot}
+// target is what the binding of a cluster shall say.
+func (a *rolling) target(cluster string) clusterupdate.Target {
+	applicable := a.applicable[cluster]
+	t := clusterupdate.Target{
+		Snapshot:                         a.in.Snapshot,
+		ClusterResourceOverrideSnapshots: applicable.ClusterResourceOverrideSnapshots,
+		ResourceOverrideSnapshots:        applicable.ResourceOverrideSnapshots,
+	}
 	if s := a.placement.Spec.Strategy; s != nil {
 		t.ApplyStrategy = s.ApplyStrategy
 	}

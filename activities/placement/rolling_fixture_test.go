@@ -28,6 +28,7 @@ import (
 	actcontract "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/workgen"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -67,6 +68,7 @@ func newRollout(t *testing.T, bindings ...*placementv1beta1.ClusterResourceBindi
 	t.Helper()
 	scheme, watched := runtime.NewScheme(), runtime.NewScheme()
 	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
 	require.NoError(t, placementv1beta1.AddToScheme(watched))
 	watched.AddKnownTypeWithName(schema.GroupVersionKind{Group: "meta", Version: "v1", Kind: "Snapshot"}, &metav1.PartialObjectMetadata{})
 	r := &rollout{t: t, clock: &waitClock{clocktesting.NewFakeClock(now), make(chan struct{}, 1000)}, informers: &informertest.FakeInformers{Scheme: watched}}

@@ -49,6 +49,9 @@ func (a *rolling) look(ctx context.Context) (*rolloutFacts, error) {
 			return nil, err
 		}
 	}
+	if err := a.applyTo(ctx, list.Items); err != nil {
+		return nil, err
+	}
 	f := &rolloutFacts{bindings: map[string]string{}, pins: map[string]actcontract.Change{}}
 	for i := range list.Items {
 		binding, err := a.newest(ctx, &list.Items[i])

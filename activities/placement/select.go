@@ -114,6 +114,9 @@ func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.C
 		Generation: placement.Generation, Snapshot: latest.name, Index: latest.index,
 		Hash: content.Hash, Inputs: snapshot.Fingerprint(selected.candidates),
 	}
+	if err := s.pickOverrides(ctx, placement, selected.objects, &verdict); err != nil {
+		return actcontract.SelectResult{}, err
+	}
 	return s.conclude(ctx, placement, verdict, latest.created)
 }
 
@@ -148,6 +151,7 @@ func (s *Selector) reject(ctx context.Context, placement *placementv1beta1.Clust
 func (s *Selector) conclude(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, verdict snapshot.Verdict, created bool) (actcontract.SelectResult, error) {
 	result := actcontract.SelectResult{
 		Invalid: verdict.Error != "", Snapshot: verdict.Snapshot, Index: verdict.Index, Hash: verdict.Hash, Created: created,
+		Overrides: verdict.Overrides,
 	}
 	key, value := placementv1beta1.SelectionVerdictAnnotation, verdict.Encode()
 	if placement.Annotations[key] == value {

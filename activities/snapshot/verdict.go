@@ -18,6 +18,12 @@ type Verdict struct {
 	Hash string `json:"hash,omitempty"`
 	// Inputs is the fingerprint of the candidate objects.
 	Inputs string `json:"inputs,omitempty"`
+	// Overrides are the override snapshots that concern the selection: the names of
+	// ClusterResourceOverrideSnapshots, namespace/name of ResourceOverrideSnapshots.
+	Overrides []string `json:"overrides,omitempty"`
+	// OverridesMade is the fingerprint of the overrides made for the placement, whatever
+	// they select, that Overrides were picked from.
+	OverridesMade string `json:"overridesMade,omitempty"`
 	// Error says why the selectors cannot be resolved, for the user to mend.
 	Error string `json:"error,omitempty"`
 }

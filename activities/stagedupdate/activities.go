@@ -18,6 +18,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterupdate"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/override"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -26,6 +27,8 @@ import (
 // what it selects now, and says which one that is.
 type Snapshotter interface {
 	Select(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (act.SelectResult, error)
+	// Overrides are those that concern the snapshot with an index; nil if there are none.
+	Overrides(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, index string) (*override.Matcher, error)
 }
 
 // WorkSyncer writes the Works a binding needs.

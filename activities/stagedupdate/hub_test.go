@@ -29,6 +29,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterupdate"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	"github.com/fleetflow/fleetflow/activities/workgen"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -59,6 +60,7 @@ type hub struct {
 	events []string
 	// latest is what a selection finds now.
 	latest    act.SelectResult
+	overrides *override.Matcher
 	canceller string
 	// onGet is run before a live read of an object of this name.
 	onGet map[string]func()
@@ -202,6 +204,11 @@ func (h *hub) environment() *testsuite.TestActivityEnvironment {
 // Select stands in for selecting resources.
 func (h *hub) Select(context.Context, *placementv1beta1.ClusterResourcePlacement) (act.SelectResult, error) {
 	return h.latest, nil
+}
+
+// Overrides stands in for reading overrides.
+func (h *hub) Overrides(context.Context, *placementv1beta1.ClusterResourcePlacement, string) (*override.Matcher, error) {
+	return h.overrides, nil
 }
 
 // Eventf keeps events.

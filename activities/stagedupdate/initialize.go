@@ -103,6 +103,11 @@ func (a *Activities) plan(ctx context.Context, run *placementv1beta1.ClusterStag
 		return err
 	}
 	run.Status.ResourceSnapshotIndexUsed = index
+	overrides, err := a.Snapshots.Overrides(ctx, f.placement, index)
+	if err != nil {
+		return fmt.Errorf("reading the overrides of placement %s: %w", f.placement.Name, err)
+	}
+	applyOverrides(&run.Status, overrides, f.clusters)
 	return nil
 }
 

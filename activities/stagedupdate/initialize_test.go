@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/override"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -205,6 +206,23 @@ func TestInitializationFreezesThePlan(t *testing.T) {
 	h.edited()
 	again := initialize(h, "example-run-2")
 	assert.Equal(t, state, again, "a plan is frozen once")
+}
+
+func TestInitializationFreezesTheOverridesOfEachCluster(t *testing.T) {
+	made := placementv1beta1.ClusterResourceOverrideSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "cro-0"}}
+	made.Spec.OverrideSpec.Policy.OverrideRules = []placementv1beta1.OverrideRule{{
+		ClusterSelector: &placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{
+			{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"environment": "canary"}}},
+		}},
+	}}
+	h := howTo(t)
+	h.overrides = override.Picked([]placementv1beta1.ClusterResourceOverrideSnapshot{made}, nil)
+	initialize(h, "example-run-2")
+	stages := h.run("example-run-2").Status.StagesStatus
+	assert.Empty(t, stages[0].Clusters[0].ClusterResourceOverrideSnapshots, "it is for canary")
+	for _, cluster := range stages[1].Clusters {
+		assert.Equal(t, []string{"cro-0"}, cluster.ClusterResourceOverrideSnapshots, cluster.ClusterName)
+	}
 }
 
 // edited changes everything a plan is made from.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/fleetflow/fleetflow/activities/override"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -196,6 +197,25 @@ func newStage(run string, config placementv1beta1.StageConfig, clusters []string
 		stage.AfterStageTaskStatus = append(stage.AfterStageTaskStatus, status)
 	}
 	return stage
+}
+
+// applyOverrides freezes which overrides apply to the clusters of each stage.
+func applyOverrides(status *placementv1beta1.UpdateRunStatus, overrides *override.Matcher, clusters []clusterv1beta1.MemberCluster) {
+	if overrides == nil {
+		return
+	}
+	labelsOf := make(map[string]map[string]string, len(clusters))
+	for i := range clusters {
+		labelsOf[clusters[i].Name] = clusters[i].Labels
+	}
+	for i := range status.StagesStatus {
+		for j := range status.StagesStatus[i].Clusters {
+			cluster := &status.StagesStatus[i].Clusters[j]
+			applicable := overrides.Applicable(override.Cluster{Name: cluster.ClusterName, Labels: labelsOf[cluster.ClusterName]})
+			cluster.ClusterResourceOverrideSnapshots = applicable.ClusterResourceOverrideSnapshots
+			cluster.ResourceOverrideSnapshots = applicable.ResourceOverrideSnapshots
+		}
+	}
 }
 
 func clusterStatuses(names []string) []placementv1beta1.ClusterUpdatingStatus {

@@ -89,6 +89,7 @@ const (
 	CauseSpec         = "spec"
 	CauseResources    = "resources"
 	CauseClusters     = "clusters"
+	CauseOverrides    = "overrides"
 	CauseBindings     = "bindings"
 	CauseAvailability = "availability"
 	CauseApproval     = "approval"

@@ -73,11 +73,11 @@ func (p *placement) converge(ctx workflow.Context) error {
 			return err
 		}
 	}
-	snapshot, err := p.decide(ctx)
-	if err != nil || snapshot == "" || p.external {
+	selected, err := p.decide(ctx)
+	if err != nil || selected.Snapshot == "" || p.external {
 		return err
 	}
-	return p.roll(ctx, snapshot)
+	return p.roll(ctx, selected)
 }
 
 // load reads the placement live and adopts a successor of the same name.
@@ -98,38 +98,41 @@ func (p *placement) load(ctx workflow.Context) error {
 	return nil
 }
 
-// decide selects and schedules; it returns the snapshot to roll out, empty
-// when there is none.
-func (p *placement) decide(ctx workflow.Context) (string, error) {
+// decide selects and schedules; it returns the snapshot to roll out, with the
+// overrides that concern it. Its name is empty when there is none.
+func (p *placement) decide(ctx workflow.Context) (act.SelectResult, error) {
+	var nothing act.SelectResult
 	selected, err := call.Short[act.SelectResult](ctx, act.SelectResources, "select resources", p.ref)
 	if err != nil {
-		return "", err
+		return nothing, err
 	}
 	if selected.Gone {
 		p.reload, p.again = true, true
-		return "", nil
+		return nothing, nil
 	}
 	scheduled, err := call.Short[act.ScheduleResult](ctx, act.ScheduleClusters, "schedule clusters", p.ref)
 	if err != nil {
-		return "", err
+		return nothing, err
 	}
 	if scheduled.Gone {
 		p.reload, p.again = true, true
-		return "", nil
+		return nothing, nil
 	}
 	if selected.Invalid {
-		return "", nil
+		return nothing, nil
 	}
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Snapshot **%s**, %d clusters selected by policy %s.",
 		selected.Snapshot, scheduled.Selected, scheduled.PolicySnapshot))
-	return selected.Snapshot, nil
+	return selected, nil
 }
 
 // roll advances batch by batch. Each batch is in history, as the input of the
 // activity, before anything of it is written.
-func (p *placement) roll(ctx workflow.Context, snapshot string) error {
+func (p *placement) roll(ctx workflow.Context, selected act.SelectResult) error {
 	progress := workflow.Now(ctx)
-	request := act.AdvanceRequest{Placement: p.ref, Snapshot: snapshot, WakeAt: progress.Add(BlockedFor)}
+	request := act.AdvanceRequest{
+		Placement: p.ref, Snapshot: selected.Snapshot, Overrides: selected.Overrides, WakeAt: progress.Add(BlockedFor),
+	}
 	for {
 		result, err := p.advance(ctx, request)
 		if err != nil {

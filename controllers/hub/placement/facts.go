@@ -44,6 +44,8 @@ type Facts struct {
 	Snapshots map[string]Snapshot
 	// Bindings of the placement, those being deleted included.
 	Bindings []placementv1beta1.ClusterResourceBinding
+	// Overrides that concern the placement.
+	Overrides Overrides
 }
 
 // External says whether update runs bring changes to the clusters.
@@ -87,6 +89,9 @@ func Gather(ctx context.Context, cached client.Reader, placement *placementv1bet
 		return nil, fmt.Errorf("listing the bindings of %s: %w", placement.Name, err)
 	}
 	facts.Bindings = bindings.Items
+	if err := facts.gatherOverrides(ctx, cached); err != nil {
+		return nil, fmt.Errorf("reading the overrides of %s: %w", placement.Name, err)
+	}
 	return facts, nil
 }
 

@@ -19,7 +19,7 @@ type Need struct {
 	// Cause is the cause of a poke; empty if the placement needs nothing.
 	Cause string
 	// Demand identifies what only a fresh look by the workflow can answer: a new
-	// generation, or clusters that lost their binding. It does not change while a
+	// generation, other overrides, or clusters that lost their binding. It does not change while a
 	// workflow that has been poked for it does its work. Empty if all that is
 	// pending is the rest of a rollout.
 	Demand string
@@ -42,6 +42,8 @@ func NeedsWork(facts *Facts) Need {
 		// Only the user can mend it; what was placed before stays as it is.
 	case !facts.scheduled():
 		need.Cause, need.Demand = wfcontract.CauseSpec, fmt.Sprintf("generation %d", generation)
+	case facts.overridesChanged():
+		need.Cause, need.Demand = wfcontract.CauseOverrides, fmt.Sprintf("overrides %s %t", facts.Overrides.Made, facts.Overrides.Gone)
 	case len(lost) > 0:
 		need.Cause, need.Demand = wfcontract.CauseBindings, "lost "+strings.Join(lost, ",")
 	case rolloutPending(facts):
@@ -90,7 +92,7 @@ func upToDate(facts *Facts, binding *placementv1beta1.ClusterResourceBinding, sn
 	if binding.Spec.State != placementv1beta1.BindingStateBound || binding.Spec.ResourceSnapshotName != snapshot {
 		return false
 	}
-	return facts.External() || apiequality.Semantic.DeepEqual(binding.Spec.ApplyStrategy, facts.applyStrategy())
+	return facts.External() || facts.overridden(binding) && apiequality.Semantic.DeepEqual(binding.Spec.ApplyStrategy, facts.applyStrategy())
 }
 
 // live says whether a binding still stands for a picked cluster.
@@ -108,7 +110,8 @@ func progress(facts *Facts) uint64 {
 		up := available != nil && available.Status == metav1.ConditionTrue && available.ObservedGeneration == binding.Generation
 		hash := fnv.New64a()
 		// Writing to a hash never fails.
-		_, _ = fmt.Fprint(hash, binding.UID, binding.Spec.State, binding.Spec.ResourceSnapshotName, binding.DeletionTimestamp.IsZero(), up)
+		_, _ = fmt.Fprint(hash, binding.UID, binding.Spec.State, binding.Spec.ResourceSnapshotName, binding.DeletionTimestamp.IsZero(), up,
+			binding.Spec.ClusterResourceOverrideSnapshots, binding.Spec.ResourceOverrideSnapshots)
 		sum += hash.Sum64() // a sum does not depend on the order of the list
 	}
 	return sum

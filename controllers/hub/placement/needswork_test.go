@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/fleetflow/fleetflow/activities/override"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -73,6 +74,27 @@ func TestNeedsWork(t *testing.T) {
 			s.Bindings = s.Bindings[:1]
 			return s
 		}},
+		"an override was made that has not been seen": {cause: wfcontract.CauseOverrides, change: func(s situation) situation {
+			s.Overrides.Made = "abc"
+			return s
+		}},
+		"an override that was picked is gone": {cause: wfcontract.CauseOverrides, change: func(s situation) situation {
+			s.Overrides.Gone = true
+			return s
+		}},
+		"an override that was seen": {change: func(s situation) situation {
+			s.Overrides.Made, s.Verdict.OverridesMade = "abc", "abc"
+			return s
+		}},
+		"a cluster that waits for an override": {cause: wfcontract.CauseAvailability, change: func(s situation) situation {
+			s.Overrides.Applicable = map[string]override.Applicable{"member2": {ClusterResourceOverrideSnapshots: []string{"cro-0"}}}
+			return s
+		}},
+		"overrides are for a run to bring": {change: func(s situation) situation {
+			s = s.external()
+			s.Overrides.Gone = true
+			return s
+		}},
 		"the latest resources are for a run to bring": {change: func(s situation) situation {
 			return s.external().snapshot(1)
 		}},
@@ -85,7 +107,7 @@ func TestNeedsWork(t *testing.T) {
 			}
 			need := NeedsWork(s.Facts)
 			assert.Equal(t, tc.cause, need.Cause)
-			assert.Equal(t, tc.cause == wfcontract.CauseSpec || tc.cause == wfcontract.CauseBindings, need.Demand != "")
+			assert.Equal(t, tc.cause != "" && tc.cause != wfcontract.CauseAvailability, need.Demand != "")
 		})
 	}
 }

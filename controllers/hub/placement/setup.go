@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -21,7 +22,8 @@ import (
 const workers = 16
 
 // SetupWithManager registers the reconciler: it runs when a placement, one of
-// its bindings or one of its snapshots changes.
+// its bindings, snapshots or overrides changes, or the labels that decide which
+// overrides apply.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	toPlacement := handler.EnqueueRequestsFromMapFunc(placementOf)
 	err := ctrl.NewControllerManagedBy(mgr).
@@ -32,6 +34,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ClusterResourceBinding{}, toPlacement).
 		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, toPlacement).
 		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, toPlacement).
+		Watches(&placementv1beta1.ClusterResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.overriddenBy)).
+		Watches(&placementv1beta1.ResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.overriddenBy)).
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.havingAny), builder.WithPredicates(relabelled())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 	if err != nil {

@@ -1,0 +1,162 @@
+package placement
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/activities/overriding"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// pickOverrides notes in a verdict which overrides concern what was selected. One that
+// was made for the placement counts at once; one for all placements from the next rollout
+// on, which is when the placement or what it selects changes (API reference,
+// ClusterResourceOverrideSpec). Update runs pick theirs when they start.
+//
+// It reads from the cache: should that lag behind, whoever wakes placements sees that the
+// verdict was made of others than there are, and asks again.
+func (s *Selector) pickOverrides(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, selected []*unstructured.Unstructured, verdict *snapshot.Verdict) error {
+	if external(placement) {
+		return nil
+	}
+	inForce, err := overriding.InForce(ctx, s.Client)
+	if err != nil {
+		return fmt.Errorf("picking the overrides of placement %s: %w", placement.Name, err)
+	}
+	named := override.Placement{Name: placement.Name}
+	verdict.OverridesMade = override.Fingerprint(override.MadeFor(named, inForce.ClusterWide, inForce.Namespaced))
+	before, _ := snapshot.DecodeVerdict(placement.Annotations[placementv1beta1.SelectionVerdictAnnotation])
+	sameRollout := before.Generation == verdict.Generation && before.Snapshot == verdict.Snapshot
+	if sameRollout {
+		if inForce, err = s.withKept(ctx, inForce, before.Overrides); err != nil {
+			return err
+		}
+	}
+	if inForce.Empty() {
+		return nil
+	}
+	matcher := override.NewMatcher(named, identifiers(selected), inForce.ClusterWide, inForce.Namespaced)
+	for _, concern := range matcher.Concerns() {
+		if concern.Made || !sameRollout || slices.Contains(before.Overrides, concern.Source.Ref()) {
+			verdict.Overrides = append(verdict.Overrides, concern.Source.Ref())
+		}
+	}
+	return nil
+}
+
+// withKept adds the overrides for all placements that the rollout has begun with, should
+// there be a later version of them by now: that one waits for the next rollout.
+func (s *Selector) withKept(ctx context.Context, inForce overriding.Snapshots, refs []string) (overriding.Snapshots, error) {
+	for _, ref := range refs {
+		kept, err := overriding.Load(ctx, s.Client, s.Live, []string{ref})
+		if _, gone := errors.AsType[*overriding.MissingError](err); gone {
+			continue
+		}
+		if err != nil {
+			return overriding.Snapshots{}, fmt.Errorf("reading what the rollout began with: %w", err)
+		}
+		for i := range kept.ClusterWide {
+			if of := &kept.ClusterWide[i]; of.Spec.OverrideSpec.Placement == nil && !has(inForce.ClusterWide, of.Name) {
+				inForce.ClusterWide = append(slices.Clip(inForce.ClusterWide), *of)
+			}
+		}
+		for i := range kept.Namespaced {
+			if of := &kept.Namespaced[i]; of.Spec.OverrideSpec.Placement == nil && !hasNamespaced(inForce.Namespaced, of) {
+				inForce.Namespaced = append(slices.Clip(inForce.Namespaced), *of)
+			}
+		}
+	}
+	return inForce, nil
+}
+
+func has(all []placementv1beta1.ClusterResourceOverrideSnapshot, name string) bool {
+	return slices.ContainsFunc(all, func(s placementv1beta1.ClusterResourceOverrideSnapshot) bool { return s.Name == name })
+}
+
+func hasNamespaced(all []placementv1beta1.ResourceOverrideSnapshot, of client.Object) bool {
+	return slices.ContainsFunc(all, func(s placementv1beta1.ResourceOverrideSnapshot) bool {
+		return s.Name == of.GetName() && s.Namespace == of.GetNamespace()
+	})
+}
+
+// identifiers says what was selected.
+func identifiers(selected []*unstructured.Unstructured) []placementv1beta1.ResourceIdentifier {
+	ids := make([]placementv1beta1.ResourceIdentifier, 0, len(selected))
+	for _, object := range selected {
+		ids = append(ids, identifier(object.GroupVersionKind(), object))
+	}
+	return ids
+}
+
+func identifier(gvk schema.GroupVersionKind, object metav1.Object) placementv1beta1.ResourceIdentifier {
+	return placementv1beta1.ResourceIdentifier{
+		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName(),
+	}
+}
+
+// overrides reads those that a rollout is to apply; nil if there are none.
+func (r *Rolling) overrides(ctx context.Context, refs []string) (*override.Matcher, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	named, err := overriding.Load(ctx, r.Client, r.Live, refs)
+	if err != nil {
+		return nil, fmt.Errorf("reading the overrides to roll out: %w", err)
+	}
+	return override.Picked(named.ClusterWide, named.Namespaced), nil
+}
+
+// applyTo works out which overrides apply to the clusters of bindings.
+func (a *rolling) applyTo(ctx context.Context, bindings []placementv1beta1.ClusterResourceBinding) error {
+	if a.overrides == nil {
+		return nil
+	}
+	applicable := make(map[string]override.Applicable, len(bindings))
+	for i := range bindings {
+		cluster, err := overriding.Cluster(ctx, a.Client, bindings[i].Spec.TargetCluster)
+		if err != nil {
+			return err
+		}
+		applicable[cluster.Name] = a.overrides.Applicable(cluster)
+	}
+	a.applicable = applicable
+	return nil
+}
+
+// Overrides picks, for an update run that starts, the overrides that concern a snapshot of
+// a placement, in their latest version; nil if there are none. It reads everything live.
+func (s *Selector) Overrides(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, index string) (*override.Matcher, error) {
+	inForce, err := overriding.Latest(ctx, s.Live)
+	if err != nil {
+		return nil, fmt.Errorf("picking the overrides of placement %s: %w", placement.Name, err)
+	}
+	if inForce.Empty() {
+		return nil, nil
+	}
+	var parts placementv1beta1.ClusterResourceSnapshotList
+	if err := s.Live.List(ctx, &parts, client.MatchingLabels{
+		placementv1beta1.ParentPlacementLabel: placement.Name, placementv1beta1.ResourceIndexLabel: index}); err != nil {
+		return nil, fmt.Errorf("reading resource snapshot %s of placement %s: %w", index, placement.Name, err)
+	}
+	var placed []placementv1beta1.ResourceIdentifier
+	for i := range parts.Items {
+		for _, resource := range parts.Items[i].Spec.SelectedResources {
+			object := &metav1.PartialObjectMetadata{}
+			if err := json.Unmarshal(resource.Raw, object); err != nil {
+				return nil, fmt.Errorf("decoding an object in resource snapshot %s: %w", parts.Items[i].Name, err)
+			}
+			placed = append(placed, identifier(object.GroupVersionKind(), object))
+		}
+	}
+	return override.NewMatcher(override.Placement{Name: placement.Name}, placed, inForce.ClusterWide, inForce.Namespaced), nil
+}

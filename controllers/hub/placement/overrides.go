@@ -1,0 +1,135 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/activities/overriding"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Overrides are what is known of the overrides of a placement.
+type Overrides struct {
+	// Made is the fingerprint of those that were made for the placement.
+	Made string
+	// Gone says that one that was picked does not exist any more.
+	Gone bool
+	// Applicable are those, of the ones that were picked with the latest snapshot, that
+	// apply to each cluster with a binding.
+	Applicable map[string]override.Applicable
+}
+
+// gatherOverrides reads what is known of overrides. Update runs pick their own.
+func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error {
+	if f.External() {
+		return nil
+	}
+	inForce, err := overriding.InForce(ctx, cached)
+	if err != nil {
+		return err
+	}
+	f.Overrides.Made = override.Fingerprint(override.MadeFor(override.Placement{Name: f.Placement.Name}, inForce.ClusterWide, inForce.Namespaced))
+	if len(f.Verdict.Overrides) == 0 {
+		return nil
+	}
+	picked, err := overriding.Load(ctx, cached, cached, f.Verdict.Overrides)
+	if _, gone := errors.AsType[*overriding.MissingError](err); gone {
+		f.Overrides.Gone = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	matcher := override.Picked(picked.ClusterWide, picked.Namespaced)
+	f.Overrides.Applicable = make(map[string]override.Applicable, len(f.Bindings))
+	for i := range f.Bindings {
+		cluster, err := overriding.Cluster(ctx, cached, f.Bindings[i].Spec.TargetCluster)
+		if err != nil {
+			return err
+		}
+		f.Overrides.Applicable[cluster.Name] = matcher.Applicable(cluster)
+	}
+	return nil
+}
+
+// overridesChanged says whether other overrides were made for the placement than its
+// last selection has seen, or one that it picked is gone.
+func (f *Facts) overridesChanged() bool {
+	return !f.External() && (f.Overrides.Gone || f.Overrides.Made != f.Verdict.OverridesMade)
+}
+
+// overridden says whether a binding names the overrides that apply to its cluster. As
+// long as it is not known which do, nobody can tell, and the next selection will.
+func (f *Facts) overridden(binding *placementv1beta1.ClusterResourceBinding) bool {
+	if f.Overrides.Gone {
+		return true
+	}
+	wanted := f.Overrides.Applicable[binding.Spec.TargetCluster]
+	return apiequality.Semantic.DeepEqual(wanted, override.Applicable{
+		ClusterResourceOverrideSnapshots: binding.Spec.ClusterResourceOverrideSnapshots,
+		ResourceOverrideSnapshots:        binding.Spec.ResourceOverrideSnapshots,
+	})
+}
+
+// overriddenBy finds the placements that a snapshot of an override concerns at once: the
+// one it was made for, and all that have picked it.
+func (r *Reconciler) overriddenBy(ctx context.Context, object client.Object) []reconcile.Request {
+	source := override.Source{Name: object.GetName(), Namespace: object.GetNamespace()}
+	var made *placementv1beta1.PlacementRef
+	switch o := object.(type) {
+	case *placementv1beta1.ClusterResourceOverrideSnapshot:
+		made = o.Spec.OverrideSpec.Placement
+	case *placementv1beta1.ResourceOverrideSnapshot:
+		made = o.Spec.OverrideSpec.Placement
+	}
+	requests := r.havingPicked(ctx, func(refs []string) bool { return slices.Contains(refs, source.Ref()) })
+	if made != nil && made.Scope != placementv1beta1.NamespaceScoped {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: made.Name}})
+	}
+	return requests
+}
+
+// havingAny finds the placements with overrides: which of them apply to a cluster can
+// change with its labels.
+func (r *Reconciler) havingAny(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.havingPicked(ctx, func(refs []string) bool { return len(refs) > 0 })
+}
+
+// havingPicked finds the placements by the overrides picked with their last selection.
+// Overrides and labels of clusters change rarely: this looks at every placement.
+func (r *Reconciler) havingPicked(ctx context.Context, picked func(refs []string) bool) []reconcile.Request {
+	var placements placementv1beta1.ClusterResourcePlacementList
+	if err := r.client.List(ctx, &placements, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache always answers once it has started
+	}
+	var requests []reconcile.Request
+	for i := range placements.Items {
+		verdict, err := snapshot.DecodeVerdict(placements.Items[i].Annotations[placementv1beta1.SelectionVerdictAnnotation])
+		if err == nil && picked(verdict.Overrides) {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: placements.Items[i].Name}})
+		}
+	}
+	return requests
+}
+
+// relabelled keeps away every update but those that change labels.
+func relabelled() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels())
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
