@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 TOOL := go tool -modfile=test/tools/go.mod
 # TESTFLAGS reach every go test, as in: make test-unit TESTFLAGS='-v -run Staged'
 TESTFLAGS ?=
+# How long `make fuzz` takes over each fuzz test.
+FUZZTIME ?= 60s
 # What `make generate` writes.
 GENERATED := find apis deploy -name 'zz_generated*.go' -o -path 'deploy/charts/*/crds/*.yaml' -o -path deploy/api-reference.md
 GOFILES := git ls-files -co --exclude-standard -- '*.go'
@@ -96,6 +98,12 @@ test: test-unit test-crds test-charts test-admission test-integration ## All tes
 test-unit: ## Unit, workflow and replay tests
 	@echo '== unit and workflow tests'
 	@go test -timeout 10m $(TESTFLAGS) ./...
+
+.PHONY: fuzz
+fuzz: ## Every fuzz test for 60 s (FUZZTIME=10m for longer). What they begin with runs in test-unit, too
+	@git grep --untracked -oE '^func Fuzz[A-Za-z0-9_]+\([a-z]+ \*testing\.F\)' -- '*_test.go' | while IFS=: read -r file found; do \
+	name=$${found#func }; name=$${name%%(*}; folder=$${file%/*}; printf '== %s of %s\n' "$$name" "$$folder"; \
+	(cd "$$folder" && go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x .); done
 
 .PHONY: test-crds
 test-crds: ## The CRDs, with the API server's own code

@@ -333,6 +333,16 @@ func TestAnObjectIsReadAsAClusterReadsIt(t *testing.T) {
 	assert.Equal(t, id{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "app", Name: "last"}, object.Identifier())
 }
 
+func TestObjectsThatGrowTooLarge(t *testing.T) {
+	fill := func(letters int) overrides {
+		return forRole(patch(op(add, "/doc", strings.Repeat("x", letters))), patchOn(nil), patch())
+	}
+	_, err := fill(1_570_000).apply(t, override.Cluster{}, reader)
+	require.NoError(t, err)
+	_, err = fill(1_580_000).apply(t, override.Cluster{}, reader)
+	assert.ErrorContains(t, err, "no cluster takes more than 1572864 (overrideRules[0] of ClusterResourceOverrideSnapshot example-cro-0 on ClusterRole secret-reader)")
+}
+
 // Objects and patches are shared between workers.
 func TestManyClustersAtATime(t *testing.T) {
 	set := override.Compile(forRole(patch(op(add, "/metadata/labels", "{}"), op(add, "/metadata/labels/cluster", "${MEMBER-CLUSTER-NAME}"), op(add, "/rules/0/verbs/-", "patch"))).clusterWide, nil)

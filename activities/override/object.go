@@ -30,12 +30,12 @@ func NewObject(manifest []byte) (*Object, error) {
 	if fields.shape != shapeObject {
 		return nil, errors.New("the manifest is no JSON object")
 	}
-	version, _ := fields.field("apiVersion").asString()
-	kind, _ := fields.field("kind").asString()
+	version := fields.field("apiVersion").asString()
+	kind := fields.field("kind").asString()
 	var name, namespace string
 	if metadata := fields.field("metadata"); metadata != nil {
-		name, _ = metadata.content().field("name").asString()
-		namespace, _ = metadata.content().field("namespace").asString()
+		name = metadata.content().field("name").asString()
+		namespace = metadata.content().field("namespace").asString()
 	}
 	if version == "" || kind == "" || name == "" {
 		return nil, fmt.Errorf("the manifest has apiVersion %q, kind %q and metadata.name %q, and all of them have to be set", version, kind, name)

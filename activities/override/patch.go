@@ -63,6 +63,8 @@ func (p *Patch) Apply(o *Object) (Result, error) {
 		return Result{Removed: true}, nil
 	}
 	root := o.root
+	var last *clusterRule // that changed the object, and where it is mentioned
+	var lastOf mention
 	for i, m := range mentions {
 		if i > 0 && mentions[i-1].override == m.override {
 			continue // selected twice, changed once
@@ -73,14 +75,26 @@ func (p *Patch) Apply(o *Object) (Result, error) {
 			if failed != nil {
 				return Result{}, p.failure(o, m, r, at, failed)
 			}
-			root = changed
+			if changed != root {
+				root, last, lastOf = changed, r, m
+			}
 		}
 	}
 	if root == o.root {
 		return Result{Manifest: o.manifest}, nil
 	}
-	return Result{Manifest: root.appendTo(make([]byte, 0, len(o.manifest)+len(o.manifest)/8+64))}, nil
+	manifest := root.appendTo(make([]byte, 0, len(o.manifest)+len(o.manifest)/8+64))
+	if len(manifest) > sizeLimit && len(manifest) > len(o.manifest) {
+		return Result{}, p.failure(o, lastOf, last, noOperation, &problem{
+			text:   fmt.Sprintf("the object grows from %d to %d bytes, and no cluster takes more than %d", len(o.manifest), len(manifest), sizeLimit),
+			advice: "add less to it",
+		})
+	}
+	return Result{Manifest: manifest}, nil
 }
+
+// sizeLimit is how large an object can be in bytes, by what etcd takes.
+const sizeLimit = 1536 * 1024
 
 func (p *Patch) deletes(mentions []mention) bool {
 	for _, m := range mentions {

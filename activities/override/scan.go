@@ -91,11 +91,19 @@ func (s *scanner) value() []byte {
 	case '{', '[':
 		s.pastNested()
 	default:
-		for s.at < len(s.text) && !bytes.ContainsRune([]byte(",]} \t\r\n"), rune(s.text[s.at])) {
-			s.at++
-		}
+		s.pastLiteral()
 	}
 	return s.text[begin:s.at:s.at]
+}
+
+// pastLiteral goes past a number, true, false or null.
+func (s *scanner) pastLiteral() {
+	for ; s.at < len(s.text); s.at++ {
+		switch s.text[s.at] {
+		case ',', ']', '}', ' ', '\t', '\n', '\r':
+			return
+		}
+	}
 }
 
 func (s *scanner) pastString() {

@@ -75,12 +75,12 @@ func (c *content) search(key string) (int, bool) {
 	return slices.BinarySearchFunc(c.members, key, func(m *member, key string) int { return cmp.Compare(m.key, key) })
 }
 
-// asString returns the value if it is a string.
-func (n *node) asString() (string, bool) {
+// asString returns the value if it is a string, else an empty one.
+func (n *node) asString() string {
 	if n == nil || len(n.text) == 0 || n.text[0] != '"' {
-		return "", false
+		return ""
 	}
-	return unquote(n.text), true
+	return unquote(n.text)
 }
 
 // withField returns the object with a field set.

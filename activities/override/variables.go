@@ -2,6 +2,7 @@ package override
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -106,11 +107,7 @@ func hasVariables(value any) bool {
 	case string:
 		return strings.Contains(value, variables)
 	case []any:
-		for _, element := range value {
-			if hasVariables(element) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(value, hasVariables)
 	case map[string]any:
 		for key, element := range value {
 			if strings.Contains(key, variables) || hasVariables(element) {
