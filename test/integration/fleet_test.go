@@ -22,6 +22,8 @@ var together = []promise{
 	{"PickN with a required label takes the highest name first", pickNTakesTheHighestName},
 	{"PickN that finds too few clusters says so and places on those it finds", pickNThatIsNotFulfilledSaysSo},
 	{"a cluster-scoped object is placed by its name", clusterScopedObjectIsPlacedByName},
+	{"objects in envelopes reach the members and have no effect on the hub", envelopesReachTheMembersOnly},
+	{"a broken envelope is named with its key and keeps nothing else from being placed", brokenEnvelopeSaysWhatIsWrong},
 	{"under External nothing is placed and every change is a snapshot", externalPlacesNothing},
 	{"what a member loses comes back", whatAMemberLosesComesBack},
 	{"a deleted placement leaves nothing on hub and members", deletedPlacementLeavesNothing},

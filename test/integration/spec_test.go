@@ -100,6 +100,7 @@ func (s *spec) remove(ctx context.Context) {
 	for _, list := range []client.ObjectList{
 		&placementv1beta1.ClusterStagedUpdateRunList{}, &placementv1beta1.ClusterResourcePlacementList{},
 		&placementv1beta1.ClusterStagedUpdateStrategyList{}, &rbacv1.ClusterRoleList{}, &corev1.NamespaceList{},
+		&placementv1beta1.ClusterResourceEnvelopeList{},
 	} {
 		if err := s.hub.List(ctx, list); err != nil {
 			s.Logf("cleaning up: listing %T: %v", list, err)
