@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fleetflow/fleetflow/activities/envelope"
+	"github.com/fleetflow/fleetflow/activities/override"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -20,6 +22,8 @@ type Content struct {
 	parts   []placementv1beta1.ClusterResourceSnapshot
 	parcels []parcel
 	invalid []*envelope.Error
+	// objects are those of the parcels, read once somebody wants to change them.
+	objects func() ([][]*override.Object, error)
 }
 
 // parcel is what one Work carries.
@@ -51,8 +55,8 @@ func (e *InvalidError) Error() string {
 }
 
 // NewContent sorts the parts of a snapshot, the master first. It does not change
-// them. What comes of it depends on nothing but the parts: whatever is to be changed
-// about the resources for one cluster is changed in the parts before.
+// them. What comes of it depends on nothing but the parts; Override changes it for one
+// cluster.
 func NewContent(parts []placementv1beta1.ClusterResourceSnapshot) *Content {
 	c := &Content{parts: parts}
 	var wrapped []parcel
@@ -70,6 +74,7 @@ func NewContent(parts []placementv1beta1.ClusterResourceSnapshot) *Content {
 	if len(wrapped) > 0 {
 		c.unwrap(wrapped)
 	}
+	c.objects = sync.OnceValues(func() ([][]*override.Object, error) { return prepare(c.parcels) })
 	return c
 }
 

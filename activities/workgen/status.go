@@ -2,6 +2,7 @@ package workgen
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,9 +36,11 @@ func BindingConditions(binding *placementv1beta1.ClusterResourceBinding, works [
 	if binding.Spec.ResourceSnapshotName == "" || binding.Spec.State == placementv1beta1.BindingStateScheduled {
 		return nil
 	}
-	wanted := []metav1.Condition{rolloutStarted(binding), overridden(binding)}
+	failed, notOverridden := errors.AsType[*OverrideError](syncErr)
+	wanted := []metav1.Condition{rolloutStarted(binding), overridden(binding, failed)}
 	current, synced := currentWorks(binding, works)
 	switch {
+	case notOverridden: // nothing was written
 	case syncErr != nil:
 		wanted = append(wanted, condition(placementv1beta1.ConditionTypeWorkSynchronized, metav1.ConditionFalse,
 			placementv1beta1.ReasonSyncWorkFailed, fmt.Sprintf("Failed to synchronize the work to the latest: %v", syncErr)))
@@ -84,7 +87,11 @@ func SnapshotIndex(snapshotName string) string {
 	return base[strings.LastIndexByte(base, '-')+1:]
 }
 
-func overridden(binding *placementv1beta1.ClusterResourceBinding) metav1.Condition {
+func overridden(binding *placementv1beta1.ClusterResourceBinding, failed *OverrideError) metav1.Condition {
+	if failed != nil {
+		return condition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionFalse,
+			placementv1beta1.ReasonOverriddenFailed, fmt.Sprintf("Failed to apply the override rules on the resources: %v", failed))
+	}
 	if len(binding.Spec.ClusterResourceOverrideSnapshots)+len(binding.Spec.ResourceOverrideSnapshots) == 0 {
 		return condition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionTrue,
 			placementv1beta1.ReasonNoOverrideSpecified, "No override rules are configured for the selected resources")

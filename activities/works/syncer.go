@@ -38,12 +38,13 @@ type Syncer struct {
 	live      client.Reader
 	clock     clock.PassiveClock
 	snapshots *snapshotLoader
+	overrides *overrider
 }
 
 // NewSyncer makes a Syncer that reads Works from the client's cache and reads
 // snapshots, and whatever the cache may not know yet, from live.
 func NewSyncer(cached client.Client, live client.Reader, clk clock.PassiveClock) *Syncer {
-	return &Syncer{client: cached, live: live, clock: clk, snapshots: newSnapshotLoader(cached, live)}
+	return &Syncer{client: cached, live: live, clock: clk, snapshots: newSnapshotLoader(cached, live), overrides: newOverrider(cached, live)}
 }
 
 // Sync brings the Works of a binding to its revision. It writes nothing if they
@@ -52,6 +53,8 @@ func NewSyncer(cached client.Client, live client.Reader, clk clock.PassiveClock)
 // has applied the others: their objects may have moved there. A binding that names
 // no snapshot or is being deleted needs nothing. A *workgen.InvalidError says that
 // envelopes in the snapshot cannot be unpacked; all other Works are as they should be.
+// A *workgen.OverrideError says that nothing was written, because a rule of an override
+// cannot be carried out on the cluster.
 func (s *Syncer) Sync(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) error {
 	if binding.Spec.ResourceSnapshotName == "" || !binding.DeletionTimestamp.IsZero() {
 		return nil
@@ -68,6 +71,9 @@ func (s *Syncer) Sync(ctx context.Context, binding *placementv1beta1.ClusterReso
 	}
 	content, err := s.snapshots.load(ctx, binding)
 	if err != nil {
+		return err
+	}
+	if content, err = s.overrides.apply(ctx, binding, content); err != nil {
 		return err
 	}
 	wanted, err := workgen.Generate(binding, content)

@@ -206,14 +206,16 @@ func (r *Reconciler) project(ctx context.Context, binding *placementv1beta1.Clus
 
 // outcome turns what went wrong into when to look again: what waits for
 // somebody else is no failure of this controller. An invalid envelope is only
-// mended by another snapshot, which changes the binding.
+// mended by another snapshot and an override by another one, which changes the
+// binding, or by labels of the cluster, of which an event tells.
 func outcome(syncErr error, wait time.Duration) (ctrl.Result, error) {
 	var held *works.HeldError
 	var invalid *workgen.InvalidError
+	var override *workgen.OverrideError
 	switch {
 	case errors.As(syncErr, &held):
 		return ctrl.Result{RequeueAfter: heldDelay}, nil
-	case errors.Is(syncErr, errLeaving), errors.As(syncErr, &invalid):
+	case errors.Is(syncErr, errLeaving), errors.As(syncErr, &invalid), errors.As(syncErr, &override):
 		return ctrl.Result{}, nil
 	case syncErr != nil:
 		return ctrl.Result{}, syncErr

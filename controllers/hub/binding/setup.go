@@ -85,9 +85,9 @@ func deletionStarted() predicate.Predicate {
 }
 
 // comesOrGoes keeps heartbeats away: bindings care only whether the member is
-// there, and whether it keeps what it has.
+// there, whether it keeps what it has, and for labels that an override asks for.
 func comesOrGoes() predicate.Predicate {
-	return predicate.Or(deletionStarted(), predicate.AnnotationChangedPredicate{})
+	return predicate.Or(deletionStarted(), predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
 func onlyDeletes() predicate.Predicate {
