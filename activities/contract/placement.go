@@ -39,6 +39,9 @@ type SelectResult struct {
 	Hash     string `json:"hash,omitempty"`
 	// Created says that a new snapshot was written.
 	Created bool `json:"created,omitempty"`
+	// WakeAt is when to select again: by then what is selected now, and is kept back to
+	// collect further changes, may become a snapshot. Zero if nothing is kept back.
+	WakeAt time.Time `json:"wakeAt,omitzero"`
 	// Overrides are the override snapshots that concern the selection: name, or
 	// namespace/name of namespaced ones. Which of them apply depends on the cluster.
 	Overrides []string `json:"overrides,omitempty"`

@@ -137,7 +137,7 @@ func (h *hub) interceptor() interceptor.Funcs {
 // activities are those of a process that has just started.
 func (h *hub) activities() *placement.Activities {
 	return placement.NewActivities(h, h, &placement.Selector{
-		Client: h, Live: h, Dynamic: h.dynamic,
+		Client: h, Live: h, Dynamic: h.dynamic, Clock: h.clock,
 		Kinds: &placement.Kinds{Discovery: h.served, Live: h, Clock: h.clock},
 	}, h.clock)
 }

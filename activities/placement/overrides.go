@@ -25,7 +25,7 @@ import (
 //
 // It reads from the cache: should that lag behind, whoever wakes placements sees that the
 // verdict was made of others than there are, and asks again.
-func (s *Selector) pickOverrides(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, selected []*unstructured.Unstructured, verdict *snapshot.Verdict) error {
+func (s *Selector) pickOverrides(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, placed func() ([]placementv1beta1.ResourceIdentifier, error), verdict *snapshot.Verdict) error {
 	if external(placement) {
 		return nil
 	}
@@ -45,7 +45,11 @@ func (s *Selector) pickOverrides(ctx context.Context, placement *placementv1beta
 	if inForce.Empty() {
 		return nil
 	}
-	matcher := override.NewMatcher(named, identifiers(selected), inForce.ClusterWide, inForce.Namespaced)
+	ids, err := placed()
+	if err != nil {
+		return err
+	}
+	matcher := override.NewMatcher(named, ids, inForce.ClusterWide, inForce.Namespaced)
 	for _, concern := range matcher.Concerns() {
 		if concern.Made || !sameRollout || slices.Contains(before.Overrides, concern.Source.Ref()) {
 			verdict.Overrides = append(verdict.Overrides, concern.Source.Ref())
@@ -143,6 +147,15 @@ func (s *Selector) Overrides(ctx context.Context, placement *placementv1beta1.Cl
 	if inForce.Empty() {
 		return nil, nil
 	}
+	placed, err := s.stored(ctx, placement, index)
+	if err != nil {
+		return nil, err
+	}
+	return override.NewMatcher(override.Placement{Name: placement.Name}, placed, inForce.ClusterWide, inForce.Namespaced), nil
+}
+
+// stored says, live, what a snapshot of a placement holds.
+func (s *Selector) stored(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, index string) ([]placementv1beta1.ResourceIdentifier, error) {
 	var parts placementv1beta1.ClusterResourceSnapshotList
 	if err := s.Live.List(ctx, &parts, client.MatchingLabels{
 		placementv1beta1.ParentPlacementLabel: placement.Name, placementv1beta1.ResourceIndexLabel: index}); err != nil {
@@ -158,5 +171,5 @@ func (s *Selector) Overrides(ctx context.Context, placement *placementv1beta1.Cl
 			placed = append(placed, identifier(object.GroupVersionKind(), object))
 		}
 	}
-	return override.NewMatcher(override.Placement{Name: placement.Name}, placed, inForce.ClusterWide, inForce.Namespaced), nil
+	return placed, nil
 }

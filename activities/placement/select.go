@@ -34,10 +34,14 @@ type Selector struct {
 	Dynamic dynamic.Interface
 	// Kinds knows what the hub serves.
 	Kinds *Kinds
+	// Pace says how soon a snapshot may follow on another one, Clock how late it is.
+	Pace  Pace
+	Clock clock.PassiveClock
 }
 
-// NewSelector puts a selector together. The configuration is the hub's.
-func NewSelector(config *rest.Config, c client.Client, live client.Reader, clk clock.PassiveClock) (*Selector, error) {
+// NewSelector puts a selector together. The configuration is the hub's; filter and
+// pace are what its operator has chosen.
+func NewSelector(config *rest.Config, c client.Client, live client.Reader, clk clock.PassiveClock, filter snapshot.Filter, pace Pace) (*Selector, error) {
 	quiet := rest.CopyConfig(config)
 	quiet.WarningHandlerWithContext = rest.NoWarnings{} // users chose the versions, not we
 	reader, err := dynamic.NewForConfig(quiet)
@@ -48,10 +52,14 @@ func NewSelector(config *rest.Config, c client.Client, live client.Reader, clk c
 	if err != nil {
 		return nil, fmt.Errorf("creating the discovery client: %w", err)
 	}
-	return &Selector{Client: c, Live: live, Dynamic: reader, Kinds: &Kinds{Discovery: catalog, Live: live, Clock: clk}}, nil
+	return &Selector{
+		Client: c, Live: live, Dynamic: reader, Pace: pace, Clock: clk,
+		Kinds: &Kinds{Discovery: catalog, Live: live, Clock: clk, Filter: filter},
+	}, nil
 }
 
-// SelectResources makes the latest snapshot of a placement hold what it selects.
+// SelectResources makes the latest snapshot of a placement hold what it selects, as
+// soon as the pace allows it.
 func (a *Activities) SelectResources(ctx context.Context, ref wfcontract.Ref) (actcontract.SelectResult, error) {
 	placement, err := a.placement(ctx, ref)
 	if err != nil {
@@ -60,17 +68,22 @@ func (a *Activities) SelectResources(ctx context.Context, ref wfcontract.Ref) (a
 	if placement == nil {
 		return actcontract.SelectResult{Gone: true}, nil
 	}
-	return a.Selector.Select(ctx, placement)
+	return a.Selector.selectAt(ctx, placement, a.Selector.Pace)
 }
 
-// Select makes the latest snapshot of a placement hold what it selects, and keeps
-// the verdict on the placement. It may be repeated and overlap with itself: what
+// Select makes the latest snapshot of a placement hold what it selects at this moment,
+// whatever the pace, and keeps the verdict on the placement.
+func (s *Selector) Select(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (actcontract.SelectResult, error) {
+	return s.selectAt(ctx, placement, Pace{})
+}
+
+// selectAt selects at a pace. It may be repeated and overlap with itself: what
 // exists is listed before the objects are read, so an attempt that read earlier
 // than another one finds the index it wants taken, and looks again.
-func (s *Selector) Select(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (actcontract.SelectResult, error) {
+func (s *Selector) selectAt(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, pace Pace) (actcontract.SelectResult, error) {
 	created := false
 	for try := 1; ; try++ {
-		result, err := s.selectOnce(ctx, placement)
+		result, err := s.selectOnce(ctx, placement, pace)
 		created = created || result.Created
 		result.Created = created
 		if !errors.Is(err, errOvertaken) || try == selectTries {
@@ -87,7 +100,7 @@ func (s *Selector) Select(ctx context.Context, placement *placementv1beta1.Clust
 	}
 }
 
-func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (actcontract.SelectResult, error) {
+func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, pace Pace) (actcontract.SelectResult, error) {
 	existing, err := listSeries(ctx, s.Live, placement)
 	if err != nil {
 		return actcontract.SelectResult{}, err
@@ -103,6 +116,11 @@ func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.C
 	if err != nil {
 		return actcontract.SelectResult{}, err
 	}
+	if due, err := s.due(ctx, existing.latest(), content.Hash, pace); err != nil {
+		return actcontract.SelectResult{}, err
+	} else if !due.IsZero() {
+		return s.wait(ctx, placement, existing, due)
+	}
 	latest, err := s.store(ctx, placement, existing, content)
 	if err != nil {
 		return actcontract.SelectResult{}, err
@@ -114,7 +132,8 @@ func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.C
 		Generation: placement.Generation, Snapshot: latest.name, Index: latest.index,
 		Hash: content.Hash, Inputs: snapshot.Fingerprint(selected.candidates),
 	}
-	if err := s.pickOverrides(ctx, placement, selected.objects, &verdict); err != nil {
+	placed := func() ([]placementv1beta1.ResourceIdentifier, error) { return identifiers(selected.objects), nil }
+	if err := s.pickOverrides(ctx, placement, placed, &verdict); err != nil {
 		return actcontract.SelectResult{}, err
 	}
 	return s.conclude(ctx, placement, verdict, latest.created)
@@ -151,7 +170,7 @@ func (s *Selector) reject(ctx context.Context, placement *placementv1beta1.Clust
 func (s *Selector) conclude(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, verdict snapshot.Verdict, created bool) (actcontract.SelectResult, error) {
 	result := actcontract.SelectResult{
 		Invalid: verdict.Error != "", Snapshot: verdict.Snapshot, Index: verdict.Index, Hash: verdict.Hash, Created: created,
-		Overrides: verdict.Overrides,
+		Overrides: verdict.Overrides, WakeAt: verdict.Due,
 	}
 	key, value := placementv1beta1.SelectionVerdictAnnotation, verdict.Encode()
 	if placement.Annotations[key] == value {

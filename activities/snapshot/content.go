@@ -101,12 +101,34 @@ var everyWrite = map[schema.GroupKind]bool{
 	DefinitionKind: true, // its status says what the hub serves
 }
 
+// uncounted are kinds that have a status which controllers write, some all the time,
+// but no generation that would tell such a write from a change of what is wanted.
+var uncounted = map[schema.GroupKind]bool{
+	{Kind: "Service"}:                                       true,
+	{Kind: "ResourceQuota"}:                                 true,
+	{Kind: "PersistentVolume"}:                              true,
+	{Kind: "PersistentVolumeClaim"}:                         true,
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: true,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:   true,
+	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:     true,
+	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:       true,
+}
+
+// Uncounted says that only the content of objects of a kind tells whether a write was
+// about more than their status: whoever wants to know has to watch all of it.
+func Uncounted(gk schema.GroupKind) bool { return uncounted[gk] }
+
 // Version tells those states of an object apart that a snapshot can tell apart, as
 // far as its metadata shows. Where the object counts the generations of what is
-// wanted, a change of status is none: some report progress there all the time.
+// wanted, a change of status is none: some report progress there all the time. Of an
+// uncounted kind it takes the content for that.
 func Version(gk schema.GroupKind, object metav1.Object) string {
 	if object.GetGeneration() == 0 || everyWrite[gk] {
-		return object.GetResourceVersion()
+		content, ok := object.(*unstructured.Unstructured)
+		if !ok || !uncounted[gk] {
+			return object.GetResourceVersion()
+		}
+		return contentVersion(content)
 	}
 	annotations := maps.Clone(object.GetAnnotations())
 	for _, key := range bookkeeping {
@@ -116,6 +138,16 @@ func Version(gk schema.GroupKind, object metav1.Object) string {
 	metadata, _ := json.Marshal([]any{object.GetLabels(), annotations, object.GetFinalizers()})
 	sum := sha256.Sum256(metadata)
 	return fmt.Sprintf("%d/%s", object.GetGeneration(), hex.EncodeToString(sum[:8]))
+}
+
+// contentVersion tells the contents of an object apart.
+func contentVersion(object *unstructured.Unstructured) string {
+	manifest, err := json.Marshal(Strip(object).Object)
+	if err != nil { // nothing an API server ever sends
+		return object.GetResourceVersion()
+	}
+	sum := sha256.Sum256(manifest)
+	return "content/" + hex.EncodeToString(sum[:8])
 }
 
 // Fingerprint tells sets of candidate objects apart by their versions, without

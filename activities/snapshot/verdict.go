@@ -3,6 +3,7 @@ package snapshot
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // Verdict is the outcome of a selection, kept on the placement as an annotation:
@@ -18,6 +19,9 @@ type Verdict struct {
 	Hash string `json:"hash,omitempty"`
 	// Inputs is the fingerprint of the candidate objects.
 	Inputs string `json:"inputs,omitempty"`
+	// Due is when something else that is selected by now becomes a snapshot; zero if the
+	// snapshot is what is selected.
+	Due time.Time `json:"due,omitzero"`
 	// Overrides are the override snapshots that concern the selection: the names of
 	// ClusterResourceOverrideSnapshots, namespace/name of ResourceOverrideSnapshots.
 	Overrides []string `json:"overrides,omitempty"`
@@ -30,7 +34,7 @@ type Verdict struct {
 
 // Encode is the verdict as the annotation holds it.
 func (v Verdict) Encode() string {
-	// Strings and integers always encode.
+	// Strings, integers and times always encode.
 	data, _ := json.Marshal(v)
 	return string(data)
 }

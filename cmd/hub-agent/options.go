@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -12,6 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/fleetflow/fleetflow/activities/placement"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 )
 
 // Roles of a process: controllers elect a leader, workers all work.
@@ -36,6 +40,11 @@ type options struct {
 
 	qps   float64
 	burst int
+
+	// filter is read from the flags that keep something from being placed.
+	filterFlags snapshot.FilterOptions
+	filter      snapshot.Filter
+	pace        placement.Pace
 
 	forceDeleteWait    time.Duration
 	unhealthyThreshold time.Duration
@@ -63,6 +72,12 @@ func parse(args []string, out io.Writer) (*options, error) {
 	f.IntVar(&o.burst, "hub-api-burst", 1000, "requests to the hub's API server that may come at once")
 	f.DurationVar(&o.forceDeleteWait, "force-delete-wait-time", 15*time.Minute, "how long to wait for the agent of a leaving cluster before the cluster is removed without it")
 	f.DurationVar(&o.unhealthyThreshold, "cluster-unhealthy-threshold", time.Minute, "how long a cluster may be silent before it counts as unhealthy; at least three heartbeats are waited for")
+	f.StringVar(&o.filterFlags.SkippedAPIs, snapshot.SkippedAPIsFlag, "", "APIs that are not placed, separated by semicolons, as <group>, <group>/<version> or <group>/<version>/<kind>,<kind>; the core group has no name, as in v1/Secret")
+	f.StringVar(&o.filterFlags.AllowedAPIs, snapshot.AllowedAPIsFlag, "", "the only APIs that are placed, in the same form; not together with --"+snapshot.SkippedAPIsFlag)
+	f.StringVar(&o.filterFlags.SkippedNamespaces, snapshot.SkippedNamespacesFlag, "", "namespaces that are not placed, separated by commas or semicolons, beside default, fleet-* and kube-*")
+	f.BoolVar(&o.filterFlags.Workload, snapshot.EnableWorkloadFlag, false, "the hub runs workloads of its own: PersistentVolumeClaims, which those make, are not placed")
+	f.DurationVar(&o.pace.MinimumInterval, "resource-snapshot-creation-minimum-interval", 0, "the least time between two snapshots of what a placement selects; an update run takes the latest content in spite of it")
+	f.DurationVar(&o.pace.Collection, "resource-changes-collection-duration", 0, "how long changes of what a placement selects are collected before a snapshot is made of them; an update run takes the latest content in spite of it")
 	f.StringVar(&o.logFormat, "log-format", "json", "json or console")
 	f.IntVar(&o.verbosity, "v", 0, "verbosity of the log: 0 for what an operator needs, more for details")
 	if err := f.Parse(args); err != nil {
@@ -80,7 +95,12 @@ func (o *options) check() error {
 	if o.logFormat != "json" && o.logFormat != "console" {
 		return fmt.Errorf("--log-format is %q; it must be json or console", o.logFormat)
 	}
-	return nil
+	if o.pace.MinimumInterval < 0 || o.pace.Collection < 0 {
+		return errors.New("--resource-snapshot-creation-minimum-interval and --resource-changes-collection-duration must not be negative; 0 takes up every change at once")
+	}
+	filter, err := snapshot.NewFilter(o.filterFlags)
+	o.filter = filter
+	return err
 }
 
 // config is the connection to the hub.

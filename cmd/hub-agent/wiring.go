@@ -52,7 +52,7 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, e *engine.Engine, syncer *
 // newActivities puts the activities together.
 func newActivities(mgr ctrl.Manager, e *engine.Engine, syncer *works.Syncer, o *options) (worker.Activities, error) {
 	cached, live, clk := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
-	selector, err := placement.NewSelector(mgr.GetConfig(), cached, live, clk)
+	selector, err := placement.NewSelector(mgr.GetConfig(), cached, live, clk, o.filter, o.pace)
 	if err != nil {
 		return worker.Activities{}, fmt.Errorf("preparing the selection of resources: %w", err)
 	}

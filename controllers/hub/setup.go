@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/works"
 	"github.com/fleetflow/fleetflow/controllers/hub/binding"
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterwatch"
@@ -40,6 +41,8 @@ type Options struct {
 	// Engine wakes workflows; TemporalNamespace is where it does.
 	Engine            *engine.Engine
 	TemporalNamespace string
+	// Filter is what the operator keeps from being placed.
+	Filter snapshot.Filter
 	// Works is the writer of Works, if it is shared with the workers of this process.
 	Works *works.Syncer
 	// Clock is the real one unless a test says otherwise.
@@ -123,7 +126,7 @@ func addStagedUpdate(mgr ctrl.Manager, options Options) (engine.Source, error) {
 }
 
 func addResourceWatch(mgr ctrl.Manager, options Options) (engine.Source, error) {
-	return nil, resourcewatch.SetupWithManager(mgr, options.Engine)
+	return nil, resourcewatch.SetupWithManager(mgr, options.Engine, options.Filter)
 }
 
 func addClusterWatch(mgr ctrl.Manager, options Options) (engine.Source, error) {

@@ -40,6 +40,9 @@ type placement struct {
 	external      bool
 	gone          bool
 	signals       int
+	// due is when to select again because changes are being collected until then;
+	// zero if none are.
+	due time.Time
 }
 
 func (p *placement) run(ctx workflow.Context) error {
@@ -56,7 +59,7 @@ func (p *placement) run(ctx workflow.Context) error {
 			p.gone, p.reload = false, true // somebody may have created it again
 			continue
 		}
-		if !p.again && !p.linger(ctx) {
+		if !p.again && !p.rest(ctx) {
 			return nil
 		}
 		if call.Exhausted(ctx, p.signals) {
@@ -106,6 +109,7 @@ func (p *placement) decide(ctx workflow.Context) (act.SelectResult, error) {
 	if err != nil {
 		return nothing, err
 	}
+	p.due = selected.WakeAt
 	if selected.Gone {
 		p.reload, p.again = true, true
 		return nothing, nil
@@ -178,10 +182,15 @@ func (p *placement) advance(ctx workflow.Context, request act.AdvanceRequest) (a
 	var result act.AdvanceResult
 	for {
 		done := false
+		timerCtx, cancel := workflow.WithCancel(ctx)
 		s := workflow.NewSelector(ctx)
 		s.AddFuture(future, func(workflow.Future) { done = true })
 		s.AddReceive(p.pokes, func(workflow.ReceiveChannel, bool) { p.drain() })
+		if !p.due.IsZero() {
+			s.AddFuture(p.collected(timerCtx), func(workflow.Future) { p.again = true })
+		}
 		s.Select(ctx)
+		cancel()
 		if done {
 			return result, future.Get(ctx, &result)
 		}
@@ -202,11 +211,26 @@ func summary(r act.AdvanceRequest) string {
 	return fmt.Sprintf("bring %d clusters to %s, %d in flight", len(r.Batch), r.Snapshot, len(r.InFlight))
 }
 
-// linger waits for another change; false means that none came.
-func (p *placement) linger(ctx workflow.Context) bool {
+// rest waits for a reason to go on; false means that there is none. Changes that are
+// being collected are one when their time has come.
+func (p *placement) rest(ctx workflow.Context) bool {
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
-	timer := workflow.NewTimerWithOptions(timerCtx, Linger, workflow.TimerOptions{Summary: "wait for further changes"})
+	if !p.due.IsZero() {
+		return p.wait(ctx, p.collected(timerCtx)) || ctx.Err() == nil
+	}
+	return p.wait(ctx, workflow.NewTimerWithOptions(timerCtx, Linger, workflow.TimerOptions{Summary: "wait for further changes"}))
+}
+
+// collected is the end of the time in which changes are collected. Clocks may differ a
+// little, so it is never at once.
+func (p *placement) collected(ctx workflow.Context) workflow.Future {
+	left := max(p.due.Sub(workflow.Now(ctx)), 100*time.Millisecond)
+	return workflow.NewTimerWithOptions(ctx, left, workflow.TimerOptions{Summary: "collect changes of what is selected"})
+}
+
+// wait waits for another change until a timer has elapsed; false means that none came.
+func (p *placement) wait(ctx workflow.Context, timer workflow.Future) bool {
 	elapsed, poked := false, false
 	s := workflow.NewSelector(ctx)
 	s.AddFuture(timer, func(workflow.Future) { elapsed = true })

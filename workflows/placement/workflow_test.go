@@ -268,6 +268,50 @@ func TestProgressPutsTheEndOfABlockedRolloutOff(t *testing.T) {
 	assert.WithinDuration(t, begin.Add(22*time.Minute), h.requests[3].WakeAt, 0)
 }
 
+func TestCollectedChangesAreSelectedWhenTheirTimeHasCome(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		prepare func(h *hub)
+		want    []string
+		end     time.Duration
+	}{
+		"after a rollout": {
+			prepare: func(*hub) {},
+			want:    []string{"Load", "Select", "Schedule", "Advance", "Select", "Schedule", "Advance"},
+			end:     40*time.Second + placement.Linger,
+		},
+		"while a rollout waits": {
+			prepare: func(h *hub) { h.waiting(time.Minute) },
+			want:    []string{"Load", "Select", "Schedule", "Select", "Schedule", "Advance"},
+			end:     time.Minute + placement.Linger,
+		},
+		"when update runs roll out": {
+			prepare: func(h *hub) { h.state.External = true },
+			want:    []string{"Load", "Select", "Schedule", "Select", "Schedule"},
+			end:     40*time.Second + placement.Linger,
+		},
+		"at last, though another change comes meanwhile": {
+			prepare: func(h *hub) {
+				h.state.External = true
+				h.at(10*time.Second, func() { h.poke(wf.CauseResources) })
+			},
+			want: []string{"Load", "Select", "Schedule", "Select", "Schedule", "Select", "Schedule"},
+			end:  40*time.Second + placement.Linger,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := newHub(t)
+			due := begin.Add(40 * time.Second)
+			h.selected.WakeAt = due
+			h.at(39*time.Second, func() { h.selected.WakeAt = time.Time{} })
+			test.prepare(h)
+			h.run()
+			require.NoError(t, h.env.GetWorkflowError())
+			assert.Equal(t, test.want, h.calls)
+			assert.WithinDuration(t, begin.Add(test.end), h.env.Now(), 0)
+		})
+	}
+}
+
 func TestExternalEndsAfterScheduling(t *testing.T) {
 	h := newHub(t)
 	h.state.External = true

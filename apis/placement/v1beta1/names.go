@@ -86,6 +86,9 @@ const (
 	NumberOfResourceSnapshotsAnnotation = FleetPrefix + "number-of-resource-snapshots"
 	// SubindexOfResourceSnapshotAnnotation has, on every other part, its number from 1.
 	SubindexOfResourceSnapshotAnnotation = FleetPrefix + "subindex-of-resource-snapshot"
+	// NextResourceSnapshotCandidateDetectionTimeAnnotation is on the latest snapshot when
+	// it was first seen that something else is selected by now, while a new snapshot has to wait.
+	NextResourceSnapshotCandidateDetectionTimeAnnotation = FleetPrefix + "next-resource-snapshot-candidate-detection-time"
 	// NumberOfClustersAnnotation has, on a policy snapshot, the number PickN asks for.
 	NumberOfClustersAnnotation = FleetPrefix + "number-of-clusters"
 	// CRPGenerationAnnotation has, on a policy snapshot, the generation of the placement.

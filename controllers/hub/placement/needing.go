@@ -11,7 +11,7 @@ import (
 )
 
 // Needing lists the placements with a pending decision, for the audit of
-// workflows. A rollout that only waits for its clusters is among them after a
+// workflows, if it is only one that has to wait. A rollout that only waits for its clusters is among them after a
 // reconnect alone: its workflow may be lost, but if its limits hold it back one
 // that ended is not to be started again and again.
 func (r *Reconciler) Needing(ctx context.Context, reconnected bool) ([]wfcontract.Ref, error) {
@@ -26,7 +26,7 @@ func (r *Reconciler) Needing(ctx context.Context, reconnected bool) ([]wfcontrac
 		if err != nil {
 			return nil, err
 		}
-		if need := NeedsWork(facts); need.Demand != "" || reconnected && need.Cause != "" {
+		if need := NeedsWork(facts); need.Demand != "" || need.Waits || reconnected && need.Cause != "" {
 			refs = append(refs, wfcontract.Ref{
 				Kind: wfcontract.KindClusterResourcePlacement, Name: placement.Name, UID: string(placement.UID),
 			})

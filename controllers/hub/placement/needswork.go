@@ -23,6 +23,9 @@ type Need struct {
 	// workflow that has been poked for it does its work. Empty if all that is
 	// pending is the rest of a rollout.
 	Demand string
+	// Waits says that the placement's workflow waits for the end of the time in which
+	// changes are collected. It is not poked for that, but there has to be one.
+	Waits bool
 	// Progress changes whenever something about the pending rollout does.
 	Progress uint64
 }
@@ -32,7 +35,7 @@ func NeedsWork(facts *Facts) Need {
 	if !facts.Placement.DeletionTimestamp.IsZero() {
 		return Need{}
 	}
-	need := Need{Progress: progress(facts)}
+	need := Need{Progress: progress(facts), Waits: !facts.Verdict.Due.IsZero()}
 	lost := lostClusters(facts)
 	generation := facts.Placement.Generation
 	switch {

@@ -112,6 +112,15 @@ func TestNeedsWork(t *testing.T) {
 	}
 }
 
+func TestCollectedChangesNeedAWorkflowThatIsNotPoked(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1")
+	assert.False(t, NeedsWork(s.Facts).Waits)
+	s.Verdict.Due = time.Unix(1, 0)
+	need := NeedsWork(s.Facts)
+	assert.True(t, need.Waits)
+	assert.Empty(t, need.Cause)
+}
+
 // at runs the memory over a timeline and returns when it poked.
 func at(m *pokeMemory, start time.Time, length time.Duration, need func(time.Duration) Need) []string {
 	var poked []string

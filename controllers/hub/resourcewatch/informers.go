@@ -10,6 +10,8 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
@@ -32,7 +34,9 @@ type watched struct {
 // informers watch the metadata of the kinds somebody selects.
 type informers struct {
 	client metadata.Interface
-	log    logr.Logger
+	// contents watches kinds of which metadata does not tell enough.
+	contents dynamic.Interface
+	log      logr.Logger
 	// changed is called for every change after the first list; either object may be
 	// nil. listed is called when the first list of a kind is known.
 	changed func(kind snapshot.Kind, before, after *metav1.PartialObjectMetadata)
@@ -85,8 +89,7 @@ func (i *informers) ensure(ctx context.Context, kinds map[schema.GroupKind]snaps
 }
 
 func (i *informers) start(ctx context.Context, kind snapshot.Kind) (*watched, error) {
-	informer := metadatainformer.NewFilteredMetadataInformer(i.client, kind.GVR(), metav1.NamespaceAll, 0,
-		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, nil).Informer()
+	informer := i.informer(kind)
 	if err := informer.SetTransform(keep(kind.GroupKind())); err != nil {
 		return nil, err
 	}
@@ -108,6 +111,16 @@ func (i *informers) start(ctx context.Context, kind snapshot.Kind) (*watched, er
 		}
 	}()
 	return running, nil
+}
+
+// informer watches the metadata of a kind. Where that does not tell a change of status
+// from others, it watches the objects; not more is kept of them.
+func (i *informers) informer(kind snapshot.Kind) cache.SharedIndexInformer {
+	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	if snapshot.Uncounted(kind.GroupKind()) {
+		return dynamicinformer.NewFilteredDynamicInformer(i.contents, kind.GVR(), metav1.NamespaceAll, 0, indexers, nil).Informer()
+	}
+	return metadatainformer.NewFilteredMetadataInformer(i.client, kind.GVR(), metav1.NamespaceAll, 0, indexers, nil).Informer()
 }
 
 func (i *informers) handler(kind snapshot.Kind) cache.ResourceEventHandler {
@@ -177,24 +190,24 @@ func metadataOf(objects []any) []*metav1.PartialObjectMetadata {
 	return all
 }
 
-// keep reduces the metadata of an object to what selecting and comparing need.
+// keep reduces an object, or its metadata, to what selecting and comparing need.
 func keep(gk schema.GroupKind) cache.TransformFunc {
 	return func(object any) (any, error) {
-		full, ok := object.(*metav1.PartialObjectMetadata)
+		full, ok := object.(metav1.Object)
 		if !ok {
 			return object, nil
 		}
-		if _, reduced := full.Annotations[versionKey]; reduced {
+		if _, reduced := full.GetAnnotations()[versionKey]; reduced {
 			return object, nil
 		}
 		kept := &metav1.PartialObjectMetadata{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: full.Name, Namespace: full.Namespace, UID: full.UID, ResourceVersion: full.ResourceVersion,
-				Labels: full.Labels, DeletionTimestamp: full.DeletionTimestamp,
+				Name: full.GetName(), Namespace: full.GetNamespace(), UID: full.GetUID(), ResourceVersion: full.GetResourceVersion(),
+				Labels: full.GetLabels(), DeletionTimestamp: full.GetDeletionTimestamp(),
 				Annotations: map[string]string{versionKey: snapshot.Version(gk, full)},
 			},
 		}
-		for _, owner := range full.OwnerReferences {
+		for _, owner := range full.GetOwnerReferences() {
 			kept.OwnerReferences = append(kept.OwnerReferences, metav1.OwnerReference{UID: owner.UID})
 		}
 		return kept, nil

@@ -4,22 +4,29 @@ import (
 	"fmt"
 
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fleetflow/fleetflow/activities/placement"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/controllers/hub/wake"
 )
 
-// SetupWithManager adds the watcher to a manager; the poker wakes workflows.
-func SetupWithManager(mgr ctrl.Manager, poker wake.Poker) error {
+// SetupWithManager adds the watcher to a manager; the poker wakes workflows, and the
+// filter is what the operator of the hub keeps from being placed.
+func SetupWithManager(mgr ctrl.Manager, poker wake.Poker, filter snapshot.Filter) error {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.WarningHandlerWithContext = rest.NoWarnings{} // the versions are not our choice
 	watches, err := metadata.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("creating the client that watches selected resources: %w", err)
+	}
+	contents, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("creating the client that watches the content of selected resources: %w", err)
 	}
 	catalog, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -33,8 +40,9 @@ func SetupWithManager(mgr ctrl.Manager, poker wake.Poker) error {
 	watcher := &Watcher{
 		Placements: mgr.GetClient(),
 		Cache:      mgr.GetCache(),
-		Kinds:      &placement.Kinds{Discovery: catalog, Live: mgr.GetAPIReader(), Clock: clock.RealClock{}},
+		Kinds:      &placement.Kinds{Discovery: catalog, Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Filter: filter},
 		Metadata:   watches,
+		Contents:   contents,
 		Marker:     collector,
 		Clock:      clock.RealClock{},
 		Log:        log,

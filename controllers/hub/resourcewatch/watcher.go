@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -66,9 +67,11 @@ type Watcher struct {
 	// Placements reads placements from the manager's cache, Cache tells of changes.
 	Placements client.Reader
 	Cache      Informers
-	// Kinds tells what the hub serves, Metadata watches it.
+	// Kinds tells what the hub serves, Metadata watches it, Contents those kinds of it
+	// of which metadata does not tell enough.
 	Kinds    Catalogs
 	Metadata metadata.Interface
+	Contents dynamic.Interface
 	// Marker takes the pokes.
 	Marker Marker
 	Clock  clock.Clock
@@ -92,7 +95,7 @@ func (w *Watcher) NeedLeaderElection() bool { return true }
 // Start watches until the context ends.
 func (w *Watcher) Start(ctx context.Context) error {
 	w.index = NewIndex()
-	w.informers = &informers{client: w.Metadata, log: w.Log, changed: w.changed, listed: w.listed, running: map[schema.GroupKind]*watched{}}
+	w.informers = &informers{client: w.Metadata, contents: w.Contents, log: w.Log, changed: w.changed, listed: w.listed, running: map[schema.GroupKind]*watched{}}
 	w.placements, w.touched = map[string]*watchedPlacement{}, map[string]bool{}
 	w.kick = make(chan struct{}, 1)
 	informer, err := w.Cache.GetInformer(ctx, &placementv1beta1.ClusterResourcePlacement{})
