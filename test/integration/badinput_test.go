@@ -43,11 +43,6 @@ var badRuns = map[string]badRun{
 		change:  func(_ *spec, run *placementv1beta1.ClusterStagedUpdateRun) { run.Spec.ResourceSnapshotIndex = "7" },
 		message: "no clusterResourceSnapshots with index `7` found for clusterResourcePlacement `NAME`",
 	},
-	"snapshot index that is no number": {
-		stages:  []placementv1beta1.StageConfig{everywhere()},
-		change:  func(_ *spec, run *placementv1beta1.ClusterStagedUpdateRun) { run.Spec.ResourceSnapshotIndex = "latest" },
-		message: "invalid resource snapshot index `latest` provided, expected an integer >= 0",
-	},
 	"cluster in two stages": {
 		stages:  []placementv1beta1.StageConfig{staging(), everywhere()},
 		change:  noChange,
