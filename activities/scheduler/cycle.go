@@ -3,24 +3,27 @@ package scheduler
 import (
 	"fmt"
 
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // cycle is one run of the scheduler.
 type cycle struct {
-	facts   Facts
-	filters []filter
+	facts Facts
+	// known is what plug-ins are told.
+	known *framework.Cycle
+	run   *runner
 	// clusters of the fleet that are not leaving it.
 	clusters map[string]*clusterv1beta1.MemberCluster
 	// One binding per cluster at most is in one of these: made for the latest
 	// policy, made for an earlier one, or no longer scheduled.
 	current, obsolete, unscheduled map[string]Binding
-	// terminating are clusters on which an old binding is still being cleaned up.
-	terminating map[string]bool
-	// wanted is how many clusters satisfy the policy.
-	wanted   int
-	decision Decision
+	// wanted is how many clusters satisfy the policy, amiss how many of those picked
+	// do not count.
+	wanted, amiss int
+	rejected      rejections
+	decision      Decision
 }
 
 // newCycle sorts the facts. Bindings that cannot stay whatever the policy says,
@@ -28,29 +31,33 @@ type cycle struct {
 func newCycle(facts Facts) *cycle {
 	c := &cycle{
 		facts:       facts,
-		clusters:    map[string]*clusterv1beta1.MemberCluster{},
+		clusters:    make(map[string]*clusterv1beta1.MemberCluster, len(facts.Clusters)),
 		current:     map[string]Binding{},
 		obsolete:    map[string]Binding{},
 		unscheduled: map[string]Binding{},
-		terminating: map[string]bool{},
+	}
+	c.known = &framework.Cycle{
+		Policy: orEmpty(facts.Policy), Now: facts.Now, Has: map[string]framework.Hold{},
+		Fleet: make([]*clusterv1beta1.MemberCluster, 0, len(facts.Clusters)),
 	}
 	for i := range facts.Clusters {
-		if facts.Clusters[i].DeletionTimestamp == nil {
-			c.clusters[facts.Clusters[i].Name] = &facts.Clusters[i]
+		if cluster := &facts.Clusters[i]; cluster.DeletionTimestamp == nil {
+			c.clusters[cluster.Name] = cluster
+			c.known.Fleet = append(c.known.Fleet, cluster)
 		}
 	}
+	clearing := map[string]bool{}
 	for _, binding := range facts.Bindings {
+		clearing[binding.Cluster] = clearing[binding.Cluster] || binding.Terminating || binding.Foreign
 		c.classify(binding)
 	}
+	c.tellHolds(clearing)
 	return c
 }
 
 func (c *cycle) classify(binding Binding) {
 	switch {
-	case binding.Terminating, binding.Foreign:
-		c.terminating[binding.Cluster] = true
-		c.unschedule(binding)
-	case c.clusters[binding.Cluster] == nil:
+	case binding.Terminating, binding.Foreign, c.clusters[binding.Cluster] == nil:
 		c.unschedule(binding)
 	case !binding.live():
 		c.unscheduled[binding.Cluster] = binding
@@ -62,14 +69,15 @@ func (c *cycle) classify(binding Binding) {
 }
 
 // hold takes a binding as the one of its cluster. Should there be two, the one
-// that carries resources stays.
+// that carries resources stays; of two that do or do not, the lower name.
 func (c *cycle) hold(group map[string]Binding, binding Binding) {
 	for _, held := range []map[string]Binding{c.current, c.obsolete} {
 		other, ok := held[binding.Cluster]
 		if !ok {
 			continue
 		}
-		if other.State == placementv1beta1.BindingStateBound || binding.State != placementv1beta1.BindingStateBound {
+		mine, theirs := rankState(binding.State), rankState(other.State)
+		if theirs > mine || theirs == mine && other.Name < binding.Name {
 			c.unschedule(binding)
 			return
 		}
@@ -79,11 +87,19 @@ func (c *cycle) hold(group map[string]Binding, binding Binding) {
 	group[binding.Cluster] = binding
 }
 
-// held says whether the placement is on the cluster now.
-func (c *cycle) held(cluster string) bool {
-	_, current := c.current[cluster]
-	_, obsolete := c.obsolete[cluster]
-	return current || obsolete
+// tellHolds tells plug-ins what the placement has where.
+func (c *cycle) tellHolds(clearing map[string]bool) {
+	for name, yes := range clearing {
+		if yes {
+			c.known.Has[name] = framework.Clearing
+		}
+	}
+	for name := range c.obsolete {
+		c.known.Has[name] = framework.Obsolete
+	}
+	for name := range c.current {
+		c.known.Has[name] = framework.Picked
+	}
 }
 
 func (c *cycle) unschedule(binding Binding) {
@@ -92,10 +108,11 @@ func (c *cycle) unschedule(binding Binding) {
 	}
 }
 
-// release unschedules what a cluster got under an earlier policy.
+// release lets go of what a cluster got under an earlier policy.
 func (c *cycle) release(cluster string) {
 	if binding, ok := c.obsolete[cluster]; ok {
 		c.unschedule(binding)
+		delete(c.known.Has, cluster)
 	}
 }
 
@@ -103,6 +120,13 @@ func (c *cycle) release(cluster string) {
 func (c *cycle) keep(binding Binding, decision placementv1beta1.ClusterDecision) {
 	c.decision.Selected = append(c.decision.Selected, decision)
 	c.decision.Keep = append(c.decision.Keep, Kept{Name: binding.Name, State: binding.State, Decision: decision})
+}
+
+// keepCurrent leaves what the latest policy picked in place.
+func (c *cycle) keepCurrent() {
+	for _, binding := range c.current {
+		c.keep(binding, binding.Decision)
+	}
 }
 
 // pick selects a cluster: it keeps the binding there is, gives an Unscheduled one
@@ -123,12 +147,6 @@ func (c *cycle) pick(cluster string, score *placementv1beta1.ClusterScore) {
 	}
 	c.decision.Selected = append(c.decision.Selected, decision)
 	c.decision.Create = append(c.decision.Create, decision)
-}
-
-func (c *cycle) reject(cluster string, score *placementv1beta1.ClusterScore, reason string) {
-	c.decision.Unselected = append(c.decision.Unselected, placementv1beta1.ClusterDecision{
-		ClusterName: cluster, ClusterScore: score, Reason: reason,
-	})
 }
 
 // selected words why a cluster was picked.

@@ -10,57 +10,39 @@ import (
 
 // Decide picks the clusters of a placement.
 func Decide(facts Facts) Decision {
+	_, decision := decide(facts)
+	return decision
+}
+
+// decide also returns the cycle as it ended, for explanations.
+func decide(facts Facts) (*cycle, Decision) {
 	c := newCycle(facts)
-	affinity, err := prepare(facts.Policy)
-	if err != nil {
-		return c.unchanged(err)
+	picks := map[placementv1beta1.PlacementType]func() error{
+		placementv1beta1.PickAllPlacementType:   c.pickAll,
+		placementv1beta1.PickNPlacementType:     c.pickN,
+		placementv1beta1.PickFixedPlacementType: c.pickFixed,
 	}
-	c.filters = filtersFor(placementType(facts.Policy), affinity)
-	switch placementType(facts.Policy) {
-	case placementv1beta1.PickFixedPlacementType:
-		c.pickFixed()
-	case placementv1beta1.PickNPlacementType:
-		c.pickN()
-	default:
-		c.pickAll()
+	pick, ok := picks[typeOf(facts.Policy)]
+	if !ok {
+		return c, c.unchanged(fmt.Errorf("the scheduling policy's placementType %q is none of PickAll, PickN, PickFixed", facts.Policy.PlacementType))
 	}
-	return c.conclude()
+	if err := pick(); err != nil {
+		return c, c.unchanged(err)
+	}
+	return c, c.conclude()
 }
 
-func placementType(policy *placementv1beta1.PlacementPolicy) placementv1beta1.PlacementType {
-	if policy == nil || policy.PlacementType == "" {
-		return placementv1beta1.PickAllPlacementType
-	}
-	return policy.PlacementType
-}
-
-// prepare reads the parts of a policy that can be wrong, or that are beyond what
-// this scheduler does. The error is for the user and names the field.
-func prepare(policy *placementv1beta1.PlacementPolicy) (clusterAffinity, error) {
-	if policy == nil {
-		return nil, nil
-	}
-	if len(policy.TopologySpreadConstraints) > 0 {
-		return nil, unsupported("topologySpreadConstraints")
-	}
-	if policy.Affinity == nil || policy.Affinity.ClusterAffinity == nil {
-		return nil, nil
-	}
-	if len(policy.Affinity.ClusterAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 {
-		return nil, unsupported("affinity.clusterAffinity.preferredDuringSchedulingIgnoredDuringExecution")
-	}
-	return newClusterAffinity(policy.Affinity.ClusterAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
-}
-
-func unsupported(field string) error {
-	return fmt.Errorf("the scheduling policy uses %s, which is not supported yet: remove it; clusters picked before are kept meanwhile", field)
+// start prepares the plug-ins of the policy's profile. The error is for the user.
+func (c *cycle) start() error {
+	var err error
+	c.run, err = newRunner(profiles[typeOf(c.facts.Policy)], c.known)
+	return err
 }
 
 // unchanged keeps what is placed when the policy cannot be followed.
 func (c *cycle) unchanged(reason error) Decision {
-	for _, binding := range c.current {
-		c.keep(binding, binding.Decision)
-	}
+	c.run = nil
+	c.keepCurrent()
 	for _, binding := range c.obsolete {
 		c.keep(binding, binding.Decision)
 	}
@@ -76,14 +58,12 @@ func (c *cycle) conclude() Decision {
 	byCluster := func(a, b placementv1beta1.ClusterDecision) int { return cmp.Compare(a.ClusterName, b.ClusterName) }
 	slices.SortFunc(d.Selected, byCluster)
 	slices.SortFunc(d.Create, byCluster)
-	slices.SortStableFunc(d.Unselected, byCluster)
 	slices.SortFunc(d.Keep, func(a, b Kept) int { return cmp.Compare(a.Name, b.Name) })
 	slices.Sort(d.Unschedule)
-	if len(d.Unselected) > MaxUnselected {
-		d.Unselected = d.Unselected[:MaxUnselected]
-	}
-	d.Satisfied = len(d.Selected) >= c.wanted
-	switch found := len(d.Selected); {
+	d.Unselected = c.rejected.telling(MaxUnselected)
+	found := len(d.Selected) - c.amiss
+	d.Satisfied = found >= c.wanted
+	switch {
 	case !d.Satisfied:
 		d.Message = fmt.Sprintf("could not find all clusters needed as specified by the scheduling policy, found %d cluster(s) instead", found)
 	case found == 0:

@@ -107,6 +107,22 @@ func nodes(operator placementv1beta1.PropertySelectorOperator, value string) pla
 	}}
 }
 
+func preferring(policy *placementv1beta1.PlacementPolicy, terms ...placementv1beta1.PreferredClusterSelector) *placementv1beta1.PlacementPolicy {
+	if policy.Affinity == nil {
+		policy.Affinity = &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{}}
+	}
+	policy.Affinity.ClusterAffinity.PreferredDuringSchedulingIgnoredDuringExecution = terms
+	return policy
+}
+
+func weighed(weight int32, term placementv1beta1.ClusterSelectorTerm) placementv1beta1.PreferredClusterSelector {
+	return placementv1beta1.PreferredClusterSelector{Weight: weight, Preference: term}
+}
+
+func sortedBy(property string, order placementv1beta1.PropertySortOrder) placementv1beta1.ClusterSelectorTerm {
+	return placementv1beta1.ClusterSelectorTerm{PropertySorter: &placementv1beta1.PropertySorter{Name: property, SortOrder: order}}
+}
+
 func pickAll() *placementv1beta1.PlacementPolicy { return &placementv1beta1.PlacementPolicy{} }
 
 // outcome is a decision in short.
@@ -328,12 +344,6 @@ func TestUnselectedClustersAreCounted(t *testing.T) {
 }
 
 func TestPoliciesThatCannotBeFollowedAreNamed(t *testing.T) {
-	preferred := pickN(1)
-	preferred.Affinity = &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{
-		PreferredDuringSchedulingIgnoredDuringExecution: []placementv1beta1.PreferredClusterSelector{{Weight: 1, Preference: prod()}},
-	}}
-	spread := pickN(1)
-	spread.TopologySpreadConstraints = []placementv1beta1.TopologySpreadConstraint{{TopologyKey: "region"}}
 	sorted := prod()
 	sorted.PropertySorter = &placementv1beta1.PropertySorter{Name: "nodes", SortOrder: placementv1beta1.Ascending}
 	unreadable := placementv1beta1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{
@@ -343,12 +353,14 @@ func TestPoliciesThatCannotBeFollowedAreNamed(t *testing.T) {
 		policy *placementv1beta1.PlacementPolicy
 		want   []string
 	}{
-		"preferred affinity":     {preferred, []string{"preferredDuringSchedulingIgnoredDuringExecution", "not supported yet", "remove it"}},
-		"topology spread":        {spread, []string{"topologySpreadConstraints", "not supported yet"}},
-		"a sorter":               {requiring(pickAll(), sorted), []string{"clusterSelectorTerms[0].propertySorter"}},
-		"an unreadable selector": {requiring(pickAll(), prod(), unreadable), []string{"clusterSelectorTerms[1].labelSelector", "NotExists"}},
-		"an unknown operator":    {requiring(pickAll(), nodes("In", "3")), []string{"matchExpressions[0]", `operator "In" is none of Gt, Ge, Eq, Ne, Lt, Le`}},
-		"a value without number": {requiring(pickAll(), nodes("Gt", "many")), []string{`value "many" is not a quantity`}},
+		"a sorter that is required":        {requiring(pickAll(), sorted), []string{"clusterSelectorTerms[0].propertySorter"}},
+		"a preferred property selector":    {preferring(pickN(1), weighed(1, nodes("Gt", "1"))), []string{"preferredDuringSchedulingIgnoredDuringExecution[0].preference.propertySelector", "use propertySorter"}},
+		"an unreadable preferred selector": {preferring(pickN(1), weighed(1, prod()), weighed(1, unreadable)), []string{"preferredDuringSchedulingIgnoredDuringExecution[1].preference.labelSelector", "NotExists"}},
+		"an unknown sort order":            {preferring(pickN(1), weighed(1, sortedBy("nodes", "Upwards"))), []string{`sortOrder "Upwards" is neither Ascending nor Descending`}},
+		"an unknown placement type":        {&placementv1beta1.PlacementPolicy{PlacementType: "PickSome"}, []string{`placementType "PickSome" is none of PickAll, PickN, PickFixed`}},
+		"an unreadable selector":           {requiring(pickAll(), prod(), unreadable), []string{"clusterSelectorTerms[1].labelSelector", "NotExists"}},
+		"an unknown operator":              {requiring(pickAll(), nodes("In", "3")), []string{"matchExpressions[0]", `operator "In" is none of Gt, Ge, Eq, Ne, Lt, Le`}},
+		"a value without number":           {requiring(pickAll(), nodes("Gt", "many")), []string{`value "many" is not a quantity`}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,14 @@
 // Package scheduler decides which clusters a placement goes to: facts in, decision
-// out. It is built like the framework of the Kubernetes scheduler: filters, one
-// file each, say which clusters cannot take the placement; scores rank the others;
-// one file per placement type picks among them.
+// with reasons out. It is built like the framework of the Kubernetes scheduler:
 //
-// The package is pure: it imports no client, no Temporal, and time is a fact.
+//	PostBatch            how many clusters are picked before the others are looked at again
+//	PreFilter, Filter    which clusters cannot take the placement, and why
+//	PreScore, Score      how the others rank
+//
+// What happens at these points is up to plug-ins. Each is a package below plugins and a
+// line in the profile of every placement type it is for; see profiles. Picking itself is
+// one file per placement type.
+//
+// The package is pure: it imports no client, no Temporal, and time is a fact. The same
+// facts give the same decision, whatever their order.
 package scheduler

@@ -3,11 +3,16 @@ package scheduler
 import (
 	"fmt"
 	"slices"
+
+	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/clustereligibility"
 )
 
 // pickFixed picks the clusters the user named. Taints and affinity do not matter;
 // a cluster that cannot take anything yet is reported and waited for.
-func (c *cycle) pickFixed() {
+func (c *cycle) pickFixed() error {
+	if err := c.start(); err != nil {
+		return err
+	}
 	names := slices.Clone(c.facts.Policy.ClusterNames)
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -22,23 +27,30 @@ func (c *cycle) pickFixed() {
 			}
 		}
 	}
+	return nil
 }
 
 func (c *cycle) pickNamed(name string) {
 	cluster := c.clusters[name]
 	if cluster == nil {
-		c.reject(name, nil, fmt.Sprintf("Specified cluster %q is not found", name))
+		c.rejected = append(c.rejected, rejection{cluster: name, by: byName, reason: fmt.Sprintf("Specified cluster %q is not found", name)})
 		return
 	}
 	if binding, ok := c.current[name]; ok {
 		c.keep(binding, binding.Decision)
+	} else if reason, _ := c.run.filter(cluster); reason != "" {
+		c.rejected = append(c.rejected, rejection{cluster: name, by: byName, reason: notEligible(name, reason)})
 		return
+	} else {
+		c.pick(name, nil)
 	}
-	for _, filter := range c.filters {
-		if reason := filter.reject(c, cluster); reason != "" {
-			c.reject(name, nil, fmt.Sprintf("Cluster %q is not eligible for resource placement yet: %s", name, reason))
-			return
-		}
+	// What is placed stays; but whoever named a cluster wants to know that it is out of reach.
+	if reason := clustereligibility.Ineligible(cluster, c.facts.Now); reason != "" {
+		c.amiss++
+		c.decision.Selected[len(c.decision.Selected)-1].Reason = notEligible(name, reason) + "; what was placed on it before stays"
 	}
-	c.pick(name, nil)
+}
+
+func notEligible(cluster, reason string) string {
+	return fmt.Sprintf("Cluster %q is not eligible for resource placement yet: %s", cluster, reason)
 }

@@ -2,79 +2,74 @@ package scheduler
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// candidate is a cluster that passed the filters, with what ranks it.
-type candidate struct {
-	cluster            string
-	affinity, topology int32
-	// held clusters already carry the placement, picked for an earlier policy.
-	held bool
-}
-
-// compareCandidates ranks the better candidate first: by topology, by affinity,
-// by what is already placed, and at last by name, the highest first.
-func compareCandidates(a, b candidate) int {
-	return cmp.Or(
-		cmp.Compare(b.topology, a.topology),
-		cmp.Compare(b.affinity, a.affinity),
-		cmp.Compare(rankHeld(b.held), rankHeld(a.held)),
-		cmp.Compare(b.cluster, a.cluster),
-	)
-}
-
-func rankHeld(held bool) int {
-	if held {
-		return 1
-	}
-	return 0
-}
-
 // pickN picks as many clusters as the policy asks for, the best ranked first. What
 // was picked for the same policy stays, unless fewer clusters are wanted now.
-func (c *cycle) pickN() {
+func (c *cycle) pickN() error {
 	if n := c.facts.Policy.NumberOfClusters; n != nil {
 		c.wanted = int(*n)
 	}
-	kept, dropped := c.scaleDown()
-	for _, binding := range kept {
-		c.keep(binding, binding.Decision)
+	tooMany := c.scaleDown()
+	if err := c.start(); err != nil {
+		return err
 	}
-	for _, binding := range dropped {
-		c.reject(binding.Cluster, binding.Decision.ClusterScore, lowScore(binding.Cluster, binding.Decision.ClusterScore))
+	if err := c.run.preScore(); err != nil {
+		return err
+	}
+	for _, binding := range tooMany {
 		c.unschedule(binding)
+		delete(c.current, binding.Cluster)
 	}
-	free := max(0, c.wanted-len(kept))
-	for i, candidate := range c.candidates() {
-		score := score(candidate.affinity, candidate.topology)
-		if i < free {
-			c.pick(candidate.cluster, score)
+	c.keepCurrent()
+	pool := newPool(c.run)
+	for _, cluster := range c.known.Fleet {
+		if _, ok := c.current[cluster.Name]; ok {
 			continue
 		}
-		c.reject(candidate.cluster, score, lowScore(candidate.cluster, score))
-		c.release(candidate.cluster)
+		if reason, by := c.run.filter(cluster); reason != "" {
+			c.reject(cluster, reason, by)
+			continue
+		}
+		pool.add(cluster)
 	}
+	given := newScores()
+	for _, best := range pool.pick(c.wanted - len(c.current)) {
+		c.pick(best.cluster.Name, given.of(best.score.Affinity, best.score.Topology))
+	}
+	c.leave(pool, given)
+	return nil
 }
 
-// scaleDown divides the bindings of the latest policy into those that stay and
-// those that are too many: first what has not been rolled out yet, then the lowest
-// in rank.
-func (c *cycle) scaleDown() (kept, dropped []Binding) {
-	for _, binding := range c.current {
-		kept = append(kept, binding)
+// scaleDown finds the bindings of the latest policy that are too many: first what has
+// not been rolled out yet, then the lowest in rank, by the scores recorded when they
+// were picked. From here on they are clusters like all others.
+func (c *cycle) scaleDown() []Binding {
+	if len(c.current) <= c.wanted {
+		return nil
 	}
-	slices.SortFunc(kept, func(a, b Binding) int {
+	ranked := make([]Binding, 0, len(c.current))
+	for _, binding := range c.current {
+		ranked = append(ranked, binding)
+	}
+	slices.SortFunc(ranked, func(a, b Binding) int {
 		return cmp.Or(
 			cmp.Compare(rankState(b.State), rankState(a.State)),
-			compareCandidates(scored(a), scored(b)),
+			recordedScore(a.Decision).Compare(recordedScore(b.Decision)),
+			cmp.Compare(b.Cluster, a.Cluster),
 		)
 	})
-	n := min(len(kept), c.wanted)
-	return kept[:n], kept[n:]
+	tooMany := ranked[c.wanted:]
+	for _, binding := range tooMany {
+		if c.known.Has[binding.Cluster] == framework.Picked {
+			delete(c.known.Has, binding.Cluster)
+		}
+	}
+	return tooMany
 }
 
 func rankState(state placementv1beta1.BindingState) int {
@@ -84,40 +79,42 @@ func rankState(state placementv1beta1.BindingState) int {
 	return 0
 }
 
-// scored is a binding as the candidate it was when it was picked.
-func scored(binding Binding) candidate {
-	result := candidate{cluster: binding.Cluster}
-	if s := binding.Decision.ClusterScore; s != nil {
+// recordedScore is the score a cluster had when it was picked.
+func recordedScore(decision placementv1beta1.ClusterDecision) framework.Score {
+	var result framework.Score
+	if s := decision.ClusterScore; s != nil {
 		if s.AffinityScore != nil {
-			result.affinity = *s.AffinityScore
+			result.Affinity = *s.AffinityScore
 		}
 		if s.PriorityScore != nil {
-			result.topology = *s.PriorityScore
+			result.Topology = *s.PriorityScore
 		}
 	}
 	return result
 }
 
-// candidates are the clusters not yet picked for this policy that pass the
-// filters, best first. The others are reported.
-func (c *cycle) candidates() []candidate {
-	var candidates []candidate
-	for name, cluster := range c.clusters {
-		if _, ok := c.current[name]; ok {
-			continue
+// leave reports the clusters that were not picked, as the next pick would see them.
+func (c *cycle) leave(pool *pool, given scores) {
+	pool.look()
+	for _, class := range pool.classes {
+		for _, left := range class.waiting.items {
+			if _, ok := c.obsolete[left.cluster.Name]; ok {
+				// From now on it is a cluster like all others.
+				c.release(left.cluster.Name)
+				if reason, by := c.run.filter(left.cluster); reason != "" {
+					c.reject(left.cluster, reason, by)
+					continue
+				}
+				left.score = c.run.score(left.cluster)
+			}
+			if class.reason != "" {
+				c.reject(left.cluster, class.reason, class.by)
+				continue
+			}
+			rank := left.score.Add(class.extra)
+			c.rejected = append(c.rejected, rejection{
+				cluster: left.cluster.Name, by: byRank, rank: rank, score: given.of(rank.Affinity, rank.Topology),
+			})
 		}
-		if reason := c.filter(cluster); reason != "" {
-			c.reject(name, nil, reason)
-			c.release(name)
-			continue
-		}
-		candidates = append(candidates, candidate{cluster: name, held: c.held(name)})
 	}
-	slices.SortFunc(candidates, compareCandidates)
-	return candidates
-}
-
-func lowScore(cluster string, score *placementv1beta1.ClusterScore) string {
-	rank := scored(Binding{Decision: placementv1beta1.ClusterDecision{ClusterScore: score}})
-	return fmt.Sprintf("Cluster %q does not score high enough (affinity score: %d, topology spread score: %d)", cluster, rank.affinity, rank.topology)
 }

@@ -128,7 +128,7 @@ func TestCares(t *testing.T) {
 		"a cluster nobody named":                  {clusterwatch.Stake{Policy: pickFixed("d")}, cluster(), false},
 		"a cluster while others suffice":          {clusterwatch.Stake{Policy: pickN(2), Picked: 2}, cluster(), false},
 		"a cluster while others do not suffice":   {clusterwatch.Stake{Policy: pickN(2), Picked: 1}, cluster(), true},
-		"a policy that cannot be followed at all": {clusterwatch.Stake{Policy: &placementv1beta1.PlacementPolicy{TopologySpreadConstraints: []placementv1beta1.TopologySpreadConstraint{{}}}}, cluster(), false},
+		"a policy that cannot be followed at all": {clusterwatch.Stake{Policy: requiring(nil, &placementv1beta1.PropertySelector{MatchExpressions: make([]placementv1beta1.PropertySelectorRequirement, 1)})}, cluster(), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

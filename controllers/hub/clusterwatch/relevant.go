@@ -74,7 +74,7 @@ func Cares(stake Stake, cluster *clusterv1beta1.MemberCluster, now time.Time) bo
 		(policy.NumberOfClusters == nil || stake.Picked >= int(*policy.NumberOfClusters)) {
 		return false
 	}
-	return scheduler.Takes(policy, cluster, now)
+	return scheduler.NewTaker(policy).Takes(cluster, now)
 }
 
 // selectsByFigures says whether a policy looks at properties.

@@ -1,4 +1,6 @@
-package scheduler
+// Package clustereligibility keeps placements off clusters that cannot take anything
+// now: not joined, out of reach, or unhealthy for long.
+package clustereligibility
 
 import (
 	"fmt"
@@ -7,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // patience is how long a cluster may be silent or unhealthy before nothing new is
@@ -17,16 +21,26 @@ const patience = 5 * time.Minute
 // notConnected begins the reasons that are about the member agent.
 const notConnected = "cluster is not connected to the fleet: "
 
-// eligibility is the filter for clusters that cannot take anything now. It spares
-// clusters that hold the placement already: a cluster that is out of reach for a
-// while keeps what it has.
-type eligibility struct{}
+type plugin struct{}
 
-func (eligibility) reject(c *cycle, cluster *clusterv1beta1.MemberCluster) string {
-	if c.held(cluster.Name) {
+// New returns the plug-in.
+func New() framework.Plugin { return plugin{} }
+
+// Name of the plug-in.
+func (plugin) Name() string { return "ClusterEligibility" }
+
+// Filter spares clusters that hold the placement already: a cluster that is out of
+// reach for a while keeps what it has.
+func (plugin) Filter(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) string {
+	if c.Holds(cluster.Name) {
 		return ""
 	}
-	return Ineligible(cluster, c.facts.Now)
+	return Ineligible(cluster, c.Now)
+}
+
+// Watches is interested in whether a cluster can take anything.
+func (plugin) Watches(*placementv1beta1.PlacementPolicy) []framework.Interest {
+	return []framework.Interest{framework.Standing}
 }
 
 // Ineligible says why nothing new can be placed on a cluster at this time, or
@@ -53,6 +67,24 @@ func Ineligible(cluster *clusterv1beta1.MemberCluster, now time.Time) string {
 		return fmt.Sprintf(notConnected+"unhealthy for a prolonged period of time (last transitioned %.2f minutes ago)", unhealthy.Minutes())
 	}
 	return ""
+}
+
+// Until is the last instant at which a cluster that is eligible now stays so by itself,
+// should nothing more be heard of it.
+func Until(cluster *clusterv1beta1.MemberCluster) time.Time {
+	agent := memberAgent(cluster)
+	if agent == nil {
+		return time.Time{}
+	}
+	until := agent.LastReceivedHeartbeat.Add(patience)
+	healthy := meta.FindStatusCondition(agent.Conditions, clusterv1beta1.ConditionTypeHealthy)
+	if healthy == nil || healthy.Status != metav1.ConditionFalse {
+		return until
+	}
+	if sick := since(cluster, healthy).Add(patience); sick.Before(until) {
+		return sick
+	}
+	return until
 }
 
 // since is when an agent's condition became what it is: by the hub's clock if the hub

@@ -1,0 +1,71 @@
+package framework
+
+import (
+	"cmp"
+	"time"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Cycle is what plug-ins know: the facts of one run of the scheduler.
+type Cycle struct {
+	// Policy of the placement; never nil.
+	Policy *placementv1beta1.PlacementPolicy
+	// Fleet are the clusters that are not leaving the fleet, in no order.
+	Fleet []*clusterv1beta1.MemberCluster
+	// Has tells by name of the cluster what the placement has there.
+	Has map[string]Hold
+	// Now is when the decision is made.
+	Now time.Time
+}
+
+// Hold is what a placement has on a cluster.
+type Hold int
+
+const (
+	// Nothing is on the cluster that the placement holds on to.
+	Nothing Hold = iota
+	// Picked clusters were picked by the latest policy.
+	Picked
+	// Obsolete clusters were picked by an earlier policy and have not been looked at by
+	// the latest.
+	Obsolete
+	// Clearing clusters are those from which an earlier binding is still being removed.
+	Clearing
+)
+
+// Holds says whether the placement is on the cluster, picked by whatever policy.
+func (c *Cycle) Holds(cluster string) bool {
+	hold := c.Has[cluster]
+	return hold == Picked || hold == Obsolete
+}
+
+// Score ranks a cluster.
+type Score struct {
+	// Topology is how well the cluster spreads the placement.
+	Topology int32
+	// Affinity is how well the cluster matches what is preferred.
+	Affinity int32
+	// Placed is 1 if the placement is there already, picked by an earlier policy.
+	Placed int32
+}
+
+// Add sums two scores up.
+func (s Score) Add(other Score) Score {
+	return Score{
+		Topology: s.Topology + other.Topology,
+		Affinity: s.Affinity + other.Affinity,
+		Placed:   s.Placed + other.Placed,
+	}
+}
+
+// Compare is negative if the score is the higher one: by topology, then by affinity, at
+// last by what is placed already.
+func (s Score) Compare(other Score) int {
+	return cmp.Or(
+		cmp.Compare(other.Topology, s.Topology),
+		cmp.Compare(other.Affinity, s.Affinity),
+		cmp.Compare(other.Placed, s.Placed),
+	)
+}

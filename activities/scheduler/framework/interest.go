@@ -1,0 +1,27 @@
+package framework
+
+// Interest names something about clusters that a policy looks at. A placement whose
+// policy has no interest in what changed about a cluster would decide as before.
+type Interest string
+
+const (
+	// Standing is whether a cluster can take anything at all.
+	Standing Interest = "standing"
+	// Taints are those of a cluster, all together.
+	Taints Interest = "taints"
+	// Presence is which clusters are in the fleet; it matters where clusters are compared
+	// with each other.
+	Presence Interest = "presence"
+)
+
+// Label is the interest in a label of the cluster that is to be picked.
+func Label(key string) Interest { return Interest("label/" + key) }
+
+// Property is the interest in a property of the cluster that is to be picked.
+func Property(name string) Interest { return Interest("property/" + name) }
+
+// Group is the interest in a label of any cluster, for it makes groups of clusters.
+func Group(key string) Interest { return Interest("group/" + key) }
+
+// Named is the interest in one cluster by its name.
+func Named(cluster string) Interest { return Interest("cluster/" + cluster) }

@@ -1,0 +1,63 @@
+// Package tainttoleration keeps placements off clusters with a taint that the policy
+// does not tolerate. Taints keep new placements off; what is on the cluster stays.
+package tainttoleration
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+type plugin struct{}
+
+// New returns the plug-in.
+func New() framework.Plugin { return plugin{} }
+
+// Name of the plug-in.
+func (plugin) Name() string { return "TaintToleration" }
+
+// Filter finds a taint that no toleration covers.
+func (plugin) Filter(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) string {
+	if len(cluster.Spec.Taints) == 0 || c.Holds(cluster.Name) {
+		return ""
+	}
+	for _, taint := range cluster.Spec.Taints {
+		if !tolerated(c.Policy.Tolerations, taint) {
+			return fmt.Sprintf("taint %+v cannot be tolerated", taint)
+		}
+	}
+	return ""
+}
+
+// Watches is interested in taints, unless all are tolerated.
+func (plugin) Watches(policy *placementv1beta1.PlacementPolicy) []framework.Interest {
+	everything := placementv1beta1.Toleration{Operator: corev1.TolerationOpExists}
+	if slices.Contains(policy.Tolerations, everything) {
+		return nil
+	}
+	return []framework.Interest{framework.Taints}
+}
+
+func tolerated(tolerations []placementv1beta1.Toleration, taint clusterv1beta1.Taint) bool {
+	return slices.ContainsFunc(tolerations, func(t placementv1beta1.Toleration) bool { return tolerates(t, taint) })
+}
+
+// tolerates follows the rules of Kubernetes: an empty key with Exists tolerates
+// every key, an empty effect every effect.
+func tolerates(toleration placementv1beta1.Toleration, taint clusterv1beta1.Taint) bool {
+	if toleration.Effect != "" && toleration.Effect != taint.Effect {
+		return false
+	}
+	if toleration.Key != "" && toleration.Key != taint.Key {
+		return false
+	}
+	if toleration.Operator == corev1.TolerationOpExists {
+		return true
+	}
+	return toleration.Key != "" && toleration.Value == taint.Value
+}

@@ -1,0 +1,133 @@
+package topologyspread
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// effect is what picking a cluster would do to the skew, as the score it earns.
+type effect int32
+
+const (
+	evens      effect = 1
+	none       effect = 0
+	unbalances effect = -1
+	// violates is worse than unbalances: the skew would be larger than allowed.
+	violates effect = -1000
+)
+
+// constraint is one constraint and the present state of its groups.
+type constraint struct {
+	key     string
+	maxSkew int
+	// strict constraints have to hold; the others only rank.
+	strict bool
+	// groups number the values of the label; placed are the picked clusters in each.
+	groups map[string]int
+	placed []int
+	// least and most are the smallest and the largest number in placed; atLeast is how
+	// many groups have the smallest.
+	least, most, atLeast int
+}
+
+func strict(spec *placementv1beta1.TopologySpreadConstraint) bool {
+	return spec.WhenUnsatisfiable != placementv1beta1.ScheduleAnyway
+}
+
+func newConstraint(spec *placementv1beta1.TopologySpreadConstraint, c *framework.Cycle) *constraint {
+	s := &constraint{key: spec.TopologyKey, maxSkew: 1, strict: strict(spec), groups: map[string]int{}}
+	if spec.MaxSkew != nil {
+		s.maxSkew = int(*spec.MaxSkew)
+	}
+	for _, cluster := range c.Fleet {
+		value, ok := cluster.Labels[s.key]
+		if !ok {
+			continue
+		}
+		group, known := s.groups[value]
+		if !known {
+			group = len(s.placed)
+			s.groups[value] = group
+			s.placed = append(s.placed, 0)
+		}
+		if c.Has[cluster.Name] == framework.Picked {
+			s.placed[group]++
+		}
+	}
+	s.weigh()
+	return s
+}
+
+// group is the number of a cluster's group; -1 if it is in none.
+func (s *constraint) group(cluster *clusterv1beta1.MemberCluster) int {
+	value, ok := cluster.Labels[s.key]
+	if !ok {
+		return -1
+	}
+	return s.groups[value]
+}
+
+// place counts a picked cluster.
+func (s *constraint) place(cluster *clusterv1beta1.MemberCluster) {
+	if group := s.group(cluster); group >= 0 {
+		s.placed[group]++
+		s.weigh()
+	}
+}
+
+func (s *constraint) weigh() {
+	if len(s.placed) == 0 {
+		return
+	}
+	s.least, s.most, s.atLeast = slices.Min(s.placed), slices.Max(s.placed), 0
+	for _, placed := range s.placed {
+		if placed == s.least {
+			s.atLeast++
+		}
+	}
+}
+
+// effect works out what one more pick in a cluster's group would do.
+func (s *constraint) effect(cluster *clusterv1beta1.MemberCluster) effect {
+	group := s.group(cluster)
+	if group < 0 || len(s.placed) < 2 {
+		return none // it is in no group, or there is nothing to spread over
+	}
+	switch placed := s.placed[group]; {
+	case placed == s.most && s.most+1-s.least > s.maxSkew:
+		return violates
+	case placed == s.most:
+		return unbalances
+	case placed == s.least && s.atLeast == 1:
+		return evens
+	}
+	return none
+}
+
+func (s *constraint) describe(cluster *clusterv1beta1.MemberCluster) string {
+	value, ok := cluster.Labels[s.key]
+	switch {
+	case !ok:
+		return fmt.Sprintf("%s: the cluster does not have this label, so the constraint does not concern it", s.key)
+	case len(s.placed) < 2:
+		return fmt.Sprintf("%s: all clusters are in one group, so the constraint has no effect", s.key)
+	}
+	now := fmt.Sprintf("%s: %d picked in group %q, between %d and %d in each group, max skew %d",
+		s.key, s.placed[s.groups[value]], value, s.least, s.most, s.maxSkew)
+	switch s.effect(cluster) {
+	case evens:
+		return now + "; picking it evens the spread (1)"
+	case unbalances:
+		return now + "; picking it makes the spread more uneven (-1)"
+	case violates:
+		if s.strict {
+			return now + "; picking it would exceed the max skew, which is forbidden"
+		}
+		return now + "; picking it exceeds the max skew (-1000)"
+	}
+	return now + "; picking it leaves the skew as it is (0)"
+}

@@ -1,0 +1,104 @@
+// Package topologyspread spreads a placement evenly over groups of clusters. The values
+// of a label make the groups; a cluster without the label is in none and may always be
+// picked. The skew is how many more picked clusters the fullest group has than the
+// emptiest.
+package topologyspread
+
+import (
+	"fmt"
+
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+type plugin struct {
+	constraints []*constraint
+	// classes number the combinations of groups that clusters are in.
+	classes map[[2]int]int
+}
+
+// New returns the plug-in.
+func New() framework.Plugin { return &plugin{classes: map[[2]int]int{}} }
+
+// Name of the plug-in.
+func (*plugin) Name() string { return "TopologySpreadConstraints" }
+
+// PostBatch has clusters picked one at a time: each pick changes the spread.
+func (p *plugin) PostBatch(c *framework.Cycle) int {
+	return min(1, len(c.Policy.TopologySpreadConstraints))
+}
+
+// PreFilter finds the groups of the whole fleet and how many clusters are picked in each.
+func (p *plugin) PreFilter(c *framework.Cycle) (bool, error) {
+	for i := range c.Policy.TopologySpreadConstraints {
+		p.constraints = append(p.constraints, newConstraint(&c.Policy.TopologySpreadConstraints[i], c))
+	}
+	return len(p.constraints) == 0, nil
+}
+
+// Filter keeps clusters out that would break a spread which has to hold.
+func (p *plugin) Filter(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) string {
+	for _, constraint := range p.constraints {
+		if constraint.strict && constraint.effect(cluster) == violates {
+			return fmt.Sprintf("violated doNotSchedule topology spread constraint %q (max skew %d)", constraint.key, constraint.maxSkew)
+		}
+	}
+	return ""
+}
+
+// PreScore has nothing to do beyond PreFilter.
+func (p *plugin) PreScore(*framework.Cycle) (bool, error) { return len(p.constraints) == 0, nil }
+
+// Score adds up over all constraints what picking a cluster would do to the skew.
+func (p *plugin) Score(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) framework.Score {
+	var score framework.Score
+	for _, constraint := range p.constraints {
+		score.Topology += int32(constraint.effect(cluster))
+	}
+	return score
+}
+
+// Class tells combinations of groups apart.
+func (p *plugin) Class(cluster *clusterv1beta1.MemberCluster) int {
+	class := 0
+	for _, constraint := range p.constraints {
+		pair := [2]int{class, constraint.group(cluster)}
+		known, ok := p.classes[pair]
+		if !ok {
+			known = len(p.classes) + 1
+			p.classes[pair] = known
+		}
+		class = known
+	}
+	return class
+}
+
+// Reserve counts a picked cluster.
+func (p *plugin) Reserve(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) {
+	for _, constraint := range p.constraints {
+		constraint.place(cluster)
+	}
+}
+
+// Details tells of each constraint where a cluster stands.
+func (p *plugin) Details(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) []string {
+	details := make([]string, 0, len(p.constraints))
+	for _, constraint := range p.constraints {
+		details = append(details, constraint.describe(cluster))
+	}
+	return details
+}
+
+// Watches is interested in what makes groups, whichever cluster it is of: a cluster that
+// was in the way of another may be so no longer. Where nothing is forbidden, nothing is
+// in the way.
+func (*plugin) Watches(policy *placementv1beta1.PlacementPolicy) []framework.Interest {
+	var interests []framework.Interest
+	for i := range policy.TopologySpreadConstraints {
+		if spec := &policy.TopologySpreadConstraints[i]; strict(spec) {
+			interests = append(interests, framework.Group(spec.TopologyKey), framework.Presence)
+		}
+	}
+	return interests
+}

@@ -1,0 +1,123 @@
+package scheduler
+
+import (
+	"cmp"
+
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+)
+
+// candidate is a cluster that passed the filters, with what ranks it.
+type candidate struct {
+	cluster *clusterv1beta1.MemberCluster
+	score   framework.Score
+}
+
+// compareCandidates ranks the better candidate first: by score, at last by name, the
+// highest first.
+func compareCandidates(a, b candidate) int {
+	return cmp.Or(a.score.Compare(b.score), cmp.Compare(b.cluster.Name, a.cluster.Name))
+}
+
+// pool holds the candidates and gives out the best ones. What plug-ins make of a cluster
+// from pick to pick is the same for all clusters of a class; so a pick costs a look at
+// every class, not at every cluster.
+type pool struct {
+	run     *runner
+	byClass map[int]*class
+	// classes are those in byClass.
+	classes []*class
+}
+
+// class are candidates that no plug-in tells apart from pick to pick.
+type class struct {
+	waiting queue[candidate]
+	// reason keeps the class out of the next batch, said by a filter; extra is added
+	// to the scores.
+	reason string
+	by     int
+	extra  framework.Score
+}
+
+func newPool(run *runner) *pool {
+	return &pool{run: run, byClass: map[int]*class{}}
+}
+
+// add adds a cluster that passed the filters.
+func (p *pool) add(cluster *clusterv1beta1.MemberCluster) {
+	key := p.run.classOf(cluster)
+	found, ok := p.byClass[key]
+	if !ok {
+		found = &class{waiting: queue[candidate]{compare: compareCandidates}}
+		p.byClass[key] = found
+		p.classes = append(p.classes, found)
+	}
+	found.waiting.items = append(found.waiting.items, candidate{cluster: cluster, score: p.run.score(cluster)})
+}
+
+// pick takes the best candidates out, in the order they are picked: batch by batch, if
+// some plug-in wants that. There may be fewer than are wanted.
+func (p *pool) pick(count int) []candidate {
+	if count <= 0 {
+		return nil
+	}
+	for _, class := range p.classes {
+		class.waiting.order()
+	}
+	var picked []candidate
+	for len(picked) < count {
+		batch := count - len(picked)
+		if p.run.batch > 0 {
+			batch = min(batch, p.run.batch)
+		}
+		p.look()
+		before := len(picked)
+		for range batch {
+			best, ok := p.best()
+			if !ok {
+				break
+			}
+			picked = append(picked, best)
+		}
+		if len(picked) == before {
+			return picked
+		}
+		for _, one := range picked[before:] {
+			p.run.reserve(one.cluster)
+		}
+	}
+	return picked
+}
+
+// look asks the plug-ins about every class anew.
+func (p *pool) look() {
+	for _, class := range p.classes {
+		if len(class.waiting.items) == 0 {
+			continue
+		}
+		any := class.waiting.items[0].cluster
+		class.reason, class.by = p.run.batchFilter(any)
+		class.extra = p.run.batchScore(any)
+	}
+}
+
+// best takes the best candidate out.
+func (p *pool) best() (candidate, bool) {
+	var best candidate
+	var from *class
+	for _, class := range p.classes {
+		if len(class.waiting.items) == 0 || class.reason != "" {
+			continue
+		}
+		first := class.waiting.items[0]
+		first.score = first.score.Add(class.extra)
+		if from == nil || compareCandidates(first, best) < 0 {
+			best, from = first, class
+		}
+	}
+	if from == nil {
+		return candidate{}, false
+	}
+	from.waiting.pop()
+	return best, true
+}

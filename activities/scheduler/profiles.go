@@ -1,0 +1,53 @@
+package scheduler
+
+import (
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/clusteraffinity"
+	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/clustereligibility"
+	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/sameplacement"
+	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/tainttoleration"
+	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/topologyspread"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// profile makes the plug-ins of a cycle, in the order in which they filter: of several
+// reasons against a cluster the first is told.
+type profile []func() framework.Plugin
+
+// profiles are the plug-ins by placement type.
+var profiles = map[placementv1beta1.PlacementType]profile{
+	placementv1beta1.PickAllPlacementType: {
+		sameplacement.New,
+		clustereligibility.New,
+		clusteraffinity.New,
+		tainttoleration.New,
+	},
+	placementv1beta1.PickNPlacementType: {
+		sameplacement.New,
+		clustereligibility.New,
+		clusteraffinity.New,
+		tainttoleration.New,
+		topologyspread.New,
+	},
+	// Who names clusters means them: neither taints nor affinity matter.
+	placementv1beta1.PickFixedPlacementType: {
+		sameplacement.New,
+		clustereligibility.New,
+	},
+}
+
+// typeOf is the placement type of a policy; none picks all clusters.
+func typeOf(policy *placementv1beta1.PlacementPolicy) placementv1beta1.PlacementType {
+	if policy == nil || policy.PlacementType == "" {
+		return placementv1beta1.PickAllPlacementType
+	}
+	return policy.PlacementType
+}
+
+// orEmpty is a policy that is never nil.
+func orEmpty(policy *placementv1beta1.PlacementPolicy) *placementv1beta1.PlacementPolicy {
+	if policy == nil {
+		return &placementv1beta1.PlacementPolicy{}
+	}
+	return policy
+}

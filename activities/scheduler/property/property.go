@@ -1,0 +1,97 @@
+// Package property reads the properties of a cluster: those it reports under a name of
+// their own, and its resources under names such as
+// resources.kubernetes-fleet.io/available-cpu. It is pure.
+package property
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+)
+
+// Reader reads one property of a cluster; false if the cluster does not report it, or
+// not as a quantity.
+type Reader func(cluster *clusterv1beta1.MemberCluster) (resource.Quantity, bool)
+
+const (
+	total       = "total"
+	allocatable = "allocatable"
+	available   = "available"
+)
+
+// NewReader returns the reader of the property of a name.
+func NewReader(name string) Reader {
+	usage, isResource := strings.CutPrefix(name, clusterv1beta1.ResourcePropertyPrefix)
+	if !isResource {
+		return reported(clusterv1beta1.PropertyName(name))
+	}
+	capacity, resourceName, _ := strings.Cut(usage, "-")
+	return func(cluster *clusterv1beta1.MemberCluster) (resource.Quantity, bool) {
+		value, ok := listed(&cluster.Status.ResourceUsage, capacity)[corev1.ResourceName(resourceName)]
+		return value, ok
+	}
+}
+
+func reported(name clusterv1beta1.PropertyName) Reader {
+	return func(cluster *clusterv1beta1.MemberCluster) (resource.Quantity, bool) {
+		said, ok := cluster.Status.Properties[name]
+		if !ok {
+			return resource.Quantity{}, false
+		}
+		value, err := resource.ParseQuantity(said.Value)
+		return value, err == nil
+	}
+}
+
+func listed(usage *clusterv1beta1.ResourceUsage, capacity string) corev1.ResourceList {
+	switch capacity {
+	case total:
+		return usage.Capacity
+	case allocatable:
+		return usage.Allocatable
+	case available:
+		return usage.Available
+	}
+	return nil
+}
+
+// Changed lists the names of the properties whose values differ between two reports of
+// a cluster. When they were observed does not matter.
+func Changed(before, after *clusterv1beta1.MemberCluster) []string {
+	var names []string
+	for name, value := range before.Status.Properties {
+		if now, ok := after.Status.Properties[name]; !ok || now.Value != value.Value {
+			names = append(names, string(name))
+		}
+	}
+	for name := range after.Status.Properties {
+		if _, ok := before.Status.Properties[name]; !ok {
+			names = append(names, string(name))
+		}
+	}
+	for _, capacity := range []string{total, allocatable, available} {
+		was, is := listed(&before.Status.ResourceUsage, capacity), listed(&after.Status.ResourceUsage, capacity)
+		for _, name := range changedResources(was, is) {
+			names = append(names, clusterv1beta1.ResourcePropertyPrefix+capacity+"-"+name)
+		}
+	}
+	return names
+}
+
+func changedResources(before, after corev1.ResourceList) []string {
+	var names []string
+	for name, value := range before {
+		if now, ok := after[name]; !ok || now.Cmp(value) != 0 {
+			names = append(names, string(name))
+		}
+	}
+	for name := range after {
+		if _, ok := before[name]; !ok {
+			names = append(names, string(name))
+		}
+	}
+	return names
+}

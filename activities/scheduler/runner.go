@@ -1,0 +1,151 @@
+package scheduler
+
+import (
+	"slices"
+
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+)
+
+// unschedulable begins the reason of every cluster that a filter keeps out.
+const unschedulable = "ClusterUnschedulable, "
+
+// runner runs the plug-ins of one cycle. Those whose answers depend on what else is
+// picked are kept apart: they are asked again after every batch.
+type runner struct {
+	cycle   *framework.Cycle
+	plugins []framework.Plugin
+	batch   int
+
+	filters      []framework.FilterPlugin
+	batchFilters []framework.FilterPlugin
+	scores       []framework.ScorePlugin
+	batchScores  []framework.ScorePlugin
+	reserves     []framework.ReservePlugin
+	// classes number the combinations of what reserves cannot tell apart.
+	classes map[[2]int]int
+}
+
+// newRunner runs PostBatch and PreFilter. The error is for the user.
+func newRunner(plugins profile, cycle *framework.Cycle) (*runner, error) {
+	r := &runner{cycle: cycle, classes: map[[2]int]int{}}
+	for _, create := range plugins {
+		plugin := create()
+		r.plugins = append(r.plugins, plugin)
+		if bound, ok := plugin.(framework.PostBatchPlugin); ok {
+			r.limit(bound.PostBatch(cycle))
+		}
+		filter, ok := plugin.(framework.FilterPlugin)
+		if pre, asks := plugin.(framework.PreFilterPlugin); asks {
+			skip, err := pre.PreFilter(cycle)
+			if err != nil {
+				return nil, err
+			}
+			ok = ok && !skip
+		}
+		reserve, again := plugin.(framework.ReservePlugin)
+		switch {
+		case !ok:
+		case again:
+			r.batchFilters = append(r.batchFilters, filter)
+			r.reserves = append(r.reserves, reserve)
+		default:
+			r.filters = append(r.filters, filter)
+		}
+	}
+	return r, nil
+}
+
+func (r *runner) limit(bound int) {
+	if bound > 0 && (r.batch == 0 || bound < r.batch) {
+		r.batch = bound
+	}
+}
+
+// preScore has to come before any score is asked for. The error is for the user.
+func (r *runner) preScore() error {
+	for _, plugin := range r.plugins {
+		score, ok := plugin.(framework.ScorePlugin)
+		if pre, asks := plugin.(framework.PreScorePlugin); asks {
+			skip, err := pre.PreScore(r.cycle)
+			if err != nil {
+				return err
+			}
+			ok = ok && !skip
+		}
+		reserve, again := plugin.(framework.ReservePlugin)
+		switch {
+		case !ok:
+		case again:
+			r.batchScores = append(r.batchScores, score)
+			if !slices.Contains(r.reserves, reserve) {
+				r.reserves = append(r.reserves, reserve)
+			}
+		default:
+			r.scores = append(r.scores, score)
+		}
+	}
+	return nil
+}
+
+// filter returns the first reason against a cluster, of those that hold for the whole
+// cycle, and which filter it is from.
+func (r *runner) filter(cluster *clusterv1beta1.MemberCluster) (reason string, by int) {
+	return firstReason(r.filters, r.cycle, cluster)
+}
+
+// batchFilter is filter for the reasons that hold until the next pick. They come after
+// those that hold for the whole cycle.
+func (r *runner) batchFilter(cluster *clusterv1beta1.MemberCluster) (reason string, by int) {
+	reason, by = firstReason(r.batchFilters, r.cycle, cluster)
+	return reason, len(r.filters) + by
+}
+
+func firstReason(filters []framework.FilterPlugin, cycle *framework.Cycle, cluster *clusterv1beta1.MemberCluster) (string, int) {
+	for i, filter := range filters {
+		if reason := filter.Filter(cycle, cluster); reason != "" {
+			return reason, i
+		}
+	}
+	return "", 0
+}
+
+// score is the part of a cluster's score that holds for the whole cycle.
+func (r *runner) score(cluster *clusterv1beta1.MemberCluster) framework.Score {
+	return sum(r.scores, r.cycle, cluster)
+}
+
+// batchScore is the part of a cluster's score that holds until the next pick.
+func (r *runner) batchScore(cluster *clusterv1beta1.MemberCluster) framework.Score {
+	return sum(r.batchScores, r.cycle, cluster)
+}
+
+func sum(scores []framework.ScorePlugin, cycle *framework.Cycle, cluster *clusterv1beta1.MemberCluster) framework.Score {
+	var total framework.Score
+	for _, score := range scores {
+		total = total.Add(score.Score(cycle, cluster))
+	}
+	return total
+}
+
+// classOf is equal for clusters that no plug-in tells apart from batch to batch.
+func (r *runner) classOf(cluster *clusterv1beta1.MemberCluster) int {
+	class := 0
+	for _, reserve := range r.reserves {
+		pair := [2]int{class, reserve.Class(cluster)}
+		known, ok := r.classes[pair]
+		if !ok {
+			known = len(r.classes) + 1
+			r.classes[pair] = known
+		}
+		class = known
+	}
+	return class
+}
+
+// reserve tells that a cluster has been picked.
+func (r *runner) reserve(cluster *clusterv1beta1.MemberCluster) {
+	for _, reserve := range r.reserves {
+		reserve.Reserve(r.cycle, cluster)
+	}
+}

@@ -1,0 +1,116 @@
+package scheduler
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/clustereligibility"
+	"github.com/fleetflow/fleetflow/activities/scheduler/property"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Taker says of single clusters whether a policy could pick them. It is for whoever
+// watches clusters and wants to know whom a change of one concerns; it is prepared once
+// for many clusters. It is not for use by several at a time.
+type Taker struct {
+	cycle *framework.Cycle
+	run   *runner
+	names []string
+	fixed bool
+}
+
+// NewTaker prepares a taker; nil stands for no policy.
+func NewTaker(policy *placementv1beta1.PlacementPolicy) *Taker {
+	t := &Taker{cycle: &framework.Cycle{Policy: orEmpty(policy)}}
+	t.names, t.fixed = t.cycle.Policy.ClusterNames, typeOf(policy) == placementv1beta1.PickFixedPlacementType
+	if run, err := newRunner(profiles[typeOf(policy)], t.cycle); err == nil {
+		t.run = run
+	}
+	return t
+}
+
+// Takes says whether the policy would pick a cluster it does not have yet, if there were
+// room for one more and no other cluster in the way. A policy that cannot be followed
+// takes none.
+func (t *Taker) Takes(cluster *clusterv1beta1.MemberCluster, now time.Time) bool {
+	if t.run == nil || cluster.DeletionTimestamp != nil || t.fixed && !slices.Contains(t.names, cluster.Name) {
+		return false
+	}
+	t.cycle.Now = now
+	reason, _ := t.run.filter(cluster)
+	return reason == ""
+}
+
+// Interests lists what a policy looks at in clusters, without repetition. A change of
+// anything else cannot turn a cluster that it could not take into one that it can.
+func Interests(policy *placementv1beta1.PlacementPolicy) []framework.Interest {
+	var interests []framework.Interest
+	if typeOf(policy) == placementv1beta1.PickFixedPlacementType {
+		for _, name := range policy.ClusterNames {
+			interests = append(interests, framework.Named(name))
+		}
+	} else {
+		for _, create := range profiles[typeOf(policy)] {
+			if watcher, ok := create().(framework.WatchPlugin); ok {
+				interests = append(interests, watcher.Watches(orEmpty(policy))...)
+			}
+		}
+	}
+	slices.Sort(interests)
+	return slices.Compact(interests)
+}
+
+// Changes lists what changed about a cluster, as the interests it concerns. Nearly every
+// heartbeat changes nothing but figures, and many not even those.
+func Changes(before, after *clusterv1beta1.MemberCluster, now time.Time) []framework.Interest {
+	if before.UID != after.UID {
+		return []framework.Interest{framework.Standing, framework.Presence}
+	}
+	var changes []framework.Interest
+	if (Ineligible(before, now) == "") != (Ineligible(after, now) == "") {
+		changes = append(changes, framework.Standing)
+	}
+	if before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() {
+		changes = append(changes, framework.Presence)
+	}
+	if !slices.Equal(before.Spec.Taints, after.Spec.Taints) {
+		changes = append(changes, framework.Taints)
+	}
+	for _, key := range changedLabels(before.Labels, after.Labels) {
+		changes = append(changes, framework.Label(key), framework.Group(key))
+	}
+	for _, name := range property.Changed(before, after) {
+		changes = append(changes, framework.Property(name))
+	}
+	return changes
+}
+
+func changedLabels(before, after map[string]string) []string {
+	var keys []string
+	for key, value := range before {
+		if now, ok := after[key]; !ok || now != value {
+			keys = append(keys, key)
+		}
+	}
+	for key := range after {
+		if _, ok := before[key]; !ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// Ineligible says why nothing new can be placed on a cluster at this time, or nothing
+// if it can.
+func Ineligible(cluster *clusterv1beta1.MemberCluster, now time.Time) string {
+	return clustereligibility.Ineligible(cluster, now)
+}
+
+// EligibleUntil is the last instant at which a cluster that is eligible now stays so,
+// should nothing more be heard of it. Who schedules a look for right after it needs not
+// poll.
+func EligibleUntil(cluster *clusterv1beta1.MemberCluster) time.Time {
+	return clustereligibility.Until(cluster)
+}
