@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
@@ -125,8 +126,11 @@ func sortEntries(entries []Entry) {
 // is one object in whatever version it is written.
 type ObjectKey struct{ Group, Kind, Namespace, Name string }
 
-// KeyOf returns the key of an object.
-func KeyOf(object *unstructured.Unstructured) ObjectKey {
+// KeyOf returns the key of an object that says what it is.
+func KeyOf(object interface {
+	metav1.Object
+	GroupVersionKind() schema.GroupVersionKind
+}) ObjectKey {
 	gk := object.GroupVersionKind().GroupKind()
 	return ObjectKey{Group: gk.Group, Kind: gk.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }

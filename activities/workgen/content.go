@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fleetflow/fleetflow/activities/envelope"
@@ -125,11 +125,11 @@ func (c *Content) owners() owners {
 	taken := owners{}
 	for _, p := range c.parcels {
 		for _, manifest := range p.manifests {
-			object := &unstructured.Unstructured{}
-			if err := json.Unmarshal(manifest.Raw, &object.Object); err != nil {
+			var head metav1.PartialObjectMetadata
+			if err := json.Unmarshal(manifest.Raw, &head); err != nil {
 				continue // no object anybody could share
 			}
-			taken[envelope.KeyOf(object)] = "selected by the placement itself"
+			taken[envelope.KeyOf(&head)] = "selected by the placement itself"
 		}
 	}
 	return taken

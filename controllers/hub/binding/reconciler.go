@@ -12,6 +12,7 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -194,6 +195,9 @@ func (r *Reconciler) project(ctx context.Context, binding *placementv1beta1.Clus
 	}
 	state := workgen.StateOf(binding, existing)
 	wait, syncErr := r.ensure(ctx, binding, member, state, existing)
+	if wait > 0 && failedLast(binding) {
+		return ctrl.Result{RequeueAfter: wait}, nil // what is wrong is known, and so it stays until tried again
+	}
 	now := metav1.NewTime(r.clock.Now())
 	status := workgen.BindingStatus(binding, existing, syncErr, now)
 	interim := syncErr == nil && !state.Available && !state.Failed
@@ -202,6 +206,14 @@ func (r *Reconciler) project(ctx context.Context, binding *placementv1beta1.Clus
 		return ctrl.Result{}, err
 	}
 	return outcome(syncErr, shorter(wait, held))
+}
+
+// failedLast says whether the status already tells that the Works of the binding as
+// it is now could not be written. A process that has just started does not know yet
+// whether that is still so.
+func failedLast(binding *placementv1beta1.ClusterResourceBinding) bool {
+	said := meta.FindStatusCondition(binding.Status.Conditions, placementv1beta1.ConditionTypeWorkSynchronized)
+	return said != nil && said.Status == metav1.ConditionFalse && said.ObservedGeneration == binding.Generation
 }
 
 // outcome turns what went wrong into when to look again: what waits for

@@ -226,6 +226,12 @@ func TestAnInvalidEnvelopeIsShownAndWaitedFor(t *testing.T) {
 	assert.Zero(t, b.reconcile(t))
 	assert.Equal(t, synchronized, b.condition(t, placementv1beta1.ConditionTypeWorkSynchronized))
 	assert.Equal(t, writes, b.statusWrites)
+
+	b.Reconciler = NewReconciler(b.hub, b.hub, works.NewSyncer(b.hub, b.hub, b.clock), b.clock) // the process starts anew
+	for b.reconcile(t).RequeueAfter > 0 {
+		b.later(interimDelay)
+	}
+	assert.Equal(t, writes, b.statusWrites, "a restart does not make the message come and go")
 }
 
 func TestABindingIsHeldUntilItsWorksAreGone(t *testing.T) {
