@@ -90,6 +90,7 @@ func (a *Activities) plan(ctx context.Context, run *placementv1beta1.ClusterStag
 	g.Go(func() error { return a.bindings(gctx, f) })
 	g.Go(func() error { return a.strategy(gctx, run.Spec.StagedRolloutStrategyName, f) })
 	g.Go(func() error { return a.memberClusters(gctx, f) })
+	g.Go(func() error { return a.otherRuns(gctx, f) })
 	if err := g.Wait(); err != nil {
 		return err
 	}
@@ -234,6 +235,17 @@ func (a *Activities) strategy(ctx context.Context, name string, f *facts) error 
 		return fmt.Errorf("reading strategy %s: %w", name, err)
 	}
 	f.strategy = strategy
+	return nil
+}
+
+// otherRuns come from the cache: the statuses of all runs there ever were are large, and
+// admission has asked before.
+func (a *Activities) otherRuns(ctx context.Context, f *facts) error {
+	var list placementv1beta1.ClusterStagedUpdateRunList
+	if err := a.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing update runs: %w", err)
+	}
+	f.runs = list.Items
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package stagedupdate_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -206,6 +207,36 @@ func TestInitializationFreezesThePlan(t *testing.T) {
 	h.edited()
 	again := initialize(h, "example-run-2")
 	assert.Equal(t, state, again, "a plan is frozen once")
+}
+
+func TestConcurrentRunsUseOneStrategy(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		change  func(other *placementv1beta1.ClusterStagedUpdateRun)
+		refused bool
+	}{
+		"an older one with another strategy": {func(*placementv1beta1.ClusterStagedUpdateRun) {}, true},
+		"one with the same strategy": {func(other *placementv1beta1.ClusterStagedUpdateRun) {
+			other.Spec.StagedRolloutStrategyName = "example-strategy"
+		}, false},
+		"one of another placement": {func(other *placementv1beta1.ClusterStagedUpdateRun) { other.Spec.PlacementName = "other" }, false},
+		"a later one":              {func(other *placementv1beta1.ClusterStagedUpdateRun) { other.Name = "example-run-9" }, false},
+		"one that has ended": {func(other *placementv1beta1.ClusterStagedUpdateRun) {
+			other.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionTrue}}
+		}, false},
+		"one that could not begin": {func(other *placementv1beta1.ClusterStagedUpdateRun) {
+			other.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeInitialized, Status: metav1.ConditionFalse}}
+		}, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			other := runObject("example-run-1", "1")
+			other.Spec.StagedRolloutStrategyName = "another-strategy"
+			test.change(other)
+			h := howTo(t, other)
+			initialize(h, "example-run-2")
+			initialized := conditionOf(h.run("example-run-2").Status.Conditions, placementv1beta1.ConditionTypeInitialized)
+			assert.Equal(t, test.refused, strings.Contains(initialized, refused+"clusterStagedUpdateRun `example-run-1` of the same placement has not ended and uses clusterStagedUpdateStrategy `another-strategy`"), initialized)
+		})
+	}
 }
 
 func TestInitializationFreezesTheOverridesOfEachCluster(t *testing.T) {

@@ -38,6 +38,7 @@ type facts struct {
 	bindings  []placementv1beta1.ClusterResourceBinding
 	strategy  *placementv1beta1.ClusterStagedUpdateStrategy
 	clusters  []clusterv1beta1.MemberCluster
+	runs      []placementv1beta1.ClusterStagedUpdateRun
 }
 
 // checkPlacement says why a run cannot work on a placement.
@@ -73,6 +74,9 @@ func plan(run *placementv1beta1.ClusterStagedUpdateRun, f facts) error {
 	status.DeletionStageStatus = &placementv1beta1.StageUpdatingStatus{
 		StageName: placementv1beta1.DeletionStageName, Clusters: clusterStatuses(removed),
 	}
+	if err := checkConcurrent(run, f.runs); err != nil {
+		return err
+	}
 	if f.strategy == nil {
 		return refuse("referenced clusterStagedUpdateStrategy not found: `%s`", run.Spec.StagedRolloutStrategyName)
 	}
@@ -89,6 +93,38 @@ func plan(run *placementv1beta1.ClusterStagedUpdateRun, f facts) error {
 		status.StagesStatus = append(status.StagesStatus, newStage(run.Name, config, assigned[i]))
 	}
 	return nil
+}
+
+// checkConcurrent refuses a run whose placement another run that came before, and has
+// not ended, takes through other stages. Admission does so, too, but sees only what was
+// stored a moment ago.
+func checkConcurrent(run *placementv1beta1.ClusterStagedUpdateRun, others []placementv1beta1.ClusterStagedUpdateRun) error {
+	for i := range others {
+		other := &others[i]
+		if other.Name == run.Name || other.Spec.PlacementName != run.Spec.PlacementName ||
+			other.Spec.StagedRolloutStrategyName == run.Spec.StagedRolloutStrategyName || ended(other) || !before(other, run) {
+			continue
+		}
+		return refuse("clusterStagedUpdateRun `%s` of the same placement has not ended and uses clusterStagedUpdateStrategy `%s`; "+
+			"all concurrent runs of a placement must use the same strategy: use that one in another run, or wait for `%s` to end, or delete it",
+			other.Name, other.Spec.StagedRolloutStrategyName, other.Name)
+	}
+	return nil
+}
+
+// ended says whether a run does nothing any more.
+func ended(run *placementv1beta1.ClusterStagedUpdateRun) bool {
+	succeeded := meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded)
+	return !run.DeletionTimestamp.IsZero() || succeeded != nil && succeeded.Status != metav1.ConditionUnknown ||
+		meta.IsStatusConditionFalse(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized)
+}
+
+// before orders runs by when they were created, those of the same second by name.
+func before(a, b *placementv1beta1.ClusterStagedUpdateRun) bool {
+	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.Name < b.Name
+	}
+	return a.CreationTimestamp.Before(&b.CreationTimestamp)
 }
 
 // split sorts the clusters of a placement into those the policy selects and
