@@ -1,0 +1,67 @@
+//go:build integration
+
+package admission
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// heard keeps the warnings of an API server.
+type heard struct {
+	mu   sync.Mutex
+	said []string
+}
+
+// HandleWarningHeaderWithContext notes one warning.
+func (h *heard) HandleWarningHeaderWithContext(_ context.Context, _ int, _ string, text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.said = append(h.said, text)
+}
+
+func TestWhoWritesIsWarned(t *testing.T) {
+	placement := func(limit string) string {
+		return `
+apiVersion: placement.kubernetes-fleet.io/v1
+kind: ClusterResourcePlacement
+metadata: {name: warned}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: web}]
+  strategy: {rollingUpdate: {maxUnavailable: ` + limit + `, maxSurge: 1}}
+`
+	}
+	for sentence, test := range map[string]struct{ manifest, warning string }{
+		"that nothing may be unavailable": {placement("0"), "spec.strategy.rollingUpdate.maxUnavailable is 0: a change of the resources never reaches a cluster that is available"},
+		"that no percent may be":          {placement("0%"), "spec.strategy.rollingUpdate.maxUnavailable is 0"},
+		"not of a limit of one":           {placement("1"), ""},
+		"of what nobody acts on": {`
+apiVersion: placement.kubernetes-fleet.io/v1
+kind: ResourcePlacement
+metadata: {name: warned, namespace: default}
+spec: {resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: web}]}
+`, "this version of the hub agent stores objects of this kind and does not act on them yet"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			said := &heard{}
+			config := rest.CopyConfig(admin.config)
+			config.WarningHandlerWithContext = said
+			s, err := newSession(config)
+			require.NoError(t, err)
+			_, err = s.try(t.Context(), parse(t, test.manifest), metav1.DryRunAll)
+			require.NoError(t, err)
+			if test.warning == "" {
+				assert.Empty(t, said.said)
+				return
+			}
+			require.Len(t, said.said, 1)
+			assert.Contains(t, said.said[0], test.warning)
+		})
+	}
+}
