@@ -112,6 +112,7 @@ func (c *cycle) unschedule(binding Binding) {
 func (c *cycle) release(cluster string) {
 	if binding, ok := c.obsolete[cluster]; ok {
 		c.unschedule(binding)
+		delete(c.obsolete, cluster)
 		delete(c.known.Has, cluster)
 	}
 }

@@ -256,6 +256,12 @@ func TestDecide(t *testing.T) {
 				"silent": `Cluster "silent" is not eligible for resource placement yet: cluster is not connected to the fleet: no recent heartbeat signals (last received 6.00 minutes ago)`,
 			}},
 		},
+		"a named cluster that is out of reach keeps what it has, and is missed": {
+			policy:   pickFixed("a", "b"),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a", silent), cluster("b", tainted)},
+			bindings: []scheduler.Binding{with(bound("a"), old), bound("b")},
+			want:     outcome{Keep: map[string]string{"b-a": "Bound", "b-b": "Bound"}},
+		},
 		"clusters no longer named are dropped": {
 			policy:   pickFixed("a"),
 			clusters: []clusterv1beta1.MemberCluster{cluster("a"), cluster("b")},
@@ -327,6 +333,15 @@ func TestDecisionsAreExplained(t *testing.T) {
 	d = scheduler.Decide(scheduler.Facts{Policy: pickFixed("member1", "member2"), Clusters: clusters, Now: now})
 	assert.Equal(t, "could not find all clusters needed as specified by the scheduling policy, found 1 cluster(s) instead", d.Message)
 	assert.Equal(t, `Successfully scheduled resources for placement in "member1": picked by scheduling policy`, d.Selected[0].Reason)
+
+	d = scheduler.Decide(scheduler.Facts{
+		Policy: pickFixed("member1", "member2"), Now: now,
+		Clusters: []clusterv1beta1.MemberCluster{cluster("member1"), cluster("member2", silent)},
+		Bindings: []scheduler.Binding{with(bound("member2"), func(b *scheduler.Binding) { b.PolicySnapshot = "" })},
+	})
+	assert.Equal(t, "could not find all clusters needed as specified by the scheduling policy, found 1 cluster(s) instead", d.Message)
+	assert.Equal(t, `Cluster "member2" is not eligible for resource placement yet: cluster is not connected to the fleet: no recent heartbeat signals (last received 6.00 minutes ago); what was placed on it before stays`, d.Selected[1].Reason)
+	assert.Equal(t, "kept", d.Keep[0].Decision.Reason, "the binding stays as it is")
 
 	d = scheduler.Decide(scheduler.Facts{Now: now})
 	assert.True(t, d.Satisfied)
