@@ -5,6 +5,7 @@ package wake
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -27,6 +28,13 @@ const (
 	// patience how long the first reason waits at most.
 	quiet    = 50 * time.Millisecond
 	patience = 300 * time.Millisecond
+	// Where reasons go on within a moment of the last poke, as they do while kubectl
+	// applies some hundred objects, both are doubled with every poke, up to a limit:
+	// every poke may bring a new snapshot to all clusters.
+	moment       = time.Second
+	quietMost    = 200 * time.Millisecond
+	patienceMost = 2400 * time.Millisecond
+	doublings    = 3
 	// retryFirst and retryMost bound the time until a poke that failed is repeated.
 	retryFirst = 250 * time.Millisecond
 	retryMost  = 10 * time.Second
@@ -42,7 +50,15 @@ type Collector struct {
 
 	mu    sync.Mutex
 	dirty map[string]*item
-	kick  chan struct{}
+	// sent are the pokes of the last moment.
+	sent map[string]sent
+	kick chan struct{}
+}
+
+// sent is when a poke was sent, and how many there were shortly before it.
+type sent struct {
+	at     time.Time
+	streak int
 }
 
 // item is an object that waits for its poke.
@@ -50,6 +66,8 @@ type item struct {
 	ref         wfcontract.Ref
 	poke        wfcontract.Poke
 	first, last time.Time
+	// streak is how many pokes went before this one, each shortly after the other.
+	streak int
 	// failures so far, and before when not to try again because of them.
 	failures int
 	retry    time.Time
@@ -57,8 +75,8 @@ type item struct {
 
 // due is when the poke is to be sent.
 func (i *item) due() time.Time {
-	due := i.last.Add(quiet)
-	if latest := i.first.Add(patience); latest.Before(due) {
+	due := i.last.Add(min(quiet<<i.streak, quietMost))
+	if latest := i.first.Add(min(patience<<i.streak, patienceMost)); latest.Before(due) {
 		due = latest
 	}
 	if i.retry.After(due) {
@@ -69,7 +87,7 @@ func (i *item) due() time.Time {
 
 // NewCollector returns a collector; it sends nothing before Start.
 func NewCollector(poker Poker, clk clock.Clock, log logr.Logger) *Collector {
-	return &Collector{poker: poker, clock: clk, log: log, dirty: map[string]*item{}, kick: make(chan struct{}, 1)}
+	return &Collector{poker: poker, clock: clk, log: log, dirty: map[string]*item{}, sent: map[string]sent{}, kick: make(chan struct{}, 1)}
 }
 
 // Mark asks for a poke soon. The latest poke of an object is the one that is sent.
@@ -79,6 +97,9 @@ func (c *Collector) Mark(ref wfcontract.Ref, poke wfcontract.Poke) {
 	waiting, ok := c.dirty[ref.Key()]
 	if !ok {
 		waiting = &item{first: now}
+		if before, ok := c.sent[ref.Key()]; ok && now.Sub(before.at) < moment {
+			waiting.streak = min(before.streak+1, doublings)
+		}
 		c.dirty[ref.Key()] = waiting
 	}
 	waiting.ref, waiting.poke, waiting.last = ref, poke, now
@@ -148,11 +169,13 @@ func (c *Collector) take() (due []*item, next time.Time) {
 	now := c.clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	maps.DeleteFunc(c.sent, func(_ string, before sent) bool { return now.Sub(before.at) >= moment })
 	for key, waiting := range c.dirty {
 		at := waiting.due()
 		switch {
 		case !at.After(now):
 			due = append(due, waiting)
+			c.sent[key] = sent{now, waiting.streak}
 			delete(c.dirty, key)
 		case next.IsZero() || at.Before(next):
 			next = at

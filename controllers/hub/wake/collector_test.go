@@ -3,6 +3,8 @@ package wake_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -93,6 +95,31 @@ func TestABurstIsOnePoke(t *testing.T) {
 	f.eventually("b only")
 	f.step(40 * time.Millisecond)
 	f.eventually("b only", "a last")
+}
+
+func TestApplyingManyObjectsIsFewPokes(t *testing.T) {
+	for name, gap := range map[string]time.Duration{"quickly": 5 * time.Millisecond, "as fast as kubectl lets itself": 40 * time.Millisecond, "a little slower": 60 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t)
+			for i := range 500 {
+				before := len(f.poker.sent())
+				f.mark("a", strconv.Itoa(i))
+				// Either it waits, or it was just in time for a poke.
+				require.Eventually(t, func() bool { return f.clock.HasWaiters() || len(f.poker.sent()) > before }, 5*time.Second, 100*time.Microsecond)
+				f.clock.Step(gap)
+			}
+			f.clock.Step(200 * time.Millisecond)
+			length := 500 * gap
+			require.Eventually(t, func() bool { return slices.Contains(f.poker.sent(), "a 499") }, 5*time.Second, time.Millisecond, "all is sent within 200 ms of the end")
+			assert.LessOrEqual(t, len(f.poker.sent()), 4+int(length/(2400*time.Millisecond)))
+			assert.GreaterOrEqual(t, len(f.poker.sent()), 2, "the first is sent while the others still come")
+
+			f.clock.Step(time.Second)
+			f.mark("a", "calm")
+			f.step(50 * time.Millisecond)
+			require.Eventually(t, func() bool { return slices.Contains(f.poker.sent(), "a calm") }, 5*time.Second, time.Millisecond, "a single change waits for 50 ms only")
+		})
+	}
 }
 
 func TestAChangeThatNeverEndsIsPokedNevertheless(t *testing.T) {
