@@ -134,7 +134,7 @@ func addClusterWatch(mgr ctrl.Manager, options Options) (engine.Source, error) {
 }
 
 func addOverride(mgr ctrl.Manager, options Options) (engine.Source, error) {
-	for _, r := range override.NewReconcilers(mgr.GetClient(), mgr.GetEventRecorder("override-controller"), options.Clock) {
+	for _, r := range override.NewReconcilers(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("override-controller"), options.Clock) {
 		if err := r.SetupWithManager(mgr); err != nil {
 			return nil, err
 		}

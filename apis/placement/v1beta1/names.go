@@ -201,6 +201,11 @@ func ResourceSnapshotName(placement string, index, sub int) string {
 	return fmt.Sprintf("%s-%d-%d", placement, index, sub)
 }
 
+// OverrideSnapshotName returns the name of a snapshot of an override of either kind.
+func OverrideSnapshotName(override string, index int) string {
+	return override + "-" + strconv.Itoa(index)
+}
+
 // WorkName returns the name of the Work that carries a part of a resource snapshot: sub 0 is
 // the master's, further parts count from 1.
 func WorkName(placement string, sub int) string {

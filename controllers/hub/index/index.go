@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/overriding"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -21,6 +22,9 @@ const (
 	ByCluster = "hub.cluster"
 	// BySelected finds overrides by the objects they select, as Selected names them.
 	BySelected = "hub.selected"
+	// ByOverrideSnapshot finds bindings by the snapshots of overrides that they name, such
+	// as "image-0" of a ClusterResourceOverride and "web/image-0" of a ResourceOverride.
+	ByOverrideSnapshot = "hub.overrideSnapshot"
 )
 
 // Index is one index of one kind of object.
@@ -35,6 +39,7 @@ func All() []Index {
 	return []Index{
 		{Object: &placementv1beta1.ClusterResourceBinding{}, Field: ByPlacement, Extract: placementOf},
 		{Object: &placementv1beta1.ClusterResourceBinding{}, Field: ByCluster, Extract: clusterOf},
+		{Object: &placementv1beta1.ClusterResourceBinding{}, Field: ByOverrideSnapshot, Extract: overrideSnapshotsOf},
 		{Object: &placementv1beta1.ClusterSchedulingPolicySnapshot{}, Field: ByPlacement, Extract: placementOf},
 		{Object: SnapshotMetadata(), Field: ByPlacement, Extract: placementOf},
 		{Object: &placementv1beta1.ClusterResourceOverride{}, Field: BySelected, Extract: Selected},
@@ -80,6 +85,14 @@ func clusterOf(object client.Object) []string {
 		return nil
 	}
 	return []string{binding.Spec.TargetCluster}
+}
+
+func overrideSnapshotsOf(object client.Object) []string {
+	binding, ok := object.(*placementv1beta1.ClusterResourceBinding)
+	if !ok {
+		return nil
+	}
+	return overriding.RefsOf(binding.Spec)
 }
 
 // Selected names the objects that an override selects, in the order of its

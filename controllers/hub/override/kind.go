@@ -1,9 +1,14 @@
 package override
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/override"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/index"
 )
@@ -16,31 +21,42 @@ type object interface {
 
 // kind tells the two kinds of overrides apart.
 type kind struct {
-	name  string
+	name string
+	// owner is the kind as owner references name it.
+	owner string
 	empty func() object
 	list  func() client.ObjectList
 	items func(client.ObjectList) []object
+	// emptySnapshot and snapshots are an object and a list of its snapshots.
+	emptySnapshot func() client.Object
+	snapshots     func() client.ObjectList
 }
 
 func clusterKind() kind {
 	return kind{
 		name:  "clusterresourceoverride",
+		owner: "ClusterResourceOverride",
 		empty: func() object { return &placementv1beta1.ClusterResourceOverride{} },
 		list:  func() client.ObjectList { return &placementv1beta1.ClusterResourceOverrideList{} },
 		items: func(list client.ObjectList) []object {
 			return pointers[*placementv1beta1.ClusterResourceOverride](list.(*placementv1beta1.ClusterResourceOverrideList).Items)
 		},
+		emptySnapshot: func() client.Object { return &placementv1beta1.ClusterResourceOverrideSnapshot{} },
+		snapshots:     func() client.ObjectList { return &placementv1beta1.ClusterResourceOverrideSnapshotList{} },
 	}
 }
 
 func namespacedKind() kind {
 	return kind{
 		name:  "resourceoverride",
+		owner: "ResourceOverride",
 		empty: func() object { return &placementv1beta1.ResourceOverride{} },
 		list:  func() client.ObjectList { return &placementv1beta1.ResourceOverrideList{} },
 		items: func(list client.ObjectList) []object {
 			return pointers[*placementv1beta1.ResourceOverride](list.(*placementv1beta1.ResourceOverrideList).Items)
 		},
+		emptySnapshot: func() client.Object { return &placementv1beta1.ResourceOverrideSnapshot{} },
+		snapshots:     func() client.ObjectList { return &placementv1beta1.ResourceOverrideSnapshotList{} },
 	}
 }
 
@@ -70,4 +86,89 @@ func known(objects []object) []Override {
 		}
 	}
 	return overrides
+}
+
+// hashOf tells the specs of overrides apart.
+func hashOf(o object) ([]byte, error) {
+	switch o := o.(type) {
+	case *placementv1beta1.ClusterResourceOverride:
+		return override.Hash(o.Spec)
+	case *placementv1beta1.ResourceOverride:
+		return override.Hash(o.Spec)
+	}
+	return nil, fmt.Errorf("%T is no override", o)
+}
+
+// hashIn is the hash that a snapshot states.
+func hashIn(snapshot client.Object) []byte {
+	switch s := snapshot.(type) {
+	case *placementv1beta1.ClusterResourceOverrideSnapshot:
+		return s.Spec.OverrideHash
+	case *placementv1beta1.ResourceOverrideSnapshot:
+		return s.Spec.OverrideHash
+	}
+	return nil
+}
+
+// take makes the snapshot of an override with an index. It is in force.
+func (k kind) take(o object, index int, hash []byte) client.Object {
+	meta := metav1.ObjectMeta{
+		Namespace: o.GetNamespace(), Name: placementv1beta1.OverrideSnapshotName(o.GetName(), index),
+		Labels:          labelsOf(o.GetName(), index, inForce),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(o, placementv1beta1.GroupVersion.WithKind(k.owner))},
+	}
+	switch o := o.(type) {
+	case *placementv1beta1.ClusterResourceOverride:
+		return &placementv1beta1.ClusterResourceOverrideSnapshot{ObjectMeta: meta,
+			Spec: placementv1beta1.ClusterResourceOverrideSnapshotSpec{OverrideSpec: *o.Spec.DeepCopy(), OverrideHash: hash}}
+	case *placementv1beta1.ResourceOverride:
+		return &placementv1beta1.ResourceOverrideSnapshot{ObjectMeta: meta,
+			Spec: placementv1beta1.ResourceOverrideSnapshotSpec{OverrideSpec: *o.Spec.DeepCopy(), OverrideHash: hash}}
+	}
+	return nil
+}
+
+// labelsOf are the labels that tell what a snapshot is.
+func labelsOf(name string, index int, m mark) map[string]string {
+	latest := placementv1beta1.LabelValueFalse
+	if m == inForce {
+		latest = placementv1beta1.LabelValueTrue
+	}
+	return map[string]string{
+		placementv1beta1.ParentOverrideLabel:   name,
+		placementv1beta1.OverrideIndexLabel:    strconv.Itoa(index),
+		placementv1beta1.IsLatestSnapshotLabel: latest,
+	}
+}
+
+// markOf reads the labels of the snapshot of an override with an index.
+func markOf(labels map[string]string, name string, index int) mark {
+	for _, m := range []mark{inForce, retired} {
+		if says(labels, labelsOf(name, index, m)) {
+			return m
+		}
+	}
+	return unclear
+}
+
+func says(labels, wanted map[string]string) bool {
+	for key, value := range wanted {
+		if got, ok := labels[key]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+// parseName reads the name of a snapshot: that of its override, and its index.
+func parseName(name string) (string, int, bool) {
+	dash := strings.LastIndexByte(name, '-')
+	if dash < 1 {
+		return "", 0, false
+	}
+	index, err := strconv.Atoi(name[dash+1:])
+	if err != nil || name != placementv1beta1.OverrideSnapshotName(name[:dash], index) {
+		return "", 0, false
+	}
+	return name[:dash], index, true
 }

@@ -1,10 +1,15 @@
 // Package override tells of every override whether it is valid: an object can be
 // selected by one override of a kind only, and there is a limit on how many
 // overrides there can be. Admission cannot see that; it looks at one at a time.
+//
+// Of every valid override it keeps a snapshot in force, and some of the past.
+// Placements go by the snapshots: an override that is not valid, or no longer there,
+// has none in force.
 package override
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -19,44 +24,64 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/write"
 )
 
-// Reconciler keeps the condition Valid of the overrides of one kind.
+// Reconciler keeps the condition Valid of the overrides of one kind, and their
+// snapshots. It works on one override at a time.
 type Reconciler struct {
 	kind   kind
 	client client.Client
+	live   client.Reader
 	events events.EventRecorder
 	clock  clock.PassiveClock
+	// scan is the last reading of what is named.
+	scan scan
 }
 
-// NewReconcilers makes a Reconciler for either kind of override.
-func NewReconcilers(c client.Client, recorder events.EventRecorder, clk clock.PassiveClock) []*Reconciler {
+// NewReconcilers makes a Reconciler for either kind of override. What decides about
+// snapshots is read live.
+func NewReconcilers(c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock) []*Reconciler {
 	return []*Reconciler{
-		{kind: clusterKind(), client: c, events: recorder, clock: clk},
-		{kind: namespacedKind(), client: c, events: recorder, clock: clk},
+		{kind: clusterKind(), client: c, live: live, events: recorder, clock: clk},
+		{kind: namespacedKind(), client: c, live: live, events: recorder, clock: clk},
 	}
 }
 
-// Reconcile sets the condition of one override. It decides over all of them, which
-// are few and cached.
+// Reconcile brings the snapshots of one override up to date and sets its condition. It
+// decides over all overrides, which are few and cached. The snapshots come first: what
+// the condition says is so by then.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	override := r.kind.empty()
-	if err := r.client.Get(ctx, request.NamespacedName, override); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	all, err := r.all(ctx)
+	seen, err := r.look(ctx, r.client, request.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	verdict, decided := Decide(known(all))[request.NamespacedName]
-	if !decided { // it is being deleted
-		return ctrl.Result{}, nil
+	unsettled, err := r.unsettled(ctx, seen)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.store(ctx, override, verdict)
+	if unsettled {
+		if err = r.settle(ctx, request.NamespacedName); err != nil && !seen.verdict.Valid() {
+			return ctrl.Result{}, err // it may still have an effect
+		}
+	}
+	if seen.stays() {
+		err = errors.Join(err, r.store(ctx, seen.override, seen.verdict))
+	}
+	return ctrl.Result{}, err
+}
+
+// unsettled says whether there seems to be something to do about the snapshots. If the
+// cache is behind, it has more to say soon.
+func (r *Reconciler) unsettled(ctx context.Context, seen *scene) (bool, error) {
+	if !seen.finalized() {
+		return true, nil
+	}
+	named, err := r.namedAsCached(ctx, seen)
+	return len(plan(seen.want, seen.versions, named)) > 0, err
 }
 
 // all returns every override of the kind, to be read only.
-func (r *Reconciler) all(ctx context.Context) ([]object, error) {
+func (r *Reconciler) all(ctx context.Context, reader client.Reader) ([]object, error) {
 	list := r.kind.list()
-	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing overrides: %w", err)
 	}
 	return r.kind.items(list), nil

@@ -2,6 +2,8 @@ package override
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -25,12 +28,28 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/index"
 )
 
-// bench is a reconciler of either kind on a fake hub.
+// errDied is what writes of a process that died return.
+var errDied = errors.New("the process died")
+
+// bench is a reconciler of either kind on a fake hub. Its process dies after a number
+// of writes.
 type bench struct {
 	cluster, namespaced *Reconciler
-	hub                 client.Client
+	hub                 client.WithWatch
 	events              *events.FakeRecorder
 	statusWrites        int
+	// left is how many writes succeed before the process dies; negative for any.
+	left, writes int
+}
+
+// write counts a write and says whether the process lives to make it.
+func (b *bench) write() error {
+	if b.left == 0 {
+		return errDied
+	}
+	b.left--
+	b.writes++
+	return nil
 }
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
@@ -42,16 +61,52 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	for _, i := range index.All() {
 		builder = builder.WithIndex(i.Object, i.Field, i.Extract)
 	}
-	b := &bench{events: events.NewFakeRecorder(10)}
-	b.hub = interceptor.NewClient(builder.Build(), interceptor.Funcs{
+	b := &bench{left: -1}
+	b.hub = builder.Build()
+	b.start(b.hub)
+	return b
+}
+
+// start starts a process whose cache shows what the reader reads.
+func (b *bench) start(cached client.WithWatch) {
+	b.left = -1
+	b.events = events.NewFakeRecorder(100)
+	c := interceptor.NewClient(b.hub, interceptor.Funcs{
+		Get: func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			return cached.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			return cached.List(ctx, list, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := b.write(); err != nil {
+				return err
+			}
+			o.SetUID(uuid.NewUUID())
+			return c.Create(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := b.write(); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if err := b.write(); err != nil {
+				return err
+			}
+			return c.Delete(ctx, o, opts...)
+		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			if err := b.write(); err != nil {
+				return err
+			}
 			b.statusWrites++
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	})
-	reconcilers := NewReconcilers(b.hub, b.events, clocktesting.NewFakePassiveClock(start.Add(time.Hour)))
+	reconcilers := NewReconcilers(c, b.hub, b.events, clocktesting.NewFakePassiveClock(start.Add(time.Hour)))
 	b.cluster, b.namespaced = reconcilers[0], reconcilers[1]
-	return b
 }
 
 func clusterOverride(minute int, name string, roles ...string) *placementv1beta1.ClusterResourceOverride {
@@ -84,12 +139,21 @@ func (b *bench) reconcile(t *testing.T, r *Reconciler, key client.ObjectKey) *me
 	return meta.FindStatusCondition(override.GetConditions(), placementv1beta1.ConditionTypeValid)
 }
 
+// told takes the events.
+func (b *bench) told() []string {
+	var told []string
+	for len(b.events.Events) > 0 {
+		told = append(told, strings.TrimSpace(<-b.events.Events))
+	}
+	return told
+}
+
 func TestTheConditionSaysWhoIsInTheWay(t *testing.T) {
 	b := newBench(t, clusterOverride(0, "old", "reader"), clusterOverride(1, "new", "writer", "reader"))
 	condition := b.reconcile(t, b.cluster, client.ObjectKey{Name: "old"})
 	assert.Equal(t, metav1.ConditionTrue, condition.Status)
 	assert.Equal(t, placementv1beta1.ReasonOverrideValid, condition.Reason)
-	assert.Empty(t, b.events.Events, "that all is well is no news")
+	assert.Equal(t, []string{"Normal OverrideSnapshotCreated Created snapshot old-0; it is in force from now on"}, b.told())
 
 	condition = b.reconcile(t, b.cluster, client.ObjectKey{Name: "new"})
 	assert.Equal(t, metav1.ConditionFalse, condition.Status)
@@ -97,15 +161,16 @@ func TestTheConditionSaysWhoIsInTheWay(t *testing.T) {
 	assert.Equal(t, int64(1), condition.ObservedGeneration)
 	assert.True(t, condition.LastTransitionTime.Time.Equal(start.Add(time.Hour)))
 	assert.Contains(t, condition.Message, "ClusterRole.rbac.authorization.k8s.io reader has been selected by both old and new")
-	require.Len(t, b.events.Events, 1)
-	assert.Contains(t, <-b.events.Events, "Warning OverrideConflict invalid resource selector: ")
+	told := b.told()
+	require.Len(t, told, 1)
+	assert.Contains(t, told[0], "Warning OverrideConflict invalid resource selector: ")
 	assert.Equal(t, 2, b.statusWrites)
 
 	b.reconcile(t, b.cluster, client.ObjectKey{Name: "new"})
 	assert.Equal(t, 2, b.statusWrites, "what has not changed is not written")
-	assert.Empty(t, b.events.Events)
+	assert.Empty(t, b.told())
 
-	require.NoError(t, b.hub.Delete(t.Context(), clusterOverride(0, "old")))
+	require.NoError(t, b.hub.Delete(t.Context(), clusterOverride(0, "old"))) // it keeps nothing, though it is held
 	assert.Equal(t, metav1.ConditionTrue, b.reconcile(t, b.cluster, client.ObjectKey{Name: "new"}).Status)
 }
 

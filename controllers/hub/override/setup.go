@@ -19,14 +19,26 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/index"
 )
 
-// SetupWithManager registers the reconciler: it runs for an override that changed,
-// and for those it shares an object with.
+// SetupWithManager registers the reconciler: it runs for an override that changed, for
+// those it shares an object with, and for one whose snapshots changed.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).Named(r.kind.name).Watches(r.kind.empty(), r.handler()).Complete(r)
+	err := ctrl.NewControllerManagedBy(mgr).Named(r.kind.name).
+		Watches(r.kind.empty(), r.handler()).
+		Watches(r.kind.emptySnapshot(), handler.EnqueueRequestsFromMapFunc(parentOf)).
+		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the %s controller: %w", r.kind.name, err)
 	}
 	return nil
+}
+
+// parentOf finds the override that a snapshot was taken of.
+func parentOf(_ context.Context, snapshot client.Object) []reconcile.Request {
+	name, _, ok := parseName(snapshot.GetName())
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: snapshot.GetNamespace(), Name: name}}}
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -94,7 +106,7 @@ func (r *Reconciler) sharing(ctx context.Context, versions []client.Object) (set
 
 // crowded adds the overrides that came in or fell out by the limit.
 func (r *Reconciler) crowded(ctx context.Context, concerned sets.Set[types.NamespacedName]) error {
-	objects, err := r.all(ctx)
+	objects, err := r.all(ctx, r.client)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,144 @@
+package override
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// historyLimit is how many snapshots of an override are kept, beside those that
+// somebody names.
+const historyLimit = 10
+
+// desired is what the snapshots of an override have to show.
+type desired struct {
+	// exists says that the override is there to stay.
+	exists bool
+	// valid says that the hub goes by it.
+	valid bool
+	hash  []byte
+}
+
+// mark is what the labels of a snapshot say of it.
+type mark int
+
+const (
+	// unclear labels are missing, or say something that is not so.
+	unclear mark = iota
+	// retired is a snapshot of the past.
+	retired
+	// inForce is the one that placements go by.
+	inForce
+)
+
+// version is a snapshot of an override.
+type version struct {
+	index int
+	hash  []byte
+	mark  mark
+	// foreign says that it was taken of an earlier override of the same name.
+	foreign bool
+	// leaving says that it is being deleted.
+	leaving bool
+	// object is the snapshot itself, to be read only.
+	object client.Object
+}
+
+// action is something to do with a snapshot.
+type action int
+
+const (
+	// create takes a snapshot; it is in force from the start.
+	create action = iota
+	// enforce and retire label a snapshot.
+	enforce
+	retire
+	// remove deletes a snapshot.
+	remove
+	// prune deletes a snapshot unless somebody names it.
+	prune
+)
+
+// step is one write.
+type step struct {
+	do    action
+	index int
+	// version is nil for create.
+	version *version
+}
+
+// plan says what to do so that the snapshots show an override, in this order: the
+// process may die after each step, and the next one continues from there. The new
+// snapshot is in force before the one before it is retired, so that whoever looks
+// finds one; of two that are in force, the one with the higher index counts.
+//
+// Named are indexes that somebody names. No new snapshot gets one of those, nor one
+// below: an earlier override of the same name may have had them, and a name must not
+// change its meaning while somebody uses it.
+func plan(want desired, there []version, named sets.Set[int]) []step {
+	var steps []step
+	if !want.exists {
+		for i := range there {
+			if !there[i].leaving {
+				steps = append(steps, step{remove, there[i].index, &there[i]})
+			}
+		}
+		return steps
+	}
+	own := history(there)
+	latest, kept := -1, historyLimit
+	switch {
+	case want.valid && len(own) > 0 && bytes.Equal(own[0].hash, want.hash):
+		latest = own[0].index
+		if own[0].mark != inForce {
+			steps = append(steps, step{enforce, latest, own[0]})
+		}
+	case want.valid:
+		latest = next(there, named)
+		kept--
+		steps = append(steps, step{create, latest, nil})
+	}
+	for _, v := range own {
+		if v.index != latest && v.mark != retired {
+			steps = append(steps, step{retire, v.index, v})
+		}
+	}
+	for i := range there {
+		if there[i].foreign && !there[i].leaving {
+			steps = append(steps, step{remove, there[i].index, &there[i]})
+		}
+	}
+	for i, v := range own {
+		if i >= kept && !named.Has(v.index) {
+			steps = append(steps, step{prune, v.index, v})
+		}
+	}
+	return steps
+}
+
+// history are the snapshots of the override itself, the newest first.
+func history(there []version) []*version {
+	own := make([]*version, 0, len(there))
+	for i := range there {
+		if !there[i].foreign && !there[i].leaving {
+			own = append(own, &there[i])
+		}
+	}
+	slices.SortFunc(own, func(a, b *version) int { return cmp.Compare(b.index, a.index) })
+	return own
+}
+
+// next is the index of a new snapshot.
+func next(there []version, named sets.Set[int]) int {
+	highest := -1
+	for i := range there {
+		highest = max(highest, there[i].index)
+	}
+	for index := range named {
+		highest = max(highest, index)
+	}
+	return highest + 1
+}

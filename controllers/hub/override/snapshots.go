@@ -1,0 +1,258 @@
+package override
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/fleetflow/fleetflow/activities/fence"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/write"
+)
+
+// tries is how often snapshots are looked at again because somebody else took one.
+const tries = 3
+
+// errOvertaken says that somebody else took a snapshot with the same index.
+var errOvertaken = errors.New("somebody else was faster")
+
+// scene is what there is of an override. Its objects may be the cache's: they are to
+// be read only.
+type scene struct {
+	key types.NamespacedName
+	// override is nil if there is none.
+	override object
+	verdict  Verdict
+	want     desired
+	versions []version
+	// seen are all overrides of the kind.
+	seen sets.Set[types.UID]
+}
+
+// stays says that there is an override and that it is not being deleted.
+func (s *scene) stays() bool { return s.want.exists }
+
+// finalized says whether the override has the finalizer as it should.
+func (s *scene) finalized() bool {
+	return s.override == nil ||
+		controllerutil.ContainsFinalizer(s.override, placementv1beta1.OverrideCleanupFinalizer) == s.stays()
+}
+
+// look reads an override, what the others of its kind mean for it, and its snapshots.
+func (r *Reconciler) look(ctx context.Context, reader client.Reader, key types.NamespacedName) (*scene, error) {
+	all, err := r.all(ctx, reader)
+	if err != nil {
+		return nil, err
+	}
+	s := &scene{key: key, seen: sets.New[types.UID]()}
+	for _, o := range all {
+		s.seen.Insert(o.GetUID())
+		if client.ObjectKeyFromObject(o) == key {
+			s.override = o
+		}
+	}
+	if s.override != nil {
+		s.verdict = Decide(known(all))[key]
+		s.want = desired{exists: s.override.GetDeletionTimestamp().IsZero(), valid: s.verdict.Valid()}
+		if s.want.hash, err = hashOf(s.override); err != nil {
+			return nil, err
+		}
+	}
+	return s, r.readVersions(ctx, reader, s)
+}
+
+// readVersions reads the snapshots of an override. Their names tell what they are,
+// whatever somebody did to their labels.
+func (r *Reconciler) readVersions(ctx context.Context, reader client.Reader, s *scene) error {
+	list := r.kind.snapshots()
+	if err := reader.List(ctx, list, client.InNamespace(s.key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the snapshots of override %s: %w", s.key, err)
+	}
+	s.versions = nil
+	return meta.EachListItem(list, func(o runtime.Object) error {
+		snapshot, ok := o.(client.Object)
+		if !ok {
+			return nil
+		}
+		name, index, ok := parseName(snapshot.GetName())
+		if ok && name == s.key.Name {
+			s.versions = append(s.versions, version{
+				index: index, hash: hashIn(snapshot), mark: markOf(snapshot.GetLabels(), name, index),
+				foreign: r.foreign(snapshot, s.override), leaving: !snapshot.GetDeletionTimestamp().IsZero(), object: snapshot,
+			})
+		}
+		return nil
+	})
+}
+
+// foreign says whether a snapshot says that it was taken of another override.
+func (r *Reconciler) foreign(snapshot client.Object, o object) bool {
+	owner := metav1.GetControllerOf(snapshot)
+	return o != nil && owner != nil && owner.Kind == r.kind.owner && owner.UID != o.GetUID()
+}
+
+// settle makes the snapshots show the override. Other than what led here, it decides
+// from what the API server says: the cache may not have seen the last snapshot, nor
+// who names one.
+func (r *Reconciler) settle(ctx context.Context, key types.NamespacedName) error {
+	taken := sets.New[int]()
+	for try := 1; ; try++ {
+		err := r.settleOnce(ctx, key, taken)
+		if !errors.Is(err, errOvertaken) || try == tries {
+			return err
+		}
+	}
+}
+
+func (r *Reconciler) settleOnce(ctx context.Context, key types.NamespacedName, taken sets.Set[int]) error {
+	now, err := r.look(ctx, r.live, key)
+	if err != nil {
+		return err
+	}
+	if now.stays() {
+		if err := write.AddFinalizer(ctx, r.client, now.override, placementv1beta1.OverrideCleanupFinalizer); err != nil {
+			return err
+		}
+	}
+	named, err := r.named(ctx, now)
+	if err != nil {
+		return err
+	}
+	for _, s := range plan(now.want, now.versions, named.Union(taken)) {
+		if s.do == prune {
+			continue
+		}
+		if err := r.carryOut(ctx, now, s); err != nil {
+			if errors.Is(err, errOvertaken) {
+				taken.Insert(s.index)
+			}
+			return err
+		}
+	}
+	if now.stays() {
+		return r.prune(ctx, now, named)
+	}
+	return r.release(ctx, now)
+}
+
+// named returns the indexes that a new snapshot must not have, and those that need not
+// be looked at to be pruned.
+func (r *Reconciler) named(ctx context.Context, now *scene) (sets.Set[int], error) {
+	if !now.stays() {
+		return nil, nil
+	}
+	if now.want.valid && len(history(now.versions)) == 0 {
+		return r.namedSince(ctx, now)
+	}
+	return r.namedAsCached(ctx, now)
+}
+
+// prune deletes the snapshots beyond the limit that nobody names. What is in force is
+// by now what it should be: this may take a while.
+func (r *Reconciler) prune(ctx context.Context, now *scene, named sets.Set[int]) error {
+	surplus := slices.DeleteFunc(plan(now.want, now.versions, named), func(s step) bool { return s.do != prune })
+	if len(surplus) == 0 {
+		return nil
+	}
+	all, err := readUsage(ctx, r.live)
+	if err != nil {
+		return err
+	}
+	for _, s := range surplus {
+		if all[now.key].Has(s.index) {
+			continue
+		}
+		if err := r.carryOut(ctx, now, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// release lets an override go once it has no snapshots.
+func (r *Reconciler) release(ctx context.Context, now *scene) error {
+	if now.override == nil {
+		return nil
+	}
+	if len(now.versions) > 0 {
+		if err := r.readVersions(ctx, r.live, now); err != nil {
+			return err
+		}
+	}
+	if len(now.versions) > 0 {
+		return nil // somebody holds them; their end brings us back
+	}
+	return write.RemoveFinalizer(ctx, r.client, now.override, placementv1beta1.OverrideCleanupFinalizer)
+}
+
+// carryOut takes a step.
+func (r *Reconciler) carryOut(ctx context.Context, now *scene, s step) error {
+	switch s.do {
+	case create:
+		return r.take(ctx, now, s.index)
+	case enforce:
+		return r.label(ctx, now.key.Name, s.version, inForce)
+	case retire:
+		return r.label(ctx, now.key.Name, s.version, retired)
+	case remove, prune:
+		return r.remove(ctx, s.version.object)
+	}
+	return nil
+}
+
+// take creates a snapshot. Its name settles who is first.
+func (r *Reconciler) take(ctx context.Context, now *scene, index int) error {
+	snapshot := r.kind.take(now.override, index, now.want.hash)
+	err := r.client.Create(ctx, snapshot)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("taking snapshot %s: %w", client.ObjectKeyFromObject(snapshot), errOvertaken)
+	case err != nil:
+		return fmt.Errorf("taking snapshot %s: %w", client.ObjectKeyFromObject(snapshot), err)
+	}
+	r.events.Eventf(now.override, nil, "Normal", "OverrideSnapshotCreated", "TakeSnapshot",
+		"Created snapshot %s; it is in force from now on", snapshot.GetName())
+	return nil
+}
+
+// label makes the labels of exactly this snapshot say what it is. One that is gone
+// needs none.
+func (r *Reconciler) label(ctx context.Context, name string, v *version, m mark) error {
+	labels := labelsOf(name, v.index, m)
+	var operations []fence.Op
+	if len(v.object.GetLabels()) == 0 {
+		operations = append(operations, fence.Test("/metadata/labels", nil), fence.Add("/metadata/labels", labels))
+	} else {
+		for key, value := range labels {
+			operations = append(operations, fence.Add(fence.LabelPath(key), value))
+		}
+	}
+	patch, err := fence.Patch(v.object.GetUID(), operations...)
+	if err != nil {
+		return err
+	}
+	target := v.object.DeepCopyObject().(client.Object)
+	if err := r.client.Patch(ctx, target, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("labelling snapshot %s: %w", client.ObjectKeyFromObject(v.object), err)
+	}
+	return nil
+}
+
+// remove deletes exactly this snapshot.
+func (r *Reconciler) remove(ctx context.Context, snapshot client.Object) error {
+	err := r.client.Delete(ctx, snapshot, client.Preconditions{UID: new(snapshot.GetUID())})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting snapshot %s: %w", client.ObjectKeyFromObject(snapshot), err)
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package override
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/overriding"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/index"
+)
+
+const (
+	// pageSize is how many objects are read at a time.
+	pageSize = 500
+	// scanAge is how long what somebody names is believed for overrides that were there
+	// when it was read. It lets a hundred overrides that were made at once share a few
+	// readings.
+	scanAge = 5 * time.Second
+)
+
+// usage is which snapshots of overrides somebody names, by override: the namespace of
+// a ClusterResourceOverride is empty.
+type usage map[types.NamespacedName]sets.Set[int]
+
+// add notes a name as bindings are indexed by it.
+func (u usage) add(names ...string) {
+	for _, name := range names {
+		namespace, snapshot, namespaced := strings.Cut(name, "/")
+		if !namespaced {
+			namespace, snapshot = "", name
+		}
+		parent, index, ok := parseName(snapshot)
+		if !ok {
+			continue
+		}
+		key := types.NamespacedName{Namespace: namespace, Name: parent}
+		if u[key] == nil {
+			u[key] = sets.New[int]()
+		}
+		u[key].Insert(index)
+	}
+}
+
+// note adds what an object names: a binding, an update run or a placement.
+func (u usage) note(o runtime.Object) {
+	switch o := o.(type) {
+	case *placementv1beta1.ClusterResourceBinding:
+		u.add(overriding.RefsOf(o.Spec)...)
+	case *placementv1beta1.ResourceBinding:
+		u.add(overriding.RefsOf(o.Spec)...)
+	case *placementv1beta1.ClusterStagedUpdateRun:
+		u.noteRun(&o.Status)
+	case *placementv1beta1.StagedUpdateRun:
+		u.noteRun(&o.Status)
+	case *metav1.PartialObjectMetadata:
+		// Nobody else writes the annotation; one that cannot be read is written anew.
+		verdict, _ := snapshot.DecodeVerdict(o.Annotations[placementv1beta1.SelectionVerdictAnnotation])
+		u.add(verdict.Overrides...)
+	}
+}
+
+// noteRun adds what an update run is going to bring to its clusters, unless it has ended.
+func (u usage) noteRun(status *placementv1beta1.UpdateRunStatus) {
+	succeeded := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeSucceeded)
+	if succeeded != nil && succeeded.Status != metav1.ConditionUnknown ||
+		meta.IsStatusConditionFalse(status.Conditions, placementv1beta1.ConditionTypeInitialized) {
+		return
+	}
+	for i := range status.StagesStatus {
+		for j := range status.StagesStatus[i].Clusters {
+			cluster := &status.StagesStatus[i].Clusters[j]
+			u.add(overriding.RefsOf(placementv1beta1.ResourceBindingSpec{
+				ClusterResourceOverrideSnapshots: cluster.ClusterResourceOverrideSnapshots,
+				ResourceOverrideSnapshots:        cluster.ResourceOverrideSnapshots,
+			})...)
+		}
+	}
+}
+
+// users are the lists of what can name a snapshot of an override.
+func users() []func() client.ObjectList {
+	metadata := func(kind string) func() client.ObjectList {
+		return func() client.ObjectList {
+			list := &metav1.PartialObjectMetadataList{}
+			list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(kind + "List"))
+			return list
+		}
+	}
+	return []func() client.ObjectList{
+		func() client.ObjectList { return &placementv1beta1.ClusterResourceBindingList{} },
+		func() client.ObjectList { return &placementv1beta1.ResourceBindingList{} },
+		func() client.ObjectList { return &placementv1beta1.ClusterStagedUpdateRunList{} },
+		func() client.ObjectList { return &placementv1beta1.StagedUpdateRunList{} },
+		metadata("ClusterResourcePlacement"),
+		metadata("ResourcePlacement"),
+	}
+}
+
+// readUsage reads live what is named by anybody.
+func readUsage(ctx context.Context, live client.Reader) (usage, error) {
+	u := usage{}
+	for _, empty := range users() {
+		for next, more := "", true; more; more = next != "" {
+			page := empty()
+			if err := live.List(ctx, page, client.Limit(pageSize), client.Continue(next)); err != nil {
+				return nil, fmt.Errorf("reading which snapshots of overrides are named in a %T: %w", page, err)
+			}
+			next = page.GetContinue()
+			if err := meta.EachListItem(page, func(o runtime.Object) error { u.note(o); return nil }); err != nil {
+				return nil, fmt.Errorf("reading a %T: %w", page, err)
+			}
+		}
+	}
+	return u, nil
+}
+
+// scan is a reading of what is named.
+type scan struct {
+	began time.Time
+	// seen are the overrides that were there when it began.
+	seen  sets.Set[types.UID]
+	named usage
+}
+
+// namedSince returns the indexes of an override that somebody names, read after the
+// override was seen: those of an earlier one of the same name are among them.
+func (r *Reconciler) namedSince(ctx context.Context, s *scene) (sets.Set[int], error) {
+	if !r.scan.seen.Has(s.override.GetUID()) || r.clock.Since(r.scan.began) > scanAge {
+		began := r.clock.Now()
+		named, err := readUsage(ctx, r.live)
+		if err != nil {
+			return nil, err
+		}
+		r.scan = scan{began: began, seen: s.seen, named: named}
+	}
+	return r.scan.named[s.key], nil
+}
+
+// namedAsCached returns, of the indexes that matter, those that a binding names as far
+// as the cache knows: those of snapshots beyond the history limit, and those that would
+// be the next.
+func (r *Reconciler) namedAsCached(ctx context.Context, s *scene) (sets.Set[int], error) {
+	named := sets.New[int]()
+	own := history(s.versions)
+	for i := historyLimit - 1; i < len(own); i++ {
+		if err := r.noteIfNamed(ctx, s.key, own[i].index, named); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		candidate := next(s.versions, named)
+		if err := r.noteIfNamed(ctx, s.key, candidate, named); err != nil {
+			return nil, err
+		}
+		if !named.Has(candidate) {
+			return named, nil
+		}
+	}
+}
+
+// noteIfNamed adds an index if a binding in the cache names the snapshot that has it.
+func (r *Reconciler) noteIfNamed(ctx context.Context, key types.NamespacedName, at int, named sets.Set[int]) error {
+	name := placementv1beta1.OverrideSnapshotName(key.Name, at)
+	if key.Namespace != "" {
+		name = key.Namespace + "/" + name
+	}
+	var list placementv1beta1.ClusterResourceBindingList
+	err := r.client.List(ctx, &list, client.MatchingFields{index.ByOverrideSnapshot: name}, client.Limit(1), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("listing the bindings that name %s: %w", name, err)
+	}
+	if len(list.Items) > 0 {
+		named.Insert(at)
+	}
+	return nil
+}
