@@ -156,7 +156,7 @@ func (a *rolling) wait(ctx context.Context, facts *rolloutFacts) (changed bool, 
 	blocked := facts.plan().Blocked
 	w := clusterupdate.Wait{
 		Clock: a.Clock, Subscription: a.sub, Pending: pending, Idle: true, WakeAt: wakeAt,
-		Check: func(ctx context.Context, cluster string) (bool, error) { return a.available(ctx, facts, cluster) },
+		Check: func(ctx context.Context, cluster string) (bool, error) { return a.news(ctx, facts, cluster, wakeAt) },
 		Plan: func(ctx context.Context) (bool, error) {
 			outdated, again, err := a.planChanged(ctx)
 			changed = outdated
@@ -186,8 +186,9 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// available looks at one cluster.
-func (a *rolling) available(ctx context.Context, facts *rolloutFacts, cluster string) (bool, error) {
+// news says whether there is something new to plan with about a cluster: it is
+// available, or it will be at a time that nobody waits for yet.
+func (a *rolling) news(ctx context.Context, facts *rolloutFacts, cluster string, wakeAt time.Time) (bool, error) {
 	name, known := facts.bindings[cluster]
 	if !known {
 		return false, nil
@@ -200,7 +201,8 @@ func (a *rolling) available(ctx context.Context, facts *rolloutFacts, cluster st
 		return true, nil // gone: the plan counts it no longer
 	}
 	c, err := a.cluster(ctx, binding)
-	return c.Available, err
+	sooner := !c.ReadyAt.IsZero() && (wakeAt.IsZero() || c.ReadyAt.Before(wakeAt))
+	return c.Available || sooner, err
 }
 
 // planChanged says whether the placement or its latest snapshot is another one,

@@ -305,6 +305,28 @@ func TestWhatCannotBeTrackedCountsAsAvailableAfterItsTime(t *testing.T) {
 	assert.Equal(t, "a", got.Next[0].Cluster)
 }
 
+func TestTheTimeOfWhatCannotBeTrackedRunsFromTheReport(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot), bound("b", newSnapshot), bound("c", oldSnapshot))
+	seconds := int32(30)
+	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{UnavailablePeriodSeconds: &seconds}}
+	})
+	r.report("b", metav1.ConditionFalse)
+	later := r.clock.Now().Add(10 * time.Minute)
+	result := r.waiting(actcontract.AdvanceRequest{WakeAt: later})
+	r.clock.Step(time.Second)
+	r.report("b", metav1.ConditionTrue, placementv1beta1.ReasonWorkNotTrackable)
+	got := r.ended(result)
+	assert.Empty(t, got.Next)
+	assert.WithinDuration(t, r.clock.Now().Add(30*time.Second), got.WakeAt, 0)
+
+	result = r.waiting(actcontract.AdvanceRequest{WakeAt: got.WakeAt})
+	r.clock.Step(30 * time.Second)
+	got = r.ended(result)
+	require.Len(t, got.Next, 1)
+	assert.Equal(t, "a", got.Next[0].Cluster)
+}
+
 func TestTheWaitIsBoundedByTheWorkflow(t *testing.T) {
 	r := three(t)
 	r.report("a", metav1.ConditionFalse)
