@@ -1,8 +1,6 @@
 package scheduler
 
 import (
-	"fmt"
-
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -14,8 +12,8 @@ type cycle struct {
 	// known is what plug-ins are told.
 	known *framework.Cycle
 	run   *runner
-	// clusters of the fleet that are not leaving it.
-	clusters map[string]*clusterv1beta1.MemberCluster
+	// byName is the fleet by name, once it is asked for.
+	byName map[string]*clusterv1beta1.MemberCluster
 	// One binding per cluster at most is in one of these: made for the latest
 	// policy, made for an earlier one, or no longer scheduled.
 	current, obsolete, unscheduled map[string]Binding
@@ -23,7 +21,10 @@ type cycle struct {
 	// do not count.
 	wanted, amiss int
 	rejected      rejections
-	decision      Decision
+	// scores of this cycle, and how they are worded.
+	scores   scores
+	wording  wordings
+	decision Decision
 }
 
 // newCycle sorts the facts. Bindings that cannot stay whatever the policy says,
@@ -31,10 +32,12 @@ type cycle struct {
 func newCycle(facts Facts) *cycle {
 	c := &cycle{
 		facts:       facts,
-		clusters:    make(map[string]*clusterv1beta1.MemberCluster, len(facts.Clusters)),
 		current:     map[string]Binding{},
 		obsolete:    map[string]Binding{},
 		unscheduled: map[string]Binding{},
+		rejected:    rejections{},
+		scores:      scores{},
+		wording:     wordings{},
 	}
 	c.known = &framework.Cycle{
 		Policy: orEmpty(facts.Policy), Now: facts.Now, Has: map[string]framework.Hold{},
@@ -42,7 +45,6 @@ func newCycle(facts Facts) *cycle {
 	}
 	for i := range facts.Clusters {
 		if cluster := &facts.Clusters[i]; cluster.DeletionTimestamp == nil {
-			c.clusters[cluster.Name] = cluster
 			c.known.Fleet = append(c.known.Fleet, cluster)
 		}
 	}
@@ -57,7 +59,7 @@ func newCycle(facts Facts) *cycle {
 
 func (c *cycle) classify(binding Binding) {
 	switch {
-	case binding.Terminating, binding.Foreign, c.clusters[binding.Cluster] == nil:
+	case binding.Terminating, binding.Foreign, c.cluster(binding.Cluster) == nil:
 		c.unschedule(binding)
 	case !binding.live():
 		c.unscheduled[binding.Cluster] = binding
@@ -133,7 +135,10 @@ func (c *cycle) keepCurrent() {
 // pick selects a cluster: it keeps the binding there is, gives an Unscheduled one
 // its state back, or asks for a new one.
 func (c *cycle) pick(cluster string, score *placementv1beta1.ClusterScore) {
-	decision := selected(cluster, score)
+	decision := placementv1beta1.ClusterDecision{
+		ClusterName: cluster, Selected: true, ClusterScore: score,
+		Reason: "Successfully scheduled resources for placement in \"" + cluster + "\"" + c.wording.of(score),
+	}
 	if binding, ok := c.obsolete[cluster]; ok {
 		c.keep(binding, decision)
 		return
@@ -150,14 +155,13 @@ func (c *cycle) pick(cluster string, score *placementv1beta1.ClusterScore) {
 	c.decision.Create = append(c.decision.Create, decision)
 }
 
-// selected words why a cluster was picked.
-func selected(cluster string, score *placementv1beta1.ClusterScore) placementv1beta1.ClusterDecision {
-	scores := ""
-	if score != nil {
-		scores = fmt.Sprintf(" (affinity score: %d, topology spread score: %d)", *score.AffinityScore, *score.PriorityScore)
+// cluster finds a cluster by name; nil if it is not in the fleet, or leaving it.
+func (c *cycle) cluster(name string) *clusterv1beta1.MemberCluster {
+	if c.byName == nil {
+		c.byName = make(map[string]*clusterv1beta1.MemberCluster, len(c.known.Fleet))
+		for _, cluster := range c.known.Fleet {
+			c.byName[cluster.Name] = cluster
+		}
 	}
-	return placementv1beta1.ClusterDecision{
-		ClusterName: cluster, Selected: true, ClusterScore: score,
-		Reason: fmt.Sprintf("Successfully scheduled resources for placement in %q%s: picked by scheduling policy", cluster, scores),
-	}
+	return c.byName[name]
 }

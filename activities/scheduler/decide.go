@@ -60,7 +60,7 @@ func (c *cycle) conclude() Decision {
 	slices.SortFunc(d.Create, byCluster)
 	slices.SortFunc(d.Keep, func(a, b Kept) int { return cmp.Compare(a.Name, b.Name) })
 	slices.Sort(d.Unschedule)
-	d.Unselected = c.rejected.telling(MaxUnselected)
+	d.Unselected = c.rejected.telling()
 	found := len(d.Selected) - c.amiss
 	d.Satisfied = found >= c.wanted
 	switch {

@@ -1,6 +1,13 @@
 package scheduler
 
-import placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
 
 // pickAll picks every cluster that passes the filters. Clusters picked for the
 // same policy before stay, whatever has become of them.
@@ -8,8 +15,10 @@ func (c *cycle) pickAll() error {
 	if err := c.start(); err != nil {
 		return err
 	}
+	// In order from the start, there is little left to sort at the end.
+	slices.SortFunc(c.known.Fleet, func(a, b *clusterv1beta1.MemberCluster) int { return cmp.Compare(a.Name, b.Name) })
+	c.decision.Selected = make([]placementv1beta1.ClusterDecision, 0, len(c.known.Fleet))
 	c.keepCurrent()
-	unranked := newScores()
 	for _, cluster := range c.known.Fleet {
 		if _, ok := c.current[cluster.Name]; ok {
 			continue
@@ -18,21 +27,7 @@ func (c *cycle) pickAll() error {
 			c.reject(cluster, reason, by)
 			continue
 		}
-		c.pick(cluster.Name, unranked.of(0, 0))
+		c.pick(cluster.Name, c.scores.of(framework.Score{}))
 	}
 	return nil
-}
-
-// scores are the scores of decisions; equal ones are made once.
-type scores map[[2]int32]*placementv1beta1.ClusterScore
-
-func newScores() scores { return scores{} }
-
-func (s scores) of(affinity, topology int32) *placementv1beta1.ClusterScore {
-	known, ok := s[[2]int32{affinity, topology}]
-	if !ok {
-		known = &placementv1beta1.ClusterScore{AffinityScore: &affinity, PriorityScore: &topology}
-		s[[2]int32{affinity, topology}] = known
-	}
-	return known
 }

@@ -31,15 +31,15 @@ func (c *cycle) pickFixed() error {
 }
 
 func (c *cycle) pickNamed(name string) {
-	cluster := c.clusters[name]
+	cluster := c.cluster(name)
 	if cluster == nil {
-		c.rejected = append(c.rejected, rejection{cluster: name, by: byName, reason: fmt.Sprintf("Specified cluster %q is not found", name)})
+		c.rejected.add(rejection{cluster: name, by: byName, reason: fmt.Sprintf("Specified cluster %q is not found", name)})
 		return
 	}
 	if binding, ok := c.current[name]; ok {
 		c.keep(binding, binding.Decision)
 	} else if reason, _ := c.run.filter(cluster); reason != "" {
-		c.rejected = append(c.rejected, rejection{cluster: name, by: byName, reason: notEligible(name, reason)})
+		c.rejected.add(rejection{cluster: name, by: byName, reason: notEligible(name, reason)})
 		return
 	} else {
 		c.pick(name, nil)

@@ -37,11 +37,10 @@ func (c *cycle) pickN() error {
 		}
 		pool.add(cluster)
 	}
-	given := newScores()
 	for _, best := range pool.pick(c.wanted - len(c.current)) {
-		c.pick(best.cluster.Name, given.of(best.score.Affinity, best.score.Topology))
+		c.pick(best.cluster.Name, c.scores.of(best.score))
 	}
-	c.leave(pool, given)
+	c.leave(pool)
 	return nil
 }
 
@@ -94,7 +93,7 @@ func recordedScore(decision placementv1beta1.ClusterDecision) framework.Score {
 }
 
 // leave reports the clusters that were not picked, as the next pick would see them.
-func (c *cycle) leave(pool *pool, given scores) {
+func (c *cycle) leave(pool *pool) {
 	pool.look()
 	for _, class := range pool.classes {
 		for _, left := range class.waiting.items {
@@ -112,8 +111,8 @@ func (c *cycle) leave(pool *pool, given scores) {
 				continue
 			}
 			rank := left.score.Add(class.extra)
-			c.rejected = append(c.rejected, rejection{
-				cluster: left.cluster.Name, by: byRank, rank: rank, score: given.of(rank.Affinity, rank.Topology),
+			c.rejected.add(rejection{
+				cluster: left.cluster.Name, by: byRank, rank: rank, score: c.scores.of(rank),
 			})
 		}
 	}

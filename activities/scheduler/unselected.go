@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -39,7 +40,7 @@ func (c *cycle) reject(cluster *clusterv1beta1.MemberCluster, reason string, by 
 			reason, by = now, filter
 		}
 	}
-	c.rejected = append(c.rejected, rejection{cluster: cluster.Name, by: by, reason: reason})
+	c.rejected.add(rejection{cluster: cluster.Name, by: by, reason: reason})
 }
 
 func compareRejections(a, b rejection) int {
@@ -62,48 +63,36 @@ func (r *rejection) decision() placementv1beta1.ClusterDecision {
 	return decision
 }
 
-// rejections are the clusters that were not picked, in no order.
-type rejections []rejection
+// rejections are clusters that were not picked, by what keeps them out; no more of each
+// kind than could be told of.
+type rejections map[int][]rejection
+
+// add takes note of a rejection, if it may be among those that are told of.
+func (r rejections) add(rejected rejection) {
+	kind := r[rejected.by]
+	if len(kind) == MaxUnselected {
+		if compareRejections(rejected, kind[len(kind)-1]) > 0 {
+			return
+		}
+		kind = kind[:len(kind)-1]
+	}
+	at, _ := slices.BinarySearchFunc(kind, rejected, compareRejections)
+	r[rejected.by] = slices.Insert(kind, at, rejected)
+}
 
 // telling are those that tell most: from every kind of reason some, the kinds in turn,
 // that which came closest to being picked first; within a kind the best ranked first, or
 // in the order of names.
-func (r rejections) telling(most int) []placementv1beta1.ClusterDecision {
-	kinds := map[int]*queue[rejection]{}
-	for _, rejection := range r {
-		kind, ok := kinds[rejection.by]
-		if !ok {
-			kind = newRejectionQueue()
-			kinds[rejection.by] = kind
-		}
-		kind.items = append(kind.items, rejection)
-	}
-	inTurn := make([]*queue[rejection], 0, len(kinds))
-	for _, by := range slices.Backward(sortedKeys(kinds)) {
-		kinds[by].order()
-		inTurn = append(inTurn, kinds[by])
-	}
+func (r rejections) telling() []placementv1beta1.ClusterDecision {
+	kinds := slices.Sorted(maps.Keys(r))
+	slices.Reverse(kinds)
 	var told []placementv1beta1.ClusterDecision
-	for most = min(most, len(r)); len(told) < most; {
-		for _, kind := range inTurn {
-			if len(kind.items) > 0 && len(told) < most {
-				next := kind.pop()
-				told = append(told, next.decision())
+	for turn := range MaxUnselected {
+		for _, kind := range kinds {
+			if turn < len(r[kind]) && len(told) < MaxUnselected {
+				told = append(told, r[kind][turn].decision())
 			}
 		}
 	}
 	return told
-}
-
-func newRejectionQueue() *queue[rejection] {
-	return &queue[rejection]{compare: compareRejections}
-}
-
-func sortedKeys(kinds map[int]*queue[rejection]) []int {
-	keys := make([]int, 0, len(kinds))
-	for key := range kinds {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
