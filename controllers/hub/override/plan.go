@@ -79,24 +79,20 @@ type step struct {
 // below: an earlier override of the same name may have had them, and a name must not
 // change its meaning while somebody uses it.
 func plan(want desired, there []version, named sets.Set[int]) []step {
-	var steps []step
 	if !want.exists {
-		for i := range there {
-			if !there[i].leaving {
-				steps = append(steps, step{remove, there[i].index, &there[i]})
-			}
-		}
-		return steps
+		return deletions(there, func(*version) bool { return true })
 	}
 	own := history(there)
+	var steps []step
 	latest, kept := -1, historyLimit
 	switch {
-	case want.valid && len(own) > 0 && bytes.Equal(own[0].hash, want.hash):
+	case !want.valid:
+	case len(own) > 0 && bytes.Equal(own[0].hash, want.hash):
 		latest = own[0].index
 		if own[0].mark != inForce {
 			steps = append(steps, step{enforce, latest, own[0]})
 		}
-	case want.valid:
+	default:
 		latest = next(there, named)
 		kept--
 		steps = append(steps, step{create, latest, nil})
@@ -106,14 +102,21 @@ func plan(want desired, there []version, named sets.Set[int]) []step {
 			steps = append(steps, step{retire, v.index, v})
 		}
 	}
-	for i := range there {
-		if there[i].foreign && !there[i].leaving {
-			steps = append(steps, step{remove, there[i].index, &there[i]})
-		}
-	}
+	steps = append(steps, deletions(there, func(v *version) bool { return v.foreign })...)
 	for i, v := range own {
 		if i >= kept && !named.Has(v.index) {
 			steps = append(steps, step{prune, v.index, v})
+		}
+	}
+	return steps
+}
+
+// deletions are the steps that delete some snapshots.
+func deletions(there []version, which func(*version) bool) []step {
+	var steps []step
+	for i := range there {
+		if v := &there[i]; !v.leaving && which(v) {
+			steps = append(steps, step{remove, v.index, v})
 		}
 	}
 	return steps
