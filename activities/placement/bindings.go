@@ -18,26 +18,6 @@ import (
 // parallelBindings bounds how many bindings of a placement are written at a time.
 const parallelBindings = 16
 
-// bindingFacts is what the scheduler wants to know about bindings.
-func bindingFacts(placement *placementv1beta1.ClusterResourcePlacement, bindings []placementv1beta1.ClusterResourceBinding) []scheduler.Binding {
-	facts := make([]scheduler.Binding, 0, len(bindings))
-	for i := range bindings {
-		binding := &bindings[i]
-		name := placementv1beta1.BindingName(placement.Name, placement.UID, binding.Spec.TargetCluster)
-		facts = append(facts, scheduler.Binding{
-			Name:           binding.Name,
-			Cluster:        binding.Spec.TargetCluster,
-			State:          binding.Spec.State,
-			Previous:       placementv1beta1.BindingState(binding.Annotations[placementv1beta1.PreviousBindingStateAnnotation]),
-			PolicySnapshot: binding.Spec.SchedulingPolicySnapshotName,
-			Decision:       binding.Spec.ClusterDecision,
-			Terminating:    binding.DeletionTimestamp != nil,
-			Foreign:        binding.Name != name,
-		})
-	}
-	return facts
-}
-
 // writeBindings stores a decision, several bindings at a time, and returns how
 // many are new.
 func (a *Activities) writeBindings(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, policy string, existing []placementv1beta1.ClusterResourceBinding, decision scheduler.Decision) (int, error) {

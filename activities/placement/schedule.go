@@ -46,7 +46,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wfcontract.Ref) (
 		PolicySnapshot: policy.Name,
 		Policy:         placement.Spec.Policy,
 		Clusters:       clusters,
-		Bindings:       bindingFacts(placement, bindings),
+		Bindings:       scheduler.BindingsOf(placement, bindings),
 		Now:            a.Clock.Now(),
 	})
 	created, err := a.writeBindings(ctx, placement, policy.Name, bindings, decision)

@@ -3,6 +3,8 @@ package scheduler
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -38,6 +40,26 @@ type Binding struct {
 	// Foreign says that the binding was made for an earlier placement of the same
 	// name. It has to go before the cluster can be picked.
 	Foreign bool
+}
+
+// BindingsOf are the bindings with the name of a placement, as the scheduler knows them.
+func BindingsOf(placement metav1.Object, stored []placementv1beta1.ClusterResourceBinding) []Binding {
+	bindings := make([]Binding, 0, len(stored))
+	for i := range stored {
+		binding := &stored[i]
+		own := placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), binding.Spec.TargetCluster)
+		bindings = append(bindings, Binding{
+			Name:           binding.Name,
+			Cluster:        binding.Spec.TargetCluster,
+			State:          binding.Spec.State,
+			Previous:       placementv1beta1.BindingState(binding.Annotations[placementv1beta1.PreviousBindingStateAnnotation]),
+			PolicySnapshot: binding.Spec.SchedulingPolicySnapshotName,
+			Decision:       binding.Spec.ClusterDecision,
+			Terminating:    binding.DeletionTimestamp != nil,
+			Foreign:        binding.Name != own,
+		})
+	}
+	return bindings
 }
 
 // live says that the binding holds its cluster for the placement.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/overriding"
+	"github.com/fleetflow/fleetflow/activities/scheduler"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -20,6 +21,9 @@ const (
 	ByPlacement = "hub.placement"
 	// ByCluster finds bindings by the name of their cluster.
 	ByCluster = "hub.cluster"
+	// ByInterest finds placements by what their policies look at in clusters, as the
+	// scheduler names it.
+	ByInterest = "hub.interest"
 	// BySelected finds overrides by the objects they select, as Selected names them.
 	BySelected = "hub.selected"
 	// ByOverrideSnapshot finds bindings by the snapshots of overrides that they name, such
@@ -42,6 +46,7 @@ func All() []Index {
 		{Object: &placementv1beta1.ClusterResourceBinding{}, Field: ByOverrideSnapshot, Extract: overrideSnapshotsOf},
 		{Object: &placementv1beta1.ClusterSchedulingPolicySnapshot{}, Field: ByPlacement, Extract: placementOf},
 		{Object: SnapshotMetadata(), Field: ByPlacement, Extract: placementOf},
+		{Object: &placementv1beta1.ClusterResourcePlacement{}, Field: ByInterest, Extract: interestsOf},
 		{Object: &placementv1beta1.ClusterResourceOverride{}, Field: BySelected, Extract: Selected},
 		{Object: &placementv1beta1.ResourceOverride{}, Field: BySelected, Extract: Selected},
 	}
@@ -93,6 +98,19 @@ func overrideSnapshotsOf(object client.Object) []string {
 		return nil
 	}
 	return overriding.RefsOf(binding.Spec)
+}
+
+func interestsOf(object client.Object) []string {
+	placement, ok := object.(*placementv1beta1.ClusterResourcePlacement)
+	if !ok {
+		return nil
+	}
+	interests := scheduler.Interests(placement.Spec.Policy)
+	names := make([]string, 0, len(interests))
+	for _, interest := range interests {
+		names = append(names, string(interest))
+	}
+	return names
 }
 
 // Selected names the objects that an override selects, in the order of its
