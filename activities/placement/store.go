@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,6 +13,10 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
+
+// parallelWrites bounds how many parts of a snapshot are under way at a time: each is
+// large.
+const parallelWrites = 4
 
 // errOvertaken says that another attempt wrote first: look again before writing.
 var errOvertaken = errors.New("another selection was faster")
@@ -36,10 +41,8 @@ func (s *Selector) store(ctx context.Context, placement *placementv1beta1.Cluste
 	group := snapshot.Group(placement, index, content)
 	target := existing.group(index)
 	result := stored{name: group[0].Name, index: index, created: target.master == nil}
-	for sub := 1; sub < len(group); sub++ {
-		if err := s.storePart(ctx, target, sub, content.Hash, &group[sub]); err != nil {
-			return stored{}, err
-		}
+	if err := s.storeParts(ctx, target, content.Hash, group); err != nil {
+		return stored{}, err
 	}
 	if target.master == nil {
 		if err := s.storeMaster(ctx, placement, &group[0], content.Hash, len(group)); err != nil {
@@ -49,6 +52,16 @@ func (s *Selector) store(ctx context.Context, placement *placementv1beta1.Cluste
 		return stored{}, err
 	}
 	return result, s.unlabel(ctx, existing, index)
+}
+
+// storeParts writes all but the master, several at a time.
+func (s *Selector) storeParts(ctx context.Context, target *snapshotGroup, hash string, group []placementv1beta1.ClusterResourceSnapshot) error {
+	writes, ctx := errgroup.WithContext(ctx)
+	writes.SetLimit(parallelWrites)
+	for sub := 1; sub < len(group); sub++ {
+		writes.Go(func() error { return s.storePart(ctx, target, sub, hash, &group[sub]) })
+	}
+	return writes.Wait()
 }
 
 // storePart writes a part unless it is there. A part with other content was left

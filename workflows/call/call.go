@@ -18,6 +18,7 @@ import (
 // interceptor.
 const (
 	ShortTimeout     = 30 * time.Second
+	LongTimeout      = 5 * time.Minute
 	WaitTimeout      = 10 * time.Minute
 	HeartbeatTimeout = 10 * time.Second
 	HeartbeatEvery   = 2 * time.Second
@@ -36,9 +37,19 @@ func retries() *temporal.RetryPolicy {
 
 // Short runs an activity that reads and writes but never waits.
 func Short[R any](ctx workflow.Context, name, summary string, request any) (R, error) {
+	return within[R](ctx, ShortTimeout, name, summary, request)
+}
+
+// Long runs an activity that never waits either, but may have ten thousand objects
+// to read and to write.
+func Long[R any](ctx workflow.Context, name, summary string, request any) (R, error) {
+	return within[R](ctx, LongTimeout, name, summary, request)
+}
+
+func within[R any](ctx workflow.Context, timeout time.Duration, name, summary string, request any) (R, error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           wf.TaskQueue,
-		StartToCloseTimeout: ShortTimeout,
+		StartToCloseTimeout: timeout,
 		HeartbeatTimeout:    HeartbeatTimeout,
 		RetryPolicy:         retries(),
 		Summary:             bounded(summary),

@@ -105,7 +105,7 @@ func (p *placement) load(ctx workflow.Context) error {
 // overrides that concern it. Its name is empty when there is none.
 func (p *placement) decide(ctx workflow.Context) (act.SelectResult, error) {
 	var nothing act.SelectResult
-	selected, err := call.Short[act.SelectResult](ctx, act.SelectResources, "select resources", p.ref)
+	selected, err := call.Long[act.SelectResult](ctx, act.SelectResources, "select resources", p.ref)
 	if err != nil {
 		return nothing, err
 	}

@@ -119,7 +119,7 @@ func (r *run) load(ctx workflow.Context) error {
 }
 
 func (r *run) initialize(ctx workflow.Context) error {
-	result, err := call.Short[act.InitializeResult](ctx, act.InitializeRun, "freeze snapshot, strategy and clusters", r.ref)
+	result, err := call.Long[act.InitializeResult](ctx, act.InitializeRun, "freeze snapshot, strategy and clusters", r.ref)
 	if err != nil {
 		return err
 	}
