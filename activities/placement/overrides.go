@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overriding"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
@@ -93,13 +93,25 @@ func hasNamespaced(all []placementv1beta1.ResourceOverrideSnapshot, of client.Ob
 	})
 }
 
-// identifiers says what was selected.
-func identifiers(selected []*unstructured.Unstructured) []placementv1beta1.ResourceIdentifier {
-	ids := make([]placementv1beta1.ResourceIdentifier, 0, len(selected))
-	for _, object := range selected {
+// identifiers says what manifests stand for: an envelope for what is in it. One that cannot
+// be unpacked brings nothing to clusters that could be overridden.
+func identifiers(manifests [][]byte) ([]placementv1beta1.ResourceIdentifier, error) {
+	ids := make([]placementv1beta1.ResourceIdentifier, 0, len(manifests))
+	for _, manifest := range manifests {
+		if _, is := envelope.Identify(manifest); is {
+			_, entries, _ := envelope.Unpack(manifest, envelope.BuiltIn)
+			for _, entry := range entries {
+				ids = append(ids, identifier(entry.Object.GroupVersionKind(), entry.Object))
+			}
+			continue
+		}
+		object := &metav1.PartialObjectMetadata{}
+		if err := json.Unmarshal(manifest, object); err != nil {
+			return nil, fmt.Errorf("decoding a selected object: %w", err)
+		}
 		ids = append(ids, identifier(object.GroupVersionKind(), object))
 	}
-	return ids
+	return ids, nil
 }
 
 func identifier(gvk schema.GroupVersionKind, object metav1.Object) placementv1beta1.ResourceIdentifier {
@@ -161,15 +173,11 @@ func (s *Selector) stored(ctx context.Context, placement *placementv1beta1.Clust
 		placementv1beta1.ParentPlacementLabel: placement.Name, placementv1beta1.ResourceIndexLabel: index}); err != nil {
 		return nil, fmt.Errorf("reading resource snapshot %s of placement %s: %w", index, placement.Name, err)
 	}
-	var placed []placementv1beta1.ResourceIdentifier
+	var manifests [][]byte
 	for i := range parts.Items {
 		for _, resource := range parts.Items[i].Spec.SelectedResources {
-			object := &metav1.PartialObjectMetadata{}
-			if err := json.Unmarshal(resource.Raw, object); err != nil {
-				return nil, fmt.Errorf("decoding an object in resource snapshot %s: %w", parts.Items[i].Name, err)
-			}
-			placed = append(placed, identifier(object.GroupVersionKind(), object))
+			manifests = append(manifests, resource.Raw)
 		}
 	}
-	return placed, nil
+	return identifiers(manifests)
 }

@@ -80,6 +80,18 @@ func TestOverridesThatSelectNothingAreNotPicked(t *testing.T) {
 	assert.NotEmpty(t, h.verdict().OverridesMade, "but they have been seen")
 }
 
+func TestOverridesReachIntoEnvelopes(t *testing.T) {
+	inside := overrideSnapshot("made", "made-0", "crp")
+	inside.Spec.OverrideSpec.ClusterResourceSelectors[0] = placementv1beta1.ResourceSelectorTerm{
+		Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Name: "reader",
+	}
+	wrapped := configMap("wrapped", "")
+	wrapped.Annotations = map[string]string{placementv1beta1.EnvelopeConfigMapAnnotation: "true"}
+	wrapped.Data = map[string]string{"role.yaml": "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: reader}}"}
+	h := newHub(t, crp(), namespace("app"), inside, wrapped)
+	assert.Equal(t, []string{"made-0"}, h.picks())
+}
+
 func TestUpdateRunsPickTheirOwnOverrides(t *testing.T) {
 	h := newHub(t, crp(func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}

@@ -113,6 +113,9 @@ func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.C
 		return actcontract.SelectResult{}, fmt.Errorf("resolving the selectors of placement %s: %w", placement.Name, err)
 	}
 	content, err := snapshot.NewContent(selected.objects)
+	if invalid, ok := errors.AsType[*snapshot.InvalidError](err); ok {
+		return s.reject(ctx, placement, existing, invalid)
+	}
 	if err != nil {
 		return actcontract.SelectResult{}, err
 	}
@@ -131,8 +134,9 @@ func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.C
 	verdict := snapshot.Verdict{
 		Generation: placement.Generation, Snapshot: latest.name, Index: latest.index,
 		Hash: content.Hash, Inputs: snapshot.Fingerprint(selected.candidates),
+		Note: snapshot.NoteOf(selected.missing, len(content.Manifests) == 0),
 	}
-	placed := func() ([]placementv1beta1.ResourceIdentifier, error) { return identifiers(selected.objects), nil }
+	placed := func() ([]placementv1beta1.ResourceIdentifier, error) { return identifiers(content.Manifests) }
 	if err := s.pickOverrides(ctx, placement, placed, &verdict); err != nil {
 		return actcontract.SelectResult{}, err
 	}
