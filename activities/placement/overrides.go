@@ -50,12 +50,32 @@ func (s *Selector) pickOverrides(ctx context.Context, placement *placementv1beta
 		return err
 	}
 	matcher := override.NewMatcher(named, ids, inForce.ClusterWide, inForce.Namespaced)
+	verdict.OverridesIdle = idle(matcher)
 	for _, concern := range matcher.Concerns() {
 		if concern.Made || !sameRollout || slices.Contains(before.Overrides, concern.Source.Ref()) {
 			verdict.Overrides = append(verdict.Overrides, concern.Source.Ref())
 		}
 	}
 	return nil
+}
+
+// toldIdle is how many selectors that select nothing are told of.
+const toldIdle = 5
+
+// idle says which selectors of overrides made for a placement select nothing of it.
+func idle(matcher *override.Matcher) []string {
+	var told []string
+	for _, selector := range matcher.Idle() {
+		if len(told) == toldIdle {
+			break
+		}
+		what := selector.Resource.Kind + " " + selector.Resource.Name
+		if selector.Resource.Namespace != "" {
+			what = selector.Resource.Kind + " " + selector.Resource.Namespace + "/" + selector.Resource.Name
+		}
+		told = append(told, fmt.Sprintf("%s selects %s", selector.Override, what))
+	}
+	return told
 }
 
 // withKept adds the overrides for all placements that the rollout has begun with, should

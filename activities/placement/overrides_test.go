@@ -78,6 +78,7 @@ func TestOverridesThatSelectNothingAreNotPicked(t *testing.T) {
 	h := newHub(t, crp(), namespace("app"), elsewhere)
 	assert.Empty(t, h.picks())
 	assert.NotEmpty(t, h.verdict().OverridesMade, "but they have been seen")
+	assert.Equal(t, []string{"ClusterResourceOverrideSnapshot made-0 selects Namespace elsewhere"}, h.verdict().OverridesIdle)
 }
 
 func TestOverridesReachIntoEnvelopes(t *testing.T) {

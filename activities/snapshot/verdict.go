@@ -3,6 +3,7 @@ package snapshot
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -22,14 +23,34 @@ type Verdict struct {
 	// Due is when something else that is selected by now becomes a snapshot; zero if the
 	// snapshot is what is selected.
 	Due time.Time `json:"due,omitzero"`
+	// Note says what is selected and cannot be placed yet, or that nothing is.
+	Note string `json:"note,omitempty"`
 	// Overrides are the override snapshots that concern the selection: the names of
 	// ClusterResourceOverrideSnapshots, namespace/name of ResourceOverrideSnapshots.
 	Overrides []string `json:"overrides,omitempty"`
 	// OverridesMade is the fingerprint of the overrides made for the placement, whatever
 	// they select, that Overrides were picked from.
 	OverridesMade string `json:"overridesMade,omitempty"`
+	// OverridesIdle says which selectors of overrides made for the placement select nothing
+	// of it: the first few, in words.
+	OverridesIdle []string `json:"overridesIdle,omitempty"`
 	// Error says why the selectors cannot be resolved, for the user to mend.
 	Error string `json:"error,omitempty"`
+}
+
+// noted is how many objects a note names.
+const noted = 3
+
+// NoteOf says in a verdict what selectors name and what cannot be placed now, and
+// whether anything is selected at all.
+func NoteOf(missing []string, empty bool) string {
+	switch {
+	case len(missing) == 0 && empty:
+		return "nothing on the hub matches the resource selectors"
+	case len(missing) > noted:
+		return fmt.Sprintf("%s; and %d more are missing", strings.Join(missing[:noted], "; "), len(missing)-noted)
+	}
+	return strings.Join(missing, "; ")
 }
 
 // Encode is the verdict as the annotation holds it.

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,12 +117,24 @@ func rollUp(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus) 
 	var conditions []metav1.Condition
 	for _, step := range steps(reportsDiff(facts)) {
 		condition := sumUp(step, entries)
+		if step == &overriddenWording && condition.Status == metav1.ConditionTrue {
+			condition.Message += idleOverrides(facts)
+		}
 		conditions = append(conditions, condition)
 		if condition.Status != metav1.ConditionTrue {
 			break
 		}
 	}
 	return conditions
+}
+
+// idleOverrides tells of overrides that were made for the placement and select nothing of it.
+func idleOverrides(facts *Facts) string {
+	if len(facts.Verdict.OverridesIdle) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(facts.Verdict.OverridesIdle, ", ") +
+		", which this placement does not place: correct the selector of the override, or select the resource"
 }
 
 // sumUp is one step over all clusters: unknown if it is for some, else false if

@@ -255,6 +255,15 @@ func TestAStatusThatDoesNotChangeStaysTheSame(t *testing.T) {
 	assert.Empty(t, cmp.Diff(s.Placement.Status, Project(s.Facts, View{Now: now})))
 }
 
+func TestAnOverrideThatSelectsNothingIsToldOf(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1")
+	s.Verdict.OverridesIdle = []string{"ClusterResourceOverrideSnapshot cro-0 selects ClusterRole reader"}
+	overridden := meta.FindStatusCondition(Project(s.Facts, View{Now: now}).Conditions, "ClusterResourcePlacementOverridden")
+	require.NotNil(t, overridden)
+	assert.Equal(t, metav1.ConditionTrue, overridden.Status)
+	assert.Contains(t, overridden.Message, "; ClusterResourceOverrideSnapshot cro-0 selects ClusterRole reader, which this placement does not place: correct")
+}
+
 func TestPickingAClusterAnewDoesNotHideThatItIsAvailable(t *testing.T) {
 	s := newSituation("member1").bound(0, up, "member1")
 	s.Placement.Status = Project(s.Facts, View{Now: earlier})
