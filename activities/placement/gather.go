@@ -19,20 +19,30 @@ const (
 	parallelReads = 16
 	// pageSize bounds how many objects one request returns.
 	pageSize = 500
+	// severalNamespaces is from how many namespaces on a kind is read from all there are
+	// at once: a request for each of them and each kind takes longer, and there is a
+	// limit to requests.
+	severalNamespaces = 24
 )
 
 // gathered is what a placement selects now, read live.
 type gathered struct {
 	objects    []*unstructured.Unstructured
 	candidates []snapshot.Identity
+	// missing are the objects that selectors name and that cannot be placed now.
+	missing []string
 }
 
-// query is one request for objects: one by name, or those of a kind that match.
+// query is one request for objects: one by name, or those of a kind that match, in a
+// namespace or in several.
 type query struct {
-	rule      snapshot.Rule
-	namespace string
-	revision  string
-	found     []*unstructured.Unstructured
+	rule       snapshot.Rule
+	namespace  string
+	namespaces map[string]bool
+	revision   string
+	found      []*unstructured.Unstructured
+	// unfit says that the object there is by that name is none that is placed.
+	unfit bool
 }
 
 // gather reads the selected objects as of a revision of the hub's store or later.
@@ -44,7 +54,7 @@ func (s *Selector) gather(ctx context.Context, selection *snapshot.Selection, ca
 	if err := s.ask(ctx, outer); err != nil {
 		return gathered{}, err
 	}
-	inner := inside(selection, catalog, outer)
+	inner := inside(selection, catalog, outer, revision)
 	if err := s.ask(ctx, inner); err != nil {
 		return gathered{}, err
 	}
@@ -52,23 +62,31 @@ func (s *Selector) gather(ctx context.Context, selection *snapshot.Selection, ca
 }
 
 // inside asks for what comes along with the namespaces that were found.
-func inside(selection *snapshot.Selection, catalog *snapshot.Catalog, outer []*query) []*query {
+func inside(selection *snapshot.Selection, catalog *snapshot.Catalog, outer []*query, revision string) []*query {
 	var queries []*query
+	whole := map[string]bool{}
 	for _, q := range outer {
 		if q.rule.Kind.GroupKind() != snapshot.NamespaceKind {
 			continue
 		}
 		rules, all := selection.Contents(q.rule)
-		if all {
-			rules = nil
-			for _, kind := range catalog.Contents() {
-				rules = append(rules, snapshot.All(q.rule.Index, kind))
+		for _, namespace := range q.found {
+			if all {
+				whole[namespace.GetName()] = true
+			}
+			for _, rule := range rules {
+				queries = append(queries, &query{rule: rule, namespace: namespace.GetName(), revision: revision})
 			}
 		}
-		for _, namespace := range q.found {
-			for _, rule := range rules {
-				queries = append(queries, &query{rule: rule, namespace: namespace.GetName(), revision: q.revision})
-			}
+	}
+	for _, kind := range catalog.Contents() {
+		rule := snapshot.All(kind)
+		if len(whole) >= severalNamespaces {
+			queries = append(queries, &query{rule: rule, namespaces: whole, revision: revision})
+			continue
+		}
+		for namespace := range whole {
+			queries = append(queries, &query{rule: rule, namespace: namespace, revision: revision})
 		}
 	}
 	return queries
@@ -81,6 +99,9 @@ func merge(queries []*query) gathered {
 	seen := map[snapshot.Identity]bool{}
 	for _, q := range queries {
 		gk := q.rule.Kind.GroupKind()
+		if q.rule.Name != "" && len(q.found) == 0 {
+			all.missing = append(all.missing, q.rule.Missing(q.unfit))
+		}
 		for _, object := range q.found {
 			id := snapshot.Identity{GroupKind: gk, Namespace: object.GetNamespace(), Name: object.GetName()}
 			if seen[id] {
@@ -116,11 +137,18 @@ func (s *Selector) answer(ctx context.Context, q *query) error {
 		return fmt.Errorf("reading %s in namespace %q: %w", q.rule.Kind, q.namespace, err)
 	}
 	for i := range found {
-		if snapshot.Candidate(q.rule.Kind.GroupKind(), &found[i]) && q.rule.Matches(&found[i]) {
+		if q.takes(&found[i]) {
 			q.found = append(q.found, &found[i])
 		}
 	}
+	q.unfit = len(q.found) < len(found)
 	return nil
+}
+
+// takes says whether an object that was read is one to place.
+func (q *query) takes(object *unstructured.Unstructured) bool {
+	return snapshot.Candidate(q.rule.Kind.GroupKind(), object) && q.rule.Matches(object) &&
+		(q.namespaces == nil || q.namespaces[object.GetNamespace()])
 }
 
 // get reads one object. One that does not exist is not an error: it is selected as

@@ -20,6 +20,11 @@ import (
 // that is larger gets a snapshot object of its own.
 const PartLimit = 800 * 1024
 
+// ObjectLimit is how large an object may be, in bytes of JSON after stripping. etcd
+// takes requests of 1.5 MiB, in which a snapshot and a Work need some room for
+// themselves.
+const ObjectLimit = 1_500_000
+
 // Content is what a snapshot holds, in order: one JSON document per object.
 type Content struct {
 	Manifests [][]byte
@@ -29,7 +34,8 @@ type Content struct {
 	Envelopes int
 }
 
-// NewContent strips, orders and hashes what was selected.
+// NewContent strips, orders and hashes what was selected. An InvalidError says that an
+// object is too large to be placed.
 func NewContent(selected []*unstructured.Unstructured) (Content, error) {
 	objects := make([]*unstructured.Unstructured, 0, len(selected))
 	content := Content{}
@@ -45,10 +51,22 @@ func NewContent(selected []*unstructured.Unstructured) (Content, error) {
 		if err != nil {
 			return Content{}, fmt.Errorf("encoding %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
 		}
+		if len(manifest) > ObjectLimit {
+			return Content{}, tooLarge(object, len(manifest))
+		}
 		content.Manifests = append(content.Manifests, manifest)
 	}
 	content.Hash = Hash(content.Manifests)
 	return content, nil
+}
+
+func tooLarge(object *unstructured.Unstructured, size int) error {
+	name := object.GetName()
+	if object.GetNamespace() != "" {
+		name = object.GetNamespace() + "/" + name
+	}
+	return invalid("%s %q has %d bytes, and an object that is placed may have %d at most: make it smaller, or place it in parts; "+
+		"until then the placement stays as it is", Kind{GroupVersionKind: object.GroupVersionKind()}, name, size, ObjectLimit)
 }
 
 // Hash is the SHA-256 of manifests in their order, in hexadecimal digits.

@@ -147,7 +147,17 @@ func unknownKind(i int, gvk schema.GroupVersionKind, catalog *Catalog) error {
 	return invalid("resourceSelectors[%d] selects %s, a kind the hub does not serve: correct group, version and kind, or install its CustomResourceDefinition on the hub", i, kind)
 }
 
-// All is a rule that selects every object of a kind, on behalf of a selector.
-func All(index int, kind Kind) Rule {
-	return Rule{Index: index, Kind: kind, Labels: labels.Everything()}
+// All is a rule that selects every object of a kind.
+func All(kind Kind) Rule {
+	return Rule{Kind: kind, Labels: labels.Everything()}
+}
+
+// Missing says that the one object the rule selects is not placed for now: there is
+// none, or it is unfit because it is on its way out or was made by a controller.
+func (r Rule) Missing(unfit bool) string {
+	why := "which does not exist on the hub; it is placed as soon as it does"
+	if unfit {
+		why = "which is being deleted, or is none that is placed because Kubernetes or the fleet makes it itself"
+	}
+	return fmt.Sprintf("resourceSelectors[%d] selects %s %q, %s", r.Index, r.Kind, r.Name, why)
 }
