@@ -12,8 +12,11 @@ import (
 
 const (
 	// statusPause is the time between two writes of a placement's status, for every
-	// 150 clusters it has.
+	// 150 clusters, or 3,000 selected resources, that it has.
 	statusPause = 500 * time.Millisecond
+	// resourcesPerCluster is how many selected resources take up about as much as what
+	// is told of a cluster.
+	resourcesPerCluster = 20
 	// maxStatusPause bounds it for the very large.
 	maxStatusPause = 5 * time.Second
 )
@@ -47,11 +50,11 @@ func (l *limiter) wait(name string, settled bool, now time.Time) time.Duration {
 	return max(0, since.Add(2*w.pause).Sub(now))
 }
 
-// wrote notes a write of a status with this many clusters.
-func (l *limiter) wrote(name string, clusters int, now time.Time) {
+// wrote notes a write of a status with this many clusters and selected resources.
+func (l *limiter) wrote(name string, clusters, resources int, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.writes[name] = writes{last: now, before: l.writes[name].last, pause: pauseFor(clusters)}
+	l.writes[name] = writes{last: now, before: l.writes[name].last, pause: pauseFor(clusters + resources/resourcesPerCluster)}
 }
 
 func (l *limiter) forget(name string) {

@@ -20,21 +20,47 @@ const (
 	targetBytes = 250 << 10
 	// maxBytes is what a status may take up at most.
 	maxBytes = 1 << 20
+	// selectedBytes is what the selected resources may take up in any case.
+	selectedBytes = 512 << 10
 )
 
 // fit brings a status to size. Up to 150 clusters, all are told of in full.
 // Above, those that are not settled come first and in full; the others by name
-// and index; what does not fit even so is counted. The bindings have it all.
+// and index; what does not fit even so is counted. The bindings have it all. Of the
+// selected resources, those that do not fit beside the clusters are counted.
 func fit(status placementv1beta1.PlacementStatus) placementv1beta1.PlacementStatus {
 	if len(status.PlacementStatuses) > fullClusters {
 		status = fitMany(status)
 	}
+	status = fitSelected(status)
 	for _, findings := range []int{10, 1, 0} {
 		if sizeOf(status) <= maxBytes {
 			return status
 		}
 		status.PlacementStatuses = withFindings(status.PlacementStatuses, findings)
 	}
+	return status
+}
+
+// fitSelected lists as many of the selected resources as there is room for.
+func fitSelected(status placementv1beta1.PlacementStatus) placementv1beta1.PlacementStatus {
+	size := sizeOf(status)
+	if size <= maxBytes {
+		return status
+	}
+	const sentence = 200 // for what is said about the rest
+	room := max(maxBytes-sentence-(size-sizeOf(status.SelectedResources)), selectedBytes)
+	listed := 0
+	for ; listed < len(status.SelectedResources); listed++ {
+		room -= sizeOf(status.SelectedResources[listed]) + len(",")
+		if room < 0 {
+			break
+		}
+	}
+	if left := len(status.SelectedResources) - listed; left > 0 && len(status.Conditions) > 0 {
+		status.Conditions[0].Message += fmt.Sprintf(" (%d more selected resource(s) are not listed here; see the ClusterResourceSnapshots)", left)
+	}
+	status.SelectedResources = status.SelectedResources[:listed:listed]
 	return status
 }
 

@@ -103,13 +103,21 @@ func scheduledCondition(facts *Facts) metav1.Condition {
 	}
 	if facts.scheduled() {
 		if said := meta.FindStatusCondition(facts.Policy.Status.Conditions, placementv1beta1.ConditionTypeScheduled); said != nil {
-			return metav1.Condition{Type: conditionType, Status: said.Status, Reason: said.Reason, Message: said.Message}
+			return metav1.Condition{Type: conditionType, Status: said.Status, Reason: said.Reason, Message: said.Message + note(facts)}
 		}
 	}
 	return metav1.Condition{
 		Type: conditionType, Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonSchedulePending,
 		Message: "Scheduling has not completed",
 	}
+}
+
+// note tells of what is selected and cannot be placed yet.
+func note(facts *Facts) string {
+	if facts.Verdict.Note == "" || facts.Verdict.Generation != facts.Placement.Generation {
+		return ""
+	}
+	return "; " + facts.Verdict.Note
 }
 
 // rollUp sums the conditions of all clusters up, step by step.

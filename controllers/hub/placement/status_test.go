@@ -3,6 +3,7 @@ package placement
 import (
 	"flag"
 	"fmt"
+	"strings"
 	"os"
 	"path/filepath"
 	"testing"
@@ -255,6 +256,16 @@ func TestAStatusThatDoesNotChangeStaysTheSame(t *testing.T) {
 	assert.Empty(t, cmp.Diff(s.Placement.Status, Project(s.Facts, View{Now: now})))
 }
 
+func TestWhatIsSelectedAndMissingIsToldOf(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1")
+	s.Verdict.Note = `resourceSelectors[0] selects Namespace (v1) "test-ns", which does not exist on the hub; it is placed as soon as it does`
+	scheduled := Project(s.Facts, View{Now: now}).Conditions[0]
+	assert.Equal(t, metav1.ConditionTrue, scheduled.Status)
+	assert.Contains(t, scheduled.Message, "; "+s.Verdict.Note)
+	s.Verdict.Generation--
+	assert.NotContains(t, Project(s.Facts, View{Now: now}).Conditions[0].Message, s.Verdict.Note, "the selectors have changed since")
+}
+
 func TestAnOverrideThatSelectsNothingIsToldOf(t *testing.T) {
 	s := newSituation("member1").bound(0, up, "member1")
 	s.Verdict.OverridesIdle = []string{"ClusterResourceOverrideSnapshot cro-0 selects ClusterRole reader"}
@@ -292,6 +303,14 @@ func many(n int, change func(i int, entry *placementv1beta1.PerClusterPlacementS
 	return status
 }
 
+func selected(n int, name string) []placementv1beta1.ResourceIdentifier {
+	all := make([]placementv1beta1.ResourceIdentifier, n)
+	for i := range all {
+		all[i] = placementv1beta1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: fmt.Sprintf("%s-%05d", name, i)}
+	}
+	return all
+}
+
 func TestFit(t *testing.T) {
 	unsettle := func(entry *placementv1beta1.PerClusterPlacementStatus) {
 		entry.Conditions[4].Status = metav1.ConditionFalse
@@ -318,6 +337,23 @@ func TestFit(t *testing.T) {
 		require.Positive(t, left)
 		assert.Equal(t, fmt.Sprintf("found all (%d more cluster(s) are not listed here; see the ClusterResourceBindings)", left), status.Conditions[0].Message)
 		assert.LessOrEqual(t, sizeOf(status), targetBytes+10<<10)
+	})
+	t.Run("ten thousand selected resources are listed", func(t *testing.T) {
+		status := many(3, nil)
+		status.SelectedResources = selected(10_000, "configmap")
+		assert.Empty(t, cmp.Diff(status, fit(status)))
+	})
+	t.Run("of more selected resources than there is room for, the rest is counted", func(t *testing.T) {
+		for _, clusters := range []int{0, 150, 5000} {
+			status := many(clusters, func(_ int, entry *placementv1beta1.PerClusterPlacementStatus) { unsettle(entry) })
+			status.SelectedResources = selected(10_000, strings.Repeat("long-name-", 15))
+			fitted := fit(status)
+			left := 10_000 - len(fitted.SelectedResources)
+			require.Positive(t, left)
+			assert.Contains(t, fitted.Conditions[0].Message, fmt.Sprintf(" (%d more selected resource(s) are not listed here; see the ClusterResourceSnapshots)", left))
+			assert.LessOrEqual(t, sizeOf(fitted), maxBytes)
+			assert.GreaterOrEqual(t, sizeOf(fitted.SelectedResources), selectedBytes*9/10)
+		}
 	})
 	t.Run("single resources are left out before a status gets too large", func(t *testing.T) {
 		status := fit(many(100, func(_ int, entry *placementv1beta1.PerClusterPlacementStatus) {
