@@ -173,11 +173,16 @@ func configMap(name, value string) *corev1.ConfigMap {
 // change replaces a ConfigMap on the hub.
 func (h *hub) change(c *corev1.ConfigMap) {
 	h.t.Helper()
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c)
+	_, err := h.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(c.Namespace).
+		Update(h.t.Context(), unstructuredOf(h.t, c), metav1.UpdateOptions{})
 	require.NoError(h.t, err)
-	_, err = h.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(c.Namespace).
-		Update(h.t.Context(), &unstructured.Unstructured{Object: fields}, metav1.UpdateOptions{})
-	require.NoError(h.t, err)
+}
+
+func unstructuredOf(t *testing.T, object any) *unstructured.Unstructured {
+	t.Helper()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	require.NoError(t, err)
+	return &unstructured.Unstructured{Object: fields}
 }
 
 func (h *hub) placement() *placementv1beta1.ClusterResourcePlacement {

@@ -9,8 +9,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/placement"
@@ -190,6 +192,58 @@ func TestWhatDoesNotExistIsAnEmptySelection(t *testing.T) {
 	assert.Equal(t, "crp-0-snapshot", result.Snapshot)
 	assert.False(t, result.Invalid)
 	assert.Empty(t, h.snapshots()["crp-0-snapshot"].Spec.SelectedResources)
+	assert.Equal(t, `resourceSelectors[0] selects Namespace (v1) "app", which does not exist on the hub; it is placed as soon as it does`, h.verdict().Note)
+
+	_, err = h.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Create(t.Context(), unstructuredOf(t, namespace("app")), metav1.CreateOptions{})
+	require.NoError(t, err)
+	result, err = h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Equal(t, 1, result.Index)
+	assert.Empty(t, h.verdict().Note)
+}
+
+func TestAHundredSelectorsOfWhichSomeSelectNothing(t *testing.T) {
+	objects := []runtime.Object{crp(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.ResourceSelectors = nil
+		for i := range 100 {
+			p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: fmt.Sprintf("ns-%d", i)})
+		}
+	})}
+	for i := range 95 {
+		inside := configMap("c", "1")
+		inside.Namespace = fmt.Sprintf("ns-%d", i)
+		objects = append(objects, namespace(inside.Namespace), inside)
+	}
+	objects = append(objects, namespace("other"), func() runtime.Object { c := configMap("c", "1"); c.Namespace = "other"; return c }())
+	h := newHub(t, objects...)
+	_, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Len(t, h.snapshots()["crp-0-snapshot"].Spec.SelectedResources, 190)
+	assert.Contains(t, h.verdict().Note, "and 2 more are missing")
+	lists := 0
+	for _, action := range h.dynamic.Actions() {
+		if action.GetVerb() == "list" {
+			lists++
+		}
+	}
+	assert.Equal(t, 2, lists, "one per kind of what is inside, not one per kind and namespace")
+}
+
+func TestAnObjectThatIsTooLargeIsNamed(t *testing.T) {
+	h := newHub(t, crp(), namespace("app"), configMap("a", "1"))
+	_, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	h.change(configMap("a", strings.Repeat("x", snapshot.ObjectLimit)))
+	result, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err, "trying again would not help")
+	assert.True(t, result.Invalid)
+	assert.Contains(t, h.verdict().Error, `ConfigMap (v1) "app/a" has 1500`)
+	assert.Equal(t, "crp-0-snapshot", h.verdict().Snapshot, "what is placed stays")
+	assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
+	h.change(configMap("a", "2"))
+	result, err = h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Equal(t, 1, result.Index)
 }
 
 // A ConfigMap of this size needs a snapshot object of its own.

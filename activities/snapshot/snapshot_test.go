@@ -1,9 +1,11 @@
 package snapshot_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/assert"
@@ -308,8 +310,74 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+func TestVersionOfKindsThatCountNothing(t *testing.T) {
+	version := func(document string) string {
+		o := object(t, document)
+		return snapshot.Version(o.GroupVersionKind().GroupKind(), o)
+	}
+	kinds := map[string]string{ // what is wanted, once more, and what a controller reports
+		"apiVersion: v1, kind: Service":                             `spec: {ports: [{port: %d}]}, status: {loadBalancer: {ingress: [{ip: 1.2.3.%d}]}}`,
+		"apiVersion: v1, kind: ResourceQuota":                       `spec: {hard: {pods: "%d"}}, status: {used: {pods: "%d"}}`,
+		"apiVersion: v1, kind: PersistentVolumeClaim":               `spec: {storageClassName: c%d}, status: {phase: p%d}`,
+		"apiVersion: v1, kind: PersistentVolume":                    `spec: {storageClassName: c%d}, status: {phase: p%d}`,
+		"apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler": `spec: {maxReplicas: %d}, status: {currentReplicas: %d}`,
+		"apiVersion: apiregistration.k8s.io/v1, kind: APIService":   `spec: {groupPriorityMinimum: %d}, status: {conditions: [{type: c%d}]}`,
+		"apiVersion: resource.k8s.io/v1, kind: ResourceClaim":       `spec: {devices: {requests: [{name: r%d}]}}, status: {reservedFor: [{name: p%d}]}`,
+		"apiVersion: storage.k8s.io/v1, kind: VolumeAttachment":     `spec: {attacher: a%d}, status: {attached: a%d}`,
+	}
+	for kind, content := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			of := func(rv string, wanted, reported int) string {
+				return version("{" + kind + `, metadata: {name: o, resourceVersion: "` + rv + `"}, ` + fmt.Sprintf(content, wanted, reported) + "}")
+			}
+			assert.Equal(t, of("1", 1, 1), of("2", 1, 2), "a change of status is none")
+			assert.NotEqual(t, of("1", 1, 1), of("2", 2, 1), "a change of what is wanted is one")
+			o := object(t, "{"+kind+", metadata: {name: o}}")
+			assert.True(t, snapshot.Uncounted(o.GroupVersionKind().GroupKind()))
+			counted := object(t, "{"+kind+`, metadata: {name: o, generation: 3, resourceVersion: "7"}}`)
+			metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "o", Generation: 3}}
+			gk := o.GroupVersionKind().GroupKind()
+			assert.Equal(t, snapshot.Version(gk, metadata), snapshot.Version(gk, counted), "should it count one day, its metadata is enough")
+		})
+	}
+}
+
+func TestAnObjectThatNoSnapshotCanHold(t *testing.T) {
+	fits := object(t, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: w, namespace: ns}, spec: {text: "`+strings.Repeat("x", snapshot.ObjectLimit-200)+`"}, status: {text: "`+strings.Repeat("x", 10_000)+`"}}`)
+	content, err := snapshot.NewContent([]*unstructured.Unstructured{fits})
+	require.NoError(t, err)
+	assert.Len(t, snapshot.Group(&placementv1beta1.ClusterResourcePlacement{}, 0, content), 1)
+
+	for _, namespace := range []string{"ns", ""} {
+		large := object(t, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: w, namespace: "`+namespace+`"}, spec: {text: "`+strings.Repeat("x", snapshot.ObjectLimit)+`"}}`)
+		_, err = snapshot.NewContent([]*unstructured.Unstructured{fits, large})
+		var invalid *snapshot.InvalidError
+		require.ErrorAs(t, err, &invalid)
+		assert.Contains(t, invalid.Message, `Widget (example.com/v1) "`+strings.TrimPrefix(namespace+"/w", "/")+`" has 1500`)
+		assert.Contains(t, invalid.Message, "may have 1500000 at most: make it smaller")
+	}
+}
+
+func TestNote(t *testing.T) {
+	kind := snapshot.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}}
+	missing := func(n int) (all []string) {
+		for i := range n {
+			all = append(all, snapshot.Rule{Index: i, Kind: kind, Name: "ns"}.Missing(i == 1))
+		}
+		return all
+	}
+	assert.Empty(t, snapshot.NoteOf(nil, false))
+	assert.Equal(t, "nothing on the hub matches the resource selectors", snapshot.NoteOf(nil, true))
+	assert.Equal(t, `resourceSelectors[0] selects Namespace (v1) "ns", which does not exist on the hub; it is placed as soon as it does`, snapshot.NoteOf(missing(1), true))
+	assert.Contains(t, snapshot.NoteOf(missing(2), false), `; resourceSelectors[1] selects Namespace (v1) "ns", which is being deleted, or is none that is placed`)
+	many := snapshot.NoteOf(missing(100), false)
+	assert.Contains(t, many, "resourceSelectors[2]")
+	assert.NotContains(t, many, "resourceSelectors[3]")
+	assert.True(t, strings.HasSuffix(many, "; and 97 more are missing"), many)
+}
+
 func TestVerdict(t *testing.T) {
-	verdict := snapshot.Verdict{Generation: 3, Snapshot: "crp-0-snapshot", Hash: "h", Inputs: "i"}
+	verdict := snapshot.Verdict{Generation: 3, Snapshot: "crp-0-snapshot", Hash: "h", Inputs: "i", Note: "n", Due: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)}
 	decoded, err := snapshot.DecodeVerdict(verdict.Encode())
 	require.NoError(t, err)
 	assert.Equal(t, verdict, decoded)

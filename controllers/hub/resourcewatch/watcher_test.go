@@ -12,9 +12,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,8 +36,11 @@ type hub struct {
 	t        *testing.T
 	client   client.WithWatch
 	metadata *metadatafake.FakeMetadataClient
+	contents *dynamicfake.FakeDynamicClient
 	cache    *informertest.FakeInformers
 	scheme   *runtime.Scheme
+	// watches are those that are open, by resource.
+	watches map[string]int
 
 	mu      sync.Mutex
 	catalog *snapshot.Catalog
@@ -85,6 +92,7 @@ func (h *hub) serve(kinds ...string) {
 	defer h.mu.Unlock()
 	all := metav1.Verbs{"create", "get", "list", "watch"}
 	resources := map[string]metav1.APIResource{
+		"v1/Service":            {Name: "services", Kind: "Service", Namespaced: true, Verbs: all},
 		"v1/Namespace":          {Name: "namespaces", Kind: "Namespace", Verbs: all},
 		"v1/ConfigMap":          {Name: "configmaps", Kind: "ConfigMap", Namespaced: true, Verbs: all},
 		"apps/v1/Deployment":    {Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: all},
@@ -108,16 +116,68 @@ func newHub(t *testing.T, objects ...runtime.Object) *hub {
 	require.NoError(t, metav1.AddMetaToScheme(metadataScheme))
 	h.client = fake.NewClientBuilder().WithScheme(h.scheme).Build()
 	h.metadata = metadatafake.NewSimpleMetadataClient(metadataScheme, objects...)
+	h.contents = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{services: "ServiceList"})
+	h.watches = map[string]int{}
+	h.metadata.PrependWatchReactor("*", h.counted(h.metadata.Tracker()))
+	h.contents.PrependWatchReactor("*", h.counted(h.contents.Tracker()))
 	h.cache = &informertest.FakeInformers{Scheme: h.scheme}
 	h.serve(basics...)
 	return h
+}
+
+var services = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+
+// counted counts the watches that are open.
+func (h *hub) counted(tracker clienttesting.ObjectTracker) clienttesting.WatchReactionFunc {
+	return func(action clienttesting.Action) (bool, watch.Interface, error) {
+		opened, err := tracker.Watch(action.GetResource(), action.GetNamespace())
+		if err != nil {
+			return true, nil, err
+		}
+		h.open(action.GetResource().Resource, 1)
+		return true, &countedWatch{Interface: opened, closed: func() { h.open(action.GetResource().Resource, -1) }}, nil
+	}
+}
+
+func (h *hub) open(resource string, change int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.watches[resource] += change
+	if h.watches[resource] == 0 {
+		delete(h.watches, resource)
+	}
+}
+
+type countedWatch struct {
+	watch.Interface
+	once   sync.Once
+	closed func()
+}
+
+func (w *countedWatch) Stop() {
+	w.once.Do(w.closed)
+	w.Interface.Stop()
+}
+
+// watching waits until exactly these resources are watched, once each.
+func (h *hub) watching(resources ...string) {
+	h.t.Helper()
+	want := map[string]int{}
+	for _, resource := range resources {
+		want[resource] = 1
+	}
+	require.EventuallyWithT(h.t, func(c *assert.CollectT) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		assert.Equal(c, want, h.watches)
+	}, 10*time.Second, 5*time.Millisecond)
 }
 
 // watch starts a watcher, as a process does that becomes the leader.
 func (h *hub) watch() {
 	h.t.Helper()
 	watcher := &resourcewatch.Watcher{
-		Placements: h.client, Cache: h.cache, Kinds: h, Metadata: h.metadata, Marker: h, Clock: clock.RealClock{}, Log: logr.Discard(),
+		Placements: h.client, Cache: h.cache, Kinds: h, Metadata: h.metadata, Contents: h.contents, Marker: h, Clock: clock.RealClock{}, Log: logr.Discard(),
 	}
 	ctx, cancel := context.WithCancel(h.t.Context())
 	done := make(chan struct{})
@@ -307,12 +367,19 @@ func TestAGroupThatCannotBeReadIsLookedAtAgain(t *testing.T) {
 func TestWatchesEndWithTheLastPlacement(t *testing.T) {
 	app := object("v1", "Namespace", "", "app", "1")
 	h := newHub(t, app)
-	p := h.place("p", "app")
 	h.watch()
+	h.watching("customresourcedefinitions") // nobody selects anything
+	p := h.place("p", "app")
 	h.adopt(p)
 	h.marked("p")
+	h.watching("customresourcedefinitions", "namespaces", "configmaps", "deployments")
+	alone := h.place("alone", "app", app)
+	alone.Spec.ResourceSelectors[0].SelectionScope = placementv1beta1.NamespaceOnly
+	require.NoError(t, h.client.Update(t.Context(), alone))
+	h.adopt(alone)
 	require.NoError(t, h.client.Delete(t.Context(), p))
 	h.informer().Delete(p)
+	h.watching("customresourcedefinitions", "namespaces")
 	require.Eventually(t, func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -321,6 +388,60 @@ func TestWatchesEndWithTheLastPlacement(t *testing.T) {
 
 	again := h.place("q", "app", app)
 	h.adopt(again)
+	h.watching("customresourcedefinitions", "namespaces", "configmaps", "deployments")
 	h.create(object("v1", "ConfigMap", "app", "c", "2"))
 	h.marked("q")
+}
+
+// service is a Service as the API server has it: nothing counts its generations.
+func service(version string, port int64, address string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Service",
+		"metadata": map[string]any{"namespace": "app", "name": "s", "uid": "uid", "resourceVersion": version},
+		"spec":     map[string]any{"ports": []any{map[string]any{"port": port}}},
+		"status":   map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": address}}}},
+	}}
+}
+
+func TestOnlyTheContentTellsAChangeOfSomeKinds(t *testing.T) {
+	app := object("v1", "Namespace", "", "app", "1")
+	h := newHub(t, app)
+	h.serve(append(basics, "v1/Service")...)
+	require.NoError(t, h.contents.Tracker().Create(services, service("1", 80, "1.1.1.1"), "app"))
+	seen := service("1", 80, "1.1.1.1")
+	gk := seen.GroupVersionKind().GroupKind()
+	p := h.place("p", "app")
+	p.Annotations[placementv1beta1.SelectionVerdictAnnotation] = snapshot.Verdict{Generation: 1, Inputs: snapshot.Fingerprint([]snapshot.Identity{
+		snapshot.Identify(snapshot.NamespaceKind, app), snapshot.Identify(gk, seen),
+	})}.Encode()
+	require.NoError(t, h.client.Update(t.Context(), p))
+	changed := h.place("changed", "app")
+	h.watch()
+	h.adopt(p)
+	h.watching("customresourcedefinitions", "namespaces", "configmaps", "deployments", "services")
+	h.adopt(changed)
+	h.marked("changed") // and not the one of which all is as it was selected
+	require.NoError(t, h.client.Delete(t.Context(), changed))
+	h.informer().Delete(changed)
+	require.Eventually(t, func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.forgot == "changed"
+	}, 5*time.Second, time.Millisecond)
+	h.watching("customresourcedefinitions", "namespaces", "configmaps", "deployments", "services")
+
+	require.NoError(t, h.contents.Tracker().Update(services, service("2", 80, "2.2.2.2"), "app"))
+	require.NoError(t, h.contents.Tracker().Update(services, service("3", 80, "3.3.3.3"), "app"))
+	require.NoError(t, h.contents.Tracker().Update(services, service("4", 81, "3.3.3.3"), "app"))
+	require.Eventually(t, func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.marks) > 0
+	}, 5*time.Second, time.Millisecond)
+	h.mu.Lock()
+	assert.Equal(t, []string{"p"}, h.marks, "the first two were about the status")
+	h.marks = nil
+	h.mu.Unlock()
+	require.NoError(t, h.contents.Tracker().Delete(services, "app", "s"))
+	h.marked("p")
 }
