@@ -1,5 +1,7 @@
 package framework
 
+import "strings"
+
 // Interest names something about clusters that a policy looks at. A placement whose
 // policy has no interest in what changed about a cluster would decide as before.
 type Interest string
@@ -21,7 +23,12 @@ func Label(key string) Interest { return Interest("label/" + key) }
 func Property(name string) Interest { return Interest("property/" + name) }
 
 // Group is the interest in a label of any cluster, for it makes groups of clusters.
-func Group(key string) Interest { return Interest("group/" + key) }
+func Group(key string) Interest { return Interest(groupPrefix + key) }
+
+const groupPrefix = "group/"
+
+// OfAny says whether the interest is in any cluster, and not only in the one to be picked.
+func (i Interest) OfAny() bool { return i == Presence || strings.HasPrefix(string(i), groupPrefix) }
 
 // Named is the interest in one cluster by its name.
 func Named(cluster string) Interest { return Interest("cluster/" + cluster) }

@@ -1,19 +1,24 @@
 package clusterwatch_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/fleetflow/fleetflow/activities/scheduler"
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterwatch"
@@ -45,6 +50,12 @@ func cluster(changes ...change) *clusterv1beta1.MemberCluster {
 	return c
 }
 
+func named(name string) change { return func(c *clusterv1beta1.MemberCluster) { c.Name = name } }
+
+func in(region string) change {
+	return func(c *clusterv1beta1.MemberCluster) { c.Labels = map[string]string{"region": region} }
+}
+
 func beat(age time.Duration) change {
 	return func(c *clusterv1beta1.MemberCluster) {
 		c.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(now.Add(-age))
@@ -60,40 +71,15 @@ func tainted(c *clusterv1beta1.MemberCluster) {
 	c.Spec.Taints = []clusterv1beta1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}
 }
 
-func TestRelevant(t *testing.T) {
-	cases := map[string]struct {
-		before, after *clusterv1beta1.MemberCluster
-		want          clusterwatch.Relevance
-	}{
-		"a heartbeat":            {cluster(beat(time.Minute)), cluster(), clusterwatch.Irrelevant},
-		"the first after a rest": {cluster(beat(time.Hour)), cluster(), clusterwatch.Standing},
-		"a figure observed again": {cluster(), cluster(func(c *clusterv1beta1.MemberCluster) {
-			c.Status.Properties["nodes"] = clusterv1beta1.PropertyValue{Value: "3", ObservationTime: metav1.NewTime(now)}
-			c.Status.ResourceUsage.ObservationTime = metav1.NewTime(now)
-		}), clusterwatch.Irrelevant},
-		"another figure": {cluster(), cluster(func(c *clusterv1beta1.MemberCluster) {
-			c.Status.Properties["nodes"] = clusterv1beta1.PropertyValue{Value: "4"}
-		}), clusterwatch.Figures},
-		"another usage": {cluster(), cluster(func(c *clusterv1beta1.MemberCluster) {
-			c.Status.ResourceUsage.Available = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
-		}), clusterwatch.Figures},
-		"another label":            {cluster(), cluster(func(c *clusterv1beta1.MemberCluster) { c.Labels = nil }), clusterwatch.Standing},
-		"a taint":                  {cluster(), cluster(tainted), clusterwatch.Standing},
-		"it leaves":                {cluster(), cluster(leaving), clusterwatch.Standing},
-		"another one of that name": {cluster(), cluster(func(c *clusterv1beta1.MemberCluster) { c.UID = "other" }), clusterwatch.Standing},
-		"it joins": {cluster(func(c *clusterv1beta1.MemberCluster) {
-			c.Status.AgentStatus[0].Conditions[0].Status = metav1.ConditionFalse
-		}), cluster(), clusterwatch.Standing},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, tc.want, clusterwatch.Relevant(tc.before, tc.after, now))
-		})
-	}
-}
-
 func pickN(n int32) *placementv1beta1.PlacementPolicy {
 	return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: &n}
+}
+
+// spread picks over regions, of which none may have more than another by one.
+func spread(n int32) *placementv1beta1.PlacementPolicy {
+	policy := pickN(n)
+	policy.TopologySpreadConstraints = []placementv1beta1.TopologySpreadConstraint{{TopologyKey: "region"}}
+	return policy
 }
 
 func pickFixed(names ...string) *placementv1beta1.PlacementPolicy {
@@ -108,31 +94,44 @@ func requiring(selector *metav1.LabelSelector, properties *placementv1beta1.Prop
 	}}}
 }
 
-func TestCares(t *testing.T) {
+// moreThan2 wants more than two nodes.
+func moreThan2() *placementv1beta1.PlacementPolicy {
+	return requiring(nil, &placementv1beta1.PropertySelector{MatchExpressions: []placementv1beta1.PropertySelectorRequirement{
+		{Name: "nodes", Operator: placementv1beta1.PropertySelectorGreaterThan, Values: []string{"2"}},
+	}})
+}
+
+func TestConcerns(t *testing.T) {
+	const standing, presence = framework.Standing, framework.Presence
 	dev := requiring(&metav1.LabelSelector{MatchLabels: map[string]string{"env": "dev"}}, nil)
+	unreadable := requiring(nil, &placementv1beta1.PropertySelector{MatchExpressions: make([]placementv1beta1.PropertySelectorRequirement, 1)})
 	cases := map[string]struct {
 		stake   clusterwatch.Stake
+		changed framework.Interest
 		cluster *clusterv1beta1.MemberCluster
-		want    bool
+		want    clusterwatch.Concern
 	}{
-		"a cluster to pick":                       {clusterwatch.Stake{}, cluster(), true},
-		"a cluster that cannot take anything":     {clusterwatch.Stake{}, cluster(beat(time.Hour)), false},
-		"a cluster with a taint":                  {clusterwatch.Stake{}, cluster(tainted), false},
-		"a cluster the policy does not match":     {clusterwatch.Stake{Policy: dev}, cluster(), false},
-		"a cluster that has it":                   {clusterwatch.Stake{Bound: true}, cluster(beat(time.Hour), tainted), false},
-		"a cluster that has it and leaves":        {clusterwatch.Stake{Bound: true}, cluster(leaving), true},
-		"a cluster that has it and is gone":       {clusterwatch.Stake{Bound: true}, nil, true},
-		"a cluster that leaves without it":        {clusterwatch.Stake{}, cluster(leaving), false},
-		"a cluster that is still being cleaned":   {clusterwatch.Stake{Terminating: true}, cluster(), false},
-		"a named cluster":                         {clusterwatch.Stake{Policy: pickFixed("c")}, cluster(tainted), true},
-		"a cluster nobody named":                  {clusterwatch.Stake{Policy: pickFixed("d")}, cluster(), false},
-		"a cluster while others suffice":          {clusterwatch.Stake{Policy: pickN(2), Picked: 2}, cluster(), false},
-		"a cluster while others do not suffice":   {clusterwatch.Stake{Policy: pickN(2), Picked: 1}, cluster(), true},
-		"a policy that cannot be followed at all": {clusterwatch.Stake{Policy: requiring(nil, &placementv1beta1.PropertySelector{MatchExpressions: make([]placementv1beta1.PropertySelectorRequirement, 1)})}, cluster(), false},
+		"a cluster to pick":                        {clusterwatch.Stake{}, standing, cluster(), clusterwatch.Yes},
+		"a cluster that cannot take anything":      {clusterwatch.Stake{}, standing, cluster(beat(time.Hour)), clusterwatch.No},
+		"a cluster with a taint":                   {clusterwatch.Stake{}, framework.Taints, cluster(tainted), clusterwatch.No},
+		"a cluster the policy does not match":      {clusterwatch.Stake{Policy: dev}, framework.Label("env"), cluster(), clusterwatch.No},
+		"a cluster that has it":                    {clusterwatch.Stake{Bound: true}, standing, cluster(tainted), clusterwatch.No},
+		"a cluster that has it and leaves":         {clusterwatch.Stake{Bound: true}, presence, cluster(leaving), clusterwatch.Yes},
+		"a cluster that has it and is gone":        {clusterwatch.Stake{Bound: true}, presence, nil, clusterwatch.Yes},
+		"a cluster that leaves without it":         {clusterwatch.Stake{}, presence, cluster(leaving), clusterwatch.No},
+		"a cluster that is still being cleaned":    {clusterwatch.Stake{Terminating: true}, standing, cluster(), clusterwatch.No},
+		"a named cluster":                          {clusterwatch.Stake{Policy: pickFixed("c")}, standing, cluster(tainted), clusterwatch.Perhaps},
+		"a named cluster that has it":              {clusterwatch.Stake{Policy: pickFixed("c"), Bound: true}, clusterwatch.Time, cluster(beat(time.Hour)), clusterwatch.Perhaps},
+		"a cluster nobody named":                   {clusterwatch.Stake{Policy: pickFixed("d")}, standing, cluster(), clusterwatch.No},
+		"a cluster one of some":                    {clusterwatch.Stake{Policy: pickN(2)}, standing, cluster(), clusterwatch.Perhaps},
+		"a cluster that some others leave behind":  {clusterwatch.Stake{Policy: spread(2)}, presence, nil, clusterwatch.Perhaps},
+		"a cluster that changes groups and has it": {clusterwatch.Stake{Policy: spread(2), Bound: true}, framework.Group("region"), cluster(), clusterwatch.Perhaps},
+		"a policy that cannot be followed at all":  {clusterwatch.Stake{Policy: unreadable}, standing, cluster(), clusterwatch.No},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, tc.want, clusterwatch.Cares(tc.stake, tc.cluster, now))
+			tc.stake.Taker = scheduler.NewTaker(tc.stake.Policy)
+			assert.Equal(t, tc.want, clusterwatch.Concerns(tc.stake, tc.changed, tc.cluster, "c", now))
 		})
 	}
 }
@@ -144,83 +143,191 @@ func (m *marks) Mark(ref wfcontract.Ref, poke wfcontract.Poke) {
 	*m = append(*m, ref.Name+" "+poke.Cause)
 }
 
-func TestReconcileMarksWhoCares(t *testing.T) {
+// hub is a cache with the hub's indexes that counts how often all clusters are listed.
+type hub struct {
+	client.Client
+	looks int
+}
+
+func newHub(t *testing.T, objects ...client.Object) *hub {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, placementv1beta1.AddToScheme(scheme))
 	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
-	placement := func(name string, policy *placementv1beta1.PlacementPolicy) client.Object {
-		return &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: placementv1beta1.PlacementSpec{Policy: policy}}
-	}
-	binding := func(placement, cluster string) client.Object {
-		return &placementv1beta1.ClusterResourceBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: placement + "-" + cluster, Labels: map[string]string{placementv1beta1.ParentPlacementLabel: placement}},
-			Spec:       placementv1beta1.ResourceBindingSpec{TargetCluster: cluster, State: placementv1beta1.BindingStateBound},
-		}
-	}
-	figures := requiring(nil, &placementv1beta1.PropertySelector{MatchExpressions: []placementv1beta1.PropertySelectorRequirement{
-		{Name: "nodes", Operator: placementv1beta1.PropertySelectorGreaterThan, Values: []string{"2"}},
-	}})
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster(),
-		placement("all", nil), placement("placed", nil), binding("placed", "c"),
-		placement("figures", figures), placement("one", pickN(1)), binding("one", "other"), placement("lost", nil), binding("lost", "gone"))
+	h := &hub{}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, ok := list.(*clusterv1beta1.MemberClusterList); ok {
+				h.looks++
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
 	for _, i := range index.All() {
 		builder = builder.WithIndex(i.Object, i.Field, i.Extract)
 	}
+	h.Client = builder.Build()
+	return h
+}
+
+// reconcile returns which placements a look wakes.
+func (h *hub) reconcile(t *testing.T, request clusterwatch.Request) marks {
+	t.Helper()
+	var got marks
+	_, err := clusterwatch.NewReconciler(h, &got, clocktesting.NewFakePassiveClock(now)).Reconcile(t.Context(), request)
+	require.NoError(t, err)
+	return got
+}
+
+func placement(name string, policy *placementv1beta1.PlacementPolicy) *placementv1beta1.ClusterResourcePlacement {
+	return &placementv1beta1.ClusterResourcePlacement{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name), Generation: 1}, Spec: placementv1beta1.PlacementSpec{Policy: policy},
+	}
+}
+
+// told is the policy snapshot of a placement that has been scheduled.
+func told(of *placementv1beta1.ClusterResourcePlacement, fulfilled metav1.ConditionStatus) client.Object {
+	yes := true
+	return &placementv1beta1.ClusterSchedulingPolicySnapshot{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: of.Name + "-0",
+			Labels: map[string]string{
+				placementv1beta1.ParentPlacementLabel: of.Name, placementv1beta1.IsLatestSnapshotLabel: "true", placementv1beta1.PolicyIndexLabel: "0",
+			},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "k", Name: of.Name, UID: of.UID, Controller: &yes}},
+		},
+		Status: placementv1beta1.SchedulingPolicySnapshotStatus{
+			ObservedCRPGeneration: of.Generation, Conditions: []metav1.Condition{{Type: placementv1beta1.ConditionTypeScheduled, Status: fulfilled}},
+		},
+	}
+}
+
+func binding(of *placementv1beta1.ClusterResourcePlacement, cluster string) *placementv1beta1.ClusterResourceBinding {
+	return &placementv1beta1.ClusterResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: placementv1beta1.BindingName(of.Name, of.UID, cluster), Labels: map[string]string{placementv1beta1.ParentPlacementLabel: of.Name},
+		},
+		Spec: placementv1beta1.ResourceBindingSpec{
+			TargetCluster: cluster, State: placementv1beta1.BindingStateBound, SchedulingPolicySnapshotName: of.Name + "-0",
+		},
+	}
+}
+
+func TestReconcileMarksWhoCares(t *testing.T) {
+	placed, one, lost := placement("placed", nil), placement("one", pickN(1)), placement("lost", nil)
+	two, fixed := placement("two", pickN(2)), placement("fixed", pickFixed("c", "d"))
+	h := newHub(t, cluster(), cluster(named("other")),
+		placement("all", nil), placed, binding(placed, "c"), placement("figures", moreThan2()),
+		one, told(one, metav1.ConditionTrue), binding(one, "other"), lost, binding(lost, "gone"),
+		two, told(two, metav1.ConditionFalse), binding(two, "other"),
+		fixed, told(fixed, metav1.ConditionFalse))
 	cases := map[string]struct {
 		request clusterwatch.Request
 		want    marks
 	}{
-		"a cluster that joined": {clusterwatch.Request{Cluster: "c"}, marks{"all clusters", "figures clusters", "lost clusters"}},
-		"a change of figures":   {clusterwatch.Request{Cluster: "c", Figures: true}, marks{"figures clusters"}},
-		"a cluster that left":   {clusterwatch.Request{Cluster: "gone"}, marks{"lost clusters"}},
+		"a cluster that joined": {clusterwatch.Request{Cluster: "c", Changed: framework.Standing},
+			marks{"all clusters", "figures clusters", "lost clusters", "two clusters", "fixed clusters"}},
+		"a taint that went":          {clusterwatch.Request{Cluster: "c", Changed: framework.Taints}, marks{"all clusters", "figures clusters", "lost clusters", "two clusters"}},
+		"a change of figures":        {clusterwatch.Request{Cluster: "c", Changed: framework.Property("nodes")}, marks{"figures clusters"}},
+		"a figure nobody looks at":   {clusterwatch.Request{Cluster: "c", Changed: framework.Property("cores")}, nil},
+		"a label nobody looks at":    {clusterwatch.Request{Cluster: "c", Changed: framework.Label("env")}, nil},
+		"a cluster that left":        {clusterwatch.Request{Cluster: "gone", Changed: framework.Presence}, marks{"lost clusters"}},
+		"the end of a binding":       {clusterwatch.Request{Cluster: "c", Placement: "all"}, marks{"all clusters"}},
+		"the end of one with enough": {clusterwatch.Request{Cluster: "c", Placement: "one"}, nil},
+		"the end of a placement":     {clusterwatch.Request{Cluster: "c", Placement: "deleted"}, nil},
 	}
-	cache := builder.Build()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var got marks
-			_, err := clusterwatch.NewReconciler(cache, &got, clocktesting.NewFakePassiveClock(now)).Reconcile(t.Context(), tc.request)
-			require.NoError(t, err)
-			assert.ElementsMatch(t, tc.want, got)
+			assert.ElementsMatch(t, tc.want, h.reconcile(t, tc.request))
 		})
 	}
 }
 
+func TestANamedClusterIsMissedFromTheInstantItIsOutOfReach(t *testing.T) {
+	fixed, other, all := placement("fixed", pickFixed("c")), placement("other", pickFixed("d")), placement("all", nil)
+	h := newHub(t, cluster(beat(time.Minute)), fixed, binding(fixed, "c"), told(fixed, metav1.ConditionTrue),
+		other, told(other, metav1.ConditionFalse), all, binding(all, "c"), told(all, metav1.ConditionTrue))
+	clk := clocktesting.NewFakePassiveClock(now)
+	var got marks
+	r := clusterwatch.NewReconciler(h, &got, clk)
+	look := func() time.Duration {
+		result, err := r.Reconcile(t.Context(), clusterwatch.Request{Cluster: "c", Changed: clusterwatch.Time})
+		require.NoError(t, err)
+		return result.RequeueAfter
+	}
+	wait := look()
+	assert.InDelta(t, 4*time.Minute, wait, float64(time.Second), "the next look is when the cluster will have been silent for too long")
+	assert.Empty(t, got)
+
+	clk.SetTime(now.Add(wait))
+	assert.Zero(t, look(), "the next heartbeat will tell")
+	assert.Equal(t, marks{"fixed clusters"}, got, "what is placed stays; who named the cluster is told")
+
+	require.NoError(t, h.Delete(t.Context(), told(fixed, metav1.ConditionTrue)))
+	require.NoError(t, h.Create(t.Context(), told(fixed, metav1.ConditionFalse)))
+	got = nil
+	look()
+	assert.Empty(t, got, "it has been told")
+}
+
+func TestWhoWaitsForASpreadIsWokenByItsOwnClusters(t *testing.T) {
+	waiting := placement("waiting", spread(3))
+	objects := []client.Object{
+		waiting, told(waiting, metav1.ConditionFalse), binding(waiting, "a"), binding(waiting, "b"),
+		cluster(named("a"), in("east")), cluster(named("c"), in("east")),
+	}
+	t.Run("while the spread does not let a cluster in, nothing about it wakes anybody", func(t *testing.T) {
+		h := newHub(t, append(objects, cluster(named("b"), in("east")), cluster(named("d"), in("west"), beat(time.Hour)))...)
+		assert.Empty(t, h.reconcile(t, clusterwatch.Request{Cluster: "c", Changed: framework.Standing}))
+		assert.Empty(t, h.reconcile(t, clusterwatch.Request{Cluster: "c", Changed: framework.Group("region")}))
+	})
+	t.Run("a cluster that goes to another group may let it in", func(t *testing.T) {
+		h := newHub(t, append(objects, cluster(named("b"), in("west")), cluster(named("d"), in("west"), beat(time.Hour)))...)
+		assert.Equal(t, marks{"waiting clusters"}, h.reconcile(t, clusterwatch.Request{Cluster: "b", Changed: framework.Group("region")}))
+	})
+	t.Run("and so may the end of a group", func(t *testing.T) {
+		h := newHub(t, append(objects, cluster(named("b"), in("east")))...)
+		assert.Equal(t, marks{"waiting clusters"}, h.reconcile(t, clusterwatch.Request{Cluster: "d", Changed: framework.Presence}))
+	})
+}
+
+func TestOnStartTheFleetIsLookedAtOnceForEachPlacement(t *testing.T) {
+	waiting := placement("waiting", spread(3))
+	objects := []client.Object{waiting, told(waiting, metav1.ConditionFalse), binding(waiting, "c00"), cluster(named("west"), in("west"), beat(time.Hour))}
+	for i := range 50 {
+		objects = append(objects, cluster(named(fmt.Sprintf("c%02d", i)), in("east")))
+	}
+	h := newHub(t, objects...)
+	var got marks
+	r := clusterwatch.NewReconciler(h, &got, clocktesting.NewFakePassiveClock(now))
+	for i := range 50 {
+		_, err := r.Reconcile(t.Context(), clusterwatch.Request{Cluster: fmt.Sprintf("c%02d", i), Changed: framework.Standing})
+		require.NoError(t, err)
+	}
+	assert.Empty(t, got)
+	assert.Equal(t, 1, h.looks)
+}
+
 func TestEveryClusterThatIsClearedCanBePickedAgain(t *testing.T) {
-	scheme := runtime.NewScheme()
-	require.NoError(t, placementv1beta1.AddToScheme(scheme))
-	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
 	for sentence, policy := range map[string]*placementv1beta1.PlacementPolicy{
 		"every cluster": nil, "as many as there are": pickN(3), "by their names": pickFixed("one", "two", "three"),
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			objects := []client.Object{&placementv1beta1.ClusterResourcePlacement{
-				ObjectMeta: metav1.ObjectMeta{Name: "crp"}, Spec: placementv1beta1.PlacementSpec{Policy: policy},
-			}}
+			crp := placement("crp", policy)
+			objects := []client.Object{crp, told(crp, metav1.ConditionFalse)}
 			names := []string{"one", "two", "three"}
 			for _, name := range names {
-				binding := &placementv1beta1.ClusterResourceBinding{
-					ObjectMeta: metav1.ObjectMeta{
-						Name: name, Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "crp"},
-						Finalizers: []string{placementv1beta1.WorkFinalizer}, DeletionTimestamp: new(metav1.NewTime(now)),
-					},
-					Spec: placementv1beta1.ResourceBindingSpec{TargetCluster: name, State: placementv1beta1.BindingStateBound},
-				}
-				objects = append(objects, binding, cluster(func(c *clusterv1beta1.MemberCluster) { c.Name = name }))
+				clearing := binding(crp, name)
+				clearing.Finalizers, clearing.DeletionTimestamp = []string{placementv1beta1.WorkFinalizer}, new(metav1.NewTime(now))
+				objects = append(objects, clearing, cluster(named(name)))
 			}
-			builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
-			for _, i := range index.All() {
-				builder = builder.WithIndex(i.Object, i.Field, i.Extract)
-			}
-			hub := builder.Build()
+			h := newHub(t, objects...)
 			for _, name := range names {
-				binding := &placementv1beta1.ClusterResourceBinding{}
-				require.NoError(t, hub.Get(t.Context(), client.ObjectKey{Name: name}, binding))
-				binding.Finalizers = nil
-				require.NoError(t, hub.Update(t.Context(), binding), "its clean-up is over")
-				var got marks
-				_, err := clusterwatch.NewReconciler(hub, &got, clocktesting.NewFakePassiveClock(now)).Reconcile(t.Context(), clusterwatch.Request{Cluster: name})
-				require.NoError(t, err)
-				assert.Equal(t, marks{"crp clusters"}, got, name)
+				cleared := &placementv1beta1.ClusterResourceBinding{}
+				require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(binding(crp, name)), cleared))
+				cleared.Finalizers = nil
+				require.NoError(t, h.Update(t.Context(), cleared), "its clean-up is over")
+				assert.Equal(t, marks{"crp clusters"}, h.reconcile(t, clusterwatch.Request{Cluster: name, Placement: "crp"}), name)
 			}
 		})
 	}

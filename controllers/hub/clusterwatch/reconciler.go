@@ -1,17 +1,24 @@
 // Package clusterwatch wakes the placements that would decide anew because a
-// cluster joined, left, or became another one to their policies. A heartbeat that
-// changes nothing wakes nobody.
+// cluster joined, left, or became another one to their policies. An index tells which
+// placements care about what, so a heartbeat that changes nothing they look at wakes
+// nobody and costs nothing; what becomes true by the passing of time is looked at when
+// it does.
 package clusterwatch
 
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fleetflow/fleetflow/activities/scheduler"
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/index"
@@ -23,23 +30,42 @@ type Marker interface {
 	Mark(ref wfcontract.Ref, poke wfcontract.Poke)
 }
 
-// Request asks to look at a cluster.
+// Request asks to look at what a change of a cluster concerns.
 type Request struct {
 	Cluster string
-	// Figures says that only properties and resource usage have changed.
-	Figures bool
+	// Changed is what has changed about the cluster, or Time.
+	Changed framework.Interest
+	// Placement has only that placement looked at: something about its bindings to the
+	// cluster has changed.
+	Placement string
 }
 
-// Reconciler finds out which placements care about a cluster.
+// Time asks whether a cluster has been out of reach for so long by now that nothing new
+// can be placed on it.
+const Time framework.Interest = "time"
+
+const (
+	// kept is for how many placements the prepared policy and the last look are kept.
+	kept = 4096
+	// afterwards is how long after an instant it is sure to have passed.
+	afterwards = 10 * time.Millisecond
+)
+
+// Reconciler finds out which placements a change concerns. It handles one request at a
+// time.
 type Reconciler struct {
 	client client.Reader
 	marker Marker
 	clock  clock.PassiveClock
+	takers *lru.Cache
+	looks  *lru.Cache
+	// changes counts what may change the outcome of a look.
+	changes atomic.Uint64
 }
 
 // NewReconciler returns a reconciler that reads from a cache with the hub's indexes.
 func NewReconciler(cache client.Reader, marker Marker, clk clock.PassiveClock) *Reconciler {
-	return &Reconciler{client: cache, marker: marker, clock: clk}
+	return &Reconciler{client: cache, marker: marker, clock: clk, takers: lru.New(kept), looks: lru.New(kept)}
 }
 
 // Reconcile wakes the placements that care about a cluster as it is now.
@@ -48,29 +74,56 @@ func (r *Reconciler) Reconcile(ctx context.Context, request Request) (reconcile.
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	ineligible := cluster == nil || scheduler.Ineligible(cluster, r.clock.Now()) != ""
+	switch {
+	case request.Changed == Time && !ineligible:
+		// Heartbeats have come since the look was asked for: look again when they end.
+		return reconcile.Result{RequeueAfter: scheduler.EligibleUntil(cluster).Sub(r.clock.Now()) + afterwards}, nil
+	case request.Changed == framework.Standing && ineligible:
+		return reconcile.Result{}, nil // a look because of the time is under way
+	}
+	if request.Changed == Time {
+		r.changes.Add(1)
+	}
 	stakes, err := r.stakes(ctx, request.Cluster)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	placements := &placementv1beta1.ClusterResourcePlacementList{}
-	if err := r.client.List(ctx, placements, client.UnsafeDisableDeepCopy); err != nil {
-		return reconcile.Result{}, fmt.Errorf("listing placements: %w", err)
+	placements, err := r.interested(ctx, request, stakes)
+	if err != nil {
+		return reconcile.Result{}, err
 	}
-	for i := range placements.Items {
-		placement := &placements.Items[i]
-		if placement.DeletionTimestamp != nil || request.Figures && !selectsByFigures(placement.Spec.Policy) {
-			continue
-		}
-		stake := stakes[placement.Name]
-		stake.Policy = placement.Spec.Policy
-		if stake.Picked, err = r.picked(ctx, placement); err != nil {
+	for _, placement := range placements {
+		if err := r.consider(ctx, placement, stakes[placement.Name], request, cluster); err != nil {
 			return reconcile.Result{}, err
-		}
-		if Cares(stake, cluster, r.clock.Now()) {
-			r.mark(placement)
 		}
 	}
 	return reconcile.Result{}, nil
+}
+
+// consider wakes a placement if it would decide anew.
+func (r *Reconciler) consider(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, stake Stake, request Request, cluster *clusterv1beta1.MemberCluster) error {
+	if placement.DeletionTimestamp != nil {
+		return nil
+	}
+	stake.Policy, stake.Taker = placement.Spec.Policy, r.taker(placement)
+	concern := Concerns(stake, request.Changed, cluster, request.Cluster, r.clock.Now())
+	if concern == Perhaps {
+		anew, err := r.wouldDecideAnew(ctx, placement)
+		if err != nil {
+			return err
+		}
+		if anew {
+			concern = Yes
+		}
+	}
+	if concern == Yes {
+		r.marker.Mark(
+			wfcontract.Ref{Kind: wfcontract.KindClusterResourcePlacement, Name: placement.Name, UID: string(placement.UID)},
+			wfcontract.Poke{UID: string(placement.UID), Generation: placement.Generation, Cause: wfcontract.CauseClusters},
+		)
+	}
+	return nil
 }
 
 // cluster is nil if it is gone.
@@ -109,28 +162,16 @@ func holds(binding *placementv1beta1.ClusterResourceBinding) bool {
 	return binding.DeletionTimestamp == nil && binding.Spec.State != placementv1beta1.BindingStateUnscheduled
 }
 
-// picked counts the clusters of a placement, if its policy counts them.
-func (r *Reconciler) picked(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (int, error) {
-	policy := placement.Spec.Policy
-	if policy == nil || policy.PlacementType != placementv1beta1.PickNPlacementType {
-		return 0, nil
+// taker prepares the policy of a placement, once for each generation.
+func (r *Reconciler) taker(placement *placementv1beta1.ClusterResourcePlacement) *scheduler.Taker {
+	type prepared struct {
+		generation int64
+		*scheduler.Taker
 	}
-	bindings := &placementv1beta1.ClusterResourceBindingList{}
-	if err := r.client.List(ctx, bindings, client.MatchingFields{index.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return 0, fmt.Errorf("listing the bindings of placement %s: %w", placement.Name, err)
+	if known, ok := r.takers.Get(placement.UID); ok && known.(prepared).generation == placement.Generation {
+		return known.(prepared).Taker
 	}
-	count := 0
-	for i := range bindings.Items {
-		if holds(&bindings.Items[i]) {
-			count++
-		}
-	}
-	return count, nil
-}
-
-func (r *Reconciler) mark(placement *placementv1beta1.ClusterResourcePlacement) {
-	r.marker.Mark(
-		wfcontract.Ref{Kind: wfcontract.KindClusterResourcePlacement, Name: placement.Name, UID: string(placement.UID)},
-		wfcontract.Poke{UID: string(placement.UID), Generation: placement.Generation, Cause: wfcontract.CauseClusters},
-	)
+	taker := scheduler.NewTaker(placement.Spec.Policy)
+	r.takers.Add(placement.UID, prepared{placement.Generation, taker})
+	return taker
 }

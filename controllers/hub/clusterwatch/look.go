@@ -1,0 +1,119 @@
+package clusterwatch
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/scheduler"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/index"
+)
+
+// wouldDecideAnew schedules a placement on what the cache has, writes nothing, and
+// compares. What costs a look at the whole fleet is asked last: most placements have
+// all the clusters they want.
+func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (bool, error) {
+	bindings := &placementv1beta1.ClusterResourceBindingList{}
+	if err := r.client.List(ctx, bindings, client.MatchingFields{index.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement.Name, err)
+	}
+	if isFull(placement, bindings.Items) {
+		return false, nil
+	}
+	policy, err := r.policy(ctx, placement)
+	if err != nil {
+		return false, err
+	}
+	told := meta.FindStatusCondition(policy.Status.Conditions, placementv1beta1.ConditionTypeScheduled)
+	if told == nil || policy.Status.ObservedCRPGeneration != placement.Generation {
+		return true, nil // it is about to be scheduled, perhaps on what was before
+	}
+	asked := look{r.changes.Load(), placement.Generation, policy.Name, told.Status}
+	if last, ok := r.looks.Get(placement.UID); ok && last.(looked).look == asked {
+		return last.(looked).anew, nil
+	}
+	clusters := &clusterv1beta1.MemberClusterList{}
+	if err := r.client.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing member clusters: %w", err)
+	}
+	facts := scheduler.Facts{
+		PolicySnapshot: policy.Name, Policy: placement.Spec.Policy, Clusters: clusters.Items,
+		Bindings: scheduler.BindingsOf(placement, bindings.Items), Now: r.clock.Now(),
+	}
+	decision := scheduler.Decide(facts)
+	anew := decision.Satisfied != (told.Status == metav1.ConditionTrue) || differs(decision, facts.Bindings)
+	r.looks.Add(placement.UID, looked{asked, anew})
+	return anew, nil
+}
+
+// look is what the outcome of a look depends on. On start, and when much changes at
+// once, every cluster asks for one; the first then answers for all.
+type look struct {
+	changes    uint64
+	generation int64
+	policy     string
+	told       metav1.ConditionStatus
+}
+
+type looked struct {
+	look
+	anew bool
+}
+
+// isFull says whether a placement that wants a number of clusters has them.
+func isFull(placement *placementv1beta1.ClusterResourcePlacement, bindings []placementv1beta1.ClusterResourceBinding) bool {
+	policy := placement.Spec.Policy
+	if policy == nil || policy.PlacementType != placementv1beta1.PickNPlacementType || policy.NumberOfClusters == nil {
+		return false
+	}
+	picked := 0
+	for i := range bindings {
+		if holds(&bindings[i]) {
+			picked++
+		}
+	}
+	return picked >= int(*policy.NumberOfClusters)
+}
+
+// policy is the latest policy snapshot of a placement; an empty one if there is none.
+func (r *Reconciler) policy(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (*placementv1beta1.ClusterSchedulingPolicySnapshot, error) {
+	policies := &placementv1beta1.ClusterSchedulingPolicySnapshotList{}
+	if err := r.client.List(ctx, policies, client.MatchingFields{index.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the policy snapshots of placement %s: %w", placement.Name, err)
+	}
+	latest, highest := &placementv1beta1.ClusterSchedulingPolicySnapshot{}, -1
+	for i := range policies.Items {
+		policy := &policies.Items[i]
+		if policy.Labels[placementv1beta1.IsLatestSnapshotLabel] != placementv1beta1.LabelValueTrue || !metav1.IsControlledBy(policy, placement) {
+			continue
+		}
+		// A label that is no number was not written by us.
+		if at, err := strconv.Atoi(policy.Labels[placementv1beta1.PolicyIndexLabel]); err == nil && at > highest {
+			latest, highest = policy, at
+		}
+	}
+	return latest, nil
+}
+
+// differs says whether a decision asks for bindings other than those there are.
+func differs(decision scheduler.Decision, bindings []scheduler.Binding) bool {
+	if len(decision.Create) > 0 || len(decision.Unschedule) > 0 {
+		return true
+	}
+	states := make(map[string]placementv1beta1.BindingState, len(bindings))
+	for _, binding := range bindings {
+		states[binding.Name] = binding.State
+	}
+	for _, kept := range decision.Keep {
+		if states[kept.Name] != kept.State {
+			return true
+		}
+	}
+	return false
+}

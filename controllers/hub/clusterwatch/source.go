@@ -1,0 +1,108 @@
+package clusterwatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/fleetflow/fleetflow/activities/scheduler"
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// queue is where requests wait.
+type queue = workqueue.TypedRateLimitingInterface[Request]
+
+// grace is how much longer than its period the first heartbeat of a cluster may take
+// after a start of the hub: while no hub was running nobody took note of heartbeats.
+const grace = 15 * time.Second
+
+// source turns changes into requests.
+type source struct {
+	*Reconciler
+	log logr.Logger
+}
+
+// ofClusters asks for a look at what has changed about a cluster.
+func (s *source) ofClusters() handler.TypedEventHandler[client.Object, Request] {
+	return handler.TypedFuncs[client.Object, Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], q queue) {
+			cluster, ok := e.Object.(*clusterv1beta1.MemberCluster)
+			if !ok {
+				return
+			}
+			s.changes.Add(1)
+			q.Add(Request{Cluster: cluster.Name, Changed: framework.Standing})
+			wait := grace + time.Duration(cluster.Spec.HeartbeatPeriodSeconds)*time.Second
+			q.AddAfter(Request{Cluster: cluster.Name, Changed: Time}, wait)
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], q queue) {
+			s.changes.Add(1)
+			q.Add(Request{Cluster: e.Object.GetName(), Changed: framework.Presence})
+		},
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[client.Object], q queue) {
+			before, _ := e.ObjectOld.(*clusterv1beta1.MemberCluster)
+			after, ok := e.ObjectNew.(*clusterv1beta1.MemberCluster)
+			if !ok {
+				return
+			}
+			for _, changed := range scheduler.Changes(before, after, s.clock.Now()) {
+				s.request(ctx, after.Name, changed, q)
+			}
+		},
+	}
+}
+
+// request asks for a look, unless no placement has an interest in what changed.
+func (s *source) request(ctx context.Context, cluster string, changed framework.Interest, q queue) {
+	switch changed {
+	case framework.Standing:
+		q.Add(Request{Cluster: cluster, Changed: Time})
+	case framework.Presence: // always matters to those that have the cluster
+	default:
+		placements, err := caring(ctx, s.client, changed)
+		if err != nil {
+			s.log.Error(err, "Finding out whom a change of a cluster concerns", "cluster", cluster)
+		} else if len(placements) == 0 {
+			return
+		}
+	}
+	s.changes.Add(1)
+	q.Add(Request{Cluster: cluster, Changed: changed})
+}
+
+// ofBindings asks for a look when a binding no longer holds its cluster, whoever did
+// that: then another one may be picked; and when it is gone: only then can its cluster
+// be picked again. On start it asks for a look at every cluster that is bound, as it may
+// have been lost while no hub was running.
+func (s *source) ofBindings() handler.TypedEventHandler[client.Object, Request] {
+	request := func(object client.Object) Request {
+		binding, _ := object.(*placementv1beta1.ClusterResourceBinding)
+		return Request{Cluster: binding.Spec.TargetCluster, Placement: binding.Labels[placementv1beta1.ParentPlacementLabel]}
+	}
+	return handler.TypedFuncs[client.Object, Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], q queue) {
+			if e.IsInInitialList {
+				q.Add(Request{Cluster: request(e.Object).Cluster, Changed: framework.Presence})
+			}
+			s.changes.Add(1)
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], q queue) {
+			before, _ := e.ObjectOld.(*placementv1beta1.ClusterResourceBinding)
+			if after, ok := e.ObjectNew.(*placementv1beta1.ClusterResourceBinding); ok && holds(before) && !holds(after) {
+				s.changes.Add(1)
+				q.Add(request(after))
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], q queue) {
+			s.changes.Add(1)
+			q.Add(request(e.Object))
+		},
+	}
+}
