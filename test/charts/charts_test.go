@@ -200,3 +200,39 @@ func TestHubAgentCanBePlaced(t *testing.T) {
 	assert.Equal(t, "hub", pod.Tolerations[0].Key)
 	assert.Equal(t, "ghcr.io/fleetflow/hub-agent:v1.2.3", pod.Containers[0].Image)
 }
+
+func TestHubAgentPassesOnWhatMayBePlaced(t *testing.T) {
+	args := func(change func(map[string]any)) ([]string, error) {
+		values := required()["hub-agent"]
+		change(values)
+		rendered, err := render(t, "hub-agent", values)
+		if err != nil {
+			return nil, err
+		}
+		return only[*appsv1.Deployment](t, objects(t, rendered)).Spec.Template.Spec.Containers[0].Args, nil
+	}
+	given, err := args(func(map[string]any) {})
+	require.NoError(t, err)
+	assert.NotContains(t, strings.Join(given, " "), "propagating", "nothing is kept from being placed by default")
+	assert.Contains(t, given, "--resource-snapshot-creation-minimum-interval=0s")
+	assert.Contains(t, given, "--resource-changes-collection-duration=0s")
+	assert.Contains(t, given, "--enable-workload=false")
+
+	given, err = args(func(values map[string]any) {
+		values["skippedPropagatingAPIs"] = "apps/v1/DaemonSet,StatefulSet; example.com"
+		values["skippedPropagatingNamespaces"] = "monitoring,ingress"
+		values["resourceSnapshotCreationMinimumInterval"] = "30s"
+	})
+	require.NoError(t, err)
+	assert.Contains(t, given, "--skipped-propagating-apis=apps/v1/DaemonSet,StatefulSet; example.com")
+	assert.Contains(t, given, "--skipped-propagating-namespaces=monitoring,ingress")
+	assert.Contains(t, given, "--resource-snapshot-creation-minimum-interval=30s")
+
+	given, err = args(func(values map[string]any) { values["allowedPropagatingAPIs"] = "v1/Namespace,ConfigMap" })
+	require.NoError(t, err)
+	assert.Contains(t, given, "--allowed-propagating-apis=v1/Namespace,ConfigMap")
+	_, err = args(func(values map[string]any) {
+		values["skippedPropagatingAPIs"], values["allowedPropagatingAPIs"] = "a.example.com", "v1"
+	})
+	assert.ErrorContains(t, err, "exclude each other")
+}

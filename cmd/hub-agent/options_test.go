@@ -1,0 +1,48 @@
+package main
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fleetflow/fleetflow/activities/placement"
+)
+
+func TestFlagsThatKeepSomethingFromBeingPlaced(t *testing.T) {
+	o, err := parse(nil, io.Discard)
+	require.NoError(t, err)
+	assert.True(t, o.filter.Empty())
+	assert.Equal(t, placement.Pace{}, o.pace, "every change is taken up at once")
+
+	o, err = parse([]string{"--skipped-propagating-apis=apps;v1/Secret", "--skipped-propagating-namespaces=a,b;c",
+		"--resource-snapshot-creation-minimum-interval=30s", "--resource-changes-collection-duration=15s"}, io.Discard)
+	require.NoError(t, err)
+	assert.False(t, o.filter.Empty())
+	for _, name := range []string{"a", "b", "c"} {
+		assert.True(t, o.filter.SkipsNamespace(name), name)
+	}
+	assert.Equal(t, placement.Pace{MinimumInterval: 30 * time.Second, Collection: 15 * time.Second}, o.pace)
+}
+
+func TestWhatTheAgentRefusesToStartWith(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"both lists of APIs":             {[]string{"--allowed-propagating-apis=v1", "--skipped-propagating-apis=apps"}, "--skipped-propagating-apis and --allowed-propagating-apis exclude each other"},
+		"an API that cannot be read":     {[]string{"--allowed-propagating-apis=apps/v1/"}, `--allowed-propagating-apis: "apps/v1/" cannot be read`},
+		"no name of a namespace":         {[]string{"--skipped-propagating-namespaces=a b"}, `--skipped-propagating-namespaces: "a b" is no name of a namespace`},
+		"an interval below zero":         {[]string{"--resource-snapshot-creation-minimum-interval=-1s"}, "must not be negative"},
+		"a collection below zero":        {[]string{"--resource-changes-collection-duration=-1s"}, "must not be negative"},
+		"a role that does not exist":     {[]string{"--role=leader"}, "--role"},
+		"a format of the log unheard of": {[]string{"--log-format=xml"}, "--log-format"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			_, err := parse(test.args, io.Discard)
+			assert.ErrorContains(t, err, test.want)
+		})
+	}
+}
