@@ -30,19 +30,30 @@ func rank(kinds ...string) map[string]int {
 	return ranks
 }
 
+// place is where an object belongs.
+type place struct {
+	rank                              int
+	kind, apiVersion, namespace, name string
+	object                            *unstructured.Unstructured
+}
+
 // Sort brings objects into the order in which they are stored: by kind as
 // dependencies ask for, then by namespace and name. The same objects always come
 // out in the same order, whatever order they were listed in.
 func Sort(objects []*unstructured.Unstructured) {
-	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int {
+	places := make([]place, len(objects))
+	for i, o := range objects {
+		places[i] = place{rankOf(o.GetKind()), o.GetKind(), o.GetAPIVersion(), o.GetNamespace(), o.GetName(), o}
+	}
+	slices.SortFunc(places, func(a, b place) int {
 		return cmp.Or(
-			cmp.Compare(rankOf(a.GetKind()), rankOf(b.GetKind())),
-			cmp.Compare(a.GetKind(), b.GetKind()),
-			cmp.Compare(a.GetAPIVersion(), b.GetAPIVersion()),
-			cmp.Compare(a.GetNamespace(), b.GetNamespace()),
-			cmp.Compare(a.GetName(), b.GetName()),
+			cmp.Compare(a.rank, b.rank), cmp.Compare(a.kind, b.kind), cmp.Compare(a.apiVersion, b.apiVersion),
+			cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name),
 		)
 	})
+	for i := range places {
+		objects[i] = places[i].object
+	}
 }
 
 func rankOf(kind string) int {
