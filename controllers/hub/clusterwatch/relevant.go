@@ -24,11 +24,11 @@ type Stake struct {
 type Concern int
 
 const (
-	// No: it would decide as before.
+	// No, it would decide as before.
 	No Concern = iota
-	// Perhaps: only a look at the whole fleet can tell.
+	// Perhaps it would: only a look at the whole fleet can tell.
 	Perhaps
-	// Yes: it would decide anew.
+	// Yes, it would.
 	Yes
 )
 

@@ -1,0 +1,200 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Explanation says why a cluster is picked, or why it is not.
+type Explanation struct {
+	Cluster string
+	// Selected says that the cluster is picked, Before that it was already.
+	Selected, Before bool
+	// Reason is the one sentence that counts, as in the decision.
+	Reason string
+	// Checks are what all filters say of the cluster, as if the placement were not on it:
+	// a cluster that stays where it is may fail some.
+	Checks []Check
+	// Score of the cluster; for a picked one, that of when it was picked.
+	Score framework.Score
+	// Details say how the score of a cluster that was not picked comes about.
+	Details []string
+	// Rank is the cluster's place in the line for the next pick, of InLine clusters; 0 if
+	// it is not in line.
+	Rank, InLine int
+	// Last is the picked cluster with the lowest rank, nil if clusters are not ranked or
+	// none is picked. To be picked in its place, a cluster would have had to beat it.
+	Last *Rival
+}
+
+// Check is what a filter says of a cluster.
+type Check struct {
+	// Plugin that filters.
+	Plugin string
+	// Reason against the cluster; empty if it passes.
+	Reason string
+}
+
+// Rival is a picked cluster to compare with.
+type Rival struct {
+	Cluster string
+	Score   framework.Score
+}
+
+// Explain says of clusters why they are picked by the decision that Decide makes on the
+// same facts, or why not. Without names it tells of the whole fleet and of every cluster
+// the policy names.
+func Explain(facts Facts, clusters ...string) []Explanation {
+	c, decision := decide(facts)
+	e := &explainer{cycle: c, message: decision.Message, picked: map[string]placementv1beta1.ClusterDecision{}}
+	for _, one := range decision.Selected {
+		e.picked[one.ClusterName] = one
+	}
+	if c.run != nil && typeOf(facts.Policy) == placementv1beta1.PickNPlacementType {
+		e.rank()
+	}
+	if len(clusters) == 0 {
+		clusters = e.everyone()
+	}
+	explanations := make([]Explanation, 0, len(clusters))
+	for _, name := range clusters {
+		explanations = append(explanations, e.explain(name))
+	}
+	return explanations
+}
+
+// explainer explains a cycle that has ended.
+type explainer struct {
+	*cycle
+	message string
+	picked  map[string]placementv1beta1.ClusterDecision
+	// line are the clusters that could be picked next, the best first.
+	line []candidate
+	last *Rival
+}
+
+// everyone are the clusters of the fleet, those that are leaving it and those the policy
+// names, by name.
+func (e *explainer) everyone() []string {
+	var names []string
+	for i := range e.facts.Clusters {
+		names = append(names, e.facts.Clusters[i].Name)
+	}
+	names = append(names, e.known.Policy.ClusterNames...)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// rank puts the clusters in line, and finds the last that was picked.
+func (e *explainer) rank() {
+	for _, cluster := range e.known.Fleet {
+		if decision, ok := e.picked[cluster.Name]; ok {
+			rival := Rival{cluster.Name, recordedScore(decision)}
+			if e.last == nil || beats(*e.last, rival) {
+				e.last = &rival
+			}
+			continue
+		}
+		if reason, _ := e.against(cluster); reason == "" {
+			e.line = append(e.line, candidate{cluster, e.run.score(cluster).Add(e.run.batchScore(cluster))})
+		}
+	}
+	slices.SortFunc(e.line, compareCandidates)
+}
+
+func beats(a, b Rival) bool {
+	order := a.Score.Compare(b.Score)
+	return order < 0 || order == 0 && a.Cluster > b.Cluster
+}
+
+// against is the first reason against picking a cluster next.
+func (e *explainer) against(cluster *clusterv1beta1.MemberCluster) (string, int) {
+	if reason, by := e.run.filter(cluster); reason != "" {
+		return reason, by
+	}
+	return e.run.batchFilter(cluster)
+}
+
+func (e *explainer) explain(name string) Explanation {
+	explanation := Explanation{Cluster: name, Last: e.last, InLine: len(e.line)}
+	cluster := e.cluster(name)
+	decision, picked := e.picked[name]
+	switch {
+	case picked:
+		explanation.Selected, explanation.Reason, explanation.Score = true, decision.Reason, recordedScore(decision)
+		explanation.Before = e.known.Has[name] == framework.Picked || e.known.Has[name] == framework.Obsolete
+		explanation.Checks = e.checks(cluster, false)
+	case e.run == nil:
+		explanation.Reason = e.message
+	case cluster == nil:
+		explanation.Reason = e.absent(name)
+	default:
+		explanation.Checks = e.checks(cluster, true)
+		explanation.Details = e.details(cluster)
+		e.explainMiss(&explanation, cluster)
+	}
+	return explanation
+}
+
+// absent is why a cluster that is not in the fleet is not picked.
+func (e *explainer) absent(name string) string {
+	for i := range e.facts.Clusters {
+		if e.facts.Clusters[i].Name == name && !slices.Contains(e.known.Policy.ClusterNames, name) {
+			return unschedulable + "cluster has left the fleet"
+		}
+	}
+	return fmt.Sprintf("Specified cluster %q is not found", name)
+}
+
+// explainMiss tells of a cluster that could be picked by another policy, or next.
+func (e *explainer) explainMiss(explanation *Explanation, cluster *clusterv1beta1.MemberCluster) {
+	name := cluster.Name
+	reason, by := e.against(cluster)
+	missed := rejection{cluster: name, by: by, reason: reason}
+	switch {
+	case typeOf(e.facts.Policy) == placementv1beta1.PickFixedPlacementType && !slices.Contains(e.known.Policy.ClusterNames, name):
+		missed = rejection{by: byName, reason: fmt.Sprintf("The scheduling policy picks clusters by name, and does not name %q", name)}
+	case typeOf(e.facts.Policy) == placementv1beta1.PickFixedPlacementType:
+		missed = rejection{by: byName, reason: notEligible(name, reason)}
+	case reason == "":
+		place := slices.IndexFunc(e.line, func(c candidate) bool { return c.cluster == cluster })
+		explanation.Rank, explanation.Score = place+1, e.line[place].score
+		missed = rejection{cluster: name, by: byRank, rank: explanation.Score}
+	}
+	explanation.Reason = missed.decision().Reason
+}
+
+// checks asks every filter about a cluster, as if the placement were not on it. Filters
+// that compare it with what is picked can only be asked about one that is not.
+func (e *explainer) checks(cluster *clusterv1beta1.MemberCluster, compare bool) []Check {
+	if e.run == nil || cluster == nil {
+		return nil
+	}
+	if has, ok := e.known.Has[cluster.Name]; ok && has != framework.Clearing {
+		delete(e.known.Has, cluster.Name)
+		defer func() { e.known.Has[cluster.Name] = has }()
+	}
+	filters := e.run.filters
+	if compare {
+		filters = append(slices.Clone(filters), e.run.batchFilters...)
+	}
+	checks := make([]Check, 0, len(filters))
+	for _, filter := range filters {
+		checks = append(checks, Check{filter.Name(), filter.Filter(e.known, cluster)})
+	}
+	return checks
+}
+
+func (e *explainer) details(cluster *clusterv1beta1.MemberCluster) []string {
+	var details []string
+	for _, score := range append(slices.Clone(e.run.scores), e.run.batchScores...) {
+		if plugin, ok := score.(framework.DetailPlugin); ok {
+			details = append(details, plugin.Details(e.known, cluster)...)
+		}
+	}
+	return details
+}
