@@ -292,4 +292,3 @@ func (n *naive) best() string {
 	}
 	return best
 }
-

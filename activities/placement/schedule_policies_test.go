@@ -1,0 +1,117 @@
+package placement_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+func memberIn(name, region, nodes string) *clusterv1beta1.MemberCluster {
+	m := member(name)
+	m.Labels = map[string]string{"region": region}
+	m.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{clusterv1beta1.NodeCountProperty: {Value: nodes}}
+	return m
+}
+
+// spreadOverRegions prefers clusters with many nodes.
+func spreadOverRegions(n int32) func(*placementv1beta1.ClusterResourcePlacement) {
+	return func(p *placementv1beta1.ClusterResourcePlacement) {
+		pickN(n)(p)
+		p.Spec.Policy.TopologySpreadConstraints = []placementv1beta1.TopologySpreadConstraint{{TopologyKey: "region"}}
+		p.Spec.Policy.Affinity = &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []placementv1beta1.PreferredClusterSelector{{
+				Weight: 10,
+				Preference: placementv1beta1.ClusterSelectorTerm{PropertySorter: &placementv1beta1.PropertySorter{
+					Name: string(clusterv1beta1.NodeCountProperty), SortOrder: placementv1beta1.Descending,
+				}},
+			}},
+		}}
+	}
+}
+
+// decisions are those in the status of a policy snapshot, in their order, as cluster and reason.
+func (h *hub) decisions(policy string) [][2]string {
+	h.t.Helper()
+	var told [][2]string
+	for _, d := range h.policy(policy).Status.ClusterDecisions {
+		told = append(told, [2]string{d.ClusterName, d.Reason})
+	}
+	return told
+}
+
+func (h *hub) scored(cluster string) [2]int32 {
+	h.t.Helper()
+	binding := &placementv1beta1.ClusterResourceBinding{}
+	require.NoError(h.t, h.Get(h.t.Context(), client.ObjectKey{Name: placementv1beta1.BindingName("crp", "crp-uid", cluster)}, binding))
+	score := binding.Spec.ClusterDecision.ClusterScore
+	return [2]int32{*score.AffinityScore, *score.PriorityScore}
+}
+
+func TestScoresAreRecordedAndReasonsAreTold(t *testing.T) {
+	h := newHub(t, crp(spreadOverRegions(2)), memberIn("a", "east", "9"), memberIn("b", "east", "5"), memberIn("c", "west", "1"), memberIn("d", "west", "3"))
+	h.schedule()
+	assert.Equal(t, [2]int32{10, -1}, h.scored("a"), "most nodes")
+	assert.Equal(t, [2]int32{3, 1}, h.scored("d"), "the other region, and more nodes than c")
+	assert.Equal(t, [][2]string{
+		{"a", `Successfully scheduled resources for placement in "a" (affinity score: 10, topology spread score: -1): picked by scheduling policy`},
+		{"d", `Successfully scheduled resources for placement in "d" (affinity score: 3, topology spread score: 1): picked by scheduling policy`},
+		{"b", `Cluster "b" does not score high enough (affinity score: 5, topology spread score: -1)`},
+		{"c", `Cluster "c" does not score high enough (affinity score: 0, topology spread score: -1)`},
+	}, h.decisions("crp-0"))
+
+	// Whatever has become of the clusters since, their recorded ranks decide who leaves.
+	for name, nodes := range map[string]string{"a": "9", "d": "0"} {
+		m := memberIn(name, "north", nodes)
+		stored := &clusterv1beta1.MemberCluster{}
+		require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(m), stored))
+		stored.Labels, stored.Status = m.Labels, m.Status
+		require.NoError(t, h.Update(t.Context(), stored))
+	}
+	h.edit(func(p *placementv1beta1.ClusterResourcePlacement) { *p.Spec.Policy.NumberOfClusters = 1 })
+	h.schedule()
+	assert.Equal(t, map[string]string{"a": "Unscheduled crp-0", "d": "Scheduled crp-0"}, h.bindings(), "d was picked with the higher topology score")
+}
+
+func TestASpreadThatDoesNotLetClustersInSaysSo(t *testing.T) {
+	h := newHub(t, crp(spreadOverRegions(3)), memberIn("a", "east", "1"), memberIn("b", "east", "1"), memberIn("c", "west", "1"),
+		func() *clusterv1beta1.MemberCluster {
+			silent := memberIn("d", "north", "1")
+			silent.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(now.Add(-6 * time.Minute))
+			return silent
+		}())
+	h.schedule()
+	assert.Equal(t, map[string]string{"b": "Scheduled crp-0", "c": "Scheduled crp-0"}, h.bindings())
+	condition := h.policy("crp-0").Status.Conditions[0]
+	assert.Equal(t, "could not find all clusters needed as specified by the scheduling policy, found 2 cluster(s) instead", condition.Message)
+	assert.Equal(t, [][2]string{
+		{"a", `ClusterUnschedulable, violated doNotSchedule topology spread constraint "region" (max skew 1)`},
+		{"d", "ClusterUnschedulable, cluster is not connected to the fleet: no recent heartbeat signals (last received 6.00 minutes ago)"},
+	}, h.decisions("crp-0")[2:], "the one that came closest first")
+}
+
+func TestANamedClusterThatIsOutOfReachIsMissedButKeepsWhatItHas(t *testing.T) {
+	h := newHub(t, crp(pickFixed("a")), member("a"))
+	h.schedule()
+	h.clock.Step(6 * time.Minute)
+	h.schedule()
+	assert.Equal(t, map[string]string{"a": "Scheduled crp-0"}, h.bindings())
+	condition := h.policy("crp-0").Status.Conditions[0]
+	assert.Equal(t, metav1.ConditionFalse, condition.Status)
+	assert.Equal(t, "could not find all clusters needed as specified by the scheduling policy, found 0 cluster(s) instead", condition.Message)
+	assert.Contains(t, h.decisions("crp-0")[0][1], "no recent heartbeat signals (last received 6.02 minutes ago); what was placed on it before stays")
+	assert.Contains(t, bindingReason(t, h, "a"), "Successfully scheduled", "the binding is not written for it")
+}
+
+func bindingReason(t *testing.T, h *hub, cluster string) string {
+	t.Helper()
+	binding := &placementv1beta1.ClusterResourceBinding{}
+	require.NoError(t, h.Get(t.Context(), client.ObjectKey{Name: placementv1beta1.BindingName("crp", "crp-uid", cluster)}, binding))
+	return binding.Spec.ClusterDecision.Reason
+}
