@@ -25,15 +25,14 @@ import (
 )
 
 // Reconciler keeps the condition Valid of the overrides of one kind, and their
-// snapshots. It works on one override at a time.
+// snapshots.
 type Reconciler struct {
 	kind   kind
 	client client.Client
 	live   client.Reader
 	events events.EventRecorder
 	clock  clock.PassiveClock
-	// scan is the last reading of what is named.
-	scan scan
+	scan   scan
 }
 
 // NewReconcilers makes a Reconciler for either kind of override. What decides about

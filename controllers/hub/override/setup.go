@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -19,12 +20,16 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/index"
 )
 
+// workers is how many overrides are looked at at the same time.
+const workers = 8
+
 // SetupWithManager registers the reconciler: it runs for an override that changed, for
 // those it shares an object with, and for one whose snapshots changed.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named(r.kind.name).
 		Watches(r.kind.empty(), r.handler()).
 		Watches(r.kind.emptySnapshot(), handler.EnqueueRequestsFromMapFunc(parentOf)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the %s controller: %w", r.kind.name, err)

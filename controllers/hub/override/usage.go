@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -124,8 +125,10 @@ func readUsage(ctx context.Context, live client.Reader) (usage, error) {
 	return u, nil
 }
 
-// scan is a reading of what is named.
+// scan is the last reading of what is named. Whoever needs one while another one reads
+// waits for it.
 type scan struct {
+	mu    sync.Mutex
 	began time.Time
 	// seen are the overrides that were there when it began.
 	seen  sets.Set[types.UID]
@@ -135,15 +138,18 @@ type scan struct {
 // namedSince returns the indexes of an override that somebody names, read after the
 // override was seen: those of an earlier one of the same name are among them.
 func (r *Reconciler) namedSince(ctx context.Context, s *scene) (sets.Set[int], error) {
-	if !r.scan.seen.Has(s.override.GetUID()) || r.clock.Since(r.scan.began) > scanAge {
+	last := &r.scan
+	last.mu.Lock()
+	defer last.mu.Unlock()
+	if !last.seen.Has(s.override.GetUID()) || r.clock.Since(last.began) > scanAge {
 		began := r.clock.Now()
 		named, err := readUsage(ctx, r.live)
 		if err != nil {
 			return nil, err
 		}
-		r.scan = scan{began: began, seen: s.seen, named: named}
+		last.began, last.seen, last.named = began, s.seen, named
 	}
-	return r.scan.named[s.key], nil
+	return last.named[s.key], nil
 }
 
 // namedAsCached returns, of the indexes that matter, those that a binding names as far
