@@ -23,10 +23,8 @@ spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: refused
 		"a service account is in a namespace": {
 			edit: identity("kind: ServiceAccount, apiGroup: null"), fine: identity("kind: ServiceAccount, apiGroup: null, namespace: fleet-system"),
 			message: "identity.namespace is required for kind ServiceAccount: name the namespace the service account is in"},
-		"a user is in no namespace": {
-			edit: identity("namespace: fleet-system"), message: "identity.namespace is for kind ServiceAccount only: remove it"},
 		"a user is of the API group of RBAC": {
-			edit: identity("apiGroup: example.com"), fine: identity("apiGroup: null"),
+			edit: identity("apiGroup: example.com"), fine: identity("apiGroup: null, namespace: fleet-system"),
 			message: "identity.apiGroup must be rbac.authorization.k8s.io for kinds User and Group, and empty for ServiceAccount"},
 		"a service account is of no API group": {
 			edit:    identity("kind: ServiceAccount, namespace: fleet-system"),

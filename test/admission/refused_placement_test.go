@@ -80,6 +80,9 @@ var selectorTable = table{
 		"a requirement is about a label": {
 			edit:    labelled("matchExpressions: [{key: 'a b', operator: Exists}]"),
 			message: "spec.resourceSelectors[0].labelSelector.matchExpressions[0].key in body should match"},
+		"a selector looks for labels that there can be": {
+			edit: labelled("matchLabels: {'a b': c}"), fine: labelled("matchLabels: {example.com/a-b: c}"),
+			message: "a key of matchLabels must have the form of a label key, such as example.com/team"},
 		"a label has a value that a label can have": {
 			edit: labelled("matchLabels: {a: 'b c'}"), fine: labelled("matchLabels: {a: b-c}"),
 			message: "spec.resourceSelectors[0].labelSelector.matchLabels.a in body should match"},

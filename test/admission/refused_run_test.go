@@ -149,6 +149,12 @@ spec: {stages: [{name: canary}]}
 		"an approval has no time": {
 			edit: stage("afterStageTasks: [{type: Approval, waitTime: 1h}]"), fine: stage("afterStageTasks: [{type: Approval}]"),
 			message: "AfterStageTaskType is Approval, waitTime is not allowed: remove waitTime, or set type to TimedWait"},
+		"a wait ends": {
+			edit: stage("afterStageTasks: [{type: TimedWait, waitTime: 99999999h}]"), fine: stage("afterStageTasks: [{type: TimedWait, waitTime: 8760h}]"),
+			message: "waitTime must be 0, or 1ms to 292 years: write it like 30s, 15m or 1h30m"},
+		"as many clusters at once as can be counted": {
+			edit: stage("maxConcurrency: 3000000000"), fine: stage("maxConcurrency: 2147483647"),
+			message: "maxConcurrency in body should be less than or equal to 2147483647"},
 		"a timed wait has a time": {
 			edit: stage("afterStageTasks: [{type: TimedWait}]"), fine: stage("afterStageTasks: [{type: TimedWait, waitTime: 1h}]"),
 			message: "AfterStageTaskType is TimedWait, waitTime is required: add waitTime, for example 1h"},

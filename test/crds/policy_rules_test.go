@@ -49,6 +49,9 @@ func TestTolerationsAreOnlyAdded(t *testing.T) {
 		"one may be added":            {old: tolerations(a), spec: tolerations(a + ", " + b)},
 		"their order may change":      {old: tolerations(a + ", " + b), spec: tolerations(b + ", " + a)},
 		"the first may be added":      {old: placementWith("{}"), spec: tolerations(a)},
+		"no value is an empty value":  {old: tolerations("{key: a, operator: Exists, value: ''}"), spec: tolerations(a)},
+		"no key is an empty key":      {old: tolerations("{operator: Exists}"), spec: tolerations("{key: '', operator: Exists, value: ''}")},
+		"no effect is every effect":   {old: tolerations("{operator: Exists}"), spec: tolerations("{operator: Exists, effect: NoSchedule}"), refusal: refusal},
 		"none is changed":             {old: tolerations(b), spec: tolerations("{key: b, value: d}"), refusal: refusal},
 		"none is removed":             {old: tolerations(a + ", " + b), spec: tolerations(a), refusal: refusal},
 		"the list itself is kept too": {old: tolerations(a), spec: placementWith("{}"), refusal: refusal},
@@ -100,15 +103,16 @@ func TestLabelSelectorsAreSpeltRight(t *testing.T) {
 		return "{resourceSelectors: [{group: '', version: v1, kind: Namespace, labelSelector: {matchExpressions: [{" + fields + "}]}}]}"
 	}
 	run(t, "ClusterResourcePlacement", map[string]ruleCase{
-		"in a list":                  {spec: expression("key: example.com/a, operator: In, values: [b]")},
-		"without a value":            {spec: expression("key: a, operator: DoesNotExist")},
-		"with no such operator":      {spec: expression("key: a, operator: NotExists"), refusal: `supported values: "In", "NotIn", "Exists", "DoesNotExist"`},
-		"in no list":                 {spec: expression("key: a, operator: In"), refusal: "operators In and NotIn need at least one value"},
-		"with a value and Exists":    {spec: expression("key: a, operator: Exists, values: [b]"), refusal: "operators Exists and DoesNotExist take no values"},
-		"with a key that is none":    {spec: expression("key: 'a b', operator: Exists"), refusal: "key in body should match"},
-		"with a value that is none":  {spec: expression("key: a, operator: In, values: ['b c']"), refusal: "values[0] in body should match"},
-		"with an empty value":        {spec: expression("key: a, operator: In, values: ['']")},
-		"with a label that is none":  {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, labelSelector: {matchLabels: {a: 'b c'}}}]}", refusal: "matchLabels.a in body should match"},
-		"with any number of matches": {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, labelSelector: {matchLabels: {a: b, c: ''}}}]}"},
+		"in a list":                   {spec: expression("key: example.com/a, operator: In, values: [b]")},
+		"without a value":             {spec: expression("key: a, operator: DoesNotExist")},
+		"with no such operator":       {spec: expression("key: a, operator: NotExists"), refusal: `supported values: "In", "NotIn", "Exists", "DoesNotExist"`},
+		"in no list":                  {spec: expression("key: a, operator: In"), refusal: "operators In and NotIn need at least one value"},
+		"with a value and Exists":     {spec: expression("key: a, operator: Exists, values: [b]"), refusal: "operators Exists and DoesNotExist take no values"},
+		"with a key that is none":     {spec: expression("key: 'a b', operator: Exists"), refusal: "key in body should match"},
+		"with a value that is none":   {spec: expression("key: a, operator: In, values: ['b c']"), refusal: "values[0] in body should match"},
+		"with an empty value":         {spec: expression("key: a, operator: In, values: ['']")},
+		"with a label that cannot be": {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, labelSelector: {matchLabels: {'a b': c}}}]}", refusal: "a key of matchLabels must have the form of a label key"},
+		"with a label that is none":   {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, labelSelector: {matchLabels: {a: 'b c'}}}]}", refusal: "matchLabels.a in body should match"},
+		"with any number of matches":  {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, labelSelector: {matchLabels: {a: b, c: ''}}}]}"},
 	})
 }

@@ -100,6 +100,19 @@ func TestNamesAreLimited(t *testing.T) {
 	}
 }
 
+func TestRulesOfIdentities(t *testing.T) {
+	identity := func(fields string) string { return "{identity: {name: jane@example.com, " + fields + "}}" }
+	run(t, "MemberCluster", map[string]ruleCase{
+		"a user may say its API group":         {spec: identity("kind: User, apiGroup: rbac.authorization.k8s.io")},
+		"a user need not say its API group":    {spec: identity("kind: User")},
+		"a user may have a namespace, unused":  {spec: identity("kind: User, namespace: fleet-system")},
+		"a group is like a user":               {spec: identity("kind: Group, apiGroup: rbac.authorization.k8s.io")},
+		"a service account has a namespace":    {spec: identity("kind: ServiceAccount, namespace: fleet-system, apiGroup: ''")},
+		"a service account needs a namespace":  {spec: identity("kind: ServiceAccount"), refusal: "identity.namespace is required for kind ServiceAccount"},
+		"there are no other kinds of identity": {spec: identity("kind: Robot"), refusal: "identity.kind must be User, Group or ServiceAccount"},
+	})
+}
+
 func TestRulesOfUpdateStrategy(t *testing.T) {
 	stage := func(fields string) string { return "{stages: [{name: canary, " + fields + "}]}" }
 	cases := map[string]ruleCase{

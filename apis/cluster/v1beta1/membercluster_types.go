@@ -45,7 +45,6 @@ type MemberClusterSpec struct {
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:XValidation:rule=`self.kind in ["User", "Group", "ServiceAccount"]`,message="identity.kind must be User, Group or ServiceAccount"
 	// +kubebuilder:validation:XValidation:rule=`self.kind != "ServiceAccount" || (has(self.__namespace__) && self.__namespace__ != "")`,message="identity.namespace is required for kind ServiceAccount: name the namespace the service account is in"
-	// +kubebuilder:validation:XValidation:rule=`self.kind == "ServiceAccount" || !has(self.__namespace__) || self.__namespace__ == ""`,message="identity.namespace is for kind ServiceAccount only: remove it"
 	// +kubebuilder:validation:XValidation:rule=`!has(self.apiGroup) || self.apiGroup == (self.kind == "ServiceAccount" ? "" : "rbac.authorization.k8s.io") || (self.kind != "ServiceAccount" && self.apiGroup == "")`,message="identity.apiGroup must be rbac.authorization.k8s.io for kinds User and Group, and empty for ServiceAccount"
 	// +kubebuilder:validation:XValidation:rule=`self.name != ""`,message="identity.name is required: name the user, group or service account the member's agents log in with"
 	Identity rbacv1.Subject `json:"identity"`

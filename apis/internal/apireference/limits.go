@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -88,7 +89,7 @@ func ownLimits(schema *apiextensionsv1.JSONSchemaProps) []string {
 	between(say, " characters", schema.MinLength, schema.MaxLength)
 	between(say, " entries", schema.MinItems, schema.MaxItems)
 	between(say, " entries", schema.MinProperties, schema.MaxProperties)
-	if schema.Pattern != "" && typeOf(schema) != "quantity" {
+	if schema.Pattern != "" && !slices.Contains([]string{"quantity", "time"}, typeOf(schema)) {
 		say("Matches %s.", code(schema.Pattern))
 	}
 	switch ptr.Deref(schema.XListType, "") {
@@ -109,17 +110,18 @@ func between[N int64 | float64](say func(string, ...any), of string, least, most
 	if most != nil && *most == 1 {
 		of = strings.NewReplacer("characters", "character", "entries", "entry").Replace(of)
 	}
+	text := func(number *N) string { return strconv.FormatFloat(float64(*number), 'f', -1, 64) }
 	switch {
 	case least != nil && most != nil && *least == *most:
-		say("Exactly %v%s.", *most, of)
+		say("Exactly %s%s.", text(most), of)
 	case least != nil && most != nil:
-		say("%v to %v%s.", *least, *most, of)
+		say("%s to %s%s.", text(least), text(most), of)
 	case most != nil:
-		say("At most %v%s.", *most, of)
+		say("At most %s%s.", text(most), of)
 	case least != nil && *least == 1 && of != "":
 		say("Not empty.")
 	case least != nil:
-		say("At least %v%s.", *least, of)
+		say("At least %s%s.", text(least), of)
 	}
 }
 

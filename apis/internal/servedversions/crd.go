@@ -28,7 +28,7 @@ func addVersions(text []byte, served map[kind][]string) (kind, []byte, error) {
 	if err != nil {
 		return of, nil, err
 	}
-	tightenSelectors(origin)
+	tighten(origin)
 	versions := make([]any, 0, len(wanted))
 	for _, version := range wanted {
 		copied := maps.Clone(origin)

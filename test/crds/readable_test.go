@@ -1,0 +1,97 @@
+package crds
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+)
+
+// unreadable returns the fields at and below a schema that admit values which Go cannot read. One such value would keep
+// an agent from reading any object of the kind.
+func unreadable(path string, s *schema.Structural) []string {
+	var found []string
+	var format, pattern string
+	var maximum *float64
+	if v := s.ValueValidation; v != nil {
+		format, pattern, maximum = v.Format, v.Pattern, v.Maximum
+	}
+	isQuantity := strings.Contains(pattern, "[KMGTPE]i")
+	switch {
+	case format == "date-time" && pattern == "":
+		found = append(found, path+" is a time of any form")
+	case s.XIntOrString && !isQuantity && (maximum == nil || *maximum > 1<<31-1):
+		found = append(found, path+" is a number without limit")
+	}
+	for name, property := range s.Properties {
+		found = append(found, unreadable(path+"."+name, &property)...)
+	}
+	if s.Items != nil {
+		found = append(found, unreadable(path+"[]", s.Items)...)
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil {
+		found = append(found, unreadable(path+"{}", s.AdditionalProperties.Structural)...)
+	}
+	return found
+}
+
+func TestWhatIsAdmittedCanBeRead(t *testing.T) {
+	for name := range loadCRDs(t) {
+		assert.Empty(t, unreadable(name, loadKind(t, name).structural))
+	}
+}
+
+func TestNumbersAndWaitsThatCannotBeReadAreRefused(t *testing.T) {
+	const tooLarge = "should be less than or equal to 2147483647"
+	run(t, "ClusterResourcePlacement", map[string]ruleCase{
+		"a surge":              {spec: placementRolling("maxSurge: 3000000000"), refusal: tooLarge},
+		"an unavailability":    {spec: placementRolling("maxUnavailable: 3000000000"), refusal: tooLarge},
+		"the largest there is": {spec: placementRolling("maxUnavailable: 2147483647, maxSurge: 2147483647")},
+		"a percentage":         {spec: placementRolling("maxUnavailable: 100%, maxSurge: '10'")},
+	})
+	run(t, "ClusterResourcePlacementDisruptionBudget", map[string]ruleCase{
+		"a maximum": {spec: "{maxUnavailable: 3000000000}", refusal: tooLarge},
+		"a minimum": {spec: "{minAvailable: 3000000000}", refusal: tooLarge},
+	})
+	stage := func(fields string) string { return "{stages: [{name: canary, " + fields + "}]}" }
+	cases := map[string]ruleCase{"a concurrency": {spec: stage("maxConcurrency: 3000000000"), refusal: tooLarge}}
+	for _, wait := range []string{"99999999999h", "2562048h", "9999999999999999999999s", "0.5ms", "0.0001s"} {
+		cases["a wait of "+wait] = ruleCase{spec: stage("afterStageTasks: [{type: TimedWait, waitTime: " + wait + "}]"),
+			refusal: "waitTime must be 0, or 1ms to 292 years: write it like 30s, 15m or 1h30m"}
+	}
+	for _, wait := range []string{"2562047h", "1ms", "0.5s", "1h1h"} {
+		cases["but not a wait of "+wait] = ruleCase{spec: stage("afterStageTasks: [{type: TimedWait, waitTime: " + wait + "}]")}
+	}
+	run(t, "ClusterStagedUpdateStrategy", cases)
+}
+
+func placementRolling(limits string) string {
+	return "{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}], strategy: {rollingUpdate: {" + limits + "}}}"
+}
+
+// TestTimesAreThoseOfGo asks for what the API server and Go make of a time, which has to be the same.
+func TestTimesAreThoseOfGo(t *testing.T) {
+	k := loadKind(t, "ClusterApprovalRequest")
+	for text, readable := range map[string]bool{
+		"2025-01-01T00:00:00Z": true, "2025-01-01T00:00:00.5Z": true, "2025-01-01T00:00:00+02:00": true, "2025-01-01T23:59:59.123456789-05:30": true,
+		"2025-01-01t00:00:00Z": false, "2025-01-01T00:00:00z": false, "2025-01-01T00:00:00x5Z": false, "2025-01-01T00:00:00+25:00": false,
+		"2025-02-31T00:00:00Z": false, "2025-01-01T24:00:00Z": false, "2025-01-01 00:00:00Z": false, "2025-01-01": false, "now": false,
+	} {
+		t.Run(text, func(t *testing.T) {
+			_, err := time.Parse(time.RFC3339, text)
+			require.Equal(t, readable, err == nil)
+			_, errs := k.admit(t, fmt.Sprintf(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterApprovalRequest
+metadata: {name: a}
+spec: {parentStageRollout: a, targetStage: b}
+status: {conditions: [{type: Approved, status: "True", reason: lgtm, message: lgtm, lastTransitionTime: "%s"}]}
+`, text), "")
+			assert.Equal(t, readable, len(errs) == 0, texts(errs))
+		})
+	}
+}
