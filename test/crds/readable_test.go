@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // unreadable returns the fields at and below a schema that admit values which Go cannot read. One such value would keep
@@ -24,6 +25,8 @@ func unreadable(path string, s *schema.Structural) []string {
 	switch {
 	case format == "date-time" && pattern == "":
 		found = append(found, path+" is a time of any form")
+	case isQuantity && !strings.Contains(pattern, "[0-9]{1,2}"):
+		found = append(found, path+" is a quantity of any form")
 	case s.XIntOrString && !isQuantity && (maximum == nil || *maximum > 1<<31-1):
 		found = append(found, path+" is a number without limit")
 	}
@@ -90,6 +93,28 @@ kind: ClusterApprovalRequest
 metadata: {name: a}
 spec: {parentStageRollout: a, targetStage: b}
 status: {conditions: [{type: Approved, status: "True", reason: lgtm, message: lgtm, lastTransitionTime: "%s"}]}
+`, text), "")
+			assert.Equal(t, readable, len(errs) == 0, texts(errs))
+		})
+	}
+}
+
+// TestQuantitiesAreThoseOfGo asks for what the API server and Go make of a quantity, which has to be the same.
+func TestQuantitiesAreThoseOfGo(t *testing.T) {
+	k := loadKind(t, "InternalMemberCluster")
+	for text, readable := range map[string]bool{
+		"3": true, "-3": true, "1.5": true, ".5": true, "5.": true, "100m": true, "10Gi": true, "1e3": true, "1E-3": true, "2E": true,
+		"1e1.5": false, "1e99999999999999999999": false, "1e": false, "0x1": false, "many": false, "1gi": false,
+	} {
+		t.Run(text, func(t *testing.T) {
+			_, err := resource.ParseQuantity(text)
+			require.Equal(t, readable, err == nil)
+			_, errs := k.admit(t, fmt.Sprintf(`
+apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: InternalMemberCluster
+metadata: {name: a}
+spec: {state: Join}
+status: {resourceUsage: {capacity: {cpu: "%s"}}}
 `, text), "")
 			assert.Equal(t, readable, len(errs) == 0, texts(errs))
 		})

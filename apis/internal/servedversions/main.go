@@ -1,6 +1,6 @@
 // Command servedversions gives the CRDs that controller-gen wrote the further versions that their kinds are served in,
-// and, before it copies, the limits that no marker can give: of label selectors, of times, and of fields that can be
-// numbers and strings.
+// and, before it copies, the limits that no marker can give: of label selectors, times, quantities, and fields that
+// can be numbers and strings.
 //
 // Every version has the schema, the columns and the subresources of the one version that has Go types, so writing
 // through any of them loses nothing and no conversion is needed. Which versions a kind has is said above its Go type:

@@ -17,6 +17,10 @@ const (
 // the fraction of a second, and time zones of any offset.
 const timestamp = `^[0-9-]{10}T[0-9:]{8}(\.[0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 
+// quantity is what Go can read of what the pattern of controller-gen admits: that has exponents of any length, too, even
+// with fractions.
+const quantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,2}))?$`
+
 // tighten makes a schema refuse what its format admits and the agents could not use. That is more than a matter of one
 // object: an agent that cannot read one object of a kind gets to see none of them.
 func tighten(schema any) {
@@ -37,13 +41,15 @@ func tighten(schema any) {
 	}
 }
 
-// tightenValue limits numbers and times to what their Go types can hold.
+// tightenValue limits times, quantities and numbers to what their Go types can hold.
 func tightenValue(schema map[string]any) {
 	_, hasPattern := schema["pattern"]
 	switch {
 	case schema["format"] == "date-time" && !hasPattern:
 		schema["pattern"] = timestamp
-	case schema["x-kubernetes-int-or-string"] == true && !isQuantity(schema):
+	case isQuantity(schema):
+		schema["pattern"] = quantity
+	case schema["x-kubernetes-int-or-string"] == true:
 		schema["maximum"] = math.MaxInt32
 	}
 }
