@@ -15,8 +15,12 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
+// perPart is the least time between two snapshots for every part but the first that
+// they have: a rollout has to come between them, and etcd keeps each for a while.
+const perPart = 400 * time.Millisecond
+
 // Pace says how soon a snapshot may follow on another one. The zero value takes up
-// every change at once.
+// every change at once, unless it is one of a very large selection.
 type Pace struct {
 	// MinimumInterval is the least time between two snapshots.
 	MinimumInterval time.Duration
@@ -25,32 +29,59 @@ type Pace struct {
 	Collection time.Duration
 }
 
+// interval is the least time until another snapshot may follow on this one.
+func (p Pace) interval(latest *snapshotGroup) time.Duration {
+	return max(p.MinimumInterval, time.Duration(len(latest.parts))*perPart)
+}
+
 // due is when other content than that of the latest snapshot is to become a snapshot;
 // zero if it may now. When the content was first seen to be another is kept on the
 // latest snapshot, so that no restart begins to count anew.
-func (s *Selector) due(ctx context.Context, latest *snapshotGroup, hash string, pace Pace) (time.Time, error) {
-	if latest == nil || pace == (Pace{}) || !latest.complete() {
+func (s *Selector) due(ctx context.Context, latest *snapshotGroup, hash string, atOnce bool) (time.Time, error) {
+	if atOnce || latest == nil || !latest.complete() {
 		return time.Time{}, nil
 	}
 	if latest.hash() == hash {
 		return time.Time{}, s.note(ctx, latest.master, "")
 	}
 	now := s.Clock.Now()
-	seen, err := time.Parse(time.RFC3339, latest.master.Annotations[placementv1beta1.NextResourceSnapshotCandidateDetectionTimeAnnotation])
-	if err != nil || seen.After(now) {
-		seen = now
-		if err := s.note(ctx, latest.master, now.UTC().Format(time.RFC3339Nano)); err != nil {
+	due := latest.master.CreationTimestamp.Add(s.Pace.interval(latest))
+	if s.Pace.Collection > 0 {
+		seen, err := s.seen(ctx, latest.master, now)
+		if err != nil {
 			return time.Time{}, err
 		}
-	}
-	due := seen.Add(pace.Collection)
-	if earliest := latest.master.CreationTimestamp.Add(pace.MinimumInterval); earliest.After(due) {
-		due = earliest
+		if collected := seen.Add(s.Pace.Collection); collected.After(due) {
+			due = collected
+		}
 	}
 	if !due.After(now) {
 		return time.Time{}, nil
 	}
 	return due.UTC(), nil
+}
+
+// seen is when the content of the latest snapshot ceased to be what is selected, as it
+// was noted, or now.
+func (s *Selector) seen(ctx context.Context, master *metav1.PartialObjectMetadata, now time.Time) (time.Time, error) {
+	noted := master.Annotations[placementv1beta1.NextResourceSnapshotCandidateDetectionTimeAnnotation]
+	seen, err := time.Parse(time.RFC3339, noted)
+	if err == nil && !seen.After(now) {
+		return seen, nil
+	}
+	return now, s.note(ctx, master, now.UTC().Format(time.RFC3339Nano))
+}
+
+// pending is when what is kept back already is due; zero if nothing is. Until then
+// there is no need to look at what is selected.
+func (s *Selector) pending(placement *placementv1beta1.ClusterResourcePlacement, existing *series) time.Time {
+	latest := existing.latest()
+	before, err := snapshot.DecodeVerdict(placement.Annotations[placementv1beta1.SelectionVerdictAnnotation])
+	if err != nil || latest == nil || !latest.complete() || before.Generation != placement.Generation ||
+		before.Snapshot != latest.master.Name || !before.Due.After(s.Clock.Now()) {
+		return time.Time{}
+	}
+	return before.Due
 }
 
 // note keeps on the latest snapshot when its content ceased to be what is selected; an
@@ -83,6 +114,9 @@ func (s *Selector) wait(ctx context.Context, placement *placementv1beta1.Cluster
 	}
 	verdict := snapshot.Verdict{
 		Generation: placement.Generation, Snapshot: latest.master.Name, Index: latest.index, Hash: latest.hash(), Due: due,
+	}
+	if before, err := snapshot.DecodeVerdict(placement.Annotations[placementv1beta1.SelectionVerdictAnnotation]); err == nil {
+		verdict.Note = before.Note
 	}
 	err := s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {
 		return s.stored(ctx, placement, strconv.Itoa(latest.index))

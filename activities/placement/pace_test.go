@@ -102,6 +102,45 @@ func TestAllChangesOfACollectionAreOneSnapshot(t *testing.T) {
 	assert.Contains(t, h.content("crp-1-snapshot"), `"key":"5"`)
 }
 
+func TestWhileASnapshotWaitsNobodyReadsWhatIsSelected(t *testing.T) {
+	h := aged(t, time.Hour)
+	h.change(configMap("a", "2"))
+	a := h.paced(0, 15*time.Second)
+	waiting, err := a.SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	h.dynamic.ClearActions()
+	again, err := a.SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Equal(t, waiting, again)
+	assert.Empty(t, h.dynamic.Actions())
+
+	p := h.placement()
+	p.Generation++
+	require.NoError(t, h.Update(t.Context(), p))
+	_, err = a.SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.NotEmpty(t, h.dynamic.Actions(), "the selectors may be others")
+}
+
+func TestALargeSelectionLeavesTimeForRollouts(t *testing.T) {
+	h := newHub(t, crp(), namespace("app"), configMap("a", large("a", "1")), configMap("b", large("b", "1")), configMap("c", large("c", "1")))
+	_, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	require.Len(t, h.names(), 3)
+	master := h.snapshots()["crp-0-snapshot"]
+	master.CreationTimestamp = metav1.NewTime(now)
+	require.NoError(t, h.Update(t.Context(), &master))
+	h.change(configMap("a", large("a", "2")))
+	result, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Equal(t, now.Add(800*time.Millisecond), result.WakeAt, "400 ms for each further part")
+	assert.Empty(t, h.detected("crp-0-snapshot"), "nothing is collected, so nothing is noted")
+	h.clock.Step(800 * time.Millisecond)
+	result, err = h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Equal(t, 1, result.Index)
+}
+
 func TestAChangeThatIsTakenBackIsForgotten(t *testing.T) {
 	h := aged(t, time.Hour)
 	step := func(value string) {

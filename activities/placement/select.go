@@ -68,22 +68,22 @@ func (a *Activities) SelectResources(ctx context.Context, ref wfcontract.Ref) (a
 	if placement == nil {
 		return actcontract.SelectResult{Gone: true}, nil
 	}
-	return a.Selector.selectAt(ctx, placement, a.Selector.Pace)
+	return a.Selector.selectAt(ctx, placement, false)
 }
 
 // Select makes the latest snapshot of a placement hold what it selects at this moment,
 // whatever the pace, and keeps the verdict on the placement.
 func (s *Selector) Select(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (actcontract.SelectResult, error) {
-	return s.selectAt(ctx, placement, Pace{})
+	return s.selectAt(ctx, placement, true)
 }
 
-// selectAt selects at a pace. It may be repeated and overlap with itself: what
+// selectAt selects, at once or at the pace. It may be repeated and overlap with itself: what
 // exists is listed before the objects are read, so an attempt that read earlier
 // than another one finds the index it wants taken, and looks again.
-func (s *Selector) selectAt(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, pace Pace) (actcontract.SelectResult, error) {
+func (s *Selector) selectAt(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, atOnce bool) (actcontract.SelectResult, error) {
 	created := false
 	for try := 1; ; try++ {
-		result, err := s.selectOnce(ctx, placement, pace)
+		result, err := s.selectOnce(ctx, placement, atOnce)
 		created = created || result.Created
 		result.Created = created
 		if !errors.Is(err, errOvertaken) || try == selectTries {
@@ -100,28 +100,26 @@ func (s *Selector) selectAt(ctx context.Context, placement *placementv1beta1.Clu
 	}
 }
 
-func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, pace Pace) (actcontract.SelectResult, error) {
+func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, atOnce bool) (actcontract.SelectResult, error) {
 	existing, err := listSeries(ctx, s.Live, placement)
 	if err != nil {
 		return actcontract.SelectResult{}, err
 	}
-	selected, err := s.resolve(ctx, placement, existing)
+	if due := s.pending(placement, existing); !due.IsZero() && !atOnce {
+		return s.wait(ctx, placement, existing, due)
+	}
+	selected, content, err := s.resolve(ctx, placement, existing)
 	if invalid, ok := errors.AsType[*snapshot.InvalidError](err); ok {
 		return s.reject(ctx, placement, existing, invalid)
 	}
 	if err != nil {
 		return actcontract.SelectResult{}, fmt.Errorf("resolving the selectors of placement %s: %w", placement.Name, err)
 	}
-	content, err := snapshot.NewContent(selected.objects)
-	if invalid, ok := errors.AsType[*snapshot.InvalidError](err); ok {
-		return s.reject(ctx, placement, existing, invalid)
-	}
+	due, err := s.due(ctx, existing.latest(), content.Hash, atOnce)
 	if err != nil {
 		return actcontract.SelectResult{}, err
 	}
-	if due, err := s.due(ctx, existing.latest(), content.Hash, pace); err != nil {
-		return actcontract.SelectResult{}, err
-	} else if !due.IsZero() {
+	if !due.IsZero() {
 		return s.wait(ctx, placement, existing, due)
 	}
 	latest, err := s.store(ctx, placement, existing, content)
@@ -144,20 +142,25 @@ func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.C
 }
 
 // resolve reads what the placement selects, as of when the existing snapshots were
-// listed or later.
-func (s *Selector) resolve(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, existing *series) (gathered, error) {
+// listed or later, and what a snapshot holds of it.
+func (s *Selector) resolve(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, existing *series) (gathered, snapshot.Content, error) {
 	catalog, err := s.Kinds.Catalog(ctx, existing.revision)
 	if err != nil {
-		return gathered{}, err
+		return gathered{}, snapshot.Content{}, err
 	}
 	selection, err := snapshot.Compile(placement.Spec.ResourceSelectors, catalog)
 	if err != nil {
-		return gathered{}, err
+		return gathered{}, snapshot.Content{}, err
 	}
 	if err := s.spare(ctx, existing.latest(), catalog.Unreadable()); err != nil {
-		return gathered{}, err
+		return gathered{}, snapshot.Content{}, err
 	}
-	return s.gather(ctx, selection, catalog, existing.revision)
+	selected, err := s.gather(ctx, selection, catalog, existing.revision)
+	if err != nil {
+		return gathered{}, snapshot.Content{}, err
+	}
+	content, err := snapshot.NewContent(selected.objects)
+	return selected, content, err
 }
 
 // reject records that the selectors cannot be resolved. The latest snapshot stays
