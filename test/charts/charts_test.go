@@ -185,6 +185,8 @@ func TestApprovalPolicyTellsTheAgentFromPeople(t *testing.T) {
 	account := "system:serviceaccount:" + namespace + ":" + only[*appsv1.Deployment](t, all).Spec.Template.Spec.ServiceAccountName
 	policy := only[*admissionv1.MutatingAdmissionPolicy](t, all)
 	assert.Contains(t, policy.Spec.MatchConditions[0].Expression, account)
+	// The workers' release has another account of this namespace.
+	assert.Contains(t, policy.Spec.MatchConditions[0].Expression, `startsWith("system:serviceaccount:`+namespace+`:")`)
 	assert.Equal(t, policy.Name, only[*admissionv1.MutatingAdmissionPolicyBinding](t, all).Spec.PolicyName)
 }
 
