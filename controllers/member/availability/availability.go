@@ -1,11 +1,13 @@
 // Package availability tells whether an object on a member is ready to serve. The package
 // is pure: an object in, a verdict out.
+//
+// Kinds that Kubernetes itself has are judged each by its own fields (workloads.go, others.go);
+// every other kind by what it says about itself, if it follows the conventions (conventions.go).
 package availability
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"maps"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,44 +29,71 @@ const (
 // have the shape of its kind.
 type check func(object *unstructured.Unstructured) (Verdict, error)
 
-var checks = map[schema.GroupKind]check{
-	{Group: "apps", Kind: "Deployment"}:                               typed(deployment),
-	{Group: "apps", Kind: "StatefulSet"}:                              typed(statefulSet),
-	{Group: "apps", Kind: "DaemonSet"}:                                typed(daemonSet),
-	{Group: "", Kind: "Service"}:                                      typed(service),
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: typed(customResourceDefinition),
+// checks has the kinds that do not follow the conventions for others. It does not depend on
+// the version a kind is served in.
+var checks = merged(
+	map[schema.GroupKind]check{
+		{Group: "apps", Kind: "Deployment"}:            typed(deployment),
+		{Group: "apps", Kind: "StatefulSet"}:           typed(statefulSet),
+		{Group: "apps", Kind: "DaemonSet"}:             typed(daemonSet),
+		{Group: "apps", Kind: "ReplicaSet"}:            typed(replicaSet),
+		{Group: "", Kind: "ReplicationController"}:     typed(replicationController),
+		{Group: "", Kind: "Pod"}:                       typed(pod),
+		{Group: "batch", Kind: "Job"}:                  typed(job),
+		{Group: "policy", Kind: "PodDisruptionBudget"}: typed(podDisruptionBudget),
+		{Group: "apps.kruise.io", Kind: "CloneSet"}:    typed(cloneSet),
 
-	{Group: "", Kind: "Namespace"}:                                   onceApplied,
-	{Group: "", Kind: "Secret"}:                                      onceApplied,
-	{Group: "", Kind: "ConfigMap"}:                                   onceApplied,
-	{Group: "", Kind: "ServiceAccount"}:                              onceApplied,
-	{Group: "", Kind: "LimitRange"}:                                  onceApplied,
-	{Group: "", Kind: "ResourceQuota"}:                               onceApplied,
-	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:               onceApplied,
-	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        onceApplied,
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:        onceApplied,
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: onceApplied,
-	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:              onceApplied,
-	{Group: "networking.k8s.io", Kind: "IngressClass"}:               onceApplied,
-	{Group: "storage.k8s.io", Kind: "StorageClass"}:                  onceApplied,
-	{Group: "storage.k8s.io", Kind: "CSIDriver"}:                     onceApplied,
-	{Group: "storage.k8s.io", Kind: "CSINode"}:                       onceApplied,
-	{Group: "storage.k8s.io", Kind: "CSIStorageCapacity"}:            onceApplied,
-	{Group: "apps", Kind: "ControllerRevision"}:                      onceApplied,
-	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:              onceApplied,
-}
+		{Group: "", Kind: "Service"}:                                      typed(service),
+		{Group: "networking.k8s.io", Kind: "Ingress"}:                     typed(ingress),
+		{Group: "", Kind: "PersistentVolume"}:                             typed(persistentVolume),
+		{Group: "", Kind: "PersistentVolumeClaim"}:                        typed(persistentVolumeClaim),
+		{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           horizontalPodAutoscaler,
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: typed(customResourceDefinition),
+		{Group: "apiregistration.k8s.io", Kind: "APIService"}:             apiService,
+	},
+	data("",
+		"Namespace", "Secret", "ConfigMap", "ServiceAccount", "LimitRange", "ResourceQuota", "Endpoints", "PodTemplate"),
+	data("rbac.authorization.k8s.io", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
+	data("networking.k8s.io", "NetworkPolicy", "IngressClass"),
+	data("discovery.k8s.io", "EndpointSlice"),
+	data("storage.k8s.io", "StorageClass", "VolumeAttributesClass", "CSIDriver", "CSINode", "CSIStorageCapacity"),
+	data("apps", "ControllerRevision"),
+	data("scheduling.k8s.io", "PriorityClass"),
+	data("node.k8s.io", "RuntimeClass"),
+	data("coordination.k8s.io", "Lease"),
+	data("admissionregistration.k8s.io",
+		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+		"ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
+	// A CronJob serves by having its schedule, which may be due tomorrow.
+	data("batch", "CronJob"),
+)
 
 // Of tells how ready an object is, as read from the cluster.
 func Of(object *unstructured.Unstructured) (Verdict, error) {
-	check, ok := checks[object.GroupVersionKind().GroupKind()]
-	if !ok {
-		return NotTrackable, nil
+	if check, ok := checks[object.GroupVersionKind().GroupKind()]; ok {
+		return check(object)
 	}
-	return check(object)
+	return byConvention(object)
 }
 
-// onceApplied is for objects that are data: to exist is to be available.
+// data lists kinds of a group that are data: to exist is to be available.
+func data(group string, kinds ...string) map[schema.GroupKind]check {
+	out := make(map[schema.GroupKind]check, len(kinds))
+	for _, kind := range kinds {
+		out[schema.GroupKind{Group: group, Kind: kind}] = onceApplied
+	}
+	return out
+}
+
 func onceApplied(*unstructured.Unstructured) (Verdict, error) { return Available, nil }
+
+func merged(parts ...map[schema.GroupKind]check) map[schema.GroupKind]check {
+	out := map[schema.GroupKind]check{}
+	for _, part := range parts {
+		maps.Copy(out, part)
+	}
+	return out
+}
 
 // typed turns a check of a Go type into a check of an unstructured object.
 func typed[T any](verdict func(*T) Verdict) check {
@@ -82,62 +111,4 @@ func availableIf(ok bool) Verdict {
 		return Available
 	}
 	return NotYet
-}
-
-// wanted is the number of replicas asked for; the API's default is one.
-func wanted(replicas *int32) int32 {
-	if replicas == nil {
-		return 1
-	}
-	return *replicas
-}
-
-// deployment: all pods run the latest template and are available, and none of an older
-// template is left.
-func deployment(d *appsv1.Deployment) Verdict {
-	n, s := wanted(d.Spec.Replicas), d.Status
-	return availableIf(s.ObservedGeneration >= d.Generation &&
-		s.Replicas == n && s.UpdatedReplicas == n && s.AvailableReplicas == n && s.UnavailableReplicas == 0)
-}
-
-// statefulSet: all pods are of the latest revision and available.
-func statefulSet(d *appsv1.StatefulSet) Verdict {
-	n, s := wanted(d.Spec.Replicas), d.Status
-	return availableIf(s.ObservedGeneration >= d.Generation &&
-		s.AvailableReplicas == n && s.CurrentReplicas == s.UpdatedReplicas && s.CurrentRevision == s.UpdateRevision)
-}
-
-// daemonSet: every node that shall run the pod runs the latest one.
-func daemonSet(d *appsv1.DaemonSet) Verdict {
-	s := d.Status
-	return availableIf(s.ObservedGeneration >= d.Generation &&
-		s.NumberAvailable == s.DesiredNumberScheduled && s.UpdatedNumberScheduled == s.DesiredNumberScheduled &&
-		s.NumberUnavailable == 0)
-}
-
-// service: it has the address its type promises.
-func service(d *corev1.Service) Verdict {
-	switch d.Spec.Type {
-	case corev1.ServiceTypeExternalName:
-		return NotTrackable
-	case corev1.ServiceTypeLoadBalancer:
-		for _, ingress := range d.Status.LoadBalancer.Ingress {
-			if ingress.IP != "" || ingress.Hostname != "" {
-				return Available
-			}
-		}
-		return NotYet
-	default:
-		// A headless Service says "None": it has the address it asked for.
-		return availableIf(d.Spec.ClusterIP != "" || len(d.Spec.ClusterIPs) > 0 && d.Spec.ClusterIPs[0] != "")
-	}
-}
-
-// customResourceDefinition: the API server serves it.
-func customResourceDefinition(d *apiextensionsv1.CustomResourceDefinition) Verdict {
-	holds := map[apiextensionsv1.CustomResourceDefinitionConditionType]bool{}
-	for _, c := range d.Status.Conditions {
-		holds[c.Type] = c.Status == apiextensionsv1.ConditionTrue
-	}
-	return availableIf(holds[apiextensionsv1.Established] && holds[apiextensionsv1.NamesAccepted])
 }
