@@ -19,11 +19,15 @@ const (
 	ReasonNotTakenOver = "NotTakenOver"
 	// ReasonApplyConflictBetweenPlacements means another placement has the object.
 	ReasonApplyConflictBetweenPlacements = "ApplyConflictBetweenPlacements"
+	// ReasonApplyConflictWithOtherApplier means somebody else applies the same fields
+	// server-side.
+	ReasonApplyConflictWithOtherApplier = "ApplyConflictWithOtherApplier"
 	// ReasonFailedToRunDriftDetection means it could not be told whether the object drifted.
 	ReasonFailedToRunDriftDetection = "FailedToRunDriftDetection"
 	// ReasonFoundDrifts means the object drifted and is left alone.
 	ReasonFoundDrifts = "FoundDrifts"
-	// ReasonFoundDriftsInDegradedMode means the same, found by comparing every field.
+	// ReasonFoundDriftsInDegradedMode means the same, found without the API
+	// server: it refuses the object as it is to be.
 	ReasonFoundDriftsInDegradedMode = "FoundDriftsInDegradedMode"
 	// ReasonManifestApplyFailed means the API server refused the object.
 	ReasonManifestApplyFailed = "ManifestApplyFailed"
@@ -51,7 +55,8 @@ const (
 	ReasonFailedToReportDiff = "FailedToReportDiff"
 	// ReasonFoundDiff means hub and cluster differ.
 	ReasonFoundDiff = "FoundDiff"
-	// ReasonFoundDiffInDegradedMode means the same, found by comparing every field.
+	// ReasonFoundDiffInDegradedMode means the same, found without the API server: it
+	// refuses the object as it is to be.
 	ReasonFoundDiffInDegradedMode = "FoundDiffInDegradedMode"
 	// ReasonNoDiffFound means hub and cluster agree.
 	ReasonNoDiffFound = "NoDiffFound"

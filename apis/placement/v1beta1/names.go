@@ -121,6 +121,9 @@ const (
 	BindingGenerationAnnotation = FleetPrefix + "binding-generation"
 	// WorkCountAnnotation has, on a Work, how many Works its binding needs in all.
 	WorkCountAnnotation = FleetPrefix + "work-count"
+	// OverrideInputsAnnotation has, on a binding that names overrides, a fingerprint of their
+	// content and of the labels of the cluster that their variables stand for.
+	OverrideInputsAnnotation = FleetPrefix + "override-inputs"
 	// EnvelopeNameAnnotation has, on a Work made of an envelope, the name of the envelope in
 	// full.
 	EnvelopeNameAnnotation = EnvelopeNameLabel
@@ -134,6 +137,9 @@ const (
 	// PreviousResourceSnapshotAnnotation has, on a binding, the snapshot the cluster ran
 	// before that run, to roll back to.
 	PreviousResourceSnapshotAnnotation = FleetPrefix + "previous-resource-snapshot"
+	// RetainReplicasAnnotation on a workload says "true" to let the clusters decide on its
+	// replicas once it is there, though the hub sets them: something scales it there.
+	RetainReplicasAnnotation = FleetPrefix + "retain-replicas"
 	// SelectionVerdictAnnotation has, on a placement, what the last selection of resources
 	// came to, so that a restarted hub knows whether anything changed.
 	SelectionVerdictAnnotation = FleetPrefix + "selection-verdict"

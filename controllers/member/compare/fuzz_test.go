@@ -1,0 +1,94 @@
+package compare
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// FuzzCompare compares any two objects. Whatever they hold, an object does not differ from
+// itself, both directions tell the same, every path leads somewhere, and no Secret is shown.
+func FuzzCompare(f *testing.F) {
+	f.Add(`{"data":{"x":"1"}}`, `{"data":{"x":"2","y/z":"~"}}`, false)
+	f.Add(`{"data":{"x":"c2VjcmV0"}}`, `{"data":{"x":"b3RoZXI="},"type":null}`, true)
+	f.Add(`{"metadata":{"labels":{"kubernetes.io/a":"b"},"annotations":{"a":1}}}`, `{"metadata":{"labels":{"c":null}}}`, false)
+	f.Add(`{"spec":{"ports":[{"port":80,"nodePort":1}],"list":[[1],{"a":[]}]}}`, `{"spec":{"ports":"x","list":[[1.0,2]]}}`, false)
+	f.Fuzz(func(t *testing.T, hubText, memberText string, secret bool) {
+		hub, member := parsed(hubText, secret), parsed(memberText, secret)
+		if hub == nil || member == nil {
+			return
+		}
+		if r := Objects(hub, hub, hub); !r.Empty() {
+			t.Fatalf("an object differs from itself: %v", r.Details)
+		}
+		forth, back := Objects(hub, hub, member), Objects(hub, member, hub)
+		for i := range back.Details {
+			d := &back.Details[i]
+			d.ValueInHub, d.ValueInMember = d.ValueInMember, d.ValueInHub
+		}
+		if diff := cmp.Diff(forth, back); diff != "" {
+			t.Fatalf("the directions differ: %s", diff)
+		}
+		if len(forth.Details) > MaxDetails || forth.Omitted > 0 && len(forth.Details) < MaxDetails {
+			t.Fatalf("%d details, %d omitted", len(forth.Details), forth.Omitted)
+		}
+		for _, d := range forth.Details {
+			if !leads(hub.Object, d.Path) && !leads(member.Object, d.Path) {
+				t.Fatalf("%q leads nowhere", d.Path)
+			}
+			if secret && isContent(d.Path) && strings.TrimPrefix(d.ValueInHub+d.ValueInMember, Redacted) != "" &&
+				d.ValueInHub+d.ValueInMember != Redacted+Redacted {
+				t.Fatalf("%q is shown", d.Path)
+			}
+		}
+	})
+}
+
+// parsed is an object of any content, nil if the text is none.
+func parsed(text string, secret bool) *unstructured.Unstructured {
+	var content map[string]any
+	if json.Unmarshal([]byte(text), &content) != nil || content == nil {
+		return nil
+	}
+	content["apiVersion"], content["kind"] = "v1", "Service"
+	if secret {
+		content["kind"] = "Secret"
+	}
+	data, err := json.Marshal(content)
+	if err != nil {
+		return nil
+	}
+	out := &unstructured.Unstructured{}
+	if out.UnmarshalJSON(data) != nil {
+		return nil
+	}
+	return out
+}
+
+// leads tells whether a JSON pointer leads to something.
+func leads(value any, path string) bool {
+	for _, token := range strings.Split(path, "/")[1:] {
+		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		switch v := value.(type) {
+		case map[string]any:
+			next, ok := v[token]
+			if !ok {
+				return false
+			}
+			value = next
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i >= len(v) {
+				return false
+			}
+			value = v[i]
+		default:
+			return false
+		}
+	}
+	return true
+}
