@@ -27,6 +27,9 @@ const (
 	Update Op = "update" // in place, to the target revision
 	Add    Op = "add"    // first write to a newly picked cluster
 	Remove Op = "remove" // take the resources away
+	// Release takes back what was claimed for a cluster and is not to be done any
+	// more, so that nobody who still believes in the claim can do it.
+	Release Op = "release"
 )
 
 // Cluster is what is known of one cluster when deciding.
@@ -45,6 +48,13 @@ type Cluster struct {
 	Available bool
 	// Failed says that the placement on it is known to be broken.
 	Failed bool
+	// Claimed says that a change of it was claimed of which nobody knows whether it
+	// will still be written: another attempt may be about to. It counts as made on
+	// the accounts of all other clusters.
+	Claimed bool
+	// Expendable says that evicting it costs nothing: the placement on it has failed,
+	// or only reports differences.
+	Expendable bool
 	// ReadyAt is when a cluster whose objects cannot be tracked will count as
 	// available; zero otherwise.
 	ReadyAt time.Time
@@ -67,7 +77,9 @@ type Step struct {
 
 // Plan is what to write now and what is left for later.
 type Plan struct {
-	Steps []Step
+	// Evictions are decided before all else, in the order in which they were asked for.
+	Evictions []EvictionStep
+	Steps     []Step
 	// Blocked counts clusters that wait for the limits.
 	Blocked int
 	// WakeAt is the next instant at which time alone changes the plan.
@@ -76,14 +88,31 @@ type Plan struct {
 	Settled bool
 }
 
-// Next decides the next batch under the limits (the promise I1 of the
+// Facts are all that a plan is made from.
+type Facts struct {
+	Clusters []Cluster
+	Limits   Limits
+	// Evictions that have no outcome yet, the oldest first, and what bounds them.
+	Evictions []Eviction
+	Policy    EvictionPolicy
+	// EvictionsOnly leaves updates, additions and removals to somebody else.
+	EvictionsOnly bool
+}
+
+// Next decides the next batch of a rollout without evictions; see Decide.
+func Next(clusters []Cluster, limits Limits) Plan {
+	return Decide(Facts{Clusters: clusters, Limits: limits})
+}
+
+// Decide decides the next batch under the limits (the promise I1 of the
 // product): no available cluster is taken away when fewer than Target −
 // MaxUnavailable would remain, and no more than Target + MaxSurge clusters hold
 // resources. Rewriting a cluster that is unavailable anyway, and first
 // placements, are not bounded by MaxUnavailable. Broken clusters come first, so
-// that a fix reaches them before it touches a healthy one.
-func Next(clusters []Cluster, limits Limits) Plan {
-	ordered := slices.Clone(clusters)
+// that a fix reaches them before it touches a healthy one. Evictions are bounded by
+// their budget only, but what they take away nobody else can.
+func Decide(facts Facts) Plan {
+	ordered := slices.Clone(facts.Clusters)
 	slices.SortFunc(ordered, func(a, b Cluster) int {
 		if a.Failed != b.Failed {
 			if a.Failed {
@@ -93,42 +122,89 @@ func Next(clusters []Cluster, limits Limits) Plan {
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
-	p := planner{limits: limits}
+	p := planner{limits: facts.Limits, total: len(ordered), planned: map[string]bool{}}
 	for _, c := range ordered {
 		p.count(c)
 	}
-	p.free(ordered)
-	p.takeAway(ordered)
-	p.add(ordered)
-	p.plan.Settled = len(p.plan.Steps) == 0 && p.plan.Blocked == 0
+	p.evict(facts, ordered)
+	if !facts.EvictionsOnly {
+		p.free(ordered)
+		p.takeAway(ordered)
+		p.add(ordered)
+	}
+	p.release(ordered)
+	p.plan.Settled = len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.plan.Blocked == 0
 	return p.plan
 }
 
-// planner keeps the two accounts of a rolling update.
+// planner keeps the two accounts of a rolling update. What claims may still take of
+// them is reserved.
 type planner struct {
-	limits    Limits
-	available int
-	placed    int
-	plan      Plan
+	limits            Limits
+	total             int
+	available, placed int
+	reservedAvailable int
+	reservedRoom      int
+	planned           map[string]bool
+	plan              Plan
 }
 
 func (p *planner) count(c Cluster) {
-	if c.Available && !c.Deleting {
+	if up(c) {
 		p.available++
 	}
-	if c.Placed || c.Deleting {
+	if holds(c) {
 		p.placed++
+	}
+	if c.Claimed && up(c) {
+		p.reservedAvailable++
+	}
+	if c.Claimed && !holds(c) {
+		p.reservedRoom++
 	}
 	if !c.ReadyAt.IsZero() && (p.plan.WakeAt.IsZero() || c.ReadyAt.Before(p.plan.WakeAt)) {
 		p.plan.WakeAt = c.ReadyAt
 	}
 }
 
+func up(c Cluster) bool    { return c.Available && !c.Deleting }
+func holds(c Cluster) bool { return c.Placed || c.Deleting }
+
+// left is how many clusters are available when one is to be taken away. What was
+// claimed for itself is not reserved against it.
+func (p *planner) left(c Cluster) int {
+	if c.Claimed {
+		return p.available
+	}
+	return p.available - p.reservedAvailable
+}
+
+// spend takes a cluster away.
+func (p *planner) spend(c Cluster) {
+	p.planned[c.Name] = true
+	if !up(c) {
+		return
+	}
+	p.available--
+	if c.Claimed {
+		p.reservedAvailable--
+	}
+}
+
+// step plans a change of a cluster.
+func (p *planner) step(c Cluster, op Op) {
+	p.spend(c)
+	p.plan.Steps = append(p.plan.Steps, Step{c.Name, op})
+}
+
+// idle says whether nothing is planned for a cluster and nothing under way.
+func (p *planner) idle(c Cluster) bool { return !c.Deleting && !p.planned[c.Name] }
+
 // free plans what costs no availability.
 func (p *planner) free(clusters []Cluster) {
 	for _, c := range clusters {
-		if !c.Available && !c.Deleting && wantsTakeAway(c) {
-			p.plan.Steps = append(p.plan.Steps, Step{c.Name, takeAwayOp(c)})
+		if !c.Available && p.idle(c) && wantsTakeAway(c) {
+			p.step(c, takeAwayOp(c))
 		}
 	}
 }
@@ -136,35 +212,48 @@ func (p *planner) free(clusters []Cluster) {
 // takeAway plans updates in place and removals of available clusters, removals
 // first, as far as the budget goes.
 func (p *planner) takeAway(clusters []Cluster) {
-	budget := p.available - (p.limits.Target - p.limits.MaxUnavailable)
 	for _, op := range []Op{Remove, Update} {
 		for _, c := range clusters {
-			if !c.Available || c.Deleting || !wantsTakeAway(c) || takeAwayOp(c) != op {
+			if !c.Available || !p.idle(c) || !wantsTakeAway(c) || takeAwayOp(c) != op {
 				continue
 			}
-			if budget <= 0 {
+			if p.left(c) <= p.limits.Target-p.limits.MaxUnavailable {
 				p.plan.Blocked++
 				continue
 			}
-			budget--
-			p.plan.Steps = append(p.plan.Steps, Step{c.Name, op})
+			p.step(c, op)
 		}
 	}
 }
 
 // add plans first writes as far as the surge goes.
 func (p *planner) add(clusters []Cluster) {
-	room := p.limits.Target + p.limits.MaxSurge - p.placed
 	for _, c := range clusters {
-		if c.State != Scheduled || c.Deleting {
+		if c.State != Scheduled || !p.idle(c) {
 			continue
 		}
-		if room <= 0 {
+		reserved := p.reservedRoom
+		if c.Claimed {
+			reserved = 0
+		}
+		if p.placed+reserved >= p.limits.Target+p.limits.MaxSurge {
 			p.plan.Blocked++
 			continue
 		}
-		room--
-		p.plan.Steps = append(p.plan.Steps, Step{c.Name, Add})
+		p.placed++
+		if c.Claimed && !holds(c) {
+			p.reservedRoom--
+		}
+		p.step(c, Add)
+	}
+}
+
+// release takes back claims that are not followed up.
+func (p *planner) release(clusters []Cluster) {
+	for _, c := range clusters {
+		if c.Claimed && p.idle(c) {
+			p.plan.Steps = append(p.plan.Steps, Step{c.Name, Release})
+		}
 	}
 }
 
