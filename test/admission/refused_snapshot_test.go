@@ -130,7 +130,7 @@ sourceStatus: {observedResourceIndex: "0"}
 lastUpdatedTime: "2025-01-01T00:00:00Z"
 `,
 	created: map[string]refusal{
-		"a copied status says when": {edit: "lastUpdatedTime: yesterday", message: "lastUpdatedTime in body must be of type date-time"},
+		"a copied status says when": {edit: "lastUpdatedTime: yesterday", message: "lastUpdatedTime in body must be of type date-time", reasons: 2},
 		"a copied index is text":    {edit: "sourceStatus: {observedResourceIndex: 0}", message: `sourceStatus.observedResourceIndex in body must be of type string: "integer"`},
 	},
 }

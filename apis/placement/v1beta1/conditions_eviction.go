@@ -1,5 +1,7 @@
 package v1beta1
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // ConditionTypeExecuted tells whether an eviction was carried out. Its other condition is
 // ConditionTypeValid.
 const ConditionTypeExecuted = "Executed"
@@ -15,3 +17,13 @@ const (
 	// ReasonEvictionNotExecuted means the eviction was not allowed; it is over.
 	ReasonEvictionNotExecuted = "ClusterResourcePlacementEvictionNotExecuted"
 )
+
+// Ended says whether an eviction has its outcome. It never gets another one.
+func (e *ClusterResourcePlacementEviction) Ended() bool {
+	for _, c := range e.Status.Conditions {
+		if c.Type == ConditionTypeExecuted || c.Type == ConditionTypeValid && c.Status == metav1.ConditionFalse {
+			return true
+		}
+	}
+	return false
+}

@@ -140,6 +140,12 @@ const (
 	// RetainReplicasAnnotation on a workload says "true" to let the clusters decide on its
 	// replicas once it is there, though the hub sets them: something scales it there.
 	RetainReplicasAnnotation = FleetPrefix + "retain-replicas"
+	// RolloutClaimAnnotation has, on a placement, which clusters the rollout was about to
+	// write to last.
+	RolloutClaimAnnotation = FleetPrefix + "rollout-claim"
+	// RolloutEpochAnnotation has, on a binding, the epoch of the claim under which it was
+	// written last.
+	RolloutEpochAnnotation = FleetPrefix + "rollout-epoch"
 	// SelectionVerdictAnnotation has, on a placement, what the last selection of resources
 	// came to, so that a restarted hub knows whether anything changed.
 	SelectionVerdictAnnotation = FleetPrefix + "selection-verdict"
