@@ -21,6 +21,9 @@ var together = []promise{
 	{"PickFixed places on the named clusters and moves with its list", pickFixedPlacesOnTheNamedClusters},
 	{"PickN with a required label takes the highest name first", pickNTakesTheHighestName},
 	{"PickN that finds too few clusters says so and places on those it finds", pickNThatIsNotFulfilledSaysSo},
+	{"PickN spreads over the values of a label, and shrinks by the ranks it recorded", pickNSpreadsOverALabel},
+	{"a spread keeps clusters out until the groups change", spreadKeepsClustersOutUntilGroupsChange},
+	{"PickN prefers clusters, and keeps those it has picked", pickNPrefersAndKeepsWhatIsPicked},
 	{"a cluster-scoped object is placed by its name", clusterScopedObjectIsPlacedByName},
 	{"objects in envelopes reach the members and have no effect on the hub", envelopesReachTheMembersOnly},
 	{"a broken envelope is named with its key and keeps nothing else from being placed", brokenEnvelopeSaysWhatIsWrong},
@@ -73,6 +76,9 @@ var alone = []promise{
 	{"a run survives the loss of Temporal's database during the first stage", survives(wipeTemporal, duringFirstStage, signalDoor)},
 	{"a run survives the loss of Temporal's database during the soak", survives(wipeTemporal, duringSoak, updateDoor)},
 	{"without Temporal what is decided goes on", withoutTemporalWhatIsDecidedGoesOn},
+	{"properties decide who is picked, at once when they change", propertiesDecideWhoIsPicked},
+	{"taints keep new placements off and leave what is placed", taintsKeepNewPlacementsOff},
+	{"clusters that join fill up what is missing, and those that leave are replaced", clustersComeAndGo},
 	{"when nothing changes no workflow is open and nothing is written", nothingHappensByItself},
 }
 

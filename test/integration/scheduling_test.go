@@ -1,0 +1,322 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// key is a label key or taint key that no other spec uses.
+func (s *spec) key() string { return "fleetflow.test/" + s.name }
+
+// label gives members the spec's label; an empty value takes it away.
+func (s *spec) label(value string, names ...string) {
+	s.Helper()
+	for _, name := range names {
+		member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		update(s, s.hub, member, func(m *clusterv1beta1.MemberCluster) {
+			if delete(m.Labels, s.key()); value != "" {
+				m.Labels[s.key()] = value
+			}
+		})
+	}
+}
+
+// labelled asks for the spec's label.
+func (s *spec) labelled(values ...string) placementv1beta1.ClusterSelectorTerm {
+	expression := metav1.LabelSelectorRequirement{Key: s.key(), Operator: metav1.LabelSelectorOpExists}
+	if len(values) > 0 {
+		expression.Operator, expression.Values = metav1.LabelSelectorOpIn, values
+	}
+	return placementv1beta1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{expression}}}
+}
+
+// pickSome asks for a number of clusters, with terms.
+func pickSome(n int32, required []placementv1beta1.ClusterSelectorTerm, preferred ...placementv1beta1.PreferredClusterSelector) placementOption {
+	return func(p *placementv1beta1.PlacementSpec) {
+		affinity := &placementv1beta1.ClusterAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}
+		if len(required) > 0 {
+			affinity.RequiredDuringSchedulingIgnoredDuringExecution = &placementv1beta1.ClusterSelector{ClusterSelectorTerms: required}
+		}
+		p.Policy = &placementv1beta1.PlacementPolicy{
+			PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(n), Affinity: &placementv1beta1.Affinity{ClusterAffinity: affinity},
+		}
+	}
+}
+
+func tolerating(tolerations ...placementv1beta1.Toleration) placementOption {
+	return func(p *placementv1beta1.PlacementSpec) { p.Policy.Tolerations = tolerations }
+}
+
+// scores of a cluster that was picked.
+type scores struct{ affinity, topology int }
+
+// awaitPicked waits until just these clusters are picked, with these scores, and returns the placement.
+func (s *spec) awaitPicked(want map[string]scores) *placementv1beta1.ClusterResourcePlacement {
+	s.Helper()
+	return await(s, s.hub, s.placement(), fmt.Sprintf("to be on %v", want), func(p *placementv1beta1.ClusterResourcePlacement) error {
+		picked := 0
+		for _, entry := range p.Status.PlacementStatuses {
+			score, ok := want[entry.ClusterName]
+			if entry.ClusterName == "" {
+				continue
+			}
+			sentence := fmt.Sprintf("Successfully scheduled resources for placement in %q (affinity score: %d, topology spread score: %d): picked by scheduling policy",
+				entry.ClusterName, score.affinity, score.topology)
+			said := meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeScheduled)
+			if !ok || said == nil || said.Message != sentence {
+				return fmt.Errorf("%s: %v", entry.ClusterName, said)
+			}
+			picked++
+		}
+		if scheduled := meta.FindStatusCondition(p.Status.Conditions, ofPlacement("Scheduled")); scheduled == nil || scheduled.ObservedGeneration != p.Generation || scheduled.Status == metav1.ConditionUnknown {
+			return fmt.Errorf("it is not scheduled yet")
+		}
+		if picked != len(want) {
+			return fmt.Errorf("it is on %d clusters", picked)
+		}
+		return nil
+	})
+}
+
+// awaitReason waits until the status of the latest policy snapshot says why a cluster is not picked.
+func (s *spec) awaitReason(cluster, reason string) {
+	s.Helper()
+	awaitAll(s, s.hub, "to say why "+cluster+" is not picked", func(policies []*placementv1beta1.ClusterSchedulingPolicySnapshot) error {
+		for _, policy := range policies {
+			if policy.Labels[placementv1beta1.IsLatestSnapshotLabel] != "true" {
+				continue
+			}
+			for _, decision := range policy.Status.ClusterDecisions {
+				if decision.ClusterName == cluster && !decision.Selected && decision.Reason == reason {
+					return nil
+				}
+			}
+			return fmt.Errorf("%v", policy.Status.ClusterDecisions)
+		}
+		return fmt.Errorf("there is no policy snapshot")
+	}, s.mine())
+}
+
+func (s *spec) resize(n int32) {
+	s.Helper()
+	update(s, s.hub, s.placement(), func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.Policy.NumberOfClusters = &n })
+}
+
+func pickNSpreadsOverALabel(s *spec) {
+	s.label("a", "member-2", "member-3")
+	s.label("b", "member-1")
+	s.Cleanup(func() { s.unlabel(allMembers...) })
+	s.namespaceWithConfigMap()
+	s.place(pickSome(2, nil), func(p *placementv1beta1.PlacementSpec) {
+		p.Policy.TopologySpreadConstraints = []placementv1beta1.TopologySpreadConstraint{{TopologyKey: s.key()}}
+	})
+	s.awaitPicked(map[string]scores{"member-3": {0, -1}, "member-1": {0, 1}})
+	s.awaitReason("member-2", `Cluster "member-2" does not score high enough (affinity score: 0, topology spread score: -1)`)
+	s.awaitValue(value1, "member-1", "member-3")
+	s.resize(3)
+	s.awaitPicked(map[string]scores{"member-3": {0, -1}, "member-1": {0, 1}, "member-2": {0, -1}})
+	s.awaitValue(value1, allMembers...)
+
+	s.resize(1)
+	s.awaitPicked(map[string]scores{"member-1": {0, 1}})
+	s.awaitCleared("member-2", "member-3")
+}
+
+func spreadKeepsClustersOutUntilGroupsChange(s *spec) {
+	s.label("a", "member-2", "member-3")
+	s.label("b", "member-1")
+	s.Cleanup(func() { s.unlabel(allMembers...) })
+	s.namespaceWithConfigMap()
+	s.place(pickSome(2, []placementv1beta1.ClusterSelectorTerm{s.labelled("a")}), func(p *placementv1beta1.PlacementSpec) {
+		p.Policy.TopologySpreadConstraints = []placementv1beta1.TopologySpreadConstraint{{TopologyKey: s.key()}}
+	})
+	placed := s.awaitPicked(map[string]scores{"member-3": {0, -1}})
+	reason := fmt.Sprintf("ClusterUnschedulable, violated doNotSchedule topology spread constraint %q (max skew 1)", s.key())
+	s.awaitReason("member-2", reason)
+	scheduled := meta.FindStatusCondition(placed.Status.Conditions, ofPlacement("Scheduled"))
+	require.Equal(s, "could not find all clusters needed as specified by the scheduling policy, found 1 cluster(s) instead", scheduled.Message)
+	require.Equal(s, "member-2 is not selected: "+reason, placed.Status.PlacementStatuses[1].Conditions[0].Message)
+
+	s.label("", "member-1") // one group is left: there is nothing to spread over
+	s.awaitPicked(map[string]scores{"member-3": {0, -1}, "member-2": {0, 0}})
+	s.awaitValue(value1, "member-2", "member-3")
+}
+
+func pickNPrefersAndKeepsWhatIsPicked(s *spec) {
+	s.label("yes", "member-1")
+	s.Cleanup(func() { s.unlabel(allMembers...) })
+	s.namespaceWithConfigMap()
+	s.place(pickSome(1, nil, placementv1beta1.PreferredClusterSelector{Weight: 20, Preference: s.labelled("yes")}))
+	s.awaitPicked(map[string]scores{"member-1": {20, 0}})
+	s.awaitReason("member-3", `Cluster "member-3" does not score high enough (affinity score: 0, topology spread score: 0)`)
+
+	s.label("", "member-1")
+	s.label("yes", "member-2")
+	s.resize(2)
+	s.awaitPicked(map[string]scores{"member-1": {20, 0}, "member-2": {20, 0}})
+	s.awaitValue(value1, "member-1", "member-2")
+	s.label("", "member-2")
+	s.resize(1)
+	s.awaitPicked(map[string]scores{"member-2": {20, 0}})
+	s.awaitCleared("member-1")
+}
+
+// unlabel takes the spec's label from members when the spec is over.
+func (s *spec) unlabel(names ...string) {
+	ctx, cancel := context.WithTimeout(context.Background(), printTimeout)
+	defer cancel()
+	for _, name := range names {
+		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, s.key())
+		member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := s.hub.Patch(ctx, member, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			s.Logf("taking the label from %s: %v", name, err)
+		}
+	}
+}
+
+func propertiesDecideWhoIsPicked(s *spec) {
+	nodes := placementv1beta1.ClusterSelectorTerm{PropertySelector: &placementv1beta1.PropertySelector{
+		MatchExpressions: []placementv1beta1.PropertySelectorRequirement{
+			{Name: string(clusterv1beta1.NodeCountProperty), Operator: placementv1beta1.PropertySelectorGreaterThanOrEqualTo, Values: []string{"3"}},
+		},
+	}}
+	s.namespaceWithConfigMap()
+	s.place(func(p *placementv1beta1.PlacementSpec) {
+		p.Policy.Affinity = &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{nodes}},
+		}}
+	})
+	placed := s.awaitPicked(nil)
+	scheduled := meta.FindStatusCondition(placed.Status.Conditions, ofPlacement("Scheduled"))
+	require.Equal(s, metav1.ConditionTrue, scheduled.Status, "picking all is always satisfied")
+	s.awaitReason("member-1", "ClusterUnschedulable, cluster does not match with any of the required cluster affinity terms")
+
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "extra"}, Spec: corev1.NodeSpec{Unschedulable: true}}
+	member := s.member("member-1")
+	require.NoError(s, member.Create(s.Context(), node))
+	s.Cleanup(func() { _ = member.Delete(context.Background(), node) })
+	s.awaitPicked(map[string]scores{"member-1": {}})
+	s.awaitValue(value1, "member-1")
+
+	sorted := newSpec(s.T)
+	sorted.namespaceWithConfigMap()
+	sorted.place(pickSome(2, nil, placementv1beta1.PreferredClusterSelector{Weight: 10, Preference: placementv1beta1.ClusterSelectorTerm{
+		PropertySorter: &placementv1beta1.PropertySorter{Name: string(clusterv1beta1.NodeCountProperty), SortOrder: placementv1beta1.Descending},
+	}}))
+	sorted.awaitPicked(map[string]scores{"member-1": {10, 0}, "member-3": {}})
+}
+
+func taintsKeepNewPlacementsOff(s *spec) {
+	s.taint("member-2", true)
+	s.namespaceWithConfigMap()
+	s.place()
+	s.awaitPicked(map[string]scores{"member-1": {}, "member-3": {}})
+	s.awaitReason("member-2", fmt.Sprintf("ClusterUnschedulable, taint {Key:%s Value:v Effect:NoSchedule} cannot be tolerated", s.key()))
+	tolerant := newSpec(s.T)
+	tolerant.namespaceWithConfigMap()
+	tolerant.place(tolerating(placementv1beta1.Toleration{Key: s.key(), Operator: corev1.TolerationOpExists}))
+	tolerant.awaitValue(value1, allMembers...)
+
+	s.taint("member-2", false)
+	s.awaitPicked(map[string]scores{"member-1": {}, "member-2": {}, "member-3": {}})
+	s.awaitValue(value1, "member-2")
+	s.taint("member-2", true)
+	s.changeTo(value2)
+	s.awaitValue(value2, allMembers...)
+	s.taint("member-2", false)
+}
+
+// taint puts the spec's taint on a member, or takes it away.
+func (s *spec) taint(name string, on bool) {
+	s.Helper()
+	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	update(s, s.hub, member, func(m *clusterv1beta1.MemberCluster) {
+		m.Spec.Taints = nil
+		if on {
+			m.Spec.Taints = []clusterv1beta1.Taint{{Key: s.key(), Value: "v", Effect: corev1.TaintEffectNoSchedule}}
+		}
+	})
+}
+
+// clustersComeAndGo has a member that exists on the hub only; the spec reports in its place. Its taint keeps the
+// placements of others off.
+func clustersComeAndGo(s *spec) {
+	s.namespaceWithConfigMap()
+	s.place(pickSome(3, nil, placementv1beta1.PreferredClusterSelector{Weight: 50, Preference: placementv1beta1.ClusterSelectorTerm{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{s.key(): "new"}},
+	}}), tolerating(placementv1beta1.Toleration{Key: s.key(), Operator: corev1.TolerationOpExists}))
+	s.awaitPicked(map[string]scores{"member-1": {}, "member-2": {}, "member-3": {}})
+	s.resize(4)
+	placed := s.awaitPicked(map[string]scores{"member-1": {}, "member-2": {}, "member-3": {}})
+	require.Equal(s, "could not find all clusters needed as specified by the scheduling policy, found 3 cluster(s) instead",
+		meta.FindStatusCondition(placed.Status.Conditions, ofPlacement("Scheduled")).Message)
+
+	ghost := s.join()
+	s.awaitPicked(map[string]scores{"member-1": {}, "member-2": {}, "member-3": {}, ghost.Name: {50, 0}})
+	s.resize(3)
+	s.awaitPicked(map[string]scores{"member-2": {}, "member-3": {}, ghost.Name: {50, 0}})
+
+	s.delete(s.hub, ghost)
+	s.report(ghost.Name, metav1.ConditionFalse, clusterv1beta1.ReasonInternalMemberClusterLeft)
+	s.awaitPicked(map[string]scores{"member-1": {}, "member-2": {}, "member-3": {}})
+	awaitGone(s, s.hub, ghost)
+	s.awaitValue(value1, allMembers...)
+}
+
+// join makes a member that joins at once.
+func (s *spec) join() *clusterv1beta1.MemberCluster {
+	s.Helper()
+	ghost := &clusterv1beta1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: s.name + "-ghost", Labels: map[string]string{s.key(): "new"},
+			Annotations: map[string]string{clusterv1beta1.KeepPlacedAnnotation: clusterv1beta1.KeepPlacedValue}, // nobody would remove it
+		},
+		Spec: clusterv1beta1.MemberClusterSpec{
+			Identity: rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: s.name},
+			Taints:   []clusterv1beta1.Taint{{Key: s.key(), Value: "v", Effect: corev1.TaintEffectNoSchedule}},
+		},
+	}
+	s.create(ghost)
+	s.report(ghost.Name, metav1.ConditionTrue, clusterv1beta1.ReasonInternalMemberClusterJoined)
+	return ghost
+}
+
+// report reports in the place of a member's agent that it has joined, or has not any more.
+func (s *spec) report(name string, joined metav1.ConditionStatus, reason string) {
+	s.Helper()
+	box := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: clusterv1beta1.MemberNamespace(name)}}
+	state := clusterv1beta1.ClusterStateJoin
+	if joined != metav1.ConditionTrue {
+		state = clusterv1beta1.ClusterStateLeave
+	}
+	box = await(s, s.hub, box, "to be told to "+string(state), func(b *clusterv1beta1.InternalMemberCluster) error {
+		if b.Spec.State != state {
+			return fmt.Errorf("it is told to %s", b.Spec.State)
+		}
+		return nil
+	})
+	now := metav1.Now()
+	agent := clusterv1beta1.AgentStatus{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: now}
+	for conditionType, status := range map[string]metav1.ConditionStatus{
+		clusterv1beta1.ConditionTypeJoined: joined, clusterv1beta1.ConditionTypeHealthy: metav1.ConditionTrue,
+	} {
+		agent.Conditions = append(agent.Conditions, metav1.Condition{
+			Type: conditionType, Status: status, Reason: reason, LastTransitionTime: now, ObservedGeneration: box.Generation,
+		})
+	}
+	box.Status.AgentStatus = []clusterv1beta1.AgentStatus{agent}
+	require.NoError(s, s.hub.Status().Update(s.Context(), box))
+}
