@@ -98,6 +98,8 @@ type Reconciler struct {
 	rivals   *rivals
 	watcher  *Watcher
 	memories *memories
+	// patience is how long a pass waits for the kinds that its Work defines.
+	patience time.Duration
 
 	// gate is held for reading while a Work is looked at, so that a change of mode waits until
 	// nobody works in the old one.
@@ -113,7 +115,7 @@ type Reconciler struct {
 
 // NewReconciler returns a Reconciler in ModeIdle.
 func NewReconciler(o Options) *Reconciler {
-	r := &Reconciler{Options: o, memories: newMemories(), waiting: map[string]struct{}{}}
+	r := &Reconciler{Options: o, memories: newMemories(), patience: servedWithin, waiting: map[string]struct{}{}}
 	r.rivals = &rivals{hub: o.Hub, member: o.Member, namespace: o.Namespace}
 	r.engine = &apply.Engine{Client: o.Member, Mapper: o.Mapper, Rivals: r.rivals}
 	r.watcher = NewWatcher(o.Metadata, o.Log, r.notify)

@@ -44,7 +44,7 @@ func (r *Reconciler) pass(ctx context.Context, work *placementv1beta1.Work, mem 
 	if err != nil {
 		return err
 	}
-	r.watch(work.Name, steps, applied)
+	r.watch(work.Name, steps, applied, lacking(mem.outcomes)...)
 	if err := r.announce(ctx, mem, steps); err != nil {
 		return err
 	}
@@ -80,6 +80,9 @@ type step struct {
 	outcome  outcome
 	// due is whether the manifest is to be applied: it could be read and is no duplicate.
 	due bool
+	// definition is the step that brings the kind of the manifest, if the cluster lacks it and
+	// the same Work has it.
+	definition *step
 }
 
 // plan looks up what the cluster calls the kinds of the manifests.
@@ -108,9 +111,9 @@ func (r *Reconciler) resolve(s *step) error {
 	return nil
 }
 
-// watch declares every object the pass is about, before any of them is touched.
-func (r *Reconciler) watch(work string, steps []*step, applied *placementv1beta1.AppliedWork) {
-	var objects []object
+// watch declares every object the pass is about, before any of them is touched, and further ones
+// it depends on.
+func (r *Reconciler) watch(work string, steps []*step, applied *placementv1beta1.AppliedWork, objects ...object) {
 	for _, s := range steps {
 		if s.due && s.outcome.gvr.Resource != "" {
 			objects = append(objects, s.outcome.object())
@@ -138,6 +141,9 @@ func (r *Reconciler) applyAll(ctx context.Context, steps []*step, known map[int]
 		}
 	}
 	for _, wave := range apply.Waves(due, func(s *step) schema.GroupKind { return s.manifest.Kind() }) {
+		if err := r.awaitKinds(ctx, wave, due); err != nil {
+			return err
+		}
 		group, waveCtx := errgroup.WithContext(ctx)
 		group.SetLimit(concurrentManifests)
 		for _, s := range wave {
@@ -158,8 +164,12 @@ func (r *Reconciler) applyAll(ctx context.Context, steps []*step, known map[int]
 func (r *Reconciler) applyOne(ctx context.Context, s *step, repairs repairs, owner metav1.OwnerReference, strategy placementv1beta1.ApplyStrategy) error {
 	if s.outcome.problem != nil {
 		// Its kind was unknown; an earlier wave may have brought the definition.
-		if err := r.resolve(s); err != nil || s.outcome.problem != nil {
+		if err := r.resolve(s); err != nil {
 			return err
+		}
+		if s.outcome.problem != nil {
+			s.blame()
+			return nil
 		}
 	}
 	now := r.Clock.Now()
