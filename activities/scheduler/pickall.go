@@ -18,6 +18,7 @@ func (c *cycle) pickAll() error {
 	// In order from the start, there is little left to sort at the end.
 	slices.SortFunc(c.known.Fleet, func(a, b *clusterv1beta1.MemberCluster) int { return cmp.Compare(a.Name, b.Name) })
 	c.decision.Selected = make([]placementv1beta1.ClusterDecision, 0, len(c.known.Fleet))
+	c.decision.Create = make([]placementv1beta1.ClusterDecision, 0, len(c.known.Fleet)-len(c.current))
 	c.keepCurrent()
 	for _, cluster := range c.known.Fleet {
 		if _, ok := c.current[cluster.Name]; ok {

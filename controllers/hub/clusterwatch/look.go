@@ -38,18 +38,40 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement *placementv1
 	if last, ok := r.looks.Get(placement.UID); ok && last.(looked).look == asked {
 		return last.(looked).anew, nil
 	}
-	clusters := &clusterv1beta1.MemberClusterList{}
-	if err := r.client.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("listing member clusters: %w", err)
+	clusters, err := r.clusters(ctx, placement.Spec.Policy)
+	if err != nil {
+		return false, err
 	}
 	facts := scheduler.Facts{
-		PolicySnapshot: policy.Name, Policy: placement.Spec.Policy, Clusters: clusters.Items,
+		PolicySnapshot: policy.Name, Policy: placement.Spec.Policy, Clusters: clusters,
 		Bindings: scheduler.BindingsOf(placement, bindings.Items), Now: r.clock.Now(),
 	}
 	decision := scheduler.Decide(facts)
 	anew := decision.Satisfied != (told.Status == metav1.ConditionTrue) || differs(decision, facts.Bindings)
 	r.looks.Add(placement.UID, looked{asked, anew})
 	return anew, nil
+}
+
+// clusters are those that a policy can pick from: a whole fleet, or the few it names.
+func (r *Reconciler) clusters(ctx context.Context, policy *placementv1beta1.PlacementPolicy) ([]clusterv1beta1.MemberCluster, error) {
+	if policy == nil || policy.PlacementType != placementv1beta1.PickFixedPlacementType {
+		list := &clusterv1beta1.MemberClusterList{}
+		if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing member clusters: %w", err)
+		}
+		return list.Items, nil
+	}
+	clusters := make([]clusterv1beta1.MemberCluster, 0, len(policy.ClusterNames))
+	for _, name := range policy.ClusterNames {
+		cluster, err := r.cluster(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if cluster != nil {
+			clusters = append(clusters, *cluster)
+		}
+	}
+	return clusters, nil
 }
 
 // look is what the outcome of a look depends on. On start, and when much changes at
