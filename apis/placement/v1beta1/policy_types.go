@@ -89,9 +89,9 @@ type ClusterAffinity struct {
 	PreferredDuringSchedulingIgnoredDuringExecution []PreferredClusterSelector `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
 }
 
-// ClusterSelector matches a cluster if any one of its terms does.
+// ClusterSelector matches a cluster if any one of its terms does, or if it has none.
 type ClusterSelector struct {
-	// ClusterSelectorTerms are the alternatives.
+	// ClusterSelectorTerms are the alternatives. An empty list, [], matches every cluster.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MaxItems=10
 	ClusterSelectorTerms []ClusterSelectorTerm `json:"clusterSelectorTerms"`
