@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/compare"
 )
 
 // FieldManager is the name under which the member agent writes.
@@ -57,12 +58,14 @@ type Request struct {
 	Hold bool
 }
 
-// Result is an object that is applied.
+// Result is an object as it stands, be it applied or not.
 type Result struct {
-	// Object is the object as it stands.
+	// Object is the object as it stands; nil if there is none, or it could not be read.
 	Object *unstructured.Unstructured
 	// Wrote is whether anything had to be written.
 	Wrote bool
+	// Findings is in which fields it differs from the manifest, if it was compared.
+	Findings Findings
 }
 
 // Resource finds out as what the member serves the kind of an object. A kind the member does
@@ -99,29 +102,70 @@ func isUnknownKind(err error) bool {
 }
 
 // Apply makes the member's object what the manifest says. It returns the object as it stands
-// afterwards, or the problem that kept it from being applied. Nothing is written if nothing
-// differs. An error means that the cluster could not be asked, which says nothing about the
-// manifest.
+// afterwards, and the problem that kept it from being applied, if any. Nothing is written if
+// nothing differs. An error means that the cluster could not be asked, which says nothing about
+// the manifest.
 func (e *Engine) Apply(ctx context.Context, req Request) (Result, *Problem, error) {
-	var err error
+	result, problem, err := retrying(func() (Result, *Problem, error) { return e.applyOnce(ctx, req) })
+	switch {
+	case err == nil:
+		return result, problem, nil
+	case isUnreachable(err):
+		return Result{}, nil, fmt.Errorf("applying %s: %w", KeyOf(req.Manifest.Identifier), err)
+	case errors.Is(err, errComparison):
+		return Result{}, uncompared(err, req), nil
+	default:
+		return result, refused(err, req.Manifest), nil
+	}
+}
+
+// retrying tries again at once if somebody else wrote in between.
+func retrying(try func() (Result, *Problem, error)) (result Result, problem *Problem, err error) {
 	for range attempts {
-		var result Result
-		var problem *Problem
-		result, problem, err = e.applyOnce(ctx, req)
-		if err == nil {
-			return result, problem, nil
-		}
-		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+		result, problem, err = try()
+		if err == nil || isFieldConflict(err) || !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			break
 		}
 	}
-	if isUnreachable(err) {
-		return Result{}, nil, fmt.Errorf("applying %s: %w", KeyOf(req.Manifest.Identifier), err)
+	return result, problem, err
+}
+
+// Diff tells in which fields the member's object differs from the manifest, whoever owns it, and
+// writes nothing. The problem is what kept it from being compared.
+func (e *Engine) Diff(ctx context.Context, req Request) (Result, *Problem, error) {
+	result, problem, err := retrying(func() (Result, *Problem, error) {
+		live, err := e.get(ctx, req.Manifest.Identifier)
+		if apierrors.IsNotFound(err) {
+			return Result{Findings: Findings{Report: compare.Absent()}}, nil, nil
+		}
+		if err != nil {
+			return Result{}, nil, err
+		}
+		findings, err := e.compare(ctx, req, live)
+		return Result{Object: live, Findings: findings}, nil, err
+	})
+	switch {
+	case err == nil:
+		return result, problem, nil
+	case isUnreachable(err):
+		return Result{}, nil, fmt.Errorf("comparing %s: %w", KeyOf(req.Manifest.Identifier), err)
+	default:
+		return Result{}, uncompared(err, req), nil
 	}
-	return Result{}, &Problem{
-		Reason:  placementv1beta1.ReasonManifestApplyFailed,
-		Message: fmt.Sprintf("Failed to apply the manifest: %v", err),
-	}, nil
+}
+
+// uncompared says that an object could not be compared.
+func uncompared(err error, req Request) *Problem {
+	p := &Problem{Reason: placementv1beta1.ReasonFailedToRunDriftDetection, Message: fmt.Sprintf("%s: %v", unapplied, err)}
+	switch {
+	case req.Strategy.Type == placementv1beta1.ApplyStrategyTypeReportDiff:
+		p.Reason = placementv1beta1.ReasonFailedToReportDiff
+		p.Message = fmt.Sprintf("Failed to report the differences: %v", err)
+	case errors.Is(err, errTakeOver):
+		p.Reason = placementv1beta1.ReasonFailedToTakeOver
+	}
+	p.Message = withoutSecrets(p.Message, req.Manifest.Object)
+	return p
 }
 
 // isUnreachable tells an API server that gave no answer from one that gave a bad one. An answer
@@ -157,16 +201,57 @@ func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, 
 	case live.GetDeletionTimestamp() != nil:
 		return Result{}, failed("The object on the cluster is being deleted; it is created again once it is gone"), nil
 	}
-	object, problem, err := e.own(ctx, req, live)
+	return e.reconcile(ctx, req, live)
+}
+
+// reconcile applies the manifest to an object that exists, if that is wanted.
+func (e *Engine) reconcile(ctx context.Context, req Request, live *unstructured.Unstructured) (Result, *Problem, error) {
+	object, findings, problem, err := e.own(ctx, req, live)
 	if problem != nil || err != nil {
-		return Result{}, problem, err
+		return Result{Object: live, Findings: findings}, problem, err
 	}
-	if !req.Hold {
-		if object, err = e.update(ctx, req, object); err != nil {
+	if req.Strategy.WhenToApply == placementv1beta1.WhenToApplyTypeIfNotDrifted && isOf(object, req.Manifest) {
+		findings, err := e.compare(ctx, req, object)
+		if err != nil {
 			return Result{}, nil, err
 		}
+		if !findings.Empty() {
+			return Result{Object: object, Findings: findings}, drifted(findings), nil
+		}
 	}
-	return Result{Object: object, Wrote: object.GetResourceVersion() != live.GetResourceVersion()}, nil, nil
+	before := object
+	if !req.Hold {
+		if object, err = e.update(ctx, req, object); err != nil {
+			return Result{Object: before}, nil, err
+		}
+	}
+	result := Result{Object: object, Wrote: object.GetResourceVersion() != live.GetResourceVersion()}
+	if req.Strategy.ComparisonOption == placementv1beta1.ComparisonOptionTypeFullComparison {
+		result.Findings, err = e.compare(ctx, req, object)
+	}
+	return result, nil, err
+}
+
+// drifted says that an object was changed on the cluster and is left alone.
+func drifted(findings Findings) *Problem {
+	p := &Problem{
+		Reason: placementv1beta1.ReasonFoundDrifts, Stands: true,
+		Message: findings.found(unapplied + " (error: cannot apply manifest: drifts are found between the manifest and the object from the member cluster): " +
+			"the object is left alone until they are gone, the manifest changes, or whenToApply is Always"),
+	}
+	if findings.Degraded {
+		p.Reason = placementv1beta1.ReasonFoundDriftsInDegradedMode
+	}
+	return p
+}
+
+// differing says that an object is not taken over as it differs from its manifest.
+func differing(findings Findings) *Problem {
+	return &Problem{
+		Reason: placementv1beta1.ReasonFailedToTakeOver, Stands: true,
+		Message: findings.found(unapplied + " (error: cannot take over object: configuration differences are found between the manifest object and the corresponding object in the member cluster): " +
+			"it is taken over once they are gone, or if whenToTakeOver is Always"),
+	}
 }
 
 func failed(message string) *Problem {
@@ -182,19 +267,29 @@ func (e *Engine) get(ctx context.Context, id placementv1beta1.WorkResourceIdenti
 // own makes us an owner of an existing object if we may be. The owner references are written
 // on their own, before anything else and only at the version that was judged, so that of two
 // AppliedWorks that reach for an object at the same time one gets it.
-func (e *Engine) own(ctx context.Context, req Request, live *unstructured.Unstructured) (*unstructured.Unstructured, *Problem, error) {
+func (e *Engine) own(ctx context.Context, req Request, live *unstructured.Unstructured) (*unstructured.Unstructured, Findings, *Problem, error) {
 	refs := live.GetOwnerReferences()
 	owners := OwnersOf(refs, req.Owner)
 	var rivals []Rival
 	if len(owners.Before) > 0 {
 		found, err := e.Rivals.Find(ctx, req.Owner, KeyOf(req.Manifest.Identifier), owners.Before)
 		if err != nil {
-			return nil, nil, fmt.Errorf("looking into the other owners: %w", err)
+			return nil, Findings{}, nil, fmt.Errorf("looking into the other owners: %w", err)
 		}
 		rivals = found
 	}
-	if problem := Judge(owners, rivals, req.Strategy); problem != nil {
-		return nil, problem, nil
+	problem, unseen := Judge(owners, rivals, req.Strategy)
+	if problem != nil {
+		return nil, Findings{}, problem, nil
+	}
+	if unseen {
+		findings, err := e.compare(ctx, req, live)
+		if err != nil {
+			return nil, Findings{}, nil, fmt.Errorf("%w: %w", errTakeOver, err)
+		}
+		if !findings.Empty() {
+			return nil, findings, differing(findings), nil
+		}
 	}
 	// All AppliedWorks before us are dangling or yield, else there would be a problem.
 	drop := map[types.UID]bool{}
@@ -203,10 +298,10 @@ func (e *Engine) own(ctx context.Context, req Request, live *unstructured.Unstru
 	}
 	want := WithOwner(refs, req.Owner, drop)
 	if equality.Semantic.DeepEqual(refs, want) {
-		return live, nil, nil
+		return live, Findings{}, nil, nil
 	}
 	owned, err := e.writeOwners(ctx, live, want)
-	return owned, nil, err
+	return owned, Findings{}, nil, err
 }
 
 func (e *Engine) writeOwners(ctx context.Context, live *unstructured.Unstructured, refs []metav1.OwnerReference) (*unstructured.Unstructured, error) {
@@ -249,10 +344,19 @@ func (e *Engine) update(ctx context.Context, req Request, live *unstructured.Uns
 	if !fits {
 		return e.serverSide(ctx, req, live)
 	}
+	retainReplicas(live, desired)
+	retainFinalizers(live, desired)
 	patch, err := ThreeWay(live, desired)
 	if err != nil || patch.Empty() {
 		return live, err
 	}
+	data := patch.Data
+	if req.Strategy.WhenToApply == placementv1beta1.WhenToApplyTypeIfNotDrifted {
+		// What somebody changed since it was compared is not overwritten.
+		if data, err = patch.atVersion(live); err != nil {
+			return nil, err
+		}
+	}
 	out := live.DeepCopy()
-	return out, e.Client.Patch(ctx, out, client.RawPatch(patch.Type, patch.Data), client.FieldOwner(FieldManager))
+	return out, e.Client.Patch(ctx, out, client.RawPatch(patch.Type, data), client.FieldOwner(FieldManager))
 }

@@ -27,14 +27,6 @@ type Manifest struct {
 	Problem *Problem
 }
 
-// Problem is why a manifest cannot be applied, as it is reported.
-type Problem struct {
-	// Reason is the reason of the condition.
-	Reason string
-	// Message is the message of the condition.
-	Message string
-}
-
 // Kind returns the group and kind of the manifest's object.
 func (m Manifest) Kind() schema.GroupKind { return KindOf(m.Identifier) }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,6 +26,9 @@ type Patch struct {
 	Type types.PatchType
 	// Data is the patch; empty if nothing is to be written.
 	Data []byte
+	// Result is the live object with the patch, as far as that can be told without the API
+	// server.
+	Result *unstructured.Unstructured
 }
 
 // Empty tells whether the patch changes nothing.
@@ -72,6 +77,16 @@ func sizeOf(annotations map[string]string) int {
 // are removed, all others are left alone. Kinds of Kubernetes itself are merged by their
 // merge keys, custom resources as plain JSON.
 func ThreeWay(live, desired *unstructured.Unstructured) (Patch, error) {
+	base, err := json.Marshal(baseOf(live))
+	if err != nil {
+		return Patch{}, fmt.Errorf("encoding the object as last applied: %w", err)
+	}
+	return merge(base, live, desired)
+}
+
+// merge computes a patch that leaves fields alone that are neither in the original nor in the
+// desired object.
+func merge(original []byte, live, desired *unstructured.Unstructured) (Patch, error) {
 	current, err := json.Marshal(live.Object)
 	if err != nil {
 		return Patch{}, fmt.Errorf("encoding the live object: %w", err)
@@ -80,35 +95,68 @@ func ThreeWay(live, desired *unstructured.Unstructured) (Patch, error) {
 	if err != nil {
 		return Patch{}, fmt.Errorf("encoding the desired object: %w", err)
 	}
-	original := []byte(live.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation])
-	if !json.Valid(original) {
-		// Lost or spoilt by hand: without a base nothing is removed, which is the safe side.
-		original = nil
-	}
-
 	patch := Patch{}
+	var result []byte
 	typed, err := scheme.Scheme.New(desired.GroupVersionKind())
 	switch {
 	case runtime.IsNotRegisteredError(err):
 		patch.Type = types.MergePatchType
-		patch.Data, err = jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
+		patch.Data, result, err = jsonThreeWay(original, modified, current)
 	case err == nil:
 		patch.Type = types.StrategicMergePatchType
-		patch.Data, err = strategicThreeWay(typed, original, modified, current)
+		patch.Data, result, err = strategicThreeWay(typed, original, modified, current)
 	}
 	if err != nil {
 		return Patch{}, fmt.Errorf("merging: %w", err)
 	}
-	if string(patch.Data) == "{}" {
+	patch.Result = &unstructured.Unstructured{}
+	if err := patch.Result.UnmarshalJSON(result); err != nil {
+		return Patch{}, fmt.Errorf("reading the merged object: %w", err)
+	}
+	// A patch may say in which order lists stand that are in that order already.
+	if equality.Semantic.DeepEqual(patch.Result.Object, live.Object) {
 		patch.Data = nil
 	}
 	return patch, nil
 }
 
-func strategicThreeWay(typed runtime.Object, original, modified, current []byte) ([]byte, error) {
+func jsonThreeWay(original, modified, current []byte) (patch, result []byte, err error) {
+	patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
+	if err != nil {
+		return nil, nil, err
+	}
+	result, err = jsonpatch.MergePatch(current, patch)
+	return patch, result, err
+}
+
+func strategicThreeWay(typed runtime.Object, original, modified, current []byte) (patch, result []byte, err error) {
 	lookup, err := strategicpatch.NewPatchMetaFromStruct(typed)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return strategicpatch.CreateThreeWayMergePatch(original, modified, current, lookup, true)
+	patch, err = strategicpatch.CreateThreeWayMergePatch(original, modified, current, lookup, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	result, err = strategicpatch.StrategicMergePatchUsingLookupPatchMeta(current, patch, lookup)
+	return patch, result, err
+}
+
+// atVersion returns the patch so that it only holds for the live object as it was read.
+func (p Patch) atVersion(live *unstructured.Unstructured) ([]byte, error) {
+	content := map[string]any{}
+	if err := json.Unmarshal(p.Data, &content); err != nil && !p.Empty() {
+		return nil, fmt.Errorf("reading the patch: %w", err)
+	}
+	metadata, ok := content["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		content["metadata"] = metadata
+	}
+	metadata["resourceVersion"] = live.GetResourceVersion()
+	data, err := json.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the patch: %w", err)
+	}
+	return data, nil
 }

@@ -78,36 +78,33 @@ type Rival struct {
 
 // Judge decides whether an existing object may be applied to. The rivals are the AppliedWorks
 // that own it before us and exist. A nil problem means yes; if the object is not owned by us
-// yet, it is to be taken over.
-func Judge(owners Owners, rivals []Rival, strategy placementv1beta1.ApplyStrategy) *Problem {
+// yet, it is to be taken over, though if unseen is true only if it does not differ.
+func Judge(owners Owners, rivals []Rival, strategy placementv1beta1.ApplyStrategy) (problem *Problem, unseen bool) {
 	for _, rival := range rivals {
 		if !rival.Yields {
-			return conflict(rival)
+			return conflict(rival), false
 		}
 	}
 	if owners.Mine || len(owners.Former) > 0 || len(rivals) > 0 {
-		return nil
+		return nil, false
 	}
-	switch strategy.WhenToTakeOver {
-	case placementv1beta1.WhenToTakeOverTypeNever:
+	if strategy.WhenToTakeOver == placementv1beta1.WhenToTakeOverTypeNever {
 		return &Problem{
-			Reason:  placementv1beta1.ReasonNotTakenOver,
-			Message: "The object exists on the cluster and is not owned by the placement; whenToTakeOver is Never, so it is left alone",
-		}
-	case placementv1beta1.WhenToTakeOverTypeIfNoDiff:
-		return &Problem{
-			Reason:  placementv1beta1.ReasonFailedToTakeOver,
-			Message: "The object exists on the cluster and is not owned by the placement; taking over with IfNoDiff is not supported by this version of the member agent",
-		}
+			Reason: placementv1beta1.ReasonNotTakenOver,
+			Message: unapplied + " (error: no ownership of the object in the member cluster; takeover is needed): " +
+				"the object exists on the cluster and whenToTakeOver is Never, so it is left alone",
+			Stands: true,
+		}, false
 	}
 	if len(owners.Foreign) > 0 && !strategy.AllowCoOwnership {
 		return &Problem{
 			Reason: placementv1beta1.ReasonFailedToTakeOver,
-			Message: fmt.Sprintf("The object exists on the cluster and is owned by %s outside the fleet; set allowCoOwnership to place it nevertheless",
-				describeOwners(owners.Foreign)),
-		}
+			Message: fmt.Sprintf("%s (error: cannot take over object: it is owned by %s outside the fleet): set allowCoOwnership to place it nevertheless",
+				unapplied, describeOwners(owners.Foreign)),
+			Stands: true,
+		}, false
 	}
-	return nil
+	return nil, strategy.WhenToTakeOver == placementv1beta1.WhenToTakeOverTypeIfNoDiff
 }
 
 func conflict(rival Rival) *Problem {

@@ -59,10 +59,15 @@ func TestJudge(t *testing.T) {
 		strategy placementv1beta1.ApplyStrategy
 		reason   string // empty if the object may be applied
 		message  string
+		compared bool // whether it is to be compared first
 	}{
-		"an object nobody owns is taken over by default":            {strategy: always},
-		"it is left alone if it shall never be taken over":          {strategy: never, reason: placementv1beta1.ReasonNotTakenOver},
-		"and where a comparison is asked for that we cannot make":   {strategy: noDiff, reason: placementv1beta1.ReasonFailedToTakeOver},
+		"an object nobody owns is taken over by default":   {strategy: always},
+		"it is left alone if it shall never be taken over": {strategy: never, reason: placementv1beta1.ReasonNotTakenOver},
+		"or is to be compared first":                       {strategy: noDiff, compared: true},
+		"which makes no owner outside the fleet welcome": {
+			refs: []metav1.OwnerReference{foreign}, strategy: noDiff, reason: placementv1beta1.ReasonFailedToTakeOver, message: "App app",
+		},
+		"our own object is not compared, as it was taken over once": {refs: []metav1.OwnerReference{me}, strategy: noDiff},
 		"our own object needs no taking over":                       {refs: []metav1.OwnerReference{me}, strategy: never},
 		"nor does one that an earlier AppliedWork of our name owns": {refs: []metav1.OwnerReference{former}, strategy: never},
 		"an object with an owner outside the fleet is refused": {
@@ -90,7 +95,8 @@ func TestJudge(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			problem := Judge(OwnersOf(tc.refs, me), tc.rivals, tc.strategy)
+			problem, compared := Judge(OwnersOf(tc.refs, me), tc.rivals, tc.strategy)
+			assert.Equal(t, tc.compared, compared)
 			if tc.reason == "" {
 				assert.Nil(t, problem)
 				return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,12 +22,20 @@ const beforeFirstApply = "before-first-apply"
 
 // serverSide applies a manifest server-side. Live is nil if the object does not exist.
 func (e *Engine) serverSide(ctx context.Context, req Request, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	object := Marked(req.Manifest, req.Owner)
 	if live != nil {
+		retainReplicas(live, object)
+		if stands(live, object) {
+			return live, nil
+		}
 		if err := e.adoptFields(ctx, live); err != nil {
 			return nil, err
 		}
+		// What is carried over, or was compared, must not have changed in between.
+		if carryReplicas(live, object) || req.Strategy.WhenToApply == placementv1beta1.WhenToApplyTypeIfNotDrifted {
+			object.SetResourceVersion(live.GetResourceVersion())
+		}
 	}
-	object := Marked(req.Manifest, req.Owner)
 	data, err := json.Marshal(object.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the manifest: %w", err)
@@ -36,6 +45,17 @@ func (e *Engine) serverSide(ctx context.Context, req Request, live *unstructured
 		options = append(options, client.ForceOwnership)
 	}
 	return object, e.Client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), options...)
+}
+
+// stands tells whether an object was applied server-side and has all that it would be given.
+func stands(live, object *unstructured.Unstructured) bool {
+	if !slices.ContainsFunc(live.GetManagedFields(), isOurs) {
+		return false
+	}
+	wanted := object.DeepCopy()
+	wanted.SetOwnerReferences(live.GetOwnerReferences()) // ours is among them by now
+	patch, err := merge(nil, live, wanted)
+	return err == nil && patch.Empty()
 }
 
 // mustForce tells whether fields are taken from other managers. Without a setting that says

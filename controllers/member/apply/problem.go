@@ -1,0 +1,117 @@
+package apply
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/compare"
+)
+
+// Problem is why a manifest cannot be applied, as it is reported.
+type Problem struct {
+	// Reason is the reason of the condition.
+	Reason string
+	// Message is the message of the condition.
+	Message string
+	// Stands is whether trying again is no use until the manifest or the object changes.
+	Stands bool
+}
+
+// unapplied begins the message of every problem that kept a manifest from being applied.
+const unapplied = "Failed to apply the manifest"
+
+// refused says why the API server refused a manifest.
+func refused(err error, m Manifest) *Problem {
+	if isFieldConflict(err) {
+		return fieldConflict(err)
+	}
+	message := fmt.Sprintf("%s: %v", unapplied, err)
+	if fields := immutableFields(err); len(fields) > 0 {
+		message = fmt.Sprintf("%s: %s cannot be changed once the object exists; set it back on the hub, or delete the object on the cluster to have it created anew",
+			unapplied, strings.Join(fields, ", "))
+	}
+	return &Problem{Reason: placementv1beta1.ReasonManifestApplyFailed, Message: withoutSecrets(message, m.Object)}
+}
+
+// isFieldConflict tells a conflict over who owns which field from one over versions, which is
+// over once the object is read again.
+func isFieldConflict(err error) bool {
+	return apierrors.IsConflict(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+}
+
+func fieldConflict(err error) *Problem {
+	var owned []string
+	for _, cause := range causesOf(err) {
+		owner := strings.TrimPrefix(cause.Message, "conflict with ")
+		owned = append(owned, fmt.Sprintf("%s is owned by %s", cause.Field, owner))
+	}
+	return &Problem{
+		Reason: placementv1beta1.ReasonApplyConflictWithOtherApplier,
+		Message: fmt.Sprintf("%s: other appliers own fields of it: %s; leave these fields to one of them, or set serverSideApplyConfig.force to take them over",
+			unapplied, strings.Join(owned, ", ")),
+		Stands: true,
+	}
+}
+
+// immutableFields returns the fields that must not be changed, if that is all that is wrong.
+func immutableFields(err error) []string {
+	if !apierrors.IsInvalid(err) {
+		return nil
+	}
+	var fields []string
+	for _, cause := range causesOf(err) {
+		if !strings.Contains(cause.Message, "immutable") && !strings.Contains(cause.Message, "may not change") {
+			return nil
+		}
+		if !slices.Contains(fields, cause.Field) {
+			fields = append(fields, cause.Field)
+		}
+	}
+	return fields
+}
+
+func causesOf(err error) []metav1.StatusCause {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
+}
+
+// shortSecret is up to which length a value of a Secret is left in a message: it may as well be
+// a word of it.
+const shortSecret = 3
+
+// withoutSecrets takes out of a message what a Secret keeps.
+func withoutSecrets(message string, object *unstructured.Unstructured) string {
+	if object == nil || object.GetKind() != "Secret" || object.GroupVersionKind().Group != "" {
+		return message
+	}
+	var values []string
+	for _, field := range []string{"data", "stringData"} {
+		content, _, _ := unstructured.NestedMap(object.Object, field)
+		for _, value := range content {
+			text := fmt.Sprint(value)
+			values = append(values, text)
+			if clear, err := base64.StdEncoding.DecodeString(text); err == nil {
+				values = append(values, string(clear))
+			}
+		}
+	}
+	// The longest first, as one may be a part of another.
+	slices.SortFunc(values, func(a, b string) int { return len(b) - len(a) })
+	for _, value := range values {
+		if len(value) > shortSecret {
+			message = strings.ReplaceAll(message, value, compare.Redacted)
+		}
+	}
+	return message
+}
