@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -108,17 +109,16 @@ type Reconciler struct {
 	// untold is whether not every Work has been brought up yet since the mode has changed.
 	untold atomic.Bool
 
-	mu      sync.Mutex
-	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
-	waiting map[string]struct{} // noticed before there was a queue
+	// due has the Works to look at.
+	due dueWorks
 }
 
 // NewReconciler returns a Reconciler in ModeIdle.
 func NewReconciler(o Options) *Reconciler {
-	r := &Reconciler{Options: o, memories: newMemories(), patience: servedWithin, waiting: map[string]struct{}{}}
+	r := &Reconciler{Options: o, memories: newMemories(), patience: servedWithin, due: dueWorks{namespace: o.Namespace}}
 	r.rivals = &rivals{hub: o.Hub, member: o.Member, namespace: o.Namespace}
 	r.engine = &apply.Engine{Client: o.Member, Mapper: o.Mapper, Rivals: r.rivals}
-	r.watcher = NewWatcher(o.Metadata, o.Log, r.notify)
+	r.watcher = NewWatcher(o.Metadata, o.Log, r.noticed)
 	// An AppliedWork bears its Work's name. The first list of them also brings up those whose
 	// Work vanished while no agent was there: they are to be removed when the cluster leaves.
 	r.watcher.Pin(appliedWorkResource, func(name types.NamespacedName) []string { return []string{name.Name} })
@@ -147,7 +147,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, hub cluster.Cluster) err
 	if err := c.Watch(works); err != nil {
 		return fmt.Errorf("watching Works: %w", err)
 	}
-	if err := c.Watch(source.Func(r.attach)); err != nil {
+	if err := c.Watch(source.Func(r.due.attach)); err != nil {
 		return fmt.Errorf("watching applied objects: %w", err)
 	}
 	return mgr.Add(r.watcher)
@@ -158,32 +158,6 @@ func concerns(e event.TypedUpdateEvent[*placementv1beta1.Work]) bool {
 	return e.ObjectOld.UID != e.ObjectNew.UID ||
 		e.ObjectOld.Generation != e.ObjectNew.Generation ||
 		e.ObjectOld.DeletionTimestamp.IsZero() != e.ObjectNew.DeletionTimestamp.IsZero()
-}
-
-// attach connects the watcher to the controller's queue.
-func (r *Reconciler) attach(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.queue = queue
-	for name := range r.waiting {
-		queue.Add(r.request(name))
-	}
-	r.waiting = nil
-	return nil
-}
-
-func (r *Reconciler) notify(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.queue == nil {
-		r.waiting[name] = struct{}{}
-		return
-	}
-	r.queue.Add(r.request(name))
-}
-
-func (r *Reconciler) request(name string) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: name}}
 }
 
 // SetMode says what to do with Works from now on. If that changes anything, it waits for what
@@ -199,10 +173,10 @@ func (r *Reconciler) SetMode(ctx context.Context, mode Mode) error {
 		return fmt.Errorf("listing Works: %w", err)
 	}
 	for i := range works.Items {
-		r.notify(works.Items[i].Name)
+		r.due.add(works.Items[i].Name, urgencyRecheck)
 	}
 	for _, name := range r.watcher.Names(appliedWorkResource) {
-		r.notify(name)
+		r.due.add(name, urgencyRecheck)
 	}
 	r.untold.Store(false)
 	return nil
@@ -239,8 +213,15 @@ func (r *Reconciler) Remaining(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Reconcile brings the member to where one Work wants it.
+// Reconcile brings the member to where one Work wants it. Whatever it leaves to be looked at
+// again comes after what is new.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	result, err := r.reconcile(ctx, req)
+	result.Priority = ptr.To(urgencyRecheck)
+	return result, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	r.gate.RLock()
 	defer r.gate.RUnlock()
 	mode := r.mode
@@ -280,14 +261,12 @@ func (r *Reconciler) applyWork(ctx context.Context, work *placementv1beta1.Work)
 
 // untilNext is how long to wait for the next look at a Work if no event calls for one earlier.
 func (r *Reconciler) untilNext(mem *memory) time.Duration {
-	if !mem.settled {
-		mem.failures++
-		return jitter(backoff(mem.failures))
-	}
-	mem.failures = 0
 	wait := r.untilResync(mem)
+	if next := nextTry(mem.outcomes); !next.IsZero() {
+		wait = min(wait, jitter(max(time.Millisecond, next.Sub(r.Clock.Now()))))
+	}
 	if r.ahead(mem.outcomes) {
-		wait = catchUp
+		wait = min(wait, catchUp)
 	}
 	if mem.leaving {
 		wait = min(wait, removalResync)

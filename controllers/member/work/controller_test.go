@@ -126,7 +126,7 @@ func kindOf(o client.Object) string {
 func (a *agent) look(t *testing.T, name string) ([]string, reconcile.Result, error) {
 	t.Helper()
 	a.writes = nil
-	result, err := a.Reconcile(t.Context(), a.request(name))
+	result, err := a.Reconcile(t.Context(), requestFor(testNamespace, name))
 	return a.writes, result, err
 }
 
@@ -135,6 +135,12 @@ func (a *agent) mustLook(t *testing.T, name string) []string {
 	writes, _, err := a.look(t, name)
 	require.NoError(t, err)
 	return writes
+}
+
+// later lets the time pass after which anything that failed is tried again.
+func (a *agent) later() *agent {
+	a.clock.SetTime(a.clock.Now().Add(lastRetry))
+	return a
 }
 
 func (a *agent) work(t *testing.T, name string) *placementv1beta1.Work {
@@ -280,7 +286,7 @@ func TestASecondPlacementIsRefusedUntilTheFirstLetsGo(t *testing.T) {
 	a.edit(t, "first", nil)
 	a.mustLook(t, "first")
 	assert.False(t, a.hasMap(t, "a"))
-	a.mustLook(t, "second")
+	a.later().mustLook(t, "second")
 	assert.Equal(t, "AllManifestsApplied", a.says(t, "second")[0])
 }
 
@@ -383,7 +389,7 @@ func (l lister) List(ctx context.Context, list client.ObjectList, opts ...client
 func TestAChangeOfModeMissesNoWork(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
 	require.NoError(t, a.SetMode(t.Context(), ModeIdle))
-	a.waiting = map[string]struct{}{}
+	a.due.waiting = nil
 	lists, failing := 0, true
 	a.Hub = lister{a.hub, func() error {
 		lists++
@@ -394,11 +400,11 @@ func TestAChangeOfModeMissesNoWork(t *testing.T) {
 		return nil
 	}}
 	require.Error(t, a.SetMode(t.Context(), ModeApply))
-	assert.Empty(t, a.waiting)
+	assert.Empty(t, a.due.waiting)
 
 	failing = false
 	require.NoError(t, a.SetMode(t.Context(), ModeApply), "the same mode again makes up for the list that failed")
-	assert.Contains(t, a.waiting, "w")
+	assert.Contains(t, a.due.waiting, "w")
 	require.NoError(t, a.SetMode(t.Context(), ModeApply))
 	assert.Equal(t, 2, lists, "after that nothing is left to do")
 }

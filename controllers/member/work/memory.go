@@ -21,6 +21,8 @@ type outcome struct {
 	problem *apply.Problem
 	// retry is whether trying again may help without the Work or the object changing.
 	retry bool
+	// tries counts how often it was tried in vain.
+	tries tries
 
 	// repairs counts how often the object had to be written for this generation of the Work.
 	repairs repairs
@@ -62,8 +64,6 @@ type memory struct {
 	// removing is the Work without its content, once it was seen being deleted: what it has
 	// brought is to go, whatever becomes of it. Nil if that was to stay.
 	removing *placementv1beta1.Work
-	// failures counts passes in a row that left something to retry.
-	failures int
 }
 
 // memories keeps one memory per Work. A Work is looked at by one worker at a time, so only
@@ -73,12 +73,17 @@ type memories struct {
 	byName map[string]*memory
 	// unapplied has the API groups of which a Work has objects that could not be applied.
 	unapplied map[string]map[string]bool
+	// stirred has what has changed since the last pass over a Work that has such objects.
+	stirred map[string]map[object]bool
 	// vanished has the names of Works that are gone though nobody was seen deleting them.
 	vanished map[string]bool
 }
 
 func newMemories() *memories {
-	return &memories{byName: map[string]*memory{}, unapplied: map[string]map[string]bool{}, vanished: map[string]bool{}}
+	return &memories{
+		byName: map[string]*memory{}, unapplied: map[string]map[string]bool{},
+		stirred: map[string]map[object]bool{}, vanished: map[string]bool{},
+	}
 }
 
 // of returns the memory of a Work, empty if there is none of the Work with this uid.
@@ -99,6 +104,7 @@ func (m *memories) forget(name string) {
 	defer m.mu.Unlock()
 	delete(m.byName, name)
 	delete(m.unapplied, name)
+	delete(m.stirred, name)
 	delete(m.vanished, name)
 }
 
@@ -139,6 +145,7 @@ func (m *memories) await(name string, outcomes []outcome) {
 	defer m.mu.Unlock()
 	if len(groups) == 0 {
 		delete(m.unapplied, name)
+		delete(m.stirred, name)
 		return
 	}
 	m.unapplied[name] = groups
@@ -189,11 +196,6 @@ func (r repairs) another(now time.Time) repairs {
 	return repairs{count: r.count + 1, last: now}
 }
 
-const (
-	firstRetry = 200 * time.Millisecond
-	lastRetry  = time.Minute
-)
-
 // heldUntil is when the first object that is held back may be repaired; zero if none is.
 func heldUntil(outcomes []outcome) time.Time {
 	var first time.Time
@@ -203,16 +205,4 @@ func heldUntil(outcomes []outcome) time.Time {
 		}
 	}
 	return first
-}
-
-// backoff is how long to wait before the next try after so many failures in a row.
-func backoff(failures int) time.Duration {
-	delay := firstRetry
-	for range failures - 1 {
-		delay *= 2
-		if delay >= lastRetry {
-			return lastRetry
-		}
-	}
-	return delay
 }

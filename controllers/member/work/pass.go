@@ -36,7 +36,7 @@ func (r *Reconciler) pass(ctx context.Context, work *placementv1beta1.Work, mem 
 		return r.refuse(ctx, work, mem, manifests, problem)
 	}
 
-	steps, err := r.plan(manifests)
+	steps, err := r.plan(manifests, known, r.memories.takeStirred(work.Name))
 	if err != nil {
 		return err
 	}
@@ -80,18 +80,25 @@ type step struct {
 	outcome  outcome
 	// due is whether the manifest is to be applied: it could be read and is no duplicate.
 	due bool
+	// resting is whether it has failed and is not tried again yet.
+	resting bool
 	// definition is the step that brings the kind of the manifest, if the cluster lacks it and
 	// the same Work has it.
 	definition *step
 }
 
-// plan looks up what the cluster calls the kinds of the manifests.
-func (r *Reconciler) plan(manifests []apply.Manifest) ([]*step, error) {
+// plan looks up what the cluster calls the kinds of the manifests. Those that failed and are not
+// to be tried again yet stay as they are.
+func (r *Reconciler) plan(manifests []apply.Manifest, known map[int]outcome, stirred map[object]bool) ([]*step, error) {
 	steps := make([]*step, 0, len(manifests))
 	for _, m := range manifests {
 		s := &step{manifest: m, due: m.Problem == nil}
 		s.outcome = outcome{id: m.Identifier, hash: m.Hash, problem: m.Problem}
-		if s.due {
+		switch before := known[m.Identifier.Ordinal]; {
+		case !s.due:
+		case before.rests(r.Clock.Now(), stirred):
+			s.outcome, s.resting = before, true
+		default:
 			if err := r.resolve(s); err != nil {
 				return nil, err
 			}
@@ -147,12 +154,15 @@ func (r *Reconciler) applyAll(ctx context.Context, steps []*step, known map[int]
 		group, waveCtx := errgroup.WithContext(ctx)
 		group.SetLimit(concurrentManifests)
 		for _, s := range wave {
+			if s.resting {
+				continue
+			}
 			before := known[s.outcome.id.Ordinal]
 			if before.seen.uid != "" && before.problem == nil && r.unchanged(before) {
 				s.outcome = before
 				continue
 			}
-			group.Go(func() error { return r.applyOne(waveCtx, s, before.repairs, owner, strategy) })
+			group.Go(func() error { return r.applyOne(waveCtx, s, before, owner, strategy) })
 		}
 		if err := group.Wait(); err != nil {
 			return err
@@ -161,7 +171,9 @@ func (r *Reconciler) applyAll(ctx context.Context, steps []*step, known map[int]
 	return nil
 }
 
-func (r *Reconciler) applyOne(ctx context.Context, s *step, repairs repairs, owner metav1.OwnerReference, strategy placementv1beta1.ApplyStrategy) error {
+func (r *Reconciler) applyOne(ctx context.Context, s *step, before outcome, owner metav1.OwnerReference, strategy placementv1beta1.ApplyStrategy) error {
+	now := r.Clock.Now()
+	s.outcome.tries = before.tries.another(now) // unless it goes well
 	if s.outcome.problem != nil {
 		// Its kind was unknown; an earlier wave may have brought the definition.
 		if err := r.resolve(s); err != nil {
@@ -172,7 +184,7 @@ func (r *Reconciler) applyOne(ctx context.Context, s *step, repairs repairs, own
 			return nil
 		}
 	}
-	now := r.Clock.Now()
+	repairs := before.repairs
 	hold := repairs.hold(now)
 	result, problem, err := r.engine.Apply(ctx, apply.Request{Manifest: s.manifest, Owner: owner, Strategy: strategy, Hold: hold})
 	if err != nil {
@@ -186,6 +198,7 @@ func (r *Reconciler) applyOne(ctx context.Context, s *step, repairs repairs, own
 	if result.Wrote {
 		s.outcome.repairs = repairs.another(now)
 	}
+	s.outcome.tries = tries{}
 	s.outcome.found(result.Object)
 	return nil
 }

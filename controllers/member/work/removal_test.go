@@ -50,10 +50,11 @@ func TestNothingIsPrunedWhileAManifestFails(t *testing.T) {
 	assert.True(t, a.hasMap(t, "a"), "what runs may still need it")
 	assert.Equal(t, "SomeManifestsAreNotApplied", a.says(t, "w")[0])
 
+	a.clock.SetTime(a.clock.Now().Add(result.RequeueAfter))
 	_, result, _ = a.look(t, "w")
 	assert.InDelta(t, 420, result.RequeueAfter.Milliseconds(), 22, "and then ever more slowly")
 	a.fail = func(string) error { return nil }
-	a.mustLook(t, "w")
+	a.later().mustLook(t, "w")
 	assert.False(t, a.hasMap(t, "a"))
 	assert.True(t, a.hasMap(t, "b"))
 }
@@ -97,7 +98,7 @@ func TestWhatAVanishedWorkHasBroughtStays(t *testing.T) {
 	a.vanish(t, "w")
 	for range 3 {
 		a.writes = nil
-		_, err := a.Reconcile(ctx, a.request("w"))
+		_, err := a.Reconcile(ctx, requestFor(testNamespace, "w"))
 		require.NoError(t, err)
 		assert.Empty(t, a.writes, "a Work is never gone before the agent has let go of it: the hub has lost it")
 	}

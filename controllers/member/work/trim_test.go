@@ -112,7 +112,7 @@ func TestAReportThatIsTooLargeIsTrimmedOnItsWayToTheHub(t *testing.T) {
 	assert.Equal(t, "SomeManifestsAreNotApplied", a.says(t, "w")[0])
 
 	a.fail = func(string) error { return nil }
-	a.mustLook(t, "w")
+	a.later().mustLook(t, "w")
 	w = a.work(t, "w")
 	assert.Nil(t, meta.FindStatusCondition(w.Status.Conditions, placementv1beta1.ConditionTypeStatusTrimmed))
 	assert.Len(t, w.Status.ManifestConditions, 61)

@@ -32,7 +32,7 @@ var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "Cust
 func (r *Reconciler) awaitKinds(ctx context.Context, wave, all []*step) error {
 	pending := map[schema.GroupVersionKind]*step{}
 	for _, s := range wave {
-		if s.outcome.problem == nil {
+		if s.outcome.problem == nil || s.resting {
 			continue
 		}
 		if s.definition = definitionOf(all, s.manifest.Kind()); s.definition != nil && s.definition.outcome.problem == nil {

@@ -86,7 +86,7 @@ func TestWaitingForAKindHasAnEnd(t *testing.T) {
 	assert.Contains(t, message, "widgets.example.com, which is placed with it, has been applied, but the cluster does not serve the kind yet")
 
 	m.ignorant.Store(0)
-	a.mustLook(t, "w")
+	a.later().mustLook(t, "w")
 	assert.Equal(t, "AllManifestsApplied", a.says(t, "w")[0])
 }
 
@@ -127,7 +127,7 @@ func TestAMissingNamespaceIsWatchedFor(t *testing.T) {
 	assert.Contains(t, a.watcher.wants["w"], namespace)
 
 	a.fail = func(string) error { return nil }
-	a.mustLook(t, "w")
+	a.noticed("w", namespace)
 	a.mustLook(t, "w")
 	assert.Equal(t, "AllManifestsApplied", a.says(t, "w")[0])
 }

@@ -34,8 +34,9 @@ type sighting struct {
 type Watcher struct {
 	client metadata.Interface
 	log    logr.Logger
-	// notify is called with each Work that a change concerns.
-	notify func(work string)
+	// notify is called with each Work that a change concerns, and the object that changed. One
+	// without a name stands for all of its kind.
+	notify func(work string, o object)
 
 	mu        sync.RWMutex
 	ctx       context.Context // nil until started
@@ -56,7 +57,7 @@ type kindInformer struct {
 
 // NewWatcher returns a Watcher that tells notify which Works to look at again. Nothing is
 // watched before Start.
-func NewWatcher(client metadata.Interface, log logr.Logger, notify func(work string)) *Watcher {
+func NewWatcher(client metadata.Interface, log logr.Logger, notify func(work string, o object)) *Watcher {
 	return &Watcher{
 		client:    client,
 		log:       log,
@@ -214,7 +215,7 @@ func (w *Watcher) changed(gvr schema.GroupVersionResource, obj any) {
 	}
 	w.mu.RUnlock()
 	for _, work := range works {
-		w.notify(work)
+		w.notify(work, object{gvr: gvr, name: name})
 	}
 }
 
@@ -229,7 +230,7 @@ func (w *Watcher) synced(gvr schema.GroupVersionResource) {
 	}
 	w.mu.RUnlock()
 	for work := range works {
-		w.notify(work)
+		w.notify(work, object{gvr: gvr})
 	}
 }
 

@@ -43,7 +43,7 @@ func newWatching(t *testing.T, objects ...*metav1.PartialObjectMetadata) *watchi
 	for _, o := range objects {
 		require.NoError(t, w.cluster.Tracker().Create(configMaps, o, o.Namespace))
 	}
-	w.Watcher = NewWatcher(w.cluster, logr.Discard(), func(work string) { w.noticed <- work })
+	w.Watcher = NewWatcher(w.cluster, logr.Discard(), func(work string, _ object) { w.noticed <- work })
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = w.Start(ctx) }()

@@ -1,0 +1,106 @@
+package work
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+func TestAManifestThatFailsBacksOffByItself(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "bad", "good")}, nil)
+	a.fail = func(write string) error {
+		if strings.HasPrefix(write, "member create ConfigMap bad") {
+			return errors.New("refused by a webhook")
+		}
+		return nil
+	}
+	_, result, err := a.look(t, "w")
+	require.NoError(t, err)
+	assert.InDelta(t, 210, result.RequeueAfter.Milliseconds(), 11)
+	assert.Equal(t, urgencyRecheck, *result.Priority, "what is new goes first")
+
+	a.noticed("w", mapNamed("good"))
+	assert.Empty(t, a.mustLook(t, "w"), "what happens to another does not concern it")
+	a.clock.SetTime(a.clock.Now().Add(firstRetry))
+	assert.Equal(t, []string{"member create ConfigMap bad"}, a.mustLook(t, "w"), "its time has come")
+	assert.Empty(t, a.mustLook(t, "w"))
+
+	a.edit(t, "w", mapManifests("bad", "good"))
+	assert.Contains(t, a.mustLook(t, "w"), "member create ConfigMap bad", "a new generation is tried at once")
+	a.noticed("w", mapNamed("bad"))
+	assert.Contains(t, a.mustLook(t, "w"), "member create ConfigMap bad", "so is one that somebody has changed")
+}
+
+func TestWhatMayHelpAManifestThatFailed(t *testing.T) {
+	failed := outcome{
+		id:  placementv1beta1.WorkResourceIdentifier{Kind: "ConfigMap", Namespace: "n", Name: "a"},
+		gvr: configMaps, retry: true, tries: tries{count: 1, last: noon.Time},
+	}
+	tests := map[string]struct {
+		event object
+		helps bool
+	}{
+		"the object itself":           {mapNamed("a"), true},
+		"another object of the kind":  {mapNamed("b"), false},
+		"the first list of its kind":  {object{gvr: configMaps}, true},
+		"its namespace":               {object{gvr: namespaceResource, name: types.NamespacedName{Name: "n"}}, true},
+		"another namespace":           {object{gvr: namespaceResource, name: types.NamespacedName{Name: "m"}}, false},
+		"any definition":              {object{gvr: definitionResource, name: types.NamespacedName{Name: "widgets.example.com"}}, true},
+		"an object of another kind":   {object{gvr: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, name: types.NamespacedName{Namespace: "n", Name: "a"}}, false},
+		"what its Work has listed it": {object{gvr: appliedWorkResource, name: types.NamespacedName{Name: "w"}}, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, !tc.helps, failed.rests(noon.Time, map[object]bool{tc.event: true}))
+			assert.False(t, failed.rests(noon.Add(firstRetry), nil), "later it is tried anyway")
+		})
+	}
+}
+
+func TestWhatHappensToAWorkThatIsWellIsNotNoted(t *testing.T) {
+	m := newMemories()
+	m.stir("w", mapNamed("a"))
+	assert.Empty(t, m.takeStirred("w"))
+	m.await("w", []outcome{{retry: true}})
+	m.stir("w", mapNamed("a"))
+	assert.Equal(t, map[object]bool{mapNamed("a"): true}, m.takeStirred("w"))
+	assert.Empty(t, m.takeStirred("w"), "it is told once")
+	m.stir("w", mapNamed("a"))
+	m.await("w", nil)
+	assert.Empty(t, m.takeStirred("w"))
+}
+
+func TestNewWorksGoBeforeEventsAndEventsBeforeRechecks(t *testing.T) {
+	queue := priorityqueue.New[reconcile.Request]("test", func(o *priorityqueue.Opts[reconcile.Request]) {
+		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Millisecond, time.Second)
+	})
+	defer queue.ShutDown()
+	due := &dueWorks{namespace: testNamespace}
+	due.add("rechecked", urgencyRecheck)
+	due.add("twice", urgencyRecheck)
+	due.add("twice", urgencyEvent)
+	due.add("twice", urgencyRecheck)
+	require.NoError(t, due.attach(t.Context(), queue))
+	due.add("stirred", urgencyEvent)
+	queue.Add(requestFor(testNamespace, "new"))
+
+	require.Eventually(t, func() bool { return queue.Len() == 4 }, 10*time.Second, time.Millisecond)
+	var got []string
+	for range 4 {
+		item, _ := queue.Get()
+		got = append(got, item.Name)
+	}
+	assert.Equal(t, []string{"new", "twice", "stirred", "rechecked"}, got)
+}
