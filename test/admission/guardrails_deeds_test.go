@@ -41,7 +41,7 @@ func deeds() map[string]deed {
 }
 
 func namespaceDeeds() map[string]deed {
-	withMember := append(slices.Clone(everyUser), "the member")
+	withMember := append(slices.Clone(everyUser), "the member", "its account")
 	const event = `{apiVersion: v1, kind: Event, metadata: {namespace: fleet-member-guarded, name: e}, involvedObject: {namespace: fleet-member-guarded}}`
 	const lease = `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: kube-system, name: cert-manager}}`
 	return map[string]deed{
@@ -69,7 +69,7 @@ func namespaceDeeds() map[string]deed {
 }
 
 func internalDeeds() map[string]deed {
-	withMember := append(slices.Clone(passing), "the member")
+	withMember := append(slices.Clone(passing), "the member", "its account")
 	const snapshot = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceSnapshot, metadata: {name: web-0-snapshot}, spec: {selectedResources: []}}`
 	const foreign = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things.example.com}, spec: {group: example.com,
 		scope: Cluster, names: {kind: Thing, plural: things}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}`

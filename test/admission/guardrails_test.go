@@ -37,7 +37,9 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {namespace: fleet-member-guarded, name: fleet-rolebinding-guarded}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: fleet-role-guarded}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: guarded}]
+subjects:
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: guarded}
+- {kind: ServiceAccount, namespace: fleet-system, name: guarded}
 ---
 apiVersion: cluster.kubernetes-fleet.io/v1beta1
 kind: InternalMemberCluster
@@ -81,7 +83,8 @@ kind: ConfigMap
 metadata: {namespace: default, name: guarded}
 `
 
-// senders are those who try. All but members may do everything as far as RBAC is concerned.
+// senders are those who try. All but members may do everything as far as RBAC is concerned. The documents put the
+// accounts of members into fleet-system, as another release is.
 func senders(t *testing.T) map[string]*session {
 	accounts := "system:serviceaccounts"
 	return map[string]*session{
@@ -96,6 +99,7 @@ func senders(t *testing.T) map[string]*session {
 		"a bootstrapping node":     as(t, "system:bootstrap:abcdef", "system:bootstrappers"),
 		"an add-on":                as(t, "system:serviceaccount:cert-manager:controller", accounts, accounts+":cert-manager"),
 		"the member":               granted(t, "guarded"),
+		"its account":              granted(t, "system:serviceaccount:fleet-system:guarded", accounts, accounts+":fleet-system"),
 		"another member":           granted(t, "unmanaged"),
 	}
 }

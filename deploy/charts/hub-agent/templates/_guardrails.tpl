@@ -19,6 +19,14 @@ g == "system:serviceaccounts:{{ .Release.Namespace }}" ||
 g in ["system:masters", "kubeadm:cluster-admins"] || g.startsWith("system:serviceaccounts:kube-")))
 {{- end }}
 
+{{- /* CEL, true if whoever sent a request about an object in a namespace is the agent of the member that it belongs to. */ -}}
+{{- define "hub-agent.is-member" -}}
+authorizer.group("cluster.kubernetes-fleet.io").resource("internalmemberclusters").subresource("status")
+.namespace(request.namespace).check("update").allowed() &&
+!authorizer.group("cluster.kubernetes-fleet.io").resource("internalmemberclusters").subresource("status")
+.check("update").allowed()
+{{- end }}
+
 {{- /* CEL, the first half of a refusal: who wanted what. */ -}}
 {{- define "hub-agent.refused" -}}
 "user: '" + request.userInfo.username + "' in '[" +
