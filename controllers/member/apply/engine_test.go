@@ -30,15 +30,19 @@ func (r rivalsOf) Find(context.Context, metav1.OwnerReference, Key, []metav1.Own
 	return r, nil
 }
 
-// newEngine returns an engine on a cluster with these objects, and counts its writes.
+// newEngine returns an engine on a cluster with these objects, and counts what it stores there.
 func newEngine(rivals []Rival, objects ...client.Object) (*Engine, *int) {
 	writes := 0
-	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithReturnManagedFields().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			writes++
 			return c.Create(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			options := client.PatchOptions{}
+			if options.ApplyOptions(opts); len(options.DryRun) > 0 {
+				return rehearse(ctx, c, o, p, options)
+			}
 			writes++
 			return c.Patch(ctx, o, p, opts...)
 		},
@@ -46,6 +50,17 @@ func newEngine(rivals []Rival, objects ...client.Object) (*Engine, *int) {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	return &Engine{Client: c, Mapper: mapper, Rivals: rivalsOf(rivals)}, &writes
+}
+
+// rehearse makes a dry run, which the fake client does not: it patches a copy of the object.
+func rehearse(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options client.PatchOptions) error {
+	current := o.DeepCopyObject().(client.Object)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(o), current); err != nil {
+		return err
+	}
+	aside := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithReturnManagedFields().WithObjects(current).Build()
+	options.DryRun = nil
+	return aside.Patch(ctx, o, p, &options)
 }
 
 func configMap(data string, owners ...metav1.OwnerReference) *corev1.ConfigMap {

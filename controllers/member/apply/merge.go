@@ -77,11 +77,12 @@ func sizeOf(annotations map[string]string) int {
 // are removed, all others are left alone. Kinds of Kubernetes itself are merged by their
 // merge keys, custom resources as plain JSON.
 func ThreeWay(live, desired *unstructured.Unstructured) (Patch, error) {
-	base, err := json.Marshal(baseOf(live))
+	last := baseOf(live)
+	base, err := json.Marshal(last)
 	if err != nil {
 		return Patch{}, fmt.Errorf("encoding the object as last applied: %w", err)
 	}
-	return merge(base, live, desired)
+	return merge(base, live, keepOthers(last, live, desired))
 }
 
 // merge computes a patch that leaves fields alone that are neither in the original nor in the

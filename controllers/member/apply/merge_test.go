@@ -64,6 +64,11 @@ func TestThreeWay(t *testing.T) {
 		"without a base nothing is removed": {
 			withoutY, live(t, configMap, func(o map[string]any) { unstructured.RemoveNestedField(o, "metadata", "annotations") }), types.StrategicMergePatchType, `{}`,
 		},
+		"labels that all left the manifest go, and those of others stay": {
+			configMap, live(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","labels":{"ours":"1"}},"data":{"x":"1","y":"2"}}`,
+				func(o map[string]any) { _ = unstructured.SetNestedField(o, "1", "metadata", "labels", "theirs") }),
+			types.StrategicMergePatchType, `{"metadata":{"labels":{"ours":null}}}`,
+		},
 		"status is not compared": {
 			configMap, live(t, configMap, func(o map[string]any) { o["status"] = map[string]any{"a": "b"} }), types.StrategicMergePatchType, "",
 		},

@@ -53,6 +53,25 @@ func lastApplied(live *unstructured.Unstructured) map[string]any {
 	return base
 }
 
+// keepOthers returns the desired object so that a manifest without any labels or annotations,
+// which had some before, removes those and not all there are.
+func keepOthers(base map[string]any, live, desired *unstructured.Unstructured) *unstructured.Unstructured {
+	out := desired
+	for _, field := range []string{"labels", "annotations"} {
+		_, before, _ := unstructured.NestedFieldNoCopy(base, "metadata", field)
+		_, now, _ := unstructured.NestedFieldNoCopy(desired.Object, "metadata", field)
+		_, there, _ := unstructured.NestedFieldNoCopy(live.Object, "metadata", field)
+		if !before || now || !there {
+			continue
+		}
+		if out == desired {
+			out = desired.DeepCopy()
+		}
+		_ = unstructured.SetNestedMap(out.Object, map[string]any{}, "metadata", field)
+	}
+	return out
+}
+
 // retainReplicas leaves the replicas of an object to the cluster if it asks for that.
 func retainReplicas(live, desired *unstructured.Unstructured) {
 	if desired.GetAnnotations()[placementv1beta1.RetainReplicasAnnotation] != "true" {

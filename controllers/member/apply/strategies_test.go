@@ -1,0 +1,512 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const (
+	always     = placementv1beta1.WhenToApplyTypeAlways
+	ifNot      = placementv1beta1.WhenToApplyTypeIfNotDrifted
+	partial    = placementv1beta1.ComparisonOptionTypePartialComparison
+	full       = placementv1beta1.ComparisonOptionTypeFullComparison
+	clientSide = placementv1beta1.ApplyStrategyTypeClientSideApply
+	serverSide = placementv1beta1.ApplyStrategyTypeServerSideApply
+	reportDiff = placementv1beta1.ApplyStrategyTypeReportDiff
+)
+
+type detail = placementv1beta1.PatchDetail
+
+// with is a request with a strategy.
+func with(text string, strategy placementv1beta1.ApplyStrategy) Request {
+	req := request(text)
+	req.Strategy = strategy
+	if req.Strategy.Type == "" {
+		req.Strategy.Type = clientSide
+	}
+	return req
+}
+
+// apply applies a manifest that nothing is wrong with.
+func apply(t *testing.T, e *Engine, req Request) Result {
+	t.Helper()
+	result, problem, err := e.Apply(t.Context(), req)
+	require.NoError(t, err)
+	require.Nil(t, problem)
+	return result
+}
+
+// edit changes the ConfigMap as somebody on the cluster would.
+func edit(t *testing.T, e *Engine, change func(*corev1.ConfigMap)) {
+	t.Helper()
+	object := stored(t, e)
+	change(object)
+	require.NoError(t, e.Client.Update(t.Context(), object, client.FieldOwner("kubectl")))
+}
+
+func managed(c *corev1.ConfigMap)   { c.Data["x"] = "9" }
+func unmanaged(c *corev1.ConfigMap) { c.Data["extra"] = "9" }
+
+// TestDriftsAreTreatedAsTheStrategySays is the summary of the options there are.
+func TestDriftsAreTreatedAsTheStrategySays(t *testing.T) {
+	var (
+		changed = detail{Path: "/data/x", ValueInHub: "1", ValueInMember: "9"}
+		added   = detail{Path: "/data/extra", ValueInMember: "9"}
+	)
+	tests := map[string]struct {
+		when       placementv1beta1.WhenToApplyType
+		comparison placementv1beta1.ComparisonOptionType
+		edit       func(*corev1.ConfigMap)
+		reason     string // of the problem; empty if the manifest is applied
+		drifts     []detail
+		x          string // what the managed field comes to
+		writes     int
+	}{
+		"if not drifted, a managed field that is edited is an error and is told":      {ifNot, partial, managed, "FoundDrifts", []detail{changed}, "9", 0},
+		"if not drifted, an unmanaged field is ignored":                               {ifNot, partial, unmanaged, "", nil, "1", 0},
+		"if not drifted, comparing fully, a managed field is an error and is told":    {ifNot, full, managed, "FoundDrifts", []detail{changed}, "9", 0},
+		"if not drifted, comparing fully, an unmanaged field is an error and is told": {ifNot, full, unmanaged, "FoundDrifts", []detail{added}, "1", 0},
+		"always, a managed field is overwritten":                                      {always, partial, managed, "", nil, "1", 1},
+		"always, an unmanaged field is ignored":                                       {always, partial, unmanaged, "", nil, "1", 0},
+		"always, comparing fully, a managed field is overwritten":                     {always, full, managed, "", nil, "1", 1},
+		"always, comparing fully, an unmanaged field is told and is no error":         {always, full, unmanaged, "", []detail{added}, "1", 0},
+	}
+	for name, tc := range tests {
+		for _, kind := range []placementv1beta1.ApplyStrategyType{clientSide, serverSide} {
+			t.Run(name+", "+string(kind), func(t *testing.T) {
+				e, writes := newEngine(nil)
+				req := with(manifestX1, placementv1beta1.ApplyStrategy{
+					Type: kind, WhenToApply: tc.when, ComparisonOption: tc.comparison,
+					ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{Force: true},
+				})
+				apply(t, e, req)
+				edit(t, e, tc.edit)
+				*writes = 0
+				for range 2 {
+					result, problem, err := e.Apply(t.Context(), req)
+					require.NoError(t, err)
+					require.NotNil(t, result.Object, "it stands at a version that can be watched")
+					assert.Empty(t, cmp.Diff(tc.drifts, result.Findings.Details))
+					if tc.reason == "" {
+						assert.Nil(t, problem)
+						continue
+					}
+					require.NotNil(t, problem)
+					assert.Equal(t, tc.reason, problem.Reason)
+					assert.True(t, problem.Stands, "trying again is no use")
+					assert.Contains(t, problem.Message,
+						"Failed to apply the manifest (error: cannot apply manifest: drifts are found between the manifest and the object from the member cluster)")
+				}
+				assert.Equal(t, tc.x, stored(t, e).Data["x"])
+				assert.Equal(t, tc.writes, *writes)
+			})
+		}
+	}
+}
+
+func TestANewRevisionIsAppliedOverADrift(t *testing.T) {
+	e, _ := newEngine(nil)
+	strategy := placementv1beta1.ApplyStrategy{WhenToApply: ifNot}
+	apply(t, e, with(manifestX1, strategy))
+	edit(t, e, managed)
+	apply(t, e, with(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"x":"2"}}`, strategy))
+	assert.Equal(t, "2", stored(t, e).Data["x"])
+}
+
+func TestAnObjectThatIsDeletedIsNoDrift(t *testing.T) {
+	e, _ := newEngine(nil)
+	req := with(manifestX1, placementv1beta1.ApplyStrategy{WhenToApply: ifNot, ComparisonOption: full})
+	apply(t, e, req)
+	require.NoError(t, e.Client.Delete(t.Context(), stored(t, e)))
+	assert.True(t, apply(t, e, req).Wrote)
+	assert.Equal(t, "1", stored(t, e).Data["x"])
+}
+
+func TestTakeOver(t *testing.T) {
+	tests := map[string]struct {
+		when       placementv1beta1.WhenToTakeOverType
+		comparison placementv1beta1.ComparisonOptionType
+		object     *corev1.ConfigMap
+		reason     string
+		message    string
+		diffs      []detail
+	}{
+		"never leaves the object alone": {
+			placementv1beta1.WhenToTakeOverTypeNever, partial, configMap("1"), "NotTakenOver",
+			"Failed to apply the manifest (error: no ownership of the object in the member cluster; takeover is needed)", nil,
+		},
+		"if it does not differ, it is taken over": {placementv1beta1.WhenToTakeOverTypeIfNoDiff, partial, configMap("1"), "", "", nil},
+		"if it differs, the difference is told": {
+			placementv1beta1.WhenToTakeOverTypeIfNoDiff, partial, configMap("9"), "FailedToTakeOver",
+			"Failed to apply the manifest (error: cannot take over object: configuration differences are found between the manifest object and the corresponding object in the member cluster)",
+			[]detail{{Path: "/data/x", ValueInHub: "1", ValueInMember: "9"}},
+		},
+		"a field that the hub does not set is in nobody's way": {placementv1beta1.WhenToTakeOverTypeIfNoDiff, partial, withExtra(), "", "", nil},
+		"unless every field counts": {
+			placementv1beta1.WhenToTakeOverTypeIfNoDiff, full, withExtra(), "FailedToTakeOver", "cannot take over object",
+			[]detail{{Path: "/data/extra", ValueInMember: "9"}},
+		},
+		"always takes over what differs": {placementv1beta1.WhenToTakeOverTypeAlways, partial, configMap("9"), "", "", nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			e, writes := newEngine(nil, tc.object)
+			req := with(manifestX1, placementv1beta1.ApplyStrategy{WhenToTakeOver: tc.when, ComparisonOption: tc.comparison})
+			result, problem, err := e.Apply(t.Context(), req)
+			require.NoError(t, err)
+			assert.Empty(t, cmp.Diff(tc.diffs, result.Findings.Details))
+			if tc.reason == "" {
+				require.Nil(t, problem)
+				assert.Equal(t, "1", stored(t, e).Data["x"])
+				assert.Equal(t, tc.object.Data["extra"], stored(t, e).Data["extra"], "what the hub does not set is left untouched")
+				assert.Equal(t, []metav1.OwnerReference{me}, stored(t, e).OwnerReferences)
+				return
+			}
+			require.NotNil(t, problem)
+			assert.Equal(t, tc.reason, problem.Reason)
+			assert.Contains(t, problem.Message, tc.message)
+			assert.True(t, problem.Stands)
+			require.NotNil(t, result.Object)
+			assert.Zero(t, *writes)
+		})
+	}
+}
+
+func withExtra() *corev1.ConfigMap {
+	object := configMap("1")
+	unmanaged(object)
+	return object
+}
+
+func TestWhatWasTakenOverIsKept(t *testing.T) {
+	e, _ := newEngine(nil, configMap("9"))
+	req := with(manifestX1, placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeIfNoDiff})
+	_, problem, err := e.Apply(t.Context(), req)
+	require.NoError(t, err)
+	require.NotNil(t, problem)
+	edit(t, e, func(c *corev1.ConfigMap) { c.Data["x"] = "1" })
+	apply(t, e, req)
+	edit(t, e, managed)
+	req.Strategy.WhenToTakeOver = placementv1beta1.WhenToTakeOverTypeNever
+	apply(t, e, req)
+	assert.Equal(t, "1", stored(t, e).Data["x"], "it is ours by now")
+}
+
+func TestReportDiffWritesNothing(t *testing.T) {
+	changed := []detail{{Path: "/data/x", ValueInHub: "1", ValueInMember: "9"}}
+	tests := map[string]struct {
+		objects    []client.Object
+		comparison placementv1beta1.ComparisonOptionType
+		want       []detail
+	}{
+		"an object that is absent differs as a whole":     {nil, partial, []detail{{Path: "/", ValueInHub: "(the whole object)"}}},
+		"an object that differs is told":                  {[]client.Object{configMap("9")}, partial, changed},
+		"so is one that another placement owns":           {[]client.Object{configMap("9", other)}, partial, changed},
+		"and one of somebody outside the fleet":           {[]client.Object{configMap("9", foreign)}, partial, changed},
+		"an object that does not differ is no difference": {[]client.Object{configMap("1")}, partial, nil},
+		"nor are fields the hub does not set":             {[]client.Object{withExtra()}, partial, nil},
+		"unless every field counts":                       {[]client.Object{withExtra()}, full, []detail{{Path: "/data/extra", ValueInMember: "9"}}},
+	}
+	for name, tc := range tests {
+		for _, when := range []placementv1beta1.WhenToTakeOverType{placementv1beta1.WhenToTakeOverTypeAlways, placementv1beta1.WhenToTakeOverTypeNever} {
+			t.Run(name+", taking over "+string(when), func(t *testing.T) {
+				e, writes := newEngine([]Rival{{Name: "other"}}, tc.objects...)
+				result, problem, err := e.Diff(t.Context(), with(manifestX1, placementv1beta1.ApplyStrategy{Type: reportDiff, ComparisonOption: tc.comparison, WhenToTakeOver: when}))
+				require.NoError(t, err)
+				require.Nil(t, problem)
+				assert.Empty(t, cmp.Diff(tc.want, result.Findings.Details))
+				assert.Equal(t, tc.objects == nil, result.Object == nil)
+				assert.Zero(t, *writes)
+			})
+		}
+	}
+}
+
+func TestReportDiffTellsWhatLeftTheManifest(t *testing.T) {
+	for _, kind := range []placementv1beta1.ApplyStrategyType{clientSide, serverSide} {
+		t.Run(string(kind), func(t *testing.T) {
+			e, _ := newEngine(nil)
+			apply(t, e, with(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"x":"1","y":"2"}}`, placementv1beta1.ApplyStrategy{Type: kind}))
+			result, problem, err := e.Diff(t.Context(), with(manifestX1, placementv1beta1.ApplyStrategy{Type: reportDiff}))
+			require.NoError(t, err)
+			require.Nil(t, problem)
+			assert.Equal(t, []detail{{Path: "/data/y", ValueInMember: "2"}}, result.Findings.Details)
+		})
+	}
+}
+
+// dryRunsFail makes rehearsals fail.
+func dryRunsFail(e *Engine, err error) {
+	e.Client = interceptor.NewClient(e.Client.(client.WithWatch), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			options := client.PatchOptions{}
+			if options.ApplyOptions(opts); len(options.DryRun) > 0 {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+	})
+}
+
+func TestAComparisonThatFails(t *testing.T) {
+	gk := schema.GroupKind{Kind: "ConfigMap"}
+	busy := apierrors.NewTooManyRequests("busy", 1)
+	immutable := apierrors.NewInvalid(gk, "a", field.ErrorList{field.Forbidden(field.NewPath("data"), "field is immutable when `immutable` is set")})
+	changed := []detail{{Path: "/data/x", ValueInHub: "1", ValueInMember: "9"}}
+	tests := map[string]struct {
+		strategy placementv1beta1.ApplyStrategy
+		err      error
+		owners   []metav1.OwnerReference
+		reason   string
+		diffs    []detail
+		degraded bool
+	}{
+		"differences cannot be reported":  {placementv1beta1.ApplyStrategy{Type: reportDiff}, busy, nil, "FailedToReportDiff", nil, false},
+		"drifts cannot be detected":       {placementv1beta1.ApplyStrategy{WhenToApply: ifNot}, busy, []metav1.OwnerReference{me}, "FailedToRunDriftDetection", nil, false},
+		"the object cannot be taken over": {placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeIfNoDiff}, busy, nil, "FailedToTakeOver", nil, false},
+		"what the API server would refuse is compared without it": {
+			placementv1beta1.ApplyStrategy{Type: reportDiff}, immutable, nil, "", changed, true,
+		},
+		"a drift too": {placementv1beta1.ApplyStrategy{WhenToApply: ifNot}, immutable, []metav1.OwnerReference{me}, "FoundDriftsInDegradedMode", changed, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			req := with(manifestX1, tc.strategy)
+			object := configMap("9", tc.owners...)
+			object.Annotations = map[string]string{placementv1beta1.ManifestHashAnnotation: req.Manifest.Hash}
+			e, writes := newEngine(nil, object)
+			dryRunsFail(e, tc.err)
+			do := e.Apply
+			if req.Strategy.Type == reportDiff {
+				do = e.Diff
+			}
+			result, problem, err := do(t.Context(), req)
+			require.NoError(t, err)
+			assert.Zero(t, *writes)
+			assert.Equal(t, tc.diffs, result.Findings.Details)
+			assert.Equal(t, tc.degraded, result.Findings.Degraded)
+			if tc.reason == "" {
+				require.Nil(t, problem)
+				return
+			}
+			require.NotNil(t, problem)
+			assert.Equal(t, tc.reason, problem.Reason)
+			if tc.diffs == nil {
+				assert.False(t, problem.Stands, "it is tried again")
+				assert.Contains(t, problem.Message, "busy", "the cause is told")
+			}
+		})
+	}
+}
+
+func TestAMemberThatIsSilentIsNotCompared(t *testing.T) {
+	e, _ := newEngine(nil, configMap("9"))
+	silent := &url.Error{Op: "Patch", URL: "https://member", Err: errors.New("refused")}
+	dryRunsFail(e, silent)
+	_, problem, err := e.Diff(t.Context(), with(manifestX1, placementv1beta1.ApplyStrategy{Type: reportDiff}))
+	require.ErrorIs(t, err, silent)
+	assert.Nil(t, problem)
+}
+
+func TestAConflictNamesTheFieldAndItsOwner(t *testing.T) {
+	e, writes := newEngine(nil)
+	req := with(manifestX1, placementv1beta1.ApplyStrategy{Type: serverSide})
+	apply(t, e, req)
+	edit(t, e, managed)
+	*writes = 0
+	result, problem, err := e.Apply(t.Context(), req)
+	require.NoError(t, err)
+	require.NotNil(t, problem)
+	assert.Equal(t, "ApplyConflictWithOtherApplier", problem.Reason)
+	assert.Contains(t, problem.Message, `.data.x is owned by "kubectl" using v1`)
+	assert.True(t, problem.Stands)
+	assert.NotNil(t, result.Object)
+	assert.Equal(t, 1, *writes, "it is tried once")
+	assert.Equal(t, "9", stored(t, e).Data["x"])
+
+	req.Strategy.ServerSideApplyConfig = &placementv1beta1.ServerSideApplyConfig{Force: true}
+	apply(t, e, req)
+	assert.Equal(t, "1", stored(t, e).Data["x"])
+}
+
+func TestNothingIsWrittenWhenNothingChanged(t *testing.T) {
+	for name, strategy := range map[string]placementv1beta1.ApplyStrategy{
+		"client-side":                 {Type: clientSide},
+		"server-side":                 {Type: serverSide},
+		"server-side by force":        {Type: serverSide, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{Force: true}},
+		"if not drifted":              {Type: clientSide, WhenToApply: ifNot},
+		"server-side, if not drifted": {Type: serverSide, WhenToApply: ifNot},
+		"comparing fully":             {Type: clientSide, ComparisonOption: full},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, _ := newEngine(nil)
+			apply(t, e, with(manifestX1, strategy))
+			e.Client = interceptor.NewClient(e.Client.(client.WithWatch), interceptor.Funcs{
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					return errors.New("not even a rehearsal is needed")
+				},
+			})
+			for range 2 {
+				assert.False(t, apply(t, e, with(manifestX1, strategy)).Wrote)
+			}
+		})
+	}
+}
+
+const (
+	deployment      = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"n"},"spec":{"replicas":2,"selector":{}}}`
+	unscaled        = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"n"},"spec":{"selector":{},"paused":true}}`
+	scaledElsewhere = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"n","annotations":{"kubernetes-fleet.io/retain-replicas":"true"}},"spec":{"replicas":2,"selector":{}}}`
+)
+
+func TestReplicasAreKept(t *testing.T) {
+	scaled := func(by string) func(*testing.T, *Engine) {
+		return func(t *testing.T, e *Engine) {
+			t.Helper()
+			object := storedDeployment(t, e)
+			object.Spec.Replicas = new(int32(7))
+			require.NoError(t, e.Client.Update(t.Context(), object, client.FieldOwner(by)))
+		}
+	}
+	tests := map[string]struct {
+		first, then string
+		between     func(*testing.T, *Engine)
+		want        int32
+	}{
+		"replicas that the manifest sets are set back":                       {deployment, deployment, scaled("hpa"), 2},
+		"replicas that it sets no longer stay":                               {deployment, unscaled, nil, 2},
+		"also if an autoscaler has taken them over":                          {deployment, unscaled, scaled("hpa"), 7},
+		"replicas that it never set stay":                                    {unscaled, unscaled, scaled("hpa"), 7},
+		"if the object asks for it, they stay though the manifest sets them": {scaledElsewhere, scaledElsewhere, scaled("hpa"), 7},
+	}
+	for name, tc := range tests {
+		for _, kind := range []placementv1beta1.ApplyStrategyType{clientSide, serverSide} {
+			t.Run(name+", "+string(kind), func(t *testing.T) {
+				e, writes := newEngine(nil)
+				strategy := placementv1beta1.ApplyStrategy{Type: kind, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{Force: true}}
+				apply(t, e, with(tc.first, strategy))
+				if tc.between != nil {
+					tc.between(t, e)
+				}
+				apply(t, e, with(tc.then, strategy))
+				require.NotNil(t, storedDeployment(t, e).Spec.Replicas)
+				assert.Equal(t, tc.want, *storedDeployment(t, e).Spec.Replicas)
+				*writes = 0
+				apply(t, e, with(tc.then, strategy))
+				assert.Zero(t, *writes)
+			})
+		}
+	}
+}
+
+func storedDeployment(t *testing.T, e *Engine) *appsv1.Deployment {
+	t.Helper()
+	out := &appsv1.Deployment{}
+	require.NoError(t, e.Client.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "a"}, out))
+	return out
+}
+
+func TestWhatControllersInTheClusterOwnIsKept(t *testing.T) {
+	tests := map[string]struct {
+		before, now string
+		change      func(o map[string]any)
+		want        string // the patch, without annotations
+	}{
+		"node ports and addresses of a Service": {
+			`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"clusterIP":"10.0.0.1","ports":[{"port":80,"nodePort":30001}]}}`,
+			`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"ports":[{"port":80}]}}`, nil, `{}`,
+		},
+		"secrets of a ServiceAccount": {
+			`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a"},"secrets":[{"name":"token"}]}`,
+			`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a"}}`, nil, `{}`,
+		},
+		"finalizers of others": {
+			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","finalizers":["hub/old"]}}`,
+			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","finalizers":["hub/new"]}}`,
+			func(o map[string]any) {
+				_ = unstructured.SetNestedStringSlice(o, []string{"hub/old", "theirs/one"}, "metadata", "finalizers")
+			}, `{"metadata":{"finalizers":["theirs/one","hub/new"]}}`,
+		},
+		"annotations of others": {
+			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","annotations":{"x":"1"}}}`,
+			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"}}`,
+			func(o map[string]any) { _ = unstructured.SetNestedField(o, "1", "metadata", "annotations", "theirs") }, `{}`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			there, wanted := live(t, tc.before, tc.change), desired(t, tc.now)
+			retainFinalizers(there, wanted)
+			patch, err := ThreeWay(there, wanted)
+			require.NoError(t, err)
+			got := map[string]any{}
+			if !patch.Empty() {
+				require.NoError(t, json.Unmarshal(patch.Data, &got))
+			}
+			annotations, _, _ := unstructured.NestedMap(got, "metadata", "annotations")
+			assert.NotContains(t, annotations, "theirs")
+			unstructured.RemoveNestedField(got, "metadata", "annotations")
+			if metadata, _ := got["metadata"].(map[string]any); len(metadata) == 0 {
+				delete(got, "metadata")
+			}
+			data, err := json.Marshal(got)
+			require.NoError(t, err)
+			assert.JSONEq(t, tc.want, string(data))
+		})
+	}
+}
+
+func TestWhyAManifestIsRefused(t *testing.T) {
+	gk := schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	selector := field.NewPath("spec", "selector")
+	secret := Decode(raw(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"k":"aHVudGVyMg=="}}`))[0]
+	plain := Decode(raw(manifestX1))[0]
+	tests := map[string]struct {
+		err      error
+		manifest Manifest
+		want     []string
+		not      string
+	}{
+		"a field that must not change is named, and its value is not": {
+			apierrors.NewInvalid(gk, "a", field.ErrorList{field.Invalid(selector, "a long value", "field is immutable")}), plain,
+			[]string{"spec.selector cannot be changed once the object exists"}, "a long value",
+		},
+		"anything else is told as it is": {
+			apierrors.NewInvalid(gk, "a", field.ErrorList{field.Required(selector, "say which"), field.Invalid(selector, "x", "field is immutable")}), plain,
+			[]string{"spec.selector: Required value: say which"}, "once the object exists",
+		},
+		"what a Secret keeps is not told": {
+			apierrors.NewForbidden(schema.GroupResource{}, "a", errors.New("hunter2 (aHVudGVyMg==) is no good")), secret,
+			[]string{"(redacted for security reasons) ((redacted for security reasons)) is no good"}, "hunter2",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			problem := refused(tc.err, tc.manifest)
+			assert.Equal(t, "ManifestApplyFailed", problem.Reason)
+			for _, want := range tc.want {
+				assert.Contains(t, problem.Message, want)
+			}
+			assert.NotContains(t, problem.Message, tc.not)
+		})
+	}
+}
