@@ -2,6 +2,7 @@ package crds
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -16,19 +17,8 @@ import (
 // an agent from reading any object of the kind.
 func unreadable(path string, s *schema.Structural) []string {
 	var found []string
-	var format, pattern string
-	var maximum *float64
-	if v := s.ValueValidation; v != nil {
-		format, pattern, maximum = v.Format, v.Pattern, v.Maximum
-	}
-	isQuantity := strings.Contains(pattern, "[KMGTPE]i")
-	switch {
-	case format == "date-time" && pattern == "":
-		found = append(found, path+" is a time of any form")
-	case isQuantity && !strings.Contains(pattern, "[0-9]{1,2}"):
-		found = append(found, path+" is a quantity of any form")
-	case s.XIntOrString && !isQuantity && (maximum == nil || *maximum > 1<<31-1):
-		found = append(found, path+" is a number without limit")
+	if problem := looseness(s); problem != "" {
+		found = append(found, path+" is "+problem)
 	}
 	for name, property := range s.Properties {
 		found = append(found, unreadable(path+"."+name, &property)...)
@@ -40,6 +30,24 @@ func unreadable(path string, s *schema.Structural) []string {
 		found = append(found, unreadable(path+"{}", s.AdditionalProperties.Structural)...)
 	}
 	return found
+}
+
+// looseness says what a schema by itself admits and Go cannot read.
+func looseness(s *schema.Structural) string {
+	v := s.ValueValidation
+	if v == nil {
+		v = &schema.ValueValidation{}
+	}
+	isQuantity := strings.Contains(v.Pattern, "[KMGTPE]i")
+	switch {
+	case v.Format == "date-time" && v.Pattern == "":
+		return "a time of any form"
+	case isQuantity && !strings.Contains(v.Pattern, "[0-9]{1,2}"):
+		return "a quantity of any form"
+	case s.XIntOrString && !isQuantity && (v.Maximum == nil || *v.Maximum > math.MaxInt32):
+		return "a number without limit"
+	}
+	return ""
 }
 
 func TestWhatIsAdmittedCanBeRead(t *testing.T) {
