@@ -3,6 +3,8 @@ package clusterwatch
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,17 +18,8 @@ func (r *Reconciler) interested(ctx context.Context, request Request, stakes map
 	if request.Placement != "" {
 		return r.byName(ctx, request.Placement)
 	}
-	var interests []framework.Interest
-	switch request.Changed {
-	case Time: // out of reach, the cluster is missed only where somebody named it
-		interests = append(interests, framework.Named(request.Cluster))
-	case framework.Standing:
-		interests = append(interests, framework.Standing, framework.Named(request.Cluster))
-	default:
-		interests = append(interests, request.Changed)
-	}
 	found := map[string]*placementv1beta1.ClusterResourcePlacement{}
-	for _, interest := range interests {
+	for _, interest := range interestsOf(request) {
 		placements, err := caring(ctx, r.client, interest)
 		if err != nil {
 			return nil, err
@@ -36,19 +29,39 @@ func (r *Reconciler) interested(ctx context.Context, request Request, stakes map
 		}
 	}
 	if request.Changed == framework.Presence {
-		for name, stake := range stakes {
-			if placements, err := r.byName(ctx, name); err != nil {
-				return nil, err
-			} else if stake.Bound && len(placements) > 0 {
-				found[name] = placements[0]
-			}
+		if err := r.addBound(ctx, found, stakes); err != nil {
+			return nil, err
 		}
 	}
-	all := make([]*placementv1beta1.ClusterResourcePlacement, 0, len(found))
-	for _, placement := range found {
-		all = append(all, placement)
+	return slices.Collect(maps.Values(found)), nil
+}
+
+// interestsOf are the interests that lead to the placements a request may concern.
+func interestsOf(request Request) []framework.Interest {
+	switch request.Changed {
+	case Time: // out of reach, the cluster is missed only where somebody named it
+		return []framework.Interest{framework.Named(request.Cluster)}
+	case framework.Standing:
+		return []framework.Interest{framework.Standing, framework.Named(request.Cluster)}
 	}
-	return all, nil
+	return []framework.Interest{request.Changed}
+}
+
+// addBound adds the placements that are on the cluster.
+func (r *Reconciler) addBound(ctx context.Context, found map[string]*placementv1beta1.ClusterResourcePlacement, stakes map[string]Stake) error {
+	for name, stake := range stakes {
+		if !stake.Bound {
+			continue
+		}
+		placements, err := r.byName(ctx, name)
+		if err != nil {
+			return err
+		}
+		for _, placement := range placements {
+			found[name] = placement
+		}
+	}
+	return nil
 }
 
 // byName finds a placement, if there is one of that name.
