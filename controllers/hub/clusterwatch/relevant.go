@@ -24,11 +24,11 @@ type Stake struct {
 type Concern int
 
 const (
-	// No, it would decide as before.
+	// No says that it would decide as before.
 	No Concern = iota
-	// Perhaps it would: only a look at the whole fleet can tell.
+	// Perhaps says that only a look at the whole fleet can tell.
 	Perhaps
-	// Yes, it would.
+	// Yes says that it would.
 	Yes
 )
 
