@@ -34,6 +34,7 @@ type outcome struct {
 	generation int64
 	verdict    availability.Verdict
 	failure    string // why there is no verdict
+	excerpt    []byte // the object's own status, if it is to be reported
 }
 
 func (o outcome) object() object {

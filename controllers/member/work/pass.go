@@ -40,6 +40,9 @@ func (r *Reconciler) pass(ctx context.Context, work *placementv1beta1.Work, mem 
 	if err != nil {
 		return err
 	}
+	for _, s := range steps {
+		s.mirrored = mirrors(work)
+	}
 	applied, err := r.ensureAppliedWork(ctx, work, mem)
 	if err != nil {
 		return err
@@ -56,6 +59,9 @@ func (r *Reconciler) pass(ctx context.Context, work *placementv1beta1.Work, mem 
 
 	outcomes := outcomesOf(steps)
 	status := report(work.Generation, outcomes, r.previous(work, mem), r.now())
+	if mirrors(work) {
+		mirror(&status, outcomes, r.previous(work, mem), r.now())
+	}
 	if err := r.writeStatus(ctx, work, mem, status); err != nil {
 		return err
 	}
@@ -82,6 +88,8 @@ type step struct {
 	due bool
 	// resting is whether it has failed and is not tried again yet.
 	resting bool
+	// mirrored is whether the object's own status is to be reported.
+	mirrored bool
 	// definition is the step that brings the kind of the manifest, if the cluster lacks it and
 	// the same Work has it.
 	definition *step
@@ -200,6 +208,11 @@ func (r *Reconciler) applyOne(ctx context.Context, s *step, before outcome, owne
 	}
 	s.outcome.tries = tries{}
 	s.outcome.found(result.Object)
+	if s.mirrored {
+		if s.outcome.excerpt, err = excerpt(result.Object); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

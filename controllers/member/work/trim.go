@@ -51,6 +51,12 @@ func trim(status, previous placementv1beta1.WorkStatus, room int, generation int
 		status.Conditions = append(status.Conditions, carryOver(previous.Conditions, wanted, now)...)
 	}
 
+	if dropMirrored(status.ManifestConditions) {
+		note("The status is too large; what the objects say about themselves is left out")
+		if size(status) <= room {
+			return status
+		}
+	}
 	note("The status is too large; manifests without problems are listed without conditions")
 	for i, m := range status.ManifestConditions {
 		if isWell(m) {
@@ -75,6 +81,16 @@ func trim(status, previous placementv1beta1.WorkStatus, room int, generation int
 	status.ManifestConditions = failing[:fit:fit]
 	note(fmt.Sprintf("The status is too large; %d of %d manifests are listed, all of which have problems", fit, all))
 	return status
+}
+
+// dropMirrored leaves out what the objects say about themselves, and tells whether there was any.
+func dropMirrored(manifests []placementv1beta1.ManifestCondition) bool {
+	dropped := false
+	for i := range manifests {
+		dropped = dropped || manifests[i].BackReportedStatus != nil
+		manifests[i].BackReportedStatus = nil
+	}
+	return dropped
 }
 
 // isWell tells whether a manifest has no problem, or had none before its conditions were cut.

@@ -1,0 +1,79 @@
+package work
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const (
+	plainDeployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"n","name":"d"},"spec":{"replicas":1}}`
+	plainMap        = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"n","name":"a"}}`
+)
+
+func mirroring(w *placementv1beta1.Work) *placementv1beta1.Work {
+	w.Spec.ReportBackStrategy = &placementv1beta1.ReportBackStrategy{
+		Type: placementv1beta1.ReportBackStrategyTypeMirror, Destination: ptr.To(placementv1beta1.ReportBackDestinationWorkAPI),
+	}
+	return w
+}
+
+func (a *agent) setStatus(t *testing.T, status appsv1.DeploymentStatus) {
+	t.Helper()
+	d := &appsv1.Deployment{}
+	require.True(t, a.has(t, d, "d"))
+	d.Status = status
+	require.NoError(t, a.member.Status().Update(t.Context(), d))
+}
+
+func TestTheStatusOfObjectsIsMirroredOnTheWork(t *testing.T) {
+	a := newAgent(t, []client.Object{mirroring(workWith("w", plainMap, plainDeployment))}, nil)
+	a.mustLook(t, "w")
+	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 3})
+	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+
+	conditions := a.work(t, "w").Status.ManifestConditions
+	assert.Nil(t, conditions[0].BackReportedStatus, "a ConfigMap has no status")
+	require.NotNil(t, conditions[1].BackReportedStatus)
+	assert.JSONEq(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"n","name":"d"},"status":{"replicas":3}}`,
+		string(conditions[1].BackReportedStatus.ObservedStatus.Raw))
+	first := conditions[1].BackReportedStatus.ObservationTime
+
+	a.clock.SetTime(a.clock.Now().Add(time.Minute))
+	a.memories = newMemories()
+	assert.Empty(t, a.mustLook(t, "w"), "another agent finds the same and writes nothing")
+	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 2})
+	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+	assert.True(t, first.Before(&a.work(t, "w").Status.ManifestConditions[1].BackReportedStatus.ObservationTime))
+}
+
+func TestNothingIsMirroredUnlessAskedFor(t *testing.T) {
+	a := newAgent(t, []client.Object{workWith("w", plainDeployment)}, nil)
+	a.mustLook(t, "w")
+	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 3})
+	assert.Empty(t, a.mustLook(t, "w"))
+	assert.Nil(t, a.work(t, "w").Status.ManifestConditions[0].BackReportedStatus)
+}
+
+func TestMirroredStatusIsLeftOutBeforeAnythingElse(t *testing.T) {
+	a := newAgent(t, []client.Object{workWith("w", plainDeployment)}, nil)
+	a.mustLook(t, "w")
+	status := a.work(t, "w").Status
+	status.ManifestConditions[0].BackReportedStatus = &placementv1beta1.BackReportedStatus{
+		ObservedStatus: runtime.RawExtension{Raw: []byte(`{"status":"` + strings.Repeat("x", 5000) + `"}`)},
+	}
+	got := trim(status, placementv1beta1.WorkStatus{}, 4000, 1, noon)
+	require.Len(t, got.ManifestConditions, 1)
+	assert.Nil(t, got.ManifestConditions[0].BackReportedStatus)
+	assert.NotEmpty(t, got.ManifestConditions[0].Conditions)
+	assert.NotNil(t, status.ManifestConditions[0].BackReportedStatus, "what was given is not changed")
+}
