@@ -18,16 +18,6 @@ const (
 )
 
 // PlacementPolicy picks member clusters. Only joined, healthy clusters are considered.
-//
-// +kubebuilder:validation:XValidation:rule=`!has(self.clusterNames) || size(self.clusterNames) == 0 || self.placementType == "PickFixed"`,messageExpression=`"cluster names needs to be empty for policy type " + self.placementType + ", only valid for PickFixed: remove policy.clusterNames"`
-// +kubebuilder:validation:XValidation:rule=`!has(self.clusterNames) || self.clusterNames.all(n, self.clusterNames.exists_one(m, m == n))`,message="cluster names must be unique for policy type PickFixed: remove the repeated name"
-// +kubebuilder:validation:XValidation:rule=`!has(self.clusterNames) || self.clusterNames.all(n, n.matches("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))`,messageExpression=`"PickFixed cluster name " + self.clusterNames.filter(n, !n.matches("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))[0] + " is not a valid member name: use the metadata.name of a MemberCluster"`
-// +kubebuilder:validation:XValidation:rule=`!has(self.numberOfClusters) || self.placementType == "PickN"`,messageExpression=`"number of clusters must be nil for policy type " + self.placementType + ", only valid for PickN: remove policy.numberOfClusters"`
-// +kubebuilder:validation:XValidation:rule=`!has(self.affinity) || self.placementType != "PickFixed"`,message="affinity must be nil for policy type PickFixed, only valid for PickAll/PickN: remove policy.affinity"
-// +kubebuilder:validation:XValidation:rule=`self.placementType != "PickAll" || !has(self.affinity) || !has(self.affinity.clusterAffinity) || !has(self.affinity.clusterAffinity.preferredDuringSchedulingIgnoredDuringExecution) || size(self.affinity.clusterAffinity.preferredDuringSchedulingIgnoredDuringExecution) == 0`,message="preferredDuringSchedulingIgnoredDuringExecution may not be used with policy type PickAll: every cluster that fits is picked, so there is nothing to prefer; use requiredDuringSchedulingIgnoredDuringExecution, or policy type PickN"
-// +kubebuilder:validation:XValidation:rule=`!has(self.topologySpreadConstraints) || size(self.topologySpreadConstraints) == 0 || self.placementType == "PickN"`,messageExpression=`"topology spread constraints needs to be empty for policy type " + self.placementType + ", only valid for PickN: remove policy.topologySpreadConstraints"`
-// +kubebuilder:validation:XValidation:rule=`!has(self.tolerations) || size(self.tolerations) == 0 || self.placementType != "PickFixed"`,message="tolerations needs to be empty for policy type PickFixed, only valid for PickAll/PickN: remove policy.tolerations, clusters picked by name are placed on whatever their taints"
-// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.tolerations) || oldSelf.tolerations.all(t, has(self.tolerations) && self.tolerations.exists(n, n.operator == t.operator && (has(n.key) ? n.key : "") == (has(t.key) ? t.key : "") && (has(n.value) ? n.value : "") == (has(t.value) ? t.value : "") && has(n.effect) == has(t.effect)))`,message="tolerations have been updated/deleted, only additions to tolerations are allowed: keep the old ones as they are"
 type PlacementPolicy struct {
 	// PlacementType is PickAll for every cluster that fits, PickN for a number of them,
 	// PickFixed for clusters by name. It cannot change later.
