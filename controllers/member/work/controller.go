@@ -296,7 +296,7 @@ func (r *Reconciler) nothingNew(work *placementv1beta1.Work, mem *memory) bool {
 
 // unchanged tells whether what was found out about a manifest still holds.
 func (r *Reconciler) unchanged(o outcome) bool {
-	if o.problem != nil {
+	if o.retry || !o.looked {
 		return !o.retry
 	}
 	if o.held && !o.repairs.hold(r.Clock.Now()) {
@@ -314,7 +314,7 @@ func (r *Reconciler) trusted(applied *placementv1beta1.AppliedWork) bool {
 // ahead tells whether a pass has found more than the watch has seen so far.
 func (r *Reconciler) ahead(outcomes []outcome) bool {
 	for _, o := range outcomes {
-		if o.problem == nil && r.watcher.Stands(o.object(), o.seen) != same {
+		if o.looked && r.watcher.Stands(o.object(), o.seen) != same {
 			return true
 		}
 	}

@@ -29,12 +29,18 @@ type outcome struct {
 	// held is whether the object was only looked at, because it is repaired too often.
 	held bool
 
-	// The rest is set if the manifest is applied.
-	seen       sighting
+	// looked is whether the object was read, or found to be absent: what is said of it holds as
+	// long as it stands as it was seen.
+	looked     bool
+	seen       sighting // of an absent object, nothing
 	generation int64
-	verdict    availability.Verdict
-	failure    string // why there is no verdict
-	excerpt    []byte // the object's own status, if it is to be reported
+	// findings is in which fields the object differs from the manifest, if they were compared.
+	findings apply.Findings
+
+	// The rest is set if the manifest is applied.
+	verdict availability.Verdict
+	failure string // why there is no verdict
+	excerpt []byte // the object's own status, if it is to be reported
 }
 
 func (o outcome) object() object {

@@ -32,14 +32,28 @@ func (r *Reconciler) pass(ctx context.Context, work *placementv1beta1.Work, mem 
 	}
 	strategy := strategyOf(work)
 	manifests := apply.Decode(work.Spec.Workload.Manifests)
-	if problem := unsupported(strategy); problem != nil {
-		return r.refuse(ctx, work, mem, manifests, problem)
-	}
-
 	steps, err := r.plan(manifests, known, r.memories.takeStirred(work.Name))
 	if err != nil {
 		return err
 	}
+	carryOut := r.carryOut
+	if strategy.Type == placementv1beta1.ApplyStrategyTypeReportDiff {
+		carryOut = r.diff
+	}
+	if err := carryOut(ctx, work, mem, steps, known, strategy); err != nil {
+		return err
+	}
+	mem.outcomes, mem.generation = outcomesOf(steps), work.Generation
+	mem.settled = settled(mem.outcomes)
+	r.memories.await(work.Name, mem.outcomes)
+	if full {
+		mem.checked = r.Clock.Now()
+	}
+	return nil
+}
+
+// carryOut is the part of a pass over a Work that is to be applied.
+func (r *Reconciler) carryOut(ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, known map[int]outcome, strategy placementv1beta1.ApplyStrategy) error {
 	for _, s := range steps {
 		s.mirrored = mirrors(work)
 	}
@@ -71,12 +85,7 @@ func (r *Reconciler) pass(ctx context.Context, work *placementv1beta1.Work, mem 
 	if err := r.record(ctx, mem, steps, left); err != nil {
 		return err
 	}
-	mem.outcomes, mem.generation = outcomes, work.Generation
-	mem.settled, mem.leaving = settled(outcomes), len(left) > 0
-	r.memories.await(work.Name, outcomes)
-	if full {
-		mem.checked = r.Clock.Now()
-	}
+	mem.leaving = len(left) > 0
 	return nil
 }
 
@@ -166,7 +175,7 @@ func (r *Reconciler) applyAll(ctx context.Context, steps []*step, known map[int]
 				continue
 			}
 			before := known[s.outcome.id.Ordinal]
-			if before.seen.uid != "" && before.problem == nil && r.unchanged(before) {
+			if before.looked && r.unchanged(before) {
 				s.outcome = before
 				continue
 			}
@@ -199,15 +208,17 @@ func (r *Reconciler) applyOne(ctx context.Context, s *step, before outcome, owne
 		return err
 	}
 	s.outcome.repairs, s.outcome.held = repairs, hold
+	s.outcome.findings = result.Findings
 	if problem != nil {
-		s.outcome.problem, s.outcome.retry = problem, true
+		s.outcome.refused(problem, result.Object)
 		return nil
 	}
 	if result.Wrote {
 		s.outcome.repairs = repairs.another(now)
 	}
 	s.outcome.tries = tries{}
-	s.outcome.found(result.Object)
+	s.outcome.saw(result.Object)
+	s.outcome.judge(result.Object)
 	if s.mirrored {
 		if s.outcome.excerpt, err = excerpt(result.Object); err != nil {
 			return err
@@ -216,10 +227,27 @@ func (r *Reconciler) applyOne(ctx context.Context, s *step, before outcome, owne
 	return nil
 }
 
-// found fills in what an applied object says about itself.
-func (o *outcome) found(live *unstructured.Unstructured) {
-	o.seen = sighting{uid: live.GetUID(), resourceVersion: live.GetResourceVersion()}
-	o.generation = live.GetGeneration()
+// refused notes down why a manifest is not applied. It is tried again, unless the problem stands
+// as long as the object does.
+func (o *outcome) refused(problem *apply.Problem, live *unstructured.Unstructured) {
+	o.problem, o.retry = problem, true
+	if problem.Stands && live != nil {
+		o.retry, o.tries = false, tries{}
+		o.saw(live)
+	}
+}
+
+// saw notes down at which version an object was seen; nil if it is absent.
+func (o *outcome) saw(live *unstructured.Unstructured) {
+	o.looked = true
+	if live != nil {
+		o.seen = sighting{uid: live.GetUID(), resourceVersion: live.GetResourceVersion()}
+		o.generation = live.GetGeneration()
+	}
+}
+
+// judge fills in whether an applied object is available.
+func (o *outcome) judge(live *unstructured.Unstructured) {
 	verdict, err := availability.Of(live)
 	o.verdict = verdict
 	if err != nil {
@@ -242,29 +270,6 @@ func settled(outcomes []outcome) bool {
 		}
 	}
 	return true
-}
-
-// refuse reports that a Work cannot be applied as it asks to be. Nothing is touched.
-func (r *Reconciler) refuse(ctx context.Context, work *placementv1beta1.Work, mem *memory, manifests []apply.Manifest, problem *apply.Problem) error {
-	outcomes := make([]outcome, 0, len(manifests))
-	for _, m := range manifests {
-		o := outcome{id: m.Identifier, problem: problem}
-		if m.Problem != nil {
-			o.problem = m.Problem
-		}
-		outcomes = append(outcomes, o)
-	}
-	previous := r.previous(work, mem)
-	status := report(work.Generation, outcomes, previous, r.now())
-	if strategyOf(work).Type == placementv1beta1.ApplyStrategyTypeReportDiff {
-		status = reportUncompared(work.Generation, outcomes, previous, r.now())
-	}
-	if err := r.writeStatus(ctx, work, mem, status); err != nil {
-		return err
-	}
-	mem.outcomes, mem.generation, mem.checked = outcomes, work.Generation, r.Clock.Now()
-	mem.settled, mem.leaving = true, false
-	return nil
 }
 
 func (r *Reconciler) now() metav1.Time { return metav1.NewTime(r.Clock.Now()) }

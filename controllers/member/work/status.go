@@ -19,11 +19,17 @@ func report(generation int64, outcomes []outcome, previous placementv1beta1.Work
 	var t tally
 	for _, o := range outcomes {
 		t.add(o)
-		wanted := manifestConditions(o)
-		status.ManifestConditions = append(status.ManifestConditions, placementv1beta1.ManifestCondition{
+		last := before(o.id)
+		manifest := placementv1beta1.ManifestCondition{
 			Identifier: o.id,
-			Conditions: carryOver(before(o.id), wanted, now),
-		})
+			Conditions: carryOver(last.Conditions, manifestConditions(o), now),
+		}
+		if o.takenOver() {
+			manifest.DriftDetails = driftDetails(o, last.DriftDetails, now)
+		} else {
+			manifest.DiffDetails = diffDetails(o, last.DiffDetails, now)
+		}
+		status.ManifestConditions = append(status.ManifestConditions, manifest)
 	}
 	wanted := []metav1.Condition{t.applied(), t.available()}
 	for i := range wanted {
@@ -33,54 +39,25 @@ func report(generation int64, outcomes []outcome, previous placementv1beta1.Work
 	return status
 }
 
-// earlier returns a function that finds the conditions a manifest had before. Manifests are
+// earlier returns a function that finds what was said of a manifest before. Manifests are
 // found by their object, and among manifests of the same object by their order: positions in
 // a Work change with every manifest that comes or goes. Each manifest is to be asked for once,
 // in order.
-func earlier(previous placementv1beta1.WorkStatus) func(placementv1beta1.WorkResourceIdentifier) []metav1.Condition {
-	byKey := map[apply.Key][][]metav1.Condition{}
+func earlier(previous placementv1beta1.WorkStatus) func(placementv1beta1.WorkResourceIdentifier) placementv1beta1.ManifestCondition {
+	byKey := map[apply.Key][]placementv1beta1.ManifestCondition{}
 	for _, m := range previous.ManifestConditions {
 		key := apply.KeyOf(m.Identifier)
-		byKey[key] = append(byKey[key], m.Conditions)
+		byKey[key] = append(byKey[key], m)
 	}
-	return func(id placementv1beta1.WorkResourceIdentifier) []metav1.Condition {
+	return func(id placementv1beta1.WorkResourceIdentifier) placementv1beta1.ManifestCondition {
 		key := apply.KeyOf(id)
 		if len(byKey[key]) == 0 {
-			return nil
+			return placementv1beta1.ManifestCondition{}
 		}
 		next := byKey[key][0]
 		byKey[key] = byKey[key][1:]
 		return next
 	}
-}
-
-// reportUncompared makes the status of a Work whose differences were to be reported only.
-func reportUncompared(generation int64, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) placementv1beta1.WorkStatus {
-	before := earlier(previous)
-	status := placementv1beta1.WorkStatus{}
-	for _, o := range outcomes {
-		message := diffUnsupported
-		if o.problem != nil {
-			message = o.problem.Message
-		}
-		status.ManifestConditions = append(status.ManifestConditions, placementv1beta1.ManifestCondition{
-			Identifier: o.id,
-			Conditions: carryOver(before(o.id), []metav1.Condition{{
-				Type:    placementv1beta1.ConditionTypeDiffReported,
-				Status:  metav1.ConditionFalse,
-				Reason:  placementv1beta1.ReasonFailedToReportDiff,
-				Message: message,
-			}}, now),
-		})
-	}
-	status.Conditions = carryOver(previous.Conditions, []metav1.Condition{{
-		Type:               placementv1beta1.ConditionTypeDiffReported,
-		Status:             metav1.ConditionFalse,
-		Reason:             placementv1beta1.ReasonSomeManifestsHaveNotReportedDiff,
-		Message:            diffUnsupported,
-		ObservedGeneration: generation,
-	}}, now)
-	return status
 }
 
 // carryOver returns the wanted conditions, each with the transition time it had before if

@@ -112,8 +112,8 @@ func TestReportIsTheSameAsLongAsNothingChanges(t *testing.T) {
 	}
 	first := report(1, outcomes, placementv1beta1.WorkStatus{}, morning)
 	assert.Empty(t, cmp.Diff(first, report(1, outcomes, first, noon)))
-	uncompared := reportUncompared(1, outcomes, first, morning)
-	assert.Empty(t, cmp.Diff(uncompared, reportUncompared(1, outcomes, uncompared, noon)))
+	compared := reportDiffs(1, outcomes, first, morning)
+	assert.Empty(t, cmp.Diff(compared, reportDiffs(1, outcomes, compared, noon)))
 }
 
 func TestReportDatesTransitionsByObjectAndNotByPosition(t *testing.T) {
@@ -125,22 +125,4 @@ func TestReportDatesTransitionsByObjectAndNotByPosition(t *testing.T) {
 	assert.Equal(t, morning, at(0, placementv1beta1.ConditionTypeApplied))
 	assert.Equal(t, noon, at(0, placementv1beta1.ConditionTypeAvailable), "b came up")
 	assert.Equal(t, morning, at(1, placementv1beta1.ConditionTypeAvailable), "a was up all the time")
-}
-
-func TestUnsupported(t *testing.T) {
-	assert.Nil(t, unsupported(strategyOf(&placementv1beta1.Work{})), "the default is supported")
-	for name, tc := range map[string]struct {
-		strategy placementv1beta1.ApplyStrategy
-		reason   string
-	}{
-		"reporting differences": {placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeReportDiff}, "FailedToReportDiff"},
-		"detecting drifts":      {placementv1beta1.ApplyStrategy{WhenToApply: placementv1beta1.WhenToApplyTypeIfNotDrifted}, "FailedToRunDriftDetection"},
-		"comparing every field": {placementv1beta1.ApplyStrategy{ComparisonOption: placementv1beta1.ComparisonOptionTypeFullComparison}, "FailedToRunDriftDetection"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			problem := unsupported(strategyOf(&placementv1beta1.Work{Spec: placementv1beta1.WorkSpec{ApplyStrategy: &tc.strategy}}))
-			require.NotNil(t, problem)
-			assert.Equal(t, tc.reason, problem.Reason)
-		})
-	}
 }

@@ -16,6 +16,8 @@ const (
 	// sizeLimit is how large a Work may become with its status: nine tenths of the 1.5 MiB that
 	// etcd takes.
 	sizeLimit = 1_415_578
+	// keptDetails is how many of the fields in which an object differs are left.
+	keptDetails = 5
 	// shortMessage is what is left of a message that is too long, in bytes.
 	shortMessage = 256
 	// reasonOversized is why a status is trimmed.
@@ -57,7 +59,7 @@ func trim(status, previous placementv1beta1.WorkStatus, room int, generation int
 			return status
 		}
 	}
-	note("The status is too large; manifests without problems are listed without conditions")
+	note("The status is too large; manifests without problems and differences are listed without conditions")
 	for i, m := range status.ManifestConditions {
 		if isWell(m) {
 			status.ManifestConditions[i].Conditions = nil
@@ -67,7 +69,7 @@ func trim(status, previous placementv1beta1.WorkStatus, room int, generation int
 		return status
 	}
 	status.ManifestConditions = slices.DeleteFunc(status.ManifestConditions, isWell)
-	note(fmt.Sprintf("The status is too large; %d of %d manifests are listed, all of which have problems", len(status.ManifestConditions), all))
+	note(fmt.Sprintf("The status is too large; %d of %d manifests are listed, all of which have problems or differ", len(status.ManifestConditions), all))
 	if size(status) <= room {
 		return status
 	}
@@ -79,7 +81,7 @@ func trim(status, previous placementv1beta1.WorkStatus, room int, generation int
 		return size(status) > room
 	})
 	status.ManifestConditions = failing[:fit:fit]
-	note(fmt.Sprintf("The status is too large; %d of %d manifests are listed, all of which have problems", fit, all))
+	note(fmt.Sprintf("The status is too large; %d of %d manifests are listed, all of which have problems or differ", fit, all))
 	return status
 }
 
@@ -95,10 +97,11 @@ func dropMirrored(manifests []placementv1beta1.ManifestCondition) bool {
 
 // isWell tells whether a manifest has no problem, or had none before its conditions were cut.
 func isWell(m placementv1beta1.ManifestCondition) bool {
-	return !slices.ContainsFunc(m.Conditions, func(c metav1.Condition) bool { return c.Status != metav1.ConditionTrue })
+	return m.DriftDetails == nil && m.DiffDetails == nil &&
+		!slices.ContainsFunc(m.Conditions, func(c metav1.Condition) bool { return c.Status != metav1.ConditionTrue })
 }
 
-// shorten cuts long messages.
+// shorten cuts long messages and long lists of fields.
 func shorten(manifests []placementv1beta1.ManifestCondition) {
 	for i := range manifests {
 		conditions := slices.Clone(manifests[i].Conditions)
@@ -108,6 +111,16 @@ func shorten(manifests []placementv1beta1.ManifestCondition) {
 			}
 		}
 		manifests[i].Conditions = conditions
+		if drift := manifests[i].DriftDetails; drift != nil && len(drift.ObservedDrifts) > keptDetails {
+			drift = drift.DeepCopy()
+			drift.ObservedDrifts = drift.ObservedDrifts[:keptDetails]
+			manifests[i].DriftDetails = drift
+		}
+		if diff := manifests[i].DiffDetails; diff != nil && len(diff.ObservedDiffs) > keptDetails {
+			diff = diff.DeepCopy()
+			diff.ObservedDiffs = diff.ObservedDiffs[:keptDetails]
+			manifests[i].DiffDetails = diff
+		}
 	}
 }
 

@@ -268,6 +268,8 @@ func (w *Watcher) Stands(o object, found sighting) standing {
 			}
 			reached = meta.ResourceVersion
 		}
+	} else if found == (sighting{}) {
+		return same // it was absent, and still is
 	}
 	if order, err := resourceversion.CompareResourceVersion(reached, found.resourceVersion); err == nil && order < 0 {
 		return unseen

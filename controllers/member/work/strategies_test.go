@@ -1,0 +1,307 @@
+package work
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/apply"
+	"github.com/fleetflow/fleetflow/controllers/member/compare"
+)
+
+// strategicWork is a Work with one ConfigMap, applied in a certain way.
+func strategicWork(strategy placementv1beta1.ApplyStrategy) *placementv1beta1.Work {
+	w := manifestWork("w", "a")
+	w.Spec.ApplyStrategy = &strategy
+	return w
+}
+
+// theirs is a ConfigMap that somebody has made on the member.
+func theirs(x string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", UID: "uid-theirs"}, Data: map[string]string{"x": x}}
+}
+
+// set changes the ConfigMap as somebody on the member would.
+func (a *agent) set(t *testing.T, key, value string) {
+	t.Helper()
+	got := &corev1.ConfigMap{}
+	require.True(t, a.has(t, got, "a"))
+	got.Data[key] = value
+	require.NoError(t, a.member.Update(t.Context(), got))
+}
+
+// change changes the strategy of the Work as the hub would.
+func (a *agent) change(t *testing.T, strategy placementv1beta1.ApplyStrategy) {
+	t.Helper()
+	w := a.work(t, "w")
+	w.Spec.ApplyStrategy = &strategy
+	w.Generation++
+	require.NoError(t, a.hub.Update(t.Context(), w))
+}
+
+// manifest returns what is said of the only manifest.
+func (a *agent) manifest(t *testing.T) placementv1beta1.ManifestCondition {
+	t.Helper()
+	all := a.work(t, "w").Status.ManifestConditions
+	require.Len(t, all, 1)
+	return all[0]
+}
+
+func reasonOf(m placementv1beta1.ManifestCondition, kind string) string {
+	if c := meta.FindStatusCondition(m.Conditions, kind); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+func applied(m placementv1beta1.ManifestCondition) string {
+	return reasonOf(m, placementv1beta1.ConditionTypeApplied)
+}
+
+var changed = []placementv1beta1.PatchDetail{{Path: "/data/x", ValueInHub: "1", ValueInMember: "9"}}
+
+func TestADriftIsReportedUntilItIsGone(t *testing.T) {
+	a := newAgent(t, []client.Object{strategicWork(placementv1beta1.ApplyStrategy{WhenToApply: placementv1beta1.WhenToApplyTypeIfNotDrifted})}, nil)
+	a.mustLook(t, "w")
+	a.set(t, "x", "9")
+	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+	m := a.manifest(t)
+	assert.Equal(t, "FoundDrifts", applied(m))
+	assert.Equal(t, "SomeManifestsAreNotApplied", a.says(t, "w")[0])
+	require.NotNil(t, m.DriftDetails)
+	assert.Nil(t, m.DiffDetails)
+	assert.Equal(t, changed, m.DriftDetails.ObservedDrifts)
+	first := m.DriftDetails.FirstDriftedObservedTime
+
+	a.clock.SetTime(a.clock.Now().Add(time.Minute))
+	writes, result, err := a.look(t, "w")
+	require.NoError(t, err)
+	assert.Empty(t, writes, "it is said once")
+	assert.LessOrEqual(t, catchUp, result.RequeueAfter, "and not tried again, as nothing but a change helps")
+
+	a.set(t, "x", "8")
+	a.mustLook(t, "w")
+	m = a.manifest(t)
+	assert.True(t, first.Equal(&m.DriftDetails.FirstDriftedObservedTime), "it has drifted since the first time")
+	assert.True(t, first.Before(&m.DriftDetails.ObservationTime))
+	assert.Equal(t, "8", m.DriftDetails.ObservedDrifts[0].ValueInMember)
+
+	a.memories = newMemories()
+	assert.Empty(t, a.mustLook(t, "w"), "another agent says the same")
+
+	a.set(t, "x", "1")
+	a.mustLook(t, "w")
+	m = a.manifest(t)
+	assert.Equal(t, "Applied", applied(m))
+	assert.Nil(t, m.DriftDetails)
+}
+
+func TestADriftIsOverwrittenByANewRevisionOrByTheStrategy(t *testing.T) {
+	drifted := func(t *testing.T) *agent {
+		t.Helper()
+		a := newAgent(t, []client.Object{strategicWork(placementv1beta1.ApplyStrategy{WhenToApply: placementv1beta1.WhenToApplyTypeIfNotDrifted})}, nil)
+		a.mustLook(t, "w")
+		a.set(t, "x", "9")
+		a.mustLook(t, "w")
+		require.Equal(t, "FoundDrifts", applied(a.manifest(t)))
+		return a
+	}
+	for name, change := range map[string]func(*testing.T, *agent){
+		"the hub has a new revision": func(t *testing.T, a *agent) {
+			t.Helper()
+			text := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"n","name":"a"},"data":{"x":"2"}}`
+			a.edit(t, "w", []placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(text)}}})
+		},
+		"it is always to be applied": func(t *testing.T, a *agent) { t.Helper(); a.change(t, placementv1beta1.ApplyStrategy{}) },
+		"the object is deleted": func(t *testing.T, a *agent) {
+			t.Helper()
+			require.NoError(t, a.member.Delete(t.Context(), theirs("")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := drifted(t)
+			change(t, a)
+			a.mustLook(t, "w")
+			assert.Equal(t, "Applied", applied(a.manifest(t)))
+			assert.Nil(t, a.manifest(t).DriftDetails)
+		})
+	}
+}
+
+func TestAppliedAndDriftedIfEveryFieldCounts(t *testing.T) {
+	a := newAgent(t, []client.Object{strategicWork(placementv1beta1.ApplyStrategy{ComparisonOption: placementv1beta1.ComparisonOptionTypeFullComparison})}, nil)
+	a.mustLook(t, "w")
+	a.set(t, "extra", "9")
+	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+	m := a.manifest(t)
+	assert.Equal(t, "Applied", applied(m))
+	assert.Equal(t, [2]string{"AllManifestsApplied", "AllManifestsAvailable"}, a.says(t, "w"))
+	require.NotNil(t, m.DriftDetails)
+	assert.Equal(t, []placementv1beta1.PatchDetail{{Path: "/data/extra", ValueInMember: "9"}}, m.DriftDetails.ObservedDrifts)
+}
+
+func TestAnObjectIsTakenOverOnceItDoesNotDiffer(t *testing.T) {
+	a := newAgent(t, []client.Object{strategicWork(placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeIfNoDiff})}, []client.Object{theirs("9")})
+	assert.NotContains(t, a.mustLook(t, "w"), "member patch ConfigMap a")
+	m := a.manifest(t)
+	assert.Equal(t, "FailedToTakeOver", applied(m))
+	assert.Nil(t, m.DriftDetails, "only what is ours can drift")
+	require.NotNil(t, m.DiffDetails)
+	assert.Equal(t, changed, m.DiffDetails.ObservedDiffs)
+	assert.Equal(t, new(int64(0)), m.DiffDetails.ObservedInMemberClusterGeneration)
+	assert.Empty(t, a.mustLook(t, "w"))
+
+	a.set(t, "x", "1")
+	a.mustLook(t, "w")
+	m = a.manifest(t)
+	assert.Equal(t, "Applied", applied(m))
+	assert.Nil(t, m.DiffDetails)
+}
+
+func TestOnlyTheObjectConcernedIsNotTakenOver(t *testing.T) {
+	w := manifestWork("w", "a", "b")
+	w.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeNever}
+	a := newAgent(t, []client.Object{w}, []client.Object{theirs("9")})
+	a.mustLook(t, "w")
+	assert.True(t, a.hasMap(t, "b"))
+	all := a.work(t, "w").Status.ManifestConditions
+	assert.Equal(t, "NotTakenOver", applied(all[0]))
+	assert.Equal(t, "Applied", applied(all[1]))
+
+	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+	a.mustLook(t, "w")
+	assert.True(t, a.hasMap(t, "a"), "what was not taken over is not removed")
+	assert.False(t, a.hasMap(t, "b"))
+}
+
+func TestDifferencesAreReportedAndNothingIsWritten(t *testing.T) {
+	report := placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeReportDiff}
+	says := func(t *testing.T, a *agent) (string, string) {
+		t.Helper()
+		conditions := a.work(t, "w").Status.Conditions
+		require.Len(t, conditions, 1)
+		return conditions[0].Reason, reasonOf(a.manifest(t), placementv1beta1.ConditionTypeDiffReported)
+	}
+	t.Run("an object that is absent differs as a whole", func(t *testing.T) {
+		a := newAgent(t, []client.Object{strategicWork(report)}, nil)
+		assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+		sum, one := says(t, a)
+		assert.Equal(t, [2]string{"AllManifestsDiffReported", "FoundDiff"}, [2]string{sum, one})
+		m := a.manifest(t)
+		require.NotNil(t, m.DiffDetails)
+		assert.Equal(t, compare.Absent().Details, m.DiffDetails.ObservedDiffs)
+		assert.Nil(t, m.DiffDetails.ObservedInMemberClusterGeneration)
+		assert.Empty(t, a.mustLook(t, "w"), "it is said once")
+	})
+	t.Run("differences come and go", func(t *testing.T) {
+		a := newAgent(t, []client.Object{strategicWork(report)}, []client.Object{theirs("1")})
+		a.mustLook(t, "w")
+		sum, one := says(t, a)
+		assert.Equal(t, [2]string{"AllManifestsDiffReported", "NoDiffFound"}, [2]string{sum, one})
+		a.set(t, "x", "9")
+		assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+		m := a.manifest(t)
+		assert.Equal(t, changed, m.DiffDetails.ObservedDiffs)
+		a.set(t, "x", "1")
+		a.mustLook(t, "w")
+		assert.Nil(t, a.manifest(t).DiffDetails)
+	})
+	t.Run("what was applied before stays as it is, and is applied again when asked to", func(t *testing.T) {
+		a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
+		a.mustLook(t, "w")
+		a.change(t, report)
+		a.edit(t, "w", mapManifests("a"))
+		a.set(t, "x", "9")
+		assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+		sum, one := says(t, a)
+		assert.Equal(t, [2]string{"AllManifestsDiffReported", "FoundDiff"}, [2]string{sum, one})
+		assert.True(t, a.hasMap(t, "b"), "what left the Work is not removed")
+
+		a.change(t, placementv1beta1.ApplyStrategy{})
+		a.mustLook(t, "w")
+		assert.Equal(t, "Applied", applied(a.manifest(t)))
+		assert.False(t, a.hasMap(t, "b"), "until it is applied again")
+	})
+	t.Run("what was applied before is removed with the Work", func(t *testing.T) {
+		a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
+		a.mustLook(t, "w")
+		a.change(t, report)
+		a.mustLook(t, "w")
+		require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+		a.mustLook(t, "w")
+		assert.False(t, a.hasMap(t, "a"))
+	})
+	t.Run("what was never taken over stays without the Work", func(t *testing.T) {
+		a := newAgent(t, []client.Object{strategicWork(report)}, []client.Object{theirs("9")})
+		a.mustLook(t, "w")
+		require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+		assert.Equal(t, []string{"hub patch Work w"}, a.mustLook(t, "w"))
+		assert.True(t, a.hasMap(t, "a"))
+	})
+}
+
+func TestReportDiffs(t *testing.T) {
+	found := outcome{id: done("a", "").id, looked: true, seen: sighting{uid: "u"}, findings: apply.Findings{Report: compare.Report{Details: changed}}}
+	degraded, huge, none := found, found, found
+	degraded.findings.Degraded, huge.findings.Omitted, none.findings = true, 7, apply.Findings{}
+	failed := refused("a", "FailedToReportDiff")
+	failed.problem.Message = apierrors.NewInternalError(errors.New("too busy")).Error()
+	tests := map[string]struct {
+		outcome              outcome
+		sum, reason, message string
+		details              bool
+	}{
+		"no difference":                        {none, "AllManifestsDiffReported", "NoDiffFound", "No configuration differences", false},
+		"a difference is no failure":           {found, "AllManifestsDiffReported", "FoundDiff", "differences have been found", true},
+		"one that the API server cannot tell":  {degraded, "AllManifestsDiffReported", "FoundDiffInDegradedMode", "would refuse", true},
+		"more differences than are listed":     {huge, "AllManifestsDiffReported", "FoundDiff", "7 more fields differ", true},
+		"a comparison that failed says why":    {failed, "SomeManifestsHaveNotReportedDiff", "FailedToReportDiff", "too busy", false},
+		"so does a manifest that is no object": {refused("a", "DecodingErred"), "SomeManifestsHaveNotReportedDiff", "FailedToReportDiff", "no", false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			status := reportDiffs(4, []outcome{tc.outcome}, placementv1beta1.WorkStatus{}, noon)
+			require.Len(t, status.Conditions, 1)
+			assert.Equal(t, tc.sum, status.Conditions[0].Reason)
+			assert.EqualValues(t, 4, status.Conditions[0].ObservedGeneration)
+			m := status.ManifestConditions[0]
+			require.Len(t, m.Conditions, 1)
+			assert.Equal(t, tc.reason, m.Conditions[0].Reason)
+			assert.Contains(t, m.Conditions[0].Message, tc.message)
+			assert.Equal(t, tc.details, m.DiffDetails != nil)
+			assert.Empty(t, cmp.Diff(status, reportDiffs(4, []outcome{tc.outcome}, status, morning)))
+		})
+	}
+}
+
+func TestLongListsOfFieldsAreCutFirstOfAll(t *testing.T) {
+	outcomes := manyOutcomes(3, 0, 0)
+	var many []placementv1beta1.PatchDetail
+	for range compare.MaxDetails {
+		many = append(many, changed[0])
+	}
+	for i := range outcomes[:2] {
+		outcomes[i].findings.Details = many
+	}
+	status := report(1, outcomes, placementv1beta1.WorkStatus{}, noon)
+	room := size(status) / 2
+	cut := trim(status, placementv1beta1.WorkStatus{}, room, 1, noon)
+	assert.LessOrEqual(t, size(cut), room)
+	require.Len(t, cut.ManifestConditions, 2, "what is well goes first")
+	assert.Len(t, cut.ManifestConditions[0].DriftDetails.ObservedDrifts, keptDetails)
+	assert.Len(t, status.ManifestConditions[0].DriftDetails.ObservedDrifts, compare.MaxDetails, "the status itself is left as it is")
+
+	again := trim(report(1, outcomes, cut, morning), cut, room, 1, morning)
+	assert.Empty(t, cmp.Diff(cut, again), "what is cut off is nothing new")
+}
