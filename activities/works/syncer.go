@@ -80,6 +80,9 @@ func (s *Syncer) Sync(ctx context.Context, binding *placementv1beta1.ClusterReso
 	if err != nil {
 		return err
 	}
+	if err := s.addReportBack(ctx, binding, wanted); err != nil {
+		return err
+	}
 	if err := s.writeAll(ctx, binding, wanted, existing); err != nil {
 		return err
 	}

@@ -178,6 +178,15 @@ func TestHubAgentWritesOnlyWhatIsTheFleets(t *testing.T) {
 	}
 }
 
+func TestHubAgentWritesTheStatusOfOriginalsOnlyIfItMay(t *testing.T) {
+	values := required()["hub-agent"]
+	values["reportBackToOriginals"] = true
+	rendered, err := render(t, "hub-agent", values)
+	require.NoError(t, err)
+	assert.Contains(t, only[*rbacv1.ClusterRole](t, objects(t, rendered)).Rules,
+		rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*/status"}, Verbs: []string{"patch"}})
+}
+
 func TestApprovalPolicyTellsTheAgentFromPeople(t *testing.T) {
 	rendered, err := render(t, "hub-agent", required()["hub-agent"])
 	require.NoError(t, err)

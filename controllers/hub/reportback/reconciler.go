@@ -1,0 +1,180 @@
+// Package reportback carries the status of placed objects to where their placement wants it: it
+// tells the members through their Works whether to report it, and copies what one reports to
+// the original object on the hub, if the placement is on that one cluster only.
+package reportback
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/write"
+)
+
+// Reconciler keeps Works in line with how their placement wants status reported.
+type Reconciler struct {
+	client client.Client
+	live   client.Reader
+}
+
+// NewReconciler makes a Reconciler; live reads past the cache.
+func NewReconciler(c client.Client, live client.Reader) *Reconciler {
+	return &Reconciler{client: c, live: live}
+}
+
+// Reconcile looks at one Work.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	work := &placementv1beta1.Work{}
+	if err := r.client.Get(ctx, request.NamespacedName, work); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	name := work.Labels[placementv1beta1.ParentPlacementLabel]
+	if name == "" || work.Labels[placementv1beta1.ParentNamespaceLabel] != "" || !work.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	placement := &placementv1beta1.ClusterResourcePlacement{}
+	if err := r.client.Get(ctx, types.NamespacedName{Name: name}, placement); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	wanted := workgen.ReportBack(placement)
+	if !apiequality.Semantic.DeepEqual(wanted, work.Spec.ReportBackStrategy) {
+		return ctrl.Result{}, r.instruct(ctx, work, wanted)
+	}
+	if !toOriginal(work) {
+		return ctrl.Result{}, nil
+	}
+	only, err := r.onlyCluster(ctx, name)
+	if err != nil || !only {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.mirror(ctx, work)
+}
+
+// toOriginal tells whether a Work's report is for the objects on the hub. What came in an
+// envelope has none there.
+func toOriginal(work *placementv1beta1.Work) bool {
+	s := work.Spec.ReportBackStrategy
+	return s != nil && s.Type == placementv1beta1.ReportBackStrategyTypeMirror &&
+		s.Destination != nil && *s.Destination == placementv1beta1.ReportBackDestinationOriginalResource &&
+		work.Labels[placementv1beta1.EnvelopeTypeLabel] == ""
+}
+
+// instruct tells a member through its Work whether to report.
+func (r *Reconciler) instruct(ctx context.Context, work *placementv1beta1.Work, wanted *placementv1beta1.ReportBackStrategy) error {
+	operation := fence.Remove("/spec/reportBackStrategy")
+	if wanted != nil {
+		operation = fence.Add("/spec/reportBackStrategy", wanted)
+	}
+	patch, err := fence.Patch(work.UID, operation)
+	if err != nil {
+		return err
+	}
+	err = r.client.Patch(ctx, work.DeepCopy(), patch)
+	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
+		return nil // it was replaced, or has it already; an event will tell
+	}
+	if err != nil {
+		return fmt.Errorf("telling the member of Work %s/%s what to report: %w", work.Namespace, work.Name, err)
+	}
+	return nil
+}
+
+// onlyCluster tells whether a placement is on one cluster only: of several, none is to be told
+// from the other by one status.
+func (r *Reconciler) onlyCluster(ctx context.Context, placement string) (bool, error) {
+	var bindings placementv1beta1.ClusterResourceBindingList
+	err := r.client.List(ctx, &bindings, client.MatchingFields{index.ByPlacement: placement}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement, err)
+	}
+	return len(bindings.Items) == 1, nil
+}
+
+// mirror copies what a member has reported to the originals. A member says what the status is;
+// whose it is, only the manifests say, which no member can write.
+func (r *Reconciler) mirror(ctx context.Context, work *placementv1beta1.Work) error {
+	whole := &placementv1beta1.Work{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(work), whole); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	manifests := whole.Spec.Workload.Manifests
+	for i := range work.Status.ManifestConditions {
+		reported := &work.Status.ManifestConditions[i]
+		ordinal := reported.Identifier.Ordinal
+		if reported.BackReportedStatus == nil || ordinal < 0 || ordinal >= len(manifests) {
+			continue
+		}
+		status, err := statusIn(reported.BackReportedStatus.ObservedStatus.Raw)
+		if err != nil {
+			return fmt.Errorf("reading what Work %s/%s reports on manifest %d: %w", work.Namespace, work.Name, ordinal, err)
+		}
+		original := &unstructured.Unstructured{}
+		if original.UnmarshalJSON(manifests[ordinal].Raw) != nil || !sameObject(original, reported.Identifier) {
+			continue // the report is on other manifests; one on these will come
+		}
+		if err := r.copy(ctx, original, status); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statusIn returns the status in a reported object; nil if it has none.
+func statusIn(raw []byte) (map[string]any, error) {
+	var object struct {
+		Status map[string]any `json:"status"`
+	}
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	err := json.Unmarshal(raw, &object)
+	return object.Status, err
+}
+
+func sameObject(object *unstructured.Unstructured, id placementv1beta1.WorkResourceIdentifier) bool {
+	kind := object.GroupVersionKind()
+	return kind.Group == id.Group && kind.Kind == id.Kind && object.GetNamespace() == id.Namespace && object.GetName() == id.Name
+}
+
+// copy makes a status that of the object on the hub, if it is not yet. An object that is gone
+// needs none, and one whose kind keeps no status apart gets none.
+func (r *Reconciler) copy(ctx context.Context, manifest *unstructured.Unstructured, status map[string]any) error {
+	original := &unstructured.Unstructured{}
+	original.SetGroupVersionKind(manifest.GroupVersionKind())
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(manifest), original)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s %s: %w", manifest.GetKind(), client.ObjectKeyFromObject(manifest), err)
+	}
+	if len(status) == 0 || sameStatus(original.Object["status"], status) {
+		return nil
+	}
+	err = write.Status(ctx, r.client, original, status)
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
+		log.FromContext(ctx).Error(err, "The hub does not take the reported status; if it is forbidden, set reportBackToOriginals in the hub agent's chart", "kind", manifest.GetKind(), "object", client.ObjectKeyFromObject(manifest))
+		return nil // asking again would not change its mind
+	}
+	return err
+}
+
+// sameStatus compares as the API server would write both.
+func sameStatus(a, b any) bool {
+	left, errA := json.Marshal(a)
+	right, errB := json.Marshal(b)
+	return errA == nil && errB == nil && string(left) == string(right)
+}

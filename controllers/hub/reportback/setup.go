@@ -1,0 +1,98 @@
+package reportback
+
+import (
+	"context"
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// workers is how many Works are looked at at the same time.
+const workers = 4
+
+// SetupWithManager registers the reconciler: it runs when a Work comes, when one that reports to
+// the hub does, and when a placement wants status reported differently or on another number of
+// clusters.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("reportback").
+		For(&placementv1beta1.Work{}, builder.WithPredicates(predicate.Funcs{
+			UpdateFunc:  reports,
+			DeleteFunc:  func(event.DeleteEvent) bool { return false },
+			GenericFunc: func(event.GenericEvent) bool { return false },
+		})).
+		Watches(&placementv1beta1.ClusterResourcePlacement{}, handler.EnqueueRequestsFromMapFunc(r.worksOf), builder.WithPredicates(predicate.Funcs{
+			CreateFunc:  func(event.CreateEvent) bool { return false }, // its Works come as well
+			UpdateFunc:  changesItsMind,
+			DeleteFunc:  func(event.DeleteEvent) bool { return false },
+			GenericFunc: func(event.GenericEvent) bool { return false },
+		})).
+		Watches(&placementv1beta1.ClusterResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.worksBeside), builder.WithPredicates(predicate.Funcs{
+			CreateFunc:  func(event.CreateEvent) bool { return false }, // one more is no reason to report
+			UpdateFunc:  func(event.UpdateEvent) bool { return false },
+			GenericFunc: func(event.GenericEvent) bool { return false },
+		})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the controller for reported status: %w", err)
+	}
+	return nil
+}
+
+// reports lets through what a member reports for the originals, and what is to be said to it.
+func reports(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*placementv1beta1.Work)
+	after, also := e.ObjectNew.(*placementv1beta1.Work)
+	if !ok || !also {
+		return false
+	}
+	return before.Generation != after.Generation ||
+		toOriginal(after) && !apiequality.Semantic.DeepEqual(before.Status.ManifestConditions, after.Status.ManifestConditions)
+}
+
+func changesItsMind(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*placementv1beta1.ClusterResourcePlacement)
+	after, also := e.ObjectNew.(*placementv1beta1.ClusterResourcePlacement)
+	return ok && also && !apiequality.Semantic.DeepEqual(workgen.ReportBack(before), workgen.ReportBack(after))
+}
+
+func (r *Reconciler) worksOf(ctx context.Context, placement client.Object) []reconcile.Request {
+	return r.labelled(ctx, placement.GetName())
+}
+
+// worksBeside finds the Works of a binding's placement that reports to the originals.
+func (r *Reconciler) worksBeside(ctx context.Context, binding client.Object) []reconcile.Request {
+	name := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
+	placement := &placementv1beta1.ClusterResourcePlacement{}
+	if name == "" || r.client.Get(ctx, client.ObjectKey{Name: name}, placement) != nil || workgen.ReportBack(placement) == nil {
+		return nil
+	}
+	return r.labelled(ctx, name)
+}
+
+func (r *Reconciler) labelled(ctx context.Context, placement string) []reconcile.Request {
+	var works placementv1beta1.WorkList
+	err := r.client.List(ctx, &works, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Listing Works", "placement", placement)
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(works.Items))
+	for i := range works.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&works.Items[i])})
+	}
+	return requests
+}
