@@ -20,6 +20,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 	"github.com/fleetflow/fleetflow/controllers/hub/override"
 	"github.com/fleetflow/fleetflow/controllers/hub/placement"
+	"github.com/fleetflow/fleetflow/controllers/hub/reportback"
 	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
 	"github.com/fleetflow/fleetflow/controllers/hub/stagedupdate"
 )
@@ -63,6 +64,7 @@ var controllers = []struct {
 	{"resource watch", addResourceWatch},
 	{"cluster watch", addClusterWatch},
 	{"override", addOverride},
+	{"report back", addReportBack},
 }
 
 // Setup registers the cache's indexes and every controller with a manager whose
@@ -140,4 +142,8 @@ func addOverride(mgr ctrl.Manager, options Options) (engine.Source, error) {
 		}
 	}
 	return nil, nil
+}
+
+func addReportBack(mgr ctrl.Manager, _ Options) (engine.Source, error) {
+	return nil, reportback.NewReconciler(mgr.GetClient(), mgr.GetAPIReader()).SetupWithManager(mgr)
 }
