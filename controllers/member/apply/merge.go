@@ -115,7 +115,7 @@ func merge(original []byte, live, desired *unstructured.Unstructured) (Patch, er
 		return Patch{}, fmt.Errorf("reading the merged object: %w", err)
 	}
 	// A patch may say in which order lists stand that are in that order already.
-	if equality.Semantic.DeepEqual(patch.Result.Object, live.Object) {
+	if equality.Semantic.DeepEqual(patch.Result.Object, live.Object) || means(typed, patch.Result.Object, live.Object) {
 		patch.Data = nil
 	}
 	return patch, nil

@@ -69,6 +69,21 @@ func TestThreeWay(t *testing.T) {
 				func(o map[string]any) { _ = unstructured.SetNestedField(o, "1", "metadata", "labels", "theirs") }),
 			types.StrategicMergePatchType, `{"metadata":{"labels":{"ours":null}}}`,
 		},
+		"a quantity that the API server writes in another way is the same": {
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"template":{"spec":{"containers":[{"name":"c","env":[{"name":"e","value":""}],"resources":{"limits":{"cpu":"1000m"}}}]}}}}`,
+			live(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"template":{"spec":{"containers":[{"name":"c","env":[{"name":"e","value":""}],"resources":{"limits":{"cpu":"1000m"}}}]}}}}`, func(o map[string]any) {
+				_ = unstructured.SetNestedSlice(o, []any{map[string]any{
+					"name": "c", "env": []any{map[string]any{"name": "e"}},
+					"resources": map[string]any{"limits": map[string]any{"cpu": "1"}},
+				}}, containers...)
+			}), types.StrategicMergePatchType, "",
+		},
+		"a text that looks like one is not": {
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1000m"}}`,
+			live(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1000m"}}`, func(o map[string]any) {
+				_ = unstructured.SetNestedField(o, "1", "data", "x")
+			}), types.StrategicMergePatchType, `{"data":{"x":"1000m"}}`,
+		},
 		"status is not compared": {
 			configMap, live(t, configMap, func(o map[string]any) { o["status"] = map[string]any{"a": "b"} }), types.StrategicMergePatchType, "",
 		},

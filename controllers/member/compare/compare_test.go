@@ -111,6 +111,10 @@ func TestObjects(t *testing.T) {
 		"the secrets a cluster gives a ServiceAccount are no difference": {
 			kind("v1", "ServiceAccount", ""), kind("v1", "ServiceAccount", "secrets: [{name: token}]"), nil,
 		},
+		"what a cluster gives a Job is no difference": {
+			kind("batch/v1", "Job", "spec: {template: {spec: {}}}"),
+			kind("batch/v1", "Job", "metadata: {labels: {controller-uid: u, job-name: j}}, spec: {selector: {}, template: {metadata: {labels: {controller-uid: u, batch.kubernetes.io/job-name: j}}, spec: {}}}"), nil,
+		},
 		"replicas that the clusters decide on are no difference": {
 			kind("apps/v1", "Deployment", "metadata: {annotations: {kubernetes-fleet.io/retain-replicas: 'true'}}, spec: {replicas: 1}"),
 			kind("apps/v1", "Deployment", "metadata: {annotations: {kubernetes-fleet.io/retain-replicas: 'true'}}, spec: {replicas: 5}"), nil,

@@ -39,6 +39,8 @@ var given = map[schema.GroupKind][][]string{
 	{Kind: "PersistentVolumeClaim"}: {{"spec", "volumeName"}},
 	{Group: "batch", Kind: "Job"}: {
 		{"spec", "selector"},
+		{"metadata", "labels", "controller-uid"},
+		{"metadata", "labels", "job-name"},
 		{"spec", "template", "metadata", "labels", "controller-uid"},
 		{"spec", "template", "metadata", "labels", "job-name"},
 		{"spec", "template", "metadata", "labels", "batch.kubernetes.io/controller-uid"},
@@ -64,7 +66,7 @@ func relevant(manifest, object *unstructured.Unstructured) map[string]any {
 	}
 	for _, field := range given[manifest.GroupVersionKind().GroupKind()] {
 		if !has(manifest.Object, field) {
-			unstructured.RemoveNestedField(out, field...)
+			remove(manifest.Object, out, field)
 		}
 	}
 	if (manifest.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Service"}) {
@@ -76,6 +78,18 @@ func relevant(manifest, object *unstructured.Unstructured) map[string]any {
 	withoutForeignKeys(manifest.Object, out, "labels")
 	withoutForeignKeys(manifest.Object, out, "annotations")
 	return withoutNulls(out)
+}
+
+// remove removes a field, and what it was the only one in.
+func remove(manifest, object map[string]any, field []string) {
+	unstructured.RemoveNestedField(object, field...)
+	for at := len(field) - 1; at > 0 && !has(manifest, field[:at]); at-- {
+		parent, found, err := unstructured.NestedFieldNoCopy(object, field[:at]...)
+		if rest, ok := parent.(map[string]any); err != nil || !found || !ok || len(rest) > 0 {
+			return
+		}
+		unstructured.RemoveNestedField(object, field[:at]...)
+	}
 }
 
 func copyOf(object map[string]any) map[string]any {

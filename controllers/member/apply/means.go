@@ -1,0 +1,85 @@
+package apply
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// means tells whether two objects of a kind of Kubernetes mean the same though they are written
+// differently: the API server writes quantities in its own way and leaves out what is empty. To
+// write such an object again would change nothing, time and again.
+//
+// The types known here may be older than the cluster, so fields they do not have must not differ
+// in any other way.
+func means(typed runtime.Object, a, b map[string]any) bool {
+	if typed == nil || !differsInStyle(a, b) {
+		return false
+	}
+	x, y := reflect.New(reflect.TypeOf(typed).Elem()), reflect.New(reflect.TypeOf(typed).Elem())
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(a, x.Interface()) != nil ||
+		runtime.DefaultUnstructuredConverter.FromUnstructured(b, y.Interface()) != nil {
+		return false
+	}
+	return equality.Semantic.DeepEqual(x.Interface(), y.Interface())
+}
+
+// differsInStyle tells whether two values differ in nothing but how quantities are written, and
+// in empty values that only one of them has.
+func differsInStyle(a, b any) bool {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		return ok && mapsDifferInStyle(x, y)
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		for i := range x {
+			if !differsInStyle(x[i], y[i]) {
+				return false
+			}
+		}
+		return true
+	case string:
+		y, ok := b.(string)
+		return ok && (x == y || sameQuantity(x, y))
+	default:
+		return equality.Semantic.DeepEqual(a, b)
+	}
+}
+
+func mapsDifferInStyle(a, b map[string]any) bool {
+	for key, value := range a {
+		other, found := b[key]
+		if !found && !isEmpty(value) || found && !differsInStyle(value, other) {
+			return false
+		}
+	}
+	for key, value := range b {
+		if _, found := a[key]; !found && !isEmpty(value) {
+			return false
+		}
+	}
+	return true
+}
+
+func isEmpty(value any) bool {
+	if value == nil {
+		return true
+	}
+	v := reflect.ValueOf(value)
+	return v.IsZero() || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.Len() == 0
+}
+
+func sameQuantity(a, b string) bool {
+	x, err := resource.ParseQuantity(a)
+	if err != nil {
+		return false
+	}
+	y, err := resource.ParseQuantity(b)
+	return err == nil && x.Cmp(y) == 0
+}
