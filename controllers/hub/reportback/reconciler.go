@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +24,13 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/index"
 	"github.com/fleetflow/fleetflow/controllers/hub/write"
 )
+
+// ownKinds are the kinds whose status the hub's API server needs for itself.
+var ownKinds = map[schema.GroupKind]bool{
+	{Kind: "Namespace"}: true,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             true,
+}
 
 // Reconciler keeps Works in line with how their placement wants status reported.
 type Reconciler struct {
@@ -124,6 +132,9 @@ func (r *Reconciler) mirror(ctx context.Context, work *placementv1beta1.Work) er
 		original := &unstructured.Unstructured{}
 		if original.UnmarshalJSON(manifests[ordinal].Raw) != nil || !sameObject(original, reported.Identifier) {
 			continue // the report is on other manifests; one on these will come
+		}
+		if ownKinds[original.GroupVersionKind().GroupKind()] {
+			continue
 		}
 		if err := r.copy(ctx, original, status); err != nil {
 			return err

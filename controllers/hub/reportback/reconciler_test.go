@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,6 +37,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	scheme := runtime.NewScheme()
 	require.NoError(t, placementv1beta1.AddToScheme(scheme))
 	require.NoError(t, appsv1.AddToScheme(scheme))
+	require.NoError(t, corev1.AddToScheme(scheme))
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&appsv1.Deployment{})
 	for _, i := range index.All() {
 		if _, ok := i.Object.(*placementv1beta1.ClusterResourceBinding); ok {
@@ -113,6 +115,10 @@ func deployment(name string) *appsv1.Deployment {
 	}
 }
 
+func namespace() *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid-n"}}
+}
+
 func TestAWorkSaysWhatItsPlacementWantsReported(t *testing.T) {
 	toWork := mirror(placementv1beta1.ReportBackDestinationWorkAPI)
 	tests := map[string]struct {
@@ -155,6 +161,10 @@ func TestNothingIsCopiedToOriginals(t *testing.T) {
 		})},
 		"that the member was not given": {placement(original), bindingTo("one"), deployment("d"), deployment("other"), work(original, func(w *placementv1beta1.Work) {
 			w.Status.ManifestConditions[0] = reportOn("other", 3)
+		})},
+		"of kinds whose status is the hub's own": {placement(original), bindingTo("one"), namespace(), work(original, func(w *placementv1beta1.Work) {
+			w.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}`)
+			w.Status.ManifestConditions[0].Identifier = placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "Namespace", Name: "n"}
 		})},
 		"of manifests that are not there": {placement(original), bindingTo("one"), deployment("d"), work(original, func(w *placementv1beta1.Work) {
 			w.Status.ManifestConditions[0].Identifier.Ordinal = 7
