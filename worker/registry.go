@@ -36,6 +36,7 @@ func RegisterShort(r worker.ActivityRegistry, a Activities) {
 		act.LoadPlacement:    a.Placement.LoadPlacement,
 		act.SelectResources:  a.Placement.SelectResources,
 		act.ScheduleClusters: a.Placement.ScheduleClusters,
+		act.RefuseEvictions:  a.Rolling.RefuseEvictions,
 		act.LoadRun:          a.UpdateRun.LoadRun,
 		act.InitializeRun:    a.UpdateRun.InitializeRun,
 		act.LoadStage:        a.UpdateRun.LoadStage,

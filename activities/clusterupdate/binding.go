@@ -38,9 +38,13 @@ func Bind(ctx context.Context, c client.Client, from *placementv1beta1.ClusterRe
 		fence.Replace("/spec/state", placementv1beta1.BindingStateBound),
 		fence.Replace("/spec/resourceSnapshotName", to.Snapshot),
 	}
+	if _, claimed := to.Annotations[placementv1beta1.RolloutEpochAnnotation]; claimed && len(from.Annotations) > 0 {
+		ops = append(ops, pinned(from, placementv1beta1.RolloutEpochAnnotation))
+	}
 	ops = append(ops, annotate(from.Annotations, to.Annotations)...)
 	if _, byRun := to.Annotations[placementv1beta1.UpdateRunUIDAnnotation]; byRun && len(from.Annotations) > 0 {
-		ops = append([]fence.Op{holder(from)}, ops...)
+		// Of two runs that take a cluster at the same time one must fail.
+		ops = append([]fence.Op{pinned(from, placementv1beta1.UpdateRunUIDAnnotation)}, ops...)
 	}
 	ops = set(ops, "/spec/resourceOverrideSnapshots", to.ResourceOverrideSnapshots, len(to.ResourceOverrideSnapshots) > 0, len(from.Spec.ResourceOverrideSnapshots) > 0)
 	ops = set(ops, "/spec/clusterResourceOverrideSnapshots", to.ClusterResourceOverrideSnapshots, len(to.ClusterResourceOverrideSnapshots) > 0, len(from.Spec.ClusterResourceOverrideSnapshots) > 0)
@@ -68,14 +72,23 @@ func Remove(ctx context.Context, c client.Client, from *placementv1beta1.Cluster
 	return fmt.Errorf("deleting binding %s: %w", from.Name, err)
 }
 
-// holder pins which run a binding is held by, so that of two runs that take it
-// at the same time one fails.
-func holder(from *placementv1beta1.ClusterResourceBinding) fence.Op {
-	var uid any
-	if held, ok := from.Annotations[placementv1beta1.UpdateRunUIDAnnotation]; ok {
-		uid = held
+// Touch annotates a binding that is as it was seen, so that whoever has read it before
+// can no longer change or delete it. It returns what is stored now.
+func Touch(ctx context.Context, c client.Client, from *placementv1beta1.ClusterResourceBinding, key, value string) (*placementv1beta1.ClusterResourceBinding, error) {
+	out := from.DeepCopy()
+	if err := patch(ctx, c, out, fence.Annotate(from.Annotations, key, value)); err != nil {
+		return nil, err
 	}
-	return fence.Test(fence.AnnotationPath(placementv1beta1.UpdateRunUIDAnnotation), uid)
+	return out, nil
+}
+
+// pinned pins an annotation to what was seen of it.
+func pinned(from *placementv1beta1.ClusterResourceBinding, key string) fence.Op {
+	var seen any
+	if value, ok := from.Annotations[key]; ok {
+		seen = value
+	}
+	return fence.Test(fence.AnnotationPath(key), seen)
 }
 
 // annotate sets annotations beside those there are.

@@ -131,6 +131,8 @@ func (n *Notifier) Watch(ctx context.Context, c cache.Cache) error {
 		{&placementv1beta1.ClusterResourceBinding{}, n.binding},
 		{&placementv1beta1.ClusterResourcePlacement{}, n.placement},
 		{&placementv1beta1.ClusterStagedUpdateRun{}, n.run},
+		{&placementv1beta1.ClusterResourcePlacementEviction{}, n.eviction},
+		{&placementv1beta1.ClusterResourcePlacementDisruptionBudget{}, n.budget},
 		{&placementv1beta1.ClusterSchedulingPolicySnapshot{}, n.labelled},
 		{snapshot, n.labelled},
 	}
@@ -190,6 +192,20 @@ func (n *Notifier) binding(old, now client.Object) {
 func (n *Notifier) placement(old, now client.Object) {
 	const verdict = placementv1beta1.SelectionVerdictAnnotation
 	if planChanged(old, now) || old.GetAnnotations()[verdict] != now.GetAnnotations()[verdict] {
+		n.notify(PlacementKey(now.GetName()), "")
+	}
+}
+
+// eviction tells of evictions that ask for something.
+func (n *Notifier) eviction(_, now client.Object) {
+	if e, ok := now.(*placementv1beta1.ClusterResourcePlacementEviction); ok && !e.Ended() {
+		n.notify(PlacementKey(e.Spec.PlacementName), "")
+	}
+}
+
+// budget has the name of its placement.
+func (n *Notifier) budget(old, now client.Object) {
+	if planChanged(old, now) {
 		n.notify(PlacementKey(now.GetName()), "")
 	}
 }

@@ -12,6 +12,7 @@ const (
 	SelectResources  = "SelectResources"
 	ScheduleClusters = "ScheduleClusters"
 	AdvancePlacement = "AdvancePlacement"
+	RefuseEvictions  = "RefuseEvictions"
 )
 
 // PlacementState is what a placement workflow must know before it does
@@ -24,6 +25,8 @@ type PlacementState struct {
 	// External says that update runs, not this workflow, write to clusters.
 	External   bool  `json:"external,omitempty"`
 	Generation int64 `json:"generation,omitempty"`
+	// Evictions says that some wait for an outcome.
+	Evictions bool `json:"evictions,omitempty"`
 }
 
 // SelectResult names the snapshot that holds what the placement selects now.
@@ -62,7 +65,18 @@ const (
 	OpUpdate = "update" // in place, to the target snapshot
 	OpAdd    = "add"    // first write to a newly picked cluster
 	OpRemove = "remove" // delete the binding of a cluster no longer picked
+	// OpEvict deletes the binding of a cluster that somebody evicts, and writes the
+	// outcome; OpConclude only writes the outcome of an eviction.
+	OpEvict    = "evict"
+	OpConclude = "conclude"
 )
+
+// Verdict is how an eviction was decided.
+type Verdict struct {
+	Code      string `json:"code"`
+	Available int    `json:"available,omitempty"`
+	Total     int    `json:"total,omitempty"`
+}
 
 // Change is one write the workflow has decided on. It pins what the decision
 // was based on, so that an attempt never writes over something newer.
@@ -74,6 +88,11 @@ type Change struct {
 	// FromState and FromRevision are the binding's as seen when deciding.
 	FromState    string `json:"fromState,omitempty"`
 	FromRevision string `json:"fromRevision,omitempty"`
+	// Eviction and EvictionUID name the eviction that asks for the change, Verdict says
+	// how it was decided.
+	Eviction    string   `json:"eviction,omitempty"`
+	EvictionUID string   `json:"evictionUID,omitempty"`
+	Verdict     *Verdict `json:"verdict,omitempty"`
 }
 
 // AdvanceRequest makes the recorded Batch true, then waits for something to
@@ -85,6 +104,11 @@ type AdvanceRequest struct {
 	// Overrides are those that were picked with the snapshot.
 	Overrides []string `json:"overrides,omitempty"`
 	Batch     []Change `json:"batch,omitempty"`
+	// Epoch is that of the claim under which the batch is written. An attempt that finds
+	// a later one writes nothing.
+	Epoch int64 `json:"epoch,omitempty"`
+	// EvictionsOnly leaves the rollout to update runs: nothing is waited for.
+	EvictionsOnly bool `json:"evictionsOnly,omitempty"`
 	// InFlight are clusters of earlier batches not yet seen available.
 	InFlight []string `json:"inFlight,omitempty"`
 	// WakeAt bounds the wait, for objects whose availability is a matter of
@@ -102,6 +126,8 @@ type AdvanceResult struct {
 	Done     []string `json:"done,omitempty"`
 	InFlight []string `json:"inFlight,omitempty"`
 	Next     []Change `json:"next,omitempty"`
+	// Epoch is that of the claim for the next batch.
+	Epoch int64 `json:"epoch,omitempty"`
 	// Settled says that nothing is left to write.
 	Settled bool `json:"settled,omitempty"`
 	// Blocked is the number of clusters that wait for the limits to allow them.

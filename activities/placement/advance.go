@@ -9,6 +9,8 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,6 +40,8 @@ type Rolling struct {
 	Works    WorkSyncer
 	Notifier *clusterupdate.Notifier
 	Clock    clock.WithTicker
+	// Events tells of the outcome of evictions; nil tells nobody.
+	Events events.EventRecorder
 }
 
 // progress is what the Temporal UI shows of a waiting activity.
@@ -58,6 +62,9 @@ func (r *Rolling) AdvancePlacement(ctx context.Context, in actcontract.AdvanceRe
 	if placement == nil {
 		return actcontract.AdvanceResult{Gone: true}, nil
 	}
+	if in.EvictionsOnly {
+		return r.begin(in, placement, sub, nil).advance(ctx)
+	}
 	latest, err := r.isLatest(ctx, placement, in)
 	if err != nil {
 		return actcontract.AdvanceResult{}, err
@@ -72,8 +79,15 @@ func (r *Rolling) AdvancePlacement(ctx context.Context, in actcontract.AdvanceRe
 	if err != nil {
 		return actcontract.AdvanceResult{}, err
 	}
-	a := &rolling{Rolling: r, in: in, placement: placement, sub: sub, overrides: overrides, view: clusterupdate.NewView(r.Client, r.Live), inFlight: map[string]struct{}{}, flown: map[string]struct{}{}}
-	return a.advance(ctx)
+	return r.begin(in, placement, sub, overrides).advance(ctx)
+}
+
+// begin prepares one call.
+func (r *Rolling) begin(in actcontract.AdvanceRequest, placement *placementv1beta1.ClusterResourcePlacement, sub *clusterupdate.Subscription, overrides *override.Matcher) *rolling {
+	return &rolling{
+		Rolling: r, in: in, placement: placement, sub: sub, overrides: overrides, view: clusterupdate.NewView(r.Client, r.Live),
+		inFlight: map[string]struct{}{}, flown: map[string]struct{}{}, concluded: map[types.UID]bool{}, claim: claimOn(placement),
+	}
 }
 
 // current reads the placement live; nil when it is gone, on its way out or
@@ -108,6 +122,8 @@ type rolling struct {
 	placement *placementv1beta1.ClusterResourcePlacement
 	sub       *clusterupdate.Subscription
 	view      *clusterupdate.View
+	// claim is the one on the placement.
+	claim claim
 	// overrides are those that concern the snapshot; applicable are those of them that
 	// apply to each cluster, by its labels when they were last looked at.
 	overrides  *override.Matcher
@@ -115,28 +131,36 @@ type rolling struct {
 	// inFlight are clusters that were written to and not yet seen available,
 	// flown all that ever were.
 	inFlight, flown map[string]struct{}
-	mu              sync.Mutex
+	// concluded are the evictions whose outcome was written, evicted says that some
+	// were executed.
+	concluded map[types.UID]bool
+	evicted   bool
+	mu        sync.Mutex
 }
 
 func (a *rolling) advance(ctx context.Context) (actcontract.AdvanceResult, error) {
 	for _, name := range a.in.InFlight {
 		a.fly(name)
 	}
-	if err := a.write(ctx); err != nil {
-		return actcontract.AdvanceResult{}, err
-	}
-	facts, err := a.look(ctx)
+	overtaken, err := a.write(ctx)
 	if err != nil {
 		return actcontract.AdvanceResult{}, err
 	}
-	if plan := facts.plan(); plan.Settled || len(plan.Steps) > 0 {
+	if overtaken || a.evicted { // who is evicted may be replaced
+		return actcontract.AdvanceResult{Changed: true}, nil
+	}
+	facts, err := a.settle(ctx)
+	if err != nil {
+		return actcontract.AdvanceResult{}, err
+	}
+	if plan := facts.plan(); decided(plan) || a.in.EvictionsOnly {
 		return a.result(facts, plan), nil
 	}
 	changed, err := a.wait(ctx, facts)
 	if err != nil || changed {
 		return actcontract.AdvanceResult{Changed: changed}, err
 	}
-	if facts, err = a.look(ctx); err != nil {
+	if facts, err = a.settle(ctx); err != nil {
 		return actcontract.AdvanceResult{}, err
 	}
 	return a.result(facts, facts.plan()), nil
@@ -147,7 +171,7 @@ func (a *rolling) advance(ctx context.Context) (actcontract.AdvanceResult, error
 // again.
 func (a *rolling) wait(ctx context.Context, facts *rolloutFacts) (changed bool, err error) {
 	pending := map[string]struct{}{}
-	for _, c := range facts.clusters {
+	for _, c := range facts.Clusters {
 		if !c.Available {
 			pending[c.Name] = struct{}{}
 		}
@@ -212,7 +236,8 @@ func (a *rolling) planChanged(ctx context.Context) (outdated, again bool, err er
 	if err != nil {
 		return false, false, err
 	}
-	if placement == nil || placement.Generation != a.placement.Generation {
+	if placement == nil || placement.Generation != a.placement.Generation ||
+		claimOn(placement).Epoch != a.claim.Epoch {
 		return true, false, nil
 	}
 	latest, err := a.isLatest(ctx, placement, a.in)
@@ -224,8 +249,16 @@ func (a *rolling) planChanged(ctx context.Context) (outdated, again bool, err er
 		return false, false, err
 	}
 	plan := facts.plan()
-	return false, plan.Settled || len(plan.Steps) > 0, nil
+	return false, decided(plan), nil
 }
+
+// decided says whether there is nothing to wait for before the next batch.
+func decided(plan rollout.Plan) bool {
+	return plan.Settled || len(plan.Steps) > 0 || len(plan.Evictions) > 0
+}
+
+// maxBatch bounds a batch: it is part of the history, and of the claim.
+const maxBatch = 1000
 
 func (a *rolling) result(facts *rolloutFacts, plan rollout.Plan) actcontract.AdvanceResult {
 	out := actcontract.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, WakeAt: plan.WakeAt}
@@ -239,8 +272,16 @@ func (a *rolling) result(facts *rolloutFacts, plan rollout.Plan) actcontract.Adv
 		out.InFlight = append(out.InFlight, name)
 	}
 	slices.Sort(out.InFlight)
-	for _, step := range plan.Steps {
-		out.Next = append(out.Next, facts.change(step))
+	for _, step := range plan.Evictions {
+		out.Next = append(out.Next, facts.evictionChange(step))
+	}
+	for _, step := range plan.Steps[:min(len(plan.Steps), maxBatch)] {
+		if step.Op != rollout.Release {
+			out.Next = append(out.Next, facts.change(step))
+		}
+	}
+	if len(out.Next) > 0 {
+		out.Epoch = a.claim.Epoch + 1
 	}
 	return out
 }

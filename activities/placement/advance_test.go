@@ -41,7 +41,7 @@ func TestAdvanceProposesOneOfThreeByDefault(t *testing.T) {
 
 func TestAdvanceWritesItsBatchAndWaitsForIt(t *testing.T) {
 	r := three(t)
-	request := actcontract.AdvanceRequest{Batch: []actcontract.Change{decided(bound("a", oldSnapshot), actcontract.OpUpdate)}}
+	request := actcontract.AdvanceRequest{Epoch: 1, Batch: []actcontract.Change{decided(bound("a", oldSnapshot), actcontract.OpUpdate)}}
 	result := r.waiting(request)
 	assert.Equal(t, newSnapshot, r.binding("a").Spec.ResourceSnapshotName)
 	assert.Equal(t, oldSnapshot, r.binding("b").Spec.ResourceSnapshotName)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
@@ -23,29 +24,45 @@ const batchAtOnce = 32
 // write makes the batch true, as far as it still may be: the process may have
 // been away since the decision, and what the limits allowed then they may forbid
 // now. What is left out is planned for again from what there is now.
-func (a *rolling) write(ctx context.Context) error {
+//
+// It says whether it has been overtaken by another claim: then nothing is written.
+func (a *rolling) write(ctx context.Context) (overtaken bool, err error) {
 	if len(a.in.Batch) == 0 {
-		return nil
+		return false, nil
+	}
+	mine, err := a.claimBatch(ctx)
+	if err != nil || !mine {
+		return !mine && err == nil, err
 	}
 	facts, err := a.look(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
-	allowed := map[rollout.Step]bool{}
-	for _, step := range facts.plan().Steps {
+	plan := facts.plan()
+	allowed, evictions := map[rollout.Step]bool{}, map[string]rollout.EvictionStep{}
+	for _, step := range plan.Steps {
 		allowed[step] = true
+	}
+	for _, step := range plan.Evictions {
+		evictions[step.Eviction] = step
 	}
 	var g errgroup.Group
 	g.SetLimit(batchAtOnce)
 	for _, change := range a.in.Batch {
 		g.Go(func() error {
+			if isEviction(change) {
+				if now, waits := evictions[change.Eviction]; waits && facts.evictionUIDs[change.Eviction] == change.EvictionUID {
+					return a.writeEviction(ctx, change, now)
+				}
+				return nil
+			}
 			if allowed[rollout.Step{Cluster: change.Cluster, Op: rollout.Op(change.Op)}] {
 				return a.writeCluster(ctx, change)
 			}
 			return a.finishCluster(ctx, change)
 		})
 	}
-	return g.Wait()
+	return false, g.Wait()
 }
 
 // writeCluster makes one change. One whose basis is gone is left out.
@@ -54,13 +71,19 @@ func (a *rolling) writeCluster(ctx context.Context, change actcontract.Change) e
 	if err != nil || binding == nil || !binding.DeletionTimestamp.IsZero() {
 		return err
 	}
-	if string(binding.UID) != change.UID || string(binding.Spec.State) != change.FromState || workgen.Revision(binding.Spec) != change.FromRevision {
+	if !a.claim.pends(binding) || string(binding.UID) != change.UID || string(binding.Spec.State) != change.FromState || workgen.Revision(binding.Spec) != change.FromRevision {
 		return a.finish(ctx, change, binding)
 	}
 	if change.Op == actcontract.OpRemove {
 		err = clusterupdate.Remove(ctx, a.Client, binding)
 	} else {
-		binding, err = clusterupdate.Bind(ctx, a.Client, binding, a.target(change.Cluster))
+		to := a.target(change.Cluster)
+		to.Annotations = maps.Clone(to.Annotations)
+		if to.Annotations == nil {
+			to.Annotations = map[string]string{}
+		}
+		to.Annotations[placementv1beta1.RolloutEpochAnnotation] = a.claim.epoch()
+		binding, err = clusterupdate.Bind(ctx, a.Client, binding, to)
 	}
 	switch {
 	case errors.Is(err, clusterupdate.ErrFenced):

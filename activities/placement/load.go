@@ -12,8 +12,12 @@ import (
 // The uid is that of the placement there is now, which the workflow compares.
 func (a *Activities) LoadPlacement(ctx context.Context, ref wfcontract.Ref) (actcontract.PlacementState, error) {
 	placement, err := readPlacement(ctx, a.Live, ref.Name)
-	if err != nil || placement == nil {
+	if err != nil {
 		return actcontract.PlacementState{}, err
+	}
+	waiting, err := waitingEvictions(ctx, a.Client, ref.Name)
+	if err != nil || placement == nil {
+		return actcontract.PlacementState{Evictions: len(waiting) > 0}, err
 	}
 	return actcontract.PlacementState{
 		Found:      true,
@@ -21,6 +25,7 @@ func (a *Activities) LoadPlacement(ctx context.Context, ref wfcontract.Ref) (act
 		Deleting:   placement.DeletionTimestamp != nil,
 		External:   external(placement),
 		Generation: placement.Generation,
+		Evictions:  len(waiting) > 0,
 	}, nil
 }
 

@@ -62,6 +62,9 @@ type rollout struct {
 	rolling   *placement.Rolling
 	// prompt lets members report at once what they are told.
 	prompt bool
+	// epoch is what the last call proposed; with claims, results tell it.
+	epoch  int64
+	claims bool
 }
 
 func newRollout(t *testing.T, bindings ...*placementv1beta1.ClusterResourceBinding) *rollout {
@@ -77,8 +80,8 @@ func newRollout(t *testing.T, bindings ...*placementv1beta1.ClusterResourceBindi
 		objects = append(objects, b)
 	}
 	r.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.Work{}).
-		WithInterceptorFuncs(interceptor.Funcs{Patch: fenced}).Build()
+		WithStatusSubresource(&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.Work{}, &placementv1beta1.ClusterResourcePlacementEviction{}).
+		WithInterceptorFuncs(interceptor.Funcs{Patch: fenced, SubResourcePatch: fencedStatus}).Build()
 	notifier := clusterupdate.NewNotifier()
 	require.NoError(t, notifier.Watch(t.Context(), r.informers))
 	r.rolling = &placement.Rolling{Client: r, Live: r, Works: r, Notifier: notifier, Clock: r.clock}
@@ -94,6 +97,14 @@ func newRollout(t *testing.T, bindings ...*placementv1beta1.ClusterResourceBindi
 // fenced gives a failed test of a JSON patch the status an API server gives.
 func fenced(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
 	err := c.Patch(ctx, o, patch, options...)
+	if err != nil && (strings.Contains(err.Error(), "testing path") || strings.Contains(err.Error(), "test failed")) {
+		return apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	}
+	return err
+}
+
+func fencedStatus(ctx context.Context, c client.Client, subresource string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	err := c.SubResource(subresource).Patch(ctx, o, patch, options...)
 	if err != nil && (strings.Contains(err.Error(), "testing path") || strings.Contains(err.Error(), "test failed")) {
 		return apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "", err.Error(), 0, false)
 	}
@@ -218,6 +229,9 @@ func (r *rollout) advance(in actcontract.AdvanceRequest) actcontract.AdvanceResu
 	require.NoError(r.t, err)
 	var out actcontract.AdvanceResult
 	require.NoError(r.t, value.Get(&out))
+	if r.epoch = out.Epoch; !r.claims {
+		out.Epoch = 0
+	}
 	return out
 }
 

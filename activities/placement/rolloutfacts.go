@@ -3,6 +3,7 @@ package placement
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,14 +16,17 @@ import (
 
 // rolloutFacts are what one batch is decided from.
 type rolloutFacts struct {
-	clusters []rollout.Cluster
-	limits   rollout.Limits
+	rollout.Facts
 	// bindings by cluster: their names, and what a change of them must pin.
 	bindings map[string]string
 	pins     map[string]actcontract.Change
+	// there are the uids of bindings that are not going, evictionUIDs those of evictions
+	// that wait, by name.
+	there        map[string]bool
+	evictionUIDs map[string]string
 }
 
-func (f *rolloutFacts) plan() rollout.Plan { return rollout.Next(f.clusters, f.limits) }
+func (f *rolloutFacts) plan() rollout.Plan { return rollout.Decide(f.Facts) }
 
 func (f *rolloutFacts) change(step rollout.Step) actcontract.Change {
 	c := f.pins[step.Cluster]
@@ -35,7 +39,7 @@ func (f *rolloutFacts) change(step rollout.Step) actcontract.Change {
 // can trust the cache, because what we wrote ourselves is known (view, in
 // flight) and what others wrote makes the fence hold.
 func (a *rolling) look(ctx context.Context) (*rolloutFacts, error) {
-	first := len(a.in.Batch) == 0 && len(a.in.InFlight) == 0
+	first := len(a.in.Batch) == 0 && len(a.in.InFlight) == 0 || slices.ContainsFunc(a.in.Batch, isEviction)
 	var reader client.Reader = a.Client
 	if first {
 		reader = a.Live
@@ -52,7 +56,10 @@ func (a *rolling) look(ctx context.Context) (*rolloutFacts, error) {
 	if err := a.applyTo(ctx, list.Items); err != nil {
 		return nil, err
 	}
-	f := &rolloutFacts{bindings: map[string]string{}, pins: map[string]actcontract.Change{}}
+	f := &rolloutFacts{
+		bindings: map[string]string{}, pins: map[string]actcontract.Change{}, there: map[string]bool{}, evictionUIDs: map[string]string{},
+	}
+	f.EvictionsOnly = a.in.EvictionsOnly
 	for i := range list.Items {
 		binding, err := a.newest(ctx, &list.Items[i])
 		if err != nil {
@@ -70,9 +77,13 @@ func (a *rolling) look(ctx context.Context) (*rolloutFacts, error) {
 		}
 	}
 	var err error
-	f.limits, err = limitsOf(a.placement, f.clusters)
-	return f, err
+	if f.Limits, err = limitsOf(a.placement, f.Clusters); err != nil {
+		return nil, err
+	}
+	return f, a.askedFor(ctx, f)
 }
+
+func isEviction(change actcontract.Change) bool { return change.Eviction != "" }
 
 // newest prefers what we have written over what was listed. One that was written
 // to and does not look so is read live: either the cache lags behind, or somebody
@@ -84,6 +95,12 @@ func (a *rolling) newest(ctx context.Context, listed *placementv1beta1.ClusterRe
 		return listed, err
 	}
 	cluster := binding.Spec.TargetCluster
+	if a.claim.pends(binding) {
+		if live, err := a.liveBinding(ctx, binding.Name); err != nil || live != nil {
+			return live, err
+		}
+		return binding, nil
+	}
 	if _, flying := a.inFlight[cluster]; !flying || a.atTarget(binding) || !binding.DeletionTimestamp.IsZero() {
 		return binding, nil
 	}
@@ -98,8 +115,9 @@ func (a *rolling) newest(ctx context.Context, listed *placementv1beta1.ClusterRe
 }
 
 func (f *rolloutFacts) add(c rollout.Cluster, b *placementv1beta1.ClusterResourceBinding) {
-	f.clusters = append(f.clusters, c)
+	f.Clusters = append(f.Clusters, c)
 	f.bindings[c.Name] = b.Name
+	f.there[string(b.UID)] = b.DeletionTimestamp.IsZero()
 	f.pins[c.Name] = actcontract.Change{
 		Cluster: c.Name, Binding: b.Name, UID: string(b.UID),
 		FromState: string(b.Spec.State), FromRevision: workgen.Revision(b.Spec),
@@ -117,7 +135,8 @@ func (a *rolling) cluster(ctx context.Context, b *placementv1beta1.ClusterResour
 		Name: b.Spec.TargetCluster, State: rollout.State(b.Spec.State), Deleting: !b.DeletionTimestamp.IsZero(),
 		Placed:  b.Spec.ResourceSnapshotName != "",
 		Current: a.atTarget(b),
-		Failed:  state.Failed, Available: state.Available && b.DeletionTimestamp.IsZero(),
+		Claimed: a.claim.pends(b), Expendable: expendable(b),
+		Failed: state.Failed, Available: state.Available && b.DeletionTimestamp.IsZero(),
 	}
 	if ready := a.readyAt(state); state.Available && state.NotTrackable && a.Clock.Now().Before(ready) {
 		c.Available, c.ReadyAt = false, ready
@@ -134,7 +153,7 @@ func (a *rolling) cluster(ctx context.Context, b *placementv1beta1.ClusterResour
 }
 
 // limitsOf resolves the rollout's limits; the target number depends on the
-// placement type (seeds 000, lines 970-980).
+// placement type (API reference, RollingUpdateConfig).
 func limitsOf(placement *placementv1beta1.ClusterResourcePlacement, clusters []rollout.Cluster) (rollout.Limits, error) {
 	limits := rollout.Limits{Target: targetNumber(placement.Spec.Policy, clusters)}
 	unavailable, surge := intstr.FromString("25%"), intstr.FromString("25%")

@@ -54,7 +54,7 @@ func run(args []string) error {
 	if o.role != roleWorker {
 		if err := hub.Setup(ctx, mgr, hub.Options{
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait,
-			Engine: e, TemporalNamespace: o.temporalNamespace, Works: syncer, Filter: o.filter,
+			Engine: e, TemporalNamespace: o.temporalNamespace, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL,
 		}); err != nil {
 			return fmt.Errorf("setting up the controllers: %w", err)
 		}

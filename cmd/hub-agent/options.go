@@ -47,6 +47,7 @@ type options struct {
 	pace        placement.Pace
 
 	forceDeleteWait    time.Duration
+	evictionTTL        time.Duration
 	unhealthyThreshold time.Duration
 	logFormat          string
 	verbosity          int
@@ -71,6 +72,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	f.Float64Var(&o.qps, "hub-api-qps", 250, "requests a second to the hub's API server")
 	f.IntVar(&o.burst, "hub-api-burst", 1000, "requests to the hub's API server that may come at once")
 	f.DurationVar(&o.forceDeleteWait, "force-delete-wait-time", 15*time.Minute, "how long to wait for the agent of a leaving cluster before the cluster is removed without it")
+	f.DurationVar(&o.evictionTTL, "executed-eviction-ttl", 0, "after how long an eviction that was executed is deleted; 0 keeps it until somebody deletes it")
 	f.DurationVar(&o.unhealthyThreshold, "cluster-unhealthy-threshold", time.Minute, "how long a cluster may be silent before it counts as unhealthy; at least three heartbeats are waited for")
 	f.StringVar(&o.filterFlags.SkippedAPIs, snapshot.SkippedAPIsFlag, "", "APIs that are not placed, separated by semicolons, as <group>, <group>/<version> or <group>/<version>/<kind>,<kind>; the core group has no name, as in v1/Secret")
 	f.StringVar(&o.filterFlags.AllowedAPIs, snapshot.AllowedAPIsFlag, "", "the only APIs that are placed, in the same form; not together with --"+snapshot.SkippedAPIsFlag)
@@ -97,6 +99,9 @@ func (o *options) check() error {
 	}
 	if o.pace.MinimumInterval < 0 || o.pace.Collection < 0 {
 		return errors.New("--resource-snapshot-creation-minimum-interval and --resource-changes-collection-duration must not be negative; 0 takes up every change at once")
+	}
+	if o.evictionTTL < 0 {
+		return errors.New("--executed-eviction-ttl must not be negative; 0 keeps executed evictions")
 	}
 	filter, err := snapshot.NewFilter(o.filterFlags)
 	o.filter = filter

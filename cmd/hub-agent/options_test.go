@@ -37,6 +37,7 @@ func TestWhatTheAgentRefusesToStartWith(t *testing.T) {
 		"no name of a namespace":         {[]string{"--skipped-propagating-namespaces=a b"}, `--skipped-propagating-namespaces: "a b" is no name of a namespace`},
 		"an interval below zero":         {[]string{"--resource-snapshot-creation-minimum-interval=-1s"}, "must not be negative"},
 		"a collection below zero":        {[]string{"--resource-changes-collection-duration=-1s"}, "must not be negative"},
+		"a lifetime below zero":          {[]string{"--executed-eviction-ttl=-1s"}, "must not be negative"},
 		"a role that does not exist":     {[]string{"--role=leader"}, "--role"},
 		"a format of the log unheard of": {[]string{"--log-format=xml"}, "--log-format"},
 	} {

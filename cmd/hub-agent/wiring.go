@@ -59,7 +59,7 @@ func newActivities(mgr ctrl.Manager, e *engine.Engine, syncer *works.Syncer, o *
 	notifier := clusterupdate.NewNotifier()
 	return worker.Activities{
 		Placement: placement.NewActivities(cached, live, selector, clk),
-		Rolling:   &placement.Rolling{Client: cached, Live: live, Works: syncer, Notifier: notifier, Clock: clk},
+		Rolling:   &placement.Rolling{Client: cached, Live: live, Works: syncer, Notifier: notifier, Clock: clk, Events: mgr.GetEventRecorder("placement-eviction-controller")},
 		UpdateRun: &stagedupdate.Activities{
 			Client: cached, Live: live, Works: syncer, Snapshots: selector, Notifier: notifier, Clock: clk,
 			Events:     mgr.GetEventRecorder("staged-update-run"),

@@ -16,6 +16,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/binding"
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterwatch"
 	"github.com/fleetflow/fleetflow/controllers/hub/engine"
+	"github.com/fleetflow/fleetflow/controllers/hub/eviction"
 	"github.com/fleetflow/fleetflow/controllers/hub/index"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 	"github.com/fleetflow/fleetflow/controllers/hub/override"
@@ -42,6 +43,8 @@ type Options struct {
 	// Engine wakes workflows; TemporalNamespace is where it does.
 	Engine            *engine.Engine
 	TemporalNamespace string
+	// EvictionTTL is after how long executed evictions are deleted; 0 keeps them.
+	EvictionTTL time.Duration
 	// Filter is what the operator keeps from being placed.
 	Filter snapshot.Filter
 	// Works is the writer of Works, if it is shared with the workers of this process.
@@ -65,6 +68,7 @@ var controllers = []struct {
 	{"cluster watch", addClusterWatch},
 	{"override", addOverride},
 	{"report back", addReportBack},
+	{"eviction", addEviction},
 }
 
 // Setup registers the cache's indexes and every controller with a manager whose
@@ -125,6 +129,13 @@ func addPlacement(mgr ctrl.Manager, options Options) (engine.Source, error) {
 func addStagedUpdate(mgr ctrl.Manager, options Options) (engine.Source, error) {
 	r := stagedupdate.New(mgr.GetClient(), options.Engine)
 	return r.Needing, r.SetupWithManager(mgr)
+}
+
+func addEviction(mgr ctrl.Manager, options Options) (engine.Source, error) {
+	if options.EvictionTTL == 0 {
+		return nil, nil
+	}
+	return nil, eviction.NewReconciler(mgr.GetClient(), options.Clock, options.EvictionTTL).SetupWithManager(mgr)
 }
 
 func addResourceWatch(mgr ctrl.Manager, options Options) (engine.Source, error) {

@@ -100,7 +100,8 @@ func (s *spec) remove(ctx context.Context) {
 	for _, list := range []client.ObjectList{
 		&placementv1beta1.ClusterStagedUpdateRunList{}, &placementv1beta1.ClusterResourcePlacementList{},
 		&placementv1beta1.ClusterResourceOverrideList{}, &placementv1beta1.ClusterStagedUpdateStrategyList{}, &rbacv1.ClusterRoleList{}, &corev1.NamespaceList{},
-		&placementv1beta1.ClusterResourceEnvelopeList{},
+		&placementv1beta1.ClusterResourceEnvelopeList{}, &placementv1beta1.ClusterResourcePlacementEvictionList{},
+		&placementv1beta1.ClusterResourcePlacementDisruptionBudgetList{},
 	} {
 		if err := s.hub.List(ctx, list); err != nil {
 			s.Logf("cleaning up: listing %T: %v", list, err)
@@ -126,6 +127,7 @@ func (s *spec) explain(ctx context.Context) {
 		&placementv1beta1.ClusterApprovalRequestList{}, &placementv1beta1.ClusterResourceBindingList{}, &placementv1beta1.WorkList{},
 		&placementv1beta1.ClusterSchedulingPolicySnapshotList{}, &placementv1beta1.ClusterResourceSnapshotList{},
 		&placementv1beta1.ClusterResourceOverrideList{}, &placementv1beta1.ClusterResourceOverrideSnapshotList{},
+		&placementv1beta1.ClusterResourcePlacementEvictionList{}, &placementv1beta1.ClusterResourcePlacementDisruptionBudgetList{},
 	} {
 		if err := s.hub.List(ctx, list); err != nil {
 			fmt.Fprintf(&out, "listing %T: %v\n", list, err)

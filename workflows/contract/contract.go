@@ -92,6 +92,7 @@ const (
 	CauseOverrides    = "overrides"
 	CauseBindings     = "bindings"
 	CauseAvailability = "availability"
+	CauseEvictions    = "evictions"
 	CauseApproval     = "approval"
 	CauseAudit        = "audit"
 )

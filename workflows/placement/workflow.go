@@ -39,6 +39,8 @@ type placement struct {
 	reload, again bool
 	external      bool
 	gone          bool
+	// evictions says that some wait for an outcome.
+	evictions bool
 	signals       int
 	// due is when to select again because changes are being collected until then;
 	// zero if none are.
@@ -77,10 +79,39 @@ func (p *placement) converge(ctx workflow.Context) error {
 		}
 	}
 	selected, err := p.decide(ctx)
-	if err != nil || selected.Snapshot == "" || p.external {
+	switch {
+	case err != nil || p.again:
 		return err
+	case selected.Snapshot != "" && !p.external:
+		return p.roll(ctx, selected)
+	case p.evictions:
+		return p.evict(ctx)
 	}
-	return p.roll(ctx, selected)
+	return nil
+}
+
+// evict decides the evictions of a placement that is not rolled out here. Those of the
+// others are part of the rollout.
+func (p *placement) evict(ctx workflow.Context) error {
+	request := act.AdvanceRequest{Placement: p.ref, EvictionsOnly: true}
+	for {
+		result, err := p.advance(ctx, request)
+		if err != nil {
+			return err
+		}
+		if result.Gone || result.Changed {
+			p.reload, p.again = true, true
+			return nil
+		}
+		if len(result.Next) == 0 || p.again {
+			return nil
+		}
+		if call.Exhausted(ctx, p.signals) {
+			p.again = true
+			return nil
+		}
+		request.Batch, request.Epoch = result.Next, result.Epoch
+	}
 }
 
 // load reads the placement live and adopts a successor of the same name.
@@ -90,9 +121,13 @@ func (p *placement) load(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
+	p.evictions = state.Evictions
 	if !state.Found || state.Deleting {
 		p.gone = true
-		return nil
+		if p.evictions {
+			_, err = call.Short[bool](ctx, act.RefuseEvictions, "refuse evictions", p.ref)
+		}
+		return err
 	}
 	if p.ref.UID != state.UID {
 		p.ref.UID = state.UID
@@ -161,7 +196,7 @@ func (p *placement) roll(ctx workflow.Context, selected act.SelectResult) error 
 			p.again = true
 			return nil
 		}
-		request.Batch, request.InFlight = result.Next, result.InFlight
+		request.Batch, request.InFlight, request.Epoch = result.Next, result.InFlight, result.Epoch
 		request.WakeAt = earlier(result.WakeAt, progress.Add(BlockedFor))
 	}
 }
@@ -205,6 +240,9 @@ func (p *placement) advance(ctx workflow.Context, request act.AdvanceRequest) (a
 }
 
 func summary(r act.AdvanceRequest) string {
+	if r.EvictionsOnly {
+		return fmt.Sprintf("decide %d evictions", len(r.Batch))
+	}
 	if len(r.Batch) == 0 {
 		return fmt.Sprintf("plan %s, %d in flight", r.Snapshot, len(r.InFlight))
 	}
@@ -254,7 +292,7 @@ func (p *placement) drain() bool {
 		if poke.Cause != wf.CauseAvailability {
 			p.again = true
 		}
-		if poke.Cause == wf.CauseSpec || poke.Cause == wf.CauseAudit || poke.UID != p.ref.UID {
+		if poke.Cause == wf.CauseSpec || poke.Cause == wf.CauseEvictions || poke.Cause == wf.CauseAudit || poke.UID != p.ref.UID {
 			p.reload = true
 		}
 		poke = wf.Poke{}

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// ByPlacement finds bindings, policy snapshots and the metadata of resource
-	// snapshots by the name of their placement.
+	// ByPlacement finds bindings, policy snapshots, the metadata of resource
+	// snapshots and evictions without an outcome by the name of their placement.
 	ByPlacement = "hub.placement"
 	// ByCluster finds bindings by the name of their cluster.
 	ByCluster = "hub.cluster"
@@ -46,6 +46,7 @@ func All() []Index {
 		{Object: &placementv1beta1.ClusterResourceBinding{}, Field: ByOverrideSnapshot, Extract: overrideSnapshotsOf},
 		{Object: &placementv1beta1.ClusterSchedulingPolicySnapshot{}, Field: ByPlacement, Extract: placementOf},
 		{Object: SnapshotMetadata(), Field: ByPlacement, Extract: placementOf},
+		{Object: &placementv1beta1.ClusterResourcePlacementEviction{}, Field: ByPlacement, Extract: evictedFrom},
 		{Object: &placementv1beta1.ClusterResourcePlacement{}, Field: ByInterest, Extract: interestsOf},
 		{Object: &placementv1beta1.ClusterResourceOverride{}, Field: BySelected, Extract: Selected},
 		{Object: &placementv1beta1.ResourceOverride{}, Field: BySelected, Extract: Selected},
@@ -80,6 +81,13 @@ func SnapshotMetadataList() *metav1.PartialObjectMetadataList {
 func placementOf(object client.Object) []string {
 	if name := object.GetLabels()[placementv1beta1.ParentPlacementLabel]; name != "" {
 		return []string{name}
+	}
+	return nil
+}
+
+func evictedFrom(object client.Object) []string {
+	if e, ok := object.(*placementv1beta1.ClusterResourcePlacementEviction); ok && !e.Ended() {
+		return []string{e.Spec.PlacementName}
 	}
 	return nil
 }

@@ -46,6 +46,8 @@ type Facts struct {
 	Bindings []placementv1beta1.ClusterResourceBinding
 	// Overrides that concern the placement.
 	Overrides Overrides
+	// Eviction is the uid of the youngest eviction that waits for an outcome.
+	Eviction string
 }
 
 // External says whether update runs bring changes to the clusters.
@@ -89,6 +91,10 @@ func Gather(ctx context.Context, cached client.Reader, placement *placementv1bet
 		return nil, fmt.Errorf("listing the bindings of %s: %w", placement.Name, err)
 	}
 	facts.Bindings = bindings.Items
+	var err error
+	if facts.Eviction, err = newestEviction(ctx, cached, placement.Name); err != nil {
+		return nil, err
+	}
 	if err := facts.gatherOverrides(ctx, cached); err != nil {
 		return nil, fmt.Errorf("reading the overrides of %s: %w", placement.Name, err)
 	}

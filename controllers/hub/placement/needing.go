@@ -32,5 +32,6 @@ func (r *Reconciler) Needing(ctx context.Context, reconnected bool) ([]wfcontrac
 			})
 		}
 	}
-	return refs, nil
+	orphans, err := r.evictionsFromNothing(ctx, placements.Items)
+	return append(refs, orphans...), err
 }

@@ -19,7 +19,7 @@ type Need struct {
 	// Cause is the cause of a poke; empty if the placement needs nothing.
 	Cause string
 	// Demand identifies what only a fresh look by the workflow can answer: a new
-	// generation, other overrides, or clusters that lost their binding. It does not change while a
+	// generation, other overrides, clusters that lost their binding, or evictions. It does not change while a
 	// workflow that has been poked for it does its work. Empty if all that is
 	// pending is the rest of a rollout.
 	Demand string
@@ -51,6 +51,12 @@ func NeedsWork(facts *Facts) Need {
 		need.Cause, need.Demand = wfcontract.CauseBindings, "lost "+strings.Join(lost, ",")
 	case rolloutPending(facts):
 		need.Cause = wfcontract.CauseAvailability
+	}
+	if facts.Eviction != "" {
+		if need.Demand == "" {
+			need.Cause = wfcontract.CauseEvictions
+		}
+		need.Demand += " eviction " + facts.Eviction
 	}
 	return need
 }

@@ -74,6 +74,18 @@ func TestNeedsWork(t *testing.T) {
 			s.Bindings = s.Bindings[:1]
 			return s
 		}},
+		"an eviction waits for its outcome": {cause: wfcontract.CauseEvictions, change: func(s situation) situation {
+			s.Eviction = "uid"
+			return s
+		}},
+		"an eviction waits for its outcome while a rollout is pending": {cause: wfcontract.CauseEvictions, change: func(s situation) situation {
+			s.Eviction = "uid"
+			return s.snapshot(1)
+		}},
+		"an eviction from a placement that was changed as well": {cause: wfcontract.CauseSpec, change: func(s situation) situation {
+			s.Placement.Generation, s.Eviction = 2, "uid"
+			return s
+		}},
 		"an override was made that has not been seen": {cause: wfcontract.CauseOverrides, change: func(s situation) situation {
 			s.Overrides.Made = "abc"
 			return s

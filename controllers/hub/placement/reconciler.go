@@ -6,6 +6,7 @@ package placement
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -49,11 +50,18 @@ func NewReconciler(c client.Client, live client.Reader, poker Poker, recorder ev
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	placement := &placementv1beta1.ClusterResourcePlacement{}
 	if err := r.client.Get(ctx, request.NamespacedName, placement); err != nil {
-		r.forget(request.Name)
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		if client.IgnoreNotFound(err) != nil {
+			return ctrl.Result{}, err
+		}
+		wait, err := r.refuseEvictions(ctx, request.Name, "")
+		if wait == 0 {
+			r.forget(request.Name)
+		}
+		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	if !placement.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.cleanUp(ctx, placement)
+		wait, err := r.refuseEvictions(ctx, placement.Name, placement.UID)
+		return ctrl.Result{RequeueAfter: wait}, errors.Join(err, r.cleanUp(ctx, placement))
 	}
 	if err := write.AddFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
 		return ctrl.Result{}, err
@@ -79,18 +87,21 @@ func (r *Reconciler) wake(ctx context.Context, facts *Facts) time.Duration {
 		return 0
 	}
 	memory := r.pokes.of(facts.Placement.Name)
-	need := NeedsWork(facts)
+	placement := facts.Placement
+	return r.poke(ctx, memory, NeedsWork(facts), placement.Name, wfcontract.Poke{UID: string(placement.UID), Generation: placement.Generation})
+}
+
+// poke pokes the workflow of a placement if its need is due.
+func (r *Reconciler) poke(ctx context.Context, memory *pokeMemory, need Need, name string, poke wfcontract.Poke) time.Duration {
 	now := r.clock.Now()
 	due, wait := memory.due(need, now)
 	if !due {
 		return wait
 	}
-	placement := facts.Placement
-	err := r.poker.Poke(ctx,
-		wfcontract.Ref{Kind: wfcontract.KindClusterResourcePlacement, Name: placement.Name, UID: string(placement.UID)},
-		wfcontract.Poke{UID: string(placement.UID), Generation: placement.Generation, Cause: need.Cause})
+	poke.Cause = need.Cause
+	err := r.poker.Poke(ctx, wfcontract.Ref{Kind: wfcontract.KindClusterResourcePlacement, Name: name, UID: poke.UID}, poke)
 	if err != nil {
-		log.FromContext(ctx).Info("The workflow engine cannot be reached; trying again", "placement", placement.Name, "cause", need.Cause, "error", err.Error())
+		log.FromContext(ctx).Info("The workflow engine cannot be reached; trying again", "placement", name, "cause", need.Cause, "error", err.Error())
 		return memory.refused(now)
 	}
 	memory.delivered(need, now)

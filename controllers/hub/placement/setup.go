@@ -32,6 +32,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionStarted(),
 		))).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, toPlacement).
+		Watches(&placementv1beta1.ClusterResourcePlacementEviction{}, handler.EnqueueRequestsFromMapFunc(evictedFrom)).
 		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, toPlacement).
 		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, toPlacement).
 		Watches(&placementv1beta1.ClusterResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.overriddenBy)).

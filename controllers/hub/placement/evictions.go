@@ -1,0 +1,88 @@
+package placement
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// evictedFrom finds the placement that an eviction without an outcome is from.
+func evictedFrom(_ context.Context, object client.Object) []reconcile.Request {
+	e, ok := object.(*placementv1beta1.ClusterResourcePlacementEviction)
+	if !ok || e.Ended() || !e.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: e.Spec.PlacementName}}}
+}
+
+// newestEviction is the uid of the youngest eviction from a placement that has no outcome;
+// empty if there is none. It stays the same while the workflow decides one after the other.
+func newestEviction(ctx context.Context, cached client.Reader, placement string) (string, error) {
+	var evictions placementv1beta1.ClusterResourcePlacementEvictionList
+	if err := cached.List(ctx, &evictions, client.MatchingFields{index.ByPlacement: placement}, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("listing the evictions from %s: %w", placement, err)
+	}
+	var newest *placementv1beta1.ClusterResourcePlacementEviction
+	for i := range evictions.Items {
+		e := &evictions.Items[i]
+		if !e.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if newest == nil || cmp.Or(e.CreationTimestamp.Compare(newest.CreationTimestamp.Time), strings.Compare(e.Name, newest.Name)) > 0 {
+			newest = e
+		}
+	}
+	if newest == nil {
+		return "", nil
+	}
+	return string(newest.UID), nil
+}
+
+// refuseEvictions has the workflow refuse evictions from a placement that is not there, or
+// on its way out; it returns when to come back for it.
+func (r *Reconciler) refuseEvictions(ctx context.Context, placement string, uid types.UID) (time.Duration, error) {
+	if r.poker == nil {
+		return 0, nil
+	}
+	newest, err := newestEviction(ctx, r.client, placement)
+	if err != nil || newest == "" {
+		return 0, err
+	}
+	need := Need{Cause: wfcontract.CauseEvictions, Demand: fmt.Sprintf("%s eviction %s", uid, newest)}
+	return r.poke(ctx, r.pokes.of(placement), need, placement, wfcontract.Poke{UID: string(uid)}), nil
+}
+
+// evictionsFromNothing names the placements that are not there or going and still have
+// evictions without an outcome.
+func (r *Reconciler) evictionsFromNothing(ctx context.Context, placements []placementv1beta1.ClusterResourcePlacement) ([]wfcontract.Ref, error) {
+	there := map[string]bool{}
+	for i := range placements {
+		there[placements[i].Name] = placements[i].DeletionTimestamp.IsZero()
+	}
+	var evictions placementv1beta1.ClusterResourcePlacementEvictionList
+	if err := r.client.List(ctx, &evictions, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing evictions: %w", err)
+	}
+	var refs []wfcontract.Ref
+	named := map[string]bool{}
+	for i := range evictions.Items {
+		e := &evictions.Items[i]
+		name := e.Spec.PlacementName
+		if e.Ended() || !e.DeletionTimestamp.IsZero() || there[name] || named[name] {
+			continue
+		}
+		named[name] = true
+		refs = append(refs, wfcontract.Ref{Kind: wfcontract.KindClusterResourcePlacement, Name: name})
+	}
+	return refs, nil
+}
