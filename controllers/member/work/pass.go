@@ -111,9 +111,14 @@ func (r *Reconciler) plan(manifests []apply.Manifest, known map[int]outcome, sti
 	for _, m := range manifests {
 		s := &step{manifest: m, due: m.Problem == nil}
 		s.outcome = outcome{id: m.Identifier, hash: m.Hash, problem: m.Problem}
-		switch before := known[m.Identifier.Ordinal]; {
+		before, ok := known[m.Identifier.Ordinal]
+		if ok {
+			before = before.stirredBy(stirred)
+			known[m.Identifier.Ordinal] = before
+		}
+		switch {
 		case !s.due:
-		case before.rests(r.Clock.Now(), stirred):
+		case before.rests(r.Clock.Now()):
 			s.outcome, s.resting = before, true
 		default:
 			if err := r.resolve(s); err != nil {

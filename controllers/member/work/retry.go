@@ -47,10 +47,19 @@ func nextTry(outcomes []outcome) time.Time {
 	return first
 }
 
-// rests tells whether a manifest that failed is not to be tried again yet: its time has not
-// come, and nothing it may have failed for has changed.
-func (o outcome) rests(now time.Time, stirred map[object]bool) bool {
-	return o.retry && o.tries.count > 0 && now.Before(o.tries.next()) && !o.concernedBy(stirred)
+// rests tells whether a manifest that failed is not to be tried again yet.
+func (o outcome) rests(now time.Time) bool {
+	return o.retry && o.tries.count > 0 && now.Before(o.tries.next())
+}
+
+// stirredBy lets a manifest that failed be tried again soon if what it may have failed for has
+// changed. It still waits as long as after a first failure: what changes all the time must not
+// be tried all the time.
+func (o outcome) stirredBy(stirred map[object]bool) outcome {
+	if o.tries.count > 1 && o.concernedBy(stirred) {
+		o.tries.count = 1
+	}
+	return o
 }
 
 // concernedBy tells whether one of the objects may be why a manifest failed: it is the

@@ -39,14 +39,21 @@ func TestAManifestThatFailsBacksOffByItself(t *testing.T) {
 
 	a.edit(t, "w", mapManifests("bad", "good"))
 	assert.Contains(t, a.mustLook(t, "w"), "member create ConfigMap bad", "a new generation is tried at once")
+	for range 5 {
+		a.later().mustLook(t, "w")
+	}
+	a.clock.SetTime(a.clock.Now().Add(firstRetry))
+	assert.Empty(t, a.mustLook(t, "w"), "after many failures it rests for longer")
 	a.noticed("w", mapNamed("bad"))
-	assert.Contains(t, a.mustLook(t, "w"), "member create ConfigMap bad", "so is one that somebody has changed")
+	assert.Contains(t, a.mustLook(t, "w"), "member create ConfigMap bad", "unless somebody has changed it")
+	a.noticed("w", mapNamed("bad"))
+	assert.Empty(t, a.mustLook(t, "w"), "but not each time somebody does")
 }
 
 func TestWhatMayHelpAManifestThatFailed(t *testing.T) {
 	failed := outcome{
 		id:  placementv1beta1.WorkResourceIdentifier{Kind: "ConfigMap", Namespace: "n", Name: "a"},
-		gvr: configMaps, retry: true, tries: tries{count: 1, last: noon.Time},
+		gvr: configMaps, retry: true, tries: tries{count: 9, last: noon.Time},
 	}
 	tests := map[string]struct {
 		event object
@@ -63,8 +70,10 @@ func TestWhatMayHelpAManifestThatFailed(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, !tc.helps, failed.rests(noon.Time, map[object]bool{tc.event: true}))
-			assert.False(t, failed.rests(noon.Add(firstRetry), nil), "later it is tried anyway")
+			stirred := failed.stirredBy(map[object]bool{tc.event: true})
+			assert.True(t, stirred.rests(noon.Time), "nothing is tried twice at the same time")
+			assert.Equal(t, !tc.helps, stirred.rests(noon.Add(firstRetry)))
+			assert.False(t, stirred.rests(noon.Add(lastRetry)), "later it is tried anyway")
 		})
 	}
 }

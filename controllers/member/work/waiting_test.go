@@ -128,6 +128,7 @@ func TestAMissingNamespaceIsWatchedFor(t *testing.T) {
 
 	a.fail = func(string) error { return nil }
 	a.noticed("w", namespace)
+	a.clock.SetTime(a.clock.Now().Add(firstRetry))
 	a.mustLook(t, "w")
 	assert.Equal(t, "AllManifestsApplied", a.says(t, "w")[0])
 }
