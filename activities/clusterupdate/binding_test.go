@@ -228,7 +228,7 @@ func TestTheStateOfAClusterIsThatOfItsWorks(t *testing.T) {
 	work.Generation = 3
 	work.Labels[placementv1beta1.ParentBindingLabel] = b.Name
 	work.Annotations = map[string]string{
-		placementv1beta1.RevisionAnnotation: workgen.Revision(b.Spec), placementv1beta1.BindingUIDAnnotation: string(b.UID), placementv1beta1.WorkCountAnnotation: "1",
+		placementv1beta1.RevisionAnnotation: workgen.Revision(b), placementv1beta1.BindingUIDAnnotation: string(b.UID), placementv1beta1.WorkCountAnnotation: "1",
 	}
 	for _, kind := range []string{"Applied", "Available"} {
 		work.Status.Conditions = append(work.Status.Conditions, metav1.Condition{

@@ -40,6 +40,9 @@ type match struct {
 	// made says that the override refers to a placement.
 	made  bool
 	rules []clusters
+	// content is the hash of the override, labels are those that its variables stand for.
+	content []byte
+	labels  []string
 }
 
 // NewMatcher picks, of the latest snapshots of the overrides that are valid, those that
@@ -91,7 +94,7 @@ func selectedOf(overrides []spec, resources []placementv1beta1.ResourceIdentifie
 }
 
 func newMatch(s spec) match {
-	m := match{source: s.source, made: s.placement != nil}
+	m := match{source: s.source, made: s.placement != nil, content: s.content, labels: s.labelsOf()}
 	for _, rule := range s.rules {
 		m.rules = append(m.rules, newClusters(rule.ClusterSelector))
 	}

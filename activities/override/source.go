@@ -43,6 +43,8 @@ type spec struct {
 	placement *placementv1beta1.PlacementRef
 	selectors []resource
 	rules     []placementv1beta1.OverrideRule
+	// content is the hash of the override.
+	content []byte
 }
 
 // specs reads snapshots of both kinds and brings them into the order in which they are
@@ -72,6 +74,7 @@ func clusterSpec(snapshot *placementv1beta1.ClusterResourceOverrideSnapshot) spe
 		source:    Source{Kind: clusterKind, Name: snapshot.Name},
 		placement: from.Placement,
 		rules:     from.Policy.OverrideRules,
+		content:   snapshot.Spec.OverrideHash,
 	}
 	for _, selector := range from.ClusterResourceSelectors {
 		s.selectors = append(s.selectors, resource{
@@ -88,6 +91,7 @@ func namespacedSpec(snapshot *placementv1beta1.ResourceOverrideSnapshot) spec {
 		source:    Source{Kind: namespacedKind, Namespace: snapshot.Namespace, Name: snapshot.Name},
 		placement: from.Placement,
 		rules:     from.Policy.OverrideRules,
+		content:   snapshot.Spec.OverrideHash,
 	}
 	for _, selector := range from.ResourceSelectors {
 		s.selectors = append(s.selectors, resource{

@@ -67,7 +67,10 @@ func settled[Spec placementv1beta1.ClusterResourceOverrideSpec | placementv1beta
 	object client.Object, conditions []metav1.Condition, spec Spec, inForce []byte,
 ) error {
 	if !object.GetDeletionTimestamp().IsZero() {
-		return nil
+		if inForce == nil {
+			return nil
+		}
+		return unsettled(object)
 	}
 	hash, err := override.Hash(spec)
 	if err != nil {
@@ -81,6 +84,10 @@ func settled[Spec placementv1beta1.ClusterResourceOverrideSpec | placementv1beta
 	case bytes.Equal(hash, inForce):
 		return nil
 	}
+	return unsettled(object)
+}
+
+func unsettled(object client.Object) error {
 	name := object.GetName()
 	if namespace := object.GetNamespace(); namespace != "" {
 		name = namespace + "/" + name

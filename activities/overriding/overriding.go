@@ -126,8 +126,13 @@ func get(ctx context.Context, cached, live client.Reader, source override.Source
 
 // RefsOf are the snapshots that a binding names, in short form.
 func RefsOf(spec placementv1beta1.ResourceBindingSpec) []string {
-	refs := append([]string(nil), spec.ClusterResourceOverrideSnapshots...)
-	for _, name := range spec.ResourceOverrideSnapshots {
+	return Refs(spec.ClusterResourceOverrideSnapshots, spec.ResourceOverrideSnapshots)
+}
+
+// Refs are snapshots of both kinds, in short form.
+func Refs(clusterWide []string, namespaced []placementv1beta1.NamespacedName) []string {
+	refs := append([]string(nil), clusterWide...)
+	for _, name := range namespaced {
 		refs = append(refs, name.Namespace+"/"+name.Name)
 	}
 	return refs
@@ -141,4 +146,29 @@ func Cluster(ctx context.Context, reader client.Reader, name string) (override.C
 		return override.Cluster{}, fmt.Errorf("reading member cluster %s: %w", name, err)
 	}
 	return override.Cluster{Name: name, Labels: member.Labels}, nil
+}
+
+// Annotations are those of a binding whose overrides are applied from inputs; nil if it
+// has none.
+func Annotations(inputs string) map[string]string {
+	if inputs == "" {
+		return nil
+	}
+	return map[string]string{placementv1beta1.OverrideInputsAnnotation: inputs}
+}
+
+// Inputs are those of the overrides that were picked for a cluster before.
+func Inputs(ctx context.Context, cached, live client.Reader, refs []string, name string) (string, error) {
+	if len(refs) == 0 {
+		return "", nil
+	}
+	picked, err := Load(ctx, cached, live, refs)
+	if err != nil {
+		return "", err
+	}
+	cluster, err := Cluster(ctx, cached, name)
+	if err != nil {
+		return "", err
+	}
+	return override.Picked(picked.ClusterWide, picked.Namespaced).Inputs(cluster), nil
 }

@@ -127,7 +127,7 @@ type rolling struct {
 	// overrides are those that concern the snapshot; applicable are those of them that
 	// apply to each cluster, by its labels when they were last looked at.
 	overrides  *override.Matcher
-	applicable map[string]override.Applicable
+	applicable map[string]applicable
 	// inFlight are clusters that were written to and not yet seen available,
 	// flown all that ever were.
 	inFlight, flown map[string]struct{}

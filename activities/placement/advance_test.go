@@ -23,7 +23,7 @@ const oldSnapshot, newSnapshot = "crp-0-snapshot", "crp-1-snapshot"
 func decided(b *placementv1beta1.ClusterResourceBinding, op string) actcontract.Change {
 	return actcontract.Change{
 		Cluster: b.Spec.TargetCluster, Op: op, Binding: b.Name, UID: string(b.UID),
-		FromState: string(b.Spec.State), FromRevision: workgen.Revision(b.Spec),
+		FromState: string(b.Spec.State), FromRevision: workgen.Revision(b),
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterupdate"
 	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/overriding"
 	"github.com/fleetflow/fleetflow/activities/workgen"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -71,7 +72,7 @@ func (a *rolling) writeCluster(ctx context.Context, change actcontract.Change) e
 	if err != nil || binding == nil || !binding.DeletionTimestamp.IsZero() {
 		return err
 	}
-	if !a.claim.pends(binding) || string(binding.UID) != change.UID || string(binding.Spec.State) != change.FromState || workgen.Revision(binding.Spec) != change.FromRevision {
+	if !a.claim.pends(binding) || string(binding.UID) != change.UID || string(binding.Spec.State) != change.FromState || workgen.Revision(binding) != change.FromRevision {
 		return a.finish(ctx, change, binding)
 	}
 	if change.Op == actcontract.OpRemove {
@@ -147,13 +148,14 @@ func (a *rolling) fly(cluster string) {
 // atTarget says whether a binding says what it shall.
 func (a *rolling) atTarget(b *placementv1beta1.ClusterResourceBinding) bool {
 	return b.Spec.State == placementv1beta1.BindingStateBound && b.DeletionTimestamp.IsZero() &&
-		workgen.Revision(b.Spec) == workgen.Revision(targetSpec(b.Spec, a.target(b.Spec.TargetCluster)))
+		workgen.Revision(b) == workgen.Revision(moved(b, a.target(b.Spec.TargetCluster)))
 }
 
 // target is what the binding of a cluster shall say.
 func (a *rolling) target(cluster string) clusterupdate.Target {
 	applicable := a.applicable[cluster]
 	t := clusterupdate.Target{
+		Annotations:                      overriding.Annotations(applicable.inputs),
 		Snapshot:                         a.in.Snapshot,
 		ClusterResourceOverrideSnapshots: applicable.ClusterResourceOverrideSnapshots,
 		ResourceOverrideSnapshots:        applicable.ResourceOverrideSnapshots,
@@ -164,11 +166,14 @@ func (a *rolling) target(cluster string) clusterupdate.Target {
 	return t
 }
 
-// targetSpec is a binding's spec once it is brought to the target.
-func targetSpec(spec placementv1beta1.ResourceBindingSpec, to clusterupdate.Target) placementv1beta1.ResourceBindingSpec {
-	spec.ResourceSnapshotName = to.Snapshot
-	spec.ApplyStrategy = to.ApplyStrategy
-	spec.ResourceOverrideSnapshots = to.ResourceOverrideSnapshots
-	spec.ClusterResourceOverrideSnapshots = to.ClusterResourceOverrideSnapshots
-	return spec
+// moved is a binding, as far as its revision is concerned, once it is brought to the
+// target.
+func moved(b *placementv1beta1.ClusterResourceBinding, to clusterupdate.Target) *placementv1beta1.ClusterResourceBinding {
+	there := &placementv1beta1.ClusterResourceBinding{Spec: b.Spec}
+	there.Annotations = to.Annotations
+	there.Spec.ResourceSnapshotName = to.Snapshot
+	there.Spec.ApplyStrategy = to.ApplyStrategy
+	there.Spec.ResourceOverrideSnapshots = to.ResourceOverrideSnapshots
+	there.Spec.ClusterResourceOverrideSnapshots = to.ClusterResourceOverrideSnapshots
+	return there
 }

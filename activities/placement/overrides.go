@@ -152,20 +152,26 @@ func (r *Rolling) overrides(ctx context.Context, refs []string) (*override.Match
 	return override.Picked(named.ClusterWide, named.Namespaced), nil
 }
 
+// applicable are the overrides that apply to a cluster, and what they are applied from.
+type applicable struct {
+	override.Applicable
+	inputs string
+}
+
 // applyTo works out which overrides apply to the clusters of bindings.
 func (a *rolling) applyTo(ctx context.Context, bindings []placementv1beta1.ClusterResourceBinding) error {
 	if a.overrides == nil {
 		return nil
 	}
-	applicable := make(map[string]override.Applicable, len(bindings))
+	all := make(map[string]applicable, len(bindings))
 	for i := range bindings {
 		cluster, err := overriding.Cluster(ctx, a.Client, bindings[i].Spec.TargetCluster)
 		if err != nil {
 			return err
 		}
-		applicable[cluster.Name] = a.overrides.Applicable(cluster)
+		all[cluster.Name] = applicable{a.overrides.Applicable(cluster), a.overrides.Inputs(cluster)}
 	}
-	a.applicable = applicable
+	a.applicable = all
 	return nil
 }
 

@@ -144,12 +144,12 @@ func (r *rollout) Sync(ctx context.Context, b *placementv1beta1.ClusterResourceB
 	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-" + b.Spec.TargetCluster, Name: "crp-work"}}
 	err := r.Get(ctx, client.ObjectKeyFromObject(work), work)
 	missing := apierrors.IsNotFound(err)
-	if client.IgnoreNotFound(err) != nil || !missing && work.Annotations[placementv1beta1.RevisionAnnotation] == workgen.Revision(b.Spec) {
+	if client.IgnoreNotFound(err) != nil || !missing && work.Annotations[placementv1beta1.RevisionAnnotation] == workgen.Revision(b) {
 		return client.IgnoreNotFound(err)
 	}
 	work.Labels = map[string]string{placementv1beta1.ParentBindingLabel: b.Name, placementv1beta1.ParentPlacementLabel: "crp"}
 	work.Annotations = map[string]string{
-		placementv1beta1.RevisionAnnotation: workgen.Revision(b.Spec), placementv1beta1.BindingUIDAnnotation: string(b.UID), placementv1beta1.WorkCountAnnotation: "1",
+		placementv1beta1.RevisionAnnotation: workgen.Revision(b), placementv1beta1.BindingUIDAnnotation: string(b.UID), placementv1beta1.WorkCountAnnotation: "1",
 	}
 	work.Generation++
 	if missing {

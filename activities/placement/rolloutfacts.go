@@ -120,7 +120,7 @@ func (f *rolloutFacts) add(c rollout.Cluster, b *placementv1beta1.ClusterResourc
 	f.there[string(b.UID)] = b.DeletionTimestamp.IsZero()
 	f.pins[c.Name] = actcontract.Change{
 		Cluster: c.Name, Binding: b.Name, UID: string(b.UID),
-		FromState: string(b.Spec.State), FromRevision: workgen.Revision(b.Spec),
+		FromState: string(b.Spec.State), FromRevision: workgen.Revision(b),
 	}
 }
 

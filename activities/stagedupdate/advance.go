@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterupdate"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/overriding"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -153,7 +155,11 @@ func (s *stageAdvance) startCluster(ctx context.Context, run *placementv1beta1.C
 		return err
 	}
 	if verdict == bindingFree {
-		binding, err = clusterupdate.Bind(ctx, s.Client, binding, targetOf(run, s.in.Index, cluster, binding))
+		to := targetOf(run, s.in.Index, cluster, binding)
+		if err := s.fingerprint(ctx, &to, cluster); err != nil {
+			return err
+		}
+		binding, err = clusterupdate.Bind(ctx, s.Client, binding, to)
 		if err != nil {
 			return fmt.Errorf("starting cluster %s: %w", cluster, err)
 		}
@@ -164,6 +170,20 @@ func (s *stageAdvance) startCluster(ctx context.Context, run *placementv1beta1.C
 		// here the cluster is in flight, and stuck in the end.
 		activity.GetLogger(ctx).Warn("The Works of a cluster could not be written", "cluster", cluster, "error", err)
 	}
+	return nil
+}
+
+// fingerprint notes in a target what its overrides are applied from. What is gone of them
+// is shown when they are applied.
+func (s *stageAdvance) fingerprint(ctx context.Context, to *clusterupdate.Target, cluster string) error {
+	inputs, err := overriding.Inputs(ctx, s.Client, s.Live, overriding.Refs(to.ClusterResourceOverrideSnapshots, to.ResourceOverrideSnapshots), cluster)
+	if _, gone := errors.AsType[*overriding.MissingError](err); gone {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the overrides of cluster %s: %w", cluster, err)
+	}
+	maps.Copy(to.Annotations, overriding.Annotations(inputs))
 	return nil
 }
 

@@ -239,7 +239,7 @@ func (m members) Sync(ctx context.Context, b *placementv1beta1.ClusterResourceBi
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	revision := workgen.Revision(b.Spec)
+	revision := workgen.Revision(b)
 	missing := apierrors.IsNotFound(err)
 	if !missing && work.Annotations[placementv1beta1.RevisionAnnotation] == revision {
 		return m.report(ctx, work)

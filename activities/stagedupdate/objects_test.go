@@ -17,7 +17,7 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// The objects of the how-to (seeds 000, 6227-6726).
+// The objects of the how-to.
 
 func placementObject() *placementv1beta1.ClusterResourcePlacement {
 	return &placementv1beta1.ClusterResourcePlacement{

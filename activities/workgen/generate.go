@@ -63,7 +63,7 @@ func workMeta(binding *placementv1beta1.ClusterResourceBinding, part *placementv
 			placementv1beta1.ParentResourceSnapshotIndexLabel: part.Labels[placementv1beta1.ResourceIndexLabel],
 		},
 		Annotations: map[string]string{
-			placementv1beta1.RevisionAnnotation:                   Revision(binding.Spec),
+			placementv1beta1.RevisionAnnotation:                   Revision(binding),
 			placementv1beta1.BindingUIDAnnotation:                 string(binding.UID),
 			placementv1beta1.BindingGenerationAnnotation:          strconv.FormatInt(binding.Generation, 10),
 			placementv1beta1.WorkCountAnnotation:                  strconv.Itoa(count),

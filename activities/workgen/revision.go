@@ -12,10 +12,11 @@ import (
 // read, long enough that the handful of revisions of one binding never collide.
 const revisionLength = 12
 
-// Revision is a short hash of everything in a binding's spec that decides what
-// its cluster has to run. Two specs of the same revision need the same Works;
-// why the cluster was picked does not go into it.
-func Revision(spec placementv1beta1.ResourceBindingSpec) string {
+// Revision is a short hash of everything in a binding that decides what its cluster
+// has to run. Two bindings of the same revision need the same Works; why the cluster
+// was picked does not go into it.
+func Revision(binding *placementv1beta1.ClusterResourceBinding) string {
+	spec := &binding.Spec
 	if spec.ResourceSnapshotName == "" {
 		return ""
 	}
@@ -23,12 +24,16 @@ func Revision(spec placementv1beta1.ResourceBindingSpec) string {
 		Snapshot         string
 		ClusterOverrides []string                          `json:",omitempty"`
 		Overrides        []placementv1beta1.NamespacedName `json:",omitempty"`
+		OverrideInputs   string                            `json:",omitempty"`
 		ApplyStrategy    *placementv1beta1.ApplyStrategy   `json:",omitempty"`
 	}{
 		Snapshot:         spec.ResourceSnapshotName,
 		ClusterOverrides: spec.ClusterResourceOverrideSnapshots,
 		Overrides:        spec.ResourceOverrideSnapshots,
 		ApplyStrategy:    spec.ApplyStrategy,
+	}
+	if len(content.ClusterOverrides)+len(content.Overrides) > 0 {
+		content.OverrideInputs = binding.Annotations[placementv1beta1.OverrideInputsAnnotation]
 	}
 	raw, err := json.Marshal(content)
 	if err != nil {

@@ -106,7 +106,7 @@ func reported(work *placementv1beta1.Work, conditionType string) *metav1.Conditi
 // currentWorks picks the Works that belong to the binding and carry its
 // revision, and says whether they are all there. A Work that goes away is none.
 func currentWorks(binding *placementv1beta1.ClusterResourceBinding, works []placementv1beta1.Work) ([]placementv1beta1.Work, bool) {
-	revision := Revision(binding.Spec)
+	revision := Revision(binding)
 	if revision == "" {
 		return nil, false
 	}

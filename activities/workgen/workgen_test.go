@@ -98,7 +98,7 @@ func TestGenerateRefusesPartsOfAnotherSnapshot(t *testing.T) {
 }
 
 func TestRevision(t *testing.T) {
-	base := Revision(binding().Spec)
+	base := Revision(binding())
 	cases := map[string]struct {
 		change func(*placementv1beta1.ResourceBindingSpec)
 		same   bool
@@ -118,12 +118,23 @@ func TestRevision(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			spec := binding().Spec
-			tc.change(&spec)
-			assert.Equal(t, tc.same, Revision(spec) == base)
+			b := binding()
+			tc.change(&b.Spec)
+			assert.Equal(t, tc.same, Revision(b) == base)
 		})
 	}
-	assert.Empty(t, Revision(placementv1beta1.ResourceBindingSpec{}), "without a snapshot there is no revision")
+	assert.Empty(t, Revision(&placementv1beta1.ClusterResourceBinding{}), "without a snapshot there is no revision")
+}
+
+func TestOverridesOfOneNameCanDiffer(t *testing.T) {
+	from := func(inputs string, overrides ...string) string {
+		b := binding()
+		b.Annotations = map[string]string{placementv1beta1.OverrideInputsAnnotation: inputs}
+		b.Spec.ClusterResourceOverrideSnapshots = overrides
+		return Revision(b)
+	}
+	assert.NotEqual(t, from("a", "o-0"), from("b", "o-0"), "the content, or a label that a variable stands for, is another one")
+	assert.Equal(t, from("a"), from("b"), "without overrides it does not matter from what they would be applied")
 }
 
 func TestStateOf(t *testing.T) {

@@ -30,7 +30,7 @@ func (s *Syncer) removeLeftovers(ctx context.Context, binding *placementv1beta1.
 func (s *Syncer) removeStale(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, work *placementv1beta1.Work) error {
 	for range attempts {
 		stale := workgen.Owns(binding, work) && generationOf(work) <= binding.Generation &&
-			work.Annotations[placementv1beta1.RevisionAnnotation] != workgen.Revision(binding.Spec)
+			work.Annotations[placementv1beta1.RevisionAnnotation] != workgen.Revision(binding)
 		if !stale || !work.DeletionTimestamp.IsZero() {
 			return nil
 		}

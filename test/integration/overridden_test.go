@@ -115,15 +115,17 @@ func (s *spec) awaitLabel(member string, object client.Object, key, value string
 func labelsOfAClusterDecideWhichOverrideApplies(s *spec) {
 	key := "fleetflow.test/" + s.name
 	s.namespaceWithConfigMap()
-	s.create(s.configMapOverride(patching(&metav1.LabelSelector{MatchLabels: map[string]string{key: "yes"}},
-		placementv1beta1.JSONPatchOverrideOpReplace, "/data/key", `"labelled"`)))
+	s.create(s.configMapOverride(patching(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpExists}}},
+		placementv1beta1.JSONPatchOverrideOpReplace, "/data/key", `"is ${MEMBER-CLUSTER-LABEL-KEY-`+key+`}"`)))
 	s.place()
 	s.awaitAvailable("0")
 	s.awaitValue(value1, allMembers...)
 
 	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "member-2"}}
 	update(s, s.hub, member, func(m *clusterv1beta1.MemberCluster) { m.Labels[key] = "yes" })
-	s.awaitValue("labelled", "member-2")
+	s.awaitValue("is yes", "member-2")
+	update(s, s.hub, member, func(m *clusterv1beta1.MemberCluster) { m.Labels[key] = "sure" })
+	s.awaitValue("is sure", "member-2")
 	update(s, s.hub, member, func(m *clusterv1beta1.MemberCluster) { delete(m.Labels, key) })
 	s.awaitValue(value1, "member-2")
 }

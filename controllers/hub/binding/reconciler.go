@@ -268,7 +268,7 @@ func inPlace(binding *placementv1beta1.ClusterResourceBinding, state workgen.Clu
 	if !state.Synced {
 		return false
 	}
-	revision := workgen.Revision(binding.Spec)
+	revision := workgen.Revision(binding)
 	for i := range existing {
 		work := &existing[i]
 		if work.DeletionTimestamp.IsZero() && work.Annotations[placementv1beta1.RevisionAnnotation] != revision {

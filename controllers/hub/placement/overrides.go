@@ -28,6 +28,8 @@ type Overrides struct {
 	// Applicable are those, of the ones that were picked with the latest snapshot, that
 	// apply to each cluster with a binding.
 	Applicable map[string]override.Applicable
+	// Inputs are what those are applied from.
+	Inputs map[string]string
 }
 
 // gatherOverrides reads what is known of overrides. Update runs pick their own.
@@ -53,12 +55,14 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 	}
 	matcher := override.Picked(picked.ClusterWide, picked.Namespaced)
 	f.Overrides.Applicable = make(map[string]override.Applicable, len(f.Bindings))
+	f.Overrides.Inputs = make(map[string]string, len(f.Bindings))
 	for i := range f.Bindings {
 		cluster, err := overriding.Cluster(ctx, cached, f.Bindings[i].Spec.TargetCluster)
 		if err != nil {
 			return err
 		}
 		f.Overrides.Applicable[cluster.Name] = matcher.Applicable(cluster)
+		f.Overrides.Inputs[cluster.Name] = matcher.Inputs(cluster)
 	}
 	return nil
 }
@@ -69,13 +73,17 @@ func (f *Facts) overridesChanged() bool {
 	return !f.External() && (f.Overrides.Gone || f.Overrides.Made != f.Verdict.OverridesMade)
 }
 
-// overridden says whether a binding names the overrides that apply to its cluster. As
-// long as it is not known which do, nobody can tell, and the next selection will.
+// overridden says whether a binding names the overrides that apply to its cluster, as
+// they are. As long as it is not known which do, nobody can tell, and the next selection
+// will.
 func (f *Facts) overridden(binding *placementv1beta1.ClusterResourceBinding) bool {
 	if f.Overrides.Gone {
 		return true
 	}
 	wanted := f.Overrides.Applicable[binding.Spec.TargetCluster]
+	if inputs := f.Overrides.Inputs[binding.Spec.TargetCluster]; inputs != "" && inputs != binding.Annotations[placementv1beta1.OverrideInputsAnnotation] {
+		return false
+	}
 	return apiequality.Semantic.DeepEqual(wanted, override.Applicable{
 		ClusterResourceOverrideSnapshots: binding.Spec.ClusterResourceOverrideSnapshots,
 		ResourceOverrideSnapshots:        binding.Spec.ResourceOverrideSnapshots,

@@ -3,9 +3,9 @@ package placement
 import (
 	"flag"
 	"fmt"
-	"strings"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 

@@ -1,0 +1,53 @@
+package override
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"regexp"
+	"slices"
+)
+
+// labelKeys finds the variables that stand for labels of a cluster.
+var labelKeys = regexp.MustCompile(regexp.QuoteMeta(labelVariable) + `([^}]*)}`)
+
+// labelsOf are the labels that the rules of an override take values from, sorted.
+func (s *spec) labelsOf() []string {
+	var keys []string
+	for _, rule := range s.rules {
+		for _, operation := range rule.JSONPatchOverrides {
+			for _, found := range labelKeys.FindAllSubmatch(operation.Value.Raw, -1) {
+				keys = append(keys, string(found[1]))
+			}
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// Inputs is a fingerprint of what decides, beside the names in Applicable, what an object
+// looks like on a cluster: the content of the overrides and the labels that variables
+// stand for. It is empty if no override applies.
+func (m *Matcher) Inputs(cluster Cluster) string {
+	var sum hash.Hash
+	for i := range m.overrides {
+		override := &m.overrides[i]
+		if !override.hasRuleFor(cluster) {
+			continue
+		}
+		if sum == nil {
+			sum = sha256.New()
+		}
+		// Writing to a hash never fails.
+		_, _ = fmt.Fprintf(sum, "%s %x\n", override.source, override.content)
+		for _, key := range override.labels {
+			value, has := cluster.Labels[key]
+			_, _ = fmt.Fprintf(sum, "%q %q %t\n", key, value, has)
+		}
+	}
+	if sum == nil {
+		return ""
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:fingerprintLength]
+}
