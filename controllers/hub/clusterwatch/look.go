@@ -19,11 +19,18 @@ import (
 // compares. What costs a look at the whole fleet is asked last: most placements have
 // all the clusters they want.
 func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (bool, error) {
+	// Counted before anything is read: what changes meanwhile asks for a look of its own,
+	// which this one must not answer.
+	asked := look{changes: r.changes.Load(), generation: placement.Generation}
+	if _, known := r.known(placement, asked); known {
+		return false, nil
+	}
 	bindings := &placementv1beta1.ClusterResourceBindingList{}
 	if err := r.client.List(ctx, bindings, client.MatchingFields{index.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement.Name, err)
 	}
 	if isFull(placement, bindings.Items) {
+		r.looks.Add(placement.UID, looked{look: asked})
 		return false, nil
 	}
 	policy, err := r.policy(ctx, placement)
@@ -34,9 +41,9 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement *placementv1
 	if told == nil || policy.Status.ObservedCRPGeneration != placement.Generation {
 		return true, nil // it is about to be scheduled, perhaps on what was before
 	}
-	asked := look{r.changes.Load(), placement.Generation, policy.Name, told.Status}
-	if last, ok := r.looks.Get(placement.UID); ok && last.(looked).look == asked {
-		return last.(looked).anew, nil
+	asked.policy, asked.told = policy.Name, told.Status
+	if anew, known := r.known(placement, asked); known {
+		return anew, nil
 	}
 	clusters, err := r.clusters(ctx, placement.Spec.Policy)
 	if err != nil {
@@ -75,7 +82,8 @@ func (r *Reconciler) clusters(ctx context.Context, policy *placementv1beta1.Plac
 }
 
 // look is what the outcome of a look depends on. On start, and when much changes at
-// once, every cluster asks for one; the first then answers for all.
+// once, every cluster asks for one; the first then answers for all. Where a placement
+// had all the clusters it wants, its policy was not looked at.
 type look struct {
 	changes    uint64
 	generation int64
@@ -86,6 +94,14 @@ type look struct {
 type looked struct {
 	look
 	anew bool
+}
+
+// known is the outcome of the last look at a placement, if it depended on the same.
+func (r *Reconciler) known(placement *placementv1beta1.ClusterResourcePlacement, asked look) (anew, known bool) {
+	if last, ok := r.looks.Get(placement.UID); ok && last.(looked).look == asked {
+		return last.(looked).anew, true
+	}
+	return false, false
 }
 
 // isFull says whether a placement that wants a number of clusters has them.

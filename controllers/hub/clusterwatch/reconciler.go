@@ -49,6 +49,12 @@ const (
 	kept = 4096
 	// afterwards is how long after an instant it is sure to have passed.
 	afterwards = 10 * time.Millisecond
+	// longest is how long no look because of the time may be put off: should the clock be
+	// set back, an instant that is near looks far away.
+	longest = 5*time.Minute + afterwards
+	// untilTold is when to look again at who was woken because of the time. Who schedules
+	// may run elsewhere, with a clock for which the instant has not come.
+	untilTold = 15 * time.Second
 )
 
 // Reconciler finds out which placements a change concerns. It handles one request at a
@@ -74,11 +80,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request Request) (reconcile.
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	ineligible := cluster == nil || scheduler.Ineligible(cluster, r.clock.Now()) != ""
+	now := r.clock.Now()
+	ineligible := cluster == nil || scheduler.Ineligible(cluster, now) != ""
 	switch {
 	case request.Changed == Time && !ineligible:
 		// Heartbeats have come since the look was asked for: look again when they end.
-		return reconcile.Result{RequeueAfter: scheduler.EligibleUntil(cluster).Sub(r.clock.Now()) + afterwards}, nil
+		return reconcile.Result{RequeueAfter: min(scheduler.EligibleUntil(cluster).Sub(now)+afterwards, longest)}, nil
 	case request.Changed == framework.Standing && ineligible:
 		return reconcile.Result{}, nil // a look because of the time is under way
 	}
@@ -89,41 +96,53 @@ func (r *Reconciler) Reconcile(ctx context.Context, request Request) (reconcile.
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	return r.considerAll(ctx, request, cluster, stakes)
+}
+
+// considerAll wakes those of the placements that a request may concern which would
+// decide anew.
+func (r *Reconciler) considerAll(ctx context.Context, request Request, cluster *clusterv1beta1.MemberCluster, stakes map[string]Stake) (reconcile.Result, error) {
 	placements, err := r.interested(ctx, request, stakes)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	result := reconcile.Result{}
 	for _, placement := range placements {
-		if err := r.consider(ctx, placement, stakes[placement.Name], request, cluster); err != nil {
+		woken, err := r.consider(ctx, placement, stakes[placement.Name], request, cluster)
+		if err != nil {
 			return reconcile.Result{}, err
 		}
+		if woken && request.Changed == Time {
+			result.RequeueAfter = untilTold
+		}
 	}
-	return reconcile.Result{}, nil
+	return result, nil
 }
 
 // consider wakes a placement if it would decide anew.
-func (r *Reconciler) consider(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, stake Stake, request Request, cluster *clusterv1beta1.MemberCluster) error {
+func (r *Reconciler) consider(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, stake Stake, request Request, cluster *clusterv1beta1.MemberCluster) (woken bool, err error) {
 	if placement.DeletionTimestamp != nil {
-		return nil
+		return false, nil
 	}
 	stake.Policy, stake.Taker = placement.Spec.Policy, r.taker(placement)
 	concern := Concerns(stake, request.Changed, cluster, request.Cluster, r.clock.Now())
 	if concern == Perhaps {
 		anew, err := r.wouldDecideAnew(ctx, placement)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if anew {
 			concern = Yes
 		}
 	}
-	if concern == Yes {
-		r.marker.Mark(
-			wfcontract.Ref{Kind: wfcontract.KindClusterResourcePlacement, Name: placement.Name, UID: string(placement.UID)},
-			wfcontract.Poke{UID: string(placement.UID), Generation: placement.Generation, Cause: wfcontract.CauseClusters},
-		)
+	if concern != Yes {
+		return false, nil
 	}
-	return nil
+	r.marker.Mark(
+		wfcontract.Ref{Kind: wfcontract.KindClusterResourcePlacement, Name: placement.Name, UID: string(placement.UID)},
+		wfcontract.Poke{UID: string(placement.UID), Generation: placement.Generation, Cause: wfcontract.CauseClusters},
+	)
+	return true, nil
 }
 
 // cluster is nil if it is gone.

@@ -33,19 +33,19 @@ const (
 )
 
 // Concerns says whether a change of a cluster concerns a placement with an interest in
-// it. The cluster is as it is now; nil if it is gone. It is pure.
+// it. What changed is empty if it is only about the bindings to the cluster, which is as
+// it is now; nil if it is gone. It is pure.
 func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.MemberCluster, name string, now time.Time) Concern {
 	gone := cluster == nil || cluster.DeletionTimestamp != nil
-	kind := placementv1beta1.PickAllPlacementType
-	if stake.Policy != nil && stake.Policy.PlacementType != "" {
-		kind = stake.Policy.PlacementType
-	}
+	kind := kindOf(stake.Policy)
 	switch {
 	case gone && stake.Bound:
 		return Yes
 	case changed.OfAny():
 		// Another cluster may have been in the way of some third one.
 		return ifCounted(kind)
+	case changed == "" && kind == placementv1beta1.PickNPlacementType:
+		return Perhaps // the place that became free is anybody's
 	case gone:
 		return No
 	case kind == placementv1beta1.PickFixedPlacementType:
@@ -56,6 +56,13 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 		return Perhaps
 	}
 	return Yes
+}
+
+func kindOf(policy *placementv1beta1.PlacementPolicy) placementv1beta1.PlacementType {
+	if policy == nil || policy.PlacementType == "" {
+		return placementv1beta1.PickAllPlacementType
+	}
+	return policy.PlacementType
 }
 
 // ifCounted is for what matters only to policies that compare clusters.
