@@ -170,6 +170,14 @@ func TestPokes(t *testing.T) {
 			need: func(elapsed time.Duration) Need {
 				return Need{Cause: wfcontract.CauseSpec, Demand: fmt.Sprint("generation ", elapsed/(500*time.Millisecond) > 0)}
 			}},
+		"a demand that comes again after it was met is poked at once": {
+			length: 3 * time.Second, want: []string{"0s", "1s"},
+			need: func(elapsed time.Duration) Need {
+				if elapsed >= 500*time.Millisecond && elapsed < time.Second {
+					return waiting(1) // the rollout goes on meanwhile
+				}
+				return Need{Cause: wfcontract.CauseOverrides, Demand: "overrides  true", Progress: uint64(elapsed / time.Second)}
+			}},
 		"what stays pending is taken up again, then rarely": {
 			length: 11 * time.Minute, want: []string{"0s", "2.1s", "5m2.1s", "10m2.1s"},
 			need: func(time.Duration) Need { return spec }},

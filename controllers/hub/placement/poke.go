@@ -46,6 +46,9 @@ func (m *pokeMemory) due(need Need, now time.Time) (poke bool, wait time.Duratio
 		m.settle(need)
 		return false, 0
 	}
+	if need.Demand == "" {
+		m.demand = "" // the last one was met: should it come again, it is a new one
+	}
 	if now.Before(m.retry) {
 		return false, m.retry.Sub(now)
 	}
