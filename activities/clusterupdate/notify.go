@@ -3,6 +3,7 @@ package clusterupdate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -43,6 +45,10 @@ func PlacementKey(name string) string { return "placement/" + name }
 // BindingsKey is the subscription key for bindings of a placement coming, going
 // or being given another spec: what a rolling update plans with.
 func BindingsKey(placement string) string { return "bindings/" + placement }
+
+// LabelsKey is the subscription key for the labels of any cluster: with them, the
+// overrides that apply to it may be others.
+const LabelsKey = "labels"
 
 // RunKey is the subscription key of an update run.
 func RunKey(name string) string { return "run/" + name }
@@ -133,6 +139,7 @@ func (n *Notifier) Watch(ctx context.Context, c cache.Cache) error {
 		{&placementv1beta1.ClusterStagedUpdateRun{}, n.run},
 		{&placementv1beta1.ClusterResourcePlacementEviction{}, n.eviction},
 		{&placementv1beta1.ClusterResourcePlacementDisruptionBudget{}, n.budget},
+		{&clusterv1beta1.MemberCluster{}, n.member},
 		{&placementv1beta1.ClusterSchedulingPolicySnapshot{}, n.labelled},
 		{snapshot, n.labelled},
 	}
@@ -207,6 +214,14 @@ func (n *Notifier) eviction(_, now client.Object) {
 func (n *Notifier) budget(old, now client.Object) {
 	if planChanged(old, now) {
 		n.notify(PlacementKey(now.GetName()), "")
+	}
+}
+
+// member tells of labels only: clusters are scheduled elsewhere, and their heartbeats
+// concern nobody here.
+func (n *Notifier) member(old, now client.Object) {
+	if old != nil && !maps.Equal(old.GetLabels(), now.GetLabels()) {
+		n.notify(LabelsKey, "")
 	}
 }
 

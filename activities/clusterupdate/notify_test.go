@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -28,6 +29,7 @@ func newInformers(t *testing.T) *informers {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
 	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "meta", Version: "v1", Kind: "Snapshot"}, &metav1.PartialObjectMetadata{})
 	i := &informers{t: t, fake: &informertest.FakeInformers{Scheme: scheme}, notifier: clusterupdate.NewNotifier()}
 	require.NoError(t, i.notifier.Watch(t.Context(), i.fake))
@@ -83,12 +85,16 @@ func bindingOf(cluster string, generation int64) *placementv1beta1.ClusterResour
 	}
 }
 
+func memberOf(region string) *clusterv1beta1.MemberCluster {
+	return &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid", Labels: map[string]string{"region": region}}}
+}
+
 func runOf(generation int64) *placementv1beta1.ClusterStagedUpdateRun {
 	return &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "run", UID: "uid", Generation: generation}}
 }
 
 func TestTheNotifierTellsThoseWhoWait(t *testing.T) {
-	const placement, bindings, run = "placement/crp", "bindings/crp", "run/run"
+	const placement, bindings, run, labels = "placement/crp", "bindings/crp", "run/run", "labels"
 	going := placementOf(1)
 	going.DeletionTimestamp = &metav1.Time{Time: begin}
 	another := runOf(1)
@@ -107,25 +113,28 @@ func TestTheNotifierTellsThoseWhoWait(t *testing.T) {
 		"a Work of nobody tells nothing": {func(i *informers) {
 			i.added(&placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-a"}})
 		}, nil},
-		"a binding's status tells its cluster":    {func(i *informers) { i.update(bindingOf("a", 1), bindingOf("a", 1)) }, map[string]told{placement: {clusters: []string{"a"}}}},
-		"a binding's spec tells planners, too":    {func(i *informers) { i.update(bindingOf("a", 1), bindingOf("a", 2)) }, map[string]told{placement: {clusters: []string{"a"}}, bindings: {plan: true}}},
-		"a new binding tells planners, too":       {func(i *informers) { i.added(bindingOf("a", 1)) }, map[string]told{placement: {clusters: []string{"a"}}, bindings: {plan: true}}},
-		"a binding that is gone tells them, too":  {func(i *informers) { i.deleted(bindingOf("a", 1)) }, map[string]told{placement: {clusters: []string{"a"}}, bindings: {plan: true}}},
-		"a placement's spec changes the plan":     {func(i *informers) { i.placement(1, 2) }, map[string]told{placement: {plan: true}}},
-		"a placement's deletion does":             {func(i *informers) { i.update(placementOf(1), going) }, map[string]told{placement: {plan: true}}},
-		"a placement's status does not":           {func(i *informers) { i.placement(1, 1) }, nil},
-		"a run's spec changes its plan":           {func(i *informers) { i.update(runOf(1), runOf(2)) }, map[string]told{run: {plan: true}}},
-		"a run that was replaced does":            {func(i *informers) { i.update(runOf(1), another) }, map[string]told{run: {plan: true}}},
-		"a run's status, our own writes, do not":  {func(i *informers) { i.update(runOf(1), runOf(1)) }, nil},
-		"a run that is gone does":                 {func(i *informers) { i.deleted(runOf(1)) }, map[string]told{run: {plan: true}}},
-		"a resource snapshot changes the plan":    {func(i *informers) { i.added(snapshot) }, map[string]told{placement: {plan: true}}},
-		"a policy snapshot's status changes it":   {func(i *informers) { i.update(policy, policy) }, map[string]told{placement: {plan: true}}},
-		"two events of a cluster are one to take": {func(i *informers) { i.work("a"); i.work("a"); i.work("b") }, map[string]told{placement: {clusters: []string{"a", "b"}}}},
+		"a binding's status tells its cluster":           {func(i *informers) { i.update(bindingOf("a", 1), bindingOf("a", 1)) }, map[string]told{placement: {clusters: []string{"a"}}}},
+		"a binding's spec tells planners, too":           {func(i *informers) { i.update(bindingOf("a", 1), bindingOf("a", 2)) }, map[string]told{placement: {clusters: []string{"a"}}, bindings: {plan: true}}},
+		"a new binding tells planners, too":              {func(i *informers) { i.added(bindingOf("a", 1)) }, map[string]told{placement: {clusters: []string{"a"}}, bindings: {plan: true}}},
+		"a binding that is gone tells them, too":         {func(i *informers) { i.deleted(bindingOf("a", 1)) }, map[string]told{placement: {clusters: []string{"a"}}, bindings: {plan: true}}},
+		"a placement's spec changes the plan":            {func(i *informers) { i.placement(1, 2) }, map[string]told{placement: {plan: true}}},
+		"a placement's deletion does":                    {func(i *informers) { i.update(placementOf(1), going) }, map[string]told{placement: {plan: true}}},
+		"a placement's status does not":                  {func(i *informers) { i.placement(1, 1) }, nil},
+		"a cluster's labels change plans with overrides": {func(i *informers) { i.update(memberOf("east"), memberOf("west")) }, map[string]told{labels: {plan: true}}},
+		"a cluster's heartbeat does not":                 {func(i *informers) { i.update(memberOf("east"), memberOf("east")) }, nil},
+		"a cluster that joins does not":                  {func(i *informers) { i.added(memberOf("east")) }, nil},
+		"a run's spec changes its plan":                  {func(i *informers) { i.update(runOf(1), runOf(2)) }, map[string]told{run: {plan: true}}},
+		"a run that was replaced does":                   {func(i *informers) { i.update(runOf(1), another) }, map[string]told{run: {plan: true}}},
+		"a run's status, our own writes, do not":         {func(i *informers) { i.update(runOf(1), runOf(1)) }, nil},
+		"a run that is gone does":                        {func(i *informers) { i.deleted(runOf(1)) }, map[string]told{run: {plan: true}}},
+		"a resource snapshot changes the plan":           {func(i *informers) { i.added(snapshot) }, map[string]told{placement: {plan: true}}},
+		"a policy snapshot's status changes it":          {func(i *informers) { i.update(policy, policy) }, map[string]told{placement: {plan: true}}},
+		"two events of a cluster are one to take":        {func(i *informers) { i.work("a"); i.work("a"); i.work("b") }, map[string]told{placement: {clusters: []string{"a", "b"}}}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			i := newInformers(t)
 			subscriptions := map[string]*clusterupdate.Subscription{}
-			for _, key := range []string{placement, bindings, run, "placement/other", "run/other"} {
+			for _, key := range []string{placement, bindings, run, labels, "placement/other", "run/other"} {
 				subscriptions[key] = i.notifier.Subscribe(key)
 			}
 			test.event(i)

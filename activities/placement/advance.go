@@ -55,6 +55,9 @@ type progress struct {
 func (r *Rolling) AdvancePlacement(ctx context.Context, in actcontract.AdvanceRequest) (actcontract.AdvanceResult, error) {
 	sub := r.Notifier.Subscribe(clusterupdate.PlacementKey(in.Placement.Name), clusterupdate.BindingsKey(in.Placement.Name))
 	defer sub.Close()
+	if len(in.Overrides) > 0 {
+		sub.Also(clusterupdate.LabelsKey)
+	}
 	placement, err := r.current(ctx, in.Placement)
 	if err != nil {
 		return actcontract.AdvanceResult{}, err

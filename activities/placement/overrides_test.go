@@ -135,3 +135,19 @@ func relabelled(r *rollout, name, env string) *clusterv1beta1.MemberCluster {
 	c.Labels["env"] = env
 	return c
 }
+
+func TestARolloutThatWaitsNoticesOtherLabels(t *testing.T) {
+	r := three(t)
+	for _, object := range []client.Object{cluster("a", "test"), overrideSnapshot("made", "made-0", "crp")} {
+		require.NoError(t, r.Create(t.Context(), object))
+	}
+	result := r.waiting(actcontract.AdvanceRequest{Overrides: []string{"made-0"}, Batch: []actcontract.Change{decided(bound("a", oldSnapshot), actcontract.OpUpdate)}})
+	before, after := cluster("a", "test"), &clusterv1beta1.MemberCluster{}
+	require.NoError(t, r.Get(t.Context(), client.ObjectKeyFromObject(before), after))
+	after.Labels["env"] = "prod"
+	require.NoError(t, r.Update(t.Context(), after))
+	r.tell(before, after)
+	got := r.ended(result)
+	require.Len(t, got.Next, 1)
+	assert.Equal(t, "a", got.Next[0].Cluster, "it is unavailable as it is, and its override is to be applied")
+}

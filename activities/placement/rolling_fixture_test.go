@@ -73,6 +73,7 @@ func newRollout(t *testing.T, bindings ...*placementv1beta1.ClusterResourceBindi
 	require.NoError(t, placementv1beta1.AddToScheme(scheme))
 	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
 	require.NoError(t, placementv1beta1.AddToScheme(watched))
+	require.NoError(t, clusterv1beta1.AddToScheme(watched))
 	watched.AddKnownTypeWithName(schema.GroupVersionKind{Group: "meta", Version: "v1", Kind: "Snapshot"}, &metav1.PartialObjectMetadata{})
 	r := &rollout{t: t, clock: &waitClock{clocktesting.NewFakeClock(now), make(chan struct{}, 1000)}, informers: &informertest.FakeInformers{Scheme: watched}}
 	objects := []client.Object{crp(), snapshotNamed("crp-0-snapshot", "false"), snapshotNamed("crp-1-snapshot", "true")}

@@ -88,6 +88,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
 	watched := runtime.NewScheme()
 	require.NoError(t, placementv1beta1.AddToScheme(watched))
+	require.NoError(t, clusterv1beta1.AddToScheme(watched))
 	watched.AddKnownTypeWithName(schema.GroupVersionKind{Group: "meta", Version: "v1", Kind: "Snapshot"}, &metav1.PartialObjectMetadata{})
 	h := &hub{
 		t: t, left: -1, clock: &clock{FakeClock: clocktesting.NewFakeClock(begin), waits: make(chan struct{}, 1000)}, notifier: clusterupdate.NewNotifier(),
