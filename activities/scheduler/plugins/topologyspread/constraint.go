@@ -26,6 +26,9 @@ type constraint struct {
 	maxSkew int
 	// strict constraints have to hold; the others only rank.
 	strict bool
+	// forbidden is what is said of clusters that a strict constraint keeps out: worded
+	// once, as it is said of many groups after every pick.
+	forbidden string
 	// groups number the values of the label; placed are the picked clusters in each.
 	groups map[string]int
 	placed []int
@@ -43,6 +46,7 @@ func newConstraint(spec *placementv1beta1.TopologySpreadConstraint, c *framework
 	if spec.MaxSkew != nil {
 		s.maxSkew = int(*spec.MaxSkew)
 	}
+	s.forbidden = fmt.Sprintf("violated doNotSchedule topology spread constraint %q (max skew %d)", s.key, s.maxSkew)
 	for _, cluster := range c.Fleet {
 		value, ok := cluster.Labels[s.key]
 		if !ok {

@@ -5,8 +5,6 @@
 package topologyspread
 
 import (
-	"fmt"
-
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -41,7 +39,7 @@ func (p *plugin) PreFilter(c *framework.Cycle) (bool, error) {
 func (p *plugin) Filter(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) string {
 	for _, constraint := range p.constraints {
 		if constraint.strict && constraint.effect(cluster) == violates {
-			return fmt.Sprintf("violated doNotSchedule topology spread constraint %q (max skew %d)", constraint.key, constraint.maxSkew)
+			return constraint.forbidden
 		}
 	}
 	return ""
