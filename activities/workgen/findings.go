@@ -17,10 +17,9 @@ func failedPlacements(works []placementv1beta1.Work) []placementv1beta1.FailedRe
 	var failed []placementv1beta1.FailedResourcePlacement
 	eachManifest(works, func(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) bool {
 		if condition := failedCondition(manifest.Conditions); condition != nil {
-			failed = append(failed, placementv1beta1.FailedResourcePlacement{
-				ResourceIdentifier: identifier(work, manifest.Identifier),
-				Condition:          *condition,
-			})
+			found := placementv1beta1.FailedResourcePlacement{ResourceIdentifier: identifier(work, manifest.Identifier), Condition: *condition}
+			found.Condition.Message = bounded(found.Condition.Message)
+			failed = append(failed, found)
 		}
 		return len(failed) < maxFindings
 	})

@@ -180,7 +180,20 @@ func outcome(works []placementv1beta1.Work, conditionType string) (failed string
 }
 
 func condition(conditionType string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message}
+	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: bounded(message)}
+}
+
+// maxMessage bounds a message, in bytes. The API refuses some that are longer, and a
+// placement tells of 150 clusters in full.
+const maxMessage = 4096
+
+// bounded cuts what is too long of a message, and shows that it did.
+func bounded(message string) string {
+	const more = "…"
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage-len(more)], "") + more
 }
 
 func sortByName(works []placementv1beta1.Work) {

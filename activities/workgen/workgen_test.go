@@ -5,12 +5,15 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -318,6 +321,27 @@ func TestFindingsAreBounded(t *testing.T) {
 		})
 	}
 	assert.Len(t, BindingStatus(binding(), works, nil, now).FailedPlacements, 100)
+}
+
+func TestMessagesAreBounded(t *testing.T) {
+	long := strings.Repeat("ä", 40_000)
+	works := generated(t, binding(), 1)
+	reportUp(works)
+	works[0].Status.ManifestConditions = []placementv1beta1.ManifestCondition{{
+		Conditions: []metav1.Condition{{Type: placementv1beta1.ConditionTypeApplied, Status: metav1.ConditionFalse, Message: "short"}},
+	}, {
+		Conditions: []metav1.Condition{{Type: placementv1beta1.ConditionTypeApplied, Status: metav1.ConditionFalse, Message: long}},
+	}}
+	status := BindingStatus(binding(), works, errors.New(long), now)
+	messages := []string{meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeWorkSynchronized).Message}
+	messages = append(messages, status.FailedPlacements[1].Condition.Message)
+	for _, message := range messages {
+		assert.LessOrEqual(t, len(message), 4096)
+		assert.True(t, utf8.ValidString(message))
+		assert.True(t, strings.HasSuffix(message, "ä…"), "it says that there is more")
+	}
+	assert.Equal(t, "short", status.FailedPlacements[0].Condition.Message)
+	assert.Equal(t, long, works[0].Status.ManifestConditions[1].Conditions[0].Message, "what the cache has stays as it is")
 }
 
 func TestSnapshotIndex(t *testing.T) {
