@@ -3,6 +3,7 @@ package placement
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,6 +24,9 @@ const maxDecisions = 1000
 // for clusters that were picked, Unscheduled for those no longer picked. What is
 // rolled out to them, and when, is not decided here.
 func (a *Activities) ScheduleClusters(ctx context.Context, ref wfcontract.Ref) (actcontract.ScheduleResult, error) {
+	// The time is taken before anything is read: no cluster is called silent because it
+	// took long to read what it said last.
+	now := a.Clock.Now()
 	placement, err := a.placement(ctx, ref)
 	if err != nil {
 		return actcontract.ScheduleResult{}, err
@@ -47,7 +51,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wfcontract.Ref) (
 		Policy:         placement.Spec.Policy,
 		Clusters:       clusters,
 		Bindings:       scheduler.BindingsOf(placement, bindings),
-		Now:            a.Clock.Now(),
+		Now:            now,
 	})
 	created, err := a.writeBindings(ctx, placement, policy.Name, bindings, decision)
 	if err != nil {
@@ -85,10 +89,7 @@ func (a *Activities) reportDecision(ctx context.Context, placement *placementv1b
 	base := policy.DeepCopy()
 	status := &policy.Status
 	status.ObservedCRPGeneration = placement.Generation
-	status.ClusterDecisions = append(append([]placementv1beta1.ClusterDecision{}, decision.Selected...), decision.Unselected...)
-	if len(status.ClusterDecisions) > maxDecisions {
-		status.ClusterDecisions = status.ClusterDecisions[:maxDecisions]
-	}
+	status.ClusterDecisions = listed(decision)
 	meta.SetStatusCondition(&status.Conditions, a.scheduledCondition(policy, decision))
 	if equality.Semantic.DeepEqual(base.Status, policy.Status) {
 		return nil
@@ -97,6 +98,18 @@ func (a *Activities) reportDecision(ctx context.Context, placement *placementv1b
 		return fmt.Errorf("writing the status of policy snapshot %s: %w", policy.Name, err)
 	}
 	return nil
+}
+
+// listed are the decisions for which there is room: every selected cluster, then the
+// others. Where there are too many selected ones to list them all, the others tell more
+// than the last of them.
+func listed(decision scheduler.Decision) []placementv1beta1.ClusterDecision {
+	selected, unselected := decision.Selected, decision.Unselected
+	if len(selected) > maxDecisions {
+		selected = selected[:maxDecisions-len(unselected)]
+	}
+	unselected = unselected[:min(len(unselected), maxDecisions-len(selected))]
+	return slices.Concat(selected, unselected)
 }
 
 func (a *Activities) scheduledCondition(policy *placementv1beta1.ClusterSchedulingPolicySnapshot, decision scheduler.Decision) metav1.Condition {

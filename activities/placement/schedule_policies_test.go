@@ -1,12 +1,15 @@
 package placement_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -114,4 +117,46 @@ func bindingReason(t *testing.T, h *hub, cluster string) string {
 	binding := &placementv1beta1.ClusterResourceBinding{}
 	require.NoError(t, h.Get(t.Context(), client.ObjectKey{Name: placementv1beta1.BindingName("crp", "crp-uid", cluster)}, binding))
 	return binding.Spec.ClusterDecision.Reason
+}
+
+// slow is a reader for which reading takes a while.
+type slow struct {
+	client.Reader
+	step func()
+}
+
+func (s *slow) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	err := s.Reader.List(ctx, list, options...)
+	s.step()
+	return err
+}
+
+func TestAClusterIsNotMissedBecauseReadingTookLong(t *testing.T) {
+	h := newHub(t, crp(pickFixed("a")), member("a"))
+	a := h.activities()
+	a.Live = &slow{h, func() { h.clock.Step(4 * time.Minute) }}
+	result, err := a.ScheduleClusters(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Equal(t, 1, result.Selected, "what was heard of it since has not been read")
+}
+
+func TestOfMoreClustersThanAStatusHoldsItStillSaysWhyOthersAreMissing(t *testing.T) {
+	objects := []runtime.Object{crp(pickN(1002))}
+	for i := range 1001 {
+		objects = append(objects, member(fmt.Sprintf("member-%04d", i)))
+	}
+	tainted := member("tainted")
+	tainted.Spec.Taints = []clusterv1beta1.Taint{{Key: "k", Effect: "NoSchedule"}}
+	h := newHub(t, append(objects, tainted)...)
+	assert.Equal(t, 1001, h.schedule().Selected)
+	told := h.decisions("crp-0")
+	assert.Len(t, told, 1000)
+	assert.Equal(t, [2]string{"tainted", "ClusterUnschedulable, taint {Key:k Value: Effect:NoSchedule} cannot be tolerated"}, told[999])
+	assert.Equal(t, "member-0998", told[998][0])
+
+	require.NoError(t, h.Delete(t.Context(), member("member-1000")))
+	h.schedule()
+	told = h.decisions("crp-0")
+	assert.Len(t, told, 1000)
+	assert.Equal(t, "member-0999", told[999][0], "every selected cluster comes before any other, as long as all of them fit")
 }
