@@ -26,7 +26,7 @@ func BindingStatus(binding *placementv1beta1.ClusterResourceBinding, works []pla
 		status.DriftedPlacements = driftedPlacements(current)
 		status.DiffedPlacements = diffedPlacements(current)
 	}
-	return status
+	return fit(status)
 }
 
 // BindingConditions rolls the conditions of the Works up into those of their

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -122,6 +123,7 @@ func nameless(object *unstructured.Unstructured) *Problem {
 // sanitize removes what is not for the hub to say: status, what the cluster sets, and our
 // own annotations, which an object has that was itself placed on the hub by another fleet.
 func sanitize(object *unstructured.Unstructured) {
+	encodeSecret(object)
 	unstructured.RemoveNestedField(object.Object, "status")
 	for _, field := range clusterOwned {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
@@ -138,6 +140,25 @@ func sanitize(object *unstructured.Unstructured) {
 		return
 	}
 	object.SetAnnotations(annotations)
+}
+
+// encodeSecret puts what a Secret has in clear to the rest, as the API server does: it never shows
+// the field again, so that it would differ for ever.
+func encodeSecret(object *unstructured.Unstructured) {
+	if object.GroupVersionKind() != (schema.GroupVersionKind{Version: "v1", Kind: "Secret"}) {
+		return
+	}
+	clear, found, err := unstructured.NestedStringMap(object.Object, "stringData")
+	if !found || err != nil {
+		return // the API server says what is wrong
+	}
+	for key, value := range clear {
+		encoded := base64.StdEncoding.EncodeToString([]byte(value))
+		if unstructured.SetNestedField(object.Object, encoded, "data", key) != nil {
+			return
+		}
+	}
+	unstructured.RemoveNestedField(object.Object, "stringData")
 }
 
 // hashOf relies on encoding/json writing maps with sorted keys.

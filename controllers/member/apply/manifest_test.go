@@ -84,3 +84,10 @@ func TestHashFollowsTheContent(t *testing.T) {
 		"neither the order of fields nor what the cluster sets is content")
 	assert.NotEqual(t, base, hash(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1","y":"3"}}`))
 }
+
+func TestDecodeEncodesWhatASecretHasInClear(t *testing.T) {
+	m := Decode(raw(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"k":"b2xk","l":"bA=="},"stringData":{"k":"new"}}`))[0]
+	require.Nil(t, m.Problem)
+	assert.Equal(t, map[string]any{"k": "bmV3", "l": "bA=="}, m.Object.Object["data"], "what is in clear counts")
+	assert.NotContains(t, m.Object.Object, "stringData")
+}
