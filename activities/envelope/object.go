@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -41,6 +43,10 @@ func open(value any, id placementv1beta1.EnvelopeIdentifier, scope ScopeOf) (obj
 	return object, settle(object, id, scope)
 }
 
+// quoted finds what an error of the YAML reader repeats of a document. That may be a
+// secret, and errors are told where more people read than may read the envelope.
+var quoted = regexp.MustCompile(`(?s)(cannot decode \S+ |unknown anchor |invalid map key: ).*?( as a !!\w+| referenced|)$`)
+
 // parse reads the one YAML or JSON document in a text.
 func parse(text string) (value any, rule string) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader([]byte(text))))
@@ -55,7 +61,7 @@ func parse(text string) (value any, rule string) {
 		next, err := decode(document)
 		switch {
 		case err != nil:
-			return nil, "it is neither YAML nor JSON: " + err.Error()
+			return nil, "it is neither YAML nor JSON: " + quoted.ReplaceAllString(err.Error(), "$1…$2")
 		case next == nil:
 			continue // a document of comments
 		case value != nil:
@@ -87,7 +93,7 @@ func decode(document []byte) (any, error) {
 func identified(object *unstructured.Unstructured) string {
 	for _, field := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}} {
 		if _, _, err := unstructured.NestedString(object.Object, field...); err != nil {
-			return "a field that names the object is no text: " + err.Error()
+			return strings.Join(field, ".") + ", which names the object, is no text"
 		}
 	}
 	switch {
@@ -118,7 +124,7 @@ func placeable(object *unstructured.Unstructured) string {
 	gk := object.GroupVersionKind().GroupKind()
 	annotations, _, err := unstructured.NestedMap(object.Object, "metadata", "annotations")
 	if err != nil {
-		return "its annotations cannot be read: " + err.Error()
+		return "its annotations cannot be read: write each as a name with a text"
 	}
 	marked, _ := annotations[placementv1beta1.EnvelopeConfigMapAnnotation].(string)
 	_, nested := snapshot.EnvelopeType(gk, map[string]string{placementv1beta1.EnvelopeConfigMapAnnotation: marked})
