@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/workgen"
@@ -17,9 +16,10 @@ import (
 )
 
 const (
-	// keptSnapshots is how many snapshots are kept in memory: those that
-	// rollouts under way bring to many clusters.
+	// keptSnapshots and keptBytes are how many snapshots are kept in memory, and how
+	// much JSON of them: those that rollouts under way bring to many clusters.
 	keptSnapshots = 64
+	keptBytes     = 256 << 20
 	// parallelParts bounds the requests for the parts of one binding.
 	parallelParts = 8
 )
@@ -41,12 +41,12 @@ func (e *SnapshotMissingError) Error() string {
 type snapshotLoader struct {
 	cached client.Reader
 	live   client.Reader
-	kept   *lru.Cache
+	kept   *kept
 	flight singleflight.Group
 }
 
 func newSnapshotLoader(cached, live client.Reader) *snapshotLoader {
-	return &snapshotLoader{cached: cached, live: live, kept: lru.New(keptSnapshots)}
+	return &snapshotLoader{cached: cached, live: live, kept: newKept(keptSnapshots, keptBytes)}
 }
 
 // load returns the content of the snapshot a binding names, the same for all bindings
@@ -60,8 +60,8 @@ func (l *snapshotLoader) load(ctx context.Context, binding *placementv1beta1.Clu
 		return nil, fmt.Errorf("reading the metadata of snapshot %s: %w", name, err)
 	}
 	if err == nil && belongs(binding, master) {
-		if content, ok := l.kept.Get(master.UID); ok {
-			return content.(*workgen.Content), nil
+		if content, ok := l.kept.get(master.UID); ok {
+			return content, nil
 		}
 	}
 	content, err, _ := l.flight.Do(name+"/"+binding.Labels[placementv1beta1.ParentPlacementLabel], func() (any, error) {
@@ -114,7 +114,7 @@ func (l *snapshotLoader) read(ctx context.Context, name, placement string) (*wor
 		return nil, err
 	}
 	content := workgen.NewContent(parts)
-	l.kept.Add(master.UID, content)
+	l.kept.add(master.UID, content)
 	return content, nil
 }
 
