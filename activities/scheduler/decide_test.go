@@ -248,11 +248,12 @@ func TestDecide(t *testing.T) {
 			want:     outcome{Create: []string{"a", "b"}, Unselected: map[string]string{"c": noMatch, "d": noMatch}, Satisfied: true},
 		},
 		"named clusters are picked in spite of taints, missing ones reported": {
-			policy:   pickFixed("a", "gone", "silent"),
-			clusters: []clusterv1beta1.MemberCluster{cluster("a", tainted), cluster("silent", silent), cluster("other")},
+			policy:   pickFixed("a", "gone", "leaving", "silent"),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a", tainted), cluster("leaving", leaving), cluster("silent", silent), cluster("other")},
 			want: outcome{Create: []string{"a"}, Unselected: map[string]string{
-				"gone":   `Specified cluster "gone" is not found`,
-				"silent": `Cluster "silent" is not eligible for resource placement yet: cluster is not connected to the fleet: no recent heartbeat signals (last received 6.00 minutes ago)`,
+				"gone":    `Specified cluster "gone" is not found`,
+				"leaving": `Cluster "leaving" is not eligible for resource placement yet: cluster has left the fleet`,
+				"silent":  `Cluster "silent" is not eligible for resource placement yet: cluster is not connected to the fleet: no recent heartbeat signals (last received 6.00 minutes ago)`,
 			}},
 		},
 		"a named cluster that is out of reach keeps what it has, and is missed": {

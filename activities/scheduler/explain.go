@@ -131,7 +131,7 @@ func (e *explainer) explain(name string) Explanation {
 	case e.run == nil:
 		explanation.Reason = e.message
 	case cluster == nil:
-		explanation.Reason = e.absent(name)
+		explanation.Reason = e.explainAbsence(name)
 	default:
 		explanation.Checks = e.checks(cluster, true)
 		explanation.Details = e.details(cluster)
@@ -140,14 +140,14 @@ func (e *explainer) explain(name string) Explanation {
 	return explanation
 }
 
-// absent is why a cluster that is not in the fleet is not picked.
-func (e *explainer) absent(name string) string {
+// explainAbsence tells of a cluster that is not in the fleet, or leaving it.
+func (e *explainer) explainAbsence(name string) string {
 	for i := range e.facts.Clusters {
 		if e.facts.Clusters[i].Name == name && !slices.Contains(e.known.Policy.ClusterNames, name) {
 			return unschedulable + "cluster has left the fleet"
 		}
 	}
-	return fmt.Sprintf("Specified cluster %q is not found", name)
+	return e.absent(name)
 }
 
 // explainMiss tells of a cluster that could be picked by another policy, or next.

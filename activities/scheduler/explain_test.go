@@ -74,9 +74,10 @@ func TestExplainWhatAPlacedClusterWouldFailToday(t *testing.T) {
 }
 
 func TestExplainClustersByName(t *testing.T) {
-	got := explain(pickFixed("a", "gone", "silent"), fleet(cluster("a"), cluster("silent", silent), cluster("other")))
+	got := explain(pickFixed("a", "gone", "leaving", "silent"), fleet(cluster("a"), cluster("leaving", leaving), cluster("silent", silent), cluster("other")))
 	assert.True(t, got["a"].Selected)
 	assert.Equal(t, `Specified cluster "gone" is not found`, got["gone"].Reason)
+	assert.Equal(t, `Cluster "leaving" is not eligible for resource placement yet: cluster has left the fleet`, got["leaving"].Reason)
 	assert.Equal(t, `The scheduling policy picks clusters by name, and does not name "other"`, got["other"].Reason)
 	assert.Contains(t, got["silent"].Reason, `Cluster "silent" is not eligible for resource placement yet: cluster is not connected`)
 }

@@ -159,6 +159,9 @@ func (n *naive) fixed() {
 		cluster := n.cluster(name)
 		if cluster == nil {
 			n.result.Unselected[name] = fmt.Sprintf("Specified cluster %q is not found", name)
+			if slices.ContainsFunc(n.facts.Clusters, func(c clusterv1beta1.MemberCluster) bool { return c.Name == name }) {
+				n.result.Unselected[name] = fmt.Sprintf("Cluster %q is not eligible for resource placement yet: cluster has left the fleet", name)
+			}
 			continue
 		}
 		b, there := n.has[name]

@@ -33,7 +33,7 @@ func (c *cycle) pickFixed() error {
 func (c *cycle) pickNamed(name string) {
 	cluster := c.cluster(name)
 	if cluster == nil {
-		c.rejected.add(rejection{cluster: name, by: byName, reason: fmt.Sprintf("Specified cluster %q is not found", name)})
+		c.rejected.add(rejection{cluster: name, by: byName, reason: c.absent(name)})
 		return
 	}
 	if binding, ok := c.current[name]; ok {
@@ -49,6 +49,16 @@ func (c *cycle) pickNamed(name string) {
 		c.amiss++
 		c.decision.Selected[len(c.decision.Selected)-1].Reason = notEligible(name, reason) + "; what was placed on it before stays"
 	}
+}
+
+// absent is why a named cluster that cannot be found in the fleet is not picked.
+func (c *cycle) absent(name string) string {
+	for i := range c.facts.Clusters {
+		if cluster := &c.facts.Clusters[i]; cluster.Name == name {
+			return notEligible(name, clustereligibility.Ineligible(cluster, c.facts.Now))
+		}
+	}
+	return fmt.Sprintf("Specified cluster %q is not found", name)
 }
 
 func notEligible(cluster, reason string) string {
