@@ -196,3 +196,20 @@ func whatIsAbsentDiffersAsAWhole(s *spec) {
 		s.delete(s.member(name), s.namespace(""))
 	}
 }
+
+func runReportsDifferencesOnly(s *spec) {
+	s.externalPlacement(func(p *placementv1beta1.PlacementSpec) { p.Strategy.ApplyStrategy = &reportDiff })
+	s.strategy(staging(), canary())
+	s.awaitSucceeded(s.startRun("run", "0"))
+	whole := placementv1beta1.PatchDetail{Path: "/", ValueInHub: "(the whole object)"}
+	for _, name := range allMembers {
+		s.awaitOnCluster(name, "that all is absent", func(entry *placementv1beta1.PerClusterPlacementStatus) error {
+			if len(entry.DiffedPlacements) != 2 {
+				return fmt.Errorf("it names %+v", entry.DiffedPlacements)
+			}
+			require.Equal(s, []placementv1beta1.PatchDetail{whole}, entry.DiffedPlacements[0].ObservedDiffs)
+			return nil
+		})
+	}
+	s.requireNothingOn(allMembers...)
+}

@@ -142,3 +142,57 @@ func objectIsTakenOverOnceItDoesNotDiffer(s *spec) {
 	require.Empty(s, kept.OwnerReferences)
 	s.delete(s.member("member-3"), kept)
 }
+
+func secondPlacementOfAnObjectIsRefused(s *spec) {
+	s.namespaceWithConfigMap()
+	first := s.place(applying(placementv1beta1.ApplyStrategy{}))
+	s.awaitAvailable("0")
+	second := s.placement(applying(placementv1beta1.ApplyStrategy{AllowCoOwnership: true}))
+	second.Name += "-second"
+	s.create(second)
+	await(s, s.hub, second.DeepCopy(), "to be refused everywhere", func(p *placementv1beta1.ClusterResourcePlacement) error {
+		if len(p.Status.PlacementStatuses) != members {
+			return fmt.Errorf("it tells of %d clusters", len(p.Status.PlacementStatuses))
+		}
+		for _, entry := range p.Status.PlacementStatuses {
+			if len(entry.FailedPlacements) != 2 {
+				return fmt.Errorf("on %s it names %+v", entry.ClusterName, entry.FailedPlacements)
+			}
+			for _, failed := range entry.FailedPlacements {
+				require.Equal(s, "ApplyConflictBetweenPlacements", failed.Condition.Reason)
+				require.Contains(s, failed.Condition.Message, "placement "+s.name)
+			}
+		}
+		return nil
+	})
+
+	s.delete(s.hub, first)
+	await(s, s.hub, second, "to be available once the first is gone", func(p *placementv1beta1.ClusterResourcePlacement) error {
+		return isTrue(p.Status.Conditions, ofPlacement(placementv1beta1.ConditionTypeAvailable), p.Generation)
+	})
+	s.awaitValue(value1, allMembers...)
+}
+
+func ownersOutsideTheFleetShareIfTheyMay(s *spec) {
+	member := s.member("member-2")
+	s.createOn("member-2", s.namespace("wesker"))
+	owner := s.configMap("")
+	owner.Name = "owner"
+	require.NoError(s, member.Create(s.Context(), owner))
+	owned := s.configMap("theirs")
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}
+	require.NoError(s, member.Create(s.Context(), owned))
+
+	s.namespaceWithConfigMap()
+	s.place(applying(placementv1beta1.ApplyStrategy{}))
+	c := s.awaitFinding("member-2", configMapName, "FailedToTakeOver")
+	require.Contains(s, c.Message, "it is owned by ConfigMap owner outside the fleet")
+	s.awaitValue("theirs", "member-2")
+
+	s.applyBy(placementv1beta1.ApplyStrategy{AllowCoOwnership: true})
+	s.awaitValue(value1, allMembers...)
+	s.awaitAvailable("0")
+	require.NoError(s, member.Get(s.Context(), keyOf(owned), owned))
+	require.Len(s, owned.OwnerReferences, 2)
+	require.Equal(s, owner.UID, owned.OwnerReferences[0].UID)
+}

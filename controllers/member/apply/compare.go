@@ -52,7 +52,7 @@ func (e *Engine) compare(ctx context.Context, req Request, live *unstructured.Un
 	if err != nil {
 		return Findings{}, fmt.Errorf("%w: %w", errComparison, err)
 	}
-	if patch.Empty() && !(serverSide && mayDropFields(req.Manifest, live)) {
+	if patch.Empty() && (!serverSide || !mayDropFields(req.Manifest, live)) {
 		return Findings{}, nil
 	}
 	wanted, err := e.rehearse(ctx, desired, live, patch, serverSide)
