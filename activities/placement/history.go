@@ -108,11 +108,32 @@ func (g *snapshotGroup) objects() []*metav1.PartialObjectMetadata {
 	return objects
 }
 
-// leftovers are snapshots of an earlier placement of the same name, and parts
-// without a master. Parts of a higher index than the latest may be those of an
-// attempt that is just being made.
+// sweep deletes the snapshots of an earlier placement of the same name: they have names
+// that are needed now. That the placement is still there makes sure that they are not of
+// a later one.
+func (s *Selector) sweep(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, foreign []*metav1.PartialObjectMetadata) error {
+	if len(foreign) == 0 {
+		return nil
+	}
+	now, err := readPlacement(ctx, s.Live, placement.Name)
+	if err != nil {
+		return err
+	}
+	if now == nil || now.UID != placement.UID {
+		return fmt.Errorf("clearing away after an earlier placement %s: %w", placement.Name, errOvertaken)
+	}
+	for _, object := range foreign {
+		if err := s.remove(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leftovers are parts without a master. Those of a higher index than the latest may be
+// of an attempt that is just being made.
 func (s *series) leftovers(latest int) []*metav1.PartialObjectMetadata {
-	leftovers := s.foreign
+	var leftovers []*metav1.PartialObjectMetadata
 	for _, group := range s.groups {
 		if group.master != nil || group.index >= latest {
 			continue

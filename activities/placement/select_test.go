@@ -56,6 +56,20 @@ func (h *hub) content(name string) string {
 	return all.String()
 }
 
+func TestSnapshotsOfAnEarlierPlacementOfTheNameAreReplaced(t *testing.T) {
+	earlier := snapshotNamed("crp-0-snapshot", "true")
+	earlier.Labels[placementv1beta1.ResourceIndexLabel] = "0"
+	earlier.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: placementv1beta1.GroupVersion.String(), Kind: "ClusterResourcePlacement", Name: "crp", UID: "earlier", Controller: new(true),
+	}}
+	h := newHub(t, crp(), namespace("app"), configMap("a", "1"), earlier)
+	result, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.True(t, result.Created)
+	assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
+	assert.Contains(t, h.content("crp-0-snapshot"), `"key":"1"`)
+}
+
 func TestSelectFollowsChanges(t *testing.T) {
 	h := newHub(t, crp(), namespace("app"), configMap("a", "1"))
 

@@ -41,6 +41,9 @@ func (s *Selector) store(ctx context.Context, placement *placementv1beta1.Cluste
 	group := snapshot.Group(placement, index, content)
 	target := existing.group(index)
 	result := stored{name: group[0].Name, index: index, created: target.master == nil}
+	if err := s.sweep(ctx, placement, existing.foreign); err != nil {
+		return stored{}, err
+	}
 	if err := s.storeParts(ctx, target, content.Hash, group); err != nil {
 		return stored{}, err
 	}
