@@ -94,7 +94,9 @@ func (a *Activities) reportDecision(ctx context.Context, placement *placementv1b
 	if equality.Semantic.DeepEqual(base.Status, policy.Status) {
 		return nil
 	}
-	if err := a.Client.Status().Patch(ctx, policy, client.MergeFrom(base)); err != nil {
+	// Pinned to what was read: an attempt that was overtaken must not have the last word.
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := a.Client.Status().Patch(ctx, policy, patch); err != nil {
 		return fmt.Errorf("writing the status of policy snapshot %s: %w", policy.Name, err)
 	}
 	return nil

@@ -160,3 +160,18 @@ func TestOfMoreClustersThanAStatusHoldsItStillSaysWhyOthersAreMissing(t *testing
 	assert.Len(t, told, 1000)
 	assert.Equal(t, "member-0999", told[999][0], "every selected cluster comes before any other, as long as all of them fit")
 }
+
+func TestAnAttemptThatWasOvertakenDoesNotSpoilTheVerdict(t *testing.T) {
+	h := newHub(t, crp(pickFixed("a", "b")), member("a"))
+	lists, overtaken := 0, h.activities()
+	overtaken.Live = &slow{h, func() {
+		if lists++; lists == 3 { // it has read all it will
+			require.NoError(t, h.Create(t.Context(), member("b")))
+			h.schedule()
+		}
+	}}
+	_, err := overtaken.ScheduleClusters(t.Context(), ref)
+	require.Error(t, err, "it is repeated, and looks again")
+	assert.Equal(t, metav1.ConditionTrue, h.policy("crp-0").Status.Conditions[0].Status)
+	assert.Len(t, h.bindings(), 2)
+}
