@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -60,30 +59,22 @@ func Picked(clusterWide []placementv1beta1.ClusterResourceOverrideSnapshot, name
 	return m
 }
 
-// MadeFor are the overrides that refer to the placement, whatever they select.
-func MadeFor(placement Placement, clusterWide []placementv1beta1.ClusterResourceOverrideSnapshot, namespaced []placementv1beta1.ResourceOverrideSnapshot) []Source {
-	var made []Source
-	for _, candidate := range specs(clusterWide, namespaced) {
-		if candidate.placement != nil && candidate.concerns(placement) {
-			made = append(made, candidate.source)
-		}
-	}
-	return made
-}
-
 // fingerprintLength is in hexadecimal digits: enough to tell a handful of sets apart.
 const fingerprintLength = 12
 
-// Fingerprint tells sets of snapshots apart; it is empty for none.
-func Fingerprint(sources []Source) string {
-	if len(sources) == 0 {
+// Made is a fingerprint of the overrides that refer to the placement, whatever they select:
+// of their snapshots and what those say. It is empty if there are none.
+func Made(placement Placement, clusterWide []placementv1beta1.ClusterResourceOverrideSnapshot, namespaced []placementv1beta1.ResourceOverrideSnapshot) string {
+	var made []string
+	for _, candidate := range specs(clusterWide, namespaced) {
+		if candidate.placement != nil && candidate.concerns(placement) {
+			// One that was deleted and made anew can have the name of its snapshot again.
+			made = append(made, fmt.Sprintf("%s %x", candidate.source, candidate.content))
+		}
+	}
+	if len(made) == 0 {
 		return ""
 	}
-	refs := make([]string, 0, len(sources))
-	for _, source := range sources {
-		refs = append(refs, source.Ref())
-	}
-	slices.Sort(refs)
-	sum := sha256.Sum256([]byte(strings.Join(refs, "\n")))
+	sum := sha256.Sum256([]byte(strings.Join(made, "\n")))
 	return hex.EncodeToString(sum[:])[:fingerprintLength]
 }

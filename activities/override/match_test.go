@@ -198,3 +198,22 @@ func BenchmarkMatch(b *testing.B) {
 		}
 	}
 }
+
+func TestTheFingerprintOfOverridesMadeForAPlacement(t *testing.T) {
+	snapshot := func(name, placement, content string) placementv1beta1.ClusterResourceOverrideSnapshot {
+		s := placementv1beta1.ClusterResourceOverrideSnapshot{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		s.Spec.OverrideHash = []byte(content)
+		if placement != "" {
+			s.Spec.OverrideSpec.Placement = &placementv1beta1.PlacementRef{Name: placement}
+		}
+		return s
+	}
+	made := func(snapshots ...placementv1beta1.ClusterResourceOverrideSnapshot) string {
+		return override.Made(override.Placement{Name: "crp"}, snapshots, nil)
+	}
+	a, b := snapshot("a-0", "crp", "1"), snapshot("b-0", "crp", "1")
+	assert.Empty(t, made(snapshot("all-0", "", "1"), snapshot("other-0", "another", "1")))
+	assert.Equal(t, made(a, b), made(b, a, snapshot("all-0", "", "1")))
+	assert.NotEqual(t, made(a), made(b))
+	assert.NotEqual(t, made(a), made(snapshot("a-0", "crp", "2")), "an override made anew can have the name of an earlier one")
+}

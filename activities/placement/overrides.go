@@ -34,7 +34,7 @@ func (s *Selector) pickOverrides(ctx context.Context, placement *placementv1beta
 		return fmt.Errorf("picking the overrides of placement %s: %w", placement.Name, err)
 	}
 	named := override.Placement{Name: placement.Name}
-	verdict.OverridesMade = override.Fingerprint(override.MadeFor(named, inForce.ClusterWide, inForce.Namespaced))
+	verdict.OverridesMade = override.Made(named, inForce.ClusterWide, inForce.Namespaced)
 	before, _ := snapshot.DecodeVerdict(placement.Annotations[placementv1beta1.SelectionVerdictAnnotation])
 	sameRollout := before.Generation == verdict.Generation && before.Snapshot == verdict.Snapshot
 	if sameRollout {

@@ -41,7 +41,7 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 	if err != nil {
 		return err
 	}
-	f.Overrides.Made = override.Fingerprint(override.MadeFor(override.Placement{Name: f.Placement.Name}, inForce.ClusterWide, inForce.Namespaced))
+	f.Overrides.Made = override.Made(override.Placement{Name: f.Placement.Name}, inForce.ClusterWide, inForce.Namespaced)
 	if len(f.Verdict.Overrides) == 0 {
 		return nil
 	}
