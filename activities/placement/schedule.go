@@ -3,7 +3,9 @@ package placement
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -91,7 +93,7 @@ func (a *Activities) reportDecision(ctx context.Context, placement *placementv1b
 	status.ObservedCRPGeneration = placement.Generation
 	status.ClusterDecisions = listed(decision)
 	meta.SetStatusCondition(&status.Conditions, a.scheduledCondition(policy, decision))
-	if equality.Semantic.DeepEqual(base.Status, policy.Status) {
+	if equality.Semantic.DeepEqual(ageless(base.Status), ageless(policy.Status)) {
 		return nil
 	}
 	// Pinned to what was read: an attempt that was overtaken must not have the last word.
@@ -100,6 +102,21 @@ func (a *Activities) reportDecision(ctx context.Context, placement *placementv1b
 		return fmt.Errorf("writing the status of policy snapshot %s: %w", policy.Name, err)
 	}
 	return nil
+}
+
+// age is how reasons tell for how long a cluster has been out of reach or unhealthy.
+var age = regexp.MustCompile(`[0-9.]+ minutes ago`)
+
+// ageless is a status without what in it is different every time.
+func ageless(status placementv1beta1.SchedulingPolicySnapshotStatus) placementv1beta1.SchedulingPolicySnapshotStatus {
+	status.ClusterDecisions = slices.Clone(status.ClusterDecisions)
+	for i := range status.ClusterDecisions {
+		decision := &status.ClusterDecisions[i]
+		if strings.Contains(decision.Reason, "minutes ago") {
+			decision.Reason = age.ReplaceAllLiteralString(decision.Reason, "")
+		}
+	}
+	return status
 }
 
 // listed are the decisions for which there is room: every selected cluster, then the

@@ -175,3 +175,20 @@ func TestAnAttemptThatWasOvertakenDoesNotSpoilTheVerdict(t *testing.T) {
 	assert.Equal(t, metav1.ConditionTrue, h.policy("crp-0").Status.Conditions[0].Status)
 	assert.Len(t, h.bindings(), 2)
 }
+
+func TestHowLongAClusterHasBeenSilentAloneIsNotNews(t *testing.T) {
+	h := newHub(t, crp(pickFixed("a", "b")), member("a"), member("b"))
+	h.schedule()
+	h.clock.Step(6 * time.Minute)
+	h.schedule()
+	told := h.decisions("crp-0")
+	h.clock.Step(time.Minute)
+	h.writes = 0
+	h.schedule()
+	assert.Zero(t, h.writes)
+	assert.Equal(t, told, h.decisions("crp-0"))
+
+	h.edit(pickFixed("a", "b"))
+	h.schedule()
+	assert.Contains(t, h.decisions("crp-0")[0][1], "last received 7.02 minutes ago", "what is written anyway is up to date")
+}
