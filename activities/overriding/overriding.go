@@ -30,8 +30,11 @@ func (s Snapshots) Empty() bool { return len(s.ClusterWide)+len(s.Namespaced) ==
 // its override was deleted.
 type MissingError struct{ Source override.Source }
 
-// Error names the missing snapshot.
-func (e *MissingError) Error() string { return e.Source.String() + " does not exist any more" }
+// Error names the missing snapshot, and says what to do.
+func (e *MissingError) Error() string {
+	return e.Source.String() + " does not exist any more, as its override was deleted: what the cluster has stays as it is; " +
+		"the next rollout, or another update run, goes by the overrides there are by then"
+}
 
 // InForce lists the snapshots that are in force: the latest of each valid override.
 func InForce(ctx context.Context, reader client.Reader) (Snapshots, error) {

@@ -80,6 +80,6 @@ func TestAnOverrideThatIsGoneIsNamed(t *testing.T) {
 	err := newSyncer(h).Sync(t.Context(), binding)
 	var failed *workgen.OverrideError
 	require.ErrorAs(t, err, &failed)
-	assert.ErrorContains(t, err, "ClusterResourceOverrideSnapshot cro-0 does not exist any more")
+	assert.ErrorContains(t, err, "ClusterResourceOverrideSnapshot cro-0 does not exist any more, as its override was deleted: ")
 	assert.Empty(t, h.writes)
 }
