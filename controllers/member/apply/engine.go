@@ -36,6 +36,9 @@ type Engine struct {
 	Mapper meta.RESTMapper
 	// Rivals looks into the other AppliedWorks that own an object.
 	Rivals RivalFinder
+	// Propagation is what becomes of what depends on a removed object; empty is in the
+	// background.
+	Propagation metav1.DeletionPropagation
 }
 
 // RivalFinder looks into the AppliedWorks an object's owner references name.

@@ -55,7 +55,7 @@ func (e *Engine) removeOnce(ctx context.Context, id placementv1beta1.WorkResourc
 		return true, nil
 	}
 	uid, version := live.GetUID(), live.GetResourceVersion()
-	err = e.Client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err = e.Client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(e.propagation()))
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("deleting %s: %w", KeyOf(id), err)
 	}
@@ -68,6 +68,14 @@ func (e *Engine) removeOnce(ctx context.Context, id placementv1beta1.WorkResourc
 		return false, fmt.Errorf("reading %s after its deletion: %w", KeyOf(id), err)
 	}
 	return after.GetUID() != uid, nil
+}
+
+// propagation is what becomes of what depends on a removed object.
+func (e *Engine) propagation() metav1.DeletionPropagation {
+	if e.Propagation == "" {
+		return metav1.DeletePropagationBackground
+	}
+	return e.Propagation
 }
 
 // HandOver waits for another AppliedWork to take over an object that was applied for the one

@@ -58,10 +58,11 @@ func stands(live, object *unstructured.Unstructured) bool {
 	return err == nil && patch.Empty()
 }
 
-// mustForce tells whether fields are taken from other managers. Without a setting that says
-// so only our own are: a conflict with ourselves would help nobody.
+// mustForce tells whether fields are taken from other managers. Without a setting that says so
+// only our own are: a conflict with ourselves would help nobody. A manifest that is too large to
+// be applied client-side overwrites what others have changed, as it would if it were smaller.
 func mustForce(strategy placementv1beta1.ApplyStrategy, live *unstructured.Unstructured) bool {
-	if strategy.Type == placementv1beta1.ApplyStrategyTypeServerSideApply &&
+	if strategy.Type != placementv1beta1.ApplyStrategyTypeServerSideApply ||
 		strategy.ServerSideApplyConfig != nil && strategy.ServerSideApplyConfig.Force {
 		return true
 	}

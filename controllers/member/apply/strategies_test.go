@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -346,6 +347,20 @@ func TestAConflictNamesTheFieldAndItsOwner(t *testing.T) {
 	req.Strategy.ServerSideApplyConfig = &placementv1beta1.ServerSideApplyConfig{Force: true}
 	apply(t, e, req)
 	assert.Equal(t, "1", stored(t, e).Data["x"])
+}
+
+func TestALargeManifestOverwritesWhatOthersChangedAsASmallOneDoes(t *testing.T) {
+	large := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"x":"1","y":"` + strings.Repeat("y", maxAnnotations) + `"}}`
+	e, writes := newEngine(nil)
+	req := with(large, placementv1beta1.ApplyStrategy{})
+	apply(t, e, req)
+	assert.NotContains(t, stored(t, e).Annotations, placementv1beta1.LastAppliedConfigAnnotation)
+	edit(t, e, managed)
+	apply(t, e, req)
+	assert.Equal(t, "1", stored(t, e).Data["x"])
+	*writes = 0
+	apply(t, e, req)
+	assert.Zero(t, *writes)
 }
 
 func TestNothingIsWrittenWhenNothingChanged(t *testing.T) {
