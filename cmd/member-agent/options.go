@@ -12,11 +12,14 @@ import (
 
 	"github.com/go-logr/logr"
 	"go.uber.org/zap/zapcore"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/fleetflow/fleetflow/controllers/member/work"
 )
 
 // The environment variables the agent reads; their names are KubeFleet's.
@@ -56,6 +59,7 @@ type options struct {
 	retryPeriod                  time.Duration
 	hubQPS, memberQPS            float64
 	hubBurst, memberBurst        int
+	pruning                      work.Pruning
 	logFormat                    string
 	verbosity                    int
 }
@@ -80,6 +84,10 @@ func parse(args []string, lookup func(string) (string, bool)) (*options, error) 
 	flags.IntVar(&o.hubBurst, "hub-api-burst", 500, "requests to the hub that may come at once")
 	flags.Float64Var(&o.memberQPS, "member-api-qps", 250, "requests a second to this cluster")
 	flags.IntVar(&o.memberBurst, "member-api-burst", 1000, "requests to this cluster that may come at once")
+	o.pruning.Propagation = metav1.DeletePropagationBackground
+	flags.StringVar((*string)(&o.pruning.Propagation), "prune-propagation-policy", string(o.pruning.Propagation), "what becomes of what depends on a pruned object: Background, Foreground or Orphan")
+	flags.DurationVar(&o.pruning.ReconcileTimeout, "reconcile-timeout", 0, "if set, what left a placement is pruned only once the rest is available; after this time the log says that it is not")
+	flags.DurationVar(&o.pruning.PruneTimeout, "prune-timeout", 0, "if set, after this time the log says which pruned objects are still there")
 	flags.BoolVar(&o.insecure, "tls-insecure", false, "do not verify the hub's certificate")
 	flags.StringVar(&o.logFormat, "log-format", "json", "json or console")
 	flags.IntVar(&o.verbosity, "v", 0, "verbosity of the log: 0 for what an operator needs, 1 for every report, more for libraries")
@@ -89,6 +97,11 @@ func parse(args []string, lookup func(string) (string, bool)) (*options, error) 
 	problems := []error{}
 	if o.logFormat != "json" && o.logFormat != "console" {
 		problems = append(problems, fmt.Errorf("--log-format is %q; it must be json or console", o.logFormat))
+	}
+	switch o.pruning.Propagation {
+	case metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
+	default:
+		problems = append(problems, fmt.Errorf("--prune-propagation-policy is %q; it must be Background, Foreground or Orphan", o.pruning.Propagation))
 	}
 	problems = append(problems, o.readEnvironment(lookup)...)
 	return o, errors.Join(problems...)

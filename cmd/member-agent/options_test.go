@@ -35,6 +35,8 @@ func TestParseSaysWhatIsMissing(t *testing.T) {
 		"a CA that is nothing of the kind is refused": {changes: map[string]string{envHubCA: "nonsense"}, want: []string{envHubCA, "neither"}},
 		"the other variable is named if it is used":   {changes: map[string]string{envCABundle: "nonsense"}, want: []string{envCABundle}},
 		"an unknown log format is refused":            {args: []string{"--log-format=xml"}, want: []string{`"xml"`}},
+		"an unknown propagation policy is refused":    {args: []string{"--prune-propagation-policy=Sideways"}, want: []string{`"Sideways"`, "Foreground"}},
+		"a known one is not":                          {args: []string{"--prune-propagation-policy=Orphan", "--reconcile-timeout=15m", "--prune-timeout=1m"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

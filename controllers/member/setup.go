@@ -61,12 +61,12 @@ func ManagerOptions(options ctrl.Options) ctrl.Options {
 
 // Setup adds the whole agent of a member to a manager of that member. Neither cluster needs to
 // be reachable yet.
-func Setup(mgr ctrl.Manager, hubConfig *rest.Config, name string) error {
+func Setup(mgr ctrl.Manager, hubConfig *rest.Config, name string, pruning work.Pruning) error {
 	hub, err := newHub(hubConfig, name)
 	if err != nil {
 		return err
 	}
-	works, err := newWorks(mgr, hub, name)
+	works, err := newWorks(mgr, hub, name, pruning)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func newHub(config *rest.Config, name string) (cluster.Cluster, error) {
 	return hub, nil
 }
 
-func newWorks(mgr ctrl.Manager, hub cluster.Cluster, name string) (*work.Reconciler, error) {
+func newWorks(mgr ctrl.Manager, hub cluster.Cluster, name string, pruning work.Pruning) (*work.Reconciler, error) {
 	mapper, err := apiutil.NewDynamicRESTMapper(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("creating the mapper of the member's kinds: %w", err)
@@ -133,7 +133,8 @@ func newWorks(mgr ctrl.Manager, hub cluster.Cluster, name string) (*work.Reconci
 		Namespace: clusterv1beta1.MemberNamespace(name),
 		Hub:       hub.GetClient(), HubLive: hub.GetAPIReader(),
 		Member: live, Mapper: mapper, Metadata: watches,
-		Clock: clock.RealClock{}, Log: mgr.GetLogger().WithName("work"),
+		Pruning: pruning,
+		Clock:   clock.RealClock{}, Log: mgr.GetLogger().WithName("work"),
 	}), nil
 }
 

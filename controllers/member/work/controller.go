@@ -88,6 +88,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Log is for what concerns no single Work.
 	Log logr.Logger
+	// Pruning says how what left a Work is removed.
+	Pruning Pruning
 	// Removed is called in ModeLeave whenever all that a Work had brought is gone.
 	Removed func()
 }
@@ -117,7 +119,7 @@ type Reconciler struct {
 func NewReconciler(o Options) *Reconciler {
 	r := &Reconciler{Options: o, memories: newMemories(), patience: servedWithin, due: dueWorks{namespace: o.Namespace}}
 	r.rivals = &rivals{hub: o.Hub, member: o.Member, namespace: o.Namespace}
-	r.engine = &apply.Engine{Client: o.Member, Mapper: o.Mapper, Rivals: r.rivals}
+	r.engine = &apply.Engine{Client: o.Member, Mapper: o.Mapper, Rivals: r.rivals, Propagation: o.Pruning.Propagation}
 	r.watcher = NewWatcher(o.Metadata, o.Log, r.noticed)
 	// An AppliedWork bears its Work's name. The first list of them also brings up those whose
 	// Work vanished while no agent was there: they are to be removed when the cluster leaves.

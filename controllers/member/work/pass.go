@@ -69,7 +69,7 @@ func (r *Reconciler) carryOut(ctx context.Context, work *placementv1beta1.Work, 
 	if err := r.applyAll(ctx, steps, known, owner, strategy); err != nil {
 		return err
 	}
-	left, pruneErr := r.prune(ctx, work, mem.applied, steps, owner)
+	left, pruneErr := r.prune(ctx, work, mem, steps, owner)
 
 	outcomes := outcomesOf(steps)
 	status := report(work.Generation, outcomes, r.previous(work, mem), r.now())

@@ -225,7 +225,7 @@ func inWaves(items []placementv1beta1.AppliedResourceMeta, dispose func(placemen
 // listed. While a manifest fails to be applied nothing is pruned: what runs on the cluster is
 // then of an earlier version, and may need what that version had. Nor is anything pruned while
 // a manifest cannot be read, as it may be of any object.
-func (r *Reconciler) prune(ctx context.Context, work *placementv1beta1.Work, applied *placementv1beta1.AppliedWork, steps []*step, owner metav1.OwnerReference) ([]placementv1beta1.AppliedResourceMeta, error) {
+func (r *Reconciler) prune(ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, owner metav1.OwnerReference) ([]placementv1beta1.AppliedResourceMeta, error) {
 	wanted := map[apply.Key]bool{}
 	failing := false
 	for _, s := range steps {
@@ -233,15 +233,17 @@ func (r *Reconciler) prune(ctx context.Context, work *placementv1beta1.Work, app
 		failing = failing || hinders(s.outcome)
 	}
 	var stale []placementv1beta1.AppliedResourceMeta
-	for _, item := range applied.Status.AppliedResources {
+	for _, item := range mem.applied.Status.AppliedResources {
 		if !wanted[apply.KeyOf(item.WorkResourceIdentifier)] {
 			stale = append(stale, item)
 		}
 	}
-	if len(stale) == 0 || failing {
+	if len(stale) == 0 || failing || r.putsOff(ctx, work, mem, steps) {
 		return stale, nil
 	}
-	return r.removeOrLeave(ctx, work, stale, owner)
+	left, err := r.removeOrLeave(ctx, work, stale, owner)
+	r.sayIfSlow(ctx, work, mem, left)
+	return left, err
 }
 
 // hinders tells whether nothing may be pruned because of what became of a manifest.
