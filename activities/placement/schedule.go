@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,15 +75,41 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wfcontract.Ref) (
 // of a revision of the hub's store or later.
 func (a *Activities) scheduleFacts(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, revision string) ([]clusterv1beta1.MemberCluster, []placementv1beta1.ClusterResourceBinding, error) {
 	options := notOlderThan(revision)
-	clusters := &clusterv1beta1.MemberClusterList{}
-	if err := a.Live.List(ctx, clusters, &client.ListOptions{Raw: &options}); err != nil {
-		return nil, nil, fmt.Errorf("listing member clusters: %w", err)
+	clusters, err := a.candidates(ctx, placement.Spec.Policy, options)
+	if err != nil {
+		return nil, nil, err
 	}
 	bindings := &placementv1beta1.ClusterResourceBindingList{}
 	if err := a.Live.List(ctx, bindings, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}, &client.ListOptions{Raw: &options}); err != nil {
 		return nil, nil, fmt.Errorf("listing bindings of placement %s: %w", placement.Name, err)
 	}
-	return clusters.Items, bindings.Items, nil
+	return clusters, bindings.Items, nil
+}
+
+// candidates are the clusters a policy can pick from: the few it names, or a whole fleet,
+// which is much to read.
+func (a *Activities) candidates(ctx context.Context, policy *placementv1beta1.PlacementPolicy, options metav1.ListOptions) ([]clusterv1beta1.MemberCluster, error) {
+	if policy == nil || policy.PlacementType != placementv1beta1.PickFixedPlacementType {
+		clusters := &clusterv1beta1.MemberClusterList{}
+		if err := a.Live.List(ctx, clusters, &client.ListOptions{Raw: &options}); err != nil {
+			return nil, fmt.Errorf("listing member clusters: %w", err)
+		}
+		return clusters.Items, nil
+	}
+	names := slices.Compact(slices.Sorted(slices.Values(policy.ClusterNames)))
+	found := make([]clusterv1beta1.MemberCluster, len(names))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelReads)
+	for i, name := range names {
+		group.Go(func() error {
+			if err := a.Live.Get(ctx, client.ObjectKey{Name: name}, &found[i]); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("reading member cluster %s: %w", name, err)
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	return slices.DeleteFunc(found, func(c clusterv1beta1.MemberCluster) bool { return c.Name == "" }), err
 }
 
 // reportDecision writes the status of the policy snapshot, if it says something

@@ -165,7 +165,7 @@ func TestAnAttemptThatWasOvertakenDoesNotSpoilTheVerdict(t *testing.T) {
 	h := newHub(t, crp(pickFixed("a", "b")), member("a"))
 	lists, overtaken := 0, h.activities()
 	overtaken.Live = &slow{h, func() {
-		if lists++; lists == 3 { // it has read all it will
+		if lists++; lists == 2 { // it has read all it will
 			require.NoError(t, h.Create(t.Context(), member("b")))
 			h.schedule()
 		}
@@ -191,4 +191,32 @@ func TestHowLongAClusterHasBeenSilentAloneIsNotNews(t *testing.T) {
 	h.edit(pickFixed("a", "b"))
 	h.schedule()
 	assert.Contains(t, h.decisions("crp-0")[0][1], "last received 7.02 minutes ago", "what is written anyway is up to date")
+}
+
+// wholeFleet is a reader that counts how often all clusters are read.
+type wholeFleet struct {
+	client.Reader
+	reads int
+}
+
+func (w *wholeFleet) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if _, ok := list.(*clusterv1beta1.MemberClusterList); ok {
+		w.reads++
+	}
+	return w.Reader.List(ctx, list, options...)
+}
+
+func TestWhoNamesClustersDoesNotReadTheWholeFleet(t *testing.T) {
+	h := newHub(t, crp(pickFixed("a", "b", "a", "gone")), member("a"), member("b"), member("c"))
+	a, reads := h.activities(), &wholeFleet{Reader: h}
+	a.Live = reads
+	result, err := a.ScheduleClusters(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Equal(t, 2, result.Selected)
+	assert.Equal(t, [2]string{"gone", `Specified cluster "gone" is not found`}, h.decisions("crp-0")[2])
+	assert.Zero(t, reads.reads)
+	h.edit(pickN(3))
+	_, err = a.ScheduleClusters(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Equal(t, 1, reads.reads)
 }
