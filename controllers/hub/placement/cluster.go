@@ -83,7 +83,9 @@ func entryOf(facts *Facts, p picked, observed Snapshot, started bool, last *plac
 	if p.binding != nil && observed.Name != "" && upToDate(facts, p.binding, observed.Name) {
 		status := &p.binding.Status
 		known := last.Conditions
-		if last.ObservedResourceIndex != entry.ObservedResourceIndex {
+		if last.ObservedResourceIndex != entry.ObservedResourceIndex ||
+			!slices.Equal(last.ApplicableClusterResourceOverrides, entry.ApplicableClusterResourceOverrides) ||
+			!slices.Equal(last.ApplicableResourceOverrides, entry.ApplicableResourceOverrides) {
 			known = nil
 		}
 		conditions = append(conditions, copied(p.binding, known, now)...)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -286,6 +287,29 @@ func TestPickingAClusterAnewDoesNotHideThatItIsAvailable(t *testing.T) {
 	entry := Project(s.Facts, View{Now: now}).PlacementStatuses[0]
 	assert.Nil(t, meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeAvailable), "new resources are another matter")
 	assert.True(t, meta.IsStatusConditionTrue(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted))
+}
+
+func TestOtherOverridesAreAnotherMatter(t *testing.T) {
+	for name, change := range map[string]func(*placementv1beta1.ResourceBindingSpec){
+		"of cluster-scoped resources": func(b *placementv1beta1.ResourceBindingSpec) { b.ClusterResourceOverrideSnapshots = []string{"cro-0"} },
+		"of namespaced resources": func(b *placementv1beta1.ResourceBindingSpec) {
+			b.ResourceOverrideSnapshots = []placementv1beta1.NamespacedName{{Namespace: "app", Name: "ro-0"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSituation("member1").bound(0, up, "member1")
+			s.Placement.Status = Project(s.Facts, View{Now: earlier})
+			binding := s.binding("member1")
+			binding.Generation++
+			change(&binding.Spec)
+			s.Overrides.Applicable = map[string]override.Applicable{"member1": {
+				ClusterResourceOverrideSnapshots: binding.Spec.ClusterResourceOverrideSnapshots, ResourceOverrideSnapshots: binding.Spec.ResourceOverrideSnapshots,
+			}}
+			entry := Project(s.Facts, View{Now: now}).PlacementStatuses[0]
+			assert.Nil(t, meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeAvailable), "nobody has seen the cluster available with it")
+			assert.True(t, meta.IsStatusConditionTrue(entry.Conditions, placementv1beta1.ConditionTypeOverridden))
+		})
+	}
 }
 
 func many(n int, change func(i int, entry *placementv1beta1.PerClusterPlacementStatus)) placementv1beta1.PlacementStatus {
