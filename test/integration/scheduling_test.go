@@ -266,6 +266,7 @@ func clustersComeAndGo(s *spec) {
 
 	ghost := s.join()
 	s.awaitPicked(map[string]scores{"member-1": {}, "member-2": {}, "member-3": {}, ghost.Name: {50, 0}})
+	s.awaitBound(ghost.Name) // who still waits for its turn would be the first to leave
 	s.resize(3)
 	s.awaitPicked(map[string]scores{"member-2": {}, "member-3": {}, ghost.Name: {50, 0}})
 
@@ -274,6 +275,19 @@ func clustersComeAndGo(s *spec) {
 	s.awaitPicked(map[string]scores{"member-1": {}, "member-2": {}, "member-3": {}})
 	awaitGone(s, s.hub, ghost)
 	s.awaitValue(value1, allMembers...)
+}
+
+// awaitBound waits until a cluster has had its turn.
+func (s *spec) awaitBound(cluster string) {
+	s.Helper()
+	awaitAll(s, s.hub, "to have "+cluster+" bound", func(all []*placementv1beta1.ClusterResourceBinding) error {
+		for _, b := range all {
+			if b.Spec.TargetCluster == cluster && b.Spec.State == placementv1beta1.BindingStateBound {
+				return nil
+			}
+		}
+		return fmt.Errorf("it is not")
+	}, s.mine())
 }
 
 // join makes a member that joins at once.
