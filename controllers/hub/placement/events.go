@@ -1,6 +1,9 @@
 package placement
 
 import (
+	"fmt"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -27,9 +30,20 @@ func (r *Reconciler) tell(placement *placementv1beta1.ClusterResourcePlacement, 
 		}
 	}
 	for _, failure := range newFailures(placement.Status.PlacementStatuses, status.PlacementStatuses) {
-		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOnCluster", failure.Condition.Type,
-			"Cluster %s: %s %s: %s", failure.cluster, failure.Kind, failure.Name, failure.Condition.Message)
+		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOnCluster", failure.Condition.Type, "%s", failure.note())
 	}
+}
+
+// maxNote is how long the API lets the note of an event be, in bytes.
+const maxNote = 1024
+
+func (f *failure) note() string {
+	const more = "…"
+	note := fmt.Sprintf("Cluster %s: %s %s: %s", f.cluster, f.Kind, f.Name, f.Condition.Message)
+	if len(note) <= maxNote {
+		return note
+	}
+	return strings.ToValidUTF8(note[:maxNote-len(more)], "") + more
 }
 
 func completedNote(step *wording) string {
