@@ -270,6 +270,9 @@ func (r *Reconciler) untilNext(mem *memory) time.Duration {
 	if r.ahead(mem.outcomes) {
 		wait = min(wait, catchUp)
 	}
+	if mem.mirroring.owed {
+		wait = min(wait, max(time.Millisecond, mem.mirroring.next().Sub(r.Clock.Now())))
+	}
 	if mem.leaving {
 		wait = min(wait, removalResync)
 	}
@@ -285,7 +288,7 @@ func (r *Reconciler) nothingNew(work *placementv1beta1.Work, mem *memory) bool {
 	if !mem.settled || mem.leaving || mem.generation != work.Generation || r.Clock.Since(mem.checked) >= resync {
 		return false
 	}
-	if mem.applied != nil && !r.trusted(mem.applied) {
+	if mem.mirroring.due(r.Clock.Now()) || mem.applied != nil && !r.trusted(mem.applied) {
 		return false
 	}
 	for _, o := range mem.outcomes {

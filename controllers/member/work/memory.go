@@ -60,6 +60,8 @@ type memory struct {
 	settled bool
 	// leaving is whether objects that left the Work are still on the member.
 	leaving bool
+	// mirroring is how far the reports of the objects' own status are.
+	mirroring mirroring
 	// pruning is how far the removal of what left that generation is.
 	pruning pruning
 	// outcomes by ordinal.

@@ -74,7 +74,7 @@ func (r *Reconciler) carryOut(ctx context.Context, work *placementv1beta1.Work, 
 	outcomes := outcomesOf(steps)
 	status := report(work.Generation, outcomes, r.previous(work, mem), r.now())
 	if mirrors(work) {
-		mirror(&status, outcomes, r.previous(work, mem), r.now())
+		mem.mirroring.mirror(&status, outcomes, r.previous(work, mem), r.now())
 	}
 	if err := r.writeStatus(ctx, work, mem, status); err != nil {
 		return err

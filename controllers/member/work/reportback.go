@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,10 +39,27 @@ func excerpt(live *unstructured.Unstructured) ([]byte, error) {
 	return data, nil
 }
 
+// mirrorEvery is how often at most a Work is written to because of nothing but what objects say
+// about themselves: while pods come and go, a Deployment says something new all the time.
+const mirrorEvery = time.Second
+
+// mirroring is how far the reports of what objects say about themselves are.
+type mirroring struct {
+	changed time.Time // when one of them was reported last
+	owed    bool      // whether one is held back
+}
+
+// due tells whether what is held back may be reported.
+func (m mirroring) due(now time.Time) bool { return m.owed && !now.Before(m.next()) }
+
+func (m mirroring) next() time.Time { return m.changed.Add(mirrorEvery) }
+
 // mirror adds to a report what the objects say about themselves. The report is of these
 // outcomes, one by one. A status that is the same as before keeps the time at which it was
-// first seen, so that nothing is written for it. It is pure.
-func mirror(status *placementv1beta1.WorkStatus, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) {
+// first seen, so that nothing is written for it; one that has changed too soon stays as it was.
+func (m *mirroring) mirror(status *placementv1beta1.WorkStatus, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) {
+	hold := now.Time.Before(m.next())
+	m.owed = false
 	before := map[placementv1beta1.WorkResourceIdentifier]*placementv1beta1.BackReportedStatus{}
 	for _, m := range previous.ManifestConditions {
 		m.Identifier.Ordinal = 0
@@ -55,8 +73,13 @@ func mirror(status *placementv1beta1.WorkStatus, outcomes []outcome, previous pl
 		reported.ObservedStatus.Raw = o.excerpt
 		id := o.id
 		id.Ordinal = 0
-		if old := before[id]; old != nil && sameJSON(old.ObservedStatus.Raw, o.excerpt) {
+		switch old := before[id]; {
+		case old != nil && sameJSON(old.ObservedStatus.Raw, o.excerpt):
 			reported = old
+		case old != nil && hold:
+			reported, m.owed = old, true
+		default:
+			m.changed = now.Time
 		}
 		status.ManifestConditions[i].BackReportedStatus = reported
 	}

@@ -20,7 +20,7 @@ const (
 	plainMap        = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"n","name":"a"}}`
 )
 
-func mirroring(w *placementv1beta1.Work) *placementv1beta1.Work {
+func mirrored(w *placementv1beta1.Work) *placementv1beta1.Work {
 	w.Spec.ReportBackStrategy = &placementv1beta1.ReportBackStrategy{
 		Type: placementv1beta1.ReportBackStrategyTypeMirror, Destination: ptr.To(placementv1beta1.ReportBackDestinationWorkAPI),
 	}
@@ -36,8 +36,9 @@ func (a *agent) setStatus(t *testing.T, status appsv1.DeploymentStatus) {
 }
 
 func TestTheStatusOfObjectsIsMirroredOnTheWork(t *testing.T) {
-	a := newAgent(t, []client.Object{mirroring(workWith("w", plainMap, plainDeployment))}, nil)
+	a := newAgent(t, []client.Object{mirrored(workWith("w", plainMap, plainDeployment))}, nil)
 	a.mustLook(t, "w")
+	a.clock.SetTime(a.clock.Now().Add(mirrorEvery))
 	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 3})
 	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
 
@@ -54,6 +55,24 @@ func TestTheStatusOfObjectsIsMirroredOnTheWork(t *testing.T) {
 	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 2})
 	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
 	assert.True(t, first.Before(&a.work(t, "w").Status.ManifestConditions[1].BackReportedStatus.ObservationTime))
+}
+
+func TestAStatusThatChangesAllTheTimeIsMirroredOnceASecond(t *testing.T) {
+	a := newAgent(t, []client.Object{mirrored(workWith("w", plainDeployment))}, nil)
+	a.mustLook(t, "w")
+	for n := range int32(3) {
+		a.setStatus(t, appsv1.DeploymentStatus{Replicas: n + 1})
+		writes, result, err := a.look(t, "w")
+		require.NoError(t, err)
+		if n > 0 {
+			assert.Empty(t, writes)
+			assert.Equal(t, mirrorEvery, result.RequeueAfter)
+		}
+	}
+	a.clock.SetTime(a.clock.Now().Add(mirrorEvery))
+	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+	assert.Contains(t, string(a.work(t, "w").Status.ManifestConditions[0].BackReportedStatus.ObservedStatus.Raw), `"replicas":3`, "the last one")
+	assert.Empty(t, a.mustLook(t, "w"))
 }
 
 func TestNothingIsMirroredUnlessAskedFor(t *testing.T) {
