@@ -174,6 +174,7 @@ func kindThatComesLaterIsAppliedThen(s *spec) {
 	require.NoError(s, member.Create(s.Context(), s.definition()))
 	installed := time.Now()
 	s.awaitWork(member, placementv1beta1.ConditionTypeApplied, metav1.ConditionTrue, "")
+	// The API server itself holds back the first object of a new kind for two seconds.
 	s.Logf("applied %s after the definition was installed", time.Since(installed).Round(time.Millisecond))
 	_, err := s.gadgetOn(member)
 	require.NoError(s, err)
@@ -307,4 +308,29 @@ func (s *spec) hubSaysOfGadget(phase string) error {
 		return fmt.Errorf("its phase is %q", got)
 	}
 	return nil
+}
+
+// namespaceThatEndsComesBack deletes a namespace on a member while somebody holds on to an object in it.
+func namespaceThatEndsComesBack(s *spec) {
+	member := s.member("member-2")
+	s.namespaceWithConfigMap()
+	s.place(pickFixed(member.name))
+	s.awaitAvailable("0")
+	const hold = "example.com/hold"
+	before := update(s, member, s.configMap(""), func(c *corev1.ConfigMap) { c.Finalizers = append(c.Finalizers, hold) }).UID
+	s.delete(member, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}})
+	work := s.awaitWork(member, placementv1beta1.ConditionTypeApplied, metav1.ConditionFalse, "")
+	for _, m := range work.Status.ManifestConditions {
+		applied := meta.FindStatusCondition(m.Conditions, placementv1beta1.ConditionTypeApplied)
+		if m.Identifier.Kind == "Namespace" {
+			require.Contains(s, applied.Message, "being deleted")
+		}
+	}
+	update(s, member, s.configMap(""), func(c *corev1.ConfigMap) {
+		c.Finalizers = slices.DeleteFunc(c.Finalizers, func(f string) bool { return f == hold })
+	})
+	s.awaitWork(member, placementv1beta1.ConditionTypeApplied, metav1.ConditionTrue, "")
+	after := s.configMap("")
+	require.NoError(s, member.Get(s.Context(), client.ObjectKeyFromObject(after), after))
+	require.NotEqual(s, before, after.UID)
 }

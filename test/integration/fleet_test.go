@@ -44,6 +44,7 @@ var together = []promise{
 	{"a resource of a kind that a member lacks says so, and is applied once the kind is there", kindThatComesLaterIsAppliedThen},
 	{"a Job is available once one of its pods is", jobIsAvailableOnceAPodIs},
 	{"what leaves a placement is pruned in reverse order", whatIsPrunedGoesLastFirst},
+	{"a namespace that is deleted on a member comes back with all that is in it, once nobody holds it", namespaceThatEndsComesBack},
 	{"the status of a resource is mirrored on the original, or on the Work", statusIsMirroredOnTheOriginal},
 	{"a run reports differences only, if that is how the placement applies", runReportsDifferencesOnly},
 	{"a second placement of an object is refused until the first is gone", secondPlacementOfAnObjectIsRefused},
