@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/url"
 	"strings"
@@ -11,13 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -383,145 +379,6 @@ func TestNothingIsWrittenWhenNothingChanged(t *testing.T) {
 			for range 2 {
 				assert.False(t, apply(t, e, with(manifestX1, strategy)).Wrote)
 			}
-		})
-	}
-}
-
-const (
-	deployment      = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"n"},"spec":{"replicas":2,"selector":{}}}`
-	unscaled        = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"n"},"spec":{"selector":{},"paused":true}}`
-	scaledElsewhere = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"n","annotations":{"kubernetes-fleet.io/retain-replicas":"true"}},"spec":{"replicas":2,"selector":{}}}`
-)
-
-func TestReplicasAreKept(t *testing.T) {
-	scaled := func(by string) func(*testing.T, *Engine) {
-		return func(t *testing.T, e *Engine) {
-			t.Helper()
-			object := storedDeployment(t, e)
-			object.Spec.Replicas = new(int32(7))
-			require.NoError(t, e.Client.Update(t.Context(), object, client.FieldOwner(by)))
-		}
-	}
-	tests := map[string]struct {
-		first, then string
-		between     func(*testing.T, *Engine)
-		want        int32
-	}{
-		"replicas that the manifest sets are set back":                       {deployment, deployment, scaled("hpa"), 2},
-		"replicas that it sets no longer stay":                               {deployment, unscaled, nil, 2},
-		"also if an autoscaler has taken them over":                          {deployment, unscaled, scaled("hpa"), 7},
-		"replicas that it never set stay":                                    {unscaled, unscaled, scaled("hpa"), 7},
-		"if the object asks for it, they stay though the manifest sets them": {scaledElsewhere, scaledElsewhere, scaled("hpa"), 7},
-	}
-	for name, tc := range tests {
-		for _, kind := range []placementv1beta1.ApplyStrategyType{clientSide, serverSide} {
-			t.Run(name+", "+string(kind), func(t *testing.T) {
-				e, writes := newEngine(nil)
-				strategy := placementv1beta1.ApplyStrategy{Type: kind, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{Force: true}}
-				apply(t, e, with(tc.first, strategy))
-				if tc.between != nil {
-					tc.between(t, e)
-				}
-				apply(t, e, with(tc.then, strategy))
-				require.NotNil(t, storedDeployment(t, e).Spec.Replicas)
-				assert.Equal(t, tc.want, *storedDeployment(t, e).Spec.Replicas)
-				*writes = 0
-				apply(t, e, with(tc.then, strategy))
-				assert.Zero(t, *writes)
-			})
-		}
-	}
-}
-
-func storedDeployment(t *testing.T, e *Engine) *appsv1.Deployment {
-	t.Helper()
-	out := &appsv1.Deployment{}
-	require.NoError(t, e.Client.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "a"}, out))
-	return out
-}
-
-func TestWhatControllersInTheClusterOwnIsKept(t *testing.T) {
-	tests := map[string]struct {
-		before, now string
-		change      func(o map[string]any)
-		want        string // the patch, without annotations
-	}{
-		"node ports and addresses of a Service": {
-			`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"clusterIP":"10.0.0.1","ports":[{"port":80,"nodePort":30001}]}}`,
-			`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"ports":[{"port":80}]}}`, nil, `{}`,
-		},
-		"secrets of a ServiceAccount": {
-			`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a"},"secrets":[{"name":"token"}]}`,
-			`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a"}}`, nil, `{}`,
-		},
-		"finalizers of others": {
-			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","finalizers":["hub/old"]}}`,
-			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","finalizers":["hub/new"]}}`,
-			func(o map[string]any) {
-				_ = unstructured.SetNestedStringSlice(o, []string{"hub/old", "theirs/one"}, "metadata", "finalizers")
-			}, `{"metadata":{"finalizers":["theirs/one","hub/new"]}}`,
-		},
-		"annotations of others": {
-			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","annotations":{"x":"1"}}}`,
-			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"}}`,
-			func(o map[string]any) { _ = unstructured.SetNestedField(o, "1", "metadata", "annotations", "theirs") }, `{}`,
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			there, wanted := live(t, tc.before, tc.change), desired(t, tc.now)
-			retainFinalizers(there, wanted)
-			patch, err := ThreeWay(there, wanted)
-			require.NoError(t, err)
-			got := map[string]any{}
-			if !patch.Empty() {
-				require.NoError(t, json.Unmarshal(patch.Data, &got))
-			}
-			annotations, _, _ := unstructured.NestedMap(got, "metadata", "annotations")
-			assert.NotContains(t, annotations, "theirs")
-			unstructured.RemoveNestedField(got, "metadata", "annotations")
-			if metadata, _ := got["metadata"].(map[string]any); len(metadata) == 0 {
-				delete(got, "metadata")
-			}
-			data, err := json.Marshal(got)
-			require.NoError(t, err)
-			assert.JSONEq(t, tc.want, string(data))
-		})
-	}
-}
-
-func TestWhyAManifestIsRefused(t *testing.T) {
-	gk := schema.GroupKind{Group: "apps", Kind: "Deployment"}
-	selector := field.NewPath("spec", "selector")
-	secret := Decode(raw(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"k":"aHVudGVyMg=="}}`))[0]
-	plain := Decode(raw(manifestX1))[0]
-	tests := map[string]struct {
-		err      error
-		manifest Manifest
-		want     []string
-		not      string
-	}{
-		"a field that must not change is named, and its value is not": {
-			apierrors.NewInvalid(gk, "a", field.ErrorList{field.Invalid(selector, "a long value", "field is immutable")}), plain,
-			[]string{"spec.selector cannot be changed once the object exists"}, "a long value",
-		},
-		"anything else is told as it is": {
-			apierrors.NewInvalid(gk, "a", field.ErrorList{field.Required(selector, "say which"), field.Invalid(selector, "x", "field is immutable")}), plain,
-			[]string{"spec.selector: Required value: say which"}, "once the object exists",
-		},
-		"what a Secret keeps is not told": {
-			apierrors.NewForbidden(schema.GroupResource{}, "a", errors.New("hunter2 (aHVudGVyMg==) is no good")), secret,
-			[]string{"(redacted for security reasons) ((redacted for security reasons)) is no good"}, "hunter2",
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			problem := refused(tc.err, tc.manifest)
-			assert.Equal(t, "ManifestApplyFailed", problem.Reason)
-			for _, want := range tc.want {
-				assert.Contains(t, problem.Message, want)
-			}
-			assert.NotContains(t, problem.Message, tc.not)
 		})
 	}
 }

@@ -115,17 +115,6 @@ func (a *agent) recording(where string) interceptor.Funcs {
 	}
 }
 
-// rehearse makes a dry run, which the fake client does not: it patches a copy of the object.
-func rehearse(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options client.PatchOptions) error {
-	current := o.DeepCopyObject().(client.Object)
-	if err := c.Get(ctx, client.ObjectKeyFromObject(o), current); err != nil {
-		return err
-	}
-	aside := fake.NewClientBuilder().WithScheme(c.Scheme()).WithReturnManagedFields().WithObjects(current).Build()
-	options.DryRun = nil
-	return aside.Patch(ctx, o, p, &options)
-}
-
 func kindOf(o client.Object) string {
 	switch o.(type) {
 	case *placementv1beta1.Work:
@@ -318,45 +307,6 @@ func TestAMemberThatCannotBeReachedSaysNothingAboutTheWork(t *testing.T) {
 	assert.Empty(t, a.work(t, "w").Status.Conditions)
 }
 
-func TestModes(t *testing.T) {
-	t.Run("an idle agent applies nothing", func(t *testing.T) {
-		a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
-		require.NoError(t, a.SetMode(t.Context(), ModeIdle))
-		assert.Empty(t, a.mustLook(t, "w"))
-	})
-	t.Run("an idle agent neither cleans up after a deleted Work nor lets go of it", func(t *testing.T) {
-		a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
-		a.mustLook(t, "w")
-		require.NoError(t, a.SetMode(t.Context(), ModeIdle))
-		require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
-		assert.Empty(t, a.mustLook(t, "w"), "whether to keep what was placed is not known yet")
-		require.NoError(t, a.SetMode(t.Context(), ModeAbandon))
-		assert.Equal(t, []string{"hub patch Work w"}, a.mustLook(t, "w"))
-		assert.True(t, a.hasMap(t, "a"))
-	})
-	t.Run("an agent that leaves removes what it applied and says so", func(t *testing.T) {
-		a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
-		a.mustLook(t, "w")
-		removed := 0
-		a.Removed = func() { removed++ }
-		require.NoError(t, a.SetMode(t.Context(), ModeLeave))
-		a.mustLook(t, "w")
-		assert.False(t, a.hasMap(t, "a"))
-		assert.Equal(t, 1, removed)
-		names, err := a.Remaining(t.Context())
-		require.NoError(t, err)
-		assert.Empty(t, names)
-	})
-	t.Run("an agent that abandons lets go of deleted Works and keeps what they brought", func(t *testing.T) {
-		a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
-		a.mustLook(t, "w")
-		require.NoError(t, a.SetMode(t.Context(), ModeAbandon))
-		require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
-		assert.Equal(t, []string{"hub patch Work w"}, a.mustLook(t, "w"))
-		assert.True(t, a.hasMap(t, "a"))
-	})
-}
-
 func TestARepairThatIsUndoneAgainAndAgainIsHeldBack(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
 	a.mustLook(t, "w")
@@ -377,40 +327,4 @@ func TestARepairThatIsUndoneAgainAndAgainIsHeldBack(t *testing.T) {
 	assert.InDelta(t, 200, result.RequeueAfter.Milliseconds(), 1)
 	a.clock.SetTime(a.clock.Now().Add(200 * time.Millisecond))
 	assert.Equal(t, []string{"member patch ConfigMap a"}, a.mustLook(t, "w"))
-}
-
-// lister is a client whose lists the test looks over.
-type lister struct {
-	client.Client
-	before func() error
-}
-
-func (l lister) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if err := l.before(); err != nil {
-		return err
-	}
-	return l.Client.List(ctx, list, opts...)
-}
-
-func TestAChangeOfModeMissesNoWork(t *testing.T) {
-	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
-	require.NoError(t, a.SetMode(t.Context(), ModeIdle))
-	a.due.waiting = nil
-	lists, failing := 0, true
-	a.Hub = lister{a.hub, func() error {
-		lists++
-		assert.Equal(t, ModeApply, a.mode, "what arrives after the list is looked at in the new mode already")
-		if failing {
-			return errors.New("no cache yet")
-		}
-		return nil
-	}}
-	require.Error(t, a.SetMode(t.Context(), ModeApply))
-	assert.Empty(t, a.due.waiting)
-
-	failing = false
-	require.NoError(t, a.SetMode(t.Context(), ModeApply), "the same mode again makes up for the list that failed")
-	assert.Contains(t, a.due.waiting, "w")
-	require.NoError(t, a.SetMode(t.Context(), ModeApply))
-	assert.Equal(t, 2, lists, "after that nothing is left to do")
 }

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
@@ -304,4 +306,15 @@ func TestLongListsOfFieldsAreCutFirstOfAll(t *testing.T) {
 
 	again := trim(report(1, outcomes, cut, morning), cut, room, 1, morning)
 	assert.Empty(t, cmp.Diff(cut, again), "what is cut off is nothing new")
+}
+
+// rehearse makes a dry run, which the fake client does not: it patches a copy of the object.
+func rehearse(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options client.PatchOptions) error {
+	current := o.DeepCopyObject().(client.Object)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(o), current); err != nil {
+		return err
+	}
+	aside := fake.NewClientBuilder().WithScheme(c.Scheme()).WithReturnManagedFields().WithObjects(current).Build()
+	options.DryRun = nil
+	return aside.Patch(ctx, o, p, &options)
 }
