@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync/atomic"
 
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
@@ -40,30 +41,59 @@ func (a *rolling) write(ctx context.Context) (overtaken bool, err error) {
 		return false, err
 	}
 	plan := facts.plan()
-	allowed, evictions := map[rollout.Step]bool{}, map[string]rollout.EvictionStep{}
+	// A budget counts whoever is unavailable: evictions go before what makes more so.
+	if done, err := a.writeEvictions(ctx, facts, plan); err != nil || !done {
+		return false, err
+	}
+	return false, a.writeClusters(ctx, plan)
+}
+
+// writeEvictions makes the batch's evictions. It says whether all of them are over.
+func (a *rolling) writeEvictions(ctx context.Context, facts *rolloutFacts, plan rollout.Plan) (bool, error) {
+	now := map[string]rollout.EvictionStep{}
+	for _, step := range plan.Evictions {
+		now[step.Eviction] = step
+	}
+	var left atomic.Int64
+	var g errgroup.Group
+	g.SetLimit(batchAtOnce)
+	for _, change := range a.in.Batch {
+		step, waits := now[change.Eviction]
+		if !isEviction(change) || !waits || facts.evictionUIDs[change.Eviction] != change.EvictionUID {
+			continue
+		}
+		g.Go(func() error {
+			over, err := a.writeEviction(ctx, change, step)
+			if !over {
+				left.Add(1)
+			}
+			return err
+		})
+	}
+	err := g.Wait()
+	return left.Load() == 0, err
+}
+
+// writeClusters makes the batch's other changes.
+func (a *rolling) writeClusters(ctx context.Context, plan rollout.Plan) error {
+	allowed := map[rollout.Step]bool{}
 	for _, step := range plan.Steps {
 		allowed[step] = true
-	}
-	for _, step := range plan.Evictions {
-		evictions[step.Eviction] = step
 	}
 	var g errgroup.Group
 	g.SetLimit(batchAtOnce)
 	for _, change := range a.in.Batch {
+		if isEviction(change) {
+			continue
+		}
 		g.Go(func() error {
-			if isEviction(change) {
-				if now, waits := evictions[change.Eviction]; waits && facts.evictionUIDs[change.Eviction] == change.EvictionUID {
-					return a.writeEviction(ctx, change, now)
-				}
-				return nil
-			}
 			if allowed[rollout.Step{Cluster: change.Cluster, Op: rollout.Op(change.Op)}] {
 				return a.writeCluster(ctx, change)
 			}
 			return a.finishCluster(ctx, change)
 		})
 	}
-	return false, g.Wait()
+	return g.Wait()
 }
 
 // writeCluster makes one change. One whose basis is gone is left out.

@@ -135,28 +135,29 @@ func verdictOf(change actcontract.Change) rollout.Verdict {
 // again now. First the binding goes, then the outcome is written: an attempt that dies
 // between the two has left the claim, by which the next one knows that the eviction was
 // executed.
-func (a *rolling) writeEviction(ctx context.Context, change actcontract.Change, now rollout.EvictionStep) error {
+// It says whether the eviction is over.
+func (a *rolling) writeEviction(ctx context.Context, change actcontract.Change, now rollout.EvictionStep) (bool, error) {
 	if now.Op == rollout.Conclude {
 		if change.Op == actcontract.OpConclude || now.Verdict.Executed() {
-			return a.conclude(ctx, change, now.Verdict)
+			return true, a.conclude(ctx, change, now.Verdict)
 		}
-		return nil
+		return false, nil
 	}
 	if change.Op != actcontract.OpEvict {
-		return nil
+		return false, nil
 	}
 	binding, err := a.liveBinding(ctx, change.Binding)
 	if err != nil || binding == nil || string(binding.UID) != change.UID || !a.claim.pends(binding) {
-		return err
+		return false, err
 	}
 	err = clusterupdate.Remove(ctx, a.Client, binding)
 	if errors.Is(err, clusterupdate.ErrFenced) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
-	return a.conclude(ctx, change, now.Verdict)
+	return true, a.conclude(ctx, change, now.Verdict)
 }
 
 // conclude writes the outcome of an eviction that has none.

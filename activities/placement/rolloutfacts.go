@@ -95,13 +95,8 @@ func (a *rolling) newest(ctx context.Context, listed *placementv1beta1.ClusterRe
 		return listed, err
 	}
 	cluster := binding.Spec.TargetCluster
-	if a.claim.pends(binding) {
-		if live, err := a.liveBinding(ctx, binding.Name); err != nil || live != nil {
-			return live, err
-		}
-		return binding, nil
-	}
-	if _, flying := a.inFlight[cluster]; !flying || a.atTarget(binding) || !binding.DeletionTimestamp.IsZero() {
+	_, flying := a.inFlight[cluster]
+	if unsettled := flying && !a.atTarget(binding) && binding.DeletionTimestamp.IsZero(); !unsettled && !a.claim.pends(binding) {
 		return binding, nil
 	}
 	live, err := a.liveBinding(ctx, binding.Name)

@@ -1,0 +1,233 @@
+// Package promise judges recorded writes to a hub by what the product promises of a
+// rolling update: that limits hold at every single write (I1), and that nothing is deleted
+// that nobody has asked to be deleted (I4). It knows nothing of how rollouts are planned:
+// it only reads what was stored, in the order in which it was stored.
+package promise
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Checker keeps what the hub has stored of one placement.
+type Checker struct {
+	placement *placementv1beta1.ClusterResourcePlacement
+	budget    *placementv1beta1.ClusterResourcePlacementDisruptionBudget
+	bindings  map[string]*placementv1beta1.ClusterResourceBinding
+	works     map[string]placementv1beta1.Work
+	evictions map[string]*placementv1beta1.ClusterResourcePlacementEviction
+	byUser    map[string]bool
+	// Judged counts the writes that took a cluster away, gave one its first resources, or
+	// deleted one.
+	Judged int
+}
+
+// New returns a checker for a placement of which nothing else is stored.
+func New(placement *placementv1beta1.ClusterResourcePlacement) *Checker {
+	return &Checker{
+		placement: placement.DeepCopy(), bindings: map[string]*placementv1beta1.ClusterResourceBinding{}, works: map[string]placementv1beta1.Work{},
+		evictions: map[string]*placementv1beta1.ClusterResourcePlacementEviction{}, byUser: map[string]bool{},
+	}
+}
+
+// Placement notes that the placement was written.
+func (c *Checker) Placement(now *placementv1beta1.ClusterResourcePlacement) {
+	c.placement = now.DeepCopy()
+}
+
+// Budget notes that the disruption budget was written, or deleted if it is nil.
+func (c *Checker) Budget(now *placementv1beta1.ClusterResourcePlacementDisruptionBudget) {
+	c.budget = now.DeepCopy()
+}
+
+// Eviction notes that an eviction was written.
+func (c *Checker) Eviction(now *placementv1beta1.ClusterResourcePlacementEviction) {
+	c.evictions[now.Name] = now.DeepCopy()
+}
+
+// UserDeletes allows that a binding is deleted.
+func (c *Checker) UserDeletes(binding string) { c.byUser[binding] = true }
+
+// Seed notes a binding that was there from the beginning.
+func (c *Checker) Seed(b *placementv1beta1.ClusterResourceBinding) { c.bindings[b.Name] = b.DeepCopy() }
+
+// Work notes that a Work was written; gone says that it was deleted.
+func (c *Checker) Work(now *placementv1beta1.Work, gone bool) {
+	key := now.Namespace + "/" + now.Name
+	if gone {
+		delete(c.works, key)
+		return
+	}
+	c.works[key] = *now.DeepCopy()
+}
+
+// Binding judges a write to a binding; gone says that it is no longer stored.
+func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone bool) error {
+	was := c.bindings[now.Name]
+	if was != nil && was.UID != now.UID {
+		was = nil
+	}
+	before := c.available()
+	lost := was != nil && c.up(was)
+	target := c.target()
+	if gone {
+		delete(c.bindings, now.Name)
+	} else {
+		c.bindings[now.Name] = now.DeepCopy()
+	}
+	going := was != nil && was.DeletionTimestamp.IsZero() && (gone || !now.DeletionTimestamp.IsZero())
+	lost = lost && (gone || !c.up(now))
+	if going {
+		evicted, err := c.deletion(was, before, gone)
+		if evicted || err != nil {
+			return err
+		}
+	}
+	if lost && !c.byUser[now.Name] {
+		c.Judged++
+		if least := target - c.limit(true, target); before-1 < least {
+			return fmt.Errorf("taking %s away leaves %d clusters available, %d must remain", now.Spec.TargetCluster, before-1, least)
+		}
+	}
+	if !gone && now.Spec.ResourceSnapshotName != "" && (was == nil || was.Spec.ResourceSnapshotName == "") {
+		c.Judged++
+		if most := target + c.limit(false, target); c.placed() > most {
+			return fmt.Errorf("placing on %s makes %d clusters, %d may have resources", now.Spec.TargetCluster, c.placed(), most)
+		}
+	}
+	return nil
+}
+
+// deletion judges that a binding goes: somebody must have asked for it. It says whether an
+// eviction has, which has a budget of its own.
+func (c *Checker) deletion(was *placementv1beta1.ClusterResourceBinding, available int, gone bool) (evicted bool, err error) {
+	c.Judged++
+	free := was.Spec.State == placementv1beta1.BindingStateUnscheduled || c.byUser[was.Name] || !c.placement.DeletionTimestamp.IsZero()
+	switch {
+	case !c.asked(was.Spec.TargetCluster):
+		if !free {
+			return false, fmt.Errorf("the binding on %s is deleted, and nobody has asked for it", was.Spec.TargetCluster)
+		}
+		return false, nil
+	case c.budget == nil, c.failed(was):
+		return true, nil
+	}
+	total := len(c.bindings)
+	if gone {
+		total++ // it was there when it was decided
+	}
+	if c.disruptions(available, total) <= 0 {
+		if free {
+			return false, nil // then it was not the eviction
+		}
+		return true, fmt.Errorf("evicting from %s is more than the budget allows: %d of %d were available", was.Spec.TargetCluster, available, total)
+	}
+	return true, nil
+}
+
+func (c *Checker) asked(cluster string) bool {
+	for _, e := range c.evictions {
+		if e.Spec.ClusterName == cluster && !e.Ended() {
+			return true
+		}
+	}
+	return false
+}
+
+// disruptions is how many clusters the budget lets go.
+func (c *Checker) disruptions(available, total int) int {
+	n := 0
+	if p := c.placement.Spec.Policy; p != nil && p.NumberOfClusters != nil {
+		n = int(*p.NumberOfClusters)
+	}
+	if least := c.budget.Spec.MinAvailable; least != nil {
+		return available - resolve(*least, n)
+	}
+	return resolve(*c.budget.Spec.MaxUnavailable, n) - (max(total, n) - available)
+}
+
+// up says whether a cluster is available, as stored.
+func (c *Checker) up(b *placementv1beta1.ClusterResourceBinding) bool {
+	return b.DeletionTimestamp.IsZero() && c.state(b).Available
+}
+
+func (c *Checker) failed(b *placementv1beta1.ClusterResourceBinding) bool { return c.state(b).Failed }
+
+func (c *Checker) state(b *placementv1beta1.ClusterResourceBinding) workgen.ClusterState {
+	var works []placementv1beta1.Work
+	for key, work := range c.works {
+		if strings.HasPrefix(key, placementv1beta1.MemberNamespace(b.Spec.TargetCluster)+"/") && work.Labels[placementv1beta1.ParentBindingLabel] == b.Name {
+			works = append(works, work)
+		}
+	}
+	return workgen.StateOf(b, works)
+}
+
+func (c *Checker) available() int {
+	n := 0
+	for _, b := range c.bindings {
+		if c.up(b) {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *Checker) placed() int {
+	n := 0
+	for _, b := range c.bindings {
+		if b.Spec.ResourceSnapshotName != "" || !b.DeletionTimestamp.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// target is the number of clusters the placement asks for.
+func (c *Checker) target() int {
+	p := c.placement.Spec.Policy
+	switch {
+	case p != nil && p.PlacementType == placementv1beta1.PickNPlacementType && p.NumberOfClusters != nil:
+		return int(*p.NumberOfClusters)
+	case p != nil && p.PlacementType == placementv1beta1.PickFixedPlacementType:
+		return len(p.ClusterNames)
+	}
+	n := 0
+	for _, b := range c.bindings {
+		if b.Spec.State != placementv1beta1.BindingStateUnscheduled && b.DeletionTimestamp.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// limit is maxUnavailable or maxSurge as a number of clusters.
+func (c *Checker) limit(unavailable bool, target int) int {
+	value := intstr.FromString("25%")
+	if s := c.placement.Spec.Strategy; s != nil && s.RollingUpdate != nil {
+		set := s.RollingUpdate.MaxSurge
+		if unavailable {
+			set = s.RollingUpdate.MaxUnavailable
+		}
+		if set != nil {
+			value = *set
+		}
+	}
+	return resolve(value, target)
+}
+
+// resolve turns a number or a percentage, rounded up, into a number of clusters.
+func resolve(value intstr.IntOrString, of int) int {
+	if value.Type == intstr.Int {
+		return value.IntValue()
+	}
+	percent, _ := strconv.Atoi(strings.TrimSuffix(value.StrVal, "%"))
+	return int(math.Ceil(float64(percent*of) / 100))
+}
