@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -68,7 +67,7 @@ func (b *bench) look(t *testing.T) []string {
 }
 
 func mirror(to placementv1beta1.ReportBackDestination) *placementv1beta1.ReportBackStrategy {
-	return &placementv1beta1.ReportBackStrategy{Type: placementv1beta1.ReportBackStrategyTypeMirror, Destination: ptr.To(to)}
+	return &placementv1beta1.ReportBackStrategy{Type: placementv1beta1.ReportBackStrategyTypeMirror, Destination: new(to)}
 }
 
 func placement(strategy *placementv1beta1.ReportBackStrategy) *placementv1beta1.ClusterResourcePlacement {

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -219,7 +218,7 @@ func (r *Reconciler) Remaining(ctx context.Context) ([]string, error) {
 // again comes after what is new.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	result, err := r.reconcile(ctx, req)
-	result.Priority = ptr.To(urgencyRecheck)
+	result.Priority = new(urgencyRecheck)
 	return result, err
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -61,7 +60,7 @@ func (d *dueWorks) add(name string, urgency int) {
 func (d *dueWorks) addLocked(name string, urgency int) {
 	request := requestFor(d.namespace, name)
 	if queue, ok := d.queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-		queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(urgency)}, request)
+		queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(urgency)}, request)
 		return
 	}
 	d.queue.Add(request)

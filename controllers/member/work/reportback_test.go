@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -22,7 +21,7 @@ const (
 
 func mirrored(w *placementv1beta1.Work) *placementv1beta1.Work {
 	w.Spec.ReportBackStrategy = &placementv1beta1.ReportBackStrategy{
-		Type: placementv1beta1.ReportBackStrategyTypeMirror, Destination: ptr.To(placementv1beta1.ReportBackDestinationWorkAPI),
+		Type: placementv1beta1.ReportBackStrategyTypeMirror, Destination: new(placementv1beta1.ReportBackDestinationWorkAPI),
 	}
 	return w
 }
