@@ -23,9 +23,10 @@ func (e *UnsettledError) Error() string {
 }
 
 // Latest lists the snapshots that are in force and makes sure, with the overrides
-// themselves, that nothing that was changed before is missing in them; an UnsettledError
-// says that it is. Read live, it answers for everything that was written before.
-func Latest(ctx context.Context, live client.Reader) (Snapshots, error) {
+// themselves, that nothing is missing in them that was changed before and can concern a
+// ClusterResourcePlacement; an UnsettledError says that it is. Read live, it answers for
+// everything that was written before.
+func Latest(ctx context.Context, live client.Reader, placement string) (Snapshots, error) {
 	var clusterWide placementv1beta1.ClusterResourceOverrideList
 	if err := live.List(ctx, &clusterWide); err != nil {
 		return Snapshots{}, fmt.Errorf("listing cluster resource overrides: %w", err)
@@ -47,31 +48,58 @@ func Latest(ctx context.Context, live client.Reader) (Snapshots, error) {
 		s := &inForce.Namespaced[i]
 		hashes[override.Source{Namespace: s.Namespace, Name: s.Labels[placementv1beta1.ParentOverrideLabel]}] = s.Spec.OverrideHash
 	}
+	leaving := map[override.Source]bool{}
 	for i := range clusterWide.Items {
 		o := &clusterWide.Items[i]
-		if err := settled(o, o.Status.Conditions, o.Spec, hashes[override.Source{Name: o.Name}]); err != nil {
+		source := override.Source{Name: o.Name}
+		leaving[source] = !o.DeletionTimestamp.IsZero()
+		if leaving[source] || !isFor(o.Spec.Placement, placement) {
+			continue
+		}
+		if err := settled(o, o.Status.Conditions, o.Spec, hashes[source]); err != nil {
 			return Snapshots{}, err
 		}
 	}
 	for i := range namespaced.Items {
 		o := &namespaced.Items[i]
-		if err := settled(o, o.Status.Conditions, o.Spec, hashes[override.Source{Namespace: o.Namespace, Name: o.Name}]); err != nil {
+		source := override.Source{Namespace: o.Namespace, Name: o.Name}
+		leaving[source] = !o.DeletionTimestamp.IsZero()
+		if leaving[source] || !isFor(o.Spec.Placement, placement) {
+			continue
+		}
+		if err := settled(o, o.Status.Conditions, o.Spec, hashes[source]); err != nil {
 			return Snapshots{}, err
 		}
 	}
-	return inForce, nil
+	return inForce.without(leaving), nil
+}
+
+// isFor says whether an override can concern a ClusterResourcePlacement.
+func isFor(made *placementv1beta1.PlacementRef, placement string) bool {
+	return made == nil || made.Name == placement && made.Scope != placementv1beta1.NamespaceScoped
+}
+
+// without leaves out the snapshots of overrides that are being deleted: they are about to
+// lose their effect.
+func (s Snapshots) without(leaving map[override.Source]bool) Snapshots {
+	var kept Snapshots
+	for _, snapshot := range s.ClusterWide {
+		if !leaving[override.Source{Name: snapshot.Labels[placementv1beta1.ParentOverrideLabel]}] {
+			kept.ClusterWide = append(kept.ClusterWide, snapshot)
+		}
+	}
+	for _, snapshot := range s.Namespaced {
+		if !leaving[override.Source{Namespace: snapshot.Namespace, Name: snapshot.Labels[placementv1beta1.ParentOverrideLabel]}] {
+			kept.Namespaced = append(kept.Namespaced, snapshot)
+		}
+	}
+	return kept
 }
 
 // settled says whether the snapshot in force, by its hash, shows an override as it is.
 func settled[Spec placementv1beta1.ClusterResourceOverrideSpec | placementv1beta1.ResourceOverrideSpec](
 	object client.Object, conditions []metav1.Condition, spec Spec, inForce []byte,
 ) error {
-	if !object.GetDeletionTimestamp().IsZero() {
-		if inForce == nil {
-			return nil
-		}
-		return unsettled(object)
-	}
 	hash, err := override.Hash(spec)
 	if err != nil {
 		return fmt.Errorf("hashing override %s: %w", object.GetName(), err)

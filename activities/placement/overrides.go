@@ -21,7 +21,8 @@ import (
 // pickOverrides notes in a verdict which overrides concern what was selected. One that
 // was made for the placement counts at once; one for all placements from the next rollout
 // on, which is when the placement or what it selects changes (API reference,
-// ClusterResourceOverrideSpec). Update runs pick theirs when they start.
+// ClusterResourceOverrideSpec), or at once if what it said before cannot be applied.
+// Update runs pick theirs when they start.
 //
 // It reads from the cache: should that lag behind, whoever wakes placements sees that the
 // verdict was made of others than there are, and asks again.
@@ -37,6 +38,13 @@ func (s *Selector) pickOverrides(ctx context.Context, placement *placementv1beta
 	verdict.OverridesMade = override.Made(named, inForce.ClusterWide, inForce.Namespaced)
 	before, _ := snapshot.DecodeVerdict(placement.Annotations[placementv1beta1.SelectionVerdictAnnotation])
 	sameRollout := before.Generation == verdict.Generation && before.Snapshot == verdict.Snapshot
+	if sameRollout && len(before.Overrides) > 0 {
+		var bindings placementv1beta1.ClusterResourceBindingList
+		if err := s.Client.List(ctx, &bindings, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing the bindings of placement %s: %w", placement.Name, err)
+		}
+		sameRollout = !overriding.Mended(inForce, before.Overrides, bindings.Items)
+	}
 	if sameRollout {
 		if inForce, err = s.withKept(ctx, inForce, before.Overrides); err != nil {
 			return err
@@ -178,7 +186,7 @@ func (a *rolling) applyTo(ctx context.Context, bindings []placementv1beta1.Clust
 // Overrides picks, for an update run that starts, the overrides that concern a snapshot of
 // a placement, in their latest version; nil if there are none. It reads everything live.
 func (s *Selector) Overrides(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, index string) (*override.Matcher, error) {
-	inForce, err := overriding.Latest(ctx, s.Live)
+	inForce, err := overriding.Latest(ctx, s.Live, placement.Name)
 	if err != nil {
 		return nil, fmt.Errorf("picking the overrides of placement %s: %w", placement.Name, err)
 	}

@@ -72,6 +72,19 @@ func TestOverridesAreChangedAtOnceOrWithTheNextRollout(t *testing.T) {
 	assert.Equal(t, []string{"late-0", "made-1"}, h.picks(), "a deleted one has no effect any more")
 }
 
+func TestAnOverrideForAllIsMendedAtOnce(t *testing.T) {
+	failed := bound("b", "crp-0-snapshot")
+	failed.Spec.ClusterResourceOverrideSnapshots = []string{"all-0"}
+	failed.Status.Conditions = []metav1.Condition{{
+		Type: placementv1beta1.ConditionTypeOverridden, Status: metav1.ConditionFalse, ObservedGeneration: failed.Generation,
+	}}
+	h := newHub(t, crp(), namespace("app"), overrideSnapshot("all", "all-0", ""), failed)
+	assert.Equal(t, []string{"all-0"}, h.picks())
+	h.retire("all-0")
+	require.NoError(t, h.Create(t.Context(), overrideSnapshot("all", "all-1", "")))
+	assert.Equal(t, []string{"all-1"}, h.picks(), "what cannot be applied is not waited with")
+}
+
 func TestOverridesThatSelectNothingAreNotPicked(t *testing.T) {
 	elsewhere := overrideSnapshot("made", "made-0", "crp")
 	elsewhere.Spec.OverrideSpec.ClusterResourceSelectors[0].Name = "elsewhere"

@@ -46,7 +46,7 @@ func NeedsWork(facts *Facts) Need {
 	case !facts.scheduled():
 		need.Cause, need.Demand = wfcontract.CauseSpec, fmt.Sprintf("generation %d", generation)
 	case facts.overridesChanged():
-		need.Cause, need.Demand = wfcontract.CauseOverrides, fmt.Sprintf("overrides %s %t", facts.Overrides.Made, facts.Overrides.Gone)
+		need.Cause, need.Demand = wfcontract.CauseOverrides, fmt.Sprintf("overrides %s %t %t", facts.Overrides.Made, facts.Overrides.Gone, facts.Overrides.Mended)
 	case len(lost) > 0:
 		need.Cause, need.Demand = wfcontract.CauseBindings, "lost "+strings.Join(lost, ",")
 	case rolloutPending(facts):

@@ -25,6 +25,8 @@ type Overrides struct {
 	Made string
 	// Gone says that one that was picked does not exist any more.
 	Gone bool
+	// Mended says that one that was picked cannot be applied and was changed since.
+	Mended bool
 	// Applicable are those, of the ones that were picked with the latest snapshot, that
 	// apply to each cluster with a binding.
 	Applicable map[string]override.Applicable
@@ -53,6 +55,7 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 	if err != nil {
 		return err
 	}
+	f.Overrides.Mended = overriding.Mended(inForce, f.Verdict.Overrides, f.Bindings)
 	matcher := override.Picked(picked.ClusterWide, picked.Namespaced)
 	f.Overrides.Applicable = make(map[string]override.Applicable, len(f.Bindings))
 	f.Overrides.Inputs = make(map[string]string, len(f.Bindings))
@@ -68,9 +71,9 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 }
 
 // overridesChanged says whether other overrides were made for the placement than its
-// last selection has seen, or one that it picked is gone.
+// last selection has seen, or one that it picked is gone or mended.
 func (f *Facts) overridesChanged() bool {
-	return !f.External() && (f.Overrides.Gone || f.Overrides.Made != f.Verdict.OverridesMade)
+	return !f.External() && (f.Overrides.Gone || f.Overrides.Mended || f.Overrides.Made != f.Verdict.OverridesMade)
 }
 
 // overridden says whether a binding names the overrides that apply to its cluster, as
