@@ -54,6 +54,7 @@ var together = []promise{
 	{"a field that must not change is named", immutableFieldIsNamed},
 	{"what a Secret keeps is never shown", secretsAreNeverShown},
 	{"a deleted placement leaves nothing on hub and members", deletedPlacementLeavesNothing},
+	{"a deleted placement leaves what it placed, if it is to", deletedPlacementCanLeaveWhatItPlaced},
 
 	{"a cluster that is evicted is picked again", evictedClusterIsPickedAgain},
 	{"a budget blocks evictions until it is changed", budgetBlocksEvictions},

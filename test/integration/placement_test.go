@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -210,6 +211,34 @@ func deletedPlacementLeavesNothing(s *spec) {
 	s.awaitCleared(allMembers...)
 	s.requireNoneLeft()
 	require.NoError(s, s.hub.Get(s.Context(), client.ObjectKey{Name: s.name}, &corev1.Namespace{}), "the hub keeps its own objects")
+}
+
+// deletedPlacementCanLeaveWhatItPlaced asks for it with its delete strategy.
+func deletedPlacementCanLeaveWhatItPlaced(s *spec) {
+	s.namespaceWithConfigMap()
+	placement := s.place(func(p *placementv1beta1.PlacementSpec) {
+		p.Strategy = &placementv1beta1.RolloutStrategy{DeleteStrategy: &placementv1beta1.DeleteStrategy{
+			PropagationPolicy: placementv1beta1.DeletePropagationPolicyAbandon,
+		}}
+	})
+	s.awaitAvailable("0")
+	before := map[string]types.UID{}
+	for _, name := range allMembers {
+		c := s.configMap("")
+		require.NoError(s, s.member(name).Get(s.Context(), client.ObjectKeyFromObject(c), c))
+		before[name] = c.UID
+	}
+	s.delete(s.hub, placement)
+	awaitGone(s, s.hub, placement)
+	s.requireNoneLeft()
+	// Another placement is rolled out by the same agents: by then they would have cleaned up.
+	s.place()
+	s.awaitAvailable("0")
+	for _, name := range allMembers {
+		c := s.configMap("")
+		require.NoError(s, s.member(name).Get(s.Context(), client.ObjectKeyFromObject(c), c))
+		require.Equal(s, before[name], c.UID, "the ConfigMap on %s stays what it was", name)
+	}
 }
 
 // requireNoneLeft asserts that nothing that was made for the placement is on the hub.

@@ -45,6 +45,7 @@ type Works interface {
 	Sync(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) error
 	Delete(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (remaining int, err error)
 	Abandon(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (remaining int, err error)
+	Leave(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (remaining int, err error)
 }
 
 // Reconciler keeps the status of bindings true and their Works in place.
@@ -167,6 +168,13 @@ func (r *Reconciler) cleanUp(ctx context.Context, binding *placementv1beta1.Clus
 	case memberGone:
 		clear = r.works.Abandon
 	case memberPresent, memberLeaving:
+		left, err := r.left(ctx, binding)
+		if err != nil {
+			return err
+		}
+		if left {
+			clear = r.works.Leave
+		}
 	}
 	remaining, err := clear(ctx, binding)
 	if err != nil || remaining > 0 {
@@ -174,6 +182,19 @@ func (r *Reconciler) cleanUp(ctx context.Context, binding *placementv1beta1.Clus
 	}
 	r.since.forget(binding.Name)
 	return write.RemoveFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer)
+}
+
+// left says whether the placement of a binding is being deleted and wants what it placed
+// to be left on its clusters.
+func (r *Reconciler) left(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (bool, error) {
+	placement := &placementv1beta1.ClusterResourcePlacement{}
+	err := r.get(ctx, types.NamespacedName{Name: binding.Labels[placementv1beta1.ParentPlacementLabel]}, placement)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	strategy := placement.Spec.Strategy
+	return !placement.DeletionTimestamp.IsZero() && strategy != nil && strategy.DeleteStrategy != nil &&
+		strategy.DeleteStrategy.PropagationPolicy == placementv1beta1.DeletePropagationPolicyAbandon, nil
 }
 
 // removeOrphan deletes a binding whose cluster or placement does not exist any
