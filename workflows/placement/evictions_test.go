@@ -1,0 +1,76 @@
+package placement_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// refusing counts how often evictions are refused.
+func (h *hub) refusing() *int {
+	refused := 0
+	h.env.RegisterActivityWithOptions(func(context.Context, wf.Ref) (bool, error) {
+		refused++
+		return true, nil
+	}, activity.RegisterOptions{Name: act.RefuseEvictions})
+	return &refused
+}
+
+func TestEvictionsFromAPlacementThatIsGoneAreRefused(t *testing.T) {
+	for sentence, state := range map[string]act.PlacementState{
+		"it does not exist":   {Evictions: true},
+		"it is being deleted": {Found: true, UID: "uid-1", Deleting: true, Evictions: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := newHub(t)
+			h.state = state
+			refused := h.refusing()
+			h.run()
+			require.NoError(t, h.env.GetWorkflowError())
+			assert.Equal(t, 1, *refused)
+		})
+	}
+}
+
+func TestEvictionsUnderExternalAreDecidedBatchByBatch(t *testing.T) {
+	h := newHub(t)
+	h.state.External, h.state.Evictions = true, true
+	batch := []act.Change{{Cluster: "a", Op: act.OpConclude, Eviction: "off-a", EvictionUID: "e"}}
+	h.results = []act.AdvanceResult{{Next: batch, Epoch: 7}, {Settled: true}}
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	require.Len(t, h.requests, 2)
+	for _, r := range h.requests {
+		assert.True(t, r.EvictionsOnly)
+		assert.Empty(t, r.Snapshot)
+	}
+	assert.Equal(t, batch, h.requests[1].Batch)
+	assert.EqualValues(t, 7, h.requests[1].Epoch)
+}
+
+func TestTheEpochOfABatchGoesWithIt(t *testing.T) {
+	h := newHub(t)
+	batch := []act.Change{{Cluster: "a", Op: act.OpUpdate}}
+	h.results = []act.AdvanceResult{{Next: batch, Epoch: 3}, {Settled: true}}
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	require.Len(t, h.requests, 2)
+	assert.EqualValues(t, 3, h.requests[1].Epoch)
+	assert.False(t, h.requests[1].EvictionsOnly)
+}
+
+func TestNothingIsAskedForEvictionsThatAreNotThere(t *testing.T) {
+	h := newHub(t)
+	h.state.External = true
+	refused := h.refusing()
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Empty(t, h.requests)
+	assert.Zero(t, *refused)
+}
