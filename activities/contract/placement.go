@@ -121,11 +121,13 @@ type AdvanceRequest struct {
 type AdvanceResult struct {
 	Gone bool `json:"gone,omitempty"`
 	// Changed says that something the plan rests on is no longer what it was:
-	// select and schedule again.
-	Changed  bool     `json:"changed,omitempty"`
-	Done     []string `json:"done,omitempty"`
-	InFlight []string `json:"inFlight,omitempty"`
-	Next     []Change `json:"next,omitempty"`
+	// select again.
+	Changed bool `json:"changed,omitempty"`
+	// Reschedule says that it is not only other resources: schedule again, too.
+	Reschedule bool     `json:"reschedule,omitempty"`
+	Done       []string `json:"done,omitempty"`
+	InFlight   []string `json:"inFlight,omitempty"`
+	Next       []Change `json:"next,omitempty"`
 	// Epoch is that of the claim for the next batch.
 	Epoch int64 `json:"epoch,omitempty"`
 	// Settled says that nothing is left to write.

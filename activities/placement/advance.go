@@ -73,7 +73,7 @@ func (r *Rolling) AdvancePlacement(ctx context.Context, in actcontract.AdvanceRe
 		return actcontract.AdvanceResult{}, err
 	}
 	if external(placement) || !latest {
-		return actcontract.AdvanceResult{Changed: true}, nil
+		return actcontract.AdvanceResult{Changed: true, Reschedule: external(placement)}, nil
 	}
 	overrides, err := r.overrides(ctx, in.Overrides)
 	if _, gone := errors.AsType[*overriding.MissingError](err); gone {
@@ -138,7 +138,9 @@ type rolling struct {
 	// were executed.
 	concluded map[types.UID]bool
 	evicted   bool
-	mu        sync.Mutex
+	// reschedule says that something else than the resources has changed.
+	reschedule bool
+	mu         sync.Mutex
 }
 
 func (a *rolling) advance(ctx context.Context) (actcontract.AdvanceResult, error) {
@@ -150,7 +152,7 @@ func (a *rolling) advance(ctx context.Context) (actcontract.AdvanceResult, error
 		return actcontract.AdvanceResult{}, err
 	}
 	if overtaken || a.evicted { // who is evicted may be replaced
-		return actcontract.AdvanceResult{Changed: true}, nil
+		return actcontract.AdvanceResult{Changed: true, Reschedule: true}, nil
 	}
 	facts, err := a.settle(ctx)
 	if err != nil {
@@ -161,7 +163,7 @@ func (a *rolling) advance(ctx context.Context) (actcontract.AdvanceResult, error
 	}
 	changed, err := a.wait(ctx, facts)
 	if err != nil || changed {
-		return actcontract.AdvanceResult{Changed: changed}, err
+		return actcontract.AdvanceResult{Changed: changed, Reschedule: a.reschedule}, err
 	}
 	if facts, err = a.settle(ctx); err != nil {
 		return actcontract.AdvanceResult{}, err
@@ -241,6 +243,7 @@ func (a *rolling) planChanged(ctx context.Context) (outdated, again bool, err er
 	}
 	if placement == nil || placement.Generation != a.placement.Generation ||
 		claimOn(placement).Epoch != a.claim.Epoch {
+		a.reschedule = true
 		return true, false, nil
 	}
 	latest, err := a.isLatest(ctx, placement, a.in)

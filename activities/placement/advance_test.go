@@ -238,15 +238,15 @@ func TestAdvanceSaysWhenThereIsAnotherPlan(t *testing.T) {
 				going.Generation = 2
 				r.tell(crp(), going)
 			},
-			actcontract.AdvanceResult{Gone: true}, actcontract.AdvanceResult{Changed: true},
+			actcontract.AdvanceResult{Gone: true}, actcontract.AdvanceResult{Changed: true, Reschedule: true},
 		},
 		"the placement is another one": {
 			func(r *rollout) { r.edit(func(p *placementv1beta1.ClusterResourcePlacement) { p.UID = "another" }) },
-			actcontract.AdvanceResult{Gone: true}, actcontract.AdvanceResult{Changed: true},
+			actcontract.AdvanceResult{Gone: true}, actcontract.AdvanceResult{Changed: true, Reschedule: true},
 		},
 		"update runs shall roll it out": {
 			func(r *rollout) { r.edit(external) },
-			actcontract.AdvanceResult{Changed: true}, actcontract.AdvanceResult{Changed: true},
+			actcontract.AdvanceResult{Changed: true, Reschedule: true}, actcontract.AdvanceResult{Changed: true, Reschedule: true},
 		},
 		"there is a later snapshot": {relabel, actcontract.AdvanceResult{Changed: true}, actcontract.AdvanceResult{Changed: true}},
 	} {

@@ -35,19 +35,25 @@ func Workflow(ctx workflow.Context, ref wf.Ref) error {
 type placement struct {
 	ref   wf.Ref
 	pokes workflow.ReceiveChannel
-	// reload asks to read the placement, again to select and schedule.
-	reload, again bool
-	external      bool
-	gone          bool
+	// reload asks to read the placement, again to select, schedule to schedule as well:
+	// a change of resources or overrides never alters which clusters are picked.
+	reload, again, schedule bool
+	// scheduled is the outcome of the last time.
+	scheduled act.ScheduleResult
+	external  bool
+	gone      bool
 	// evictions says that some wait for an outcome.
 	evictions bool
-	signals       int
+	signals   int
 	// due is when to select again because changes are being collected until then;
 	// zero if none are.
 	due time.Time
 }
 
 func (p *placement) run(ctx workflow.Context) error {
+	if !p.drain() {
+		p.schedule = true // without a poke nobody knows what has changed
+	}
 	for {
 		p.drain()
 		p.again = false
@@ -58,7 +64,7 @@ func (p *placement) run(ctx workflow.Context) error {
 			if !p.drain() {
 				return nil
 			}
-			p.gone, p.reload = false, true // somebody may have created it again
+			p.gone, p.reload, p.schedule = false, true, true // somebody may have created it again
 			continue
 		}
 		if !p.again && !p.rest(ctx) {
@@ -101,6 +107,7 @@ func (p *placement) evict(ctx workflow.Context) error {
 		}
 		if result.Gone || result.Changed {
 			p.reload, p.again = true, true
+			p.schedule = p.schedule || result.Reschedule
 			return nil
 		}
 		if len(result.Next) == 0 || p.again {
@@ -130,14 +137,14 @@ func (p *placement) load(ctx workflow.Context) error {
 		return err
 	}
 	if p.ref.UID != state.UID {
-		p.ref.UID = state.UID
+		p.ref.UID, p.schedule = state.UID, true
 	}
 	p.external = state.External
 	return nil
 }
 
-// decide selects and schedules; it returns the snapshot to roll out, with the
-// overrides that concern it. Its name is empty when there is none.
+// decide selects, and schedules if need be; it returns the snapshot to roll out, with
+// the overrides that concern it. Its name is empty when there is none.
 func (p *placement) decide(ctx workflow.Context) (act.SelectResult, error) {
 	var nothing act.SelectResult
 	selected, err := call.Long[act.SelectResult](ctx, act.SelectResources, "select resources", p.ref)
@@ -149,20 +156,31 @@ func (p *placement) decide(ctx workflow.Context) (act.SelectResult, error) {
 		p.reload, p.again = true, true
 		return nothing, nil
 	}
-	scheduled, err := call.Short[act.ScheduleResult](ctx, act.ScheduleClusters, "schedule clusters", p.ref)
-	if err != nil {
-		return nothing, err
-	}
-	if scheduled.Gone {
-		p.reload, p.again = true, true
-		return nothing, nil
+	if p.schedule {
+		p.schedule = false
+		p.scheduled, err = call.Short[act.ScheduleResult](ctx, act.ScheduleClusters, "schedule clusters", p.ref)
+		if err != nil {
+			return nothing, err
+		}
+		if p.scheduled.Gone {
+			p.reload, p.again, p.schedule = true, true, true
+			return nothing, nil
+		}
 	}
 	if selected.Invalid {
 		return nothing, nil
 	}
-	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Snapshot **%s**, %d clusters selected by policy %s.",
-		selected.Snapshot, scheduled.Selected, scheduled.PolicySnapshot))
+	workflow.SetCurrentDetails(ctx, p.details(selected))
 	return selected, nil
+}
+
+// details say what is being rolled out, and to how many clusters if that is known.
+func (p *placement) details(selected act.SelectResult) string {
+	if p.scheduled.PolicySnapshot == "" {
+		return fmt.Sprintf("Snapshot **%s**, the clusters stay those that were selected before.", selected.Snapshot)
+	}
+	return fmt.Sprintf("Snapshot **%s**, %d clusters selected by policy %s.",
+		selected.Snapshot, p.scheduled.Selected, p.scheduled.PolicySnapshot)
 }
 
 // roll advances batch by batch. Each batch is in history, as the input of the
@@ -179,6 +197,7 @@ func (p *placement) roll(ctx workflow.Context, selected act.SelectResult) error 
 		}
 		if result.Gone || result.Changed {
 			p.reload, p.again = true, true
+			p.schedule = p.schedule || result.Reschedule
 			return nil
 		}
 		if result.Settled || p.again {
@@ -282,7 +301,8 @@ func (p *placement) wait(ctx workflow.Context, timer workflow.Future) bool {
 
 // drain takes all pokes there are and says whether there was one. A change of
 // availability asks for no new selection: it only matters to a rollout, and one
-// that is under way watches for itself.
+// that is under way watches for itself. One of resources or overrides asks for no
+// new schedule.
 func (p *placement) drain() bool {
 	any := false
 	var poke wf.Poke
@@ -294,6 +314,11 @@ func (p *placement) drain() bool {
 		}
 		if poke.Cause == wf.CauseSpec || poke.Cause == wf.CauseEvictions || poke.Cause == wf.CauseAudit || poke.UID != p.ref.UID {
 			p.reload = true
+		}
+		switch poke.Cause {
+		case wf.CauseAvailability, wf.CauseResources, wf.CauseOverrides:
+		default:
+			p.schedule = true
 		}
 		poke = wf.Poke{}
 	}

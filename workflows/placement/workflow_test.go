@@ -174,7 +174,7 @@ func TestABurstOfPokesIsOneMoreConvergence(t *testing.T) {
 	})
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
-	assert.Equal(t, append(append([]string{}, once...), "Select", "Schedule", "Advance"), h.calls, "a change of resources needs no new look at the placement")
+	assert.Equal(t, append(append([]string{}, once...), "Select", "Advance"), h.calls, "a change of resources needs no new look at the placement, nor at the clusters")
 }
 
 func TestAPokeThatComesWithTheEndOfTheLingerIsNotLost(t *testing.T) {
@@ -203,7 +203,7 @@ func TestAPokeAfterSelectBeganRepeatsSelectBeforeTheEnd(t *testing.T) {
 	}
 }
 
-func TestAPokeWhileARolloutWaitsSelectsAndSchedulesAtOnce(t *testing.T) {
+func TestAPokeWhileARolloutWaitsIsTakenUpAtOnce(t *testing.T) {
 	h := newHub(t)
 	h.waiting(time.Minute)
 	var before []string
@@ -211,8 +211,29 @@ func TestAPokeWhileARolloutWaitsSelectsAndSchedulesAtOnce(t *testing.T) {
 	h.at(11*time.Second, func() { before = append(before, h.calls...) })
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
-	assert.Equal(t, []string{"Load", "Select", "Schedule", "Select", "Schedule"}, before, "it does not wait for the rollout")
-	assert.Equal(t, []string{"Load", "Select", "Schedule", "Select", "Schedule", "Advance"}, h.calls)
+	assert.Equal(t, []string{"Load", "Select", "Schedule", "Select"}, before, "it does not wait for the rollout")
+	assert.Equal(t, []string{"Load", "Select", "Schedule", "Select", "Advance"}, h.calls)
+}
+
+func TestWhatCanAlterWhichClustersArePickedIsScheduled(t *testing.T) {
+	for cause, schedules := range map[string]int{
+		wf.CauseResources: 1, wf.CauseOverrides: 1, wf.CauseAvailability: 1,
+		wf.CauseSpec: 2, wf.CauseClusters: 2, wf.CauseBindings: 2, wf.CauseEvictions: 2, wf.CauseAudit: 2, "what is not known": 2,
+	} {
+		t.Run(cause, func(t *testing.T) {
+			h := newHub(t)
+			h.at(time.Second, func() { h.poke(cause) })
+			h.run()
+			require.NoError(t, h.env.GetWorkflowError())
+			count := 0
+			for _, call := range h.calls {
+				if call == "Schedule" {
+					count++
+				}
+			}
+			assert.Equal(t, schedules, count, "calls %v", h.calls)
+		})
+	}
 }
 
 func TestAChangeOfAvailabilityDoesNotSelectWhileARolloutWaits(t *testing.T) {
@@ -226,7 +247,7 @@ func TestAChangeOfAvailabilityDoesNotSelectWhileARolloutWaits(t *testing.T) {
 
 func TestAChangedPlanIsLoadedSelectedAndScheduledAgain(t *testing.T) {
 	h := newHub(t)
-	h.results = []act.AdvanceResult{{Next: []act.Change{change("a")}}, {Changed: true}}
+	h.results = []act.AdvanceResult{{Next: []act.Change{change("a")}}, {Changed: true, Reschedule: true}}
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	assert.Equal(t, []string{"Load", "Select", "Schedule", "Advance", "Advance", "Load", "Select", "Schedule", "Advance"}, h.calls)
@@ -276,17 +297,17 @@ func TestCollectedChangesAreSelectedWhenTheirTimeHasCome(t *testing.T) {
 	}{
 		"after a rollout": {
 			prepare: func(*hub) {},
-			want:    []string{"Load", "Select", "Schedule", "Advance", "Select", "Schedule", "Advance"},
+			want:    []string{"Load", "Select", "Schedule", "Advance", "Select", "Advance"},
 			end:     40*time.Second + placement.Linger,
 		},
 		"while a rollout waits": {
 			prepare: func(h *hub) { h.waiting(time.Minute) },
-			want:    []string{"Load", "Select", "Schedule", "Select", "Schedule", "Advance"},
+			want:    []string{"Load", "Select", "Schedule", "Select", "Advance"},
 			end:     time.Minute + placement.Linger,
 		},
 		"when update runs roll out": {
 			prepare: func(h *hub) { h.state.External = true },
-			want:    []string{"Load", "Select", "Schedule", "Select", "Schedule"},
+			want:    []string{"Load", "Select", "Schedule", "Select"},
 			end:     40*time.Second + placement.Linger,
 		},
 		"at last, though another change comes meanwhile": {
@@ -294,7 +315,7 @@ func TestCollectedChangesAreSelectedWhenTheirTimeHasCome(t *testing.T) {
 				h.state.External = true
 				h.at(10*time.Second, func() { h.poke(wf.CauseResources) })
 			},
-			want: []string{"Load", "Select", "Schedule", "Select", "Schedule", "Select", "Schedule"},
+			want: []string{"Load", "Select", "Schedule", "Select", "Select"},
 			end:  40*time.Second + placement.Linger,
 		},
 	} {
