@@ -57,7 +57,8 @@ func changeGoesOneByOne(s *spec) {
 
 	s.changeTo(value2)
 	s.awaitValue(value2, allMembers...)
-	s.requireAvailable(s.awaitAvailable("1"), "1", "", allMembers...)
+	placement := s.awaitAvailable("1")
+	s.requireAvailable(placement, "1", "", allMembers...)
 
 	newest := s.bindings()
 	require.Len(s, newest, members)
@@ -68,6 +69,7 @@ func changeGoesOneByOne(s *spec) {
 	}
 	seen := merge(bindings.upTo(s, last), works.upTo(s, newestWork(s)))
 	requireWindow(s, initialClusters(bindings, works), seen, 1)
+	requirePromise(s, placement, seen, bindings, works)
 }
 
 func pickFixedPlacesOnTheNamedClusters(s *spec) {
