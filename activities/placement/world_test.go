@@ -1,0 +1,293 @@
+package placement_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	k8sclock "k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/promise"
+)
+
+// impatient is a clock on which every wait is over at once.
+type impatient struct{ *waitClock }
+
+func (c impatient) NewTimer(time.Duration) k8sclock.Timer {
+	timer := c.FakeClock.NewTimer(0)
+	c.Step(0)
+	return timer
+}
+
+// world is a fleet in which everything happens at random, and whose every write is judged.
+type world struct {
+	*rollout
+	random   *rand.Rand
+	checker  *promise.Checker
+	broken   error
+	journal  []string
+	clusters []string
+	snapshot int
+	counter  int
+	// stale is what caches have of bindings and Works.
+	mu       sync.Mutex
+	bindings map[string]placementv1beta1.ClusterResourceBinding
+	works    map[client.ObjectKey]placementv1beta1.Work
+	depth    int
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 7))
+	w := &world{random: r, snapshot: 1}
+	var start []*placementv1beta1.ClusterResourceBinding
+	for i := range 3 + r.IntN(4) {
+		name := string(rune('a' + i))
+		w.clusters = append(w.clusters, name)
+		start = append(start, []*placementv1beta1.ClusterResourceBinding{
+			bound(name, oldSnapshot), bound(name, oldSnapshot), bound(name, newSnapshot), unscheduled(name), scheduled(name),
+		}[r.IntN(5)])
+	}
+	w.rollout = newRollout(t, start...)
+	unavailable, surge := intstr.FromInt(r.IntN(3)), intstr.FromInt(1+r.IntN(2))
+	n := max(1, len(start)-r.IntN(2))
+	w.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(n))}
+		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{MaxUnavailable: &unavailable, MaxSurge: &surge}}
+	})
+	w.rolling.Clock = impatient{w.clock}
+	w.seed(t)
+	if r.IntN(2) == 0 {
+		b := &placementv1beta1.ClusterResourcePlacementDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "crp"}}
+		if b.Spec.MaxUnavailable = new(intstr.FromInt(r.IntN(3))); r.IntN(2) == 0 {
+			b.Spec.MaxUnavailable, b.Spec.MinAvailable = nil, new(intstr.FromInt(r.IntN(n+1)))
+		}
+		w.ask(b)
+	}
+	return w
+}
+
+// seed tells the checker what there is, and has it told of every write from now on.
+func (w *world) seed(t *testing.T) {
+	p := &placementv1beta1.ClusterResourcePlacement{}
+	require.NoError(t, w.Get(t.Context(), client.ObjectKey{Name: "crp"}, p))
+	w.checker = promise.New(p)
+	w.bindings, w.works = map[string]placementv1beta1.ClusterResourceBinding{}, map[client.ObjectKey]placementv1beta1.Work{}
+	w.catchUp(1)
+	for _, b := range w.bindings {
+		w.checker.Seed(&b)
+	}
+	for _, work := range w.works {
+		w.checker.Work(&work, false)
+	}
+	inner := w.WithWatch
+	observe := func(o client.Object, err error) error {
+		if err == nil {
+			w.observe(inner, o)
+		}
+		return err
+	}
+	w.WithWatch = interceptor.NewClient(inner, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return observe(o, c.Create(ctx, o, opts...))
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			return observe(o, c.Update(ctx, o, opts...))
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return observe(o, c.Patch(ctx, o, p, opts...))
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			return observe(o, c.Delete(ctx, o, opts...))
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			return observe(o, c.SubResource(sub).Update(ctx, o, opts...))
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return observe(o, c.SubResource(sub).Patch(ctx, o, p, opts...))
+		},
+	})
+}
+
+// observe shows the checker what is stored after a write.
+func (w *world) observe(c client.Client, o client.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var err error
+	switch o := o.(type) {
+	case *placementv1beta1.ClusterResourceBinding:
+		now := &placementv1beta1.ClusterResourceBinding{}
+		gone := apierrors.IsNotFound(c.Get(w.t.Context(), client.ObjectKeyFromObject(o), now))
+		if gone {
+			now = o
+		}
+		w.journal = append(w.journal, fmt.Sprintf("%*s%s: %s %s epoch %s deleting %t gone %t", 2*w.depth, "", now.Spec.TargetCluster, now.Spec.State, now.Spec.ResourceSnapshotName,
+			now.Annotations[placementv1beta1.RolloutEpochAnnotation], now.DeletionTimestamp != nil, gone))
+		err = w.checker.Binding(now, gone)
+	case *placementv1beta1.Work:
+		now := &placementv1beta1.Work{}
+		if c.Get(w.t.Context(), client.ObjectKeyFromObject(o), now) == nil {
+			w.checker.Work(now, false)
+		}
+	case *placementv1beta1.ClusterResourcePlacement:
+		now := &placementv1beta1.ClusterResourcePlacement{}
+		if c.Get(w.t.Context(), client.ObjectKeyFromObject(o), now) == nil {
+			w.journal = append(w.journal, fmt.Sprintf("%*sclaim %s", 2*w.depth, "", now.Annotations[placementv1beta1.RolloutClaimAnnotation]))
+			w.checker.Placement(now)
+		}
+	case *placementv1beta1.ClusterResourcePlacementEviction:
+		now := &placementv1beta1.ClusterResourcePlacementEviction{}
+		if c.Get(w.t.Context(), client.ObjectKeyFromObject(o), now) == nil {
+			w.journal = append(w.journal, fmt.Sprintf("%*s%s ended %t", 2*w.depth, "", now.Name, now.Ended()))
+			w.checker.Eviction(now)
+		}
+	case *placementv1beta1.ClusterResourcePlacementDisruptionBudget:
+		w.checker.Budget(o)
+	}
+	if w.broken == nil {
+		w.broken = err
+	}
+}
+
+// catchUp lets the caches have what is stored, object by object with some probability.
+func (w *world) catchUp(probability float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var bindings placementv1beta1.ClusterResourceBindingList
+	var works placementv1beta1.WorkList
+	if w.rolling.Live.List(w.t.Context(), &bindings) != nil || w.rolling.Live.List(w.t.Context(), &works) != nil {
+		return
+	}
+	likely := func() bool { return probability == 1 || w.random.Float64() < probability }
+	there := map[string]bool{}
+	for _, b := range bindings.Items {
+		there[b.Name] = true
+		if likely() {
+			w.bindings[b.Name] = b
+		}
+	}
+	for name := range w.bindings {
+		if !there[name] && likely() {
+			delete(w.bindings, name)
+		}
+	}
+	for _, work := range works.Items {
+		if likely() {
+			w.works[client.ObjectKeyFromObject(&work)] = work
+		}
+	}
+}
+
+var errKilled = errors.New("the process was killed")
+
+// process is a client of one process: it reads from a cache that lags behind, it may die
+// after some writes, and before any write it may be held up while others go on.
+func (w *world) process(writes int) client.Client {
+	var mu sync.Mutex
+	before := func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if writes == 0 {
+			return errKilled
+		}
+		writes--
+		w.meanwhile()
+		return nil
+	}
+	return interceptor.NewClient(w.WithWatch, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			b, ok := o.(*placementv1beta1.ClusterResourceBinding)
+			if !ok {
+				return c.Get(ctx, key, o, opts...)
+			}
+			w.mu.Lock()
+			cached, there := w.bindings[key.Name]
+			w.mu.Unlock()
+			w.lagging(c, key, cached.ResourceVersion)
+			if !there {
+				return apierrors.NewNotFound(placementv1beta1.GroupVersion.WithResource("clusterresourcebindings").GroupResource(), key.Name)
+			}
+			cached.DeepCopyInto(b)
+			return nil
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			switch list := list.(type) {
+			case *placementv1beta1.ClusterResourceBindingList:
+				for _, b := range w.bindings {
+					list.Items = append(list.Items, *b.DeepCopy())
+				}
+				return nil
+			case *placementv1beta1.WorkList:
+				o := &client.ListOptions{}
+				o.ApplyOptions(opts)
+				for key, work := range w.works {
+					if key.Namespace == o.Namespace && work.Labels[placementv1beta1.ParentBindingLabel] != "" {
+						list.Items = append(list.Items, *work.DeepCopy())
+					}
+				}
+				return nil
+			}
+			return c.List(ctx, list, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := before(); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if err := before(); err != nil {
+				return err
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			if err := before(); err != nil {
+				return err
+			}
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	})
+}
+
+// lagging lets the caches catch up soon after somebody has read something old from them.
+func (w *world) lagging(c client.Client, key client.ObjectKey, version string) {
+	live := &placementv1beta1.ClusterResourceBinding{}
+	if c.Get(w.t.Context(), key, live) == nil && live.ResourceVersion == version {
+		return
+	}
+	go func() {
+		w.catchUp(1)
+		news := bound("a", newSnapshot)
+		w.tell(news, news)
+	}()
+}
+
+// meanwhile lets others go on while a write is held up.
+func (w *world) meanwhile() {
+	if w.depth > 1 || w.random.IntN(4) > 0 {
+		return
+	}
+	w.depth++
+	defer func() { w.depth-- }()
+	for range w.random.IntN(3) {
+		w.happen(false)
+	}
+	f := &flow{world: w}
+	for range 1 + w.random.IntN(3) {
+		f.step(w.random.IntN(6) - 1)
+	}
+}
