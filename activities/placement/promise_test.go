@@ -66,9 +66,9 @@ func (w *world) happen(calm bool) {
 	there := w.Get(ctx, client.ObjectKey{Name: name}, b) == nil
 	kind := w.random.IntN(10)
 	switch {
-	case kind < 4 && w.depth == 0:
+	case kind < 4 && w.depth.Load() == 0:
 		w.member(cluster, metav1.ConditionTrue)
-	case kind == 4 && w.depth == 0 && !calm:
+	case kind == 4 && w.depth.Load() == 0 && !calm:
 		w.member(cluster, metav1.ConditionFalse)
 	case kind == 5 && !calm:
 		w.snapshot++

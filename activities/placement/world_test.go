@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ type world struct {
 	mu       sync.Mutex
 	bindings map[string]placementv1beta1.ClusterResourceBinding
 	works    map[client.ObjectKey]placementv1beta1.Work
-	depth    int
+	depth    atomic.Int32
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -132,7 +133,7 @@ func (w *world) observe(c client.Client, o client.Object) {
 		if gone {
 			now = o
 		}
-		w.journal = append(w.journal, fmt.Sprintf("%*s%s: %s %s epoch %s deleting %t gone %t", 2*w.depth, "", now.Spec.TargetCluster, now.Spec.State, now.Spec.ResourceSnapshotName,
+		w.journal = append(w.journal, fmt.Sprintf("%*s%s: %s %s epoch %s deleting %t gone %t", 2*int(w.depth.Load()), "", now.Spec.TargetCluster, now.Spec.State, now.Spec.ResourceSnapshotName,
 			now.Annotations[placementv1beta1.RolloutEpochAnnotation], now.DeletionTimestamp != nil, gone))
 		err = w.checker.Binding(now, gone)
 	case *placementv1beta1.Work:
@@ -143,13 +144,13 @@ func (w *world) observe(c client.Client, o client.Object) {
 	case *placementv1beta1.ClusterResourcePlacement:
 		now := &placementv1beta1.ClusterResourcePlacement{}
 		if c.Get(w.t.Context(), client.ObjectKeyFromObject(o), now) == nil {
-			w.journal = append(w.journal, fmt.Sprintf("%*sclaim %s", 2*w.depth, "", now.Annotations[placementv1beta1.RolloutClaimAnnotation]))
+			w.journal = append(w.journal, fmt.Sprintf("%*sclaim %s", 2*int(w.depth.Load()), "", now.Annotations[placementv1beta1.RolloutClaimAnnotation]))
 			w.checker.Placement(now)
 		}
 	case *placementv1beta1.ClusterResourcePlacementEviction:
 		now := &placementv1beta1.ClusterResourcePlacementEviction{}
 		if c.Get(w.t.Context(), client.ObjectKeyFromObject(o), now) == nil {
-			w.journal = append(w.journal, fmt.Sprintf("%*s%s ended %t", 2*w.depth, "", now.Name, now.Ended()))
+			w.journal = append(w.journal, fmt.Sprintf("%*s%s ended %t", 2*int(w.depth.Load()), "", now.Name, now.Ended()))
 			w.checker.Eviction(now)
 		}
 	case *placementv1beta1.ClusterResourcePlacementDisruptionBudget:
@@ -278,11 +279,11 @@ func (w *world) lagging(c client.Client, key client.ObjectKey, version string) {
 
 // meanwhile lets others go on while a write is held up.
 func (w *world) meanwhile() {
-	if w.depth > 1 || w.random.IntN(4) > 0 {
+	if w.depth.Load() > 1 || w.random.IntN(4) > 0 {
 		return
 	}
-	w.depth++
-	defer func() { w.depth-- }()
+	w.depth.Add(1)
+	defer w.depth.Add(-1)
 	for range w.random.IntN(3) {
 		w.happen(false)
 	}
