@@ -75,32 +75,59 @@ func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone boo
 		was = nil
 	}
 	before := c.available()
-	lost := was != nil && c.up(was)
+	wasUp := was != nil && c.up(was)
 	target := c.target()
-	if gone {
-		delete(c.bindings, now.Name)
-	} else {
-		c.bindings[now.Name] = now.DeepCopy()
-	}
-	going := was != nil && was.DeletionTimestamp.IsZero() && (gone || !now.DeletionTimestamp.IsZero())
-	lost = lost && (gone || !c.up(now))
-	if going {
+	c.store(now, gone)
+	if begins(was, now, gone) {
 		evicted, err := c.deletion(was, before, gone)
 		if evicted || err != nil {
 			return err
 		}
 	}
-	if lost && !c.byUser[now.Name] {
-		c.Judged++
-		if least := target - c.limit(true, target); before-1 < least {
-			return fmt.Errorf("taking %s away leaves %d clusters available, %d must remain", now.Spec.TargetCluster, before-1, least)
+	if wasUp && (gone || !c.up(now)) && !c.byUser[now.Name] {
+		if err := c.loss(now, before, target); err != nil {
+			return err
 		}
 	}
-	if !gone && now.Spec.ResourceSnapshotName != "" && (was == nil || was.Spec.ResourceSnapshotName == "") {
-		c.Judged++
-		if most := target + c.limit(false, target); c.placed() > most {
-			return fmt.Errorf("placing on %s makes %d clusters, %d may have resources", now.Spec.TargetCluster, c.placed(), most)
-		}
+	if !gone && placed(now) && !placed(was) {
+		return c.gain(now, target)
+	}
+	return nil
+}
+
+// begins says whether the end of a binding begins with a write.
+func begins(was, now *placementv1beta1.ClusterResourceBinding, gone bool) bool {
+	return was != nil && was.DeletionTimestamp.IsZero() && (gone || !now.DeletionTimestamp.IsZero())
+}
+
+// store notes that a binding was written.
+func (c *Checker) store(now *placementv1beta1.ClusterResourceBinding, gone bool) {
+	if gone {
+		delete(c.bindings, now.Name)
+		return
+	}
+	c.bindings[now.Name] = now.DeepCopy()
+}
+
+// placed says whether a binding, if there is one, gives its cluster resources.
+func placed(b *placementv1beta1.ClusterResourceBinding) bool {
+	return b != nil && b.Spec.ResourceSnapshotName != ""
+}
+
+// loss judges that an available cluster is taken away, of so many that were available.
+func (c *Checker) loss(now *placementv1beta1.ClusterResourceBinding, available, target int) error {
+	c.Judged++
+	if least := target - c.limit(true, target); available-1 < least {
+		return fmt.Errorf("taking %s away leaves %d clusters available, %d must remain", now.Spec.TargetCluster, available-1, least)
+	}
+	return nil
+}
+
+// gain judges that a cluster gets resources for the first time.
+func (c *Checker) gain(now *placementv1beta1.ClusterResourceBinding, target int) error {
+	c.Judged++
+	if most := target + c.limit(false, target); c.placed() > most {
+		return fmt.Errorf("placing on %s makes %d clusters, %d may have resources", now.Spec.TargetCluster, c.placed(), most)
 	}
 	return nil
 }
