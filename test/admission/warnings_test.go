@@ -41,6 +41,14 @@ spec:
 		"that nothing may be unavailable": {placement("0"), "spec.strategy.rollingUpdate.maxUnavailable is 0: a change of the resources never reaches a cluster that is available"},
 		"that no percent may be":          {placement("0%"), "spec.strategy.rollingUpdate.maxUnavailable is 0"},
 		"not of a limit of one":           {placement("1"), ""},
+		"that nobody copies the status": {`
+apiVersion: placement.kubernetes-fleet.io/v1
+kind: ClusterResourcePlacement
+metadata: {name: warned}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: web}]
+  statusReportingScope: NamespaceAccessible
+`, "spec.statusReportingScope is NamespaceAccessible: this version of the hub agent does not copy the status"},
 		"of what nobody acts on": {`
 apiVersion: placement.kubernetes-fleet.io/v1
 kind: ResourcePlacement

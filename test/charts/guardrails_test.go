@@ -20,7 +20,7 @@ var (
 )
 
 // warnings are the policies that refuse nothing.
-var warnings = []string{"max-unavailable", "not-yet"}
+var warnings = []string{"max-unavailable", "not-yet", "status-reporting"}
 
 // records are the policies that no switch turns off.
 var records = []string{"approvalrequests", "clusterapprovalrequests"}
