@@ -3,7 +3,9 @@
 package admission
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -26,7 +28,12 @@ func TestWhoApprovedIsToldByTheHub(t *testing.T) {
 	err := setStatus(t, request, `{conditions: [], approval: {by: alice, at: "2026-01-01T00:00:00Z", door: kubectl, verified: true}}`)
 	requireRefusal(t, err, "status.approval says who approved and is written by the hub: set the condition Approved and leave status.approval out")
 
-	require.NoError(t, setStatus(t, current(t, request), "{conditions: ["+approved+"]}"))
+	// The API server mutates objects of a kind only once it knows their schema, some seconds after the kind was defined.
+	require.Eventually(t, func() bool {
+		err = setStatus(t, current(t, request), "{conditions: ["+approved+"]}")
+		return err == nil || !strings.Contains(err.Error(), "There can be a delay")
+	}, 30*time.Second, 100*time.Millisecond)
+	require.NoError(t, err)
 	by, _, err := unstructured.NestedString(current(t, request).Object, "status", "approval", "by")
 	require.NoError(t, err)
 	assert.NotEmpty(t, by, "the hub has written down who it was")
