@@ -13,11 +13,12 @@ import (
 // and was changed since. There is nothing to be gained by waiting for the next rollout
 // with what cannot work, so the change counts at once.
 func Mended(inForce Snapshots, picked []string, bindings []placementv1beta1.ClusterResourceBinding) bool {
-	superseded := func(ref string) bool { return ref != "" && !slices.Contains(inForce.refs(), ref) }
+	latest := inForce.refs()
+	superseded := func(ref string) bool { return slices.Contains(picked, ref) && !slices.Contains(latest, ref) }
 	return slices.ContainsFunc(bindings, func(binding placementv1beta1.ClusterResourceBinding) bool {
 		overridden := meta.FindStatusCondition(binding.Status.Conditions, placementv1beta1.ConditionTypeOverridden)
 		return overridden != nil && overridden.Status == metav1.ConditionFalse && overridden.ObservedGeneration == binding.Generation &&
-			slices.ContainsFunc(RefsOf(binding.Spec), func(ref string) bool { return superseded(ref) && slices.Contains(picked, ref) })
+			slices.ContainsFunc(RefsOf(binding.Spec), superseded)
 	})
 }
 
