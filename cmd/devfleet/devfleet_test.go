@@ -18,17 +18,22 @@ import (
 
 func TestMemberCount(t *testing.T) {
 	for name, tc := range map[string]struct {
-		remembered, wanted, want int
-		fails                    bool
+		remembered int
+		options    upOptions
+		want       int
+		fails      bool
 	}{
-		"a new fleet has the default":      {0, 0, 3, false},
-		"a new fleet has what is asked":    {0, 5, 5, false},
-		"a remembered fleet keeps its own": {4, 0, 4, false},
-		"a fleet can grow":                 {2, 3, 3, false},
-		"a fleet cannot shrink":            {3, 2, 0, true},
+		"a new fleet has the default":                {0, upOptions{}, 3, false},
+		"a new fleet has what is asked":              {0, upOptions{members: 5}, 5, false},
+		"a remembered fleet keeps its own":           {4, upOptions{}, 4, false},
+		"a fleet can grow":                           {2, upOptions{members: 3}, 3, false},
+		"a fleet cannot shrink":                      {3, upOptions{members: 2}, 0, true},
+		"a new fleet can do without members":         {0, upOptions{withoutMembers: true}, 0, false},
+		"a fleet of members cannot do without them":  {3, upOptions{withoutMembers: true}, 0, true},
+		"a fleet without members can get them later": {0, upOptions{members: 3}, 3, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := memberCount(tc.remembered, tc.wanted)
+			got, err := memberCount(tc.remembered, tc.options)
 			assert.Equal(t, tc.fails, err != nil)
 			assert.Equal(t, tc.want, got)
 		})

@@ -25,6 +25,8 @@ type upOptions struct {
 	dir string
 	// members is the wanted number, 0 for whatever the fleet has, or the default for a new one.
 	members int
+	// withoutMembers gives a new fleet none: somebody else plays them.
+	withoutMembers bool
 	// withoutAgents leaves this repository's agents unbuilt and stopped.
 	withoutAgents bool
 }
@@ -52,6 +54,8 @@ was taken down continues with its data; "down --purge" forgets it. Ctrl-C while 
 		},
 	}
 	cmd.Flags().IntVar(&options.members, "members", 0, fmt.Sprintf("number of member clusters, 1 to %d (default: as the fleet has, %d for a new one)", state.MaxMembers, defaultMembers))
+	cmd.Flags().BoolVar(&options.withoutMembers, "without-members", false, "start a hub without members, for a program that plays them, as test/bench does")
+	cmd.MarkFlagsMutuallyExclusive("members", "without-members")
 	cmd.Flags().BoolVar(&options.withoutAgents, "without-agents", false, "start the clusters and Temporal only")
 	_ = cmd.Flags().MarkHidden("without-agents") // fails only for a flag that does not exist
 	return cmd
@@ -166,7 +170,7 @@ func prepareState(options upOptions, tools map[string]string) (*state.Fleet, err
 	if err != nil {
 		return nil, err
 	}
-	if fleet.Members, err = memberCount(fleet.Members, options.members); err != nil {
+	if fleet.Members, err = memberCount(fleet.Members, options); err != nil {
 		return nil, fmt.Errorf("%w; to start afresh: %s down --purge", err, callOf(options.dir))
 	}
 	fleet.Tools = tools
@@ -180,8 +184,13 @@ func prepareState(options upOptions, tools map[string]string) (*state.Fleet, err
 
 // memberCount decides how many members the fleet gets: a fleet can grow, but the hub of a smaller one would wait for
 // members that are gone.
-func memberCount(remembered, wanted int) (int, error) {
+func memberCount(remembered int, options upOptions) (int, error) {
+	wanted := options.members
 	switch {
+	case options.withoutMembers && remembered > 0:
+		return 0, fmt.Errorf("the fleet's data is of %d members, more than none", remembered)
+	case options.withoutMembers:
+		return 0, nil
 	case wanted == 0 && remembered == 0:
 		return defaultMembers, nil
 	case wanted == 0:
@@ -231,18 +240,22 @@ func (s *startup) abandon(ctx context.Context, wasRunning bool, cause error) err
 // printWelcome says how to look around.
 func printWelcome(out io.Writer, fleet *state.Fleet) {
 	program := callOf(fleet.Dir)
+	contexts := "hub (current)"
+	if fleet.Members > 0 {
+		contexts += fmt.Sprintf(", %s to %s; as in: kubectl --context member-1 get nodes", state.MemberName(1), state.MemberName(fleet.Members))
+	}
 	fmt.Fprintf(out, `
   export KUBECONFIG=%s
   export TEMPORAL_ADDRESS=%s
   export PATH=%s:$PATH
 
-Contexts      hub (current), %s to %s; as in: kubectl --context member-1 get nodes
+Contexts      %s
 Temporal UI   http://%s
 Temporal CLI  temporal --address %s workflow list
 Logs          %s; as in: %s logs hub-agent -f
 Next          kubectl get memberclusters
               %s status
               %s down
-`, fleet.Kubeconfig(), fleet.Address("temporal"), fleet.Path("bin"), state.MemberName(1), state.MemberName(fleet.Members),
+`, fleet.Kubeconfig(), fleet.Address("temporal"), fleet.Path("bin"), contexts,
 		fleet.Address("temporal/ui"), fleet.Address("temporal"), fleet.LogDir(), program, program, program)
 }
