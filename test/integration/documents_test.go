@@ -1,0 +1,103 @@
+//go:build integration
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fleetflow/fleetflow/test/docs"
+)
+
+const (
+	// documents are those whose commands are run, as seen from the repository.
+	documents = "deploy/docs/*.md"
+	// commandPatience is how long a command of a document may take, and how long its output may take to be as printed.
+	commandPatience = 2 * time.Minute
+	// againEvery is the pause between two looks.
+	againEvery = 500 * time.Millisecond
+)
+
+// looking are commands that change nothing: their output may become what the document prints.
+var looking = regexp.MustCompile(`^(kubectl( --context [a-z0-9-]+| -n [a-z0-9-]+)* (get|describe|fleet (get|status|why|why-not|plan|diff|history))|temporal workflow (list|query|describe|show|count)) ?`)
+
+// TestDocuments runs every command of the documents in a shell on the fleet, each document by itself, and compares the
+// output with what is printed there.
+func TestDocuments(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join(root, documents))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			content, err := os.ReadFile(path)
+			require.NoError(t, err)
+			steps, err := docs.Parse(string(content))
+			require.NoError(t, err)
+			s := &session{T: t, fleet: shared, variables: filepath.Join(t.TempDir(), "variables")}
+			for _, step := range steps {
+				if step.Skipped == "" {
+					s.take(step)
+				}
+			}
+		})
+	}
+}
+
+// session is a shell in which the commands of one document are run.
+type session struct {
+	*testing.T
+	*fleet
+	// variables is the file that keeps what one command exports for the next.
+	variables string
+}
+
+// take runs a command, again if it only looks and what it sees is not yet as printed.
+func (s *session) take(step docs.Step) {
+	s.Helper()
+	var output string
+	var err error
+	as := func() bool {
+		output, err = s.shell(step.Command)
+		// A document may show how something fails.
+		return docs.Matches(step.Output, output) && (err == nil || len(step.Output) > 0)
+	}
+	if !looking.MatchString(step.Command) {
+		require.True(s, as(), s.differs(step, output, err))
+		return
+	}
+	for end := time.Now().Add(commandPatience); !as(); time.Sleep(againEvery) {
+		require.True(s, time.Now().Before(end), s.differs(step, output, err))
+	}
+}
+
+func (s *session) differs(step docs.Step, output string, err error) string {
+	return fmt.Sprintf("line %d: %s\nerror: %v\n--- printed\n%s\n--- actual\n%s",
+		step.Line, step.Command, err, strings.Join(step.Output, "\n"), output)
+}
+
+// shell runs one command in the folder of the repository, with what earlier ones exported.
+func (s *session) shell(text string) (string, error) {
+	ctx, cancel := context.WithTimeout(s.Context(), commandPatience)
+	defer cancel()
+	script := fmt.Sprintf("[ ! -f %[1]s ] || . %[1]s\n%[2]s\nresult=$?\nexport -p > %[1]s\nexit $result\n", s.variables, text)
+	command := exec.CommandContext(ctx, "bash", "-c", script)
+	command.Dir = root
+	command.Env = append(os.Environ(),
+		"KUBECONFIG="+s.Fleet.Kubeconfig(),
+		"TEMPORAL_ADDRESS="+s.Fleet.Address("temporal"),
+		"PATH="+s.Fleet.Path("bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	err := command.Run()
+	return out.String(), err
+}
