@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/workgen"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -60,39 +61,32 @@ func (s *Syncer) Abandon(ctx context.Context, binding *placementv1beta1.ClusterR
 	return s.clear(ctx, binding, s.abandon)
 }
 
-// Leave deletes all Works of a binding and leaves what they placed on the member.
+// Leave deletes all Works of a binding and has their member leave what they placed.
 func (s *Syncer) Leave(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (remaining int, err error) {
 	return s.clear(ctx, binding, s.leave)
 }
 
-// leave deletes a Work so that its member never sees it on its way out: a member cleans up
-// only after a Work that it has seen being deleted. Its finalizer goes first, and the Work
-// only as it is then: a finalizer that the member has put back makes it start again.
-func (s *Syncer) leave(ctx context.Context, known client.Object) error {
-	for range attempts {
-		work := &metav1.PartialObjectMetadata{}
-		work.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("Work"))
-		err := s.live.Get(ctx, client.ObjectKeyFromObject(known), work)
-		if apierrors.IsNotFound(err) || err == nil && work.UID != known.GetUID() {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("reading work %s/%s: %w", known.GetNamespace(), known.GetName(), err)
-		}
-		if len(work.Finalizers) > 0 {
-			if err := ReleaseWork(ctx, s.client, work); err != nil {
-				return err
-			}
-		}
-		if !work.DeletionTimestamp.IsZero() {
-			return nil // it was being deleted before: the member has begun to clean up
-		}
-		err = s.client.Delete(ctx, work, client.Preconditions{UID: new(work.GetUID()), ResourceVersion: new(work.GetResourceVersion())})
-		if !apierrors.IsConflict(err) {
-			return client.IgnoreNotFound(err)
-		}
+// leave deletes a Work that says that what it has brought is to stay. It says so first: a
+// member that sees it being deleted must know.
+func (s *Syncer) leave(ctx context.Context, work client.Object) error {
+	if !work.GetDeletionTimestamp().IsZero() {
+		return nil
 	}
-	return fmt.Errorf("deleting work %s/%s: other writers were faster %d times", known.GetNamespace(), known.GetName(), attempts)
+	operations := fence.Annotate(work.GetAnnotations(), placementv1beta1.DeletePropagationAnnotation, string(placementv1beta1.DeletePropagationPolicyAbandon))
+	patch, err := fence.Patch(work.GetUID(), operations...)
+	if err != nil {
+		return err
+	}
+	marked := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: work.GetNamespace(), Name: work.GetName(), UID: work.GetUID()}}
+	marked.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("Work"))
+	err = s.client.Patch(ctx, marked, patch)
+	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
+		return nil // it is gone, or another one, or was changed: what is left is looked at again
+	}
+	if err != nil {
+		return fmt.Errorf("marking work %s/%s: %w", work.GetNamespace(), work.GetName(), err)
+	}
+	return s.remove(ctx, work)
 }
 
 func (s *Syncer) clear(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, remove func(context.Context, client.Object) error) (int, error) {

@@ -15,9 +15,9 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// A member cleans up after a Work that it sees being deleted, so it must never see one that
-// is to be left; it puts its finalizer back whenever that is missing.
-func TestAMemberNeverSeesAWorkGoThatIsLeft(t *testing.T) {
+// A member cleans up after a Work that it sees being deleted, so a Work that is to leave what
+// it has brought must say so before.
+func TestAWorkThatLeavesWhatItHasBroughtSaysSoBeforeItGoes(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, placementv1beta1.AddToScheme(scheme))
 	binding := newBinding(0, 1)
@@ -26,28 +26,32 @@ func TestAMemberNeverSeesAWorkGoThatIsLeft(t *testing.T) {
 		Labels:      map[string]string{placementv1beta1.ParentBindingLabel: binding.Name, placementv1beta1.ParentPlacementLabel: "crp"},
 		Annotations: map[string]string{placementv1beta1.BindingUIDAnnotation: string(binding.UID)},
 	}}
-	back := 2
+	now := &placementv1beta1.Work{}
+	says := func(c client.Client) string {
+		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(work), now))
+		return now.Annotations[placementv1beta1.DeletePropagationAnnotation]
+	}
+	deletes := 0
 	hub := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(work).Build(), interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			now := &placementv1beta1.Work{}
-			require.NoError(t, c.Get(ctx, client.ObjectKeyFromObject(work), now))
-			if back > 0 { // the member is faster
-				back--
-				now.Finalizers = []string{placementv1beta1.WorkFinalizer}
-				require.NoError(t, c.Update(ctx, now))
-			}
-			err := c.Delete(ctx, o, opts...)
-			if c.Get(ctx, client.ObjectKeyFromObject(work), now) == nil {
-				assert.True(t, now.DeletionTimestamp.IsZero(), "the member would clean up")
-			}
-			return err
+			deletes++
+			assert.Equal(t, "Abandon", says(c))
+			return c.Delete(ctx, o, opts...)
 		},
 	})
 	s := &Syncer{client: hub, live: hub}
-	_, err := s.Leave(t.Context(), binding)
-	require.NoError(t, err)
+	for range 2 {
+		remaining, err := s.Leave(t.Context(), binding)
+		require.NoError(t, err)
+		assert.Equal(t, 1, remaining, "its member has not let go of it")
+	}
+	assert.Equal(t, 1, deletes)
+	assert.Equal(t, "Abandon", says(hub))
+	assert.False(t, now.DeletionTimestamp.IsZero())
+
+	now.Finalizers = nil
+	require.NoError(t, hub.Update(t.Context(), now))
 	remaining, err := s.Leave(t.Context(), binding)
 	require.NoError(t, err)
 	assert.Zero(t, remaining)
-	assert.Zero(t, back)
 }

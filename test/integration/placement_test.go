@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -233,13 +234,13 @@ func deletedPlacementCanLeaveWhatItPlaced(s *spec) {
 	s.delete(s.hub, placement)
 	awaitGone(s, s.hub, placement)
 	s.requireNoneLeft()
-	// Another placement is rolled out by the same agents: by then they would have cleaned up.
-	s.place()
-	s.awaitAvailable("0")
 	for _, name := range allMembers {
 		c := s.configMap("")
 		require.NoError(s, s.member(name).Get(s.Context(), client.ObjectKeyFromObject(c), c))
 		require.Equal(s, before[name], c.UID, "the ConfigMap on %s stays what it was", name)
+		require.Empty(s, c.OwnerReferences, "the ConfigMap on %s is nobody's", name)
+		err := s.member(name).Get(s.Context(), client.ObjectKey{Name: s.name + "-work"}, &placementv1beta1.AppliedWork{})
+		require.True(s, apierrors.IsNotFound(err), "no AppliedWork is left on %s: %v", name, err)
 	}
 }
 

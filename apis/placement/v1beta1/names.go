@@ -121,6 +121,9 @@ const (
 	BindingGenerationAnnotation = FleetPrefix + "binding-generation"
 	// WorkCountAnnotation has, on a Work, how many Works its binding needs in all.
 	WorkCountAnnotation = FleetPrefix + "work-count"
+	// DeletePropagationAnnotation says, on a Work that is being deleted, "Abandon" if what it
+	// has brought is to stay on the member and to belong to the fleet no more.
+	DeletePropagationAnnotation = FleetPrefix + "delete-propagation"
 	// OverrideInputsAnnotation has, on a binding that names overrides, a fingerprint of their
 	// content and of the labels of the cluster that their variables stand for.
 	OverrideInputsAnnotation = FleetPrefix + "override-inputs"

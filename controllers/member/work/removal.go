@@ -36,7 +36,7 @@ func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work, 
 	if mode != ModeAbandon {
 		mem.removing = &placementv1beta1.Work{ObjectMeta: *work.ObjectMeta.DeepCopy()}
 		heirsOf := work
-		if mode == ModeLeave {
+		if mode == ModeLeave && !abandons(work) {
 			heirsOf = nil // its siblings go as well
 		}
 		done, err := r.cleanUp(ctx, work.Name, heirsOf)
@@ -150,7 +150,11 @@ func (r *Reconciler) cleanUp(ctx context.Context, name string, heirsOf *placemen
 	}
 	r.watch(name, nil, applied)
 	owner := apply.OwnerReference(applied.Name, applied.UID)
-	left, err := r.removeOrLeave(ctx, heirsOf, applied.Status.AppliedResources, owner)
+	dispose := r.removeOrLeave
+	if abandons(heirsOf) {
+		dispose = r.disown
+	}
+	left, err := dispose(ctx, heirsOf, applied.Status.AppliedResources, owner)
 	if err != nil {
 		return false, err
 	}

@@ -1,0 +1,61 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Disown takes what is ours off an object that was applied for the AppliedWork owner points
+// to, and leaves the object as it is. It returns true: there is nothing to wait for.
+func (e *Engine) Disown(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
+	var err error
+	for range attempts {
+		if err = e.disownOnce(ctx, id, owner); !apierrors.IsConflict(err) {
+			break
+		}
+	}
+	return err == nil, err
+}
+
+func (e *Engine) disownOnce(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) error {
+	id, live, err := e.find(ctx, id)
+	if apierrors.IsNotFound(err) || isUnknownKind(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", KeyOf(id), err)
+	}
+	refs := live.GetOwnerReferences()
+	owners := OwnersOf(refs, owner)
+	if !owners.Mine {
+		return nil
+	}
+	metadata := map[string]any{"resourceVersion": live.GetResourceVersion(), "ownerReferences": WithoutOwner(refs, owner.UID)}
+	if len(owners.Before)+len(owners.After) == 0 { // else it stays applied for somebody else
+		metadata["annotations"] = map[string]any{
+			placementv1beta1.ManifestHashAnnotation: nil, placementv1beta1.LastAppliedConfigAnnotation: nil,
+		}
+	}
+	data, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return fmt.Errorf("encoding what is taken off %s: %w", KeyOf(id), err)
+	}
+	target := &unstructured.Unstructured{}
+	target.SetGroupVersionKind(live.GroupVersionKind())
+	target.SetNamespace(live.GetNamespace())
+	target.SetName(live.GetName())
+	err = e.Client.Patch(ctx, target, client.RawPatch(types.MergePatchType, data), client.FieldOwner(FieldManager))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("giving up %s: %w", KeyOf(id), err)
+	}
+	return nil
+}
