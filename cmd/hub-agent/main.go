@@ -32,7 +32,7 @@ func main() {
 }
 
 func run(args []string) error {
-	o, err := parse(args, os.Stderr)
+	o, err := parse(args, os.Stderr, os.LookupEnv)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func run(args []string) error {
 	if o.role != roleWorker {
 		if err := hub.Setup(ctx, mgr, hub.Options{
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait,
-			Engine: e, TemporalNamespace: o.temporalNamespace, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL,
+			Engine: e, TemporalNamespace: o.temporal.namespace, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL,
 		}); err != nil {
 			return fmt.Errorf("setting up the controllers: %w", err)
 		}
@@ -64,7 +64,7 @@ func run(args []string) error {
 			return fmt.Errorf("setting up the workers: %w", err)
 		}
 	}
-	log.Info("Starting", "role", o.role, "temporal", o.temporalAddress, "temporalNamespace", o.temporalNamespace)
+	log.Info("Starting", "role", o.role, "temporal", o.temporal.address, "temporalNamespace", o.temporal.namespace)
 	return mgr.Start(ctx)
 }
 

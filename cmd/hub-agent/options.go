@@ -26,12 +26,11 @@ const (
 )
 
 type options struct {
-	kubeconfig        string
-	role              string
-	temporalAddress   string
-	temporalNamespace string
-	metricsAddress    string
-	healthAddress     string
+	kubeconfig     string
+	role           string
+	temporal       temporalOptions
+	metricsAddress string
+	healthAddress  string
 
 	leaderElect                  bool
 	leaderElectionNamespace      string
@@ -54,14 +53,13 @@ type options struct {
 }
 
 // parse reads the flags; the error names what is wrong and what is allowed.
-func parse(args []string, out io.Writer) (*options, error) {
+func parse(args []string, out io.Writer, lookup func(string) (string, bool)) (*options, error) {
 	o := &options{}
 	f := flag.NewFlagSet("hub-agent", flag.ContinueOnError)
 	f.SetOutput(out)
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the hub; the Pod's service account is used if empty")
 	f.StringVar(&o.role, "role", roleAll, "what this process runs: controllers (one replica leads), worker (every replica works), or all")
-	f.StringVar(&o.temporalAddress, "temporal-address", "localhost:7233", "host:port of the Temporal frontend; it need not be up yet")
-	f.StringVar(&o.temporalNamespace, "temporal-namespace", "default", "Temporal namespace; it is created, with its search attributes, if it does not exist")
+	o.temporal.add(f)
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 for none")
 	f.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of the endpoints /healthz and /readyz; 0 for none")
 	f.BoolVar(&o.leaderElect, "leader-elect", true, "let one of several hub agents run the controllers")
@@ -85,7 +83,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
-	return o, o.check()
+	return o, errors.Join(o.check(), o.temporal.check(lookup))
 }
 
 func (o *options) check() error {

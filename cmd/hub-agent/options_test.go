@@ -12,13 +12,13 @@ import (
 )
 
 func TestFlagsThatKeepSomethingFromBeingPlaced(t *testing.T) {
-	o, err := parse(nil, io.Discard)
+	o, err := parse(nil, io.Discard, nothing)
 	require.NoError(t, err)
 	assert.True(t, o.filter.Empty())
 	assert.Equal(t, placement.Pace{}, o.pace, "every change is taken up at once")
 
 	o, err = parse([]string{"--skipped-propagating-apis=apps;v1/Secret", "--skipped-propagating-namespaces=a,b;c",
-		"--resource-snapshot-creation-minimum-interval=30s", "--resource-changes-collection-duration=15s"}, io.Discard)
+		"--resource-snapshot-creation-minimum-interval=30s", "--resource-changes-collection-duration=15s"}, io.Discard, nothing)
 	require.NoError(t, err)
 	assert.False(t, o.filter.Empty())
 	for _, name := range []string{"a", "b", "c"} {
@@ -42,8 +42,11 @@ func TestWhatTheAgentRefusesToStartWith(t *testing.T) {
 		"a format of the log unheard of": {[]string{"--log-format=xml"}, "--log-format"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			_, err := parse(test.args, io.Discard)
+			_, err := parse(test.args, io.Discard, nothing)
 			assert.ErrorContains(t, err, test.want)
 		})
 	}
 }
+
+// nothing is an environment without variables.
+func nothing(string) (string, bool) { return "", false }

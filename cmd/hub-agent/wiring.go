@@ -25,14 +25,14 @@ func newEngine(o *options, log logr.Logger) (*engine.Engine, error) {
 		host = "hub-agent"
 	}
 	e, err := engine.New(engine.Options{
-		Address: o.temporalAddress, Namespace: o.temporalNamespace,
+		Address: o.temporal.address, Namespace: o.temporal.namespace, Security: o.temporal.security,
 		Identity: fmt.Sprintf("hub-agent@%s/%d", host, os.Getpid()),
 		Logger:   temporallog.NewStructuredLogger(slogOf(log.WithName("temporal"))),
 	})
 	if err != nil {
 		return nil, err
 	}
-	e.Ensure = func(ctx context.Context) error { return worker.Ensure(ctx, e.Client, o.temporalNamespace) }
+	e.Ensure = func(ctx context.Context) error { return worker.Ensure(ctx, e.Client, o.temporal.namespace) }
 	return e, nil
 }
 
@@ -46,7 +46,7 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, e *engine.Engine, syncer *
 	if err := notifier.Watch(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
-	return mgr.Add(&worker.Runner{Client: e.Client, Namespace: o.temporalNamespace, Activities: activities, Log: log.WithName("worker")})
+	return mgr.Add(&worker.Runner{Client: e.Client, Namespace: o.temporal.namespace, Activities: activities, Log: log.WithName("worker")})
 }
 
 // newActivities puts the activities together.
@@ -63,7 +63,7 @@ func newActivities(mgr ctrl.Manager, e *engine.Engine, syncer *works.Syncer, o *
 		UpdateRun: &stagedupdate.Activities{
 			Client: cached, Live: live, Works: syncer, Snapshots: selector, Notifier: notifier, Clock: clk,
 			Events:     mgr.GetEventRecorder("staged-update-run"),
-			Identities: &worker.Identities{Client: e.Client, Namespace: o.temporalNamespace},
+			Identities: &worker.Identities{Client: e.Client, Namespace: o.temporal.namespace},
 		},
 	}, nil
 }

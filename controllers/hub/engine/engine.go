@@ -32,6 +32,8 @@ type Options struct {
 	// Identity names this process in histories.
 	Identity string
 	Logger   log.Logger
+	// Security of the connection.
+	Security Security
 }
 
 // Engine pokes workflows.
@@ -47,7 +49,7 @@ type Engine struct {
 // New returns an engine for a Temporal server that need not be up yet.
 func New(o Options) (*Engine, error) {
 	e := &Engine{connected: make(chan struct{}, 1)}
-	c, err := client.NewLazyClient(client.Options{
+	options := client.Options{
 		HostPort: o.Address, Namespace: o.Namespace, Identity: o.Identity, Logger: o.Logger,
 		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{
 			grpc.WithStatsHandler(&connections{began: e.noteConnect}),
@@ -56,7 +58,9 @@ func New(o Options) (*Engine, error) {
 				MinConnectTimeout: pokeTimeout,
 			}),
 		}},
-	})
+	}
+	o.Security.protect(&options)
+	c, err := client.NewLazyClient(options)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the Temporal client for %s: %w", o.Address, err)
 	}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/fleetflow/fleetflow/controllers/hub/engine"
+)
+
+// Flags of the connection to Temporal, by name because errors say which one is wrong.
+const (
+	temporalAddressFlag    = "temporal-address"
+	temporalNamespaceFlag  = "temporal-namespace"
+	temporalTLSFlag        = "temporal-tls"
+	temporalCAFlag         = "temporal-tls-ca-file"
+	temporalCertFlag       = "temporal-tls-cert-file"
+	temporalKeyFlag        = "temporal-tls-key-file"
+	temporalServerNameFlag = "temporal-tls-server-name"
+	temporalAPIKeyFlag     = "temporal-api-key-file"
+
+	// envTemporalAPIKey is the name that Temporal's own tools have for it.
+	envTemporalAPIKey = "TEMPORAL_API_KEY"
+)
+
+// temporalOptions say where Temporal is and how the agent gets in.
+type temporalOptions struct {
+	address   string
+	namespace string
+	security  engine.Security
+}
+
+// add adds the flags.
+func (o *temporalOptions) add(f *flag.FlagSet) {
+	f.StringVar(&o.address, temporalAddressFlag, "localhost:7233", "host:port of the Temporal frontend; it need not be up yet")
+	f.StringVar(&o.namespace, temporalNamespaceFlag, "default", "Temporal namespace; it is created, with its search attributes, if it does not exist")
+	f.BoolVar(&o.security.TLS, temporalTLSFlag, false, "encrypt the connection to Temporal; implied by the other flags of TLS and by an API key")
+	f.StringVar(&o.security.CAFile, temporalCAFlag, "", "PEM file of the certificates that vouch for Temporal's; those of the system do if it is empty. This file and the next two are read again for every new connection")
+	f.StringVar(&o.security.CertFile, temporalCertFlag, "", "PEM file of the client certificate for Temporal, for mutual TLS; together with --"+temporalKeyFlag)
+	f.StringVar(&o.security.KeyFile, temporalKeyFlag, "", "PEM file of the key of the client certificate for Temporal")
+	f.StringVar(&o.security.ServerName, temporalServerNameFlag, "", "name that Temporal's certificate is made out to, if that is not the host of --"+temporalAddressFlag)
+	f.StringVar(&o.security.APIKeyFile, temporalAPIKeyFlag, "", "file with the API key for Temporal, read again for every call; without it the environment variable "+envTemporalAPIKey+" counts")
+}
+
+// check names the flag that is wrong. Files are read now, so that a mistake shows at the start and not as a Temporal
+// that seems to be away.
+func (o *temporalOptions) check(lookup func(string) (string, bool)) error {
+	if value, _ := lookup(envTemporalAPIKey); o.security.APIKeyFile == "" {
+		o.security.APIKey = strings.TrimSpace(value)
+	}
+	var problems []error
+	if _, port, err := net.SplitHostPort(o.address); err != nil || port == "" {
+		problems = append(problems, fmt.Errorf("--%s is %q; it must be host:port, such as temporal-frontend.temporal:7233", temporalAddressFlag, o.address))
+	}
+	if o.namespace == "" {
+		problems = append(problems, fmt.Errorf("--%s must not be empty", temporalNamespaceFlag))
+	}
+	return errors.Join(append(problems, o.checkFiles()...)...)
+}
+
+func (o *temporalOptions) checkFiles() []error {
+	var problems []error
+	s := &o.security
+	if s.CAFile != "" {
+		if _, err := engine.ReadAuthorities(s.CAFile); err != nil {
+			problems = append(problems, fmt.Errorf("--%s: %w", temporalCAFlag, err))
+		}
+	}
+	switch {
+	case s.CertFile == "" && s.KeyFile != "":
+		problems = append(problems, fmt.Errorf("--%s needs --%s", temporalKeyFlag, temporalCertFlag))
+	case s.CertFile != "" && s.KeyFile == "":
+		problems = append(problems, fmt.Errorf("--%s needs --%s", temporalCertFlag, temporalKeyFlag))
+	case s.CertFile != "":
+		if _, err := engine.ReadCertificate(s.CertFile, s.KeyFile); err != nil {
+			problems = append(problems, fmt.Errorf("--%s and --%s: %w", temporalCertFlag, temporalKeyFlag, err))
+		}
+	}
+	if s.APIKeyFile != "" {
+		if _, err := engine.ReadAPIKey(s.APIKeyFile); err != nil {
+			problems = append(problems, fmt.Errorf("--%s: %w", temporalAPIKeyFlag, err))
+		}
+	}
+	return problems
+}

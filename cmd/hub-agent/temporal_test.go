@@ -1,0 +1,60 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fleetflow/fleetflow/controllers/hub/engine"
+)
+
+func TestMistakesInTheConnectionToTemporalAreNamed(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	for sentence, test := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"an address without a port":        {[]string{"--temporal-address=temporal"}, []string{`--temporal-address is "temporal"`, "host:port"}},
+		"an address that is a URL":         {[]string{"--temporal-address=https://temporal:7233"}, []string{"--temporal-address"}},
+		"no namespace":                     {[]string{"--temporal-namespace="}, []string{"--temporal-namespace must not be empty"}},
+		"a certificate without a key":      {[]string{"--temporal-tls-cert-file=" + empty}, []string{"--temporal-tls-cert-file needs --temporal-tls-key-file"}},
+		"a key without a certificate":      {[]string{"--temporal-tls-key-file=" + empty}, []string{"--temporal-tls-key-file needs --temporal-tls-cert-file"}},
+		"a certificate that is none":       {[]string{"--temporal-tls-cert-file=" + empty, "--temporal-tls-key-file=" + empty}, []string{"--temporal-tls-cert-file and --temporal-tls-key-file: "}},
+		"a CA that does not exist":         {[]string{"--temporal-tls-ca-file=/nowhere/ca.crt"}, []string{"--temporal-tls-ca-file: ", "/nowhere/ca.crt"}},
+		"a CA that is none":                {[]string{"--temporal-tls-ca-file=" + empty}, []string{"--temporal-tls-ca-file: ", "no certificate in PEM"}},
+		"an API key that does not exist":   {[]string{"--temporal-api-key-file=/nowhere/key"}, []string{"--temporal-api-key-file: ", "/nowhere/key"}},
+		"an API key that is empty":         {[]string{"--temporal-api-key-file=" + empty}, []string{"--temporal-api-key-file: ", "is empty"}},
+		"all mistakes, not just the first": {[]string{"--temporal-namespace=", "--temporal-api-key-file=" + empty}, []string{"--temporal-namespace", "--temporal-api-key-file"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			_, err := parse(test.args, io.Discard, nothing)
+			for _, want := range test.want {
+				assert.ErrorContains(t, err, want)
+			}
+		})
+	}
+}
+
+func TestTheAPIKeyIsOfTheFileOrElseOfTheEnvironment(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(file, []byte("of the file\n"), 0o600))
+	environment := func(name string) (string, bool) { return " of the environment ", name == envTemporalAPIKey }
+
+	o, err := parse(nil, io.Discard, environment)
+	require.NoError(t, err)
+	assert.Equal(t, engine.Security{APIKey: "of the environment"}, o.temporal.security)
+	assert.True(t, o.temporal.security.Encrypted(), "a key is not sent in plain text")
+
+	o, err = parse([]string{"--temporal-api-key-file=" + file}, io.Discard, environment)
+	require.NoError(t, err)
+	assert.Equal(t, engine.Security{APIKeyFile: file}, o.temporal.security)
+
+	o, err = parse(nil, io.Discard, nothing)
+	require.NoError(t, err)
+	assert.False(t, o.temporal.security.Encrypted())
+}
