@@ -42,6 +42,15 @@ var runTable = table{
 		"a run's name has at most 63 characters": {
 			edit: "metadata: {name: " + strings.Repeat("a", 64) + "}", fine: "metadata: {name: " + strings.Repeat("a", 63) + "}",
 			message: "metadata.name max length is 63: choose a shorter name"},
+		"a run does not roll itself back": {
+			edit: spec("rollbackOf: refused"), fine: spec("rollbackOf: other"), message: "spec.rollbackOf names the run itself"},
+		"a rollback has no snapshot of its own": {
+			edit: spec("rollbackOf: other, resourceSnapshotIndex: '1'"), message: "leave resourceSnapshotIndex out"},
+		"an action is one of two": {
+			edit: spec("clusterActions: [{cluster: a, action: Stop}]"), fine: spec("clusterActions: [{cluster: a, action: Skip}]"),
+			message: `Unsupported value: "Stop": supported values: "Skip", "Retry"`},
+		"a cluster has one action": {
+			edit: spec("clusterActions: [{cluster: a, action: Skip}, {cluster: a, action: Retry}]"), message: "spec.clusterActions[1]: Duplicate value"},
 		"a run has no stages of its own": {
 			edit: spec("stages: [{name: a}]"), message: `unknown field "spec.stages"`},
 	},
@@ -53,6 +62,8 @@ var runTable = table{
 			message: "stagedRolloutStrategyName is immutable: create another run to use another strategy"},
 		"a snapshot stays": {
 			before: spec("resourceSnapshotIndex: '1'"), edit: spec("resourceSnapshotIndex: '2'"), message: snapshotStays},
+		"what is rolled back stays": {
+			edit: spec("rollbackOf: other"), message: "rollbackOf is immutable: create another run to roll back"},
 		"a snapshot is not added": {edit: spec("resourceSnapshotIndex: '2'"), message: snapshotStays},
 		"a snapshot is not removed": {
 			before: spec("resourceSnapshotIndex: '1'"), edit: spec("resourceSnapshotIndex: null"), message: snapshotStays},
@@ -146,6 +157,24 @@ spec: {stages: [{name: canary}]}
 			edit: stage("maxConcurrency: 101%"), fine: stage("maxConcurrency: 100%"), message: concurrency},
 		"a number of clusters is in no quotes": {
 			edit: stage("maxConcurrency: '5'"), fine: stage("maxConcurrency: 5"), message: concurrency},
+		"a deadline has a unit": {
+			edit: stage("clusterDeadline: '10'"), fine: stage("clusterDeadline: 10s"),
+			message: "clusterDeadline must be at least 1s: write it like 90s, 10m or 1h"},
+		"a budget is not negative": {
+			edit: stage("failureBudget: {maxFailures: -1}"), fine: stage("failureBudget: {maxFailures: 0}"),
+			message: "maxFailures must be at least 0"},
+		"beyond the budget there are four ways": {
+			edit: stage("failureBudget: {onExceeded: Skip}"), fine: stage("failureBudget: {onExceeded: Rollback}"),
+			message: `Unsupported value: "Skip": supported values: "Wait", "Pause", "Abort", "Rollback"`},
+		"membership is one of two": {
+			edit: "spec: {stages: [{name: a}], membership: Open}", fine: "spec: {stages: [{name: a}], membership: Frozen}",
+			message: `Unsupported value: "Open": supported values: "Dynamic", "Frozen"`},
+		"clusters in no stage go one of three ways": {
+			edit: "spec: {stages: [{name: a}], unassignedClusters: First}", fine: "spec: {stages: [{name: a}], unassignedClusters: Last}",
+			message: `Unsupported value: "First": supported values: "Fail", "Ignore", "Last"`},
+		"the stage that is added has a name of its own": {
+			edit:    "spec: {stages: [{name: unassigned}], unassignedClusters: Last}",
+			message: "unassignedClusters Last adds a stage called unassigned: rename the stage of that name"},
 		"an approval has no time": {
 			edit: stage("afterStageTasks: [{type: Approval, waitTime: 1h}]"), fine: stage("afterStageTasks: [{type: Approval}]"),
 			message: "AfterStageTaskType is Approval, waitTime is not allowed: remove waitTime, or set type to TimedWait"},

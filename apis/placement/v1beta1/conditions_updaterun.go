@@ -49,6 +49,9 @@ const (
 	ReasonClusterUpdatingFailed = "ClusterUpdatingFailed"
 	// ReasonClusterUpdatingSucceeded means the cluster runs the snapshot and is available.
 	ReasonClusterUpdatingSucceeded = "ClusterUpdatingSucceeded"
+	// ReasonClusterUpdatingSkipped means the run goes on, or has gone on, without the cluster.
+	// It is one of fleetflow's own.
+	ReasonClusterUpdatingSkipped = "ClusterUpdatingSkipped"
 )
 
 // Reasons on tasks of a stage. Tasks before and after a stage have words of their own.

@@ -140,6 +140,12 @@ const (
 	// PreviousResourceSnapshotAnnotation has, on a binding, the snapshot the cluster ran
 	// before that run, to roll back to.
 	PreviousResourceSnapshotAnnotation = FleetPrefix + "previous-resource-snapshot"
+	// RollbackOfUIDAnnotation has, on a run that the fleet has created to roll another back,
+	// the UID of that other run.
+	RollbackOfUIDAnnotation = FleetPrefix + "rollback-of-uid"
+	// RolledBackByAnnotation has, on a run, the name of the one that rolls it back: it ends
+	// then, if it has not ended before.
+	RolledBackByAnnotation = FleetPrefix + "rolled-back-by"
 	// RetainReplicasAnnotation on a workload says "true" to let the clusters decide on its
 	// replicas once it is there, though the hub sets them: something scales it there.
 	RetainReplicasAnnotation = FleetPrefix + "retain-replicas"
@@ -243,6 +249,30 @@ func AfterStageApprovalName(run, stage string) string { return run + "-" + stage
 
 // BeforeStageApprovalName returns the name of the request to approve that a stage starts.
 func BeforeStageApprovalName(run, stage string) string { return run + "-before-" + stage }
+
+const (
+	// rollbackSuffix ends the name of a run that rolls another back.
+	rollbackSuffix = "-rollback"
+	// runNameLimit is how long the name of a run may be.
+	runNameLimit = 63
+)
+
+// RollbackName returns the name of the run that is created to roll another back; one that is
+// too long is cut, and made unique by the UID of that other run.
+func RollbackName(run string, uid types.UID) string {
+	if len(run)+len(rollbackSuffix) <= runNameLimit {
+		return run + rollbackSuffix
+	}
+	return UniqueRollbackName(run, uid)
+}
+
+// UniqueRollbackName returns the name to take if the one of RollbackName is taken: that of a
+// rollback of an earlier run of the same name.
+func UniqueRollbackName(run string, uid types.UID) string {
+	sum := sha256.Sum256([]byte(uid))
+	unique := "-" + hex.EncodeToString(sum[:])[:bindingNameHash] + rollbackSuffix
+	return strings.TrimRight(run[:min(len(run), runNameLimit-len(unique))], "-.") + unique
+}
 
 // MemberNamespace returns the namespace on the hub that has a member's Works.
 func MemberNamespace(cluster string) string { return clusterv1beta1.MemberNamespace(cluster) }

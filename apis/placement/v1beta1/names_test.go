@@ -109,3 +109,20 @@ func TestLabelsAndAnnotationsAreQualifiedNames(t *testing.T) {
 		assert.True(t, strings.HasPrefix(name, FleetPrefix), name)
 	}
 }
+
+func TestRollbackNames(t *testing.T) {
+	for sentence, tc := range map[string]struct{ run, want string }{
+		"a short name is kept":         {"web-2", "web-2-rollback"},
+		"the longest that fits":        {strings.Repeat("a", 54), strings.Repeat("a", 54) + "-rollback"},
+		"a longer one is cut":          {strings.Repeat("a", 55), strings.Repeat("a", 45) + "-4a49acf8-rollback"},
+		"a cut never ends with a dash": {strings.Repeat("a", 44) + "-" + strings.Repeat("b", 18), strings.Repeat("a", 44) + "-4a49acf8-rollback"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := RollbackName(tc.run, "uid-1")
+			assert.Equal(t, tc.want, got)
+			assert.Empty(t, validation.IsDNS1123Label(got), "must be an object name")
+		})
+	}
+	assert.Equal(t, "web-2-4a49acf8-rollback", UniqueRollbackName("web-2", "uid-1"))
+	assert.NotEqual(t, UniqueRollbackName("web-2", "uid-1"), UniqueRollbackName("web-2", "uid-2"))
+}

@@ -25,12 +25,14 @@ import (
 // +kubebuilder:printcolumn:name="Strategy",type=string,priority=1,JSONPath=`.spec.stagedRolloutStrategyName`
 // +kubebuilder:printcolumn:name="State",type=string,priority=1,JSONPath=`.spec.state`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63: choose a shorter name"
+// +kubebuilder:validation:XValidation:rule=`!has(self.spec.rollbackOf) || self.spec.rollbackOf != self.metadata.name`,message="spec.rollbackOf names the run itself: name the run whose clusters are to go back"
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.status) || !has(oldSelf.status.conditions) || !oldSelf.status.conditions.exists(c, c.type == "Succeeded" && c.status != "Unknown") || (has(self.spec.clusterActions) ? self.spec.clusterActions : []) == (has(oldSelf.spec.clusterActions) ? oldSelf.spec.clusterActions : [])`,message="spec.clusterActions cannot change any more, the run has ended: create another run"
 type ClusterStagedUpdateRun struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what to roll out, to which placement and in which stages. Only state can
-	// change later.
+	// Spec says what to roll out, to which placement and in which stages. Only state and
+	// clusterActions can change later.
 	// +kubebuilder:validation:Required
 	Spec UpdateRunSpec `json:"spec"`
 
@@ -59,6 +61,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!(has(oldSelf.state) && oldSelf.state == 'Initialize' && has(self.state) && self.state == 'Stop')",message="invalid state transition: cannot transition from Initialize to Stop"
 // +kubebuilder:validation:XValidation:rule="!((!has(oldSelf.state) || oldSelf.state == 'Run') && has(self.state) && self.state == 'Initialize')",message="invalid state transition: cannot transition from Run to Initialize"
 // +kubebuilder:validation:XValidation:rule="!(has(oldSelf.state) && oldSelf.state == 'Stop' && has(self.state) && self.state == 'Initialize')",message="invalid state transition: cannot transition from Stop to Initialize"
+// +kubebuilder:validation:XValidation:rule=`(has(self.rollbackOf) ? self.rollbackOf : "") == (has(oldSelf.rollbackOf) ? oldSelf.rollbackOf : "")`,message="rollbackOf is immutable: create another run to roll back"
+// +kubebuilder:validation:XValidation:rule=`!has(self.rollbackOf) || !has(self.resourceSnapshotIndex) || self.resourceSnapshotIndex == ""`,message="rollbackOf takes each cluster back to a snapshot of its own: leave resourceSnapshotIndex out"
 type UpdateRunSpec struct {
 	// PlacementName is the placement to roll out. Its rollout strategy has to be External.
 	// +kubebuilder:validation:Required
@@ -85,7 +89,64 @@ type UpdateRunSpec struct {
 	// +kubebuilder:validation:Enum=Initialize;Run;Stop
 	// +optional
 	State UpdateRunState `json:"state,omitempty"`
+
+	// ClusterActions skip or retry single clusters while the run is on its way. They can
+	// change until the run has ended, and are taken up while the stage of their cluster is
+	// ahead or being updated; those of a run that stands still, when it is resumed.
+	// An addition of fleetflow; without it, the run waits for every cluster, which is what
+	// KubeFleet does.
+	// +listType=map
+	// +listMapKey=cluster
+	// +kubebuilder:validation:MaxItems=1000
+	// +optional
+	ClusterActions []ClusterAction `json:"clusterActions,omitempty"`
+
+	// RollbackOf is another run of the same placement with the same strategy: this one takes
+	// each cluster that run has updated back to the resource snapshot it had before, its stages
+	// in reverse order and without their tasks. If that run has not ended, it ends now.
+	// Clusters that had nothing before, or that yet another run has updated since, are left as
+	// they are and reported as skipped. Overrides and the apply strategy are those of today.
+	// An addition of fleetflow; without it, every cluster gets the same snapshot, which is what
+	// KubeFleet does.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	RollbackOf string `json:"rollbackOf,omitempty"`
 }
+
+// ClusterAction skips or retries one cluster of a run. An addition of fleetflow.
+type ClusterAction struct {
+	// Cluster is the name of the cluster.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Cluster string `json:"cluster"`
+
+	// Action is Skip to go on without the cluster: one that waits for its turn is left as it
+	// is, one that is being updated gives its place to another and keeps what was
+	// written to it. It is Retry to write to a cluster once more and to count its
+	// clusterDeadline from then; a failed or skipped one waits for a place in maxConcurrency
+	// first. A cluster that is updated already is left alone.
+	// +kubebuilder:validation:Enum=Skip;Retry
+	// +kubebuilder:validation:Required
+	Action ClusterActionType `json:"action"`
+
+	// Attempt counts what was asked for: a higher number asks for another retry.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
+}
+
+// ClusterActionType says what to do with one cluster of a run.
+type ClusterActionType string
+
+const (
+	// ClusterActionSkip goes on without the cluster.
+	ClusterActionSkip ClusterActionType = "Skip"
+	// ClusterActionRetry writes to the cluster once more.
+	ClusterActionRetry ClusterActionType = "Retry"
+)
 
 // UpdateRunStatus says what was frozen when a run started and how far it is.
 type UpdateRunStatus struct {
@@ -176,6 +237,17 @@ type ClusterUpdatingStatus struct {
 	// +optional
 	ClusterResourceOverrideSnapshots []string `json:"clusterResourceOverrideSnapshots,omitempty"`
 
+	// ResourceSnapshotIndex is the resource snapshot this cluster goes to, in a run with
+	// rollbackOf; elsewhere all clusters go to resourceSnapshotIndexUsed. An addition of
+	// fleetflow.
+	// +optional
+	ResourceSnapshotIndex string `json:"resourceSnapshotIndex,omitempty"`
+
+	// Attempt is that of the last of spec.clusterActions for this cluster that was carried
+	// out. An addition of fleetflow.
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
+
 	// Conditions: Started, Succeeded. Absent before the cluster has its turn.
 	// +listType=map
 	// +listMapKey=type
@@ -240,12 +312,14 @@ func (r *ClusterStagedUpdateRun) SetConditions(conditions []metav1.Condition) {
 // +kubebuilder:printcolumn:name="Strategy",type=string,priority=1,JSONPath=`.spec.stagedRolloutStrategyName`
 // +kubebuilder:printcolumn:name="State",type=string,priority=1,JSONPath=`.spec.state`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63: choose a shorter name"
+// +kubebuilder:validation:XValidation:rule=`!has(self.spec.rollbackOf) || self.spec.rollbackOf != self.metadata.name`,message="spec.rollbackOf names the run itself: name the run whose clusters are to go back"
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.status) || !has(oldSelf.status.conditions) || !oldSelf.status.conditions.exists(c, c.type == "Succeeded" && c.status != "Unknown") || (has(self.spec.clusterActions) ? self.spec.clusterActions : []) == (has(oldSelf.spec.clusterActions) ? oldSelf.spec.clusterActions : [])`,message="spec.clusterActions cannot change any more, the run has ended: create another run"
 type StagedUpdateRun struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what to roll out, to which placement and in which stages. Only state can
-	// change later.
+	// Spec says what to roll out, to which placement and in which stages. Only state and
+	// clusterActions can change later.
 	// +kubebuilder:validation:Required
 	Spec UpdateRunSpec `json:"spec"`
 

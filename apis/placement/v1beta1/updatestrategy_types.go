@@ -24,14 +24,63 @@ type ClusterStagedUpdateStrategy struct {
 }
 
 // UpdateStrategySpec has the stages of an update, in their order.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.unassignedClusters) || self.unassignedClusters != "Last" || size(self.stages) <= 30`,message="unassignedClusters Last adds a stage: use at most 30 stages, or set unassignedClusters to Fail or Ignore"
+// +kubebuilder:validation:XValidation:rule=`!has(self.unassignedClusters) || self.unassignedClusters != "Last" || self.stages.all(s, s.name != "unassigned")`,message="unassignedClusters Last adds a stage called unassigned: rename the stage of that name, or set unassignedClusters to Fail or Ignore"
 type UpdateStrategySpec struct {
-	// Stages are updated one after the other. Every picked cluster has to be in exactly one.
+	// Stages are updated one after the other. Every picked cluster has to be in exactly one,
+	// unless unassignedClusters says otherwise.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=31
 	// +kubebuilder:validation:XValidation:rule=`self.all(s, self.exists_one(t, t.name == s.name))`,message="the names of stages must be unique: rename the repeated stage"
 	Stages []StageConfig `json:"stages"`
+
+	// Membership says what becomes of a run when the clusters that the placement picks
+	// change while it is on its way. Dynamic ends the run; create another for what is picked
+	// then. Frozen goes on with the clusters there were when it started: those that leave are
+	// skipped and reported, those that join are ignored until another run. A change of
+	// the placement's policy counts the same.
+	// An addition of fleetflow; without it, Dynamic, which is what KubeFleet does.
+	// +kubebuilder:validation:Enum=Dynamic;Frozen
+	// +optional
+	Membership UpdateMembership `json:"membership,omitempty"`
+
+	// UnassignedClusters says what to do with picked clusters that are in no stage. Fail
+	// refuses the run. Ignore leaves them as they are and names them in the condition
+	// Initialized. Last updates them after the last stage, in a stage called unassigned, with
+	// the maxConcurrency, clusterDeadline and failureBudget of the last stage and without
+	// tasks.
+	// An addition of fleetflow; without it, Fail, which is what KubeFleet does.
+	// +kubebuilder:validation:Enum=Fail;Ignore;Last
+	// +optional
+	UnassignedClusters UnassignedClustersPolicy `json:"unassignedClusters,omitempty"`
 }
+
+// UnassignedStageName is the name of the stage that UnassignedClustersLast adds.
+const UnassignedStageName = "unassigned"
+
+// UpdateMembership says whether a run goes on when other clusters are picked.
+type UpdateMembership string
+
+const (
+	// UpdateMembershipDynamic ends a run when other clusters are picked.
+	UpdateMembershipDynamic UpdateMembership = "Dynamic"
+	// UpdateMembershipFrozen goes on with the clusters the run started with.
+	UpdateMembershipFrozen UpdateMembership = "Frozen"
+)
+
+// UnassignedClustersPolicy says what to do with clusters in no stage.
+type UnassignedClustersPolicy string
+
+const (
+	// UnassignedClustersFail refuses a run that has some.
+	UnassignedClustersFail UnassignedClustersPolicy = "Fail"
+	// UnassignedClustersIgnore leaves them as they are.
+	UnassignedClustersIgnore UnassignedClustersPolicy = "Ignore"
+	// UnassignedClustersLast updates them after the last stage.
+	UnassignedClustersLast UnassignedClustersPolicy = "Last"
+)
 
 // StageConfig is one stage: which clusters, how many at a time, and what has to happen
 // before and after.
@@ -78,7 +127,64 @@ type StageConfig struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Approval' || !has(t.waitTime) || t.waitTime in ['0', '0s'])",message="BeforeStageTaskType is Approval, waitTime is not allowed: remove waitTime"
 	// +optional
 	BeforeStageTasks []StageTask `json:"beforeStageTasks,omitempty"`
+
+	// ClusterDeadline is how long a cluster may take from when its update starts until it is
+	// available, such as 90s, 10m or 1h. A run that waits longer is called stuck (reason
+	// UpdateRunStuck) and waits on; with a failureBudget, the cluster counts as failed.
+	// An addition of fleetflow; without it, 5m, which is KubeFleet's threshold.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+([.][0-9]+)?(ms|s|m|h))+$") && duration(self) >= duration("1s")`,message="clusterDeadline must be at least 1s: write it like 90s, 10m or 1h"
+	// +optional
+	ClusterDeadline *metav1.Duration `json:"clusterDeadline,omitempty"`
+
+	// FailureBudget lets the stage go on without some of its clusters, and says what to do
+	// when more fail than that.
+	// An addition of fleetflow; without it, no cluster counts as failed and the run waits for
+	// each, which is what KubeFleet does.
+	// +optional
+	FailureBudget *FailureBudget `json:"failureBudget,omitempty"`
 }
+
+// FailureBudget says without how many clusters a stage goes on, and what to do beyond that.
+// A cluster counts as failed when it is not available after the clusterDeadline of its stage.
+// Within the budget, a failed cluster no longer counts as being updated: another takes its
+// place in maxConcurrency. Its condition Succeeded is False, with the reason
+// ClusterUpdatingFailed, and turns True if it becomes available before the stage ends.
+// Clusters that are skipped do not count.
+type FailureBudget struct {
+	// MaxFailures is without how many clusters the stage goes on: a number, or a percentage of
+	// the stage's clusters rounded down. Without it, none.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern="^(100|[1-9]?[0-9])%$"
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="maxFailures must be at least 0"
+	// +optional
+	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
+
+	// OnExceeded says what to do when more clusters fail. Wait calls the run stuck and waits
+	// for them, as KubeFleet does. Pause sets the run's state to Stop; skip or retry the
+	// clusters, then set it to Run. Abort ends the run. Rollback ends the run and creates
+	// another, called <run>-rollback, that takes every cluster the run has updated back to what
+	// it had before. Without it, Wait.
+	// +kubebuilder:validation:Enum=Wait;Pause;Abort;Rollback
+	// +optional
+	OnExceeded FailureBudgetAction `json:"onExceeded,omitempty"`
+}
+
+// FailureBudgetAction says what to do when more clusters of a stage fail than its budget
+// allows.
+type FailureBudgetAction string
+
+const (
+	// FailureBudgetWait waits for the clusters.
+	FailureBudgetWait FailureBudgetAction = "Wait"
+	// FailureBudgetPause stops the run until somebody resumes it.
+	FailureBudgetPause FailureBudgetAction = "Pause"
+	// FailureBudgetAbort ends the run.
+	FailureBudgetAbort FailureBudgetAction = "Abort"
+	// FailureBudgetRollback ends the run and takes its clusters back.
+	FailureBudgetRollback FailureBudgetAction = "Rollback"
+)
 
 // StageTaskType says what a run waits for before or after a stage.
 type StageTaskType string

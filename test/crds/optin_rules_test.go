@@ -1,0 +1,108 @@
+package crds
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestRulesOfActionsAndRollbacks(t *testing.T) {
+	spec := func(more string) string {
+		return "{placementName: web, stagedRolloutStrategyName: three" + more + "}"
+	}
+	action := func(fields string) string { return spec(", clusterActions: [{" + fields + "}]") }
+	plain, back := spec(""), spec(", rollbackOf: earlier")
+	run(t, "ClusterStagedUpdateRun", map[string]ruleCase{
+		"a run may be asked to skip a cluster":       {old: plain, spec: action("cluster: a, action: Skip")},
+		"a run may be asked to retry a cluster":      {old: plain, spec: action("cluster: a, action: Retry, attempt: 2")},
+		"an action may be changed":                   {old: action("cluster: a, action: Skip"), spec: action("cluster: a, action: Retry")},
+		"an action may be taken back":                {old: action("cluster: a, action: Skip"), spec: plain},
+		"an action names its cluster":                {spec: action("action: Skip"), refusal: "cluster: Required value"},
+		"an action's cluster has a name":             {spec: action("cluster: '', action: Skip"), refusal: "clusterActions[0].cluster"},
+		"an action says what to do":                  {spec: action("cluster: a"), refusal: "action: Required value"},
+		"an action is one of two":                    {spec: action("cluster: a, action: Stop"), refusal: `supported values: "Skip", "Retry"`},
+		"attempts are counted from 1":                {spec: action("cluster: a, action: Retry, attempt: 0"), refusal: "attempt"},
+		"a cluster has one action":                   {spec: spec(", clusterActions: [{cluster: a, action: Skip}, {cluster: a, action: Retry}]"), refusal: "Duplicate value"},
+		"a run may roll another back":                {spec: back},
+		"a run keeps what it rolls back":             {old: back, spec: spec(", rollbackOf: other"), refusal: "rollbackOf is immutable: create another run"},
+		"a run does not begin to roll back":          {old: plain, spec: back, refusal: "rollbackOf is immutable"},
+		"a run does not cease to roll back":          {old: back, spec: plain, refusal: "rollbackOf is immutable"},
+		"a rollback has no snapshot of its own":      {spec: spec(`, rollbackOf: earlier, resourceSnapshotIndex: "1"`), refusal: "leave resourceSnapshotIndex out"},
+		"a rollback's index may be empty":            {spec: spec(`, rollbackOf: earlier, resourceSnapshotIndex: ""`)},
+		"a run does not roll itself back":            {spec: spec(", rollbackOf: example"), refusal: "spec.rollbackOf names the run itself"},
+		"a rollback names what it rolls back":        {spec: spec(", rollbackOf: ''"), refusal: "rollbackOf"},
+		"a rollback may change its actions and more": {old: back, spec: spec(", rollbackOf: earlier, state: Stop, clusterActions: [{cluster: a, action: Skip}]")},
+	})
+}
+
+func TestActionsOfARunThatHasEndedStay(t *testing.T) {
+	object := func(state, more, status string) string {
+		return "apiVersion: x/v1beta1\nkind: ClusterStagedUpdateRun\nmetadata: {name: example}\n" +
+			"spec: {placementName: web, stagedRolloutStrategyName: three, state: " + state + more + "}\n" +
+			"status: {conditions: [{type: Succeeded, status: '" + status + "', reason: R, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}]}"
+	}
+	skip, retry := ", clusterActions: [{cluster: a, action: Skip}]", ", clusterActions: [{cluster: a, action: Retry}]"
+	k := loadKind(t, "ClusterStagedUpdateRun")
+	for sentence, tc := range map[string]struct {
+		before, after, status string
+		refused               bool
+	}{
+		"one that succeeded gets no action":            {after: skip, status: "True", refused: true},
+		"one that failed gets no action":               {after: skip, status: "False", refused: true},
+		"one that failed keeps its action":             {before: skip, after: retry, status: "False", refused: true},
+		"one that failed may be written as it is":      {before: skip, after: skip, status: "False"},
+		"one of which nothing is known gets an action": {after: skip, status: "Unknown"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			_, errs := k.admit(t, object("Run", tc.after, tc.status), object("Stop", tc.before, tc.status))
+			if tc.refused {
+				assert.Contains(t, texts(errs), "the run has ended: create another run")
+				return
+			}
+			assert.Empty(t, texts(errs))
+		})
+	}
+}
+
+func TestRulesOfBudgetsAndMembership(t *testing.T) {
+	stage := func(fields string) string { return "{stages: [{name: canary, " + fields + "}]}" }
+	budget := func(fields string) string { return stage("failureBudget: {" + fields + "}") }
+	more := func(fields string) string { return "{stages: [{name: canary}], " + fields + "}" }
+	stages := func(n int) string {
+		list := ""
+		for i := range n {
+			list += "{name: s" + string(rune('a'+i/26)) + string(rune('a'+i%26)) + "},"
+		}
+		return "{unassignedClusters: Last, stages: [" + list + "]}"
+	}
+	cases := map[string]ruleCase{
+		"a budget may be empty":                      {spec: budget("")},
+		"a budget may be a number":                   {spec: budget("maxFailures: 2, onExceeded: Pause")},
+		"a budget may be nothing":                    {spec: budget("maxFailures: 0, onExceeded: Abort")},
+		"a budget may be a percentage":               {spec: budget("maxFailures: 10%, onExceeded: Rollback")},
+		"a budget may be no percent":                 {spec: budget("maxFailures: 0%, onExceeded: Wait")},
+		"a budget is not negative":                   {spec: budget("maxFailures: -1"), refusal: "maxFailures must be at least 0"},
+		"a budget is no more than all":               {spec: budget("maxFailures: 101%"), refusal: "maxFailures"},
+		"a budget is not a number in quotes":         {spec: budget("maxFailures: '1'"), refusal: "maxFailures"},
+		"there is no other action beyond the budget": {spec: budget("onExceeded: Retry"), refusal: `supported values: "Wait", "Pause", "Abort", "Rollback"`},
+		"membership may be dynamic":                  {spec: more("membership: Dynamic")},
+		"membership may be frozen":                   {spec: more("membership: Frozen")},
+		"membership is one of two":                   {spec: more("membership: Open"), refusal: `supported values: "Dynamic", "Frozen"`},
+		"clusters in no stage may fail the run":      {spec: more("unassignedClusters: Fail")},
+		"clusters in no stage may be ignored":        {spec: more("unassignedClusters: Ignore")},
+		"clusters in no stage may come last":         {spec: more("unassignedClusters: Last")},
+		"clusters in no stage do not come first":     {spec: more("unassignedClusters: First"), refusal: `supported values: "Fail", "Ignore", "Last"`},
+		"the stage that is added has a name of its own": {
+			spec: "{stages: [{name: unassigned}], unassignedClusters: Last}", refusal: "rename the stage of that name"},
+		"without it, a stage may have that name":  {spec: "{stages: [{name: unassigned}]}"},
+		"there is room for the stage to be added": {spec: stages(30)},
+		"one stage more is too many":              {spec: stages(31), refusal: "use at most 30 stages"},
+	}
+	for _, deadline := range []string{"1s", "90s", "10m", "1h30m", "1.5h", "1000ms"} {
+		cases["a deadline may be "+deadline] = ruleCase{spec: stage("clusterDeadline: " + deadline)}
+	}
+	for _, deadline := range []string{"'0'", "0s", "999ms", "'5'", "1d", "-1m", "'1h 30m'"} {
+		cases["a deadline is not "+deadline] = ruleCase{spec: stage("clusterDeadline: " + deadline), refusal: "clusterDeadline"}
+	}
+	run(t, "ClusterStagedUpdateStrategy", cases)
+}
