@@ -14,6 +14,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/works"
 	"github.com/fleetflow/fleetflow/controllers/hub/binding"
+	"github.com/fleetflow/fleetflow/controllers/hub/clusterprofile"
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterwatch"
 	"github.com/fleetflow/fleetflow/controllers/hub/engine"
 	"github.com/fleetflow/fleetflow/controllers/hub/eviction"
@@ -40,6 +41,8 @@ type Options struct {
 	// 0 is the default.
 	UnhealthyThreshold  time.Duration
 	ForceDeleteWaitTime time.Duration
+	// ProfileNamespace is where members have ClusterProfiles; empty if they have none.
+	ProfileNamespace string
 	// Engine wakes workflows; TemporalNamespace is where it does.
 	Engine            *engine.Engine
 	TemporalNamespace string
@@ -61,6 +64,7 @@ var controllers = []struct {
 	add  func(ctrl.Manager, Options) (engine.Source, error)
 }{
 	{"membership", addMembership},
+	{"cluster profile", addClusterProfile},
 	{"binding", addBinding},
 	{"placement", addPlacement},
 	{"staged update run", addStagedUpdate},
@@ -114,6 +118,13 @@ func addMembership(mgr ctrl.Manager, options Options) (engine.Source, error) {
 	return nil, membership.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("member-cluster-controller"), options.Clock,
 		membership.Options{UnhealthyThreshold: options.UnhealthyThreshold, ForceDeleteWaitTime: options.ForceDeleteWaitTime},
 	).SetupWithManager(mgr)
+}
+
+func addClusterProfile(mgr ctrl.Manager, options Options) (engine.Source, error) {
+	if options.ProfileNamespace == "" {
+		return nil, nil
+	}
+	return nil, clusterprofile.NewReconciler(mgr.GetClient(), mgr.GetEventRecorder("cluster-profile-controller"), options.ProfileNamespace).SetupWithManager(mgr)
 }
 
 func addBinding(mgr ctrl.Manager, options Options) (engine.Source, error) {
