@@ -128,7 +128,9 @@ func addClusterProfile(mgr ctrl.Manager, options Options) (engine.Source, error)
 }
 
 func addBinding(mgr ctrl.Manager, options Options) (engine.Source, error) {
-	return nil, binding.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Works, options.Clock).SetupWithManager(mgr)
+	return nil, binding.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Works, options.Clock, binding.Options{
+		ForceDeleteWaitTime: options.ForceDeleteWaitTime, Events: mgr.GetEventRecorder(placement.EventSource),
+	}).SetupWithManager(mgr)
 }
 
 func addPlacement(mgr ctrl.Manager, options Options) (engine.Source, error) {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,8 +49,18 @@ type Works interface {
 	Leave(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (remaining int, err error)
 }
 
+// Options of a Reconciler.
+type Options struct {
+	// ForceDeleteWaitTime is how long the end of a placement waits for a member that nobody
+	// hears of.
+	ForceDeleteWaitTime time.Duration
+	// Events tells of clusters that were not waited for; nil tells nobody.
+	Events events.EventRecorder
+}
+
 // Reconciler keeps the status of bindings true and their Works in place.
 type Reconciler struct {
+	Options
 	client client.Client
 	live   client.Reader
 	works  Works
@@ -58,8 +69,8 @@ type Reconciler struct {
 }
 
 // NewReconciler makes a Reconciler; live reads past the cache.
-func NewReconciler(c client.Client, live client.Reader, w Works, clk clock.PassiveClock) *Reconciler {
-	return &Reconciler{client: c, live: live, works: w, clock: clk, since: newStopwatch(clk)}
+func NewReconciler(c client.Client, live client.Reader, w Works, clk clock.PassiveClock, options Options) *Reconciler {
+	return &Reconciler{Options: options, client: c, live: live, works: w, clock: clk, since: newStopwatch(clk)}
 }
 
 // Reconcile looks at one binding.
@@ -78,7 +89,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if !binding.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.cleanUp(ctx, binding, member)
+		wait, err := r.cleanUp(ctx, binding, member)
+		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	if member == memberGone || abandoned {
 		return ctrl.Result{}, r.removeOrphan(ctx, binding)
@@ -137,15 +149,11 @@ func (r *Reconciler) kept(ctx context.Context, cluster string) (standing, error)
 // abandoned says whether the placement of a binding does not exist any more: an
 // activity that began before the placement was deleted wrote the binding after.
 func (r *Reconciler) abandoned(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (bool, error) {
-	name := binding.Labels[placementv1beta1.ParentPlacementLabel]
-	if name == "" {
+	if binding.Labels[placementv1beta1.ParentPlacementLabel] == "" {
 		return false, nil
 	}
-	err := r.get(ctx, types.NamespacedName{Name: name}, &placementv1beta1.ClusterResourcePlacement{})
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading placement %s: %w", name, err)
-	}
-	return err != nil, nil
+	placement, err := r.placement(ctx, binding)
+	return placement == nil && err == nil, err
 }
 
 // get reads an object. That it does not exist is asked live.
@@ -160,37 +168,41 @@ func (r *Reconciler) get(ctx context.Context, key types.NamespacedName, into cli
 // cleanUp removes the Works of a binding that is being deleted, then lets it go.
 // While Works remain, the event of their end brings it back here. A member that
 // keeps what it has is to leave first; that it is gone brings it back, too.
-func (r *Reconciler) cleanUp(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, member standing) error {
+func (r *Reconciler) cleanUp(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, member standing) (time.Duration, error) {
 	clear := r.works.Delete
 	switch member {
 	case memberKept:
-		return nil
+		return 0, nil
 	case memberGone:
 		clear = r.works.Abandon
 	case memberPresent, memberLeaving:
 		left, err := r.left(ctx, binding)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if left {
 			clear = r.works.Leave
 		}
 	}
 	remaining, err := clear(ctx, binding)
-	if err != nil || remaining > 0 {
-		return err
+	if err != nil {
+		return 0, err
+	}
+	if remaining > 0 {
+		if wait, waits, err := r.patience(ctx, binding, member, remaining); err != nil || waits {
+			return wait, err
+		}
 	}
 	r.since.forget(binding.Name)
-	return write.RemoveFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer)
+	return 0, write.RemoveFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer)
 }
 
 // left says whether the placement of a binding is being deleted and wants what it placed
 // to be left on its clusters.
 func (r *Reconciler) left(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (bool, error) {
-	placement := &placementv1beta1.ClusterResourcePlacement{}
-	err := r.get(ctx, types.NamespacedName{Name: binding.Labels[placementv1beta1.ParentPlacementLabel]}, placement)
-	if err != nil {
-		return false, client.IgnoreNotFound(err)
+	placement, err := r.placement(ctx, binding)
+	if err != nil || placement == nil {
+		return false, err
 	}
 	strategy := placement.Spec.Strategy
 	return !placement.DeletionTimestamp.IsZero() && strategy != nil && strategy.DeleteStrategy != nil &&

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,6 +38,8 @@ type bench struct {
 	*Reconciler
 	hub          client.Client
 	clock        *clocktesting.FakePassiveClock
+	events       *events.FakeRecorder
+	options      Options
 	statusWrites int
 	createFails  error
 }
@@ -46,7 +49,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	scheme := runtime.NewScheme()
 	require.NoError(t, placementv1beta1.AddToScheme(scheme))
 	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
-	b := &bench{clock: clocktesting.NewFakePassiveClock(start)}
+	b := &bench{clock: clocktesting.NewFakePassiveClock(start), events: events.NewFakeRecorder(10)}
+	b.options = Options{ForceDeleteWaitTime: 15 * time.Minute, Events: b.events}
 	base := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.Work{}).Build()
 	b.hub = interceptor.NewClient(base, interceptor.Funcs{
@@ -62,7 +66,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	})
-	b.Reconciler = NewReconciler(b.hub, b.hub, works.NewSyncer(b.hub, b.hub, b.clock), b.clock)
+	b.Reconciler = NewReconciler(b.hub, b.hub, works.NewSyncer(b.hub, b.hub, b.clock), b.clock, b.options)
 	return b
 }
 
@@ -227,7 +231,7 @@ func TestAnInvalidEnvelopeIsShownAndWaitedFor(t *testing.T) {
 	assert.Equal(t, synchronized, b.condition(t, placementv1beta1.ConditionTypeWorkSynchronized))
 	assert.Equal(t, writes, b.statusWrites)
 
-	b.Reconciler = NewReconciler(b.hub, b.hub, works.NewSyncer(b.hub, b.hub, b.clock), b.clock) // the process starts anew
+	b.Reconciler = NewReconciler(b.hub, b.hub, works.NewSyncer(b.hub, b.hub, b.clock), b.clock, b.options) // the process starts anew
 	for b.reconcile(t).RequeueAfter > 0 {
 		b.later(interimDelay)
 	}

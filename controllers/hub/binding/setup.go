@@ -85,9 +85,9 @@ func deletionStarted() predicate.Predicate {
 }
 
 // comesOrGoes keeps heartbeats away: bindings care only whether the member is
-// there, whether it keeps what it has, and for labels that an override asks for.
+// there, whether it is heard of, whether it keeps what it has, and for labels that an override asks for.
 func comesOrGoes() predicate.Predicate {
-	return predicate.Or(deletionStarted(), predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	return predicate.Or(deletionStarted(), fallsSilent(), predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
 func onlyDeletes() predicate.Predicate {

@@ -1,0 +1,74 @@
+package binding
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/membership"
+)
+
+// ReasonClusterLeftBehind is the reason of the event that says that a placement was deleted
+// without waiting for one of its clusters any longer.
+const ReasonClusterLeftBehind = "PlacementClusterLeftBehind"
+
+// patience is how much longer a binding waits for its member to remove what was placed on
+// it; waits is false if it has waited enough. Only with its placement does a binding go
+// without that, and only if nobody has heard of the member for too long: its Works stay
+// behind, on their way out, and the member cleans up after them when it comes back.
+func (r *Reconciler) patience(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, standing standing, remaining int) (wait time.Duration, waits bool, err error) {
+	if standing == memberGone {
+		return 0, true, nil // the hub itself removes its Works
+	}
+	placement, err := r.placement(ctx, binding)
+	if err != nil || placement != nil && placement.DeletionTimestamp.IsZero() {
+		return 0, true, err
+	}
+	member := &clusterv1beta1.MemberCluster{}
+	err = r.get(ctx, types.NamespacedName{Name: binding.Spec.TargetCluster}, member)
+	if err != nil {
+		return 0, true, fmt.Errorf("reading member cluster %s: %w", binding.Spec.TargetCluster, err)
+	}
+	if !membership.Silent(member) {
+		return 0, true, nil // an event tells when that changes
+	}
+	if wait = binding.DeletionTimestamp.Add(r.ForceDeleteWaitTime).Sub(r.clock.Now()); wait > 0 {
+		return wait, true, nil
+	}
+	if placement != nil && r.Events != nil {
+		r.Events.Eventf(placement, binding, "Warning", ReasonClusterLeftBehind, "Delete",
+			"Cluster %s has not been heard of, so nobody waits any longer until %d work(s) are removed from it: that happens when it comes back",
+			binding.Spec.TargetCluster, remaining)
+	}
+	return 0, false, nil
+}
+
+// placement of a binding; nil if it is gone.
+func (r *Reconciler) placement(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (*placementv1beta1.ClusterResourcePlacement, error) {
+	name := binding.Labels[placementv1beta1.ParentPlacementLabel]
+	placement := &placementv1beta1.ClusterResourcePlacement{}
+	err := r.get(ctx, types.NamespacedName{Name: name}, placement)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading placement %s: %w", name, err)
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return placement, nil
+}
+
+// fallsSilent lets the update of a member through with which it is given up, or heard of again.
+func fallsSilent() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
+		after, is := e.ObjectNew.(*clusterv1beta1.MemberCluster)
+		return ok && is && membership.Silent(before) != membership.Silent(after)
+	}}
+}

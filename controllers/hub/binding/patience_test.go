@@ -1,0 +1,63 @@
+package binding
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/membership"
+)
+
+func TestADeletedPlacementDoesNotWaitForeverForAMemberThatIsGone(t *testing.T) {
+	cases := map[string]struct {
+		silent, deleted bool
+		after           time.Duration
+		released        bool
+	}{
+		"a member that nobody hears of is waited for, for a while":      {silent: true, deleted: true, after: 14 * time.Minute},
+		"after that it is left behind":                                  {silent: true, deleted: true, after: 15 * time.Minute, released: true},
+		"a member that is there is waited for":                          {deleted: true, after: time.Hour},
+		"a rollout waits for the members that its limits count, always": {silent: true, after: time.Hour},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			objects := fleet()
+			placement, member := objects[0], objects[1].(*clusterv1beta1.MemberCluster)
+			placement.SetFinalizers([]string{placementv1beta1.PlacementCleanupFinalizer})
+			if tc.silent {
+				member.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionUnknown, Reason: membership.ReasonHeartbeatMissed}}
+			}
+			b := newBench(t, objects...)
+			b.sync(t)
+			work := &b.list(t)[0]
+			work.Finalizers = []string{placementv1beta1.WorkFinalizer}
+			require.NoError(t, b.hub.Update(t.Context(), work))
+			if tc.deleted {
+				require.NoError(t, b.hub.Delete(t.Context(), placement))
+			}
+			require.NoError(t, b.hub.Delete(t.Context(), b.binding(t)))
+			b.clock.SetTime(b.binding(t).DeletionTimestamp.Time)
+			if wait := b.reconcile(t).RequeueAfter; tc.silent && tc.deleted {
+				assert.Equal(t, 15*time.Minute, wait)
+			}
+			b.later(tc.after)
+			b.reconcile(t)
+
+			err := b.hub.Get(t.Context(), client.ObjectKey{Name: name}, &placementv1beta1.ClusterResourceBinding{})
+			assert.Equal(t, tc.released, apierrors.IsNotFound(err))
+			require.Len(t, b.list(t), 1, "the Work stays, so that the member cleans up when it comes back")
+			assert.False(t, b.list(t)[0].DeletionTimestamp.IsZero())
+			assert.NotEmpty(t, b.list(t)[0].Finalizers)
+			if tc.released {
+				assert.Contains(t, <-b.events.Events, "PlacementClusterLeftBehind Cluster member1")
+			}
+		})
+	}
+}
