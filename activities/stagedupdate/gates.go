@@ -128,7 +128,7 @@ func (g *gateCheck) record(r recorder) {
 		g.recordBefore(r, stage)
 		return
 	}
-	if len(stage.AfterStageTaskStatus) > 0 && len(stage.Clusters) > 0 {
+	if len(stage.Clusters) > 0 {
 		r.waiting(stage)
 	}
 	if g.opened {

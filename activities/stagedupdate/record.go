@@ -115,9 +115,12 @@ func (r recorder) waiting(stage *placementv1beta1.StageUpdatingStatus) {
 	if stageWaits(stage) || stageOver(stage) {
 		return
 	}
+	message := "All clusters in the stage are updated, waiting for after-stage tasks to complete"
+	if len(stage.AfterStageTaskStatus) == 0 {
+		message = "All clusters in the stage are updated" // a stage without tasks has the same reason
+	}
 	r.setAt(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
-		placementv1beta1.ReasonStageUpdatingWaiting,
-		"All clusters in the stage are updated, waiting for after-stage tasks to complete", ceilSecond(r.now))
+		placementv1beta1.ReasonStageUpdatingWaiting, message, ceilSecond(r.now))
 }
 
 // waitingBefore records that a stage may not start yet.

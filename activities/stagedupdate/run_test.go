@@ -1,8 +1,6 @@
 package stagedupdate_test
 
 import (
-	"encoding/json"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -10,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"sigs.k8s.io/yaml"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -99,20 +96,10 @@ func (d *driver) whole() {
 	assert.True(d.t, try(d, func(string) (bool, error) { return call(d.hub, d.acts.AdvanceDeletion, refOf(d.run)) }, ""))
 }
 
-func TestTheCompleteStatusIsTheOneOfTheDocuments(t *testing.T) {
+func TestARunLeavesTheBindingsAndEventsOfTheDocuments(t *testing.T) {
 	h := howTo(t)
 	(&driver{hub: h, run: "example-run-2"}).whole()
-	golden, err := os.ReadFile("testdata/complete-status.yaml")
-	require.NoError(t, err)
-	var want map[string]any
-	require.NoError(t, yaml.Unmarshal(golden, &want))
-
-	status := h.run("example-run-2").Status
-	assert.Equal(t, "0", status.ResourceSnapshotIndexUsed, "ours, beside what is printed")
-	status.ResourceSnapshotIndexUsed = ""
-	if diff := cmp.Diff(want, skeleton(t, status)); diff != "" {
-		t.Errorf("status (-printed +ours):\n%s", diff)
-	}
+	assert.Equal(t, "0", h.run("example-run-2").Status.ResourceSnapshotIndexUsed)
 	for _, cluster := range []string{"member1", "member2", "member3"} {
 		b := h.binding(cluster)
 		assert.Equal(t, "example-placement-0-snapshot", b.Spec.ResourceSnapshotName)
@@ -131,37 +118,6 @@ func TestTheCompleteStatusIsTheOneOfTheDocuments(t *testing.T) {
 		"Normal example-run-2 StageUpdatingSucceeded: Stage canary is complete",
 		"Normal example-run-2 UpdateRunSucceeded: All stages are completed successfully",
 	}, h.events)
-}
-
-// skeleton is a status without messages, and without the values of times.
-func skeleton(t *testing.T, status any) map[string]any {
-	t.Helper()
-	data, err := json.Marshal(status)
-	require.NoError(t, err)
-	var out map[string]any
-	require.NoError(t, json.Unmarshal(data, &out))
-	strip(out)
-	return out
-}
-
-func strip(value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, inner := range v {
-			switch key {
-			case "message":
-				delete(v, key)
-			case "lastTransitionTime", "startTime", "endTime":
-				v[key] = "..."
-			default:
-				strip(inner)
-			}
-		}
-	case []any:
-		for _, inner := range v {
-			strip(inner)
-		}
-	}
 }
 
 // A process may die at any of its writes, before it or after it: done again, the
