@@ -102,6 +102,7 @@ var alone = []promise{
 	{"a run survives a restart of Temporal", survives(restartTemporal, duringSoak, signalDoor)},
 	{"a run survives the loss of Temporal's database during the first stage", survives(wipeTemporal, duringFirstStage, signalDoor)},
 	{"a run survives the loss of Temporal's database during the soak", survives(wipeTemporal, duringSoak, updateDoor)},
+	{"controllers and workers in processes of their own share the work", rolesShareTheWork},
 	{"a taint and an eviction drain a cluster", taintAndEvictDrains},
 	{"evictions survive the hub agent's death", evictionsSurviveTheHubAgent},
 	{"without Temporal what is decided goes on", withoutTemporalWhatIsDecidedGoesOn},
