@@ -103,10 +103,7 @@ func (s *stageAdvance) check(ctx context.Context) error {
 		return err
 	}
 	s.placement = f.placement
-	if err := outdated(s.run, f.placement, f.policy); err != nil {
-		return refuse("%s", clientError(err.Error()))
-	}
-	return nil
+	return s.holds(ctx, s.run, f)
 }
 
 // start writes bindings and Works, and records the start beside it. Should the

@@ -86,10 +86,7 @@ func (d *deletion) check(ctx context.Context) error {
 		return err
 	}
 	d.placement = f.placement
-	if err := outdated(d.run, f.placement, f.policy); err != nil {
-		return refuse("%s", clientError(err.Error()))
-	}
-	return nil
+	return d.holds(ctx, d.run, f)
 }
 
 // remove deletes the bindings that are still unscheduled; one that the

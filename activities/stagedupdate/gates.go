@@ -36,12 +36,12 @@ func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.Ga
 	if err != nil {
 		return act.GateState{}, err
 	}
-	if err := outdated(run, f.placement, f.policy); err != nil {
-		return act.GateState{Ended: true}, a.fail(ctx, run, clientError(err.Error()))
+	var state act.GateState
+	if err = a.holds(ctx, run, f); err == nil {
+		state, err = a.checkTasks(ctx, run, in)
 	}
-	state, err := a.checkTasks(ctx, run, in)
 	if refused, ok := errors.AsType[*userError](err); ok {
-		return act.GateState{Ended: true}, a.fail(ctx, run, cannotContinue(refused.text))
+		return act.GateState{Ended: true}, a.fail(ctx, run, refused.text)
 	}
 	return state, err
 }
@@ -202,8 +202,8 @@ func (g *gateCheck) belongs(request *placementv1beta1.ClusterApprovalRequest) er
 	if request.Spec.ParentStageRollout == g.run.Name && request.Spec.TargetStage == g.in.Stage {
 		return nil
 	}
-	return refuse("the approval request `%s` is for stage `%s` of run `%s`, want stage `%s` of run `%s`; delete it and create the run again",
-		request.Name, request.Spec.TargetStage, request.Spec.ParentStageRollout, g.in.Stage, g.run.Name)
+	return refuse("%s", cannotContinue(fmt.Sprintf("the approval request `%s` is for stage `%s` of run `%s`, want stage `%s` of run `%s`; delete it and create the run again",
+		request.Name, request.Spec.TargetStage, request.Spec.ParentStageRollout, g.in.Stage, g.run.Name)))
 }
 
 func newRequest(run *placementv1beta1.ClusterStagedUpdateRun, in act.GateRequest, name string) *placementv1beta1.ClusterApprovalRequest {

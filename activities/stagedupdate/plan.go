@@ -262,64 +262,6 @@ func clusterStatuses(names []string) []placementv1beta1.ClusterUpdatingStatus {
 	return out
 }
 
-// outdated says why a run can no longer continue: the placement or what its
-// policy selects is not what was frozen (the reference abandons such a run, and
-// so do we unless told otherwise). It is pure.
-func outdated(run *placementv1beta1.ClusterStagedUpdateRun, placement *placementv1beta1.ClusterResourcePlacement, policy *placementv1beta1.ClusterSchedulingPolicySnapshot) error {
-	if err := checkPlacement(placement); err != nil {
-		return err
-	}
-	if frozen := meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized); frozen != nil && frozen.LastTransitionTime.Before(&placement.CreationTimestamp) {
-		return refuse("parent clusterResourcePlacement `%s` was deleted and created again after the clusterStagedUpdateRun was initialized", placement.Name)
-	}
-	if policy == nil {
-		return refuse("no latest policy snapshot found for clusterResourcePlacement `%s`", placement.Name)
-	}
-	if index := policy.Labels[placementv1beta1.PolicyIndexLabel]; index != run.Status.PolicySnapshotIndexUsed {
-		return refuse("the policy snapshot index used in the clusterStagedUpdateRun is outdated, latest: %s, recorded: %s", index, run.Status.PolicySnapshotIndexUsed)
-	}
-	if !decided(placement, policy) {
-		return nil // the scheduler is at it; its verdict will wake us
-	}
-	return compareClusters(run, policy)
-}
-
-// maxDecisions is how many clusters a policy snapshot names; beyond that its
-// list is not complete and cannot be compared.
-const maxDecisions = 1000
-
-func compareClusters(run *placementv1beta1.ClusterStagedUpdateRun, policy *placementv1beta1.ClusterSchedulingPolicySnapshot) error {
-	var now []string
-	for _, d := range policy.Status.ClusterDecisions {
-		if d.Selected {
-			now = append(now, d.ClusterName)
-		}
-	}
-	if len(policy.Status.ClusterDecisions) >= maxDecisions {
-		return nil
-	}
-	if len(now) != run.Status.PolicyObservedClusterCount {
-		return refuse("the cluster count initialized in the clusterStagedUpdateRun is outdated, latest: %d, recorded: %d", len(now), run.Status.PolicyObservedClusterCount)
-	}
-	frozen := map[string]bool{}
-	for _, s := range run.Status.StagesStatus {
-		for _, c := range s.Clusters {
-			frozen[c.ClusterName] = true
-		}
-	}
-	for _, name := range now {
-		if !frozen[name] {
-			return refuse("the clusters selected for clusterResourcePlacement `%s` have changed: `%s` is in no stage of the clusterStagedUpdateRun", run.Spec.PlacementName, name)
-		}
-	}
-	return nil
-}
-
-// decided says that the scheduler has seen this generation of the placement.
-func decided(placement *placementv1beta1.ClusterResourcePlacement, policy *placementv1beta1.ClusterSchedulingPolicySnapshot) bool {
-	return policy.Status.ObservedCRPGeneration >= placement.Generation
-}
-
 // parseIndex checks a pinned resource snapshot index.
 func parseIndex(index string) error {
 	if n, err := strconv.Atoi(index); err != nil || n < 0 {

@@ -1,0 +1,108 @@
+package stagedupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// holds says whether the plan of a run still holds. A user error is what ends the run.
+func (a *Activities) holds(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, f *facts) error {
+	err := outdated(run, f.placement, f.policy)
+	if err == nil && decided(f.placement, f.policy) {
+		if _, complete := decisions(f.policy); !complete {
+			err = a.compareBindings(ctx, run)
+		}
+	}
+	if refused, ok := errors.AsType[*userError](err); ok {
+		return refuse("%s", clientError(refused.text))
+	}
+	return err
+}
+
+// compareBindings looks at the bindings where there are more clusters than a policy snapshot
+// names. A cache that lags behind ends no run: what is live decides.
+func (a *Activities) compareBindings(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) error {
+	var verdict error
+	for _, reader := range []client.Reader{a.Client, a.Live} {
+		var list placementv1beta1.ClusterResourceBindingList
+		err := reader.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: run.Spec.PlacementName}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return fmt.Errorf("listing the bindings of placement %s: %w", run.Spec.PlacementName, err)
+		}
+		selected, _ := split(list.Items)
+		if verdict = compareClusters(run, selected); verdict == nil {
+			return nil
+		}
+	}
+	return verdict
+}
+
+// outdated says why a run can no longer continue: the placement or what its
+// policy selects is not what was frozen (the reference abandons such a run, and
+// so do we unless told otherwise). It is pure.
+func outdated(run *placementv1beta1.ClusterStagedUpdateRun, placement *placementv1beta1.ClusterResourcePlacement, policy *placementv1beta1.ClusterSchedulingPolicySnapshot) error {
+	if err := checkPlacement(placement); err != nil {
+		return err
+	}
+	if frozen := meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized); frozen != nil && frozen.LastTransitionTime.Before(&placement.CreationTimestamp) {
+		return refuse("parent clusterResourcePlacement `%s` was deleted and created again after the clusterStagedUpdateRun was initialized", placement.Name)
+	}
+	if policy == nil {
+		return refuse("no latest policy snapshot found for clusterResourcePlacement `%s`", placement.Name)
+	}
+	if index := policy.Labels[placementv1beta1.PolicyIndexLabel]; index != run.Status.PolicySnapshotIndexUsed {
+		return refuse("the policy snapshot index used in the clusterStagedUpdateRun is outdated, latest: %s, recorded: %s", index, run.Status.PolicySnapshotIndexUsed)
+	}
+	if !decided(placement, policy) {
+		return nil // the scheduler is at it; its verdict will wake us
+	}
+	if selected, complete := decisions(policy); complete {
+		return compareClusters(run, selected)
+	}
+	return nil
+}
+
+// maxDecisions is how many clusters a policy snapshot names; beyond that its list is not
+// complete.
+const maxDecisions = 1000
+
+// decisions are the clusters that a policy snapshot names as selected, and whether these are
+// all.
+func decisions(policy *placementv1beta1.ClusterSchedulingPolicySnapshot) (selected []string, complete bool) {
+	for _, d := range policy.Status.ClusterDecisions {
+		if d.Selected {
+			selected = append(selected, d.ClusterName)
+		}
+	}
+	return selected, len(policy.Status.ClusterDecisions) < maxDecisions
+}
+
+// compareClusters says whether the selected clusters are those that were frozen.
+func compareClusters(run *placementv1beta1.ClusterStagedUpdateRun, now []string) error {
+	if len(now) != run.Status.PolicyObservedClusterCount {
+		return refuse("the cluster count initialized in the clusterStagedUpdateRun is outdated, latest: %d, recorded: %d", len(now), run.Status.PolicyObservedClusterCount)
+	}
+	frozen := map[string]bool{}
+	for _, s := range run.Status.StagesStatus {
+		for _, c := range s.Clusters {
+			frozen[c.ClusterName] = true
+		}
+	}
+	for _, name := range now {
+		if !frozen[name] {
+			return refuse("the clusters selected for clusterResourcePlacement `%s` have changed: `%s` is in no stage of the clusterStagedUpdateRun", run.Spec.PlacementName, name)
+		}
+	}
+	return nil
+}
+
+// decided says that the scheduler has seen this generation of the placement.
+func decided(placement *placementv1beta1.ClusterResourcePlacement, policy *placementv1beta1.ClusterSchedulingPolicySnapshot) bool {
+	return policy.Status.ObservedCRPGeneration >= placement.Generation
+}

@@ -1,0 +1,78 @@
+package stagedupdate_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// manyClusters is a hub with a run of one stage over more clusters than a policy snapshot names.
+func manyClusters(t *testing.T, count int) *hub {
+	t.Helper()
+	objects := []client.Object{placementObject(), snapshotObject(0), strategyOf(placementv1beta1.StageConfig{Name: "all"}), runObject("example-run", "0")}
+	var clusters []string
+	for i := range count {
+		clusters = append(clusters, fmt.Sprintf("cluster-%04d", i))
+		objects = append(objects, bindingObject(clusters[i], placementv1beta1.BindingStateScheduled, ""))
+	}
+	return newHub(t, append(objects, policyObject(clusters[:min(count, 1000)]...))...)
+}
+
+func TestOfMoreClustersThanAPolicySnapshotNamesTheBindingsCount(t *testing.T) {
+	const count = 1002
+	last := fmt.Sprintf("cluster-%04d", count-1)
+	for sentence, test := range map[string]struct {
+		change func(h *hub)
+		want   string
+	}{
+		"nothing has changed": {func(*hub) {}, ""},
+		"one has come": {func(h *hub) {
+			require.NoError(h.t, h.WithWatch.Create(h.t.Context(), bindingObject("cluster-new", placementv1beta1.BindingStateScheduled, "")))
+		}, "the cluster count initialized in the clusterStagedUpdateRun is outdated, latest: 1003, recorded: 1002"},
+		"one has gone": {func(h *hub) {
+			edit(h, h.binding(last), func(b *placementv1beta1.ClusterResourceBinding) {
+				b.Spec.State = placementv1beta1.BindingStateUnscheduled
+			})
+		}, "the cluster count initialized in the clusterStagedUpdateRun is outdated, latest: 1001, recorded: 1002"},
+		"one has come for one that has gone": {func(h *hub) {
+			require.NoError(h.t, h.WithWatch.Delete(h.t.Context(), h.binding(last)))
+			require.NoError(h.t, h.WithWatch.Create(h.t.Context(), bindingObject("cluster-new", placementv1beta1.BindingStateScheduled, "")))
+		}, "the clusters selected for clusterResourcePlacement `example-placement` have changed: `cluster-new` is in no stage of the clusterStagedUpdateRun"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := manyClusters(t, count)
+			require.True(t, initialize(h, "example-run").Initialized)
+			test.change(h)
+			delta := must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run", "all", 0), Start: names("cluster-0000")})
+			assert.Equal(t, test.want != "", delta.Ended)
+			if test.want != "" {
+				assert.Equal(t, "Succeeded=False UpdateRunFailed: "+refused+test.want, conditionOf(h.run("example-run").Status.Conditions, "Succeeded"))
+			}
+		})
+	}
+}
+
+func TestACacheThatLagsBehindEndsNoRunOfManyClusters(t *testing.T) {
+	h := manyClusters(t, 1001)
+	require.True(t, initialize(h, "example-run").Initialized)
+	h.acts.Client = lagging{h}
+	delta := must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run", "all", 0), Start: names("cluster-0000")})
+	assert.False(t, delta.Ended)
+}
+
+// lagging is a cache that has not heard of any binding yet.
+type lagging struct{ *hub }
+
+func (l lagging) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if _, bindings := list.(*placementv1beta1.ClusterResourceBindingList); bindings {
+		return nil
+	}
+	return l.hub.List(ctx, list, options...)
+}
