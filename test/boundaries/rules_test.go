@@ -57,6 +57,10 @@ func rules() map[string]rule {
 			of:    []string{"controllers/member/...", "cmd/member-agent"},
 			never: []string{temporal, module + "/workflows", module + "/activities", module + "/worker", module + "/controllers/hub"},
 		},
+		"the command line needs the hub's API alone": {
+			of:    []string{"cmd/kubectl-fleet/..."},
+			never: []string{temporal, module + "/controllers", module + "/worker", module + "/workflows/placement", module + "/workflows/stagedupdate"},
+		},
 		"programs are imported by nobody but themselves": {
 			of:    []string{"apis/...", "activities/...", "controllers/...", "worker/...", "workflows/..."},
 			never: []string{module + "/cmd"},

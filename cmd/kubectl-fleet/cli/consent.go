@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ErrDeclined means that the user was asked and said no.
+var ErrDeclined = errors.New("nothing was changed: the answer was no")
+
+// Values of --dry-run.
+const (
+	dryRunNone   = "none"
+	dryRunClient = "client"
+	dryRunServer = "server"
+)
+
+// Consent is how a command that changes something gets the user's consent: it asks, unless --yes is given, and with
+// --dry-run it changes nothing.
+//
+// A command calls Validate first, works out what it would do, prints that, calls Ask, and writes through Client. What
+// it has done it says through Done.
+type Consent struct {
+	// Yes is the answer given beforehand.
+	Yes bool
+	// DryRun is none; client to send nothing; or server to have the API server check everything and store nothing.
+	DryRun string
+}
+
+// AddFlags adds --yes and --dry-run to a command.
+func (c *Consent) AddFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&c.Yes, "yes", "y", false, "Do it without asking.")
+	cmd.Flags().StringVar(&c.DryRun, "dry-run", dryRunNone,
+		"Change nothing. client: only say what would be done; server: also let the hub check it. Without a value: client.")
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = dryRunClient
+	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{dryRunNone, dryRunClient, dryRunServer}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
+}
+
+// Validate refuses values there are not.
+func (c *Consent) Validate() error {
+	switch c.DryRun {
+	case "", dryRunNone, dryRunClient, dryRunServer:
+		return nil
+	default:
+		return fmt.Errorf("--dry-run %q is not known: use none, client or server", c.DryRun)
+	}
+}
+
+// Dry says whether nothing is to be changed.
+func (c *Consent) Dry() bool { return c.DryRun == dryRunClient || c.DryRun == dryRunServer }
+
+// Sends says whether writes reach the API server, be it only to be checked. A command that does not send skips them.
+func (c *Consent) Sends() bool { return c.DryRun != dryRunClient }
+
+// Client returns the client to write through: with --dry-run=server, the API server checks what it gets and stores
+// nothing. With --dry-run=client there must be no writes; see Sends.
+func (c *Consent) Client(hub client.WithWatch) client.Client {
+	if c.DryRun == dryRunServer {
+		return client.NewDryRunClient(hub)
+	}
+	return hub
+}
+
+// Ask asks a question that yes answers with consent, such as "Remove member-3 from the fleet?". It does not ask on a
+// dry run or if the answer was given beforehand. Where nobody can answer it fails.
+func (c *Consent) Ask(streams genericiooptions.IOStreams, question string) error {
+	if c.Dry() || c.Yes {
+		return nil
+	}
+	fmt.Fprintf(streams.ErrOut, "%s [y/N] ", question)
+	line, err := bufio.NewReader(streams.In).ReadString('\n')
+	answer := strings.ToLower(strings.TrimSpace(line))
+	switch {
+	case answer == "y" || answer == "yes":
+		return nil
+	case errors.Is(err, io.EOF) && answer == "":
+		fmt.Fprintln(streams.ErrOut)
+		return errors.New("nothing was changed: there is nobody to ask; give --yes to do it, or --dry-run to see what would be done")
+	case err != nil && !errors.Is(err, io.EOF):
+		return fmt.Errorf("reading the answer: %w", err)
+	default:
+		return ErrDeclined
+	}
+}
+
+// Done says what was done, such as "run/web stopped", and that it was not if this is a dry run.
+func (c *Consent) Done(streams genericiooptions.IOStreams, format string, args ...any) {
+	suffix := ""
+	switch c.DryRun {
+	case dryRunClient:
+		suffix = " (dry run)"
+	case dryRunServer:
+		suffix = " (server dry run)"
+	}
+	fmt.Fprintf(streams.Out, "%s%s\n", fmt.Sprintf(format, args...), suffix)
+}

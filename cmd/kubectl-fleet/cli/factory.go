@@ -1,0 +1,116 @@
+// Package cli has what every command of the plugin shares: how it reaches the hub, prints, asks, and fails.
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const (
+	// qps and burst are what a person's command may ask of an API server; the server has its own limits.
+	qps   = 200
+	burst = 400
+)
+
+// Factory makes what commands work with from the flags that all of them have.
+type Factory struct {
+	// Flags are the usual ones of kubectl: --context, --kubeconfig, --namespace and so on.
+	Flags *genericclioptions.ConfigFlags
+	// Clock tells the time; tests stop it.
+	Clock clock.WithTicker
+	// Connect makes a client for a configuration; tests have one that answers from memory.
+	Connect func(config *rest.Config) (client.WithWatch, error)
+	// Configure reads the configuration of a context of the kubeconfig, of the current one if it has no name.
+	Configure func(kubeContext string) (*rest.Config, error)
+}
+
+// NewFactory returns the factory that reads kubeconfigs and talks to API servers.
+func NewFactory() *Factory {
+	f := &Factory{Flags: genericclioptions.NewConfigFlags(true), Clock: clock.RealClock{}, Connect: connect}
+	f.Configure = f.configure
+	return f
+}
+
+// Scheme knows the kinds that commands work with: KubeFleet's and Kubernetes' own.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(clusterv1beta1.AddToScheme(scheme))
+	utilruntime.Must(placementv1beta1.AddToScheme(scheme))
+	return scheme
+}
+
+// Client returns a client for the hub: the context the flags name, or the current one.
+func (f *Factory) Client() (client.WithWatch, error) { return f.ClientOf("") }
+
+// ClientOf returns a client for a context of the kubeconfig.
+func (f *Factory) ClientOf(kubeContext string) (client.WithWatch, error) {
+	config, err := f.Configure(kubeContext)
+	if err != nil {
+		return nil, err
+	}
+	c, err := f.Connect(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+// Namespace returns the namespace to look in, and whether the user named it.
+func (f *Factory) Namespace() (string, bool, error) {
+	if f.Flags.Namespace != nil && *f.Flags.Namespace != "" {
+		return *f.Flags.Namespace, true, nil
+	}
+	namespace, _, err := f.Flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", false, fmt.Errorf("reading the namespace from the kubeconfig: %w", err)
+	}
+	return namespace, false, nil
+}
+
+func connect(config *rest.Config) (client.WithWatch, error) {
+	return client.NewWithWatch(config, client.Options{Scheme: Scheme()})
+}
+
+func (f *Factory) configure(kubeContext string) (*rest.Config, error) {
+	flags := f.Flags
+	if kubeContext != "" {
+		other := *f.Flags
+		// The loader that ConfigFlags keeps is bound to the first context it was asked for.
+		flags = genericclioptions.NewConfigFlags(false)
+		flags.KubeConfig, flags.Context = other.KubeConfig, &kubeContext
+		flags.Timeout, flags.CacheDir = other.Timeout, other.CacheDir
+	}
+	config, err := flags.ToRESTConfig()
+	if err != nil {
+		if kubeContext != "" {
+			return nil, fmt.Errorf("reading context %q of the kubeconfig: %w; kubectl config get-contexts lists what there is", kubeContext, err)
+		}
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = qps, burst
+	config.UserAgent = "kubectl-fleet"
+	return config, nil
+}
+
+// Arguments returns what to run for a command line. Under the name kubectl_complete-fleet, which kubectl calls to
+// complete `kubectl fleet`, it asks for completions.
+func Arguments(args []string) []string {
+	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
+	if name == "kubectl_complete-fleet" {
+		return append([]string{"__complete"}, args[1:]...)
+	}
+	return args[1:]
+}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+const (
+	// patience is how long a command may be silent.
+	patience = 2 * time.Second
+	// tick is how often the sign of life changes.
+	tick = time.Second
+	// narrow is the width taken for a terminal that does not tell its own.
+	narrow = 120
+)
+
+// IsTerminal says whether a stream is a terminal that can rewrite lines.
+func IsTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" //nolint:gosec // a file descriptor is a small number
+}
+
+// Size returns the width and height of a terminal, and zeros for other streams.
+func Size(stream any) (width, height int) {
+	if !IsTerminal(stream) {
+		return 0, 0
+	}
+	width, height, err := term.GetSize(int(stream.(*os.File).Fd())) //nolint:gosec // as above
+	if err != nil || width <= 0 {
+		return narrow, 0
+	}
+	return width, height
+}
+
+// Colours says whether to use colours on a stream: on terminals, unless the user does not want any.
+func Colours(stream any) bool { return IsTerminal(stream) && os.Getenv("NO_COLOR") == "" }
+
+// Patiently runs work and, if it takes longer than two seconds, says what it is busy with: on a terminal in a line that
+// goes away again, elsewhere once.
+func (f *Factory) Patiently(streams genericiooptions.IOStreams, what string, work func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- work() }()
+	wait := f.Clock.NewTimer(patience)
+	defer wait.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-wait.C():
+	}
+	if !IsTerminal(streams.ErrOut) {
+		fmt.Fprintf(streams.ErrOut, "%s …\n", what)
+		return <-done
+	}
+	return f.turn(streams.ErrOut, what, done)
+}
+
+// turn shows what takes so long, and for how long by now.
+func (f *Factory) turn(out io.Writer, what string, done <-chan error) error {
+	ticker := f.Clock.NewTicker(tick)
+	defer ticker.Stop()
+	defer fmt.Fprint(out, "\r\x1b[K")
+	for seconds := int(patience / time.Second); ; seconds++ {
+		fmt.Fprintf(out, "\r\x1b[K%s … %ds", what, seconds)
+		select {
+		case err := <-done:
+			return err
+		case <-ticker.C():
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package command
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+)
+
+// now is when all tests take place.
+var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+
+// ago is a time before that.
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+
+// console runs commands against a hub in memory and keeps what they print.
+type console struct {
+	t        *testing.T
+	hub      client.WithWatch
+	contexts map[string]client.WithWatch
+	out, err bytes.Buffer
+	stdin    string
+}
+
+// newConsole returns a console for a hub with these objects.
+func newConsole(t *testing.T, objects ...client.Object) *console {
+	t.Helper()
+	return &console{t: t, hub: inMemory(objects...)}
+}
+
+func inMemory(objects ...client.Object) client.WithWatch {
+	return fake.NewClientBuilder().WithScheme(cli.Scheme()).WithObjects(objects...).WithStatusSubresource(objects...).Build()
+}
+
+// run runs a command line and returns its error.
+func (c *console) run(args ...string) error {
+	c.t.Helper()
+	f := cli.NewFactory()
+	f.Clock = testingclock.NewFakeClock(now)
+	f.Configure = func(kubeContext string) (*rest.Config, error) { return &rest.Config{Host: kubeContext}, nil }
+	f.Connect = func(config *rest.Config) (client.WithWatch, error) {
+		if config.Host == "" {
+			return c.hub, nil
+		}
+		require.Contains(c.t, c.contexts, config.Host, "a context that the test does not have")
+		return c.contexts[config.Host], nil
+	}
+	c.out.Reset()
+	c.err.Reset()
+	root := NewRoot(f, genericiooptions.IOStreams{In: strings.NewReader(c.stdin), Out: &c.out, ErrOut: &c.err})
+	root.SetArgs(args)
+	return root.ExecuteContext(c.t.Context())
+}
+
+// golden compares what was printed with testdata/<name>; UPDATE_GOLDEN=1 writes that file.
+func (c *console) golden(name string) {
+	c.t.Helper()
+	path := filepath.Join("testdata", name)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		require.NoError(c.t, os.MkdirAll("testdata", 0o755))
+		require.NoError(c.t, os.WriteFile(path, c.out.Bytes(), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(c.t, err, "write it with UPDATE_GOLDEN=1")
+	assert.Equal(c.t, string(want), c.out.String())
+}
+
+// object reads an object from YAML.
+func object[T any](t *testing.T, text string) *T {
+	t.Helper()
+	into := new(T)
+	require.NoError(t, yaml.UnmarshalStrict([]byte(text), into))
+	return into
+}

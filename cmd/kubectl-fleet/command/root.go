@@ -1,0 +1,71 @@
+// Package command has the verbs of `kubectl fleet`, a file each, named New<Verb>: it reads flags, loads objects, has a
+// pure package make a model of them, and prints it.
+package command
+
+import (
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+)
+
+// Groups of verbs, as the help lists them.
+const (
+	groupLook    = "look"
+	groupRollout = "rollout"
+	groupMembers = "members"
+)
+
+// verb makes a command.
+type verb func(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command
+
+// verbs are all verbs by group, in the order the help lists them in.
+func verbs() map[string][]verb {
+	return map[string][]verb{
+		groupLook:    {NewGet},
+		groupRollout: {},
+		groupMembers: {},
+	}
+}
+
+// NewRoot returns `kubectl fleet`.
+func NewRoot(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubectl-fleet",
+		Short: "See and steer what a fleet of clusters runs",
+		Long: `See and steer what a fleet of clusters runs, from the hub's kubeconfig.
+
+Objects are named as kubectl does: run/NAME, placement/NAME or crp/NAME, rp/NAME with -n; a bare name is enough
+where only one object bears it.
+
+Commands exit with 0 if all is well and with 1 if something failed, the rollout they watched included. Those that
+change something ask first: --yes answers, --dry-run shows what would be done.
+
+To complete commands and names in your shell, put this program on your PATH a second time as
+kubectl_complete-fleet (a link is enough): kubectl, once its own completion is set up, then completes
+'kubectl fleet' too. For the name kubectl-fleet itself, see 'kubectl fleet completion --help'.`,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl fleet"},
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	root.AddGroup(
+		&cobra.Group{ID: groupLook, Title: "See what is going on:"},
+		&cobra.Group{ID: groupRollout, Title: "Steer rollouts:"},
+		&cobra.Group{ID: groupMembers, Title: "Manage members:"},
+	)
+	for group, of := range verbs() {
+		for _, make := range of {
+			cmd := make(f, streams)
+			cmd.GroupID = group
+			root.AddCommand(cmd)
+		}
+	}
+	f.Flags.AddFlags(root.PersistentFlags())
+	shortenUsage(root)
+	return root
+}

@@ -1,0 +1,48 @@
+// Command kubectl-fleet is the plugin behind `kubectl fleet`: it shows what a fleet does and why, and steers rollouts.
+// It works with the hub's kubeconfig alone, on every hub that serves KubeFleet's API. Linked or copied to
+// kubectl_complete-fleet, it completes `kubectl fleet` for kubectl.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/command"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	root := command.NewRoot(cli.NewFactory(), streams)
+	root.SetArgs(cli.Arguments(os.Args))
+	err := root.ExecuteContext(ctx)
+	interrupted := ctx.Err() != nil
+	stop()
+	os.Exit(report(err, interrupted))
+}
+
+// report prints an error and returns the exit code that goes with it.
+func report(err error, interrupted bool) int {
+	exit := &cli.Exit{}
+	switch {
+	case err == nil:
+		return 0
+	case interrupted && errors.Is(err, context.Canceled):
+		return cli.CodeInterrupted
+	case errors.As(err, &exit):
+		if text := exit.Error(); text != "" {
+			fmt.Fprintf(os.Stderr, "Error: %s\n", text)
+		}
+		return exit.Code
+	default:
+		fmt.Fprintf(os.Stderr, "Error: %v\n", err)
+		return cli.CodeFailed
+	}
+}

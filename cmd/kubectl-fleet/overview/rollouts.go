@@ -1,0 +1,224 @@
+package overview
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
+)
+
+// Placement is a row about a placement.
+type Placement struct {
+	Namespace, Name string
+	// Policy is how clusters are picked.
+	Policy string
+	// Selected counts the clusters picked, Applied and Available those of them that have and run the resources.
+	Selected, Applied, Available string
+	// Rollout says what it is at.
+	Rollout   string
+	Snapshot  string
+	Resources string
+	Message   string
+	Age       string
+}
+
+// fullClusters is up to how many clusters a status tells of each in full. Above, one that is listed by name alone is
+// as it should be.
+const fullClusters = 150
+
+// unlisted is how a large status says how many clusters it leaves out.
+var unlisted = regexp.MustCompile(`\((\d+) more cluster\(s\) are not listed here`)
+
+// Placements sums placements up. Of runs, those that are not over say what an External placement is at.
+func Placements(placements []hub.Placement, active []hub.Run, now time.Time) []Placement {
+	rows := make([]Placement, 0, len(placements))
+	for _, p := range placements {
+		row := Placement{
+			Namespace: p.Namespace, Name: p.Name, Policy: policyText(p.Spec.Policy),
+			Snapshot: p.Status.ObservedResourceIndex, Resources: strconv.Itoa(len(p.Status.SelectedResources)),
+			Age: Age(p.Object.GetCreationTimestamp().Time, now),
+		}
+		row.count(p)
+		row.Rollout, row.Message = rollout(p, active)
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b Placement) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return rows
+}
+
+func policyText(policy *placementv1beta1.PlacementPolicy) string {
+	switch {
+	case policy == nil || policy.PlacementType == "" || policy.PlacementType == placementv1beta1.PickAllPlacementType:
+		return "PickAll"
+	case policy.PlacementType == placementv1beta1.PickNPlacementType && policy.NumberOfClusters != nil:
+		return fmt.Sprintf("PickN %d", *policy.NumberOfClusters)
+	case policy.PlacementType == placementv1beta1.PickFixedPlacementType:
+		return fmt.Sprintf("PickFixed %d", len(policy.ClusterNames))
+	default:
+		return string(policy.PlacementType)
+	}
+}
+
+func (row *Placement) count(p hub.Placement) {
+	selected, applied, available := 0, 0, 0
+	large := len(p.Status.PlacementStatuses) > fullClusters
+	for i := range p.Status.PlacementStatuses {
+		entry := &p.Status.PlacementStatuses[i]
+		if entry.ClusterName == "" {
+			continue
+		}
+		selected++
+		settled := large && len(entry.Conditions) == 0
+		if settled || meta.IsStatusConditionTrue(entry.Conditions, placementv1beta1.ConditionTypeApplied) {
+			applied++
+		}
+		if settled || meta.IsStatusConditionTrue(entry.Conditions, placementv1beta1.ConditionTypeAvailable) {
+			available++
+		}
+	}
+	if left := leftOut(p); left > 0 {
+		// Clusters that are not as they should be are listed first: the ones left out are.
+		selected, applied, available = selected+left, applied+left, available+left
+	}
+	wanted := selected
+	if policy := p.Spec.Policy; policy != nil && policy.PlacementType == placementv1beta1.PickNPlacementType && policy.NumberOfClusters != nil {
+		wanted = max(wanted, int(*policy.NumberOfClusters))
+	}
+	row.Selected = strconv.Itoa(selected)
+	if wanted != selected {
+		row.Selected = fraction(selected, wanted)
+	}
+	row.Applied, row.Available = fraction(applied, selected), fraction(available, selected)
+}
+
+func leftOut(p hub.Placement) int {
+	for _, condition := range p.Status.Conditions {
+		if found := unlisted.FindStringSubmatch(condition.Message); found != nil {
+			left, err := strconv.Atoi(found[1])
+			if err == nil {
+				return left
+			}
+		}
+	}
+	return 0
+}
+
+// steps are the conditions of a placement in their order, each with what is going on while it is unknown and false.
+var steps = []struct{ condition, unknown, failed string }{
+	{placementv1beta1.ConditionTypeScheduled, "scheduling", "not scheduled"},
+	{placementv1beta1.ConditionTypeRolloutStarted, "rolling out", "rolling out"},
+	{placementv1beta1.ConditionTypeOverridden, "overriding", "override failed"},
+	{placementv1beta1.ConditionTypeWorkSynchronized, "writing", "writing"},
+	{placementv1beta1.ConditionTypeApplied, "applying", "apply failed"},
+	{placementv1beta1.ConditionTypeAvailable, "starting up", "not available"},
+	{placementv1beta1.ConditionTypeDiffReported, "comparing", "comparing"},
+}
+
+// rollout says what a placement is at, and what its conditions say of that.
+func rollout(p hub.Placement, active []hub.Run) (state, message string) {
+	if !p.Object.GetDeletionTimestamp().IsZero() {
+		return "deleting", ""
+	}
+	if run := runOf(p, active); run != nil {
+		view := runs.Read(*run)
+		return fmt.Sprintf("run %s: %s", run.Name, view.State), view.Message
+	}
+	if p.Current(placementv1beta1.ConditionTypeScheduled) == nil {
+		return "scheduling", ""
+	}
+	last := ""
+	for _, step := range steps {
+		condition := p.Current(step.condition)
+		if condition == nil {
+			continue
+		}
+		last = step.condition
+		if condition.Status == metav1.ConditionTrue {
+			continue
+		}
+		if p.External() && step.condition == placementv1beta1.ConditionTypeRolloutStarted {
+			return "waits for a run", condition.Message
+		}
+		if condition.Status == metav1.ConditionFalse {
+			return step.failed, condition.Message
+		}
+		return step.unknown, condition.Message
+	}
+	if last == placementv1beta1.ConditionTypeScheduled {
+		return "no clusters", p.Condition(last).Message
+	}
+	return "done", ""
+}
+
+// runOf is the latest run of a placement that is not over.
+func runOf(p hub.Placement, active []hub.Run) *hub.Run {
+	var found *hub.Run
+	for i := range active {
+		run := &active[i]
+		if run.Placement() != p.Ref || run.Outcome() != "" {
+			continue
+		}
+		if found == nil || found.Object.GetCreationTimestamp().Time.Before(run.Object.GetCreationTimestamp().Time) {
+			found = run
+		}
+	}
+	return found
+}
+
+// Run is a row about a staged update run.
+type Run struct {
+	Namespace, Name, Placement, Snapshot string
+	State, Stage, Progress               string
+	// WaitingFor says what has to happen next.
+	WaitingFor string
+	Strategy   string
+	Message    string
+	Age        string
+}
+
+// Runs sums staged update runs up, the latest first.
+func Runs(all []hub.Run, now time.Time) []Run {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b hub.Run) int {
+		return cmp.Or(b.Object.GetCreationTimestamp().Compare(a.Object.GetCreationTimestamp().Time), cmp.Compare(a.Name, b.Name))
+	})
+	rows := make([]Run, 0, len(all))
+	for _, run := range all {
+		rows = append(rows, runRow(run, now))
+	}
+	return rows
+}
+
+func runRow(run hub.Run, now time.Time) Run {
+	view := runs.Read(run)
+	row := Run{
+		Namespace: run.Namespace, Name: run.Name, Placement: run.Spec.PlacementName,
+		Snapshot: cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "latest"),
+		State:    string(view.State), Strategy: run.Spec.StagedRolloutStrategyName,
+		WaitingFor: view.WaitingFor(now), Age: Age(run.Object.GetCreationTimestamp().Time, now),
+	}
+	if view.State == runs.StateFailed || view.State == runs.StateStuck {
+		row.Message = view.Message
+	}
+	if len(view.Stages) > 0 {
+		row.Progress = fraction(view.Done, view.Total)
+		if view.Failed > 0 {
+			row.Progress += fmt.Sprintf(", %d failed", view.Failed)
+		}
+	}
+	if view.Current < len(view.Stages) {
+		row.Stage = fmt.Sprintf("%s (%d of %d)", view.Stages[view.Current].Title(), view.Current+1, len(view.Stages))
+	}
+	return row
+}
