@@ -20,7 +20,8 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// StuckAfter is how long a cluster may take before its run is called stuck.
+// StuckAfter is how long a cluster may take before its run is called stuck, unless the
+// strategy says otherwise.
 const StuckAfter = 5 * time.Minute
 
 // parallelWrites bounds the clusters written to at the same time.
@@ -295,7 +296,15 @@ func (s *stageAdvance) allStarted() bool {
 	return true
 }
 
-// stuckAt is when the run will be called stuck: StuckAfter from the earliest
+// deadline is how long a cluster of the stage may take.
+func (s *stageAdvance) deadline() time.Duration {
+	if d := configOf(s.run, s.in.Index).ClusterDeadline; d != nil && d.Duration > 0 {
+		return d.Duration
+	}
+	return StuckAfter
+}
+
+// stuckAt is when the run will be called stuck: the deadline from the earliest
 // start, or never again once it has been.
 func (s *stageAdvance) stuckAt() time.Time {
 	if isStuck(s.run) {
@@ -316,7 +325,7 @@ func (s *stageAdvance) stuckAt() time.Time {
 	if first.IsZero() {
 		return first
 	}
-	return first.Add(StuckAfter)
+	return first.Add(s.deadline())
 }
 
 func (s *stageAdvance) reportStuck(ctx context.Context, pending map[string]struct{}) error {
@@ -327,6 +336,6 @@ func (s *stageAdvance) reportStuck(ctx context.Context, pending map[string]struc
 	if err := s.store(ctx, s.run, func(r recorder) { r.stuck(s.in.Stage, name) }); err != nil {
 		return err
 	}
-	s.warn(s.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("Cluster %s in stage %s has not finished updating for %s", name, s.in.Stage, StuckAfter))
+	s.warn(s.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("Cluster %s in stage %s has not finished updating for %s", name, s.in.Stage, s.deadline()))
 	return nil
 }
