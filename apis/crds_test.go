@@ -88,7 +88,7 @@ func promises() map[string]promise {
 // readCRDs reads every CRD of both charts.
 func readCRDs(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	files, err := filepath.Glob("../deploy/charts/*/crds/*.yaml")
+	files, err := filepath.Glob("../deploy/charts/*/crds/*.kubernetes-fleet.io_*.yaml")
 	require.NoError(t, err)
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, file := range files {

@@ -53,7 +53,7 @@ func run(args []string) error {
 	syncer := works.NewSyncer(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{})
 	if o.role != roleWorker {
 		if err := hub.Setup(ctx, mgr, hub.Options{
-			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait,
+			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, ProfileNamespace: o.profiles(),
 			Engine: e, TemporalNamespace: o.temporal.namespace, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL,
 		}); err != nil {
 			return fmt.Errorf("setting up the controllers: %w", err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
 // Roles of a process: controllers elect a leader, workers all work.
@@ -45,6 +46,8 @@ type options struct {
 	filter      snapshot.Filter
 	pace        placement.Pace
 
+	inventory          bool
+	profileNamespace   string
 	forceDeleteWait    time.Duration
 	evictionTTL        time.Duration
 	unhealthyThreshold time.Duration
@@ -69,6 +72,8 @@ func parse(args []string, out io.Writer, lookup func(string) (string, bool)) (*o
 	f.DurationVar(&o.retryPeriod, "leader-election-retry-period", 2*time.Second, "how often the lease is looked at")
 	f.Float64Var(&o.qps, "hub-api-qps", 250, "requests a second to the hub's API server")
 	f.IntVar(&o.burst, "hub-api-burst", 1000, "requests to the hub's API server that may come at once")
+	f.BoolVar(&o.inventory, "enable-cluster-inventory-apis", false, "keep a ClusterProfile, the inventory object of SIG Multicluster, for every cluster that has joined; the hub needs the kind's CRD")
+	f.StringVar(&o.profileNamespace, "cluster-profile-namespace", clusterv1beta1.SystemNamespace, "namespace of the ClusterProfiles; it must exist")
 	f.DurationVar(&o.forceDeleteWait, "force-delete-wait-time", 15*time.Minute, "how long to wait for the agent of a leaving cluster before the cluster is removed without it")
 	f.DurationVar(&o.evictionTTL, "executed-eviction-ttl", 0, "after how long an eviction that was executed is deleted; 0 keeps it until somebody deletes it")
 	f.DurationVar(&o.unhealthyThreshold, "cluster-unhealthy-threshold", time.Minute, "how long a cluster may be silent before it counts as unhealthy; at least three heartbeats are waited for")
@@ -101,12 +106,26 @@ func (o *options) check() error {
 	if o.evictionTTL < 0 {
 		return errors.New("--executed-eviction-ttl must not be negative; 0 keeps executed evictions")
 	}
+	if o.forceDeleteWait < 0 || o.unhealthyThreshold < 0 {
+		return errors.New("--force-delete-wait-time and --cluster-unhealthy-threshold must not be negative")
+	}
+	if o.inventory && o.profileNamespace == "" {
+		return errors.New("--cluster-profile-namespace is empty; name the namespace of the ClusterProfiles, or leave --enable-cluster-inventory-apis off")
+	}
 	filter, err := snapshot.NewFilter(o.filterFlags)
 	o.filter = filter
 	return err
 }
 
 // config is the connection to the hub.
+// profiles is where members have ClusterProfiles; empty if they have none.
+func (o *options) profiles() string {
+	if !o.inventory {
+		return ""
+	}
+	return o.profileNamespace
+}
+
 func (o *options) config() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {

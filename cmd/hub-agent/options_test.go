@@ -38,6 +38,8 @@ func TestWhatTheAgentRefusesToStartWith(t *testing.T) {
 		"an interval below zero":         {[]string{"--resource-snapshot-creation-minimum-interval=-1s"}, "must not be negative"},
 		"a collection below zero":        {[]string{"--resource-changes-collection-duration=-1s"}, "must not be negative"},
 		"a lifetime below zero":          {[]string{"--executed-eviction-ttl=-1s"}, "must not be negative"},
+		"a wait below zero":              {[]string{"--force-delete-wait-time=-1s"}, "must not be negative"},
+		"profiles without a namespace":   {[]string{"--enable-cluster-inventory-apis", "--cluster-profile-namespace="}, "--cluster-profile-namespace"},
 		"a role that does not exist":     {[]string{"--role=leader"}, "--role"},
 		"a format of the log unheard of": {[]string{"--log-format=xml"}, "--log-format"},
 	} {

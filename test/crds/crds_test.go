@@ -35,10 +35,10 @@ type kind struct {
 	rules      *cel.Validator
 }
 
-// loadCRDs reads every CRD of both charts.
+// loadCRDs reads every CRD of the fleet in both charts; that of ClusterProfile is as SIG Multicluster publishes it.
 func loadCRDs(t *testing.T) map[string]*apiextensions.CustomResourceDefinition {
 	t.Helper()
-	files, err := filepath.Glob("../../deploy/charts/*/crds/*.yaml")
+	files, err := filepath.Glob("../../deploy/charts/*/crds/*.kubernetes-fleet.io_*.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	crds := map[string]*apiextensions.CustomResourceDefinition{}

@@ -29,7 +29,7 @@ func main() {
 func run(target string, folders []string) error {
 	crds := map[string]*apiextensionsv1.CustomResourceDefinition{}
 	for _, folder := range folders {
-		files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+		files, err := filepath.Glob(filepath.Join(folder, "*.kubernetes-fleet.io_*.yaml"))
 		if err != nil {
 			return fmt.Errorf("listing CRDs: %w", err)
 		}

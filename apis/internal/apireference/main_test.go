@@ -199,7 +199,7 @@ func TestReferenceHasEveryRule(t *testing.T) {
 		}
 	}
 	for _, folder := range charts {
-		files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+		files, err := filepath.Glob(filepath.Join(folder, "*.kubernetes-fleet.io_*.yaml"))
 		require.NoError(t, err)
 		for _, file := range files {
 			crd, err := read(file)

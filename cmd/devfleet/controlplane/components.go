@@ -193,6 +193,7 @@ func hubAgent(fleet *state.Fleet) supervisor.Spec {
 		Command: []string{fleet.Binary(HubAgent),
 			"--kubeconfig", fleet.HubAgentKubeconfig(),
 			"--temporal-address", fleet.Address("temporal"), "--temporal-namespace", "default",
+			"--enable-cluster-inventory-apis",
 			"--metrics-bind-address", fleet.Address("hub-agent/metrics"),
 			"--health-probe-bind-address", fleet.Address("hub-agent/health"),
 			// Short leases: a killed hub agent's successor takes over while people watch.

@@ -25,6 +25,8 @@ const (
 	workers = 4
 	// lookEvery is how often a hub that does not serve the kind is asked again.
 	lookEvery = 30 * time.Second
+	// forEver is longer than profiles cannot be listed: that is no reason for the agent to end.
+	forEver = 10 * 365 * 24 * time.Hour
 )
 
 // SetupWithManager has profiles kept from when the hub serves their kind. Until
@@ -59,7 +61,7 @@ func awaitKind(ctx context.Context, mgr ctrl.Manager) error {
 
 func (r *Reconciler) run(ctx context.Context, mgr ctrl.Manager) error {
 	c, err := controller.NewUnmanaged("cluster-profile", controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: workers, Logger: mgr.GetLogger().WithName("cluster-profile"),
+		Reconciler: r, MaxConcurrentReconciles: workers, CacheSyncTimeout: forEver, Logger: mgr.GetLogger().WithName("cluster-profile"),
 	})
 	if err != nil {
 		return fmt.Errorf("creating the cluster profile controller: %w", err)
