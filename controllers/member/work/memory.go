@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,7 +25,7 @@ type outcome struct {
 	// tries counts how often it was tried in vain.
 	tries tries
 
-	// repairs counts how often the object had to be written for this generation of the Work.
+	// repairs counts how often the object had to be written for the same manifest.
 	repairs repairs
 	// held is whether the object was only looked at, because it is repaired too often.
 	held bool
@@ -52,8 +53,11 @@ func (o outcome) object() object {
 type memory struct {
 	// uid of the Work; a Work of the same name with another uid starts anew.
 	uid types.UID
-	// generation of the Work the outcomes are of.
+	// generation of the Work the outcomes are of, and the way it was carried out.
 	generation int64
+	way        way
+	// owner is the AppliedWork that owns what the outcomes are of.
+	owner types.UID
 	// checked is when every object was last read.
 	checked time.Time
 	// settled is whether nothing is left to do for that generation.
@@ -75,6 +79,46 @@ type memory struct {
 	// removing is the Work without its content, once it was seen being deleted: what it has
 	// brought is to go, whatever becomes of it. Nil if that was to stay.
 	removing *placementv1beta1.Work
+}
+
+// way is how a Work is carried out, besides its manifests. In another way, nothing that was found
+// out holds.
+type way struct {
+	strategy placementv1beta1.ApplyStrategy
+	mirrored bool
+}
+
+func (w way) is(other way) bool {
+	return w.mirrored == other.mirrored && equality.Semantic.DeepEqual(w.strategy, other.strategy)
+}
+
+// known returns what the last pass found out that still concerns these manifests, by their
+// ordinal. Of another generation that is what went well with a manifest that is still the same:
+// a change of one object does not make the others be read. What failed, or is held back, starts
+// anew with a new generation.
+func (m *memory) known(generation int64, manifests []apply.Manifest) map[int]outcome {
+	known := map[int]outcome{}
+	if m.generation == generation {
+		for _, o := range m.outcomes {
+			known[o.id.Ordinal] = o
+		}
+		return known
+	}
+	before := map[apply.Key]outcome{}
+	for _, o := range m.outcomes {
+		if o.looked && !o.retry && !o.held {
+			before[apply.KeyOf(o.id)] = o
+		}
+	}
+	for _, manifest := range manifests {
+		o, ok := before[apply.KeyOf(manifest.Identifier)]
+		if !ok || manifest.Problem != nil || o.hash != manifest.Hash || o.id.Version != manifest.Identifier.Version {
+			continue
+		}
+		o.id.Ordinal = manifest.Identifier.Ordinal
+		known[o.id.Ordinal] = o
+	}
+	return known
 }
 
 // memories keeps one memory per Work. A Work is looked at by one worker at a time, so only

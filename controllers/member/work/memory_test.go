@@ -6,8 +6,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/apply"
 )
 
 func TestBackoffDoublesUpToAMinute(t *testing.T) {
@@ -63,4 +65,48 @@ func TestMemoryKnowsWhoWaitsForADefinition(t *testing.T) {
 	assert.Empty(t, m.waitingFor("other.com"))
 	m.await("a", []outcome{{}})
 	assert.Empty(t, m.waitingFor("example.com"))
+}
+
+func TestWhatIsStillKnownOfAnotherGeneration(t *testing.T) {
+	decode := func(names ...string) []apply.Manifest { return apply.Decode(mapManifests(names...)) }
+	found := func(o outcome) *memory {
+		m := decode("a")[0]
+		o.id, o.hash = m.Identifier, m.Hash
+		return &memory{generation: 1, outcomes: []outcome{o}}
+	}
+	well := outcome{looked: true}
+	changed := apply.Decode([]placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"n","name":"a"},"data":{"x":"2"}}`)}}})
+	tests := map[string]struct {
+		mem        *memory
+		generation int64
+		manifests  []apply.Manifest
+		want       []int
+	}{
+		"an object whose manifest is the same, wherever it stands": {found(well), 2, decode("b", "a"), []int{1}},
+		"nothing of a manifest that has changed":                   {found(well), 2, changed, nil},
+		"nothing of what is to be tried again":                     {found(outcome{looked: true, retry: true}), 2, decode("a"), nil},
+		"nothing of what was never looked at":                      {found(outcome{}), 2, decode("a"), nil},
+		"nothing of what is held back":                             {found(outcome{looked: true, held: true}), 2, decode("a"), nil},
+		"nothing of the second of two manifests of one object":     {found(well), 2, decode("a", "a"), []int{0}},
+		"all there is of the same generation":                      {found(outcome{retry: true}), 1, decode("a"), []int{0}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got []int
+			for ordinal, o := range tc.mem.known(tc.generation, tc.manifests) {
+				assert.Equal(t, ordinal, o.id.Ordinal)
+				got = append(got, ordinal)
+			}
+			assert.ElementsMatch(t, tc.want, got)
+		})
+	}
+}
+
+func TestNothingIsKnownOnceAWorkIsCarriedOutInAnotherWay(t *testing.T) {
+	always := placementv1beta1.ApplyStrategy{WhenToApply: placementv1beta1.WhenToApplyTypeAlways}
+	drifted := placementv1beta1.ApplyStrategy{WhenToApply: placementv1beta1.WhenToApplyTypeIfNotDrifted}
+	assert.True(t, way{strategy: always}.is(way{strategy: *always.DeepCopy()}))
+	assert.False(t, way{strategy: always}.is(way{strategy: drifted}))
+	assert.False(t, way{strategy: always}.is(way{strategy: always, mirrored: true}))
 }

@@ -23,15 +23,14 @@ import (
 // note down what was found. An error means that hub or member could not be reached; what is
 // wrong with a manifest goes into the report.
 func (r *Reconciler) pass(ctx context.Context, work *placementv1beta1.Work, mem *memory) error {
-	full := mem.generation != work.Generation || r.Clock.Since(mem.checked) >= resync
-	known := map[int]outcome{}
-	if !full {
-		for _, o := range mem.outcomes {
-			known[o.id.Ordinal] = o
-		}
-	}
 	strategy := strategyOf(work)
 	manifests := apply.Decode(work.Spec.Workload.Manifests)
+	now := way{strategy: strategy, mirrored: mirrors(work)}
+	full := r.Clock.Since(mem.checked) >= resync || !now.is(mem.way)
+	known := map[int]outcome{}
+	if !full {
+		known = mem.known(work.Generation, manifests)
+	}
 	steps, err := r.plan(manifests, known, r.memories.takeStirred(work.Name))
 	if err != nil {
 		return err
@@ -43,7 +42,7 @@ func (r *Reconciler) pass(ctx context.Context, work *placementv1beta1.Work, mem 
 	if err := carryOut(ctx, work, mem, steps, known, strategy); err != nil {
 		return err
 	}
-	mem.outcomes, mem.generation = outcomesOf(steps), work.Generation
+	mem.outcomes, mem.generation, mem.way = outcomesOf(steps), work.Generation, now
 	mem.settled = settled(mem.outcomes)
 	r.memories.await(work.Name, mem.outcomes)
 	if full {
@@ -60,6 +59,10 @@ func (r *Reconciler) carryOut(ctx context.Context, work *placementv1beta1.Work, 
 	applied, err := r.ensureAppliedWork(ctx, work, mem)
 	if err != nil {
 		return err
+	}
+	if mem.owner != applied.UID {
+		clear(known) // what was found of objects is not of ours: each must get its owner
+		mem.owner = applied.UID
 	}
 	r.watch(work.Name, steps, applied, lacking(mem.outcomes)...)
 	if err := r.announce(ctx, mem, steps); err != nil {
