@@ -1,0 +1,83 @@
+//go:build bench
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+const (
+	// fleetEnv names the folder of a running fleet without members to use.
+	fleetEnv = "FLEETFLOW_FLEET"
+	// root is the repository, as seen from this package.
+	root = "../.."
+)
+
+// shared is the one fleet that all measurements use, one after the other.
+var shared *fleet
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	log.SetLogger(logr.Discard())
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	dir, down, err := bringUp()
+	defer down()
+	if err == nil {
+		shared, err = open(ctx, dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		return 1
+	}
+	defer shared.Close()
+	code := m.Run()
+	shared.figures.print(os.Stdout)
+	return code
+}
+
+// bringUp returns the folder of a running fleet and what takes it down again.
+func bringUp() (dir string, down func(), err error) {
+	nothing := func() {}
+	if dir = os.Getenv(fleetEnv); dir != "" {
+		dir, err = filepath.Abs(dir)
+		return dir, nothing, err
+	}
+	if dir, err = filepath.Abs(filepath.Join(root, ".fleet-bench")); err != nil {
+		return "", nothing, err
+	}
+	down = func() {
+		if err := devfleet("down", "--dir", dir, "--purge"); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
+	}
+	return dir, down, devfleet("up", "--dir", dir, "--without-members")
+}
+
+// devfleet runs the program with its progress shown.
+func devfleet(args ...string) error {
+	command := exec.Command("go", append([]string{"run", "./cmd/devfleet"}, args...)...)
+	command.Dir, command.Stdout, command.Stderr = root, os.Stdout, os.Stderr
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("devfleet %s: %w", args[0], err)
+	}
+	return nil
+}
+
+// within bounds one wait; the default is generous, because how fast a machine is, is not for a test.
+func within(t *testing.T, limit time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
