@@ -133,6 +133,23 @@ type AdvanceResult struct {
 	// Settled says that nothing is left to write.
 	Settled bool `json:"settled,omitempty"`
 	// Blocked is the number of clusters that wait for the limits to allow them.
-	Blocked int       `json:"blocked,omitempty"`
-	WakeAt  time.Time `json:"wakeAt,omitzero"`
+	Blocked int `json:"blocked,omitempty"`
+	// WakeAt is when time alone will change the plan.
+	WakeAt time.Time `json:"wakeAt,omitzero"`
+	// Waiting are clusters that are not available, those that are not for the longest
+	// time first, and not all if there are many. Held says why the limits alone hold a
+	// rollout back, if they do.
+	Waiting []Waiting `json:"waiting,omitempty"`
+	Held    string    `json:"held,omitempty"`
+}
+
+// Waiting is a cluster that a rollout waits for.
+type Waiting struct {
+	Cluster string    `json:"cluster"`
+	Since   time.Time `json:"since,omitzero"`
+	// Step that is not done, and why, as the binding says.
+	Step   string `json:"step"`
+	Reason string `json:"reason,omitempty"`
+	// Object that is concerned first, if one is known.
+	Object string `json:"object,omitempty"`
 }

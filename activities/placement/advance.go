@@ -267,7 +267,10 @@ func decided(plan rollout.Plan) bool {
 const maxBatch = 1000
 
 func (a *rolling) result(facts *rolloutFacts, plan rollout.Plan) actcontract.AdvanceResult {
-	out := actcontract.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, WakeAt: plan.WakeAt}
+	out := actcontract.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, WakeAt: plan.WakeAt, Held: plan.Held}
+	if !decided(plan) {
+		out.Waiting = facts.waiting()
+	}
 	for name := range a.flown {
 		if _, still := a.inFlight[name]; !still {
 			out.Done = append(out.Done, name)

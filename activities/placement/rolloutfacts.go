@@ -24,6 +24,8 @@ type rolloutFacts struct {
 	// that wait, by name.
 	there        map[string]bool
 	evictionUIDs map[string]string
+	// down are the bindings to clusters that have resources and are not available.
+	down []*placementv1beta1.ClusterResourceBinding
 }
 
 func (f *rolloutFacts) plan() rollout.Plan { return rollout.Decide(f.Facts) }
@@ -112,6 +114,9 @@ func (a *rolling) newest(ctx context.Context, listed *placementv1beta1.ClusterRe
 func (f *rolloutFacts) add(c rollout.Cluster, b *placementv1beta1.ClusterResourceBinding) {
 	f.Clusters = append(f.Clusters, c)
 	f.bindings[c.Name] = b.Name
+	if c.Placed && !c.Available {
+		f.down = append(f.down, b)
+	}
 	f.there[string(b.UID)] = b.DeletionTimestamp.IsZero()
 	f.pins[c.Name] = actcontract.Change{
 		Cluster: c.Name, Binding: b.Name, UID: string(b.UID),

@@ -5,7 +5,6 @@
 package placement
 
 import (
-	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -16,11 +15,12 @@ import (
 )
 
 // Linger is how long an execution waits for another change before it ends, so
-// that a burst of changes is one execution. BlockedFor is after how long of no
-// progress a rollout that its limits hold back ends; a change of availability
-// starts it again.
+// that a burst of changes is one execution. StuckAfter is after how long of no
+// progress a rollout says that it is stuck, and on what. BlockedFor is after how long
+// one that its limits hold back ends; a change of availability starts it again.
 const (
 	Linger     = 3 * time.Second
+	StuckAfter = 5 * time.Minute
 	BlockedFor = 10 * time.Minute
 )
 
@@ -174,21 +174,12 @@ func (p *placement) decide(ctx workflow.Context) (act.SelectResult, error) {
 	return selected, nil
 }
 
-// details say what is being rolled out, and to how many clusters if that is known.
-func (p *placement) details(selected act.SelectResult) string {
-	if p.scheduled.PolicySnapshot == "" {
-		return fmt.Sprintf("Snapshot **%s**, the clusters stay those that were selected before.", selected.Snapshot)
-	}
-	return fmt.Sprintf("Snapshot **%s**, %d clusters selected by policy %s.",
-		selected.Snapshot, p.scheduled.Selected, p.scheduled.PolicySnapshot)
-}
-
 // roll advances batch by batch. Each batch is in history, as the input of the
 // activity, before anything of it is written.
 func (p *placement) roll(ctx workflow.Context, selected act.SelectResult) error {
 	progress := workflow.Now(ctx)
 	request := act.AdvanceRequest{
-		Placement: p.ref, Snapshot: selected.Snapshot, Overrides: selected.Overrides, WakeAt: progress.Add(BlockedFor),
+		Placement: p.ref, Snapshot: selected.Snapshot, Overrides: selected.Overrides, WakeAt: progress.Add(StuckAfter),
 	}
 	for {
 		result, err := p.advance(ctx, request)
@@ -203,10 +194,13 @@ func (p *placement) roll(ctx workflow.Context, selected act.SelectResult) error 
 		if result.Settled || p.again {
 			return nil
 		}
+		now := workflow.Now(ctx)
 		if len(result.Next) > 0 || len(result.Done) > 0 {
-			progress = workflow.Now(ctx)
+			progress = now
 		}
-		if workflow.Now(ctx).Sub(progress) >= BlockedFor {
+		workflow.SetCurrentDetails(ctx, p.details(selected)+how(result, progress, now))
+		// What only time will change is waited for here: nobody else would notice.
+		if result.WakeAt.IsZero() && now.Sub(progress) >= BlockedFor {
 			return nil
 		}
 		if call.Exhausted(ctx, p.signals) {
@@ -216,8 +210,18 @@ func (p *placement) roll(ctx workflow.Context, selected act.SelectResult) error 
 			return nil
 		}
 		request.Batch, request.InFlight, request.Epoch = result.Next, result.InFlight, result.Epoch
-		request.WakeAt = earlier(result.WakeAt, progress.Add(BlockedFor))
+		request.WakeAt = earlier(result.WakeAt, lookAgain(progress, now))
 	}
+}
+
+// lookAgain is when to look whether a rollout is stuck, or has been for long enough to end.
+func lookAgain(progress, now time.Time) time.Time {
+	for _, after := range []time.Duration{StuckAfter, BlockedFor} {
+		if at := progress.Add(after); at.After(now) {
+			return at
+		}
+	}
+	return now.Add(StuckAfter)
 }
 
 // earlier is the earlier of two instants, of which the first may be missing.
@@ -256,16 +260,6 @@ func (p *placement) advance(ctx workflow.Context, request act.AdvanceRequest) (a
 			return result, err
 		}
 	}
-}
-
-func summary(r act.AdvanceRequest) string {
-	if r.EvictionsOnly {
-		return fmt.Sprintf("decide %d evictions", len(r.Batch))
-	}
-	if len(r.Batch) == 0 {
-		return fmt.Sprintf("plan %s, %d in flight", r.Snapshot, len(r.InFlight))
-	}
-	return fmt.Sprintf("bring %d clusters to %s, %d in flight", len(r.Batch), r.Snapshot, len(r.InFlight))
 }
 
 // rest waits for a reason to go on; false means that there is none. Changes that are

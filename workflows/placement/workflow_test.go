@@ -254,22 +254,59 @@ func TestAChangedPlanIsLoadedSelectedAndScheduledAgain(t *testing.T) {
 	assert.Empty(t, h.requests[2].Batch, "a new plan begins with nothing recorded")
 }
 
+// patient lets every Advance wait until it is told to wake.
+func (h *hub) patient() {
+	h.env.OnActivity(act.AdvancePlacement, mock.Anything, mock.Anything).Return(h.advance).After(placement.StuckAfter)
+}
+
 func TestABlockedRolloutEndsAfterTenMinutes(t *testing.T) {
 	h := newHub(t)
-	blocked := act.AdvanceResult{Blocked: 2, InFlight: []string{"a"}}
 	for range 100 {
-		h.results = append(h.results, blocked)
+		h.results = append(h.results, act.AdvanceResult{Blocked: 2, InFlight: []string{"a"}})
 	}
-	// The activity waits until it is told to wake, nine minutes at most.
-	h.env.OnActivity(act.AdvancePlacement, mock.Anything, mock.Anything).Return(h.advance).After(9 * time.Minute).Once()
-	h.env.OnActivity(act.AdvancePlacement, mock.Anything, mock.Anything).Return(h.advance).After(time.Minute)
+	h.patient()
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	require.Len(t, h.requests, 2)
-	for _, request := range h.requests {
-		assert.WithinDuration(t, begin.Add(placement.BlockedFor), request.WakeAt, 0, "the wait is bounded by the end")
-	}
+	assert.WithinDuration(t, begin.Add(placement.StuckAfter), h.requests[0].WakeAt, 0, "it looks whether it is stuck")
+	assert.WithinDuration(t, begin.Add(placement.BlockedFor), h.requests[1].WakeAt, 0, "the wait is bounded by the end")
 	assert.WithinDuration(t, begin.Add(placement.BlockedFor+placement.Linger), h.env.Now(), 0)
+}
+
+func TestWhatOnlyTimeWillChangeIsWaitedFor(t *testing.T) {
+	h := newHub(t)
+	ready := begin.Add(time.Hour)
+	for range 12 { // of five minutes
+		h.results = append(h.results, act.AdvanceResult{Blocked: 1, InFlight: []string{"a"}, WakeAt: ready})
+	}
+	h.patient()
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	require.Len(t, h.requests, 13)
+	for _, request := range h.requests {
+		assert.False(t, request.WakeAt.After(ready))
+	}
+	assert.False(t, h.env.Now().Before(ready), "nobody pokes when an unavailablePeriodSeconds is over")
+}
+
+func TestAStuckRolloutSaysOnWhatSinceWhen(t *testing.T) {
+	h := newHub(t)
+	for range 3 {
+		h.results = append(h.results, act.AdvanceResult{
+			Blocked: 2, InFlight: []string{"a"}, Held: "of 3 none may go",
+			Waiting: []act.Waiting{{Cluster: "a", Since: begin, Step: "Available", Reason: "NotAllWorkAreAvailable", Object: "Deployment web/front"}},
+		})
+	}
+	h.patient()
+	var early, late string
+	h.at(placement.StuckAfter+time.Second, func() { early = h.details() })
+	h.at(placement.BlockedFor+time.Second, func() { late = h.details() })
+	h.run()
+	for _, said := range []string{early, late} {
+		assert.Contains(t, said, "**Stuck** since 2026-01-02T03:04:05Z.")
+		assert.Contains(t, said, "| a | 2026-01-02T03:04:05Z | Available | NotAllWorkAreAvailable | Deployment web/front |")
+		assert.Contains(t, said, "of 3 none may go")
+	}
 }
 
 func TestProgressPutsTheEndOfABlockedRolloutOff(t *testing.T) {
@@ -439,13 +476,17 @@ func TestACancelledWorkflowEnds(t *testing.T) {
 func TestTheDetailsNameSnapshotAndPolicy(t *testing.T) {
 	h := newHub(t)
 	var details string
-	h.at(time.Second, func() {
-		value, err := h.env.QueryWorkflow("__temporal_workflow_metadata")
-		require.NoError(t, err)
-		var metadata sdkpb.WorkflowMetadata
-		require.NoError(t, value.Get(&metadata))
-		details = metadata.GetCurrentDetails()
-	})
+	h.at(time.Second, func() { details = h.details() })
 	h.run()
 	assert.Equal(t, "Snapshot **crp-0-snapshot**, 3 clusters selected by policy crp-0.", details)
+}
+
+// details are what the Temporal UI shows of an execution.
+func (h *hub) details() string {
+	h.t.Helper()
+	value, err := h.env.QueryWorkflow("__temporal_workflow_metadata")
+	require.NoError(h.t, err)
+	var metadata sdkpb.WorkflowMetadata
+	require.NoError(h.t, value.Get(&metadata))
+	return metadata.GetCurrentDetails()
 }

@@ -82,6 +82,8 @@ type Plan struct {
 	Steps     []Step
 	// Blocked counts clusters that wait for the limits.
 	Blocked int
+	// Held says why, if there is no cluster whose end could free them.
+	Held string
 	// WakeAt is the next instant at which time alone changes the plan.
 	WakeAt time.Time
 	// Settled says that nothing is left to write.
@@ -134,6 +136,9 @@ func Decide(facts Facts) Plan {
 	}
 	p.release(ordered)
 	p.plan.Settled = len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.plan.Blocked == 0
+	if len(p.plan.Steps) == 0 && p.pending == 0 {
+		p.plan.Held = Account{Limits: p.limits, Available: p.available, Placed: p.placed, Changes: p.changes, Additions: p.additions}.Held()
+	}
 	return p.plan
 }
 
@@ -146,7 +151,10 @@ type planner struct {
 	reservedAvailable int
 	reservedRoom      int
 	planned           map[string]bool
-	plan              Plan
+	// pending clusters have resources and are not available; changes and additions are
+	// what the limits keep from being planned.
+	pending, changes, additions int
+	plan                        Plan
 }
 
 func (p *planner) count(c Cluster) {
@@ -155,6 +163,9 @@ func (p *planner) count(c Cluster) {
 	}
 	if holds(c) {
 		p.placed++
+		if !up(c) {
+			p.pending++
+		}
 	}
 	if c.Claimed && up(c) {
 		p.reservedAvailable++
@@ -219,6 +230,7 @@ func (p *planner) takeAway(clusters []Cluster) {
 			}
 			if p.left(c) <= p.limits.Target-p.limits.MaxUnavailable {
 				p.plan.Blocked++
+				p.changes++
 				continue
 			}
 			p.step(c, op)
@@ -238,6 +250,7 @@ func (p *planner) add(clusters []Cluster) {
 		}
 		if p.placed+reserved >= p.limits.Target+p.limits.MaxSurge {
 			p.plan.Blocked++
+			p.additions++
 			continue
 		}
 		p.placed++

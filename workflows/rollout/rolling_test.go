@@ -168,7 +168,9 @@ func TestNext(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			before := append([]rollout.Cluster(nil), test.clusters...)
-			if diff := cmp.Diff(test.want, rollout.Next(test.clusters, test.limits)); diff != "" {
+			got := rollout.Next(test.clusters, test.limits)
+			got.Held = "" // has a test of its own
+			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 			assert.Equal(t, before, test.clusters, "the facts must not be changed")

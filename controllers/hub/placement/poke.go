@@ -19,10 +19,10 @@ const (
 	// quiet is how long nothing may have moved before what is pending is taken up
 	// with the workflow again.
 	quiet = 2 * time.Second
-	// movedPause and idlePause are the least times between two such pokes: when
-	// something has moved since, and when nothing has.
+	// movedPause is the least time between two such pokes when something has moved
+	// since. As long as nothing does there is no further one: a rollout that its limits
+	// hold back is none of anybody's business until a cluster comes or goes.
 	movedPause = 30 * time.Second
-	idlePause  = 5 * time.Minute
 	// retryPause is when to try again after the engine could not be reached; half
 	// as much is added at random, so that placements do not come back all at once.
 	retryPause = 5 * time.Second
@@ -58,9 +58,13 @@ func (m *pokeMemory) due(need Need, now time.Time) (poke bool, wait time.Duratio
 	if m.moved.IsZero() || need.Progress != m.progress {
 		m.progress, m.moved = need.Progress, now
 	}
+	pause, again := m.pause()
+	if !again {
+		return false, 0
+	}
 	next := m.moved.Add(quiet)
-	if again := m.poked.Add(m.pause()); again.After(next) {
-		next = again
+	if after := m.poked.Add(pause); after.After(next) {
+		next = after
 	}
 	if now.Before(next) {
 		return false, next.Sub(now)
@@ -68,15 +72,13 @@ func (m *pokeMemory) due(need Need, now time.Time) (poke bool, wait time.Duratio
 	return true, 0
 }
 
-// pause is the least time between the last poke and the next for the same need.
-func (m *pokeMemory) pause() time.Duration {
-	switch {
-	case m.pokes < 2:
-		return quiet
-	case m.moved.After(m.poked):
-		return movedPause
+// pause is the least time between the last poke and the next for the same need; again
+// is false if there shall be none before something moves.
+func (m *pokeMemory) pause() (pause time.Duration, again bool) {
+	if m.pokes < 2 {
+		return quiet, true
 	}
-	return idlePause
+	return movedPause, m.moved.After(m.poked)
 }
 
 func (m *pokeMemory) settle(need Need) {

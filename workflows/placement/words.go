@@ -1,0 +1,79 @@
+package placement
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+)
+
+// named is how many clusters a summary names.
+const named = 3
+
+// details say what is being rolled out, and to how many clusters if that is known.
+func (p *placement) details(selected act.SelectResult) string {
+	if p.scheduled.PolicySnapshot == "" {
+		return fmt.Sprintf("Snapshot **%s**, the clusters stay those that were selected before.", selected.Snapshot)
+	}
+	return fmt.Sprintf("Snapshot **%s**, %d clusters selected by policy %s.",
+		selected.Snapshot, p.scheduled.Selected, p.scheduled.PolicySnapshot)
+}
+
+// how says how far a rollout is, and if it is stuck, on what.
+func how(result act.AdvanceResult, progress, now time.Time) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "\n\n| changing next | in flight | waiting for the limits |\n|---|---|---|\n| %d | %d | %d |",
+		len(result.Next), len(result.InFlight), result.Blocked)
+	if now.Sub(progress) >= StuckAfter {
+		fmt.Fprintf(&out, "\n\n**Stuck** since %s.", progress.UTC().Format(time.RFC3339))
+	}
+	if result.Held != "" {
+		fmt.Fprintf(&out, "\n\nThe limits hold it back: %s.", result.Held)
+	}
+	if len(result.Waiting) > 0 {
+		out.WriteString("\n\n| not available | since | step | reason | object |\n|---|---|---|---|---|")
+		for _, w := range result.Waiting {
+			since := ""
+			if !w.Since.IsZero() {
+				since = w.Since.UTC().Format(time.RFC3339)
+			}
+			fmt.Fprintf(&out, "\n| %s | %s | %s | %s | %s |", w.Cluster, since, w.Step, w.Reason, w.Object)
+		}
+	}
+	return out.String()
+}
+
+// summary says what an activity is asked to do, to which clusters and why.
+func summary(r act.AdvanceRequest) string {
+	if r.EvictionsOnly {
+		return fmt.Sprintf("decide %d evictions", len(r.Batch))
+	}
+	if len(r.Batch) == 0 {
+		return fmt.Sprintf("plan %s, %d in flight", r.Snapshot, len(r.InFlight))
+	}
+	var parts []string
+	for _, op := range []struct{ op, words string }{
+		{act.OpUpdate, "update"}, {act.OpAdd, "first write to"}, {act.OpRemove, "remove from"},
+		{act.OpEvict, "evict from"}, {act.OpConclude, "refuse to evict from"},
+	} {
+		var clusters []string
+		for _, change := range r.Batch {
+			if change.Op == op.op {
+				clusters = append(clusters, change.Cluster)
+			}
+		}
+		if len(clusters) > 0 {
+			parts = append(parts, op.words+" "+names(clusters))
+		}
+	}
+	return fmt.Sprintf("%s for %s, %d in flight", strings.Join(parts, "; "), r.Snapshot, len(r.InFlight))
+}
+
+// names lists some clusters and counts the rest.
+func names(clusters []string) string {
+	if len(clusters) <= named {
+		return strings.Join(clusters, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(clusters[:named], ", "), len(clusters)-named)
+}
