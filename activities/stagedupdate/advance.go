@@ -120,7 +120,10 @@ func (s *stageAdvance) start(ctx context.Context, clusters []string) error {
 			stage := &r.run.Status.StagesStatus[s.in.Index]
 			r.done(stage, s.in.Done)
 			r.started(stage, append(slices.Clone(clusters), s.in.InFlight...))
-			if !s.stopping && s.moves(r.run) {
+			switch {
+			case s.stopping && len(s.in.InFlight) > 0:
+				r.stopping(stage)
+			case !s.stopping && s.moves(r.run):
 				r.progressing()
 			}
 		})
@@ -288,8 +291,9 @@ func (s *stageAdvance) recordLast(ctx context.Context, delta *act.StageDelta) er
 }
 
 func (s *stageAdvance) allStarted() bool {
-	for _, c := range s.run.Status.StagesStatus[s.in.Index].Clusters {
-		if meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted) == nil {
+	clusters := s.run.Status.StagesStatus[s.in.Index].Clusters
+	for i := range clusters {
+		if c := &clusters[i]; meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted) == nil && !clusterDone(c) {
 			return false
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterupdate"
@@ -95,9 +94,7 @@ func (d *deletion) remove(ctx context.Context, clusters map[string]struct{}) err
 	err := d.store(ctx, d.run, func(r recorder) {
 		stage := r.run.Status.DeletionStageStatus
 		r.stageStarted(stage)
-		for i := range stage.Clusters {
-			r.started(stage, []string{stage.Clusters[i].ClusterName})
-		}
+		r.started(stage, clusterNames(stage))
 	})
 	if err != nil {
 		return err
@@ -142,10 +139,7 @@ func (a *Activities) PauseRun(ctx context.Context, ref wf.Ref) (bool, error) {
 	if stopped != nil && stopped.Reason == placementv1beta1.ReasonUpdateRunStopped {
 		return true, nil
 	}
-	err = a.store(ctx, run, func(r recorder) {
-		r.runCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
-			placementv1beta1.ReasonUpdateRunStopped, "The update run has been stopped")
-	})
+	err = a.store(ctx, run, recorder.stopped)
 	if err == nil {
 		a.event(run, placementv1beta1.ReasonUpdateRunStopped, "The run has been stopped; set spec.state to Run to resume it")
 	}

@@ -56,8 +56,8 @@ func (a *Activities) checkTasks(ctx context.Context, run *placementv1beta1.Clust
 			tasks = stage.BeforeStageTaskStatus
 		}
 		for _, t := range tasks {
-			if err := g.task(ctx, t); err != nil {
-				return act.GateState{}, err
+			if err := g.task(ctx, t); err != nil || g.state.Ended {
+				return act.GateState{Ended: g.state.Ended}, err
 			}
 		}
 	}
@@ -79,6 +79,8 @@ type gateCheck struct {
 
 	opened, approved, elapsed bool
 	wasOver                   bool
+	// given is who approved; nil when that was recorded before.
+	given *placementv1beta1.ApprovalRecord
 }
 
 func (g *gateCheck) task(ctx context.Context, t placementv1beta1.StageTaskStatus) error {
@@ -92,7 +94,8 @@ func (g *gateCheck) task(ctx context.Context, t placementv1beta1.StageTaskStatus
 		return nil
 	}
 	request, err := g.request(ctx, t.ApprovalRequestName)
-	if err != nil {
+	if err != nil || request == nil {
+		g.state.Ended = err == nil
 		return err
 	}
 	g.opened = true
@@ -103,7 +106,9 @@ func (g *gateCheck) task(ctx context.Context, t placementv1beta1.StageTaskStatus
 	if !g.approved {
 		return nil
 	}
-	return g.accept(ctx, request)
+	err = g.accept(ctx, request)
+	g.given = request.Status.Approval
+	return err
 }
 
 // timedWait counts from when the stage began to wait, as recorded.
@@ -133,7 +138,7 @@ func (g *gateCheck) record(r recorder) {
 	}
 	if g.opened {
 		t := task(&stage.AfterStageTaskStatus, placementv1beta1.StageTaskTypeApproval)
-		r.approval(t, g.approved, placementv1beta1.ReasonAfterStageTaskApprovalRequestCreated, placementv1beta1.ReasonAfterStageTaskApprovalRequestApproved)
+		r.approval(t, g.approved, g.given, placementv1beta1.ReasonAfterStageTaskApprovalRequestCreated, placementv1beta1.ReasonAfterStageTaskApprovalRequestApproved)
 	}
 	if g.elapsed {
 		t := task(&stage.AfterStageTaskStatus, placementv1beta1.StageTaskTypeTimedWait)
@@ -151,16 +156,21 @@ func (g *gateCheck) recordBefore(r recorder, stage *placementv1beta1.StageUpdati
 	}
 	if g.opened {
 		t := task(&stage.BeforeStageTaskStatus, placementv1beta1.StageTaskTypeApproval)
-		r.approval(t, g.approved, placementv1beta1.ReasonStageTaskApprovalRequestCreated, placementv1beta1.ReasonStageTaskApprovalRequestApproved)
+		r.approval(t, g.approved, g.given, placementv1beta1.ReasonStageTaskApprovalRequestCreated, placementv1beta1.ReasonStageTaskApprovalRequestApproved)
 	}
 }
 
-// approval records the two steps of an approval task.
-func (r recorder) approval(t *placementv1beta1.StageTaskStatus, approved bool, created, given string) {
+// approval records the two steps of an approval task, and who took the second.
+func (r recorder) approval(t *placementv1beta1.StageTaskStatus, approved bool, by *placementv1beta1.ApprovalRecord, created, given string) {
 	r.set(&t.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated, metav1.ConditionTrue, created, "ApprovalRequest object is created")
-	if approved {
-		r.set(&t.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved, metav1.ConditionTrue, given, "ApprovalRequest object is approved")
+	if !approved || meta.IsStatusConditionTrue(t.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved) {
+		return
 	}
+	message := "ApprovalRequest object is approved"
+	if by != nil {
+		message += fmt.Sprintf(" by %s through %s at %s", by.By, by.Door, by.At.UTC().Format(time.RFC3339))
+	}
+	r.set(&t.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved, metav1.ConditionTrue, given, message)
 }
 
 // announce tells of a stage that has passed.
@@ -172,8 +182,8 @@ func (g *gateCheck) announce() {
 }
 
 // request returns the approval request of this run for the stage, creating it
-// when it is missing. A leftover of an earlier run of the same name is
-// replaced: its approval was not meant for this run.
+// when it is missing; nil when the run has ended meanwhile. A leftover of an earlier run of
+// the same name is replaced: its approval was not meant for this run.
 func (g *gateCheck) request(ctx context.Context, name string) (*placementv1beta1.ClusterApprovalRequest, error) {
 	request := &placementv1beta1.ClusterApprovalRequest{}
 	err := g.Live.Get(ctx, types.NamespacedName{Name: name}, request)
@@ -184,17 +194,53 @@ func (g *gateCheck) request(ctx context.Context, name string) (*placementv1beta1
 		return nil, fmt.Errorf("reading approval request %s: %w", name, err)
 	}
 	if err == nil {
-		uid := request.UID
-		if err := g.Client.Delete(ctx, request, client.Preconditions{UID: &uid}); err != nil && !apierrors.IsNotFound(err) {
+		if err := g.remove(ctx, request); err != nil {
 			return nil, fmt.Errorf("replacing approval request %s of an earlier run: %w", name, err)
 		}
 	}
-	request = newRequest(g.run, g.in, name)
-	if err := g.Client.Create(ctx, request); err != nil {
-		return nil, fmt.Errorf("creating approval request %s: %w", name, err)
+	if err := g.supersede(ctx); err != nil {
+		return nil, err
 	}
-	g.event(g.run, placementv1beta1.ConditionTypeApprovalRequestCreated, "Stage %s waits for an approval: approve %s with kubectl, or send approve to workflow updaterun/%s", g.in.Stage, name, g.run.Name)
+	return g.create(ctx, newRequest(g.run, g.in, name))
+}
+
+// create makes a request. Whoever deletes the run meanwhile has seen none to delete.
+func (g *gateCheck) create(ctx context.Context, request *placementv1beta1.ClusterApprovalRequest) (*placementv1beta1.ClusterApprovalRequest, error) {
+	if err := g.Client.Create(ctx, request); err != nil {
+		return nil, fmt.Errorf("creating approval request %s: %w", request.Name, err)
+	}
+	run, err := g.active(ctx, g.in.Run)
+	if err != nil {
+		return nil, err
+	}
+	if run == nil {
+		if err := g.remove(ctx, request); err != nil {
+			return nil, fmt.Errorf("removing approval request %s of a run that has ended: %w", request.Name, err)
+		}
+		return nil, nil
+	}
+	g.event(g.run, placementv1beta1.ConditionTypeApprovalRequestCreated, "Stage %s waits for an approval: approve %s with kubectl, or send approve to workflow updaterun/%s", g.in.Stage, request.Name, g.run.Name)
 	return request, nil
+}
+
+func (g *gateCheck) remove(ctx context.Context, request *placementv1beta1.ClusterApprovalRequest) error {
+	uid := request.UID
+	return client.IgnoreNotFound(g.Client.Delete(ctx, request, client.Preconditions{UID: &uid}))
+}
+
+// supersede takes the label of the latest request of the stage from the one before the stage:
+// exactly one has it.
+func (g *gateCheck) supersede(ctx context.Context) error {
+	if g.in.Before || len(configOf(g.run, g.in.Index).BeforeStageTasks) == 0 {
+		return nil
+	}
+	earlier := &placementv1beta1.ClusterApprovalRequest{}
+	earlier.Name = placementv1beta1.BeforeStageApprovalName(g.run.Name, g.in.Stage)
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"false"}}}`, placementv1beta1.IsLatestUpdateRunApprovalLabel)
+	if err := client.IgnoreNotFound(g.Client.Patch(ctx, earlier, client.RawPatch(types.MergePatchType, patch))); err != nil {
+		return fmt.Errorf("marking approval request %s as not the latest: %w", earlier.Name, err)
+	}
+	return nil
 }
 
 // belongs refuses a request of this run that is about another stage.

@@ -86,7 +86,7 @@ func TestAnApprovalByKubectlIsAcceptedAndStaysAccepted(t *testing.T) {
 	assert.False(t, record.Verified)
 	assert.WithinDuration(t, begin.Add(time.Minute), record.At.Time, 0, "when it was given, not when it was found")
 	stage := h.run("example-run-2").Status.StagesStatus[1]
-	assert.Equal(t, "ApprovalRequestApproved=True AfterStageTaskApprovalRequestApproved: ApprovalRequest object is approved", conditionOf(stage.AfterStageTaskStatus[0].Conditions, "ApprovalRequestApproved"))
+	assert.Equal(t, "ApprovalRequestApproved=True AfterStageTaskApprovalRequestApproved: ApprovalRequest object is approved by unverified through kubectl at 2026-01-02T03:05:05Z", conditionOf(stage.AfterStageTaskStatus[0].Conditions, "ApprovalRequestApproved"))
 	assert.Contains(t, h.events, "Normal example-run-2-canary Approved: Stage canary of run example-run-2 was approved by unverified through kubectl")
 }
 
@@ -317,4 +317,54 @@ func TestAStoppedRunDeletesNothing(t *testing.T) {
 	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.State = placementv1beta1.StateStop })
 	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")))
 	assert.Empty(t, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
+}
+
+func TestExactlyOneRequestOfAStageIsTheLatest(t *testing.T) {
+	h := printedHub(t, strategyOf(placementv1beta1.StageConfig{
+		Name: "all", BeforeStageTasks: []placementv1beta1.StageTask{approvalTask}, AfterStageTasks: []placementv1beta1.StageTask{approvalTask},
+	}), runObject("example-run", "0"), "staging")
+	d := begun(t, h, "example-run")
+	before := act.GateRequest{StageRequest: stageOf("example-run", "all", 0), Before: true}
+	must(h, h.acts.CheckGates, before)
+	latest := func() (names []string) {
+		var list placementv1beta1.ClusterApprovalRequestList
+		require.NoError(t, h.List(t.Context(), &list, client.MatchingLabels{placementv1beta1.IsLatestUpdateRunApprovalLabel: "true"}))
+		for _, request := range list.Items {
+			names = append(names, request.Name)
+		}
+		return names
+	}
+	assert.Equal(t, names("example-run-before-all"), latest())
+	must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: before.StageRequest, Before: true, Door: act.DoorSignal})
+	assert.True(t, must(h, h.acts.CheckGates, before).Open)
+	d.stage("all", 0)
+	assert.True(t, d.gates("all", 0).NeedsApproval)
+	assert.Equal(t, names("example-run-all"), latest())
+	require.NoError(t, h.WithWatch.Delete(t.Context(), get(h, &placementv1beta1.ClusterApprovalRequest{}, "", "example-run-all")))
+	assert.True(t, d.gates("all", 0).NeedsApproval)
+	assert.Equal(t, names("example-run-all"), latest(), "one that is made again")
+}
+
+func TestARunThatIsDeletedWhileItsRequestIsMadeLeavesNone(t *testing.T) {
+	h := updated(t)
+	h.onGet["example-run-2-canary"] = func() {
+		require.NoError(t, h.WithWatch.Delete(t.Context(), h.run("example-run-2")))
+	}
+	assert.Equal(t, act.GateState{Ended: true}, h.gates("canary", 1))
+	var left placementv1beta1.ClusterApprovalRequestList
+	require.NoError(t, h.List(t.Context(), &left))
+	assert.Empty(t, left.Items)
+	assert.Empty(t, h.events)
+}
+
+func TestTheStatusSaysWhoApproved(t *testing.T) {
+	h := soakAndApproval(t)
+	h.clock.Step(10 * time.Second)
+	must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorUpdate})
+	const want = "ApprovalRequestApproved=True AfterStageTaskApprovalRequestApproved: ApprovalRequest object is approved by ada through update at 2026-01-02T03:04:15Z"
+	for _, step := range []time.Duration{0, time.Minute} {
+		h.clock.Step(step)
+		h.gates("canary", 1)
+		assert.Equal(t, want, conditionOf(h.run("example-run-2").Status.StagesStatus[1].AfterStageTaskStatus[0].Conditions, "ApprovalRequestApproved"))
+	}
 }

@@ -67,14 +67,42 @@ func (r recorder) started(stage *placementv1beta1.StageUpdatingStatus, clusters 
 		return
 	}
 	r.stageStarted(stage)
-	for _, name := range clusters {
-		c := clusterIn(stage, name)
-		if c == nil || meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted) != nil {
-			continue
-		}
-		r.set(&c.Conditions, placementv1beta1.ConditionTypeStarted, metav1.ConditionTrue,
-			placementv1beta1.ReasonClusterUpdatingStarted, "Cluster update started")
+	each(stage, clusters, r.clusterStarted)
+}
+
+func (r recorder) clusterStarted(c *placementv1beta1.ClusterUpdatingStatus) {
+	if meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted) != nil || clusterDone(c) {
+		return
 	}
+	r.setCluster(c, placementv1beta1.ConditionTypeStarted, placementv1beta1.ReasonClusterUpdatingStarted, "Cluster update started")
+}
+
+// largeRun is beyond how many clusters the status says less of each: it has to fit into what
+// the API server stores.
+const largeRun = 500
+
+func (r recorder) large() bool {
+	status := &r.run.Status
+	n := 0
+	for i := range status.StagesStatus {
+		n += len(status.StagesStatus[i].Clusters)
+	}
+	if d := status.DeletionStageStatus; d != nil {
+		n += len(d.Clusters)
+	}
+	return n > largeRun
+}
+
+// setCluster sets a condition of a cluster to True; in a large run, as short as it can be.
+func (r recorder) setCluster(c *placementv1beta1.ClusterUpdatingStatus, kind, reason, message string) {
+	condition := metav1.Condition{
+		Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message,
+		ObservedGeneration: r.run.Generation, LastTransitionTime: metav1.NewTime(r.now),
+	}
+	if r.large() {
+		condition.Message, condition.ObservedGeneration = "", 0
+	}
+	meta.SetStatusCondition(&c.Conditions, condition)
 }
 
 func (r recorder) stageStarted(stage *placementv1beta1.StageUpdatingStatus) {
@@ -85,7 +113,7 @@ func (r recorder) stageStarted(stage *placementv1beta1.StageUpdatingStatus) {
 		now := metav1.NewTime(r.now)
 		stage.StartTime = &now
 	}
-	if stageOver(stage) || waits {
+	if stageOver(stage) || waits || stopping(r.run) {
 		return
 	}
 	r.set(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionTrue,
@@ -94,18 +122,57 @@ func (r recorder) stageStarted(stage *placementv1beta1.StageUpdatingStatus) {
 
 // done records clusters that have reached the run's snapshot.
 func (r recorder) done(stage *placementv1beta1.StageUpdatingStatus, clusters []string) {
-	for _, name := range clusters {
-		c := clusterIn(stage, name)
-		if c == nil {
+	large := r.large()
+	each(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
+		r.clusterStarted(c)
+		r.setCluster(c, placementv1beta1.ConditionTypeSucceeded, placementv1beta1.ReasonClusterUpdatingSucceeded, "Cluster update completed successfully")
+		if large {
+			// When it was started and with which overrides is on its binding.
+			meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
+			c.ResourceOverrideSnapshots, c.ClusterResourceOverrideSnapshots = nil, nil
+		}
+	})
+}
+
+// stopping records that a run waits for clusters in flight before it stands still.
+func (r recorder) stopping(stage *placementv1beta1.StageUpdatingStatus) {
+	if terminal(r.run) {
+		return
+	}
+	r.runCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionUnknown,
+		placementv1beta1.ReasonUpdateRunStopping, "The update run is stopping, waiting for the clusters being updated to finish")
+	if stage.StartTime == nil || stageOver(stage) || stageWaits(stage) {
+		return
+	}
+	r.set(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionUnknown,
+		placementv1beta1.ReasonStageUpdatingStopping, "The stage is stopping, waiting for the clusters being updated to finish")
+}
+
+// stopped records that a run stands still. A stage that soaks goes on soaking, and one whose
+// last cluster was done while the run was stopping begins to: what its clusters run does not
+// change while the run stands still, and no soak time is lost.
+func (r recorder) stopped() {
+	r.runCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
+		placementv1beta1.ReasonUpdateRunStopped, "The update run has been stopped")
+	for i := range r.run.Status.StagesStatus {
+		stage := &r.run.Status.StagesStatus[i]
+		if stage.StartTime != nil && len(stage.Clusters) > 0 && stageUpdated(stage) {
+			r.waiting(stage)
 			continue
 		}
-		if meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted) == nil {
-			r.set(&c.Conditions, placementv1beta1.ConditionTypeStarted, metav1.ConditionTrue,
-				placementv1beta1.ReasonClusterUpdatingStarted, "Cluster update started")
-		}
-		r.set(&c.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue,
-			placementv1beta1.ReasonClusterUpdatingSucceeded, "Cluster update completed successfully")
+		r.stageStopped(stage)
 	}
+	if stage := r.run.Status.DeletionStageStatus; stage != nil {
+		r.stageStopped(stage)
+	}
+}
+
+func (r recorder) stageStopped(stage *placementv1beta1.StageUpdatingStatus) {
+	if stage.StartTime == nil || stageOver(stage) {
+		return
+	}
+	r.set(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingStopped,
+		"All the updating clusters have finished updating, the stage is now stopped, waiting to be resumed")
 }
 
 // waiting records that all clusters of a stage are updated and its tasks have
@@ -154,9 +221,7 @@ func (r recorder) succeeded(stage *placementv1beta1.StageUpdatingStatus) {
 // left at StageUpdatingStarted.
 func (r recorder) deleted() {
 	stage := r.run.Status.DeletionStageStatus
-	for i := range stage.Clusters {
-		r.done(stage, []string{stage.Clusters[i].ClusterName})
-	}
+	r.done(stage, clusterNames(stage))
 	r.stageStarted(stage)
 	if stage.EndTime == nil {
 		now := metav1.NewTime(r.now)
@@ -218,6 +283,43 @@ func clusterIn(stage *placementv1beta1.StageUpdatingStatus, name string) *placem
 	return nil
 }
 
+// each calls do for the clusters of a stage that have one of the names.
+func each(stage *placementv1beta1.StageUpdatingStatus, names []string, do func(*placementv1beta1.ClusterUpdatingStatus)) {
+	if len(names) == 1 {
+		if c := clusterIn(stage, names[0]); c != nil {
+			do(c)
+		}
+		return
+	}
+	wanted := make(map[string]struct{}, len(names))
+	for _, name := range names {
+		wanted[name] = struct{}{}
+	}
+	for i := range stage.Clusters {
+		if _, ok := wanted[stage.Clusters[i].ClusterName]; ok {
+			do(&stage.Clusters[i])
+		}
+	}
+}
+
+func clusterNames(stage *placementv1beta1.StageUpdatingStatus) []string {
+	names := make([]string, len(stage.Clusters))
+	for i := range stage.Clusters {
+		names[i] = stage.Clusters[i].ClusterName
+	}
+	return names
+}
+
+// clusterDone says that a cluster has reached the run's snapshot.
+func clusterDone(c *placementv1beta1.ClusterUpdatingStatus) bool {
+	return meta.IsStatusConditionTrue(c.Conditions, placementv1beta1.ConditionTypeSucceeded)
+}
+
+// stopping says that the user wants a run to stand still.
+func stopping(run *placementv1beta1.ClusterStagedUpdateRun) bool {
+	return run.Spec.State == placementv1beta1.StateStop
+}
+
 func stageOver(stage *placementv1beta1.StageUpdatingStatus) bool {
 	return meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeSucceeded) != nil
 }
@@ -233,7 +335,7 @@ func stageWaits(stage *placementv1beta1.StageUpdatingStatus) bool {
 // snapshot.
 func stageUpdated(stage *placementv1beta1.StageUpdatingStatus) bool {
 	for i := range stage.Clusters {
-		if !meta.IsStatusConditionTrue(stage.Clusters[i].Conditions, placementv1beta1.ConditionTypeSucceeded) {
+		if !clusterDone(&stage.Clusters[i]) {
 			return false
 		}
 	}

@@ -1,0 +1,85 @@
+package stagedupdate_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// wish sets what the user wants of the run.
+func (h *hub) wish(state placementv1beta1.UpdateRunState) {
+	h.t.Helper()
+	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.State = state })
+}
+
+func (h *hub) stageSays(index int) string {
+	h.t.Helper()
+	return conditionOf(h.run("example-run-2").Status.StagesStatus[index].Conditions, "Progressing")
+}
+
+// The conditions of a run that is stopped in the middle of a stage, and resumed.
+func TestAStopInAStageSaysSoUntilTheRunIsResumed(t *testing.T) {
+	h := initialized(t)
+	h.stuck["member3"] = true
+	h.wish(placementv1beta1.StateStop)
+	delta := background(h, func() act.StageDelta {
+		return must(h, h.acts.AdvanceStage, canaryAdvance(nil, names("member3"), nil))
+	})
+	h.untilItWaits()
+	assert.Equal(t, "Progressing=Unknown UpdateRunStopping: The update run is stopping, waiting for the clusters being updated to finish", progressingOf(h))
+	h.recover("member3")
+	<-delta
+
+	// The stage had begun before.
+	h = initialized(t)
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	h.wish(placementv1beta1.StateStop)
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), names("member3"), nil))
+	assert.Equal(t, "Progressing=Unknown StageUpdatingStopping: The stage is stopping, waiting for the clusters being updated to finish", h.stageSays(1))
+	must(h, h.acts.PauseRun, refOf("example-run-2"))
+	assert.Equal(t, isStopped, progressingOf(h))
+	assert.Equal(t, "Progressing=False StageUpdatingStopped: All the updating clusters have finished updating, the stage is now stopped, waiting to be resumed", h.stageSays(1))
+	assert.Empty(t, h.stageSays(0), "a stage that has not begun is not stopped")
+	assert.Equal(t, act.PhaseUpdating, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[1].Phase)
+
+	h.wish(placementv1beta1.StateRun)
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, nil))
+	assert.Equal(t, isStarted, progressingOf(h))
+	assert.Equal(t, "Progressing=True StageUpdatingStarted: Clusters in the stage started updating", h.stageSays(1))
+}
+
+// What a cluster runs does not change while its run stands still: that time counts.
+func TestTheTimeThatARunStandsStillCountsAsSoaked(t *testing.T) {
+	soak := func(h *hub) act.GateState { return h.gates("staging", 0) }
+	stop := func(h *hub, d time.Duration) {
+		h.wish(placementv1beta1.StateStop)
+		must(h, h.acts.PauseRun, refOf("example-run-2"))
+		h.clock.Step(d)
+		h.wish(placementv1beta1.StateRun)
+	}
+	t.Run("a run that is stopped while it soaks waits the remainder", func(t *testing.T) {
+		h := updated(t)
+		soak(h)
+		h.clock.Step(20 * time.Second)
+		stop(h, 15*time.Second)
+		assert.WithinDuration(t, begin.Add(time.Minute), soak(h).WaitUntil, 0)
+		h.clock.Step(25 * time.Second)
+		assert.True(t, soak(h).Open)
+	})
+	t.Run("one that was stopped for longer has nothing left to wait", func(t *testing.T) {
+		h := updated(t)
+		soak(h)
+		stop(h, time.Hour)
+		assert.True(t, soak(h).Open)
+	})
+	t.Run("one whose last cluster was done while it was stopping soaks from then on", func(t *testing.T) {
+		h := updated(t)
+		h.clock.Step(5 * time.Second)
+		stop(h, 15*time.Second)
+		assert.WithinDuration(t, begin.Add(65*time.Second), soak(h).WaitUntil, 0)
+	})
+}
