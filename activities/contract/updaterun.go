@@ -56,8 +56,12 @@ type StageState struct {
 	Phase    string `json:"phase"`
 	Clusters int    `json:"clusters"`
 	Done     int    `json:"done,omitempty"`
-	// InFlight are clusters that were started and are not done.
+	// InFlight are clusters that were started and are neither done, failed nor skipped.
 	InFlight int `json:"inFlight,omitempty"`
+	// Failed are clusters the stage goes on without, within its failure budget, and
+	// Skipped those somebody asked to go on without, or that have left.
+	Failed  int `json:"failed,omitempty"`
+	Skipped int `json:"skipped,omitempty"`
 	// BeforeApproval and AfterApproval say which approvals the stage needs.
 	BeforeApproval bool `json:"beforeApproval,omitempty"`
 	AfterApproval  bool `json:"afterApproval,omitempty"`
@@ -82,9 +86,14 @@ type StagePlan struct {
 	Gone bool `json:"gone,omitempty"`
 	// Clusters in update order.
 	Clusters []string `json:"clusters,omitempty"`
-	// Done and Started are indexes into Clusters.
+	// Done, Started, Failed and Skipped are indexes into Clusters; each cluster is in one of
+	// them at most.
 	Done    []int `json:"done,omitempty"`
 	Started []int `json:"started,omitempty"`
+	Failed  []int `json:"failed,omitempty"`
+	Skipped []int `json:"skipped,omitempty"`
+	// OverBudget says that more have failed than may: the stage cannot pass as it is.
+	OverBudget bool `json:"overBudget,omitempty"`
 	// MaxConcurrency is the resolved number of clusters at once, at least 1.
 	MaxConcurrency int `json:"maxConcurrency"`
 }
@@ -98,6 +107,8 @@ type StageAdvance struct {
 	Start    []string `json:"start,omitempty"`
 	InFlight []string `json:"inFlight,omitempty"`
 	Done     []string `json:"done,omitempty"`
+	// Failed are those the stage goes on without: they may still recover.
+	Failed []string `json:"failed,omitempty"`
 }
 
 // StageDelta is what AdvanceStage saw.
@@ -114,6 +125,11 @@ type StageDelta struct {
 	// NotStarted are clusters that were to start and did not, because the run
 	// stops.
 	NotStarted []string `json:"notStarted,omitempty"`
+	// Failed and Skipped are clusters the stage goes on without from now on; Requeued are
+	// such clusters that are to be updated after all, and wait for their turn.
+	Failed   []string `json:"failed,omitempty"`
+	Skipped  []string `json:"skipped,omitempty"`
+	Requeued []string `json:"requeued,omitempty"`
 	// Waiting names the cluster that has been in flight longest, for display.
 	Waiting string `json:"waiting,omitempty"`
 }

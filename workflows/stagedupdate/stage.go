@@ -40,13 +40,16 @@ func StageWorkflow(ctx workflow.Context, request act.StageRequest) (act.StageRes
 	return act.StageResult{}, nil
 }
 
-// window is the progress of a stage: what has started and what is done.
+// window is the progress of a stage.
 type window struct {
-	request       act.StageRequest
-	clusters      []string
-	position      map[string]int
-	started, done []bool
-	max           int
+	request  act.StageRequest
+	clusters []string
+	position map[string]int
+	progress rollout.Progress
+	max      int
+	// overBudget says that the stage had failed beyond its budget when it was read: somebody
+	// must have a look before it can pass.
+	overBudget bool
 	// report are clusters found done that the object does not say yet.
 	report          []string
 	waiting         string
@@ -55,44 +58,59 @@ type window struct {
 
 func newWindow(request act.StageRequest, plan act.StagePlan) *window {
 	w := &window{
-		request: request, clusters: plan.Clusters, max: plan.MaxConcurrency,
+		request: request, clusters: plan.Clusters, max: plan.MaxConcurrency, overBudget: plan.OverBudget,
 		position: make(map[string]int, len(plan.Clusters)),
-		started:  make([]bool, len(plan.Clusters)), done: make([]bool, len(plan.Clusters)),
+		progress: make(rollout.Progress, len(plan.Clusters)),
 	}
 	for i, name := range plan.Clusters {
 		w.position[name] = i
 	}
-	for _, i := range plan.Started {
-		w.started[i] = true
-	}
-	for _, i := range plan.Done {
-		w.started[i], w.done[i] = true, true
-	}
+	w.set(plan.Started, rollout.ClusterUpdating)
+	w.set(plan.Done, rollout.ClusterDone)
+	w.set(plan.Failed, rollout.ClusterFailed)
+	w.set(plan.Skipped, rollout.ClusterSkipped)
 	return w
 }
 
-// finished says that every cluster is done and the object says so.
-func (w *window) finished() bool {
-	for _, d := range w.done {
-		if !d {
-			return false
+func (w *window) set(indexes []int, phase rollout.ClusterPhase) {
+	for _, i := range indexes {
+		w.progress[i] = phase
+	}
+}
+
+// mark sets the phase of clusters by name.
+func (w *window) mark(names []string, phase rollout.ClusterPhase) {
+	for _, name := range names {
+		if i, ok := w.position[name]; ok {
+			w.progress[i] = phase
 		}
 	}
-	return len(w.report) == 0
+}
+
+// names are the clusters in a phase.
+func (w *window) names(phase rollout.ClusterPhase) []string {
+	var names []string
+	for _, i := range w.progress.In(phase) {
+		names = append(names, w.clusters[i])
+	}
+	return names
+}
+
+// finished says that there is nothing to do for any cluster and the object says so.
+func (w *window) finished() bool {
+	return w.progress.Settled() && len(w.report) == 0 && !w.overBudget
 }
 
 // step chooses, records by calling, and learns what became of it.
 func (w *window) step(ctx workflow.Context) error {
-	in := act.StageAdvance{StageRequest: w.request, Done: w.report}
-	for i, name := range w.clusters {
-		if w.started[i] && !w.done[i] {
-			in.InFlight = append(in.InFlight, name)
-		}
+	in := act.StageAdvance{
+		StageRequest: w.request, Done: w.report,
+		InFlight: w.names(rollout.ClusterUpdating), Failed: w.names(rollout.ClusterFailed),
 	}
 	if !w.stopping {
-		for _, i := range rollout.Window(w.started, w.done, w.max) {
+		for _, i := range w.progress.Next(w.max) {
 			in.Start = append(in.Start, w.clusters[i])
-			w.started[i] = true
+			w.progress[i] = rollout.ClusterUpdating
 		}
 	}
 	workflow.SetCurrentDetails(ctx, w.table())
@@ -100,38 +118,27 @@ func (w *window) step(ctx workflow.Context) error {
 	if err := call.Wait(ctx, act.AdvanceStage, w.summary(in), in).Get(ctx, &delta); err != nil {
 		return err
 	}
-	w.report = delta.Done
-	for _, name := range delta.Done {
-		w.done[w.position[name]] = true
-	}
-	for _, name := range delta.Recorded {
-		w.done[w.position[name]] = true
-	}
-	for _, name := range delta.NotStarted {
-		w.started[w.position[name]] = false
-	}
-	w.waiting, w.stopping, w.ended = delta.Waiting, delta.Stopping, delta.Ended
+	w.learn(delta)
 	return nil
 }
 
-func (w *window) inFlight() int {
-	n := 0
-	for i := range w.started {
-		if w.started[i] && !w.done[i] {
-			n++
-		}
-	}
-	return n
+// learn takes in what an activity saw.
+func (w *window) learn(delta act.StageDelta) {
+	w.report = delta.Done
+	w.mark(delta.NotStarted, rollout.ClusterWaiting)
+	w.mark(delta.Requeued, rollout.ClusterWaiting)
+	w.mark(delta.Failed, rollout.ClusterFailed)
+	w.mark(delta.Skipped, rollout.ClusterSkipped)
+	w.mark(delta.Done, rollout.ClusterDone)
+	w.mark(delta.Recorded, rollout.ClusterDone)
+	w.waiting, w.stopping, w.ended = delta.Waiting, delta.Stopping, delta.Ended
+	w.overBudget = false // had it stayed so, the run would have stopped or ended
 }
 
-func (w *window) count() (done int) {
-	for _, d := range w.done {
-		if d {
-			done++
-		}
-	}
-	return done
-}
+func (w *window) inFlight() int { return w.progress.Count(rollout.ClusterUpdating) }
+
+// count is how many clusters are done.
+func (w *window) count() int { return w.progress.Count(rollout.ClusterDone) }
 
 func (w *window) summary(in act.StageAdvance) string {
 	return fmt.Sprintf("%s: updating %d of %d, %d done", w.request.Stage, len(in.Start)+len(in.InFlight), len(w.clusters), w.count())

@@ -171,17 +171,7 @@ func (w *window) table() string {
 	lines = append(lines, "| # | cluster | state |", "|---|---|---|")
 	first := max(0, min(w.count()-maxRows/2, len(w.clusters)-maxRows))
 	for i := first; i < min(first+maxRows, len(w.clusters)); i++ {
-		lines = append(lines, fmt.Sprintf("| %d | %s | %s |", i+1, w.clusters[i], w.stateOf(i)))
+		lines = append(lines, fmt.Sprintf("| %d | %s | %s |", i+1, w.clusters[i], w.progress[i]))
 	}
 	return strings.Join(lines, "\n") + "\n"
-}
-
-func (w *window) stateOf(i int) string {
-	switch {
-	case w.done[i]:
-		return "done"
-	case w.started[i]:
-		return "updating"
-	}
-	return "-"
 }
