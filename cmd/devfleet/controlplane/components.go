@@ -186,20 +186,26 @@ func temporal(fleet *state.Fleet) supervisor.Spec {
 }
 
 func hubAgent(fleet *state.Fleet) supervisor.Spec {
+	// Short leases: a killed hub agent's successor takes over while people watch. A hub without members is there to be
+	// measured, with leases that a busy machine does not break.
+	leases := []string{
+		"--leader-elect", "--leader-election-lease-duration", "4s",
+		"--leader-election-renew-deadline", "3s", "--leader-election-retry-period", "500ms",
+	}
+	if fleet.Members == 0 {
+		leases = []string{"--leader-elect"}
+	}
 	return supervisor.Spec{
 		Name: HubAgent,
 		// Not Temporal: the hub agent starts without it, and a fleet shows that it does.
 		Needs: []string{state.Hub + "/apiserver"},
-		Command: []string{fleet.Binary(HubAgent),
+		Command: append([]string{fleet.Binary(HubAgent),
 			"--kubeconfig", fleet.HubAgentKubeconfig(),
 			"--temporal-address", fleet.Address("temporal"), "--temporal-namespace", "default",
 			"--enable-cluster-inventory-apis",
 			"--metrics-bind-address", fleet.Address("hub-agent/metrics"),
 			"--health-probe-bind-address", fleet.Address("hub-agent/health"),
-			// Short leases: a killed hub agent's successor takes over while people watch.
-			"--leader-elect", "--leader-election-lease-duration", "4s",
-			"--leader-election-renew-deadline", "3s", "--leader-election-retry-period", "500ms",
-		},
+		}, leases...),
 		Ports: ports(fleet, "hub-agent/metrics", "hub-agent/health"),
 		Probe: httpProbe("http://" + fleet.Address("hub-agent/health") + "/readyz"),
 		Pause: agentPause,

@@ -1,0 +1,152 @@
+//go:build bench
+
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const (
+	// maxCeiling is how many times what a bare client needs a run may take.
+	maxCeiling = 2
+	// maxEvents and maxStatus bound what is kept of a run.
+	maxEvents = 4096
+	maxStatus = 1 << 20
+	// maxAgentBusy bounds the hub agent's memory under many runs.
+	maxAgentBusy = 1 << 30
+)
+
+// scale is one measurement of staged runs.
+type scale struct {
+	clusters, runs int
+	target         time.Duration
+}
+
+// TestStagedOne takes 100 clusters through three stages, half of each at a time and without gates.
+func TestStagedOne(t *testing.T) { shared.staged(t, scale{clusters: 100, runs: 1, target: 5 * time.Second}) }
+
+// TestStagedTwenty does so with 20 placements at once.
+func TestStagedTwenty(t *testing.T) { shared.staged(t, scale{clusters: 100, runs: 20, target: time.Minute}) }
+
+// TestStagedHundred does so with 100 placements at once.
+func TestStagedHundred(t *testing.T) { shared.staged(t, scale{clusters: 100, runs: 100, target: 5 * time.Minute}) }
+
+// TestStagedThousandClusters takes 1,000 clusters through one run.
+func TestStagedThousandClusters(t *testing.T) { shared.staged(t, scale{clusters: 1000, runs: 1, target: time.Minute}) }
+
+// TestStagedFiveThousandClusters takes 5,000 clusters through one run.
+func TestStagedFiveThousandClusters(t *testing.T) { shared.staged(t, scale{clusters: 5000, runs: 1}) }
+
+// staged measures a first run, which creates the Works, and a second one, which changes them.
+func (f *fleet) staged(t *testing.T, s scale) {
+	t.Helper()
+	prefix := fmt.Sprintf("staged-%d-%d", s.clusters, s.runs)
+	names := named(prefix, s.runs)
+	f.grow(t, s.clusters)
+	ceiling := f.ceilingFor(t, s.clusters*s.runs)
+	f.strategy(t, staged(prefix))
+	f.content(t, names...)
+	began := time.Now()
+	f.place(t, func(int) *placementv1beta1.PlacementPolicy { return allOf(s.clusters) }, external(), names...)
+	f.awaitPlacements(t, placementv1beta1.ConditionTypeScheduled, "0", names...)
+	t.Logf("%d placements of %d clusters are scheduled after %s", s.runs, s.clusters, seconds(time.Since(began)))
+	f.measureRuns(t, s, "creating", ceiling, prefix, names)
+	f.change(t, "value-1", names...)
+	f.awaitNoneOpen(t)
+	f.measureRuns(t, s, "changing", ceiling, prefix, names)
+}
+
+// measureRuns starts a run of each placement and looks at what they take.
+func (f *fleet) measureRuns(t *testing.T, s scale, kind string, ceiling time.Duration, strategy string, names []string) {
+	t.Helper()
+	f.awaitQuiet(t)
+	title := fmt.Sprintf("%d run(s) of %d clusters, %s", s.runs, s.clusters, kind)
+	stop := f.meter(t)
+	cpu := f.cpuOf(t)
+	began := time.Now()
+	memory := f.peakMemory(t)
+	runs := f.startRuns(t, kind, strategy, names...)
+	took := f.awaitRuns(t, 20*time.Minute, runs)
+	all := time.Since(began)
+	peak := memory()
+	t.Logf("%s: all over after %s; CPU: %s", title, seconds(all), f.cpuSince(t, cpu))
+	f.awaitNoneOpen(t)
+	done, refused := stop()
+	t.Logf("writes: %s; refused: %s", done, refused)
+	f.figures.add(t, title+": p90", targetOf(s.target), seconds(percentile(took, 0.9)))
+	f.figures.add(t, title+": time of all against the ceiling", fmt.Sprintf("<= %d x", maxCeiling), fmt.Sprintf("%.2f x (%s / %s)", all.Seconds()/ceiling.Seconds(), seconds(all), seconds(ceiling)))
+	perCluster := done.counted() / float64(s.clusters*s.runs)
+	f.figures.add(t, title+": writes per cluster", fmt.Sprintf("<= %.1f", maxWrites), fmt.Sprintf("%.2f", perCluster))
+	assert.LessOrEqual(t, perCluster, maxWrites)
+	f.figures.add(t, title+": memory of the hub agent", "<= 1024 MiB", bytesOf(peak))
+	assert.Less(t, peak, int64(maxAgentBusy))
+	f.checkKept(t, title, runs)
+}
+
+func targetOf(d time.Duration) string {
+	if d == 0 {
+		return "completes"
+	}
+	return fmt.Sprintf("<= %.0f s", d.Seconds())
+}
+
+// checkKept looks at the size of what Temporal and the hub keep of runs, and that every cluster was updated.
+func (f *fleet) checkKept(t *testing.T, title string, runs map[string]time.Time) {
+	t.Helper()
+	var events, status int64
+	for name := range runs {
+		for _, e := range f.executions(t, fmt.Sprintf(`WorkflowId STARTS_WITH "updaterun/%s"`, name)) {
+			events = max(events, e.events)
+		}
+		run := f.run(t, name)
+		content, err := json.Marshal(run.Status)
+		require.NoError(t, err)
+		status = max(status, int64(len(content)))
+		for _, stage := range run.Status.StagesStatus {
+			for _, c := range stage.Clusters {
+				require.True(t, succeeded(c), "%s is over, but %s is not updated: %+v", name, c.ClusterName, c)
+			}
+		}
+	}
+	f.figures.add(t, title+": longest history", fmt.Sprintf("< %d events", maxEvents), fmt.Sprint(events))
+	assert.Positive(t, events)
+	assert.Less(t, events, int64(maxEvents))
+	f.figures.add(t, title+": largest run status", "< 1024 KiB", fmt.Sprintf("%d KiB", status>>10))
+	assert.Less(t, status, int64(maxStatus))
+}
+
+func succeeded(c placementv1beta1.ClusterUpdatingStatus) bool {
+	for _, condition := range c.Conditions {
+		if condition.Type == placementv1beta1.ConditionTypeSucceeded {
+			return condition.Status == "True"
+		}
+	}
+	return false
+}
+
+// peakMemory looks at the hub agent's memory until it is asked for the most.
+func (f *fleet) peakMemory(t *testing.T) func() int64 {
+	t.Helper()
+	end, most := make(chan struct{}), make(chan int64)
+	go func() {
+		var peak int64
+		for {
+			peak = max(peak, f.agent(t).Memory)
+			select {
+			case <-end:
+				most <- peak
+				return
+			case <-time.After(500 * time.Millisecond):
+			}
+		}
+	}()
+	return func() int64 { close(end); return <-most }
+}
