@@ -49,6 +49,9 @@ func NeedsWork(facts *Facts) Need {
 		need.Cause, need.Demand = wfcontract.CauseOverrides, fmt.Sprintf("overrides %s %t %t", facts.Overrides.Made, facts.Overrides.Gone, facts.Overrides.Mended)
 	case len(lost) > 0:
 		need.Cause, need.Demand = wfcontract.CauseBindings, "lost "+strings.Join(lost, ",")
+	case surplus(facts):
+		// No demand: it is only looked at once nothing moves, as somebody may just be at it.
+		need.Cause = wfcontract.CauseBindings
 	case rolloutPending(facts):
 		need.Cause = wfcontract.CauseAvailability
 	}
@@ -82,6 +85,27 @@ func lostClusters(facts *Facts) []string {
 	}
 	slices.Sort(lost)
 	return lost
+}
+
+// surplus says whether there are bindings that the policy as it is now does not ask for:
+// somebody made them, or whoever was to drop them did not come to it.
+func surplus(facts *Facts) bool {
+	policy := facts.Placement.Spec.Policy
+	if policy == nil {
+		return false
+	}
+	held := 0
+	for i := range facts.Bindings {
+		binding := &facts.Bindings[i]
+		if !live(binding) {
+			continue
+		}
+		held++
+		if policy.PlacementType == placementv1beta1.PickFixedPlacementType && !slices.Contains(policy.ClusterNames, binding.Spec.TargetCluster) {
+			return true
+		}
+	}
+	return policy.PlacementType == placementv1beta1.PickNPlacementType && held > wanted(policy)
 }
 
 // rolloutPending says whether some cluster does not run yet what it should, or

@@ -17,6 +17,8 @@ func TestNeedsWork(t *testing.T) {
 	cases := map[string]struct {
 		change func(situation) situation
 		cause  string
+		// quiet says that a need waits until nothing moves.
+		quiet bool
 	}{
 		"a settled placement needs nothing": {},
 		"a placement being deleted needs nothing": {change: func(s situation) situation {
@@ -74,6 +76,24 @@ func TestNeedsWork(t *testing.T) {
 			s.Bindings = s.Bindings[:1]
 			return s
 		}},
+		"PickN has more clusters than it asks for": {cause: wfcontract.CauseBindings, quiet: true, change: func(s situation) situation {
+			s.Placement.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(1))}
+			return s
+		}},
+		"PickN has as many clusters as it asks for beside one on its way out": {change: func(s situation) situation {
+			s.Placement.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(1))}
+			s.Policy.Status.ClusterDecisions = s.Policy.Status.ClusterDecisions[:1]
+			deleting(s, "member2")
+			return s
+		}},
+		"PickFixed has a cluster that it does not name": {cause: wfcontract.CauseBindings, quiet: true, change: func(s situation) situation {
+			s.Placement.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: []string{"member1", "member3"}}
+			return s
+		}},
+		"PickFixed has the clusters that it names": {change: func(s situation) situation {
+			s.Placement.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: []string{"member1", "member2", "member3"}}
+			return s
+		}},
 		"an eviction waits for its outcome": {cause: wfcontract.CauseEvictions, change: func(s situation) situation {
 			s.Eviction = "uid"
 			return s
@@ -119,7 +139,7 @@ func TestNeedsWork(t *testing.T) {
 			}
 			need := NeedsWork(s.Facts)
 			assert.Equal(t, tc.cause, need.Cause)
-			assert.Equal(t, tc.cause != "" && tc.cause != wfcontract.CauseAvailability, need.Demand != "")
+			assert.Equal(t, tc.cause != "" && tc.cause != wfcontract.CauseAvailability && !tc.quiet, need.Demand != "")
 		})
 	}
 }
