@@ -34,6 +34,11 @@ func Workflow(ctx workflow.Context, ref wf.Ref) error {
 	return err
 }
 
+// handOver says that an execution that was cancelled has nothing left to stop.
+func (r *run) handOver() bool {
+	return r.ending && (r.state.State == "" || r.state.State == stateRun)
+}
+
 // run is the state of one execution; all of it is rebuilt from the run object.
 type run struct {
 	ref   wf.Ref
@@ -45,6 +50,8 @@ type run struct {
 	// arrived wakes the main coroutine when an update has queued an approval.
 	arrived  workflow.Channel
 	received int
+	// ending says that this execution was cancelled, and only lets clusters finish.
+	ending bool
 
 	// gate is what the run waits for now; nil while it does not wait.
 	gate *gate
@@ -65,6 +72,9 @@ func (r *run) drive(ctx workflow.Context) error {
 			}
 		}
 		what, stage := next(r.state)
+		if what != stepEnd && r.handOver() {
+			return r.continueAsNew(ctx) // an execution that can be cancelled again
+		}
 		r.show(ctx, what, stage)
 		if err := r.take(ctx, what, stage); err != nil {
 			return err
@@ -143,11 +153,8 @@ func (r *run) update(ctx workflow.Context, stage int) error {
 	}
 	var result act.StageResult
 	err := future.Get(ctx, &result)
-	if _, running := errors.AsType[*temporal.ChildWorkflowExecutionAlreadyStartedError](err); running {
-		// The stage of an execution that was cancelled or terminated a moment ago
-		// has not ended yet.
-		r.reload = true
-		return workflow.Sleep(ctx, stageEnds)
+	if err != nil && ctx.Err() == nil {
+		return r.stageLost(ctx, st.Name, err)
 	}
 	if err != nil {
 		return err
@@ -158,6 +165,24 @@ func (r *run) update(ctx workflow.Context, stage int) error {
 	}
 	st.Phase, st.Done = act.PhaseGates, st.Clusters
 	return nil
+}
+
+// stageLost goes on after the child of a stage could not be started or was ended from
+// outside: the objects say how far it came.
+func (r *run) stageLost(ctx workflow.Context, stage string, cause error) error {
+	_, running := errors.AsType[*temporal.ChildWorkflowExecutionAlreadyStartedError](cause)
+	_, terminated := errors.AsType[*temporal.TerminatedError](cause)
+	switch {
+	case temporal.IsCanceledError(cause): // somebody has cancelled the stage, and means the run
+		r.reload = true
+		return r.stop(ctx, wf.StageID(workflow.GetInfo(ctx).WorkflowExecution.ID, stage), "")
+	case running, terminated:
+		// The stage of an execution that was cancelled, terminated or reset a moment ago
+		// may not have ended yet.
+		r.reload = true
+		return workflow.Sleep(ctx, stageEnds)
+	}
+	return cause
 }
 
 // delete runs the deletion stage, which also concludes the run.
@@ -232,19 +257,24 @@ func (r *run) continueAsNew(ctx workflow.Context) error {
 	return workflow.NewContinueAsNewError(ctx, wf.UpdateRunWorkflow, r.ref)
 }
 
-// cancelled turns a cancellation from Temporal into the wish to stop, kept on
-// the object, unless the run is being deleted.
+// cancelled turns a cancellation from Temporal into the wish to stop, kept on the object,
+// unless the run is being deleted. Clusters in flight are waited for, as after any stop.
 func (r *run) cancelled(ctx workflow.Context, cause error) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	info := workflow.GetInfo(ctx).WorkflowExecution
-	request := act.StopRequest{Run: r.ref, Workflow: info.ID, Execution: info.RunID}
-	if _, err := call.Short[bool](ctx, act.StopRun, "stop the run as asked for from Temporal", request); err != nil {
+	if err := r.stop(ctx, info.ID, info.RunID); err != nil {
 		return err
 	}
-	// The poke that this wish brings about may reach this execution still, and
-	// end with it: so the run is paused here.
-	if _, err := call.Short[bool](ctx, act.PauseRun, "pause the run", r.ref); err != nil {
+	r.ending, r.reload, r.gate, r.checking = true, true, nil, ""
+	if err := r.drive(ctx); err != nil {
 		return err
 	}
 	return cause
+}
+
+// stop writes down the wish to stop of whoever has cancelled an execution.
+func (r *run) stop(ctx workflow.Context, id, execution string) error {
+	request := act.StopRequest{Run: r.ref, Workflow: id, Execution: execution}
+	_, err := call.Short[bool](ctx, act.StopRun, "stop the run as asked for from Temporal", request)
+	return err
 }

@@ -282,15 +282,66 @@ func TestASuccessorOfTheSameNameIsTakenOver(t *testing.T) {
 }
 
 func TestACancellationBecomesTheWishToStop(t *testing.T) {
-	for sentence, when := range map[string]time.Duration{"while a stage updates": 500 * time.Millisecond, "at a gate": 10 * time.Second} {
+	for sentence, test := range map[string]struct {
+		when     time.Duration
+		advances int
+	}{
+		"while a stage updates, whose clusters in flight are waited for": {500 * time.Millisecond, 2},
+		"at a gate": {10 * time.Second, 1},
+	} {
 		t.Run(sentence, func(t *testing.T) {
-			h := newHub(t, canary())
+			st := canary()
+			st.started = clusters("a")
+			h := newHub(t, st)
+			h.initialized = true
 			h.slow(time.Second)
-			h.at(when, func() { h.env.CancelWorkflow() })
+			h.at(test.when, func() { h.env.CancelWorkflow() })
 			h.run()
 			assert.Equal(t, 1, h.stops)
+			assert.Equal(t, 1, h.pauses)
 			assert.True(t, temporal.IsCanceledError(h.env.GetWorkflowError()), "got %v", h.env.GetWorkflowError())
-			assert.Equal(t, []string{act.StopRun, act.PauseRun}, h.calls[len(h.calls)-2:])
+			assert.Equal(t, act.PauseRun, h.calls[len(h.calls)-1])
+			assert.Equal(t, test.advances, h.count(act.AdvanceStage), "calls %v", h.calls)
+			assert.Equal(t, clusters("a"), slices.Compact(st.done))
+		})
+	}
+}
+
+func TestARunThatIsResumedWhileItsCancelledExecutionEndsGoesOnInAnother(t *testing.T) {
+	h := newHub(t, canary())
+	h.at(10*time.Second, func() {
+		h.change(func() { h.before[act.PauseRun] = func() { h.wish = "Run"; h.poke(wf.CauseSpec) } })
+		h.env.CancelWorkflow()
+	})
+	h.run()
+	var again *workflow.ContinueAsNewError
+	require.True(t, errors.As(h.env.GetWorkflowError(), &again), "got %v", h.env.GetWorkflowError())
+	assert.Equal(t, 1, h.pauses)
+}
+
+func TestARunWhoseStageIsEndedFromOutsideGoesOn(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		end  error
+		want []string
+	}{
+		"one that is cancelled stops the run": {temporal.NewCanceledError(),
+			[]string{"LoadRun", "InitializeRun uid-1", "StopRun", "LoadRun", "PauseRun"}},
+		"one that is terminated is started again": {&temporal.TerminatedError{},
+			[]string{"LoadRun", "InitializeRun uid-1", "LoadRun", "CheckGates after one", "AdvanceDeletion"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := newHub(t, &stage{name: "one", clusters: clusters("a")})
+			first := true
+			h.env.OnWorkflow(wf.StageWorkflow, mock.Anything, mock.Anything).Return(func(workflow.Context, act.StageRequest) (act.StageResult, error) {
+				if first {
+					first = false
+					return act.StageResult{}, test.end
+				}
+				return act.StageResult{}, nil
+			})
+			h.run()
+			require.NoError(t, h.env.GetWorkflowError())
+			assert.Equal(t, test.want, h.calls)
 		})
 	}
 }
