@@ -12,8 +12,8 @@ import (
 
 // Step is one command of a document.
 type Step struct {
-	// Line is where the command begins, counted from 1.
-	Line int
+	// Line is where the command begins and Last where it ends, counted from 1.
+	Line, Last int
 	// Command is what a shell is given.
 	Command string
 	// Output is what the document says the command prints; empty where it does not say.
@@ -70,10 +70,10 @@ func (p *parser) line(number int, text string) error {
 	}
 	switch {
 	case p.until != "" || p.continued:
-		p.extend(text)
+		p.extend(number, text)
 	case strings.HasPrefix(text, prompt):
 		p.steps = append(p.steps, Step{Line: number, Skipped: p.skipped})
-		p.extend(strings.TrimPrefix(text, prompt))
+		p.extend(number, strings.TrimPrefix(text, prompt))
 	case len(p.steps) == p.first:
 		return fmt.Errorf("line %d: output before the first command: begin commands with %q", number, prompt)
 	default:
@@ -99,8 +99,9 @@ func (p *parser) fence(number int, info string) error {
 }
 
 // extend adds a line to the last command and sees whether it is complete.
-func (p *parser) extend(text string) {
+func (p *parser) extend(number int, text string) {
 	last := &p.steps[len(p.steps)-1]
+	last.Last = number
 	if last.Command != "" {
 		last.Command += "\n"
 	}
@@ -114,6 +115,20 @@ func (p *parser) extend(text string) {
 		p.until = found[1]
 	}
 	p.continued = p.until == "" && strings.HasSuffix(text, `\`)
+}
+
+// Fill is the document with an output, by the last line of its command, where none was printed.
+func Fill(document string, outputs map[int]string) string {
+	var out strings.Builder
+	number := 0
+	for line := range strings.Lines(document) {
+		number++
+		out.WriteString(line)
+		if text := strings.TrimRight(outputs[number], "\n"); text != "" {
+			out.WriteString(text + "\n")
+		}
+	}
+	return out.String()
 }
 
 // varying are parts of an output that differ each time: times, ages, identities.

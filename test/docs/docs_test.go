@@ -26,9 +26,9 @@ func TestParse(t *testing.T) {
 	steps, err := Parse(document)
 	require.NoError(t, err)
 	assert.Equal(t, []Step{
-		{Line: 4, Command: "kubectl get pods \\\n    -n x", Output: []string{"NAME   AGE", "one    12s"}},
-		{Line: 8, Command: "kubectl apply -f - <<'EOF'\nkind: A\nEOF"},
-		{Line: 17, Command: "az login", Skipped: "needs a cloud"},
+		{Line: 4, Last: 5, Command: "kubectl get pods \\\n    -n x", Output: []string{"NAME   AGE", "one    12s"}},
+		{Line: 8, Last: 10, Command: "kubectl apply -f - <<'EOF'\nkind: A\nEOF"},
+		{Line: 17, Last: 17, Command: "az login", Skipped: "needs a cloud"},
 	}, steps)
 }
 
@@ -70,4 +70,9 @@ func TestMatches(t *testing.T) {
 			assert.Equal(t, c.want, Matches(c.printed, c.output))
 		})
 	}
+}
+
+func TestFill(t *testing.T) {
+	assert.Equal(t, "```console\n$ a\nA\nB\n$ b\nC\n```\n",
+		Fill("```console\n$ a\n$ b\nC\n```\n", map[int]string{2: "A\nB\n", 3: ""}))
 }

@@ -22,6 +22,9 @@ import (
 const (
 	// documents are those whose commands are run, as seen from the repository.
 	documents = "deploy/docs/*.md"
+	// fillEnv, if set, writes what commands print into the documents where they print nothing: to be read before it is
+	// believed.
+	fillEnv = "FILL_DOCUMENTS"
 	// commandPatience is how long a command of a document may take, and how long its output may take to be as printed.
 	commandPatience = 2 * time.Minute
 	// againEvery is the pause between two looks.
@@ -44,10 +47,14 @@ func TestDocuments(t *testing.T) {
 			steps, err := docs.Parse(string(content))
 			require.NoError(t, err)
 			s := &session{T: t, fleet: shared, variables: filepath.Join(t.TempDir(), "variables")}
+			actual := map[int]string{}
 			for _, step := range steps {
-				if step.Skipped == "" {
-					s.take(step)
+				if output := s.take(step); len(step.Output) == 0 {
+					actual[step.Last] = output
 				}
+			}
+			if os.Getenv(fillEnv) != "" {
+				require.NoError(t, os.WriteFile(path, []byte(docs.Fill(string(content), actual)), 0o644))
 			}
 		})
 	}
@@ -61,23 +68,30 @@ type session struct {
 	variables string
 }
 
-// take runs a command, again if it only looks and what it sees is not yet as printed.
-func (s *session) take(step docs.Step) {
+// take runs a command, again if it only looks and what it sees is not yet as printed, and returns its output.
+func (s *session) take(step docs.Step) string {
 	s.Helper()
 	var output string
 	var err error
+	if step.Skipped != "" {
+		return ""
+	}
 	as := func() bool {
 		output, err = s.shell(step.Command)
 		// A document may show how something fails.
 		return docs.Matches(step.Output, output) && (err == nil || len(step.Output) > 0)
 	}
 	if !looking.MatchString(step.Command) {
-		require.True(s, as(), s.differs(step, output, err))
-		return
+		fine := as()
+		require.True(s, fine, s.differs(step, output, err))
+		return output
 	}
 	for end := time.Now().Add(commandPatience); !as(); time.Sleep(againEvery) {
-		require.True(s, time.Now().Before(end), s.differs(step, output, err))
+		if time.Now().After(end) {
+			require.Fail(s, s.differs(step, output, err))
+		}
 	}
+	return output
 }
 
 func (s *session) differs(step docs.Step, output string, err error) string {
