@@ -3,9 +3,11 @@ package work
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
@@ -27,16 +29,16 @@ func (r *Reconciler) diff(ctx context.Context, work *placementv1beta1.Work, mem 
 		case before.looked && r.unchanged(before):
 			s.outcome = before
 		default:
-			group.Go(func() error { return r.diffOne(groupCtx, s, before, strategy) })
+			group.Go(func() error { return r.diffOne(groupCtx, work.Name, s, before, strategy) })
 		}
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return r.writeStatus(ctx, work, mem, reportDiffs(work.Generation, outcomesOf(steps), r.previous(work, mem), r.now()))
+	return r.writeReport(ctx, work, mem, outcomesOf(steps), reportDiffs)
 }
 
-func (r *Reconciler) diffOne(ctx context.Context, s *step, before outcome, strategy placementv1beta1.ApplyStrategy) error {
+func (r *Reconciler) diffOne(ctx context.Context, work string, s *step, before outcome, strategy placementv1beta1.ApplyStrategy) error {
 	if s.outcome.problem != nil {
 		s.outcome.tries = before.tries.another(r.Clock.Now())
 		if s.outcome.problem.Reason == placementv1beta1.ReasonDecodingErred {
@@ -56,7 +58,20 @@ func (r *Reconciler) diffOne(ctx context.Context, s *step, before outcome, strat
 	}
 	s.outcome.findings = result.Findings
 	s.outcome.saw(result.Object)
+	if s.mirrored && wasApplied(result.Object, work) {
+		if s.outcome.excerpt, err = excerpt(result.Object); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// wasApplied tells whether an object, if there is one, has been applied for a Work, before its
+// differences were to be reported only. What others say about themselves is not for us to tell.
+func wasApplied(live *unstructured.Unstructured, work string) bool {
+	return live != nil && slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		return apply.IsAppliedWork(ref) && ref.Name == work
+	})
 }
 
 // reportDiffs makes the status of a Work whose differences are to be reported only. That there

@@ -35,6 +35,9 @@ func (r *Reconciler) pass(ctx context.Context, work *placementv1beta1.Work, mem 
 	if err != nil {
 		return err
 	}
+	for _, s := range steps {
+		s.mirrored = now.mirrored
+	}
 	carryOut := r.carryOut
 	if strategy.Type == placementv1beta1.ApplyStrategyTypeReportDiff {
 		carryOut = r.diff
@@ -53,9 +56,6 @@ func (r *Reconciler) pass(ctx context.Context, work *placementv1beta1.Work, mem 
 
 // carryOut is the part of a pass over a Work that is to be applied.
 func (r *Reconciler) carryOut(ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, known map[int]outcome, strategy placementv1beta1.ApplyStrategy) error {
-	for _, s := range steps {
-		s.mirrored = mirrors(work)
-	}
 	applied, err := r.ensureAppliedWork(ctx, work, mem)
 	if err != nil {
 		return err
@@ -74,12 +74,7 @@ func (r *Reconciler) carryOut(ctx context.Context, work *placementv1beta1.Work, 
 	}
 	left, pruneErr := r.prune(ctx, work, mem, steps, owner)
 
-	outcomes := outcomesOf(steps)
-	status := report(work.Generation, outcomes, r.previous(work, mem), r.now())
-	if mirrors(work) {
-		mem.mirroring.mirror(&status, outcomes, r.previous(work, mem), r.now())
-	}
-	if err := r.writeStatus(ctx, work, mem, status); err != nil {
+	if err := r.writeReport(ctx, work, mem, outcomesOf(steps), report); err != nil {
 		return err
 	}
 	if pruneErr != nil {
@@ -90,6 +85,19 @@ func (r *Reconciler) carryOut(ctx context.Context, work *placementv1beta1.Work, 
 	}
 	mem.leaving = len(left) > 0
 	return nil
+}
+
+// writeReport sums up what became of the manifests, with what the objects say about themselves if
+// that is wanted, and tells the hub.
+func (r *Reconciler) writeReport(ctx context.Context, work *placementv1beta1.Work, mem *memory, outcomes []outcome,
+	sum func(int64, []outcome, placementv1beta1.WorkStatus, metav1.Time) placementv1beta1.WorkStatus,
+) error {
+	previous := r.previous(work, mem)
+	status := sum(work.Generation, outcomes, previous, r.now())
+	if mirrors(work) {
+		mem.mirroring.mirror(&status, outcomes, previous, r.now())
+	}
+	return r.writeStatus(ctx, work, mem, status)
 }
 
 // step is a manifest on its way through a pass.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -94,4 +95,33 @@ func TestMirroredStatusIsLeftOutBeforeAnythingElse(t *testing.T) {
 	assert.Nil(t, got.ManifestConditions[0].BackReportedStatus)
 	assert.NotEmpty(t, got.ManifestConditions[0].Conditions)
 	assert.NotNil(t, status.ManifestConditions[0].BackReportedStatus, "what was given is not changed")
+}
+
+func TestTheStatusOfWhatIsOursIsMirroredThoughDifferencesAreReportedOnly(t *testing.T) {
+	a := newAgent(t, []client.Object{mirrored(workWith("w", plainDeployment))}, nil)
+	a.mustLook(t, "w")
+	stranger := mirrored(workWith("stranger", strings.ReplaceAll(plainDeployment, `"d"`, `"other"`)))
+	stranger.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeReportDiff}
+	require.NoError(t, a.hub.Create(t.Context(), stranger))
+	other := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "other"}, Status: appsv1.DeploymentStatus{Replicas: 7}}
+	require.NoError(t, a.member.Create(t.Context(), other))
+
+	w := a.work(t, "w")
+	w.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeReportDiff}
+	w.Generation++
+	require.NoError(t, a.hub.Update(t.Context(), w))
+	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 3})
+	a.clock.SetTime(a.clock.Now().Add(mirrorEvery))
+	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+	ours := a.work(t, "w").Status.ManifestConditions[0]
+	require.NotNil(t, ours.BackReportedStatus)
+	assert.Contains(t, string(ours.BackReportedStatus.ObservedStatus.Raw), `"replicas":3`)
+
+	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 4})
+	assert.Empty(t, a.mustLook(t, "w"), "not more than once a second")
+	a.clock.SetTime(a.clock.Now().Add(mirrorEvery))
+	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+
+	a.mustLook(t, "stranger")
+	assert.Nil(t, a.work(t, "stranger").Status.ManifestConditions[0].BackReportedStatus, "what is not ours is not for us to tell")
 }
