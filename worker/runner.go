@@ -2,8 +2,10 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -38,8 +40,20 @@ type Runner struct {
 	Namespace  string
 	Activities Activities
 	Log        logr.Logger
+	// Metrics, if set, are reported to.
+	Metrics *Metrics
 	// Ready, if set, is called each time the workers are up.
 	Ready func()
+
+	running atomic.Bool
+}
+
+// Check says why the workers do not work, if they do not.
+func (r *Runner) Check() error {
+	if !r.running.Load() {
+		return errors.New("the Temporal workers are not running; the log says why")
+	}
+	return nil
 }
 
 // NeedLeaderElection lets every replica work.
@@ -79,13 +93,17 @@ func (r *Runner) serve(ctx context.Context) error {
 		default:
 		}
 	}
+	metrics := r.Metrics
+	if metrics == nil {
+		metrics = NewMetrics()
+	}
 	main := worker.New(r.Client, wf.TaskQueue, worker.Options{
 		MaxConcurrentWorkflowTaskPollers: pollers,
 		MaxConcurrentActivityTaskPollers: pollers,
 		StickyScheduleToStartTimeout:     stickyTimeout,
 		WorkerStopTimeout:                stopTimeout,
 		OnFatalError:                     onFatal,
-		Interceptors:                     []interceptor.WorkerInterceptor{&guard{log: r.Log}},
+		Interceptors:                     []interceptor.WorkerInterceptor{&meter{metrics: metrics}, &guard{log: r.Log}},
 	})
 	RegisterWorkflows(main)
 	RegisterShort(main, r.Activities)
@@ -107,6 +125,12 @@ func (r *Runner) serve(ctx context.Context) error {
 	}
 	defer stop(main, waiting)
 	r.Log.Info("Temporal workers are running", "namespace", r.Namespace)
+	r.running.Store(true)
+	metrics.running.Set(1)
+	defer func() {
+		r.running.Store(false)
+		metrics.running.Set(0)
+	}()
 	if r.Ready != nil {
 		r.Ready()
 	}

@@ -24,6 +24,9 @@ import (
 // pokeTimeout bounds one poke: a controller's worker must not hang on Temporal.
 const pokeTimeout = 5 * time.Second
 
+// checkTimeout bounds the question whether Temporal is well: who asks for an agent's health does not wait for long.
+const checkTimeout = 2 * time.Second
+
 // Options of the connection to Temporal.
 type Options struct {
 	// Address is host:port of the frontend, Namespace the Temporal namespace.
@@ -34,6 +37,8 @@ type Options struct {
 	Logger   log.Logger
 	// Security of the connection.
 	Security Security
+	// Metrics are reported to if they are given.
+	Metrics *Metrics
 }
 
 // Engine pokes workflows.
@@ -43,16 +48,22 @@ type Engine struct {
 	// Ensure makes sure that the namespace has what starting a workflow needs.
 	Ensure func(context.Context) error
 
+	address   string
+	metrics   *Metrics
 	connected chan struct{}
 }
 
 // New returns an engine for a Temporal server that need not be up yet.
 func New(o Options) (*Engine, error) {
-	e := &Engine{connected: make(chan struct{}, 1)}
+	e := &Engine{connected: make(chan struct{}, 1), address: o.Address, metrics: o.Metrics}
+	if e.metrics == nil {
+		e.metrics = NewMetrics()
+	}
 	options := client.Options{
 		HostPort: o.Address, Namespace: o.Namespace, Identity: o.Identity, Logger: o.Logger,
+		MetricsHandler: e.metrics.SDK(),
 		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{
-			grpc.WithStatsHandler(&connections{began: e.noteConnect}),
+			grpc.WithStatsHandler(&connections{began: e.noteConnect, ended: e.noteEnd}),
 			grpc.WithConnectParams(grpc.ConnectParams{
 				Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 				MinConnectTimeout: pokeTimeout,
@@ -73,6 +84,12 @@ func New(o Options) (*Engine, error) {
 func (e *Engine) Poke(ctx context.Context, ref wf.Ref, poke wf.Poke) error {
 	ctx, cancel := context.WithTimeout(ctx, pokeTimeout)
 	defer cancel()
+	err := e.poke(ctx, ref, poke)
+	e.metrics.poked(err)
+	return err
+}
+
+func (e *Engine) poke(ctx context.Context, ref wf.Ref, poke wf.Poke) error {
 	err := e.signal(ctx, ref, poke)
 	var invalid *serviceerror.InvalidArgument
 	if errors.As(err, &invalid) && e.Ensure != nil {
@@ -103,16 +120,30 @@ func (e *Engine) signal(ctx context.Context, ref wf.Ref, poke wf.Poke) error {
 	return err
 }
 
+// Check asks Temporal whether it is well; the error says what is wrong.
+func (e *Engine) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	if _, err := e.Client.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
+		return fmt.Errorf("asking Temporal at %s whether it is well: %w", e.address, err)
+	}
+	return nil
+}
+
 // noteConnect remembers that a connection was made; one is enough.
 func (e *Engine) noteConnect() {
+	e.metrics.open.Add(1)
 	select {
 	case e.connected <- struct{}{}:
 	default:
 	}
 }
 
-// connections tells when gRPC has connected. Calls are of no interest.
-type connections struct{ began func() }
+// noteEnd remembers that a connection is gone.
+func (e *Engine) noteEnd() { e.metrics.open.Add(-1) }
+
+// connections tells when gRPC has connected, and when a connection ends. Calls are of no interest.
+type connections struct{ began, ended func() }
 
 func (c *connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
@@ -122,9 +153,12 @@ func (c *connections) HandleRPC(context.Context, stats.RPCStats) {}
 // TagConn leaves the context as it is.
 func (c *connections) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
-// HandleConn reports each new connection.
+// HandleConn reports each connection.
 func (c *connections) HandleConn(_ context.Context, s stats.ConnStats) {
-	if _, ok := s.(*stats.ConnBegin); ok {
+	switch s.(type) {
+	case *stats.ConnBegin:
 		c.began()
+	case *stats.ConnEnd:
+		c.ended()
 	}
 }

@@ -89,6 +89,8 @@ type Options struct {
 	Log logr.Logger
 	// Pruning says how what left a Work is removed.
 	Pruning Pruning
+	// Metrics are reported to if they are given.
+	Metrics *Metrics
 	// Removed is called in ModeLeave whenever all that a Work had brought is gone.
 	Removed func()
 }
@@ -253,9 +255,13 @@ func (r *Reconciler) applyWork(ctx context.Context, work *placementv1beta1.Work)
 	if r.nothingNew(work, mem) {
 		return reconcile.Result{RequeueAfter: r.untilNext(mem)}, nil
 	}
+	first, began := mem.generation != work.Generation, r.Clock.Now()
 	if err := r.pass(ctx, work, mem); err != nil {
 		mem.settled = false
 		return reconcile.Result{}, err
+	}
+	if first {
+		r.Metrics.applied(r.Clock.Since(began))
 	}
 	return reconcile.Result{RequeueAfter: r.untilNext(mem)}, nil
 }

@@ -1,0 +1,209 @@
+package telemetry
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// collectTimeout bounds a collection: the cache answers at once or has not been filled yet.
+const collectTimeout = 5 * time.Second
+
+// What is collected of the objects as they are.
+var (
+	placementStatus = prometheus.NewDesc("fleet_workload_placement_status_last_timestamp_seconds",
+		"When a placement came to stand where it does: at the first of its conditions that is not true, or Completed.",
+		[]string{"namespace", "name", "generation", "conditionType", "status", "reason"}, nil)
+	runStatus = prometheus.NewDesc("fleet_workload_update_run_status_last_timestamp_seconds",
+		"When an update run came to stand where it does.",
+		[]string{"namespace", "name", "state", "condition", "status", "reason", "failureType"}, nil)
+	evictionComplete = prometheus.NewDesc("fleet_workload_eviction_complete",
+		"When an eviction was over, or was made if it is not.",
+		[]string{"name", "isCompleted", "isValid"}, nil)
+	clustersInFlight = prometheus.NewDesc("fleetflow_clusters_in_flight",
+		"Clusters that an update run or a placement is changing now, or waits for to become available.",
+		[]string{"kind", "namespace", "name"}, nil)
+	gateWaiting = prometheus.NewDesc("fleetflow_gate_waiting_seconds",
+		"For how long an update run has been waiting for a task of a stage that it still waits for.",
+		[]string{"namespace", "name", "stage", "taskType"}, nil)
+	memberClusters = prometheus.NewDesc("fleetflow_member_clusters",
+		"Member clusters by the status of their conditions Joined and Healthy.",
+		[]string{"joined", "healthy"}, nil)
+	memberHeartbeat = prometheus.NewDesc("fleetflow_member_last_heartbeat_timestamp_seconds",
+		"When a member cluster's agent was last heard of.",
+		[]string{"name"}, nil)
+)
+
+// Collector tells how the hub's objects stand, when it is asked. Of several replicas only the one that leads answers.
+type Collector struct {
+	// Cache has the objects.
+	Cache client.Reader
+	// Leading is closed when this replica leads.
+	Leading <-chan struct{}
+	Clock   clock.PassiveClock
+	Log     logr.Logger
+}
+
+// Describe names what is collected.
+func (c *Collector) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		placementStatus, runStatus, evictionComplete, clustersInFlight, gateWaiting, memberClusters, memberHeartbeat,
+	} {
+		descriptions <- d
+	}
+}
+
+// Collect reads the objects in the cache.
+func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
+	select {
+	case <-c.Leading:
+	default:
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
+	defer cancel()
+	for _, collect := range []func(context.Context, chan<- prometheus.Metric) error{
+		c.collectPlacements, c.collectRuns, c.collectEvictions, c.collectBindings, c.collectMembers,
+	} {
+		if err := collect(ctx, metrics); err != nil {
+			c.Log.Info("Some metrics are missing", "cause", err.Error())
+		}
+	}
+}
+
+func gauge(d *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixNano()) / float64(time.Second) }
+
+func (c *Collector) collectPlacements(ctx context.Context, metrics chan<- prometheus.Metric) error {
+	var placements placementv1beta1.ClusterResourcePlacementList
+	if err := c.Cache.List(ctx, &placements, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	for i := range placements.Items {
+		p := &placements.Items[i]
+		s := standingOfPlacement(p)
+		metrics <- gauge(placementStatus, seconds(s.since), "", p.Name, strconv.FormatInt(p.Generation, 10), s.condition, s.status, s.reason)
+	}
+	return nil
+}
+
+func (c *Collector) collectRuns(ctx context.Context, metrics chan<- prometheus.Metric) error {
+	var runs placementv1beta1.ClusterStagedUpdateRunList
+	if err := c.Cache.List(ctx, &runs, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	now := c.Clock.Now()
+	for i := range runs.Items {
+		run := &runs.Items[i]
+		s, failure := standingOfRun(run)
+		state := run.Spec.State
+		if state == "" {
+			state = placementv1beta1.StateRun
+		}
+		metrics <- gauge(runStatus, seconds(s.since), "", run.Name, string(state), s.condition, s.status, s.reason, failure)
+		if finished(run) {
+			continue
+		}
+		metrics <- gauge(clustersInFlight, float64(inFlight(run)), "ClusterStagedUpdateRun", "", run.Name)
+		waited := map[gate]bool{}
+		for _, g := range gatesOf(run) {
+			key := gate{stage: g.stage, task: g.task}
+			if g.holds() && !waited[key] {
+				waited[key] = true
+				metrics <- gauge(gateWaiting, now.Sub(g.from).Seconds(), "", run.Name, g.stage, g.task)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Collector) collectEvictions(ctx context.Context, metrics chan<- prometheus.Metric) error {
+	var evictions placementv1beta1.ClusterResourcePlacementEvictionList
+	if err := c.Cache.List(ctx, &evictions, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	for i := range evictions.Items {
+		e := &evictions.Items[i]
+		outcome, at := outcomeOf(e)
+		metrics <- gauge(evictionComplete, seconds(at), e.Name, yesNo(outcome != ""), yesNo(outcome != evictionInvalid))
+	}
+	return nil
+}
+
+// collectBindings counts, for each placement that has any, the clusters that are to run something and are not available.
+func (c *Collector) collectBindings(ctx context.Context, metrics chan<- prometheus.Metric) error {
+	var bindings placementv1beta1.ClusterResourceBindingList
+	if err := c.Cache.List(ctx, &bindings, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	count := map[string]int{}
+	for i := range bindings.Items {
+		b := &bindings.Items[i]
+		if underWay(b) {
+			count[b.Labels[placementv1beta1.ParentPlacementLabel]]++
+		}
+	}
+	for placement, n := range count {
+		metrics <- gauge(clustersInFlight, float64(n), "ClusterResourcePlacement", "", placement)
+	}
+	return nil
+}
+
+// underWay says whether a cluster is to run something and is not known to be done with it.
+func underWay(b *placementv1beta1.ClusterResourceBinding) bool {
+	if b.Spec.State != placementv1beta1.BindingStateBound || !b.DeletionTimestamp.IsZero() {
+		return false
+	}
+	done := placementv1beta1.ConditionTypeAvailable
+	if s := b.Spec.ApplyStrategy; s != nil && s.Type == placementv1beta1.ApplyStrategyTypeReportDiff {
+		done = placementv1beta1.ConditionTypeDiffReported
+	}
+	condition := meta.FindStatusCondition(b.Status.Conditions, done)
+	return condition == nil || condition.Status != metav1.ConditionTrue || condition.ObservedGeneration < b.Generation
+}
+
+func (c *Collector) collectMembers(ctx context.Context, metrics chan<- prometheus.Metric) error {
+	var members clusterv1beta1.MemberClusterList
+	if err := c.Cache.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	type kind struct{ joined, healthy string }
+	count := map[kind]int{}
+	for i := range members.Items {
+		m := &members.Items[i]
+		count[kind{statusOf(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined), statusOf(m.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)}]++
+		var last time.Time
+		for _, agent := range m.Status.AgentStatus {
+			if agent.LastReceivedHeartbeat.After(last) {
+				last = agent.LastReceivedHeartbeat.Time
+			}
+		}
+		if !last.IsZero() {
+			metrics <- gauge(memberHeartbeat, seconds(last), m.Name)
+		}
+	}
+	for k, n := range count {
+		metrics <- gauge(memberClusters, float64(n), k.joined, k.healthy)
+	}
+	return nil
+}
+
+func statusOf(conditions []metav1.Condition, name string) string {
+	if c := meta.FindStatusCondition(conditions, name); c != nil {
+		return string(c.Status)
+	}
+	return string(metav1.ConditionUnknown)
+}

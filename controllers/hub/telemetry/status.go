@@ -1,0 +1,103 @@
+package telemetry
+
+import (
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// standing is where an object stands: the condition that says it best, and since when.
+type standing struct {
+	condition, status, reason string
+	since                     time.Time
+}
+
+// completed is how KubeFleet names a placement all of whose conditions are true.
+const completed = "Completed"
+
+// standingOfPlacement is the first condition that is not yet true at the placement's generation, in the order in which
+// they become true.
+func standingOfPlacement(p *placementv1beta1.ClusterResourcePlacement) standing {
+	latest := p.CreationTimestamp.Time
+	for _, short := range conditionsOf(&p.Spec) {
+		name := "ClusterResourcePlacement" + short
+		c := meta.FindStatusCondition(p.Status.Conditions, name)
+		if c == nil || c.ObservedGeneration < p.Generation {
+			// What it says is of an earlier generation, or nothing.
+			return standing{condition: name, status: string(metav1.ConditionUnknown), reason: string(metav1.ConditionUnknown), since: latest}
+		}
+		if c.LastTransitionTime.After(latest) {
+			latest = c.LastTransitionTime.Time
+		}
+		if c.Status != metav1.ConditionTrue {
+			return standing{condition: name, status: string(c.Status), reason: c.Reason, since: c.LastTransitionTime.Time}
+		}
+	}
+	return standing{condition: completed, status: string(metav1.ConditionTrue), reason: completed, since: latest}
+}
+
+// conditionsOf are the conditions that a placement comes to have, without their prefix.
+func conditionsOf(spec *placementv1beta1.PlacementSpec) []string {
+	conditions := []string{
+		placementv1beta1.ConditionTypeScheduled, placementv1beta1.ConditionTypeRolloutStarted,
+		placementv1beta1.ConditionTypeOverridden, placementv1beta1.ConditionTypeWorkSynchronized,
+	}
+	if s := spec.Strategy.ApplyStrategy; s != nil && s.Type == placementv1beta1.ApplyStrategyTypeReportDiff {
+		return append(conditions, placementv1beta1.ConditionTypeDiffReported)
+	}
+	return append(conditions, placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable)
+}
+
+// Values of the label failureType. A run never fails for reasons of the hub's own: those are tried again without end.
+const (
+	failureNone = "none"
+	failureUser = "user_error"
+)
+
+// standingOfRun is the condition of a run that says most of it, and what kind of failure it is.
+func standingOfRun(run *placementv1beta1.ClusterStagedUpdateRun) (standing, string) {
+	for _, name := range []string{
+		placementv1beta1.ConditionTypeSucceeded, placementv1beta1.ConditionTypeProgressing, placementv1beta1.ConditionTypeInitialized,
+	} {
+		c := meta.FindStatusCondition(run.Status.Conditions, name)
+		if c == nil {
+			continue
+		}
+		failure := failureNone
+		if c.Status == metav1.ConditionFalse && name != placementv1beta1.ConditionTypeProgressing {
+			failure = failureUser
+		}
+		return standing{condition: name, status: string(c.Status), reason: c.Reason, since: c.LastTransitionTime.Time}, failure
+	}
+	return standing{
+		condition: placementv1beta1.ConditionTypeInitialized, status: string(metav1.ConditionUnknown), reason: string(metav1.ConditionUnknown),
+		since: run.CreationTimestamp.Time,
+	}, failureNone
+}
+
+// outcome of an eviction, for the counter.
+const (
+	evictionExecuted = "executed"
+	evictionBlocked  = "blocked"
+	evictionInvalid  = "invalid"
+)
+
+// outcomeOf is how an eviction ended; the time is that of its last condition.
+func outcomeOf(e *placementv1beta1.ClusterResourcePlacementEviction) (outcome string, at time.Time) {
+	if c := meta.FindStatusCondition(e.Status.Conditions, placementv1beta1.ConditionTypeExecuted); c != nil {
+		if c.Status == metav1.ConditionTrue {
+			return evictionExecuted, c.LastTransitionTime.Time
+		}
+		return evictionBlocked, c.LastTransitionTime.Time
+	}
+	if c := meta.FindStatusCondition(e.Status.Conditions, placementv1beta1.ConditionTypeValid); c != nil && c.Status == metav1.ConditionFalse {
+		return evictionInvalid, c.LastTransitionTime.Time
+	}
+	return "", e.CreationTimestamp.Time
+}
+
+func yesNo(yes bool) string { return strconv.FormatBool(yes) }

@@ -1,0 +1,204 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const minute = 60.0
+
+// Watcher observes how long things took, and counts them, when it sees them end. What ended while no hub agent led is not
+// observed; the objects still tell.
+type Watcher struct {
+	// Cache tells of changes.
+	Cache cache.Cache
+
+	approvals *prometheus.HistogramVec
+	clusters  *prometheus.HistogramVec
+	stages    *prometheus.HistogramVec
+	gates     *prometheus.HistogramVec
+	evictions *prometheus.CounterVec
+}
+
+// NewWatcher returns a watcher of the objects in a cache.
+func NewWatcher(objects cache.Cache) *Watcher {
+	return &Watcher{
+		Cache: objects,
+		approvals: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "fleet_workload_update_run_approval_request_latency_seconds",
+			Help:    "How long approval requests waited for their approval.",
+			Buckets: []float64{minute, 5 * minute, 15 * minute, 30 * minute, 60 * minute, 3 * 60 * minute, 6 * 60 * minute, 12 * 60 * minute, 24 * 60 * minute},
+		}, []string{"namespace", "name", "taskType"}),
+		clusters: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "fleet_workload_update_run_stage_cluster_updating_duration_seconds",
+			Help:    "How long clusters took in update runs, from their start until they were available.",
+			Buckets: []float64{.25, .5, 1, 2.5, 5, 15, 30, minute, 2 * minute, 5 * minute, 10 * minute, 30 * minute, 60 * minute},
+		}, []string{"namespace", "name"}),
+		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "fleetflow_update_run_stage_duration_seconds",
+			Help:    "How long stages of update runs took, tasks included.",
+			Buckets: []float64{1, 5, 15, minute, 5 * minute, 15 * minute, 60 * minute, 4 * 60 * minute, 24 * 60 * minute, 7 * 24 * 60 * minute},
+		}, []string{"stage"}),
+		gates: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "fleetflow_update_run_gate_wait_seconds",
+			Help:    "How long update runs waited for the tasks of their stages.",
+			Buckets: []float64{1, 15, minute, 5 * minute, 15 * minute, 60 * minute, 4 * 60 * minute, 24 * 60 * minute, 7 * 24 * 60 * minute},
+		}, []string{"stage", "taskType"}),
+		evictions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fleetflow_evictions_total",
+			Help: "Evictions that are over, by how they ended: executed, blocked by a budget, or invalid.",
+		}, []string{"outcome"}),
+	}
+}
+
+// Collectors are the watcher's metrics.
+func (w *Watcher) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{w.approvals, w.clusters, w.stages, w.gates, w.evictions}
+}
+
+// NeedLeaderElection leaves the watching to the leader, so that nothing is counted twice.
+func (w *Watcher) NeedLeaderElection() bool { return true }
+
+// Start watches until the context ends.
+func (w *Watcher) Start(ctx context.Context) error {
+	runs, err := w.Cache.GetInformer(ctx, &placementv1beta1.ClusterStagedUpdateRun{})
+	if err != nil {
+		return fmt.Errorf("watching update runs for the metrics: %w", err)
+	}
+	evictions, err := w.Cache.GetInformer(ctx, &placementv1beta1.ClusterResourcePlacementEviction{})
+	if err != nil {
+		return fmt.Errorf("watching evictions for the metrics: %w", err)
+	}
+	if _, err := runs.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: changed(w.runChanged), DeleteFunc: w.runGone}); err != nil {
+		return fmt.Errorf("watching update runs for the metrics: %w", err)
+	}
+	if _, err := evictions.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: changed(w.evictionChanged)}); err != nil {
+		return fmt.Errorf("watching evictions for the metrics: %w", err)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// changed passes on objects of one kind.
+func changed[T any](pass func(before, after T)) func(any, any) {
+	return func(before, after any) {
+		b, ok := before.(T)
+		if !ok {
+			return
+		}
+		if a, ok := after.(T); ok {
+			pass(b, a)
+		}
+	}
+}
+
+func (w *Watcher) evictionChanged(before, after *placementv1beta1.ClusterResourcePlacementEviction) {
+	if outcome, _ := outcomeOf(after); !before.Ended() && outcome != "" {
+		w.evictions.WithLabelValues(outcome).Inc()
+	}
+}
+
+func (w *Watcher) runChanged(before, after *placementv1beta1.ClusterStagedUpdateRun) {
+	if before.UID != after.UID {
+		return // a new one of the same name
+	}
+	w.observeGates(before, after)
+	w.observeStages(before, after)
+	w.observeClusters(before, after)
+}
+
+func (w *Watcher) observeGates(before, after *placementv1beta1.ClusterStagedUpdateRun) {
+	type key struct{ stage, task string }
+	held := map[key]gate{}
+	for _, g := range gatesOf(before) {
+		if g.holds() {
+			held[key{g.stage, g.task}] = g
+		}
+	}
+	for _, g := range gatesOf(after) {
+		if h, was := held[key{g.stage, g.task}]; was && !g.holds() {
+			took := g.until.Sub(h.from).Seconds()
+			w.gates.WithLabelValues(g.stage, g.task).Observe(took)
+			if where, ok := approvalOf(g.task); ok {
+				w.approvals.WithLabelValues(after.Namespace, after.Name, where).Observe(took)
+			}
+		}
+	}
+}
+
+// approvalOf is where the approval of a gate is given; KubeFleet has only that for a label.
+func approvalOf(task string) (where string, ok bool) {
+	for _, where := range []string{beforeStage, afterStage} {
+		if task == where+string(placementv1beta1.StageTaskTypeApproval) {
+			return where, true
+		}
+	}
+	return "", false
+}
+
+func (w *Watcher) observeStages(before, after *placementv1beta1.ClusterStagedUpdateRun) {
+	ended := map[string]bool{}
+	for i := range before.Status.StagesStatus {
+		s := &before.Status.StagesStatus[i]
+		ended[s.StageName] = s.EndTime != nil
+	}
+	for i := range after.Status.StagesStatus {
+		s := &after.Status.StagesStatus[i]
+		if already, known := ended[s.StageName]; known && !already && s.EndTime != nil && s.StartTime != nil {
+			w.stages.WithLabelValues(s.StageName).Observe(s.EndTime.Sub(s.StartTime.Time).Seconds())
+		}
+	}
+}
+
+func (w *Watcher) observeClusters(before, after *placementv1beta1.ClusterStagedUpdateRun) {
+	for i := range after.Status.StagesStatus {
+		if i >= len(before.Status.StagesStatus) {
+			return
+		}
+		was, is := before.Status.StagesStatus[i].Clusters, after.Status.StagesStatus[i].Clusters
+		for j := range is {
+			if j >= len(was) || was[j].ClusterName != is[j].ClusterName {
+				break // another plan
+			}
+			if took, ok := updated(&was[j], &is[j]); ok {
+				w.clusters.WithLabelValues(after.Namespace, after.Name).Observe(took.Seconds())
+			}
+		}
+	}
+}
+
+// updated is how long a cluster took if it has succeeded just now. A status that is short of space keeps no beginnings of
+// what is over, so the one before counts.
+func updated(was, is *placementv1beta1.ClusterUpdatingStatus) (time.Duration, bool) {
+	end := meta.FindStatusCondition(is.Conditions, placementv1beta1.ConditionTypeSucceeded)
+	if end == nil || end.Status != metav1.ConditionTrue || meta.IsStatusConditionTrue(was.Conditions, placementv1beta1.ConditionTypeSucceeded) {
+		return 0, false
+	}
+	for _, conditions := range [][]metav1.Condition{is.Conditions, was.Conditions} {
+		if begin := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeStarted); begin != nil {
+			return end.LastTransitionTime.Sub(begin.LastTransitionTime.Time), true
+		}
+	}
+	return 0, false
+}
+
+// runGone forgets the series of a run that was deleted.
+func (w *Watcher) runGone(object any) {
+	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = unknown.Obj
+	}
+	if run, ok := object.(*placementv1beta1.ClusterStagedUpdateRun); ok {
+		of := prometheus.Labels{"namespace": run.Namespace, "name": run.Name}
+		w.approvals.DeletePartialMatch(of)
+		w.clusters.DeletePartialMatch(of)
+	}
+}

@@ -1,0 +1,76 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+)
+
+// Metrics are those of the workers themselves; Temporal's SDK reports on workflows and activities. Those of scheduling
+// have KubeFleet's names.
+type Metrics struct {
+	running    prometheus.Gauge
+	scheduling prometheus.Gauge
+	cycles     *prometheus.HistogramVec
+}
+
+// NewMetrics returns metrics that nobody collects yet.
+func NewMetrics() *Metrics {
+	return &Metrics{
+		running: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "fleetflow_temporal_workers_running", Help: "1 while the Temporal workers of this process run, else 0.",
+		}),
+		scheduling: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "scheduling_active_workers", Help: "Placements that are being scheduled now.",
+		}),
+		cycles: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "scheduling_cycle_duration_milliseconds", Help: "How long it took to schedule a placement once.",
+			Buckets: []float64{10, 50, 100, 500, 1000, 5000, 10000, 50000},
+		}, []string{"is_failed", "needs_requeue"}),
+	}
+}
+
+// Collectors are all the metrics.
+func (m *Metrics) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.running, m.scheduling, m.cycles}
+}
+
+// meter observes the activities that have metrics of their own.
+type meter struct {
+	interceptor.WorkerInterceptorBase
+	metrics *Metrics
+}
+
+// InterceptActivity wraps every activity of the worker.
+func (m *meter) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	a := &meteredActivity{metrics: m.metrics}
+	a.Next = next
+	return a
+}
+
+type meteredActivity struct {
+	interceptor.ActivityInboundInterceptorBase
+	metrics *Metrics
+}
+
+// ExecuteActivity runs the activity; if it schedules, it is observed.
+func (a *meteredActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	if activity.GetInfo(ctx).ActivityType.Name != act.ScheduleClusters {
+		return a.Next.ExecuteActivity(ctx, in)
+	}
+	a.metrics.scheduling.Inc()
+	defer a.metrics.scheduling.Dec()
+	began := time.Now()
+	result, err := a.Next.ExecuteActivity(ctx, in)
+	failed := "false"
+	if err != nil {
+		failed = "true" // and will be tried again
+	}
+	a.metrics.cycles.WithLabelValues(failed, failed).Observe(float64(time.Since(began)) / float64(time.Millisecond))
+	return result, err
+}
