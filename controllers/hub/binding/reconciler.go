@@ -32,9 +32,6 @@ const (
 	// repairDelay is how long Works may differ from their binding before they are
 	// repaired here: whoever wrote the binding is about to write them.
 	repairDelay = time.Second
-	// interimDelay is how long a status that is only on its way is held back. A
-	// member that is quick then costs one write of the binding's status, not three.
-	interimDelay = 300 * time.Millisecond
 	// heldDelay is when to look again for a Work that stands in the way and does
 	// not belong to this binding, so that no event will tell of its end.
 	heldDelay = 2 * time.Second
@@ -66,11 +63,12 @@ type Reconciler struct {
 	works  Works
 	clock  clock.PassiveClock
 	since  *stopwatch
+	usual  *usual
 }
 
 // NewReconciler makes a Reconciler; live reads past the cache.
 func NewReconciler(c client.Client, live client.Reader, w Works, clk clock.PassiveClock, options Options) *Reconciler {
-	return &Reconciler{Options: options, client: c, live: live, works: w, clock: clk, since: newStopwatch(clk)}
+	return &Reconciler{Options: options, client: c, live: live, works: w, clock: clk, since: newStopwatch(clk), usual: &usual{}}
 }
 
 // Reconcile looks at one binding.
@@ -319,9 +317,13 @@ func (r *Reconciler) store(ctx context.Context, binding *placementv1beta1.Cluste
 		return 0, nil
 	}
 	if interim {
-		if rest := r.since.remaining(binding.Name, statusTimer, binding.Generation, interimDelay); rest > 0 {
+		r.since.remaining(binding.Name, outcomeTimer, binding.Generation, 0)
+		if rest := r.since.remaining(binding.Name, statusTimer, binding.Generation, r.usual.patience()); rest > 0 {
 			return rest, nil
 		}
+	} else if took, running := r.since.elapsed(binding.Name, outcomeTimer, binding.Generation); running {
+		r.usual.saw(took)
+		r.since.stop(binding.Name, outcomeTimer)
 	}
 	r.since.stop(binding.Name, statusTimer)
 	return 0, write.Status(ctx, r.client, binding, status)

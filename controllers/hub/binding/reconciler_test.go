@@ -3,6 +3,7 @@ package binding
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -147,7 +148,7 @@ func (b *bench) report(t *testing.T, available metav1.ConditionStatus) {
 
 func TestAQuickMemberCostsOneStatusWrite(t *testing.T) {
 	b := newBench(t, fleet()...)
-	assert.Equal(t, interimDelay, b.reconcile(t).RequeueAfter, "the binding was just written, its Works are about to be")
+	assert.Equal(t, interimAtLeast, b.reconcile(t).RequeueAfter, "the binding was just written, its Works are about to be")
 	b.sync(t)
 	b.later(50 * time.Millisecond)
 	b.reconcile(t)
@@ -163,10 +164,49 @@ func TestAQuickMemberCostsOneStatusWrite(t *testing.T) {
 func TestASlowMemberIsShownOnItsWay(t *testing.T) {
 	b := newBench(t, fleet()...)
 	b.sync(t)
-	assert.Equal(t, interimDelay, b.reconcile(t).RequeueAfter)
-	b.later(interimDelay)
+	assert.Equal(t, interimAtLeast, b.reconcile(t).RequeueAfter)
+	b.later(interimAtLeast)
 	b.reconcile(t)
 	assert.Equal(t, placementv1beta1.ReasonApplyInProgress, b.condition(t, placementv1beta1.ConditionTypeApplied).Reason)
+}
+
+func TestClustersThatTakeAsLongAsOthersCostOneStatusWrite(t *testing.T) {
+	b := newBench(t, fleet()...)
+	const slow = 2 * time.Second // the hub is busy
+	for round := range 12 {
+		snapshot := fleet()[2].(*placementv1beta1.ClusterResourceSnapshot)
+		snapshot.Name, snapshot.UID = fmt.Sprintf("app-%d-snapshot", round+1), types.UID(fmt.Sprint("snapshot ", round+1))
+		snapshot.Labels[placementv1beta1.ResourceIndexLabel] = fmt.Sprint(round + 1)
+		require.NoError(t, b.hub.Create(t.Context(), snapshot))
+		binding := b.binding(t)
+		binding.Spec.ResourceSnapshotName = snapshot.Name
+		binding.Generation++
+		require.NoError(t, b.hub.Update(t.Context(), binding))
+		b.reconcile(t)
+		b.later(slow)
+		b.reconcile(t)
+		b.sync(t)
+		b.report(t, metav1.ConditionTrue)
+		b.reconcile(t)
+	}
+	assert.Equal(t, metav1.ConditionTrue, b.condition(t, placementv1beta1.ConditionTypeAvailable).Status)
+	assert.InDelta(t, 12+3, b.statusWrites, 2, "only the first are told of on their way")
+	assert.InDelta(t, 2*slow, b.usual.patience(), float64(time.Second))
+}
+
+func TestWhatIsUsual(t *testing.T) {
+	u := &usual{}
+	assert.Equal(t, interimAtLeast, u.patience())
+	for range 50 {
+		u.saw(10 * time.Second)
+	}
+	assert.Equal(t, interimAtMost, u.patience())
+	for range 50 {
+		u.saw(time.Second)
+	}
+	assert.InDelta(t, 2*time.Second, u.patience(), float64(10*time.Millisecond))
+	u.saw(time.Hour)
+	assert.InDelta(t, 2*time.Second, u.patience(), float64(10*time.Millisecond), "a cluster that was away says nothing about the others")
 }
 
 func TestWorksThatNobodyWritesAreRepaired(t *testing.T) {
@@ -233,7 +273,7 @@ func TestAnInvalidEnvelopeIsShownAndWaitedFor(t *testing.T) {
 
 	b.Reconciler = NewReconciler(b.hub, b.hub, works.NewSyncer(b.hub, b.hub, b.clock), b.clock, b.options) // the process starts anew
 	for b.reconcile(t).RequeueAfter > 0 {
-		b.later(interimDelay)
+		b.later(interimAtLeast)
 	}
 	assert.Equal(t, writes, b.statusWrites, "a restart does not make the message come and go")
 }

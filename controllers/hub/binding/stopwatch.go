@@ -11,6 +11,7 @@ import (
 const (
 	repairTimer = iota
 	statusTimer
+	outcomeTimer
 )
 
 // stopwatch remembers since when something about a binding has been waiting. It
@@ -49,6 +50,17 @@ func (s *stopwatch) remaining(binding string, timer int, generation int64, delay
 	return max(0, delay-s.clock.Since(start.at))
 }
 
+// elapsed is for how long a timer has been running for this generation of a binding.
+func (s *stopwatch) elapsed(binding string, timer int, generation int64) (time.Duration, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	start, running := s.since[stopwatchKey{binding: binding, timer: timer}]
+	if !running || start.generation != generation {
+		return 0, false
+	}
+	return s.clock.Since(start.at), true
+}
+
 // stop ends a timer.
 func (s *stopwatch) stop(binding string, timer int) {
 	s.mu.Lock()
@@ -60,4 +72,5 @@ func (s *stopwatch) stop(binding string, timer int) {
 func (s *stopwatch) forget(binding string) {
 	s.stop(binding, repairTimer)
 	s.stop(binding, statusTimer)
+	s.stop(binding, outcomeTimer)
 }
