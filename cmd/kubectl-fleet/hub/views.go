@@ -140,3 +140,45 @@ func (r Run) Outcome() metav1.ConditionStatus {
 	}
 	return ""
 }
+
+// Binding is a ClusterResourceBinding or a ResourceBinding.
+type Binding struct {
+	// Object is the object itself.
+	Object client.Object
+	// Spec and Status are those of the object.
+	Spec   *placementv1beta1.ResourceBindingSpec
+	Status *placementv1beta1.ResourceBindingStatus
+}
+
+// BindingOf returns the view of a binding of either kind, and whether the object is one.
+func BindingOf(object client.Object) (Binding, bool) {
+	switch b := object.(type) {
+	case *placementv1beta1.ClusterResourceBinding:
+		return Binding{b, &b.Spec, &b.Status}, true
+	case *placementv1beta1.ResourceBinding:
+		return Binding{b, &b.Spec, &b.Status}, true
+	default:
+		return Binding{}, false
+	}
+}
+
+// Approval is a ClusterApprovalRequest or an ApprovalRequest.
+type Approval struct {
+	// Object is the object itself.
+	Object client.Object
+	// Spec and Status are those of the object.
+	Spec   *placementv1beta1.ApprovalRequestSpec
+	Status *placementv1beta1.ApprovalRequestStatus
+}
+
+// ApprovalOf returns the view of an approval request of either kind, and whether the object is one.
+func ApprovalOf(object client.Object) (Approval, bool) {
+	switch a := object.(type) {
+	case *placementv1beta1.ClusterApprovalRequest:
+		return Approval{a, &a.Spec, &a.Status}, true
+	case *placementv1beta1.ApprovalRequest:
+		return Approval{a, &a.Spec, &a.Status}, true
+	default:
+		return Approval{}, false
+	}
+}

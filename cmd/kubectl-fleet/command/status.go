@@ -1,0 +1,194 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/live"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/status"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
+)
+
+// statusOptions are what `status` was asked for.
+type statusOptions struct {
+	cli.Output
+	status.Options
+	factory *cli.Factory
+	streams genericiooptions.IOStreams
+	watch   bool
+	timeout time.Duration
+}
+
+// NewStatus returns `kubectl fleet status`.
+func NewStatus(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &statusOptions{factory: f, streams: streams}
+	cmd := &cobra.Command{
+		Use:   "status (run/NAME | placement/NAME | NAME)",
+		Short: "Show a run or a placement as a tree of stages, clusters and what fails",
+		Long: `Show a staged update run or a placement as a tree: stages, their clusters and gates, and on each cluster that is not
+done what holds it up, down to the object that fails.
+
+Of a stage or placement with many clusters only those are shown that something is to be said of; --all shows every
+one.
+
+With --watch the picture stays up to date, by one watch a kind, until the rollout is over. The command then exits with
+0 if it went well and with 1 if it failed. A placement counts as failed if it will not get better before somebody
+mends something: invalid selectors, an override or manifest that cannot be applied, too few clusters that fit. Where
+the output is no terminal, a line is written for every change.`,
+		Example: `  # How far is run web-17?
+  kubectl fleet status run/web-17
+
+  # Watch it to its end, in a terminal or in a pipeline
+  kubectl fleet status web-17 --watch --timeout 30m
+
+  # What is wrong with a placement, for a program
+  kubectl fleet status crp/web -o json
+
+  # Every cluster of a large placement
+  kubectl fleet status placement/web --all
+
+  # A run of a namespaced placement
+  kubectl fleet status run/nightly -n shop`,
+		Args:              exactlyOne("a run or placement", "kubectl fleet status run/web-17"),
+		ValidArgsFunction: completeRefs(f, hub.KindRun, hub.KindPlacement),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			if o.watch && o.Structured() {
+				return errors.New("--watch shows a tree and has no --output json or yaml: leave one of them out, or use kubectl get --watch")
+			}
+			return o.run(cmd.Context(), args[0])
+		},
+	}
+	o.AddFlags(cmd)
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Keep the picture up to date until the rollout is over.")
+	cmd.Flags().BoolVar(&o.All, "all", false, "Show every cluster, however many there are.")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "With --watch: give up after this time, with exit code 1. 0 never does.")
+	return cmd
+}
+
+func (o *statusOptions) run(ctx context.Context, arg string) error {
+	c, err := o.factory.Client()
+	if err != nil {
+		return err
+	}
+	found, err := find(ctx, o.factory, c, arg, hub.KindRun, hub.KindPlacement)
+	if err != nil {
+		return err
+	}
+	sources := sourcesOf(found)
+	if o.watch {
+		return o.follow(ctx, c, found, sources)
+	}
+	var objects []client.Object
+	err = o.factory.Patiently(o.streams, "reading the clusters", func() (err error) {
+		objects, err = hub.Reader{Reader: c}.Load(ctx, sources)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	picture := o.picture(found, objects)
+	if o.Structured() {
+		return o.Encode(o.streams.Out, picture.Root)
+	}
+	return o.print(picture.Root)
+}
+
+func sourcesOf(found hub.Found) []hub.Source {
+	if found.Run != nil {
+		return hub.RunSources(*found.Run)
+	}
+	return hub.PlacementSources(*found.Placement)
+}
+
+func (o *statusOptions) print(root tree.Node) error {
+	width, _ := cli.Size(o.streams.Out)
+	if o.Wide() {
+		width = 0
+	}
+	for _, line := range tree.Lines(root, tree.Style{Now: o.factory.Clock.Now(), Width: width, Colours: cli.Colours(o.streams.Out)}) {
+		fmt.Fprintln(o.streams.Out, line)
+	}
+	return nil
+}
+
+// picture makes the tree of what there is now. An object that is gone is shown as it was last, and as the end.
+func (o *statusOptions) picture(found hub.Found, objects []client.Object) live.Picture {
+	facts := status.Sort(objects)
+	if found.Run != nil {
+		return o.runPicture(*found.Run, facts)
+	}
+	if facts.Placement == nil {
+		return live.Picture{Root: tree.Node{Kind: string(hub.KindPlacement), Name: found.Ref().String(), State: runs.StateAbandoned, Detail: "deleted"}, Over: true}
+	}
+	root := status.Placement(*facts.Placement, facts, o.Options)
+	return live.Picture{Root: root, Over: root.State == runs.StateSucceeded || root.State == runs.StateFailed}
+}
+
+func (o *statusOptions) runPicture(run hub.Run, facts status.Facts) live.Picture {
+	for _, one := range facts.Runs {
+		if one.Ref == run.Ref && one.Object.GetUID() == run.Object.GetUID() {
+			root := status.Run(one, facts, o.Options)
+			return live.Picture{Root: root, Over: root.State.Over()}
+		}
+	}
+	return live.Picture{Root: tree.Node{Kind: string(hub.KindRun), Name: run.String(), State: runs.StateAbandoned, Detail: "deleted"}, Over: true}
+}
+
+// follow shows the tree until the rollout is over.
+func (o *statusOptions) follow(ctx context.Context, c client.WithWatch, found hub.Found, sources []hub.Source) error {
+	if o.timeout > 0 {
+		limited, cancel := context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+		ctx = limited
+	}
+	var feed *hub.Feed
+	err := o.factory.Patiently(o.streams, "reading the clusters", func() (err error) {
+		feed, err = hub.Follow(ctx, c, sources)
+		return err
+	})
+	if err != nil {
+		return o.ended(err, found, "")
+	}
+	var last live.Picture
+	loop := &live.Loop{Clock: o.factory.Clock, Changed: feed.Changed(), Show: o.show(), Picture: func() live.Picture {
+		last = o.picture(found, feed.Objects())
+		last.Note = feed.Trouble()
+		return last
+	}}
+	if err := loop.Run(ctx); err != nil {
+		return o.ended(err, found, string(last.Root.State))
+	}
+	if last.Root.State != runs.StateSucceeded {
+		return &cli.Exit{Code: cli.CodeFailed}
+	}
+	return nil
+}
+
+// ended explains why watching ended early.
+func (o *statusOptions) ended(err error, found hub.Found, state string) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s is not over after %s (--timeout): it is %s", found.Ref(), o.timeout, state)
+	}
+	return err
+}
+
+func (o *statusOptions) show() func(live.Picture) error {
+	now := o.factory.Clock.Now
+	if !cli.IsTerminal(o.streams.Out) {
+		return live.AsLines(o.streams.Out, now)
+	}
+	screen := &live.Screen{Out: o.streams.Out, Size: func() (int, int) { return cli.Size(o.streams.Out) }}
+	return live.OnScreen(screen, now, cli.Colours(o.streams.Out))
+}

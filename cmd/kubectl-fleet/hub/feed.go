@@ -1,0 +1,234 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Source is a kind of objects to look at, and which of them.
+type Source struct {
+	what    string
+	object  client.Object
+	list    func() client.ObjectList
+	options []client.ListOption
+}
+
+// RunSources are what tells of a run: itself, its approval requests, the bindings of its placement.
+func RunSources(run Run) []Source {
+	named := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", run.Name)}
+	requests := client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.Name}
+	if run.Namespace != "" {
+		in := client.InNamespace(run.Namespace)
+		return []Source{
+			{"the run", &placementv1beta1.StagedUpdateRun{}, func() client.ObjectList { return &placementv1beta1.StagedUpdateRunList{} }, []client.ListOption{named, in}},
+			{"approval requests", &placementv1beta1.ApprovalRequest{}, func() client.ObjectList { return &placementv1beta1.ApprovalRequestList{} }, []client.ListOption{requests, in}},
+			bindingSource(run.Placement()),
+		}
+	}
+	return []Source{
+		{"the run", &placementv1beta1.ClusterStagedUpdateRun{}, func() client.ObjectList { return &placementv1beta1.ClusterStagedUpdateRunList{} }, []client.ListOption{named}},
+		{"approval requests", &placementv1beta1.ClusterApprovalRequest{}, func() client.ObjectList { return &placementv1beta1.ClusterApprovalRequestList{} }, []client.ListOption{requests}},
+		bindingSource(run.Placement()),
+	}
+}
+
+// PlacementSources are what tells of a placement: itself, its bindings, the runs there are.
+func PlacementSources(p Placement) []Source {
+	named := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", p.Name)}
+	if p.Namespace != "" {
+		in := client.InNamespace(p.Namespace)
+		return []Source{
+			{"the placement", &placementv1beta1.ResourcePlacement{}, func() client.ObjectList { return &placementv1beta1.ResourcePlacementList{} }, []client.ListOption{named, in}},
+			bindingSource(p.Ref),
+			{"runs", &placementv1beta1.StagedUpdateRun{}, func() client.ObjectList { return &placementv1beta1.StagedUpdateRunList{} }, []client.ListOption{in}},
+		}
+	}
+	return []Source{
+		{"the placement", &placementv1beta1.ClusterResourcePlacement{}, func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementList{} }, []client.ListOption{named}},
+		bindingSource(p.Ref),
+		{"runs", &placementv1beta1.ClusterStagedUpdateRun{}, func() client.ObjectList { return &placementv1beta1.ClusterStagedUpdateRunList{} }, nil},
+	}
+}
+
+func bindingSource(placement Ref) Source {
+	of := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}
+	if placement.Namespace != "" {
+		return Source{"bindings", &placementv1beta1.ResourceBinding{}, func() client.ObjectList { return &placementv1beta1.ResourceBindingList{} },
+			[]client.ListOption{of, client.InNamespace(placement.Namespace)}}
+	}
+	return Source{"bindings", &placementv1beta1.ClusterResourceBinding{}, func() client.ObjectList { return &placementv1beta1.ClusterResourceBindingList{} }, []client.ListOption{of}}
+}
+
+// Load reads all objects of some sources once.
+func (r Reader) Load(ctx context.Context, sources []Source) ([]client.Object, error) {
+	var objects []client.Object
+	for _, source := range sources {
+		list := source.list()
+		if err := r.list(ctx, source.what, list, source.options...); err != nil {
+			return nil, err
+		}
+		items, err := meta.ExtractList(list)
+		if err != nil {
+			return nil, fmt.Errorf("reading the list of %s: %w", source.what, err)
+		}
+		for _, item := range items {
+			objects = append(objects, item.(client.Object))
+		}
+	}
+	return objects, nil
+}
+
+// Bindings reads the bindings of a placement.
+func (r Reader) Bindings(ctx context.Context, placement Ref) ([]Binding, error) {
+	objects, err := r.Load(ctx, []Source{bindingSource(placement)})
+	bindings := make([]Binding, 0, len(objects))
+	for _, object := range objects {
+		if binding, ok := BindingOf(object); ok {
+			bindings = append(bindings, binding)
+		}
+	}
+	return bindings, err
+}
+
+// Feed follows sources by one watch each.
+type Feed struct {
+	stores  []toolscache.Store
+	synced  []toolscache.InformerSynced
+	changed chan struct{}
+
+	mutex   sync.Mutex
+	trouble map[string]error
+}
+
+// Follow begins to follow sources, until the context ends. Kinds the hub does not serve are left out.
+func Follow(ctx context.Context, c client.WithWatch, sources []Source) (*Feed, error) {
+	feed := &Feed{changed: make(chan struct{}, 1), trouble: map[string]error{}}
+	for _, source := range sources {
+		gvk, err := c.GroupVersionKindFor(source.object)
+		if err != nil {
+			return nil, fmt.Errorf("watching %s: %w", source.what, err)
+		}
+		if _, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
+			if Unserved(err) {
+				continue
+			}
+			return nil, fmt.Errorf("watching %s: %w", source.what, err)
+		}
+		feed.add(ctx, c, source)
+	}
+	if !toolscache.WaitForCacheSync(ctx.Done(), feed.synced...) {
+		return nil, ctx.Err()
+	}
+	return feed, nil
+}
+
+func (f *Feed) add(ctx context.Context, c client.WithWatch, source Source) {
+	quiet := logr.Discard() // what goes wrong is shown, see Trouble
+	notify := toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { f.notify() },
+		UpdateFunc: func(any, any) { f.notify() },
+		DeleteFunc: func(any) { f.notify() },
+	}
+	store, controller := toolscache.NewInformerWithOptions(toolscache.InformerOptions{
+		Logger: &quiet, ListerWatcher: &listerWatcher{c, source, f}, ObjectType: source.object, Handler: notify,
+	})
+	f.stores = append(f.stores, store)
+	f.synced = append(f.synced, controller.HasSynced)
+	go controller.RunWithContext(ctx)
+}
+
+func (f *Feed) notify() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Changed receives whenever something has changed since it was received from last.
+func (f *Feed) Changed() <-chan struct{} { return f.changed }
+
+// Objects returns all objects as they are now.
+func (f *Feed) Objects() []client.Object {
+	var objects []client.Object
+	for _, store := range f.stores {
+		for _, item := range store.List() {
+			objects = append(objects, item.(client.Object))
+		}
+	}
+	return objects
+}
+
+// Trouble says why what is shown may be old, empty if it is not.
+func (f *Feed) Trouble() string {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for what, err := range f.trouble {
+		return fmt.Sprintf("what is shown of %s may be old, trying again: %v", what, err)
+	}
+	return ""
+}
+
+func (f *Feed) noteTrouble(what string, err error) error {
+	f.mutex.Lock()
+	before := f.trouble[what]
+	if err == nil {
+		delete(f.trouble, what)
+	} else {
+		f.trouble[what] = err
+	}
+	f.mutex.Unlock()
+	if (before == nil) != (err == nil) {
+		f.notify()
+	}
+	return err
+}
+
+// listerWatcher lists and watches a source for client-go's reflector.
+type listerWatcher struct {
+	client client.WithWatch
+	source Source
+	feed   *Feed
+}
+
+// IsWatchListSemanticsUnSupported keeps to a list and a watch, which every API server and every fake of one can do.
+func (w *listerWatcher) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (w *listerWatcher) options(options metav1.ListOptions) *client.ListOptions {
+	all := &client.ListOptions{Raw: &options}
+	return all.ApplyOptions(w.source.options)
+}
+
+// List lists.
+func (w *listerWatcher) List(options metav1.ListOptions) (runtime.Object, error) {
+	return w.ListWithContext(context.Background(), options)
+}
+
+// ListWithContext lists.
+func (w *listerWatcher) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list := w.source.list()
+	err := w.client.List(ctx, list, w.options(options))
+	return list, w.feed.noteTrouble(w.source.what, err)
+}
+
+// Watch watches.
+func (w *listerWatcher) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return w.WatchWithContext(context.Background(), options)
+}
+
+// WatchWithContext watches.
+func (w *listerWatcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	events, err := w.client.Watch(ctx, w.source.list(), w.options(options))
+	return events, w.feed.noteTrouble(w.source.what, err)
+}

@@ -1,0 +1,225 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
+)
+
+// Placement makes the tree of a placement: the run that is rolling it out, its steps, its clusters.
+func Placement(p hub.Placement, facts Facts, options Options) tree.Node {
+	state, _ := PlacementState(p)
+	root := tree.Node{
+		Kind: string(hub.KindPlacement), Name: p.String(), State: state,
+		Start: p.Object.GetCreationTimestamp().Time, Detail: describe(p),
+	}
+	if state.Over() {
+		root.Start = metav1.Time{}.Time // how long ago it was made is no news
+	}
+	for _, run := range facts.Runs {
+		if run.Placement() == p.Ref && run.Outcome() == "" {
+			root.Children = append(root.Children, Run(run, facts, options))
+		}
+	}
+	root.Children = append(root.Children, stepsOf(p)...)
+	clusters, count := clustersOf(p, facts, options)
+	if count.Total > 0 {
+		root.Count = &count
+	}
+	root.Children = append(root.Children, clusters...)
+	return root
+}
+
+func describe(p hub.Placement) string {
+	parts := []string{string(placementv1beta1.PickAllPlacementType)}
+	if policy := p.Spec.Policy; policy != nil && policy.PlacementType != "" {
+		parts[0] = string(policy.PlacementType)
+	}
+	if p.External() {
+		parts = append(parts, "rolled out by runs")
+	}
+	if p.Status.ObservedResourceIndex != "" {
+		parts = append(parts, "snapshot "+p.Status.ObservedResourceIndex)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// PlacementState says what a placement is at: Succeeded if everything is where it should be; Failed if it will not get
+// there before somebody mends something, with what the condition says.
+func PlacementState(p hub.Placement) (runs.State, string) {
+	if !p.Object.GetDeletionTimestamp().IsZero() {
+		return runs.StateDeleting, ""
+	}
+	scheduled := p.Current(placementv1beta1.ConditionTypeScheduled)
+	if scheduled == nil || scheduled.Status == metav1.ConditionUnknown {
+		return runs.StateRunning, ""
+	}
+	if scheduled.Reason == placementv1beta1.ReasonInvalidResourceSelectors {
+		return runs.StateFailed, scheduled.Message
+	}
+	last := ""
+	for _, step := range steps {
+		c := p.Current(step)
+		if c == nil {
+			continue
+		}
+		last = step
+		switch {
+		case c.Status == metav1.ConditionTrue:
+		case c.Status == metav1.ConditionFalse && (step == placementv1beta1.ConditionTypeOverridden || step == placementv1beta1.ConditionTypeApplied):
+			return runs.StateFailed, c.Message
+		case step == placementv1beta1.ConditionTypeRolloutStarted && p.External():
+			return runs.StateWaiting, c.Message
+		default:
+			return runs.StateRunning, c.Message
+		}
+	}
+	switch {
+	case scheduled.Status == metav1.ConditionFalse:
+		return runs.StateFailed, scheduled.Message
+	case last == "" && len(p.Status.PlacementStatuses) > 0:
+		return runs.StateRunning, "" // clusters are picked, nothing is said of the rollout yet
+	case last != "" && last != placementv1beta1.ConditionTypeAvailable && last != placementv1beta1.ConditionTypeDiffReported:
+		return runs.StateRunning, ""
+	default:
+		return runs.StateSucceeded, scheduled.Message
+	}
+}
+
+// stepsOf are the conditions of the placement as a whole, with what those say that are not true.
+func stepsOf(p hub.Placement) []tree.Node {
+	var nodes []tree.Node
+	for _, step := range append([]string{placementv1beta1.ConditionTypeScheduled}, steps...) {
+		c := p.Current(step)
+		if c == nil {
+			continue
+		}
+		node := tree.Node{Kind: KindStep, Name: step, State: stepState(c)}
+		if c.Status != metav1.ConditionTrue || step == placementv1beta1.ConditionTypeScheduled {
+			node.Detail = cmp.Or(c.Message, c.Reason)
+		}
+		nodes = append(nodes, node)
+	}
+	if c := p.Condition(placementv1beta1.ConditionTypeEngineReachable); c != nil && c.Status == metav1.ConditionFalse {
+		nodes = append(nodes, tree.Node{Kind: KindStep, Name: c.Type, State: runs.StateStuck, Detail: c.Message})
+	}
+	return nodes
+}
+
+func stepState(c *metav1.Condition) runs.State {
+	switch c.Status {
+	case metav1.ConditionTrue:
+		return runs.StateSucceeded
+	case metav1.ConditionFalse:
+		if c.Reason == placementv1beta1.ReasonRolloutNotStartedYet || c.Reason == placementv1beta1.ReasonResourceNotAvailableYet {
+			return runs.StateWaiting
+		}
+		return runs.StateFailed
+	default:
+		return runs.StateRunning
+	}
+}
+
+// clustersOf are the clusters of a placement, and how many of them are done.
+func clustersOf(p hub.Placement, facts Facts, options Options) ([]tree.Node, runs.Count) {
+	entries := entriesOf(p, facts)
+	brief := !options.All && len(entries) > few
+	var nodes []tree.Node
+	var count runs.Count
+	hidden := map[runs.State]int{}
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		node := clusterNode(entries[name])
+		count.Total++
+		switch node.State {
+		case runs.StateSucceeded:
+			count.Done++
+		case runs.StateFailed:
+			count.Failed++
+		case runs.StateRunning:
+			count.InFlight++
+		}
+		plain := (node.State == runs.StateSucceeded || node.State == runs.StatePending) && len(node.Children) == 0 && node.Detail == ""
+		if brief && (plain || len(nodes) >= shown) {
+			hidden[node.State]++
+			continue
+		}
+		nodes = append(nodes, node)
+	}
+	nodes = append(nodes, more(hidden)...)
+	for i := range p.Status.PlacementStatuses {
+		if entry := &p.Status.PlacementStatuses[i]; entry.ClusterName == "" {
+			nodes = append(nodes, tree.Node{Kind: KindCluster, Name: "(no cluster)", State: runs.StateFailed, Detail: messageOf(entry.Conditions)})
+		}
+	}
+	return nodes, count
+}
+
+func messageOf(conditions []metav1.Condition) string {
+	if len(conditions) == 0 {
+		return ""
+	}
+	return conditions[0].Message
+}
+
+// entriesOf tells of every cluster: as the placement's status does, and where it is brief, as the bindings do.
+func entriesOf(p hub.Placement, facts Facts) map[string]placementv1beta1.PerClusterPlacementStatus {
+	entries := map[string]placementv1beta1.PerClusterPlacementStatus{}
+	for name, binding := range facts.Bindings {
+		if binding.Spec.State == placementv1beta1.BindingStateUnscheduled && !binding.Object.GetDeletionTimestamp().IsZero() {
+			continue
+		}
+		entries[name] = placementv1beta1.PerClusterPlacementStatus{
+			ClusterName: name, Conditions: binding.Status.Conditions, FailedPlacements: binding.Status.FailedPlacements,
+			DriftedPlacements: binding.Status.DriftedPlacements, DiffedPlacements: binding.Status.DiffedPlacements,
+		}
+	}
+	for _, entry := range p.Status.PlacementStatuses {
+		_, known := entries[entry.ClusterName]
+		if entry.ClusterName != "" && (len(entry.Conditions) > 0 || !known) {
+			entries[entry.ClusterName] = entry
+		}
+	}
+	return entries
+}
+
+func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
+	node := tree.Node{Kind: KindCluster, Name: entry.ClusterName, State: runs.StateSucceeded, Children: objects(entry.FailedPlacements)}
+	held := unmet(entry.Conditions)
+	started := meta.IsStatusConditionTrue(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted)
+	switch {
+	case held == nil && ended(entry.Conditions):
+	case held == nil:
+		node.State = runs.StatePending
+	case held.Type == placementv1beta1.ConditionTypeRolloutStarted || !started && held.Status == metav1.ConditionUnknown:
+		node.State, node.Detail = runs.StatePending, cmp.Or(held.Message, held.Reason)
+	case held.Status == metav1.ConditionFalse && held.Type != placementv1beta1.ConditionTypeAvailable && held.Type != placementv1beta1.ConditionTypeWorkSynchronized:
+		node.State, node.Detail = runs.StateFailed, about(held)
+	default:
+		node.State, node.Detail, node.Start = runs.StateRunning, about(held), held.LastTransitionTime.Time
+	}
+	for _, finding := range []struct {
+		number int
+		what   string
+	}{{len(entry.DriftedPlacements), "drifted"}, {len(entry.DiffedPlacements), "differ"}} {
+		if finding.number > 0 {
+			node.Detail = strings.TrimPrefix(fmt.Sprintf("%s; %d objects %s, see kubectl fleet diff", node.Detail, finding.number, finding.what), "; ")
+		}
+	}
+	return node
+}
+
+// ended says that the last step is there.
+func ended(conditions []metav1.Condition) bool {
+	return meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeAvailable) != nil ||
+		meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeDiffReported) != nil
+}

@@ -1,0 +1,296 @@
+// Package status makes a tree of a placement or of a run: stages, clusters, and the objects that fail on them. It is
+// pure.
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// Kinds of nodes.
+const (
+	KindStage   = "stage"
+	KindCluster = "cluster"
+	KindObject  = "object"
+	KindGate    = "gate"
+	KindStep    = "step"
+	KindMore    = "more"
+)
+
+// Facts are what a tree is made of.
+type Facts struct {
+	Placement *hub.Placement
+	Runs      []hub.Run
+	Bindings  map[string]hub.Binding
+	Approvals map[string]hub.Approval
+}
+
+// Sort puts objects that were read into facts. Of several bindings to a cluster, the one that is not going counts.
+func Sort(objects []client.Object) Facts {
+	facts := Facts{Bindings: map[string]hub.Binding{}, Approvals: map[string]hub.Approval{}}
+	for _, object := range objects {
+		switch o := object.(type) {
+		case *placementv1beta1.ClusterResourcePlacement:
+			p := hub.ClusterPlacement(o.DeepCopy())
+			facts.Placement = &p
+		case *placementv1beta1.ResourcePlacement:
+			p := hub.NamespacedPlacement(o.DeepCopy())
+			facts.Placement = &p
+		case *placementv1beta1.ClusterStagedUpdateRun:
+			facts.Runs = append(facts.Runs, hub.ClusterRun(o.DeepCopy()))
+		case *placementv1beta1.StagedUpdateRun:
+			facts.Runs = append(facts.Runs, hub.NamespacedRun(o.DeepCopy()))
+		}
+		if binding, ok := hub.BindingOf(object); ok {
+			if before, twice := facts.Bindings[binding.Spec.TargetCluster]; !twice || !before.Object.GetDeletionTimestamp().IsZero() {
+				facts.Bindings[binding.Spec.TargetCluster] = binding
+			}
+		}
+		if approval, ok := hub.ApprovalOf(object); ok {
+			facts.Approvals[approval.Object.GetName()] = approval
+		}
+	}
+	return facts
+}
+
+// Options are what to show.
+type Options struct {
+	// All shows every cluster; otherwise those of which there are many are counted where all is well with them.
+	All bool
+}
+
+// few is up to how many clusters each is shown in any case.
+const few = 12
+
+// shown bounds the clusters that are shown of many though something is to be said of them.
+const shown = 20
+
+// Run makes the tree of a run.
+func Run(run hub.Run, facts Facts, options Options) tree.Node {
+	view := runs.Read(run)
+	root := tree.Node{
+		Kind: string(hub.KindRun), Name: run.String(), State: view.State, Count: &view.Count,
+		Start: run.Object.GetCreationTimestamp().Time, Detail: detailOf(run, view),
+	}
+	if c := run.Condition(placementv1beta1.ConditionTypeSucceeded); c != nil && view.State.Over() {
+		root.End = c.LastTransitionTime.Time
+	}
+	b := builder{facts, options, run}
+	for i, stage := range view.Stages {
+		root.Children = append(root.Children, b.stage(stage, view, i))
+	}
+	return root
+}
+
+func detailOf(run hub.Run, view runs.Run) string {
+	detail := fmt.Sprintf("snapshot %s of %s", cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "latest"), run.Placement())
+	switch view.State {
+	case runs.StateFailed, runs.StateStuck:
+		return detail + ": " + view.Message
+	case runs.StateInitialized:
+		return detail + ": waits to be run"
+	default:
+		return detail
+	}
+}
+
+type builder struct {
+	facts   Facts
+	options Options
+	run     hub.Run
+}
+
+func (b builder) stage(stage runs.Stage, view runs.Run, index int) tree.Node {
+	count := stage.Count
+	node := tree.Node{Kind: KindStage, Name: stage.Title(), State: stage.State, Count: &count, Start: stage.Start, End: stage.End}
+	if stage.Total == 0 {
+		node.Count = nil
+		node.Detail = "no clusters"
+	}
+	if stage.State == runs.StatePending && stage.MaxConcurrency != "" {
+		if atOnce, err := rollout.Concurrency(stage.MaxConcurrency, stage.Total); err == nil {
+			node.Detail = fmt.Sprintf("%d at a time", atOnce)
+		}
+	}
+	if view.State == runs.StateStopped && index == view.Current && !stage.State.Over() {
+		node.State = runs.StateStopped
+	}
+	for _, gate := range stage.Before {
+		node.Children = append(node.Children, b.gate(gate, "before"))
+	}
+	node.Children = append(node.Children, b.clusters(stage)...)
+	for _, gate := range stage.After {
+		node.Children = append(node.Children, b.gate(gate, "after"))
+	}
+	return node
+}
+
+// clusters are those of a stage, of many only the ones there is something to say of.
+func (b builder) clusters(stage runs.Stage) []tree.Node {
+	brief := !b.options.All && len(stage.Clusters) > few
+	var nodes []tree.Node
+	hidden := map[runs.State]int{}
+	for _, cluster := range stage.Clusters {
+		plain := cluster.State == runs.StateSucceeded || cluster.State == runs.StatePending
+		if brief && (plain || len(nodes) >= shown) {
+			hidden[cluster.State]++
+			continue
+		}
+		nodes = append(nodes, b.cluster(cluster, stage.Deletion))
+	}
+	return append(nodes, more(hidden)...)
+}
+
+// more counts what is not shown.
+func more(hidden map[runs.State]int) []tree.Node {
+	var parts []string
+	for _, state := range []runs.State{runs.StateSucceeded, runs.StateRunning, runs.StateFailed, runs.StateSkipped, runs.StatePending} {
+		if number := hidden[state]; number > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", number, strings.ToLower(string(state))))
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []tree.Node{{Kind: KindMore, Name: "not shown:", Detail: strings.Join(parts, ", ") + " (--all shows them)"}}
+}
+
+func (b builder) cluster(cluster runs.Cluster, deletion bool) tree.Node {
+	node := tree.Node{Kind: KindCluster, Name: cluster.Name, State: cluster.State, Start: cluster.Start, End: cluster.End}
+	if cluster.State == runs.StateFailed || cluster.State == runs.StateSkipped {
+		node.Detail = cluster.Message
+	}
+	binding, ok := b.facts.Bindings[cluster.Name]
+	if !ok || deletion || cluster.State == runs.StateSucceeded || cluster.State == runs.StatePending {
+		return node
+	}
+	if held := unmet(binding.Status.Conditions); held != nil && cluster.State == runs.StateRunning {
+		node.Detail = about(held)
+	}
+	node.Children = objects(binding.Status.FailedPlacements)
+	return node
+}
+
+// steps of a cluster in their order.
+var steps = []string{
+	placementv1beta1.ConditionTypeRolloutStarted, placementv1beta1.ConditionTypeOverridden, placementv1beta1.ConditionTypeWorkSynchronized,
+	placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported,
+}
+
+// unmet is the first condition that is not true.
+func unmet(conditions []metav1.Condition) *metav1.Condition {
+	for _, step := range steps {
+		if c := meta.FindStatusCondition(conditions, step); c != nil && c.Status != metav1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// about is what a condition says, in a line.
+func about(c *metav1.Condition) string {
+	if c.Message == "" {
+		return c.Type + ": " + c.Reason
+	}
+	return c.Type + ": " + c.Message
+}
+
+// objects are those that fail, in their order.
+func objects(failed []placementv1beta1.FailedResourcePlacement) []tree.Node {
+	nodes := make([]tree.Node, 0, len(failed))
+	for i := range failed {
+		nodes = append(nodes, tree.Node{Kind: KindObject, Name: ObjectName(failed[i].ResourceIdentifier), State: runs.StateFailed, Detail: about(&failed[i].Condition)})
+	}
+	slices.SortStableFunc(nodes, func(a, b tree.Node) int { return cmp.Compare(a.Name, b.Name) })
+	return nodes
+}
+
+// ObjectName names a placed object in a line: Deployment.apps shop/web.
+func ObjectName(id placementv1beta1.ResourceIdentifier) string {
+	name := id.Kind
+	if id.Group != "" {
+		name += "." + id.Group
+	}
+	name += " "
+	if id.Namespace != "" {
+		name += id.Namespace + "/"
+	}
+	name += id.Name
+	if id.Envelope != nil {
+		name += " in " + id.Envelope.Name
+	}
+	return name
+}
+
+func (b builder) gate(gate runs.Gate, side string) tree.Node {
+	if gate.Type == placementv1beta1.StageTaskTypeApproval {
+		return b.approval(gate, side)
+	}
+	node := tree.Node{Kind: KindGate, Name: "soak " + tree.Elapsed(gate.Wait), State: gateState(gate)}
+	if !gate.From.IsZero() {
+		node.Start, node.Due = gate.From, gate.Until()
+	}
+	if gate.Done {
+		node.End = gate.At
+	}
+	return node
+}
+
+func gateState(gate runs.Gate) runs.State {
+	switch {
+	case gate.Done:
+		return runs.StateSucceeded
+	case gate.Open:
+		return runs.StateWaiting
+	default:
+		return runs.StatePending
+	}
+}
+
+func (b builder) approval(gate runs.Gate, side string) tree.Node {
+	node := tree.Node{Kind: KindGate, Name: "approval " + side, State: gateState(gate)}
+	switch {
+	case gate.Done:
+		node.Detail = b.approvedBy(gate)
+	case gate.Open:
+		node.Start = gate.From
+		node.Detail = "kubectl fleet approve " + gate.Request
+		if b.run.Namespace != "" {
+			node.Detail += " -n " + b.run.Namespace
+		}
+	}
+	return node
+}
+
+// approvedBy says who approved, as far as the hub has recorded it.
+func (b builder) approvedBy(gate runs.Gate) string {
+	request, ok := b.facts.Approvals[gate.Request]
+	if !ok || request.Status.Approval == nil {
+		return gate.Request
+	}
+	return Approved(*request.Status.Approval)
+}
+
+// Approved says who approved and through which door.
+func Approved(record placementv1beta1.ApprovalRecord) string {
+	text := fmt.Sprintf("by %s through %s", cmp.Or(record.By, "somebody"), record.Door)
+	if !record.Verified {
+		text += " (not verified)"
+	}
+	if record.Comment != "" {
+		text += fmt.Sprintf(": %q", record.Comment)
+	}
+	return text
+}

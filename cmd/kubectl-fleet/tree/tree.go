@@ -1,0 +1,192 @@
+// Package tree draws a tree of what is going on: a line a node, with marks, bars and times. It is pure.
+package tree
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
+)
+
+// Node is a node of a tree. Printed for programs, it is nested the same way.
+type Node struct {
+	// Kind is run, placement, stage, cluster, object, gate, step or more.
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// State is what it is at; lines begin with a mark for it.
+	State runs.State `json:"state,omitempty"`
+	// Detail is what else there is to say.
+	Detail string `json:"detail,omitempty"`
+	// Count is how far the clusters below are.
+	Count *runs.Count `json:"count,omitempty"`
+	// Start and End are when it began and ended. Due is when it ends by itself.
+	Start time.Time `json:"start,omitzero"`
+	End   time.Time `json:"end,omitzero"`
+	Due   time.Time `json:"due,omitzero"`
+	// Children in their order.
+	Children []Node `json:"children,omitempty"`
+}
+
+// Style is how to draw.
+type Style struct {
+	// Now is what times are relative to.
+	Now time.Time
+	// Width cuts lines; 0 does not.
+	Width int
+	// Colours says whether to use any.
+	Colours bool
+}
+
+// marks stand for states.
+var marks = map[runs.State]string{
+	runs.StateSucceeded: "✓", runs.StateSkipped: "–", runs.StateFailed: "✗", runs.StateAbandoned: "✗", runs.StateStuck: "!",
+	runs.StateRunning: "▶", runs.StateWaiting: "◷", runs.StateStopping: "‖", runs.StateStopped: "‖",
+}
+
+// colours of states, as the numbers of terminals.
+var colours = map[runs.State]string{
+	runs.StateSucceeded: "32", runs.StateFailed: "31", runs.StateAbandoned: "31", runs.StateStuck: "31",
+	runs.StateRunning: "36", runs.StateWaiting: "33", runs.StateStopping: "33", runs.StateStopped: "33", runs.StatePending: "2", runs.StateSkipped: "2",
+}
+
+const (
+	pendingMark = "·"
+	// barWidth is the length of a bar.
+	barWidth = 20
+)
+
+// Lines draws a tree.
+func Lines(root Node, style Style) []string {
+	lines := []string{style.line("", root)}
+	return append(lines, style.children("", root.Children)...)
+}
+
+func (s Style) children(indent string, nodes []Node) []string {
+	var lines []string
+	columns := widths(nodes)
+	for i, node := range nodes {
+		branch, deeper := "├─ ", "│  "
+		if i == len(nodes)-1 {
+			branch, deeper = "└─ ", "   "
+		}
+		node.Name = pad(node.Name, columns[node.Kind])
+		lines = append(lines, s.line(indent+branch, node))
+		lines = append(lines, s.children(indent+deeper, node.Children)...)
+	}
+	return lines
+}
+
+// maxColumn bounds the width names are brought to.
+const maxColumn = 32
+
+// widths are how wide the names of each kind are among siblings.
+func widths(nodes []Node) map[string]int {
+	columns := map[string]int{}
+	for _, node := range nodes {
+		columns[node.Kind] = min(max(columns[node.Kind], utf8.RuneCountInString(node.Name)), maxColumn)
+	}
+	return columns
+}
+
+func pad(text string, width int) string {
+	if missing := width - utf8.RuneCountInString(text); missing > 0 {
+		return text + strings.Repeat(" ", missing)
+	}
+	return text
+}
+
+func (s Style) line(indent string, node Node) string {
+	parts := []string{node.Name}
+	if node.State != "" && node.Kind != "object" {
+		parts = append(parts, pad(string(node.State), len(runs.StateSucceeded)))
+	}
+	if bar := s.bar(node); bar != "" {
+		parts = append(parts, bar)
+	}
+	if times := s.times(node); times != "" {
+		parts = append(parts, times)
+	}
+	if node.Detail != "" {
+		parts = append(parts, node.Detail)
+	}
+	mark := cmp.Or(marks[node.State], pendingMark)
+	text := strings.TrimRight(strings.Join(parts, "  "), " ")
+	return s.fit(indent, mark, text, node.State)
+}
+
+// fit cuts a line to the width, in characters, and colours its mark.
+func (s Style) fit(indent, mark, text string, state runs.State) string {
+	used := utf8.RuneCountInString(indent) + utf8.RuneCountInString(mark) + 1
+	text = Cut(strings.ReplaceAll(text, "\n", " "), s.Width-used, s.Width > 0)
+	if colour := colours[state]; s.Colours && colour != "" {
+		mark = "\x1b[" + colour + "m" + mark + "\x1b[0m"
+	}
+	return indent + mark + " " + text
+}
+
+// Cut cuts a text to a width, if it is to.
+func Cut(text string, width int, yes bool) string {
+	if !yes || utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	if width < 1 {
+		return ""
+	}
+	return string([]rune(text)[:width-1]) + "…"
+}
+
+// bar shows how much of something is over: of the clusters, or of a wait.
+func (s Style) bar(node Node) string {
+	if node.Count != nil && node.Count.Total > 0 {
+		over := node.Count.Done + node.Count.Failed + node.Count.Skipped
+		return fmt.Sprintf("%s %d/%d%s", Bar(float64(over)/float64(node.Count.Total)), over, node.Count.Total, remarks(*node.Count))
+	}
+	if waits := node.Due.Sub(node.Start); !node.Due.IsZero() && waits > 0 && node.End.IsZero() {
+		return Bar(float64(s.Now.Sub(node.Start)) / float64(waits))
+	}
+	return ""
+}
+
+func remarks(count runs.Count) string {
+	text := ""
+	for _, remark := range []struct {
+		number int
+		what   string
+	}{{count.InFlight, "under way"}, {count.Failed, "failed"}, {count.Skipped, "skipped"}} {
+		if remark.number > 0 {
+			text += fmt.Sprintf(", %d %s", remark.number, remark.what)
+		}
+	}
+	return text
+}
+
+// Bar is a bar of which a share is full.
+func Bar(share float64) string {
+	full := int(share * barWidth)
+	full = min(max(full, 0), barWidth)
+	return strings.Repeat("█", full) + strings.Repeat("░", barWidth-full)
+}
+
+// times say how long something took, or has taken, and how long it will.
+func (s Style) times(node Node) string {
+	switch {
+	case node.Start.IsZero():
+		return ""
+	case !node.End.IsZero():
+		return "took " + Elapsed(node.End.Sub(node.Start))
+	case !node.Due.IsZero() && s.Now.Before(node.Due):
+		return Elapsed(s.Now.Sub(node.Start)) + " over, " + Elapsed(node.Due.Sub(s.Now)) + " left"
+	case !node.Due.IsZero():
+		return "due"
+	default:
+		return "for " + Elapsed(s.Now.Sub(node.Start))
+	}
+}
+
+// Elapsed writes a duration as kubectl writes ages.
+func Elapsed(d time.Duration) string { return duration.HumanDuration(max(d, 0)) }
