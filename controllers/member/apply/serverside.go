@@ -20,10 +20,17 @@ import (
 // was first applied server-side.
 const beforeFirstApply = "before-first-apply"
 
+// neverStored is a version at which no object ever stands: those of the API server begin higher. An
+// apply at it creates the object, and is refused if somebody else has created it meanwhile, whose
+// object would else become ours without having been judged.
+const neverStored = "1"
+
 // serverSide applies a manifest server-side. Live is nil if the object does not exist.
 func (e *Engine) serverSide(ctx context.Context, req Request, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	object := Marked(req.Manifest, req.Owner)
-	if live != nil {
+	if live == nil {
+		object.SetResourceVersion(neverStored)
+	} else {
 		retainReplicas(live, object)
 		if stands(live, object) {
 			return live, nil
