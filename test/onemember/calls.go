@@ -21,6 +21,9 @@ type Call struct {
 	Resource string
 }
 
+// Rehearsal stands in the place of the verb of a write that is only to be tried: it changes nothing.
+const Rehearsal = "DRY RUN"
+
 // Calls counts requests by their kind.
 type Calls map[Call]int
 
@@ -75,7 +78,11 @@ func readCalls(metrics io.Reader) (Calls, error) {
 		if resource == "" || strings.HasPrefix(resource, "/") || slices.Contains(background, resource) {
 			continue
 		}
-		calls[Call{Verb: label(labels, "verb"), Resource: resource}] += int(count)
+		verb := label(labels, "verb")
+		if label(labels, "dry_run") != "" {
+			verb = Rehearsal
+		}
+		calls[Call{Verb: verb, Resource: resource}] += int(count)
 	}
 	return calls, lines.Err()
 }
@@ -125,7 +132,7 @@ func (c Calls) Total() int {
 func (c Calls) Writes() Calls {
 	writes := Calls{}
 	for call, count := range c {
-		if !slices.Contains([]string{"GET", "LIST", "WATCH"}, call.Verb) {
+		if !slices.Contains([]string{"GET", "LIST", "WATCH", Rehearsal}, call.Verb) {
 			writes[call] = count
 		}
 	}

@@ -25,6 +25,9 @@ const (
 	samples = 20
 	// writers is how many Works the test writes at once.
 	writers = 8
+	// askEvery is how often the test asks whether something has come about, where a watch would take more than the
+	// agent does.
+	askEvery = 2 * time.Second
 	// quiet is how long nothing must be asked for it to count as the end.
 	quiet = 3 * time.Second
 	// watched is how long nothing is to happen when nothing is to happen.
@@ -161,7 +164,7 @@ func (b *bench) awaitAll(ctx context.Context) {
 
 func (b *bench) poll(ctx context.Context, what string, done func() bool) {
 	b.Helper()
-	ticker := time.NewTicker(time.Second)
+	ticker := time.NewTicker(askEvery)
 	defer ticker.Stop()
 	for !done() {
 		select {
