@@ -74,6 +74,10 @@ var together = []promise{
 	{"an approval left over from an earlier run does not count", leftoverApprovalDoesNotCount},
 	{"a run that was stopped goes on when it is resumed", stoppedRunGoesOnWhenResumed},
 	{"a run whose workflow is cancelled from Temporal stops", cancelFromTemporalStopsTheRun},
+	{"a run that is stopped while it soaks soaks on", soakGoesOnWhileARunIsStopped},
+	{"a run whose workflow is reset repeats nothing", resetInTheMiddleRepeatsNothing},
+	{"a run whose workflow is terminated is started again", terminatedRunIsStartedAgain},
+	{"Temporal shows where a run stands", temporalShowsWhereARunStands},
 	{"an approval before a stage holds the stage", gateBeforeAStageHoldsIt},
 	{"a run ends when the clusters of its placement change", changedPolicyEndsTheRun},
 	{"a strategy that is changed does not concern a run under way", changedStrategyDoesNotConcernARun},
@@ -94,6 +98,10 @@ var together = []promise{
 // alone are specs that take parts of the fleet down, one after the other.
 var alone = []promise{
 	{"a run waits for a member that is away", runWaitsForAMemberThatIsAway},
+	{"a run whose workflow is cancelled waits for its cluster in flight", cancelledRunWaitsForItsClusterInFlight(runItself)},
+	{"a run whose stage is cancelled waits for its cluster in flight", cancelledRunWaitsForItsClusterInFlight(itsStaging)},
+	{"a run whose workflow is reset with a cluster in flight repeats nothing", resetWithAClusterInFlightRepeatsNothing},
+	{"a run that is deleted is abandoned at once", deletedRunIsAbandonedAtOnce},
 	{"a later run takes over a cluster that an earlier one is under way with", laterRunTakesOver},
 	{"a run survives the hub agent's death right after its creation", survives(killHubAgent, rightAfterCreation, kubectlDoor)},
 	{"a run survives the hub agent's death during the first stage", survives(killHubAgent, duringFirstStage, kubectlDoor)},

@@ -72,7 +72,7 @@ func (r *run) sleep(ctx workflow.Context) error {
 	awake := false
 	s := workflow.NewSelector(ctx)
 	if until := r.gate.state.WaitUntil; !until.IsZero() {
-		summary := fmt.Sprintf("soak %s until %s", r.gate.name, until.UTC().Format("15:04:05Z"))
+		summary := fmt.Sprintf("soak %s until %s", r.gate.name, clock(workflow.Now(ctx), until))
 		left := until.Sub(workflow.Now(ctx))
 		if left <= 0 {
 			left = clockLag
@@ -91,4 +91,18 @@ func (r *run) sleep(ctx workflow.Context) error {
 		s.Select(ctx)
 	}
 	return ctx.Err()
+}
+
+// clock says when something will be: the day only if it is not within a day, the seconds only if
+// there are some.
+func clock(now, then time.Time) string {
+	then = then.UTC()
+	layout := "15:04Z"
+	if then.Second() != 0 {
+		layout = "15:04:05Z"
+	}
+	if then.Sub(now) >= 24*time.Hour {
+		layout = "2006-01-02 " + layout
+	}
+	return then.Format(layout)
 }

@@ -141,5 +141,5 @@ func (w *window) inFlight() int { return w.progress.Count(rollout.ClusterUpdatin
 func (w *window) count() int { return w.progress.Count(rollout.ClusterDone) }
 
 func (w *window) summary(in act.StageAdvance) string {
-	return fmt.Sprintf("%s: updating %d of %d, %d done", w.request.Stage, len(in.Start)+len(in.InFlight), len(w.clusters), w.count())
+	return fmt.Sprintf("updating %d of %d in %s, %d done", len(in.Start)+len(in.InFlight), len(w.clusters), w.request.Stage, w.count())
 }

@@ -1,0 +1,223 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
+	sdkpb "go.temporal.io/api/sdk/v1"
+	"go.temporal.io/sdk/converter"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// temporalShowsWhereARunStands looks at a run with what users of Temporal have: list filters, the tree of its stages,
+// details with a table, and a summary on every step.
+func temporalShowsWhereARunStands(s *spec) {
+	s.externalPlacement()
+	s.strategy(staging(soak(soakTime), approval), canary())
+	run := s.startRun("run", "0")
+	s.awaitRequest(run, "staging")
+	s.awaitWaiting(run, "staging", "staging")
+	id := workflowOf(run)
+	s.awaitListed(fmt.Sprintf("FleetRun = '%s' AND FleetPhase = 'WaitingApproval' AND FleetStage = 'staging'", run.Name), id)
+	s.awaitListed(fmt.Sprintf("FleetPlacement = '%s' AND WorkflowType = 'UpdateRun'", s.name), id)
+	require.Contains(s, s.details(id), "| staging | 1 | 1 | Waiting |")
+
+	s.awaitListed(fmt.Sprintf("FleetRun = '%s' AND WorkflowType = 'Stage'", run.Name), stageWorkflow(run, "staging"))
+	updateDoor.approve(s, run, "staging")
+	s.awaitSucceeded(run)
+	s.awaitClosed(id)
+	s.awaitListed(fmt.Sprintf("FleetRun = '%s' AND FleetPhase = 'Succeeded'", run.Name), id)
+	require.Contains(s, s.details(stageWorkflow(run, "canary")), "| 1 | member-3 | done |")
+	require.Contains(s, s.summaries(id), "check the gates of staging")
+	require.Regexp(s, `(^|\n)soak staging until \d\d:\d\d(:\d\d)?Z(\n|$)`, s.summaries(id))
+	require.Contains(s, s.summaries(stageWorkflow(run, "canary")), "updating 1 of 2 in canary, 1 done")
+}
+
+// awaitListed waits until a query of Temporal's list finds a workflow.
+func (s *spec) awaitListed(query, id string) {
+	s.Helper()
+	require.Eventually(s, func() bool {
+		found, err := s.executions(s.Context(), query)
+		require.NoError(s, err, query)
+		for _, e := range found {
+			if e.id == id {
+				return true
+			}
+		}
+		return false
+	}, patience, visibilityEvery, "%s in the list of %s", id, query)
+}
+
+// details are what the UI shows of a workflow on its first page.
+func (s *spec) details(id string) string {
+	s.Helper()
+	answer, err := s.Temporal.QueryWorkflow(s.Context(), id, "", "__temporal_workflow_metadata")
+	require.NoError(s, err)
+	var metadata sdkpb.WorkflowMetadata
+	require.NoError(s, answer.Get(&metadata))
+	return metadata.GetCurrentDetails()
+}
+
+// summaries are those of all steps of a workflow that can have one, line by line; none may be without.
+func (s *spec) summaries(id string) string {
+	s.Helper()
+	var lines []string
+	for _, event := range s.history(id).GetEvents() {
+		if !summarised(event) {
+			continue
+		}
+		var line string
+		require.NoError(s, converter.GetDefaultDataConverter().FromPayload(event.GetUserMetadata().GetSummary(), &line), "the summary of %s", event)
+		require.NotEmpty(s, line)
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func summarised(event *history.HistoryEvent) bool {
+	switch event.GetEventType() {
+	case enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, enums.EVENT_TYPE_TIMER_STARTED, enums.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED:
+		return true
+	}
+	return false
+}
+
+// resetInTheMiddleRepeatsNothing resets a run to its first step while it waits for an approval.
+func resetInTheMiddleRepeatsNothing(s *spec) {
+	s.externalPlacement()
+	s.strategy(staging(approval), canary(approval))
+	bindings := s.record(s.hub, &placementv1beta1.ClusterResourceBinding{}, s.mine())
+	run := s.startRun("run", "0")
+	s.awaitRequest(run, "staging")
+	kubectlDoor.approve(s, run, "staging")
+	s.awaitRequest(run, "canary")
+	s.reset(run)
+	s.awaitWaiting(run, "canary", "canary")
+	updateDoor.approve(s, run, "canary")
+	s.requireGatesKept(s.awaitSucceeded(run))
+	s.awaitClosed(workflowOf(run))
+	s.requireWrittenOnce(bindings)
+}
+
+// reset sends a run's workflow back to its first step, as with the Temporal CLI.
+func (s *spec) reset(run *placementv1beta1.ClusterStagedUpdateRun) {
+	s.Helper()
+	out, err := s.command(s.Context(), "temporal", "workflow", "reset", "--workflow-id", workflowOf(run),
+		"--type", "FirstWorkflowTask", "--reason", "a spec", "--identity", approver)
+	require.NoError(s, err, out)
+}
+
+// resetWithAClusterInFlightRepeatsNothing resets a run and then its stage while a cluster is being updated.
+func resetWithAClusterInFlightRepeatsNothing(s *spec) {
+	s.externalPlacement()
+	s.strategy(staging(), canary())
+	bindings := s.record(s.hub, &placementv1beta1.ClusterResourceBinding{}, s.mine())
+	s.stop("member-2/agent")
+	run := s.startRun("run", "0")
+	s.awaitStarted(run, "member-2")
+	s.reset(run)
+	s.start("member-2/agent")
+	s.awaitSucceeded(run)
+	s.awaitClosed(workflowOf(run))
+	s.awaitSettled()
+	s.requireWrittenOnce(bindings)
+}
+
+// terminatedRunIsStartedAgain terminates a run's workflow, which changes no object: the audit brings it back.
+func terminatedRunIsStartedAgain(s *spec) {
+	s.externalPlacement()
+	s.strategy(staging(approval), canary())
+	bindings := s.record(s.hub, &placementv1beta1.ClusterResourceBinding{}, s.mine())
+	run := s.startRun("run", "0")
+	s.awaitRequest(run, "staging")
+	s.awaitWaiting(run, "staging", "staging")
+	out, err := s.command(s.Context(), "temporal", "workflow", "terminate", "--workflow-id", workflowOf(run), "--reason", "a spec")
+	require.NoError(s, err, out)
+	s.awaitWaiting(run, "staging", "staging")
+	updateDoor.approve(s, run, "staging")
+	s.awaitSucceeded(run)
+	s.requireWrittenOnce(bindings)
+}
+
+// soakGoesOnWhileARunIsStopped stops and resumes a run while it soaks: it waits no longer for that, and not less.
+func soakGoesOnWhileARunIsStopped(s *spec) {
+	s.externalPlacement()
+	s.strategy(staging(soak(longSoak)), canary())
+	run := s.startRun("run", "0")
+	s.awaitSoaking(run)
+	s.setState(run, placementv1beta1.StateStop)
+	s.awaitStopped(run)
+	s.awaitClosed(workflowOf(run))
+	stopped := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: run.Name}}
+	stopped = await(s, s.hub, stopped, "to be there", func(*placementv1beta1.ClusterStagedUpdateRun) error { return nil })
+	until := *soakedUntil(stopped, 0)
+	s.setState(run, placementv1beta1.StateRun)
+	ended := s.awaitSucceeded(run)
+	require.WithinDuration(s, until, *soakedUntil(ended, 0), 0, "the start of the soak is kept")
+	s.requireGatesKept(ended)
+	require.Less(s, ended.Status.StagesStatus[1].StartTime.Sub(until), lateAtMost, "the soak was not begun anew")
+}
+
+// cancelledRunWaitsForItsClusterInFlight cancels the workflow of a run, or of its stage, while a cluster is updated.
+func cancelledRunWaitsForItsClusterInFlight(of func(*placementv1beta1.ClusterStagedUpdateRun) string) func(*spec) {
+	return func(s *spec) {
+		s.externalPlacement()
+		s.strategy(staging(), canary())
+		bindings := s.record(s.hub, &placementv1beta1.ClusterResourceBinding{}, s.mine())
+		s.stop("member-2/agent")
+		run := s.startRun("run", "0")
+		s.awaitStarted(run, "member-2")
+		out, err := s.command(s.Context(), "temporal", "workflow", "cancel", "--workflow-id", of(run), "--identity", approver)
+		require.NoError(s, err, out)
+		await(s, s.hub, run.DeepCopy(), "to be stopping", func(r *placementv1beta1.ClusterStagedUpdateRun) error {
+			return has(r.Status.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionUnknown, r.Generation)
+		})
+		s.start("member-2/agent")
+		s.awaitStopped(run)
+		stopped := await(s, s.hub, run.DeepCopy(), "to be there", func(*placementv1beta1.ClusterStagedUpdateRun) error { return nil })
+		cluster := stopped.Status.StagesStatus[0].Clusters[0]
+		require.True(s, meta.IsStatusConditionTrue(cluster.Conditions, placementv1beta1.ConditionTypeSucceeded), "%s is done: %s", cluster.ClusterName, spoken(cluster.Conditions))
+		s.requireNothingOn("member-1", "member-3")
+		s.setState(run, placementv1beta1.StateRun)
+		s.awaitSucceeded(run)
+		s.requireWrittenOnce(bindings)
+	}
+}
+
+// deletedRunIsAbandonedAtOnce deletes a run whose cluster does not answer.
+func deletedRunIsAbandonedAtOnce(s *spec) {
+	s.externalPlacement()
+	s.strategy(staging(), canary())
+	s.stop("member-2/agent")
+	run := s.startRun("run", "0")
+	s.awaitStarted(run, "member-2")
+	began := time.Now()
+	s.delete(s.hub, run)
+	awaitGone(s, s.hub, run)
+	s.awaitClosed(workflowOf(run))
+	s.awaitSettled()
+	require.Less(s, time.Since(began), abandonedWithin)
+	for _, b := range s.bindings() {
+		require.Equal(s, b.Spec.TargetCluster == "member-2", b.Spec.State == placementv1beta1.BindingStateBound, "%s is %s", b.Spec.TargetCluster, b.Spec.State)
+	}
+}
+
+// abandonedWithin is how long the end of a deleted run may take, with Temporal's list, which lags.
+const abandonedWithin = 10 * time.Second
+
+var (
+	runItself  = workflowOf
+	itsStaging = func(run *placementv1beta1.ClusterStagedUpdateRun) string {
+		return wfcontract.StageID(workflowOf(run), "staging")
+	}
+)
