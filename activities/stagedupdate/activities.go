@@ -7,6 +7,8 @@ package stagedupdate
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,6 +64,10 @@ type Activities struct {
 	Events     EventRecorder
 	Identities Identities
 	Clock      clock.WithTicker
+
+	mu sync.Mutex
+	// since is when this process began to see how clusters are doing.
+	since time.Time
 }
 
 // run reads a run live; nil when there is none with this uid any more.

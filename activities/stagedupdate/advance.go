@@ -18,6 +18,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // StuckAfter is how long a cluster may take before its run is called stuck, unless the
@@ -47,8 +48,13 @@ func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act
 		return act.StageDelta{Ended: true}, nil
 	}
 	sub.Also(clusterupdate.PlacementKey(run.Spec.PlacementName))
+	a.looksSince()
 	s := &stageAdvance{Activities: a, in: in, run: run, sub: sub, view: clusterupdate.NewView(a.Client, a.Live)}
-	return s.advance(ctx)
+	delta, err := s.advance(ctx)
+	if err != nil {
+		a.lookedAway()
+	}
+	return delta, err
 }
 
 // stageAdvance is one call of AdvanceStage.
@@ -61,6 +67,8 @@ type stageAdvance struct {
 
 	placement *placementv1beta1.ClusterResourcePlacement
 	stopping  bool
+	// again are clusters in flight to write to once more.
+	again []string
 }
 
 func (s *stageAdvance) advance(ctx context.Context) (act.StageDelta, error) {
@@ -68,23 +76,57 @@ func (s *stageAdvance) advance(ctx context.Context) (act.StageDelta, error) {
 		return s.conclude(ctx, err)
 	}
 	var delta act.StageDelta
+	if err := s.settle(ctx, &delta); err != nil {
+		return s.conclude(ctx, err)
+	}
 	if s.stopping {
 		s.in.Start, delta.NotStarted = nil, s.in.Start
 	}
-	if err := s.start(ctx, s.in.Start); err != nil {
+	if err := s.start(ctx, append(slices.Clone(s.in.Start), s.again...)); err != nil {
 		return s.conclude(ctx, err)
 	}
-	result, err := s.wait(ctx, append(slices.Clone(s.in.Start), s.in.InFlight...))
+	if err := s.watch(ctx, &delta); err != nil {
+		return s.conclude(ctx, err)
+	}
+	delta.Stopping = s.stopping
+	return delta, nil
+}
+
+// watch waits for clusters and says what became of them. Whoever gives its place back is told
+// of at once.
+func (s *stageAdvance) watch(ctx context.Context, delta *act.StageDelta) error {
+	delta.Waiting = s.oldest(nil)
+	if len(delta.Skipped)+len(delta.Requeued) > 0 {
+		return nil
+	}
+	pending := map[string]struct{}{}
+	if len(s.inFlight()) > 0 {
+		for _, name := range append(s.inFlight(), s.in.Failed...) {
+			pending[name] = struct{}{}
+		}
+	}
+	result, err := s.wait(ctx, pending)
 	if err != nil {
-		return s.conclude(ctx, err)
+		return err
 	}
-	delta.Done, delta.Stopping = result.Done, s.stopping
-	inFlight, waiting := s.left(result.Done)
-	delta.Waiting = waiting
-	if inFlight == 0 {
-		err = s.recordLast(ctx, &delta)
+	if err := s.recovered(ctx, &result, delta); err != nil {
+		return err
 	}
-	return delta, err
+	delta.Done = result.Done
+	if err := s.giveUp(ctx, pending, delta); err != nil {
+		return err
+	}
+	if result.Due && len(result.Done)+len(delta.Failed) == 0 {
+		if err := s.reportStuck(ctx, pending); err != nil {
+			return err
+		}
+	}
+	gone := append(slices.Clone(result.Done), delta.Failed...)
+	delta.Waiting = s.oldest(gone)
+	if len(s.inFlight()) == len(gone) {
+		return s.recordLast(ctx, delta)
+	}
+	return nil
 }
 
 // conclude turns a user error into the end of the run.
@@ -205,25 +247,16 @@ func (s *stageAdvance) holder(ctx context.Context, run *placementv1beta1.Cluster
 }
 
 // wait waits until a cluster is done, the plan changes or the user stops.
-func (s *stageAdvance) wait(ctx context.Context, clusters []string) (clusterupdate.Result, error) {
-	pending := make(map[string]struct{}, len(clusters))
-	for _, name := range clusters {
-		pending[name] = struct{}{}
-	}
-	stuck := s.stuckAt()
+func (s *stageAdvance) wait(ctx context.Context, pending map[string]struct{}) (clusterupdate.Result, error) {
 	w := clusterupdate.Wait{
 		Clock: s.Clock, Subscription: s.sub, Pending: pending, Check: s.clusterDone,
-		Plan: s.planChanged, Stop: activity.GetWorkerStopChannel(ctx), WakeAt: stuck,
+		Plan: s.planChanged, Stop: activity.GetWorkerStopChannel(ctx), WakeAt: s.wakeAt(),
 		BeatEvery: call.HeartbeatEvery,
 		Beat: func() {
 			clusterupdate.Heartbeat(ctx, progress{Done: len(s.in.Done), InFlight: len(pending), Oldest: s.oldest(nil)})
 		},
 	}
-	result, err := w.Await(ctx)
-	if err == nil && result.Due && len(result.Done) == 0 {
-		err = s.reportStuck(ctx, pending)
-	}
-	return result, err
+	return w.Await(ctx)
 }
 
 // clusterDone says whether a cluster runs the run's snapshot and is available.
@@ -258,12 +291,7 @@ func (s *stageAdvance) planChanged(ctx context.Context) (bool, error) {
 	if err := s.check(ctx); err != nil {
 		return false, err
 	}
-	return s.stopping != wasStopping, nil
-}
-
-// left counts the clusters still in flight and names the oldest of them.
-func (s *stageAdvance) left(done []string) (inFlight int, oldest string) {
-	return len(s.in.InFlight) + len(s.in.Start) - len(done), s.oldest(done)
+	return s.stopping != wasStopping || !askedOf(s.run, s.in.Index, s.in.Done).nothing(), nil
 }
 
 // oldest is the cluster in flight that started first.
@@ -286,18 +314,12 @@ func (s *stageAdvance) recordLast(ctx context.Context, delta *act.StageDelta) er
 	if err != nil {
 		return err
 	}
-	delta.Recorded, delta.Done = delta.Done, nil
+	delta.Recorded, delta.Done = append(delta.Recorded, delta.Done...), nil
 	return nil
 }
 
 func (s *stageAdvance) allStarted() bool {
-	clusters := s.run.Status.StagesStatus[s.in.Index].Clusters
-	for i := range clusters {
-		if c := &clusters[i]; meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted) == nil && !clusterDone(c) {
-			return false
-		}
-	}
-	return true
+	return progressOf(&s.run.Status.StagesStatus[s.in.Index]).Count(rollout.ClusterWaiting) == 0
 }
 
 // deadline is how long a cluster of the stage may take.
@@ -334,7 +356,7 @@ func (s *stageAdvance) stuckAt() time.Time {
 
 func (s *stageAdvance) reportStuck(ctx context.Context, pending map[string]struct{}) error {
 	name := s.oldest(nil)
-	if _, ok := pending[name]; !ok {
+	if _, ok := pending[name]; !ok || isStuck(s.run) {
 		return nil
 	}
 	if err := s.store(ctx, s.run, func(r recorder) { r.stuck(s.in.Stage, name) }); err != nil {

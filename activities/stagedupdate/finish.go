@@ -74,7 +74,7 @@ func (d *deletion) advance(ctx context.Context) (bool, error) {
 		r.finished()
 	})
 	if err == nil {
-		d.event(d.run, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully")
+		d.event(d.run, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully%s", exceptions(d.run.Status.StagesStatus...))
 	}
 	return err == nil, err
 }

@@ -29,7 +29,7 @@ func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.Ga
 	if run.Spec.State == placementv1beta1.StateStop {
 		return act.GateState{Stopping: true}, nil
 	}
-	if !in.Before && !stageUpdated(&run.Status.StagesStatus[in.Index]) {
+	if !in.Before && (!stageUpdated(&run.Status.StagesStatus[in.Index]) || overBudget(run, in.Index)) {
 		return act.GateState{Stopping: true}, nil // nothing passes before its clusters are done: look again
 	}
 	f, err := a.placementFacts(ctx, run.Spec.PlacementName, run.Status.PolicySnapshotIndexUsed)

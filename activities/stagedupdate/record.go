@@ -156,7 +156,7 @@ func (r recorder) stopped() {
 		placementv1beta1.ReasonUpdateRunStopped, "The update run has been stopped")
 	for i := range r.run.Status.StagesStatus {
 		stage := &r.run.Status.StagesStatus[i]
-		if stage.StartTime != nil && len(stage.Clusters) > 0 && stageUpdated(stage) {
+		if stage.StartTime != nil && len(stage.Clusters) > 0 && stageUpdated(stage) && !overBudget(r.run, i) {
 			r.waiting(stage)
 			continue
 		}
@@ -186,6 +186,10 @@ func (r recorder) waiting(stage *placementv1beta1.StageUpdatingStatus) {
 	if len(stage.AfterStageTaskStatus) == 0 {
 		message = "All clusters in the stage are updated" // a stage without tasks has the same reason
 	}
+	if stage.StartTime == nil { // every cluster was skipped before its turn
+		now := metav1.NewTime(r.now)
+		stage.StartTime = &now
+	}
 	r.setAt(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
 		placementv1beta1.ReasonStageUpdatingWaiting, message, ceilSecond(r.now))
 }
@@ -206,7 +210,7 @@ func (r recorder) succeeded(stage *placementv1beta1.StageUpdatingStatus) {
 		stage.StartTime = &now
 	}
 	stage.EndTime = &now
-	reason, message := placementv1beta1.ReasonStageUpdatingSucceeded, "Stage update completed successfully"
+	reason, message := placementv1beta1.ReasonStageUpdatingSucceeded, "Stage update completed successfully"+exceptions(*stage)
 	if len(stage.Clusters) == 0 {
 		reason, message = placementv1beta1.ReasonStageUpdatingSkippedNoClusters, "Stage skipped because it has no clusters"
 	}
@@ -235,7 +239,7 @@ func (r recorder) deleted() {
 func (r recorder) finished() {
 	r.progressing()
 	r.runCondition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue,
-		placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully")
+		placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully"+exceptions(r.run.Status.StagesStatus...))
 }
 
 // failed ends the run, and the stage it was in, for good.
@@ -332,10 +336,10 @@ func stageWaits(stage *placementv1beta1.StageUpdatingStatus) bool {
 }
 
 // stageUpdated says that all clusters of a stage have reached the run's
-// snapshot.
+// snapshot, or that the run goes on without them.
 func stageUpdated(stage *placementv1beta1.StageUpdatingStatus) bool {
 	for i := range stage.Clusters {
-		if !clusterDone(&stage.Clusters[i]) {
+		if meta.FindStatusCondition(stage.Clusters[i].Conditions, placementv1beta1.ConditionTypeSucceeded) == nil {
 			return false
 		}
 	}

@@ -43,24 +43,31 @@ func (d *driver) stage(name string, index int) {
 	request := stageOf(d.run, name, index)
 	plan := try(d, func(in act.StageRequest) (act.StagePlan, error) { return call(d.hub, d.acts.LoadStage, in) }, request)
 	require.False(d.t, plan.Gone)
-	started, done := make([]bool, len(plan.Clusters)), make([]bool, len(plan.Clusters))
-	var report []string
-	for slices.Contains(done, false) || len(report) > 0 {
-		in := act.StageAdvance{StageRequest: request, Done: report}
-		for i, c := range plan.Clusters {
-			if started[i] && !done[i] {
-				in.InFlight = append(in.InFlight, c)
-			}
+	progress := make(rollout.Progress, len(plan.Clusters))
+	mark := func(names []string, phase rollout.ClusterPhase) {
+		for _, c := range names {
+			progress[slices.Index(plan.Clusters, c)] = phase
 		}
-		for _, i := range rollout.Window(started, done, plan.MaxConcurrency) {
-			in.Start, started[i] = append(in.Start, plan.Clusters[i]), true
+	}
+	in := func(phase rollout.ClusterPhase) (names []string) {
+		for _, i := range progress.In(phase) {
+			names = append(names, plan.Clusters[i])
+		}
+		return names
+	}
+	var report []string
+	for !progress.Settled() || len(report) > 0 {
+		in := act.StageAdvance{StageRequest: request, Done: report, InFlight: in(rollout.ClusterUpdating), Failed: in(rollout.ClusterFailed)}
+		for _, i := range progress.Next(plan.MaxConcurrency) {
+			in.Start, progress[i] = append(in.Start, plan.Clusters[i]), rollout.ClusterUpdating
 		}
 		delta := try(d, func(in act.StageAdvance) (act.StageDelta, error) { return call(d.hub, d.acts.AdvanceStage, in) }, in)
 		require.False(d.t, delta.Ended)
 		report = delta.Done
-		for _, c := range slices.Concat(delta.Done, delta.Recorded) {
-			done[slices.Index(plan.Clusters, c)] = true
-		}
+		mark(delta.Requeued, rollout.ClusterWaiting)
+		mark(delta.Failed, rollout.ClusterFailed)
+		mark(delta.Skipped, rollout.ClusterSkipped)
+		mark(slices.Concat(delta.Done, delta.Recorded), rollout.ClusterDone)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // stateOf reads a run's progress from its status: what a workflow that was
@@ -30,14 +31,9 @@ func stateOf(run *placementv1beta1.ClusterStagedUpdateRun) act.RunState {
 func stageStateOf(run *placementv1beta1.ClusterStagedUpdateRun, i int) act.StageState {
 	stage := &run.Status.StagesStatus[i]
 	out := act.StageState{Name: stage.StageName, Clusters: len(stage.Clusters), Phase: act.PhasePending}
-	for _, c := range stage.Clusters {
-		switch {
-		case meta.IsStatusConditionTrue(c.Conditions, placementv1beta1.ConditionTypeSucceeded):
-			out.Done++
-		case meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted) != nil:
-			out.InFlight++
-		}
-	}
+	progress := progressOf(stage)
+	out.Done, out.InFlight = progress.Count(rollout.ClusterDone), progress.Count(rollout.ClusterUpdating)
+	out.Failed, out.Skipped = progress.Count(rollout.ClusterFailed), progress.Count(rollout.ClusterSkipped)
 	config := configOf(run, i)
 	out.BeforeApproval = len(config.BeforeStageTasks) > 0 && !tasksApproved(stage.BeforeStageTaskStatus)
 	for _, t := range config.AfterStageTasks {
@@ -47,15 +43,15 @@ func stageStateOf(run *placementv1beta1.ClusterStagedUpdateRun, i int) act.Stage
 			out.Wait = t.WaitTime.Duration
 		}
 	}
-	out.Phase = phaseOf(stage, out)
+	out.Phase = phaseOf(stage, out, overBudget(run, i))
 	return out
 }
 
-func phaseOf(stage *placementv1beta1.StageUpdatingStatus, s act.StageState) string {
+func phaseOf(stage *placementv1beta1.StageUpdatingStatus, s act.StageState, overBudget bool) string {
 	switch {
 	case stageOver(stage):
 		return act.PhaseSucceeded
-	case stageWaits(stage), stage.StartTime != nil && s.Done == s.Clusters:
+	case stageWaits(stage), stage.StartTime != nil && stageUpdated(stage) && !overBudget:
 		return act.PhaseGates
 	case stage.StartTime != nil:
 		return act.PhaseUpdating
@@ -84,15 +80,11 @@ func configOf(run *placementv1beta1.ClusterStagedUpdateRun, i int) placementv1be
 
 // planOf is the frozen order of a stage and how far it has come.
 func planOf(run *placementv1beta1.ClusterStagedUpdateRun, i int, maxConcurrency int) act.StagePlan {
-	plan := act.StagePlan{MaxConcurrency: maxConcurrency}
-	for at, c := range run.Status.StagesStatus[i].Clusters {
-		plan.Clusters = append(plan.Clusters, c.ClusterName)
-		switch {
-		case meta.IsStatusConditionTrue(c.Conditions, placementv1beta1.ConditionTypeSucceeded):
-			plan.Done = append(plan.Done, at)
-		case meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted) != nil:
-			plan.Started = append(plan.Started, at)
-		}
+	stage := &run.Status.StagesStatus[i]
+	progress := progressOf(stage)
+	return act.StagePlan{
+		MaxConcurrency: maxConcurrency, Clusters: clusterNames(stage), OverBudget: overBudget(run, i),
+		Done: progress.In(rollout.ClusterDone), Started: progress.In(rollout.ClusterUpdating),
+		Failed: progress.In(rollout.ClusterFailed), Skipped: progress.In(rollout.ClusterSkipped),
 	}
-	return plan
 }
