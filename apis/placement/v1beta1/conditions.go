@@ -19,6 +19,9 @@ const (
 	ConditionTypeDiffReported = "DiffReported"
 	// ConditionTypeStatusTrimmed tells that a Work's status was cut to fit.
 	ConditionTypeStatusTrimmed = "StatusTrimmed"
+	// ConditionTypeDeleting is present, and True, only on a placement whose deletion takes a
+	// while: it names the clusters that are not clean yet.
+	ConditionTypeDeleting = "Deleting"
 	// ConditionTypeEngineReachable is present, and False, only while the workflow engine
 	// cannot be reached and something waits for it.
 	ConditionTypeEngineReachable = "EngineReachable"
@@ -63,6 +66,7 @@ const (
 	ReasonInvalidResourceSelectors    = "InvalidResourceSelectors"    // nothing can be selected so
 	ReasonScheduled                   = "Scheduled"                   // this cluster was picked
 	ReasonScheduleFailed              = "ScheduleFailed"              // no cluster for this slot
+	ReasonClusterLeaving              = "ClusterLeaving"              // not picked any more, not clean yet
 
 	ReasonRolloutStartedUnknown = "RolloutStartedUnknown" // not decided yet, or by a run
 	ReasonRolloutNotStartedYet  = "RolloutNotStartedYet"  // held back by the strategy
@@ -90,6 +94,11 @@ const (
 	ReasonDiffReportingPending            = "DiffReportingPending"            // members have not reported
 	ReasonDiffReportingIncompleteOrFailed = "DiffReportingIncompleteOrFailed" // not reported everywhere
 	ReasonDiffReportingCompleted          = "DiffReportingCompleted"          // reported everywhere
+
+	// ReasonCleaningUp means that clusters of a deleted placement are not clean yet,
+	// ReasonWaitingForSilentClusters that some of them have not been heard of.
+	ReasonCleaningUp               = "CleaningUp"
+	ReasonWaitingForSilentClusters = "WaitingForSilentClusters"
 
 	// ReasonTemporalUnreachable means that decisions wait for the workflow engine.
 	ReasonTemporalUnreachable = "TemporalUnreachable"

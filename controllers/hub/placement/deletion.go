@@ -3,6 +3,7 @@ package placement
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,42 +22,48 @@ const parallelDeletes = 16
 // through the hub's garbage collector: first the bindings, whose end takes the
 // resources off the clusters; once they are gone, the snapshots. The end of a
 // binding brings it back here.
-func (r *Reconciler) cleanUp(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) error {
+//
+// If that takes a while, the status says what it waits for, and cleanUp returns when to say
+// so anew.
+func (r *Reconciler) cleanUp(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (time.Duration, error) {
 	var bindings placementv1beta1.ClusterResourceBindingList
 	err := r.client.List(ctx, &bindings, client.MatchingFields{index.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return fmt.Errorf("listing the bindings of %s: %w", placement.Name, err)
+		return 0, fmt.Errorf("listing the bindings of %s: %w", placement.Name, err)
 	}
 	known := make([]client.Object, 0, len(bindings.Items))
 	for i := range bindings.Items {
 		known = append(known, bindings.Items[i].DeepCopy())
 	}
 	if len(known) > 0 {
-		return r.deleteAll(ctx, known)
+		if err := r.deleteAll(ctx, known); err != nil {
+			return 0, err
+		}
+		return r.projectDeletion(ctx, placement, bindings.Items)
 	}
 	// The cache may lag behind the last write of an activity.
 	bound, err := r.children(ctx, placement.Name, "ClusterResourceBinding")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if len(bound) > 0 {
-		return r.deleteAll(ctx, bound)
+		return 0, r.deleteAll(ctx, bound)
 	}
 	for _, kind := range []string{"ClusterResourceSnapshot", "ClusterSchedulingPolicySnapshot"} {
 		snapshots, err := r.children(ctx, placement.Name, kind)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if err := r.deleteAll(ctx, snapshots); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if err := write.RemoveFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
-		return err
+		return 0, err
 	}
 	r.forget(placement.Name)
 	r.events.Eventf(placement, nil, "Normal", "PlacementCleanupFinalizerRemoved", "Delete", "Removed the placement cleanup finalizer")
-	return nil
+	return 0, nil
 }
 
 // children lists live what was made for a placement.

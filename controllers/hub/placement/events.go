@@ -2,7 +2,6 @@ package placement
 
 import (
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,12 +37,7 @@ func (r *Reconciler) tell(placement *placementv1beta1.ClusterResourcePlacement, 
 const maxNote = 1024
 
 func (f *failure) note() string {
-	const more = "…"
-	note := fmt.Sprintf("Cluster %s: %s %s: %s", f.cluster, f.Kind, f.Name, f.Condition.Message)
-	if len(note) <= maxNote {
-		return note
-	}
-	return strings.ToValidUTF8(note[:maxNote-len(more)], "") + more
+	return cut(fmt.Sprintf("Cluster %s: %s %s: %s", f.cluster, f.Kind, f.Name, f.Condition.Message), maxNote)
 }
 
 func completedNote(step *wording) string {

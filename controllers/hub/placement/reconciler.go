@@ -35,6 +35,7 @@ type Reconciler struct {
 	limiter  *limiter
 	selected *selections
 	pokes    *pokes
+	stuck    *stuckTold
 }
 
 // NewReconciler makes a Reconciler; live reads past the cache. Without a poker
@@ -42,7 +43,7 @@ type Reconciler struct {
 func NewReconciler(c client.Client, live client.Reader, poker Poker, recorder events.EventRecorder, clk clock.PassiveClock) *Reconciler {
 	return &Reconciler{
 		client: c, live: live, poker: poker, events: recorder, clock: clk,
-		limiter: newLimiter(), selected: newSelections(live), pokes: &pokes{all: map[string]*pokeMemory{}},
+		limiter: newLimiter(), selected: newSelections(live), pokes: &pokes{all: map[string]*pokeMemory{}}, stuck: &stuckTold{last: map[string]string{}},
 	}
 }
 
@@ -61,7 +62,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if !placement.DeletionTimestamp.IsZero() {
 		wait, err := r.refuseEvictions(ctx, placement.Name, placement.UID)
-		return ctrl.Result{RequeueAfter: wait}, errors.Join(err, r.cleanUp(ctx, placement))
+		again, cleanErr := r.cleanUp(ctx, placement)
+		return ctrl.Result{RequeueAfter: shorter(wait, again)}, errors.Join(err, cleanErr)
 	}
 	if err := write.AddFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
 		return ctrl.Result{}, err
@@ -126,8 +128,9 @@ func (r *Reconciler) project(ctx context.Context, facts *Facts) (time.Duration, 
 		EngineUnreachable: r.pokes.of(placement.Name).failing,
 		Now:               metav1.NewTime(now),
 	})
+	r.tellStuck(placement, status, now)
 	if apiequality.Semantic.DeepEqual(placement.Status, status) {
-		return 0, nil
+		return nextStuck(status, now), nil
 	}
 	if wait := r.limiter.wait(placement.Name, settled(facts, status), now); wait > 0 {
 		return wait, nil
@@ -137,12 +140,13 @@ func (r *Reconciler) project(ctx context.Context, facts *Facts) (time.Duration, 
 	}
 	r.limiter.wrote(placement.Name, len(facts.Bindings), len(status.SelectedResources), now)
 	r.tell(placement, status)
-	return 0, nil
+	return nextStuck(status, now), nil
 }
 
 func (r *Reconciler) forget(name string) {
 	r.limiter.forget(name)
 	r.pokes.forget(name)
+	r.stuck.news(name, "")
 }
 
 // shorter is the shorter of two waits, where 0 means none.

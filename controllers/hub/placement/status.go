@@ -1,8 +1,10 @@
 package placement
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,14 +66,14 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	entries := perCluster(facts, observed, view.Now)
 	status := placementv1beta1.PlacementStatus{
 		SelectedResources: view.Selected,
-		PlacementStatuses: append(entries, unfilled(facts, view.Now)...),
+		PlacementStatuses: slices.Concat(entries, leaving(facts, entries, view.Now), unfilled(facts, view.Now)),
 	}
 	if observed.Name != "" {
 		status.ObservedResourceIndex = strconv.Itoa(observed.Index)
 	}
 	conditions := []metav1.Condition{scheduledCondition(facts)}
 	if facts.settled() && observed.Name != "" && len(entries) > 0 {
-		conditions = append(conditions, rollUp(facts, entries)...)
+		conditions = append(conditions, rollUp(facts, entries, view.Now.Time)...)
 	}
 	if view.EngineUnreachable {
 		conditions = append(conditions, metav1.Condition{
@@ -121,17 +123,18 @@ func note(facts *Facts) string {
 }
 
 // rollUp sums the conditions of all clusters up, step by step.
-func rollUp(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus) []metav1.Condition {
+func rollUp(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, now time.Time) []metav1.Condition {
 	var conditions []metav1.Condition
 	for _, step := range steps(reportsDiff(facts)) {
 		condition := sumUp(step, entries)
 		if step == &overriddenWording && condition.Status == metav1.ConditionTrue {
 			condition.Message += idleOverrides(facts)
 		}
-		conditions = append(conditions, condition)
 		if condition.Status != metav1.ConditionTrue {
-			break
+			condition.Message += stuckNote(facts, entries, step, now)
+			return append(conditions, condition)
 		}
+		conditions = append(conditions, condition)
 	}
 	return conditions
 }

@@ -1,0 +1,116 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/membership"
+	"github.com/fleetflow/fleetflow/controllers/hub/write"
+)
+
+const (
+	// deletionShown is how long a deletion may take before the status tells of it.
+	deletionShown = 3 * time.Second
+	// deletionPause is after how long it is looked at again whether its members are heard of.
+	deletionPause = 30 * time.Second
+	// namedLeaving is how many clusters the condition names.
+	namedLeaving = 10
+)
+
+// projectDeletion shows how far a deletion is and which clusters it waits for. One that is
+// quick is not told of.
+func (r *Reconciler) projectDeletion(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, bindings []placementv1beta1.ClusterResourceBinding) (time.Duration, error) {
+	now := r.clock.Now()
+	if wait := placement.DeletionTimestamp.Add(deletionShown).Sub(now); wait > 0 {
+		return wait, nil
+	}
+	if wait := r.limiter.wait(placement.Name, false, now); wait > 0 {
+		return wait, nil
+	}
+	silent, err := r.silent(ctx, bindings)
+	if err != nil {
+		return 0, err
+	}
+	status := Deleting(&Facts{Placement: placement, Bindings: bindings}, silent, metav1.NewTime(now))
+	if apiequality.Semantic.DeepEqual(placement.Status, status) {
+		return deletionPause, nil
+	}
+	if err := write.Status(ctx, r.client, placement, status); err != nil {
+		return 0, err
+	}
+	r.limiter.wrote(placement.Name, len(bindings), 0, now)
+	before := meta.FindStatusCondition(placement.Status.Conditions, placementv1beta1.ConditionTypeDeleting)
+	after := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeDeleting)
+	if after.Reason == placementv1beta1.ReasonWaitingForSilentClusters && (before == nil || before.Reason != after.Reason) {
+		r.events.Eventf(placement, nil, "Warning", "PlacementDeletionWaiting", "Delete", "%s", cut(after.Message, maxNote))
+	}
+	return deletionPause, nil
+}
+
+// silent finds out which of the clusters of some bindings have not been heard of.
+func (r *Reconciler) silent(ctx context.Context, bindings []placementv1beta1.ClusterResourceBinding) (map[string]bool, error) {
+	silent := map[string]bool{}
+	for i := range bindings {
+		cluster := bindings[i].Spec.TargetCluster
+		member := &clusterv1beta1.MemberCluster{}
+		err := r.client.Get(ctx, types.NamespacedName{Name: cluster}, member)
+		if apierrors.IsNotFound(err) {
+			continue // nobody waits for it
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading member cluster %s: %w", cluster, err)
+		}
+		if membership.Silent(member) {
+			silent[cluster] = true
+		}
+	}
+	return silent, nil
+}
+
+// Deleting works out the status of a placement whose deletion waits for its clusters. It is
+// pure.
+func Deleting(facts *Facts, silent map[string]bool, now metav1.Time) placementv1beta1.PlacementStatus {
+	status := placementv1beta1.PlacementStatus{
+		SelectedResources: facts.Placement.Status.SelectedResources, ObservedResourceIndex: facts.Placement.Status.ObservedResourceIndex,
+		PlacementStatuses: leaving(facts, nil, now),
+	}
+	var waiting, quiet []string
+	for i := range facts.Bindings {
+		cluster := facts.Bindings[i].Spec.TargetCluster
+		if waiting = append(waiting, cluster); silent[cluster] {
+			quiet = append(quiet, cluster)
+		}
+	}
+	said := metav1.Condition{
+		Type: placementv1beta1.ConditionTypeDeleting, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonCleaningUp,
+		Message:            fmt.Sprintf("Waiting until what was placed is removed from %d cluster(s): %s", len(waiting), list(waiting)),
+		ObservedGeneration: facts.Placement.Generation,
+	}
+	if len(quiet) > 0 {
+		said.Reason = placementv1beta1.ReasonWaitingForSilentClusters
+		said.Message += fmt.Sprintf(". Of them, %d have not been heard of and are not waited for for ever: %s", len(quiet), list(quiet))
+	}
+	status.Conditions = workgen.KeepTransitions(facts.Placement.Status.Conditions, []metav1.Condition{said}, now)
+	return fit(status)
+}
+
+// list names some clusters and counts the rest.
+func list(clusters []string) string {
+	slices.Sort(clusters)
+	if len(clusters) <= namedLeaving {
+		return strings.Join(clusters, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(clusters[:namedLeaving], ", "), len(clusters)-namedLeaving)
+}

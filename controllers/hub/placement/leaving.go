@@ -1,0 +1,58 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// leaving tells of the clusters that are no longer picked and still have resources, until
+// they are clean.
+func leaving(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus, now metav1.Time) []placementv1beta1.PerClusterPlacementStatus {
+	stays := make(map[string]bool, len(picked))
+	for i := range picked {
+		stays[picked[i].ClusterName] = true
+	}
+	before := map[string][]metav1.Condition{}
+	for i := range facts.Placement.Status.PlacementStatuses {
+		entry := &facts.Placement.Status.PlacementStatuses[i]
+		before[entry.ClusterName] = entry.Conditions
+	}
+	var entries []placementv1beta1.PerClusterPlacementStatus
+	for i := range facts.Bindings {
+		binding := &facts.Bindings[i]
+		cluster := binding.Spec.TargetCluster
+		if stays[cluster] || binding.Spec.ResourceSnapshotName == "" || live(binding) && facts.Placement.DeletionTimestamp.IsZero() {
+			continue
+		}
+		said := metav1.Condition{
+			Type: placementv1beta1.ConditionTypeScheduled, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonClusterLeaving,
+			Message: whyLeaving(binding), ObservedGeneration: facts.Placement.Generation,
+		}
+		entries = append(entries, placementv1beta1.PerClusterPlacementStatus{
+			ClusterName:           cluster,
+			ObservedResourceIndex: workgen.SnapshotIndex(binding.Spec.ResourceSnapshotName),
+			Conditions:            workgen.KeepTransitions(before[cluster], []metav1.Condition{said}, now),
+		})
+	}
+	slices.SortFunc(entries, func(a, b placementv1beta1.PerClusterPlacementStatus) int {
+		return cmp.Compare(a.ClusterName, b.ClusterName)
+	})
+	return entries
+}
+
+func whyLeaving(binding *placementv1beta1.ClusterResourceBinding) string {
+	if binding.DeletionTimestamp.IsZero() {
+		return "The cluster is no longer selected; its resources are removed when the rollout strategy allows it"
+	}
+	return fmt.Sprintf("The resources are being removed from the cluster since %s", instant(binding.DeletionTimestamp.Time))
+}
+
+// instant is how messages tell the time.
+func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }

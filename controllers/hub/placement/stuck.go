@@ -1,0 +1,237 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+const (
+	// stuckAfter is how long a cluster may take before the placement says that it waits for it.
+	stuckAfter = 5 * time.Minute
+	// namedStuck is how many such clusters it names.
+	namedStuck = 3
+	// stuckMark begins what is said about it.
+	stuckMark = "; stuck"
+	// maxWhy is how much of what is said about a resource it repeats, in bytes.
+	maxWhy = 200
+)
+
+// stuck is a cluster that has had the resources for a while and is not done with them.
+type stuck struct {
+	cluster string
+	since   time.Time
+	why     string
+}
+
+// stuckClusters are those of the clusters that were written to which are not done since
+// before an instant; the longest first.
+func stuckClusters(entries []placementv1beta1.PerClusterPlacementStatus, before time.Time) []stuck {
+	var all []stuck
+	for i := range entries {
+		entry := &entries[i]
+		missing := undone(entry)
+		if missing == nil || missing.LastTransitionTime.After(before) {
+			continue
+		}
+		all = append(all, stuck{entry.ClusterName, missing.LastTransitionTime.Time, why(entry, missing)})
+	}
+	slices.SortStableFunc(all, func(a, b stuck) int { return a.since.Compare(b.since) })
+	return all
+}
+
+// undone is the step that a cluster which was written to is not done with; nil if there is none.
+func undone(entry *placementv1beta1.PerClusterPlacementStatus) *metav1.Condition {
+	if !meta.IsStatusConditionTrue(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted) {
+		return nil
+	}
+	for i := range entry.Conditions {
+		if entry.Conditions[i].Status != metav1.ConditionTrue {
+			return &entry.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// why says what is missing on a cluster: the first resource that fails, if one is known.
+func why(entry *placementv1beta1.PerClusterPlacementStatus, missing *metav1.Condition) string {
+	if len(entry.FailedPlacements) == 0 {
+		return cut(missing.Message, maxWhy)
+	}
+	first := &entry.FailedPlacements[0]
+	name := first.Name
+	if first.Namespace != "" {
+		name = first.Namespace + "/" + name
+	}
+	return fmt.Sprintf("%s %s: %s", first.Kind, name, cut(first.Condition.Message, maxWhy))
+}
+
+// cut shortens a text.
+func cut(text string, most int) string {
+	const more = "…"
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len(more)], "") + more
+}
+
+// stuckNote adds to the message of the step that a placement is at what it waits for: clusters
+// that take very long, or limits that cannot be kept.
+func stuckNote(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, step *wording, now time.Time) string {
+	waiting := stuckClusters(entries, now.Add(-stuckAfter))
+	if len(waiting) > 0 {
+		var parts []string
+		for _, w := range waiting[:min(len(waiting), namedStuck)] {
+			parts = append(parts, fmt.Sprintf("%s since %s (%s)", w.cluster, instant(w.since), w.why))
+		}
+		if more := len(waiting) - len(parts); more > 0 {
+			parts = append(parts, fmt.Sprintf("%d more", more))
+		}
+		return stuckMark + " on " + strings.Join(parts, ", ")
+	}
+	if step != &rolloutStartedWording || facts.External() {
+		return ""
+	}
+	held := account(facts)
+	if said := held.Held(); said != "" && (held.MaxUnavailable == 0 || blockedBefore(facts, now.Add(-stuckAfter))) {
+		return stuckMark + ": " + said
+	}
+	return ""
+}
+
+// blockedBefore says whether the rollout has been blocked since before an instant.
+func blockedBefore(facts *Facts, before time.Time) bool {
+	said := meta.FindStatusCondition(facts.Placement.Status.Conditions, placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted))
+	return said != nil && said.Status == metav1.ConditionFalse && !said.LastTransitionTime.After(before)
+}
+
+// account is how the rollout stands with its limits, as far as the bindings tell. While a
+// cluster may still become available it has nothing to wait for.
+func account(facts *Facts) rollout.Account {
+	a := rollout.Account{Limits: limits(facts)}
+	for i := range facts.Bindings {
+		binding := &facts.Bindings[i]
+		holds := binding.Spec.ResourceSnapshotName != "" || !binding.DeletionTimestamp.IsZero()
+		if holds {
+			a.Placed++
+		}
+		up := available(binding)
+		if up {
+			a.Available++
+		}
+		switch {
+		case holds && !up:
+			return rollout.Account{} // it is waited for
+		case binding.Spec.State == placementv1beta1.BindingStateScheduled:
+			a.Additions++
+		case !upToDate(facts, binding, facts.Latest.Name):
+			a.Changes++
+		}
+	}
+	return a
+}
+
+// available says whether a binding says so of its cluster.
+func available(binding *placementv1beta1.ClusterResourceBinding) bool {
+	if !binding.DeletionTimestamp.IsZero() {
+		return false
+	}
+	for _, step := range []string{placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported} {
+		said := meta.FindStatusCondition(binding.Status.Conditions, step)
+		if said != nil && said.Status == metav1.ConditionTrue && said.ObservedGeneration == binding.Generation {
+			return true
+		}
+	}
+	return false
+}
+
+// limits of a rollout as numbers of clusters. What cannot be read is refused elsewhere.
+func limits(facts *Facts) rollout.Limits {
+	policy := facts.Placement.Spec.Policy
+	out := rollout.Limits{Target: wanted(policy)}
+	if policy == nil || policy.PlacementType == placementv1beta1.PickAllPlacementType || policy.PlacementType == "" {
+		for i := range facts.Bindings {
+			if live(&facts.Bindings[i]) {
+				out.Target++
+			}
+		}
+	}
+	unavailable, surge := intstr.FromString("25%"), intstr.FromString("25%")
+	if s := facts.Placement.Spec.Strategy; s != nil && s.RollingUpdate != nil {
+		unavailable = *cmp.Or(s.RollingUpdate.MaxUnavailable, &unavailable)
+		surge = *cmp.Or(s.RollingUpdate.MaxSurge, &surge)
+	}
+	// An error leaves 0.
+	out.MaxUnavailable, _ = rollout.Resolve(unavailable.String(), out.Target)
+	out.MaxSurge, _ = rollout.Resolve(surge.String(), out.Target)
+	return out
+}
+
+// nextStuck is when there will be more to be said to be stuck; 0 if nothing is waited for.
+func nextStuck(status placementv1beta1.PlacementStatus, now time.Time) time.Duration {
+	var next time.Duration
+	consider := func(missing *metav1.Condition) {
+		if missing == nil || missing.Status == metav1.ConditionTrue {
+			return
+		}
+		if left := missing.LastTransitionTime.Add(stuckAfter).Sub(now); left > 0 {
+			next = shorter(next, left)
+		}
+	}
+	consider(meta.FindStatusCondition(status.Conditions, placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted)))
+	for i := range status.PlacementStatuses {
+		consider(undone(&status.PlacementStatuses[i]))
+	}
+	return next
+}
+
+// stuckTold remembers, of each placement, what was said last that it is stuck on. It lives
+// in memory only: after a restart it is said once more.
+type stuckTold struct {
+	mu   sync.Mutex
+	last map[string]string
+}
+
+// news says whether a placement is stuck on something else than was said last.
+func (t *stuckTold) news(placement, on string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last[placement] == on {
+		return false
+	}
+	if on == "" {
+		delete(t.last, placement)
+		return false
+	}
+	t.last[placement] = on
+	return true
+}
+
+// tellStuck emits an event once a rollout is stuck, and whenever it is on other clusters.
+func (r *Reconciler) tellStuck(placement *placementv1beta1.ClusterResourcePlacement, status placementv1beta1.PlacementStatus, now time.Time) {
+	on, message := "", ""
+	for i := range status.Conditions {
+		if strings.Contains(status.Conditions[i].Message, stuckMark) {
+			on, message = "limits", status.Conditions[i].Message
+		}
+	}
+	if waiting := stuckClusters(status.PlacementStatuses, now.Add(-stuckAfter)); on != "" && len(waiting) > 0 {
+		on = ""
+		for _, w := range waiting[:min(len(waiting), namedStuck)] {
+			on += w.cluster + ","
+		}
+	}
+	if r.stuck.news(placement.Name, on) {
+		r.events.Eventf(placement, nil, "Warning", "PlacementRolloutStuck", "Rollout", "%s", cut(message, maxNote))
+	}
+}

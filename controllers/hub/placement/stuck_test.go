@@ -1,0 +1,146 @@
+package placement
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/membership"
+)
+
+// says is the message of the last condition of a placement.
+func says(s situation, at time.Time) string {
+	conditions := Project(s.Facts, View{Now: metav1.NewTime(at)}).Conditions
+	return conditions[len(conditions)-1].Message
+}
+
+func TestAStuckRolloutNamesClusterSinceAndObject(t *testing.T) {
+	s := newSituation("member1", "member2", "member3").bound(0, up, "member2", "member3").bound(0, notUp, "member1")
+	for i := range s.binding("member1").Status.Conditions {
+		s.binding("member1").Status.Conditions[i].LastTransitionTime = now
+	}
+	s.binding("member1").Status.FailedPlacements = []placementv1beta1.FailedResourcePlacement{{
+		ResourceIdentifier: placementv1beta1.ResourceIdentifier{Kind: "Deployment", Namespace: "web", Name: "front"},
+		Condition:          metav1.Condition{Type: "Available", Message: "1 of 3 pods are ready"},
+	}}
+	plain := "The selected resources in 1 cluster(s) are still not available yet"
+	assert.Equal(t, plain, says(s, now.Add(stuckAfter-time.Second)))
+	stuckOn := "; stuck on member1 since 2025-03-17 21:37:14 UTC (Deployment web/front: 1 of 3 pods are ready)"
+	assert.Equal(t, plain+stuckOn, says(s, now.Add(stuckAfter)))
+
+	s.snapshot(1)
+	s.binding("member1").Spec.ResourceSnapshotName = "crp-1-snapshot"
+	assert.Equal(t, "The rollout is being blocked by the rollout strategy in 2 cluster(s)"+stuckOn, says(s, now.Add(stuckAfter)),
+		"it says what the others wait for")
+}
+
+func TestLimitsThatCannotBeKeptAreNamed(t *testing.T) {
+	none := intstr.FromInt(0)
+	blocked := func(strategy *placementv1beta1.RollingUpdateConfig) situation {
+		s := newSituation("member1", "member2").bound(0, up, "member1", "member2").snapshot(1)
+		s.Placement.Spec.Strategy.RollingUpdate = strategy
+		return s
+	}
+	plain := "The rollout is being blocked by the rollout strategy in 2 cluster(s)"
+	s := blocked(&placementv1beta1.RollingUpdateConfig{MaxUnavailable: &none})
+	assert.Equal(t, plain+"; stuck: of the 2 cluster(s) asked for 2 are available, and with maxUnavailable 0 none of them may become unavailable", says(s, now.Time),
+		"it is stuck by definition")
+	assert.Equal(t, plain, says(blocked(nil), now.Time), "it is about to go on")
+
+	s = blocked(nil).unfulfilled(3)
+	s.Placement.Spec.Policy.NumberOfClusters = new(int32(3))
+	assert.Equal(t, plain, says(s, now.Time), "a cluster may come soon")
+	s.Placement.Status = Project(s.Facts, View{Now: now})
+	assert.Equal(t, plain+"; stuck: of the 3 cluster(s) asked for 2 are available, and with maxUnavailable 1 none of them may become unavailable",
+		says(s, now.Add(stuckAfter)))
+}
+
+func TestAStuckRolloutIsToldOfOnce(t *testing.T) {
+	s := newSituation("member1").bound(0, notUp, "member1")
+	b := newBench(t, stored(s)...)
+	b.reconcile(t)
+	assert.Contains(t, b.told(), "PlacementRolloutStuck", "the binding has said so for days")
+	b.clock.SetTime(now.Add(time.Minute))
+	b.reconcile(t)
+	assert.NotContains(t, b.told(), "PlacementRolloutStuck")
+}
+
+func TestWhatWillBeStuckIsLookedAtThen(t *testing.T) {
+	s := newSituation("member1").bound(0, notUp, "member1")
+	for i := range s.Bindings[0].Status.Conditions {
+		s.Bindings[0].Status.Conditions[i].LastTransitionTime = now
+	}
+	b := newBench(t, stored(s)...)
+	assert.Equal(t, stuckAfter, b.reconcile(t).RequeueAfter)
+	assert.NotContains(t, b.told(), "PlacementRolloutStuck")
+	b.clock.SetTime(now.Add(stuckAfter))
+	b.reconcile(t)
+	assert.Contains(t, b.told(), "PlacementRolloutStuck")
+}
+
+func TestAClusterIsToldOfUntilItIsClean(t *testing.T) {
+	s := newSituation("member1", "member2", "member3").bound(0, up, "member1", "member2", "member3")
+	s.Policy.Status.ClusterDecisions = s.Policy.Status.ClusterDecisions[:1]
+	for _, cluster := range []string{"member2", "member3"} {
+		s.binding(cluster).Spec.State = placementv1beta1.BindingStateUnscheduled
+	}
+	s.binding("member3").DeletionTimestamp = new(now)
+	status := Project(s.Facts, View{Now: now})
+	require.Len(t, status.PlacementStatuses, 3)
+	for i, want := range []string{
+		"The cluster is no longer selected; its resources are removed when the rollout strategy allows it",
+		"The resources are being removed from the cluster since 2025-03-17 21:37:14 UTC",
+	} {
+		entry := status.PlacementStatuses[i+1]
+		assert.Equal(t, []string{"member2", "member3"}[i], entry.ClusterName)
+		require.Len(t, entry.Conditions, 1)
+		assert.Equal(t, placementv1beta1.ReasonClusterLeaving, entry.Conditions[0].Reason)
+		assert.Equal(t, want, entry.Conditions[0].Message)
+	}
+	assert.True(t, meta.IsStatusConditionTrue(status.Conditions, "ClusterResourcePlacementAvailable"), "those that are picked are what counts")
+}
+
+func TestADeletionThatTakesAWhileNamesItsClusters(t *testing.T) {
+	s := newSituation("member1", "member2").bound(0, up, "member1", "member2")
+	s.Placement.Finalizers = []string{placementv1beta1.PlacementCleanupFinalizer}
+	silent := &clusterv1beta1.MemberCluster{}
+	silent.Name = "member2"
+	silent.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionTypeHealthy, Reason: membership.ReasonHeartbeatMissed}}
+	b := newBench(t, append(stored(s), silent)...)
+	require.NoError(t, b.hub.Delete(t.Context(), b.placement(t)))
+	b.clock.SetTime(b.placement(t).DeletionTimestamp.Time)
+	assert.Equal(t, deletionShown, b.reconcile(t).RequeueAfter)
+	assert.Zero(t, b.statusWrites, "most deletions are over by then")
+
+	b.clock.SetTime(b.clock.Now().Add(deletionShown))
+	assert.Equal(t, deletionPause, b.reconcile(t).RequeueAfter)
+	deleting := meta.FindStatusCondition(b.placement(t).Status.Conditions, placementv1beta1.ConditionTypeDeleting)
+	require.NotNil(t, deleting)
+	assert.Equal(t, placementv1beta1.ReasonWaitingForSilentClusters, deleting.Reason)
+	assert.Equal(t, "Waiting until what was placed is removed from 2 cluster(s): member1, member2. "+
+		"Of them, 1 have not been heard of and are not waited for for ever: member2", deleting.Message)
+	require.Len(t, b.placement(t).Status.PlacementStatuses, 2)
+	assert.True(t, strings.HasPrefix(b.placement(t).Status.PlacementStatuses[1].Conditions[0].Message, "The resources are being removed"))
+	assert.Equal(t, []string{"PlacementDeletionWaiting"}, b.told())
+
+	b.clock.SetTime(b.clock.Now().Add(deletionPause))
+	b.reconcile(t)
+	assert.Equal(t, 1, b.statusWrites)
+	binding := &placementv1beta1.ClusterResourceBinding{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: placementv1beta1.BindingName("crp", uid, "member1")}, binding))
+	binding.Finalizers = nil
+	require.NoError(t, b.hub.Update(t.Context(), binding))
+	b.clock.SetTime(b.clock.Now().Add(time.Second))
+	b.reconcile(t)
+	deleting = meta.FindStatusCondition(b.placement(t).Status.Conditions, placementv1beta1.ConditionTypeDeleting)
+	assert.Contains(t, deleting.Message, "from 1 cluster(s): member2.", "progress is visible")
+}
