@@ -75,15 +75,14 @@ type DeleteValidationMode string
 const (
 	// DeleteValidationModeSkip lets the cluster leave without any check.
 	DeleteValidationModeSkip DeleteValidationMode = "Skip"
-	// DeleteValidationModeStrict refuses the deletion while something in the fleet still
-	// depends on the cluster.
+	// DeleteValidationModeStrict has the cluster wait until it exports no service any more.
 	DeleteValidationModeStrict DeleteValidationMode = "Strict"
 )
 
 // DeleteOptions says what is checked before a cluster may leave the fleet.
 type DeleteOptions struct {
-	// ValidationMode is Strict to refuse a deletion while something still depends on the
-	// cluster, Skip to let it leave in any case.
+	// ValidationMode is Strict to have the cluster wait, not longer than for its agent, while
+	// there are services that it exports to others, Skip to let it leave in any case.
 	// +kubebuilder:default=Strict
 	// +optional
 	ValidationMode DeleteValidationMode `json:"validationMode,omitempty"`

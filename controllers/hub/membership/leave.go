@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,6 +26,16 @@ import (
 // member's namespace before the member is let go without it.
 const namespaceGrace = 10 * time.Second
 
+const (
+	// exportsEvery is how often exported services are looked at that a leaving member waits for.
+	exportsEvery = 10 * time.Second
+	// namedExports is how many of them are named.
+	namedExports = 5
+)
+
+// serviceExports is the kind by which KubeFleet's networking add-on keeps the services that a member exports.
+var serviceExports = schema.GroupVersionKind{Group: "networking.fleet.azure.com", Version: "v1alpha1", Kind: "InternalServiceExportList"}
+
 // ReasonNamespaceRemains is the reason of the event that says that a member has
 // left and its namespace is still there.
 const ReasonNamespaceRemains = "MemberClusterNamespaceRemains"
@@ -31,7 +44,11 @@ const ReasonNamespaceRemains = "MemberClusterNamespaceRemains"
 // then the agent is told to leave; and when it has, the hub's side is cleared.
 // An agent that does not answer holds this up for the force-delete wait only.
 func (r *Reconciler) leave(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (ctrl.Result, error) {
-	waitsFor, err := r.sayGoodbye(ctx, member, box)
+	exports, err := r.exports(ctx, member)
+	waitsFor := exports
+	if err == nil && exports == "" {
+		waitsFor, err = r.sayGoodbye(ctx, member, box)
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -39,6 +56,9 @@ func (r *Reconciler) leave(ctx context.Context, member *clusterv1beta1.MemberClu
 	deadline := member.DeletionTimestamp.Add(r.options.ForceDeleteWaitTime)
 	if rest := deadline.Sub(r.clock.Now()); waitsFor != "" && rest > 0 {
 		report.Obstacle += fmt.Sprintf(": waiting for %s; it is removed without that at %s", waitsFor, deadline.UTC().Format(time.TimeOnly+" MST"))
+		if exports != "" {
+			rest = min(rest, exportsEvery)
+		}
 		return ctrl.Result{RequeueAfter: rest}, r.store(ctx, member, Project(member, report))
 	}
 	return r.clear(ctx, member, report, waitsFor)
@@ -63,6 +83,29 @@ func (r *Reconciler) sayGoodbye(ctx context.Context, member *clusterv1beta1.Memb
 		return "", err
 	}
 	return "the member agent to leave", nil
+}
+
+// exports says which services of a leaving member others in the fleet may still use, as KubeFleet's networking add-on
+// has them on the hub; empty if there are none, or if nobody is to look.
+func (r *Reconciler) exports(ctx context.Context, member *clusterv1beta1.MemberCluster) (string, error) {
+	if o := member.Spec.DeleteOptions; o != nil && o.ValidationMode == clusterv1beta1.DeleteValidationModeSkip {
+		return "", nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(serviceExports)
+	err := r.live.List(ctx, list, client.InNamespace(clusterv1beta1.MemberNamespace(member.Name)))
+	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), err == nil && len(list.Items) == 0:
+		return "", nil // mostly the hub does not have the kind
+	case err != nil:
+		return "", fmt.Errorf("listing the exported services of member cluster %s: %w", member.Name, err)
+	}
+	names := make([]string, 0, namedExports)
+	for i := range list.Items[:min(len(list.Items), namedExports)] {
+		names = append(names, list.Items[i].Name)
+	}
+	return fmt.Sprintf("%d exported service(s) to be deleted in the member cluster, such as %s (or for spec.deleteOptions.validationMode: Skip)",
+		len(list.Items), strings.Join(names, ", ")), nil
 }
 
 // placed lists the Works in a member's namespace.

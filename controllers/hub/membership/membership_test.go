@@ -152,10 +152,7 @@ func TestJoinPreparesTheHub(t *testing.T) {
 	assert.Equal(t, []rbacv1.Subject{member().Spec.Identity}, binding.Subjects)
 	role := &rbacv1.Role{}
 	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Namespace: memberNS, Name: binding.RoleRef.Name}, role))
-	for _, rule := range role.Rules {
-		assert.NotContains(t, rule.Verbs, "*")
-		assert.NotContains(t, rule.Verbs, "delete")
-	}
+	assert.Equal(t, memberRules(), role.Rules)
 	assert.Equal(t, []string{clusterv1beta1.ReasonMemberClusterReadyToJoin}, b.told())
 }
 
@@ -171,6 +168,50 @@ func TestWhatSomebodyChangedIsPutRight(t *testing.T) {
 	require.NoError(t, b.hub.Get(t.Context(), key, role))
 	assert.Equal(t, memberRules(), role.Rules)
 	assert.Equal(t, "true", role.Labels[clusterv1beta1.FleetResourceLabel])
+}
+
+func TestAnotherIdentityIsLetInInsteadOfTheOneBefore(t *testing.T) {
+	b := newBench(t, member())
+	b.reconcile(t)
+	m := b.member(t)
+	m.Spec.Identity = rbacv1.Subject{Kind: "User", Name: "another"}
+	require.NoError(t, b.hub.Update(t.Context(), m))
+	b.reconcile(t)
+	binding := &rbacv1.RoleBinding{}
+	key := client.ObjectKey{Namespace: memberNS, Name: "fleet-rolebinding-member1"}
+	require.NoError(t, b.hub.Get(t.Context(), key, binding))
+	assert.Equal(t, []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "another"}}, binding.Subjects)
+}
+
+func TestAMemberIsNotBoundToARoleThatSomebodyElseChose(t *testing.T) {
+	theirs := &rbacv1.RoleBinding{ObjectMeta: fleetMeta(memberNS, "fleet-rolebinding-member1"), RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "cluster-admin"}}
+	b := newBench(t, member(), theirs)
+	b.reconcile(t)
+	binding := &rbacv1.RoleBinding{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKeyFromObject(theirs), binding))
+	assert.Equal(t, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "fleet-role-member1"}, binding.RoleRef)
+	assert.Equal(t, []rbacv1.Subject{member().Spec.Identity}, binding.Subjects)
+}
+
+func TestWhatThePropertyProviderSaysIsShownAsLongAsThereIsOne(t *testing.T) {
+	b := newBench(t, member())
+	b.reconcile(t)
+	b.beat(t, 0, yes, yes)
+	box := b.box(t)
+	box.Status.Conditions = []metav1.Condition{
+		{Type: clusterv1beta1.ConditionTypeClusterPropertyProviderStarted, Status: metav1.ConditionTrue, Reason: "Started"},
+		{Type: clusterv1beta1.ConditionTypeReadyToJoin, Status: metav1.ConditionFalse, Reason: "NotMyBusiness"},
+	}
+	require.NoError(t, b.hub.Status().Update(t.Context(), box))
+	b.reconcile(t)
+	assert.Equal(t, "Started", b.condition(t, clusterv1beta1.ConditionTypeClusterPropertyProviderStarted).Reason)
+	assert.Equal(t, metav1.ConditionTrue, b.condition(t, clusterv1beta1.ConditionTypeReadyToJoin).Status, "that is for the hub to say")
+
+	box = b.box(t)
+	box.Status.Conditions = nil
+	require.NoError(t, b.hub.Status().Update(t.Context(), box))
+	b.reconcile(t)
+	assert.Nil(t, meta.FindStatusCondition(b.member(t).Status.Conditions, clusterv1beta1.ConditionTypeClusterPropertyProviderStarted))
 }
 
 func TestAHeartbeatCostsOneStatusWrite(t *testing.T) {
@@ -326,6 +367,27 @@ func TestLeaveRemovesWhatWasPlacedThenAsksTheAgentThenClears(t *testing.T) {
 	assert.True(t, b.gone(t, "fleet-rolebinding-member1", memberNS, &rbacv1.RoleBinding{}))
 	assert.True(t, b.gone(t, "member1", memberNS, &clusterv1beta1.InternalMemberCluster{}))
 	assert.Contains(t, b.told(), clusterv1beta1.ReasonMemberClusterLeft)
+}
+
+func TestLeaveWaitsForExportedServicesUnlessToldNotTo(t *testing.T) {
+	export := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: memberNS, Name: "shop-web"}}
+	export.SetGroupVersionKind(serviceExports.GroupVersion().WithKind("InternalServiceExport"))
+
+	b := joinedBench(t, export)
+	result := b.reconcile(t)
+	assert.Contains(t, b.condition(t, clusterv1beta1.ConditionTypeReadyToJoin).Message, "waiting for 1 exported service(s) to be deleted in the member cluster, such as shop-web")
+	assert.Equal(t, exportsEvery, result.RequeueAfter)
+	assert.Equal(t, clusterv1beta1.ClusterStateJoin, b.box(t).Spec.State)
+	require.NoError(t, b.hub.Delete(t.Context(), export))
+	b.reconcile(t)
+	assert.Equal(t, clusterv1beta1.ClusterStateLeave, b.box(t).Spec.State)
+
+	b = joinedBench(t, export)
+	m := b.member(t)
+	m.Spec.DeleteOptions = &clusterv1beta1.DeleteOptions{ValidationMode: clusterv1beta1.DeleteValidationModeSkip}
+	require.NoError(t, b.hub.Update(t.Context(), m))
+	b.reconcile(t)
+	assert.Equal(t, clusterv1beta1.ClusterStateLeave, b.box(t).Spec.State)
 }
 
 func TestLeaveGoesOnWithoutAnAgentThatDoesNotAnswer(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // prepare makes the member's namespace, its access to it and its letter box. It
@@ -77,6 +78,9 @@ func (r *Reconciler) grant(ctx context.Context, member *clusterv1beta1.MemberClu
 		Subjects:   []rbacv1.Subject{subject(member.Spec.Identity)},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 	}
+	if err := r.dropOther(ctx, binding); err != nil {
+		return err
+	}
 	return ensure(ctx, r, binding, func(have *rbacv1.RoleBinding) bool {
 		same := apiequality.Semantic.DeepEqual(have.Subjects, binding.Subjects)
 		have.Subjects = binding.Subjects
@@ -84,16 +88,26 @@ func (r *Reconciler) grant(ctx context.Context, member *clusterv1beta1.MemberClu
 	})
 }
 
-// memberRules is all a member's agent may do on the hub.
+// dropOther deletes a binding of the wanted name that is to another role: which one
+// cannot be changed, and the member must not be bound to it.
+func (r *Reconciler) dropOther(ctx context.Context, want *rbacv1.RoleBinding) error {
+	have := &rbacv1.RoleBinding{}
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(want), have)
+	if err != nil || have.RoleRef == want.RoleRef {
+		return wrap(client.IgnoreNotFound(err), "reading", want)
+	}
+	return r.remove(ctx, have)
+}
+
+// memberRules is all a member's agent may do on the hub: read its letter box and its Works, report on both, and take
+// its finalizers off Works. It emits no events there.
 func memberRules() []rbacv1.PolicyRule {
 	read := []string{"get", "list", "watch"}
-	report := []string{"get", "update", "patch"}
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{clusterv1beta1.GroupName}, Resources: []string{"internalmemberclusters"}, Verbs: read},
-		{APIGroups: []string{clusterv1beta1.GroupName}, Resources: []string{"internalmemberclusters/status"}, Verbs: report},
-		{APIGroups: []string{"placement.kubernetes-fleet.io"}, Resources: []string{"works"}, Verbs: append(slices.Clone(read), "update", "patch")},
-		{APIGroups: []string{"placement.kubernetes-fleet.io"}, Resources: []string{"works/status"}, Verbs: report},
-		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		{APIGroups: []string{clusterv1beta1.GroupName}, Resources: []string{"internalmemberclusters/status"}, Verbs: []string{"update"}},
+		{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"works"}, Verbs: append(slices.Clone(read), "patch")},
+		{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"works/status"}, Verbs: []string{"patch"}},
 	}
 }
 

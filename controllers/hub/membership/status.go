@@ -2,6 +2,7 @@ package membership
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,14 +49,29 @@ func Project(member *clusterv1beta1.MemberCluster, report Report) clusterv1beta1
 		if agent := memberAgentOf(status.AgentStatus); agent != nil && !report.Heard.IsZero() {
 			agent.LastReceivedHeartbeat = report.Heard // the one reported is by the member's clock
 		}
+		// A provider that is gone says nothing any more; what it said before would seem to hold.
+		status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
+			return !hubs(c.Type) && meta.FindStatusCondition(reported.Conditions, c.Type) == nil
+		})
 		for _, condition := range reported.Conditions {
-			set(&status, member, report.Now, condition)
+			if !hubs(condition.Type) {
+				set(&status, member, report.Now, condition)
+			}
 		}
 	}
 	set(&status, member, report.Now, readyToJoin(report))
 	set(&status, member, report.Now, joined(report.Box))
 	set(&status, member, report.Now, healthy(report))
 	return status
+}
+
+// hubs says whether a condition is for the hub to work out.
+func hubs(conditionType string) bool {
+	switch conditionType {
+	case clusterv1beta1.ConditionTypeReadyToJoin, clusterv1beta1.ConditionTypeJoined, clusterv1beta1.ConditionTypeHealthy:
+		return true
+	}
+	return false
 }
 
 func set(status *clusterv1beta1.MemberClusterStatus, member *clusterv1beta1.MemberCluster, now metav1.Time, condition metav1.Condition) {
