@@ -45,7 +45,7 @@ func run(args []string) error {
 	if err := errors.Join(mgr.AddHealthzCheck("alive", healthz.Ping), mgr.AddReadyzCheck("alive", healthz.Ping)); err != nil {
 		return fmt.Errorf("adding the health checks: %w", err)
 	}
-	if err := member.Setup(mgr, o.hubConfig(), o.cluster, o.pruning); err != nil {
+	if err := member.Setup(mgr, o.hubConfig(), o.cluster, o.pruning, o.provider); err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)
 	}
 	logger.Info("Starting", "cluster", o.cluster, "hub", o.hubURL)

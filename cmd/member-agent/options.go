@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
 )
 
@@ -60,6 +61,7 @@ type options struct {
 	hubQPS, memberQPS            float64
 	hubBurst, memberBurst        int
 	pruning                      work.Pruning
+	provider                     propertyprovider.PropertyProvider
 	logFormat                    string
 	verbosity                    int
 }
@@ -91,6 +93,7 @@ func parse(args []string, lookup func(string) (string, bool)) (*options, error) 
 	flags.BoolVar(&o.insecure, "tls-insecure", false, "do not verify the hub's certificate")
 	flags.StringVar(&o.logFormat, "log-format", "json", "json or console")
 	flags.IntVar(&o.verbosity, "v", 0, "verbosity of the log: 0 for what an operator needs, 1 for every report, more for libraries")
+	provider := flags.String("property-provider", noProvider, "who reports properties of this cluster: none for the agent itself, or the name of a provider that is built into it")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -102,6 +105,10 @@ func parse(args []string, lookup func(string) (string, bool)) (*options, error) 
 	case metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
 	default:
 		problems = append(problems, fmt.Errorf("--prune-propagation-policy is %q; it must be Background, Foreground or Orphan", o.pruning.Propagation))
+	}
+	var err error
+	if o.provider, err = newProvider(*provider); err != nil {
+		problems = append(problems, err)
 	}
 	problems = append(problems, o.readEnvironment(lookup)...)
 	return o, errors.Join(problems...)

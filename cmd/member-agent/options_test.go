@@ -36,6 +36,8 @@ func TestParseSaysWhatIsMissing(t *testing.T) {
 		"the other variable is named if it is used":   {changes: map[string]string{envCABundle: "nonsense"}, want: []string{envCABundle}},
 		"an unknown log format is refused":            {args: []string{"--log-format=xml"}, want: []string{`"xml"`}},
 		"an unknown propagation policy is refused":    {args: []string{"--prune-propagation-policy=Sideways"}, want: []string{`"Sideways"`, "Foreground"}},
+		"a property provider it does not have":        {args: []string{"--property-provider=azure"}, want: []string{`"azure"`, "this agent has none"}},
+		"no property provider at all":                 {args: []string{"--property-provider=none"}},
 		"a known one is not":                          {args: []string{"--prune-propagation-policy=Orphan", "--reconcile-timeout=15m", "--prune-timeout=1m"}},
 	}
 	for name, tc := range tests {

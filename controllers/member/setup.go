@@ -4,6 +4,7 @@
 package member
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -21,10 +22,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/membership"
+	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
 )
 
@@ -60,8 +63,8 @@ func ManagerOptions(options ctrl.Options) ctrl.Options {
 }
 
 // Setup adds the whole agent of a member to a manager of that member. Neither cluster needs to
-// be reachable yet.
-func Setup(mgr ctrl.Manager, hubConfig *rest.Config, name string, pruning work.Pruning) error {
+// be reachable yet. The provider reports properties of the cluster; nil if there is none.
+func Setup(mgr ctrl.Manager, hubConfig *rest.Config, name string, pruning work.Pruning, provider propertyprovider.PropertyProvider) error {
 	hub, err := newHub(hubConfig, name)
 	if err != nil {
 		return err
@@ -70,7 +73,11 @@ func Setup(mgr ctrl.Manager, hubConfig *rest.Config, name string, pruning work.P
 	if err != nil {
 		return err
 	}
-	surveyor, err := membership.NewSurveyor(mgr.GetConfig(), mgr.GetClient())
+	properties, err := newProperties(mgr, provider)
+	if err != nil {
+		return err
+	}
+	surveyor, err := membership.NewSurveyor(mgr.GetConfig(), mgr.GetClient(), properties)
 	if err != nil {
 		return err
 	}
@@ -91,6 +98,22 @@ func Setup(mgr ctrl.Manager, hubConfig *rest.Config, name string, pruning work.P
 		}
 	}
 	return nil
+}
+
+// newProperties starts a provider with the agent; nil if there is none.
+func newProperties(mgr ctrl.Manager, provider propertyprovider.PropertyProvider) (*propertyprovider.Runner, error) {
+	if provider == nil {
+		return nil, nil // no provider is a choice, not a failure
+	}
+	runner := propertyprovider.NewRunner(provider)
+	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		runner.Start(ctx, mgr.GetConfig())
+		return nil
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("adding the property provider: %w", err)
+	}
+	return runner, nil
 }
 
 // newHub returns the agent's view of the hub: the Works of its namespace and its own

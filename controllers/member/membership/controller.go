@@ -239,11 +239,11 @@ func (r *Reconciler) report(ctx context.Context, imc *clusterv1beta1.InternalMem
 	if err := r.Hub.Status().Update(ctx, updated, client.FieldOwner("member-agent")); err != nil {
 		return 0, fmt.Errorf("reporting to the hub: %w", err)
 	}
-	if r.last.Next.IsZero() || r.last.Stage != stage {
+	if r.last.At.IsZero() || r.last.Stage != stage {
 		log.FromContext(ctx).Info("Reported to the hub", "stage", stage.String(), "nodes", survey.NodeCount)
 	}
 	period := Spread(heartbeat(imc), rand.Float64()) //nolint:gosec // spreading load needs no secrecy
-	r.last = Last{Next: r.Clock.Now().Add(period), Stage: stage, NodeCount: survey.NodeCount, Generation: imc.Generation}
+	r.last = Last{At: now.Time, Next: r.Clock.Now().Add(period), Stage: stage, NodeCount: survey.NodeCount, Generation: imc.Generation}
 	return period, nil
 }
 

@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -123,14 +124,35 @@ func TestAMemberThatIsInvitedJoinsAtOnceAndThenReportsOncePerHeartbeat(t *testin
 	m.look(t)
 	assert.Equal(t, 1, m.writes, "nothing is written between heartbeats")
 
+	m.clock.SetTime(m.clock.Now().Add(newsGap))
 	m.reporter.nodes = 3
 	m.look(t)
-	assert.Equal(t, 2, m.writes, "another number of nodes does not wait")
+	assert.Equal(t, 2, m.writes, "another number of nodes does not wait for the next heartbeat")
 	assert.Equal(t, "3", m.imc(t).Status.Properties[clusterv1beta1.NodeCountProperty].Value)
 
 	m.clock.SetTime(m.clock.Now().Add(22 * time.Second))
 	m.look(t)
 	assert.Equal(t, 3, m.writes)
+}
+
+func TestAMemberWhoseNodesComeAndGoDoesNotWriteTheHubAllTheTime(t *testing.T) {
+	m := newMember(t, invited(clusterv1beta1.ClusterStateJoin))
+	m.look(t)
+	began, next := m.clock.Now(), m.clock.Now()
+	for m.clock.Since(began) < time.Minute {
+		m.clock.SetTime(m.clock.Now().Add(100 * time.Millisecond))
+		m.reporter.nodes++
+		if wait := m.look(t).RequeueAfter; wait > 0 {
+			next = m.clock.Now().Add(wait)
+		}
+	}
+	assert.LessOrEqual(t, m.writes, 1+int(time.Minute/newsGap), "600 changes in a minute")
+	assert.Greater(t, m.writes, int(time.Minute/newsGap)-2, "but they are reported")
+
+	m.clock.SetTime(next)
+	m.look(t)
+	assert.Equal(t, strconv.Itoa(m.reporter.nodes), m.imc(t).Status.Properties[clusterv1beta1.NodeCountProperty].Value,
+		"the last change is reported when its time has come")
 }
 
 func TestAMemberHasLeftOnlyWhenNothingRemains(t *testing.T) {

@@ -29,6 +29,10 @@ type Survey struct {
 	CertificateAuthority string
 	// Unhealthy is why the API server is not ready; empty if it is.
 	Unhealthy string
+	// Properties are what the property provider reports; they go before those above.
+	Properties map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue
+	// Conditions say how the property provider fares; none without one.
+	Conditions []metav1.Condition
 }
 
 // Stage is how far the cluster is on its way into or out of the fleet.
@@ -64,6 +68,7 @@ func Report(p Progress, s Survey, previous clusterv1beta1.InternalMemberClusterS
 	status := *previous.DeepCopy()
 	status.Properties = properties(s, now)
 	status.ResourceUsage = s.Usage
+	status.Conditions = conditions(s.Conditions, previous.Conditions, generation, now)
 	agent := agentOf(&status)
 	for _, c := range []metav1.Condition{joined(p), healthy(s)} {
 		c.ObservedGeneration = generation
@@ -97,6 +102,25 @@ func properties(s Survey, now metav1.Time) map[clusterv1beta1.PropertyName]clust
 		if value != "" {
 			out[name] = clusterv1beta1.PropertyValue{Value: value, ObservationTime: now}
 		}
+	}
+	for name, property := range s.Properties {
+		if property.ObservationTime.IsZero() {
+			property.ObservationTime = now
+		}
+		out[name] = property
+	}
+	return out
+}
+
+// conditions are those of a survey. What is no longer said, as there is no provider any more, is dropped.
+func conditions(said, previous []metav1.Condition, generation int64, now metav1.Time) []metav1.Condition {
+	var out []metav1.Condition
+	for _, c := range said {
+		if before := meta.FindStatusCondition(previous, c.Type); before != nil {
+			meta.SetStatusCondition(&out, *before)
+		}
+		c.ObservedGeneration, c.LastTransitionTime = generation, now
+		meta.SetStatusCondition(&out, c)
 	}
 	return out
 }
@@ -158,10 +182,15 @@ func healthy(s Survey) metav1.Condition {
 	}
 }
 
+// newsGap is the least time between two reports of another number of nodes: a cluster that scales all the time must not
+// have the hub written all the time.
+const newsGap = 5 * time.Second
+
 // Last is what was reported last.
 type Last struct {
-	// Next is when the next heartbeat is due; zero if nothing was reported since the agent
-	// started.
+	// At is when that was; zero if nothing was reported since the agent started.
+	At time.Time
+	// Next is when the next heartbeat is due.
 	Next time.Time
 	// Stage, NodeCount and Generation are what was reported then.
 	Stage      Stage
@@ -169,12 +198,17 @@ type Last struct {
 	Generation int64
 }
 
-// UntilReport is how long to wait before the next report: not at all if there is news.
+// UntilReport is how long to wait before the next report: not at all if there is news the hub waits for, and not until
+// the next heartbeat if the number of nodes is another.
 func UntilReport(last Last, stage Stage, nodes int, generation int64, now time.Time) time.Duration {
-	if last.Next.IsZero() || last.Stage != stage || last.NodeCount != nodes || last.Generation != generation {
+	if last.At.IsZero() || last.Stage != stage || last.Generation != generation {
 		return 0
 	}
-	return max(0, last.Next.Sub(now))
+	due := last.Next
+	if soon := last.At.Add(newsGap); last.NodeCount != nodes && soon.Before(due) {
+		due = soon
+	}
+	return max(0, due.Sub(now))
 }
 
 // Spread varies a period by up to 5 % either way, so that the members of a fleet do not report

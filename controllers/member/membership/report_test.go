@@ -86,7 +86,10 @@ func TestReportKeepsWhatHasNotChanged(t *testing.T) {
 
 func TestUntilReport(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	last := Last{Next: now.Add(20 * time.Second), NodeCount: 3, Generation: 2}
+	last := Last{At: now.Add(-10 * time.Second), Next: now.Add(20 * time.Second), NodeCount: 3, Generation: 2}
+	lately, nearly := last, last
+	lately.At = now.Add(-2 * time.Second)
+	nearly.At, nearly.Next = now.Add(-2*time.Second), now.Add(time.Second)
 	tests := map[string]struct {
 		last       Last
 		stage      Stage
@@ -95,13 +98,16 @@ func TestUntilReport(t *testing.T) {
 		now        time.Time
 		want       time.Duration
 	}{
-		"the first report is made at once":   {Last{}, StageJoined, 3, 2, now, 0},
-		"without news it waits for its time": {last, StageJoined, 3, 2, now, 20 * time.Second},
-		"when the time has come it is made":  {last, StageJoined, 3, 2, now.Add(20 * time.Second), 0},
-		"also if the time is long over":      {last, StageJoined, 3, 2, now.Add(time.Hour), 0},
-		"another number of nodes is news":    {last, StageJoined, 4, 2, now, 0},
-		"so is another wish of the hub":      {last, StageJoined, 3, 3, now, 0},
-		"so is another stage of joining":     {last, StageLeft, 3, 2, now, 0},
+		"the first report is made at once":       {Last{}, StageJoined, 3, 2, now, 0},
+		"without news it waits for its time":     {last, StageJoined, 3, 2, now, 20 * time.Second},
+		"when the time has come it is made":      {last, StageJoined, 3, 2, now.Add(20 * time.Second), 0},
+		"also if the time is long over":          {last, StageJoined, 3, 2, now.Add(time.Hour), 0},
+		"another number of nodes is news":        {last, StageJoined, 4, 2, now, 0},
+		"but not at once after a report":         {lately, StageJoined, 4, 2, now, newsGap - 2*time.Second},
+		"a heartbeat that is due is not put off": {nearly, StageJoined, 4, 2, now, time.Second},
+		"another wish of the hub is news":        {last, StageJoined, 3, 3, now, 0},
+		"so is another stage of joining":         {last, StageLeft, 3, 2, now, 0},
+		"the hub does not wait for its wish":     {lately, StageLeft, 3, 3, now, 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -114,4 +120,28 @@ func TestSpread(t *testing.T) {
 	assert.Equal(t, 95*time.Second, Spread(100*time.Second, 0))
 	assert.Equal(t, 100*time.Second, Spread(100*time.Second, 0.5))
 	assert.Equal(t, 105*time.Second, Spread(100*time.Second, 1))
+}
+
+func TestAReportShowsHowTheProviderFares(t *testing.T) {
+	before := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	now := metav1.NewTime(before.Add(time.Minute))
+	started := metav1.Condition{Type: clusterv1beta1.ConditionTypeClusterPropertyProviderStarted, Status: metav1.ConditionTrue, Reason: "Started"}
+	survey := Survey{
+		NodeCount: 3, Version: "v1.36.3", Conditions: []metav1.Condition{started},
+		Properties: map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
+			clusterv1beta1.NodeCountProperty: {Value: "5", ObservationTime: before}, "example.com/racks": {Value: "2"},
+		},
+	}
+	first := Report(Progress{}, survey, clusterv1beta1.InternalMemberClusterStatus{}, 1, before)
+	second := Report(Progress{}, survey, first, 2, now)
+	require.Len(t, second.Conditions, 1)
+	assert.Equal(t, before, second.Conditions[0].LastTransitionTime)
+	assert.EqualValues(t, 2, second.Conditions[0].ObservedGeneration)
+	assert.Equal(t, clusterv1beta1.PropertyValue{Value: "5", ObservationTime: before}, second.Properties[clusterv1beta1.NodeCountProperty], "the provider knows better")
+	assert.Equal(t, clusterv1beta1.PropertyValue{Value: "2", ObservationTime: now}, second.Properties["example.com/racks"], "a time is filled in, as the hub wants one")
+	assert.Equal(t, "v1.36.3", second.Properties[clusterv1beta1.KubernetesVersionProperty].Value, "what it leaves out is the agent's")
+
+	third := Report(Progress{}, Survey{NodeCount: 3}, second, 3, now)
+	assert.Empty(t, third.Conditions, "there is no provider any more")
+	assert.NotContains(t, third.Properties, clusterv1beta1.PropertyName("example.com/racks"))
 }

@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
 )
 
 // probeTimeout is how long the API server may take to say that it is ready.
@@ -27,11 +29,12 @@ type Surveyor struct {
 	discovery discovery.DiscoveryInterface
 	host      string
 	authority string
+	provider  *propertyprovider.Runner
 }
 
 // NewSurveyor returns a Surveyor of the cluster that config points to. Nodes and pods are read
-// from the cache.
-func NewSurveyor(config *rest.Config, cached client.Reader) (*Surveyor, error) {
+// from the cache; provider is asked for what only it knows, if there is one.
+func NewSurveyor(config *rest.Config, cached client.Reader, provider *propertyprovider.Runner) (*Surveyor, error) {
 	api, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("creating a discovery client: %w", err)
@@ -45,6 +48,7 @@ func NewSurveyor(config *rest.Config, cached client.Reader) (*Surveyor, error) {
 	return &Surveyor{
 		cached: cached, discovery: api, host: config.Host,
 		authority: base64.StdEncoding.EncodeToString(authority),
+		provider:  provider,
 	}, nil
 }
 
@@ -65,6 +69,11 @@ func (s *Surveyor) Survey(ctx context.Context, now metav1.Time) (Survey, error) 
 		return Survey{}, err
 	}
 	out.EntryPoint, out.CertificateAuthority = s.host, s.authority
+	if s.provider != nil {
+		var response *propertyprovider.PropertyCollectionResponse
+		response, out.Conditions = s.provider.Collect(ctx)
+		out.take(response)
+	}
 	probe, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if _, err := s.discovery.RESTClient().Get().AbsPath("/readyz").DoRaw(probe); err != nil {
@@ -75,6 +84,27 @@ func (s *Surveyor) Survey(ctx context.Context, now metav1.Time) (Survey, error) 
 		out.Version = version.GitVersion
 	}
 	return out, nil
+}
+
+// take puts what a provider reports before what was found without it. What it leaves out stays.
+func (s *Survey) take(response *propertyprovider.PropertyCollectionResponse) {
+	if response == nil {
+		return
+	}
+	s.Properties = response.Properties
+	for _, list := range []struct{ reported, found *corev1.ResourceList }{
+		{&response.Resources.Capacity, &s.Usage.Capacity},
+		{&response.Resources.Allocatable, &s.Usage.Allocatable},
+		{&response.Resources.Available, &s.Usage.Available},
+	} {
+		if len(*list.reported) == 0 {
+			continue
+		}
+		*list.found, s.UsageUnknown = *list.reported, ""
+		if !response.Resources.ObservationTime.IsZero() {
+			s.Usage.ObservationTime = response.Resources.ObservationTime
+		}
+	}
 }
 
 // resources sums up nodes and pods. Pods that cannot be listed are a finding, not an error.

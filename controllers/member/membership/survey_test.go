@@ -11,11 +11,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
 )
 
 // withoutPods is a cache that knows nodes and waits for pods for as long as it may.
@@ -62,7 +66,7 @@ func TestSurvey(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	s, err := NewSurveyor(&rest.Config{Host: server.URL}, fake.NewClientBuilder().WithScheme(scheme.Scheme).Build())
+	s, err := NewSurveyor(&rest.Config{Host: server.URL}, fake.NewClientBuilder().WithScheme(scheme.Scheme).Build(), nil)
 	require.NoError(t, err)
 	survey, err := s.Survey(t.Context(), metav1.Now())
 	require.NoError(t, err)
@@ -70,4 +74,15 @@ func TestSurvey(t *testing.T) {
 	assert.Equal(t, server.URL, survey.EntryPoint)
 	assert.Empty(t, survey.UsageUnknown)
 	assert.Equal(t, "The cluster's API server is ready", healthy(survey).Message)
+}
+
+func TestWhatAProviderLeavesOutIsSummedUp(t *testing.T) {
+	own := corev1.ResourceList{"cpu": resource.MustParse("8")}
+	theirs := corev1.ResourceList{"example.com/slots": resource.MustParse("2")}
+	s := Survey{Usage: clusterv1beta1.ResourceUsage{Capacity: own, Allocatable: own}, UsageUnknown: "listing pods: away"}
+	s.take(nil)
+	assert.Equal(t, own, s.Usage.Capacity)
+	s.take(&propertyprovider.PropertyCollectionResponse{Resources: clusterv1beta1.ResourceUsage{Available: theirs}})
+	assert.Equal(t, clusterv1beta1.ResourceUsage{Capacity: own, Allocatable: own, Available: theirs}, s.Usage)
+	assert.Empty(t, s.UsageUnknown)
 }
