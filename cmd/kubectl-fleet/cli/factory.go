@@ -87,7 +87,7 @@ func connect(config *rest.Config) (client.WithWatch, error) {
 func (f *Factory) configure(kubeContext string) (*rest.Config, error) {
 	flags := f.Flags
 	if kubeContext != "" {
-		other := *f.Flags
+		other := f.Flags
 		// The loader that ConfigFlags keeps is bound to the first context it was asked for.
 		flags = genericclioptions.NewConfigFlags(false)
 		flags.KubeConfig, flags.Context = other.KubeConfig, &kubeContext

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 )
 
@@ -43,7 +45,21 @@ func newConsole(t *testing.T, objects ...client.Object) *console {
 }
 
 func inMemory(objects ...client.Object) client.WithWatch {
-	return fake.NewClientBuilder().WithScheme(cli.Scheme()).WithObjects(objects...).WithStatusSubresource(objects...).Build()
+	scheme := cli.Scheme()
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for kind := range scheme.AllKnownTypes() {
+		mapper.Add(kind, meta.RESTScopeRoot)
+	}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).WithStatusSubresource(objects...)
+	// API servers select by name without being told.
+	name := func(object client.Object) []string { return []string{object.GetName()} }
+	for _, kind := range []client.Object{
+		&placementv1beta1.ClusterStagedUpdateRun{}, &placementv1beta1.StagedUpdateRun{},
+		&placementv1beta1.ClusterResourcePlacement{}, &placementv1beta1.ResourcePlacement{},
+	} {
+		builder = builder.WithIndex(kind, "metadata.name", name)
+	}
+	return builder.Build()
 }
 
 // run runs a command line and returns its error.

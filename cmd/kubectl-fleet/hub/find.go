@@ -154,7 +154,9 @@ func (r Reader) get(ctx context.Context, ref Ref) (Found, error) {
 	}
 }
 
-func (r Ref) key() client.ObjectKey { return types.NamespacedName{Namespace: r.Namespace, Name: r.Name} }
+func (r Ref) key() client.ObjectKey {
+	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
+}
 
 // Placement reads a placement.
 func (r Reader) Placement(ctx context.Context, ref Ref) (Placement, error) {

@@ -133,10 +133,8 @@ func stepState(c *metav1.Condition) runs.State {
 // clustersOf are the clusters of a placement, and how many of them are done.
 func clustersOf(p hub.Placement, facts Facts, options Options) ([]tree.Node, runs.Count) {
 	entries := entriesOf(p, facts)
-	brief := !options.All && len(entries) > few
 	var nodes []tree.Node
 	var count runs.Count
-	hidden := map[runs.State]int{}
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		node := clusterNode(entries[name])
 		count.Total++
@@ -148,14 +146,9 @@ func clustersOf(p hub.Placement, facts Facts, options Options) ([]tree.Node, run
 		case runs.StateRunning:
 			count.InFlight++
 		}
-		plain := (node.State == runs.StateSucceeded || node.State == runs.StatePending) && len(node.Children) == 0 && node.Detail == ""
-		if brief && (plain || len(nodes) >= shown) {
-			hidden[node.State]++
-			continue
-		}
 		nodes = append(nodes, node)
 	}
-	nodes = append(nodes, more(hidden)...)
+	nodes = choose(nodes, options.All)
 	for i := range p.Status.PlacementStatuses {
 		if entry := &p.Status.PlacementStatuses[i]; entry.ClusterName == "" {
 			nodes = append(nodes, tree.Node{Kind: KindCluster, Name: "(no cluster)", State: runs.StateFailed, Detail: messageOf(entry.Conditions)})
@@ -200,7 +193,9 @@ func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
 	case held == nil && ended(entry.Conditions):
 	case held == nil:
 		node.State = runs.StatePending
-	case held.Type == placementv1beta1.ConditionTypeRolloutStarted || !started && held.Status == metav1.ConditionUnknown:
+	case held.Status == metav1.ConditionUnknown && (held.Type == placementv1beta1.ConditionTypeRolloutStarted || !started):
+		node.State = runs.StatePending // it has not had its turn, which is all there is to say
+	case held.Type == placementv1beta1.ConditionTypeRolloutStarted:
 		node.State, node.Detail = runs.StatePending, cmp.Or(held.Message, held.Reason)
 	case held.Status == metav1.ConditionFalse && held.Type != placementv1beta1.ConditionTypeAvailable && held.Type != placementv1beta1.ConditionTypeWorkSynchronized:
 		node.State, node.Detail = runs.StateFailed, about(held)

@@ -74,7 +74,7 @@ type Options struct {
 // few is up to how many clusters each is shown in any case.
 const few = 12
 
-// shown bounds the clusters that are shown of many though something is to be said of them.
+// shown bounds the clusters that are shown of many because something is to be said of them.
 const shown = 20
 
 // Run makes the tree of a run.
@@ -139,22 +139,61 @@ func (b builder) stage(stage runs.Stage, view runs.Run, index int) tree.Node {
 
 // clusters are those of a stage, of many only the ones there is something to say of.
 func (b builder) clusters(stage runs.Stage) []tree.Node {
-	brief := !b.options.All && len(stage.Clusters) > few
-	var nodes []tree.Node
-	hidden := map[runs.State]int{}
+	nodes := make([]tree.Node, 0, len(stage.Clusters))
 	for _, cluster := range stage.Clusters {
-		plain := cluster.State == runs.StateSucceeded || cluster.State == runs.StatePending
-		if brief && (plain || len(nodes) >= shown) {
-			hidden[cluster.State]++
-			continue
-		}
 		nodes = append(nodes, b.cluster(cluster, stage.Deletion))
 	}
-	return append(nodes, more(hidden)...)
+	return choose(nodes, b.options.All)
+}
+
+// choose leaves out of many clusters those with which all is well, and of the others those that stand out least.
+func choose(nodes []tree.Node, all bool) []tree.Node {
+	if all || len(nodes) <= few {
+		return nodes
+	}
+	var order []int
+	for i, node := range nodes {
+		if weight(node) > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		return cmp.Or(cmp.Compare(weight(nodes[y]), weight(nodes[x])), nodes[x].Start.Compare(nodes[y].Start))
+	})
+	order = order[:min(len(order), shown)]
+	slices.Sort(order)
+	chosen := make([]tree.Node, 0, len(order)+1)
+	for _, i := range order {
+		chosen = append(chosen, nodes[i])
+	}
+	return append(chosen, more(nodes, order)...)
+}
+
+// weight says how much a cluster stands out; 0 is not at all.
+func weight(node tree.Node) int {
+	switch {
+	case node.State == runs.StateFailed:
+		return 4
+	case len(node.Children) > 0:
+		return 3
+	case node.State == runs.StateRunning:
+		return 2
+	case node.State == runs.StateSkipped || node.Detail != "":
+		return 1
+	default:
+		return 0
+	}
 }
 
 // more counts what is not shown.
-func more(hidden map[runs.State]int) []tree.Node {
+func more(nodes []tree.Node, chosen []int) []tree.Node {
+	hidden := map[runs.State]int{}
+	for _, node := range nodes {
+		hidden[node.State]++
+	}
+	for _, i := range chosen {
+		hidden[nodes[i].State]--
+	}
 	var parts []string
 	for _, state := range []runs.State{runs.StateSucceeded, runs.StateRunning, runs.StateFailed, runs.StateSkipped, runs.StatePending} {
 		if number := hidden[state]; number > 0 {
@@ -238,7 +277,7 @@ func (b builder) gate(gate runs.Gate, side string) tree.Node {
 	if gate.Type == placementv1beta1.StageTaskTypeApproval {
 		return b.approval(gate, side)
 	}
-	node := tree.Node{Kind: KindGate, Name: "soak " + tree.Elapsed(gate.Wait), State: gateState(gate)}
+	node := tree.Node{Kind: KindGate, Name: "soak " + tree.Wait(gate.Wait), State: gateState(gate)}
 	if !gate.From.IsZero() {
 		node.Start, node.Due = gate.From, gate.Until()
 	}

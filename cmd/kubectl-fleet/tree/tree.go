@@ -177,6 +177,8 @@ func (s Style) times(node Node) string {
 	switch {
 	case node.Start.IsZero():
 		return ""
+	case !node.End.IsZero() && node.End.Sub(node.Start) < time.Second:
+		return "took under 1s"
 	case !node.End.IsZero():
 		return "took " + Elapsed(node.End.Sub(node.Start))
 	case !node.Due.IsZero() && s.Now.Before(node.Due):
@@ -186,6 +188,17 @@ func (s Style) times(node Node) string {
 	default:
 		return "for " + Elapsed(s.Now.Sub(node.Start))
 	}
+}
+
+// Wait writes a duration as strategies do: 1m, 1h30m.
+func Wait(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if short, ok := strings.CutSuffix(text, zero); ok {
+			text = short + zero[:1]
+		}
+	}
+	return text
 }
 
 // Elapsed writes a duration as kubectl writes ages.
