@@ -80,11 +80,7 @@ func (e *Engine) Resource(id placementv1beta1.WorkResourceIdentifier) (schema.Gr
 	case err == nil:
 		return mapping.Resource, nil, nil
 	case isUnknownKind(err):
-		return schema.GroupVersionResource{}, &Problem{
-			Reason: placementv1beta1.ReasonDecodingErred,
-			Message: fmt.Sprintf("The cluster has no kind %s in %s; the object is applied once the cluster has it, for example after its CustomResourceDefinition is installed",
-				gvk.Kind, gvk.GroupVersion()),
-		}, nil
+		return schema.GroupVersionResource{}, unknownKind(gvk), nil
 	case isUnreachable(err):
 		return schema.GroupVersionResource{}, nil, fmt.Errorf("finding out how the cluster serves %s: %w", gvk, err)
 	default:
@@ -115,6 +111,8 @@ func (e *Engine) Apply(ctx context.Context, req Request) (Result, *Problem, erro
 		return result, problem, nil
 	case isUnreachable(err):
 		return Result{}, nil, fmt.Errorf("applying %s: %w", KeyOf(req.Manifest.Identifier), err)
+	case isUnknownKind(err) || isUnknownPath(err):
+		return Result{}, unknownKind(req.Manifest.Object.GroupVersionKind()), nil
 	case errors.Is(err, errComparison):
 		return Result{}, uncompared(err, req), nil
 	default:
@@ -138,7 +136,7 @@ func retrying(try func() (Result, *Problem, error)) (result Result, problem *Pro
 func (e *Engine) Diff(ctx context.Context, req Request) (Result, *Problem, error) {
 	result, problem, err := retrying(func() (Result, *Problem, error) {
 		live, err := e.get(ctx, req.Manifest.Identifier)
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) || isUnknownKind(err) {
 			return Result{Findings: Findings{Report: compare.Absent()}}, nil, nil
 		}
 		if err != nil {
@@ -189,13 +187,13 @@ func isUnavailable(err error) bool {
 func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, error) {
 	live, err := e.get(ctx, req.Manifest.Identifier)
 	switch {
+	case isUnreachable(err) || isUnavailable(err) || isUnknownKind(err) || isUnknownPath(err):
+		return Result{}, nil, err // Apply tells one from the other
 	case apierrors.IsNotFound(err) && req.Hold:
 		return Result{}, failed("Somebody else keeps removing the object; it is created again in a while"), nil
 	case apierrors.IsNotFound(err):
 		object, err := e.create(ctx, req)
 		return Result{Object: object, Wrote: true}, nil, err
-	case isUnreachable(err) || isUnavailable(err):
-		return Result{}, nil, err // Apply tells one from the other
 	case err != nil:
 		return Result{}, &Problem{
 			Reason:  placementv1beta1.ReasonFailedToFindObjInMemberCluster,

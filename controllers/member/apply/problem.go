@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/compare"
@@ -39,6 +40,15 @@ func refused(err error, m Manifest) *Problem {
 			unapplied, strings.Join(fields, ", "))
 	}
 	return &Problem{Reason: placementv1beta1.ReasonManifestApplyFailed, Message: withoutSecrets(message, m.Object)}
+}
+
+// unknownKind says that the cluster does not have a kind, or not any more.
+func unknownKind(gvk schema.GroupVersionKind) *Problem {
+	return &Problem{
+		Reason: placementv1beta1.ReasonDecodingErred,
+		Message: fmt.Sprintf("The cluster has no kind %s in %s; the object is applied once the cluster has it, for example after its CustomResourceDefinition is installed",
+			gvk.Kind, gvk.GroupVersion()),
+	}
 }
 
 // isFieldConflict tells a conflict over who owns which field from one over versions, which is

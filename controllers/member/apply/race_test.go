@@ -7,6 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -65,6 +68,44 @@ func TestOfTwoPlacementsThatCreateAtTheSameTimeOneGetsTheObject(t *testing.T) {
 			require.NotNil(t, problem)
 			assert.Equal(t, "ApplyConflictBetweenPlacements", problem.Reason)
 			assert.Len(t, stored(t, e).OwnerReferences, 1, "the first stays the only owner")
+		})
+	}
+}
+
+func TestAKindThatHasVanishedIsNamed(t *testing.T) {
+	for name, answer := range map[string]error{
+		"the client does not know the kind any more": &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, SearchedVersions: []string{"v1"}},
+		"the API server does not know the path": apierrors.NewGenericServerResponse(404, "get",
+			schema.GroupResource{Resource: "configmaps"}, "a", "404 page not found", 0, true),
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, writes := newEngine(nil)
+			plain := e.Client.(client.WithWatch)
+			e.Client = interceptor.NewClient(plain, interceptor.Funcs{
+				Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+					return answer
+				},
+			})
+			_, problem, err := e.Apply(t.Context(), request(manifestX1))
+			require.NoError(t, err)
+			require.NotNil(t, problem)
+			assert.Contains(t, problem.Message, "The cluster has no kind ConfigMap in v1")
+			assert.Contains(t, problem.Message, "CustomResourceDefinition")
+			assert.False(t, problem.Stands, "it may come back")
+			assert.Zero(t, *writes)
+
+			result, problem, err := e.Diff(t.Context(), request(manifestX1))
+			require.NoError(t, err)
+			require.Nil(t, problem)
+			assert.Equal(t, "/", result.Findings.Details[0].Path, "where there is no kind, there is no object")
+
+			e.Client = interceptor.NewClient(plain, interceptor.Funcs{
+				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return answer },
+			})
+			_, problem, err = e.Apply(t.Context(), request(manifestX1))
+			require.NoError(t, err)
+			require.NotNil(t, problem)
+			assert.Contains(t, problem.Message, "The cluster has no kind ConfigMap in v1", "also if it vanishes right before the write")
 		})
 	}
 }
