@@ -1,0 +1,187 @@
+//go:build integration
+
+package member
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+	"github.com/fleetflow/fleetflow/test/onemember"
+)
+
+const (
+	pollEvery = 100 * time.Millisecond
+	// absence is how long the hub stays away, long enough to see whether it is asked all the time.
+	absence = 20 * time.Second
+	// askedAtMost is how often it may be asked meanwhile: two watches and what is to be reported, each ever more
+	// seldom.
+	askedAtMost = 80
+)
+
+func hubAway(s *spec) {
+	work := onemember.Work(s.name+"-told", s.configMap("told", "v"))
+	work.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{WhenToApply: placementv1beta1.WhenToApplyTypeIfNotDrifted}
+	require.NoError(s, rig.Hub.Create(s.ctx, work))
+	s.place(s.configMap("corrected", "v"))
+	s.awaitAvailable(s.name)
+	s.awaitAvailable(work.Name)
+	pid := rig.Process(onemember.Agent).PID
+
+	s.away(onemember.HubServer, func() {
+		asked := s.standIn(rig.Fleet.Ports[state.Hub+"/apiserver"])
+		s.spoil("told", "drift")
+		ends := time.Now().Add(absence)
+		for n := 0; time.Now().Before(ends); n++ {
+			s.spoil("corrected", fmt.Sprintf("drift-%d", n))
+			s.awaitValue("corrected", "v")
+		}
+		assert.LessOrEqual(s, asked(), askedAtMost, "times the hub was asked in %s", absence)
+	})
+	s.awaitWork(work.Name, func(w *placementv1beta1.Work) string {
+		for _, m := range w.Status.ManifestConditions {
+			if m.DriftDetails != nil {
+				return ""
+			}
+		}
+		return "the drift is not told"
+	})
+	require.NoError(s, rig.Hub.Create(s.ctx, onemember.Work(s.name+"-new", s.configMap("new", "v"))))
+	s.awaitAvailable(s.name + "-new")
+	s.requireSameAgent(pid)
+}
+
+// standIn takes the port of a server that is away, lets nobody in and counts who knocks. It ends with the returned
+// function, so that the server can come back.
+func (s *spec) standIn(port int) (end func() int) {
+	s.Helper()
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	require.NoError(s, err)
+	s.Cleanup(func() { _ = listener.Close() }) // as a rule it is closed
+	var knocks atomic.Int64
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			knocks.Add(1)
+			_ = connection.Close()
+		}
+	}()
+	return func() int {
+		_ = listener.Close()
+		return int(knocks.Load())
+	}
+}
+
+func tokenRotated(s *spec) {
+	s.place(s.configMap("a", "v"))
+	s.awaitAvailable(s.name)
+	pid := rig.Process(onemember.Agent).PID
+	const rotated = "a-token-that-was-not-there-before"
+	tokens, file := rig.Fleet.Path(state.Hub, "tokens.csv"), rig.Fleet.HubTokenFile(onemember.Member)
+	old, err := os.ReadFile(file)
+	require.NoError(s, err)
+	content, err := os.ReadFile(tokens)
+	require.NoError(s, err)
+
+	s.away(onemember.HubServer, func() {
+		require.NoError(s, os.WriteFile(tokens, []byte(strings.ReplaceAll(string(content), string(old), rotated)), 0o600))
+	})
+	s.spoil("a", "drift")
+	s.awaitValue("a", "v")
+	require.NoError(s, os.WriteFile(file, []byte(rotated), 0o600))
+
+	require.NoError(s, rig.Hub.Create(s.ctx, onemember.Work(s.name+"-new", s.configMap("new", "v"))))
+	s.awaitAvailable(s.name + "-new")
+	s.requireSameAgent(pid)
+}
+
+func memberAway(s *spec) {
+	s.place(s.configMap("a", "v"))
+	work := s.awaitAvailable(s.name)
+	pid := rig.Process(onemember.Agent).PID
+	s.away(onemember.MemberServer, func() {
+		work.Spec.Workload.Manifests = onemember.Manifests(s.configMap("a", "changed"))
+		require.NoError(s, rig.Hub.Update(s.ctx, work))
+		require.NoError(s, rig.Hub.Create(s.ctx, onemember.Work(s.name+"-new", s.configMap("new", "v"))))
+		s.awaitLogged("connection refused")
+		fresh := &placementv1beta1.Work{}
+		require.NoError(s, rig.Hub.Get(s.ctx, onemember.Key(s.name+"-new"), fresh))
+		assert.Empty(s, fresh.Status.Conditions, "nothing is known of it")
+		require.NoError(s, rig.Hub.Get(s.ctx, onemember.Key(s.name), fresh))
+		assert.Equal(s, work.Status, fresh.Status, "nor of this one")
+	})
+	s.awaitAvailable(s.name)
+	s.awaitAvailable(s.name + "-new")
+	s.awaitValue("a", "changed")
+	s.requireSameAgent(pid)
+}
+
+// awaitLogged waits until the agent has logged something that has to do with this spec.
+func (s *spec) awaitLogged(text string) {
+	s.Helper()
+	require.Eventually(s, func() bool {
+		content, err := os.ReadFile(rig.Fleet.LogFile(onemember.Agent))
+		require.NoError(s, err)
+		for line := range strings.Lines(string(content)) {
+			if strings.Contains(line, text) && strings.Contains(line, s.name) {
+				return true
+			}
+		}
+		return false
+	}, patience, pollEvery)
+}
+
+func agentKilled(s *spec) {
+	const works = 60
+	for i := range works {
+		name := fmt.Sprintf("%s-%d", s.name, i)
+		require.NoError(s, rig.Hub.Create(s.ctx, onemember.Work(name, s.configMap(name+"-a", "v"), s.configMap(name+"-b", "v"))))
+		if i%20 == 10 {
+			s.do(control.Kill, onemember.Agent)
+		}
+	}
+	for i := range works {
+		s.awaitAvailable(fmt.Sprintf("%s-%d", s.name, i))
+	}
+	for i := range works {
+		work := onemember.Work(fmt.Sprintf("%s-%d", s.name, i))
+		require.NoError(s, rig.Hub.Delete(s.ctx, work))
+		if i%20 == 10 {
+			require.NoError(s, rig.Do(s.ctx, control.Start, onemember.Agent)) // it may still be down from before
+			s.do(control.Kill, onemember.Agent)
+		}
+	}
+	s.awaitNone(s.ctx)
+}
+
+// awaitNone waits until nothing that was applied is left in the namespace.
+func (s *spec) awaitNone(ctx context.Context) {
+	s.Helper()
+	var left []string
+	require.Eventually(s, func() bool {
+		list := &corev1.ConfigMapList{}
+		require.NoError(s, rig.Member.List(ctx, list, client.InNamespace(s.name)))
+		left = nil
+		for i := range list.Items {
+			if strings.HasPrefix(list.Items[i].Name, s.name) {
+				left = append(left, list.Items[i].Name)
+			}
+		}
+		return len(left) == 0
+	}, patience, pollEvery, "still there: %v", left)
+}

@@ -1,0 +1,193 @@
+//go:build integration
+
+package member
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
+	"github.com/fleetflow/fleetflow/test/onemember"
+)
+
+// patience is how long a spec may take; what takes longer never comes.
+const patience = 3 * time.Minute
+
+var rig *onemember.Rig
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	log.SetLogger(logr.Discard())
+	dir, err := os.MkdirTemp("", "fleetflow-member-")
+	if err == nil {
+		rig, err = onemember.Start("../..", dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "member:", err)
+		return 1
+	}
+	code := m.Run()
+	rig.Close()
+	if code == 0 {
+		_ = os.RemoveAll(dir) // what stays is in the folder for temporary files
+	} else {
+		fmt.Fprintln(os.Stderr, "member: the logs are in", rig.Fleet.LogDir())
+	}
+	return code
+}
+
+// TestMember has a sentence for each thing that may go wrong. The specs run one after the other: most take something
+// away that all need.
+func TestMember(t *testing.T) {
+	for _, spec := range []struct {
+		sentence string
+		run      func(*spec)
+	}{
+		{"an object that was applied is not lost with its kind, and comes back with it", kindVanishes},
+		{"what others hold by a finalizer is waited for", finalizersOfOthers},
+		{"what an admission policy or a webhook refuses is said in its words, and tried again", refusals},
+		{"a Work as large as etcd takes it is applied and reported", largestWork},
+		{"a server-side apply is judged even if somebody else creates the object at the same time", creationRace},
+		{"while the hub is away drifts are corrected, it is asked ever more seldom, and what was found is told afterwards", hubAway},
+		{"a token that is rotated is read again without a restart", tokenRotated},
+		{"while the member is away nothing is said about its Works, and they are applied afterwards", memberAway},
+		{"an agent that is killed while it applies picks up where it was", agentKilled},
+	} {
+		t.Run(spec.sentence, func(t *testing.T) { spec.run(newSpec(t)) })
+	}
+}
+
+// spec is one test with a namespace of its own on the member.
+type spec struct {
+	*testing.T
+	ctx context.Context
+	// name is that of the namespace, and of what is in it.
+	name string
+}
+
+var numbered int
+
+func newSpec(t *testing.T) *spec {
+	t.Helper()
+	numbered++
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	s := &spec{T: t, ctx: ctx, name: fmt.Sprintf("spec-%d", numbered)}
+	require.NoError(t, rig.Member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}}))
+	return s
+}
+
+// place creates a Work of the spec's name with these objects.
+func (s *spec) place(objects ...map[string]any) *placementv1beta1.Work {
+	s.Helper()
+	work := onemember.Work(s.name, objects...)
+	require.NoError(s, rig.Hub.Create(s.ctx, work))
+	return work
+}
+
+// configMap is a manifest in the spec's namespace.
+func (s *spec) configMap(name, value string) map[string]any {
+	return onemember.ConfigMap(s.name, name, value)
+}
+
+// awaitWork waits until a Work is as wanted; missing says what is not.
+func (s *spec) awaitWork(name string, missing func(*placementv1beta1.Work) string) *placementv1beta1.Work {
+	s.Helper()
+	work, err := access.Await(s.ctx, rig.Hub, onemember.Key(name), missing)
+	require.NoError(s, err)
+	return work
+}
+
+// awaitAvailable waits until a Work is applied and available at the generation it has now.
+func (s *spec) awaitAvailable(name string) *placementv1beta1.Work {
+	s.Helper()
+	return s.awaitWork(name, func(w *placementv1beta1.Work) string {
+		c := meta.FindStatusCondition(w.Status.Conditions, placementv1beta1.ConditionTypeAvailable)
+		if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != w.Generation {
+			return fmt.Sprintf("it is not available: %+v", w.Status.Conditions)
+		}
+		return ""
+	})
+}
+
+// awaitRefused waits until an object of a Work is reported as not applied, in words that contain all of these.
+func (s *spec) awaitRefused(name, object string, words ...string) {
+	s.Helper()
+	s.awaitWork(name, func(w *placementv1beta1.Work) string {
+		for _, m := range w.Status.ManifestConditions {
+			c := meta.FindStatusCondition(m.Conditions, placementv1beta1.ConditionTypeApplied)
+			if m.Identifier.Name != object || c == nil || c.Status != metav1.ConditionFalse {
+				continue
+			}
+			for _, word := range words {
+				if !strings.Contains(c.Message+c.Reason, word) {
+					return fmt.Sprintf("it says %s: %s", c.Reason, c.Message)
+				}
+			}
+			return ""
+		}
+		return "it is not refused"
+	})
+}
+
+// awaitValue waits until a ConfigMap on the member has a value.
+func (s *spec) awaitValue(name, value string) {
+	s.Helper()
+	_, err := access.Await(s.ctx, rig.Member, client.ObjectKey{Namespace: s.name, Name: name}, func(m *corev1.ConfigMap) string {
+		if m.Data["key"] == value {
+			return ""
+		}
+		return "its value is " + m.Data["key"]
+	})
+	require.NoError(s, err)
+}
+
+func (s *spec) spoil(name, value string) {
+	s.Helper()
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: name}}
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{"key":%q}}`, value))
+	require.NoError(s, rig.Member.Patch(s.ctx, m, patch))
+}
+
+// do starts or stops a component.
+func (s *spec) do(verb control.Verb, component string) {
+	s.Helper()
+	require.NoError(s, rig.Do(s.ctx, verb, component))
+}
+
+// away takes a component away while something happens.
+func (s *spec) away(component string, meanwhile func()) {
+	s.Helper()
+	s.do(control.Stop, component)
+	back := false
+	s.Cleanup(func() {
+		if !back {
+			_ = rig.Do(context.WithoutCancel(s.ctx), control.Start, component) // the other specs need it
+		}
+	})
+	meanwhile()
+	s.do(control.Start, component)
+	back = true
+}
+
+// requireSameAgent makes sure that the agent has not restarted.
+func (s *spec) requireSameAgent(pid int) {
+	s.Helper()
+	require.Equal(s, pid, rig.Process(onemember.Agent).PID, "the agent has not restarted")
+}
