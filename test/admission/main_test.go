@@ -30,8 +30,11 @@ const (
 	buildTimeout = 30 * time.Minute
 )
 
-// admin is an administrator of the one hub that all tests share.
-var admin *session
+// admin is an administrator of hub, the one that all tests share.
+var (
+	admin *session
+	hub   *state.Fleet
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -45,6 +48,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	fleet, down, err := start(dir)
+	hub = fleet
 	if err == nil {
 		err = setUp(fleet)
 	}
