@@ -12,12 +12,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/fleetflow/fleetflow/activities/works"
+	"github.com/fleetflow/fleetflow/cmd/agent"
 	"github.com/fleetflow/fleetflow/controllers/hub"
 )
 
@@ -36,7 +34,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	log := o.logger()
+	log := o.log.Logger(os.Stderr)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	ctx := ctrl.SetupSignalHandler()
@@ -49,20 +47,12 @@ func run(args []string) error {
 		return err
 	}
 	defer e.Client.Close()
-	// Controllers and activities share one, and what it remembers of snapshots.
-	syncer := works.NewSyncer(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{})
-	if o.role != roleWorker {
-		if err := hub.Setup(ctx, mgr, hub.Options{
-			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, ProfileNamespace: o.profiles(),
-			Engine: e, TemporalNamespace: o.temporal.namespace, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL,
-		}); err != nil {
-			return fmt.Errorf("setting up the controllers: %w", err)
-		}
+	checks, err := addParts(ctx, mgr, e, o, log)
+	if err != nil {
+		return err
 	}
-	if o.role != roleControllers {
-		if err := addWorker(ctx, mgr, e, syncer, o, log); err != nil {
-			return fmt.Errorf("setting up the workers: %w", err)
-		}
+	if err := agent.AddHealth(mgr, checks...); err != nil {
+		return err
 	}
 	log.Info("Starting", "role", o.role, "temporal", o.temporal.address, "temporalNamespace", o.temporal.namespace)
 	return mgr.Start(ctx)
@@ -78,6 +68,7 @@ func newManager(o *options, log logr.Logger) (ctrl.Manager, error) {
 		Scheme: hub.Scheme(), Cache: hub.CacheOptions(), Logger: log,
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.healthAddress,
+		PprofBindAddress:              o.profiling.Address(),
 		LeaderElection:                o.leaderElect && o.role != roleWorker,
 		LeaderElectionID:              "hub-agent.kubernetes-fleet.io",
 		LeaderElectionNamespace:       o.leaderElectionNamespace,
@@ -89,12 +80,6 @@ func newManager(o *options, log logr.Logger) (ctrl.Manager, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
-	}
-	if err := mgr.AddHealthzCheck("alive", healthz.Ping); err != nil {
-		return nil, fmt.Errorf("adding the health check: %w", err)
-	}
-	if err := mgr.AddReadyzCheck("alive", healthz.Ping); err != nil {
-		return nil, fmt.Errorf("adding the readiness check: %w", err)
 	}
 	return mgr, nil
 }

@@ -5,18 +5,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
-	"github.com/go-logr/logr"
-	"go.uber.org/zap/zapcore"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/agent"
 )
 
 // Roles of a process: controllers elect a leader, workers all work.
@@ -51,8 +48,8 @@ type options struct {
 	forceDeleteWait    time.Duration
 	evictionTTL        time.Duration
 	unhealthyThreshold time.Duration
-	logFormat          string
-	verbosity          int
+	log                agent.Log
+	profiling          agent.Profiles
 }
 
 // parse reads the flags; the error names what is wrong and what is allowed.
@@ -83,12 +80,12 @@ func parse(args []string, out io.Writer, lookup func(string) (string, bool)) (*o
 	f.BoolVar(&o.filterFlags.Workload, snapshot.EnableWorkloadFlag, false, "the hub runs workloads of its own: PersistentVolumeClaims, which those make, are not placed")
 	f.DurationVar(&o.pace.MinimumInterval, "resource-snapshot-creation-minimum-interval", 0, "the least time between two snapshots of what a placement selects; an update run takes the latest content in spite of it")
 	f.DurationVar(&o.pace.Collection, "resource-changes-collection-duration", 0, "how long changes of what a placement selects are collected before a snapshot is made of them; an update run takes the latest content in spite of it")
-	f.StringVar(&o.logFormat, "log-format", "json", "json or console")
-	f.IntVar(&o.verbosity, "v", 0, "verbosity of the log: 0 for what an operator needs, more for details")
+	o.log.Add(f)
+	o.profiling.Add(f, 6065)
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
-	return o, errors.Join(o.check(), o.temporal.check(lookup))
+	return o, errors.Join(o.check(), o.temporal.check(lookup), o.log.Check(), o.profiling.Check())
 }
 
 func (o *options) check() error {
@@ -96,9 +93,6 @@ func (o *options) check() error {
 	case roleAll, roleControllers, roleWorker:
 	default:
 		return fmt.Errorf("--role is %q; it must be %s, %s or %s", o.role, roleAll, roleControllers, roleWorker)
-	}
-	if o.logFormat != "json" && o.logFormat != "console" {
-		return fmt.Errorf("--log-format is %q; it must be json or console", o.logFormat)
 	}
 	if o.pace.MinimumInterval < 0 || o.pace.Collection < 0 {
 		return errors.New("--resource-snapshot-creation-minimum-interval and --resource-changes-collection-duration must not be negative; 0 takes up every change at once")
@@ -134,8 +128,4 @@ func (o *options) config() (*rest.Config, error) {
 	config.QPS, config.Burst = float32(o.qps), o.burst
 	config.UserAgent = "fleetflow-hub-agent"
 	return config, nil
-}
-
-func (o *options) logger() logr.Logger {
-	return zap.New(zap.UseDevMode(o.logFormat == "console"), zap.Level(zapcore.Level(-o.verbosity)), zap.WriteTo(os.Stderr))
 }

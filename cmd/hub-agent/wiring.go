@@ -6,20 +6,66 @@ import (
 	"os"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	temporallog "go.temporal.io/sdk/log"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fleetflow/fleetflow/activities/clusterupdate"
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	"github.com/fleetflow/fleetflow/activities/works"
+	"github.com/fleetflow/fleetflow/cmd/agent"
+	"github.com/fleetflow/fleetflow/controllers/hub"
 	"github.com/fleetflow/fleetflow/controllers/hub/engine"
 	"github.com/fleetflow/fleetflow/worker"
 )
 
+// addParts adds to the manager what the role of this process asks for, and returns what that depends on.
+func addParts(ctx context.Context, mgr ctrl.Manager, e *engine.Engine, o *options, log logr.Logger) ([]agent.Check, error) {
+	hubAPI, err := agent.APIServerAnswers("hub-api", mgr.GetConfig())
+	if err != nil {
+		return nil, err
+	}
+	checks := []agent.Check{hubAPI, agent.CachesAreFilled("caches", mgr.GetCache()), {Name: "temporal", Run: e.Check}}
+	// Controllers and activities share one, and what it remembers of snapshots.
+	syncer := works.NewSyncer(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{})
+	if o.role != roleWorker {
+		if err := hub.Setup(ctx, mgr, hub.Options{
+			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, ProfileNamespace: o.profiles(),
+			Engine: e, TemporalNamespace: o.temporal.namespace, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL,
+			Registry: metrics.Registry,
+		}); err != nil {
+			return nil, fmt.Errorf("setting up the controllers: %w", err)
+		}
+	}
+	if o.role != roleControllers {
+		runner, err := addWorker(ctx, mgr, e, syncer, o, log)
+		if err != nil {
+			return nil, fmt.Errorf("setting up the workers: %w", err)
+		}
+		checks = append(checks, agent.Check{Name: "temporal-workers", Run: func(context.Context) error { return runner.Check() }})
+	}
+	return checks, nil
+}
+
+// register registers metrics with those of the controllers.
+func register(collectors []prometheus.Collector) error {
+	for _, c := range collectors {
+		if err := metrics.Registry.Register(c); err != nil {
+			return fmt.Errorf("registering metrics: %w", err)
+		}
+	}
+	return nil
+}
+
 // newEngine connects to Temporal, lazily.
 func newEngine(o *options, log logr.Logger) (*engine.Engine, error) {
+	measured := engine.NewMetrics()
+	if err := register(measured.Collectors()); err != nil {
+		return nil, err
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "hub-agent"
@@ -27,6 +73,7 @@ func newEngine(o *options, log logr.Logger) (*engine.Engine, error) {
 	e, err := engine.New(engine.Options{
 		Address: o.temporal.address, Namespace: o.temporal.namespace, Security: o.temporal.security,
 		Identity: fmt.Sprintf("hub-agent@%s/%d", host, os.Getpid()),
+		Metrics:  measured,
 		Logger:   temporallog.NewStructuredLogger(slogOf(log.WithName("temporal"))),
 	})
 	if err != nil {
@@ -37,16 +84,23 @@ func newEngine(o *options, log logr.Logger) (*engine.Engine, error) {
 }
 
 // addWorker adds the Temporal workers, with their activities, to the manager.
-func addWorker(ctx context.Context, mgr ctrl.Manager, e *engine.Engine, syncer *works.Syncer, o *options, log logr.Logger) error {
+func addWorker(ctx context.Context, mgr ctrl.Manager, e *engine.Engine, syncer *works.Syncer, o *options, log logr.Logger) (*worker.Runner, error) {
 	activities, err := newActivities(mgr, e, syncer, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	notifier := activities.UpdateRun.Notifier
 	if err := notifier.Watch(ctx, mgr.GetCache()); err != nil {
-		return err
+		return nil, err
 	}
-	return mgr.Add(&worker.Runner{Client: e.Client, Namespace: o.temporal.namespace, Activities: activities, Log: log.WithName("worker")})
+	measured := worker.NewMetrics()
+	if err := register(measured.Collectors()); err != nil {
+		return nil, err
+	}
+	runner := &worker.Runner{
+		Client: e.Client, Namespace: o.temporal.namespace, Activities: activities, Log: log.WithName("worker"), Metrics: measured,
+	}
+	return runner, mgr.Add(runner)
 }
 
 // newActivities puts the activities together.

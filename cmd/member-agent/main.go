@@ -10,9 +10,11 @@ import (
 
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/fleetflow/fleetflow/cmd/agent"
 	"github.com/fleetflow/fleetflow/controllers/member"
+	"github.com/fleetflow/fleetflow/controllers/member/work"
 )
 
 func main() {
@@ -29,7 +31,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	logger := o.logger()
+	logger := o.log.Logger(os.Stderr)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 
@@ -41,13 +43,34 @@ func run(args []string) error {
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
-	// Ready means able to work, not joined: a hub that is away must not get the agent restarted.
-	if err := errors.Join(mgr.AddHealthzCheck("alive", healthz.Ping), mgr.AddReadyzCheck("alive", healthz.Ping)); err != nil {
-		return fmt.Errorf("adding the health checks: %w", err)
+	if err := addHealth(mgr, o); err != nil {
+		return err
 	}
-	if err := member.Setup(mgr, o.hubConfig(), o.cluster, o.pruning, o.provider); err != nil {
+	measured := work.NewMetrics()
+	for _, c := range measured.Collectors() {
+		if err := metrics.Registry.Register(c); err != nil {
+			return fmt.Errorf("registering metrics: %w", err)
+		}
+	}
+	if err := member.Setup(mgr, member.Options{
+		Name: o.cluster, Hub: o.hubConfig(), Pruning: o.pruning, Provider: o.provider, Metrics: measured,
+	}); err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)
 	}
 	logger.Info("Starting", "cluster", o.cluster, "hub", o.hubURL)
 	return mgr.Start(ctrl.SetupSignalHandler())
+}
+
+// addHealth adds the health endpoints. Not to reach the hub keeps nothing on the member from working, so the probe of the
+// Pod leaves hub-api out.
+func addHealth(mgr ctrl.Manager, o *options) error {
+	hubAPI, err := agent.APIServerAnswers("hub-api", o.hubConfig())
+	if err != nil {
+		return err
+	}
+	memberAPI, err := agent.APIServerAnswers("member-api", mgr.GetConfig())
+	if err != nil {
+		return err
+	}
+	return agent.AddHealth(mgr, hubAPI, memberAPI, agent.CachesAreFilled("caches", mgr.GetCache()))
 }

@@ -11,14 +11,13 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"go.uber.org/zap/zapcore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/fleetflow/fleetflow/cmd/agent"
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
 )
@@ -62,8 +61,8 @@ type options struct {
 	hubBurst, memberBurst        int
 	pruning                      work.Pruning
 	provider                     propertyprovider.PropertyProvider
-	logFormat                    string
-	verbosity                    int
+	log                          agent.Log
+	profiling                    agent.Profiles
 }
 
 // parse reads flags and environment. It names everything that is missing, not just the first.
@@ -91,16 +90,13 @@ func parse(args []string, lookup func(string) (string, bool)) (*options, error) 
 	flags.DurationVar(&o.pruning.ReconcileTimeout, "reconcile-timeout", 0, "if set, what left a placement is pruned only once the rest is available; after this time the log says that it is not")
 	flags.DurationVar(&o.pruning.PruneTimeout, "prune-timeout", 0, "if set, after this time the log says which pruned objects are still there")
 	flags.BoolVar(&o.insecure, "tls-insecure", false, "do not verify the hub's certificate")
-	flags.StringVar(&o.logFormat, "log-format", "json", "json or console")
-	flags.IntVar(&o.verbosity, "v", 0, "verbosity of the log: 0 for what an operator needs, 1 for every report, more for libraries")
+	o.log.Add(flags)
+	o.profiling.Add(flags, 6066)
 	provider := flags.String("property-provider", noProvider, "who reports properties of this cluster: none for the agent itself, or the name of a provider that is built into it")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
-	problems := []error{}
-	if o.logFormat != "json" && o.logFormat != "console" {
-		problems = append(problems, fmt.Errorf("--log-format is %q; it must be json or console", o.logFormat))
-	}
+	problems := []error{o.log.Check(), o.profiling.Check()}
 	switch o.pruning.Propagation {
 	case metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
 	default:
@@ -200,6 +196,7 @@ func (o *options) manager(logger logr.Logger) ctrl.Options {
 		Logger:                        logger,
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.healthAddress,
+		PprofBindAddress:              o.profiling.Address(),
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              "member-agent.kubernetes-fleet.io",
 		LeaderElectionNamespace:       o.leaderElectionNamespace,
@@ -209,13 +206,4 @@ func (o *options) manager(logger logr.Logger) ctrl.Options {
 		RetryPeriod:                   &o.retryPeriod,
 		GracefulShutdownTimeout:       &shutdown,
 	}
-}
-
-func (o *options) logger() logr.Logger {
-	encoder := zap.JSONEncoder(func(c *zapcore.EncoderConfig) { c.EncodeTime = zapcore.RFC3339NanoTimeEncoder })
-	if o.logFormat == "console" {
-		encoder = zap.ConsoleEncoder(func(c *zapcore.EncoderConfig) { c.EncodeTime = zapcore.RFC3339NanoTimeEncoder })
-	}
-	// Stack traces of expected errors, such as a hub that is away, help nobody.
-	return zap.New(encoder, zap.Level(zapcore.Level(-o.verbosity)), zap.StacktraceLevel(zapcore.PanicLevel))
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/reportback"
 	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
 	"github.com/fleetflow/fleetflow/controllers/hub/stagedupdate"
+	"github.com/fleetflow/fleetflow/controllers/hub/telemetry"
 )
 
 // Defaults of Options.
@@ -52,6 +54,8 @@ type Options struct {
 	Filter snapshot.Filter
 	// Works is the writer of Works, if it is shared with the workers of this process.
 	Works *works.Syncer
+	// Registry takes the metrics of the hub's objects; there are none without it.
+	Registry prometheus.Registerer
 	// Clock is the real one unless a test says otherwise.
 	Clock clock.PassiveClock
 }
@@ -73,6 +77,7 @@ var controllers = []struct {
 	{"override", addOverride},
 	{"report back", addReportBack},
 	{"eviction", addEviction},
+	{"telemetry", addTelemetry},
 }
 
 // Setup registers the cache's indexes and every controller with a manager whose
@@ -170,4 +175,11 @@ func addOverride(mgr ctrl.Manager, options Options) (engine.Source, error) {
 
 func addReportBack(mgr ctrl.Manager, _ Options) (engine.Source, error) {
 	return nil, reportback.NewReconciler(mgr.GetClient(), mgr.GetAPIReader()).SetupWithManager(mgr)
+}
+
+func addTelemetry(mgr ctrl.Manager, options Options) (engine.Source, error) {
+	if options.Registry == nil {
+		return nil, nil
+	}
+	return nil, telemetry.SetupWithManager(mgr, options.Registry, options.Clock)
 }

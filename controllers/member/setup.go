@@ -62,18 +62,33 @@ func ManagerOptions(options ctrl.Options) ctrl.Options {
 	return options
 }
 
+// Options are what an agent needs beside a manager of its member.
+type Options struct {
+	// Name of the member in the fleet.
+	Name string
+	// Hub is how the agent reaches the hub.
+	Hub *rest.Config
+	// Pruning says how what left a Work is removed.
+	Pruning work.Pruning
+	// Provider reports properties of the member; nil if there is none.
+	Provider propertyprovider.PropertyProvider
+	// Metrics are reported to if they are given.
+	Metrics *work.Metrics
+}
+
 // Setup adds the whole agent of a member to a manager of that member. Neither cluster needs to
-// be reachable yet. The provider reports properties of the cluster; nil if there is none.
-func Setup(mgr ctrl.Manager, hubConfig *rest.Config, name string, pruning work.Pruning, provider propertyprovider.PropertyProvider) error {
-	hub, err := newHub(hubConfig, name)
+// be reachable yet.
+func Setup(mgr ctrl.Manager, o Options) error {
+	name := o.Name
+	hub, err := newHub(o.Hub, name)
 	if err != nil {
 		return err
 	}
-	works, err := newWorks(mgr, hub, name, pruning)
+	works, err := newWorks(mgr, hub, o)
 	if err != nil {
 		return err
 	}
-	properties, err := newProperties(mgr, provider)
+	properties, err := newProperties(mgr, o.Provider)
 	if err != nil {
 		return err
 	}
@@ -139,7 +154,7 @@ func newHub(config *rest.Config, name string) (cluster.Cluster, error) {
 	return hub, nil
 }
 
-func newWorks(mgr ctrl.Manager, hub cluster.Cluster, name string, pruning work.Pruning) (*work.Reconciler, error) {
+func newWorks(mgr ctrl.Manager, hub cluster.Cluster, o Options) (*work.Reconciler, error) {
 	mapper, err := apiutil.NewDynamicRESTMapper(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("creating the mapper of the member's kinds: %w", err)
@@ -153,11 +168,11 @@ func newWorks(mgr ctrl.Manager, hub cluster.Cluster, name string, pruning work.P
 		return nil, fmt.Errorf("creating the metadata client of the member: %w", err)
 	}
 	return work.NewReconciler(work.Options{
-		Namespace: clusterv1beta1.MemberNamespace(name),
+		Namespace: clusterv1beta1.MemberNamespace(o.Name),
 		Hub:       hub.GetClient(), HubLive: hub.GetAPIReader(),
 		Member: live, Mapper: mapper, Metadata: watches,
-		Pruning: pruning,
-		Clock:   clock.RealClock{}, Log: mgr.GetLogger().WithName("work"),
+		Pruning: o.Pruning, Metrics: o.Metrics,
+		Clock: clock.RealClock{}, Log: mgr.GetLogger().WithName("work"),
 	}), nil
 }
 

@@ -207,7 +207,7 @@ func hubAgent(fleet *state.Fleet) supervisor.Spec {
 			"--health-probe-bind-address", fleet.Address("hub-agent/health"),
 		}, leases...),
 		Ports: ports(fleet, "hub-agent/metrics", "hub-agent/health"),
-		Probe: httpProbe("http://" + fleet.Address("hub-agent/health") + "/readyz"),
+		Probe: httpProbe("http://" + fleet.Address("hub-agent/health") + "/readyz?exclude=temporal&exclude=temporal-workers"),
 		Pause: agentPause,
 		Held:  true,
 	}
@@ -231,7 +231,7 @@ func memberAgent(fleet *state.Fleet, member string) supervisor.Spec {
 			"HUB_CERTIFICATE_AUTHORITY=" + fleet.CertificateAuthority(state.Hub),
 		},
 		Ports: ports(fleet, name+"/metrics", name+"/health"),
-		Probe: httpProbe("http://" + fleet.Address(name+"/health") + "/readyz"),
+		Probe: httpProbe("http://" + fleet.Address(name+"/health") + "/readyz?exclude=hub-api"),
 		Pause: agentPause,
 		Held:  true,
 	}

@@ -46,7 +46,7 @@ func conditionsOf(spec *placementv1beta1.PlacementSpec) []string {
 		placementv1beta1.ConditionTypeScheduled, placementv1beta1.ConditionTypeRolloutStarted,
 		placementv1beta1.ConditionTypeOverridden, placementv1beta1.ConditionTypeWorkSynchronized,
 	}
-	if s := spec.Strategy.ApplyStrategy; s != nil && s.Type == placementv1beta1.ApplyStrategyTypeReportDiff {
+	if s := spec.Strategy; s != nil && s.ApplyStrategy != nil && s.ApplyStrategy.Type == placementv1beta1.ApplyStrategyTypeReportDiff {
 		return append(conditions, placementv1beta1.ConditionTypeDiffReported)
 	}
 	return append(conditions, placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable)

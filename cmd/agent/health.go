@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+)
+
+// checkTimeout bounds each check: who asks for an agent's health does not wait for long.
+const checkTimeout = 2 * time.Second
+
+// Check tells whether one thing that an agent depends on is there; the error says what is wrong.
+type Check struct {
+	// Name is that of the endpoint, as in /readyz/<name>.
+	Name string
+	Run  func(context.Context) error
+}
+
+// AddHealth adds the health endpoints to a manager: /healthz, which only says that the process is alive, and /readyz with
+// one check for each dependency. /readyz?verbose names those that are missing, /readyz/<name> says what is wrong with one.
+// A dependency whose loss an agent bears, because it does what it can without it, is to be left out of the probe of a Pod
+// by /readyz?exclude=<name>.
+func AddHealth(mgr ctrl.Manager, checks ...Check) error {
+	problems := []error{mgr.AddHealthzCheck("alive", healthz.Ping)}
+	for _, check := range checks {
+		problems = append(problems, mgr.AddReadyzCheck(check.Name, func(request *http.Request) error {
+			ctx, cancel := context.WithTimeout(request.Context(), checkTimeout)
+			defer cancel()
+			return check.Run(ctx)
+		}))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("adding the health checks: %w", err)
+	}
+	return nil
+}
+
+// CachesAreFilled checks that a cache has all it is to have. It asks nobody.
+func CachesAreFilled(name string, objects cache.Cache) Check {
+	return Check{Name: name, Run: func(ctx context.Context) error {
+		// Caches that are not filled stay so for a while: to wait for long would not help.
+		ctx, cancel := context.WithTimeout(ctx, checkTimeout/10)
+		defer cancel()
+		if !objects.WaitForCacheSync(ctx) {
+			return errors.New("not everything has been listed yet")
+		}
+		return nil
+	}}
+}
+
+// APIServerAnswers checks that an API server says that it is ready to whoever the configuration stands for.
+func APIServerAnswers(name string, config *rest.Config) (Check, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout = checkTimeout
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return Check{}, fmt.Errorf("making a client to check %s: %w", name, err)
+	}
+	host, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return Check{}, fmt.Errorf("reading the address of %s: %w", name, err)
+	}
+	address := host.JoinPath("readyz").String()
+	return Check{Name: name, Run: func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+		if err != nil {
+			return fmt.Errorf("asking %s: %w", address, err)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return fmt.Errorf("the API server does not answer: %w", err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("the API server at %s answers %s", host.Host, response.Status)
+		}
+		return nil
+	}}, nil
+}
