@@ -143,6 +143,11 @@ func terminatedRunIsStartedAgain(s *spec) {
 	s.awaitWaiting(run, "staging", "staging")
 	out, err := s.command(s.Context(), "temporal", "workflow", "terminate", "--workflow-id", workflowOf(run), "--reason", "a spec")
 	require.NoError(s, err, out)
+	require.Eventually(s, func() bool {
+		now, err := s.Temporal.DescribeWorkflowExecution(s.Context(), workflowOf(run), "")
+		require.NoError(s, err)
+		return now.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+	}, patience, visibilityEvery, "another execution")
 	s.awaitWaiting(run, "staging", "staging")
 	updateDoor.approve(s, run, "staging")
 	s.awaitSucceeded(run)
