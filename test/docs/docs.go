@@ -37,20 +37,20 @@ var hereDocument = regexp.MustCompile(`<<-?\s*['"]?([A-Za-z_]+)['"]?`)
 // Parse returns the commands of a Markdown document in their order. It is an error if a block has output before its
 // first command, or a command that never ends.
 func Parse(document string) ([]Step, error) {
-	p := parser{}
+	r := reader{}
 	lines := bufio.NewScanner(strings.NewReader(document))
 	for number := 1; lines.Scan(); number++ {
-		if err := p.line(number, lines.Text()); err != nil {
+		if err := r.line(number, lines.Text()); err != nil {
 			return nil, err
 		}
 	}
-	if p.inside || p.until != "" || p.continued {
+	if r.inside || r.until != "" || r.continued {
 		return nil, fmt.Errorf("the last block does not end")
 	}
-	return p.steps, lines.Err()
+	return r.steps, lines.Err()
 }
 
-type parser struct {
+type reader struct {
 	steps []Step
 	// inside a fence, of a session or another.
 	inside, session bool
@@ -61,60 +61,60 @@ type parser struct {
 	first     int
 }
 
-func (p *parser) line(number int, text string) error {
-	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, fence) && p.until == "" {
-		return p.fence(number, strings.TrimPrefix(trimmed, fence))
+func (r *reader) line(number int, text string) error {
+	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, fence) && r.until == "" {
+		return r.fence(number, strings.TrimPrefix(trimmed, fence))
 	}
-	if !p.session {
+	if !r.session {
 		return nil
 	}
 	switch {
-	case p.until != "" || p.continued:
-		p.extend(number, text)
+	case r.until != "" || r.continued:
+		r.extend(number, text)
 	case strings.HasPrefix(text, prompt):
-		p.steps = append(p.steps, Step{Line: number, Skipped: p.skipped})
-		p.extend(number, strings.TrimPrefix(text, prompt))
-	case len(p.steps) == p.first:
+		r.steps = append(r.steps, Step{Line: number, Skipped: r.skipped})
+		r.extend(number, strings.TrimPrefix(text, prompt))
+	case len(r.steps) == r.first:
 		return fmt.Errorf("line %d: output before the first command: begin commands with %q", number, prompt)
 	default:
-		last := &p.steps[len(p.steps)-1]
+		last := &r.steps[len(r.steps)-1]
 		last.Output = append(last.Output, text)
 	}
 	return nil
 }
 
-func (p *parser) fence(number int, info string) error {
-	if p.inside {
-		if p.continued {
+func (r *reader) fence(number int, info string) error {
+	if r.inside {
+		if r.continued {
 			return fmt.Errorf("line %d: the command above goes on after the block", number)
 		}
-		p.inside, p.session = false, false
+		r.inside, r.session = false, false
 		return nil
 	}
-	p.inside, p.first = true, len(p.steps)
+	r.inside, r.first = true, len(r.steps)
 	info, isSession := strings.CutPrefix(info, language)
-	p.session = isSession
-	p.skipped = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(info), notRun))
+	r.session = isSession
+	r.skipped = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(info), notRun))
 	return nil
 }
 
 // extend adds a line to the last command and sees whether it is complete.
-func (p *parser) extend(number int, text string) {
-	last := &p.steps[len(p.steps)-1]
+func (r *reader) extend(number int, text string) {
+	last := &r.steps[len(r.steps)-1]
 	last.Last = number
 	if last.Command != "" {
 		last.Command += "\n"
 	}
 	last.Command += text
 	switch found := hereDocument.FindStringSubmatch(text); {
-	case p.until != "":
-		if strings.TrimSpace(text) == p.until {
-			p.until = ""
+	case r.until != "":
+		if strings.TrimSpace(text) == r.until {
+			r.until = ""
 		}
 	case found != nil:
-		p.until = found[1]
+		r.until = found[1]
 	}
-	p.continued = p.until == "" && strings.HasSuffix(text, `\`)
+	r.continued = r.until == "" && strings.HasSuffix(text, `\`)
 }
 
 // Fill is the document with an output, by the last line of its command, where none was printed.

@@ -1,0 +1,57 @@
+package docs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// apis are the packages with reasons.
+var apis = []string{"../../apis/placement/v1beta1", "../../apis/cluster/v1beta1"}
+
+func TestEveryReasonIsExplained(t *testing.T) {
+	content, err := os.ReadFile("../../deploy/docs/troubleshooting.md")
+	require.NoError(t, err)
+	explained := string(content)
+	found := 0
+	for _, folder := range apis {
+		files, err := filepath.Glob(filepath.Join(folder, "conditions*.go"))
+		require.NoError(t, err)
+		for _, file := range files {
+			for name, value := range reasons(t, file) {
+				found++
+				assert.Contains(t, explained, "`"+value+"`", "%s: a user who reads it on an object looks it up in deploy/docs/troubleshooting.md", name)
+			}
+		}
+	}
+	assert.Greater(t, found, 100, "reasons found")
+}
+
+// reasons are the constants of a file whose names begin with Reason.
+func reasons(t *testing.T, file string) map[string]string {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	require.NoError(t, err)
+	found := map[string]string{}
+	ast.Inspect(parsed, func(node ast.Node) bool {
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 || !strings.HasPrefix(spec.Names[0].Name, "Reason") {
+			return true
+		}
+		if literal, ok := spec.Values[0].(*ast.BasicLit); ok {
+			value, err := strconv.Unquote(literal.Value)
+			require.NoError(t, err)
+			found[spec.Names[0].Name] = value
+		}
+		return true
+	})
+	return found
+}
