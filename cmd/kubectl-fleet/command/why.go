@@ -1,0 +1,203 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/explain"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+// whyOptions are what `why` was asked.
+type whyOptions struct {
+	cli.Output
+	factory   *cli.Factory
+	streams   genericiooptions.IOStreams
+	placement string
+}
+
+// NewWhy returns `kubectl fleet why`.
+func NewWhy(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &whyOptions{factory: f, streams: streams}
+	cmd := &cobra.Command{
+		Use:     "why [CLUSTER ...] --placement NAME",
+		Aliases: []string{"why-not", "whynot"},
+		Short:   "Say why a placement has picked a cluster, or why not (also: why-not)",
+		Long: `Say why a placement has picked a cluster, or why it has not: what each filter of the scheduler says of it, how it
+scores, its place in the line for the next pick, and which cluster it would have to beat.
+
+The answer is worked out here and now by the scheduler's own code from the members, the policy and the bindings on the
+hub. Where the hub has recorded something else when it decided, that is shown too. why-not is the same command: it
+says what is the case, whichever way it is asked.
+
+Without a cluster, every cluster of the fleet gets a line.`,
+		Example: `  # Why is member-3 left out?
+  kubectl fleet why-not member-3 --placement web
+
+  # Who is picked and who is not, in a table
+  kubectl fleet why --placement web
+
+  # For a namespaced placement
+  kubectl fleet why member-1 --placement rp/config -n shop
+
+  # All clusters that some taint keeps away
+  kubectl fleet why --placement web -o json | jq -r '.[] | select(any(.filters[]?; .name=="TaintToleration" and .against)) | .cluster'`,
+		ValidArgsFunction: completeNames(f, hub.KindMember),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			if o.placement == "" {
+				return errors.New("--placement is missing: say which placement you ask about, as in: kubectl fleet why member-1 --placement web")
+			}
+			return o.run(cmd.Context(), args)
+		},
+	}
+	o.AddFlags(cmd)
+	cmd.Flags().StringVarP(&o.placement, "placement", "p", "", "The placement to ask about: a name, crp/NAME, or rp/NAME with -n.")
+	_ = cmd.RegisterFlagCompletionFunc("placement", completeNames(f, hub.KindPlacement)) // fails only for a flag that is not there
+	return cmd
+}
+
+func (o *whyOptions) run(ctx context.Context, clusters []string) error {
+	c, err := o.factory.Client()
+	if err != nil {
+		return err
+	}
+	found, err := find(ctx, o.factory, c, o.placement, hub.KindPlacement)
+	if err != nil {
+		return err
+	}
+	facts := explain.Facts{Placement: *found.Placement}
+	if err := o.factory.Patiently(o.streams, "reading members and bindings", func() error { return readFacts(ctx, c, &facts) }); err != nil {
+		return err
+	}
+	facts.Now = o.factory.Clock.Now()
+	for i, name := range clusters {
+		clusters[i] = strings.TrimPrefix(name, string(hub.KindMember)+"/")
+		if !knows(facts, clusters[i]) {
+			return fmt.Errorf("there is no member %q, nor does %s name it; kubectl fleet get members lists them", clusters[i], found.Ref())
+		}
+	}
+	answers := explain.Clusters(facts, clusters...)
+	switch {
+	case o.Structured():
+		return o.Encode(o.streams.Out, answers)
+	case len(clusters) == 0:
+		return o.table(answers)
+	}
+	for i, answer := range answers {
+		if i > 0 {
+			fmt.Fprintln(o.streams.Out)
+		}
+		printAnswer(o.streams.Out, answer, cli.Colours(o.streams.Out))
+	}
+	return nil
+}
+
+func readFacts(ctx context.Context, c client.Reader, facts *explain.Facts) (err error) {
+	reader := hub.Reader{Reader: c}
+	if facts.Members, err = reader.Members(ctx); err != nil {
+		return err
+	}
+	if facts.Policies, err = reader.PolicySnapshots(ctx, facts.Placement.Ref); err != nil {
+		return err
+	}
+	facts.Bindings, err = reader.Bindings(ctx, facts.Placement.Ref)
+	return err
+}
+
+// knows says whether there is anything to say of a name.
+func knows(facts explain.Facts, name string) bool {
+	if policy := facts.Placement.Spec.Policy; policy != nil && slices.Contains(policy.ClusterNames, name) {
+		return true
+	}
+	for i := range facts.Members {
+		if facts.Members[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *whyOptions) table(answers []explain.Answer) error {
+	columns := []cli.Column{{Name: "Cluster"}, {Name: "Selected"}, {Name: "Binding", Wide: true}, {Name: "Score", Wide: true}, {Name: "Rank", Wide: true}, {Name: "Reason"}}
+	rows := make([][]string, 0, len(answers))
+	for _, a := range answers {
+		selected, score, rank := "no", "", ""
+		if a.Selected {
+			selected = "yes"
+		}
+		if a.Score != nil {
+			score = a.Score.String()
+		}
+		if a.Rank > 0 {
+			rank = fmt.Sprintf("%d of %d", a.Rank, a.InLine)
+		}
+		rows = append(rows, []string{a.Cluster, selected, a.Binding, score, rank, a.Reason})
+	}
+	return o.PrintTable(o.streams.Out, columns, rows)
+}
+
+func printAnswer(out io.Writer, a explain.Answer, colours bool) {
+	verb := "has not picked"
+	if a.Selected {
+		verb = "has picked"
+	}
+	fmt.Fprintf(out, "%s %s %s.\n  %s\n", a.Placement, verb, a.Cluster, a.Reason)
+	for _, note := range a.Notes {
+		fmt.Fprintf(out, "  Note: %s.\n", note)
+	}
+	if a.Recorded != "" {
+		fmt.Fprintf(out, "  When it decided, the hub wrote: %s\n", a.Recorded)
+	}
+	if len(a.Filters) > 0 {
+		heading := "Filters:"
+		if a.Kept {
+			heading = "Filters (for a new pick; a cluster that was picked stays):"
+		}
+		fmt.Fprintf(out, "\n%s\n", heading)
+		for _, filter := range a.Filters {
+			fmt.Fprintln(out, filterLine(filter, colours))
+		}
+	}
+	if a.Score != nil {
+		fmt.Fprintf(out, "\nScore: %s\n", *a.Score)
+		for _, line := range a.Scores {
+			fmt.Fprintf(out, "  %s\n", line)
+		}
+	}
+	if a.Rank > 0 {
+		fmt.Fprintf(out, "Rank:  %d of %d in line for the next pick%s\n", a.Rank, a.InLine, beaten(a))
+	}
+	if a.Binding != "" {
+		fmt.Fprintf(out, "\nBinding: %s\n", a.Binding)
+	}
+}
+
+func beaten(a explain.Answer) string {
+	if a.LastPicked == "" {
+		return ""
+	}
+	return fmt.Sprintf("; the last that was picked is %s (%s)", a.LastPicked, *a.LastPickedScore)
+}
+
+func filterLine(filter explain.Filter, colours bool) string {
+	mark, colour := "✓", "32"
+	if filter.Against != "" {
+		mark, colour = "✗", "31"
+	}
+	if colours {
+		mark = "\x1b[" + colour + "m" + mark + "\x1b[0m"
+	}
+	return strings.TrimRight(fmt.Sprintf("  %s %-22s %s", mark, filter.Name, filter.Against), " ")
+}

@@ -1,0 +1,82 @@
+package command
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// choosy picks one of three clusters: member-1 is picked, member-2 is not as good, member-3 is tainted.
+func choosy() []client.Object {
+	best, second, tainted := member("member-1", time.Second), member("member-2", time.Second), member("member-3", time.Second)
+	best.Labels["tier"], second.Labels["tier"] = "gold", "silver"
+	tainted.Spec.Taints = []clusterv1beta1.Taint{{Key: "maintenance", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
+	preferred := placementv1beta1.PreferredClusterSelector{Weight: 20, Preference: placementv1beta1.ClusterSelectorTerm{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}},
+	}}
+	bound := bindingTo("member-1")
+	bound.Spec.ClusterDecision = placementv1beta1.ClusterDecision{
+		ClusterName: "member-1", Selected: true, Reason: "picked by scheduling policy",
+		ClusterScore: &placementv1beta1.ClusterScore{AffinityScore: ptr.To[int32](20), PriorityScore: ptr.To[int32](0)},
+	}
+	return []client.Object{
+		best, second, tainted, bound,
+		&placementv1beta1.ClusterResourcePlacement{
+			ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 1},
+			Spec: placementv1beta1.PlacementSpec{Policy: &placementv1beta1.PlacementPolicy{
+				PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: ptr.To[int32](1),
+				Affinity: &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{
+					PreferredDuringSchedulingIgnoredDuringExecution: []placementv1beta1.PreferredClusterSelector{preferred},
+				}},
+			}},
+		},
+		&placementv1beta1.ClusterSchedulingPolicySnapshot{
+			ObjectMeta: metav1.ObjectMeta{Name: "web-0", Labels: map[string]string{
+				placementv1beta1.ParentPlacementLabel: "web", placementv1beta1.IsLatestSnapshotLabel: "true", placementv1beta1.PolicyIndexLabel: "0",
+			}},
+			Status: placementv1beta1.SchedulingPolicySnapshotStatus{ObservedCRPGeneration: 1, ClusterDecisions: []placementv1beta1.ClusterDecision{
+				{ClusterName: "member-3", Reason: "it had left then"},
+			}},
+		},
+	}
+}
+
+func TestWhySaysOfEveryClusterWhatDecides(t *testing.T) {
+	c := newConsole(t, choosy()...)
+	require.NoError(t, c.run("why", "member-1", "member-2", "member-3", "--placement", "web"))
+	c.golden("why.txt")
+	require.NoError(t, c.run("why", "-p", "crp/web", "-o", "wide"))
+	c.golden("why-all.txt")
+}
+
+func TestWhyNotIsTheSameQuestion(t *testing.T) {
+	c := newConsole(t, choosy()...)
+	require.NoError(t, c.run("why", "member-3", "--placement", "web"))
+	why := c.out.String()
+	require.NoError(t, c.run("why-not", "member-3", "--placement", "web"))
+	assert.Equal(t, why, c.out.String())
+}
+
+func TestWhyTellsWhenTheHubHasNotDecidedYet(t *testing.T) {
+	objects := choosy()
+	objects[4].SetGeneration(2)
+	c := newConsole(t, objects...)
+	require.NoError(t, c.run("why", "member-2", "--placement", "web"))
+	assert.Contains(t, c.out.String(), "Note: the hub has not decided on the latest change of the placement yet")
+}
+
+func TestWhyNeedsAPlacementAndAMember(t *testing.T) {
+	c := newConsole(t, choosy()...)
+	assert.EqualError(t, c.run("why", "member-1"), "--placement is missing: say which placement you ask about, as in: kubectl fleet why member-1 --placement web")
+	assert.EqualError(t, c.run("why", "member-9", "-p", "web"), `there is no member "member-9", nor does placement/web name it; kubectl fleet get members lists them`)
+	assert.EqualError(t, c.run("why", "member-1", "-p", "run/web"), `"run/web": "run" is not a kind this command is about; use placement/NAME`)
+}

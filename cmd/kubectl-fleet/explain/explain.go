@@ -1,0 +1,165 @@
+// Package explain says why a placement has picked a cluster or has not: by asking the hub's own scheduler the same
+// question on the same facts, and by what the hub has recorded. It is pure.
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fleetflow/fleetflow/activities/scheduler"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+// Facts are what an explanation rests on.
+type Facts struct {
+	Placement hub.Placement
+	Policies  []hub.PolicySnapshot
+	Members   []clusterv1beta1.MemberCluster
+	Bindings  []hub.Binding
+	Now       time.Time
+}
+
+// Answer says why one cluster is picked or not.
+type Answer struct {
+	Placement string `json:"placement"`
+	Cluster   string `json:"cluster"`
+	Selected  bool   `json:"selected"`
+	// Kept says that it was picked before and stays for that reason.
+	Kept bool `json:"kept,omitempty"`
+	// Reason is the one sentence that counts.
+	Reason string `json:"reason"`
+	// Filters are what each of the scheduler's filters says.
+	Filters []Filter `json:"filters,omitempty"`
+	// Score is how well the cluster fits, where clusters are ranked.
+	Score  *Score   `json:"score,omitempty"`
+	Scores []string `json:"scores,omitempty"`
+	// Rank is its place in the line for the next pick, of InLine; 0 if it is not in line.
+	Rank   int `json:"rank,omitempty"`
+	InLine int `json:"inLine,omitempty"`
+	// LastPicked is the picked cluster that it would have had to beat.
+	LastPicked      string `json:"lastPicked,omitempty"`
+	LastPickedScore *Score `json:"lastPickedScore,omitempty"`
+	// Recorded is what the hub wrote when it decided, if that differs.
+	Recorded string `json:"recorded,omitempty"`
+	// Binding is the state of the binding to the cluster, empty if there is none.
+	Binding string `json:"binding,omitempty"`
+	// Notes say what else to know.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Filter is what a filter says of the cluster.
+type Filter struct {
+	Name string `json:"name"`
+	// Against is why it keeps the cluster out, empty if it does not.
+	Against string `json:"against,omitempty"`
+}
+
+// Score is how well a cluster fits.
+type Score struct {
+	Affinity int `json:"affinity"`
+	Topology int `json:"topologySpread"`
+}
+
+func (s Score) String() string {
+	return fmt.Sprintf("affinity %d, topology spread %d", s.Affinity, s.Topology)
+}
+
+// Clusters answers for some clusters, or without names for the whole fleet.
+func Clusters(facts Facts, names ...string) []Answer {
+	policy := latest(facts.Policies)
+	question := scheduler.Facts{
+		Policy: facts.Placement.Spec.Policy, Clusters: facts.Members, Now: facts.Now, Bindings: bindings(facts.Bindings),
+	}
+	if policy != nil {
+		question.PolicySnapshot = policy.Name
+	}
+	var answers []Answer
+	for _, said := range scheduler.Explain(question, names...) {
+		answers = append(answers, answer(facts, policy, said))
+	}
+	return answers
+}
+
+func latest(policies []hub.PolicySnapshot) *hub.PolicySnapshot {
+	for i := len(policies) - 1; i >= 0; i-- {
+		if hub.Latest(policies[i].ObjectMeta) {
+			return &policies[i]
+		}
+	}
+	if len(policies) == 0 {
+		return nil
+	}
+	return &policies[len(policies)-1]
+}
+
+// bindings are those the scheduler should know. They count as the placement's own whatever their names are: other hubs
+// name theirs in another way.
+func bindings(stored []hub.Binding) []scheduler.Binding {
+	known := make([]scheduler.Binding, 0, len(stored))
+	for _, binding := range stored {
+		known = append(known, scheduler.Binding{
+			Name: binding.Object.GetName(), Cluster: binding.Spec.TargetCluster, State: binding.Spec.State,
+			Previous:       placementv1beta1.BindingState(binding.Object.GetAnnotations()[placementv1beta1.PreviousBindingStateAnnotation]),
+			PolicySnapshot: binding.Spec.SchedulingPolicySnapshotName, Decision: binding.Spec.ClusterDecision,
+			Terminating: !binding.Object.GetDeletionTimestamp().IsZero(),
+		})
+	}
+	return known
+}
+
+func answer(facts Facts, policy *hub.PolicySnapshot, said scheduler.Explanation) Answer {
+	a := Answer{
+		Placement: facts.Placement.String(), Cluster: said.Cluster, Selected: said.Selected, Kept: said.Before,
+		Reason: said.Reason, Rank: said.Rank, Scores: said.Details,
+	}
+	for _, check := range said.Checks {
+		a.Filters = append(a.Filters, Filter{check.Plugin, check.Reason})
+	}
+	ranked := facts.Placement.Spec.Policy != nil && facts.Placement.Spec.Policy.PlacementType == placementv1beta1.PickNPlacementType
+	if ranked && (said.Selected || said.Rank > 0) {
+		a.Score = &Score{int(said.Score.Affinity), int(said.Score.Topology)}
+	}
+	if said.Rank > 0 {
+		a.InLine = said.InLine
+		if said.Last != nil {
+			a.LastPicked, a.LastPickedScore = said.Last.Cluster, &Score{int(said.Last.Score.Affinity), int(said.Last.Score.Topology)}
+		}
+	}
+	a.compare(facts, policy)
+	return a
+}
+
+// compare adds what the hub itself has on record.
+func (a *Answer) compare(facts Facts, policy *hub.PolicySnapshot) {
+	bound := false
+	for _, binding := range facts.Bindings {
+		if binding.Spec.TargetCluster == a.Cluster {
+			a.Binding = string(binding.Spec.State)
+			if !binding.Object.GetDeletionTimestamp().IsZero() {
+				a.Binding += ", being removed"
+			}
+			bound = bound || binding.Spec.State != placementv1beta1.BindingStateUnscheduled && binding.Object.GetDeletionTimestamp().IsZero()
+		}
+	}
+	generation := facts.Placement.Object.GetGeneration()
+	switch {
+	case policy == nil:
+		a.Notes = append(a.Notes, "the hub has not decided on this placement yet: this is what it will find")
+	case policy.Status.ObservedCRPGeneration < generation:
+		a.Notes = append(a.Notes, "the hub has not decided on the latest change of the placement yet: this is what it will find")
+	case bound != a.Selected && a.Selected:
+		a.Notes = append(a.Notes, "the hub has not picked it yet: it will when it next looks at the placement")
+	case bound != a.Selected:
+		a.Notes = append(a.Notes, "the hub has picked it earlier and will let it go when it next looks at the placement")
+	}
+	if policy == nil {
+		return
+	}
+	i := slices.IndexFunc(policy.Status.ClusterDecisions, func(d placementv1beta1.ClusterDecision) bool { return d.ClusterName == a.Cluster })
+	if i >= 0 && policy.Status.ClusterDecisions[i].Reason != a.Reason {
+		a.Recorded = policy.Status.ClusterDecisions[i].Reason
+	}
+}

@@ -1,0 +1,145 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// PolicySnapshot is a ClusterSchedulingPolicySnapshot or a SchedulingPolicySnapshot.
+type PolicySnapshot struct {
+	metav1.ObjectMeta
+	// Index counts the policies of the placement.
+	Index int
+	// Spec and Status are those of the object.
+	Spec   *placementv1beta1.SchedulingPolicySnapshotSpec
+	Status *placementv1beta1.SchedulingPolicySnapshotStatus
+}
+
+// PolicySnapshots returns the policy snapshots of a placement by index.
+func (r Reader) PolicySnapshots(ctx context.Context, placement Ref) ([]PolicySnapshot, error) {
+	var found []PolicySnapshot
+	of := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}
+	if placement.Namespace != "" {
+		list := &placementv1beta1.SchedulingPolicySnapshotList{}
+		if err := r.list(ctx, "policy snapshots", list, of, client.InNamespace(placement.Namespace)); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			found = append(found, PolicySnapshot{list.Items[i].ObjectMeta, 0, &list.Items[i].Spec, &list.Items[i].Status})
+		}
+	} else {
+		list := &placementv1beta1.ClusterSchedulingPolicySnapshotList{}
+		if err := r.list(ctx, "policy snapshots", list, of); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			found = append(found, PolicySnapshot{list.Items[i].ObjectMeta, 0, &list.Items[i].Spec, &list.Items[i].Status})
+		}
+	}
+	for i := range found {
+		found[i].Index = indexOf(found[i].Labels[placementv1beta1.PolicyIndexLabel])
+	}
+	slices.SortFunc(found, func(a, b PolicySnapshot) int { return cmp.Compare(a.Index, b.Index) })
+	return found, nil
+}
+
+// indexOf reads the index in a label; one that is none ranks lowest.
+func indexOf(label string) int {
+	index, err := strconv.Atoi(label)
+	if err != nil {
+		return -1
+	}
+	return index
+}
+
+// ResourceSnapshot is a part of a resource snapshot of either scope.
+type ResourceSnapshot struct {
+	metav1.ObjectMeta
+	// Index counts the snapshots of the placement; its parts share it.
+	Index int
+	// Sub is the number of the part; 0 is the master's.
+	Sub int
+	// Spec has the objects; nil if only the metadata was read.
+	Spec *placementv1beta1.ResourceSnapshotSpec
+}
+
+// ResourceSnapshots returns the parts of one resource snapshot of a placement, in their order, with what is in them.
+func (r Reader) ResourceSnapshots(ctx context.Context, placement Ref, index int) ([]ResourceSnapshot, error) {
+	var found []ResourceSnapshot
+	of := client.MatchingLabels{
+		placementv1beta1.ParentPlacementLabel: placement.Name, placementv1beta1.ResourceIndexLabel: strconv.Itoa(index),
+	}
+	if placement.Namespace != "" {
+		list := &placementv1beta1.ResourceSnapshotList{}
+		if err := r.list(ctx, "resource snapshots", list, of, client.InNamespace(placement.Namespace)); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			found = append(found, resourceSnapshot(list.Items[i].ObjectMeta, &list.Items[i].Spec))
+		}
+	} else {
+		list := &placementv1beta1.ClusterResourceSnapshotList{}
+		if err := r.list(ctx, "resource snapshots", list, of); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			found = append(found, resourceSnapshot(list.Items[i].ObjectMeta, &list.Items[i].Spec))
+		}
+	}
+	sortSnapshots(found)
+	return found, nil
+}
+
+// ResourceSnapshotIndexes returns the metadata of all resource snapshots of a placement, by index; what is in them
+// stays on the hub.
+func (r Reader) ResourceSnapshotIndexes(ctx context.Context, placement Ref) ([]ResourceSnapshot, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	options := []client.ListOption{client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}}
+	kind := "ClusterResourceSnapshotList"
+	if placement.Namespace != "" {
+		kind = "ResourceSnapshotList"
+		options = append(options, client.InNamespace(placement.Namespace))
+	}
+	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(kind))
+	if err := r.list(ctx, "resource snapshots", list, options...); err != nil {
+		return nil, err
+	}
+	var found []ResourceSnapshot
+	for i := range list.Items {
+		found = append(found, resourceSnapshot(list.Items[i].ObjectMeta, nil))
+	}
+	sortSnapshots(found)
+	return found, nil
+}
+
+func resourceSnapshot(object metav1.ObjectMeta, spec *placementv1beta1.ResourceSnapshotSpec) ResourceSnapshot {
+	snapshot := ResourceSnapshot{ObjectMeta: object, Index: indexOf(object.Labels[placementv1beta1.ResourceIndexLabel]), Spec: spec}
+	if sub, err := strconv.Atoi(object.Annotations[placementv1beta1.SubindexOfResourceSnapshotAnnotation]); err == nil {
+		snapshot.Sub = sub
+	}
+	if object.Annotations[placementv1beta1.ResourceGroupHashAnnotation] != "" {
+		snapshot.Sub = -1 // the master comes first, however its parts are counted
+	}
+	return snapshot
+}
+
+func sortSnapshots(found []ResourceSnapshot) {
+	slices.SortFunc(found, func(a, b ResourceSnapshot) int {
+		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Sub, b.Sub), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// Master says whether the part is the one that the others belong to.
+func (s ResourceSnapshot) Master() bool { return s.Sub < 0 }
+
+// Latest says whether the object is marked as the latest of its kind.
+func Latest(object metav1.ObjectMeta) bool {
+	return object.Labels[placementv1beta1.IsLatestSnapshotLabel] == placementv1beta1.LabelValueTrue
+}
