@@ -27,6 +27,7 @@ var stories = []promise{
 	{"a run with both gates", recordGatedRun},
 	{"a run with a gate before a stage and a cluster to clear", recordClearingRun},
 	{"a run that is stopped, cancelled and resumed", recordStoppedRun},
+	{"a run that is cancelled with a cluster in flight", recordCancelledInFlight},
 	{"a run that cannot begin", recordRefusedRun},
 	{"a run whose placement is deleted while a cluster is in flight", recordAbandonedRun},
 	{"a run that is rebuilt after the loss of Temporal's database", recordRebuiltRun},
@@ -155,6 +156,23 @@ func recordStoppedRun(s *spec) {
 	updateDoor.approve(s, run, "staging")
 	s.awaitSucceeded(run)
 	s.save("updaterun-resumed", workflowOf(run))
+}
+
+func recordCancelledInFlight(s *spec) {
+	s.externalPlacement()
+	s.strategy(everywhere())
+	s.stop("member-2/agent")
+	run := s.startRun("run", "0")
+	s.awaitStarted(run, "member-2")
+	require.NoError(s, s.Temporal.CancelWorkflow(s.Context(), workflowOf(run), ""))
+	s.awaitStopping(run)
+	s.start("member-2/agent")
+	s.awaitStopped(run)
+	for _, e := range s.ownExecutions() {
+		s.awaitEndOf(e)
+	}
+	s.write("updaterun-cancelled-in-flight", workflowOf(run))
+	s.write("stage-stopped", stageWorkflow(run, "everywhere"))
 }
 
 func recordRefusedRun(s *spec) {

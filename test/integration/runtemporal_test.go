@@ -184,9 +184,7 @@ func cancelledRunWaitsForItsClusterInFlight(of func(*placementv1beta1.ClusterSta
 		s.awaitStarted(run, "member-2")
 		out, err := s.command(s.Context(), "temporal", "workflow", "cancel", "--workflow-id", of(run), "--identity", approver)
 		require.NoError(s, err, out)
-		await(s, s.hub, run.DeepCopy(), "to be stopping", func(r *placementv1beta1.ClusterStagedUpdateRun) error {
-			return has(r.Status.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionUnknown, r.Generation)
-		})
+		s.awaitStopping(run)
 		s.start("member-2/agent")
 		s.awaitStopped(run)
 		stopped := await(s, s.hub, run.DeepCopy(), "to be there", func(*placementv1beta1.ClusterStagedUpdateRun) error { return nil })
@@ -197,6 +195,14 @@ func cancelledRunWaitsForItsClusterInFlight(of func(*placementv1beta1.ClusterSta
 		s.awaitSucceeded(run)
 		s.requireWrittenOnce(bindings)
 	}
+}
+
+// awaitStopping waits until a run says that it only waits for clusters in flight.
+func (s *spec) awaitStopping(run *placementv1beta1.ClusterStagedUpdateRun) {
+	s.Helper()
+	await(s, s.hub, run.DeepCopy(), "to be stopping", func(r *placementv1beta1.ClusterStagedUpdateRun) error {
+		return has(r.Status.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionUnknown, r.Generation)
+	})
 }
 
 // deletedRunIsAbandonedAtOnce deletes a run whose cluster does not answer.
