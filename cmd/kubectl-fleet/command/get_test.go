@@ -36,7 +36,10 @@ func member(name string, heartbeat time.Duration) *clusterv1beta1.MemberCluster 
 				Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi")},
 				Available:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("11500m"), corev1.ResourceMemory: resource.MustParse("1200Mi")},
 			},
-			AgentStatus: []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: ago(heartbeat)}},
+			AgentStatus: []clusterv1beta1.AgentStatus{{
+				Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: ago(heartbeat),
+				Conditions: []metav1.Condition{ok(clusterv1beta1.ConditionTypeJoined), ok(clusterv1beta1.ConditionTypeHealthy)},
+			}},
 		},
 	}
 }
