@@ -5,6 +5,7 @@ package bench
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,23 +33,43 @@ func (f *fleet) component(t *testing.T, name string) control.Component {
 	return component
 }
 
-// cpuOf is how many seconds of CPU time each part of the fleet has had.
-func (f *fleet) cpuOf(t *testing.T) map[string]float64 {
+// measured are the processes whose CPU time is told.
+var measured = []string{controlplane.HubAgent, controlplane.Temporal, "hub/apiserver", "hub/etcd"}
+
+// cpu is how many seconds of CPU time each part of the fleet has had; "members" is this process.
+type cpu map[string]float64
+
+func (f *fleet) cpu(t *testing.T) cpu {
 	t.Helper()
-	used := map[string]float64{"bench": cpuTime(t, os.Getpid())}
-	for _, name := range []string{controlplane.HubAgent, controlplane.Temporal, "hub/apiserver", "hub/etcd"} {
+	used := cpu{"members": cpuTime(t, os.Getpid())}
+	for _, name := range measured {
 		used[name] = cpuTime(t, f.component(t, name).PID)
 	}
 	return used
 }
 
-// cpuSince tells who has used how much since.
-func (f *fleet) cpuSince(t *testing.T, before map[string]float64) string {
+// cpuSince is what was used since.
+func (f *fleet) cpuSince(t *testing.T, before cpu) cpu {
 	t.Helper()
-	now := f.cpuOf(t)
+	now := f.cpu(t)
+	for name := range now {
+		now[name] -= before[name]
+	}
+	return now
+}
+
+func (c cpu) total() float64 {
+	sum := 0.0
+	for _, seconds := range c {
+		sum += seconds
+	}
+	return sum
+}
+
+func (c cpu) String() string {
 	var parts []string
-	for _, name := range []string{controlplane.HubAgent, controlplane.Temporal, "hub/apiserver", "hub/etcd", "bench"} {
-		parts = append(parts, fmt.Sprintf("%s %.1f s", name, now[name]-before[name]))
+	for _, name := range append(slices.Clone(measured), "members") {
+		parts = append(parts, fmt.Sprintf("%s %.2f s", name, c[name]))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -35,7 +35,7 @@ func TestRolling(t *testing.T) {
 		f.awaitNoneOpen(t)
 		f.awaitQuiet(t)
 		stop := f.meter(t)
-		cpu := f.cpuOf(t)
+		cpu := f.cpu(t)
 		began := time.Now()
 		f.change(t, fmt.Sprintf("value-%d", round), name)
 		f.awaitPlacements(t, placementv1beta1.ConditionTypeAvailable, fmt.Sprint(round), name)

@@ -31,16 +31,24 @@ type scale struct {
 }
 
 // TestStagedOne takes 100 clusters through three stages, half of each at a time and without gates.
-func TestStagedOne(t *testing.T) { shared.staged(t, scale{clusters: 100, runs: 1, target: 5 * time.Second}) }
+func TestStagedOne(t *testing.T) {
+	shared.staged(t, scale{clusters: 100, runs: 1, target: 5 * time.Second})
+}
 
 // TestStagedTwenty does so with 20 placements at once.
-func TestStagedTwenty(t *testing.T) { shared.staged(t, scale{clusters: 100, runs: 20, target: time.Minute}) }
+func TestStagedTwenty(t *testing.T) {
+	shared.staged(t, scale{clusters: 100, runs: 20, target: time.Minute})
+}
 
 // TestStagedHundred does so with 100 placements at once.
-func TestStagedHundred(t *testing.T) { shared.staged(t, scale{clusters: 100, runs: 100, target: 5 * time.Minute}) }
+func TestStagedHundred(t *testing.T) {
+	shared.staged(t, scale{clusters: 100, runs: 100, target: 5 * time.Minute})
+}
 
 // TestStagedThousandClusters takes 1,000 clusters through one run.
-func TestStagedThousandClusters(t *testing.T) { shared.staged(t, scale{clusters: 1000, runs: 1, target: time.Minute}) }
+func TestStagedThousandClusters(t *testing.T) {
+	shared.staged(t, scale{clusters: 1000, runs: 1, target: time.Minute})
+}
 
 // TestStagedFiveThousandClusters takes 5,000 clusters through one run.
 func TestStagedFiveThousandClusters(t *testing.T) { shared.staged(t, scale{clusters: 5000, runs: 1}) }
@@ -65,24 +73,32 @@ func (f *fleet) staged(t *testing.T, s scale) {
 }
 
 // measureRuns starts a run of each placement and looks at what they take.
-func (f *fleet) measureRuns(t *testing.T, s scale, kind string, ceiling time.Duration, strategy string, names []string) {
+func (f *fleet) measureRuns(t *testing.T, s scale, kind string, ceiling cost, strategy string, names []string) {
 	t.Helper()
 	f.awaitQuiet(t)
 	title := fmt.Sprintf("%d run(s) of %d clusters, %s", s.runs, s.clusters, kind)
 	stop := f.meter(t)
-	cpu := f.cpuOf(t)
+	readBefore, err := f.readsSoFar(t.Context())
+	require.NoError(t, err)
+	cpu := f.cpu(t)
 	began := time.Now()
 	memory := f.peakMemory(t)
 	runs := f.startRuns(t, kind, strategy, names...)
 	took := f.awaitRuns(t, 20*time.Minute, runs)
 	all := time.Since(began)
 	peak := memory()
-	t.Logf("%s: all over after %s; CPU: %s", title, seconds(all), f.cpuSince(t, cpu))
+	used := f.cpuSince(t, cpu)
+	t.Logf("%s: all over after %s; CPU time: %s", title, seconds(all), used)
 	f.awaitNoneOpen(t)
 	done, refused := stop()
-	t.Logf("writes: %s; refused: %s", done, refused)
+	read, err := f.readsSoFar(t.Context())
+	require.NoError(t, err)
+	t.Logf("writes: %s; refused: %s; read: %s", done, refused, read.minus(readBefore))
 	f.figures.add(t, title+": p90", targetOf(s.target), seconds(percentile(took, 0.9)))
-	f.figures.add(t, title+": time of all against the ceiling", fmt.Sprintf("<= %d x", maxCeiling), fmt.Sprintf("%.2f x (%s / %s)", all.Seconds()/ceiling.Seconds(), seconds(all), seconds(ceiling)))
+	f.figures.add(t, title+": time of all against the ceiling", fmt.Sprintf("<= %d x", maxCeiling),
+		fmt.Sprintf("%.2f x (%s / %s)", all.Seconds()/ceiling.wall.Seconds(), seconds(all), seconds(ceiling.wall)))
+	f.figures.add(t, title+": CPU time of everything against the ceiling", "-",
+		fmt.Sprintf("%.2f x (%.1f s / %s)", used.total()/ceiling.cpu.Seconds(), used.total(), seconds(ceiling.cpu)))
 	perCluster := done.counted() / float64(s.clusters*s.runs)
 	f.figures.add(t, title+": writes per cluster", fmt.Sprintf("<= %.1f", maxWrites), fmt.Sprintf("%.2f", perCluster))
 	assert.LessOrEqual(t, perCluster, maxWrites)

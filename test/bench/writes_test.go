@@ -29,13 +29,43 @@ var (
 	labelInLine = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
 )
 
+// readsSoFar counts what was read, by "<verb> <resource>".
+func (f *fleet) readsSoFar(ctx context.Context) (writes, error) {
+	reads := writes{}
+	err := f.requests(ctx, func(labels map[string]string, number float64) {
+		if verb := labels["verb"]; verb == "GET" || verb == "LIST" {
+			reads[strings.ToLower(verb)+" "+labels["resource"]] += number
+		}
+	})
+	return reads, err
+}
+
 // writesSoFar reads the API server's own count. Requests that were refused are not in it: they wrote nothing.
 func (f *fleet) writesSoFar(ctx context.Context) (done, refused writes, err error) {
+	done, refused = writes{}, writes{}
+	err = f.requests(ctx, func(labels map[string]string, number float64) {
+		if !slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}, labels["verb"]) {
+			return
+		}
+		name := labels["resource"]
+		if labels["subresource"] != "" {
+			name += "/" + labels["subresource"]
+		}
+		if strings.HasPrefix(labels["code"], "2") {
+			done[name] += number
+		} else {
+			refused[name] += number
+		}
+	})
+	return done, refused, err
+}
+
+// requests hands on what the API server has counted of each sort of request.
+func (f *fleet) requests(ctx context.Context, see func(labels map[string]string, number float64)) error {
 	content, err := f.raw.Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the API server's metrics: %w", err)
+		return fmt.Errorf("reading the API server's metrics: %w", err)
 	}
-	done, refused = writes{}, writes{}
 	lines := bufio.NewScanner(bytes.NewReader(content))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -47,24 +77,13 @@ func (f *fleet) writesSoFar(ctx context.Context) (done, refused writes, err erro
 		for _, label := range labelInLine.FindAllStringSubmatch(match[1], -1) {
 			labels[label[1]] = label[2]
 		}
-		if !slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}, labels["verb"]) {
-			continue
-		}
-		name := labels["resource"]
-		if labels["subresource"] != "" {
-			name += "/" + labels["subresource"]
-		}
 		number, err := strconv.ParseFloat(match[2], 64)
 		if err != nil {
-			return nil, nil, fmt.Errorf("reading %s: %w", lines.Text(), err)
+			return fmt.Errorf("reading %s: %w", lines.Text(), err)
 		}
-		if strings.HasPrefix(labels["code"], "2") {
-			done[name] += number
-		} else {
-			refused[name] += number
-		}
+		see(labels, number)
 	}
-	return done, refused, lines.Err()
+	return lines.Err()
 }
 
 // meter starts to count; what it returns ends that.

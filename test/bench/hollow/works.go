@@ -36,7 +36,7 @@ func (f *Fleet) workChanged(object client.Object) {
 	if !known { // an earlier process may have answered it
 		last = said(object)
 	}
-	if last == of(object, behaviour) {
+	if last == of(object, behaviour) && object.GetDeletionTimestamp().IsZero() {
 		return
 	}
 	f.works.AddAfter(client.ObjectKeyFromObject(object), behaviour.Latency)
@@ -78,10 +78,13 @@ func (f *Fleet) answer(ctx context.Context, key client.ObjectKey) error {
 	}
 	now := of(work, behaviour)
 	f.mu.Lock()
-	done := f.answered[key] == now
+	done := f.answered[key] == now && work.DeletionTimestamp.IsZero()
 	f.mu.Unlock()
-	if done || behaviour.Vanished || !work.DeletionTimestamp.IsZero() {
+	if done || behaviour.Vanished {
 		return nil
+	}
+	if !work.DeletionTimestamp.IsZero() {
+		return f.release(ctx, work)
 	}
 	if err := f.store(ctx, work, statusOf(work, behaviour, metav1.Now())); err != nil {
 		return err
@@ -89,6 +92,16 @@ func (f *Fleet) answer(ctx context.Context, key client.ObjectKey) error {
 	f.mu.Lock()
 	f.answered[key] = now
 	f.mu.Unlock()
+	return nil
+}
+
+// release lets a Work go: what it has placed is gone, as there was nothing.
+func (f *Fleet) release(ctx context.Context, work *placementv1beta1.Work) error {
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	err := f.client.Patch(ctx, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}, patch)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("releasing Work %s/%s: %w", work.Namespace, work.Name, err)
+	}
 	return nil
 }
 
