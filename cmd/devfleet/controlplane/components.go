@@ -101,7 +101,7 @@ func apiServer(fleet *state.Fleet, cluster string) supervisor.Spec {
 			"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
 			"--runtime-config=" + strings.Join(disabled, ","),
 			"--enable-priority-and-fairness=false", "--max-requests-inflight=800", "--max-mutating-requests-inflight=400",
-			"--event-ttl=15m", "--profiling=false",
+			"--event-ttl=15m", fmt.Sprintf("--profiling=%t", fleet.Members == 0), // a hub without members is there to be measured
 			// Watches end with the server instead of holding its shutdown back.
 			"--shutdown-watch-termination-grace-period=0s", "--shutdown-send-retry-after=false",
 		},
