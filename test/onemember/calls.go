@@ -15,7 +15,8 @@ import (
 
 // Call is a kind of request to an API server.
 type Call struct {
-	// Verb is the API server's word for what was asked: GET, LIST, WATCH, POST, PUT, PATCH, APPLY, DELETE.
+	// Verb is the API server's word for what was asked: GET, LIST, POST, PUT, PATCH, APPLY, DELETE. Watches are left out:
+	// they count when they end, and the server has many of its own.
 	Verb string
 	// Resource is what it was asked of, with the subresource, if any, after a slash.
 	Resource string
@@ -29,7 +30,10 @@ type Calls map[Call]int
 
 // background are resources that the servers and controllers themselves ask for all the time. They also look at
 // discovery, whose paths stand in the place of a resource.
-var background = []string{"leases", "events", "serviceaccounts", "endpoints", "endpointslices", "flowschemas", "flowschemas/status", "prioritylevelconfigurations", "prioritylevelconfigurations/status"}
+var background = []string{
+	"leases", "events", "services", "ipaddresses", "servicecidrs", "serviceaccounts", "endpoints", "endpointslices",
+	"flowschemas", "flowschemas/status", "prioritylevelconfigurations", "prioritylevelconfigurations/status",
+}
 
 // Calls asks an API server which requests it has answered so far, for all its clients, without those that the control
 // plane makes by itself.
@@ -75,7 +79,7 @@ func readCalls(metrics io.Reader) (Calls, error) {
 		if sub := label(labels, "subresource"); sub != "" {
 			resource += "/" + sub
 		}
-		if resource == "" || strings.HasPrefix(resource, "/") || slices.Contains(background, resource) {
+		if resource == "" || label(labels, "verb") == "WATCH" || strings.HasPrefix(resource, "/") || slices.Contains(background, resource) {
 			continue
 		}
 		verb := label(labels, "verb")
@@ -132,7 +136,7 @@ func (c Calls) Total() int {
 func (c Calls) Writes() Calls {
 	writes := Calls{}
 	for call, count := range c {
-		if !slices.Contains([]string{"GET", "LIST", "WATCH", Rehearsal}, call.Verb) {
+		if !slices.Contains([]string{"GET", "LIST", Rehearsal}, call.Verb) {
 			writes[call] = count
 		}
 	}

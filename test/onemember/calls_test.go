@@ -14,6 +14,7 @@ apiserver_request_total{code="404",component="apiserver",dry_run="",group="",res
 apiserver_request_total{code="200",component="apiserver",dry_run="",group="coordination.k8s.io",resource="leases",scope="resource",subresource="",verb="PUT",version="v1"} 9
 apiserver_request_total{code="200",component="apiserver",dry_run="",group="p",resource="works",scope="resource",subresource="status",verb="PATCH",version="v1"} 2
 apiserver_request_total{code="200",component="apiserver",dry_run="All",group="",resource="configmaps",scope="resource",subresource="",verb="PATCH",version="v1"} 5
+apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="configmaps",scope="cluster",subresource="",verb="WATCH",version="v1"} 6
 something_else{verb="GET"} 7
 `
 
