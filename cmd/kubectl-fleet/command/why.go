@@ -112,7 +112,7 @@ func readFacts(ctx context.Context, c client.Reader, facts *explain.Facts) (err 
 	if facts.Policies, err = reader.PolicySnapshots(ctx, facts.Placement.Ref); err != nil {
 		return err
 	}
-	facts.Bindings, err = reader.Bindings(ctx, facts.Placement.Ref)
+	facts.Bindings, err = reader.BindingsOf(ctx, facts.Placement.Ref)
 	return err
 }
 

@@ -69,7 +69,7 @@ func (s Score) String() string {
 
 // Clusters answers for some clusters, or without names for the whole fleet.
 func Clusters(facts Facts, names ...string) []Answer {
-	policy := latest(facts.Policies)
+	policy := hub.LatestPolicy(facts.Policies)
 	question := scheduler.Facts{
 		Policy: facts.Placement.Spec.Policy, Clusters: facts.Members, Now: facts.Now, Bindings: bindings(facts.Bindings),
 	}
@@ -81,18 +81,6 @@ func Clusters(facts Facts, names ...string) []Answer {
 		answers = append(answers, answer(facts, policy, said))
 	}
 	return answers
-}
-
-func latest(policies []hub.PolicySnapshot) *hub.PolicySnapshot {
-	for i := len(policies) - 1; i >= 0; i-- {
-		if hub.Latest(policies[i].ObjectMeta) {
-			return &policies[i]
-		}
-	}
-	if len(policies) == 0 {
-		return nil
-	}
-	return &policies[len(policies)-1]
 }
 
 // bindings are those the scheduler should know. They count as the placement's own whatever their names are: other hubs

@@ -90,8 +90,8 @@ func (r Reader) Load(ctx context.Context, sources []Source) ([]client.Object, er
 	return objects, nil
 }
 
-// Bindings reads the bindings of a placement.
-func (r Reader) Bindings(ctx context.Context, placement Ref) ([]Binding, error) {
+// BindingsOf reads the bindings of a placement.
+func (r Reader) BindingsOf(ctx context.Context, placement Ref) ([]Binding, error) {
 	objects, err := r.Load(ctx, []Source{bindingSource(placement)})
 	bindings := make([]Binding, 0, len(objects))
 	for _, object := range objects {

@@ -50,6 +50,33 @@ func (r Reader) PolicySnapshots(ctx context.Context, placement Ref) ([]PolicySna
 	return found, nil
 }
 
+// LatestPolicy is the policy in force of policy snapshots in their order: the highest that says it is the latest, or the
+// highest of all; nil if there is none.
+func LatestPolicy(policies []PolicySnapshot) *PolicySnapshot {
+	for i := len(policies) - 1; i >= 0; i-- {
+		if Latest(policies[i].ObjectMeta) {
+			return &policies[i]
+		}
+	}
+	if len(policies) == 0 {
+		return nil
+	}
+	return &policies[len(policies)-1]
+}
+
+// LatestIndex is the index of the latest of resource snapshots in their order; -1 if there is none.
+func LatestIndex(snapshots []ResourceSnapshot) int {
+	for i := len(snapshots) - 1; i >= 0; i-- {
+		if Latest(snapshots[i].ObjectMeta) {
+			return snapshots[i].Index
+		}
+	}
+	if len(snapshots) == 0 {
+		return -1
+	}
+	return snapshots[len(snapshots)-1].Index
+}
+
 // indexOf reads the index in a label; one that is none ranks lowest.
 func indexOf(label string) int {
 	index, err := strconv.Atoi(label)

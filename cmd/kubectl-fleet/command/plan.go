@@ -1,0 +1,311 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
+)
+
+// planOptions are what `plan` was asked for.
+type planOptions struct {
+	cli.Output
+	factory                       *cli.Factory
+	streams                       genericiooptions.IOStreams
+	placement, strategy, snapshot string
+	noDiff                        bool
+}
+
+// NewPlan returns `kubectl fleet plan`.
+func NewPlan(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &planOptions{factory: f, streams: streams}
+	cmd := &cobra.Command{
+		Use:   "plan (--placement NAME --strategy NAME [--snapshot INDEX] | run/NAME)",
+		Short: "Say what a run would do before it starts: stages, waves, gates, and what changes where",
+		Long: `Say what a staged update run would do, without creating or starting one: its stages with their clusters in order, how
+many are under way at a time, its gates; clusters that are in no stage, and those that what is placed is removed from;
+what would keep the run from starting; and for every cluster how what it has now differs from what it gets, overrides
+and envelopes included. The values of Secrets are masked, so that only which of them change is to be seen.
+
+For a run that exists, its placement, strategy and snapshot are taken; with spec.state Initialize it can be looked at
+like this before it is set to Run.
+
+The command exits with 1 if the run would be refused.`,
+		Example: `  # What would rolling out the latest change do?
+  kubectl fleet plan --placement web --strategy careful
+
+  # And going back to snapshot 3?
+  kubectl fleet plan --placement web --strategy careful --snapshot 3
+
+  # A run that waits to be started
+  kubectl fleet plan run/web-17
+
+  # Stages and waves alone
+  kubectl fleet plan --placement web --strategy careful --no-diff
+
+  # The clusters of the first wave, for a script
+  kubectl fleet plan run/web-17 --no-diff -o json | jq -r '.stages[0].waves[0][].name'`,
+		ValidArgsFunction: completeRefs(f, hub.KindRun),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(o.Validate(), o.validate(args)); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), args)
+		},
+	}
+	o.AddFlags(cmd)
+	cmd.Flags().StringVarP(&o.placement, "placement", "p", "", "The placement to roll out: a name, crp/NAME, or rp/NAME with -n.")
+	cmd.Flags().StringVar(&o.strategy, "strategy", "", "The ClusterStagedUpdateStrategy with the stages; for a namespaced placement the StagedUpdateStrategy in its namespace.")
+	cmd.Flags().StringVar(&o.snapshot, "snapshot", "", "The index of the resource snapshot to roll out; without it, the latest.")
+	cmd.Flags().BoolVar(&o.noDiff, "no-diff", false, "Leave out what changes on the clusters.")
+	_ = cmd.RegisterFlagCompletionFunc("placement", completeNames(f, hub.KindPlacement)) // fails only for a flag that is not there
+	return cmd
+}
+
+func (o *planOptions) validate(args []string) error {
+	switch {
+	case len(args) > 1:
+		return fmt.Errorf("kubectl fleet plan takes one run, not %d", len(args))
+	case len(args) == 1 && o.placement+o.strategy+o.snapshot != "":
+		return errors.New("name a run, or give --placement, --strategy and --snapshot, but not both: a run has its own")
+	case len(args) == 0 && (o.placement == "" || o.strategy == ""):
+		return errors.New("say what to plan, as in: kubectl fleet plan --placement web --strategy careful, or: kubectl fleet plan run/web-17")
+	}
+	if o.snapshot != "" {
+		if index, err := strconv.Atoi(o.snapshot); err != nil || index < 0 {
+			return fmt.Errorf("--snapshot %q is not the index of a snapshot: use a number; kubectl fleet history lists them", o.snapshot)
+		}
+	}
+	return nil
+}
+
+func (o *planOptions) run(ctx context.Context, args []string) error {
+	c, err := o.factory.Client()
+	if err != nil {
+		return err
+	}
+	placement, wish, notes, err := o.wish(ctx, c, args)
+	if err != nil {
+		return err
+	}
+	var made plan.Plan
+	err = o.factory.Patiently(o.streams, "working out the plan", func() error {
+		facts, unsure, err := plan.Read(ctx, c, placement, wish)
+		if err != nil {
+			return err
+		}
+		made, err = plan.Make(facts)
+		made.Notes = append(append(notes, made.Notes...), unsure...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if o.Structured() {
+		err = o.Encode(o.streams.Out, made)
+	} else {
+		printPlan(o.streams.Out, made, painter(cli.Colours(o.streams.Out)), !o.noDiff)
+	}
+	if err == nil && len(made.Problems) > 0 {
+		return &cli.Exit{Code: cli.CodeFailed}
+	}
+	return err
+}
+
+// wish reads which run to plan.
+func (o *planOptions) wish(ctx context.Context, c client.Reader, args []string) (hub.Placement, plan.Wish, []string, error) {
+	if len(args) == 0 {
+		found, err := find(ctx, o.factory, c, o.placement, hub.KindPlacement)
+		if err != nil {
+			return hub.Placement{}, plan.Wish{}, nil, err
+		}
+		return *found.Placement, plan.Wish{Name: "RUN", Strategy: o.strategy, Snapshot: indexIn(o.snapshot), Content: !o.noDiff}, nil, nil
+	}
+	found, err := find(ctx, o.factory, c, args[0], hub.KindRun)
+	if err != nil {
+		return hub.Placement{}, plan.Wish{}, nil, err
+	}
+	run := found.Run
+	placement, err := hub.Reader{Reader: c}.Placement(ctx, run.Placement())
+	if err != nil {
+		return hub.Placement{}, plan.Wish{}, nil, fmt.Errorf("reading %s, which %s rolls out: %w", run.Placement(), run.Ref, err)
+	}
+	var notes []string
+	if view := runs.Read(*run); len(view.Stages) > 0 && view.State != runs.StateInitialized {
+		notes = append(notes, fmt.Sprintf("%s is %s and has its clusters frozen: this is what another run like it would do now; see kubectl fleet status %s", run.Ref, view.State, run.Flags()))
+	}
+	index := indexIn(cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex))
+	return placement, plan.Wish{Name: run.Name, Strategy: run.Spec.StagedRolloutStrategyName, Snapshot: index, Content: !o.noDiff}, notes, nil
+}
+
+// indexIn reads an index; nil if there is none.
+func indexIn(text string) *int {
+	index, err := strconv.Atoi(text)
+	if err != nil {
+		return nil
+	}
+	return &index
+}
+
+// painter colours texts, or leaves them as they are.
+func painter(colours bool) func(colour, text string) string {
+	return func(colour, text string) string {
+		if !colours {
+			return text
+		}
+		return "\x1b[" + colour + "m" + text + "\x1b[0m"
+	}
+}
+
+// Colours of differences.
+const (
+	red   = "31"
+	green = "32"
+	cyan  = "36"
+)
+
+func printPlan(out io.Writer, p plan.Plan, paint func(colour, text string) string, diff bool) {
+	which := ""
+	if p.Snapshot == p.Latest {
+		which = " (the latest)"
+	}
+	total := 0
+	for _, stage := range p.Stages {
+		for _, wave := range stage.Waves {
+			total += len(wave)
+		}
+	}
+	fmt.Fprintf(out, "Roll snapshot %d%s of %s out to %s in %s by strategy %s.\n", p.Snapshot, which, p.Placement,
+		plural(total, "cluster"), plural(len(p.Stages), "stage"), p.Strategy)
+	for _, problem := range p.Problems {
+		fmt.Fprintln(out, paint(red, "✗ The run would be refused: "+problem))
+	}
+	for _, note := range p.Notes {
+		fmt.Fprintln(out, "! "+note)
+	}
+	for i, stage := range p.Stages {
+		printStage(out, i+1, stage, p.Snapshot)
+	}
+	if len(p.Removed) > 0 {
+		fmt.Fprintf(out, "\n%d. deletion: what is placed is removed from %s, no longer picked: %s\n", len(p.Stages)+1, plural(len(p.Removed), "cluster"), strings.Join(p.Removed, ", "))
+	}
+	if diff {
+		for _, group := range p.Changes {
+			printGroup(out, group, p.Snapshot, paint)
+		}
+	}
+}
+
+func plural(number int, what string) string {
+	if number == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", number, what)
+}
+
+func printStage(out io.Writer, number int, stage plan.Stage, target int) {
+	total := 0
+	for _, wave := range stage.Waves {
+		total += len(wave)
+	}
+	fmt.Fprintf(out, "\n%d. %s: %s", number, stage.Name, plural(total, "cluster"))
+	if total == 0 {
+		fmt.Fprint(out, ", so it is skipped\n")
+		return
+	}
+	fmt.Fprintf(out, ", %d at a time\n", stage.AtOnce)
+	for _, gate := range stage.Before {
+		fmt.Fprintf(out, "   before  %s\n", gate)
+	}
+	for i, wave := range stage.Waves {
+		described := make([]string, 0, len(wave))
+		for _, cluster := range wave {
+			described = append(described, clusterText(cluster, target))
+		}
+		fmt.Fprintf(out, "   wave %-2d %s\n", i+1, strings.Join(described, ", "))
+	}
+	for _, gate := range stage.After {
+		fmt.Fprintf(out, "   after   %s\n", gate)
+	}
+	if stage.Failures != "" {
+		fmt.Fprintf(out, "   limits  %s\n", stage.Failures)
+	}
+}
+
+func clusterText(cluster plan.Cluster, target int) string {
+	text := cluster.Name
+	switch cluster.From {
+	case "":
+		text += " (new)"
+	case strconv.Itoa(target):
+		text += " (has it)"
+	default:
+		text += fmt.Sprintf(" (%s → %d)", cluster.From, target)
+	}
+	if cluster.Health != "" {
+		text += " !" + cluster.Health
+	}
+	return text
+}
+
+// shownClusters bounds the clusters named above a difference.
+const shownClusters = 5
+
+func printGroup(out io.Writer, group plan.Group, target int, paint func(colour, text string) string) {
+	named := strings.Join(group.Clusters[:min(len(group.Clusters), shownClusters)], ", ")
+	if left := len(group.Clusters) - shownClusters; left > 0 {
+		named += fmt.Sprintf(" and %d more", left)
+	}
+	from := "nothing"
+	if group.From != "" {
+		from = "snapshot " + group.From
+	}
+	fmt.Fprintf(out, "\nOn %s, from %s to snapshot %d", named, from, target)
+	if len(group.Overrides) > 0 {
+		fmt.Fprintf(out, " with overrides %s", strings.Join(group.Overrides, ", "))
+	}
+	switch {
+	case group.Problem != "":
+		fmt.Fprintf(out, ": %s\n", paint(red, group.Problem))
+		return
+	case len(group.Objects) == 0:
+		fmt.Fprintln(out, ": nothing changes.")
+		return
+	}
+	fmt.Fprintln(out, ":")
+	for _, change := range group.Objects {
+		mark, colour := map[string]string{"added": "+", "removed": "-", "changed": "~"}[change.Change], map[string]string{"added": green, "removed": red, "changed": cyan}[change.Change]
+		fmt.Fprintln(out, paint(colour, "  "+mark+" "+change.Object))
+		if change.Change == "added" && group.From == "" {
+			continue // all of it is new there; the hub has it in full
+		}
+		for _, line := range change.Lines {
+			fmt.Fprintln(out, "    "+paintLine(line, paint))
+		}
+	}
+}
+
+func paintLine(line string, paint func(colour, text string) string) string {
+	switch line[:1] {
+	case "+":
+		return paint(green, line)
+	case "-":
+		return paint(red, line)
+	case "@":
+		return paint(cyan, line)
+	default:
+		return line
+	}
+}

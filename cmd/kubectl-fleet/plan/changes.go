@@ -1,0 +1,237 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/activities/overriding"
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/objectdiff"
+)
+
+// Group are clusters on which the same changes.
+type Group struct {
+	Clusters []string `json:"clusters"`
+	// From is the snapshot they have now, empty for none.
+	From string `json:"from,omitempty"`
+	// Overrides that are applied to what they get.
+	Overrides []string `json:"overrides,omitempty"`
+	// Objects that change.
+	Objects []objectdiff.Change `json:"objects,omitempty"`
+	// Problem says why it cannot be told, or why the cluster cannot be updated.
+	Problem string `json:"problem,omitempty"`
+}
+
+// comparer finds out what changes on clusters.
+type comparer struct {
+	facts    Facts
+	matcher  *override.Matcher
+	cluster  func(string) override.Cluster
+	byName   map[string]hub.Binding
+	contents map[int]*workgen.Content
+	// known are the answers for clusters that no override tells apart.
+	known map[string]Group
+}
+
+// changes are those on every cluster, grouped.
+func changes(facts Facts, clusters []string) ([]Group, error) {
+	c := &comparer{facts: facts, cluster: clusterOf(facts), byName: map[string]hub.Binding{}, contents: map[int]*workgen.Content{}, known: map[string]Group{}}
+	for _, binding := range facts.Bindings {
+		c.byName[binding.Spec.TargetCluster] = binding
+	}
+	if !facts.Overrides.Empty() {
+		placed, err := identifiers(c.content(facts.Target))
+		if err != nil {
+			return nil, err
+		}
+		named := override.Placement{Namespace: facts.Placement.Namespace, Name: facts.Placement.Name}
+		c.matcher = override.NewMatcher(named, placed, facts.Overrides.ClusterWide, facts.Overrides.Namespaced)
+	}
+	var groups []Group
+	places := map[string]int{}
+	for _, name := range clusters {
+		group, err := c.compare(name)
+		if err != nil {
+			return nil, err
+		}
+		id, err := json.Marshal(group)
+		if err != nil {
+			return nil, fmt.Errorf("comparing the clusters: %w", err)
+		}
+		place, known := places[string(id)]
+		if !known {
+			place = len(groups)
+			places[string(id)] = place
+			groups = append(groups, group)
+		}
+		groups[place].Clusters = append(groups[place].Clusters, name)
+	}
+	return groups, nil
+}
+
+// content is a snapshot as clusters get it, its envelopes unpacked.
+func (c *comparer) content(index int) *workgen.Content {
+	if known, ok := c.contents[index]; ok {
+		return known
+	}
+	var parts []placementv1beta1.ClusterResourceSnapshot
+	for _, part := range c.facts.Parts[index] {
+		parts = append(parts, placementv1beta1.ClusterResourceSnapshot{ObjectMeta: part.ObjectMeta, Spec: *part.Spec})
+	}
+	c.contents[index] = workgen.NewContent(parts)
+	return c.contents[index]
+}
+
+// compare says what changes on one cluster.
+func (c *comparer) compare(name string) (Group, error) {
+	binding := c.byName[name]
+	present, has := presentOf(binding, c.facts.Indexes)
+	before, refs := []string{}, []string{}
+	if has {
+		before = overriding.RefsOf(*binding.Spec)
+	}
+	var target overriding.Snapshots
+	if c.matcher != nil {
+		applicable := c.matcher.Applicable(c.cluster(name))
+		refs = overriding.Refs(applicable.ClusterResourceOverrideSnapshots, applicable.ResourceOverrideSnapshots)
+		target = pick(c.facts.Overrides, applicable)
+	}
+	plain := len(before) == 0 && len(refs) == 0
+	key := fmt.Sprint(present, has)
+	if known, ok := c.known[key]; plain && ok {
+		return known, nil
+	}
+	group := Group{Overrides: refs}
+	if has {
+		group.From = fmt.Sprint(present)
+	}
+	err := c.fill(&group, name, present, has, before, target)
+	if plain && err == nil {
+		c.known[key] = group
+	}
+	return group, err
+}
+
+// fill compares what a cluster has with what it gets.
+func (c *comparer) fill(group *Group, name string, present int, has bool, before []string, target overriding.Snapshots) error {
+	var old []unstructured.Unstructured
+	if has {
+		if len(c.facts.Parts[present]) == 0 {
+			group.Problem = fmt.Sprintf("snapshot %d is gone from the hub: what changes cannot be told", present)
+			return nil
+		}
+		named, missing := c.named(before)
+		if missing != "" {
+			group.Problem = fmt.Sprintf("override snapshot %s is gone from the hub: what changes cannot be told", missing)
+			return nil
+		}
+		var err error
+		if old, err = c.objects(present, name, named); err != nil {
+			group.Problem = "what it has now cannot be told: " + err.Error()
+			return nil
+		}
+	}
+	now, err := c.objects(c.facts.Target, name, target)
+	if err != nil {
+		group.Problem = err.Error()
+		return nil
+	}
+	group.Objects, err = objectdiff.Objects(old, now)
+	return err
+}
+
+// named are the override snapshots that a binding names; missing is one that is gone.
+func (c *comparer) named(refs []string) (all overriding.Snapshots, missing string) {
+	for _, ref := range refs {
+		one, ok := c.facts.Named[ref]
+		if !ok {
+			return all, ref
+		}
+		all.ClusterWide = append(all.ClusterWide, one.ClusterWide...)
+		all.Namespaced = append(all.Namespaced, one.Namespaced...)
+	}
+	return all, ""
+}
+
+// pick are the snapshots that apply to a cluster.
+func pick(inForce overriding.Snapshots, applicable override.Applicable) overriding.Snapshots {
+	var picked overriding.Snapshots
+	for _, snapshot := range inForce.ClusterWide {
+		if slices.Contains(applicable.ClusterResourceOverrideSnapshots, snapshot.Name) {
+			picked.ClusterWide = append(picked.ClusterWide, snapshot)
+		}
+	}
+	for _, snapshot := range inForce.Namespaced {
+		if slices.Contains(applicable.ResourceOverrideSnapshots, placementv1beta1.NamespacedName{Namespace: snapshot.Namespace, Name: snapshot.Name}) {
+			picked.Namespaced = append(picked.Namespaced, snapshot)
+		}
+	}
+	return picked
+}
+
+// objects are those a cluster gets of a snapshot.
+func (c *comparer) objects(index int, cluster string, overrides overriding.Snapshots) ([]unstructured.Unstructured, error) {
+	content := c.content(index)
+	if !overrides.Empty() {
+		changed, err := content.Override(override.Compile(overrides.ClusterWide, overrides.Namespaced).On(c.cluster(cluster)))
+		if err != nil {
+			return nil, err
+		}
+		content = changed
+	}
+	return objectsOf(content)
+}
+
+// objectsOf reads the objects of all Works that a snapshot makes.
+func objectsOf(content *workgen.Content) ([]unstructured.Unstructured, error) {
+	binding := &placementv1beta1.ClusterResourceBinding{}
+	binding.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: "plan"}
+	binding.Spec.ResourceSnapshotName = content.Parts()[0].Name
+	works, err := workgen.Generate(binding, content)
+	if err != nil {
+		return nil, err
+	}
+	var objects []unstructured.Unstructured
+	for i := range works {
+		for _, manifest := range works[i].Spec.Workload.Manifests {
+			object := unstructured.Unstructured{}
+			if err := json.Unmarshal(manifest.Raw, &object.Object); err != nil {
+				return nil, fmt.Errorf("reading an object of %s: %w", strings.Join(names(content), ", "), err)
+			}
+			objects = append(objects, object)
+		}
+	}
+	return objects, nil
+}
+
+func names(content *workgen.Content) []string {
+	var all []string
+	for i := range content.Parts() {
+		all = append(all, content.Parts()[i].Name)
+	}
+	return all
+}
+
+// identifiers are those of all objects of a snapshot.
+func identifiers(content *workgen.Content) ([]placementv1beta1.ResourceIdentifier, error) {
+	objects, err := objectsOf(content)
+	if err != nil {
+		return nil, err
+	}
+	var all []placementv1beta1.ResourceIdentifier
+	for i := range objects {
+		gvk := schema.FromAPIVersionAndKind(objects[i].GetAPIVersion(), objects[i].GetKind())
+		all = append(all, placementv1beta1.ResourceIdentifier{
+			Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: objects[i].GetNamespace(), Name: objects[i].GetName(),
+		})
+	}
+	return all, nil
+}

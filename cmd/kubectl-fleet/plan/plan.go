@@ -1,0 +1,354 @@
+// Package plan works out what a staged update run would do: its stages, the clusters of each in their order and in waves,
+// its gates, what would keep it from starting, and what changes on each cluster. It is pure, and asks the same pure
+// functions as the hub: for stages and waves workflows/rollout, for what a cluster gets activities/override and
+// activities/workgen.
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/activities/overriding"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// Facts are what a plan is made from.
+type Facts struct {
+	// Run is the name of the run, for the names of its approval requests.
+	Run       string
+	Placement hub.Placement
+	// StrategyName and Strategy are the stages; nil if there is no such strategy.
+	StrategyName string
+	Strategy     *placementv1beta1.UpdateStrategySpec
+	// Target is the index of the snapshot to roll out, Latest that of the latest; -1 if there is none.
+	Target, Latest int
+	// Parts of resource snapshots by index: the target's, and of every snapshot a cluster has now.
+	Parts map[int][]hub.ResourceSnapshot
+	// Names of master snapshots by index.
+	Indexes  map[string]int
+	Policy   *hub.PolicySnapshot
+	Bindings []hub.Binding
+	Members  []clusterv1beta1.MemberCluster
+	Runs     []hub.Run
+	// Overrides that are in force, and those that bindings name, by their short form.
+	Overrides overriding.Snapshots
+	Named     map[string]overriding.Snapshots
+}
+
+// Plan is what a run would do.
+type Plan struct {
+	Placement string `json:"placement"`
+	Strategy  string `json:"strategy"`
+	// Snapshot is the index of the resource snapshot to roll out.
+	Snapshot int `json:"snapshot"`
+	Latest   int `json:"latestSnapshot"`
+	// Problems would keep the run from starting.
+	Problems []string `json:"problems,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
+	Stages   []Stage  `json:"stages,omitempty"`
+	// Unassigned clusters are picked and in no stage.
+	Unassigned []string `json:"unassigned,omitempty"`
+	// Removed clusters are no longer picked: after the last stage, what they have of the placement is removed.
+	Removed []string `json:"removed,omitempty"`
+	// Changes are what changes on the clusters, those with the same changes together.
+	Changes []Group `json:"changes,omitempty"`
+}
+
+// Stage is a stage of a plan.
+type Stage struct {
+	Name string `json:"name"`
+	// Before and After are its gates, in words.
+	Before []string `json:"before,omitempty"`
+	After  []string `json:"after,omitempty"`
+	// AtOnce is how many clusters are under way at the same time.
+	AtOnce int `json:"atOnce"`
+	// Waves are the clusters in their order. A cluster starts when one before it is done, so waves are how it goes if
+	// all take the same time.
+	Waves [][]Cluster `json:"waves,omitempty"`
+	// Failures says what becomes of the run if clusters fail.
+	Failures string `json:"failures,omitempty"`
+}
+
+// Cluster is a cluster of a stage.
+type Cluster struct {
+	Name string `json:"name"`
+	// From is the snapshot the cluster has now; empty if it has none.
+	From string `json:"from,omitempty"`
+	// Missing says that it is not in good health, in words.
+	Health string `json:"health,omitempty"`
+}
+
+// Make works a plan out.
+func Make(facts Facts) (Plan, error) {
+	p := Plan{Placement: facts.Placement.String(), Strategy: facts.StrategyName, Snapshot: facts.Target, Latest: facts.Latest}
+	p.check(facts)
+	selected, removed := split(facts.Bindings)
+	p.Removed = removed
+	if facts.Strategy != nil {
+		p.assign(facts, selected)
+	}
+	if facts.Target < 0 || len(facts.Parts[facts.Target]) == 0 {
+		return p, nil
+	}
+	var err error
+	p.Changes, err = changes(facts, p.clusters())
+	return p, err
+}
+
+// clusters are those of all stages, in their order.
+func (p *Plan) clusters() []string {
+	var names []string
+	for _, stage := range p.Stages {
+		for _, wave := range stage.Waves {
+			for _, cluster := range wave {
+				names = append(names, cluster.Name)
+			}
+		}
+	}
+	return names
+}
+
+// problem notes what would keep the run from starting.
+func (p *Plan) problem(format string, args ...any) {
+	p.Problems = append(p.Problems, fmt.Sprintf(format, args...))
+}
+
+// check looks for what would make the hub refuse the run.
+func (p *Plan) check(facts Facts) {
+	if !facts.Placement.External() {
+		p.problem("%s is not rolled out by runs: set its spec.strategy.type to External", facts.Placement.Ref)
+	}
+	switch {
+	case facts.Policy == nil:
+		p.problem("%s has no policy snapshot yet: it is not scheduled", facts.Placement.Ref)
+	case facts.Policy.Status.ObservedCRPGeneration < facts.Placement.Object.GetGeneration() ||
+		!meta.IsStatusConditionTrue(facts.Policy.Status.Conditions, placementv1beta1.ConditionTypeScheduled):
+		p.problem("%s is not fully scheduled: see kubectl fleet status %s", facts.Placement.Ref, facts.Placement.Flags())
+	}
+	if facts.Strategy == nil {
+		p.problem("there is no strategy %q", facts.StrategyName)
+	}
+	switch {
+	case facts.Target < 0:
+		p.problem("%s has no resource snapshot yet", facts.Placement.Ref)
+	case len(facts.Parts[facts.Target]) == 0:
+		p.problem("%s has no resource snapshot %d: kubectl fleet history %s lists them", facts.Placement.Ref, facts.Target, facts.Placement.Flags())
+	}
+	for _, run := range facts.Runs {
+		if run.Placement() != facts.Placement.Ref || run.Outcome() != "" || run.Name == facts.Run || !run.Object.GetDeletionTimestamp().IsZero() {
+			continue
+		}
+		if run.Spec.StagedRolloutStrategyName != facts.StrategyName {
+			p.problem("%s of the same placement is not over and uses strategy %s: use that one, or wait for it to end", run.Ref, run.Spec.StagedRolloutStrategyName)
+		} else {
+			p.Notes = append(p.Notes, fmt.Sprintf("%s of the same placement is not over: the later run takes the clusters over that both come to", run.Ref))
+		}
+	}
+}
+
+// split sorts clusters into those the placement picks and those it no longer does.
+func split(bindings []hub.Binding) (selected, removed []string) {
+	for _, b := range bindings {
+		switch {
+		case !b.Object.GetDeletionTimestamp().IsZero():
+		case b.Spec.State == placementv1beta1.BindingStateUnscheduled:
+			removed = append(removed, b.Spec.TargetCluster)
+		default:
+			selected = append(selected, b.Spec.TargetCluster)
+		}
+	}
+	slices.Sort(selected)
+	slices.Sort(removed)
+	return selected, removed
+}
+
+// assign puts the clusters into stages, as the hub would.
+func (p *Plan) assign(facts Facts, selected []string) {
+	labelsOf := map[string]map[string]string{}
+	for i := range facts.Members {
+		labelsOf[facts.Members[i].Name] = facts.Members[i].Labels
+	}
+	stages := make([]rollout.Stage, 0, len(facts.Strategy.Stages))
+	for _, config := range facts.Strategy.Stages {
+		match, err := matcher(config.LabelSelector)
+		if err != nil {
+			p.problem("the labelSelector of stage %s is invalid: %v", config.Name, err)
+			return
+		}
+		stage := rollout.Stage{Name: config.Name, Match: match}
+		if config.SortingLabelKey != nil {
+			stage.SortingLabelKey = *config.SortingLabelKey
+		}
+		stages = append(stages, stage)
+	}
+	members := make([]rollout.Member, 0, len(selected))
+	for _, name := range selected {
+		member := rollout.Member{Name: name, Labels: labelsOf[name]}
+		if slices.ContainsFunc(stages, func(s rollout.Stage) bool { return s.Match(member.Labels) }) {
+			members = append(members, member)
+		} else {
+			p.Unassigned = append(p.Unassigned, name)
+		}
+	}
+	assigned, err := rollout.AssignStages(stages, members)
+	if err != nil {
+		p.problem("%v", err)
+		return
+	}
+	p.build(facts, assigned)
+}
+
+// matcher is a stage's selector; without one, the stage has all clusters.
+func matcher(selector *metav1.LabelSelector) (func(map[string]string) bool, error) {
+	if selector == nil {
+		return func(map[string]string) bool { return true }, nil
+	}
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil, err
+	}
+	return func(of map[string]string) bool { return compiled.Matches(labels.Set(of)) }, nil
+}
+
+// build makes the stages, with the clusters in none of them last where the strategy wants that.
+func (p *Plan) build(facts Facts, assigned [][]string) {
+	describe := describer(facts)
+	for i, config := range facts.Strategy.Stages {
+		p.Stages = append(p.Stages, newStage(facts.Run, config, assigned[i], describe))
+	}
+	if len(p.Unassigned) == 0 {
+		return
+	}
+	switch facts.Strategy.UnassignedClusters {
+	case placementv1beta1.UnassignedClustersIgnore:
+		p.Notes = append(p.Notes, fmt.Sprintf("in no stage, and left as they are (unassignedClusters: Ignore): %s", strings.Join(p.Unassigned, ", ")))
+	case placementv1beta1.UnassignedClustersLast:
+		last := *facts.Strategy.Stages[len(facts.Strategy.Stages)-1].DeepCopy()
+		last.Name, last.BeforeStageTasks, last.AfterStageTasks = placementv1beta1.UnassignedStageName, nil, nil
+		p.Stages = append(p.Stages, newStage(facts.Run, last, p.Unassigned, describe))
+	default:
+		p.problem("%d picked clusters are in no stage: %s; label them for one, or set unassignedClusters of strategy %s to Ignore or Last",
+			len(p.Unassigned), strings.Join(p.Unassigned, ", "), facts.StrategyName)
+	}
+}
+
+// describer returns what says of a cluster what it has now and how it is.
+func describer(facts Facts) func(name string) Cluster {
+	byCluster := map[string]hub.Binding{}
+	for _, binding := range facts.Bindings {
+		byCluster[binding.Spec.TargetCluster] = binding
+	}
+	health := map[string]string{}
+	for i := range facts.Members {
+		health[facts.Members[i].Name] = healthOf(&facts.Members[i])
+	}
+	return func(name string) Cluster {
+		cluster := Cluster{Name: name, Health: "not a member"}
+		if said, known := health[name]; known {
+			cluster.Health = said
+		}
+		if present, ok := presentOf(byCluster[name], facts.Indexes); ok {
+			cluster.From = fmt.Sprint(present)
+		}
+		return cluster
+	}
+}
+
+func healthOf(member *clusterv1beta1.MemberCluster) string {
+	switch {
+	case !member.DeletionTimestamp.IsZero():
+		return "leaving"
+	case !meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionTypeJoined):
+		return "not joined"
+	case meta.IsStatusConditionFalse(member.Status.Conditions, clusterv1beta1.ConditionTypeHealthy):
+		return "unhealthy"
+	default:
+		return ""
+	}
+}
+
+// presentOf is the index of the snapshot a cluster is to have by now.
+func presentOf(binding hub.Binding, indexes map[string]int) (int, bool) {
+	if binding.Spec == nil || binding.Spec.State != placementv1beta1.BindingStateBound || binding.Spec.ResourceSnapshotName == "" {
+		return 0, false
+	}
+	index, ok := indexes[binding.Spec.ResourceSnapshotName]
+	return index, ok
+}
+
+func newStage(run string, config placementv1beta1.StageConfig, clusters []string, describe func(string) Cluster) Stage {
+	stage := Stage{Name: config.Name, AtOnce: 1, Failures: failures(config)}
+	if config.MaxConcurrency != nil {
+		if atOnce, err := rollout.Concurrency(config.MaxConcurrency.String(), len(clusters)); err == nil {
+			stage.AtOnce = atOnce
+		}
+	}
+	for wave := range slices.Chunk(clusters, stage.AtOnce) {
+		described := make([]Cluster, 0, len(wave))
+		for _, name := range wave {
+			described = append(described, describe(name))
+		}
+		stage.Waves = append(stage.Waves, described)
+	}
+	if len(clusters) == 0 {
+		return stage // it is skipped with its gates
+	}
+	for _, task := range config.BeforeStageTasks {
+		stage.Before = append(stage.Before, gate(task, placementv1beta1.BeforeStageApprovalName(run, config.Name)))
+	}
+	for _, task := range config.AfterStageTasks {
+		stage.After = append(stage.After, gate(task, placementv1beta1.AfterStageApprovalName(run, config.Name)))
+	}
+	return stage
+}
+
+func gate(task placementv1beta1.StageTask, request string) string {
+	if task.Type == placementv1beta1.StageTaskTypeApproval {
+		return "approval of " + request
+	}
+	wait := time.Duration(0)
+	if task.WaitTime != nil {
+		wait = task.WaitTime.Duration
+	}
+	return "soak of " + wait.String()
+}
+
+// failures says in words what a stage does when clusters fail.
+func failures(config placementv1beta1.StageConfig) string {
+	var parts []string
+	if config.ClusterDeadline != nil {
+		parts = append(parts, "a cluster may take "+config.ClusterDeadline.Duration.String())
+	}
+	if budget := config.FailureBudget; budget != nil {
+		most := "0"
+		if budget.MaxFailures != nil {
+			most = budget.MaxFailures.String()
+		}
+		action := budget.OnExceeded
+		if action == "" {
+			action = placementv1beta1.FailureBudgetWait
+		}
+		parts = append(parts, fmt.Sprintf("%s may fail, beyond that: %s", most, action))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// clusterOf is a cluster as overrides know it.
+func clusterOf(facts Facts) func(name string) override.Cluster {
+	labelsOf := map[string]map[string]string{}
+	for i := range facts.Members {
+		labelsOf[facts.Members[i].Name] = maps.Clone(facts.Members[i].Labels)
+	}
+	return func(name string) override.Cluster { return override.Cluster{Name: name, Labels: labelsOf[name]} }
+}

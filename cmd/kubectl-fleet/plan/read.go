@@ -1,0 +1,119 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/overriding"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+// Wish is the run that a plan is made for.
+type Wish struct {
+	// Name of the run.
+	Name string
+	// Strategy is the name of the strategy.
+	Strategy string
+	// Snapshot is the index of the resource snapshot to roll out; nil for the latest.
+	Snapshot *int
+	// Content says whether to read the snapshots themselves, to tell what changes.
+	Content bool
+}
+
+// Read reads the facts of a plan, and what could not be made sure of.
+func Read(ctx context.Context, c client.Reader, placement hub.Placement, wish Wish) (facts Facts, notes []string, err error) {
+	reader := hub.Reader{Reader: c}
+	facts = Facts{Run: wish.Name, Placement: placement, StrategyName: wish.Strategy, Parts: map[int][]hub.ResourceSnapshot{}, Named: map[string]overriding.Snapshots{}}
+	if facts.Strategy, err = reader.Strategy(ctx, placement.Namespace, wish.Strategy); err != nil {
+		return facts, nil, err
+	}
+	if facts.Members, err = reader.Members(ctx); err != nil {
+		return facts, nil, err
+	}
+	if facts.Bindings, err = reader.BindingsOf(ctx, placement.Ref); err != nil {
+		return facts, nil, err
+	}
+	if facts.Runs, err = (hub.Reader{Reader: c, Namespace: placement.Namespace}).Runs(ctx); err != nil {
+		return facts, nil, err
+	}
+	policies, err := reader.PolicySnapshots(ctx, placement.Ref)
+	if err != nil {
+		return facts, nil, err
+	}
+	facts.Policy = hub.LatestPolicy(policies)
+	if err := facts.readSnapshots(ctx, reader, wish); err != nil {
+		return facts, nil, err
+	}
+	if !wish.Content {
+		return facts, nil, nil
+	}
+	notes, err = facts.readOverrides(ctx, c)
+	return facts, notes, err
+}
+
+// readSnapshots reads which snapshots there are, and what is in those that matter.
+func (f *Facts) readSnapshots(ctx context.Context, reader hub.Reader, wish Wish) error {
+	all, err := reader.ResourceSnapshotIndexes(ctx, f.Placement.Ref)
+	if err != nil {
+		return err
+	}
+	f.Indexes, f.Latest = map[string]int{}, hub.LatestIndex(all)
+	for _, part := range all {
+		f.Indexes[part.Name] = part.Index
+	}
+	f.Target = f.Latest
+	if wish.Snapshot != nil {
+		f.Target = *wish.Snapshot
+	}
+	wanted := []int{f.Target}
+	for _, binding := range f.Bindings {
+		if present, has := presentOf(binding, f.Indexes); has && !slices.Contains(wanted, present) {
+			wanted = append(wanted, present)
+		}
+	}
+	for _, index := range wanted {
+		if index < 0 {
+			continue
+		}
+		if !wish.Content {
+			f.Parts[index] = slices.DeleteFunc(slices.Clone(all), func(s hub.ResourceSnapshot) bool { return s.Index != index })
+			continue
+		}
+		if f.Parts[index], err = reader.ResourceSnapshots(ctx, f.Placement.Ref, index); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readOverrides reads the override snapshots in force, and those that clusters were updated with.
+func (f *Facts) readOverrides(ctx context.Context, c client.Reader) (notes []string, err error) {
+	f.Overrides, err = overriding.Latest(ctx, c, f.Placement.Name)
+	if unsettled, is := errors.AsType[*overriding.UnsettledError](err); is {
+		notes = append(notes, unsettled.Error()+": what changes by it is not told here")
+		f.Overrides, err = overriding.InForce(ctx, c)
+	}
+	if err != nil && !hub.Unserved(err) {
+		return nil, fmt.Errorf("reading the overrides: %w", err)
+	}
+	for _, binding := range f.Bindings {
+		for _, ref := range overriding.RefsOf(*binding.Spec) {
+			if _, known := f.Named[ref]; known {
+				continue
+			}
+			snapshots, err := overriding.Load(ctx, c, c, []string{ref})
+			if _, gone := errors.AsType[*overriding.MissingError](err); gone {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("reading override snapshot %s: %w", ref, err)
+			}
+			f.Named[ref] = snapshots
+		}
+	}
+	return notes, nil
+}
