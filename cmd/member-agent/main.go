@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -43,7 +44,11 @@ func run(args []string) error {
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
-	if err := addHealth(mgr, o); err != nil {
+	hub, err := o.hubConfig(config)
+	if err != nil {
+		return err
+	}
+	if err := addHealth(mgr, hub); err != nil {
 		return err
 	}
 	measured := work.NewMetrics()
@@ -53,7 +58,7 @@ func run(args []string) error {
 		}
 	}
 	if err := member.Setup(mgr, member.Options{
-		Name: o.cluster, Hub: o.hubConfig(), Pruning: o.pruning, Provider: o.provider, Metrics: measured,
+		Name: o.cluster, Hub: hub, Pruning: o.pruning, Provider: o.provider, Metrics: measured,
 	}); err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)
 	}
@@ -63,8 +68,8 @@ func run(args []string) error {
 
 // addHealth adds the health endpoints. Not to reach the hub keeps nothing on the member from working, so the probe of the
 // Pod leaves hub-api out.
-func addHealth(mgr ctrl.Manager, o *options) error {
-	hubAPI, err := agent.APIServerAnswers("hub-api", o.hubConfig())
+func addHealth(mgr ctrl.Manager, hub *rest.Config) error {
+	hubAPI, err := agent.APIServerAnswers("hub-api", hub)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ const shutdownTimeout = 5 * time.Second
 const envHelp = `Environment:
   MEMBER_CLUSTER_NAME        name of this cluster in the fleet (required)
   HUB_SERVER_URL             address of the hub's API server (required)
-  CONFIG_PATH                file with the bearer token for the hub; read again when it changes (required)
+  CONFIG_PATH                file with the bearer token for the hub; read again when it changes (required unless --hub-token-secret is given)
   HUB_CERTIFICATE_AUTHORITY  CA of the hub: a PEM file, PEM text, or PEM text in base64
   CA_BUNDLE                  the same, looked at if HUB_CERTIFICATE_AUTHORITY is not set
 
@@ -46,6 +46,7 @@ Flags:
 
 type options struct {
 	cluster, hubURL, tokenFile string
+	tokenSecret                string
 	hubCAFile                  string
 	hubCA                      []byte
 	insecure                   bool
@@ -92,6 +93,7 @@ func parse(args []string, lookup func(string) (string, bool)) (*options, error) 
 	flags.BoolVar(&o.insecure, "tls-insecure", false, "do not verify the hub's certificate")
 	o.log.Add(flags)
 	o.profiling.Add(flags, 6066)
+	flags.StringVar(&o.tokenSecret, tokenSecretFlag, "", "Secret of this cluster, as <namespace>/<name>, whose entry \"token\" has the bearer token for the hub; used instead of "+envTokenFile)
 	provider := flags.String("property-provider", noProvider, "who reports properties of this cluster: none for the agent itself, or the name of a provider that is built into it")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -105,6 +107,11 @@ func parse(args []string, lookup func(string) (string, bool)) (*options, error) 
 	var err error
 	if o.provider, err = newProvider(*provider); err != nil {
 		problems = append(problems, err)
+	}
+	if o.tokenSecret != "" {
+		if _, _, err := splitSecret(o.tokenSecret); err != nil {
+			problems = append(problems, fmt.Errorf("--%s is %q: %w", tokenSecretFlag, o.tokenSecret, err))
+		}
 	}
 	problems = append(problems, o.readEnvironment(lookup)...)
 	return o, errors.Join(problems...)
@@ -121,7 +128,7 @@ func (o *options) readEnvironment(lookup func(string) (string, bool)) []error {
 		{envTokenFile, "the file with the bearer token for the hub", &o.tokenFile},
 	} {
 		value, _ := lookup(required.name)
-		if *required.into = strings.TrimSpace(value); *required.into == "" {
+		if *required.into = strings.TrimSpace(value); *required.into == "" && (required.name != envTokenFile || o.tokenSecret == "") {
 			problems = append(problems, fmt.Errorf("environment variable %s is not set; it must be %s", required.name, required.meaning))
 		}
 	}
@@ -162,20 +169,23 @@ func (o *options) readAuthority(value string) error {
 	return nil
 }
 
-// hubConfig is how the agent reaches the hub.
-func (o *options) hubConfig() *rest.Config {
+// hubConfig is how the agent, which reaches its own cluster by the given configuration, reaches the hub.
+func (o *options) hubConfig(member *rest.Config) (*rest.Config, error) {
 	config := &rest.Config{
-		Host:            o.hubURL,
-		BearerTokenFile: o.tokenFile,
-		QPS:             float32(o.hubQPS),
-		Burst:           o.hubBurst,
-		UserAgent:       "member-agent/" + o.cluster,
+		Host:      o.hubURL,
+		QPS:       float32(o.hubQPS),
+		Burst:     o.hubBurst,
+		UserAgent: "member-agent/" + o.cluster,
 	}
 	config.Insecure = o.insecure
 	if !o.insecure {
 		config.CAFile, config.CAData = o.hubCAFile, o.hubCA
 	}
-	return config
+	if o.tokenSecret != "" {
+		return config, useSecret(config, member, o.tokenSecret)
+	}
+	config.BearerTokenFile = o.tokenFile
+	return config, nil
 }
 
 // memberConfig is how the agent reaches its own cluster.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
 )
 
 const pem = "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
@@ -31,14 +32,16 @@ func TestParseSaysWhatIsMissing(t *testing.T) {
 		"what is missing is named, all of it": {
 			changes: map[string]string{envCluster: "", envHubURL: "", envTokenFile: ""}, want: []string{envCluster, envHubURL, envTokenFile},
 		},
-		"an address without a scheme is refused":      {changes: map[string]string{envHubURL: "hub:6443"}, want: []string{envHubURL, `"hub:6443"`}},
-		"a CA that is nothing of the kind is refused": {changes: map[string]string{envHubCA: "nonsense"}, want: []string{envHubCA, "neither"}},
-		"the other variable is named if it is used":   {changes: map[string]string{envCABundle: "nonsense"}, want: []string{envCABundle}},
-		"an unknown log format is refused":            {args: []string{"--log-format=xml"}, want: []string{`"xml"`}},
-		"an unknown propagation policy is refused":    {args: []string{"--prune-propagation-policy=Sideways"}, want: []string{`"Sideways"`, "Foreground"}},
-		"a property provider it does not have":        {args: []string{"--property-provider=azure"}, want: []string{`"azure"`, "this agent has none"}},
-		"no property provider at all":                 {args: []string{"--property-provider=none"}},
-		"a known one is not":                          {args: []string{"--prune-propagation-policy=Orphan", "--reconcile-timeout=15m", "--prune-timeout=1m"}},
+		"an address without a scheme is refused":       {changes: map[string]string{envHubURL: "hub:6443"}, want: []string{envHubURL, `"hub:6443"`}},
+		"a CA that is nothing of the kind is refused":  {changes: map[string]string{envHubCA: "nonsense"}, want: []string{envHubCA, "neither"}},
+		"the other variable is named if it is used":    {changes: map[string]string{envCABundle: "nonsense"}, want: []string{envCABundle}},
+		"an unknown log format is refused":             {args: []string{"--log-format=xml"}, want: []string{`"xml"`}},
+		"an unknown propagation policy is refused":     {args: []string{"--prune-propagation-policy=Sideways"}, want: []string{`"Sideways"`, "Foreground"}},
+		"a property provider it does not have":         {args: []string{"--property-provider=azure"}, want: []string{`"azure"`, "this agent has none"}},
+		"no property provider at all":                  {args: []string{"--property-provider=none"}},
+		"a Secret for the token does without the file": {args: []string{"--hub-token-secret=default/s"}, changes: map[string]string{envTokenFile: ""}},
+		"a Secret without a namespace is refused":      {args: []string{"--hub-token-secret=s"}, want: []string{"--hub-token-secret", "<namespace>/<name>"}},
+		"a known one is not":                           {args: []string{"--prune-propagation-policy=Orphan", "--reconcile-timeout=15m", "--prune-timeout=1m"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +78,8 @@ func TestHubConfigFindsTheAuthority(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o, err := parse(tc.args, environment(tc.changes))
 			require.NoError(t, err)
-			config := o.hubConfig()
+			config, err := o.hubConfig(&rest.Config{})
+			require.NoError(t, err)
 			assert.Equal(t, "https://hub.example.com:6443", config.Host)
 			assert.Equal(t, "/token", config.BearerTokenFile)
 			assert.Equal(t, tc.file, config.CAFile)

@@ -3,7 +3,7 @@ Kubernetes itself and whom the values name. User names that begin with "system:"
 Kubernetes. Service accounts of namespaces whose contents these policies guard may pass, because nobody else can make
 use of one. */ -}}
 {{- define "hub-agent.passes" -}}
-request.userInfo.username == "system:serviceaccount:{{ .Release.Namespace }}:{{ .Release.Name }}" ||
+request.userInfo.username == "system:serviceaccount:{{ include "hub-agent.namespace" . }}:{{ .Release.Name }}" ||
 {{- range .Values.guardRail.whitelistedUsers }}
 request.userInfo.username == {{ . | toJson }} ||
 {{- end }}
@@ -13,8 +13,8 @@ request.userInfo.username == {{ . | toJson }} ||
 {{- range .Values.guardRail.whitelistedGroups }}
 g == {{ . | toJson }} ||
 {{- end }}
-{{- if or (hasPrefix "fleet-" .Release.Namespace) (hasPrefix "kube-" .Release.Namespace) }}
-g == "system:serviceaccounts:{{ .Release.Namespace }}" ||
+{{- if or (hasPrefix "fleet-" (include "hub-agent.namespace" .)) (hasPrefix "kube-" (include "hub-agent.namespace" .)) }}
+g == "system:serviceaccounts:{{ include "hub-agent.namespace" . }}" ||
 {{- end }}
 g in ["system:masters", "kubeadm:cluster-admins"] || g.startsWith("system:serviceaccounts:kube-")))
 {{- end }}
@@ -50,7 +50,7 @@ or have an administrator of the hub add the user or one of its groups to guardRa
 {{- /* Namespaces where pods may run whatever enableWorkload says: without the agent's own nobody could start the agent
 again, without Temporal's no rollout would go on. */ -}}
 {{- define "hub-agent.workload-namespaces" -}}
-{{ .Release.Namespace | toJson }}
+{{ include "hub-agent.namespace" . | toJson }}
 {{- $host := index (splitList ":" .Values.temporal.address) 0 | splitList "." }}
 {{- if or (eq (len $host) 2) (and (gt (len $host) 2) (eq (index $host 2) "svc")) }}, {{ index $host 1 | toJson }}{{ end }}
 {{- range .Values.workloadNamespaces }}, {{ . | toJson }}{{ end }}

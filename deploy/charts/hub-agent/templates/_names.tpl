@@ -1,3 +1,8 @@
+{{- /* The namespace of everything that is in one: the release's, unless KubeFleet's value names another. */ -}}
+{{- define "hub-agent.namespace" -}}
+{{- if .Values.namespace }}{{ .Values.namespace }}{{ else }}{{ .Release.Namespace }}{{ end }}
+{{- end }}
+
 {{- define "hub-agent.labels" -}}
 app.kubernetes.io/name: hub-agent
 app.kubernetes.io/instance: {{ .Release.Name }}

@@ -1,3 +1,8 @@
+{{- /* The namespace of everything that is in one: the release's, unless KubeFleet's value names another. */ -}}
+{{- define "member-agent.namespace" -}}
+{{- if .Values.namespace }}{{ .Values.namespace }}{{ else }}{{ .Release.Namespace }}{{ end }}
+{{- end }}
+
 {{- define "member-agent.labels" -}}
 app.kubernetes.io/name: member-agent
 app.kubernetes.io/instance: {{ .Release.Name }}
