@@ -131,7 +131,7 @@ func (o *planOptions) wish(ctx context.Context, c client.Reader, args []string) 
 		if err != nil {
 			return hub.Placement{}, plan.Wish{}, nil, err
 		}
-		return *found.Placement, plan.Wish{Name: "RUN", Strategy: o.strategy, Snapshot: indexIn(o.snapshot), Content: !o.noDiff}, nil, nil
+		return *found.Placement, plan.Wish{Name: "<run>", Strategy: o.strategy, Snapshot: indexIn(o.snapshot), Content: !o.noDiff}, nil, nil
 	}
 	found, err := find(ctx, o.factory, c, args[0], hub.KindRun)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -35,6 +36,8 @@ type Facts struct {
 	Target, Latest int
 	// Parts of resource snapshots by index: the target's, and of every snapshot a cluster has now.
 	Parts map[int][]hub.ResourceSnapshot
+	// Content says that what is in the parts was read, so that it can be told what changes.
+	Content bool
 	// Names of master snapshots by index.
 	Indexes  map[string]int
 	Policy   *hub.PolicySnapshot
@@ -85,7 +88,7 @@ type Cluster struct {
 	Name string `json:"name"`
 	// From is the snapshot the cluster has now; empty if it has none.
 	From string `json:"from,omitempty"`
-	// Missing says that it is not in good health, in words.
+	// Health says what is wrong with it; empty if nothing is.
 	Health string `json:"health,omitempty"`
 }
 
@@ -98,7 +101,7 @@ func Make(facts Facts) (Plan, error) {
 	if facts.Strategy != nil {
 		p.assign(facts, selected)
 	}
-	if facts.Target < 0 || len(facts.Parts[facts.Target]) == 0 {
+	if !facts.Content || facts.Target < 0 || len(facts.Parts[facts.Target]) == 0 {
 		return p, nil
 	}
 	var err error
@@ -321,7 +324,7 @@ func gate(task placementv1beta1.StageTask, request string) string {
 	if task.WaitTime != nil {
 		wait = task.WaitTime.Duration
 	}
-	return "soak of " + wait.String()
+	return "soak of " + tree.Wait(wait)
 }
 
 // failures says in words what a stage does when clusters fail.

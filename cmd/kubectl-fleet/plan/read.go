@@ -27,7 +27,7 @@ type Wish struct {
 // Read reads the facts of a plan, and what could not be made sure of.
 func Read(ctx context.Context, c client.Reader, placement hub.Placement, wish Wish) (facts Facts, notes []string, err error) {
 	reader := hub.Reader{Reader: c}
-	facts = Facts{Run: wish.Name, Placement: placement, StrategyName: wish.Strategy, Parts: map[int][]hub.ResourceSnapshot{}, Named: map[string]overriding.Snapshots{}}
+	facts = Facts{Run: wish.Name, Placement: placement, StrategyName: wish.Strategy, Content: wish.Content, Parts: map[int][]hub.ResourceSnapshot{}, Named: map[string]overriding.Snapshots{}}
 	if facts.Strategy, err = reader.Strategy(ctx, placement.Namespace, wish.Strategy); err != nil {
 		return facts, nil, err
 	}

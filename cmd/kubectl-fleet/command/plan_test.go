@@ -1,0 +1,179 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+)
+
+// snapshotOf is resource snapshot of placement web with these objects.
+func snapshotOf(index int, manifests ...string) *placementv1beta1.ClusterResourceSnapshot {
+	snapshot := &placementv1beta1.ClusterResourceSnapshot{ObjectMeta: metav1.ObjectMeta{
+		Name: placementv1beta1.ResourceSnapshotName("web", index, 0), CreationTimestamp: ago(time.Duration(10-index) * time.Hour),
+		Labels: map[string]string{
+			placementv1beta1.ParentPlacementLabel: "web", placementv1beta1.ResourceIndexLabel: strconv.Itoa(index), placementv1beta1.IsLatestSnapshotLabel: strconv.FormatBool(index == 5),
+		},
+		Annotations: map[string]string{placementv1beta1.ResourceGroupHashAnnotation: "hash", placementv1beta1.NumberOfResourceSnapshotsAnnotation: "1"},
+	}}
+	for _, manifest := range manifests {
+		snapshot.Spec.SelectedResources = append(snapshot.Spec.SelectedResources, placementv1beta1.ResourceContent{RawExtension: runtime.RawExtension{Raw: []byte(manifest)}})
+	}
+	return snapshot
+}
+
+const (
+	shopNamespace = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}`
+	settings      = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"shop"},"data":{"theme":%q}}`
+	login         = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"login","namespace":"shop"},"data":{"password":%q}}`
+)
+
+// release is everything before a run of placement web: three clusters, one of which has nothing yet, one of which gets
+// something of its own.
+func release() []client.Object {
+	half := intstr.FromString("50%")
+	wait := metav1.Duration{Duration: 5 * time.Minute}
+	placement := &placementv1beta1.ClusterResourcePlacement{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "web-uid", Generation: 1},
+		Spec:       placementv1beta1.PlacementSpec{Strategy: &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}},
+	}
+	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-0", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "web", placementv1beta1.IsLatestSnapshotLabel: "true", placementv1beta1.PolicyIndexLabel: "0"}},
+		Status:     placementv1beta1.SchedulingPolicySnapshotStatus{ObservedCRPGeneration: 1, Conditions: []metav1.Condition{ok("Scheduled")}},
+	}
+	strategy := &placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: metav1.ObjectMeta{Name: "careful"}, Spec: placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{
+		{Name: "staging", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "staging"}}, AfterStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeTimedWait, WaitTime: &wait}}},
+		{
+			Name: "production", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "production"}}, MaxConcurrency: &half,
+			BeforeStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},
+		},
+	}}}
+	objects := []client.Object{placement, policy, strategy, snapshotOf(4, shopNamespace, fmt.Sprintf(settings, "light"), fmt.Sprintf(login, "aHVudGVyMg==")), snapshotOf(5, shopNamespace, fmt.Sprintf(settings, "dark"), fmt.Sprintf(login, "aHVudGVyMw=="))}
+	for i, name := range []string{"member-1", "member-2", "member-3"} {
+		m := member(name, time.Second)
+		m.Labels["env"] = []string{"staging", "production", "production"}[i]
+		binding := bindingTo(name)
+		if i == 2 {
+			m.Labels["brand"] = "acme"
+			binding.Spec.State, binding.Spec.ResourceSnapshotName = placementv1beta1.BindingStateScheduled, ""
+		}
+		objects = append(objects, m, binding)
+	}
+	return append(objects, brandOverride())
+}
+
+// brandOverride gives clusters of a brand another theme.
+func brandOverride() *placementv1beta1.ResourceOverrideSnapshot {
+	return &placementv1beta1.ResourceOverrideSnapshot{
+		ObjectMeta: metav1.ObjectMeta{Name: "brand-0", Namespace: "shop", Labels: map[string]string{placementv1beta1.ParentOverrideLabel: "brand", placementv1beta1.IsLatestSnapshotLabel: "true", placementv1beta1.OverrideIndexLabel: "0"}},
+		Spec: placementv1beta1.ResourceOverrideSnapshotSpec{OverrideSpec: placementv1beta1.ResourceOverrideSpec{
+			ResourceSelectors: []placementv1beta1.ResourceSelector{{Group: "", Version: "v1", Kind: "ConfigMap", Name: "settings"}},
+			Policy: placementv1beta1.OverridePolicy{OverrideRules: []placementv1beta1.OverrideRule{{
+				ClusterSelector: &placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"brand": "acme"}}}}},
+				JSONPatchOverrides: []placementv1beta1.JSONPatchOverride{{
+					Operator: placementv1beta1.JSONPatchOverrideOpReplace, Path: "/data/theme", Value: apiextensionsv1.JSON{Raw: []byte(`"acme"`)},
+				}},
+			}}},
+		}},
+	}
+}
+
+func TestPlanTellsStagesWavesGatesAndWhatChanges(t *testing.T) {
+	c := newConsole(t, release()...)
+	require.NoError(t, c.run("plan", "--placement", "web", "--strategy", "careful"))
+	c.golden("plan.txt")
+	require.NoError(t, c.run("plan", "--placement", "web", "--strategy", "careful", "-o", "json"))
+	for _, secret := range []string{"aHVudGVyMg==", "aHVudGVyMw=="} {
+		assert.NotContains(t, c.out.String(), secret)
+	}
+}
+
+func TestPlanBackTellsWhatComesBack(t *testing.T) {
+	c := newConsole(t, release()...)
+	require.NoError(t, c.run("plan", "-p", "web", "--strategy", "careful", "--snapshot", "4"))
+	assert.Contains(t, c.out.String(), "member-1 (has it)")
+	assert.Contains(t, c.out.String(), "On member-1, member-2, from snapshot 4 to snapshot 4: nothing changes.")
+}
+
+func TestPlanTellsWhatWouldKeepARunFromStarting(t *testing.T) {
+	for sentence, broken := range map[string]struct {
+		change  func(objects []client.Object) []client.Object
+		problem string
+	}{
+		"a cluster in no stage": {func(objects []client.Object) []client.Object {
+			for _, object := range objects {
+				if object.GetName() == "member-2" {
+					object.SetLabels(nil)
+				}
+			}
+			return objects
+		}, "1 picked clusters are in no stage: member-2; label them for one, or set unassignedClusters of strategy careful to Ignore or Last"},
+		"a cluster in two stages": {func(objects []client.Object) []client.Object {
+			objects[2].(*placementv1beta1.ClusterStagedUpdateStrategy).Spec.Stages[1].LabelSelector = nil
+			return objects
+		}, "cluster `member-1` appears in more than one stages"},
+		"another way of rolling out": {func(objects []client.Object) []client.Object {
+			objects[0].(*placementv1beta1.ClusterResourcePlacement).Spec.Strategy = nil
+			return objects
+		}, "placement/web is not rolled out by runs: set its spec.strategy.type to External"},
+		"another run with another strategy": {func(objects []client.Object) []client.Object {
+			other := soakingRun()
+			other.Spec.StagedRolloutStrategyName = "hasty"
+			return append(objects, other)
+		}, "run/web-5 of the same placement is not over and uses strategy hasty: use that one, or wait for it to end"},
+		"a placement that is not scheduled": {func(objects []client.Object) []client.Object {
+			objects[0].SetGeneration(2)
+			return objects
+		}, "placement/web is not fully scheduled: see kubectl fleet status placement/web"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := newConsole(t, broken.change(release())...)
+			err := c.run("plan", "-p", "web", "--strategy", "careful")
+			exit, is := errors.AsType[*cli.Exit](err)
+			require.True(t, is, "%v\n%s", err, c.out.String())
+			assert.Equal(t, cli.CodeFailed, exit.Code)
+			assert.Contains(t, c.out.String(), "✗ The run would be refused: "+broken.problem)
+			assert.Equal(t, 1, strings.Count(c.out.String(), "would be refused"), c.out.String())
+		})
+	}
+}
+
+func TestPlanOfClustersInNoStageFollowsTheStrategy(t *testing.T) {
+	objects := release()
+	strategy := objects[2].(*placementv1beta1.ClusterStagedUpdateStrategy)
+	strategy.Spec.Stages = strategy.Spec.Stages[:1]
+	strategy.Spec.UnassignedClusters = placementv1beta1.UnassignedClustersLast
+	c := newConsole(t, objects...)
+	require.NoError(t, c.run("plan", "-p", "web", "--strategy", "careful", "--no-diff"))
+	assert.Contains(t, c.out.String(), "2. unassigned: 2 clusters, 1 at a time\n   wave 1  member-2 (4 → 5)\n   wave 2  member-3 (new)\n")
+	strategy.Spec.UnassignedClusters = placementv1beta1.UnassignedClustersIgnore
+	c = newConsole(t, objects...)
+	require.NoError(t, c.run("plan", "-p", "web", "--strategy", "careful", "--no-diff"))
+	assert.Contains(t, c.out.String(), "! in no stage, and left as they are (unassignedClusters: Ignore): member-2, member-3\n")
+}
+
+func TestPlanOfARunTakesWhatTheRunSays(t *testing.T) {
+	run := &placementv1beta1.ClusterStagedUpdateRun{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-4"},
+		Spec:       placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "careful", ResourceSnapshotIndex: "4", State: placementv1beta1.StateInitialize},
+	}
+	c := newConsole(t, append(release(), run)...)
+	require.NoError(t, c.run("plan", "run/web-4", "--no-diff"))
+	assert.Contains(t, c.out.String(), "Roll snapshot 4 of placement/web out to 3 clusters in 2 stages by strategy careful.")
+	assert.Contains(t, c.out.String(), "before  approval of web-4-before-production")
+	assert.EqualError(t, c.run("plan", "run/web-4", "--strategy", "careful"), "name a run, or give --placement, --strategy and --snapshot, but not both: a run has its own")
+	assert.EqualError(t, c.run("plan"), "say what to plan, as in: kubectl fleet plan --placement web --strategy careful, or: kubectl fleet plan run/web-17")
+}
