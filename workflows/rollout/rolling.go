@@ -136,7 +136,7 @@ func Decide(facts Facts) Plan {
 	}
 	p.release(ordered)
 	p.plan.Settled = len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.plan.Blocked == 0
-	if len(p.plan.Steps) == 0 && p.pending == 0 {
+	if len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.pending == 0 {
 		p.plan.Held = Account{Limits: p.limits, Available: p.available, Placed: p.placed, Changes: p.changes, Additions: p.additions}.Held()
 	}
 	return p.plan

@@ -1,22 +1,15 @@
 package rollout_test
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
-
-var update = flag.Bool("update", false, "write the golden simulations anew")
 
 // fleet is a simulated fleet: what the hub has stored of one placement.
 type fleet struct {
@@ -209,80 +202,5 @@ func TestARolloutLeftAloneEnds(t *testing.T) {
 		for _, c := range f.clusters {
 			require.True(t, c.Deleting || c.State == rollout.Bound && c.Current, "seed %d: %+v", seed, c)
 		}
-	}
-}
-
-// simulate rolls out tick by tick: what was written in one tick is available
-// (or gone) at the end of the next, unless it is named broken.
-func simulate(f *fleet, ticks int, broken ...string) string {
-	var log strings.Builder
-	fmt.Fprintf(&log, "target %d, maxUnavailable %d, maxSurge %d\n", f.limits.Target, f.limits.MaxUnavailable, f.limits.MaxSurge)
-	for tick := 1; tick <= ticks; tick++ {
-		plan := rollout.Next(f.clusters, f.limits)
-		var written []string
-		for _, step := range plan.Steps {
-			note := string(step.Op) + " " + step.Cluster
-			if err := f.write(step); err != nil {
-				note += " BREAKS THE LIMITS: " + err.Error()
-			}
-			written = append(written, note)
-		}
-		fmt.Fprintf(&log, "%2d: available %d, placed %d, blocked %d: %s\n", tick, f.available(), f.placed(), plan.Blocked, strings.Join(written, ", "))
-		if plan.Settled {
-			log.WriteString("settled\n")
-			break
-		}
-		for _, c := range slices.Clone(f.clusters) {
-			if !slices.Contains(broken, c.Name) {
-				f.settle(c.Name)
-			}
-		}
-	}
-	for _, c := range f.clusters {
-		fmt.Fprintf(&log, "    %s %s current=%t available=%t deleting=%t\n", c.Name, c.State, c.Current, c.Available, c.Deleting)
-	}
-	return log.String()
-}
-
-func TestGoldenSimulations(t *testing.T) {
-	for name, run := range map[string]func() string{
-		"change-reaches-five-clusters": func() string {
-			return simulate(&fleet{limits: limits(5, 2, 2), clusters: []rollout.Cluster{
-				outdated("a"), outdated("b"), outdated("c"), outdated("d"), outdated("e"),
-			}}, 10)
-		},
-		"default-limits-on-three-clusters": func() string {
-			return simulate(&fleet{limits: limits(3, 1, 1), clusters: []rollout.Cluster{
-				outdated("member-1"), outdated("member-2"), outdated("member-3"),
-			}}, 10)
-		},
-		"move-from-west-to-east": func() string {
-			return simulate(&fleet{limits: limits(3, 1, 1), clusters: []rollout.Cluster{
-				deselected("west-1"), deselected("west-2"), deselected("west-3"), fresh("east-1"), fresh("east-2"), fresh("east-3"),
-			}}, 12)
-		},
-		"bad-image-stops-at-one-cluster-and-the-fix-begins-there": func() string {
-			f := &fleet{limits: limits(3, 1, 1), clusters: []rollout.Cluster{
-				outdated("cluster-1"), outdated("cluster-2"), outdated("cluster-3"),
-			}}
-			bad := simulate(f, 3, "cluster-1")
-			for i := range f.clusters {
-				f.clusters[i].Current = false
-			}
-			f.at("cluster-1").Failed = true
-			return "the bad image\n" + bad + "the fix\n" + simulate(f, 10)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, path := run(), filepath.Join("testdata", name+".txt")
-			if *update {
-				require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
-			}
-			want, err := os.ReadFile(path)
-			require.NoError(t, err, "run with -update to write it")
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s differs (-want +got):\n%s", path, diff)
-			}
-		})
 	}
 }
