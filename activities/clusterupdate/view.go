@@ -89,6 +89,62 @@ func (v *View) CatchUp(ctx context.Context, sub *Subscription, bindings []placem
 	return nil
 }
 
+// CatchUpGone waits until the cache has no binding of a placement any more that is gone, by
+// a list of those there are that was read live.
+func (v *View) CatchUpGone(ctx context.Context, sub *Subscription, placement string, bindings []placementv1beta1.ClusterResourceBinding) error {
+	there := make(map[types.UID]bool, len(bindings))
+	for i := range bindings {
+		there[bindings[i].UID] = true
+	}
+	var cached placementv1beta1.ClusterResourceBindingList
+	err := v.cache.List(ctx, &cached, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("listing the bindings of placement %s from the cache: %w", placement, err)
+	}
+	var suspects []placementv1beta1.ClusterResourceBinding
+	for i := range cached.Items {
+		if !there[cached.Items[i].UID] { // gone, or made since
+			suspects = append(suspects, cached.Items[i])
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, catchUpFor)
+	defer cancel()
+	defer sub.wake()
+	for i := range suspects {
+		for {
+			haunts, err := v.haunts(ctx, &suspects[i])
+			if err != nil {
+				return err
+			}
+			if !haunts {
+				break
+			}
+			select {
+			case <-sub.C:
+			case <-ctx.Done():
+				return fmt.Errorf("waiting for the cache to drop binding %s: %w", suspects[i].Name, ctx.Err())
+			}
+		}
+	}
+	return nil
+}
+
+// haunts says whether the cache still has a binding that is gone.
+func (v *View) haunts(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (bool, error) {
+	now := &placementv1beta1.ClusterResourceBinding{}
+	for _, reader := range []client.Reader{v.cache, v.live} {
+		err := reader.Get(ctx, client.ObjectKeyFromObject(b), now)
+		if client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("reading binding %s: %w", b.Name, err)
+		}
+		has := err == nil && now.UID == b.UID
+		if has == (reader == v.live) {
+			return false, nil // the cache has dropped it, or it is there
+		}
+	}
+	return true, nil
+}
+
 // behind says whether the cache has an older version of a binding; one that is
 // gone from both is not behind.
 func (v *View) behind(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (bool, error) {

@@ -107,6 +107,8 @@ type AdvanceRequest struct {
 	// Epoch is that of the claim under which the batch is written. An attempt that finds
 	// a later one writes nothing.
 	Epoch int64 `json:"epoch,omitempty"`
+	// Basis identifies the bindings that the batch was decided from.
+	Basis string `json:"basis,omitempty"`
 	// EvictionsOnly leaves the rollout to update runs: nothing is waited for.
 	EvictionsOnly bool `json:"evictionsOnly,omitempty"`
 	// InFlight are clusters of earlier batches not yet seen available.
@@ -130,6 +132,8 @@ type AdvanceResult struct {
 	Next       []Change `json:"next,omitempty"`
 	// Epoch is that of the claim for the next batch.
 	Epoch int64 `json:"epoch,omitempty"`
+	// Basis identifies the bindings that the next batch was decided from.
+	Basis string `json:"basis,omitempty"`
 	// Settled says that nothing is left to write.
 	Settled bool `json:"settled,omitempty"`
 	// Blocked is the number of clusters that wait for the limits to allow them.

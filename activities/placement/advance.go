@@ -290,7 +290,7 @@ func (a *rolling) result(facts *rolloutFacts, plan rollout.Plan) actcontract.Adv
 		}
 	}
 	if len(out.Next) > 0 {
-		out.Epoch = a.claim.Epoch + 1
+		out.Epoch, out.Basis = a.claim.Epoch+1, facts.basis()
 	}
 	return out
 }

@@ -36,7 +36,7 @@ func (a *rolling) write(ctx context.Context) (overtaken bool, err error) {
 	if err != nil || !mine {
 		return !mine && err == nil, err
 	}
-	facts, err := a.look(ctx)
+	facts, err := a.lookAgain(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -49,29 +49,45 @@ func (a *rolling) write(ctx context.Context) (overtaken bool, err error) {
 }
 
 // writeEvictions makes the batch's evictions. It says whether all of them are over.
+//
+// Those that a budget lets through go one after the other, in the order in which they were
+// decided: each was weighed with what the ones before it have left.
 func (a *rolling) writeEvictions(ctx context.Context, facts *rolloutFacts, plan rollout.Plan) (bool, error) {
 	now := map[string]rollout.EvictionStep{}
 	for _, step := range plan.Evictions {
 		now[step.Eviction] = step
 	}
-	var left atomic.Int64
-	var g errgroup.Group
-	g.SetLimit(batchAtOnce)
+	over := true
+	var others []actcontract.Change
 	for _, change := range a.in.Batch {
 		step, waits := now[change.Eviction]
 		if !isEviction(change) || !waits || facts.evictionUIDs[change.Eviction] != change.EvictionUID {
 			continue
 		}
+		if step.Op != rollout.Evict || step.Verdict.Code != rollout.WithinBudget {
+			others = append(others, change)
+			continue
+		}
+		done, err := a.writeEviction(ctx, change, step)
+		if err != nil {
+			return false, err
+		}
+		over = over && done
+	}
+	var left atomic.Int64
+	var g errgroup.Group
+	g.SetLimit(batchAtOnce)
+	for _, change := range others {
 		g.Go(func() error {
-			over, err := a.writeEviction(ctx, change, step)
-			if !over {
+			done, err := a.writeEviction(ctx, change, now[change.Eviction])
+			if !done {
 				left.Add(1)
 			}
 			return err
 		})
 	}
 	err := g.Wait()
-	return left.Load() == 0, err
+	return over && left.Load() == 0, err
 }
 
 // writeClusters makes the batch's other changes.

@@ -3,6 +3,9 @@ package placement_test
 import (
 	"fmt"
 	"log/slog"
+	"os"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,7 +54,7 @@ func (f *flow) step(writes int) bool {
 		f.request = actcontract.AdvanceRequest{}
 		return false
 	}
-	f.request = actcontract.AdvanceRequest{Batch: result.Next, InFlight: result.InFlight, Epoch: result.Epoch}
+	f.request = actcontract.AdvanceRequest{Batch: result.Next, InFlight: result.InFlight, Epoch: result.Epoch, Basis: result.Basis}
 	return result.Settled
 }
 
@@ -80,20 +83,35 @@ func (w *world) happen(calm bool) {
 	case kind == 6 && !calm:
 		w.counter++
 		w.ask(eviction(cluster, w.counter))
+	case kind >= 7 && w.all && w.depth.Load() > 0:
 	case kind == 7 && there && !calm && b.Spec.ResourceSnapshotName != "":
 		b.Spec.State = map[placementv1beta1.BindingState]placementv1beta1.BindingState{
 			placementv1beta1.BindingStateBound: placementv1beta1.BindingStateUnscheduled, placementv1beta1.BindingStateUnscheduled: placementv1beta1.BindingStateBound,
 		}[b.Spec.State]
 		b.Generation++
 		require.NoError(w.t, w.Update(ctx, b))
+		w.hear(b)
 	case kind >= 8 && !there:
 		w.counter++
 		fresh := scheduled(cluster)
 		fresh.UID = types.UID(fmt.Sprintf("%d-again-%s", w.counter, cluster))
 		w.ask(fresh)
+		w.hear(fresh)
 	default:
 		w.catchUp(0.5)
 	}
+}
+
+// hear lets the caches have a binding at once if the number of clusters follows from it.
+func (w *world) hear(b *placementv1beta1.ClusterResourceBinding) {
+	if !w.all {
+		return
+	}
+	now := &placementv1beta1.ClusterResourceBinding{}
+	require.NoError(w.t, w.Get(w.t.Context(), client.ObjectKeyFromObject(b), now))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.bindings[now.Name] = *now
 }
 
 // member reports on its Work, as it is now.
@@ -112,24 +130,54 @@ func (w *world) member(cluster string, available metav1.ConditionStatus) {
 	w.works[key] = *work
 }
 
+// worldsVariable sets how many random fleets are tried, for a long run.
+const worldsVariable = "FLEETFLOW_PROMISE_WORLDS"
+
+// worlds is how many there are to be.
+func worlds(t *testing.T) int {
+	t.Helper()
+	asked := os.Getenv(worldsVariable)
+	if asked == "" {
+		return 1000
+	}
+	n, err := strconv.Atoi(asked)
+	require.NoError(t, err, worldsVariable)
+	return n
+}
+
 // Whatever the fleet, whatever happens meanwhile, wherever processes die, however many
 // attempts are at work and however old what they read is: no write breaks the promise.
 func TestNoWriteBreaksThePromise(t *testing.T) {
-	judged := 0
-	for seed := range uint64(300) {
-		w := newWorld(t, seed)
-		f := &flow{world: w}
-		for range 12 {
-			for range w.random.IntN(3) {
-				w.happen(false)
-			}
-			f.step(w.random.IntN(8) - 1)
-			require.NoError(t, w.broken, "seed %d:\n%s", seed, w.tail())
+	const chunks = 8
+	var judged atomic.Int64
+	per := worlds(t) / chunks
+	t.Run("worlds", func(t *testing.T) {
+		for chunk := range chunks {
+			t.Run(fmt.Sprint(chunk), func(t *testing.T) {
+				t.Parallel()
+				for i := range per {
+					judged.Add(int64(live(t, uint64(chunk*per+i))))
+				}
+			})
 		}
-		judged += w.checker.Judged
+	})
+	t.Logf("%d writes of %d fleets were judged", judged.Load(), per*chunks)
+	require.Greater(t, judged.Load(), int64(2*per*chunks))
+}
+
+// live lets one world go on for a while, and returns how many writes were judged.
+func live(t *testing.T, seed uint64) int {
+	t.Helper()
+	w := newWorld(t, seed)
+	f := &flow{world: w}
+	for range 6 + w.random.IntN(8) {
+		for range w.random.IntN(3) {
+			w.happen(false)
+		}
+		f.step(w.random.IntN(8) - 1)
+		require.NoError(t, w.broken, "seed %d:\n%s", seed, w.tail())
 	}
-	t.Logf("%d writes were judged", judged)
-	require.Greater(t, judged, 1000)
+	return w.checker.Judged
 }
 
 func (w *world) tail() string {

@@ -3,7 +3,9 @@ package placement
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,7 +43,39 @@ func (f *rolloutFacts) change(step rollout.Step) actcontract.Change {
 // can trust the cache, because what we wrote ourselves is known (view, in
 // flight) and what others wrote makes the fence hold.
 func (a *rolling) look(ctx context.Context) (*rolloutFacts, error) {
-	first := len(a.in.Batch) == 0 && len(a.in.InFlight) == 0 || slices.ContainsFunc(a.in.Batch, isEviction)
+	return a.gather(ctx, len(a.in.Batch) == 0 && len(a.in.InFlight) == 0 || slices.ContainsFunc(a.in.Batch, isEviction))
+}
+
+// lookAgain gathers the facts before a write. The batch may have been decided by another
+// worker: if the cache of this one does not have what that was decided from, it may lag
+// behind, and count a cluster as available that is gone.
+func (a *rolling) lookAgain(ctx context.Context) (*rolloutFacts, error) {
+	facts, err := a.look(ctx)
+	if err != nil || a.in.Basis == "" || facts.basis() == a.in.Basis {
+		return facts, err
+	}
+	return a.gather(ctx, true)
+}
+
+// basis identifies the bindings that facts were gathered from: which there are, and what they
+// ask for.
+func (f *rolloutFacts) basis() string {
+	var sum uint64
+	for uid, stays := range f.there {
+		hash := fnv.New64a()
+		// Writing to a hash never fails.
+		_, _ = fmt.Fprint(hash, uid, stays)
+		sum += hash.Sum64() // a sum does not depend on the order
+	}
+	for _, pin := range f.pins {
+		hash := fnv.New64a()
+		_, _ = fmt.Fprint(hash, pin.UID, pin.FromState, pin.FromRevision)
+		sum += hash.Sum64()
+	}
+	return strconv.FormatUint(sum, 36)
+}
+
+func (a *rolling) gather(ctx context.Context, first bool) (*rolloutFacts, error) {
 	var reader client.Reader = a.Client
 	if first {
 		reader = a.Live
@@ -52,6 +86,9 @@ func (a *rolling) look(ctx context.Context) (*rolloutFacts, error) {
 	}
 	if first {
 		if err := a.view.CatchUp(ctx, a.sub, list.Items); err != nil {
+			return nil, err
+		}
+		if err := a.view.CatchUpGone(ctx, a.sub, a.placement.Name, list.Items); err != nil {
 			return nil, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	k8sclock "k8s.io/utils/clock"
@@ -41,6 +42,8 @@ type world struct {
 	clusters []string
 	snapshot int
 	counter  int
+	// all says that all clusters are asked for that there are.
+	all bool
 	// stale is what caches have of bindings and Works.
 	mu       sync.Mutex
 	bindings map[string]placementv1beta1.ClusterResourceBinding
@@ -61,22 +64,43 @@ func newWorld(t *testing.T, seed uint64) *world {
 		}[r.IntN(5)])
 	}
 	w.rollout = newRollout(t, start...)
-	unavailable, surge := intstr.FromInt(r.IntN(3)), intstr.FromInt(1+r.IntN(2))
 	n := max(1, len(start)-r.IntN(2))
 	w.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
-		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(n))}
-		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{MaxUnavailable: &unavailable, MaxSurge: &surge}}
+		p.Spec.Policy = w.anyPolicy(n)
+		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{
+			MaxUnavailable: w.anyLimit(0, 3), MaxSurge: w.anyLimit(1, 3),
+		}}
 	})
 	w.rolling.Clock = impatient{w.clock}
 	w.seed(t)
 	if r.IntN(2) == 0 {
 		b := &placementv1beta1.ClusterResourcePlacementDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "crp"}}
-		if b.Spec.MaxUnavailable = new(intstr.FromInt(r.IntN(3))); r.IntN(2) == 0 {
-			b.Spec.MaxUnavailable, b.Spec.MinAvailable = nil, new(intstr.FromInt(r.IntN(n+1)))
+		if b.Spec.MaxUnavailable = w.anyLimit(0, 3); r.IntN(2) == 0 {
+			b.Spec.MaxUnavailable, b.Spec.MinAvailable = nil, w.anyLimit(0, n+1)
 		}
 		w.ask(b)
 	}
 	return w
+}
+
+// anyPolicy asks for about n clusters, or for all.
+func (w *world) anyPolicy(n int) *placementv1beta1.PlacementPolicy {
+	switch w.random.IntN(4) {
+	case 0:
+		w.all = true
+		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}
+	case 1:
+		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: w.clusters[:n]}
+	}
+	return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(n))}
+}
+
+// anyLimit is a number from least up to most, or a percentage.
+func (w *world) anyLimit(least, most int) *intstr.IntOrString {
+	if w.random.IntN(3) == 0 {
+		return new(intstr.FromString(fmt.Sprintf("%d%%", 100*least/10+w.random.IntN(60))))
+	}
+	return new(intstr.FromInt(least + w.random.IntN(most-least)))
 }
 
 // seed tells the checker what there is, and has it told of every write from now on.
@@ -139,6 +163,7 @@ func (w *world) observe(c client.Client, o client.Object) {
 	case *placementv1beta1.Work:
 		now := &placementv1beta1.Work{}
 		if c.Get(w.t.Context(), client.ObjectKeyFromObject(o), now) == nil {
+			w.journal = append(w.journal, fmt.Sprintf("%*swork of %s: generation %d %s", 2*int(w.depth.Load()), "", now.Namespace, now.Generation, saysAvailable(now)))
 			w.checker.Work(now, false)
 		}
 	case *placementv1beta1.ClusterResourcePlacement:
@@ -159,6 +184,15 @@ func (w *world) observe(c client.Client, o client.Object) {
 	if w.broken == nil {
 		w.broken = err
 	}
+}
+
+// saysAvailable is what a member has reported last.
+func saysAvailable(work *placementv1beta1.Work) string {
+	said := meta.FindStatusCondition(work.Status.Conditions, placementv1beta1.ConditionTypeAvailable)
+	if said == nil || said.ObservedGeneration != work.Generation {
+		return "not reported"
+	}
+	return "available " + string(said.Status)
 }
 
 // catchUp lets the caches have what is stored, object by object with some probability.

@@ -138,13 +138,18 @@ func (c *Checker) deletion(was *placementv1beta1.ClusterResourceBinding, availab
 	c.Judged++
 	free := was.Spec.State == placementv1beta1.BindingStateUnscheduled || c.byUser[was.Name] || !c.placement.DeletionTimestamp.IsZero()
 	switch {
-	case !c.asked(was.Spec.TargetCluster):
+	case !c.asked(was.Spec.TargetCluster), c.fixed():
 		if !free {
-			return false, fmt.Errorf("the binding on %s is deleted, and nobody has asked for it", was.Spec.TargetCluster)
+			return false, fmt.Errorf("the binding on %s is deleted, and nobody who may has asked for it", was.Spec.TargetCluster)
 		}
 		return false, nil
 	case c.budget == nil, c.failed(was):
 		return true, nil
+	case c.misfit():
+		if !free {
+			return true, fmt.Errorf("evicting from %s under a budget that does not fit the placement", was.Spec.TargetCluster)
+		}
+		return false, nil
 	}
 	total := len(c.bindings)
 	if gone {
@@ -166,6 +171,21 @@ func (c *Checker) asked(cluster string) bool {
 		}
 	}
 	return false
+}
+
+// fixed says whether evictions from the placement are never allowed.
+func (c *Checker) fixed() bool {
+	p := c.placement.Spec.Policy
+	return p != nil && p.PlacementType == placementv1beta1.PickFixedPlacementType
+}
+
+// misfit says whether the budget says what it cannot say of a placement on all clusters.
+func (c *Checker) misfit() bool {
+	p := c.placement.Spec.Policy
+	if p != nil && p.PlacementType != "" && p.PlacementType != placementv1beta1.PickAllPlacementType {
+		return false
+	}
+	return c.budget.Spec.MaxUnavailable != nil || c.budget.Spec.MinAvailable.Type == intstr.String
 }
 
 // disruptions is how many clusters the budget lets go.

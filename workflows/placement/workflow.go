@@ -117,7 +117,7 @@ func (p *placement) evict(ctx workflow.Context) error {
 			p.again = true
 			return nil
 		}
-		request.Batch, request.Epoch = result.Next, result.Epoch
+		request.Batch, request.Epoch, request.Basis = result.Next, result.Epoch, result.Basis
 	}
 }
 
@@ -209,7 +209,7 @@ func (p *placement) roll(ctx workflow.Context, selected act.SelectResult) error 
 			p.again = true
 			return nil
 		}
-		request.Batch, request.InFlight, request.Epoch = result.Next, result.InFlight, result.Epoch
+		request.Batch, request.InFlight, request.Epoch, request.Basis = result.Next, result.InFlight, result.Epoch, result.Basis
 		request.WakeAt = earlier(result.WakeAt, lookAgain(progress, now))
 	}
 }
