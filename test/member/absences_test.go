@@ -152,7 +152,7 @@ func agentKilled(s *spec) {
 		name := fmt.Sprintf("%s-%d", s.name, i)
 		require.NoError(s, rig.Hub.Create(s.ctx, onemember.Work(name, s.configMap(name+"-a", "v"), s.configMap(name+"-b", "v"))))
 		if i%20 == 10 {
-			s.do(control.Kill, onemember.Agent)
+			s.kill()
 		}
 	}
 	for i := range works {
@@ -162,11 +162,17 @@ func agentKilled(s *spec) {
 		work := onemember.Work(fmt.Sprintf("%s-%d", s.name, i))
 		require.NoError(s, rig.Hub.Delete(s.ctx, work))
 		if i%20 == 10 {
-			require.NoError(s, rig.Do(s.ctx, control.Start, onemember.Agent)) // it may still be down from before
-			s.do(control.Kill, onemember.Agent)
+			s.kill()
 		}
 	}
 	s.awaitNone(s.ctx)
+}
+
+// kill ends the agent, which comes back by itself.
+func (s *spec) kill() {
+	s.Helper()
+	s.do(control.Start, onemember.Agent) // it may still be down from before
+	s.do(control.Kill, onemember.Agent)
 }
 
 // awaitNone waits until nothing that was applied is left in the namespace.

@@ -140,7 +140,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, hub cluster.Cluster) err
 		Reconciler:              r,
 		MaxConcurrentReconciles: concurrentWorks,
 		CacheSyncTimeout:        forEver,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastReconnect),
 	})
 	if err != nil {
 		return fmt.Errorf("creating the work controller: %w", err)

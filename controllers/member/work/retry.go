@@ -9,6 +9,9 @@ import (
 const (
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = time.Minute
+	// lastReconnect is how long to wait at most if hub or member cannot be reached: what was found
+	// meanwhile is to be told soon after they are back.
+	lastReconnect = 15 * time.Second
 )
 
 // backoff is how long to wait before the next try after so many failures in a row.
