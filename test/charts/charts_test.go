@@ -20,8 +20,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -42,12 +44,20 @@ func required() map[string]map[string]any {
 // render returns what a chart makes of values, file by file.
 func render(t *testing.T, name string, values map[string]any) (map[string]string, error) {
 	t.Helper()
+	return renderInto(t, name, namespace, values)
+}
+
+// renderInto renders a chart as a release in a namespace.
+func renderInto(t *testing.T, name, namespace string, values map[string]any) (map[string]string, error) {
+	t.Helper()
 	chart, err := loader.Load(path.Join(root, "deploy", "charts", name))
 	require.NoError(t, err)
 	require.NoError(t, chart.Validate())
 	options := common.ReleaseOptions{Name: release, Namespace: namespace, IsInstall: true, Revision: 1}
 	all, err := util.ToRenderValues(chart, values, options, everything())
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	strict := engine.Engine{Strict: true}
 	return strict.Render(chart, all)
 }
@@ -73,11 +83,21 @@ func objects(t *testing.T, rendered map[string]string) []runtime.Object {
 				continue // what comes first may be left out
 			}
 			object, _, err := decoder.Decode([]byte(document), nil, nil)
+			if runtime.IsNotRegisteredError(err) { // such as the Prometheus operator's
+				object, _, err = unstructured.UnstructuredJSONScheme.Decode(toJSON(t, document), nil, nil)
+			}
 			require.NoError(t, err, "%s:\n%s", file, document)
 			decoded = append(decoded, object)
 		}
 	}
 	return decoded
+}
+
+func toJSON(t *testing.T, document string) []byte {
+	t.Helper()
+	content, err := yaml.ToJSON([]byte(document))
+	require.NoError(t, err)
+	return content
 }
 
 // only returns the one object of a type.

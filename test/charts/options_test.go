@@ -1,0 +1,364 @@
+package charts
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// with renders a chart with values beside the required ones; maps are merged.
+func with(t *testing.T, name string, additional map[string]any) ([]runtime.Object, error) {
+	t.Helper()
+	values := required()[name]
+	merge(values, additional)
+	rendered, err := render(t, name, values)
+	if err != nil {
+		return nil, err
+	}
+	return objects(t, rendered), nil
+}
+
+func merge(into, from map[string]any) {
+	for key, value := range from {
+		inner, isMap := value.(map[string]any)
+		existing, wasMap := into[key].(map[string]any)
+		if isMap && wasMap {
+			merge(existing, inner)
+			continue
+		}
+		into[key] = value
+	}
+}
+
+func must(t *testing.T, name string, additional map[string]any) []runtime.Object {
+	t.Helper()
+	all, err := with(t, name, additional)
+	require.NoError(t, err)
+	return all
+}
+
+// ofKind names the objects of a kind.
+func ofKind(t *testing.T, all []runtime.Object, kind string) []string {
+	t.Helper()
+	var names []string
+	for _, object := range all {
+		gvks, _, err := scheme.Scheme.ObjectKinds(object)
+		if err != nil { // not one of Kubernetes itself
+			gvks = append(gvks, object.GetObjectKind().GroupVersionKind())
+		}
+		if gvks[0].Kind == kind {
+			accessor, err := meta.Accessor(object)
+			require.NoError(t, err)
+			names = append(names, accessor.GetName())
+		}
+	}
+	return names
+}
+
+// deployment returns the Deployment of a name.
+func deployment(t *testing.T, all []runtime.Object, name string) *appsv1.Deployment {
+	t.Helper()
+	for _, object := range all {
+		if d, ok := object.(*appsv1.Deployment); ok && d.Name == name {
+			return d
+		}
+	}
+	require.Fail(t, "no Deployment "+name)
+	return nil
+}
+
+func args(t *testing.T, all []runtime.Object, name string) []string {
+	t.Helper()
+	return deployment(t, all, name).Spec.Template.Spec.Containers[0].Args
+}
+
+type values = map[string]any
+
+func TestPodsAreRestricted(t *testing.T) {
+	for name, additional := range map[string]values{
+		"hub-agent":    {"temporal": values{"address": "", "bundled": values{"enabled": true}}, "workers": values{"enabled": true}},
+		"member-agent": nil,
+	} {
+		for _, object := range must(t, name, additional) {
+			d, ok := object.(*appsv1.Deployment)
+			if !ok {
+				continue
+			}
+			t.Run(d.Name, func(t *testing.T) {
+				pod := d.Spec.Template.Spec
+				assert.True(t, *pod.SecurityContext.RunAsNonRoot)
+				assert.Equal(t, corev1.SeccompProfileTypeRuntimeDefault, pod.SecurityContext.SeccompProfile.Type)
+				for _, c := range pod.Containers {
+					assert.False(t, *c.SecurityContext.AllowPrivilegeEscalation)
+					assert.True(t, *c.SecurityContext.ReadOnlyRootFilesystem)
+					assert.Equal(t, []corev1.Capability{"ALL"}, c.SecurityContext.Capabilities.Drop)
+					assert.NotNil(t, c.ReadinessProbe)
+					assert.NotEmpty(t, c.Resources.Requests)
+				}
+				for _, v := range pod.Volumes {
+					assert.Nil(t, v.HostPath)
+				}
+			})
+		}
+	}
+}
+
+func TestHubAgentFindsTemporal(t *testing.T) {
+	const tls, key = "/var/run/fleet/temporal-tls", "/var/run/fleet/temporal-api-key"
+	for sentence, test := range map[string]struct {
+		temporal values
+		want     []string
+		never    string
+		volumes  map[string]string // Secrets by volume
+	}{
+		"in plain text by default": {nil, []string{"--temporal-address=temporal.example.com:7233", "--temporal-namespace=default"}, "--temporal-tls", nil},
+		"in a namespace":           {values{"namespace": "fleet"}, []string{"--temporal-namespace=fleet"}, "--temporal-tls", nil},
+		"by the system's CAs":      {values{"tls": values{"enabled": true}}, []string{"--temporal-tls=true"}, "file=", nil},
+		"by mutual TLS": {
+			values{"tls": values{"enabled": true, "secretName": "s", "serverName": "temporal.internal"}},
+			[]string{"--temporal-tls=true", "--temporal-tls-ca-file=" + tls + "/ca.crt", "--temporal-tls-cert-file=" + tls + "/tls.crt", "--temporal-tls-key-file=" + tls + "/tls.key", "--temporal-tls-server-name=temporal.internal"},
+			"--temporal-api-key", map[string]string{"temporal-tls": "s"},
+		},
+		"by a CA alone": {
+			values{"tls": values{"enabled": true, "secretName": "s", "caKey": "root.pem", "certKey": "", "keyKey": ""}},
+			[]string{"--temporal-tls-ca-file=" + tls + "/root.pem"}, "--temporal-tls-cert-file", map[string]string{"temporal-tls": "s"},
+		},
+		"with an API key": {
+			values{"apiKey": values{"secretName": "cloud"}}, []string{"--temporal-api-key-file=" + key + "/api-key"}, "--temporal-tls-", map[string]string{"temporal-api-key": "cloud"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			all := must(t, "hub-agent", values{"temporal": test.temporal})
+			given := args(t, all, release)
+			assert.Subset(t, given, test.want)
+			assert.NotContains(t, strings.Join(given, "\n"), test.never)
+			pod := deployment(t, all, release).Spec.Template.Spec
+			volumes := map[string]string{}
+			for _, v := range pod.Volumes {
+				volumes[v.Name] = v.Secret.SecretName
+			}
+			assert.Equal(t, len(test.volumes), len(pod.Containers[0].VolumeMounts))
+			for name, secret := range test.volumes {
+				assert.Equal(t, secret, volumes[name])
+			}
+		})
+	}
+}
+
+func TestBundledTemporalIsWhereTheAgentLooksForIt(t *testing.T) {
+	all := must(t, "hub-agent", values{"temporal": values{"address": "", "bundled": values{"enabled": true}}})
+	assert.Contains(t, args(t, all, release), "--temporal-address=agent-temporal.fleet-system:7233")
+	assert.Contains(t, ofKind(t, all, "Service"), "agent-temporal")
+	assert.Empty(t, ofKind(t, all, "PersistentVolumeClaim"))
+	server := deployment(t, all, "agent-temporal")
+	selector := map[string]string{}
+	for _, object := range all {
+		if s, ok := object.(*corev1.Service); ok && s.Name == "agent-temporal" {
+			selector = s.Spec.Selector
+		}
+	}
+	assert.NotEmpty(t, selector)
+	assert.Equal(t, selector, intersection(selector, server.Spec.Template.Labels))
+	assert.NotEqual(t, selector, intersection(selector, deployment(t, all, release).Spec.Template.Labels), "the agent is no Temporal")
+
+	all = must(t, "hub-agent", values{"temporal": values{"address": "", "bundled": values{"enabled": true, "persistence": values{"enabled": true}}}})
+	claim := only[*corev1.PersistentVolumeClaim](t, all)
+	assert.Equal(t, claim.Name, deployment(t, all, "agent-temporal").Spec.Template.Spec.Volumes[0].PersistentVolumeClaim.ClaimName)
+
+	_, err := with(t, "hub-agent", values{"temporal": values{"bundled": values{"enabled": true}}})
+	assert.ErrorContains(t, err, "exclude each other")
+}
+
+func TestControllersAndWorkersCanBeApart(t *testing.T) {
+	all := must(t, "hub-agent", values{"replicaCount": 2, "workers": values{"enabled": true, "replicaCount": 5}})
+	assert.Contains(t, args(t, all, "agent"), "--role=controllers")
+	assert.Contains(t, args(t, all, "agent-workers"), "--role=worker")
+	controllers, workers := deployment(t, all, "agent"), deployment(t, all, "agent-workers")
+	assert.EqualValues(t, 2, *controllers.Spec.Replicas)
+	assert.EqualValues(t, 5, *workers.Spec.Replicas)
+	assert.Equal(t, controllers.Spec.Template.Spec.ServiceAccountName, workers.Spec.Template.Spec.ServiceAccountName)
+	assert.NotEqual(t, controllers.Spec.Selector.MatchLabels, intersection(controllers.Spec.Selector.MatchLabels, workers.Spec.Template.Labels), "neither takes the other's Pods")
+	assert.ElementsMatch(t, []string{"agent", "agent-workers"}, ofKind(t, all, "PodDisruptionBudget"))
+	_, err := with(t, "hub-agent", values{"role": "worker", "workers": values{"enabled": true}})
+	assert.ErrorContains(t, err, "leave role as it is")
+}
+
+func TestBudgetsAreThereForMoreThanOne(t *testing.T) {
+	for _, name := range []string{"hub-agent", "member-agent"} {
+		t.Run(name, func(t *testing.T) {
+			assert.Empty(t, ofKind(t, must(t, name, nil), "PodDisruptionBudget"), "one alone would keep its node")
+			all := must(t, name, values{"replicaCount": 3})
+			budget := only[*policyv1.PodDisruptionBudget](t, all)
+			assert.Equal(t, "1", budget.Spec.MaxUnavailable.String())
+			pod := deployment(t, all, release).Spec.Template
+			assert.Equal(t, budget.Spec.Selector.MatchLabels, intersection(budget.Spec.Selector.MatchLabels, pod.Labels))
+			assert.Len(t, pod.Spec.TopologySpreadConstraints, 2)
+			assert.Empty(t, ofKind(t, must(t, name, values{"replicaCount": 3, "podDisruptionBudget": values{"enabled": false}}), "PodDisruptionBudget"))
+		})
+	}
+}
+
+func TestNetworkPoliciesLetThroughWhatAgentsNeed(t *testing.T) {
+	for _, name := range []string{"hub-agent", "member-agent"} {
+		assert.Empty(t, ofKind(t, must(t, name, nil), "NetworkPolicy"))
+	}
+	policy := only[*networkingv1.NetworkPolicy](t, must(t, "hub-agent", values{"networkPolicy": values{"enabled": true, "metricsFrom": []any{values{"namespaceSelector": values{}}}}}))
+	assert.Equal(t, []string{"53/UDP 53/TCP", "443/TCP 6443/TCP", "7233/TCP"}, outward(policy))
+	require.Len(t, policy.Spec.Ingress, 1)
+	assert.Equal(t, "metrics", policy.Spec.Ingress[0].Ports[0].Port.String())
+	assert.Len(t, policy.Spec.Ingress[0].From, 1)
+
+	policy = only[*networkingv1.NetworkPolicy](t, must(t, "member-agent", values{"networkPolicy": values{
+		"enabled": true, "apiServerPorts": []any{8443}, "extraEgress": []any{values{"ports": []any{values{"port": 4317}}}},
+	}}))
+	assert.Equal(t, []string{"53/UDP 53/TCP", "8443/TCP", "4317/"}, outward(policy))
+
+	both := ofKind(t, must(t, "hub-agent", values{"networkPolicy": values{"enabled": true}, "temporal": values{"address": "", "bundled": values{"enabled": true}}}), "NetworkPolicy")
+	assert.ElementsMatch(t, []string{"agent", "agent-temporal"}, both, "the bundled Temporal asks nobody who they are")
+}
+
+// outward is what a policy lets out, a line for each rule.
+func outward(policy *networkingv1.NetworkPolicy) []string {
+	var rules []string
+	for _, rule := range policy.Spec.Egress {
+		var ports []string
+		for _, p := range rule.Ports {
+			protocol := ""
+			if p.Protocol != nil {
+				protocol = string(*p.Protocol)
+			}
+			ports = append(ports, fmt.Sprintf("%s/%s", p.Port.String(), protocol))
+		}
+		rules = append(rules, strings.Join(ports, " "))
+	}
+	return rules
+}
+
+func TestPrometheusFindsTheFigures(t *testing.T) {
+	for _, name := range []string{"hub-agent", "member-agent"} {
+		t.Run(name, func(t *testing.T) {
+			all := must(t, name, nil)
+			assert.Equal(t, []string{"agent-metrics"}, ofKind(t, all, "Service"))
+			assert.Empty(t, ofKind(t, all, "ServiceMonitor"))
+			assert.Empty(t, ofKind(t, must(t, name, values{"metrics": values{"service": values{"enabled": false}}}), "Service"))
+
+			all = must(t, name, values{"metrics": values{"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}}}})
+			assert.Equal(t, []string{release}, ofKind(t, all, "ServiceMonitor"))
+			_, err := with(t, name, values{"metrics": values{"service": values{"enabled": false}, "serviceMonitor": values{"enabled": true}}})
+			assert.ErrorContains(t, err, "needs metrics.service.enabled")
+		})
+	}
+}
+
+// The values that KubeFleet's documentation sets when it installs its charts into the namespace default.
+func printed(name string) values {
+	all := values{
+		"image": values{"pullPolicy": "Always", "repository": "registry.example.com/" + name, "tag": "v1"}, "logVerbosity": 2, "namespace": "fleet-system",
+		"enableV1Alpha1APIs": false, "enableV1Beta1APIs": true,
+	}
+	if name == "hub-agent" {
+		maps.Copy(all, values{"enableWebhook": true, "webhookClientConnectionType": "service"})
+		return all
+	}
+	maps.Copy(all, values{
+		"config":       values{"hubURL": "https://172.18.0.2:6443", "memberClusterName": "kind-member-1"},
+		"refreshtoken": values{"repository": "registry.example.com/refresh-token", "tag": "v1", "pullPolicy": "Always"},
+		"logVerbosity": 5,
+	})
+	return all
+}
+
+func TestPrintedCommandsInstallIntoTheNamespaceTheyName(t *testing.T) {
+	for _, name := range []string{"hub-agent", "member-agent"} {
+		t.Run(name, func(t *testing.T) {
+			values := required()[name]
+			merge(values, printed(name))
+			rendered, err := renderInto(t, name, "default", values)
+			require.NoError(t, err)
+			all := objects(t, rendered)
+			assert.Equal(t, []string{"fleet-system"}, ofKind(t, all, "Namespace"), "it is made with the release")
+			for _, object := range all {
+				accessor, err := meta.Accessor(object)
+				require.NoError(t, err)
+				if in := accessor.GetNamespace(); in != "" {
+					assert.Equal(t, "fleet-system", in, "%T %s", object, accessor.GetName())
+				}
+			}
+			assert.Contains(t, args(t, all, release), "--leader-election-namespace=fleet-system")
+			assert.Equal(t, "registry.example.com/"+name+":v1", deployment(t, all, release).Spec.Template.Spec.Containers[0].Image)
+			if name == "member-agent" {
+				assert.Contains(t, args(t, all, release), "--hub-token-secret=default/hub-kubeconfig-secret", "kubectl made it in the namespace default")
+			}
+		})
+	}
+}
+
+func TestMemberAgentMountsASecretOfItsOwnNamespace(t *testing.T) {
+	all := must(t, "member-agent", values{"secret": values{"name": "mine"}})
+	assert.NotContains(t, strings.Join(args(t, all, release), " "), "--hub-token-secret")
+	pod := deployment(t, all, release).Spec.Template.Spec
+	assert.Equal(t, "mine", pod.Volumes[0].Secret.SecretName)
+	assert.Equal(t, "CONFIG_PATH", pod.Containers[0].Env[2].Name)
+
+	all = must(t, "member-agent", values{"secret": values{"name": "theirs", "namespace": "default"}})
+	assert.Contains(t, args(t, all, release), "--hub-token-secret=default/theirs")
+	assert.Empty(t, deployment(t, all, release).Spec.Template.Spec.Volumes)
+}
+
+func TestMistakesInValuesAreNamed(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		chart  string
+		values values
+		want   string
+	}{
+		"a value that does not exist":     {"hub-agent", values{"replicas": 2}, "replicas"},
+		"a word that is misspelt":         {"hub-agent", values{"temporal": values{"adress": "x:1"}}, "adress"},
+		"an address that is a URL":        {"hub-agent", values{"temporal": values{"address": "https://temporal"}}, "/temporal/address"},
+		"a duration without a unit":       {"hub-agent", values{"forceDeleteWaitTime": "15"}, "/forceDeleteWaitTime"},
+		"a role that does not exist":      {"hub-agent", values{"role": "leader"}, "/role"},
+		"a number that is a word":         {"member-agent", values{"replicaCount": "two"}, "/replicaCount"},
+		"a hub without a scheme":          {"member-agent", values{"config": values{"hubURL": "hub:6443"}}, "/config/hubURL"},
+		"a propagation that is not there": {"member-agent", values{"prune": values{"propagationPolicy": "Sideways"}}, "/prune/propagationPolicy"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			_, err := with(t, test.chart, test.values)
+			assert.ErrorContains(t, err, test.want)
+		})
+	}
+}
+
+func TestPlacingAndNamingPodsIsUpToTheOperator(t *testing.T) {
+	for _, name := range []string{"hub-agent", "member-agent"} {
+		t.Run(name, func(t *testing.T) {
+			all := must(t, name, values{
+				"nodeSelector": values{"disk": "fast"}, "tolerations": []any{values{"operator": "Exists"}}, "priorityClassName": "high",
+				"podLabels": values{"team": "a"}, "podAnnotations": values{"note": "b"}, "imagePullSecrets": []any{values{"name": "pull"}},
+				"topologySpreadConstraints": []any{values{"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}},
+				"affinity":                  values{"nodeAffinity": values{}}, "extraArgs": []any{"--v=3"}, "serviceAccount": values{"annotations": values{"role": "c"}},
+				"enablePprof": true, "logFormat": "console",
+			})
+			pod := deployment(t, all, release).Spec.Template
+			assert.Equal(t, map[string]string{"disk": "fast"}, pod.Spec.NodeSelector)
+			assert.Len(t, pod.Spec.Tolerations, 1)
+			assert.Equal(t, "high", pod.Spec.PriorityClassName)
+			assert.Equal(t, "a", pod.Labels["team"])
+			assert.Equal(t, "b", pod.Annotations["note"])
+			assert.Equal(t, "pull", pod.Spec.ImagePullSecrets[0].Name)
+			assert.Equal(t, "rack", pod.Spec.TopologySpreadConstraints[0].TopologyKey)
+			assert.NotNil(t, pod.Spec.Affinity.NodeAffinity)
+			assert.Subset(t, args(t, all, release), []string{"--enable-pprof=true", "--log-format=console", "--v=3"})
+			assert.Equal(t, "c", only[*corev1.ServiceAccount](t, all).Annotations["role"])
+		})
+	}
+}
