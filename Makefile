@@ -92,7 +92,7 @@ workflowcheck: ## Workflow code is deterministic
 ##@ Test it
 
 .PHONY: test
-test: test-unit test-crds test-charts test-admission test-integration ## All tests
+test: test-unit test-crds test-charts test-admission test-member test-integration ## All tests
 
 .PHONY: test-unit
 test-unit: ## Unit, workflow and replay tests
@@ -119,6 +119,15 @@ test-charts: ## The Helm charts, rendered
 test-admission: ## What a real API server admits and refuses; needs no fleet. Never from the test cache
 	@echo '== admission tests on a bare hub'
 	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/admission
+
+.PHONY: test-member
+test-member: ## What the member agent makes of a world that fails it, on a hub and a member; needs no fleet. Never from the test cache
+	@echo '== the member agent on one hub and one member'
+	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/member
+
+.PHONY: bench-member
+bench-member: ## What the member agent costs with 5,000 Works (FLEETFLOW_BENCH_WORKS=300 for fewer); on a machine that does nothing else
+	@go test -count=1 -tags bench -timeout 40m -v $(TESTFLAGS) ./test/bench/member
 
 .PHONY: test-integration
 test-integration: test-admission ## The whole thing on a local fleet; the first time builds its programs. Never from the test cache
