@@ -23,6 +23,9 @@ type Wait struct {
 	Subscription *Subscription
 	// Pending are the clusters not done yet; Check says whether one is done.
 	Pending map[string]struct{}
+	// Watched are further clusters that are reported when they are done, but that
+	// nobody waits for.
+	Watched map[string]struct{}
 	Check   func(ctx context.Context, cluster string) (bool, error)
 	// Idle says to wait for a change of the plan even with nothing pending.
 	Idle bool
@@ -115,8 +118,11 @@ func (w *Wait) quiet(out *Result, first *time.Time) (<-chan time.Time, bool) {
 }
 
 func (w *Wait) names() []string {
-	names := make([]string, 0, len(w.Pending))
+	names := make([]string, 0, len(w.Pending)+len(w.Watched))
 	for name := range w.Pending {
+		names = append(names, name)
+	}
+	for name := range w.Watched {
 		names = append(names, name)
 	}
 	return names
@@ -135,7 +141,8 @@ func (w *Wait) look(ctx context.Context, clusters []string, plan bool, out *Resu
 
 func (w *Wait) check(ctx context.Context, clusters []string, out *Result) error {
 	for _, name := range clusters {
-		if _, pending := w.Pending[name]; !pending {
+		_, pending := w.Pending[name]
+		if _, watched := w.Watched[name]; !pending && !watched {
 			continue
 		}
 		done, err := w.Check(ctx, name)
@@ -144,6 +151,7 @@ func (w *Wait) check(ctx context.Context, clusters []string, out *Result) error 
 		}
 		if done {
 			delete(w.Pending, name)
+			delete(w.Watched, name)
 			out.Done = append(out.Done, name)
 		}
 	}

@@ -293,3 +293,22 @@ func TestAwaitBeats(t *testing.T) {
 	w.finish("a")
 	w.ended()
 }
+
+func TestAwaitReportsWhatItOnlyWatches(t *testing.T) {
+	t.Run("while something is pending", func(t *testing.T) {
+		w := newWaiting(t, "a")
+		w.Watched = map[string]struct{}{"b": {}}
+		w.start(t.Context())
+		w.finish("b")
+		receive(t, w.clock.quiets, "it must wait for quiet")
+		w.clock.Step(clusterupdate.Quiet)
+		assert.Equal(t, clusterupdate.Result{Done: []string{"b"}}, w.ended())
+	})
+	t.Run("but does not wait for it", func(t *testing.T) {
+		w := newWaiting(t, "a")
+		w.Watched = map[string]struct{}{"b": {}}
+		w.start(t.Context())
+		w.finish("a")
+		assert.Equal(t, clusterupdate.Result{Done: []string{"a"}}, w.ended())
+	})
+}

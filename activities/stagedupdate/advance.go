@@ -100,10 +100,8 @@ func (s *stageAdvance) watch(ctx context.Context, delta *act.StageDelta) error {
 		return nil
 	}
 	pending := map[string]struct{}{}
-	if len(s.inFlight()) > 0 {
-		for _, name := range append(s.inFlight(), s.in.Failed...) {
-			pending[name] = struct{}{}
-		}
+	for _, name := range s.inFlight() {
+		pending[name] = struct{}{}
 	}
 	result, err := s.wait(ctx, pending)
 	if err != nil {
@@ -248,8 +246,12 @@ func (s *stageAdvance) holder(ctx context.Context, run *placementv1beta1.Cluster
 
 // wait waits until a cluster is done, the plan changes or the user stops.
 func (s *stageAdvance) wait(ctx context.Context, pending map[string]struct{}) (clusterupdate.Result, error) {
+	failed := make(map[string]struct{}, len(s.in.Failed))
+	for _, name := range s.in.Failed {
+		failed[name] = struct{}{}
+	}
 	w := clusterupdate.Wait{
-		Clock: s.Clock, Subscription: s.sub, Pending: pending, Check: s.clusterDone,
+		Clock: s.Clock, Subscription: s.sub, Pending: pending, Watched: failed, Check: s.clusterDone,
 		Plan: s.planChanged, Stop: activity.GetWorkerStopChannel(ctx), WakeAt: s.wakeAt(),
 		BeatEvery: call.HeartbeatEvery,
 		Beat: func() {

@@ -81,6 +81,14 @@ func (c *clock) NewTimer(d time.Duration) k8sclock.Timer {
 	return timer
 }
 
+// After lets the short quiet pass in which finished clusters are collected.
+func (c *clock) After(d time.Duration) <-chan time.Time {
+	if d <= clusterupdate.Quiet {
+		return time.After(d)
+	}
+	return c.FakeClock.After(d)
+}
+
 func newHub(t *testing.T, objects ...client.Object) *hub {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -99,10 +107,15 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 			&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.ClusterSchedulingPolicySnapshot{}, &placementv1beta1.ClusterResourcePlacement{}).
 		WithInterceptorFuncs(h.interceptor()).Build()
 	require.NoError(t, h.notifier.Watch(t.Context(), h.informers))
-	h.acts = &stagedupdate.Activities{
+	h.acts = h.restarted()
+	return h
+}
+
+// restarted are the activities of another process.
+func (h *hub) restarted() *stagedupdate.Activities {
+	return &stagedupdate.Activities{
 		Client: h, Live: h, Works: members{h}, Snapshots: h, Notifier: h.notifier, Events: h, Identities: h, Clock: h.clock,
 	}
-	return h
 }
 
 // write makes a write, as far as the process lives.
