@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -220,6 +221,31 @@ func TestCatchUpWaitsForTheCache(t *testing.T) {
 	cancel()
 	behind := clusterupdate.NewView(server(t, version("a", "10", "old")), server(t, live))
 	require.ErrorIs(t, behind.CatchUp(ctx, sub, []placementv1beta1.ClusterResourceBinding{*live}), context.Canceled)
+}
+
+func TestWhatIsGoneIsWaitedForToLeaveTheCache(t *testing.T) {
+	i := newInformers(t)
+	sub := i.notifier.Subscribe(clusterupdate.PlacementKey("crp"))
+	defer sub.Close()
+	stays, gone := version("a", "10", "x"), version("b", "10", "x")
+	for _, b := range []*placementv1beta1.ClusterResourceBinding{stays, gone} {
+		b.UID, b.Labels = types.UID("uid of "+b.Name), map[string]string{placementv1beta1.ParentPlacementLabel: "crp"}
+	}
+	cached := server(t, stays, gone)
+	view := clusterupdate.NewView(cached, server(t, stays.DeepCopy()))
+	done := make(chan error, 1)
+	go func() {
+		done <- view.CatchUpGone(t.Context(), sub, "crp", []placementv1beta1.ClusterResourceBinding{*stays})
+	}()
+	dropped := read(t, cached, gone.Name)
+	require.NoError(t, cached.Delete(t.Context(), dropped))
+	i.update(stays, stays)
+	require.NoError(t, receive(t, done, "it must catch up"))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	behind := clusterupdate.NewView(server(t, stays.DeepCopy(), gone.DeepCopy()), server(t, stays.DeepCopy()))
+	require.ErrorIs(t, behind.CatchUpGone(ctx, sub, "crp", []placementv1beta1.ClusterResourceBinding{*stays}), context.Canceled)
 }
 
 func TestTheStateOfAClusterIsThatOfItsWorks(t *testing.T) {

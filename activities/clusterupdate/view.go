@@ -131,18 +131,22 @@ func (v *View) CatchUpGone(ctx context.Context, sub *Subscription, placement str
 
 // haunts says whether the cache still has a binding that is gone.
 func (v *View) haunts(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (bool, error) {
-	now := &placementv1beta1.ClusterResourceBinding{}
-	for _, reader := range []client.Reader{v.cache, v.live} {
-		err := reader.Get(ctx, client.ObjectKeyFromObject(b), now)
-		if client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("reading binding %s: %w", b.Name, err)
-		}
-		has := err == nil && now.UID == b.UID
-		if has == (reader == v.live) {
-			return false, nil // the cache has dropped it, or it is there
-		}
+	cached, err := has(ctx, v.cache, b)
+	if err != nil || !cached {
+		return false, err
 	}
-	return true, nil
+	there, err := has(ctx, v.live, b)
+	return !there, err
+}
+
+// has says whether a binding is there, and not another one of its name.
+func has(ctx context.Context, reader client.Reader, b *placementv1beta1.ClusterResourceBinding) (bool, error) {
+	now := &placementv1beta1.ClusterResourceBinding{}
+	err := reader.Get(ctx, client.ObjectKeyFromObject(b), now)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading binding %s: %w", b.Name, err)
+	}
+	return err == nil && now.UID == b.UID, nil
 }
 
 // behind says whether the cache has an older version of a binding; one that is

@@ -1,0 +1,165 @@
+package promise_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/fleetflow/fleetflow/activities/workgen"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/promise"
+)
+
+// trace is a fleet of three available clusters, a, b and c, and what is written to it.
+type trace struct {
+	*promise.Checker
+	placement *placementv1beta1.ClusterResourcePlacement
+	bindings  map[string]*placementv1beta1.ClusterResourceBinding
+}
+
+func newTrace(policy placementv1beta1.PlacementPolicy, maxUnavailable int) *trace {
+	p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "crp"}}
+	p.Spec.Policy = &policy
+	p.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{
+		MaxUnavailable: new(intstr.FromInt(maxUnavailable)), MaxSurge: new(intstr.FromInt(1)),
+	}}
+	t := &trace{Checker: promise.New(p), placement: p, bindings: map[string]*placementv1beta1.ClusterResourceBinding{}}
+	for _, cluster := range []string{"a", "b", "c"} {
+		b := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "crp-" + cluster, UID: types.UID(cluster), Generation: 1}}
+		b.Spec.State, b.Spec.TargetCluster, b.Spec.ResourceSnapshotName = placementv1beta1.BindingStateBound, cluster, "crp-0-snapshot"
+		t.bindings[cluster] = b
+		t.Seed(b)
+		t.reports(cluster, metav1.ConditionTrue)
+	}
+	return t
+}
+
+// reports has a member report on what its binding asks for.
+func (t *trace) reports(cluster string, available metav1.ConditionStatus) {
+	b := t.bindings[cluster]
+	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace: placementv1beta1.MemberNamespace(cluster), Name: "crp-work", Generation: 1,
+		Labels: map[string]string{placementv1beta1.ParentBindingLabel: b.Name},
+		Annotations: map[string]string{
+			placementv1beta1.RevisionAnnotation: workgen.Revision(b), placementv1beta1.BindingUIDAnnotation: string(b.UID),
+			placementv1beta1.WorkCountAnnotation: "1",
+		},
+	}}
+	for _, kind := range []string{placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable} {
+		work.Status.Conditions = append(work.Status.Conditions, metav1.Condition{Type: kind, Status: available, ObservedGeneration: 1})
+	}
+	t.Work(work, false)
+}
+
+// writes changes the binding of a cluster.
+func (t *trace) writes(cluster string, change func(*placementv1beta1.ClusterResourceBinding)) error {
+	b := t.bindings[cluster].DeepCopy()
+	change(b)
+	t.bindings[cluster] = b
+	return t.Binding(b, false)
+}
+
+func (t *trace) updates(cluster string) error {
+	return t.writes(cluster, func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = "crp-1-snapshot" })
+}
+
+func (t *trace) deletes(cluster string) error {
+	return t.writes(cluster, func(b *placementv1beta1.ClusterResourceBinding) { b.DeletionTimestamp = new(metav1.Now()) })
+}
+
+func (t *trace) evicts(cluster string) {
+	e := &placementv1beta1.ClusterResourcePlacementEviction{ObjectMeta: metav1.ObjectMeta{Name: "off-" + cluster}}
+	e.Spec.PlacementName, e.Spec.ClusterName = "crp", cluster
+	t.Eviction(e)
+}
+
+func (t *trace) budgets(minAvailable intstr.IntOrString) {
+	budget := &placementv1beta1.ClusterResourcePlacementDisruptionBudget{}
+	budget.Spec.MinAvailable = &minAvailable
+	t.Budget(budget)
+}
+
+// The checker sees each way of breaking the promise, and nothing in what keeps it.
+func TestWhatBreaksThePromiseIsSeen(t *testing.T) {
+	pickN := placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(3))}
+	pickAll := placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}
+	pickFixed := placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: []string{"a", "b", "c"}}
+	cases := map[string]struct {
+		policy placementv1beta1.PlacementPolicy
+		do     func(*trace) error
+		broken string
+	}{
+		"one of three may be down": {policy: pickN, do: func(h *trace) error { return h.updates("a") }},
+		"not two": {policy: pickN, broken: "taking b away leaves 1 clusters available, 2 must remain", do: func(h *trace) error {
+			require.NoError(t, h.updates("a"))
+			return h.updates("b")
+		}},
+		"two, once the first is back": {policy: pickN, do: func(h *trace) error {
+			require.NoError(t, h.updates("a"))
+			h.reports("a", metav1.ConditionTrue)
+			return h.updates("b")
+		}},
+		"a stale report does not count": {policy: pickN, broken: "taking b away", do: func(h *trace) error {
+			h.reports("a", metav1.ConditionTrue)
+			require.NoError(t, h.updates("a"))
+			return h.updates("b")
+		}},
+		"what is down anyway may be rewritten": {policy: pickN, do: func(h *trace) error {
+			h.reports("a", metav1.ConditionFalse)
+			h.reports("b", metav1.ConditionFalse)
+			return h.updates("a")
+		}},
+		"a fourth cluster is within the surge, a fifth is not": {policy: pickN, broken: "placing on e makes 5 clusters, 4 may have resources", do: func(h *trace) error {
+			var last error
+			for _, cluster := range []string{"d", "e"} {
+				require.NoError(t, last)
+				b := h.bindings["a"].DeepCopy()
+				b.Name, b.UID, b.Spec.TargetCluster = "crp-"+cluster, types.UID(cluster), cluster
+				last = h.Binding(b, false)
+			}
+			return last
+		}},
+		"nobody has asked to delete it": {policy: pickN, broken: "nobody who may has asked for it", do: func(h *trace) error { return h.deletes("a") }},
+		"the user has":                  {policy: pickN, do: func(h *trace) error { h.UserDeletes("crp-a"); return h.deletes("a") }},
+		"a cluster that was dropped may go": {policy: pickN, do: func(h *trace) error {
+			require.NoError(t, h.writes("a", func(b *placementv1beta1.ClusterResourceBinding) {
+				b.Spec.State = placementv1beta1.BindingStateUnscheduled
+			}))
+			return h.deletes("a")
+		}},
+		"an eviction has asked for it":      {policy: pickN, do: func(h *trace) error { h.evicts("a"); return h.deletes("a") }},
+		"not from a fixed list of clusters": {policy: pickFixed, broken: "nobody who may has asked for it", do: func(h *trace) error { h.evicts("a"); return h.deletes("a") }},
+		"a budget lets one go": {policy: pickN, do: func(h *trace) error {
+			h.budgets(intstr.FromInt(2))
+			h.evicts("a")
+			return h.deletes("a")
+		}},
+		"and not another": {policy: pickN, broken: "evicting from b is more than the budget allows: 2 of 3 were available", do: func(h *trace) error {
+			h.budgets(intstr.FromInt(2))
+			h.evicts("a")
+			h.evicts("b")
+			require.NoError(t, h.deletes("a"))
+			return h.deletes("b")
+		}},
+		"a budget that does not fit lets none go": {policy: pickAll, broken: "a budget that does not fit the placement", do: func(h *trace) error {
+			h.budgets(intstr.FromString("10%"))
+			h.evicts("a")
+			return h.deletes("a")
+		}},
+	}
+	for sentence, tc := range cases {
+		t.Run(sentence, func(t *testing.T) {
+			err := tc.do(newTrace(tc.policy, 1))
+			if tc.broken == "" {
+				assert.NoError(t, err)
+				return
+			}
+			assert.ErrorContains(t, err, tc.broken, fmt.Sprint(err))
+		})
+	}
+}
