@@ -1,6 +1,7 @@
 package clusterupdate
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -32,6 +33,9 @@ type Wait struct {
 	// Plan says whether what the plan rests on has changed. It is asked when
 	// the subscription hints at it.
 	Plan func(ctx context.Context) (changed bool, err error)
+	// Quiet and AtMost stand in for the constants of the same names where coming back has a
+	// higher price.
+	Quiet, AtMost time.Duration
 	// Stop is closed when the worker stops. WakeAt, when not zero, ends the
 	// wait.
 	Stop   <-chan struct{}
@@ -110,7 +114,7 @@ func (w *Wait) quiet(out *Result, first *time.Time) (<-chan time.Time, bool) {
 	if first.IsZero() {
 		*first = now
 	}
-	left := min(Quiet, AtMost-now.Sub(*first))
+	left := min(cmp.Or(w.Quiet, Quiet), cmp.Or(w.AtMost, AtMost)-now.Sub(*first))
 	if left <= 0 {
 		return nil, true
 	}

@@ -107,6 +107,9 @@ type StageAdvance struct {
 	Start    []string `json:"start,omitempty"`
 	InFlight []string `json:"inFlight,omitempty"`
 	Done     []string `json:"done,omitempty"`
+	// FlyingAt are further clusters in flight, by their positions in the stage: of a window of
+	// thousands, each call would repeat all names.
+	FlyingAt Positions `json:"flyingAt,omitempty"`
 	// Failed are those the stage goes on without: they may still recover.
 	Failed []string `json:"failed,omitempty"`
 }

@@ -49,6 +49,7 @@ func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act
 	}
 	sub.Also(clusterupdate.PlacementKey(run.Spec.PlacementName))
 	a.looksSince()
+	in.InFlight = append(in.InFlight, in.FlyingAt.Of(clusterNames(&run.Status.StagesStatus[in.Index]))...)
 	s := &stageAdvance{Activities: a, in: in, run: run, sub: sub, view: clusterupdate.NewView(a.Client, a.Live)}
 	delta, err := s.advance(ctx)
 	if err != nil {
@@ -251,7 +252,7 @@ func (s *stageAdvance) wait(ctx context.Context, pending map[string]struct{}) (c
 		failed[name] = struct{}{}
 	}
 	w := clusterupdate.Wait{
-		Clock: s.Clock, Subscription: s.sub, Pending: pending, Watched: failed, Check: s.clusterDone,
+		Clock: s.Clock, Subscription: s.sub, Pending: pending, Watched: failed, Check: s.clusterDone, Quiet: quietOf(s.run), AtMost: atMostOf(s.run),
 		Plan: s.planChanged, Stop: activity.GetWorkerStopChannel(ctx), WakeAt: s.wakeAt(),
 		BeatEvery: call.HeartbeatEvery,
 		Beat: func() {

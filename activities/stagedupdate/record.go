@@ -81,8 +81,10 @@ func (r recorder) clusterStarted(c *placementv1beta1.ClusterUpdatingStatus) {
 // the API server stores.
 const largeRun = 500
 
-func (r recorder) large() bool {
-	status := &r.run.Status
+func (r recorder) large() bool { return large(r.run) }
+
+func large(run *placementv1beta1.ClusterStagedUpdateRun) bool {
+	status := &run.Status
 	n := 0
 	for i := range status.StagesStatus {
 		n += len(status.StagesStatus[i].Clusters)

@@ -40,6 +40,10 @@ func StageWorkflow(ctx workflow.Context, request act.StageRequest) (act.StageRes
 	return act.StageResult{}, nil
 }
 
+// maxNamed is how many clusters in flight are named in each step, for people who read the
+// history.
+const maxNamed = 100
+
 // window is the progress of a stage.
 type window struct {
 	request  act.StageRequest
@@ -103,9 +107,11 @@ func (w *window) finished() bool {
 
 // step chooses, records by calling, and learns what became of it.
 func (w *window) step(ctx workflow.Context) error {
-	in := act.StageAdvance{
-		StageRequest: w.request, Done: w.report,
-		InFlight: w.names(rollout.ClusterUpdating), Failed: w.names(rollout.ClusterFailed),
+	in := act.StageAdvance{StageRequest: w.request, Done: w.report, Failed: w.names(rollout.ClusterFailed)}
+	if flying := w.progress.In(rollout.ClusterUpdating); len(flying) <= maxNamed {
+		in.InFlight = w.names(rollout.ClusterUpdating)
+	} else {
+		in.FlyingAt = act.PositionsOf(flying)
 	}
 	if !w.stopping {
 		for _, i := range w.progress.Next(w.max) {
@@ -141,5 +147,5 @@ func (w *window) inFlight() int { return w.progress.Count(rollout.ClusterUpdatin
 func (w *window) count() int { return w.progress.Count(rollout.ClusterDone) }
 
 func (w *window) summary(in act.StageAdvance) string {
-	return fmt.Sprintf("updating %d of %d in %s, %d done", len(in.Start)+len(in.InFlight), len(w.clusters), w.request.Stage, w.count())
+	return fmt.Sprintf("updating %d of %d in %s, %d done", w.inFlight(), len(w.clusters), w.request.Stage, w.count())
 }

@@ -2,6 +2,7 @@ package stagedupdate_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -435,4 +436,39 @@ func sorted(names []string) []string {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	return names
+}
+
+// A step of a stage of thousands of clusters must not repeat all that are in flight by name.
+func TestTheHistoryOfALargeStageStaysSmall(t *testing.T) {
+	many := make([]string, 5000)
+	for i := range many {
+		many[i] = fmt.Sprintf("a-cluster-with-a-rather-long-name-%04d", i)
+	}
+	st := &stage{name: "all", clusters: many, max: 2500}
+	h := newHub(t, st)
+	h.initialized = true
+	plan := act.StagePlan{Clusters: many, MaxConcurrency: 2500}
+	h.env.OnActivity(act.LoadStage, mock.Anything, mock.Anything).Return(plan, nil)
+	sizes, started, done := []int{}, 0, 0
+	h.env.OnActivity(act.AdvanceStage, mock.Anything, mock.Anything).Return(func(_ context.Context, in act.StageAdvance) (act.StageDelta, error) {
+		data, err := json.Marshal(in)
+		require.NoError(t, err)
+		sizes = append(sizes, len(data))
+		flying := append(in.FlyingAt.Of(many), in.InFlight...)
+		started += len(in.Start)
+		assert.Equal(t, started-done, len(flying)+len(in.Start), "whom the step waits for")
+		flying = append(flying, in.Start...)
+		finished := flying[:min(50, len(flying))]
+		done += len(finished)
+		return act.StageDelta{Done: finished}, nil
+	})
+	h.env.ExecuteWorkflow(wf.StageWorkflow, act.StageRequest{Run: runRef, Stage: "all"})
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, 5000, done)
+	assert.Len(t, sizes, 101)
+	assert.Less(t, slices.Max(sizes), 200_000, "the first step names those it starts")
+	assert.Less(t, slices.Max(sizes[1:]), 10_000)
+	data, err := json.Marshal(plan)
+	require.NoError(t, err)
+	assert.Less(t, len(data), 2<<20, "what Temporal takes as one payload")
 }
