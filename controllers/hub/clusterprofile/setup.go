@@ -34,17 +34,17 @@ const (
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	// Runnables of this type run where the controllers do.
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if err := awaitKind(ctx, mgr); err != nil {
-			return nil // told to stop
+		if !awaitKind(ctx, mgr) {
+			return nil
 		}
 		return r.run(ctx, mgr)
 	}))
 }
 
-// awaitKind returns when the hub serves ClusterProfiles, or with the end of ctx.
-func awaitKind(ctx context.Context, mgr ctrl.Manager) error {
+// awaitKind waits until the hub serves ClusterProfiles, and says whether it does: not if ctx ends before.
+func awaitKind(ctx context.Context, mgr ctrl.Manager) bool {
 	told := false
-	return wait.PollUntilContextCancel(ctx, lookEvery, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(context.Context) (bool, error) {
 		kind := inventoryv1alpha1.ClusterProfileSchemeGroupVersionKind
 		_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil && !told {
@@ -57,6 +57,7 @@ func awaitKind(ctx context.Context, mgr ctrl.Manager) error {
 		}
 		return err == nil, nil
 	})
+	return err == nil
 }
 
 func (r *Reconciler) run(ctx context.Context, mgr ctrl.Manager) error {

@@ -108,7 +108,7 @@ func TestAProviderThatCannotStartIsNotAsked(t *testing.T) {
 
 func TestAProviderThatIsSlowToStartHasADeadlineAndIsTakenLater(t *testing.T) {
 	p := &provider{collect: nodes, start: func(context.Context, *rest.Config) error {
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		return nil
 	}}
 	run(t, p, func(t *testing.T, r *propertyprovider.Runner) {
@@ -122,7 +122,7 @@ func TestAProviderThatIsSlowToStartHasADeadlineAndIsTakenLater(t *testing.T) {
 		assert.Zero(t, time.Since(began), "it is waited for once")
 		said(t, conditions, propertyprovider.ReasonStartTimedOut, propertyprovider.ReasonNotStarted)
 
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		synctest.Wait()
 		response, conditions := r.Collect(t.Context())
 		assert.NotNil(t, response)
@@ -135,7 +135,7 @@ func TestAProviderThatHangsIsAskedOnceAndTakenWhenItIsBack(t *testing.T) {
 	p := &provider{}
 	p.collect = func(ctx context.Context) propertyprovider.PropertyCollectionResponse {
 		if hang {
-			time.Sleep(time.Minute) // whatever its context says
+			<-time.After(time.Minute) // whatever its context says
 		}
 		return nodes(ctx)
 	}
@@ -153,7 +153,7 @@ func TestAProviderThatHangsIsAskedOnceAndTakenWhenItIsBack(t *testing.T) {
 		assert.EqualValues(t, 1, p.calls.Load(), "there is no second call while the first has not returned")
 		said(t, conditions, propertyprovider.ReasonStarted, propertyprovider.ReasonCollectionTimedOut)
 
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		synctest.Wait()
 		hang = false
 		response, conditions = r.Collect(t.Context())

@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# Joins a cluster to a fleet: gives it an identity on the hub, invites it, installs the member agent on it, and waits
+# until it has joined. It may be run again: what is there already stays as it is, a token is renewed.
+#
+#   export HUB_CLUSTER_CONTEXT=…      # kubeconfig context of the hub
+#   export HUB_CLUSTER_ADDRESS=…      # address of the hub's API server, as the member sees it: https://host:port
+#   export MEMBER_CLUSTER=…           # name of the cluster in the fleet
+#   export MEMBER_CLUSTER_CONTEXT=…   # kubeconfig context of the cluster that joins
+#   deploy/join/join-member-cluster.sh [flags for helm, such as --set logVerbosity=1]
+#
+# May be set besides:
+#   HUB_CLUSTER_CA        file with the CA of the hub's API server; else that of the hub's context
+#   HUB_ACCESS_NAMESPACE  namespace on the hub of the member's service account (connect-to-fleet)
+#   HEARTBEAT_PERIOD      how often the member reports, in seconds (15)
+#   REGISTRY, MEMBER_AGENT_IMAGE, FLEET_VERSION   the image: $REGISTRY/$MEMBER_AGENT_IMAGE:$FLEET_VERSION
+#   TOKEN_DURATION        ask for a token that ends after that time, such as 720h, instead of one that does not end
+#   JOIN_TIMEOUT          how long to wait for the member to join (5m)
+#   KUBECTL, HELM         the programs (kubectl, helm)
+set -euo pipefail
+
+say() { printf '==> %s\n' "$*"; }
+fail() { printf 'join-member-cluster: %s\n' "$*" >&2; exit 1; }
+
+missing=()
+for name in HUB_CLUSTER_CONTEXT HUB_CLUSTER_ADDRESS MEMBER_CLUSTER MEMBER_CLUSTER_CONTEXT; do
+  [[ -n "${!name:-}" ]] || missing+=("$name")
+done
+[[ ${#missing[@]} -eq 0 ]] || fail "not set: ${missing[*]}; the beginning of this file says what they are"
+[[ "$HUB_CLUSTER_ADDRESS" == https://* ]] || fail "HUB_CLUSTER_ADDRESS is '$HUB_CLUSTER_ADDRESS'; it must be an address such as https://hub.example.com:6443"
+
+KUBECTL=${KUBECTL:-kubectl}
+HELM=${HELM:-helm}
+for program in "$KUBECTL" "$HELM"; do
+  command -v "$program" >/dev/null || fail "$program is not installed"
+done
+chart="$(cd "$(dirname "${BASH_SOURCE[0]}")/../charts/member-agent" && pwd)"
+access=${HUB_ACCESS_NAMESPACE:-connect-to-fleet}
+account="$MEMBER_CLUSTER-hub-cluster-access"
+namespace=fleet-system
+hub() { "$KUBECTL" --context "$HUB_CLUSTER_CONTEXT" "$@"; }
+member() { "$KUBECTL" --context "$MEMBER_CLUSTER_CONTEXT" "$@"; }
+
+# authority prints the CA of the hub in base64; nothing if its context has none.
+authority() {
+  if [[ -n "${HUB_CLUSTER_CA:-}" ]]; then
+    base64 <"$HUB_CLUSTER_CA" | tr -d '\n'
+    return
+  fi
+  local data file
+  data=$(hub config view --raw --minify --flatten -o jsonpath='{.clusters[0].cluster.certificate-authority-data}')
+  file=$(hub config view --raw --minify -o jsonpath='{.clusters[0].cluster.certificate-authority}')
+  if [[ -n "$data" ]]; then
+    printf '%s' "$data"
+  elif [[ -n "$file" ]]; then
+    base64 <"$file" | tr -d '\n'
+  fi
+}
+
+hub get crd memberclusters.cluster.kubernetes-fleet.io >/dev/null ||
+  fail "the hub ($HUB_CLUSTER_CONTEXT) cannot be asked, or has no MemberClusters: install the chart hub-agent first"
+if [[ -n "$(hub get membercluster "$MEMBER_CLUSTER" --ignore-not-found -o jsonpath='{.metadata.deletionTimestamp}')" ]]; then
+  fail "member cluster $MEMBER_CLUSTER is leaving the fleet; run this again once it is gone"
+fi
+
+say "Giving $MEMBER_CLUSTER an identity on the hub: service account $access/$account"
+hub get namespace "$access" >/dev/null 2>&1 || hub create namespace "$access"
+hub apply -f - <<END
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: $account
+  namespace: $access
+END
+
+# token prints the token of the account.
+token() {
+  if [[ -n "${TOKEN_DURATION:-}" ]]; then
+    hub create token "$account" --namespace "$access" --duration "$TOKEN_DURATION"
+    return
+  fi
+  hub apply -f - >&2 <<END
+apiVersion: v1
+kind: Secret
+metadata:
+  name: $account-token
+  namespace: $access
+  annotations:
+    kubernetes.io/service-account.name: $account
+type: kubernetes.io/service-account-token
+END
+  local found try
+  for try in $(seq 1 60); do
+    found=$(hub get secret "$account-token" --namespace "$access" -o go-template='{{with .data}}{{with .token}}{{. | base64decode}}{{end}}{{end}}')
+    if [[ -n "$found" ]]; then
+      printf '%s' "$found"
+      return
+    fi
+    sleep 0.5
+  done
+  fail "nobody fills Secret $access/$account-token with a token: the hub's kube-controller-manager seems to run without" \
+    "its serviceaccount-token-controller. Set TOKEN_DURATION, such as 720h, to get a token that ends, and run this again before it does"
+}
+secret=$(token)
+
+say "Inviting $MEMBER_CLUSTER"
+hub apply -f - <<END
+apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: MemberCluster
+metadata:
+  name: $MEMBER_CLUSTER
+spec:
+  identity:
+    name: $account
+    kind: ServiceAccount
+    namespace: $access
+    apiGroup: ""
+  heartbeatPeriodSeconds: ${HEARTBEAT_PERIOD:-15}
+END
+
+say "Installing the member agent on $MEMBER_CLUSTER_CONTEXT"
+member get namespace "$namespace" >/dev/null 2>&1 || member create namespace "$namespace"
+# By standard input, so that the token is in no list of processes.
+printf '%s' "$secret" |
+  member create secret generic hub-kubeconfig-secret --namespace "$namespace" --from-file=token=/dev/stdin --dry-run=client -o yaml |
+  member apply -f -
+values=(--set "config.hubURL=$HUB_CLUSTER_ADDRESS" --set "config.memberClusterName=$MEMBER_CLUSTER")
+ca=$(authority)
+[[ -z "$ca" ]] || values+=(--set "config.hubCA=$ca")
+[[ -z "${REGISTRY:-}" ]] || values+=(--set "image.repository=$REGISTRY/${MEMBER_AGENT_IMAGE:-member-agent}")
+[[ -z "${FLEET_VERSION:-}" ]] || values+=(--set "image.tag=$FLEET_VERSION")
+"$HELM" upgrade --install member-agent "$chart" --kube-context "$MEMBER_CLUSTER_CONTEXT" --namespace "$namespace" "${values[@]}" "$@"
+
+say "Waiting for $MEMBER_CLUSTER to join"
+if ! hub wait --for=condition=Joined "membercluster/$MEMBER_CLUSTER" --timeout="${JOIN_TIMEOUT:-5m}"; then
+  hub get membercluster "$MEMBER_CLUSTER" -o go-template='{{range .status.conditions}}{{.type}} is {{.status}}: {{.message}}{{"\n"}}{{end}}' >&2 || true
+  fail "$MEMBER_CLUSTER has not joined. The log of its agent says more:" \
+    "$KUBECTL --context $MEMBER_CLUSTER_CONTEXT --namespace $namespace logs deployment/member-agent"
+fi
+hub get membercluster "$MEMBER_CLUSTER"
