@@ -1,0 +1,76 @@
+// Package join checks what the scripts of deploy/join say before they do anything, and that they know the chart. What
+// they do is tested on the local fleet, in test/integration.
+package join
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+const deploy = "../../deploy"
+
+// run runs a script with these variables and no others, and returns what it prints as it fails.
+func run(t *testing.T, script string, variables ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "bash", filepath.Join(deploy, "join", script))
+	command.Env = append([]string{"PATH=" + os.Getenv("PATH")}, variables...)
+	out, err := command.CombinedOutput()
+	require.Error(t, err, "%s", out)
+	return string(out)
+}
+
+func TestScriptsSayWhatTheyNeed(t *testing.T) {
+	complete := []string{"HUB_CLUSTER_CONTEXT=hub", "HUB_CLUSTER_ADDRESS=https://hub:6443", "MEMBER_CLUSTER=one", "MEMBER_CLUSTER_CONTEXT=one"}
+	for sentence, test := range map[string]struct {
+		script    string
+		variables []string
+		want      string
+	}{
+		"joining names all that is not set": {
+			"join-member-cluster.sh", nil, "not set: HUB_CLUSTER_CONTEXT HUB_CLUSTER_ADDRESS MEMBER_CLUSTER MEMBER_CLUSTER_CONTEXT;"},
+		"joining names the one that is not set": {
+			"join-member-cluster.sh", complete[:3], "not set: MEMBER_CLUSTER_CONTEXT;"},
+		"an address without a scheme is refused": {
+			"join-member-cluster.sh", append(complete[:3:3], "MEMBER_CLUSTER_CONTEXT=one", "HUB_CLUSTER_ADDRESS=hub:6443"), "HUB_CLUSTER_ADDRESS is 'hub:6443'; it must be an address such as"},
+		"a program that is missing is named": {
+			"join-member-cluster.sh", append(complete[:4:4], "KUBECTL=true", "HELM=no-such-helm"), "no-such-helm is not installed"},
+		"a hub without the fleet's kinds is told from others": {
+			"join-member-cluster.sh", append(complete[:4:4], "KUBECTL=false", "HELM=true"), "install the chart hub-agent first"},
+		"leaving names all that is not set": {
+			"leave-member-cluster.sh", nil, "not set: HUB_CLUSTER_CONTEXT MEMBER_CLUSTER;"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			assert.Contains(t, run(t, test.script, test.variables...), test.want)
+		})
+	}
+}
+
+func TestTheScriptSetsValuesThatTheChartHas(t *testing.T) {
+	script, err := os.ReadFile(filepath.Join(deploy, "join", "join-member-cluster.sh"))
+	require.NoError(t, err)
+	content, err := os.ReadFile(filepath.Join(deploy, "charts", "member-agent", "values.yaml"))
+	require.NoError(t, err)
+	var values map[string]any
+	require.NoError(t, yaml.Unmarshal(content, &values))
+	set := regexp.MustCompile(`--set "([a-zA-Z.]+)=`).FindAllStringSubmatch(string(script), -1)
+	require.Len(t, set, 5)
+	for _, match := range set {
+		var value any = values
+		for key := range strings.SplitSeq(match[1], ".") {
+			section, ok := value.(map[string]any)
+			require.True(t, ok, match[1])
+			value, ok = section[key]
+			require.True(t, ok, "the chart has no value %s", match[1])
+		}
+	}
+	secret, _ := values["config"].(map[string]any)["hubTokenSecret"].(string)
+	assert.Contains(t, string(script), "create secret generic "+secret+" ")
+}
