@@ -39,6 +39,8 @@ type RunState struct {
 	Stages        []StageState `json:"stages,omitempty"`
 	// DeletionDone says that the deletion stage has succeeded.
 	DeletionDone bool `json:"deletionDone,omitempty"`
+	// DeletionInFlight are clusters of the deletion stage that are being cleared.
+	DeletionInFlight int `json:"deletionInFlight,omitempty"`
 }
 
 // Phases of a stage.

@@ -16,6 +16,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // AdvanceDeletion takes the resources away from the clusters that the placement
@@ -24,7 +25,7 @@ func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, err
 	sub := a.Notifier.Subscribe(clusterupdate.RunKey(ref.Name))
 	defer sub.Close()
 	run, err := a.active(ctx, ref)
-	if err != nil || run == nil || run.Spec.State == placementv1beta1.StateStop {
+	if err != nil || run == nil {
 		return false, err
 	}
 	if run.Status.DeletionStageStatus == nil {
@@ -52,22 +53,18 @@ func (d *deletion) advance(ctx context.Context) (bool, error) {
 	if err := d.check(ctx); err != nil {
 		return false, err
 	}
-	pending := map[string]struct{}{}
-	for _, c := range d.run.Status.DeletionStageStatus.Clusters {
-		pending[c.ClusterName] = struct{}{}
+	// A run that is to stop begins nothing more, and waits for what it has begun.
+	stops := stopping(d.run)
+	stage := d.run.Status.DeletionStageStatus
+	clusters := clusterNames(stage)
+	if stops {
+		clusters = namesIn(stage, rollout.ClusterUpdating)
 	}
-	if len(pending) > 0 {
-		if err := d.remove(ctx, pending); err != nil {
-			return false, err
-		}
-		w := clusterupdate.Wait{
-			Clock: d.Clock, Subscription: d.sub, Pending: pending, Check: d.gone, Plan: d.changed,
-			Stop: activity.GetWorkerStopChannel(ctx), BeatEvery: call.HeartbeatEvery,
-			Beat: func() { clusterupdate.Heartbeat(ctx, progress{InFlight: len(pending)}) },
-		}
-		if result, err := w.Await(ctx); err != nil || result.Changed || len(pending) > 0 {
-			return false, err
-		}
+	if left, err := d.clear(ctx, clusters); err != nil || left {
+		return false, err
+	}
+	if stops {
+		return false, d.store(ctx, d.run, func(r recorder) { r.done(r.run.Status.DeletionStageStatus, clusters) })
 	}
 	err := d.store(ctx, d.run, func(r recorder) {
 		r.deleted()
@@ -77,6 +74,28 @@ func (d *deletion) advance(ctx context.Context) (bool, error) {
 		d.event(d.run, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully%s", exceptions(d.run.Status.StagesStatus...))
 	}
 	return err == nil, err
+}
+
+// clear removes what clusters have and waits until it is gone; left says that something is
+// left, or that there is something else to look at.
+func (d *deletion) clear(ctx context.Context, clusters []string) (left bool, err error) {
+	if len(clusters) == 0 {
+		return false, nil
+	}
+	if err := d.remove(ctx, clusters); err != nil {
+		return false, err
+	}
+	pending := make(map[string]struct{}, len(clusters))
+	for _, name := range clusters {
+		pending[name] = struct{}{}
+	}
+	w := clusterupdate.Wait{
+		Clock: d.Clock, Subscription: d.sub, Pending: pending, Check: d.gone, Plan: d.changed,
+		Stop: activity.GetWorkerStopChannel(ctx), BeatEvery: call.HeartbeatEvery,
+		Beat: func() { clusterupdate.Heartbeat(ctx, progress{InFlight: len(pending)}) },
+	}
+	result, err := w.Await(ctx)
+	return result.Changed || len(pending) > 0, err
 }
 
 func (d *deletion) check(ctx context.Context) error {
@@ -90,18 +109,23 @@ func (d *deletion) check(ctx context.Context) error {
 
 // remove deletes the bindings that are still unscheduled; one that the
 // scheduler has picked again is not ours to delete.
-func (d *deletion) remove(ctx context.Context, clusters map[string]struct{}) error {
+func (d *deletion) remove(ctx context.Context, clusters []string) error {
 	err := d.store(ctx, d.run, func(r recorder) {
 		stage := r.run.Status.DeletionStageStatus
 		r.stageStarted(stage)
-		r.started(stage, clusterNames(stage))
+		r.started(stage, clusters)
+		if stopping(r.run) {
+			r.stopping(stage)
+			return
+		}
+		r.progressing()
 	})
 	if err != nil {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelWrites)
-	for name := range clusters {
+	for _, name := range clusters {
 		g.Go(func() error {
 			binding, err := d.liveBinding(gctx, d.placement, name)
 			if err != nil || binding == nil || binding.Spec.State != placementv1beta1.BindingStateUnscheduled {
@@ -122,7 +146,7 @@ func (d *deletion) gone(ctx context.Context, cluster string) (bool, error) {
 
 func (d *deletion) changed(ctx context.Context) (bool, error) {
 	run, err := d.active(ctx, d.ref)
-	if err != nil || run == nil || run.Spec.State == placementv1beta1.StateStop {
+	if err != nil || run == nil || stopping(run) != stopping(d.run) {
 		return err == nil, err
 	}
 	return false, d.check(ctx)

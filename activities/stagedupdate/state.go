@@ -24,6 +24,7 @@ func stateOf(run *placementv1beta1.ClusterStagedUpdateRun) act.RunState {
 	}
 	if d := run.Status.DeletionStageStatus; d != nil {
 		s.DeletionDone = stageOver(d)
+		s.DeletionInFlight = progressOf(d).Count(rollout.ClusterUpdating)
 	}
 	return s
 }
@@ -87,4 +88,13 @@ func planOf(run *placementv1beta1.ClusterStagedUpdateRun, i int, maxConcurrency 
 		Done: progress.In(rollout.ClusterDone), Started: progress.In(rollout.ClusterUpdating),
 		Failed: progress.In(rollout.ClusterFailed), Skipped: progress.In(rollout.ClusterSkipped),
 	}
+}
+
+// namesIn are the clusters of a stage in a phase.
+func namesIn(stage *placementv1beta1.StageUpdatingStatus, phase rollout.ClusterPhase) []string {
+	var names []string
+	for _, i := range progressOf(stage).In(phase) {
+		names = append(names, stage.Clusters[i].ClusterName)
+	}
+	return names
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -82,4 +83,35 @@ func TestTheTimeThatARunStandsStillCountsAsSoaked(t *testing.T) {
 		stop(h, 15*time.Second)
 		assert.WithinDuration(t, begin.Add(65*time.Second), soak(h).WaitUntil, 0)
 	})
+}
+
+func TestAStopInTheDeletionStageWaitsForWhatIsGoing(t *testing.T) {
+	removed := bindingObject("member4", placementv1beta1.BindingStateUnscheduled, "example-placement-1-snapshot")
+	removed.Finalizers = names(placementv1beta1.WorkFinalizer)
+	h := howTo(t, removed)
+	initialize(h, "example-run-2")
+	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) }
+	done := background(h, advance)
+	h.untilItWaits()
+	before := h.run("example-run-2")
+	h.wish(placementv1beta1.StateStop)
+	h.tell(&placementv1beta1.ClusterStagedUpdateRun{}, before, edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Generation++ }))
+	assert.False(t, <-done)
+	assert.Equal(t, 1, must(h, h.acts.LoadRun, refOf("example-run-2")).DeletionInFlight)
+
+	done = background(h, advance)
+	h.untilItWaits()
+	assert.Equal(t, "Progressing=Unknown UpdateRunStopping: The update run is stopping, waiting for the clusters being updated to finish", progressingOf(h))
+	going := h.binding("member4")
+	edit(h, going, func(b *placementv1beta1.ClusterResourceBinding) { b.Finalizers = nil })
+	h.tell(&placementv1beta1.ClusterResourceBinding{}, going, client.Object(going))
+	assert.False(t, <-done, "a run that is to stop does not end")
+	assert.Zero(t, must(h, h.acts.LoadRun, refOf("example-run-2")).DeletionInFlight)
+	must(h, h.acts.PauseRun, refOf("example-run-2"))
+	assert.Equal(t, isStopped, progressingOf(h))
+	assert.False(t, advance(), "nothing is begun")
+	assert.Equal(t, isStopped, progressingOf(h))
+	h.wish(placementv1beta1.StateRun)
+	assert.True(t, advance())
+	assert.Equal(t, isStarted, progressingOf(h))
 }

@@ -53,6 +53,9 @@ func pausing(s act.RunState) (what step, stage int) {
 			return stepUpdate, i
 		}
 	}
+	if s.DeletionInFlight > 0 {
+		return stepDeletion, len(s.Stages)
+	}
 	return stepPause, 0
 }
 

@@ -17,6 +17,7 @@ const (
 	PhaseWaitingApproval  = "WaitingApproval"
 	PhaseSoaking          = "Soaking"
 	PhaseDeleting         = "Deleting"
+	PhaseStopping         = "Stopping"
 	PhasePaused           = "Paused"
 	PhaseFailed           = "Failed"
 	PhaseRunSucceeded     = act.PhaseSucceeded
@@ -84,6 +85,9 @@ func searchUpdates(a temporal.SearchAttributes) []temporal.SearchAttributeUpdate
 }
 
 func (r *run) phaseOf(what step) string {
+	if wish := r.state.State; (what == stepUpdate || what == stepDeletion) && wish != "" && wish != stateRun {
+		return PhaseStopping
+	}
 	switch what {
 	case stepInitialize:
 		return PhaseInitializing
