@@ -22,7 +22,7 @@ type verb func(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 // verbs are all verbs by group, in the order the help lists them in.
 func verbs() map[string][]verb {
 	return map[string][]verb{
-		groupLook:    {NewGet, NewStatus, NewWhy},
+		groupLook:    {NewGet, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory},
 		groupRollout: {},
 		groupMembers: {},
 	}

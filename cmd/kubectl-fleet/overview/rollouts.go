@@ -208,6 +208,9 @@ func runRow(run hub.Run, now time.Time) Run {
 		State:    string(view.State), Strategy: run.Spec.StagedRolloutStrategyName,
 		WaitingFor: view.WaitingFor(now), Age: Age(run.Object.GetCreationTimestamp().Time, now),
 	}
+	if run.Spec.RollbackOf != "" {
+		row.Snapshot = "before " + run.Spec.RollbackOf
+	}
 	if view.State == runs.StateFailed || view.State == runs.StateStuck {
 		row.Message = view.Message
 	}

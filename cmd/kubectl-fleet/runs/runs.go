@@ -97,8 +97,9 @@ type Gate struct {
 	Request string
 	// Open says that the stage waits for the task now, Done that it is done.
 	Open, Done bool
-	// At is when it was done.
-	At time.Time
+	// At is when it was done, Message what its condition says of that.
+	At      time.Time
+	Message string
 	// Wait is how long a timed wait takes, From when it began.
 	Wait time.Duration
 	From time.Time
@@ -294,7 +295,7 @@ func gates(tasks []placementv1beta1.StageTaskStatus, config []placementv1beta1.S
 			gate.Wait = waitOf(config)
 		}
 		if is(done, metav1.ConditionTrue) {
-			gate.Done, gate.At = true, done.LastTransitionTime.Time
+			gate.Done, gate.At, gate.Message = true, done.LastTransitionTime.Time, done.Message
 		}
 		if waiting != nil {
 			gate.From = waiting.LastTransitionTime.Time

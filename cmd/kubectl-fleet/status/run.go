@@ -96,6 +96,9 @@ func Run(run hub.Run, facts Facts, options Options) tree.Node {
 
 func detailOf(run hub.Run, view runs.Run) string {
 	detail := fmt.Sprintf("snapshot %s of %s", cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "latest"), run.Placement())
+	if run.Spec.RollbackOf != "" {
+		detail = fmt.Sprintf("%s back to before run %s", run.Placement(), run.Spec.RollbackOf)
+	}
 	switch view.State {
 	case runs.StateFailed, runs.StateStuck:
 		return detail + ": " + view.Message

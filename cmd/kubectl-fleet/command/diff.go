@@ -1,0 +1,150 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/drift"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
+)
+
+// diffOptions are what `diff` was asked for.
+type diffOptions struct {
+	cli.Output
+	factory  *cli.Factory
+	streams  genericiooptions.IOStreams
+	clusters []string
+}
+
+// NewDiff returns `kubectl fleet diff`.
+func NewDiff(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &diffOptions{factory: f, streams: streams}
+	cmd := &cobra.Command{
+		Use:   "diff placement/NAME",
+		Short: "Show how members differ from what a placement wants of them",
+		Long: `Show how members differ from what a placement wants of them, as their agents have reported it to the hub: objects that
+somebody changed after they were applied (drifted), objects that differ and were left alone by the apply strategy
+(differs), and objects that are not there (missing), field by field.
+
+What agents look for depends on the apply strategy of the placement: whenToApply: IfNotDrifted and type: ReportDiff
+report the most. The values of Secrets are masked.
+
+Like kubectl diff, the command exits with 1 if something differs.`,
+		Example: `  # Where is placement web not as it should be?
+  kubectl fleet diff placement/web
+
+  # On two members
+  kubectl fleet diff web --cluster member-1,member-2
+
+  # Fail a pipeline on drift
+  kubectl fleet diff web >/dev/null || echo 'somebody changed something'`,
+		Args:              exactlyOne("a placement", "kubectl fleet diff placement/web"),
+		ValidArgsFunction: completeRefs(f, hub.KindPlacement),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), args[0])
+		},
+	}
+	o.AddFlags(cmd)
+	cmd.Flags().StringSliceVar(&o.clusters, "cluster", nil, "Look at these members only.")
+	_ = cmd.RegisterFlagCompletionFunc("cluster", completeNames(f, hub.KindMember)) // fails only for a flag that is not there
+	return cmd
+}
+
+func (o *diffOptions) run(ctx context.Context, arg string) error {
+	c, err := o.factory.Client()
+	if err != nil {
+		return err
+	}
+	found, err := find(ctx, o.factory, c, arg, hub.KindPlacement)
+	if err != nil {
+		return err
+	}
+	facts := drift.Facts{Placement: *found.Placement}
+	if err := o.factory.Patiently(o.streams, "reading what members report", func() error { return readDrift(ctx, c, &facts) }); err != nil {
+		return err
+	}
+	report := drift.Make(facts, o.clusters...)
+	if o.Structured() {
+		err = o.Encode(o.streams.Out, report)
+	} else {
+		printDrift(o.streams.Out, report, o.factory.Clock.Now(), painter(cli.Colours(o.streams.Out)))
+	}
+	if err == nil && len(report.Clusters) > 0 {
+		return &cli.Exit{Code: cli.CodeFailed}
+	}
+	return err
+}
+
+func readDrift(ctx context.Context, c client.Reader, facts *drift.Facts) (err error) {
+	reader := hub.Reader{Reader: c}
+	if facts.Bindings, err = reader.BindingsOf(ctx, facts.Placement.Ref); err != nil {
+		return err
+	}
+	facts.Works = map[string][]placementv1beta1.Work{}
+	for _, cluster := range drift.Full(facts.Bindings) {
+		if facts.Works[cluster], err = reader.Works(ctx, facts.Placement.Ref, cluster); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printDrift(out io.Writer, report drift.Report, now time.Time, paint func(colour, text string) string) {
+	switch {
+	case report.Total == 0:
+		fmt.Fprintf(out, "%s is on no member.\n", report.Placement)
+	case len(report.Clusters) == 0:
+		fmt.Fprintf(out, "%s: no differences reported on %s.\n", report.Placement, plural(report.Total, "member"))
+	default:
+		fmt.Fprintf(out, "%s: %d of %s differ.\n", report.Placement, len(report.Clusters), plural(report.Total, "member"))
+	}
+	if len(report.Unreported) > 0 {
+		fmt.Fprintf(out, "Not heard of yet: %s\n", strings.Join(report.Unreported, ", "))
+	}
+	for _, cluster := range report.Clusters {
+		fmt.Fprintf(out, "\n%s\n", cluster.Name)
+		for _, object := range cluster.Objects {
+			fmt.Fprintf(out, "  %s %s%s\n", paint(colourOf(object.How), object.How), object.Object, sinceText(object, now))
+			for _, field := range object.Fields {
+				fmt.Fprintf(out, "    %s\n      hub:    %s\n      member: %s\n", field.Path, absent(field.Hub), absent(field.Member))
+			}
+		}
+		if cluster.More {
+			fmt.Fprintln(out, "  … the hub lists no more than these")
+		}
+	}
+}
+
+func colourOf(how string) string {
+	if how == drift.Missing {
+		return red
+	}
+	return cyan
+}
+
+func sinceText(object drift.Object, now time.Time) string {
+	if object.Since.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf(", seen %s ago first, %s ago last", tree.Elapsed(now.Sub(object.Since)), tree.Elapsed(now.Sub(object.Seen)))
+}
+
+func absent(value string) string {
+	if value == "" {
+		return "(absent)"
+	}
+	return value
+}

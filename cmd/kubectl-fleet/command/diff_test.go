@@ -1,0 +1,104 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+)
+
+func configMap(name string) placementv1beta1.ResourceIdentifier {
+	return placementv1beta1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name}
+}
+
+func drifted(id placementv1beta1.ResourceIdentifier, path, hub, member string) placementv1beta1.DriftedResourcePlacement {
+	return placementv1beta1.DriftedResourcePlacement{
+		ResourceIdentifier: id, FirstDriftedObservedTime: ago(time.Hour), ObservationTime: ago(time.Minute),
+		ObservedDrifts: []placementv1beta1.PatchDetail{{Path: path, ValueInHub: hub, ValueInMember: member}},
+	}
+}
+
+func TestDiffShowsFieldByFieldHowMembersDiffer(t *testing.T) {
+	changed, clean, silent := bindingTo("member-1", ok("Applied")), bindingTo("member-2", ok("Applied")), bindingTo("member-3")
+	changed.Status.DriftedPlacements = []placementv1beta1.DriftedResourcePlacement{
+		drifted(configMap("settings"), "/data/theme", "dark", "pink"),
+		drifted(placementv1beta1.ResourceIdentifier{Version: "v1", Kind: "Secret", Namespace: "shop", Name: "login"}, "/data/password", "aHVudGVyMg==", "aHVudGVyMw=="),
+	}
+	changed.Status.DiffedPlacements = []placementv1beta1.DiffedResourcePlacement{
+		{ResourceIdentifier: configMap("extra"), FirstDiffedObservedTime: ago(time.Hour), ObservationTime: ago(time.Minute), TargetClusterObservedGeneration: ptr.To[int64](3), ObservedDiffs: []placementv1beta1.PatchDetail{{Path: "/data/new", ValueInMember: "x"}}},
+		{ResourceIdentifier: configMap("gone"), FirstDiffedObservedTime: ago(time.Hour), ObservationTime: ago(time.Minute), ObservedDiffs: []placementv1beta1.PatchDetail{{Path: "/", ValueInHub: "(the whole object)"}}},
+	}
+	c := newConsole(t, append(smallFleet(), changed, clean, silent)...)
+	err := c.run("diff", "placement/web")
+	exit, is := errors.AsType[*cli.Exit](err)
+	require.True(t, is, "%v", err)
+	assert.Equal(t, cli.CodeFailed, exit.Code, "as kubectl diff")
+	c.golden("diff.txt")
+	assert.NotContains(t, c.out.String(), "aHVudGVy")
+
+	require.NoError(t, c.run("diff", "web", "--cluster", "member-2"))
+	assert.Equal(t, "placement/web: no differences reported on 1 member.\n", c.out.String())
+}
+
+func TestDiffReadsWorksWhereABindingHasNoRoomForMore(t *testing.T) {
+	full := bindingTo("member-1", ok("Applied"))
+	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Name: "web-work", Namespace: "fleet-member-member-1", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "web"}}}
+	for i := range 120 {
+		name := fmt.Sprintf("settings-%03d", i)
+		if i < 100 {
+			full.Status.DriftedPlacements = append(full.Status.DriftedPlacements, drifted(configMap(name), "/data/theme", "dark", "pink"))
+		}
+		work.Status.ManifestConditions = append(work.Status.ManifestConditions, placementv1beta1.ManifestCondition{
+			Identifier:   placementv1beta1.WorkResourceIdentifier{Ordinal: i, Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name},
+			DriftDetails: &placementv1beta1.DriftDetails{ObservationTime: ago(0), FirstDriftedObservedTime: ago(0)},
+		})
+	}
+	c := newConsole(t, append(smallFleet(), full, work)...)
+	require.Error(t, c.run("diff", "web"))
+	assert.Contains(t, c.out.String(), "settings-119")
+}
+
+func TestHistoryTellsWhoApprovedWhatAndHowRunsEnded(t *testing.T) {
+	run := soakingRun()
+	finish(run)
+	back := soakingRun()
+	back.Name, back.UID, back.Spec.RollbackOf, back.CreationTimestamp = "web-5-rollback", "back-uid", "web-5", ago(30*time.Second)
+	back.Status = placementv1beta1.UpdateRunStatus{Conditions: []metav1.Condition{{
+		Type: placementv1beta1.ConditionTypeInitialized, Status: metav1.ConditionFalse, LastTransitionTime: ago(20 * time.Second), Message: "the strategy is gone",
+	}}}
+	approval := &placementv1beta1.ClusterApprovalRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-5-canary"},
+		Status:     placementv1beta1.ApprovalRequestStatus{Approval: &placementv1beta1.ApprovalRecord{By: "alice", At: ago(time.Minute), Door: placementv1beta1.ApprovalDoorSignal, Comment: "lgtm"}},
+	}
+	eviction := &placementv1beta1.ClusterResourcePlacementEviction{
+		ObjectMeta: metav1.ObjectMeta{Name: "out", CreationTimestamp: ago(2 * time.Minute)},
+		Spec:       placementv1beta1.PlacementEvictionSpec{PlacementName: "web", ClusterName: "member-3"},
+		Status:     placementv1beta1.PlacementEvictionStatus{Conditions: []metav1.Condition{{Type: "Executed", Status: metav1.ConditionFalse, LastTransitionTime: ago(2 * time.Minute), Message: "blocked by budget"}}},
+	}
+	c := newConsole(t, append(release(), run, back, approval, eviction)...)
+	require.NoError(t, c.run("history", "web"))
+	c.golden("history.txt")
+	require.NoError(t, c.run("history", "web", "--only", "approval", "-o", "json"))
+	assert.JSONEq(t, `[{"at":"2026-01-02T15:03:05Z","what":"approval","name":"web-5-canary","text":"stage canary approved","by":"alice","door":"signal","comment":"lgtm"}]`, c.out.String())
+	assert.EqualError(t, c.run("history", "web", "--only", "pods"), `--only "pods" is not known: use policy, snapshot, run, approval or eviction`)
+}
+
+func TestHistoryShowsWhatOtherHubsRecordOfAnApproval(t *testing.T) {
+	run := soakingRun()
+	finish(run)
+	approval := &placementv1beta1.ClusterApprovalRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-5-canary"},
+		Status:     placementv1beta1.ApprovalRequestStatus{Conditions: []metav1.Condition{{Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionTrue, LastTransitionTime: ago(time.Minute), Message: "lgtm"}}},
+	}
+	c := newConsole(t, append(release(), run, approval)...)
+	require.NoError(t, c.run("history", "web", "--only", "approval"))
+	assert.Contains(t, c.out.String(), `"lgtm"`)
+}

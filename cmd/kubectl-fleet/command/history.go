@@ -1,0 +1,140 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/history"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
+)
+
+// historyOptions are what `history` was asked for.
+type historyOptions struct {
+	cli.Output
+	factory *cli.Factory
+	streams genericiooptions.IOStreams
+	only    []string
+}
+
+// NewHistory returns `kubectl fleet history`.
+func NewHistory(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &historyOptions{factory: f, streams: streams}
+	cmd := &cobra.Command{
+		Use:   "history placement/NAME",
+		Short: "Tell what has become of a placement: snapshots, runs, and who approved what",
+		Long: `Tell what has become of a placement, the oldest first: its policies, its resource snapshots and on how many clusters
+each is now, its staged update runs with their stages and how they ended, who approved which stage through which door
+and when, and its evictions.
+
+It is told from what is on the hub: of runs and approval requests that were deleted nothing is left, and no more
+snapshots are kept than the placement's revisionHistoryLimit. A name with '(not verified)' behind it is what somebody
+claimed; the API server vouches for the others. On hubs that record no approver, the reason of the approval is shown.`,
+		Example: `  # What happened to placement web?
+  kubectl fleet history placement/web
+
+  # Who approved what?
+  kubectl fleet history web --only approval
+
+  # The snapshot to go back to
+  kubectl fleet history web --only snapshot`,
+		Args:              exactlyOne("a placement", "kubectl fleet history placement/web"),
+		ValidArgsFunction: completeRefs(f, hub.KindPlacement),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), args[0])
+		},
+	}
+	o.AddFlags(cmd)
+	cmd.Flags().StringSliceVar(&o.only, "only", nil, "Tell of these only: policy, snapshot, run, approval, eviction.")
+	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions(topics(), cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
+	return cmd
+}
+
+func topics() []string { return []string{"policy", "snapshot", "run", "approval", "eviction"} }
+
+func (o *historyOptions) validate() error {
+	for _, topic := range o.only {
+		if !slices.Contains(topics(), topic) {
+			return fmt.Errorf("--only %q is not known: use policy, snapshot, run, approval or eviction", topic)
+		}
+	}
+	return o.Validate()
+}
+
+func (o *historyOptions) run(ctx context.Context, arg string) error {
+	c, err := o.factory.Client()
+	if err != nil {
+		return err
+	}
+	found, err := find(ctx, o.factory, c, arg, hub.KindPlacement)
+	if err != nil {
+		return err
+	}
+	facts := history.Facts{Placement: *found.Placement}
+	if err := o.factory.Patiently(o.streams, "reading the history", func() error { return readHistory(ctx, c, &facts) }); err != nil {
+		return err
+	}
+	entries := slices.DeleteFunc(history.Make(facts), func(e history.Entry) bool { return len(o.only) > 0 && !slices.Contains(o.only, e.What) })
+	if o.Structured() {
+		return o.Encode(o.streams.Out, entries)
+	}
+	return o.table(entries)
+}
+
+func readHistory(ctx context.Context, c client.Reader, facts *history.Facts) (err error) {
+	ref := facts.Placement.Ref
+	reader := hub.Reader{Reader: c, Namespace: ref.Namespace}
+	if facts.Policies, err = reader.PolicySnapshots(ctx, ref); err != nil {
+		return err
+	}
+	if facts.Resources, err = reader.ResourceSnapshotIndexes(ctx, ref); err != nil {
+		return err
+	}
+	if facts.Bindings, err = reader.BindingsOf(ctx, ref); err != nil {
+		return err
+	}
+	if facts.Runs, err = reader.Runs(ctx); err != nil {
+		return err
+	}
+	if facts.Approvals, err = reader.Approvals(ctx, ref.Namespace); err != nil {
+		return err
+	}
+	facts.Evictions, err = reader.Evictions(ctx, ref)
+	return err
+}
+
+func (o *historyOptions) table(entries []history.Entry) error {
+	columns := []cli.Column{{Name: "When"}, {Name: "Age"}, {Name: "What"}, {Name: "Name"}, {Name: "Happened"}, {Name: "By"}, {Name: "Comment", Wide: true}}
+	rows := make([][]string, 0, len(entries))
+	now := o.factory.Clock.Now()
+	for _, e := range entries {
+		by := e.By
+		if e.Door != "" {
+			by = fmt.Sprintf("%s through %s", orSomebody(by), e.Door)
+			if !e.Verified {
+				by += " (not verified)"
+			}
+		} else if e.Comment != "" {
+			by = fmt.Sprintf("%q", e.Comment)
+		}
+		rows = append(rows, []string{e.At.UTC().Format(time.RFC3339), tree.Elapsed(now.Sub(e.At)), e.What, e.Name, e.Text, by, e.Comment})
+	}
+	return o.PrintTable(o.streams.Out, columns, rows)
+}
+
+func orSomebody(name string) string {
+	if name == "" {
+		return "somebody"
+	}
+	return name
+}

@@ -1,0 +1,208 @@
+// Package drift lists how members differ from what a placement wants of them: what somebody changed there after it was
+// applied, and what is different and was left alone. It is pure.
+package drift
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/status"
+)
+
+// Ways in which an object differs.
+const (
+	// Drifted objects were changed on the cluster after they were applied.
+	Drifted = "drifted"
+	// Differs is said of objects that differ and were left alone.
+	Differs = "differs"
+	// Missing objects do not exist on the cluster.
+	Missing = "missing"
+)
+
+// Report is how the members differ.
+type Report struct {
+	Placement string `json:"placement"`
+	// Clusters that differ, by name, of Total.
+	Clusters []Cluster `json:"clusters,omitempty"`
+	Total    int       `json:"total"`
+	// Unreported clusters have not said how they are.
+	Unreported []string `json:"unreported,omitempty"`
+}
+
+// Cluster is how one member differs.
+type Cluster struct {
+	Name    string   `json:"name"`
+	Objects []Object `json:"objects"`
+	// More says that the hub lists no more than these, though there may be more.
+	More bool `json:"more,omitempty"`
+}
+
+// Object is how an object differs.
+type Object struct {
+	Object string `json:"object"`
+	// How is drifted, differs or missing.
+	How string `json:"how"`
+	// Since is when that was first seen, Seen when last.
+	Since time.Time `json:"since,omitzero"`
+	Seen  time.Time `json:"seen,omitzero"`
+	// Fields that differ.
+	Fields []Field `json:"fields,omitempty"`
+}
+
+// Field is a field that differs.
+type Field struct {
+	Path string `json:"path"`
+	// Hub and Member are the values; empty where the field does not exist.
+	Hub    string `json:"hub,omitempty"`
+	Member string `json:"member,omitempty"`
+}
+
+const (
+	// listed is how many objects a binding lists at most.
+	listed = 100
+	// masked stands for a value nobody should see.
+	masked = "***"
+)
+
+// Facts are what a report is made from.
+type Facts struct {
+	Placement hub.Placement
+	Bindings  []hub.Binding
+	// Works by cluster, of those clusters whose bindings list as much as they can.
+	Works map[string][]placementv1beta1.Work
+}
+
+// Full are the clusters whose bindings list as much as they can: their Works say more.
+func Full(bindings []hub.Binding) []string {
+	var clusters []string
+	for _, binding := range bindings {
+		if len(binding.Status.DriftedPlacements) >= listed || len(binding.Status.DiffedPlacements) >= listed {
+			clusters = append(clusters, binding.Spec.TargetCluster)
+		}
+	}
+	return clusters
+}
+
+// Make makes a report about all clusters, or about some.
+func Make(facts Facts, only ...string) Report {
+	report := Report{Placement: facts.Placement.String()}
+	found := map[string]*Cluster{}
+	reported := map[string]bool{}
+	add := func(name string, drifted []placementv1beta1.DriftedResourcePlacement, diffed []placementv1beta1.DiffedResourcePlacement, heard bool) {
+		if len(only) > 0 && !slices.Contains(only, name) {
+			return
+		}
+		reported[name] = reported[name] || heard
+		objects := slices.Concat(driftedObjects(drifted), diffedObjects(diffed))
+		if works := facts.Works[name]; len(works) > 0 {
+			objects = objectsOf(works)
+		}
+		if len(objects) > 0 && found[name] == nil {
+			found[name] = &Cluster{Name: name, Objects: objects, More: len(facts.Works[name]) == 0 && (len(drifted) >= listed || len(diffed) >= listed)}
+		}
+	}
+	for _, binding := range facts.Bindings {
+		s := binding.Status
+		add(binding.Spec.TargetCluster, s.DriftedPlacements, s.DiffedPlacements, len(s.Conditions) > 0)
+	}
+	for i := range facts.Placement.Status.PlacementStatuses {
+		entry := &facts.Placement.Status.PlacementStatuses[i]
+		if _, known := reported[entry.ClusterName]; entry.ClusterName != "" && !known {
+			add(entry.ClusterName, entry.DriftedPlacements, entry.DiffedPlacements, len(entry.Conditions) > 0)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(reported)) {
+		report.Total++
+		if cluster := found[name]; cluster != nil {
+			report.Clusters = append(report.Clusters, *cluster)
+		} else if !reported[name] {
+			report.Unreported = append(report.Unreported, name)
+		}
+	}
+	return report
+}
+
+func driftedObjects(drifted []placementv1beta1.DriftedResourcePlacement) []Object {
+	objects := make([]Object, 0, len(drifted))
+	for i := range drifted {
+		d := &drifted[i]
+		objects = append(objects, Object{
+			Object: status.ObjectName(d.ResourceIdentifier), How: Drifted, Since: d.FirstDriftedObservedTime.Time, Seen: d.ObservationTime.Time,
+			Fields: fields(d.Kind, d.ObservedDrifts),
+		})
+	}
+	return objects
+}
+
+func diffedObjects(diffed []placementv1beta1.DiffedResourcePlacement) []Object {
+	objects := make([]Object, 0, len(diffed))
+	for i := range diffed {
+		d := &diffed[i]
+		object := Object{
+			Object: status.ObjectName(d.ResourceIdentifier), How: Differs, Since: d.FirstDiffedObservedTime.Time, Seen: d.ObservationTime.Time,
+			Fields: fields(d.Kind, d.ObservedDiffs),
+		}
+		if d.TargetClusterObservedGeneration == nil {
+			object.How, object.Fields = Missing, nil // all of it differs, which says nothing
+		}
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// objectsOf reads from Works what bindings have no room for.
+func objectsOf(works []placementv1beta1.Work) []Object {
+	var objects []Object
+	for i := range works {
+		for j := range works[i].Status.ManifestConditions {
+			manifest := &works[i].Status.ManifestConditions[j]
+			id := placementv1beta1.ResourceIdentifier{
+				Group: manifest.Identifier.Group, Version: manifest.Identifier.Version, Kind: manifest.Identifier.Kind,
+				Namespace: manifest.Identifier.Namespace, Name: manifest.Identifier.Name,
+			}
+			if d := manifest.DriftDetails; d != nil {
+				objects = append(objects, driftedObjects([]placementv1beta1.DriftedResourcePlacement{{
+					ResourceIdentifier: id, ObservationTime: d.ObservationTime, FirstDriftedObservedTime: d.FirstDriftedObservedTime, ObservedDrifts: d.ObservedDrifts,
+				}})...)
+			}
+			if d := manifest.DiffDetails; d != nil {
+				objects = append(objects, diffedObjects([]placementv1beta1.DiffedResourcePlacement{{
+					ResourceIdentifier: id, ObservationTime: d.ObservationTime, FirstDiffedObservedTime: d.FirstDiffedObservedTime, ObservedDiffs: d.ObservedDiffs,
+					TargetClusterObservedGeneration: d.ObservedInMemberClusterGeneration,
+				}})...)
+			}
+		}
+	}
+	slices.SortStableFunc(objects, func(a, b Object) int { return cmp.Compare(a.Object, b.Object) })
+	return objects
+}
+
+func fields(kind string, details []placementv1beta1.PatchDetail) []Field {
+	all := make([]Field, 0, len(details))
+	for _, detail := range details {
+		field := Field{Path: detail.Path, Hub: detail.ValueInHub, Member: detail.ValueInMember}
+		if secret(kind, detail.Path) {
+			field.Hub, field.Member = mask(field.Hub), mask(field.Member)
+		}
+		all = append(all, field)
+	}
+	return all
+}
+
+// secret says whether a field may hold something secret: agents mask what they report, but those of other hubs may be
+// older.
+func secret(kind, path string) bool {
+	return kind == "Secret" && (path == "" || strings.HasPrefix(path, "/data") || strings.HasPrefix(path, "/stringData") || strings.HasPrefix(path, "/metadata/annotations"))
+}
+
+func mask(value string) string {
+	if value == "" {
+		return ""
+	}
+	return masked
+}

@@ -1,0 +1,188 @@
+// Package history tells what has become of a placement: its snapshots, its runs, who approved them, its evictions, in the
+// order in which it happened. It is pure.
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
+)
+
+// Facts are what a history is made from.
+type Facts struct {
+	Placement hub.Placement
+	Policies  []hub.PolicySnapshot
+	Resources []hub.ResourceSnapshot
+	Bindings  []hub.Binding
+	Runs      []hub.Run
+	Approvals []hub.Approval
+	Evictions []placementv1beta1.ClusterResourcePlacementEviction
+}
+
+// Entry is something that happened.
+type Entry struct {
+	At time.Time `json:"at"`
+	// What it is about: placement, policy, snapshot, run, approval, eviction.
+	What string `json:"what"`
+	Name string `json:"name"`
+	// Text says what happened.
+	Text string `json:"text"`
+	// By is who did it, as far as the hub has recorded it; Door how it came in, Verified whether the API server
+	// vouches for it.
+	By       string `json:"by,omitempty"`
+	Door     string `json:"door,omitempty"`
+	Verified bool   `json:"verified,omitempty"`
+	Comment  string `json:"comment,omitempty"`
+}
+
+// Make makes a history, the oldest first.
+func Make(facts Facts) []Entry {
+	entries := []Entry{{At: facts.Placement.Object.GetCreationTimestamp().Time, What: "placement", Name: facts.Placement.Name, Text: "created"}}
+	entries = append(entries, policies(facts.Policies)...)
+	entries = append(entries, snapshots(facts.Resources, facts.Bindings)...)
+	for _, run := range facts.Runs {
+		if run.Placement() == facts.Placement.Ref {
+			entries = append(entries, runEntries(run, facts.Approvals)...)
+		}
+	}
+	entries = append(entries, evictions(facts.Evictions)...)
+	slices.SortStableFunc(entries, func(a, b Entry) int { return a.At.Compare(b.At) })
+	return entries
+}
+
+func policies(all []hub.PolicySnapshot) []Entry {
+	entries := make([]Entry, 0, len(all))
+	for _, policy := range all {
+		picked := 0
+		for _, decision := range policy.Status.ClusterDecisions {
+			if decision.Selected {
+				picked++
+			}
+		}
+		text := fmt.Sprintf("policy %d: %s", policy.Index, describe(policy.Spec.Policy))
+		if hub.Latest(policy.ObjectMeta) {
+			text += fmt.Sprintf(", in force, %d clusters picked", picked)
+		}
+		entries = append(entries, Entry{At: policy.CreationTimestamp.Time, What: "policy", Name: policy.Name, Text: text})
+	}
+	return entries
+}
+
+func describe(policy *placementv1beta1.PlacementPolicy) string {
+	switch {
+	case policy == nil || policy.PlacementType == "":
+		return string(placementv1beta1.PickAllPlacementType)
+	case policy.PlacementType == placementv1beta1.PickFixedPlacementType:
+		return fmt.Sprintf("%s %s", policy.PlacementType, strings.Join(policy.ClusterNames, ", "))
+	default:
+		return string(policy.PlacementType)
+	}
+}
+
+// snapshots are the resource snapshots, with on how many clusters each is.
+func snapshots(parts []hub.ResourceSnapshot, bindings []hub.Binding) []Entry {
+	on := map[string]int{}
+	for _, binding := range bindings {
+		if binding.Spec.State == placementv1beta1.BindingStateBound && binding.Object.GetDeletionTimestamp().IsZero() {
+			on[binding.Spec.ResourceSnapshotName]++
+		}
+	}
+	var entries []Entry
+	for i, part := range parts {
+		if i > 0 && parts[i-1].Index == part.Index {
+			continue // the master is first
+		}
+		text := fmt.Sprintf("snapshot %d taken", part.Index)
+		if hub.Latest(part.ObjectMeta) {
+			text += ", the latest"
+		}
+		if number := on[part.Name]; number > 0 {
+			text += fmt.Sprintf(", on %d clusters now", number)
+		}
+		entries = append(entries, Entry{At: part.CreationTimestamp.Time, What: "snapshot", Name: part.Name, Text: text})
+	}
+	return entries
+}
+
+func runEntries(run hub.Run, approvals []hub.Approval) []Entry {
+	text := fmt.Sprintf("rolls snapshot %s out by strategy %s", cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "(latest)"), run.Spec.StagedRolloutStrategyName)
+	if run.Spec.RollbackOf != "" {
+		text = "takes back what run " + run.Spec.RollbackOf + " has done"
+	}
+	entries := []Entry{{At: run.Object.GetCreationTimestamp().Time, What: "run", Name: run.Name, Text: text}}
+	view := runs.Read(run)
+	for _, stage := range view.Stages {
+		for _, gate := range append(slices.Clone(stage.Before), stage.After...) {
+			if gate.Type == placementv1beta1.StageTaskTypeApproval && gate.Done {
+				entries = append(entries, approval(gate, stage.Name, approvals))
+			}
+		}
+		if !stage.End.IsZero() && !stage.Start.IsZero() && stage.Total > 0 {
+			entries = append(entries, Entry{At: stage.End, What: "run", Name: run.Name, Text: fmt.Sprintf("stage %s %s, %d of %d clusters, after %s",
+				stage.Title(), strings.ToLower(string(stage.State)), stage.Done, stage.Total, tree.Elapsed(stage.End.Sub(stage.Start)))})
+		}
+	}
+	return append(entries, ending(run, view)...)
+}
+
+// ending says how a run has ended, or what it is at.
+func ending(run hub.Run, view runs.Run) []Entry {
+	c := run.Condition(placementv1beta1.ConditionTypeSucceeded)
+	if c == nil || c.Status == metav1.ConditionUnknown {
+		c = run.Condition(placementv1beta1.ConditionTypeInitialized)
+		if !view.State.Over() || c == nil {
+			return nil
+		}
+	}
+	text := strings.ToLower(string(view.State))
+	if view.State == runs.StateFailed {
+		text += ": " + view.Message
+	} else if view.Total > 0 {
+		text += fmt.Sprintf(", %d of %d clusters", view.Done, view.Total)
+	}
+	return []Entry{{At: c.LastTransitionTime.Time, What: "run", Name: run.Name, Text: text}}
+}
+
+// approval says who approved: as the request has recorded it, else as its condition says.
+func approval(gate runs.Gate, stage string, approvals []hub.Approval) Entry {
+	entry := Entry{At: gate.At, What: "approval", Name: gate.Request, Text: "stage " + stage + " approved"}
+	i := slices.IndexFunc(approvals, func(a hub.Approval) bool { return a.Object.GetName() == gate.Request })
+	if i < 0 {
+		entry.Comment = gate.Message
+		return entry
+	}
+	if record := approvals[i].Status.Approval; record != nil {
+		entry.At, entry.By, entry.Door, entry.Verified, entry.Comment = record.At.Time, record.By, string(record.Door), record.Verified, record.Comment
+		return entry
+	}
+	if c := meta.FindStatusCondition(approvals[i].Status.Conditions, placementv1beta1.ConditionTypeApproved); c != nil {
+		entry.At, entry.Comment = c.LastTransitionTime.Time, cmp.Or(c.Message, c.Reason)
+	}
+	return entry
+}
+
+func evictions(all []placementv1beta1.ClusterResourcePlacementEviction) []Entry {
+	var entries []Entry
+	for i := range all {
+		eviction := &all[i]
+		entry := Entry{At: eviction.CreationTimestamp.Time, What: "eviction", Name: eviction.Name, Text: "of " + eviction.Spec.ClusterName + " asked for"}
+		for _, c := range eviction.Status.Conditions {
+			if c.Type == placementv1beta1.ConditionTypeExecuted || c.Status == metav1.ConditionFalse {
+				entry.At = c.LastTransitionTime.Time
+				entry.Text = fmt.Sprintf("of %s: %s", eviction.Spec.ClusterName, cmp.Or(c.Message, c.Reason))
+			}
+		}
+		entries = append(entries, entry)
+	}
+	return entries
+}

@@ -1,0 +1,61 @@
+package hub
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Works returns the Works of a placement for one member.
+func (r Reader) Works(ctx context.Context, placement Ref, cluster string) ([]placementv1beta1.Work, error) {
+	of := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}
+	if placement.Namespace != "" {
+		of[placementv1beta1.ParentNamespaceLabel] = placement.Namespace
+	}
+	list := &placementv1beta1.WorkList{}
+	err := r.list(ctx, "works of member "+cluster, list, of, client.InNamespace(placementv1beta1.MemberNamespace(cluster)))
+	return list.Items, err
+}
+
+// Approvals returns the approval requests of runs in a namespace, or with none, of cluster-scoped runs.
+func (r Reader) Approvals(ctx context.Context, namespace string) ([]Approval, error) {
+	var found []Approval
+	if namespace != "" {
+		list := &placementv1beta1.ApprovalRequestList{}
+		if err := r.list(ctx, "approval requests", list, client.InNamespace(namespace)); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			found = append(found, Approval{&list.Items[i], &list.Items[i].Spec, &list.Items[i].Status})
+		}
+		return found, nil
+	}
+	list := &placementv1beta1.ClusterApprovalRequestList{}
+	if err := r.list(ctx, "approval requests", list); err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		found = append(found, Approval{&list.Items[i], &list.Items[i].Spec, &list.Items[i].Status})
+	}
+	return found, nil
+}
+
+// Evictions returns the evictions of a placement; namespaced placements have none.
+func (r Reader) Evictions(ctx context.Context, placement Ref) ([]placementv1beta1.ClusterResourcePlacementEviction, error) {
+	if placement.Namespace != "" {
+		return nil, nil
+	}
+	list := &placementv1beta1.ClusterResourcePlacementEvictionList{}
+	if err := r.list(ctx, "evictions", list); err != nil {
+		return nil, err
+	}
+	var found []placementv1beta1.ClusterResourcePlacementEviction
+	for i := range list.Items {
+		if list.Items[i].Spec.PlacementName == placement.Name {
+			found = append(found, list.Items[i])
+		}
+	}
+	return found, nil
+}
