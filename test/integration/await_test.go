@@ -139,8 +139,10 @@ type recording struct {
 	mu      sync.Mutex
 	changes []change
 	initial set
-	news    chan struct{}
-	stop    func()
+	// gaps counts how often the watch had to begin anew, and may have missed something.
+	gaps int
+	news chan struct{}
+	stop func()
 }
 
 // record starts a recording; it begins with the state at the moment it returns.
@@ -172,6 +174,8 @@ func (r *recording) note(all set, one *change, began chan struct{}) {
 	} else if r.initial == nil {
 		r.initial = all
 		close(began)
+	} else {
+		r.gaps++
 	}
 	select {
 	case r.news <- struct{}{}:

@@ -84,6 +84,7 @@ var together = []promise{
 	{"maxConcurrency bounds the clusters of a stage in flight", maxConcurrencyBoundsAStage},
 	{"the history of a run stays short", historyStaysShort},
 	{"every look-up of the how-to works", everyLookUpOfTheHowToWorks},
+	{"every look-up of the guides works", everyLookUpOfTheGuidesWorks},
 
 	{"runs that cannot begin say what is wrong", badRunsSayWhatIsWrong},
 	{"a run of a placement that is not External is refused", runOfARollingPlacementIsRefused},
@@ -117,11 +118,15 @@ var alone = []promise{
 	{"properties decide who is picked, at once when they change", propertiesDecideWhoIsPicked},
 	{"taints keep new placements off and leave what is placed", taintsKeepNewPlacementsOff},
 	{"clusters that join fill up what is missing, and those that leave are replaced", clustersComeAndGo},
+	{"a cluster joins, gets what is placed, leaves, and joins again under its name", clusterJoinsAndLeaves},
+	{"a member whose agent is dead is removed after a while, and may join again", deadMemberIsRemoved},
+	{"an uninstalled hub agent removes nothing, and goes on when it is back", uninstalledHubAgentRemovesNothing},
 	{"when nothing changes no workflow is open and nothing is written", nothingHappensByItself},
 }
 
 func TestFleet(t *testing.T) {
 	t.Run("together", func(t *testing.T) {
+		beginJudgement(t)
 		for _, p := range together {
 			t.Run(p.sentence, func(t *testing.T) {
 				t.Parallel()

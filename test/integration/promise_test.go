@@ -3,8 +3,11 @@
 package integration
 
 import (
+	"testing"
+
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	judge "github.com/fleetflow/fleetflow/test/promise"
@@ -35,4 +38,85 @@ func requirePromise(s *spec, placement *placementv1beta1.ClusterResourcePlacemen
 		}
 	}
 	require.Positive(s, checker.Judged, "there was something to judge")
+}
+
+// judgement judges every write that the hub makes for any placement while the specs run.
+type judgement struct {
+	recordings []*recording
+	placements map[string]*judge.Checker
+	external   map[string]bool
+}
+
+// beginJudgement records from now on; the end of the test judges.
+func beginJudgement(t *testing.T) {
+	t.Helper()
+	s := newSpec(t)
+	j := &judgement{placements: map[string]*judge.Checker{}, external: map[string]bool{}}
+	for _, kind := range []client.Object{
+		&placementv1beta1.ClusterResourcePlacement{}, &placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.Work{},
+		&placementv1beta1.ClusterResourcePlacementEviction{}, &placementv1beta1.ClusterResourcePlacementDisruptionBudget{},
+	} {
+		j.recordings = append(j.recordings, s.record(s.hub, kind))
+	}
+	t.Cleanup(func() { j.judge(t) })
+}
+
+// judge replays everything in the order in which the hub has stored it.
+func (j *judgement) judge(t *testing.T) {
+	var all [][]change
+	for _, r := range j.recordings {
+		r.mu.Lock()
+		for _, object := range r.initial {
+			j.take(t, change{kind: watch.Added, object: object})
+		}
+		require.Zero(t, r.gaps, "a watch was interrupted, so that not every write was seen")
+		all = append(all, r.changes)
+		r.mu.Unlock()
+	}
+	for _, c := range merge(all...) {
+		j.take(t, c)
+	}
+	judged := 0
+	for _, checker := range j.placements {
+		judged += checker.Judged
+	}
+	t.Logf("%d writes of %d placements were judged", judged, len(j.placements))
+}
+
+// take shows one write to the checker of its placement. What update runs roll out has other limits.
+func (j *judgement) take(t *testing.T, c change) {
+	if p, is := c.object.(*placementv1beta1.ClusterResourcePlacement); is {
+		if j.placements[p.Name] == nil {
+			j.placements[p.Name] = judge.New(p)
+		}
+		j.placements[p.Name].Placement(p)
+		j.external[p.Name] = p.Spec.Strategy != nil && p.Spec.Strategy.Type == placementv1beta1.ExternalRolloutStrategyType
+		return
+	}
+	name := c.object.GetLabels()[placementv1beta1.ParentPlacementLabel]
+	switch o := c.object.(type) {
+	case *placementv1beta1.ClusterResourcePlacementEviction:
+		name = o.Spec.PlacementName
+	case *placementv1beta1.ClusterResourcePlacementDisruptionBudget:
+		name = o.Name
+	}
+	checker, gone := j.placements[name], c.kind == watch.Deleted
+	if checker == nil || j.external[name] {
+		return
+	}
+	switch o := c.object.(type) {
+	case *placementv1beta1.ClusterResourceBinding:
+		if err := checker.Binding(o, gone); err != nil {
+			t.Errorf("placement %s, revision %d: %v", name, c.revision, err)
+		}
+	case *placementv1beta1.Work:
+		checker.Work(o, gone)
+	case *placementv1beta1.ClusterResourcePlacementEviction:
+		checker.Eviction(o)
+	case *placementv1beta1.ClusterResourcePlacementDisruptionBudget:
+		if gone {
+			o = nil
+		}
+		checker.Budget(o)
+	}
 }
