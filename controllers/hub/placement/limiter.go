@@ -17,7 +17,10 @@ const (
 	// resourcesPerCluster is how many selected resources take up about as much as what
 	// is told of a cluster.
 	resourcesPerCluster = 20
-	// maxStatusPause bounds it for the very large.
+	// busyShare is how many times as long as a write has taken the pause after it is at
+	// least: when the hub is busy with what the statuses tell of, they are told less often.
+	busyShare = 20
+	// maxStatusPause bounds the pause for the very large, and for the very busy.
 	maxStatusPause = 5 * time.Second
 )
 
@@ -50,11 +53,13 @@ func (l *limiter) wait(name string, settled bool, now time.Time) time.Duration {
 	return max(0, since.Add(2*w.pause).Sub(now))
 }
 
-// wrote notes a write of a status with this many clusters and selected resources.
-func (l *limiter) wrote(name string, clusters, resources int, now time.Time) {
+// wrote notes a write of a status with this many clusters and selected resources, and
+// how long it took.
+func (l *limiter) wrote(name string, clusters, resources int, now time.Time, took time.Duration) {
+	pause := min(max(pauseFor(clusters+resources/resourcesPerCluster), busyShare*took), maxStatusPause)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.writes[name] = writes{last: now, before: l.writes[name].last, pause: pauseFor(clusters + resources/resourcesPerCluster)}
+	l.writes[name] = writes{last: now, before: l.writes[name].last, pause: pause}
 }
 
 func (l *limiter) forget(name string) {
@@ -70,7 +75,7 @@ func pauseFor(clusters int) time.Duration {
 
 // settled says that a status tells how things have come out, for now, rather
 // than how far they are. A placement that is left to update runs has come to its
-// end once it is scheduled.
+// end once it is scheduled; how far a run is with it is told as it goes.
 func settled(facts *Facts, status placementv1beta1.PlacementStatus) bool {
 	is := func(kind string, wanted metav1.ConditionStatus) bool {
 		return meta.IsStatusConditionPresentAndEqual(status.Conditions, placementv1beta1.ClusterResourcePlacementConditionType(kind), wanted)
@@ -78,5 +83,14 @@ func settled(facts *Facts, status placementv1beta1.PlacementStatus) bool {
 	return is(placementv1beta1.ConditionTypeAvailable, metav1.ConditionTrue) ||
 		is(placementv1beta1.ConditionTypeDiffReported, metav1.ConditionTrue) ||
 		is(placementv1beta1.ConditionTypeScheduled, metav1.ConditionFalse) ||
-		facts.External() && is(placementv1beta1.ConditionTypeScheduled, metav1.ConditionTrue)
+		facts.External() && is(placementv1beta1.ConditionTypeScheduled, metav1.ConditionTrue) && !scheduledBefore(facts.Placement.Status, status)
+}
+
+// scheduledBefore says that a status tells nothing new of which clusters are picked, or
+// for which resources.
+func scheduledBefore(before, now placementv1beta1.PlacementStatus) bool {
+	kind := placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeScheduled)
+	old, fresh := meta.FindStatusCondition(before.Conditions, kind), meta.FindStatusCondition(now.Conditions, kind)
+	return old != nil && fresh != nil && old.Status == fresh.Status && old.ObservedGeneration == fresh.ObservedGeneration &&
+		before.ObservedResourceIndex == now.ObservedResourceIndex
 }

@@ -1,0 +1,55 @@
+package placement
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+func TestHowLongToWaitBetweenStatuses(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		clusters int
+		took     time.Duration
+		want     time.Duration
+	}{
+		"a small status that is written at once comes twice in a second": {3, 5 * time.Millisecond, statusPause},
+		"a large one comes less often":                                   {1000, 5 * time.Millisecond, 7 * statusPause},
+		"a busy hub is told less often":                                  {100, 100 * time.Millisecond, 2 * time.Second},
+		"however busy the hub is, something is told":                     {100, 10 * time.Second, maxStatusPause},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			l, now := newLimiter(), time.Now()
+			l.wrote("app", test.clusters, 0, now, test.took)
+			assert.Equal(t, 2*test.want, l.wait("app", false, now), "what is on its way")
+			assert.Zero(t, l.wait("app", true, now), "how it has come out is told at once")
+		})
+	}
+}
+
+func TestARunIsNoEndOfAnExternalPlacement(t *testing.T) {
+	scheduled := func(index string, generation int64, others ...metav1.Condition) placementv1beta1.PlacementStatus {
+		return placementv1beta1.PlacementStatus{ObservedResourceIndex: index, Conditions: append([]metav1.Condition{{
+			Type:   placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeScheduled),
+			Status: metav1.ConditionTrue, ObservedGeneration: generation,
+		}}, others...)}
+	}
+	facts := func(before placementv1beta1.PlacementStatus) *Facts {
+		return &Facts{Placement: &placementv1beta1.ClusterResourcePlacement{
+			Spec:   placementv1beta1.PlacementSpec{Strategy: &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}},
+			Status: before,
+		}}
+	}
+	available := metav1.Condition{
+		Type:   placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeAvailable),
+		Status: metav1.ConditionTrue,
+	}
+	assert.True(t, settled(facts(placementv1beta1.PlacementStatus{}), scheduled("0", 1)), "its clusters are picked")
+	assert.False(t, settled(facts(scheduled("0", 1)), scheduled("0", 1)), "a run is on its way")
+	assert.True(t, settled(facts(scheduled("0", 1)), scheduled("1", 1)), "other resources are selected")
+	assert.True(t, settled(facts(scheduled("0", 1)), scheduled("0", 2)), "it was changed, and scheduled again")
+	assert.True(t, settled(facts(scheduled("0", 1)), scheduled("0", 1, available)), "all clusters are updated")
+}
