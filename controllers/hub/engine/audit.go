@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"golang.org/x/time/rate"
 
@@ -26,14 +27,18 @@ const (
 // that otherwise look after themselves.
 type Source func(ctx context.Context, reconnected bool) ([]wf.Ref, error)
 
-// Auditor makes sure that every object that needs work has an open workflow:
-// on start, after each reconnect and every half minute. It is what brings
-// rollouts back after Temporal has lost its database.
+// Auditor makes sure that every object that needs work has an open workflow, and that no run's
+// workflow waits for a run that is gone: on start, after each reconnect and every half minute.
+// It is what brings rollouts back after Temporal has lost its database.
 type Auditor struct {
 	Engine    *Engine
 	Namespace string
 	Sources   []Source
 	Log       logr.Logger
+
+	// idle are the workflows of runs that the last audit found open although nothing needs
+	// them.
+	idle map[string]struct{}
 }
 
 // NeedLeaderElection leaves the audit to the leader.
@@ -73,15 +78,12 @@ func (a *Auditor) audit(ctx context.Context, reconnected bool) error {
 		}
 		needing = append(needing, refs...)
 	}
-	if len(needing) == 0 {
-		return nil
-	}
 	open, err := a.open(ctx)
 	if err != nil {
 		return err
 	}
-	var failed error
 	limit := rate.NewLimiter(pokesPerSec, pokesPerSec)
+	failed := a.release(ctx, limit, open, needing)
 	for _, ref := range needing {
 		if _, has := open[ref.ID()]; has {
 			continue
@@ -96,12 +98,43 @@ func (a *Auditor) audit(ctx context.Context, reconnected bool) error {
 	return failed
 }
 
-// open lists the IDs of all open executions, stages left out.
-func (a *Auditor) open(ctx context.Context) (map[string]struct{}, error) {
+// release wakes the workflows of runs that nothing has needed for two audits: a run may have been
+// deleted while Temporal was away, and its workflow would wait for an approval for ever. None is
+// started for that.
+func (a *Auditor) release(ctx context.Context, limit *rate.Limiter, open map[string]string, needing []wf.Ref) error {
+	idle := map[string]struct{}{}
+	for id, kind := range open {
+		if kind == wf.UpdateRunWorkflow {
+			idle[id] = struct{}{}
+		}
+	}
+	for _, ref := range needing {
+		delete(idle, ref.ID())
+	}
+	before := a.idle
+	a.idle = idle
+	var failed error
+	for id := range idle {
+		if _, again := before[id]; !again {
+			continue
+		}
+		if err := limit.Wait(ctx); err != nil {
+			return err
+		}
+		err := a.Engine.Client.SignalWorkflow(ctx, id, "", wf.PokeSignal, wf.Poke{Cause: wf.CauseAudit})
+		if _, gone := errors.AsType[*serviceerror.NotFound](err); err != nil && !gone {
+			failed = errors.Join(failed, fmt.Errorf("waking workflow %s of a run that is gone: %w", id, err))
+		}
+	}
+	return failed
+}
+
+// open lists the IDs of all open executions with their types, stages left out.
+func (a *Auditor) open(ctx context.Context) (map[string]string, error) {
 	if err := a.Engine.Ensure(ctx); err != nil {
 		return nil, err
 	}
-	ids := map[string]struct{}{}
+	ids := map[string]string{}
 	request := &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: a.Namespace, PageSize: pageSize,
 		Query: fmt.Sprintf("ExecutionStatus = 'Running' AND WorkflowType IN ('%s', '%s')", wf.PlacementWorkflow, wf.UpdateRunWorkflow),
@@ -114,7 +147,7 @@ func (a *Auditor) open(ctx context.Context) (map[string]struct{}, error) {
 			return nil, fmt.Errorf("listing open workflows: %w", err)
 		}
 		for _, e := range page.GetExecutions() {
-			ids[e.GetExecution().GetWorkflowId()] = struct{}{}
+			ids[e.GetExecution().GetWorkflowId()] = e.GetType().GetName()
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
 			return ids, nil
