@@ -150,6 +150,10 @@ func (r *run) table() string {
 		if st.Phase == act.PhaseSucceeded || st.Phase == act.PhaseGates {
 			done = st.Clusters
 		}
+		if st.Phase == act.PhaseUpdating {
+			lines = append(lines, fmt.Sprintf("| %s | %d | live in `%s` | %s |", st.Name, st.Clusters, wf.StageID(r.id, st.Name), st.Phase))
+			continue
+		}
 		lines = append(lines, fmt.Sprintf("| %s | %d | %d | %s |", st.Name, st.Clusters, done, st.Phase))
 	}
 	return strings.Join(lines, "\n") + "\n"

@@ -19,7 +19,7 @@ const stageEnds = time.Second
 
 // Workflow executes one update run to its end.
 func Workflow(ctx workflow.Context, ref wf.Ref) error {
-	r := &run{ref: ref, reload: true,
+	r := &run{ref: ref, reload: true, id: workflow.GetInfo(ctx).WorkflowExecution.ID,
 		pokes:   workflow.GetSignalChannel(ctx, wf.PokeSignal),
 		signals: workflow.GetSignalChannel(ctx, wf.ApproveSignal),
 		arrived: workflow.NewNamedBufferedChannel(ctx, "approvals by update", 1),
@@ -41,7 +41,9 @@ func (r *run) handOver() bool {
 
 // run is the state of one execution; all of it is rebuilt from the run object.
 type run struct {
-	ref   wf.Ref
+	ref wf.Ref
+	// id is that of the workflow.
+	id    string
 	state act.RunState
 	// reload asks to read the run, loaded says that it was read once.
 	reload, loaded bool
@@ -140,10 +142,11 @@ func (r *run) initialize(ctx workflow.Context) error {
 // update runs the window of a stage as a child workflow.
 func (r *run) update(ctx workflow.Context, stage int) error {
 	st := &r.state.Stages[stage]
-	info := workflow.GetInfo(ctx)
+	st.Phase = act.PhaseUpdating
+	r.show(ctx, stepUpdate, stage)
 	child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowTaskTimeout:   wf.TaskTimeout,
-		WorkflowID:            wf.StageID(info.WorkflowExecution.ID, st.Name),
+		WorkflowID:            wf.StageID(r.id, st.Name),
 		TypedSearchAttributes: attributes(r.state.Placement, r.ref.Key(), st.Name, act.PhaseUpdating),
 		StaticSummary:         fmt.Sprintf("stage %s of %s: %d clusters", st.Name, r.ref.Key(), st.Clusters),
 	})
@@ -175,7 +178,7 @@ func (r *run) stageLost(ctx workflow.Context, stage string, cause error) error {
 	switch {
 	case temporal.IsCanceledError(cause): // somebody has cancelled the stage, and means the run
 		r.reload = true
-		return r.stop(ctx, wf.StageID(workflow.GetInfo(ctx).WorkflowExecution.ID, stage), "")
+		return r.stop(ctx, wf.StageID(r.id, stage), "")
 	case running, terminated:
 		// The stage of an execution that was cancelled, terminated or reset a moment ago
 		// may not have ended yet.

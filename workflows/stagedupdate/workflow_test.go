@@ -422,6 +422,27 @@ func TestTheStatusQueryAndTheDetailsSayWhereARunStands(t *testing.T) {
 		"| staging | 1 | 1 | Succeeded |\n| canary | 2 | 2 | Waiting |\n", details)
 }
 
+func TestWhileAStageUpdatesTheDetailsSayWhereToLook(t *testing.T) {
+	h := newHub(t, &stage{name: "staging", clusters: clusters("member2")}, &stage{name: "canary", clusters: clusters("member3", "member1")})
+	h.slow(time.Second)
+	var details string
+	var status stagedupdate.Status
+	h.at(1500*time.Millisecond, func() {
+		value, err := h.env.QueryWorkflow("__temporal_workflow_metadata")
+		require.NoError(t, err)
+		var metadata sdkpb.WorkflowMetadata
+		require.NoError(t, value.Get(&metadata))
+		details = metadata.GetCurrentDetails()
+		value, err = h.env.QueryWorkflow(wf.StatusQuery)
+		require.NoError(t, err)
+		require.NoError(t, value.Get(&status))
+	})
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Contains(t, details, "| staging | 1 | 1 | Succeeded |\n| canary | 2 | live in `default-test-workflow-id/stage/canary` | Updating |\n")
+	assert.Equal(t, act.PhaseUpdating, status.Stages[1].Phase)
+}
+
 func TestSearchAttributesFollowThePhase(t *testing.T) {
 	h := howTo(t)
 	h.at(2*time.Minute, func() { h.env.SignalWorkflow(wf.ApproveSignal, wf.Approval{Stage: "canary"}) })
