@@ -114,9 +114,9 @@ func (e *Engine) Apply(ctx context.Context, req Request) (Result, *Problem, erro
 	case isUnknownKind(err) || isUnknownPath(err):
 		return Result{}, unknownKind(req.Manifest.Object.GroupVersionKind()), nil
 	case errors.Is(err, errComparison):
-		return Result{}, uncompared(err, req), nil
+		return Result{}, uncompared(err, req, result.Object), nil
 	default:
-		return result, refused(err, req.Manifest), nil
+		return result, refused(err, req.Manifest, result.Object), nil
 	}
 }
 
@@ -151,12 +151,12 @@ func (e *Engine) Diff(ctx context.Context, req Request) (Result, *Problem, error
 	case isUnreachable(err):
 		return Result{}, nil, fmt.Errorf("comparing %s: %w", KeyOf(req.Manifest.Identifier), err)
 	default:
-		return Result{}, uncompared(err, req), nil
+		return Result{}, uncompared(err, req, result.Object), nil
 	}
 }
 
 // uncompared says that an object could not be compared.
-func uncompared(err error, req Request) *Problem {
+func uncompared(err error, req Request, live *unstructured.Unstructured) *Problem {
 	p := &Problem{Reason: placementv1beta1.ReasonFailedToRunDriftDetection, Message: fmt.Sprintf("%s: %v", unapplied, err)}
 	switch {
 	case req.Strategy.Type == placementv1beta1.ApplyStrategyTypeReportDiff:
@@ -165,7 +165,7 @@ func uncompared(err error, req Request) *Problem {
 	case errors.Is(err, errTakeOver):
 		p.Reason = placementv1beta1.ReasonFailedToTakeOver
 	}
-	p.Message = withoutSecrets(p.Message, req.Manifest.Object)
+	p.Message = withoutSecrets(p.Message, req.Manifest.Object, live)
 	return p
 }
 
@@ -214,7 +214,7 @@ func (e *Engine) reconcile(ctx context.Context, req Request, live *unstructured.
 	if req.Strategy.WhenToApply == placementv1beta1.WhenToApplyTypeIfNotDrifted && isOf(object, req.Manifest) {
 		findings, err := e.compare(ctx, req, object)
 		if err != nil {
-			return Result{}, nil, err
+			return Result{Object: object}, nil, err
 		}
 		if !findings.Empty() {
 			return Result{Object: object, Findings: findings}, drifted(findings), nil

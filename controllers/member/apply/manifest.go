@@ -5,9 +5,11 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -86,6 +88,9 @@ func decodeOne(ordinal int, raw placementv1beta1.Manifest) Manifest {
 	m := Manifest{Identifier: placementv1beta1.WorkResourceIdentifier{Ordinal: ordinal}}
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(raw.Raw); err != nil {
+		if runtime.IsMissingKind(err) {
+			err = errors.New("it has no kind") // the error repeats the manifest, which may be of a Secret
+		}
 		m.Problem = &Problem{Reason: placementv1beta1.ReasonDecodingErred, Message: fmt.Sprintf("Failed to read the manifest: %v", err)}
 		return m
 	}

@@ -91,3 +91,16 @@ func TestDecodeEncodesWhatASecretHasInClear(t *testing.T) {
 	assert.Equal(t, map[string]any{"k": "bmV3", "l": "bA=="}, m.Object.Object["data"], "what is in clear counts")
 	assert.NotContains(t, m.Object.Object, "stringData")
 }
+
+func TestAManifestThatCannotBeReadIsNotRepeated(t *testing.T) {
+	for name, text := range map[string]string{
+		"without a kind": `{"apiVersion":"v1","metadata":{"name":"s"},"data":{"token":"aHVzaA=="}}`,
+		"broken":         `{"apiVersion":"v1","kind":"Secret","data":{"token":"aHVzaA=="}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := Decode(raw(text))[0]
+			require.NotNil(t, m.Problem)
+			assert.NotContains(t, m.Problem.Message, "aHVzaA==")
+		})
+	}
+}

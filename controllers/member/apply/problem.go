@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/member/compare"
 )
 
 // Problem is why a manifest cannot be applied, as it is reported.
@@ -30,7 +28,7 @@ type Problem struct {
 const unapplied = "Failed to apply the manifest"
 
 // refused says why the API server refused a manifest.
-func refused(err error, m Manifest) *Problem {
+func refused(err error, m Manifest, live *unstructured.Unstructured) *Problem {
 	if isFieldConflict(err) {
 		return fieldConflict(err)
 	}
@@ -39,7 +37,7 @@ func refused(err error, m Manifest) *Problem {
 		message = fmt.Sprintf("%s: %s cannot be changed once the object exists; set it back on the hub, or delete the object on the cluster to have it created anew",
 			unapplied, strings.Join(fields, ", "))
 	}
-	return &Problem{Reason: placementv1beta1.ReasonManifestApplyFailed, Message: withoutSecrets(message, m.Object)}
+	return &Problem{Reason: placementv1beta1.ReasonManifestApplyFailed, Message: withoutSecrets(message, m.Object, live)}
 }
 
 // unknownKind says that the cluster does not have a kind, or not any more.
@@ -94,34 +92,4 @@ func causesOf(err error) []metav1.StatusCause {
 		return nil
 	}
 	return status.Status().Details.Causes
-}
-
-// shortSecret is up to which length a value of a Secret is left in a message: it may as well be
-// a word of it.
-const shortSecret = 3
-
-// withoutSecrets takes out of a message what a Secret keeps.
-func withoutSecrets(message string, object *unstructured.Unstructured) string {
-	if object == nil || object.GetKind() != "Secret" || object.GroupVersionKind().Group != "" {
-		return message
-	}
-	var values []string
-	for _, field := range []string{"data", "stringData"} {
-		content, _, _ := unstructured.NestedMap(object.Object, field)
-		for _, value := range content {
-			text := fmt.Sprint(value)
-			values = append(values, text)
-			if clear, err := base64.StdEncoding.DecodeString(text); err == nil {
-				values = append(values, string(clear))
-			}
-		}
-	}
-	// The longest first, as one may be a part of another.
-	slices.SortFunc(values, func(a, b string) int { return len(b) - len(a) })
-	for _, value := range values {
-		if len(value) > shortSecret {
-			message = strings.ReplaceAll(message, value, compare.Redacted)
-		}
-	}
-	return message
 }
