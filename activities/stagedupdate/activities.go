@@ -68,6 +68,7 @@ type Activities struct {
 	mu sync.Mutex
 	// since is when this process began to see how clusters are doing.
 	since time.Time
+	pace  pace
 }
 
 // run reads a run live; nil when there is none with this uid any more.
@@ -132,6 +133,8 @@ func (a *Activities) store(ctx context.Context, run *placementv1beta1.ClusterSta
 		if statusEqual(before, run) {
 			return nil
 		}
+		began := a.Clock.Now()
+		defer func() { a.pace.wrote(a.Clock.Since(began)) }()
 		return a.Client.Status().Update(ctx, run)
 	})
 	if apierrors.IsNotFound(err) {

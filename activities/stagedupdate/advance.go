@@ -252,7 +252,7 @@ func (s *stageAdvance) wait(ctx context.Context, pending map[string]struct{}) (c
 		failed[name] = struct{}{}
 	}
 	w := clusterupdate.Wait{
-		Clock: s.Clock, Subscription: s.sub, Pending: pending, Watched: failed, Check: s.clusterDone, Quiet: quietOf(s.run), AtMost: atMostOf(s.run),
+		Clock: s.Clock, Subscription: s.sub, Pending: pending, Watched: failed, Check: s.clusterDone, Quiet: s.pace.quiet(s.run), AtMost: s.pace.atMost(s.run),
 		Plan: s.planChanged, Stop: activity.GetWorkerStopChannel(ctx), WakeAt: s.wakeAt(),
 		BeatEvery: call.HeartbeatEvery,
 		Beat: func() {
