@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
 )
@@ -17,10 +18,17 @@ import (
 // Agents are the programs of this repository that the fleet runs.
 var Agents = []string{"hub-agent", "member-agent"}
 
-// BuildAgents builds this repository's agents into a folder and returns the names of those whose binary changed, so
-// that only these are restarted.
+// plugin is the command line, which is built beside the agents; completion is the name under which kubectl asks it for
+// completions.
+const (
+	plugin     = "kubectl-fleet"
+	completion = "kubectl_complete-fleet"
+)
+
+// BuildAgents builds this repository's agents and its command line into a folder and returns the names of those agents
+// whose binary changed, so that only these are restarted.
 func BuildAgents(ctx context.Context, root, into string, display *progress.Display) ([]string, error) {
-	step := display.Step("building hub-agent and member-agent")
+	step := display.Step("building hub-agent, member-agent and kubectl-fleet")
 	changed, err := buildAgents(ctx, root, into, step)
 	return changed, step.End(err)
 }
@@ -32,8 +40,8 @@ func buildAgents(ctx context.Context, root, into string, step *progress.Step) ([
 		return nil, fmt.Errorf("making %s: %w", fresh, err)
 	}
 	args := []string{"-o", fresh + string(filepath.Separator)}
-	for _, agent := range Agents {
-		args = append(args, "./cmd/"+agent)
+	for _, program := range append(slices.Clone(Agents), plugin) {
+		args = append(args, "./cmd/"+program)
 	}
 	// The same flags as `go test`, so that both share what is compiled.
 	if err := goBuild(ctx, root, step, nil, args...); err != nil {
@@ -48,6 +56,12 @@ func buildAgents(ctx context.Context, root, into string, step *progress.Step) ([
 		if differs {
 			changed = append(changed, agent)
 		}
+	}
+	if _, err := install(filepath.Join(fresh, plugin), filepath.Join(into, plugin)); err != nil {
+		return nil, err
+	}
+	if err := os.Symlink(plugin, filepath.Join(into, completion)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("linking %s: %w", completion, err)
 	}
 	return changed, nil
 }
