@@ -1,6 +1,9 @@
 package workgen
 
 import (
+	"fmt"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -13,17 +16,20 @@ const maxFindings = 100
 
 // failedPlacements are the resources that could not be applied, are not
 // available or could not be compared.
-func failedPlacements(works []placementv1beta1.Work) []placementv1beta1.FailedResourcePlacement {
-	var failed []placementv1beta1.FailedResourcePlacement
-	eachManifest(works, func(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) bool {
-		if condition := failedCondition(manifest.Conditions); condition != nil {
+func failedPlacements(works []placementv1beta1.Work) (failed []placementv1beta1.FailedResourcePlacement, more int) {
+	eachManifest(works, func(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) {
+		condition := failedCondition(manifest.Conditions)
+		switch {
+		case condition == nil:
+		case len(failed) == maxFindings:
+			more++
+		default:
 			found := placementv1beta1.FailedResourcePlacement{ResourceIdentifier: identifier(work, manifest.Identifier), Condition: *condition}
 			found.Condition.Message = bounded(found.Condition.Message)
 			failed = append(failed, found)
 		}
-		return len(failed) < maxFindings
 	})
-	return failed
+	return failed, more
 }
 
 // failedCondition is the first condition of a manifest that is false.
@@ -41,10 +47,14 @@ func failedCondition(conditions []metav1.Condition) *metav1.Condition {
 }
 
 // driftedPlacements are the resources somebody changed on the cluster.
-func driftedPlacements(works []placementv1beta1.Work) []placementv1beta1.DriftedResourcePlacement {
-	var drifted []placementv1beta1.DriftedResourcePlacement
-	eachManifest(works, func(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) bool {
-		if details := manifest.DriftDetails; details != nil {
+func driftedPlacements(works []placementv1beta1.Work) (drifted []placementv1beta1.DriftedResourcePlacement, more int) {
+	eachManifest(works, func(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) {
+		details := manifest.DriftDetails
+		switch {
+		case details == nil:
+		case len(drifted) == maxFindings:
+			more++
+		default:
 			drifted = append(drifted, placementv1beta1.DriftedResourcePlacement{
 				ResourceIdentifier:              identifier(work, manifest.Identifier),
 				ObservationTime:                 details.ObservationTime,
@@ -53,17 +63,20 @@ func driftedPlacements(works []placementv1beta1.Work) []placementv1beta1.Drifted
 				ObservedDrifts:                  details.ObservedDrifts,
 			})
 		}
-		return len(drifted) < maxFindings
 	})
-	return drifted
+	return drifted, more
 }
 
 // diffedPlacements are the resources that differ from the hub's and were left
 // alone.
-func diffedPlacements(works []placementv1beta1.Work) []placementv1beta1.DiffedResourcePlacement {
-	var diffed []placementv1beta1.DiffedResourcePlacement
-	eachManifest(works, func(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) bool {
-		if details := manifest.DiffDetails; details != nil {
+func diffedPlacements(works []placementv1beta1.Work) (diffed []placementv1beta1.DiffedResourcePlacement, more int) {
+	eachManifest(works, func(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) {
+		details := manifest.DiffDetails
+		switch {
+		case details == nil:
+		case len(diffed) == maxFindings:
+			more++
+		default:
 			diffed = append(diffed, placementv1beta1.DiffedResourcePlacement{
 				ResourceIdentifier:              identifier(work, manifest.Identifier),
 				ObservationTime:                 details.ObservationTime,
@@ -72,25 +85,39 @@ func diffedPlacements(works []placementv1beta1.Work) []placementv1beta1.DiffedRe
 				ObservedDiffs:                   details.ObservedDiffs,
 			})
 		}
-		return len(diffed) < maxFindings
 	})
-	return diffed
+	return diffed, more
 }
 
-// eachManifest visits what the Works say of their manifests until visit returns
-// false. What a Work says of an earlier spec is left out: it would name
+// eachManifest visits what the Works say of their manifests. What a Work says of an earlier spec is left out: it would name
 // resources that may no longer be placed.
-func eachManifest(works []placementv1beta1.Work, visit func(*placementv1beta1.Work, *placementv1beta1.ManifestCondition) bool) {
+func eachManifest(works []placementv1beta1.Work, visit func(*placementv1beta1.Work, *placementv1beta1.ManifestCondition)) {
 	for i := range works {
 		if !hasReported(&works[i]) {
 			continue
 		}
 		for j := range works[i].Status.ManifestConditions {
-			if !visit(&works[i], &works[i].Status.ManifestConditions[j]) {
-				return
-			}
+			visit(&works[i], &works[i].Status.ManifestConditions[j])
 		}
 	}
+}
+
+// tellOfMore adds to what is said last how many findings are not listed.
+func tellOfMore(conditions []metav1.Condition, failed, drifted, diffed int) {
+	var parts []string
+	for _, kind := range []struct {
+		name string
+		more int
+	}{{"failed", failed}, {"drifted", drifted}, {"diffed", diffed}} {
+		if kind.more > 0 {
+			parts = append(parts, fmt.Sprintf("%d more %s placement(s)", kind.more, kind.name))
+		}
+	}
+	if len(parts) == 0 || len(conditions) == 0 {
+		return
+	}
+	last := &conditions[len(conditions)-1]
+	last.Message = bounded(last.Message + " (" + strings.Join(parts, ", ") + " are not listed; see the Works)")
 }
 
 func hasReported(work *placementv1beta1.Work) bool {

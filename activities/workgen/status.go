@@ -22,9 +22,11 @@ func BindingStatus(binding *placementv1beta1.ClusterResourceBinding, works []pla
 	}
 	if current, synced := currentWorks(binding, works); synced {
 		sortByName(current)
-		status.FailedPlacements = failedPlacements(current)
-		status.DriftedPlacements = driftedPlacements(current)
-		status.DiffedPlacements = diffedPlacements(current)
+		var failed, drifted, diffed int
+		status.FailedPlacements, failed = failedPlacements(current)
+		status.DriftedPlacements, drifted = driftedPlacements(current)
+		status.DiffedPlacements, diffed = diffedPlacements(current)
+		tellOfMore(status.Conditions, failed, drifted, diffed)
 	}
 	return fit(status)
 }

@@ -3,6 +3,7 @@ package workgen
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -320,7 +321,10 @@ func TestFindingsAreBounded(t *testing.T) {
 			Conditions: []metav1.Condition{{Type: placementv1beta1.ConditionTypeApplied, Status: metav1.ConditionFalse}},
 		})
 	}
-	assert.Len(t, BindingStatus(binding(), works, nil, now).FailedPlacements, 100)
+	status := BindingStatus(binding(), works, nil, now)
+	assert.Len(t, status.FailedPlacements, 100)
+	left := len(works[0].Status.ManifestConditions) - 100
+	assert.Contains(t, status.Conditions[len(status.Conditions)-1].Message, fmt.Sprintf(" (%d more failed placement(s) are not listed; see the Works)", left))
 }
 
 func TestMessagesAreBounded(t *testing.T) {

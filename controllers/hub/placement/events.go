@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,74 @@ func (r *Reconciler) tell(placement *placementv1beta1.ClusterResourcePlacement, 
 	for _, failure := range newFailures(placement.Status.PlacementStatuses, status.PlacementStatuses) {
 		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOnCluster", failure.Condition.Type, "%s", failure.note())
 	}
+	for _, note := range newFindings(placement.Status.PlacementStatuses, status.PlacementStatuses, drifts) {
+		r.events.Eventf(placement, nil, "Warning", "PlacementDriftedOnCluster", "DriftDetection", "%s", note)
+	}
+	for _, note := range newFindings(placement.Status.PlacementStatuses, status.PlacementStatuses, diffs) {
+		r.events.Eventf(placement, nil, "Normal", "PlacementDiffersOnCluster", "DiffReporting", "%s", note)
+	}
+}
+
+// newFindings tells of clusters of which what tell says is something that it was not before.
+func newFindings(before, after []placementv1beta1.PerClusterPlacementStatus, tell func(*placementv1beta1.PerClusterPlacementStatus) string) []string {
+	known := map[string]bool{}
+	for i := range before {
+		known[before[i].ClusterName] = tell(&before[i]) != ""
+	}
+	var notes []string
+	for i := range after {
+		said := tell(&after[i])
+		if said == "" || known[after[i].ClusterName] {
+			continue
+		}
+		if notes = append(notes, cut("Cluster "+after[i].ClusterName+": "+said, maxNote)); len(notes) == maxFailureEvents {
+			break
+		}
+	}
+	return notes
+}
+
+// drifts tells which fields of which resource somebody has changed on a cluster. Values are
+// left to the status.
+func drifts(entry *placementv1beta1.PerClusterPlacementStatus) string {
+	if len(entry.DriftedPlacements) == 0 {
+		return ""
+	}
+	first := &entry.DriftedPlacements[0]
+	return fmt.Sprintf("%d resource(s) were changed there, first %s at %s",
+		len(entry.DriftedPlacements), named(&first.ResourceIdentifier), paths(first.ObservedDrifts))
+}
+
+// diffs tells which fields of which resource differ on a cluster.
+func diffs(entry *placementv1beta1.PerClusterPlacementStatus) string {
+	if len(entry.DiffedPlacements) == 0 {
+		return ""
+	}
+	first := &entry.DiffedPlacements[0]
+	return fmt.Sprintf("%d resource(s) differ there, first %s at %s",
+		len(entry.DiffedPlacements), named(&first.ResourceIdentifier), paths(first.ObservedDiffs))
+}
+
+// maxPaths is how many fields a note names.
+const maxPaths = 5
+
+func paths(details []placementv1beta1.PatchDetail) string {
+	var all []string
+	for i := range details[:min(len(details), maxPaths)] {
+		all = append(all, details[i].Path)
+	}
+	if more := len(details) - len(all); more > 0 {
+		all = append(all, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(all, ", ")
+}
+
+// named names a resource for people.
+func named(id *placementv1beta1.ResourceIdentifier) string {
+	if id.Namespace == "" {
+		return id.Kind + " " + id.Name
+	}
+	return id.Kind + " " + id.Namespace + "/" + id.Name
 }
 
 // maxNote is how long the API lets the note of an event be, in bytes.

@@ -21,3 +21,24 @@ func TestTheNoteOfAnEventIsAsLongAsTheAPITakesIt(t *testing.T) {
 	assert.True(t, utf8.ValidString(f.note()))
 	assert.True(t, strings.HasSuffix(f.note(), "ä…"))
 }
+
+func TestWhatWasChangedOrDiffersOnAClusterIsToldOfOnce(t *testing.T) {
+	front := placementv1beta1.ResourceIdentifier{Kind: "Deployment", Namespace: "web", Name: "front"}
+	details := []placementv1beta1.PatchDetail{{Path: "/spec/replicas", ValueInMember: "3", ValueInHub: "1"}}
+	for range 6 {
+		details = append(details, placementv1beta1.PatchDetail{Path: "/metadata/labels/a"})
+	}
+	entry := func(cluster string) placementv1beta1.PerClusterPlacementStatus {
+		return placementv1beta1.PerClusterPlacementStatus{
+			ClusterName:       cluster,
+			DriftedPlacements: []placementv1beta1.DriftedResourcePlacement{{ResourceIdentifier: front, ObservedDrifts: details}, {}},
+			DiffedPlacements:  []placementv1beta1.DiffedResourcePlacement{{ResourceIdentifier: front, ObservedDiffs: details[:1]}},
+		}
+	}
+	before := []placementv1beta1.PerClusterPlacementStatus{entry("member1"), {ClusterName: "member2"}}
+	after := []placementv1beta1.PerClusterPlacementStatus{entry("member1"), entry("member2"), {ClusterName: "member3"}}
+	labels := strings.Repeat(", /metadata/labels/a", 4)
+	assert.Equal(t, []string{"Cluster member2: 2 resource(s) were changed there, first Deployment web/front at /spec/replicas" + labels + ", 2 more"},
+		newFindings(before, after, drifts))
+	assert.Equal(t, []string{"Cluster member2: 1 resource(s) differ there, first Deployment web/front at /spec/replicas"}, newFindings(before, after, diffs))
+}

@@ -69,11 +69,7 @@ func why(entry *placementv1beta1.PerClusterPlacementStatus, missing *metav1.Cond
 		return cut(missing.Message, maxWhy)
 	}
 	first := &entry.FailedPlacements[0]
-	name := first.Name
-	if first.Namespace != "" {
-		name = first.Namespace + "/" + name
-	}
-	return fmt.Sprintf("%s %s: %s", first.Kind, name, cut(first.Condition.Message, maxWhy))
+	return fmt.Sprintf("%s: %s", named(&first.ResourceIdentifier), cut(first.Condition.Message, maxWhy))
 }
 
 // cut shortens a text.
