@@ -129,6 +129,11 @@ test-member: ## What the member agent makes of a world that fails it, on a hub a
 bench-member: ## What the member agent costs with 5,000 Works (FLEETFLOW_BENCH_WORKS=300 for fewer); on a machine that does nothing else
 	@go test -count=1 -tags bench -timeout 40m -v $(TESTFLAGS) ./test/bench/member
 
+.PHONY: test-install
+test-install: ## The charts on real API servers, their agents run as their Deployments say. Never from the test cache
+	@echo '== charts, installed on real API servers'
+	@cd test/charts && go test -count=1 -tags integration -timeout 40m -run 'Installed|BundledTemporal' $(TESTFLAGS) ./...
+
 .PHONY: test-integration
 test-integration: test-admission ## The whole thing on a local fleet; the first time builds its programs. Never from the test cache
 	@echo '== integration tests on a local fleet'

@@ -50,6 +50,12 @@ func render(t *testing.T, name string, values map[string]any) (map[string]string
 // renderInto renders a chart as a release in a namespace.
 func renderInto(t *testing.T, name, namespace string, values map[string]any) (map[string]string, error) {
 	t.Helper()
+	return renderAs(t, release, name, namespace, values)
+}
+
+// renderAs renders a chart as a release of a name in a namespace.
+func renderAs(t *testing.T, release, name, namespace string, values map[string]any) (map[string]string, error) {
+	t.Helper()
 	chart, err := loader.Load(path.Join(root, "deploy", "charts", name))
 	require.NoError(t, err)
 	require.NoError(t, chart.Validate())

@@ -1,0 +1,222 @@
+//go:build integration
+
+package charts
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// fleetEnv names the folder of a running fleet to use; it needs no agents.
+const fleetEnv = "FLEETFLOW_CHARTS_FLEET"
+
+// agentStop bounds how long a process may take to end.
+const agentStop = 30 * time.Second
+
+// fleet is a hub, a member and Temporal, without agents.
+type fleet struct {
+	dir      string
+	bin      string
+	temporal string
+	tools    map[string]string
+	started  []*agent
+}
+
+// agent is a process that stands for the Pods of a Deployment.
+type agent struct {
+	name, program string
+	args, env     []string
+	account       string
+	health, log   string
+}
+
+var (
+	once   sync.Once
+	shared *fleet
+)
+
+// TestMain takes the fleet down that the tests have brought up.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared != nil && os.Getenv(fleetEnv) == "" {
+		_ = devfleet("down", "--dir", shared.dir, "--purge") // it says itself what is wrong
+	}
+	os.Exit(code)
+}
+
+func devfleet(args ...string) error {
+	command := exec.Command("go", append([]string{"run", "./cmd/devfleet"}, args...)...)
+	command.Dir, command.Stdout, command.Stderr = root, os.Stdout, os.Stderr
+	return command.Run()
+}
+
+// bringUp returns the fleet that all tests share.
+func bringUp(t *testing.T) *fleet {
+	t.Helper()
+	once.Do(func() {
+		dir := os.Getenv(fleetEnv)
+		if dir == "" {
+			dir, _ = filepath.Abs(filepath.Join(root, ".fleet-charts"))
+			if err := devfleet("up", "--dir", dir, "--members", "1", "--without-agents"); err != nil {
+				t.Log(err)
+				return
+			}
+		}
+		shared = &fleet{dir: dir}
+	})
+	require.NotNil(t, shared, "the fleet did not come up")
+	content, err := os.ReadFile(filepath.Join(shared.dir, "fleet.json"))
+	require.NoError(t, err)
+	var state struct {
+		Ports map[string]int    `json:"ports"`
+		Tools map[string]string `json:"tools"`
+	}
+	require.NoError(t, json.Unmarshal(content, &state))
+	f := &fleet{dir: shared.dir, tools: state.Tools, temporal: fmt.Sprintf("127.0.0.1:%d", state.Ports["temporal"]), bin: t.TempDir()}
+	return f
+}
+
+func (f *fleet) tool(name string) string { return f.tools[name] }
+
+// cluster returns an administrator's access to a cluster.
+func (f *fleet) cluster(t *testing.T, name string) *cluster {
+	t.Helper()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: filepath.Join(f.dir, "kubeconfig")},
+		&clientcmd.ConfigOverrides{CurrentContext: name},
+	).ClientConfig()
+	require.NoError(t, err)
+	if config.CAFile != "" {
+		config.CAData, err = os.ReadFile(config.CAFile)
+		require.NoError(t, err)
+	}
+	config.QPS, config.Burst = 100, 200
+	return newCluster(t, f, name, config)
+}
+
+// pod is what a kubelet makes of a Pod's template: its arguments and its environment, with volumes in a folder.
+type pod struct{ args, env []string }
+
+// inPod mounts the volumes of a template below a folder; secret returns the content of a Secret.
+func inPod(t *testing.T, spec corev1.PodSpec, dir string, secret func(name string) map[string][]byte) pod {
+	t.Helper()
+	container := spec.Containers[0]
+	var moves []string
+	for _, mount := range container.VolumeMounts {
+		at := filepath.Join(dir, mount.Name)
+		require.NoError(t, os.MkdirAll(at, 0o700))
+		moves = append(moves, mount.MountPath, at)
+		for _, v := range spec.Volumes {
+			if v.Name != mount.Name || v.Secret == nil {
+				continue
+			}
+			for key, value := range secret(v.Secret.SecretName) {
+				require.NoError(t, os.WriteFile(filepath.Join(at, key), value, 0o600))
+			}
+		}
+	}
+	moved := strings.NewReplacer(moves...)
+	var p pod
+	for _, arg := range container.Args {
+		p.args = append(p.args, moved.Replace(arg))
+	}
+	for _, e := range container.Env {
+		p.env = append(p.env, e.Name+"="+moved.Replace(e.Value))
+	}
+	return p
+}
+
+// build builds a program of this repository.
+func (f *fleet) build(t *testing.T, name string) string {
+	t.Helper()
+	program := filepath.Join(f.bin, name)
+	command := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/"+name)
+	command.Dir = root
+	output, err := command.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	return program
+}
+
+// start starts a process that ends with the test.
+func (f *fleet) start(t *testing.T, a *agent) {
+	t.Helper()
+	a.log = filepath.Join(t.TempDir(), a.name+".log")
+	log, err := os.Create(a.log)
+	require.NoError(t, err)
+	command := exec.Command(a.program, a.args...)
+	command.Env, command.Stdout, command.Stderr = append(os.Environ(), a.env...), log, log
+	require.NoError(t, command.Start(), a.program)
+	f.started = append(f.started, a)
+	t.Cleanup(func() {
+		_ = command.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+		kill := time.AfterFunc(agentStop, func() { _ = command.Process.Kill() })
+		_ = command.Wait()
+		kill.Stop()
+		log.Close()
+		if t.Failed() {
+			content, _ := os.ReadFile(a.log)
+			t.Logf("===== the end of the log of %s\n%s", a.name, content[max(0, len(content)-8000):])
+		}
+	})
+}
+
+// requireWell asks an agent for the health of all it depends on.
+func (f *fleet) requireWell(t *testing.T, a *agent) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.health+"/readyz?verbose", http.NoBody)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	var body bytes.Buffer
+	_, err = body.ReadFrom(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode, "%s: %s", a.name, body.String())
+}
+
+func (f *fleet) command(ctx context.Context, program string, args ...string) error {
+	output, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, output)
+	}
+	return nil
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	require.NoError(t, err)
+	return port
+}
+
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	require.Eventually(t, done, patience, every, what)
+}
+
+func decode64(t *testing.T, text string) []byte {
+	t.Helper()
+	content, err := base64.StdEncoding.DecodeString(text)
+	require.NoError(t, err)
+	return content
+}
