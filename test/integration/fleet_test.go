@@ -86,6 +86,10 @@ var together = []promise{
 	{"every look-up of the how-to works", everyLookUpOfTheHowToWorks},
 	{"every look-up of the guides works", everyLookUpOfTheGuidesWorks},
 
+	{"the command line plans a run, follows it, and looks back at it", commandLineShowsARollout},
+	{"the command line says why a cluster is picked, as the hub does", commandLineSaysWhy},
+	{"the command line tells beforehand, and with its exit code, that a run fails", commandLineTellsFailure},
+
 	{"runs that cannot begin say what is wrong", badRunsSayWhatIsWrong},
 	{"a run of a placement that is not External is refused", runOfARollingPlacementIsRefused},
 	{"selectors that cannot be followed say what is wrong", badSelectorsSayWhatIsWrong},
