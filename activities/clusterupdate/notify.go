@@ -226,7 +226,8 @@ func (n *Notifier) member(old, now client.Object) {
 }
 
 func (n *Notifier) run(old, now client.Object) {
-	if planChanged(old, now) {
+	const rolledBack = placementv1beta1.RolledBackByAnnotation
+	if planChanged(old, now) || old.GetAnnotations()[rolledBack] != now.GetAnnotations()[rolledBack] {
 		n.notify(RunKey(now.GetName()), "")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -70,6 +71,9 @@ type stageAdvance struct {
 	stopping  bool
 	// again are clusters in flight to write to once more.
 	again []string
+	// left are clusters found to have left a run whose membership is frozen.
+	left   []string
+	leftMu sync.Mutex
 }
 
 func (s *stageAdvance) advance(ctx context.Context) (act.StageDelta, error) {
@@ -89,6 +93,9 @@ func (s *stageAdvance) advance(ctx context.Context) (act.StageDelta, error) {
 	if err := s.watch(ctx, &delta); err != nil {
 		return s.conclude(ctx, err)
 	}
+	if err := s.recordLeft(ctx, &delta); err != nil {
+		return s.conclude(ctx, err)
+	}
 	delta.Stopping = s.stopping
 	return delta, nil
 }
@@ -97,7 +104,7 @@ func (s *stageAdvance) advance(ctx context.Context) (act.StageDelta, error) {
 // of at once.
 func (s *stageAdvance) watch(ctx context.Context, delta *act.StageDelta) error {
 	delta.Waiting = s.oldest(nil)
-	if len(delta.Skipped)+len(delta.Requeued) > 0 {
+	if len(delta.Skipped)+len(delta.Requeued)+len(s.left) > 0 {
 		return nil
 	}
 	pending := map[string]struct{}{}
@@ -170,7 +177,7 @@ func (s *stageAdvance) start(ctx context.Context, clusters []string) error {
 		})
 	})
 	for _, name := range clusters {
-		g.Go(func() error { return s.startCluster(ctx, target, name) })
+		g.Go(func() error { return s.unlessLeft(s.startCluster(ctx, target, name)) })
 	}
 	return g.Wait()
 }
@@ -274,7 +281,8 @@ func (s *stageAdvance) clusterDone(ctx context.Context, cluster string) (bool, e
 	if err != nil || verdict != bindingOurs {
 		// The cache may lag behind the write of an earlier attempt, and a run
 		// does not end on hearsay: what is live decides.
-		return false, s.startCluster(ctx, s.run, cluster)
+		err = s.startCluster(ctx, s.run, cluster)
+		return errors.As(err, new(*leftError)), s.unlessLeft(err)
 	}
 	state, err := s.view.State(ctx, binding)
 	return state.Available, err

@@ -22,9 +22,12 @@ const (
 // pure; the error is what ends the run.
 func judgeBinding(run *placementv1beta1.ClusterStagedUpdateRun, stage, cluster string, b *placementv1beta1.ClusterResourceBinding) (bindingVerdict, error) {
 	if b == nil || !b.DeletionTimestamp.IsZero() || b.Spec.State == placementv1beta1.BindingStateUnscheduled {
+		if frozen(run) {
+			return bindingFree, &leftError{cluster}
+		}
 		return bindingFree, refuse("%s", clientError(fmt.Sprintf("the clusters selected for clusterResourcePlacement `%s` have changed: cluster `%s` in the stage `%s` is no longer selected", run.Spec.PlacementName, cluster, stage)))
 	}
-	want := snapshotName(run)
+	want := snapshotFor(run, cluster)
 	holder := b.Annotations[placementv1beta1.UpdateRunUIDAnnotation]
 	if holder == string(run.UID) && b.Spec.ResourceSnapshotName == want && b.Spec.State == placementv1beta1.BindingStateBound {
 		return bindingOurs, nil
@@ -66,7 +69,7 @@ func preempted(run *placementv1beta1.ClusterStagedUpdateRun, stage, cluster stri
 		"binding spec diff: binding has different resourceSnapshotName, want: %s, got: %s; "+
 		"binding state (want Bound): %s; binding RolloutStarted (want true): %t, "+
 		"please check if there is concurrent clusterStagedUpdateRun `%s`",
-		cluster, stage, snapshotName(run), b.Spec.ResourceSnapshotName, b.Spec.State,
+		cluster, stage, snapshotFor(run, cluster), b.Spec.ResourceSnapshotName, b.Spec.State,
 		b.Spec.State == placementv1beta1.BindingStateBound, b.Annotations[placementv1beta1.UpdateRunAnnotation]))
 }
 
@@ -76,10 +79,25 @@ func snapshotName(run *placementv1beta1.ClusterStagedUpdateRun) string {
 	return placementv1beta1.ResourceSnapshotName(run.Spec.PlacementName, index, 0)
 }
 
+// snapshotFor is the master snapshot a run brings one cluster to; in a rollback, each has its
+// own.
+func snapshotFor(run *placementv1beta1.ClusterStagedUpdateRun, cluster string) string {
+	if run.Spec.RollbackOf == "" {
+		return snapshotName(run)
+	}
+	for i := range run.Status.StagesStatus {
+		if c := clusterIn(&run.Status.StagesStatus[i], cluster); c != nil {
+			index, _ := strconv.Atoi(c.ResourceSnapshotIndex)
+			return placementv1beta1.ResourceSnapshotName(run.Spec.PlacementName, index, 0)
+		}
+	}
+	return ""
+}
+
 // targetOf is what a cluster's binding shall say during and after the run.
 func targetOf(run *placementv1beta1.ClusterStagedUpdateRun, stage int, cluster string, from *placementv1beta1.ClusterResourceBinding) clusterupdate.Target {
 	to := clusterupdate.Target{
-		Snapshot:      snapshotName(run),
+		Snapshot:      snapshotFor(run, cluster),
 		ApplyStrategy: run.Status.AppliedStrategy,
 		Annotations: map[string]string{
 			placementv1beta1.UpdateRunAnnotation:        run.Name,

@@ -144,9 +144,15 @@ func (s *stageAdvance) exceeded(ctx context.Context) error {
 		return s.pause(ctx, text)
 	case placementv1beta1.FailureBudgetAbort:
 		return refuse("%s", cannotContinue(text))
-	default:
-		return nil
+	case placementv1beta1.FailureBudgetRollback:
+		rollback, err := s.createRollback(ctx, s.run)
+		if err != nil {
+			return err
+		}
+		return refuse("%s", cannotContinue(text+fmt.Sprintf("; clusterStagedUpdateRun `%s` takes its clusters back", rollback)))
+	case placementv1beta1.FailureBudgetWait:
 	}
+	return nil
 }
 
 // pause stops the run.
@@ -205,6 +211,7 @@ func (s *stageAdvance) inFlight() []string { return append(slices.Clone(s.in.InF
 // recovered records clusters that were given up and are available after all.
 func (s *stageAdvance) recovered(ctx context.Context, result *clusterupdate.Result, delta *act.StageDelta) error {
 	var back []string
+	result.Done = without(result.Done, s.left)
 	result.Done = slices.DeleteFunc(result.Done, func(name string) bool {
 		is := slices.Contains(s.in.Failed, name)
 		if is {

@@ -66,10 +66,18 @@ func (d *deletion) advance(ctx context.Context) (bool, error) {
 	if stops {
 		return false, d.store(ctx, d.run, func(r recorder) { r.done(r.run.Status.DeletionStageStatus, clusters) })
 	}
+	notBack := false
 	err := d.store(ctx, d.run, func(r recorder) {
 		r.deleted()
-		r.finished()
+		if notBack = r.concludeRollback(); !notBack {
+			r.finished()
+		}
 	})
+	if err == nil && notBack {
+		c := meta.FindStatusCondition(d.run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded)
+		d.warn(d.run, placementv1beta1.ReasonUpdateRunFailed, c.Message)
+		return false, nil
+	}
 	if err == nil {
 		d.event(d.run, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully%s", exceptions(d.run.Status.StagesStatus...))
 	}

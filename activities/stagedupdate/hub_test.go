@@ -160,7 +160,9 @@ func (h *hub) interceptor() interceptor.Funcs {
 			return h.write(func() error {
 				h.mu.Lock()
 				h.uids++
-				o.SetUID(types.UID(fmt.Sprintf("uid-of-%s-%d", o.GetName(), h.uids)))
+				if o.GetUID() == "" {
+					o.SetUID(types.UID(fmt.Sprintf("uid-of-%s-%d", o.GetName(), h.uids)))
+				}
 				h.mu.Unlock()
 				o.SetGeneration(1)
 				return c.Create(ctx, o, options...)

@@ -37,33 +37,33 @@ func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (act.Initial
 		return act.InitializeResult{State: stateOf(run)}, nil
 	}
 	planned := run.DeepCopy()
-	err = a.plan(ctx, planned)
+	note, err := a.plan(ctx, planned)
 	var refused *userError
 	if err != nil && !errors.As(err, &refused) {
 		return act.InitializeResult{}, err
 	}
-	if err := a.storePlan(ctx, run, planned.Status, refused); err != nil {
+	if err := a.storePlan(ctx, run, planned.Status, note, refused); err != nil {
 		return act.InitializeResult{}, err
 	}
 	return act.InitializeResult{State: stateOf(run)}, nil
 }
 
 // storePlan writes the frozen plan, unless another attempt was faster.
-func (a *Activities) storePlan(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, frozen placementv1beta1.UpdateRunStatus, refused *userError) error {
+func (a *Activities) storePlan(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, planned placementv1beta1.UpdateRunStatus, note string, refused *userError) error {
 	written := false
 	err := a.store(ctx, run, func(r recorder) {
 		if written = meta.FindStatusCondition(r.run.Status.Conditions, placementv1beta1.ConditionTypeInitialized) == nil; !written {
 			return
 		}
 		conditions := r.run.Status.Conditions
-		r.run.Status = *frozen.DeepCopy()
+		r.run.Status = *planned.DeepCopy()
 		r.run.Status.Conditions = conditions
 		if refused != nil {
 			r.runCondition(placementv1beta1.ConditionTypeInitialized, metav1.ConditionFalse,
 				placementv1beta1.ReasonUpdateRunInitializedFailed, clientError(refused.text))
 			return
 		}
-		r.initialized()
+		r.initialized(note)
 		if run.Spec.State == "" || run.Spec.State == placementv1beta1.StateRun {
 			r.progressing()
 		}
@@ -80,11 +80,15 @@ func (a *Activities) storePlan(ctx context.Context, run *placementv1beta1.Cluste
 	return nil
 }
 
-// plan gathers the facts and freezes them into the run it is given.
-func (a *Activities) plan(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) error {
+// plan gathers the facts and freezes them into the run it is given; note is what is said of
+// the plan beside that it was made.
+func (a *Activities) plan(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) (note string, err error) {
+	if run.Spec.RollbackOf != "" {
+		return "", a.planRollback(ctx, run)
+	}
 	f, err := a.scheduled(ctx, run.Spec.PlacementName)
 	if err != nil {
-		return err
+		return "", err
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.bindings(gctx, f) })
@@ -92,24 +96,24 @@ func (a *Activities) plan(ctx context.Context, run *placementv1beta1.ClusterStag
 	g.Go(func() error { return a.memberClusters(gctx, f) })
 	g.Go(func() error { return a.otherRuns(gctx, f) })
 	if err := g.Wait(); err != nil {
-		return err
+		return "", err
 	}
-	if err := plan(run, *f); err != nil {
+	if note, err = plan(run, *f); err != nil {
 		run.Status.StagesStatus = nil
-		return err
+		return "", err
 	}
 	index, err := a.snapshotIndex(ctx, run, f.placement)
 	if err != nil {
 		run.Status.StagesStatus = nil
-		return err
+		return "", err
 	}
 	run.Status.ResourceSnapshotIndexUsed = index
 	overrides, err := a.Snapshots.Overrides(ctx, f.placement, index)
 	if err != nil {
-		return fmt.Errorf("reading the overrides of placement %s: %w", f.placement.Name, err)
+		return "", fmt.Errorf("reading the overrides of placement %s: %w", f.placement.Name, err)
 	}
 	applyOverrides(&run.Status, overrides, f.clusters)
-	return nil
+	return note, nil
 }
 
 // scheduled waits, for a while, until the latest policy snapshot is fully

@@ -42,7 +42,7 @@ func sizeOf(t *testing.T, status placementv1beta1.UpdateRunStatus) int {
 func TestTheStatusOfARunOfFiveThousandClustersFits(t *testing.T) {
 	r, stage := runOf(5000)
 	all := clusterNames(stage)
-	r.initialized()
+	r.initialized("")
 	r.progressing()
 	const window = 500
 	for at := 0; at < len(all); at += window {

@@ -2,6 +2,7 @@ package stagedupdate
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -19,7 +20,11 @@ func (a *Activities) LoadRun(ctx context.Context, ref wf.Ref) (act.RunState, err
 	if err != nil || run == nil {
 		return act.RunState{}, err
 	}
-	return stateOf(run), nil
+	if refused, ok := errors.AsType[*userError](beingRolledBack(run)); ok && run.DeletionTimestamp.IsZero() && !terminal(run) {
+		// One that stands still ends, too: it will not be asked again.
+		err = a.fail(ctx, run, refused.text)
+	}
+	return stateOf(run), err
 }
 
 // LoadStage reads the frozen plan of a stage and how far it has come.

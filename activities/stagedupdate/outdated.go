@@ -13,8 +13,11 @@ import (
 
 // holds says whether the plan of a run still holds. A user error is what ends the run.
 func (a *Activities) holds(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, f *facts) error {
+	if err := beingRolledBack(run); err != nil {
+		return err
+	}
 	err := outdated(run, f.placement, f.policy)
-	if err == nil && decided(f.placement, f.policy) {
+	if err == nil && !frozen(run) && decided(f.placement, f.policy) {
 		if _, complete := decisions(f.policy); !complete {
 			err = a.compareBindings(ctx, run)
 		}
@@ -53,6 +56,9 @@ func outdated(run *placementv1beta1.ClusterStagedUpdateRun, placement *placement
 	if frozen := meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized); frozen != nil && frozen.LastTransitionTime.Before(&placement.CreationTimestamp) {
 		return refuse("parent clusterResourcePlacement `%s` was deleted and created again after the clusterStagedUpdateRun was initialized", placement.Name)
 	}
+	if frozen(run) {
+		return nil // with whichever clusters there were
+	}
 	if policy == nil {
 		return refuse("no latest policy snapshot found for clusterResourcePlacement `%s`", placement.Name)
 	}
@@ -88,16 +94,31 @@ func compareClusters(run *placementv1beta1.ClusterStagedUpdateRun, now []string)
 	if len(now) != run.Status.PolicyObservedClusterCount {
 		return refuse("the cluster count initialized in the clusterStagedUpdateRun is outdated, latest: %d, recorded: %d", len(now), run.Status.PolicyObservedClusterCount)
 	}
-	frozen := map[string]bool{}
+	planned := map[string]bool{}
 	for _, s := range run.Status.StagesStatus {
 		for _, c := range s.Clusters {
-			frozen[c.ClusterName] = true
+			planned[c.ClusterName] = true
 		}
 	}
+	if ignores(run) {
+		return compareStaged(run, planned, now)
+	}
 	for _, name := range now {
-		if !frozen[name] {
+		if !planned[name] {
 			return refuse("the clusters selected for clusterResourcePlacement `%s` have changed: `%s` is in no stage of the clusterStagedUpdateRun", run.Spec.PlacementName, name)
 		}
+	}
+	return nil
+}
+
+// compareStaged says whether the clusters that are in a stage are still selected, where others
+// may be in none.
+func compareStaged(run *placementv1beta1.ClusterStagedUpdateRun, planned map[string]bool, now []string) error {
+	for _, name := range now {
+		delete(planned, name)
+	}
+	for name := range planned {
+		return refuse("the clusters selected for clusterResourcePlacement `%s` have changed: `%s` is no longer one of them", run.Spec.PlacementName, name)
 	}
 	return nil
 }

@@ -59,12 +59,12 @@ func checkPlacement(placement *placementv1beta1.ClusterResourcePlacement) error 
 // plan freezes policy, apply strategy, stages and clusters into the status of
 // the run. It is pure. What was found before an error stays in the status, as
 // users know it from the reference.
-func plan(run *placementv1beta1.ClusterStagedUpdateRun, f facts) error {
+func plan(run *placementv1beta1.ClusterStagedUpdateRun, f facts) (note string, err error) {
 	status := &run.Status
 	status.PolicySnapshotIndexUsed = f.policy.Labels[placementv1beta1.PolicyIndexLabel]
 	selected, removed := split(f.bindings)
 	if len(selected) == 0 && len(removed) == 0 {
-		return refuse("no scheduled or to-be-deleted clusterResourceBindings found for the latest policy snapshot %s", f.policy.Name)
+		return "", refuse("no scheduled or to-be-deleted clusterResourceBindings found for the latest policy snapshot %s", f.policy.Name)
 	}
 	status.PolicyObservedClusterCount = len(selected)
 	status.AppliedStrategy = nil
@@ -75,24 +75,25 @@ func plan(run *placementv1beta1.ClusterStagedUpdateRun, f facts) error {
 		StageName: placementv1beta1.DeletionStageName, Clusters: clusterStatuses(removed),
 	}
 	if err := checkConcurrent(run, f.runs); err != nil {
-		return err
+		return "", err
 	}
 	if f.strategy == nil {
-		return refuse("referenced clusterStagedUpdateStrategy not found: `%s`", run.Spec.StagedRolloutStrategyName)
+		return "", refuse("referenced clusterStagedUpdateStrategy not found: `%s`", run.Spec.StagedRolloutStrategyName)
 	}
 	if err := checkStages(f.strategy.Spec.Stages); err != nil {
-		return err
+		return "", err
 	}
-	assigned, err := assign(f.strategy.Spec.Stages, selected, f.clusters)
+	strategy := f.strategy.Spec.DeepCopy()
+	assigned, note, err := assign(strategy, selected, f.clusters)
 	if err != nil {
-		return err
+		return "", err
 	}
-	status.StagedUpdateStrategySnapshot = f.strategy.Spec.DeepCopy()
+	status.StagedUpdateStrategySnapshot = strategy
 	status.StagesStatus = nil
-	for i, config := range f.strategy.Spec.Stages {
+	for i, config := range strategy.Stages {
 		status.StagesStatus = append(status.StagesStatus, newStage(run.Name, config, assigned[i]))
 	}
-	return nil
+	return note, nil
 }
 
 // checkConcurrent refuses a run whose placement another run that came before, and has
@@ -175,32 +176,37 @@ func checkTasks(s placementv1beta1.StageConfig) error {
 	return nil
 }
 
-// assign puts the selected clusters into stages.
-func assign(configs []placementv1beta1.StageConfig, selected []string, clusters []clusterv1beta1.MemberCluster) ([][]string, error) {
-	labelsOf := make(map[string]map[string]string, len(clusters))
-	for i := range clusters {
-		labelsOf[clusters[i].Name] = clusters[i].Labels
-	}
+// assign puts the selected clusters into stages; note is about those that are in none.
+func assign(strategy *placementv1beta1.UpdateStrategySpec, selected []string, clusters []clusterv1beta1.MemberCluster) (assigned [][]string, note string, err error) {
+	labels := labelsOf(clusters)
 	members := make([]rollout.Member, len(selected))
 	for i, name := range selected {
-		members[i] = rollout.Member{Name: name, Labels: labelsOf[name]}
+		members[i] = rollout.Member{Name: name, Labels: labels[name]}
 	}
-	stages := make([]rollout.Stage, len(configs))
-	for i, config := range configs {
+	stages := make([]rollout.Stage, len(strategy.Stages))
+	for i, config := range strategy.Stages {
 		match, err := matcher(config.LabelSelector)
 		if err != nil {
-			return nil, refuse("the stage label selector of stage `%s` is invalid: %v", config.Name, err)
+			return nil, "", refuse("the stage label selector of stage `%s` is invalid: %v", config.Name, err)
 		}
 		stages[i] = rollout.Stage{Name: config.Name, Match: match}
 		if config.SortingLabelKey != nil {
 			stages[i].SortingLabelKey = *config.SortingLabelKey
 		}
 	}
-	assigned, err := rollout.AssignStages(stages, members)
-	if err != nil {
-		return nil, refuse("%v", err)
+	if strategy.UnassignedClusters == "" || strategy.UnassignedClusters == placementv1beta1.UnassignedClustersFail {
+		assigned, err = rollout.AssignStages(stages, members)
+	} else {
+		var left []string
+		assigned, left, err = rollout.AssignSome(stages, members)
+		if err == nil {
+			assigned, note = withUnassigned(strategy, assigned, left)
+		}
 	}
-	return assigned, nil
+	if err != nil {
+		return nil, "", refuse("%v", err)
+	}
+	return assigned, note, nil
 }
 
 // matcher is a stage's selector; without one the stage has all clusters (API
@@ -237,21 +243,31 @@ func newStage(run string, config placementv1beta1.StageConfig, clusters []string
 
 // applyOverrides freezes which overrides apply to the clusters of each stage.
 func applyOverrides(status *placementv1beta1.UpdateRunStatus, overrides *override.Matcher, clusters []clusterv1beta1.MemberCluster) {
-	if overrides == nil {
-		return
-	}
-	labelsOf := make(map[string]map[string]string, len(clusters))
-	for i := range clusters {
-		labelsOf[clusters[i].Name] = clusters[i].Labels
-	}
+	labels := labelsOf(clusters)
 	for i := range status.StagesStatus {
 		for j := range status.StagesStatus[i].Clusters {
 			cluster := &status.StagesStatus[i].Clusters[j]
-			applicable := overrides.Applicable(override.Cluster{Name: cluster.ClusterName, Labels: labelsOf[cluster.ClusterName]})
-			cluster.ClusterResourceOverrideSnapshots = applicable.ClusterResourceOverrideSnapshots
-			cluster.ResourceOverrideSnapshots = applicable.ResourceOverrideSnapshots
+			setOverrides(cluster, overrides, labels[cluster.ClusterName])
 		}
 	}
+}
+
+func setOverrides(cluster *placementv1beta1.ClusterUpdatingStatus, overrides *override.Matcher, labels map[string]string) {
+	if overrides == nil {
+		return
+	}
+	applicable := overrides.Applicable(override.Cluster{Name: cluster.ClusterName, Labels: labels})
+	cluster.ClusterResourceOverrideSnapshots = applicable.ClusterResourceOverrideSnapshots
+	cluster.ResourceOverrideSnapshots = applicable.ResourceOverrideSnapshots
+}
+
+// labelsOf are the labels of clusters by name.
+func labelsOf(clusters []clusterv1beta1.MemberCluster) map[string]map[string]string {
+	out := make(map[string]map[string]string, len(clusters))
+	for i := range clusters {
+		out[clusters[i].Name] = clusters[i].Labels
+	}
+	return out
 }
 
 func clusterStatuses(names []string) []placementv1beta1.ClusterUpdatingStatus {

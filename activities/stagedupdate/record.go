@@ -34,9 +34,13 @@ func (r recorder) runCondition(kind string, status metav1.ConditionStatus, reaso
 }
 
 // initialized records that the plan is frozen.
-func (r recorder) initialized() {
+func (r recorder) initialized(note string) {
+	message := "ClusterStagedUpdateRun initialized successfully"
+	if note != "" {
+		message += "; " + note
+	}
 	r.runCondition(placementv1beta1.ConditionTypeInitialized, metav1.ConditionTrue,
-		placementv1beta1.ReasonUpdateRunInitializedSuccessfully, "ClusterStagedUpdateRun initialized successfully")
+		placementv1beta1.ReasonUpdateRunInitializedSuccessfully, message)
 }
 
 // progressing records that the run moves on, which also clears a stuck or

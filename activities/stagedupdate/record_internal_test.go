@@ -45,7 +45,7 @@ func TestAPlacementThatWasMadeAgainIsAnotherOne(t *testing.T) {
 	frozen := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	run := &placementv1beta1.ClusterStagedUpdateRun{}
 	run.Status.PolicySnapshotIndexUsed = "0"
-	recorder{run: run, now: frozen}.initialized()
+	recorder{run: run, now: frozen}.initialized("")
 	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web", CreationTimestamp: metav1.NewTime(frozen.Add(-time.Minute))}}
 	placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}
 	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{}

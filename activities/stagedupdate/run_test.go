@@ -44,6 +44,13 @@ func (d *driver) stage(name string, index int) {
 	plan := try(d, func(in act.StageRequest) (act.StagePlan, error) { return call(d.hub, d.acts.LoadStage, in) }, request)
 	require.False(d.t, plan.Gone)
 	progress := make(rollout.Progress, len(plan.Clusters))
+	for phase, indexes := range map[rollout.ClusterPhase][]int{
+		rollout.ClusterUpdating: plan.Started, rollout.ClusterDone: plan.Done, rollout.ClusterFailed: plan.Failed, rollout.ClusterSkipped: plan.Skipped,
+	} {
+		for _, i := range indexes {
+			progress[i] = phase
+		}
+	}
 	mark := func(names []string, phase rollout.ClusterPhase) {
 		for _, c := range names {
 			progress[slices.Index(plan.Clusters, c)] = phase

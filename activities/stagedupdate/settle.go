@@ -160,7 +160,11 @@ func (r recorder) carryOut(stage *placementv1beta1.StageUpdatingStatus, a asked)
 		}
 		switch name := action.Cluster; {
 		case slices.Contains(a.skip, name):
-			r.skipped(c, "Skipped, as spec.clusterActions asks for")
+			why := "Skipped, as spec.clusterActions asks for"
+			if phaseOfCluster(c) != rollout.ClusterWaiting {
+				why += "; it keeps what was written to it"
+			}
+			r.skipped(c, why)
 			continue
 		case slices.Contains(a.requeue, name):
 			c.Conditions = nil
@@ -184,9 +188,6 @@ func (r recorder) restarted(c *placementv1beta1.ClusterUpdatingStatus) {
 func (r recorder) skipped(c *placementv1beta1.ClusterUpdatingStatus, why string) {
 	if clusterDone(c) {
 		return
-	}
-	if phaseOfCluster(c) != rollout.ClusterWaiting {
-		why += "; it keeps what was written to it"
 	}
 	r.set(&c.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse,
 		placementv1beta1.ReasonClusterUpdatingSkipped, why)

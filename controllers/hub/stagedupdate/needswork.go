@@ -18,6 +18,8 @@ func NeedsWork(run *placementv1beta1.ClusterStagedUpdateRun) bool {
 	case meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeSucceeded) != nil,
 		meta.IsStatusConditionFalse(conditions, placementv1beta1.ConditionTypeInitialized):
 		return false
+	case run.Annotations[placementv1beta1.RolledBackByAnnotation] != "":
+		return true // it ends, even if it stands still
 	case run.Spec.State == placementv1beta1.StateInitialize:
 		return !meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeInitialized)
 	case run.Spec.State == placementv1beta1.StateStop:

@@ -52,12 +52,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// specOrDeletion lets changes of the spec and deletions through: status is
+// specOrDeletion lets changes of the spec, deletions and rollbacks of a run through: status is
 // written by the run's own activities and wakes nobody.
 func specOrDeletion() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+			const rolledBack = placementv1beta1.RolledBackByAnnotation
+			return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
+				e.ObjectOld.GetAnnotations()[rolledBack] != e.ObjectNew.GetAnnotations()[rolledBack]
 		},
 	})
 }

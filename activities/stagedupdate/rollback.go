@@ -1,0 +1,319 @@
+package stagedupdate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/override"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// createRollback makes the run that rolls another back, and returns its name. A run of that name
+// that was made for an earlier run is left alone.
+func (a *Activities) createRollback(ctx context.Context, of *placementv1beta1.ClusterStagedUpdateRun) (string, error) {
+	for _, name := range []string{placementv1beta1.RollbackName(of.Name, of.UID), placementv1beta1.UniqueRollbackName(of.Name, of.UID)} {
+		run := &placementv1beta1.ClusterStagedUpdateRun{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{placementv1beta1.RollbackOfUIDAnnotation: string(of.UID)}},
+			Spec: placementv1beta1.UpdateRunSpec{
+				PlacementName: of.Spec.PlacementName, StagedRolloutStrategyName: of.Spec.StagedRolloutStrategyName,
+				RollbackOf: of.Name, State: placementv1beta1.StateRun,
+			},
+		}
+		err := a.Client.Create(ctx, run)
+		if apierrors.IsAlreadyExists(err) {
+			err = a.Live.Get(ctx, types.NamespacedName{Name: name}, run)
+		}
+		if err != nil {
+			return "", fmt.Errorf("creating run %s to roll back %s: %w", name, of.Name, err)
+		}
+		if run.Annotations[placementv1beta1.RollbackOfUIDAnnotation] == string(of.UID) {
+			return name, nil
+		}
+	}
+	return "", fmt.Errorf("creating a run to roll back %s: others have its names", of.Name)
+}
+
+// planRollback freezes the plan of a run that rolls another back. That one has to end first.
+func (a *Activities) planRollback(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) error {
+	of, err := a.rolledBack(ctx, run)
+	if err != nil {
+		return err
+	}
+	f, err := a.placementFacts(ctx, run.Spec.PlacementName, "")
+	if err != nil {
+		return err
+	}
+	if err := checkPlacement(f.placement); err != nil {
+		return err
+	}
+	if err := a.bindings(ctx, f); err != nil {
+		return err
+	}
+	if err := a.memberClusters(ctx, f); err != nil {
+		return err
+	}
+	kept, err := a.snapshotIndexes(ctx, run.Spec.PlacementName)
+	if err != nil {
+		return err
+	}
+	if f.policy != nil {
+		run.Status.PolicySnapshotIndexUsed = f.policy.Labels[placementv1beta1.PolicyIndexLabel]
+	}
+	reverse(run, of, *f, kept)
+	return a.rollbackOverrides(ctx, run, f)
+}
+
+// rolledBack reads the run that is to be rolled back and makes sure that it has ended.
+func (a *Activities) rolledBack(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) (*placementv1beta1.ClusterStagedUpdateRun, error) {
+	of := &placementv1beta1.ClusterStagedUpdateRun{}
+	err := a.Live.Get(ctx, types.NamespacedName{Name: run.Spec.RollbackOf}, of)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading run %s: %w", run.Spec.RollbackOf, err)
+	}
+	if err != nil {
+		of = nil
+	}
+	if err := checkRollback(run, of); err != nil {
+		return nil, err
+	}
+	if ended(of) {
+		return of, nil
+	}
+	if of.Annotations[placementv1beta1.RolledBackByAnnotation] == "" {
+		before := client.MergeFrom(of.DeepCopy())
+		metav1.SetMetaDataAnnotation(&of.ObjectMeta, placementv1beta1.RolledBackByAnnotation, run.Name)
+		if err := a.Client.Patch(ctx, of, before); err != nil {
+			return nil, fmt.Errorf("telling run %s that %s rolls it back: %w", of.Name, run.Name, err)
+		}
+	}
+	waiting := run.DeepCopy()
+	err = a.store(ctx, waiting, func(r recorder) {
+		r.runCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunWaiting,
+			fmt.Sprintf("The updateRun is waiting for run %s, which it rolls back, to end", of.Name))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("run %s, which %s rolls back, has not ended yet", of.Name, run.Name)
+}
+
+// checkRollback says why a run cannot roll back another; of is nil if there is none.
+func checkRollback(run, of *placementv1beta1.ClusterStagedUpdateRun) error {
+	uid := run.Annotations[placementv1beta1.RollbackOfUIDAnnotation]
+	switch {
+	case of == nil || uid != "" && uid != string(of.UID):
+		return refuse("clusterStagedUpdateRun `%s` to roll back not found", run.Spec.RollbackOf)
+	case of.Spec.PlacementName != run.Spec.PlacementName:
+		return refuse("clusterStagedUpdateRun `%s` to roll back is of clusterResourcePlacement `%s`: name that one in placementName", of.Name, of.Spec.PlacementName)
+	case of.Spec.StagedRolloutStrategyName != run.Spec.StagedRolloutStrategyName:
+		return refuse("clusterStagedUpdateRun `%s` to roll back uses clusterStagedUpdateStrategy `%s`: name that one in stagedRolloutStrategyName", of.Name, of.Spec.StagedRolloutStrategyName)
+	case !meta.IsStatusConditionTrue(of.Status.Conditions, placementv1beta1.ConditionTypeInitialized):
+		return refuse("clusterStagedUpdateRun `%s` to roll back has updated no cluster: it was not initialized", of.Name)
+	}
+	return nil
+}
+
+// beingRolledBack ends a run when another rolls it back.
+func beingRolledBack(run *placementv1beta1.ClusterStagedUpdateRun) error {
+	if by := run.Annotations[placementv1beta1.RolledBackByAnnotation]; by != "" {
+		return refuse("%s", cannotContinue(fmt.Sprintf("clusterStagedUpdateRun `%s` rolls it back", by)))
+	}
+	return nil
+}
+
+// snapshotIndexes are the indexes of the resource snapshots that are kept.
+func (a *Activities) snapshotIndexes(ctx context.Context, placement string) (map[string]bool, error) {
+	var list metav1.PartialObjectMetadataList
+	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshotList"))
+	if err := a.Live.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}); err != nil {
+		return nil, fmt.Errorf("listing the resource snapshots of placement %s: %w", placement, err)
+	}
+	kept := map[string]bool{}
+	for i := range list.Items {
+		if index := list.Items[i].Labels[placementv1beta1.ResourceIndexLabel]; snapshotIndexOf(placement, list.Items[i].Name) == index {
+			kept[index] = true // its master is there
+		}
+	}
+	return kept, nil
+}
+
+// snapshotIndexOf is the index in the name of a master snapshot; empty if it is none.
+func snapshotIndexOf(placement, name string) string {
+	index, ok := strings.CutPrefix(name, placement+"-")
+	if !ok {
+		return ""
+	}
+	index, ok = strings.CutSuffix(index, "-snapshot")
+	if _, err := strconv.Atoi(index); !ok || err != nil {
+		return ""
+	}
+	return index
+}
+
+// reverse plans a rollback: the stages of the run that is rolled back in reverse order, with the
+// clusters it has written to, those that are not available first. It is pure.
+func reverse(run, of *placementv1beta1.ClusterStagedUpdateRun, f facts, kept map[string]bool) {
+	bindings := make(map[string]*placementv1beta1.ClusterResourceBinding, len(f.bindings))
+	for i := range f.bindings {
+		bindings[f.bindings[i].Spec.TargetCluster] = &f.bindings[i]
+	}
+	status := &run.Status
+	status.AppliedStrategy = nil
+	if s := f.placement.Spec.Strategy; s != nil {
+		status.AppliedStrategy = s.ApplyStrategy.DeepCopy()
+	}
+	status.DeletionStageStatus = &placementv1beta1.StageUpdatingStatus{
+		StageName: placementv1beta1.DeletionStageName, Clusters: []placementv1beta1.ClusterUpdatingStatus{},
+	}
+	status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Membership: placementv1beta1.UpdateMembershipFrozen}
+	status.StagesStatus, status.PolicyObservedClusterCount = nil, 0
+	for i := len(of.Status.StagesStatus) - 1; i >= 0; i-- {
+		config := backwards(configOf(of, i))
+		stage := newStage(run.Name, config, nil)
+		stage.Clusters = takenBack(run, of, &of.Status.StagesStatus[i], bindings, kept)
+		status.StagedUpdateStrategySnapshot.Stages = append(status.StagedUpdateStrategySnapshot.Stages, config)
+		status.StagesStatus = append(status.StagesStatus, stage)
+		status.PolicyObservedClusterCount += len(stage.Clusters)
+	}
+	status.ResourceSnapshotIndexUsed = sharedIndex(status.StagesStatus)
+}
+
+// backwards is a stage of a rollback: the same clusters at a time, no tasks, and no cluster that
+// stays away keeps the others from going back.
+func backwards(config placementv1beta1.StageConfig) placementv1beta1.StageConfig {
+	all := intstr.FromString("100%")
+	config.BeforeStageTasks, config.AfterStageTasks = nil, nil
+	config.FailureBudget = &placementv1beta1.FailureBudget{MaxFailures: &all, OnExceeded: placementv1beta1.FailureBudgetWait}
+	return config
+}
+
+// takenBack are the clusters of a stage that the run has written to, in the order in which they
+// go back.
+func takenBack(run, of *placementv1beta1.ClusterStagedUpdateRun, stage *placementv1beta1.StageUpdatingStatus, bindings map[string]*placementv1beta1.ClusterResourceBinding, kept map[string]bool) []placementv1beta1.ClusterUpdatingStatus {
+	type ranked struct {
+		status placementv1beta1.ClusterUpdatingStatus
+		done   int
+	}
+	var clusters []ranked
+	for i := range stage.Clusters {
+		c := &stage.Clusters[i]
+		b := bindings[c.ClusterName]
+		held := b != nil && b.Annotations[placementv1beta1.UpdateRunUIDAnnotation] == string(of.UID)
+		if !held && !started(c) {
+			continue
+		}
+		back := placementv1beta1.ClusterUpdatingStatus{ClusterName: c.ClusterName}
+		index, why := wayBack(run.Spec.PlacementName, b, held, kept)
+		if back.ResourceSnapshotIndex = index; why != "" {
+			back.Conditions = []metav1.Condition{{
+				Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonClusterUpdatingSkipped,
+				Message: why, ObservedGeneration: run.Generation, LastTransitionTime: run.CreationTimestamp,
+			}}
+		}
+		r := ranked{status: back}
+		if phaseOfCluster(c) == rollout.ClusterDone {
+			r.done = 1
+		}
+		clusters = append(clusters, r)
+	}
+	slices.Reverse(clusters)
+	slices.SortStableFunc(clusters, func(a, b ranked) int { return cmp.Compare(a.done, b.done) })
+	out := make([]placementv1beta1.ClusterUpdatingStatus, len(clusters))
+	for i := range clusters {
+		out[i] = clusters[i].status
+	}
+	return out
+}
+
+// started says that a run has written to a cluster, as its status has it.
+func started(c *placementv1beta1.ClusterUpdatingStatus) bool {
+	return clusterDone(c) || meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted) != nil
+}
+
+// wayBack is the snapshot that a cluster had before, or why it stays as it is.
+func wayBack(placement string, b *placementv1beta1.ClusterResourceBinding, held bool, kept map[string]bool) (index, why string) {
+	if b == nil || !b.DeletionTimestamp.IsZero() || b.Spec.State == placementv1beta1.BindingStateUnscheduled {
+		return "", hasLeft
+	}
+	if !held {
+		return "", fmt.Sprintf("Left as it is: run %s has updated the cluster since", b.Annotations[placementv1beta1.UpdateRunAnnotation])
+	}
+	name := b.Annotations[placementv1beta1.PreviousResourceSnapshotAnnotation]
+	if name == "" {
+		return "", "Left as it is: it had nothing before"
+	}
+	index = snapshotIndexOf(placement, name)
+	if !kept[index] {
+		return "", fmt.Sprintf("Left as it is: resource snapshot %s, which it had before, is gone", name)
+	}
+	return index, ""
+}
+
+// sharedIndex is the snapshot that all clusters go back to; empty if there is none.
+func sharedIndex(stages []placementv1beta1.StageUpdatingStatus) string {
+	indexes := map[string]bool{}
+	for i := range stages {
+		for j := range stages[i].Clusters {
+			if index := stages[i].Clusters[j].ResourceSnapshotIndex; index != "" {
+				indexes[index] = true
+			}
+		}
+	}
+	if len(indexes) != 1 {
+		return ""
+	}
+	return slices.Collect(maps.Keys(indexes))[0]
+}
+
+// rollbackOverrides freezes which overrides apply to each cluster with the snapshot it goes back
+// to.
+func (a *Activities) rollbackOverrides(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, f *facts) error {
+	matchers, labels := map[string]*override.Matcher{}, labelsOf(f.clusters)
+	for i := range run.Status.StagesStatus {
+		clusters := run.Status.StagesStatus[i].Clusters
+		for j := range clusters {
+			index := clusters[j].ResourceSnapshotIndex
+			if index == "" {
+				continue
+			}
+			if _, read := matchers[index]; !read {
+				overrides, err := a.Snapshots.Overrides(ctx, f.placement, index)
+				if err != nil {
+					return fmt.Errorf("reading the overrides of placement %s: %w", f.placement.Name, err)
+				}
+				matchers[index] = overrides
+			}
+			setOverrides(&clusters[j], matchers[index], labels[clusters[j].ClusterName])
+		}
+	}
+	return nil
+}
+
+// concludeRollback fails a rollback of which clusters are not back: it says which.
+func (r recorder) concludeRollback() bool {
+	var away []string
+	for i := range r.run.Status.StagesStatus {
+		stage := &r.run.Status.StagesStatus[i]
+		for _, j := range progressOf(stage).In(rollout.ClusterFailed) {
+			away = append(away, stage.Clusters[j].ClusterName)
+		}
+	}
+	if r.run.Spec.RollbackOf == "" || len(away) == 0 {
+		return false
+	}
+	r.failed(fmt.Sprintf("%d clusters were taken back and are not available: %s", len(away), listed(away)))
+	return true
+}

@@ -1,0 +1,248 @@
+package stagedupdate_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const back = "example-run-2-rollback"
+
+// rollback is a run that a user makes to roll the run of the documents back.
+func rollback(h *hub) *placementv1beta1.ClusterStagedUpdateRun {
+	h.t.Helper()
+	run := runObject(back, "")
+	run.Spec.RollbackOf, run.CreationTimestamp = "example-run-2", metav1.NewTime(begin.Add(time.Hour))
+	require.NoError(h.t, h.WithWatch.Create(h.t.Context(), run))
+	return run
+}
+
+// tookBack drives a rollback to its end.
+func tookBack(h *hub) *placementv1beta1.ClusterStagedUpdateRun {
+	h.t.Helper()
+	ref := refOf(back)
+	state := must(h, h.acts.InitializeRun, ref).State
+	require.True(h.t, state.Initialized, "%+v", h.run(back).Status.Conditions)
+	d := &driver{hub: h, run: back}
+	for i, stage := range state.Stages {
+		if stage.Clusters > 0 {
+			d.stage(stage.Name, i)
+		}
+		assert.True(h.t, d.gates(stage.Name, i).Open, "there are no tasks")
+	}
+	must(h, h.acts.AdvanceDeletion, ref)
+	return h.run(back)
+}
+
+// failedHalfway is the run of the documents, of which one stage is done and one cluster of the
+// other stays away.
+func failedHalfway(t *testing.T, action placementv1beta1.FailureBudgetAction) *hub {
+	t.Helper()
+	h := withBudget(t, "0", action)
+	d := &driver{hub: h, run: "example-run-2"}
+	d.soaked("staging", 0)
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	h.stuck["member1"] = true
+	must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "canary", 1), Done: names("member3")})
+	return h
+}
+
+func TestBeyondItsBudgetARunIsRolledBack(t *testing.T) {
+	h := failedHalfway(t, placementv1beta1.FailureBudgetRollback)
+	assert.True(t, h.late(names("member1"), nil).Ended)
+	assert.Equal(t, "Succeeded=False UpdateRunFailed: cannot continue the ClusterStagedUpdateRun: the failure budget of stage `canary` is exceeded: "+
+		"1 clusters failed, at most 0 may: member1; clusterStagedUpdateRun `example-run-2-rollback` takes its clusters back",
+		conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
+	made := h.run(back)
+	assert.Equal(t, "example-run-2", made.Spec.RollbackOf)
+	assert.Equal(t, "uid-example-run-2", made.Annotations[placementv1beta1.RollbackOfUIDAnnotation])
+
+	// The same, an hour later and with a UID that this test knows.
+	require.NoError(t, h.WithWatch.Delete(t.Context(), made))
+	made.ResourceVersion, made.UID, made.CreationTimestamp = "", "uid-"+back, metav1.NewTime(begin.Add(time.Hour))
+	require.NoError(t, h.WithWatch.Create(t.Context(), made))
+	h.stuck["member1"] = false
+	run := tookBack(h)
+	assert.Equal(t, "Succeeded=True UpdateRunSucceeded: All stages are completed successfully", conditionOf(run.Status.Conditions, "Succeeded"))
+	assert.Equal(t, "1", run.Status.ResourceSnapshotIndexUsed)
+	require.Len(t, run.Status.StagesStatus, 2)
+	assert.Equal(t, "canary", run.Status.StagesStatus[0].StageName, "in reverse order")
+	assert.Equal(t, []string{"member1", "member3"}, clustersOf(run, 0), "the one that is away goes first")
+	assert.Equal(t, []string{"member2"}, clustersOf(run, 1))
+	for _, cluster := range names("member1", "member2", "member3") {
+		b := h.binding(cluster)
+		assert.Equal(t, oldSnapshot, b.Spec.ResourceSnapshotName)
+		assert.Equal(t, back, b.Annotations[placementv1beta1.UpdateRunAnnotation])
+		assert.Equal(t, newSnapshot, b.Annotations[placementv1beta1.PreviousResourceSnapshotAnnotation], "it can be rolled forward again")
+	}
+}
+
+func clustersOf(run *placementv1beta1.ClusterStagedUpdateRun, stage int) (names []string) {
+	for _, c := range run.Status.StagesStatus[stage].Clusters {
+		names = append(names, c.ClusterName)
+	}
+	return names
+}
+
+func TestARollbackIsMadeOnceAndUnderANameOfItsOwn(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		there string
+		want  string
+	}{
+		"it is there already":                             {there: "uid-example-run-2", want: back},
+		"one of an earlier run of the same name is there": {there: "another", want: placementv1beta1.UniqueRollbackName("example-run-2", "uid-example-run-2")},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := failedHalfway(t, placementv1beta1.FailureBudgetRollback)
+			other := runObject(back, "")
+			other.Spec.RollbackOf, other.Annotations = "example-run-2", map[string]string{placementv1beta1.RollbackOfUIDAnnotation: test.there}
+			require.NoError(t, h.WithWatch.Create(t.Context(), other))
+			assert.True(t, h.late(names("member1"), nil).Ended)
+			assert.Equal(t, "uid-example-run-2", h.run(test.want).Annotations[placementv1beta1.RollbackOfUIDAnnotation])
+			assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"), "`"+test.want+"`")
+		})
+	}
+}
+
+func TestARunThatIsRolledBackEndsFirst(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		state placementv1beta1.UpdateRunState
+		end   func(h *hub)
+	}{
+		"while it updates a stage": {end: func(h *hub) {
+			assert.True(h.t, must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, nil)).Ended)
+		}},
+		"while it waits at a gate": {end: func(h *hub) {
+			must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, nil))
+			assert.True(h.t, must(h, h.acts.LoadRun, refOf("example-run-2")).Terminal)
+		}},
+		"when it stands still": {state: placementv1beta1.StateStop, end: func(h *hub) {
+			assert.True(h.t, must(h, h.acts.LoadRun, refOf("example-run-2")).Terminal)
+		}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := failedHalfway(t, placementv1beta1.FailureBudgetWait)
+			edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.State = test.state })
+			rollback(h)
+			_, err := call(h, h.acts.InitializeRun, refOf(back))
+			require.ErrorContains(t, err, "run example-run-2, which example-run-2-rollback rolls back, has not ended yet")
+			assert.Equal(t, "Progressing=False UpdateRunWaiting: The updateRun is waiting for run example-run-2, which it rolls back, to end",
+				conditionOf(h.run(back).Status.Conditions, "Progressing"))
+			assert.Equal(t, back, h.run("example-run-2").Annotations[placementv1beta1.RolledBackByAnnotation])
+			test.end(h)
+			assert.Equal(t, "Succeeded=False UpdateRunFailed: cannot continue the ClusterStagedUpdateRun: clusterStagedUpdateRun `example-run-2-rollback` rolls it back",
+				conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
+			h.stuck["member1"] = false
+			run := tookBack(h)
+			assert.Equal(t, "Succeeded=True UpdateRunSucceeded: All stages are completed successfully", conditionOf(run.Status.Conditions, "Succeeded"))
+			assert.Equal(t, "Progressing=True UpdateRunStarted: The update run is making progress", conditionOf(run.Status.Conditions, "Progressing"))
+			assert.Equal(t, oldSnapshot, h.binding("member2").Spec.ResourceSnapshotName)
+		})
+	}
+}
+
+func TestARollbackLeavesWhatHasNoWayBack(t *testing.T) {
+	h := failedHalfway(t, placementv1beta1.FailureBudgetAbort)
+	assert.True(t, h.late(names("member1"), nil).Ended)
+	edit(h, h.binding("member1"), func(b *placementv1beta1.ClusterResourceBinding) {
+		delete(b.Annotations, placementv1beta1.PreviousResourceSnapshotAnnotation)
+	})
+	edit(h, h.binding("member2"), func(b *placementv1beta1.ClusterResourceBinding) {
+		b.Annotations[placementv1beta1.UpdateRunAnnotation], b.Annotations[placementv1beta1.UpdateRunUIDAnnotation] = "example-run-3", "uid-3"
+	})
+	edit(h, h.binding("member3"), func(b *placementv1beta1.ClusterResourceBinding) {
+		b.Annotations[placementv1beta1.PreviousResourceSnapshotAnnotation] = "example-placement-7-snapshot"
+	})
+	rollback(h)
+	run := tookBack(h)
+	reasons := map[string]string{}
+	for _, stage := range run.Status.StagesStatus {
+		for _, c := range stage.Clusters {
+			reasons[c.ClusterName] = conditionOf(c.Conditions, "Succeeded")
+		}
+	}
+	const left = "Succeeded=False ClusterUpdatingSkipped: Left as it is: "
+	assert.Equal(t, map[string]string{
+		"member1": left + "it had nothing before",
+		"member2": left + "run example-run-3 has updated the cluster since",
+		"member3": left + "resource snapshot example-placement-7-snapshot, which it had before, is gone",
+	}, reasons)
+	for cluster := range reasons {
+		assert.Equal(t, newSnapshot, h.binding(cluster).Spec.ResourceSnapshotName)
+	}
+	assert.Equal(t, "Succeeded=True UpdateRunSucceeded: All stages are completed successfully, 3 skipped (member1, member3, member2)", conditionOf(run.Status.Conditions, "Succeeded"))
+}
+
+func TestEachClusterGoesBackToWhatItHad(t *testing.T) {
+	h := failedHalfway(t, placementv1beta1.FailureBudgetAbort)
+	require.NoError(t, h.WithWatch.Create(t.Context(), snapshotObject(3)))
+	edit(h, h.binding("member3"), func(b *placementv1beta1.ClusterResourceBinding) {
+		b.Annotations[placementv1beta1.PreviousResourceSnapshotAnnotation] = "example-placement-3-snapshot"
+	})
+	assert.True(t, h.late(names("member1"), nil).Ended)
+	h.stuck["member1"] = false
+	rollback(h)
+	run := tookBack(h)
+	assert.Empty(t, run.Status.ResourceSnapshotIndexUsed, "there is no snapshot for all")
+	assert.Equal(t, "example-placement-3-snapshot", h.binding("member3").Spec.ResourceSnapshotName)
+	assert.Equal(t, oldSnapshot, h.binding("member1").Spec.ResourceSnapshotName)
+}
+
+func TestARollbackGoesOnWithoutAClusterThatStaysAwayAndFails(t *testing.T) {
+	h := failedHalfway(t, placementv1beta1.FailureBudgetAbort)
+	assert.True(t, h.late(names("member1"), nil).Ended)
+	made := rollback(h)
+	require.True(t, initialize(h, back).Initialized)
+	delta := background(h, func() act.StageDelta {
+		return must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf(back, "canary", 0), Start: names("member1")})
+	})
+	h.untilItWaits()
+	h.clock.Step(5 * time.Minute)
+	assert.Equal(t, names("member1"), (<-delta).Failed)
+	in := act.StageAdvance{StageRequest: stageOf(back, "canary", 0), Start: names("member3"), Failed: names("member1")}
+	assert.Equal(t, names("member3"), must(h, h.acts.AdvanceStage, in).Recorded)
+	d := &driver{hub: h, run: back}
+	assert.True(t, d.gates("canary", 0).Open)
+	d.stage("staging", 1)
+	assert.True(t, d.gates("staging", 1).Open)
+	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf(made.Name)))
+	assert.Equal(t, "Succeeded=False UpdateRunFailed: 1 clusters were taken back and are not available: member1", conditionOf(h.run(back).Status.Conditions, "Succeeded"))
+	assert.True(t, must(h, h.acts.LoadRun, refOf(back)).Terminal)
+}
+
+func TestARollbackThatCannotBe(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		prepare func(h *hub, run *placementv1beta1.ClusterStagedUpdateRun)
+		text    string
+	}{
+		"of a run that is not there": {func(_ *hub, r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.RollbackOf = "nobody" },
+			"clusterStagedUpdateRun `nobody` to roll back not found"},
+		"of an earlier run of the same name": {func(_ *hub, r *placementv1beta1.ClusterStagedUpdateRun) {
+			r.Annotations = map[string]string{placementv1beta1.RollbackOfUIDAnnotation: "earlier"}
+		}, "clusterStagedUpdateRun `example-run-2` to roll back not found"},
+		"of another placement": {func(_ *hub, r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.PlacementName = "other" },
+			"clusterStagedUpdateRun `example-run-2` to roll back is of clusterResourcePlacement `example-placement`: name that one in placementName"},
+		"with another strategy": {func(_ *hub, r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.StagedRolloutStrategyName = "other" },
+			"clusterStagedUpdateRun `example-run-2` to roll back uses clusterStagedUpdateStrategy `example-strategy`: name that one in stagedRolloutStrategyName"},
+		"of a run that was not initialized": {func(h *hub, _ *placementv1beta1.ClusterStagedUpdateRun) {
+			editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Status.Conditions = nil })
+		}, "clusterStagedUpdateRun `example-run-2` to roll back has updated no cluster: it was not initialized"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := initialized(t)
+			run := runObject(back, "")
+			run.Spec.RollbackOf, run.UID = "example-run-2", types.UID("uid-"+back)
+			test.prepare(h, run)
+			require.NoError(t, h.WithWatch.Create(t.Context(), run))
+			assert.True(t, initialize(h, back).Terminal)
+			assert.Contains(t, conditionOf(h.run(back).Status.Conditions, "Initialized"), test.text)
+		})
+	}
+}
