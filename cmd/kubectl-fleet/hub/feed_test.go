@@ -1,0 +1,149 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// calls counts what a hub was asked for.
+type calls struct {
+	sync.Mutex
+	made map[string]int
+}
+
+func (c *calls) add(verb string, list client.ObjectList) {
+	c.Lock()
+	defer c.Unlock()
+	c.made[fmt.Sprintf("%s %T", verb, list)]++
+}
+
+// counted is a hub in memory that serves some kinds only and counts calls.
+func counted(t *testing.T, served func(kind string) bool, objects ...client.Object) (client.WithWatch, *calls) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
+	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for kind := range scheme.AllKnownTypes() {
+		if served(kind.Kind) {
+			mapper.Add(kind, meta.RESTScopeRoot)
+		}
+	}
+	made := &calls{made: map[string]int{}}
+	missing := func(list client.ObjectList) error {
+		kinds, _, err := scheme.ObjectKinds(list)
+		require.NoError(t, err)
+		kind := kinds[0].Kind[:len(kinds[0].Kind)-len("List")]
+		if served(kind) {
+			return nil
+		}
+		return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: placementv1beta1.GroupName, Kind: kind}}
+	}
+	name := func(object client.Object) []string { return []string{object.GetName()} }
+	c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).
+		WithIndex(&placementv1beta1.ClusterStagedUpdateRun{}, "metadata.name", name).
+		WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				made.add("list", list)
+				if err := missing(list); err != nil {
+					return err
+				}
+				return c.List(ctx, list, opts...)
+			},
+			Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+				made.add("watch", list)
+				return c.Watch(ctx, list, opts...)
+			},
+		}).Build()
+	return c, made
+}
+
+func everything(string) bool { return true }
+
+func TestAFeedMakesOneListAndOneWatchAKindWhateverHappens(t *testing.T) {
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-5"}, Spec: placementv1beta1.UpdateRunSpec{PlacementName: "web"}}
+	c, made := counted(t, everything, run)
+	feed, err := Follow(t.Context(), c, RunSources(ClusterRun(run.DeepCopy())))
+	require.NoError(t, err)
+	const clusters = 200
+	for i := range clusters {
+		binding := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("web-%d", i), Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "web"},
+		}}
+		require.NoError(t, c.Create(t.Context(), binding))
+	}
+	other := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "other"}}}
+	require.NoError(t, c.Create(t.Context(), other))
+	require.Eventually(t, func() bool { return len(feed.Objects()) >= clusters+1 }, 10*time.Second, 5*time.Millisecond)
+	select {
+	case <-feed.Changed():
+	case <-time.After(time.Second):
+		require.Fail(t, "nobody was told")
+	}
+	made.Lock()
+	defer made.Unlock()
+	assert.Equal(t, map[string]int{
+		"list *v1beta1.ClusterStagedUpdateRunList": 1, "watch *v1beta1.ClusterStagedUpdateRunList": 1,
+		"list *v1beta1.ClusterApprovalRequestList": 1, "watch *v1beta1.ClusterApprovalRequestList": 1,
+		"list *v1beta1.ClusterResourceBindingList": 1, "watch *v1beta1.ClusterResourceBindingList": 1,
+	}, made.made)
+}
+
+func TestKindsThatAHubDoesNotServeAreEmpty(t *testing.T) {
+	older := func(kind string) bool {
+		return kind == "MemberCluster" || kind == "ClusterResourcePlacement" || kind == "ClusterResourceBinding"
+	}
+	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	c, made := counted(t, older, placement)
+	reader := Reader{Reader: c}
+	placements, err := reader.Placements(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, placements, 1)
+	runs, err := reader.Runs(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, runs)
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-5"}, Spec: placementv1beta1.UpdateRunSpec{PlacementName: "web"}}
+	_, err = Follow(t.Context(), c, RunSources(ClusterRun(run)))
+	require.NoError(t, err)
+	assert.Zero(t, made.made["watch *v1beta1.ClusterApprovalRequestList"])
+	assert.Equal(t, 1, made.made["watch *v1beta1.ClusterResourceBindingList"])
+}
+
+func TestWhatIsNotServedIsToldFromWhatIsNotThere(t *testing.T) {
+	gr := schema.GroupResource{Group: placementv1beta1.GroupName, Resource: "stagedupdateruns"}
+	assert.True(t, Unserved(apierrors.NewGenericServerResponse(404, "list", gr, "", "", 0, false)), "a list of a kind there is not")
+	assert.False(t, Unserved(apierrors.NewNotFound(gr, "web-5")), "an object there is not")
+	assert.True(t, Unserved(fmt.Errorf("listing: %w", &meta.NoKindMatchError{})))
+	assert.False(t, Unserved(apierrors.NewForbidden(gr, "", nil)))
+}
+
+func TestAFeedTellsOfTroubleUntilItIsOver(t *testing.T) {
+	feed := &Feed{changed: make(chan struct{}, 1), trouble: map[string]error{}}
+	assert.Empty(t, feed.Trouble())
+	_ = feed.noteTrouble("bindings", assert.AnError)
+	assert.Equal(t, "what is shown of bindings may be old, trying again: "+assert.AnError.Error(), feed.Trouble())
+	<-feed.Changed()
+	_ = feed.noteTrouble("bindings", assert.AnError)
+	assert.Empty(t, feed.Changed(), "it is told already")
+	_ = feed.noteTrouble("bindings", nil)
+	assert.Empty(t, feed.Trouble())
+	<-feed.Changed()
+}
