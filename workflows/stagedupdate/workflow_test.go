@@ -384,6 +384,16 @@ func TestALongHistoryContinuesAsNew(t *testing.T) {
 		assert.Equal(t, wf.StageWorkflow, again.WorkflowType.Name)
 		assert.Equal(t, 1, h.count(act.AdvanceStage))
 	})
+	t.Run("before it has the 4,096 events of which the server would say so", func(t *testing.T) {
+		for events, goesOn := range map[int]bool{3800: true, 3801: false} {
+			h := newHub(t, &stage{name: "one", clusters: clusters("a", "b")})
+			h.initialized = true
+			h.slow(2 * time.Second)
+			h.env.SetCurrentHistoryLength(events)
+			h.env.ExecuteWorkflow(wf.StageWorkflow, act.StageRequest{Run: runRef, Stage: "one"})
+			assert.Equal(t, goesOn, h.env.GetWorkflowError() == nil, "with %d events", events)
+		}
+	})
 	t.Run("but not in its first second", func(t *testing.T) {
 		h := newHub(t, &stage{name: "one", clusters: clusters("a")})
 		h.env.SetContinueAsNewSuggested(true)
