@@ -8,5 +8,12 @@
 // The way of an object that exists: own it, if the strategy says so and, with IfNoDiff, it does
 // not differ; leave it alone if it has drifted and IfNotDrifted says so, unless the manifest is
 // another one than was applied last; write what differs; with FullComparison, compare once more.
+//
+// What controllers of the cluster decide on is left to them: what the manifest never set, and of
+// what it sets no longer the replicas, a Service's addresses and ports, and a ServiceAccount's
+// secrets. An object annotated with kubernetes-fleet.io/retain-replicas: "true" keeps the replicas
+// it has though the manifest sets them; the manifest's are only for its creation. See
+// deploy/docs/member-agent.md.
+//
 // To compare in part is to rehearse the very write: the API server answers what it would come to.
 package apply

@@ -72,7 +72,7 @@ func waysToWrite(value string) []string {
 	var out []string
 	for _, text := range texts {
 		quoted := strconv.Quote(text)
-		out = append(out, text, base64.StdEncoding.EncodeToString([]byte(text)), fmt.Sprint([]byte(text)), quoted[1:len(quoted)-1])
+		out = append(out, text, base64.StdEncoding.EncodeToString([]byte(text)), fmt.Sprintf("%d", []byte(text)), quoted[1:len(quoted)-1])
 		if inJSON, err := json.Marshal(text); err == nil {
 			out = append(out, string(inJSON[1:len(inJSON)-1]))
 		}
