@@ -127,7 +127,7 @@ test-member: ## What the member agent makes of a world that fails it, on a hub a
 
 .PHONY: bench-member
 bench-member: ## What the member agent costs with 5,000 Works (FLEETFLOW_BENCH_WORKS=300 for fewer); on a machine that does nothing else
-	@go test -count=1 -tags bench -timeout 40m -v $(TESTFLAGS) ./test/bench/member
+	@go test -v -count=1 -tags bench -timeout 40m -v $(TESTFLAGS) ./test/bench/member
 
 .PHONY: test-install
 test-install: ## The charts on real API servers, their agents run as their Deployments say. Never from the test cache
@@ -138,3 +138,8 @@ test-install: ## The charts on real API servers, their agents run as their Deplo
 test-integration: test-admission ## The whole thing on a local fleet; the first time builds its programs. Never from the test cache
 	@echo '== integration tests on a local fleet'
 	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/integration/...
+
+.PHONY: bench
+bench: ## The figures of the product with hollow members; takes about an hour. TESTFLAGS='-run TestRolling' for one
+	@echo '== figures on a hub with hollow members'
+	@go test -v -count=1 -tags bench -timeout 3h $(TESTFLAGS) ./test/bench

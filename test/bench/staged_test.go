@@ -47,14 +47,6 @@ func TestStagedHundred(t *testing.T) {
 	shared.staged(t, scale{clusters: 100, runs: 100, target: 5 * time.Minute, once: true})
 }
 
-// TestStagedThousandClusters takes 1,000 clusters through one run.
-func TestStagedThousandClusters(t *testing.T) {
-	shared.staged(t, scale{clusters: 1000, runs: 1, target: time.Minute})
-}
-
-// TestStagedFiveThousandClusters takes 5,000 clusters through one run.
-func TestStagedFiveThousandClusters(t *testing.T) { shared.staged(t, scale{clusters: 5000, runs: 1, once: true}) }
-
 // staged measures a first run, which creates the Works, and a second one, which changes them.
 func (f *fleet) staged(t *testing.T, s scale) {
 	t.Helper()

@@ -125,7 +125,9 @@ func (b *bench) fill() {
 	before, began := b.calls(ctx), time.Now()
 	b.each(func(i int) error {
 		name := loadName(i)
-		return rig.Hub.Create(ctx, onemember.Work(name, onemember.ConfigMap("load", name, "v")))
+		work := onemember.Work(name, onemember.ConfigMap("load", name, "v"))
+		work.Labels[loadLabel] = "true"
+		return rig.Hub.Create(ctx, work)
 	})
 	created := time.Since(began)
 	b.awaitAll(ctx)
@@ -135,6 +137,9 @@ func (b *bench) fill() {
 }
 
 func loadName(i int) string { return fmt.Sprintf("load-%05d", i) }
+
+// loadLabel marks the Works that are many.
+const loadLabel = "bench.example.com/load"
 
 // each does something for every Work, some at once.
 func (b *bench) each(do func(i int) error) {
@@ -271,13 +276,8 @@ func (b *bench) removeAll() {
 	b.poll(ctx, "all Works to be gone", func() bool {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("WorkList"))
-		require.NoError(b, rig.Hub.List(ctx, list, client.InNamespace(onemember.Namespace)))
-		for i := range list.Items {
-			if list.Items[i].Name[:2] == "lo" {
-				return false
-			}
-		}
-		return true
+		require.NoError(b, rig.Hub.List(ctx, list, client.InNamespace(onemember.Namespace), client.MatchingLabels{loadLabel: "true"}, client.Limit(1)))
+		return len(list.Items) == 0
 	})
 	took := time.Since(began)
 	maps := &corev1.ConfigMapList{}
