@@ -101,7 +101,7 @@ func (a *rolling) evictionPolicy(ctx context.Context) (rollout.EvictionPolicy, e
 // expendable says whether evicting costs nothing: what should be on the cluster could not
 // be worked out or written, or is only compared.
 func expendable(b *placementv1beta1.ClusterResourceBinding) bool {
-	if s := b.Spec.ApplyStrategy; s != nil && s.Type == placementv1beta1.ApplyStrategyTypeReportDiff {
+	if reportsOnly(b.Spec.ApplyStrategy) {
 		return true
 	}
 	for _, step := range []string{placementv1beta1.ConditionTypeOverridden, placementv1beta1.ConditionTypeWorkSynchronized} {
@@ -111,6 +111,11 @@ func expendable(b *placementv1beta1.ClusterResourceBinding) bool {
 		}
 	}
 	return false
+}
+
+// reportsOnly says whether nothing is applied, and differences are only reported.
+func reportsOnly(s *placementv1beta1.ApplyStrategy) bool {
+	return s != nil && s.Type == placementv1beta1.ApplyStrategyTypeReportDiff
 }
 
 // evictionChange is what the history keeps of a decided eviction.

@@ -231,7 +231,7 @@ func (r *rollout) advance(in actcontract.AdvanceRequest) actcontract.AdvanceResu
 	var out actcontract.AdvanceResult
 	require.NoError(r.t, value.Get(&out))
 	if r.epoch = out.Epoch; !r.claims {
-		out.Epoch = 0
+		out.Epoch, out.Basis = 0, ""
 	}
 	return out
 }

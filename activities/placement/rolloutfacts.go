@@ -173,7 +173,8 @@ func (a *rolling) cluster(ctx context.Context, b *placementv1beta1.ClusterResour
 		Placed:  b.Spec.ResourceSnapshotName != "",
 		Current: a.atTarget(b),
 		Claimed: a.claim.pends(b), Expendable: expendable(b),
-		Failed: state.Failed, Available: state.Available && b.DeletionTimestamp.IsZero(),
+		Reports: reportsOnly(b.Spec.ApplyStrategy) && reportsOnly(a.target(b.Spec.TargetCluster).ApplyStrategy),
+		Failed:  state.Failed, Available: state.Available && b.DeletionTimestamp.IsZero(),
 	}
 	if ready := a.readyAt(state); state.Available && state.NotTrackable && a.Clock.Now().Before(ready) {
 		c.Available, c.ReadyAt = false, ready

@@ -84,7 +84,7 @@ func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone boo
 			return err
 		}
 	}
-	if wasUp && (gone || !c.up(now)) && !c.byUser[now.Name] {
+	if wasUp && (gone || !c.up(now)) && !c.byUser[now.Name] && !reportsOnly(was, now, gone) {
 		if err := c.loss(now, before, target); err != nil {
 			return err
 		}
@@ -98,6 +98,20 @@ func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone boo
 // begins says whether the end of a binding begins with a write.
 func begins(was, now *placementv1beta1.ClusterResourceBinding, gone bool) bool {
 	return was != nil && was.DeletionTimestamp.IsZero() && (gone || !now.DeletionTimestamp.IsZero())
+}
+
+// reportsOnly says whether a cluster goes on without anything being applied to it: then it loses
+// nothing.
+func reportsOnly(was, now *placementv1beta1.ClusterResourceBinding, gone bool) bool {
+	if gone || !now.DeletionTimestamp.IsZero() {
+		return false
+	}
+	for _, b := range []*placementv1beta1.ClusterResourceBinding{was, now} {
+		if s := b.Spec.ApplyStrategy; s == nil || s.Type != placementv1beta1.ApplyStrategyTypeReportDiff {
+			return false
+		}
+	}
+	return true
 }
 
 // store notes that a binding was written.

@@ -1,6 +1,7 @@
 package promise_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -50,7 +51,7 @@ func (t *trace) reports(cluster string, available metav1.ConditionStatus) {
 			placementv1beta1.WorkCountAnnotation: "1",
 		},
 	}}
-	for _, kind := range []string{placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable} {
+	for _, kind := range []string{placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported} {
 		work.Status.Conditions = append(work.Status.Conditions, metav1.Condition{Type: kind, Status: available, ObservedGeneration: 1})
 	}
 	t.Work(work, false)
@@ -103,6 +104,15 @@ func TestWhatBreaksThePromiseIsSeen(t *testing.T) {
 			require.NoError(t, h.updates("a"))
 			h.reports("a", metav1.ConditionTrue)
 			return h.updates("b")
+		}},
+		"any number, where differences are only reported": {policy: pickN, do: func(h *trace) error {
+			for _, cluster := range []string{"a", "b", "c"} {
+				b := h.bindings[cluster]
+				b.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeReportDiff}
+				h.Seed(b)
+				h.reports(cluster, metav1.ConditionTrue)
+			}
+			return errors.Join(h.updates("a"), h.updates("b"), h.updates("c"))
 		}},
 		"a stale report does not count": {policy: pickN, broken: "taking b away", do: func(h *trace) error {
 			h.reports("a", metav1.ConditionTrue)

@@ -55,6 +55,9 @@ type Cluster struct {
 	// Expendable says that evicting it costs nothing: the placement on it has failed,
 	// or only reports differences.
 	Expendable bool
+	// Reports says that differences are only reported on it, before an update and after:
+	// an update takes nothing away.
+	Reports bool
 	// ReadyAt is when a cluster whose objects cannot be tracked will count as
 	// available; zero otherwise.
 	ReadyAt time.Time
@@ -205,6 +208,9 @@ func (p *planner) spend(c Cluster) {
 // step plans a change of a cluster.
 func (p *planner) step(c Cluster, op Op) {
 	p.spend(c)
+	if op == Update && c.Reports && up(c) {
+		p.available++
+	}
 	p.plan.Steps = append(p.plan.Steps, Step{c.Name, op})
 }
 
@@ -214,7 +220,8 @@ func (p *planner) idle(c Cluster) bool { return !c.Deleting && !p.planned[c.Name
 // free plans what costs no availability.
 func (p *planner) free(clusters []Cluster) {
 	for _, c := range clusters {
-		if !c.Available && p.idle(c) && wantsTakeAway(c) {
+		costs := c.Available && (!c.Reports || takeAwayOp(c) == Remove)
+		if !costs && p.idle(c) && wantsTakeAway(c) {
 			p.step(c, takeAwayOp(c))
 		}
 	}

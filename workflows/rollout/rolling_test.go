@@ -34,6 +34,8 @@ func failed(c rollout.Cluster) rollout.Cluster { c.Available, c.Failed = false, 
 
 func deleting(c rollout.Cluster) rollout.Cluster { c.Deleting = true; return c }
 
+func reports(c rollout.Cluster) rollout.Cluster { c.Reports = true; return c }
+
 func limits(target, unavailable, surge int) rollout.Limits {
 	return rollout.Limits{Target: target, MaxUnavailable: unavailable, MaxSurge: surge}
 }
@@ -159,6 +161,16 @@ func TestNext(t *testing.T) {
 			clusters: []rollout.Cluster{deselected("a"), deselected("b")},
 			limits:   limits(0, 1, 0),
 			want:     rollout.Plan{Steps: []rollout.Step{{"a", rollout.Remove}, {"b", rollout.Remove}}},
+		},
+		"where differences are only reported a change goes to all clusters at once": {
+			clusters: []rollout.Cluster{reports(outdated("a")), reports(outdated("b")), reports(outdated("c"))},
+			limits:   limits(3, 0, 1),
+			want:     rollout.Plan{Steps: []rollout.Step{{"a", rollout.Update}, {"b", rollout.Update}, {"c", rollout.Update}}},
+		},
+		"a cluster on which differences are only reported is removed under the limits": {
+			clusters: []rollout.Cluster{reports(deselected("a")), reports(deselected("b")), reports(current("c"))},
+			limits:   limits(3, 1, 1),
+			want:     rollout.Plan{Steps: []rollout.Step{{"a", rollout.Remove}}, Blocked: 1},
 		},
 		"the plan wakes when the first of the clusters that cannot be tracked counts as available": {
 			clusters: []rollout.Cluster{readyAt(current("a"), time.Minute), readyAt(current("b"), 30*time.Second), outdated("c")},

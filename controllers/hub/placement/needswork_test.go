@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/override"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -252,4 +253,41 @@ func TestStatusWritesAreSpaced(t *testing.T) {
 	assert.Equal(t, 7*time.Second, l.wait("crp", progress, at(2000)), "a large status is written less often")
 	l.forget("crp")
 	assert.Zero(t, l.wait("crp", progress, at(2000)))
+}
+
+// Whatever the number of clusters that flap, a placement's status is written twice a second at
+// most, and the less often the larger it is.
+func TestAFlappingFleetWritesItsStatusRarely(t *testing.T) {
+	for clusters, most := range map[int]int{3: 2, 150: 2, 1000: 1, 10_000: 1} {
+		l := newLimiter()
+		var written []time.Time
+		for step := range 6000 { // a minute in which a cluster flaps every 10 ms, up and down
+			at := now.Add(time.Duration(step) * 10 * time.Millisecond)
+			if l.wait("crp", step%2 == 0, at) == 0 {
+				l.wrote("crp", clusters, 0, at, 0)
+				written = append(written, at)
+			}
+		}
+		for i := range written {
+			within := 0
+			for _, at := range written[i:] {
+				if at.Sub(written[i]) < time.Second {
+					within++
+				}
+			}
+			assert.LessOrEqual(t, within, 2, "%d clusters", clusters)
+		}
+		assert.LessOrEqual(t, len(written), most*61, "%d clusters", clusters)
+		assert.Greater(t, len(written), 10, "it is written at all")
+		if clusters == 1000 {
+			assert.LessOrEqual(t, len(written), 36, "a status above 250 KiB is written every three seconds or so")
+		}
+	}
+}
+
+func TestWhatAFlappingFleetWritesIsSmall(t *testing.T) {
+	status := fit(many(1000, func(i int, entry *placementv1beta1.PerClusterPlacementStatus) {
+		entry.Conditions[4].Status = metav1.ConditionFalse
+	}))
+	assert.LessOrEqual(t, sizeOf(status), targetBytes+10<<10)
 }
