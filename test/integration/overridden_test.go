@@ -186,6 +186,25 @@ func runFreezesTheOverridesItStartsWith(s *spec) {
 	s.awaitValue("second", "member-1", "member-3")
 }
 
+// deletedOverrideStaysForARunThatHasFrozenIt deletes an override while a run has yet to bring it to its clusters.
+func deletedOverrideStaysForARunThatHasFrozenIt(s *spec) {
+	s.externalPlacement()
+	override := s.configMapOverride(patching(in("canary"), placementv1beta1.JSONPatchOverrideOpReplace, "/data/key", `"first"`))
+	s.create(override)
+	s.strategy(staging(approval), canary())
+	run := s.startRun("run", "0")
+	s.awaitRequest(run, "staging")
+	s.delete(s.hub, override)
+	awaitOverrideSnapshots[placementv1beta1.ResourceOverrideSnapshot](s, s.name+"-0")
+	kubectlDoor.approve(s, run, "staging")
+	s.awaitSucceeded(run)
+	s.awaitValue("first", "member-1", "member-3")
+	awaitGone(s, s.hub, override)
+
+	s.approveAndSucceed(s.startRun("next", "0"), "staging")
+	s.awaitValue(value1, allMembers...)
+}
+
 // approveAndSucceed approves a stage and waits for the end of its run.
 func (s *spec) approveAndSucceed(run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
 	s.Helper()

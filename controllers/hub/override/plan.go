@@ -20,6 +20,8 @@ type desired struct {
 	// valid says that the hub goes by it.
 	valid bool
 	hash  []byte
+	// frozen are indexes that update runs under way still need when it is gone.
+	frozen sets.Set[int]
 }
 
 // mark is what the labels of a snapshot say of it.
@@ -80,7 +82,7 @@ type step struct {
 // change its meaning while somebody uses it.
 func plan(want desired, there []version, named sets.Set[int]) []step {
 	if !want.exists {
-		return deletions(there, func(*version) bool { return true })
+		return undo(want, there)
 	}
 	own := history(there)
 	var steps []step
@@ -109,6 +111,17 @@ func plan(want desired, there []version, named sets.Set[int]) []step {
 		}
 	}
 	return steps
+}
+
+// undo deletes all snapshots but those that are still needed, which are in force no more.
+func undo(want desired, there []version) []step {
+	var steps []step
+	for i := range there {
+		if v := &there[i]; want.frozen.Has(v.index) && !v.leaving && v.mark != retired {
+			steps = append(steps, step{retire, v.index, v})
+		}
+	}
+	return append(steps, deletions(there, func(v *version) bool { return !want.frozen.Has(v.index) })...)
 }
 
 // deletions are the steps that delete some snapshots.

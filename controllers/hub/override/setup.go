@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -24,11 +25,13 @@ import (
 const workers = 8
 
 // SetupWithManager registers the reconciler: it runs for an override that changed, for
-// those it shares an object with, and for one whose snapshots changed.
+// those it shares an object with, for one whose snapshots changed, and for one that is being
+// deleted when an update run ends.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named(r.kind.name).
 		Watches(r.kind.empty(), r.handler()).
 		Watches(r.kind.emptySnapshot(), handler.EnqueueRequestsFromMapFunc(parentOf)).
+		Watches(&placementv1beta1.ClusterStagedUpdateRun{}, handler.EnqueueRequestsFromMapFunc(r.beingDeleted), builder.WithPredicates(runEnds())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 	if err != nil {

@@ -124,6 +124,11 @@ func (r *Reconciler) settleOnce(ctx context.Context, key types.NamespacedName, t
 			return err
 		}
 	}
+	if now.override != nil && !now.stays() {
+		if now.want.frozen, err = r.frozen(ctx, now.key); err != nil {
+			return err
+		}
+	}
 	named, err := r.named(ctx, now)
 	if err != nil {
 		return err
@@ -190,6 +195,7 @@ func (r *Reconciler) release(ctx context.Context, now *scene) error {
 		}
 	}
 	if len(now.versions) > 0 {
+		r.tellHeld(now)
 		return nil // somebody holds them; their end brings us back
 	}
 	return write.RemoveFinalizer(ctx, r.client, now.override, placementv1beta1.OverrideCleanupFinalizer)

@@ -72,9 +72,7 @@ func (u usage) note(o runtime.Object) {
 
 // noteRun adds what an update run is going to bring to its clusters, unless it has ended.
 func (u usage) noteRun(status *placementv1beta1.UpdateRunStatus) {
-	succeeded := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeSucceeded)
-	if succeeded != nil && succeeded.Status != metav1.ConditionUnknown ||
-		meta.IsStatusConditionFalse(status.Conditions, placementv1beta1.ConditionTypeInitialized) {
+	if hasEnded(status.Conditions) {
 		return
 	}
 	for i := range status.StagesStatus {

@@ -1,0 +1,87 @@
+package override
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// frozen returns the indexes of an override that update runs under way have frozen, read live:
+// what a run brings to its clusters does not change while it is on its way.
+func (r *Reconciler) frozen(ctx context.Context, key types.NamespacedName) (sets.Set[int], error) {
+	var list placementv1beta1.ClusterStagedUpdateRunList
+	if err := r.live.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("reading which update runs have frozen override %s: %w", key, err)
+	}
+	u := usage{}
+	for i := range list.Items {
+		u.noteRun(&list.Items[i].Status)
+	}
+	return u[key], nil
+}
+
+// tellHeld says why an override that is being deleted is still there.
+func (r *Reconciler) tellHeld(s *scene) {
+	var names []string
+	for _, v := range s.versions {
+		if s.want.frozen.Has(v.index) {
+			names = append(names, v.object.GetName())
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	r.events.Eventf(s.override, nil, "Normal", "OverrideInUse", "Release",
+		"It goes when the update runs end that have frozen its snapshots %s; it has no effect on others any more", strings.Join(names, ", "))
+}
+
+// runEnds lets the end of update runs through.
+func runEnds() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return !ended(e.ObjectOld) && ended(e.ObjectNew) },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// ended says whether an update run does nothing any more.
+func ended(o client.Object) bool {
+	run, ok := o.(interface{ GetConditions() []metav1.Condition })
+	return ok && hasEnded(run.GetConditions())
+}
+
+func hasEnded(conditions []metav1.Condition) bool {
+	succeeded := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeSucceeded)
+	return succeeded != nil && succeeded.Status != metav1.ConditionUnknown ||
+		meta.IsStatusConditionFalse(conditions, placementv1beta1.ConditionTypeInitialized)
+}
+
+// beingDeleted finds the overrides that may wait for the end of an update run.
+func (r *Reconciler) beingDeleted(ctx context.Context, _ client.Object) []reconcile.Request {
+	all, err := r.all(ctx, r.client)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Finding the overrides that wait for an update run to end")
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, o := range all {
+		if !o.GetDeletionTimestamp().IsZero() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+		}
+	}
+	return requests
+}
