@@ -29,9 +29,6 @@ import (
 )
 
 const (
-	// repairDelay is how long Works may differ from their binding before they are
-	// repaired here: whoever wrote the binding is about to write them.
-	repairDelay = time.Second
 	// heldDelay is when to look again for a Work that stands in the way and does
 	// not belong to this binding, so that no event will tell of its end.
 	heldDelay = 2 * time.Second
@@ -284,7 +281,8 @@ func (r *Reconciler) ensure(ctx context.Context, binding *placementv1beta1.Clust
 		r.since.stop(binding.Name, repairTimer)
 		return 0, nil
 	}
-	if rest := r.since.remaining(binding.Name, repairTimer, binding.Generation, repairDelay); rest > 0 {
+	// Whoever wrote the binding is about to write its Works, as soon as the hub lets it.
+	if rest := r.since.remaining(binding.Name, repairTimer, binding.Generation, r.usual.patience()); rest > 0 {
 		return rest, nil
 	}
 	return 0, r.works.Sync(ctx, binding)

@@ -7,10 +7,11 @@ import (
 
 const (
 	// interimAtLeast and interimAtMost bound how long a status that is only on its way
-	// is held back. A cluster that takes no longer than is usual then costs one write
-	// of the binding's status, not three.
+	// is held back, and how long Works may differ from their binding before they are
+	// repaired. A cluster that takes no longer than is usual then costs one write of the
+	// binding's status, not three, and nobody writes its Works twice.
 	interimAtLeast = time.Second
-	interimAtMost  = 5 * time.Second
+	interimAtMost  = 10 * time.Second
 	// unusual is what a cluster takes that says nothing about the others.
 	unusual = 3 * interimAtMost
 	// newest is the share that the newest cluster has in what is usual.
