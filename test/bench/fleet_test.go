@@ -5,7 +5,9 @@ package bench
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -147,8 +149,21 @@ func (f *fleet) await(t *testing.T, limit time.Duration, what string, missing fu
 	}
 }
 
-// sizes are those of the sets of clusters that placements pick.
-var sizes = []int{100, 1000, 5000}
+// shareEnv says by how much to divide the numbers of clusters and runs, to see quickly that everything works; the
+// figures are then none to compare.
+const shareEnv = "FLEETFLOW_BENCH_SHARE"
+
+// scaled is a number as large as the measurement is to be, and at least as large as least.
+func scaled(n, least int) int {
+	share, err := strconv.Atoi(os.Getenv(shareEnv))
+	if err != nil || share < 1 {
+		return n
+	}
+	return max(n/share, least)
+}
+
+// few, many and most are the sizes of the sets of clusters that placements pick.
+var few, many, most = 100, scaled(1000, 100), scaled(5000, 100)
 
 const (
 	stageLabel  = "bench.fleetflow/stage"
@@ -158,7 +173,7 @@ const (
 // labelsOf puts 20 % of the members into the first stage, 30 % into the second and 50 % into the third, in any set.
 func labelsOf(i int) map[string]string {
 	labels := map[string]string{stageLabel: stageOf(i)}
-	for _, size := range sizes {
+	for _, size := range []int{few, many, most} {
 		if i < size {
 			labels[withinLabel+fmt.Sprint(size)] = "true"
 		}

@@ -30,13 +30,12 @@ var resting = []string{"leases", "internalmemberclusters/status", "membercluster
 
 // TestIdle looks at a hub on which nothing happens, with every member there and then with one that is away.
 func TestIdle(t *testing.T) {
-	const size = 100
-	f, name := shared, "idle"
+	f, name, size := shared, "idle", few
 	f.grow(t, size)
 	f.content(t, name)
 	f.place(t, func(int) *placementv1beta1.PlacementPolicy { return allOf(size) }, rolling("25%"), name)
 	f.awaitPlacements(t, placementv1beta1.ConditionTypeAvailable, "0", name)
-	f.atRest(t, "100 clusters at rest")
+	f.atRest(t, fmt.Sprintf("%d clusters at rest", size))
 
 	away := f.members.Members()[size/2]
 	require.NoError(t, f.members.Behave(t.Context(), hollow.Behaviour{Vanished: true}, away))
@@ -56,7 +55,7 @@ func TestIdle(t *testing.T) {
 		}
 		return ""
 	})
-	f.atRest(t, "100 clusters at rest, of which one is away in the middle of an update")
+	f.atRest(t, fmt.Sprintf("%d clusters at rest, of which one is away in the middle of an update", size))
 }
 
 func isAvailable(cluster placementv1beta1.PerClusterPlacementStatus) bool {

@@ -24,8 +24,7 @@ const (
 
 // TestRolling changes what is placed on 100 clusters and waits until all have it.
 func TestRolling(t *testing.T) {
-	const size = 100
-	f, name := shared, "rolling"
+	f, name, size := shared, "rolling", few
 	f.grow(t, size)
 	f.content(t, name)
 	f.place(t, func(int) *placementv1beta1.PlacementPolicy { return allOf(size) }, rolling("25%"), name)
@@ -45,7 +44,7 @@ func TestRolling(t *testing.T) {
 		done, refused := stop()
 		t.Logf("writes: %s; refused: %s", done, refused)
 		if round == rounds {
-			perCluster := done.counted() / size
+			perCluster := done.counted() / float64(size)
 			f.figures.add(t, "rolling update of 100 clusters, maxUnavailable 25 %: writes per cluster", fmt.Sprintf("<= %.1f", maxWrites), fmt.Sprintf("%.2f", perCluster))
 			assert.LessOrEqual(t, perCluster, maxWrites)
 		}

@@ -34,17 +34,17 @@ type scale struct {
 
 // TestStagedOne takes 100 clusters through three stages, half of each at a time and without gates.
 func TestStagedOne(t *testing.T) {
-	shared.staged(t, scale{clusters: 100, runs: 1, target: 5 * time.Second})
+	shared.staged(t, scale{clusters: few, runs: 1, target: 5 * time.Second})
 }
 
 // TestStagedTwenty does so with 20 placements at once.
 func TestStagedTwenty(t *testing.T) {
-	shared.staged(t, scale{clusters: 100, runs: 20, target: time.Minute})
+	shared.staged(t, scale{clusters: few, runs: scaled(20, 2), target: time.Minute})
 }
 
 // TestStagedHundred does so with 100 placements at once.
 func TestStagedHundred(t *testing.T) {
-	shared.staged(t, scale{clusters: 100, runs: 100, target: 5 * time.Minute, once: true})
+	shared.staged(t, scale{clusters: few, runs: scaled(100, 2), target: 5 * time.Minute, once: true})
 }
 
 // staged measures a first run, which creates the Works, and a second one, which changes them.

@@ -22,10 +22,9 @@ const waitFor = time.Minute
 
 // TestWaiting has 1,000 runs, each of 3 clusters of its own placement, wait at an approval.
 func TestWaiting(t *testing.T) {
-	const runs, clusters = 1000, 99
-	f := shared
-	f.grow(t, 100)
-	names := named("waiting", runs)
+	f, runs, clusters := shared, scaled(1000, 10), 99
+	f.grow(t, few)
+	names, title := named("waiting", runs), fmt.Sprintf("%d runs of 3 clusters wait at an approval", runs)
 	gated := &placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: metav1.ObjectMeta{Name: "waiting"}}
 	gated.Spec.Stages = []placementv1beta1.StageConfig{{
 		Name: "all", BeforeStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},
@@ -62,10 +61,10 @@ func TestWaiting(t *testing.T) {
 	share, written := f.rest(t, waitFor)
 	memory := f.agent(t).Memory
 	t.Logf("while %d runs wait: CPU time in %s: %s; writes: %s", runs, waitFor, f.cpuSince(t, before), written)
-	f.figures.add(t, "1000 runs of 3 clusters wait at an approval: hub agent's share of a core", "< 5 %", fmt.Sprintf("%.1f %%", share*100))
-	f.figures.add(t, "1000 runs of 3 clusters wait at an approval: Temporal's share of a core", "-",
+	f.figures.add(t, title+": hub agent's share of a core", "< 5 %", fmt.Sprintf("%.1f %%", share*100))
+	f.figures.add(t, title+": Temporal's share of a core", "-",
 		fmt.Sprintf("%.1f %%", f.cpuSince(t, before)[controlplane.Temporal]/waitFor.Seconds()*100))
-	f.figures.add(t, "1000 runs of 3 clusters wait at an approval: hub agent's memory", "<= 300 MiB", bytesOf(memory))
+	f.figures.add(t, title+": hub agent's memory", "<= 300 MiB", bytesOf(memory))
 	assert.Less(t, share, maxIdleShare)
 	assert.LessOrEqual(t, memory, int64(maxIdleMemory))
 	assert.Len(t, f.executions(t, `ExecutionStatus = "Running" AND WorkflowId STARTS_WITH "updaterun/waiting"`), runs)

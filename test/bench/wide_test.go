@@ -28,13 +28,12 @@ const (
 
 // TestStagedThousandClusters takes 1,000 clusters through one run.
 func TestStagedThousandClusters(t *testing.T) {
-	shared.staged(t, scale{clusters: 1000, runs: 1, target: time.Minute})
+	shared.staged(t, scale{clusters: many, runs: 1, target: time.Minute})
 }
 
 // TestFlapping lets the availability of 1,000 clusters of a placement come and go.
 func TestFlapping(t *testing.T) {
-	const size = 1000
-	f, name := shared, "flapping"
+	f, name, size := shared, "flapping", many
 	f.grow(t, size)
 	f.content(t, name)
 	f.place(t, func(int) *placementv1beta1.PlacementPolicy { return allOf(size) }, rolling("25%"), name)
@@ -60,7 +59,7 @@ func TestFlapping(t *testing.T) {
 	done, _ := stop()
 	rate := done["clusterresourceplacements/status"] / took.Seconds()
 	t.Logf("writes in %s: %s", seconds(took), done)
-	f.figures.add(t, "1000 clusters flap: writes of the placement's status a second", "<= 2, fewer above 250 KiB", fmt.Sprintf("%.2f, at up to %d KiB", rate, largest>>10))
+	f.figures.add(t, fmt.Sprintf("%d clusters flap: writes of the placement's status a second", size), "<= 2, fewer above 250 KiB", fmt.Sprintf("%.2f, at up to %d KiB", rate, largest>>10))
 	assert.Positive(t, rate, "that clusters come and go is told")
 	assert.LessOrEqual(t, rate, float64(maxStatusRate))
 	if largest > targetStatus {
@@ -80,5 +79,5 @@ func (f *fleet) statusSize(t *testing.T, placement string) int {
 
 // TestStagedFiveThousandClusters takes 5,000 clusters through one run.
 func TestStagedFiveThousandClusters(t *testing.T) {
-	shared.staged(t, scale{clusters: 5000, runs: 1, once: true})
+	shared.staged(t, scale{clusters: most, runs: 1, once: true})
 }
