@@ -173,6 +173,14 @@ func (m *memories) removing(name string) *placementv1beta1.Work {
 	return nil
 }
 
+// hasReleased tells whether a Work was let go of, after what it had brought was dealt with.
+func (m *memories) hasReleased(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	mem, ok := m.byName[name]
+	return ok && mem.released
+}
+
 // hasVanished tells whether a Work is known to have vanished.
 func (m *memories) hasVanished(name string) bool {
 	m.mu.Lock()

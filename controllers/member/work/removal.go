@@ -74,7 +74,7 @@ func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work, 
 // here is to stop, so it stays, until a Work of that name takes it up again or the cluster
 // leaves the fleet.
 func (r *Reconciler) withoutWork(ctx context.Context, name types.NamespacedName, mode Mode) (reconcile.Result, error) {
-	if mode == ModeAbandon {
+	if mode == ModeAbandon || mode == ModeApply && r.memories.hasReleased(name.Name) {
 		r.memories.forget(name.Name)
 		return reconcile.Result{}, nil
 	}

@@ -87,6 +87,11 @@ func TestADeletedWorkIsLetGoWhenAllItBroughtIsGone(t *testing.T) {
 	assert.Equal(t, []string{"member delete AppliedWork w", "hub patch Work w"}, a.mustLook(t, "w"))
 	err := a.hub.Get(t.Context(), types.NamespacedName{Namespace: testNamespace, Name: "w"}, &placementv1beta1.Work{})
 	assert.True(t, apierrors.IsNotFound(err))
+
+	nothing := &doom{}
+	a.HubLive, a.engine.Client, a.Member = nothing.over(a.hub), nothing.over(a.member), nothing.over(a.member)
+	assert.Empty(t, a.mustLook(t, "w"), "and when the cache hears of it, nobody is asked")
+	assert.Zero(t, nothing.left)
 }
 
 func TestWhatAVanishedWorkHasBroughtStays(t *testing.T) {
