@@ -23,8 +23,8 @@ type verb func(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 func verbs() map[string][]verb {
 	return map[string][]verb{
 		groupLook:    {NewGet, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory},
-		groupRollout: {},
-		groupMembers: {},
+		groupRollout: {NewRun, NewApprove, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict},
+		groupMembers: {NewCordon, NewUncordon, NewDrain},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -103,4 +104,19 @@ func (r Reader) Runs(ctx context.Context) ([]Run, error) {
 		found = append(found, NamespacedRun(&list.Items[i]))
 	}
 	return found, nil
+}
+
+// AllBindings returns the bindings of all placements, of the kind of the list.
+func (r Reader) AllBindings(ctx context.Context, list client.ObjectList) ([]Binding, error) {
+	if err := r.list(ctx, "bindings", list); err != nil {
+		return nil, err
+	}
+	var found []Binding
+	err := meta.EachListItem(list, func(object runtime.Object) error {
+		if binding, is := BindingOf(object.(client.Object)); is {
+			found = append(found, binding)
+		}
+		return nil
+	})
+	return found, err
 }

@@ -1,0 +1,167 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+const (
+	// approvedReason is the reason of the condition that approves.
+	approvedReason = "ApprovedWithKubectlFleet"
+	// approvedMessage is its message if the approver has nothing to say.
+	approvedMessage = "Approved with kubectl fleet"
+)
+
+// NewApprove returns `kubectl fleet approve`.
+func NewApprove(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	var stage, comment string
+	cmd := runVerb(f, streams, &cobra.Command{
+		Use:   "approve RUN",
+		Short: "Approve the stage that a run waits at",
+		Long: `Approve the stage that a staged update run waits at, by setting the condition Approved on its approval request. The hub
+records who approved, and when. Approving twice does no harm; an approval that the run has accepted cannot be taken
+back.`,
+		Example: `  # Approve what the run waits for
+  kubectl fleet approve web-17 --comment "error rate is fine"
+
+  # Only if that is stage canary, for a script
+  kubectl fleet approve web-17 --stage canary`,
+		Args: exactlyOne("a run", "kubectl fleet approve web-17"),
+	}, func(ctx context.Context, s *steering, c client.WithWatch, run hub.Run, _ []string) error {
+		return s.approve(ctx, c, run, stage, comment)
+	})
+	cmd.Flags().StringVar(&stage, "stage", "", "The stage to approve: an error if the run waits for another.")
+	cmd.Flags().StringVarP(&comment, "comment", "c", "", "What to keep on record with the approval.")
+	return cmd
+}
+
+// gate is an approval that a run needs.
+type gate struct {
+	stage, request string
+	// when is "before" or "after".
+	when              string
+	created, approved bool
+}
+
+// gates are the approvals that a run needs, in their order.
+func gates(run hub.Run) []gate {
+	var all []gate
+	for i := range run.Status.StagesStatus {
+		stage := &run.Status.StagesStatus[i]
+		for when, tasks := range [][]placementv1beta1.StageTaskStatus{stage.BeforeStageTaskStatus, stage.AfterStageTaskStatus} {
+			for _, task := range tasks {
+				if task.Type != placementv1beta1.StageTaskTypeApproval {
+					continue
+				}
+				all = append(all, gate{
+					stage: stage.StageName, request: task.ApprovalRequestName, when: []string{"before", "after"}[when],
+					created:  meta.IsStatusConditionTrue(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated),
+					approved: meta.IsStatusConditionTrue(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved),
+				})
+			}
+		}
+	}
+	return all
+}
+
+// choose returns the gate that the run waits at. With a stage, one that is approved already is as good.
+func choose(run hub.Run, stage string) (gate, error) {
+	var waiting, ahead []string
+	var passed *gate
+	for _, g := range gates(run) {
+		switch {
+		case g.created && !g.approved && (stage == "" || stage == g.stage):
+			return g, nil
+		case g.created && !g.approved:
+			waiting = append(waiting, g.stage)
+		case g.approved && g.stage == stage:
+			passed = &g
+		case !g.created:
+			ahead = append(ahead, g.stage)
+		}
+	}
+	switch {
+	case passed != nil:
+		return *passed, nil
+	case len(waiting) > 0:
+		return gate{}, fmt.Errorf("%s does not wait for an approval of stage %q but of %s", run.Ref, stage, strings.Join(waiting, ", "))
+	case len(ahead) > 0:
+		return gate{}, fmt.Errorf("%s does not wait for an approval yet: it will for stage %s; kubectl fleet status %s shows where it is", run.Ref, strings.Join(ahead, ", "), run.Flags())
+	default:
+		return gate{}, fmt.Errorf("%s does not wait for an approval, and will not; kubectl fleet status %s shows where it is", run.Ref, run.Flags())
+	}
+}
+
+func (s *steering) approve(ctx context.Context, c client.WithWatch, run hub.Run, stage, comment string) error {
+	if err := unfinished(run); err != nil {
+		return err
+	}
+	g, err := choose(run, stage)
+	if err != nil {
+		return err
+	}
+	var object client.Object = &placementv1beta1.ClusterApprovalRequest{}
+	if run.Namespace != "" {
+		object = &placementv1beta1.ApprovalRequest{}
+	}
+	err = c.Get(ctx, types.NamespacedName{Namespace: run.Namespace, Name: g.request}, object)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("approval request %q of %s is gone: the hub will make it anew, try again in a moment", g.request, run.Ref)
+	}
+	if err != nil {
+		return fmt.Errorf("reading approval request %q: %w", g.request, err)
+	}
+	if uid := object.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation]; uid != "" && uid != string(run.Object.GetUID()) {
+		return fmt.Errorf("approval request %q is of an earlier %s: the hub will replace it, try again in a moment", g.request, run.Ref)
+	}
+	request, _ := hub.ApprovalOf(object)
+	if meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApproved) {
+		s.Done(s.streams, "stage %s of %s is approved already%s", g.stage, run.Ref, approvedBy(request))
+		return nil
+	}
+	if err := s.writeApproval(ctx, c, request, comment); err != nil {
+		return err
+	}
+	s.Done(s.streams, "stage %s of %s approved", g.stage, run.Ref)
+	return nil
+}
+
+func approvedBy(request hub.Approval) string {
+	if record := request.Status.Approval; record != nil {
+		return fmt.Sprintf(", by %s at %s", record.By, record.At.UTC().Format("15:04:05Z"))
+	}
+	return ""
+}
+
+func (s *steering) writeApproval(ctx context.Context, c client.WithWatch, request hub.Approval, comment string) error {
+	if !s.Sends() {
+		return nil
+	}
+	if comment == "" {
+		comment = approvedMessage
+	}
+	before := request.Object.DeepCopyObject().(client.Object)
+	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
+		Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionTrue, Reason: approvedReason, Message: comment,
+		ObservedGeneration: request.Object.GetGeneration(), LastTransitionTime: metav1.NewTime(s.factory.Clock.Now()),
+	})
+	// Somebody may approve at the same time, or the request be made anew: then this must not replace its conditions.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := s.writer(c).Status().Patch(ctx, request.Object, patch); err != nil {
+		return fmt.Errorf("approving %q: %w", request.Object.GetName(), err)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+// cordon is the taint of a cordoned member. It is the one that KubeFleet's plugin sets, so that both know it.
+var cordon = clusterv1beta1.Taint{Key: "cordon-key", Value: "cordon-value", Effect: corev1.TaintEffectNoSchedule}
+
+// NewCordon returns `kubectl fleet cordon`.
+func NewCordon(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	return memberVerb(f, streams, &cobra.Command{
+		Use:   "cordon MEMBER",
+		Short: "Keep new placements off a member",
+		Long: `Keep new placements off a member by a taint (cordon-key=cordon-value:NoSchedule). What is placed there stays; placements
+that tolerate the taint may still pick it. kubectl fleet uncordon takes it off again.`,
+		Example: `  kubectl fleet cordon member-3`,
+	}, func(ctx context.Context, s *steering, c client.WithWatch, member *clusterv1beta1.MemberCluster) error {
+		changed, err := s.taint(ctx, c, member)
+		if err != nil {
+			return err
+		}
+		if !changed {
+			s.Done(s.streams, "member/%s is cordoned already", member.Name)
+			return nil
+		}
+		s.Done(s.streams, "member/%s cordoned", member.Name)
+		return nil
+	})
+}
+
+// NewUncordon returns `kubectl fleet uncordon`.
+func NewUncordon(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	return memberVerb(f, streams, &cobra.Command{
+		Use:     "uncordon MEMBER",
+		Aliases: []string{"uncordoncluster"},
+		Short:   "Let placements pick a member again",
+		Long:    `Take the taint of kubectl fleet cordon or drain off a member, so that placements can pick it again.`,
+		Example: `  kubectl fleet uncordon member-3`,
+	}, func(ctx context.Context, s *steering, c client.WithWatch, member *clusterv1beta1.MemberCluster) error {
+		at := slices.IndexFunc(member.Spec.Taints, isCordon)
+		if at < 0 {
+			s.Done(s.streams, "member/%s is not cordoned", member.Name)
+			return nil
+		}
+		err := s.patchMember(ctx, c, member, func() { member.Spec.Taints = slices.Delete(member.Spec.Taints, at, at+1) })
+		if err != nil {
+			return err
+		}
+		s.Done(s.streams, "member/%s uncordoned", member.Name)
+		return nil
+	})
+}
+
+// memberVerb makes a command about one member: the verb changes it once it is found.
+func memberVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Command, do func(ctx context.Context, s *steering, c client.WithWatch, member *clusterv1beta1.MemberCluster) error) *cobra.Command {
+	s := &steering{factory: f, streams: streams}
+	var name string
+	cmd.ValidArgsFunction = completeNames(f, hub.KindMember)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if name != "" {
+			args = append(args, name)
+		}
+		return exactlyOne("a member", cmd.Example)(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := s.Validate(); err != nil {
+			return err
+		}
+		c, err := f.Client()
+		if err != nil {
+			return err
+		}
+		found, err := find(cmd.Context(), f, c, append(args, name)[0], hub.KindMember)
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), s, c, found.Member)
+	}
+	s.AddFlags(cmd)
+	// As KubeFleet's plugin has it.
+	cmd.Flags().StringVar(&name, "cluster-name", "", "The member, for scripts that name it so.")
+	_ = cmd.Flags().MarkHidden("cluster-name") // fails only for a flag that is not there
+	return cmd
+}
+
+func isCordon(taint clusterv1beta1.Taint) bool {
+	return taint.Key == cordon.Key && taint.Value == cordon.Value && taint.Effect == cordon.Effect
+}
+
+// taint cordons a member, and says whether it was not before.
+func (s *steering) taint(ctx context.Context, c client.WithWatch, member *clusterv1beta1.MemberCluster) (bool, error) {
+	if slices.ContainsFunc(member.Spec.Taints, isCordon) {
+		return false, nil
+	}
+	return true, s.patchMember(ctx, c, member, func() { member.Spec.Taints = append(member.Spec.Taints, cordon) })
+}
+
+// patchMember changes a member, unless somebody else has in the meantime: its taints are a list, replaced as a whole.
+func (s *steering) patchMember(ctx context.Context, c client.WithWatch, member *clusterv1beta1.MemberCluster, change func()) error {
+	if !s.Sends() {
+		return nil
+	}
+	before := member.DeepCopy()
+	change()
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := s.writer(c).Patch(ctx, member, patch); err != nil {
+		return fmt.Errorf("changing member/%s: %w", member.Name, err)
+	}
+	return nil
+}

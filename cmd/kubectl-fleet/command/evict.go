@@ -1,0 +1,152 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+const (
+	// evictionTimeout is how long to wait for the outcome of an eviction by default.
+	evictionTimeout = 30 * time.Second
+	// maxEvictionName leaves room for the random end of a name.
+	maxEvictionName = 57
+	suffixLength    = 5
+)
+
+// NewEvict returns `kubectl fleet evict`.
+func NewEvict(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	s := &steering{factory: f, streams: streams}
+	timeout := evictionTimeout
+	cmd := &cobra.Command{
+		Use:   "evict PLACEMENT CLUSTER",
+		Short: "Take what a placement has placed off a cluster",
+		Long: `Take what a placement has placed off a cluster, by a ClusterResourcePlacementEviction. Its disruption budget decides
+whether that may be. The scheduler picks another cluster, or the same one again unless that is tainted: see
+kubectl fleet cordon.
+
+Waits for the outcome; exits with 1 if the eviction is not allowed.`,
+		Example: `  kubectl fleet evict web member-3`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("kubectl fleet evict needs a placement and a cluster, as in: kubectl fleet evict web member-3")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := s.Validate(); err != nil {
+				return err
+			}
+			return s.evict(cmd.Context(), args[0], args[1], timeout)
+		},
+	}
+	s.AddFlags(cmd)
+	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "How long to wait for the outcome; 0 does not wait.")
+	return cmd
+}
+
+func (s *steering) evict(ctx context.Context, arg, cluster string, timeout time.Duration) error {
+	c, err := s.factory.Client()
+	if err != nil {
+		return err
+	}
+	found, err := find(ctx, s.factory, c, arg, hub.KindPlacement)
+	if err != nil {
+		return err
+	}
+	placement := found.Placement
+	if placement.Namespace != "" {
+		return fmt.Errorf("%s is namespaced: evictions are for ClusterResourcePlacements", placement.Ref)
+	}
+	if err := s.Ask(s.streams, fmt.Sprintf("Take what %s has placed off %s?", placement.Ref, cluster)); err != nil {
+		return err
+	}
+	eviction, err := s.createEviction(ctx, c, placement.Name, cluster)
+	if err != nil {
+		return err
+	}
+	if !s.Sends() || s.Dry() || timeout == 0 {
+		s.Done(s.streams, "eviction/%s of %s from %s created", eviction.Name, placement.Ref, cluster)
+		return nil
+	}
+	err = s.factory.Patiently(s.streams, "waiting for the outcome", func() error { return awaitEviction(ctx, c, eviction, timeout) })
+	if err != nil {
+		return err
+	}
+	executed, message := outcomeOf(eviction)
+	s.Done(s.streams, "eviction/%s: %s", eviction.Name, message)
+	if !executed {
+		return &cli.Exit{Code: cli.CodeFailed}
+	}
+	return nil
+}
+
+// createEviction asks for an eviction under a name of its own: each is decided once.
+func (s *steering) createEviction(ctx context.Context, c client.WithWatch, placement, cluster string) (*placementv1beta1.ClusterResourcePlacementEviction, error) {
+	name := placement + "-" + cluster
+	name = fmt.Sprintf("%s-%s", name[:min(len(name), maxEvictionName)], rand.String(suffixLength))
+	eviction := &placementv1beta1.ClusterResourcePlacementEviction{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       placementv1beta1.PlacementEvictionSpec{PlacementName: placement, ClusterName: cluster},
+	}
+	if !s.Sends() {
+		return eviction, nil
+	}
+	if err := s.writer(c).Create(ctx, eviction); err != nil {
+		return nil, fmt.Errorf("creating eviction %q: %w", name, err)
+	}
+	return eviction, nil
+}
+
+// awaitEviction watches an eviction until it has its outcome.
+func awaitEviction(ctx context.Context, c client.WithWatch, eviction *placementv1beta1.ClusterResourcePlacementEviction, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	one := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", eviction.Name)}
+	watcher, err := c.Watch(ctx, &placementv1beta1.ClusterResourcePlacementEvictionList{}, one)
+	if err != nil {
+		return fmt.Errorf("watching eviction %q: %w", eviction.Name, err)
+	}
+	defer watcher.Stop()
+	// It may have been decided before the watch began.
+	if err := c.Get(ctx, client.ObjectKeyFromObject(eviction), eviction); err != nil {
+		return fmt.Errorf("reading eviction %q: %w", eviction.Name, err)
+	}
+	for !eviction.Ended() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("eviction %q has no outcome after %s: see kubectl describe crpe %s", eviction.Name, timeout, eviction.Name)
+		case event, open := <-watcher.ResultChan():
+			if !open {
+				return fmt.Errorf("eviction %q: the hub ended the watch; see kubectl describe crpe %s", eviction.Name, eviction.Name)
+			}
+			if changed, is := event.Object.(*placementv1beta1.ClusterResourcePlacementEviction); is && changed.Name == eviction.Name {
+				changed.DeepCopyInto(eviction)
+			}
+		}
+	}
+	return nil
+}
+
+// outcomeOf says whether an eviction was executed, and why or why not.
+func outcomeOf(eviction *placementv1beta1.ClusterResourcePlacementEviction) (executed bool, message string) {
+	if c := meta.FindStatusCondition(eviction.Status.Conditions, placementv1beta1.ConditionTypeExecuted); c != nil {
+		return c.Status == metav1.ConditionTrue, c.Message
+	}
+	if c := meta.FindStatusCondition(eviction.Status.Conditions, placementv1beta1.ConditionTypeValid); c != nil {
+		return false, c.Message
+	}
+	return false, "not decided yet"
+}

@@ -1,0 +1,109 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+// runOptions are what `run` was asked for.
+type runOptions struct {
+	steering
+	name, strategy, index string
+	initialize, watch     bool
+}
+
+// NewRun returns `kubectl fleet run`.
+func NewRun(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &runOptions{steering: steering{factory: f, streams: streams}}
+	cmd := &cobra.Command{
+		Use:   "run PLACEMENT --strategy NAME",
+		Short: "Roll a placement out in stages",
+		Long: `Create a staged update run: it takes a resource snapshot of a placement whose strategy is External through the stages of
+a ClusterStagedUpdateStrategy. See kubectl fleet plan for what it would do.`,
+		Example: `  # Roll out the latest snapshot, and watch
+  kubectl fleet run web --strategy careful --watch
+
+  # An older one: a rollback through all gates
+  kubectl fleet run web --strategy careful --index 3
+
+  # Work the stages out and wait for kubectl fleet resume
+  kubectl fleet run web --strategy careful --initialize --name web-friday`,
+		Args:              exactlyOne("a placement", "kubectl fleet run web --strategy careful"),
+		ValidArgsFunction: completeRefs(f, hub.KindPlacement),
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+	}
+	o.AddFlags(cmd)
+	cmd.Flags().StringVar(&o.strategy, "strategy", "", "The ClusterStagedUpdateStrategy with the stages (required).")
+	cmd.Flags().StringVar(&o.index, "index", "", "The resource snapshot to roll out. (default: the latest when the run starts)")
+	cmd.Flags().StringVar(&o.name, "name", "", "Name of the run. (default: PLACEMENT-N, with the next N that is free)")
+	cmd.Flags().BoolVar(&o.initialize, "initialize", false, "Only work the stages out; kubectl fleet resume starts the run.")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Watch the run to its end.")
+	return cmd
+}
+
+func (o *runOptions) run(ctx context.Context, arg string) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	if o.strategy == "" {
+		return errors.New("--strategy is missing: name the ClusterStagedUpdateStrategy with the stages; kubectl get clusterstagedupdatestrategies lists them")
+	}
+	c, err := o.factory.Client()
+	if err != nil {
+		return err
+	}
+	found, err := find(ctx, o.factory, c, arg, hub.KindPlacement)
+	if err != nil {
+		return err
+	}
+	if !found.Placement.External() {
+		return fmt.Errorf("%s rolls out by itself: runs are for placements whose spec.strategy.type is External", found.Placement.Ref)
+	}
+	ref := hub.Ref{Kind: hub.KindRun, Namespace: found.Placement.Namespace, Name: o.name}
+	if ref.Name == "" {
+		if ref.Name, err = freeName(ctx, c, found.Placement.Ref); err != nil {
+			return err
+		}
+	}
+	spec := placementv1beta1.UpdateRunSpec{PlacementName: found.Placement.Name, StagedRolloutStrategyName: o.strategy, ResourceSnapshotIndex: o.index}
+	done := "created"
+	if o.initialize {
+		spec.State, done = placementv1beta1.StateInitialize, "created: it works its stages out and waits for kubectl fleet resume "+ref.Name
+	}
+	if err := o.createRun(ctx, c, ref, spec); err != nil {
+		return err
+	}
+	o.Done(o.streams, "%s %s", ref, done)
+	if !o.watch || o.Dry() {
+		return nil
+	}
+	status := &statusOptions{factory: o.factory, streams: o.streams, watch: true}
+	return status.run(ctx, "run/"+ref.Name)
+}
+
+// freeName returns the name of the placement with the next number that no run bears.
+func freeName(ctx context.Context, c client.Reader, placement hub.Ref) (string, error) {
+	runs, err := hub.Reader{Reader: c, Namespace: placement.Namespace}.Runs(ctx)
+	if err != nil {
+		return "", err
+	}
+	last := 0
+	for _, run := range runs {
+		text, mine := strings.CutPrefix(run.Name, placement.Name+"-")
+		if number, err := strconv.Atoi(text); mine && err == nil && run.Namespace == placement.Namespace {
+			last = max(last, number)
+		}
+	}
+	return fmt.Sprintf("%s-%d", placement.Name, last+1), nil
+}

@@ -1,0 +1,122 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+// NewSkip returns `kubectl fleet skip`.
+func NewSkip(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	return runVerb(f, streams, &cobra.Command{
+		Use:   "skip RUN CLUSTER [CLUSTER ...]",
+		Short: "Let a run go on without some of its clusters",
+		Long: `Let a staged update run go on without some of its clusters. One that waits for its turn is left as it is; one that is
+being updated gives its place to another, and keeps what was written to it. The run says which were skipped.
+
+kubectl fleet retry takes it back.`,
+		Example: `  # member-3 is down for the week
+  kubectl fleet skip web-17 member-3`,
+		Args: runAndClusters("skip"),
+	}, func(ctx context.Context, s *steering, c client.WithWatch, run hub.Run, clusters []string) error {
+		question := fmt.Sprintf("Let %s go on without %s?", run.Ref, strings.Join(clusters, ", "))
+		return s.act(ctx, c, run, clusters, placementv1beta1.ClusterActionSkip, question)
+	})
+}
+
+// NewRetry returns `kubectl fleet retry`.
+func NewRetry(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	return runVerb(f, streams, &cobra.Command{
+		Use:   "retry RUN CLUSTER [CLUSTER ...]",
+		Short: "Write to some clusters of a run once more",
+		Long: `Write to some clusters of a staged update run once more, and count their deadline from then. Clusters that were
+skipped, or counted as failed, wait for a place in the stage first. A cluster that is updated already is left alone.`,
+		Example: `  kubectl fleet retry web-17 member-3`,
+		Args:    runAndClusters("retry"),
+	}, func(ctx context.Context, s *steering, c client.WithWatch, run hub.Run, clusters []string) error {
+		return s.act(ctx, c, run, clusters, placementv1beta1.ClusterActionRetry, "")
+	})
+}
+
+func runAndClusters(verb string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < 2 {
+			return fmt.Errorf("kubectl fleet %[1]s needs a run and at least one of its clusters, as in: kubectl fleet %[1]s web-17 member-3", verb)
+		}
+		return nil
+	}
+}
+
+// act asks a run for an action on some of its clusters.
+func (s *steering) act(ctx context.Context, c client.WithWatch, run hub.Run, clusters []string, action placementv1beta1.ClusterActionType, question string) error {
+	if err := errors.Join(unfinished(run), inRun(run, clusters)); err != nil {
+		return err
+	}
+	if question != "" {
+		if err := s.Ask(s.streams, question); err != nil {
+			return err
+		}
+	}
+	err := s.patchRun(ctx, c, run, func(spec *placementv1beta1.UpdateRunSpec) {
+		spec.ClusterActions = withActions(spec.ClusterActions, clusters, action)
+	})
+	if err != nil {
+		return err
+	}
+	done := map[placementv1beta1.ClusterActionType]string{
+		placementv1beta1.ClusterActionSkip: "goes on without", placementv1beta1.ClusterActionRetry: "retries",
+	}[action]
+	s.Done(s.streams, "%s %s %s", run.Ref, done, strings.Join(clusters, ", "))
+	return nil
+}
+
+// inRun is an error if a run has a plan and one of the clusters is not in it.
+func inRun(run hub.Run, clusters []string) error {
+	if len(run.Status.StagesStatus) == 0 {
+		return nil
+	}
+	planned := map[string]bool{}
+	for i := range run.Status.StagesStatus {
+		for j := range run.Status.StagesStatus[i].Clusters {
+			planned[run.Status.StagesStatus[i].Clusters[j].ClusterName] = true
+		}
+	}
+	for _, cluster := range clusters {
+		if !planned[cluster] {
+			return fmt.Errorf("%s has no cluster %q; kubectl fleet status %s --all shows those it has", run.Ref, cluster, run.Flags())
+		}
+	}
+	return nil
+}
+
+// withActions returns the actions of a run with one more for each of the clusters: another retry is the next attempt.
+func withActions(actions []placementv1beta1.ClusterAction, clusters []string, action placementv1beta1.ClusterActionType) []placementv1beta1.ClusterAction {
+	result := append([]placementv1beta1.ClusterAction(nil), actions...)
+	for _, cluster := range clusters {
+		next := placementv1beta1.ClusterAction{Cluster: cluster, Action: action, Attempt: 1}
+		at := -1
+		for i := range result {
+			if result[i].Cluster == cluster {
+				at = i
+			}
+		}
+		if at < 0 {
+			result = append(result, next)
+			continue
+		}
+		if action == placementv1beta1.ClusterActionRetry {
+			next.Attempt = result[at].Attempt + 1
+		}
+		result[at] = next
+	}
+	return result
+}

@@ -1,0 +1,79 @@
+package command
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+// fieldOwner is who the plugin writes as.
+const fieldOwner = "kubectl-fleet"
+
+// steering is what verbs that change something share.
+type steering struct {
+	cli.Consent
+	factory *cli.Factory
+	streams genericiooptions.IOStreams
+}
+
+// writer returns the client for writes. A field that the hub does not know is an error, not dropped: a rollback, say,
+// that loses what it rolls back would be a rollout.
+func (s *steering) writer(c client.WithWatch) client.Client {
+	return client.WithFieldOwner(client.WithFieldValidation(s.Consent.Client(c), metav1.FieldValidationStrict), fieldOwner)
+}
+
+// runVerb makes a command about one run: the verb changes it once it is found.
+func runVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Command, do func(ctx context.Context, s *steering, c client.WithWatch, run hub.Run, args []string) error) *cobra.Command {
+	s := &steering{factory: f, streams: streams}
+	cmd.ValidArgsFunction = completeRefs(f, hub.KindRun)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := s.Validate(); err != nil {
+			return err
+		}
+		c, err := f.Client()
+		if err != nil {
+			return err
+		}
+		found, err := find(cmd.Context(), f, c, args[0], hub.KindRun)
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), s, c, *found.Run, args[1:])
+	}
+	s.AddFlags(cmd)
+	return cmd
+}
+
+// patchRun changes the spec of a run, unless somebody else has changed the run in the meantime.
+func (s *steering) patchRun(ctx context.Context, c client.WithWatch, run hub.Run, change func(*placementv1beta1.UpdateRunSpec)) error {
+	if !s.Sends() {
+		return nil
+	}
+	before := run.Object.DeepCopyObject().(client.Object)
+	change(run.Spec)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := s.writer(c).Patch(ctx, run.Object, patch); err != nil {
+		return fmt.Errorf("changing %s: %w", run.Ref, err)
+	}
+	return nil
+}
+
+// unfinished is an error if a run has ended.
+func unfinished(run hub.Run) error {
+	if outcome := run.Outcome(); outcome != "" {
+		word := "succeeded"
+		if outcome == metav1.ConditionFalse {
+			word = "failed"
+		}
+		return fmt.Errorf("%s has ended (%s): create a new run, as with kubectl fleet run %s", run.Ref, word, run.Placement().Flags())
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package command
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+)
+
+// waitingAtCanary waits at the approval after its second stage.
+func waitingAtCanary() (*placementv1beta1.ClusterStagedUpdateRun, *placementv1beta1.ClusterApprovalRequest) {
+	run := soakingRun()
+	for i := range run.Status.StagesStatus[1].Clusters {
+		run.Status.StagesStatus[1].Clusters[i] = updated(run.Status.StagesStatus[1].Clusters[i].ClusterName, 2*time.Minute, time.Minute)
+	}
+	run.Status.StagesStatus[1].AfterStageTaskStatus[0].Conditions = []metav1.Condition{
+		condition(placementv1beta1.ConditionTypeApprovalRequestCreated, metav1.ConditionTrue, placementv1beta1.ReasonAfterStageTaskApprovalRequestCreated, time.Minute),
+	}
+	request := &placementv1beta1.ClusterApprovalRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-5-canary", Generation: 1, Annotations: map[string]string{placementv1beta1.ApprovalRunUIDAnnotation: "run-uid"}},
+		Spec:       placementv1beta1.ApprovalRequestSpec{ParentStageRollout: "web-5", TargetStage: "canary"},
+	}
+	return run, request
+}
+
+func get[T client.Object](c *console, object T, name string) T {
+	c.t.Helper()
+	require.NoError(c.t, c.hub.Get(c.t.Context(), client.ObjectKey{Name: name}, object))
+	return object
+}
+
+func TestApprove(t *testing.T) {
+	t.Run("sets the condition, with the comment", func(t *testing.T) {
+		run, request := waitingAtCanary()
+		c := newConsole(t, run, request)
+		require.NoError(t, c.run("approve", "web-5", "--comment", "fine"))
+		assert.Equal(t, "stage canary of run/web-5 approved\n", c.out.String())
+		approved := meta.FindStatusCondition(get(c, &placementv1beta1.ClusterApprovalRequest{}, "web-5-canary").Status.Conditions, placementv1beta1.ConditionTypeApproved)
+		require.NotNil(t, approved)
+		assert.Equal(t, metav1.ConditionTrue, approved.Status)
+		assert.Equal(t, "fine", approved.Message)
+		assert.EqualValues(t, 1, approved.ObservedGeneration)
+
+		require.NoError(t, c.run("approve", "web-5"), "approving twice does no harm")
+		assert.Contains(t, c.out.String(), "is approved already")
+	})
+	t.Run("changes nothing on a dry run", func(t *testing.T) {
+		run, request := waitingAtCanary()
+		c := newConsole(t, run, request)
+		require.NoError(t, c.run("approve", "web-5", "--dry-run"))
+		assert.Equal(t, "stage canary of run/web-5 approved (dry run)\n", c.out.String())
+		assert.Empty(t, get(c, &placementv1beta1.ClusterApprovalRequest{}, "web-5-canary").Status.Conditions)
+	})
+	t.Run("refuses", func(t *testing.T) {
+		run, request := waitingAtCanary()
+		leftover := request.DeepCopy()
+		leftover.Annotations[placementv1beta1.ApprovalRunUIDAnnotation] = "another"
+		over, _ := waitingAtCanary()
+		over.Status.Conditions = append(over.Status.Conditions, condition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue, "x", 0))
+		for sentence, try := range map[string]struct {
+			objects []client.Object
+			args    []string
+			want    string
+		}{
+			"a stage that the run does not wait at": {[]client.Object{run, request}, []string{"approve", "web-5", "--stage", "staging"}, `does not wait for an approval of stage "staging" but of canary`},
+			"a run that does not wait yet":          {[]client.Object{soakingRun()}, []string{"approve", "web-5"}, "it will for stage canary"},
+			"a request of an earlier run":           {[]client.Object{run, leftover}, []string{"approve", "web-5"}, "is of an earlier run/web-5"},
+			"a request that is gone":                {[]client.Object{run}, []string{"approve", "web-5"}, "is gone"},
+			"a run that has ended":                  {[]client.Object{over, request}, []string{"approve", "web-5"}, "has ended (succeeded)"},
+		} {
+			t.Run(sentence, func(t *testing.T) {
+				assert.ErrorContains(t, newConsole(t, try.objects...).run(try.args...), try.want)
+			})
+		}
+	})
+}
+
+func TestStopAndResume(t *testing.T) {
+	c := newConsole(t, soakingRun())
+	require.NoError(t, c.run("stop", "run/web-5"))
+	assert.Equal(t, placementv1beta1.StateStop, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").Spec.State)
+	require.NoError(t, c.run("stop", "web-5"))
+	assert.Equal(t, "run/web-5 is stopped already\n", c.out.String())
+	require.NoError(t, c.run("resume", "web-5"))
+	assert.Equal(t, placementv1beta1.StateRun, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").Spec.State)
+}
+
+func TestSkipAndRetry(t *testing.T) {
+	c := newConsole(t, soakingRun())
+	require.ErrorContains(t, c.run("skip", "web-5", "member-9"), `no cluster "member-9"`)
+	require.ErrorContains(t, c.run("skip", "web-5", "member-3"), "nobody to ask")
+	c.stdin = "n\n"
+	require.ErrorIs(t, c.run("skip", "web-5", "member-3"), cli.ErrDeclined)
+	require.NoError(t, c.run("skip", "web-5", "member-3", "--yes"))
+	require.NoError(t, c.run("retry", "web-5", "member-3", "member-2"))
+	require.NoError(t, c.run("retry", "web-5", "member-3"))
+	assert.Equal(t, []placementv1beta1.ClusterAction{
+		{Cluster: "member-3", Action: placementv1beta1.ClusterActionRetry, Attempt: 3},
+		{Cluster: "member-2", Action: placementv1beta1.ClusterActionRetry, Attempt: 1},
+	}, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").Spec.ClusterActions)
+}
+
+func TestRollback(t *testing.T) {
+	c := newConsole(t, soakingRun())
+	c.stdin = "y\n"
+	require.NoError(t, c.run("rollback", "web-5"))
+	assert.Contains(t, c.err.String(), "run/web-5 has not ended and will be. Take 1 of 3 clusters")
+	back := get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5-rollback")
+	assert.Equal(t, placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "careful", RollbackOf: "web-5"}, back.Spec)
+
+	fresh := soakingRun()
+	fresh.Status.StagesStatus = nil
+	assert.ErrorContains(t, newConsole(t, fresh).run("rollback", "web-5", "--yes"), "nothing to roll back")
+}
+
+func externalPlacement() *placementv1beta1.ClusterResourcePlacement {
+	return &placementv1beta1.ClusterResourcePlacement{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       placementv1beta1.PlacementSpec{Strategy: &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}},
+	}
+}
+
+func TestRun(t *testing.T) {
+	rolling := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "rolling"}}
+	c := newConsole(t, externalPlacement(), rolling, soakingRun())
+	require.NoError(t, c.run("run", "web", "--strategy", "careful", "--index", "3"))
+	assert.Equal(t, "run/web-6 created\n", c.out.String())
+	assert.Equal(t, placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "careful", ResourceSnapshotIndex: "3"},
+		get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-6").Spec)
+	require.NoError(t, c.run("run", "web", "--strategy", "careful", "--initialize", "--name", "later"))
+	assert.Equal(t, placementv1beta1.StateInitialize, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "later").Spec.State)
+	require.ErrorContains(t, c.run("run", "web"), "--strategy is missing")
+	require.ErrorContains(t, c.run("run", "rolling", "--strategy", "careful"), "rolls out by itself")
+}
+
+func TestCordonAndUncordon(t *testing.T) {
+	other := member("member-2", time.Second)
+	other.Spec.Taints = []clusterv1beta1.Taint{{Key: "mine", Effect: "NoSchedule"}}
+	c := newConsole(t, other)
+	require.NoError(t, c.run("cordon", "member-2"))
+	require.NoError(t, c.run("cordon", "member-2"))
+	assert.Equal(t, "member/member-2 is cordoned already\n", c.out.String())
+	assert.Len(t, get(c, &clusterv1beta1.MemberCluster{}, "member-2").Spec.Taints, 2)
+	require.NoError(t, c.run("uncordoncluster", "--cluster-name", "member-2"), "as KubeFleet's plugin has it")
+	assert.Equal(t, other.Spec.Taints, get(c, &clusterv1beta1.MemberCluster{}, "member-2").Spec.Taints)
+	assert.ErrorContains(t, c.run("cordon"), "needs the name of a member")
+}
+
+func bound(placement, cluster string) *placementv1beta1.ClusterResourceBinding {
+	return &placementv1beta1.ClusterResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: placement + "-" + cluster, Labels: map[string]string{placementv1beta1.ParentPlacementLabel: placement}},
+		Spec:       placementv1beta1.ResourceBindingSpec{State: placementv1beta1.BindingStateBound, TargetCluster: cluster},
+	}
+}
+
+// decide gives every eviction an outcome as it is created.
+func decide(c *console, conditions ...metav1.Condition) {
+	watcher, err := c.hub.Watch(c.t.Context(), &placementv1beta1.ClusterResourcePlacementEvictionList{})
+	require.NoError(c.t, err)
+	c.t.Cleanup(watcher.Stop)
+	go func() {
+		for event := range watcher.ResultChan() {
+			eviction, is := event.Object.(*placementv1beta1.ClusterResourcePlacementEviction)
+			if !is || eviction.Ended() {
+				continue
+			}
+			eviction = eviction.DeepCopy()
+			eviction.Status.Conditions = conditions
+			_ = c.hub.Update(c.t.Context(), eviction)
+		}
+	}()
+}
+
+func TestEvict(t *testing.T) {
+	executed := func(status metav1.ConditionStatus, message string) metav1.Condition {
+		return metav1.Condition{Type: placementv1beta1.ConditionTypeExecuted, Status: status, Reason: "x", Message: message}
+	}
+	t.Run("that is executed", func(t *testing.T) {
+		c := newConsole(t, externalPlacement())
+		decide(c, executed(metav1.ConditionTrue, "Eviction is allowed"))
+		require.NoError(t, c.run("evict", "web", "member-1", "--yes"))
+		assert.Contains(t, c.out.String(), "Eviction is allowed")
+	})
+	t.Run("that is blocked fails", func(t *testing.T) {
+		c := newConsole(t, externalPlacement())
+		decide(c, executed(metav1.ConditionFalse, "Eviction is blocked"))
+		var exit *cli.Exit
+		require.ErrorAs(t, c.run("evict", "web", "member-1", "--yes"), &exit)
+		assert.Equal(t, cli.CodeFailed, exit.Code)
+		assert.Contains(t, c.out.String(), "Eviction is blocked")
+	})
+	t.Run("that nobody decides", func(t *testing.T) {
+		c := newConsole(t, externalPlacement())
+		assert.ErrorContains(t, c.run("evict", "web", "member-1", "--yes", "--timeout", "1ms"), "has no outcome after 1ms")
+	})
+}
+
+func TestDrain(t *testing.T) {
+	fixed := &placementv1beta1.ClusterResourcePlacement{
+		ObjectMeta: metav1.ObjectMeta{Name: "fixed"},
+		Spec:       placementv1beta1.PlacementSpec{Policy: &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType}},
+	}
+	objects := []client.Object{member("member-1", time.Second), externalPlacement(), bound("web", "member-1"), bound("elsewhere", "member-2")}
+	allowed := metav1.Condition{Type: placementv1beta1.ConditionTypeExecuted, Status: metav1.ConditionTrue, Reason: "x", Message: "allowed"}
+	t.Run("evicts what is there", func(t *testing.T) {
+		c := newConsole(t, objects...)
+		decide(c, allowed)
+		require.NoError(t, c.run("drain", "member-1", "--yes"))
+		assert.Equal(t, "member/member-1 cordoned\nplacement/web evicted\nmember/member-1 drained\n", c.out.String())
+		assert.Len(t, get(c, &clusterv1beta1.MemberCluster{}, "member-1").Spec.Taints, 1)
+	})
+	t.Run("says what cannot be evicted", func(t *testing.T) {
+		c := newConsole(t, append(objects, fixed, bound("fixed", "member-1"))...)
+		decide(c, allowed)
+		assert.ErrorContains(t, c.run("draincluster", "--cluster-name", "member-1", "--yes"), "placement/fixed: it names its clusters (PickFixed)")
+	})
+	t.Run("changes nothing on a dry run", func(t *testing.T) {
+		c := newConsole(t, objects...)
+		require.NoError(t, c.run("drain", "member-1", "--dry-run"))
+		assert.Equal(t, "member/member-1 cordoned (dry run)\nplacement/web evicted (dry run)\nmember/member-1 drained (dry run)\n", c.out.String())
+		assert.Empty(t, get(c, &clusterv1beta1.MemberCluster{}, "member-1").Spec.Taints)
+	})
+}

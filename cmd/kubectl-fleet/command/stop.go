@@ -1,0 +1,58 @@
+package command
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+// NewStop returns `kubectl fleet stop`.
+func NewStop(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	return runVerb(f, streams, &cobra.Command{
+		Use:   "stop RUN",
+		Short: "Stop a run: clusters that are being updated finish, no others start",
+		Long: `Stop a staged update run by setting its spec.state to Stop. Clusters that are being updated finish, no others start, and
+soak time that has been served is not lost. kubectl fleet resume goes on from there.`,
+		Example: `  kubectl fleet stop web-17`,
+		Args:    exactlyOne("a run", "kubectl fleet stop web-17"),
+	}, func(ctx context.Context, s *steering, c client.WithWatch, run hub.Run, _ []string) error {
+		return s.setState(ctx, c, run, placementv1beta1.StateStop, "stopping", "is stopped already")
+	})
+}
+
+// NewResume returns `kubectl fleet resume`.
+func NewResume(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	return runVerb(f, streams, &cobra.Command{
+		Use:     "resume RUN",
+		Aliases: []string{"start"},
+		Short:   "Go on with a run that was stopped, or start one that was only initialized",
+		Long: `Go on with a staged update run by setting its spec.state to Run: one that was stopped, or one that was created with
+kubectl fleet run --initialize to look at its plan first.`,
+		Example: `  kubectl fleet resume web-17`,
+		Args:    exactlyOne("a run", "kubectl fleet resume web-17"),
+	}, func(ctx context.Context, s *steering, c client.WithWatch, run hub.Run, _ []string) error {
+		return s.setState(ctx, c, run, placementv1beta1.StateRun, "running", "is not stopped")
+	})
+}
+
+// setState changes what a run is to do. It is no harm to ask for what is the case.
+func (s *steering) setState(ctx context.Context, c client.WithWatch, run hub.Run, state placementv1beta1.UpdateRunState, done, already string) error {
+	if err := unfinished(run); err != nil {
+		return err
+	}
+	if run.Spec.State == state || run.Spec.State == "" && state == placementv1beta1.StateRun {
+		s.Done(s.streams, "%s %s", run.Ref, already)
+		return nil
+	}
+	if err := s.patchRun(ctx, c, run, func(spec *placementv1beta1.UpdateRunSpec) { spec.State = state }); err != nil {
+		return err
+	}
+	s.Done(s.streams, "%s %s", run.Ref, done)
+	return nil
+}
