@@ -121,7 +121,7 @@ func (w *window) step(ctx workflow.Context) error {
 	}
 	workflow.SetCurrentDetails(ctx, w.table())
 	var delta act.StageDelta
-	if err := call.Wait(ctx, act.AdvanceStage, w.summary(in), in).Get(ctx, &delta); err != nil {
+	if err := call.Wait(ctx, act.AdvanceStage, w.summary(), in).Get(ctx, &delta); err != nil {
 		return err
 	}
 	w.learn(delta)
@@ -146,6 +146,6 @@ func (w *window) inFlight() int { return w.progress.Count(rollout.ClusterUpdatin
 // count is how many clusters are done.
 func (w *window) count() int { return w.progress.Count(rollout.ClusterDone) }
 
-func (w *window) summary(in act.StageAdvance) string {
+func (w *window) summary() string {
 	return fmt.Sprintf("updating %d of %d in %s, %d done", w.inFlight(), len(w.clusters), w.request.Stage, w.count())
 }
