@@ -14,6 +14,7 @@
 #   HEARTBEAT_PERIOD      how often the member reports, in seconds (15)
 #   REGISTRY, MEMBER_AGENT_IMAGE, FLEET_VERSION   the image: $REGISTRY/$MEMBER_AGENT_IMAGE:$FLEET_VERSION
 #   TOKEN_DURATION        ask for a token that ends after that time, such as 720h, instead of one that does not end
+#   TOKEN_TIMEOUT         how long to wait for a token that does not end, in seconds (30)
 #   JOIN_TIMEOUT          how long to wait for the member to join (5m)
 #   KUBECTL, HELM         the programs (kubectl, helm)
 set -euo pipefail
@@ -88,8 +89,8 @@ metadata:
     kubernetes.io/service-account.name: $account
 type: kubernetes.io/service-account-token
 END
-  local found try
-  for try in $(seq 1 60); do
+  local found until=$((SECONDS + ${TOKEN_TIMEOUT:-30}))
+  while ((SECONDS < until)); do
     found=$(hub get secret "$account-token" --namespace "$access" -o go-template='{{with .data}}{{with .token}}{{. | base64decode}}{{end}}{{end}}')
     if [[ -n "$found" ]]; then
       printf '%s' "$found"

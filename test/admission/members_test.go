@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +29,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 )
 
@@ -342,6 +344,40 @@ func runIn(t *testing.T, command string) {
 	shell.Env = append(os.Environ(), "KUBECONFIG="+hub.Kubeconfig())
 	out, err := shell.CombinedOutput()
 	require.NoError(t, err, "%s\n%s", command, out)
+}
+
+func TestOnAHubWithoutControllersTheJoinScriptSaysWhatToDo(t *testing.T) {
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		t.Skip("the script needs kubectl")
+	}
+	t.Cleanup(func() { forget(t, "scripted") })
+	join := func(variables ...string) string {
+		script := exec.CommandContext(t.Context(), "bash", filepath.Join(root, "deploy", "join", "join-member-cluster.sh"))
+		// One cluster is both, and nothing is installed: the script does not get that far.
+		script.Env = append(os.Environ(), "KUBECONFIG="+hub.Kubeconfig(), "HUB_CLUSTER_CONTEXT="+state.Hub, "MEMBER_CLUSTER_CONTEXT="+state.Hub,
+			"HUB_CLUSTER_ADDRESS="+hub.APIServerURL(state.Hub), "MEMBER_CLUSTER=scripted", "HELM=true")
+		script.Env = append(script.Env, variables...)
+		out, err := script.CombinedOutput()
+		require.Error(t, err, "%s", out)
+		return string(out)
+	}
+	member := &clusterv1beta1.MemberCluster{}
+	assert.Contains(t, join("TOKEN_TIMEOUT=2"), "Set TOKEN_DURATION, such as 720h, to get a token that ends")
+	assert.True(t, apierrors.IsNotFound(admin.Get(t.Context(), client.ObjectKey{Name: "scripted"}, member)), "nobody is invited who cannot come")
+
+	assert.Contains(t, join("TOKEN_DURATION=1h", "JOIN_TIMEOUT=1s"), "scripted has not joined. The log of its agent says more")
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKey{Name: "scripted"}, member))
+	assert.Equal(t, "scripted-hub-cluster-access", member.Spec.Identity.Name)
+	secret := &corev1.Secret{}
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKey{Namespace: system, Name: "hub-kubeconfig-secret"}, secret))
+	t.Cleanup(func() { _ = admin.Delete(context.WithoutCancel(t.Context()), secret) })
+	config := rest.AnonymousClientConfig(admin.config)
+	config.BearerToken = string(secret.Data["token"])
+	s, err := newSession(config)
+	require.NoError(t, err)
+	review := &authenticationv1.SelfSubjectReview{}
+	require.NoError(t, s.Create(t.Context(), review))
+	assert.Equal(t, "system:serviceaccount:connect-to-fleet:scripted-hub-cluster-access", review.Status.UserInfo.Username)
 }
 
 func TestAMemberWhoseAgentIsDeadIsRemovedAfterAWhile(t *testing.T) {
