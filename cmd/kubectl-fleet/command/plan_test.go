@@ -47,11 +47,11 @@ func release() []client.Object {
 	half := intstr.FromString("50%")
 	wait := metav1.Duration{Duration: 5 * time.Minute}
 	placement := &placementv1beta1.ClusterResourcePlacement{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "web-uid", Generation: 1},
+		ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "web-uid", Generation: 1, CreationTimestamp: ago(7 * time.Hour)},
 		Spec:       placementv1beta1.PlacementSpec{Strategy: &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}},
 	}
 	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{
-		ObjectMeta: metav1.ObjectMeta{Name: "web-0", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "web", placementv1beta1.IsLatestSnapshotLabel: "true", placementv1beta1.PolicyIndexLabel: "0"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "web-0", CreationTimestamp: ago(7 * time.Hour), Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "web", placementv1beta1.IsLatestSnapshotLabel: "true", placementv1beta1.PolicyIndexLabel: "0"}},
 		Status:     placementv1beta1.SchedulingPolicySnapshotStatus{ObservedCRPGeneration: 1, Conditions: []metav1.Condition{ok("Scheduled")}},
 	}
 	strategy := &placementv1beta1.ClusterStagedUpdateStrategy{ObjectMeta: metav1.ObjectMeta{Name: "careful"}, Spec: placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{

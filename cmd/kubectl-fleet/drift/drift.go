@@ -91,40 +91,49 @@ func Full(bindings []hub.Binding) []string {
 // Make makes a report about all clusters, or about some.
 func Make(facts Facts, only ...string) Report {
 	report := Report{Placement: facts.Placement.String()}
-	found := map[string]*Cluster{}
-	reported := map[string]bool{}
-	add := func(name string, drifted []placementv1beta1.DriftedResourcePlacement, diffed []placementv1beta1.DiffedResourcePlacement, heard bool) {
+	entries := entriesOf(facts)
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		if len(only) > 0 && !slices.Contains(only, name) {
-			return
+			continue
 		}
-		reported[name] = reported[name] || heard
-		objects := slices.Concat(driftedObjects(drifted), diffedObjects(diffed))
-		if works := facts.Works[name]; len(works) > 0 {
-			objects = objectsOf(works)
-		}
-		if len(objects) > 0 && found[name] == nil {
-			found[name] = &Cluster{Name: name, Objects: objects, More: len(facts.Works[name]) == 0 && (len(drifted) >= listed || len(diffed) >= listed)}
-		}
-	}
-	for _, binding := range facts.Bindings {
-		s := binding.Status
-		add(binding.Spec.TargetCluster, s.DriftedPlacements, s.DiffedPlacements, len(s.Conditions) > 0)
-	}
-	for i := range facts.Placement.Status.PlacementStatuses {
-		entry := &facts.Placement.Status.PlacementStatuses[i]
-		if _, known := reported[entry.ClusterName]; entry.ClusterName != "" && !known {
-			add(entry.ClusterName, entry.DriftedPlacements, entry.DiffedPlacements, len(entry.Conditions) > 0)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(reported)) {
 		report.Total++
-		if cluster := found[name]; cluster != nil {
-			report.Clusters = append(report.Clusters, *cluster)
-		} else if !reported[name] {
+		entry := entries[name]
+		cluster := clusterOf(name, entry, facts.Works[name])
+		switch {
+		case len(cluster.Objects) > 0:
+			report.Clusters = append(report.Clusters, cluster)
+		case len(entry.Conditions) == 0:
 			report.Unreported = append(report.Unreported, name)
 		}
 	}
 	return report
+}
+
+// entriesOf tells of every cluster: as its binding does, or where there is none to be seen, as the placement's status.
+func entriesOf(facts Facts) map[string]placementv1beta1.PerClusterPlacementStatus {
+	entries := map[string]placementv1beta1.PerClusterPlacementStatus{}
+	for _, entry := range facts.Placement.Status.PlacementStatuses {
+		if entry.ClusterName != "" {
+			entries[entry.ClusterName] = entry
+		}
+	}
+	for _, binding := range facts.Bindings {
+		entries[binding.Spec.TargetCluster] = placementv1beta1.PerClusterPlacementStatus{
+			DriftedPlacements: binding.Status.DriftedPlacements, DiffedPlacements: binding.Status.DiffedPlacements, Conditions: binding.Status.Conditions,
+		}
+	}
+	return entries
+}
+
+// clusterOf lists what differs on a cluster: as its Works say if they were read, for they have room for all of it.
+func clusterOf(name string, entry placementv1beta1.PerClusterPlacementStatus, works []placementv1beta1.Work) Cluster {
+	if len(works) > 0 {
+		return Cluster{Name: name, Objects: objectsOf(works)}
+	}
+	return Cluster{
+		Name: name, Objects: slices.Concat(driftedObjects(entry.DriftedPlacements), diffedObjects(entry.DiffedPlacements)),
+		More: len(entry.DriftedPlacements) >= listed || len(entry.DiffedPlacements) >= listed,
+	}
 }
 
 func driftedObjects(drifted []placementv1beta1.DriftedResourcePlacement) []Object {

@@ -66,9 +66,9 @@ func LatestPolicy(policies []PolicySnapshot) *PolicySnapshot {
 
 // LatestIndex is the index of the latest of resource snapshots in their order; -1 if there is none.
 func LatestIndex(snapshots []ResourceSnapshot) int {
-	for i := len(snapshots) - 1; i >= 0; i-- {
-		if Latest(snapshots[i].ObjectMeta) {
-			return snapshots[i].Index
+	for _, snapshot := range slices.Backward(snapshots) {
+		if Latest(snapshot.ObjectMeta) {
+			return snapshot.Index
 		}
 	}
 	if len(snapshots) == 0 {

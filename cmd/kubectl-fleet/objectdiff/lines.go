@@ -4,6 +4,7 @@ package objectdiff
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -95,13 +96,13 @@ func farthest(reached map[int]int, k, d int) int {
 func back(trace []map[int]int, a, b []string) []edit {
 	var reversed []edit
 	x, y := len(a), len(b)
-	for d := len(trace) - 1; d >= 0; d-- {
+	for d, reached := range slices.Backward(trace) {
 		k := x - y
 		previous := k - 1
-		if k == -d || k != d && trace[d][k-1] < trace[d][k+1] {
+		if k == -d || k != d && reached[k-1] < reached[k+1] {
 			previous = k + 1
 		}
-		fromX := trace[d][previous]
+		fromX := reached[previous]
 		fromY := fromX - previous
 		for x > fromX && y > fromY && x > 0 && y > 0 {
 			x, y = x-1, y-1
@@ -118,11 +119,8 @@ func back(trace []map[int]int, a, b []string) []edit {
 			reversed = append(reversed, edit{'-', a[x]})
 		}
 	}
-	forward := make([]edit, 0, len(reversed))
-	for i := len(reversed) - 1; i >= 0; i-- {
-		forward = append(forward, reversed[i])
-	}
-	return forward
+	slices.Reverse(reversed)
+	return reversed
 }
 
 func replaced(a, b []string) []edit {

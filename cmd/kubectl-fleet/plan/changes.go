@@ -120,32 +120,37 @@ func (c *comparer) compare(name string) (Group, error) {
 	return group, err
 }
 
-// fill compares what a cluster has with what it gets.
+// fill compares what a cluster has with what it gets. What keeps that from being told is said in the group.
 func (c *comparer) fill(group *Group, name string, present int, has bool, before []string, target overriding.Snapshots) error {
 	var old []unstructured.Unstructured
 	if has {
-		if len(c.facts.Parts[present]) == 0 {
-			group.Problem = fmt.Sprintf("snapshot %d is gone from the hub: what changes cannot be told", present)
-			return nil
-		}
-		named, missing := c.named(before)
-		if missing != "" {
-			group.Problem = fmt.Sprintf("override snapshot %s is gone from the hub: what changes cannot be told", missing)
-			return nil
-		}
-		var err error
-		if old, err = c.objects(present, name, named); err != nil {
-			group.Problem = "what it has now cannot be told: " + err.Error()
+		if old, group.Problem = c.old(name, present, before); group.Problem != "" {
 			return nil
 		}
 	}
 	now, err := c.objects(c.facts.Target, name, target)
 	if err != nil {
 		group.Problem = err.Error()
-		return nil
+		return nil //nolint:nilerr // the plan says it, and goes on with the other clusters
 	}
 	group.Objects, err = objectdiff.Objects(old, now)
 	return err
+}
+
+// old is what a cluster has now, or why that cannot be told.
+func (c *comparer) old(name string, present int, refs []string) (objects []unstructured.Unstructured, problem string) {
+	if len(c.facts.Parts[present]) == 0 {
+		return nil, fmt.Sprintf("snapshot %d is gone from the hub: what changes cannot be told", present)
+	}
+	named, missing := c.named(refs)
+	if missing != "" {
+		return nil, fmt.Sprintf("override snapshot %s is gone from the hub: what changes cannot be told", missing)
+	}
+	objects, err := c.objects(present, name, named)
+	if err != nil {
+		return nil, "what it has now cannot be told: " + err.Error()
+	}
+	return objects, ""
 }
 
 // named are the override snapshots that a binding names; missing is one that is gone.

@@ -73,26 +73,36 @@ func PlacementState(p hub.Placement) (runs.State, string) {
 		if c == nil {
 			continue
 		}
-		last = step
-		switch {
-		case c.Status == metav1.ConditionTrue:
-		case c.Status == metav1.ConditionFalse && (step == placementv1beta1.ConditionTypeOverridden || step == placementv1beta1.ConditionTypeApplied):
-			return runs.StateFailed, c.Message
-		case step == placementv1beta1.ConditionTypeRolloutStarted && p.External():
-			return runs.StateWaiting, c.Message
-		default:
-			return runs.StateRunning, c.Message
+		if last = step; c.Status != metav1.ConditionTrue {
+			return stateAt(p, c), c.Message
 		}
 	}
+	return stateAfter(p, scheduled, last), scheduled.Message
+}
+
+// stateAt is the state of a placement that has come as far as a condition that is not true.
+func stateAt(p hub.Placement, c *metav1.Condition) runs.State {
+	switch step := hub.Plain(c.Type); {
+	case c.Status == metav1.ConditionFalse && (step == placementv1beta1.ConditionTypeOverridden || step == placementv1beta1.ConditionTypeApplied):
+		return runs.StateFailed
+	case step == placementv1beta1.ConditionTypeRolloutStarted && p.External():
+		return runs.StateWaiting
+	default:
+		return runs.StateRunning
+	}
+}
+
+// stateAfter is the state of a placement of which every condition there is is true, last being the last of them.
+func stateAfter(p hub.Placement, scheduled *metav1.Condition, last string) runs.State {
 	switch {
 	case scheduled.Status == metav1.ConditionFalse:
-		return runs.StateFailed, scheduled.Message
+		return runs.StateFailed
 	case last == "" && len(p.Status.PlacementStatuses) > 0:
-		return runs.StateRunning, "" // clusters are picked, nothing is said of the rollout yet
+		return runs.StateRunning // clusters are picked, nothing is said of the rollout yet
 	case last != "" && last != placementv1beta1.ConditionTypeAvailable && last != placementv1beta1.ConditionTypeDiffReported:
-		return runs.StateRunning, ""
+		return runs.StateRunning
 	default:
-		return runs.StateSucceeded, scheduled.Message
+		return runs.StateSucceeded
 	}
 }
 
