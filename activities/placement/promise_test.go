@@ -67,7 +67,7 @@ func (w *world) happen(calm bool) {
 	name := placementv1beta1.BindingName("crp", "crp-uid", cluster)
 	b := &placementv1beta1.ClusterResourceBinding{}
 	there := w.Get(ctx, client.ObjectKey{Name: name}, b) == nil
-	kind := w.random.IntN(10)
+	kind := w.random.IntN(11)
 	switch {
 	case kind < 4 && w.depth.Load() == 0:
 		w.member(cluster, metav1.ConditionTrue)
@@ -83,6 +83,8 @@ func (w *world) happen(calm bool) {
 	case kind == 6 && !calm:
 		w.counter++
 		w.ask(eviction(cluster, w.counter))
+	case kind == 10 && there && !calm:
+		w.lose(b)
 	case kind >= 7 && w.all && w.depth.Load() > 0:
 	case kind == 7 && there && !calm && b.Spec.ResourceSnapshotName != "":
 		b.Spec.State = map[placementv1beta1.BindingState]placementv1beta1.BindingState{
@@ -100,6 +102,18 @@ func (w *world) happen(calm bool) {
 	default:
 		w.catchUp(0.5)
 	}
+}
+
+// lose is somebody who deletes a binding by hand. That is heard at once, too.
+func (w *world) lose(b *placementv1beta1.ClusterResourceBinding) {
+	if w.depth.Load() > 0 {
+		return
+	}
+	w.checker.UserDeletes(b.Name)
+	require.NoError(w.t, w.Delete(w.t.Context(), b))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.bindings, b.Name)
 }
 
 // hear lets the caches have a binding at once if the number of clusters follows from it.
@@ -138,7 +152,7 @@ func worlds(t *testing.T) int {
 	t.Helper()
 	asked := os.Getenv(worldsVariable)
 	if asked == "" {
-		return 1000
+		return 400
 	}
 	n, err := strconv.Atoi(asked)
 	require.NoError(t, err, worldsVariable)

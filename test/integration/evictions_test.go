@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -267,4 +268,20 @@ func evictionsSurviveTheHubAgent(s *spec) {
 		}
 	}
 	require.Len(s, gone, executed, "as many bindings went as evictions were executed")
+}
+
+// deletedBindingComesBack deletes one by hand: the cluster is lost for a moment, and picked again.
+func deletedBindingComesBack(s *spec) {
+	s.namespaceWithConfigMap()
+	s.place()
+	s.awaitAvailable("0")
+	lost := s.bindings()[0]
+	byHand.Store(lost.UID, true)
+	s.delete(s.hub, lost)
+	require.Eventually(s, func() bool {
+		now := s.bindings()
+		return len(now) == members && !slices.ContainsFunc(now, func(b *placementv1beta1.ClusterResourceBinding) bool { return b.UID == lost.UID })
+	}, patience, visibilityEvery, "the binding must come back as another one")
+	s.awaitAvailable("0")
+	s.awaitValue(value1, allMembers...)
 }

@@ -63,6 +63,7 @@ var together = []promise{
 	{"evictions that cannot be say why", evictionsThatCannotBe},
 	{"budgets that do not fit the placement block evictions", misconfiguredBudgetsBlockEvictions},
 	{"evictions are decided under External, too", evictionsUnderExternal},
+	{"a binding that somebody deletes comes back", deletedBindingComesBack},
 
 	{"a run passes soak and approvals given with kubectl", bothGatesOpenThrough(kubectlDoor)},
 	{"a run passes soak and approvals given by a Temporal signal", bothGatesOpenThrough(signalDoor)},

@@ -78,13 +78,17 @@ func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone boo
 	wasUp := was != nil && c.up(was)
 	target := c.target()
 	c.store(now, gone)
+	if gone {
+		defer delete(c.byUser, now.Name) // the next of this name is another one
+	}
 	if begins(was, now, gone) {
 		evicted, err := c.deletion(was, before, gone)
 		if evicted || err != nil {
 			return err
 		}
 	}
-	if wasUp && (gone || !c.up(now)) && !c.byUser[now.Name] && !reportsOnly(was, now, gone) {
+	asked := c.byUser[now.Name] || !c.placement.DeletionTimestamp.IsZero()
+	if wasUp && (gone || !c.up(now)) && !asked && !reportsOnly(was, now, gone) {
 		if err := c.loss(now, before, target); err != nil {
 			return err
 		}

@@ -136,6 +136,11 @@ func TestWhatBreaksThePromiseIsSeen(t *testing.T) {
 		}},
 		"nobody has asked to delete it": {policy: pickN, broken: "nobody who may has asked for it", do: func(h *trace) error { return h.deletes("a") }},
 		"the user has":                  {policy: pickN, do: func(h *trace) error { h.UserDeletes("crp-a"); return h.deletes("a") }},
+		"a deleted placement takes all along": {policy: pickN, do: func(h *trace) error {
+			h.placement.DeletionTimestamp = new(metav1.Now())
+			h.Placement(h.placement)
+			return errors.Join(h.deletes("a"), h.deletes("b"), h.deletes("c"))
+		}},
 		"a cluster that was dropped may go": {policy: pickN, do: func(h *trace) error {
 			require.NoError(t, h.writes("a", func(b *placementv1beta1.ClusterResourceBinding) {
 				b.Spec.State = placementv1beta1.BindingStateUnscheduled
