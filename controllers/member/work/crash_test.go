@@ -125,7 +125,6 @@ func TestAnAgentThatDiesAtAnyCallIsMadeUpForByTheNext(t *testing.T) {
 	for name, strategy := range map[string]placementv1beta1.ApplyStrategy{
 		"client-side":    {Type: placementv1beta1.ApplyStrategyTypeClientSideApply},
 		"server-side":    {Type: placementv1beta1.ApplyStrategyTypeServerSideApply},
-		"if not drifted": {WhenToApply: placementv1beta1.WhenToApplyTypeIfNotDrifted},
 		"to report only": {Type: placementv1beta1.ApplyStrategyTypeReportDiff},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,11 +138,8 @@ func TestAnAgentThatDiesAtAnyCallIsMadeUpForByTheNext(t *testing.T) {
 			calls := 1000 - all.left
 			require.Greater(t, calls, 10)
 			for n := range calls {
-				for _, lost := range []bool{false, true} {
-					for _, late := range []bool{false, true} {
-						dieAndCompare(t, strategy, undisturbed, n, lost, late)
-					}
-				}
+				dieAndCompare(t, strategy, undisturbed, n, false, n%2 == 0)
+				dieAndCompare(t, strategy, undisturbed, n, true, true) // the hardest to make up for
 			}
 		})
 	}
