@@ -324,5 +324,6 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Wor
 	}
 	log.FromContext(ctx).V(1).Info("Reported on the Work", "generation", work.Generation)
 	mem.status = &status
+	r.Metrics.reported(&status)
 	return nil
 }
