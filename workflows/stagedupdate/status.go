@@ -44,15 +44,19 @@ func (r *run) status() (Status, error) {
 	}, nil
 }
 
-// attributes are the search attributes of an execution; a visibility write
-// each, so they change with the phase only.
+// attributes are the search attributes of an execution; a visibility write each, so they change
+// with the phase only. The execution of a stage has no phase: it has no say in it once it has
+// ended, and whoever asks for what is in a phase wants runs.
 func attributes(placement, runName, stage, phase string) temporal.SearchAttributes {
-	return temporal.NewSearchAttributes(
+	list := []temporal.SearchAttributeUpdate{
 		temporal.NewSearchAttributeKeyKeyword(wf.PlacementAttribute).ValueSet(placement),
 		temporal.NewSearchAttributeKeyKeyword(wf.RunAttribute).ValueSet(runName),
 		temporal.NewSearchAttributeKeyKeyword(wf.StageAttribute).ValueSet(stage),
-		temporal.NewSearchAttributeKeyKeyword(wf.PhaseAttribute).ValueSet(phase),
-	)
+	}
+	if phase != "" {
+		list = append(list, temporal.NewSearchAttributeKeyKeyword(wf.PhaseAttribute).ValueSet(phase))
+	}
+	return temporal.NewSearchAttributes(list...)
 }
 
 // show publishes where the run stands: search attributes when the phase or the

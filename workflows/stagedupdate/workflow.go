@@ -147,7 +147,7 @@ func (r *run) update(ctx workflow.Context, stage int) error {
 	child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowTaskTimeout:   wf.TaskTimeout,
 		WorkflowID:            wf.StageID(r.id, st.Name),
-		TypedSearchAttributes: attributes(r.state.Placement, r.ref.Key(), st.Name, act.PhaseUpdating),
+		TypedSearchAttributes: attributes(r.state.Placement, r.ref.Key(), st.Name, ""),
 		StaticSummary:         fmt.Sprintf("stage %s of %s: %d clusters", st.Name, r.ref.Key(), st.Clusters),
 	})
 	future := workflow.ExecuteChildWorkflow(child, wf.StageWorkflow, act.StageRequest{Run: r.ref, Stage: st.Name, Index: stage})
