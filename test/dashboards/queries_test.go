@@ -1,0 +1,116 @@
+package dashboards
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fleetflow/fleetflow/controllers/hub/engine"
+	"github.com/fleetflow/fleetflow/controllers/hub/telemetry"
+	"github.com/fleetflow/fleetflow/controllers/member/work"
+	"github.com/fleetflow/fleetflow/worker"
+)
+
+const dir = "../../deploy/dashboards"
+
+func TestNamesAreFoundInExpressions(t *testing.T) {
+	for expression, want := range map[string][]string{
+		`up`: {"up"},
+		`sum by (le, stage) (rate(a_seconds_bucket{stage="x", le!=""}[5m]))`: {"a_seconds"},
+		`(sum(a{b=~"c|d"}) or vector(0)) < 1`:                                {"a"},
+		`time() - max by (name) (a_total) > 1800`:                            {"a_total"},
+		`a / on (x) group_left (y) b_count and c offset 5m`:                  {"a", "b", "c", "m"}, // a duration outside of brackets is taken for a name; none is used
+	} {
+		assert.Equal(t, want, Metrics(expression), expression)
+	}
+}
+
+// family is a fully qualified name in a description.
+var family = regexp.MustCompile(`fqName: "([^"]+)"`)
+
+// own are the names of the metrics that the agents have registered themselves.
+func own() map[string]bool {
+	collectors := append([]prometheus.Collector{&telemetry.Collector{}}, telemetry.NewWatcher(nil).Collectors()...)
+	collectors = append(collectors, engine.NewMetrics().Collectors()...)
+	collectors = append(collectors, worker.NewMetrics().Collectors()...)
+	collectors = append(collectors, work.NewMetrics().Collectors()...)
+	names := map[string]bool{}
+	for _, c := range collectors {
+		descriptions := make(chan *prometheus.Desc)
+		go func() {
+			defer close(descriptions)
+			c.Describe(descriptions)
+		}()
+		for d := range descriptions {
+			if found := family.FindStringSubmatch(d.String()); found != nil {
+				names[found[1]] = true
+			}
+		}
+	}
+	return names
+}
+
+// ofLibraries are prefixes of what libraries register; the fleet's specs look for those in what the agents serve.
+var ofLibraries = []string{"controller_runtime_", "workqueue_", "rest_client_", "leader_election_"}
+
+// Temporal's SDK keeps the names of its metrics to itself, and serves many only after the first failure.
+func ofTemporal(t *testing.T) map[string]bool {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "go.temporal.io/sdk")
+	output, err := command.Output()
+	require.NoError(t, err)
+	content, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(output)), "internal", "common", "metrics", "constants.go"))
+	require.NoError(t, err)
+	constants, names := map[string]string{"TemporalMetricsPrefix": "temporal_"}, map[string]bool{}
+	for _, found := range regexp.MustCompile(`(\w+)\s*=\s*(\w+) \+ "([a-z_]+)"`).FindAllStringSubmatch(string(content), -1) {
+		constants[found[1]] = constants[found[2]] + found[3]
+		for _, suffix := range []string{"", "_total", "_seconds"} {
+			names[constants[found[1]]+suffix] = true
+		}
+	}
+	require.NotEmpty(t, names)
+	return names
+}
+
+func TestEveryMetricOfTheDashboardAndTheAlertsIsRegistered(t *testing.T) {
+	queries, err := Queries(dir)
+	require.NoError(t, err)
+	require.NotEmpty(t, queries)
+	known, temporal := own(), ofTemporal(t)
+	used := map[string]bool{}
+	for _, q := range queries {
+		metrics := Metrics(q.Expression)
+		assert.NotEmpty(t, metrics, "%s uses no metric: %s", q.Where, q.Expression)
+		for _, m := range metrics {
+			used[m] = true
+			ofLibrary := false
+			for _, prefix := range ofLibraries {
+				ofLibrary = ofLibrary || strings.HasPrefix(m, prefix)
+			}
+			assert.True(t, known[m] || temporal[m] || ofLibrary, "%s uses %s, which no agent has", q.Where, m)
+		}
+	}
+	for m := range known {
+		if m != "fleet_workload_eviction_complete" { // KubeFleet's; the counter says more
+			assert.True(t, used[m], "nobody looks at %s", m)
+		}
+	}
+}
+
+func TestEveryAlertSaysWhatToDo(t *testing.T) {
+	rules, err := readRules(dir)
+	require.NoError(t, err)
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			assert.NotEmpty(t, rule.Annotations["summary"], rule.Alert)
+			assert.NotEmpty(t, rule.Annotations["description"], rule.Alert)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+//go:build integration
+
+package integration
+
+import (
+	"bufio"
+	"net/http"
+	"path/filepath"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fleetflow/fleetflow/test/dashboards"
+)
+
+// served are the names of the metrics that an agent serves.
+func (s *spec) served(listener string) map[string]bool {
+	s.Helper()
+	request, err := http.NewRequestWithContext(s.Context(), http.MethodGet, "http://"+s.Fleet.Address(listener)+"/metrics", http.NoBody)
+	require.NoError(s, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(s, err)
+	defer response.Body.Close()
+	require.Equal(s, http.StatusOK, response.StatusCode)
+	names := map[string]bool{}
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		if described, ok := strings.CutPrefix(lines.Text(), "# TYPE "); ok {
+			name, _, _ := strings.Cut(described, " ")
+			names[name] = true
+		}
+	}
+	require.NoError(s, lines.Err())
+	return names
+}
+
+// afterFailures are metrics that Temporal's SDK serves from the first failure on.
+var afterFailures = []string{"temporal_workflow_task_execution_failed_total", "temporal_activity_execution_failed_total"}
+
+// dashboardsFindTheirMetrics asks the agents, after a rollout with all there is to it, for what dashboard and alerts use.
+func dashboardsFindTheirMetrics(s *spec) {
+	s.externalPlacement()
+	s.strategy(everywhere(approval))
+	run := s.startRun("run", "0")
+	s.awaitRequest(run, everywhere(approval).Name)
+	queries, err := dashboards.Queries(filepath.Join(root, "deploy", "dashboards"))
+	require.NoError(s, err)
+	wanted := map[string]string{}
+	for _, q := range queries {
+		for _, metric := range dashboards.Metrics(q.Expression) {
+			wanted[metric] = q.Where
+		}
+	}
+	require.NotEmpty(s, wanted)
+	for _, metric := range afterFailures {
+		delete(wanted, metric)
+	}
+	look := func() []string {
+		served := s.served("hub-agent/metrics")
+		for name := range s.served("member-1/agent/metrics") {
+			served[name] = true
+		}
+		var missing []string
+		for metric, where := range wanted {
+			if !served[metric] {
+				missing = append(missing, metric+" of "+where)
+			}
+		}
+		return missing
+	}
+	require.True(s, s.served("hub-agent/metrics")["fleetflow_gate_waiting_seconds"], "a gate holds")
+	delete(wanted, "fleetflow_gate_waiting_seconds") // it opens now
+	kubectlDoor.approve(s, run, everywhere(approval).Name)
+	s.awaitSucceeded(run)
+	s.evict("eviction", "member-2")
+	require.Eventually(s, func() bool { return len(look()) == 0 }, patience, visibilityEvery, "metrics that nobody serves: %v", look())
+}
