@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
@@ -22,32 +23,32 @@ import (
 // planOptions are what `plan` was asked for.
 type planOptions struct {
 	cli.Output
-	factory                       *cli.Factory
-	streams                       genericiooptions.IOStreams
-	placement, strategy, snapshot string
-	noDiff                        bool
+	factory                    *cli.Factory
+	streams                    genericiooptions.IOStreams
+	placement, strategy, index string
+	noDiff                     bool
 }
 
 // NewPlan returns `kubectl fleet plan`.
 func NewPlan(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &planOptions{factory: f, streams: streams}
 	cmd := &cobra.Command{
-		Use:   "plan (--placement NAME --strategy NAME [--snapshot INDEX] | run/NAME)",
+		Use:   "plan (--placement NAME --strategy NAME [--index N] | run/NAME)",
 		Short: "Say what a run would do before it starts: stages, waves, gates, and what changes where",
 		Long: `Say what a staged update run would do, without creating or starting one: its stages with their clusters in order, how
 many are under way at a time, its gates; clusters that are in no stage, and those that what is placed is removed from;
 what would keep the run from starting; and for every cluster how what it has now differs from what it gets, overrides
 and envelopes included. The values of Secrets are masked, so that only which of them change is to be seen.
 
-For a run that exists, its placement, strategy and snapshot are taken; with spec.state Initialize it can be looked at
-like this before it is set to Run.
+For a run that exists, its placement, strategy and snapshot are taken. One with spec.state Initialize has its clusters
+frozen by the hub: these are shown, so that it can be looked at before it is set to Run.
 
 The command exits with 1 if the run would be refused.`,
 		Example: `  # What would rolling out the latest change do?
   kubectl fleet plan --placement web --strategy careful
 
   # And going back to snapshot 3?
-  kubectl fleet plan --placement web --strategy careful --snapshot 3
+  kubectl fleet plan --placement web --strategy careful --index 3
 
   # A run that waits to be started
   kubectl fleet plan run/web-17
@@ -68,7 +69,7 @@ The command exits with 1 if the run would be refused.`,
 	o.AddFlags(cmd)
 	cmd.Flags().StringVarP(&o.placement, "placement", "p", "", "The placement to roll out: a name, crp/NAME, or rp/NAME with -n.")
 	cmd.Flags().StringVar(&o.strategy, "strategy", "", "The ClusterStagedUpdateStrategy with the stages; for a namespaced placement the StagedUpdateStrategy in its namespace.")
-	cmd.Flags().StringVar(&o.snapshot, "snapshot", "", "The index of the resource snapshot to roll out; without it, the latest.")
+	cmd.Flags().StringVar(&o.index, "index", "", "The index of the resource snapshot to roll out; without it, the latest.")
 	cmd.Flags().BoolVar(&o.noDiff, "no-diff", false, "Leave out what changes on the clusters.")
 	_ = cmd.RegisterFlagCompletionFunc("placement", completeNames(f, hub.KindPlacement)) // fails only for a flag that is not there
 	return cmd
@@ -78,14 +79,14 @@ func (o *planOptions) validate(args []string) error {
 	switch {
 	case len(args) > 1:
 		return fmt.Errorf("kubectl fleet plan takes one run, not %d", len(args))
-	case len(args) == 1 && o.placement+o.strategy+o.snapshot != "":
-		return errors.New("name a run, or give --placement, --strategy and --snapshot, but not both: a run has its own")
+	case len(args) == 1 && o.placement+o.strategy+o.index != "":
+		return errors.New("name a run, or give --placement, --strategy and --index, but not both: a run has its own")
 	case len(args) == 0 && (o.placement == "" || o.strategy == ""):
 		return errors.New("say what to plan, as in: kubectl fleet plan --placement web --strategy careful, or: kubectl fleet plan run/web-17")
 	}
-	if o.snapshot != "" {
-		if index, err := strconv.Atoi(o.snapshot); err != nil || index < 0 {
-			return fmt.Errorf("--snapshot %q is not the index of a snapshot: use a number; kubectl fleet history lists them", o.snapshot)
+	if o.index != "" {
+		if index, err := strconv.Atoi(o.index); err != nil || index < 0 {
+			return fmt.Errorf("--index %q is not the index of a resource snapshot: use a number; kubectl fleet history lists them", o.index)
 		}
 	}
 	return nil
@@ -131,7 +132,7 @@ func (o *planOptions) wish(ctx context.Context, c client.Reader, args []string) 
 		if err != nil {
 			return hub.Placement{}, plan.Wish{}, nil, err
 		}
-		return *found.Placement, plan.Wish{Name: "<run>", Strategy: o.strategy, Snapshot: indexIn(o.snapshot), Content: !o.noDiff}, nil, nil
+		return *found.Placement, plan.Wish{Name: "<run>", Strategy: o.strategy, Snapshot: indexIn(o.index), Content: !o.noDiff}, nil, nil
 	}
 	found, err := find(ctx, o.factory, c, args[0], hub.KindRun)
 	if err != nil {
@@ -143,11 +144,17 @@ func (o *planOptions) wish(ctx context.Context, c client.Reader, args []string) 
 		return hub.Placement{}, plan.Wish{}, nil, fmt.Errorf("reading %s, which %s rolls out: %w", run.Placement(), run.Ref, err)
 	}
 	var notes []string
-	if view := runs.Read(*run); len(view.Stages) > 0 && view.State != runs.StateInitialized {
+	var frozen *placementv1beta1.UpdateRunStatus
+	switch view := runs.Read(*run); {
+	case view.State == runs.StateInitialized:
+		frozen = run.Status
+	case run.Spec.RollbackOf != "":
+		return hub.Placement{}, plan.Wish{}, nil, fmt.Errorf("%s takes every cluster back to a snapshot of its own, which kubectl fleet status %s shows; to plan it, create it with spec.state Initialize", run.Ref, run.Flags())
+	case len(view.Stages) > 0:
 		notes = append(notes, fmt.Sprintf("%s is %s and has its clusters frozen: this is what another run like it would do now; see kubectl fleet status %s", run.Ref, view.State, run.Flags()))
 	}
 	index := indexIn(cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex))
-	return placement, plan.Wish{Name: run.Name, Strategy: run.Spec.StagedRolloutStrategyName, Snapshot: index, Content: !o.noDiff}, notes, nil
+	return placement, plan.Wish{Name: run.Name, Strategy: run.Spec.StagedRolloutStrategyName, Snapshot: index, Frozen: frozen, RollbackOf: run.Spec.RollbackOf, Content: !o.noDiff}, notes, nil
 }
 
 // indexIn reads an index; nil if there is none.
@@ -187,8 +194,11 @@ func printPlan(out io.Writer, p plan.Plan, paint func(colour, text string) strin
 			total += len(wave)
 		}
 	}
-	fmt.Fprintf(out, "Roll snapshot %d%s of %s out to %s in %s by strategy %s.\n", p.Snapshot, which, p.Placement,
-		plural(total, "cluster"), plural(len(p.Stages), "stage"), p.Strategy)
+	what := fmt.Sprintf("Roll snapshot %d%s of %s out to", p.Snapshot, which, p.Placement)
+	if p.RollbackOf != "" {
+		what = fmt.Sprintf("Take back what run %s has done to %s on", p.RollbackOf, p.Placement)
+	}
+	fmt.Fprintf(out, "%s %s in %s by strategy %s.\n", what, plural(total, "cluster"), plural(len(p.Stages), "stage"), p.Strategy)
 	for _, problem := range p.Problems {
 		fmt.Fprintln(out, paint(red, "✗ The run would be refused: "+problem))
 	}
@@ -196,14 +206,14 @@ func printPlan(out io.Writer, p plan.Plan, paint func(colour, text string) strin
 		fmt.Fprintln(out, "! "+note)
 	}
 	for i, stage := range p.Stages {
-		printStage(out, i+1, stage, p.Snapshot)
+		printStage(out, i+1, stage)
 	}
 	if len(p.Removed) > 0 {
 		fmt.Fprintf(out, "\n%d. deletion: what is placed is removed from %s, no longer picked: %s\n", len(p.Stages)+1, plural(len(p.Removed), "cluster"), strings.Join(p.Removed, ", "))
 	}
 	if diff {
 		for _, group := range p.Changes {
-			printGroup(out, group, p.Snapshot, paint)
+			printGroup(out, group, paint)
 		}
 	}
 }
@@ -215,7 +225,7 @@ func plural(number int, what string) string {
 	return fmt.Sprintf("%d %ss", number, what)
 }
 
-func printStage(out io.Writer, number int, stage plan.Stage, target int) {
+func printStage(out io.Writer, number int, stage plan.Stage) {
 	total := 0
 	for _, wave := range stage.Waves {
 		total += len(wave)
@@ -232,7 +242,7 @@ func printStage(out io.Writer, number int, stage plan.Stage, target int) {
 	for i, wave := range stage.Waves {
 		described := make([]string, 0, len(wave))
 		for _, cluster := range wave {
-			described = append(described, clusterText(cluster, target))
+			described = append(described, clusterText(cluster))
 		}
 		fmt.Fprintf(out, "   wave %-2d %s\n", i+1, strings.Join(described, ", "))
 	}
@@ -244,15 +254,15 @@ func printStage(out io.Writer, number int, stage plan.Stage, target int) {
 	}
 }
 
-func clusterText(cluster plan.Cluster, target int) string {
+func clusterText(cluster plan.Cluster) string {
 	text := cluster.Name
 	switch cluster.From {
 	case "":
 		text += " (new)"
-	case strconv.Itoa(target):
+	case cluster.To:
 		text += " (has it)"
 	default:
-		text += fmt.Sprintf(" (%s → %d)", cluster.From, target)
+		text += fmt.Sprintf(" (%s → %s)", cluster.From, cluster.To)
 	}
 	if cluster.Health != "" {
 		text += " !" + cluster.Health
@@ -263,7 +273,7 @@ func clusterText(cluster plan.Cluster, target int) string {
 // shownClusters bounds the clusters named above a difference.
 const shownClusters = 5
 
-func printGroup(out io.Writer, group plan.Group, target int, paint func(colour, text string) string) {
+func printGroup(out io.Writer, group plan.Group, paint func(colour, text string) string) {
 	named := strings.Join(group.Clusters[:min(len(group.Clusters), shownClusters)], ", ")
 	if left := len(group.Clusters) - shownClusters; left > 0 {
 		named += fmt.Sprintf(" and %d more", left)
@@ -272,7 +282,7 @@ func printGroup(out io.Writer, group plan.Group, target int, paint func(colour, 
 	if group.From != "" {
 		from = "snapshot " + group.From
 	}
-	fmt.Fprintf(out, "\nOn %s, from %s to snapshot %d", named, from, target)
+	fmt.Fprintf(out, "\nOn %s, from %s to snapshot %s", named, from, group.To)
 	if len(group.Overrides) > 0 {
 		fmt.Fprintf(out, " with overrides %s", strings.Join(group.Overrides, ", "))
 	}

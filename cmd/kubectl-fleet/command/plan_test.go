@@ -103,7 +103,7 @@ func TestPlanTellsStagesWavesGatesAndWhatChanges(t *testing.T) {
 
 func TestPlanBackTellsWhatComesBack(t *testing.T) {
 	c := newConsole(t, release()...)
-	require.NoError(t, c.run("plan", "-p", "web", "--strategy", "careful", "--snapshot", "4"))
+	require.NoError(t, c.run("plan", "-p", "web", "--strategy", "careful", "--index", "4"))
 	assert.Contains(t, c.out.String(), "member-1 (has it)")
 	assert.Contains(t, c.out.String(), "On member-1, member-2, from snapshot 4 to snapshot 4: nothing changes.")
 }
@@ -174,6 +174,26 @@ func TestPlanOfARunTakesWhatTheRunSays(t *testing.T) {
 	require.NoError(t, c.run("plan", "run/web-4", "--no-diff"))
 	assert.Contains(t, c.out.String(), "Roll snapshot 4 of placement/web out to 3 clusters in 2 stages by strategy careful.")
 	assert.Contains(t, c.out.String(), "before  approval of web-4-before-production")
-	assert.EqualError(t, c.run("plan", "run/web-4", "--strategy", "careful"), "name a run, or give --placement, --strategy and --snapshot, but not both: a run has its own")
+	assert.EqualError(t, c.run("plan", "run/web-4", "--strategy", "careful"), "name a run, or give --placement, --strategy and --index, but not both: a run has its own")
 	assert.EqualError(t, c.run("plan"), "say what to plan, as in: kubectl fleet plan --placement web --strategy careful, or: kubectl fleet plan run/web-17")
+}
+
+func TestPlanOfARunThatIsInitializedShowsWhatTheHubHasFrozen(t *testing.T) {
+	back := &placementv1beta1.ClusterStagedUpdateRun{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-back"},
+		Spec:       placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "careful", RollbackOf: "web-5", State: placementv1beta1.StateInitialize},
+		Status: placementv1beta1.UpdateRunStatus{
+			Conditions: []metav1.Condition{ok(placementv1beta1.ConditionTypeInitialized)},
+			StagesStatus: []placementv1beta1.StageUpdatingStatus{
+				{StageName: "production", Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "member-2", ResourceSnapshotIndex: "5"}}},
+				{StageName: "staging", Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "member-1", ResourceSnapshotIndex: "4"}}},
+			},
+		},
+	}
+	c := newConsole(t, append(release(), back)...)
+	require.NoError(t, c.run("plan", "run/web-back"))
+	c.golden("plan-back.txt")
+	back.Status = placementv1beta1.UpdateRunStatus{}
+	c = newConsole(t, append(release(), back)...)
+	require.EqualError(t, c.run("plan", "run/web-back"), "run/web-back takes every cluster back to a snapshot of its own, which kubectl fleet status run/web-back shows; to plan it, create it with spec.state Initialize")
 }

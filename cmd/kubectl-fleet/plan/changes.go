@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +23,8 @@ type Group struct {
 	Clusters []string `json:"clusters"`
 	// From is the snapshot they have now, empty for none.
 	From string `json:"from,omitempty"`
+	// To is the snapshot they get.
+	To string `json:"to"`
 	// Overrides that are applied to what they get.
 	Overrides []string `json:"overrides,omitempty"`
 	// Objects that change.
@@ -37,13 +40,14 @@ type comparer struct {
 	cluster  func(string) override.Cluster
 	byName   map[string]hub.Binding
 	contents map[int]*workgen.Content
+	targets  map[string]int
 	// known are the answers for clusters that no override tells apart.
 	known map[string]Group
 }
 
 // changes are those on every cluster, grouped.
 func changes(facts Facts, clusters []string) ([]Group, error) {
-	c := &comparer{facts: facts, cluster: clusterOf(facts), byName: map[string]hub.Binding{}, contents: map[int]*workgen.Content{}, known: map[string]Group{}}
+	c := &comparer{facts: facts, cluster: clusterOf(facts), byName: map[string]hub.Binding{}, contents: map[int]*workgen.Content{}, targets: facts.targets(), known: map[string]Group{}}
 	for _, binding := range facts.Bindings {
 		c.byName[binding.Spec.TargetCluster] = binding
 	}
@@ -105,15 +109,23 @@ func (c *comparer) compare(name string) (Group, error) {
 		target = pick(c.facts.Overrides, applicable)
 	}
 	plain := len(before) == 0 && len(refs) == 0
-	key := fmt.Sprint(present, has)
+	to := c.facts.Target
+	if own, is := c.targets[name]; is {
+		to = own
+	}
+	key := fmt.Sprint(present, has, to)
 	if known, ok := c.known[key]; plain && ok {
 		return known, nil
 	}
-	group := Group{Overrides: refs}
+	group := Group{Overrides: refs, To: strconv.Itoa(to)}
 	if has {
-		group.From = fmt.Sprint(present)
+		group.From = strconv.Itoa(present)
 	}
-	err := c.fill(&group, name, present, has, before, target)
+	if len(c.facts.Parts[to]) == 0 {
+		group.Problem = fmt.Sprintf("snapshot %d is gone from the hub", to)
+		return group, nil
+	}
+	err := c.fill(&group, name, present, to, has, before, target)
 	if plain && err == nil {
 		c.known[key] = group
 	}
@@ -121,14 +133,14 @@ func (c *comparer) compare(name string) (Group, error) {
 }
 
 // fill compares what a cluster has with what it gets. What keeps that from being told is said in the group.
-func (c *comparer) fill(group *Group, name string, present int, has bool, before []string, target overriding.Snapshots) error {
+func (c *comparer) fill(group *Group, name string, present, to int, has bool, before []string, target overriding.Snapshots) error {
 	var old []unstructured.Unstructured
 	if has {
 		if old, group.Problem = c.old(name, present, before); group.Problem != "" {
 			return nil
 		}
 	}
-	now, err := c.objects(c.facts.Target, name, target)
+	now, err := c.objects(to, name, target)
 	if err != nil {
 		group.Problem = err.Error()
 		return nil //nolint:nilerr // the plan says it, and goes on with the other clusters

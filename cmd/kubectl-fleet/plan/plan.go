@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,6 +35,10 @@ type Facts struct {
 	Strategy     *placementv1beta1.UpdateStrategySpec
 	// Target is the index of the snapshot to roll out, Latest that of the latest; -1 if there is none.
 	Target, Latest int
+	// Frozen is the status of a run that the hub has planned already.
+	Frozen *placementv1beta1.UpdateRunStatus
+	// RollbackOf is the run to take back.
+	RollbackOf string
 	// Parts of resource snapshots by index: the target's, and of every snapshot a cluster has now.
 	Parts map[int][]hub.ResourceSnapshot
 	// Content says that what is in the parts was read, so that it can be told what changes.
@@ -56,6 +61,8 @@ type Plan struct {
 	// Snapshot is the index of the resource snapshot to roll out.
 	Snapshot int `json:"snapshot"`
 	Latest   int `json:"latestSnapshot"`
+	// RollbackOf is the run that is taken back: every cluster gets a snapshot of its own.
+	RollbackOf string `json:"rollbackOf,omitempty"`
 	// Problems would keep the run from starting.
 	Problems []string `json:"problems,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
@@ -88,18 +95,25 @@ type Cluster struct {
 	Name string `json:"name"`
 	// From is the snapshot the cluster has now; empty if it has none.
 	From string `json:"from,omitempty"`
+	// To is the snapshot it gets.
+	To string `json:"to"`
 	// Health says what is wrong with it; empty if nothing is.
 	Health string `json:"health,omitempty"`
 }
 
 // Make works a plan out.
 func Make(facts Facts) (Plan, error) {
-	p := Plan{Placement: facts.Placement.String(), Strategy: facts.StrategyName, Snapshot: facts.Target, Latest: facts.Latest}
-	p.check(facts)
+	p := Plan{Placement: facts.Placement.String(), Strategy: facts.StrategyName, Snapshot: facts.Target, Latest: facts.Latest, RollbackOf: facts.RollbackOf}
 	selected, removed := split(facts.Bindings)
 	p.Removed = removed
-	if facts.Strategy != nil {
+	switch {
+	case facts.Frozen != nil:
+		p.thaw(facts)
+	case facts.Strategy != nil:
+		p.check(facts)
 		p.assign(facts, selected)
+	default:
+		p.check(facts)
 	}
 	if !facts.Content || facts.Target < 0 || len(facts.Parts[facts.Target]) == 0 {
 		return p, nil
@@ -224,6 +238,56 @@ func matcher(selector *metav1.LabelSelector) (func(map[string]string) bool, erro
 	return func(of map[string]string) bool { return compiled.Matches(labels.Set(of)) }, nil
 }
 
+// thaw takes the stages and clusters that the hub has frozen for a run.
+func (p *Plan) thaw(facts Facts) {
+	describe := describer(facts)
+	p.Removed = nil
+	if deletion := facts.Frozen.DeletionStageStatus; deletion != nil {
+		p.Removed = clusterNames(deletion)
+	}
+	for i := range facts.Frozen.StagesStatus {
+		frozen := &facts.Frozen.StagesStatus[i]
+		config := placementv1beta1.StageConfig{Name: frozen.StageName}
+		if strategy := facts.Frozen.StagedUpdateStrategySnapshot; strategy != nil {
+			at := slices.IndexFunc(strategy.Stages, func(s placementv1beta1.StageConfig) bool { return s.Name == frozen.StageName })
+			if at >= 0 {
+				config = strategy.Stages[at]
+			}
+		}
+		if len(frozen.BeforeStageTaskStatus) == 0 {
+			config.BeforeStageTasks = nil // a rollback has none
+		}
+		if len(frozen.AfterStageTaskStatus) == 0 {
+			config.AfterStageTasks = nil
+		}
+		p.Stages = append(p.Stages, newStage(facts.Run, config, clusterNames(frozen), describe))
+	}
+}
+
+func clusterNames(stage *placementv1beta1.StageUpdatingStatus) []string {
+	names := make([]string, 0, len(stage.Clusters))
+	for i := range stage.Clusters {
+		names = append(names, stage.Clusters[i].ClusterName)
+	}
+	return names
+}
+
+// targets are the snapshots of clusters that get one of their own.
+func (f Facts) targets() map[string]int {
+	targets := map[string]int{}
+	if f.Frozen == nil {
+		return targets
+	}
+	for i := range f.Frozen.StagesStatus {
+		for _, cluster := range f.Frozen.StagesStatus[i].Clusters {
+			if index, err := strconv.Atoi(cluster.ResourceSnapshotIndex); err == nil {
+				targets[cluster.ClusterName] = index
+			}
+		}
+	}
+	return targets
+}
+
 // build makes the stages, with the clusters in none of them last where the strategy wants that.
 func (p *Plan) build(facts Facts, assigned [][]string) {
 	describe := describer(facts)
@@ -256,13 +320,17 @@ func describer(facts Facts) func(name string) Cluster {
 	for i := range facts.Members {
 		health[facts.Members[i].Name] = healthOf(&facts.Members[i])
 	}
+	targets := facts.targets()
 	return func(name string) Cluster {
-		cluster := Cluster{Name: name, Health: "not a member"}
+		cluster := Cluster{Name: name, To: strconv.Itoa(facts.Target), Health: "not a member"}
+		if own, has := targets[name]; has {
+			cluster.To = strconv.Itoa(own)
+		}
 		if said, known := health[name]; known {
 			cluster.Health = said
 		}
 		if present, ok := presentOf(byCluster[name], facts.Indexes); ok {
-			cluster.From = fmt.Sprint(present)
+			cluster.From = strconv.Itoa(present)
 		}
 		return cluster
 	}

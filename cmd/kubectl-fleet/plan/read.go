@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/overriding"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
@@ -20,6 +22,10 @@ type Wish struct {
 	Strategy string
 	// Snapshot is the index of the resource snapshot to roll out; nil for the latest.
 	Snapshot *int
+	// Frozen is the status of the run, if the hub has planned it already.
+	Frozen *placementv1beta1.UpdateRunStatus
+	// RollbackOf is the run it takes back.
+	RollbackOf string
 	// Content says whether to read the snapshots themselves, to tell what changes.
 	Content bool
 }
@@ -27,7 +33,7 @@ type Wish struct {
 // Read reads the facts of a plan, and what could not be made sure of.
 func Read(ctx context.Context, c client.Reader, placement hub.Placement, wish Wish) (facts Facts, notes []string, err error) {
 	reader := hub.Reader{Reader: c}
-	facts = Facts{Run: wish.Name, Placement: placement, StrategyName: wish.Strategy, Content: wish.Content, Parts: map[int][]hub.ResourceSnapshot{}, Named: map[string]overriding.Snapshots{}}
+	facts = Facts{Run: wish.Name, Placement: placement, StrategyName: wish.Strategy, Frozen: wish.Frozen, RollbackOf: wish.RollbackOf, Content: wish.Content, Parts: map[int][]hub.ResourceSnapshot{}, Named: map[string]overriding.Snapshots{}}
 	if facts.Strategy, err = reader.Strategy(ctx, placement.Namespace, wish.Strategy); err != nil {
 		return facts, nil, err
 	}
@@ -69,7 +75,8 @@ func (f *Facts) readSnapshots(ctx context.Context, reader hub.Reader, wish Wish)
 	if wish.Snapshot != nil {
 		f.Target = *wish.Snapshot
 	}
-	wanted := []int{f.Target}
+	wanted := slices.Collect(maps.Values(f.targets()))
+	wanted = append(wanted, f.Target)
 	for _, binding := range f.Bindings {
 		if present, has := presentOf(binding, f.Indexes); has && !slices.Contains(wanted, present) {
 			wanted = append(wanted, present)
