@@ -42,6 +42,9 @@ type Rolling struct {
 	Clock    clock.WithTicker
 	// Events tells of the outcome of evictions; nil tells nobody.
 	Events events.EventRecorder
+	// Slots bound the clusters that are written to at the same time, with all else that
+	// takes them; nil is no bound.
+	Slots clusterupdate.Slots
 }
 
 // progress is what the Temporal UI shows of a waiting activity.

@@ -103,6 +103,11 @@ func (a *rolling) writeClusters(ctx context.Context, plan rollout.Plan) error {
 			continue
 		}
 		g.Go(func() error {
+			giveBack, err := a.Slots.Take(ctx)
+			if err != nil {
+				return err
+			}
+			defer giveBack()
 			if allowed[rollout.Step{Cluster: change.Cluster, Op: rollout.Op(change.Op)}] {
 				return a.writeCluster(ctx, change)
 			}

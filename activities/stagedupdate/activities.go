@@ -64,6 +64,9 @@ type Activities struct {
 	Events     EventRecorder
 	Identities Identities
 	Clock      clock.WithTicker
+	// Slots bound the clusters that are written to at the same time, with all else that
+	// takes them; nil is no bound.
+	Slots clusterupdate.Slots
 
 	mu sync.Mutex
 	// since is when this process began to see how clusters are doing.

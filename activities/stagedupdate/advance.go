@@ -191,6 +191,11 @@ func (s *stageAdvance) moves(run *placementv1beta1.ClusterStagedUpdateRun) bool 
 // startCluster points a cluster's binding to the run's snapshot, unless a later
 // run has it, and writes its Works.
 func (s *stageAdvance) startCluster(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, cluster string) error {
+	giveBack, err := s.Slots.Take(ctx)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
 	binding, err := s.liveBinding(ctx, s.placement, cluster)
 	if err != nil {
 		return err
