@@ -1,0 +1,77 @@
+package stagedupdate_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+)
+
+// script lets AdvanceStage say one thing after the other, and returns what it was asked.
+func script(h *hub, deltas ...act.StageDelta) *[]string {
+	asked := &[]string{}
+	h.env.OnActivity(act.AdvanceStage, mock.Anything, mock.Anything).Return(func(_ context.Context, in act.StageAdvance) (act.StageDelta, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		*asked = append(*asked, fmt.Sprintf("start=%v inflight=%v done=%v failed=%v", in.Start, in.InFlight, in.Done, in.Failed))
+		if len(*asked) > len(deltas) {
+			h.failed = true
+			return act.StageDelta{Ended: true}, nil
+		}
+		return deltas[len(*asked)-1], nil
+	})
+	return asked
+}
+
+func TestAStageGoesOnWithoutClustersThatFailOrAreSkipped(t *testing.T) {
+	h := newHub(t, &stage{name: "all", clusters: clusters("a", "b", "c", "d"), max: 2})
+	asked := script(h,
+		act.StageDelta{Failed: clusters("a")},
+		act.StageDelta{Skipped: clusters("b")},
+		act.StageDelta{Requeued: clusters("b")},
+		act.StageDelta{Done: clusters("c"), Recorded: clusters("a")},
+		act.StageDelta{Failed: clusters("d")},
+		act.StageDelta{Recorded: clusters("b")},
+	)
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, []string{
+		"start=[a b] inflight=[] done=[] failed=[]",
+		"start=[c] inflight=[b] done=[] failed=[a]",
+		"start=[d] inflight=[c] done=[] failed=[a]",
+		"start=[] inflight=[c d] done=[] failed=[a]", // b waits for a place
+		"start=[b] inflight=[d] done=[c] failed=[]",
+		"start=[] inflight=[b] done=[] failed=[d]",
+	}, *asked)
+	assert.True(t, h.succeeded, "calls %v", h.calls)
+}
+
+func TestAStageThatIsOverItsBudgetIsLookedAt(t *testing.T) {
+	h := newHub(t, &stage{name: "all", clusters: clusters("a", "b")})
+	h.initialized = true
+	h.env.OnActivity(act.LoadStage, mock.Anything, mock.Anything).Return(act.StagePlan{
+		Clusters: clusters("a", "b"), MaxConcurrency: 1, Done: []int{0}, Failed: []int{1}, OverBudget: true,
+	}, nil)
+	asked := script(h, act.StageDelta{Skipped: clusters("b")})
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, []string{"start=[] inflight=[] done=[] failed=[b]"}, *asked, "though no cluster waits or is in flight")
+	assert.True(t, h.succeeded)
+}
+
+func TestAStageOfSkippedClustersIsDone(t *testing.T) {
+	h := newHub(t, &stage{name: "all", clusters: clusters("a", "b")})
+	h.initialized = true
+	h.env.OnActivity(act.LoadStage, mock.Anything, mock.Anything).Return(act.StagePlan{
+		Clusters: clusters("a", "b"), MaxConcurrency: 1, Skipped: []int{0, 1},
+	}, nil)
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Zero(t, h.count(act.AdvanceStage))
+	assert.True(t, h.succeeded)
+}
