@@ -116,6 +116,7 @@ var alone = []promise{
 	{"a run waits for a member that is away", runWaitsForAMemberThatIsAway},
 	{"a run whose workflow is cancelled waits for its cluster in flight", cancelledRunWaitsForItsClusterInFlight(runItself)},
 	{"a run whose stage is cancelled waits for its cluster in flight", cancelledRunWaitsForItsClusterInFlight(itsStaging)},
+	{"a run that is resumed while its cancelled workflow ends goes on", resumedWhileItsCancelledWorkflowEnds},
 	{"a run whose workflow is reset with a cluster in flight repeats nothing", resetWithAClusterInFlightRepeatsNothing},
 	{"a run that is deleted is abandoned at once", deletedRunIsAbandonedAtOnce},
 	{"a later run takes over a cluster that an earlier one is under way with", laterRunTakesOver},

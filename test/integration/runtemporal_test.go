@@ -200,6 +200,23 @@ func cancelledRunWaitsForItsClusterInFlight(of func(*placementv1beta1.ClusterSta
 	}
 }
 
+// resumedWhileItsCancelledWorkflowEnds resumes a run whose workflow was cancelled and still waits for a cluster.
+func resumedWhileItsCancelledWorkflowEnds(s *spec) {
+	s.externalPlacement()
+	s.strategy(staging(), canary())
+	bindings := s.record(s.hub, &placementv1beta1.ClusterResourceBinding{}, s.mine())
+	s.stop("member-2/agent")
+	run := s.startRun("run", "0")
+	s.awaitStarted(run, "member-2")
+	require.NoError(s, s.Temporal.CancelWorkflow(s.Context(), workflowOf(run), ""))
+	s.awaitStopping(run)
+	s.setState(run, placementv1beta1.StateRun)
+	s.start("member-2/agent")
+	s.awaitSucceeded(run)
+	s.awaitClosed(workflowOf(run))
+	s.requireWrittenOnce(bindings)
+}
+
 // awaitStopping waits until a run says that it only waits for clusters in flight.
 func (s *spec) awaitStopping(run *placementv1beta1.ClusterStagedUpdateRun) {
 	s.Helper()
