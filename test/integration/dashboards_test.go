@@ -37,6 +37,9 @@ func (s *spec) served(listener string) map[string]bool {
 // afterFailures are metrics that Temporal's SDK serves from the first failure on.
 var afterFailures = []string{"temporal_workflow_task_execution_failed_total", "temporal_activity_execution_failed_total"}
 
+// whileItRuns are metrics that are served only while a run is under way.
+var whileItRuns = []string{"fleetflow_gate_waiting_seconds", "fleetflow_clusters_in_flight"}
+
 // dashboardsFindTheirMetrics asks the agents, after a rollout with all there is to it, for what dashboard and alerts use.
 func dashboardsFindTheirMetrics(s *spec) {
 	s.externalPlacement()
@@ -68,8 +71,10 @@ func dashboardsFindTheirMetrics(s *spec) {
 		}
 		return missing
 	}
-	require.True(s, s.served("hub-agent/metrics")["fleetflow_gate_waiting_seconds"], "a gate holds")
-	delete(wanted, "fleetflow_gate_waiting_seconds") // it opens now
+	for _, metric := range whileItRuns {
+		require.True(s, s.served("hub-agent/metrics")[metric], metric)
+		delete(wanted, metric)
+	}
 	kubectlDoor.approve(s, run, everywhere(approval).Name)
 	s.awaitSucceeded(run)
 	s.evict("eviction", "member-2")
