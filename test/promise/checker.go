@@ -70,10 +70,7 @@ func (c *Checker) Work(now *placementv1beta1.Work, gone bool) {
 
 // Binding judges a write to a binding; gone says that it is no longer stored.
 func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone bool) error {
-	was := c.bindings[now.Name]
-	if was != nil && was.UID != now.UID {
-		was = nil
-	}
+	was := c.known(now)
 	before := c.available()
 	wasUp := was != nil && c.up(was)
 	target := c.target()
@@ -87,11 +84,9 @@ func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone boo
 			return err
 		}
 	}
-	asked := c.byUser[now.Name] || !c.placement.DeletionTimestamp.IsZero()
-	if wasUp && (gone || !c.up(now)) && !asked && !reportsOnly(was, now, gone) {
-		if err := c.loss(now, before, target); err != nil {
-			return err
-		}
+	down := gone || !c.up(now)
+	if wasUp && down && !c.costsNothing(was, now, gone) {
+		return c.loss(now, before, target)
 	}
 	if !gone && placed(now) && !placed(was) {
 		return c.gain(now, target)
@@ -99,9 +94,23 @@ func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone boo
 	return nil
 }
 
+// known is what was stored of a binding before a write; nil if it is a new one.
+func (c *Checker) known(now *placementv1beta1.ClusterResourceBinding) *placementv1beta1.ClusterResourceBinding {
+	if was := c.bindings[now.Name]; was != nil && was.UID == now.UID {
+		return was
+	}
+	return nil
+}
+
 // begins says whether the end of a binding begins with a write.
 func begins(was, now *placementv1beta1.ClusterResourceBinding, gone bool) bool {
 	return was != nil && was.DeletionTimestamp.IsZero() && (gone || !now.DeletionTimestamp.IsZero())
+}
+
+// costsNothing says whether what a cluster loses is no matter of the limits: the user has
+// taken it, or nothing is applied there.
+func (c *Checker) costsNothing(was, now *placementv1beta1.ClusterResourceBinding, gone bool) bool {
+	return c.byUser[now.Name] || !c.placement.DeletionTimestamp.IsZero() || reportsOnly(was, now, gone)
 }
 
 // reportsOnly says whether a cluster goes on without anything being applied to it: then it loses

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -55,11 +55,11 @@ func (r *Reconciler) placement(ctx context.Context, binding *placementv1beta1.Cl
 	name := binding.Labels[placementv1beta1.ParentPlacementLabel]
 	placement := &placementv1beta1.ClusterResourcePlacement{}
 	err := r.get(ctx, types.NamespacedName{Name: name}, placement)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading placement %s: %w", name, err)
-	}
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err):
 		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading placement %s: %w", name, err)
 	}
 	return placement, nil
 }
