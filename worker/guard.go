@@ -51,7 +51,7 @@ func (a *guardedActivity) ExecuteActivity(ctx context.Context, in *interceptor.E
 	}
 	info := activity.GetInfo(ctx)
 	a.log.Info("An activity failed and will be tried again", "activity", info.ActivityType.Name,
-		"workflow", info.WorkflowExecution.ID, "attempt", info.Attempt, "error", err.Error())
+		"workflow", info.WorkflowExecution.ID, "attempt", info.Attempt, "cause", err.Error())
 	return result, temporal.NewApplicationError(shown(err), string(apierrors.ReasonForError(err)))
 }
 

@@ -124,7 +124,7 @@ func (r *Runner) serve(ctx context.Context) error {
 		return fmt.Errorf("starting the worker of queue %s: %w", wf.AdvanceTaskQueue, err)
 	}
 	defer stop(main, waiting)
-	r.Log.Info("Temporal workers are running", "namespace", r.Namespace)
+	r.Log.Info("Temporal workers are running", "temporalNamespace", r.Namespace)
 	r.running.Store(true)
 	metrics.running.Set(1)
 	defer func() {

@@ -36,7 +36,7 @@ func (h *hubConnection) Start(ctx context.Context) error {
 			break
 		}
 		if text := err.Error(); text != told {
-			logger.Info("The hub does not let the agent in yet; trying again", "namespace", h.namespace, "reason", text)
+			logger.Info("The hub does not let the agent in yet; trying again", "namespace", h.namespace, "cause", text)
 			told = text
 		}
 		select {

@@ -52,7 +52,7 @@ func awaitKind(ctx context.Context, mgr ctrl.Manager) bool {
 			if meta.IsNoMatchError(err) {
 				message = "The hub does not serve ClusterProfiles; they are made as soon as it does. Apply the CRD of the hub agent's chart, or turn them off"
 			}
-			mgr.GetLogger().WithName("cluster-profile").Info(message, "reason", err.Error())
+			mgr.GetLogger().WithName("cluster-profile").Info(message, "cause", err.Error())
 			told = true
 		}
 		return err == nil, nil

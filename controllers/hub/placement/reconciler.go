@@ -103,7 +103,7 @@ func (r *Reconciler) poke(ctx context.Context, memory *pokeMemory, need Need, na
 	poke.Cause = need.Cause
 	err := r.poker.Poke(ctx, wfcontract.Ref{Kind: wfcontract.KindClusterResourcePlacement, Name: name, UID: poke.UID}, poke)
 	if err != nil {
-		log.FromContext(ctx).Info("The workflow engine cannot be reached; trying again", "placement", name, "cause", need.Cause, "error", err.Error())
+		log.FromContext(ctx).Info("The workflow engine cannot be reached; trying again", "placement", name, "poke", need.Cause, "cause", err.Error())
 		return memory.refused(now)
 	}
 	memory.delivered(need, now)
