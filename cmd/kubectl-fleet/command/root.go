@@ -24,7 +24,7 @@ func verbs() map[string][]verb {
 	return map[string][]verb{
 		groupLook:    {NewGet, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory},
 		groupRollout: {NewRun, NewApprove, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict},
-		groupMembers: {NewCordon, NewUncordon, NewDrain},
+		groupMembers: {NewJoin, NewUnjoin, NewCordon, NewUncordon, NewDrain},
 	}
 }
 

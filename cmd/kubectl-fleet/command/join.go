@@ -1,0 +1,184 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/deploy/charts"
+)
+
+// Names that KubeFleet's documentation gives to what a joining cluster needs.
+const (
+	// accessNamespace is the namespace on the hub of the accounts of members.
+	accessNamespace = "connect-to-fleet"
+	// agentNamespace is the namespace on the member of its agent.
+	agentNamespace = "fleet-system"
+	// agentRelease is the Helm release of the agent.
+	agentRelease = "member-agent"
+	// tokenSecret is the Secret on the member with the token for the hub.
+	tokenSecret = "hub-kubeconfig-secret" //nolint:gosec // the name of a Secret
+)
+
+// What installs the agent.
+const (
+	agentByHelm = "helm"
+	agentByNone = "none"
+)
+
+const (
+	joinTimeout       = 5 * time.Minute
+	defaultHeartbeat  = 15
+	fillTokenPatience = 30 * time.Second
+)
+
+// joinOptions are what `join` was asked for.
+type joinOptions struct {
+	steering
+	helm                       helm
+	member, memberContext      string
+	address, authority, access string
+	agent, chart               string
+	values                     []string
+	heartbeat                  int32
+	tokenDuration, timeout     time.Duration
+	hub, cluster               client.WithWatch
+	config                     *rest.Config
+	token                      string
+}
+
+// NewJoin returns `kubectl fleet join`.
+func NewJoin(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	return newJoin(f, streams, installedHelm())
+}
+
+func newJoin(f *cli.Factory, streams genericiooptions.IOStreams, h helm) *cobra.Command {
+	o := &joinOptions{steering: steering{factory: f, streams: streams}, helm: h}
+	cmd := &cobra.Command{
+		Use:   "join MEMBER --member-context CONTEXT",
+		Short: "Make a cluster a member of the fleet",
+		Long: `Make a cluster a member of the fleet, from the kubeconfig's contexts of the hub (--context, or the current one) and of
+the cluster: gives it a service account on the hub, creates its MemberCluster, puts the account's token on the cluster,
+installs the member agent there with helm, and waits until it has joined. It may be run again: what is there stays.
+
+The agent pulls from the hub, so the cluster has to reach the hub's address, and nothing has to reach the cluster.`,
+		Example: `  # The hub is the current context
+  kubectl fleet join member-4 --member-context kind-member-4
+
+  # As the cluster sees the hub, with a token that ends after a month
+  kubectl fleet join member-4 --member-context kind-member-4 --hub-address https://hub.example.com:6443 --token-duration 720h
+
+  # An image of your own; the agent's chart has more values
+  kubectl fleet join member-4 --member-context kind-member-4 --set image.repository=registry.example.com/member-agent`,
+		Args: exactlyOne("the member", "kubectl fleet join member-4 --member-context kind-member-4"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.member = args[0]
+			if err := o.complete(); err != nil {
+				return err
+			}
+			return o.join(cmd.Context())
+		},
+	}
+	o.AddFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&o.memberContext, "member-context", "", "Context of the kubeconfig for the cluster that joins (required).")
+	flags.StringVar(&o.address, "hub-address", "", "Address of the hub's API server, as the cluster sees it. (default: that of the hub's context)")
+	flags.StringVar(&o.authority, "hub-ca", "", "File with the CA of the hub's API server. (default: that of the hub's context)")
+	flags.StringVar(&o.access, "access-namespace", accessNamespace, "Namespace on the hub for the cluster's service account.")
+	flags.Int32Var(&o.heartbeat, "heartbeat", defaultHeartbeat, "How often the cluster reports, in seconds.")
+	flags.DurationVar(&o.tokenDuration, "token-duration", 0, "Use a token that ends after this time, instead of one that does not end.")
+	flags.StringVar(&o.agent, "agent", agentByHelm, "What installs the agent: helm, or none if it is there or comes otherwise.")
+	flags.StringVar(&o.chart, "chart", "", "Folder or archive of the agent's chart. (default: the one built in)")
+	flags.StringArrayVar(&o.values, "set", nil, "A value of the agent's chart, as for helm; may be given several times.")
+	flags.DurationVar(&o.timeout, "timeout", joinTimeout, "How long to wait until the cluster has joined.")
+	return cmd
+}
+
+func (o *joinOptions) complete() (err error) {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case o.memberContext == "":
+		return errors.New("--member-context is missing: name the context of the cluster that joins; kubectl config get-contexts lists what there is")
+	case o.agent != agentByHelm && o.agent != agentByNone:
+		return fmt.Errorf("--agent %q is not known: use helm or none", o.agent)
+	}
+	if o.agent == agentByHelm && !o.Dry() && !o.helm.there() {
+		return errors.New("helm is not installed, which installs the agent: nothing was changed. Install helm, or give --agent none and install the chart deploy/charts/member-agent otherwise")
+	}
+	if o.config, err = o.factory.Configure(""); err != nil {
+		return err
+	}
+	if o.address == "" {
+		o.address = o.config.Host
+	}
+	if at, err := url.Parse(o.address); err != nil || at.Scheme != "https" || at.Host == "" {
+		return fmt.Errorf("--hub-address %q is not an address such as https://hub.example.com:6443", o.address)
+	}
+	if o.hub, err = o.factory.Client(); err != nil {
+		return err
+	}
+	o.cluster, err = o.factory.ClientOf(o.memberContext)
+	return err
+}
+
+func (o *joinOptions) account() string { return o.member + "-hub-cluster-access" }
+
+func (o *joinOptions) join(ctx context.Context) error {
+	steps := []step{
+		{"looking at the hub", o.checkHub},
+		{fmt.Sprintf("giving %s an identity on the hub: service account %s/%s", o.member, o.access, o.account()), o.makeIdentity},
+		{"inviting " + o.member, o.invite},
+		{fmt.Sprintf("putting the token on %s: Secret %s/%s", o.memberContext, agentNamespace, tokenSecret), o.putToken},
+	}
+	if o.agent == agentByHelm {
+		steps = append(steps, step{"installing the agent on " + o.memberContext, o.install})
+	}
+	steps = append(steps, step{"waiting until " + o.member + " has joined", o.awaitJoined})
+	return o.take(ctx, steps)
+}
+
+// install has helm install the agent's chart. Its values go into a file: they are in no list of processes.
+func (o *joinOptions) install(ctx context.Context) error {
+	work, err := os.MkdirTemp("", "kubectl-fleet-")
+	if err != nil {
+		return fmt.Errorf("making a folder for the chart: %w", err)
+	}
+	defer os.RemoveAll(work) //nolint:errcheck // a folder for temporary files
+	chart := o.chart
+	if chart == "" {
+		chart = filepath.Join(work, charts.MemberAgentFolder)
+		if err := os.CopyFS(work, charts.MemberAgent); err != nil {
+			return fmt.Errorf("unpacking the chart: %w", err)
+		}
+	}
+	args := []string{
+		"upgrade", "--install", agentRelease, chart, "--kube-context", o.memberContext, "--namespace", agentNamespace,
+		"--set-string", "config.hubURL=" + o.address, "--set-string", "config.memberClusterName=" + o.member,
+	}
+	authority, err := o.hubAuthority()
+	if err != nil {
+		return err
+	}
+	if authority != "" {
+		args = append(args, "--set-string", "config.hubCA="+authority)
+	}
+	if file := o.factory.Flags.KubeConfig; file != nil && *file != "" {
+		args = append(args, "--kubeconfig", *file)
+	}
+	for _, value := range o.values {
+		args = append(args, "--set", value)
+	}
+	return o.helm.run(ctx, args...)
+}

@@ -1,0 +1,177 @@
+package command
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+// checkHub makes sure that the member can be invited, before anything is changed.
+func (o *joinOptions) checkHub(ctx context.Context) error {
+	member := &clusterv1beta1.MemberCluster{}
+	err := o.hub.Get(ctx, client.ObjectKey{Name: o.member}, member)
+	switch {
+	case hub.Unserved(err):
+		return errors.New("it has no MemberClusters: install the chart hub-agent there, or choose the hub with --context")
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading member/%s: %w", o.member, err)
+	case member.DeletionTimestamp != nil:
+		return fmt.Errorf("member/%s is leaving the fleet: try again once it is gone", o.member)
+	case member.Spec.Identity != o.identity():
+		return fmt.Errorf("member/%s is there with another identity, %s %s: choose another name, or unjoin it first",
+			o.member, member.Spec.Identity.Kind, member.Spec.Identity.Name)
+	default:
+		return nil
+	}
+}
+
+func (o *joinOptions) identity() rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: o.access, Name: o.account()}
+}
+
+// ensure creates an object that may be there.
+func ensure(ctx context.Context, c client.Client, object client.Object) error {
+	if err := c.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating %s %q: %w", strings.ToLower(fmt.Sprintf("%T", object)[4:]), object.GetName(), err)
+	}
+	return nil
+}
+
+// makeIdentity makes the service account and keeps its token.
+func (o *joinOptions) makeIdentity(ctx context.Context) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: o.access, Name: o.account()}}
+	write := o.writer(o.hub)
+	if err := ensure(ctx, write, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.access}}); err != nil {
+		return err
+	}
+	if err := ensure(ctx, write, account); err != nil {
+		return err
+	}
+	if o.tokenDuration > 0 {
+		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(o.tokenDuration.Seconds()))}}
+		if err := write.SubResource("token").Create(ctx, account, request); err != nil {
+			return fmt.Errorf("asking for a token of %s/%s: %w", o.access, account.Name, err)
+		}
+		o.token = request.Status.Token
+		return nil
+	}
+	return o.lastingToken(ctx, write)
+}
+
+// lastingToken gets a token that does not end, which a controller of the hub fills in.
+func (o *joinOptions) lastingToken(ctx context.Context, write client.Client) error {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: o.access, Name: o.account() + "-token", Annotations: map[string]string{corev1.ServiceAccountNameKey: o.account()},
+		},
+		Type: corev1.SecretTypeServiceAccountToken,
+	}
+	if err := ensure(ctx, write, secret); err != nil {
+		return err
+	}
+	filled := func(s *corev1.Secret, there bool) bool {
+		return there && len(s.Data[corev1.ServiceAccountTokenKey]) > 0
+	}
+	if err := await(ctx, o.hub, secret, &corev1.SecretList{}, fillTokenPatience, filled, byName(secret)...); err != nil {
+		return fmt.Errorf("nobody fills Secret %s/%s with a token (%w): the hub's kube-controller-manager seems to run without its "+
+			"serviceaccount-token-controller; give --token-duration, such as 720h, for a token that ends", secret.Namespace, secret.Name, err)
+	}
+	o.token = string(secret.Data[corev1.ServiceAccountTokenKey])
+	return nil
+}
+
+// byName selects one object in lists and watches.
+func byName(object client.Object) []client.ListOption {
+	selector := fields.OneTermEqualSelector("metadata.name", object.GetName())
+	return []client.ListOption{client.InNamespace(object.GetNamespace()), client.MatchingFieldsSelector{Selector: selector}}
+}
+
+func (o *joinOptions) invite(ctx context.Context) error {
+	return ensure(ctx, o.writer(o.hub), &clusterv1beta1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: o.member},
+		Spec:       clusterv1beta1.MemberClusterSpec{Identity: o.identity(), HeartbeatPeriodSeconds: o.heartbeat},
+	})
+}
+
+// putToken writes the token for the hub to the cluster.
+func (o *joinOptions) putToken(ctx context.Context) error {
+	write := o.writer(o.cluster)
+	if err := ensure(ctx, write, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace}}); err != nil {
+		return err
+	}
+	data := map[string][]byte{corev1.ServiceAccountTokenKey: []byte(o.token)}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: tokenSecret}, Data: data}
+	err := write.Create(ctx, secret)
+	if !apierrors.IsAlreadyExists(err) {
+		if err != nil {
+			return fmt.Errorf("creating Secret %s/%s: %w", agentNamespace, tokenSecret, err)
+		}
+		return nil
+	}
+	if err := write.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
+		return fmt.Errorf("reading Secret %s/%s: %w", agentNamespace, tokenSecret, err)
+	}
+	secret.Data = data
+	if err := write.Update(ctx, secret); err != nil {
+		return fmt.Errorf("updating Secret %s/%s: %w", agentNamespace, tokenSecret, err)
+	}
+	return nil
+}
+
+// hubAuthority is the CA of the hub's API server in base64; empty if its context has none.
+func (o *joinOptions) hubAuthority() (string, error) {
+	data, file := o.config.CAData, o.config.CAFile
+	if o.authority != "" {
+		data, file = nil, o.authority
+	}
+	if len(data) == 0 && file != "" {
+		read, err := os.ReadFile(file) //nolint:gosec // the user names it
+		if err != nil {
+			return "", fmt.Errorf("reading the CA of the hub: %w", err)
+		}
+		data = read
+	}
+	return base64.StdEncoding.EncodeToString(data), nil
+}
+
+func (o *joinOptions) awaitJoined(ctx context.Context) error {
+	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: o.member}}
+	joined := func(m *clusterv1beta1.MemberCluster, there bool) bool {
+		return there && meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1beta1.ConditionTypeJoined)
+	}
+	err := await(ctx, o.hub, member, &clusterv1beta1.MemberClusterList{}, o.timeout, joined, byName(member)...)
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; %s. The agent's log says more: kubectl --context %s --namespace %s logs deployment/%s", err, conditionsOf(member), o.memberContext, agentNamespace, agentRelease)
+}
+
+// conditionsOf says in words how far a member is.
+func conditionsOf(member *clusterv1beta1.MemberCluster) string {
+	var said []string
+	for _, c := range member.Status.Conditions {
+		said = append(said, fmt.Sprintf("%s is %s: %s", c.Type, c.Status, c.Message))
+	}
+	if len(said) == 0 {
+		return "the hub agent has not taken it up: is it running?"
+	}
+	return strings.Join(said, "; ")
+}

@@ -1,0 +1,198 @@
+package command
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+)
+
+// recordedHelm keeps the arguments that Helm is run with.
+type recordedHelm struct {
+	missing bool
+	args    []string
+	// chart are the files of the chart it is given.
+	chart []string
+}
+
+func (r *recordedHelm) helm() helm {
+	return helm{there: func() bool { return !r.missing }, run: func(_ context.Context, args ...string) error {
+		r.args = args
+		if args[0] == "uninstall" {
+			return nil
+		}
+		return fs.WalkDir(os.DirFS(args[3]), ".", func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() {
+				r.chart = append(r.chart, path)
+			}
+			return err
+		})
+	}}
+}
+
+// runWithHelm runs join or unjoin between two clusters in memory.
+func (c *console) runWithHelm(h *recordedHelm, args ...string) error {
+	c.t.Helper()
+	f := cli.NewFactory()
+	f.Clock = testingclock.NewFakeClock(now)
+	f.Configure = func(kubeContext string) (*rest.Config, error) {
+		return &rest.Config{Host: "https://hub.example.com", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("authority")}, Username: kubeContext}, nil
+	}
+	f.Connect = func(config *rest.Config) (client.WithWatch, error) {
+		if config.Username == "" {
+			return c.hub, nil
+		}
+		return c.contexts[config.Username], nil
+	}
+	c.out.Reset()
+	streams := genericiooptions.IOStreams{In: strings.NewReader(c.stdin), Out: &c.out, ErrOut: &c.err}
+	verb := map[string]func(*cli.Factory, genericiooptions.IOStreams, helm) error{
+		"join": func(f *cli.Factory, s genericiooptions.IOStreams, h helm) error {
+			cmd := newJoin(f, s, h)
+			cmd.SetArgs(args[1:])
+			return cmd.ExecuteContext(c.t.Context())
+		},
+		"unjoin": func(f *cli.Factory, s genericiooptions.IOStreams, h helm) error {
+			cmd := newUnjoin(f, s, h)
+			cmd.SetArgs(args[1:])
+			return cmd.ExecuteContext(c.t.Context())
+		},
+	}
+	return verb[args[0]](f, streams, h.helm())
+}
+
+// joinedIdentity is the identity that join gives a member.
+func joinedIdentity(member string) rbacv1.Subject {
+	return rbacv1.Subject{Kind: "ServiceAccount", Namespace: "connect-to-fleet", Name: member + "-hub-cluster-access"}
+}
+
+// hubThatWorks fills tokens and lets members join, as a hub does.
+func hubThatWorks(c *console) {
+	secrets, err := c.hub.Watch(c.t.Context(), &corev1.SecretList{})
+	require.NoError(c.t, err)
+	members, err := c.hub.Watch(c.t.Context(), &clusterv1beta1.MemberClusterList{})
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { secrets.Stop(); members.Stop() })
+	go func() {
+		for event := range secrets.ResultChan() {
+			if secret := event.Object.(*corev1.Secret).DeepCopy(); len(secret.Data) == 0 {
+				secret.Data = map[string][]byte{corev1.ServiceAccountTokenKey: []byte("s3cret")}
+				_ = c.hub.Update(c.t.Context(), secret)
+			}
+		}
+	}()
+	go func() {
+		for event := range members.ResultChan() {
+			if member := event.Object.(*clusterv1beta1.MemberCluster).DeepCopy(); len(member.Status.Conditions) == 0 {
+				member.Status.Conditions = []metav1.Condition{ok(clusterv1beta1.ConditionTypeJoined)}
+				_ = c.hub.Update(c.t.Context(), member)
+			}
+		}
+	}()
+}
+
+func TestJoin(t *testing.T) {
+	t.Run("gives the cluster an identity and an agent, and waits; a second time changes nothing", func(t *testing.T) {
+		c, h := newConsole(t), &recordedHelm{}
+		c.contexts = map[string]client.WithWatch{"kind-4": inMemory()}
+		hubThatWorks(c)
+		for range 2 {
+			require.NoError(t, c.runWithHelm(h, "join", "member-4", "--member-context", "kind-4", "--set", "a=b"))
+			assert.Contains(t, c.out.String(), "waiting until member-4 has joined (0s)")
+			assert.NotContains(t, c.out.String(), "s3cret")
+		}
+		assert.Equal(t, joinedIdentity("member-4"), get(c, &clusterv1beta1.MemberCluster{}, "member-4").Spec.Identity)
+		secret := &corev1.Secret{}
+		require.NoError(t, c.contexts["kind-4"].Get(t.Context(), client.ObjectKey{Namespace: "fleet-system", Name: "hub-kubeconfig-secret"}, secret))
+		assert.Equal(t, "s3cret", string(secret.Data["token"]))
+		text := strings.Join(h.args, " ")
+		for _, want := range []string{"upgrade --install member-agent", "--kube-context kind-4", "config.hubURL=https://hub.example.com", "config.memberClusterName=member-4", "config.hubCA=YXV0aG9yaXR5", "--set a=b"} {
+			assert.Contains(t, text, want)
+		}
+		assert.NotContains(t, text, "s3cret", "arguments can be read by everybody on the machine")
+		assert.Contains(t, h.chart, "Chart.yaml")
+		assert.Contains(t, h.chart, filepath.Join("templates", "deployment.yaml"))
+	})
+	t.Run("changes nothing on a dry run", func(t *testing.T) {
+		c, h := newConsole(t), &recordedHelm{missing: true}
+		c.contexts = map[string]client.WithWatch{"kind-4": inMemory()}
+		require.NoError(t, c.runWithHelm(h, "join", "member-4", "--member-context", "kind-4", "--dry-run"))
+		assert.Contains(t, c.out.String(), "inviting member-4 (dry run)")
+		assert.Error(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "member-4"}, &clusterv1beta1.MemberCluster{}))
+	})
+	t.Run("refuses", func(t *testing.T) {
+		other, leaving := member("member-4", 0), member("member-4", 0)
+		other.Spec.Identity.Name = "somebody"
+		leaving.Finalizers, leaving.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: now}
+		for sentence, try := range map[string]struct {
+			hub  []client.Object
+			helm recordedHelm
+			args []string
+			want string
+		}{
+			"without a context":                {nil, recordedHelm{}, []string{"member-4"}, "--member-context is missing"},
+			"without helm":                     {nil, recordedHelm{missing: true}, []string{"member-4", "--member-context", "kind-4"}, "helm is not installed"},
+			"an address that is none":          {nil, recordedHelm{}, []string{"member-4", "--member-context", "kind-4", "--hub-address", "hub"}, "--hub-address"},
+			"a name that another identity has": {[]client.Object{other}, recordedHelm{}, []string{"member-4", "--member-context", "kind-4"}, "another identity"},
+			"a member that is leaving":         {[]client.Object{leaving}, recordedHelm{}, []string{"member-4", "--member-context", "kind-4"}, "is leaving"},
+		} {
+			t.Run(sentence, func(t *testing.T) {
+				c := newConsole(t, try.hub...)
+				c.contexts = map[string]client.WithWatch{"kind-4": inMemory()}
+				assert.ErrorContains(t, c.runWithHelm(&try.helm, append([]string{"join"}, try.args...)...), try.want)
+			})
+		}
+	})
+	t.Run("says what is missing if the cluster does not join", func(t *testing.T) {
+		half := member("member-4", 0)
+		half.Spec.Identity = joinedIdentity("member-4")
+		half.Status.Conditions = []metav1.Condition{{Type: "ReadyToJoin", Status: metav1.ConditionTrue, Message: "all there"}}
+		c := newConsole(t, half)
+		c.contexts = map[string]client.WithWatch{"kind-4": inMemory()}
+		hubThatWorks(c)
+		err := c.runWithHelm(&recordedHelm{}, "join", "member-4", "--member-context", "kind-4", "--timeout", (50 * time.Millisecond).String())
+		assert.ErrorContains(t, err, "ReadyToJoin is True: all there. The agent's log says more")
+	})
+}
+
+func TestUnjoin(t *testing.T) {
+	leaver := member("member-4", 0)
+	leaver.Spec.Identity = joinedIdentity("member-4")
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: accessNamespace, Name: "member-4-hub-cluster-access"}}
+	c, h := newConsole(t, leaver, account, bound("web", "member-4"), externalPlacement()), &recordedHelm{}
+	c.contexts = map[string]client.WithWatch{"kind-4": inMemory()}
+	c.stdin = "n\n"
+	require.ErrorIs(t, c.runWithHelm(h, "unjoin", "member-4"), cli.ErrDeclined)
+	assert.Contains(t, c.err.String(), "will be removed from it. Have member-4 (1 placements) leave the fleet?")
+	require.NoError(t, c.runWithHelm(h, "unjoin", "member-4", "--member-context", "kind-4", "--yes"))
+	assert.Equal(t, "uninstall", h.args[0])
+	assert.Error(t, c.hub.Get(t.Context(), client.ObjectKeyFromObject(leaver), &clusterv1beta1.MemberCluster{}))
+	assert.Error(t, c.hub.Get(t.Context(), client.ObjectKeyFromObject(account), &corev1.ServiceAccount{}))
+
+	assert.ErrorContains(t, c.runWithHelm(h, "unjoin"), "needs one member")
+	assert.ErrorContains(t, c.runWithHelm(h, "unjoin", "--all", "member-4"), "--all takes neither names")
+}
+
+func TestUnjoinAll(t *testing.T) {
+	c := newConsole(t, member("member-1", 0), member("member-2", 0))
+	require.NoError(t, c.runWithHelm(&recordedHelm{}, "unjoin", "--all", "--yes"))
+	left := &clusterv1beta1.MemberClusterList{}
+	require.NoError(t, c.hub.List(t.Context(), left))
+	assert.Empty(t, left.Items)
+}

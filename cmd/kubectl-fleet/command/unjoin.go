@@ -1,0 +1,209 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+// unjoinTimeout is longer than the hub waits for a silent agent by default.
+const unjoinTimeout = 20 * time.Minute
+
+// unjoinOptions are what `unjoin` was asked for.
+type unjoinOptions struct {
+	steering
+	helm          helm
+	memberContext string
+	all, keep     bool
+	timeout       time.Duration
+	hub           client.WithWatch
+}
+
+// NewUnjoin returns `kubectl fleet unjoin`.
+func NewUnjoin(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	return newUnjoin(f, streams, installedHelm())
+}
+
+func newUnjoin(f *cli.Factory, streams genericiooptions.IOStreams, h helm) *cobra.Command {
+	o := &unjoinOptions{steering: steering{factory: f, streams: streams}, helm: h}
+	cmd := &cobra.Command{
+		Use:   "unjoin MEMBER [--member-context CONTEXT]",
+		Short: "Have a member leave the fleet",
+		Long: `Have a member leave the fleet, in the order that leaves nothing behind: what was placed on it is removed, its agent
+leaves, and only then the agent is uninstalled (with --member-context) and the member's account on the hub deleted.
+
+Of a cluster that is gone for good, the hub lets go by itself after a while: 15 minutes, unless its agent was started
+with another --force-delete-wait-time.`,
+		Example: `  kubectl fleet unjoin member-4 --member-context kind-member-4
+
+  # Leave on the cluster what is placed there
+  kubectl fleet unjoin member-4 --keep-placed
+
+  # Dissolve the fleet
+  kubectl fleet unjoin --all`,
+		ValidArgsFunction: completeNames(f, hub.KindMember),
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.unjoin(cmd.Context(), args) },
+	}
+	o.AddFlags(cmd)
+	cmd.Flags().StringVar(&o.memberContext, "member-context", "", "Context of the kubeconfig for the member, to uninstall its agent.")
+	cmd.Flags().BoolVar(&o.all, "all", false, "All members of the fleet.")
+	cmd.Flags().BoolVar(&o.keep, "keep-placed", false, "Leave on the member what is placed there.")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", unjoinTimeout, "How long to wait until a member has left.")
+	return cmd
+}
+
+func (o *unjoinOptions) unjoin(ctx context.Context, args []string) (err error) {
+	if err := o.check(args); err != nil {
+		return err
+	}
+	if o.hub, err = o.factory.Client(); err != nil {
+		return err
+	}
+	members, err := o.members(ctx, args)
+	if err != nil {
+		return err
+	}
+	question, err := o.question(ctx, members)
+	if err != nil {
+		return err
+	}
+	if err := o.Ask(o.streams, question); err != nil {
+		return err
+	}
+	// All leave at the same time: none waits for another that is gone for good.
+	var steps []step
+	for i := range members {
+		steps = append(steps, step{"having " + members[i].Name + " leave", func(ctx context.Context) error { return o.remove(ctx, &members[i]) }})
+	}
+	for i := range members {
+		steps = append(steps, o.after(&members[i])...)
+	}
+	return o.take(ctx, steps)
+}
+
+func (o *unjoinOptions) check(args []string) error {
+	switch {
+	case o.all && (len(args) > 0 || o.memberContext != ""):
+		return errors.New("--all takes neither names nor --member-context: agents are uninstalled one by one")
+	case !o.all && len(args) != 1:
+		return errors.New("kubectl fleet unjoin needs one member, as in: kubectl fleet unjoin member-4; or --all")
+	}
+	if o.memberContext != "" && !o.Dry() && !o.helm.there() {
+		return errors.New("helm is not installed, which uninstalls the agent: nothing was changed. Leave --member-context out and uninstall the agent otherwise, once the member has left")
+	}
+	return o.Validate()
+}
+
+func (o *unjoinOptions) members(ctx context.Context, args []string) ([]clusterv1beta1.MemberCluster, error) {
+	if o.all {
+		return hub.Reader{Reader: o.hub}.Members(ctx)
+	}
+	found, err := find(ctx, o.factory, o.hub, args[0], hub.KindMember)
+	if err != nil {
+		return nil, err
+	}
+	return []clusterv1beta1.MemberCluster{*found.Member}, nil
+}
+
+// question says what will happen to what is placed on the members.
+func (o *unjoinOptions) question(ctx context.Context, members []clusterv1beta1.MemberCluster) (string, error) {
+	var said []string
+	for i := range members {
+		l, err := readLoad(ctx, o.hub, members[i].Name)
+		if err != nil {
+			return "", err
+		}
+		said = append(said, fmt.Sprintf("%s (%d placements)", members[i].Name, len(l.evict)+len(l.stays)))
+	}
+	fate := "What is placed there will be removed from it."
+	if o.keep {
+		fate = "What is placed there will stay on it."
+	}
+	return fmt.Sprintf("%s Have %s leave the fleet?", fate, strings.Join(said, ", ")), nil
+}
+
+// remove deletes a member.
+func (o *unjoinOptions) remove(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
+	write := o.writer(o.hub)
+	if o.keep {
+		before := member.DeepCopy()
+		metav1.SetMetaDataAnnotation(&member.ObjectMeta, clusterv1beta1.KeepPlacedAnnotation, clusterv1beta1.KeepPlacedValue)
+		if err := write.Patch(ctx, member, client.MergeFrom(before)); err != nil {
+			return fmt.Errorf("asking to keep what is placed on member/%s: %w", member.Name, err)
+		}
+	}
+	if err := client.IgnoreNotFound(write.Delete(ctx, member)); err != nil {
+		return fmt.Errorf("deleting member/%s: %w", member.Name, err)
+	}
+	return nil
+}
+
+// after are the steps once a member was told to leave.
+func (o *unjoinOptions) after(member *clusterv1beta1.MemberCluster) []step {
+	steps := []step{{"waiting until " + member.Name + " has left", func(ctx context.Context) error { return o.awaitLeft(ctx, member) }}}
+	if o.memberContext != "" {
+		steps = append(steps, step{"uninstalling the agent from " + o.memberContext, o.uninstall})
+	}
+	identity := member.Spec.Identity
+	if identity.Kind == rbacv1.ServiceAccountKind && identity.Name == member.Name+"-hub-cluster-access" {
+		steps = append(steps, step{fmt.Sprintf("deleting service account %s/%s", identity.Namespace, identity.Name), func(ctx context.Context) error {
+			object := metav1.ObjectMeta{Namespace: identity.Namespace, Name: identity.Name}
+			token := object
+			token.Name += "-token"
+			return o.deleteAll(ctx, o.hub, &corev1.Secret{ObjectMeta: token}, &corev1.ServiceAccount{ObjectMeta: object})
+		}})
+	}
+	return steps
+}
+
+func (o *unjoinOptions) awaitLeft(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
+	last := member.DeepCopy()
+	gone := func(m *clusterv1beta1.MemberCluster, there bool) bool {
+		if there {
+			m.DeepCopyInto(last)
+		}
+		return !there || m.UID != member.UID
+	}
+	now := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: member.Name}}
+	if err := await(ctx, o.hub, now, &clusterv1beta1.MemberClusterList{}, o.timeout, gone, byName(now)...); err != nil {
+		return fmt.Errorf("%w; %s", err, conditionsOf(last))
+	}
+	return nil
+}
+
+func (o *unjoinOptions) uninstall(ctx context.Context) error {
+	cluster, err := o.factory.ClientOf(o.memberContext)
+	if err != nil {
+		return err
+	}
+	args := []string{"uninstall", agentRelease, "--kube-context", o.memberContext, "--namespace", agentNamespace, "--ignore-not-found"}
+	if file := o.factory.Flags.KubeConfig; file != nil && *file != "" {
+		args = append(args, "--kubeconfig", *file)
+	}
+	if err := o.helm.run(ctx, args...); err != nil {
+		return err
+	}
+	return o.deleteAll(ctx, cluster, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: tokenSecret}})
+}
+
+func (o *unjoinOptions) deleteAll(ctx context.Context, c client.WithWatch, objects ...client.Object) error {
+	for _, object := range objects {
+		if err := client.IgnoreNotFound(o.writer(c).Delete(ctx, object)); err != nil {
+			return fmt.Errorf("deleting %s/%s: %w", object.GetNamespace(), object.GetName(), err)
+		}
+	}
+	return nil
+}
