@@ -16,7 +16,7 @@ func (r Run) WaitingFor(now time.Time) string {
 	case StateInitializing:
 		return "its plan"
 	case StateInitialized:
-		return "its start: set spec.state to Run"
+		return "its start (kubectl fleet resume)"
 	case StateStopped:
 		return "to be resumed"
 	case StateDeleting:

@@ -103,7 +103,7 @@ func detailOf(run hub.Run, view runs.Run) string {
 	case runs.StateFailed, runs.StateStuck:
 		return detail + ": " + view.Message
 	case runs.StateInitialized:
-		return detail + ": waits to be run"
+		return detail + ": waits for its start (kubectl fleet resume)"
 	default:
 		return detail
 	}
