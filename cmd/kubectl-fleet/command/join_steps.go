@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -66,7 +65,7 @@ func (o *joinOptions) makeIdentity(ctx context.Context) error {
 		return err
 	}
 	if o.tokenDuration > 0 {
-		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(o.tokenDuration.Seconds()))}}
+		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(o.tokenDuration.Seconds()))}}
 		if err := write.SubResource("token").Create(ctx, account, request); err != nil {
 			return fmt.Errorf("asking for a token of %s/%s: %w", o.access, account.Name, err)
 		}
