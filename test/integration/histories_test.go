@@ -28,6 +28,8 @@ var stories = []promise{
 	{"a run with a gate before a stage and a cluster to clear", recordClearingRun},
 	{"a run that is stopped, cancelled and resumed", recordStoppedRun},
 	{"a run that is cancelled with a cluster in flight", recordCancelledInFlight},
+	{"a run that goes on without clusters, and is rolled back", recordRolledBackRun},
+	{"a run whose stage is cancelled", recordCancelledStage},
 	{"a run that cannot begin", recordRefusedRun},
 	{"a run whose placement is deleted while a cluster is in flight", recordAbandonedRun},
 	{"a run that is rebuilt after the loss of Temporal's database", recordRebuiltRun},
@@ -173,6 +175,46 @@ func recordCancelledInFlight(s *spec) {
 	}
 	s.write("updaterun-cancelled-in-flight", workflowOf(run))
 	s.write("stage-stopped", stageWorkflow(run, "everywhere"))
+}
+
+// recordRolledBackRun records a stage that goes on without one cluster, is over its budget with the next, and is paused, and
+// then a rollback of the run while it stands still.
+func recordRolledBackRun(s *spec) {
+	stage := budget(everywhere(), 1, placementv1beta1.FailureBudgetPause)
+	s.obstructed("member-1", stage)
+	require.NoError(s, s.member("member-2").Create(s.Context(), s.latecomer()))
+	run := s.startRun("run", "")
+	s.awaitStopped(run)
+	s.save("updaterun-paused", workflowOf(run))
+	s.save("stage-over-budget", stageWorkflow(run, "everywhere"))
+
+	update(s, s.hub, run.DeepCopy(), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+		r.Spec.State = placementv1beta1.StateRun
+		r.Spec.ClusterActions = []placementv1beta1.ClusterAction{
+			{Cluster: "member-2", Action: placementv1beta1.ClusterActionRetry}, {Cluster: "member-3", Action: placementv1beta1.ClusterActionSkip},
+		}
+	})
+	s.awaitStopped(run)
+	s.save("stage-retried", stageWorkflow(run, "everywhere"))
+	back := s.run("back", "")
+	back.Spec.RollbackOf = run.Name
+	s.create(back)
+	s.awaitSucceeded(back)
+	s.save("updaterun-rolled-back", workflowOf(run))
+	s.save("updaterun-rollback", workflowOf(back))
+}
+
+func recordCancelledStage(s *spec) {
+	s.externalPlacement()
+	s.strategy(everywhere())
+	s.stop("member-2/agent")
+	run := s.startRun("run", "0")
+	s.awaitStarted(run, "member-2")
+	require.NoError(s, s.Temporal.CancelWorkflow(s.Context(), stageWorkflow(run, "everywhere"), ""))
+	s.awaitStopping(run)
+	s.start("member-2/agent")
+	s.awaitStopped(run)
+	s.save("updaterun-stage-cancelled", workflowOf(run))
 }
 
 func recordRefusedRun(s *spec) {
