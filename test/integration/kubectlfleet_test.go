@@ -63,7 +63,7 @@ func commandLineShowsARollout(s *spec) {
 	require.Contains(s, out, "3/3")
 	out, _ = s.kubectlFleet("status", run.Name)
 	require.Contains(s, out, "approval after  Waiting")
-	require.Contains(s, out, "kubectl fleet approve "+run.Name+"-canary")
+	require.Contains(s, out, "kubectl fleet approve "+run.Name+" --stage canary")
 	kubectlDoor.approve(s, run, "canary")
 	select {
 	case text := <-watched:

@@ -131,11 +131,11 @@ func (b builder) stage(stage runs.Stage, view runs.Run, index int) tree.Node {
 		node.State = runs.StateStopped
 	}
 	for _, gate := range stage.Before {
-		node.Children = append(node.Children, b.gate(gate, "before"))
+		node.Children = append(node.Children, b.gate(gate, stage.Name, "before"))
 	}
 	node.Children = append(node.Children, b.clusters(stage)...)
 	for _, gate := range stage.After {
-		node.Children = append(node.Children, b.gate(gate, "after"))
+		node.Children = append(node.Children, b.gate(gate, stage.Name, "after"))
 	}
 	return node
 }
@@ -276,9 +276,9 @@ func ObjectName(id placementv1beta1.ResourceIdentifier) string {
 	return name
 }
 
-func (b builder) gate(gate runs.Gate, side string) tree.Node {
+func (b builder) gate(gate runs.Gate, stage, side string) tree.Node {
 	if gate.Type == placementv1beta1.StageTaskTypeApproval {
-		return b.approval(gate, side)
+		return b.approval(gate, stage, side)
 	}
 	node := tree.Node{Kind: KindGate, Name: "soak " + tree.Wait(gate.Wait), State: gateState(gate)}
 	if !gate.From.IsZero() {
@@ -301,14 +301,14 @@ func gateState(gate runs.Gate) runs.State {
 	}
 }
 
-func (b builder) approval(gate runs.Gate, side string) tree.Node {
+func (b builder) approval(gate runs.Gate, stage, side string) tree.Node {
 	node := tree.Node{Kind: KindGate, Name: "approval " + side, State: gateState(gate)}
 	switch {
 	case gate.Done:
 		node.Detail = b.approvedBy(gate)
 	case gate.Open:
 		node.Start = gate.From
-		node.Detail = "kubectl fleet approve " + gate.Request
+		node.Detail = "kubectl fleet approve " + b.run.Name + " --stage " + stage
 		if b.run.Namespace != "" {
 			node.Detail += " -n " + b.run.Namespace
 		}
