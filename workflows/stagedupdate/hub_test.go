@@ -51,6 +51,11 @@ type hub struct {
 	lag time.Duration
 
 	calls, phases []string
+	// starts are clusters in the order they were first written to, inFlight how many were under way at each write.
+	starts   []string
+	inFlight []int
+	// canaryBegan is when stage canary was first written to.
+	canaryBegan time.Time
 	// before is run before an activity of this name does anything.
 	before map[string]func()
 }
@@ -71,10 +76,17 @@ type approvalTask struct{ opened, approved bool }
 
 func newHub(t *testing.T, stages ...*stage) *hub {
 	t.Helper()
+	h := &hub{t: t, uid: "uid-1", stages: stages, before: map[string]func(){}}
+	h.attach(begin)
+	return h
+}
+
+// attach gives the hub a Temporal that knows nothing of earlier executions.
+func (h *hub) attach(at time.Time) {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	h := &hub{t: t, env: suite.NewTestWorkflowEnvironment(), uid: "uid-1", stages: stages, before: map[string]func(){}}
-	h.env.SetStartTime(begin)
+	h.env = suite.NewTestWorkflowEnvironment()
+	h.env.SetStartTime(at)
 	h.env.RegisterWorkflowWithOptions(stagedupdate.Workflow, workflow.RegisterOptions{Name: wf.UpdateRunWorkflow})
 	h.env.RegisterWorkflowWithOptions(stagedupdate.StageWorkflow, workflow.RegisterOptions{Name: wf.StageWorkflow})
 	for name, f := range map[string]any{
@@ -85,7 +97,6 @@ func newHub(t *testing.T, stages ...*stage) *hub {
 		h.env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
 	h.env.OnUpsertTypedSearchAttributes(mock.Anything).Run(h.upsert).Return(nil).Maybe()
-	return h
 }
 
 // upsert notes the phase and the stage of the search attributes.
@@ -258,8 +269,14 @@ func (h *hub) advanceStage(_ context.Context, in act.StageAdvance) (act.StageDel
 	if delta.Stopping {
 		delta.NotStarted, in.Start = in.Start, nil
 	}
-	st.done = append(st.done, in.Done...)
-	st.started = append(st.started, in.Start...)
+	// The activity is idempotent: what was written stays written.
+	st.done = with(st.done, in.Done...)
+	h.starts = append(h.starts, without(in.Start, st.started)...)
+	st.started = with(st.started, in.Start...)
+	h.inFlight = append(h.inFlight, len(st.started)-len(st.done))
+	if in.Stage == "canary" && h.canaryBegan.IsZero() {
+		h.canaryBegan = h.env.Now()
+	}
 	flying := append(slices.Clone(in.Start), in.InFlight...)
 	slices.Sort(flying)
 	if len(flying) == 0 {
@@ -267,7 +284,7 @@ func (h *hub) advanceStage(_ context.Context, in act.StageAdvance) (act.StageDel
 	}
 	if len(flying) == 1 && (delta.Stopping || len(st.started) == len(st.clusters)) {
 		delta.Recorded = flying
-		st.done = append(st.done, flying...)
+		st.done = with(st.done, flying...)
 		return delta, nil
 	}
 	delta.Done = flying[:1]
@@ -391,4 +408,12 @@ func sentenceOf(err error) string {
 		return application.Message()
 	}
 	return fmt.Sprint(err)
+}
+
+// with is a list with some names that it has once only.
+func with(list []string, names ...string) []string { return append(list, without(names, list)...) }
+
+// without are those of the names that a list does not have.
+func without(names, list []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(list, name) })
 }

@@ -1,0 +1,142 @@
+package stagedupdate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// fault is what happens to one call of an activity.
+type fault struct {
+	sentence string
+	// done says that the activity does its work all the same: only its answer is lost.
+	done bool
+	// fatal ends the execution with it, as the loss of Temporal's database does: the next begins with nothing but
+	// what the objects say.
+	fatal bool
+}
+
+var faults = []fault{
+	{sentence: "fails"},
+	{sentence: "is done and its answer is lost", done: true},
+	{sentence: "fails and the execution is lost", fatal: true},
+	{sentence: "is done and the execution is lost", done: true, fatal: true},
+}
+
+// saboteur lets one call of the activities go wrong.
+type saboteur struct {
+	interceptor.WorkerInterceptorBase
+	calls, at int
+	fault     fault
+	// struck is the name of the activity it struck.
+	struck string
+}
+
+func (s *saboteur) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &sabotaged{interceptor.ActivityInboundInterceptorBase{Next: next}, s}
+}
+
+type sabotaged struct {
+	interceptor.ActivityInboundInterceptorBase
+	*saboteur
+}
+
+func (s *sabotaged) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	s.calls++
+	if s.calls != s.at {
+		return s.Next.ExecuteActivity(ctx, in)
+	}
+	s.struck = activity.GetInfo(ctx).ActivityType.Name
+	if s.fault.done {
+		if _, err := s.Next.ExecuteActivity(ctx, in); err != nil {
+			return nil, err
+		}
+	}
+	if s.fault.fatal {
+		return nil, temporal.NewNonRetryableApplicationError("the execution is lost", "lost", nil)
+	}
+	return nil, errors.New("lost")
+}
+
+// fullRun has everything a run can have: an approval before a stage, a window, a soak, an approval after a stage,
+// and clusters to be cleared in the end.
+func fullRun(t *testing.T) *hub {
+	h := newHub(t,
+		&stage{name: "staging", clusters: clusters("a", "b", "c"), max: 2, wait: time.Minute, after: &approvalTask{}},
+		&stage{name: "canary", clusters: clusters("d", "e"), before: &approvalTask{}},
+	)
+	h.deletionRounds = 1
+	return h
+}
+
+// execute runs the workflow with a saboteur. Somebody approves with kubectl whatever waits for it.
+func (h *hub) execute(s *saboteur) {
+	h.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{s}})
+	for i := range 300 {
+		h.at(time.Duration(i)*time.Second, func() {
+			for _, st := range h.stages {
+				for _, task := range []*approvalTask{st.before, st.after} {
+					if task != nil && task.opened && !task.approved {
+						h.change(func() { task.approved = true })
+						h.poke(wf.CauseApproval)
+					}
+				}
+			}
+		})
+	}
+	h.env.ExecuteWorkflow(wf.UpdateRunWorkflow, runRef)
+	require.True(h.t, h.env.IsWorkflowCompleted())
+}
+
+// TestARunSurvivesEveryFaultAtEveryCall lets every call of a run go wrong in every way.
+func TestARunSurvivesEveryFaultAtEveryCall(t *testing.T) {
+	undisturbed := &saboteur{}
+	fullRun(t).execute(undisturbed)
+	require.Greater(t, undisturbed.calls, 12, "calls of a run")
+	for _, fault := range faults {
+		struck := map[string]bool{}
+		for at := 1; at <= undisturbed.calls; at++ {
+			s := &saboteur{at: at, fault: fault}
+			t.Run(fmt.Sprintf("call %d %s", at, fault.sentence), func(t *testing.T) {
+				h := fullRun(t)
+				h.execute(s)
+				if fault.fatal {
+					h.attach(h.env.Now())
+					h.execute(&saboteur{})
+				}
+				require.NoError(t, h.env.GetWorkflowError())
+				h.requireRight(t)
+			})
+			struck[s.struck] = true
+		}
+		assert.Len(t, struck, 6, "every activity was struck: %v", struck)
+	}
+}
+
+// requireRight asserts what holds of the run however it was disturbed.
+func (h *hub) requireRight(t *testing.T) {
+	t.Helper()
+	assert.True(t, h.succeeded, "the run succeeds")
+	assert.Equal(t, clusters("a", "b", "c", "d", "e"), h.starts, "each cluster once, in its order")
+	for _, n := range h.inFlight {
+		assert.LessOrEqual(t, n, 2, "clusters in flight")
+	}
+	assert.Zero(t, h.deletionRounds, "everything is cleared")
+	for _, st := range h.stages {
+		assert.Len(t, st.done, len(st.clusters), st.name)
+	}
+	soaked := h.stages[0].waitsSince.Add(time.Minute)
+	assert.False(t, h.canaryBegan.Before(soaked), "the soak is not shortened: canary began at %s, the soak ends at %s", h.canaryBegan, soaked)
+	assert.Less(t, h.canaryBegan.Sub(soaked), 10*time.Second, "the soak is not begun anew")
+}
