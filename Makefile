@@ -46,6 +46,28 @@ build: ## Build the programs into bin/
 	@mkdir -p bin
 	go build -o bin/ ./cmd/...
 
+# What goes into images: no paths, time or version control data, so that the same commit gives the same bytes.
+RELEASE := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid='
+PROGRAMS := hub-agent member-agent kubectl-fleet
+# Platforms of `make release`, and where `make images` pushes to.
+PLATFORMS ?= linux/amd64 linux/arm64
+REGISTRY ?= ghcr.io/fleetflow
+TAG ?= $(shell git describe --tags --always --dirty)
+
+.PHONY: release
+release: ## Build the programs as they go into images, for PLATFORMS, into bin/<os>-<arch>/
+	@for platform in $(PLATFORMS); do for program in $(PROGRAMS); do \
+	out=bin/$${platform/\//-}/$$program; echo "== $$out"; GOOS=$${platform%/*} GOARCH=$${platform#*/} $(RELEASE) -o $$out ./cmd/$$program; done; done
+
+.PHONY: sbom
+sbom: release ## A software bill of materials (CycloneDX) beside every program of `make release`
+	@go run ./test/sbom $(foreach platform,$(PLATFORMS),$(foreach program,$(PROGRAMS),bin/$(subst /,-,$(platform))/$(program)))
+
+.PHONY: images
+images: ## Build images of the programs for PLATFORMS with docker buildx and push them to REGISTRY
+	@for program in $(PROGRAMS); do docker buildx build --platform $$(echo $(PLATFORMS) | tr ' ' ,) --build-arg PROGRAM=$$program \
+	--tag $(REGISTRY)/$$program:$(TAG) --sbom=true --provenance=true --push .; done
+
 .PHONY: generate
 generate: ## Write deep copies, CRDs and the API reference anew from the types in apis/
 	go generate ./apis/...
@@ -138,6 +160,11 @@ test-install: ## The charts on real API servers, their agents run as their Deplo
 test-integration: test-admission ## The whole thing on a local fleet; the first time builds its programs. Never from the test cache
 	@echo '== integration tests on a local fleet'
 	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/integration/...
+
+.PHONY: test-crash
+test-crash: ## Every loss at every moment of a run, on a local fleet; takes a quarter of an hour
+	@echo '== crash matrix on a local fleet'
+	@CRASH_MATRIX=1 go test -v -count=1 -tags integration -timeout 90m -run TestCrashMatrix $(TESTFLAGS) ./test/integration
 
 .PHONY: bench
 bench: ## The figures of the product with hollow members; takes about an hour. TESTFLAGS='-run TestRolling' for one
