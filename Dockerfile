@@ -1,0 +1,34 @@
+# syntax=docker/dockerfile:1
+# Images of the agents, and of the command line:
+#
+#   docker buildx build --platform linux/amd64,linux/arm64 --build-arg PROGRAM=hub-agent -t <registry>/hub-agent:<tag> --push .
+#
+# PROGRAM is hub-agent, member-agent or kubectl-fleet. Go compiles for the other platform by itself, so nothing is emulated.
+# The same commit gives the same binary: no paths, no time, no version control data in it.
+ARG GO_VERSION=1.26.8
+
+FROM --platform=$BUILDPLATFORM golang:${GO_VERSION} AS build
+ARG TARGETOS TARGETARCH PROGRAM
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN --mount=type=cache,target=/go/pkg/mod go mod download
+COPY apis apis
+COPY activities activities
+COPY cmd cmd
+COPY controllers controllers
+COPY worker worker
+COPY workflows workflows
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    test -n "$PROGRAM" && \
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH GOTOOLCHAIN=local \
+    go build -trimpath -buildvcs=false -ldflags="-s -w -buildid=" -o /out/program ./cmd/$PROGRAM
+
+# No shell, no package manager; certificates of well-known authorities, and a user who is not root.
+FROM gcr.io/distroless/static-debian12:nonroot
+ARG PROGRAM
+LABEL org.opencontainers.image.title=$PROGRAM \
+      org.opencontainers.image.source=https://github.com/fleetflow/fleetflow \
+      org.opencontainers.image.licenses=Apache-2.0
+COPY --from=build /out/program /program
+USER 65532:65532
+ENTRYPOINT ["/program"]
