@@ -86,8 +86,12 @@ func (s *session) take(step docs.Step) string {
 		require.True(s, fine, s.differs(step, output, err))
 		return output
 	}
-	for end := time.Now().Add(commandPatience); !as(); time.Sleep(againEvery) {
-		if time.Now().After(end) {
+	end, again := time.After(commandPatience), time.NewTicker(againEvery)
+	defer again.Stop()
+	for !as() {
+		select {
+		case <-again.C:
+		case <-end:
 			require.Fail(s, s.differs(step, output, err))
 		}
 	}
