@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -316,4 +317,14 @@ func (d *driver) passed(stage string, index int) {
 	d.gates(stage, index)
 	d.clock.Step(time.Minute)
 	d.approved(stage, index)
+}
+
+func TestAStageWithoutATimedWaitWaitsNoLongerThanItLasts(t *testing.T) {
+	d := begun(t, guide(t, "0"), "example-run")
+	d.clock.SetTime(begin.Add(300 * time.Millisecond))
+	d.stage("staging", 0)
+	d.gates("staging", 0)
+	stage := d.hub.run(d.run).Status.StagesStatus[0]
+	waits := meta.FindStatusCondition(stage.Conditions, "Progressing").LastTransitionTime
+	assert.False(t, stage.EndTime.Before(&waits), "it ended at %s and waits since %s", stage.EndTime, waits)
 }

@@ -2,6 +2,7 @@ package stagedupdate
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -196,8 +197,14 @@ func (r recorder) waiting(stage *placementv1beta1.StageUpdatingStatus) {
 		now := metav1.NewTime(r.now)
 		stage.StartTime = &now
 	}
+	at := r.now
+	if slices.ContainsFunc(stage.AfterStageTaskStatus, func(t placementv1beta1.StageTaskStatus) bool {
+		return t.Type == placementv1beta1.StageTaskTypeTimedWait
+	}) {
+		at = ceilSecond(at)
+	}
 	r.setAt(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
-		placementv1beta1.ReasonStageUpdatingWaiting, message, ceilSecond(r.now))
+		placementv1beta1.ReasonStageUpdatingWaiting, message, at)
 }
 
 // waitingBefore records that a stage may not start yet.

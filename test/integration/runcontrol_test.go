@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -81,17 +82,22 @@ func signalWhenOpen(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, stage
 
 func gateBeforeAStageHoldsIt(s *spec) {
 	s.externalPlacement()
-	held := canary()
+	held := canary(approval)
 	held.BeforeStageTasks = []placementv1beta1.StageTask{approval}
 	s.strategy(staging(), held)
 	run := s.startRun("run", "0")
 	request := &placementv1beta1.ClusterApprovalRequest{ObjectMeta: metav1.ObjectMeta{Name: run.Name + "-before-canary"}}
 	request = await(s, s.hub, request, "to be made", func(*placementv1beta1.ClusterApprovalRequest) error { return nil })
 	require.Equal(s, "beforeStage", request.Labels["kubernetes-fleet.io/taskType"])
+	require.Equal(s, "true", request.Labels["kubernetes-fleet.io/isLatestUpdateRunApproval"])
 	s.awaitValue(value1, "member-2")
 	s.requireNothingOn("member-1", "member-3")
 
 	kubectlDoor.approve(s, run, "before-canary")
+	s.awaitRequest(run, "canary")
+	require.NoError(s, s.hub.Get(s.Context(), client.ObjectKeyFromObject(request), request))
+	require.Equal(s, "false", request.Labels["kubernetes-fleet.io/isLatestUpdateRunApproval"], "only one request of a stage is the latest")
+	kubectlDoor.approve(s, run, "canary")
 	ended := s.awaitSucceeded(run)
 	stage := &ended.Status.StagesStatus[1]
 	s.requireConditions(stage.BeforeStageTaskStatus[0].Conditions, ended.Generation,
