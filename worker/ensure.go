@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -36,6 +39,9 @@ func Ensure(ctx context.Context, c client.Client, namespace string) error {
 
 func ensureNamespace(ctx context.Context, c client.Client, namespace string) error {
 	_, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+	if notOurs(err) {
+		return nil // where it can be used but not looked at, it exists
+	}
 	if _, ok := errors.AsType[*serviceerror.NamespaceNotFound](err); !ok {
 		return err
 	}
@@ -50,6 +56,9 @@ func ensureNamespace(ctx context.Context, c client.Client, namespace string) err
 
 func ensureAttributes(ctx context.Context, c client.Client, namespace string) error {
 	list, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	if notOurs(err) {
+		return nil // whoever keeps them to himself has to make them; a start without them says so
+	}
 	if err != nil {
 		return err
 	}
@@ -66,5 +75,17 @@ func ensureAttributes(ctx context.Context, c client.Client, namespace string) er
 	if _, ok := errors.AsType[*serviceerror.AlreadyExists](err); ok {
 		return nil
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("adding %s, of type Keyword: %w", strings.Join(slices.Sorted(maps.Keys(missing)), ", "), err)
+	}
+	return nil
+}
+
+// notOurs says that Temporal's administration is closed to this client, as with an API key of one namespace.
+func notOurs(err error) bool {
+	if _, ok := errors.AsType[*serviceerror.PermissionDenied](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[*serviceerror.Unimplemented](err)
+	return ok
 }
