@@ -6,9 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -32,6 +35,10 @@ type Factory struct {
 	Clock clock.WithTicker
 	// Connect makes a client for a configuration; tests have one that answers from memory.
 	Connect func(config *rest.Config) (client.WithWatch, error)
+	// Mapper finds the kind that a word such as ns or clusterroles means on the hub; tests have one of their own.
+	Mapper func() (meta.RESTMapper, error)
+	// Discover asks the hub which kinds it serves; tests have an answer.
+	Discover func() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
 	// Configure reads the configuration of a context of the kubeconfig, of the current one if it has no name.
 	Configure func(kubeContext string) (*rest.Config, error)
 }
@@ -40,6 +47,8 @@ type Factory struct {
 func NewFactory() *Factory {
 	f := &Factory{Flags: genericclioptions.NewConfigFlags(true), Clock: clock.RealClock{}, Connect: connect}
 	f.Configure = f.configure
+	f.Mapper = f.Flags.ToRESTMapper
+	f.Discover = f.discover
 	return f
 }
 
@@ -82,6 +91,19 @@ func (f *Factory) Namespace() (string, bool, error) {
 
 func connect(config *rest.Config) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: Scheme()})
+}
+
+// discover returns what can be read: a group whose server is away must not keep the others from being seen.
+func (f *Factory) discover() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	c, err := f.Flags.ToDiscoveryClient()
+	if err != nil {
+		return nil, nil, fmt.Errorf("connecting to the hub: %w", err)
+	}
+	groups, lists, err := c.ServerGroupsAndResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, nil, fmt.Errorf("asking the hub for the kinds it serves: %w", err)
+	}
+	return groups, lists, nil
 }
 
 func (f *Factory) configure(kubeContext string) (*rest.Config, error) {

@@ -75,6 +75,8 @@ func (c *console) run(args ...string) error {
 		require.Contains(c.t, c.contexts, config.Host, "a context that the test does not have")
 		return c.contexts[config.Host], nil
 	}
+	f.Mapper = func() (meta.RESTMapper, error) { return servedKinds(), nil }
+	f.Discover = discovered
 	c.out.Reset()
 	c.err.Reset()
 	root := NewRoot(f, genericiooptions.IOStreams{In: strings.NewReader(c.stdin), Out: &c.out, ErrOut: &c.err})

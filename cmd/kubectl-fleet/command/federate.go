@@ -1,0 +1,197 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/federation"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+// federateOptions are what `federate` was asked for.
+type federateOptions struct {
+	steering
+	federation.Options
+	output         cli.Output
+	file, strategy string
+	contents       bool
+	skip           []string
+}
+
+// NewFederate returns `kubectl fleet federate`.
+func NewFederate(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &federateOptions{steering: steering{factory: f, streams: streams}}
+	cmd := &cobra.Command{
+		Use:   "federate (TYPE NAME... | TYPE/NAME... | --filename FILE)",
+		Short: "Make a placement of objects that are on the hub",
+		Long: `Make a ClusterResourcePlacement of objects that are on the hub: of a namespace, with everything in it, or of
+cluster-scoped objects. What lives in a namespace is placed with its namespace.
+
+With --skip-api-resources the placement names the kinds that are in the namespace now, but for those left out; other
+kinds that come into it later are not placed. To keep a kind from being placed by anybody, use the hub agent's values
+skippedPropagatingAPIs or allowedPropagatingAPIs.
+
+With --filename nothing is created: the placement of the objects in the file is printed, for kubectl create -f -.`,
+		Example: `  # A namespace and everything in it, on every member
+  kubectl fleet federate namespace web
+
+  # On two members, rolled out in stages
+  kubectl fleet federate ns web --clusters member-1,member-2 --strategy External
+
+  # Without ConfigMaps and everything of the API group apps
+  kubectl fleet federate ns web --skip-api-resources configmaps,apps
+
+  # Cluster-scoped objects; only print the placement
+  kubectl fleet federate clusterrole reader writer --name roles -o yaml
+
+  # What a file has
+  kubectl fleet federate --filename web.yaml`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+	}
+	o.AddFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&o.Name, "name", "", "Name of the placement. (default: that of the first object)")
+	flags.StringSliceVar(&o.Clusters, "clusters", nil, "Place on these members only. (default: on all)")
+	flags.StringVar(&o.strategy, "strategy", "", "How changes roll out: RollingUpdate, or External for staged runs. (default: RollingUpdate)")
+	flags.BoolVar(&o.contents, "contents", true, "Place what is in a namespace, too; --contents=false places the bare namespace.")
+	flags.StringSliceVar(&o.skip, "skip-api-resources", nil, "Leave these resources (configmaps) or API groups (apps) in the namespace out.")
+	flags.StringVarP(&o.file, "filename", "f", "", "Print the placement of the objects in this file; - is the standard input.")
+	flags.StringVarP(&o.output.Format, "output", "o", "", "Print the placement as yaml or json instead of creating it.")
+	_ = cmd.RegisterFlagCompletionFunc("clusters", completeNames(f, hub.KindMember)) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("strategy", cobra.FixedCompletions([]string{
+		string(placementv1beta1.RollingUpdateRolloutStrategyType), string(placementv1beta1.ExternalRolloutStrategyType),
+	}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{cli.FormatYAML, cli.FormatJSON}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
+	return cmd
+}
+
+// complete refuses what does not go together.
+func (o *federateOptions) complete(args []string) error {
+	if err := o.Consent.Validate(); err != nil {
+		return err
+	}
+	o.Strategy = placementv1beta1.RolloutStrategyType(o.strategy)
+	o.NamespaceOnly = !o.contents
+	switch {
+	case o.output.Format != "" && !o.output.Structured():
+		return fmt.Errorf("--output %q is not a format of a placement: use yaml or json", o.output.Format)
+	case o.file != "" && len(args) > 0:
+		return errors.New("--filename names the objects: leave TYPE and NAME out")
+	case o.file != "" && len(o.skip) > 0:
+		return errors.New("--skip-api-resources looks at what is in the namespace on the hub: it cannot be used with --filename")
+	case o.file == "" && len(args) == 0:
+		return errors.New("kubectl fleet federate needs a type and a name, as in: kubectl fleet federate namespace web; or --filename")
+	case len(o.skip) > 0 && !o.contents:
+		return errors.New("--contents=false leaves everything in the namespace out: there is nothing for --skip-api-resources to skip")
+	}
+	return o.Options.Validate()
+}
+
+func (o *federateOptions) run(ctx context.Context, args []string) error {
+	if err := o.complete(args); err != nil {
+		return err
+	}
+	finder, err := o.finder()
+	if err != nil {
+		return err
+	}
+	objects, err := o.objects(ctx, finder, args)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if err := federation.Check(object); err != nil {
+			return err
+		}
+	}
+	if len(o.skip) > 0 {
+		if o.Inside, err = o.inside(ctx, finder.client, objects); err != nil {
+			return err
+		}
+	}
+	placement, err := federation.Placement(objects, o.Options)
+	if err != nil {
+		return err
+	}
+	if o.file != "" || o.output.Structured() {
+		return o.print(placement)
+	}
+	return o.create(ctx, finder.client, placement)
+}
+
+// objects are those that the arguments or the file name.
+func (o *federateOptions) objects(ctx context.Context, finder *finder, args []string) ([]federation.Object, error) {
+	if o.file == "" {
+		return finder.named(ctx, args)
+	}
+	found, err := finder.inFile(o.file, o.streams.In)
+	if err != nil {
+		return nil, err
+	}
+	lifted, notes := federation.Lift(found)
+	for _, note := range notes {
+		fmt.Fprintln(o.streams.ErrOut, "Note: "+note)
+	}
+	return lifted, nil
+}
+
+// print writes a placement as one would write it.
+func (o *federateOptions) print(placement *placementv1beta1.ClusterResourcePlacement) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(placement)
+	if err != nil {
+		return fmt.Errorf("encoding the placement: %w", err)
+	}
+	delete(content, "status")
+	if metadata, is := content["metadata"].(map[string]any); is {
+		delete(metadata, "creationTimestamp")
+	}
+	if o.output.Format == "" {
+		o.output.Format = cli.FormatYAML
+	}
+	return o.output.Encode(o.streams.Out, content)
+}
+
+func (o *federateOptions) create(ctx context.Context, c client.WithWatch, placement *placementv1beta1.ClusterResourcePlacement) error {
+	ref := hub.Ref{Kind: hub.KindPlacement, Name: placement.Name}
+	if o.Sends() {
+		switch err := o.writer(c).Create(ctx, placement); {
+		case apierrors.IsAlreadyExists(err):
+			return fmt.Errorf("%s is there already: choose another name with --name, or see kubectl fleet status %s", ref, ref)
+		case err != nil:
+			return fmt.Errorf("creating %s: %w", ref, err)
+		}
+	}
+	where := "all members"
+	if len(o.Clusters) > 0 {
+		where = strings.Join(o.Clusters, ", ")
+	}
+	o.Done(o.streams, "%s created: %s on %s", ref, selected(placement), where)
+	return nil
+}
+
+// selected is what a placement selects, in words.
+func selected(placement *placementv1beta1.ClusterResourcePlacement) string {
+	var words []string
+	for _, term := range placement.Spec.ResourceSelectors {
+		word := strings.ToLower(term.Kind)
+		if term.Name != "" {
+			word += "/" + term.Name
+		} else {
+			word = "its " + term.Kind + "s"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(slices.Compact(words), ", ")
+}

@@ -1,0 +1,130 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+// NewOrphaning returns `kubectl fleet orphaning`.
+func NewOrphaning(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "orphaning",
+		Aliases: []string{"orphaning-deletion"},
+		Short:   "Leave what a placement has placed on its clusters when it is deleted, or not",
+		Long: `Say what happens to what a placement has placed when the placement is deleted: it is removed from the clusters, unless
+orphaning is enabled (spec.strategy.deleteStrategy.propagationPolicy: Abandon).`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		orphaningVerb(f, streams, &cobra.Command{
+			Use: "enable PLACEMENT", Short: "What is placed stays on the clusters when the placement is deleted",
+			Example: `  kubectl fleet orphaning enable web`,
+		}, placementv1beta1.DeletePropagationPolicyAbandon),
+		orphaningVerb(f, streams, &cobra.Command{
+			Use: "disable PLACEMENT", Short: "What is placed is removed from the clusters when the placement is deleted",
+			Example: `  kubectl fleet orphaning disable web`,
+		}, placementv1beta1.DeletePropagationPolicyDelete),
+		orphaningStatus(f, streams),
+	)
+	return cmd
+}
+
+func orphaningVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Command, policy placementv1beta1.DeletePropagationPolicy) *cobra.Command {
+	s := &steering{factory: f, streams: streams}
+	cmd.Args = exactlyOne("a placement", strings.TrimSpace(cmd.Example))
+	cmd.ValidArgsFunction = completeRefs(f, hub.KindPlacement)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := s.Validate(); err != nil {
+			return err
+		}
+		c, err := f.Client()
+		if err != nil {
+			return err
+		}
+		found, err := find(cmd.Context(), f, c, args[0], hub.KindPlacement)
+		if err != nil {
+			return err
+		}
+		return s.orphan(cmd.Context(), c, *found.Placement, policy)
+	}
+	s.AddFlags(cmd)
+	return cmd
+}
+
+// orphan sets what happens to what is placed. To have it removed is what can be regretted, so that is asked for.
+func (s *steering) orphan(ctx context.Context, c client.WithWatch, p hub.Placement, policy placementv1beta1.DeletePropagationPolicy) error {
+	if propagation(p) == policy {
+		s.Done(s.streams, "orphaning of %s is %s already", p.Ref, enabled(policy))
+		return nil
+	}
+	if policy == placementv1beta1.DeletePropagationPolicyDelete {
+		if err := s.Ask(s.streams, fmt.Sprintf("Remove what %s has placed from its clusters when it is deleted?", p.Ref)); err != nil {
+			return err
+		}
+	}
+	if s.Sends() {
+		before := p.Object.DeepCopyObject().(client.Object)
+		if p.Spec.Strategy == nil {
+			p.Spec.Strategy = &placementv1beta1.RolloutStrategy{}
+		}
+		p.Spec.Strategy.DeleteStrategy = &placementv1beta1.DeleteStrategy{PropagationPolicy: policy}
+		if err := s.writer(c).Patch(ctx, p.Object, client.MergeFrom(before)); err != nil {
+			return fmt.Errorf("changing %s: %w", p.Ref, err)
+		}
+	}
+	s.Done(s.streams, "orphaning of %s %s", p.Ref, enabled(policy))
+	return nil
+}
+
+func orphaningStatus(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "status PLACEMENT", Short: "Say what happens to what is placed when the placement is deleted",
+		Example:           `  kubectl fleet orphaning status web`,
+		ValidArgsFunction: completeRefs(f, hub.KindPlacement),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.Client()
+			if err != nil {
+				return err
+			}
+			found, err := find(cmd.Context(), f, c, args[0], hub.KindPlacement)
+			if err != nil {
+				return err
+			}
+			policy := propagation(*found.Placement)
+			fate := "is removed from them"
+			if policy == placementv1beta1.DeletePropagationPolicyAbandon {
+				fate = "stays there"
+			}
+			fmt.Fprintf(streams.Out, "%s: what %s has placed on clusters %s when it is deleted\n", enabled(policy), found.Placement.Ref, fate)
+			return nil
+		},
+	}
+	cmd.Args = exactlyOne("a placement", strings.TrimSpace(cmd.Example))
+	return cmd
+}
+
+// propagation is what happens to what a placement has placed; Delete is the default.
+func propagation(p hub.Placement) placementv1beta1.DeletePropagationPolicy {
+	if p.Spec.Strategy == nil || p.Spec.Strategy.DeleteStrategy == nil || p.Spec.Strategy.DeleteStrategy.PropagationPolicy == "" {
+		return placementv1beta1.DeletePropagationPolicyDelete
+	}
+	return p.Spec.Strategy.DeleteStrategy.PropagationPolicy
+}
+
+// enabled is the word for a policy.
+func enabled(policy placementv1beta1.DeletePropagationPolicy) string {
+	if policy == placementv1beta1.DeletePropagationPolicyAbandon {
+		return "enabled"
+	}
+	return "disabled"
+}

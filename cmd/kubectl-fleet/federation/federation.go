@@ -1,0 +1,155 @@
+// Package federation makes placements of objects that there are.
+package federation
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Object is what is to be placed.
+type Object struct {
+	schema.GroupVersionKind
+	// Namespace is empty if the object is cluster-scoped.
+	Namespace string
+	Name      string
+}
+
+// String is the object as users name it.
+func (o Object) String() string { return strings.ToLower(o.Kind) + "/" + o.Name }
+
+func namespaceOf(name string) Object {
+	return Object{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: snapshot.NamespaceKind.Kind}, Name: name}
+}
+
+// Check says why an object cannot be placed by its name.
+func Check(o Object) error {
+	switch {
+	case snapshot.Disabled(o.GroupKind()):
+		return fmt.Errorf("%s is of a kind that is never placed", o)
+	case o.GroupKind() == snapshot.NamespaceKind && snapshot.ReservedNamespace(o.Name):
+		return fmt.Errorf("%s is reserved: default, kube-* and fleet-* are never placed", o)
+	case o.Namespace != "":
+		return fmt.Errorf("%s lives in namespace %s: a ClusterResourcePlacement places namespaces, with all that is in them. To place %s and everything in it: "+
+			"kubectl fleet federate namespace %s; to leave kinds out: --skip-api-resources", o, o.Namespace, o.Namespace, o.Namespace)
+	default:
+		return nil
+	}
+}
+
+// Lift replaces objects that live in namespaces with their namespaces. The order stays; nothing comes twice. The notes
+// say which objects come along with which namespace.
+func Lift(objects []Object) (lifted []Object, notes []string) {
+	for _, o := range objects {
+		if o.Namespace != "" {
+			notes = append(notes, fmt.Sprintf("%s comes along with namespace/%s, as does everything else in it", o, o.Namespace))
+			o = namespaceOf(o.Namespace)
+		}
+		if !slices.Contains(lifted, o) {
+			lifted = append(lifted, o)
+		}
+	}
+	return lifted, notes
+}
+
+// Options are where and how objects are placed.
+type Options struct {
+	// Name of the placement; that of the first object if empty.
+	Name string
+	// Clusters are all of them if empty.
+	Clusters []string
+	// Strategy is RollingUpdate if empty.
+	Strategy placementv1beta1.RolloutStrategyType
+	// NamespaceOnly leaves all that is in a namespace out.
+	NamespaceOnly bool
+	// Inside are the only kinds that come along with the namespace; all of them if nil.
+	Inside []schema.GroupVersionKind
+}
+
+// Validate refuses what no placement can say.
+func (o Options) Validate() error {
+	switch o.Strategy {
+	case "", placementv1beta1.RollingUpdateRolloutStrategyType, placementv1beta1.ExternalRolloutStrategyType:
+		return nil
+	default:
+		return fmt.Errorf("--strategy %q is not known: use %s or %s",
+			o.Strategy, placementv1beta1.RollingUpdateRolloutStrategyType, placementv1beta1.ExternalRolloutStrategyType)
+	}
+}
+
+// Placement is the placement of objects, none of which lives in a namespace.
+func Placement(objects []Object, o Options) (*placementv1beta1.ClusterResourcePlacement, error) {
+	if len(objects) == 0 {
+		return nil, errors.New("there is nothing to place")
+	}
+	p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: o.Name}}
+	p.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacement"))
+	if p.Name == "" {
+		// Names of roles, say, may have colons in them; names of placements may not.
+		p.Name = strings.Trim(strings.NewReplacer(":", "-", ".", "-").Replace(strings.ToLower(objects[0].Name)), "-")
+	}
+	for _, object := range objects {
+		term := placementv1beta1.ResourceSelectorTerm{Group: object.Group, Version: object.Version, Kind: object.Kind, Name: object.Name}
+		switch {
+		case object.GroupKind() != snapshot.NamespaceKind:
+		case o.NamespaceOnly:
+			term.SelectionScope = placementv1beta1.NamespaceOnly
+		case o.Inside != nil:
+			term.SelectionScope = placementv1beta1.NamespaceWithResourceSelectors
+		}
+		p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, term)
+	}
+	for _, kind := range o.Inside {
+		p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors,
+			placementv1beta1.ResourceSelectorTerm{Group: kind.Group, Version: kind.Version, Kind: kind.Kind})
+	}
+	p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}
+	if len(o.Clusters) > 0 {
+		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: o.Clusters}
+	}
+	if o.Strategy != "" {
+		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: o.Strategy}
+	}
+	return p, nil
+}
+
+// Skip splits kinds into those that are left out and those that stay. An entry is a resource such as configmaps or
+// deployments.apps, a group such as apps, or a group with a version such as apps/v1. The idle entries leave nothing out.
+func Skip(kinds []snapshot.Kind, entries []string) (kept []snapshot.Kind, idle []string) {
+	used := map[string]bool{}
+	for _, kind := range kinds {
+		skipped := false
+		for _, entry := range entries {
+			if matches(kind, entry) {
+				used[entry], skipped = true, true
+			}
+		}
+		if !skipped {
+			kept = append(kept, kind)
+		}
+	}
+	for _, entry := range entries {
+		if !used[entry] {
+			idle = append(idle, entry)
+		}
+	}
+	return kept, idle
+}
+
+func matches(kind snapshot.Kind, entry string) bool {
+	switch strings.ToLower(entry) {
+	case "":
+		return false
+	case kind.Resource, strings.ToLower(kind.Kind), kind.GVR().GroupResource().String(), kind.Group, kind.GroupVersion().String():
+		return true
+	default:
+		return false
+	}
+}
