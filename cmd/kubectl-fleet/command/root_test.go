@@ -1,0 +1,83 @@
+package command
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+)
+
+// invocation is a call of the plugin in an example, up to what a shell makes of the rest.
+var invocation = regexp.MustCompile(`kubectl fleet ([^|>&]+)`)
+
+// quoted is an argument in quotes.
+var quoted = regexp.MustCompile(`"[^"]*"|'[^']*'`)
+
+func newRoot() *cobra.Command {
+	streams, _, _, _ := genericiooptions.NewTestIOStreams()
+	return NewRoot(cli.NewFactory(), streams)
+}
+
+func TestEveryVerbHasHelpWorthReadingAndExamplesThatParse(t *testing.T) {
+	for _, verb := range newRoot().Commands() {
+		if verb.GroupID == "" {
+			continue // cobra's own
+		}
+		t.Run(verb.Name(), func(t *testing.T) {
+			assert.NotEmpty(t, verb.Short)
+			assert.Greater(t, len(verb.Long), len(verb.Short), "the long help says no more than the short one")
+			require.NotEmpty(t, verb.Example)
+			own := 0
+			for line := range strings.Lines(verb.Example) {
+				if strings.HasPrefix(strings.TrimSpace(line), "#") {
+					continue
+				}
+				for _, call := range invocation.FindAllStringSubmatch(line, -1) {
+					root := newRoot()
+					found, rest, err := root.Find(strings.Fields(quoted.ReplaceAllString(call[1], "quoted")))
+					require.NoError(t, err, "%s", call[0])
+					require.NotSame(t, root, found, "%s: there is no such command", call[0])
+					assert.NoError(t, found.ParseFlags(rest), "%s", call[0])
+					if found.Name() == verb.Name() {
+						own++
+					}
+				}
+			}
+			assert.Positive(t, own, "no example is of the command itself")
+		})
+	}
+}
+
+func TestTheRootExplainsItself(t *testing.T) {
+	c := newConsole(t)
+	require.NoError(t, c.run())
+	assert.Contains(t, c.out.String(), "See what is going on:")
+	assert.Contains(t, c.out.String(), "kubectl_complete-fleet")
+	assert.NotContains(t, c.out.String(), "--certificate-authority", "the flags of all commands are listed by options")
+	require.NoError(t, c.run("options"))
+	assert.Contains(t, c.err.String()+c.out.String(), "--kubeconfig")
+	require.EqualError(t, c.run("nonsense"), `unknown command "nonsense" for "kubectl fleet"`)
+}
+
+func TestNamesAreCompleted(t *testing.T) {
+	c := newConsole(t, append(smallFleet(), soakingRun())...)
+	for line, want := range map[string]string{
+		"status ":                   "run/web-5\nplacement/web\nplacement/config\n",
+		"why --placement w":         "web\nconfig\n",
+		"get members ":              "member-1\nmember-2\nmember-3\n",
+		"history --only ":           "policy\nsnapshot\nrun\napproval\neviction\n",
+		"get -o ":                   "table\nwide\njson\nyaml\n",
+		"why member-1 --placement ": "web\nconfig\n",
+	} {
+		t.Run(line, func(t *testing.T) {
+			require.NoError(t, c.run(append([]string{"__complete"}, strings.Split(line, " ")...)...))
+			assert.True(t, strings.HasPrefix(c.out.String(), want), c.out.String())
+		})
+	}
+}
