@@ -66,6 +66,20 @@ func TestAFailedClusterThatRecoversInTimeHasSucceeded(t *testing.T) {
 	assert.Equal(t, act.StageDelta{Failed: names("member1")}, h.late(nil, names("member1")), "its place in the budget is free again")
 }
 
+func TestAFailedClusterThatRecoversWhileItsStageWaitsHasSucceeded(t *testing.T) {
+	h := withBudget(t, "1", placementv1beta1.FailureBudgetAbort)
+	h.late(names("member3"), nil)
+	in := canaryAdvance(names("member1"), nil, nil)
+	in.Failed = names("member3")
+	must(h, h.acts.AdvanceStage, in)
+	gate := act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}
+	must(h, h.acts.CheckGates, gate)
+	assert.Equal(t, tooLate, h.canaryCondition("member3", "Succeeded"))
+	h.recover("member3")
+	assert.True(t, must(h, h.acts.CheckGates, gate).NeedsApproval)
+	assert.Equal(t, wasUpdated, h.canaryCondition("member3", "Succeeded"))
+}
+
 func TestBeyondTheBudget(t *testing.T) {
 	const text = "the failure budget of stage `canary` is exceeded: 1 clusters failed, at most 0 may: member3"
 	for sentence, test := range map[string]struct {

@@ -37,7 +37,7 @@ func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.Ga
 		return act.GateState{}, err
 	}
 	var state act.GateState
-	if err = a.holds(ctx, run, f); err == nil {
+	if err = a.checkClusters(ctx, run, f, in); err == nil {
 		state, err = a.checkTasks(ctx, run, in)
 	}
 	if refused, ok := errors.AsType[*userError](err); ok {
