@@ -38,10 +38,9 @@ type fleet struct {
 	figures *figures
 
 	mu sync.Mutex
-	// ended is when the end of each run was seen, writes how often each object was seen changed.
-	ended   map[string]time.Time
-	changes map[string]int
-	news    chan struct{}
+	// ended is when the end of each run was seen.
+	ended map[string]time.Time
+	news  chan struct{}
 }
 
 // open connects to a running fleet without members.
@@ -58,7 +57,7 @@ func open(ctx context.Context, dir string) (*fleet, error) {
 		return nil, err
 	}
 	config.QPS, config.Burst = -1, -1
-	f := &fleet{Access: a, figures: &figures{}, ended: map[string]time.Time{}, changes: map[string]int{}, news: make(chan struct{}, 1)}
+	f := &fleet{Access: a, figures: &figures{}, ended: map[string]time.Time{}, news: make(chan struct{}, 1)}
 	scheme, err := access.Scheme()
 	if err != nil {
 		return nil, err
@@ -110,9 +109,6 @@ func (f *fleet) see(object any) {
 			f.ended[run.Name] = time.Now()
 		}
 	}
-	if o, ok := object.(client.Object); ok {
-		f.changes[fmt.Sprintf("%T/%s", o, o.GetName())]++
-	}
 	f.mu.Unlock()
 	select {
 	case f.news <- struct{}{}:
@@ -120,12 +116,8 @@ func (f *fleet) see(object any) {
 	}
 }
 
-// seen is how often an object was seen changed.
-func (f *fleet) seen(object client.Object) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.changes[fmt.Sprintf("%T/%s", object, object.GetName())]
-}
+// pause lets time pass: measurements take some.
+func pause(d time.Duration) { <-time.After(d) }
 
 // lookEvery bounds how often what is waited for is looked at.
 const lookEvery = 20 * time.Millisecond
@@ -141,7 +133,7 @@ func (f *fleet) await(t *testing.T, limit time.Duration, what string, missing fu
 		}
 		select {
 		case <-f.news:
-			time.Sleep(lookEvery) // what comes together is looked at together
+			pause(lookEvery) // what comes together is looked at together
 		case <-time.After(time.Second): // what is not watched
 		case <-ctx.Done():
 			require.Fail(t, "waited in vain", "%s for %s: %s", limit, what, last)

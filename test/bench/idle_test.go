@@ -84,7 +84,7 @@ func (f *fleet) rest(t *testing.T, period time.Duration) (share float64, written
 	t.Helper()
 	stop := f.meter(t)
 	before, began := f.cpu(t), time.Now()
-	time.Sleep(period) // that nothing happens cannot be waited for
+	pause(period) // that nothing happens cannot be waited for
 	used := f.cpuSince(t, before)[controlplane.HubAgent]
 	written, _ = stop()
 	return used / time.Since(began).Seconds(), written

@@ -130,7 +130,7 @@ func (f *fleet) clear(t *testing.T, names ...string) {
 			t.Logf("cleared %d placements in %s", len(names), seconds(time.Since(began)))
 			return
 		}
-		time.Sleep(200 * time.Millisecond)
+		pause(200 * time.Millisecond)
 	}
 	t.Errorf("the placements were not cleared away within %s", patience)
 }

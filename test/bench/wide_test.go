@@ -53,7 +53,7 @@ func TestFlapping(t *testing.T) {
 		}
 		require.NoError(t, f.members.Behave(t.Context(), hollow.Behaviour{Unavailable: tick/shares%2 == 0}, flapping...))
 		largest = max(largest, f.statusSize(t, name))
-		time.Sleep(time.Until(began.Add(time.Duration(tick+1) * time.Second))) // they flap evenly
+		pause(time.Until(began.Add(time.Duration(tick+1) * time.Second))) // they flap evenly
 	}
 	took := time.Since(began)
 	done, _ := stop()

@@ -145,7 +145,7 @@ func (f *fleet) awaitQuiet(t *testing.T) {
 	for {
 		before, _, err := f.writesSoFar(ctx)
 		require.NoError(t, err)
-		time.Sleep(quietFor)
+		pause(quietFor)
 		after, _, err := f.writesSoFar(ctx)
 		require.NoError(t, err)
 		if len(after.minus(before).without("events", "leases", "internalmemberclusters/status", "memberclusters/status", "clusterprofiles/status")) == 0 {
