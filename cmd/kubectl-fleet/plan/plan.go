@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +20,6 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -308,111 +306,6 @@ func (p *Plan) build(facts Facts, assigned [][]string) {
 		p.problem("%d picked clusters are in no stage: %s; label them for one, or set unassignedClusters of strategy %s to Ignore or Last",
 			len(p.Unassigned), strings.Join(p.Unassigned, ", "), facts.StrategyName)
 	}
-}
-
-// describer returns what says of a cluster what it has now and how it is.
-func describer(facts Facts) func(name string) Cluster {
-	byCluster := map[string]hub.Binding{}
-	for _, binding := range facts.Bindings {
-		byCluster[binding.Spec.TargetCluster] = binding
-	}
-	health := map[string]string{}
-	for i := range facts.Members {
-		health[facts.Members[i].Name] = healthOf(&facts.Members[i])
-	}
-	targets := facts.targets()
-	return func(name string) Cluster {
-		cluster := Cluster{Name: name, To: strconv.Itoa(facts.Target), Health: "not a member"}
-		if own, has := targets[name]; has {
-			cluster.To = strconv.Itoa(own)
-		}
-		if said, known := health[name]; known {
-			cluster.Health = said
-		}
-		if present, ok := presentOf(byCluster[name], facts.Indexes); ok {
-			cluster.From = strconv.Itoa(present)
-		}
-		return cluster
-	}
-}
-
-func healthOf(member *clusterv1beta1.MemberCluster) string {
-	switch {
-	case !member.DeletionTimestamp.IsZero():
-		return "leaving"
-	case !meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionTypeJoined):
-		return "not joined"
-	case meta.IsStatusConditionFalse(member.Status.Conditions, clusterv1beta1.ConditionTypeHealthy):
-		return "unhealthy"
-	default:
-		return ""
-	}
-}
-
-// presentOf is the index of the snapshot a cluster is to have by now.
-func presentOf(binding hub.Binding, indexes map[string]int) (int, bool) {
-	if binding.Spec == nil || binding.Spec.State != placementv1beta1.BindingStateBound || binding.Spec.ResourceSnapshotName == "" {
-		return 0, false
-	}
-	index, ok := indexes[binding.Spec.ResourceSnapshotName]
-	return index, ok
-}
-
-func newStage(run string, config placementv1beta1.StageConfig, clusters []string, describe func(string) Cluster) Stage {
-	stage := Stage{Name: config.Name, AtOnce: 1, Failures: failures(config)}
-	if config.MaxConcurrency != nil {
-		if atOnce, err := rollout.Concurrency(config.MaxConcurrency.String(), len(clusters)); err == nil {
-			stage.AtOnce = atOnce
-		}
-	}
-	for wave := range slices.Chunk(clusters, stage.AtOnce) {
-		described := make([]Cluster, 0, len(wave))
-		for _, name := range wave {
-			described = append(described, describe(name))
-		}
-		stage.Waves = append(stage.Waves, described)
-	}
-	if len(clusters) == 0 {
-		return stage // it is skipped with its gates
-	}
-	for _, task := range config.BeforeStageTasks {
-		stage.Before = append(stage.Before, gate(task, placementv1beta1.BeforeStageApprovalName(run, config.Name)))
-	}
-	for _, task := range config.AfterStageTasks {
-		stage.After = append(stage.After, gate(task, placementv1beta1.AfterStageApprovalName(run, config.Name)))
-	}
-	return stage
-}
-
-func gate(task placementv1beta1.StageTask, request string) string {
-	if task.Type == placementv1beta1.StageTaskTypeApproval {
-		return "approval of " + request
-	}
-	wait := time.Duration(0)
-	if task.WaitTime != nil {
-		wait = task.WaitTime.Duration
-	}
-	return "soak of " + tree.Wait(wait)
-}
-
-// failures says in words what a stage does when clusters fail.
-func failures(config placementv1beta1.StageConfig) string {
-	var parts []string
-	if config.ClusterDeadline != nil {
-		parts = append(parts, "a cluster may take "+config.ClusterDeadline.Duration.String())
-	}
-	if budget := config.FailureBudget; budget != nil {
-		most := "0"
-		if budget.MaxFailures != nil {
-			most = budget.MaxFailures.String()
-		}
-		action := budget.OnExceeded
-		if action == "" {
-			action = placementv1beta1.FailureBudgetWait
-		}
-		parts = append(parts, fmt.Sprintf("%s may fail, beyond that: %s", most, action))
-	}
-	return strings.Join(parts, "; ")
 }
 
 // clusterOf is a cluster as overrides know it.
