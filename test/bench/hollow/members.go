@@ -206,5 +206,5 @@ func (f *Fleet) beat(ctx context.Context) {
 func early(name string, period time.Duration) time.Duration {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(name)) // never fails
-	return period / 4 * time.Duration(hash.Sum32()%100) / 100
+	return period / 10 * time.Duration(hash.Sum32()%100) / 100
 }
