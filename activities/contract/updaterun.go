@@ -143,6 +143,8 @@ type StageDelta struct {
 type StageResult struct {
 	Ended   bool `json:"ended,omitempty"`
 	Stopped bool `json:"stopped,omitempty"`
+	// Without are clusters the stage was done without.
+	Without int `json:"without,omitempty"`
 }
 
 // GateRequest asks for the gates before or after a stage.

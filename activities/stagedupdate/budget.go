@@ -132,14 +132,8 @@ func (s *stageAdvance) whyNot(ctx context.Context, cluster string) string {
 
 // exceeded does what the stage asks for when more clusters have failed than may.
 func (s *stageAdvance) exceeded(ctx context.Context) error {
-	b := budgetOf(s.run, s.in.Index)
-	stage := &s.run.Status.StagesStatus[s.in.Index]
-	var failed []string
-	for _, i := range progressOf(stage).In(rollout.ClusterFailed) {
-		failed = append(failed, stage.Clusters[i].ClusterName)
-	}
-	text := fmt.Sprintf("the failure budget of stage `%s` is exceeded: %d clusters failed, at most %d may: %s", s.in.Stage, len(failed), b.max, listed(failed))
-	switch b.action {
+	text := exceededText(s.run, s.in.Index)
+	switch budgetOf(s.run, s.in.Index).action {
 	case placementv1beta1.FailureBudgetPause:
 		return s.pause(ctx, text)
 	case placementv1beta1.FailureBudgetAbort:

@@ -147,7 +147,7 @@ func TestWhatWasPausedGoesOnOnlyWhenItsFailuresAreDealtWith(t *testing.T) {
 		h := withBudget(t, "50%", placementv1beta1.FailureBudgetPause)
 		assert.Equal(t, act.StageDelta{Stopping: true, Failed: names("member3", "member1")}, h.late(names("member3", "member1"), nil), "all that are late count")
 		must(h, h.acts.PauseRun, refOf("example-run-2"))
-		assert.Equal(t, isStopped, progressingOf(h))
+		assert.Equal(t, isStopped+": the failure budget of stage `canary` is exceeded: 2 clusters failed, at most 1 may: member3, member1", progressingOf(h))
 		assert.Equal(t, "Progressing=False StageUpdatingStopped: All the updating clusters have finished updating, the stage is now stopped, waiting to be resumed",
 			conditionOf(h.run("example-run-2").Status.StagesStatus[1].Conditions, "Progressing"), "it does not begin to soak")
 		return h

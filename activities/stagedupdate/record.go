@@ -160,7 +160,7 @@ func (r recorder) stopping(stage *placementv1beta1.StageUpdatingStatus) {
 // change while the run stands still, and no soak time is lost.
 func (r recorder) stopped() {
 	r.runCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
-		placementv1beta1.ReasonUpdateRunStopped, "The update run has been stopped")
+		placementv1beta1.ReasonUpdateRunStopped, "The update run has been stopped"+whyPaused(r.run))
 	for i := range r.run.Status.StagesStatus {
 		stage := &r.run.Status.StagesStatus[i]
 		if stage.StartTime != nil && len(stage.Clusters) > 0 && stageUpdated(stage) && !overBudget(r.run, i) {

@@ -68,6 +68,28 @@ func overBudget(run *placementv1beta1.ClusterStagedUpdateRun, index int) bool {
 	return b.there && progressOf(&run.Status.StagesStatus[index]).Count(rollout.ClusterFailed) > b.max
 }
 
+// whyPaused says of a run that stands still that, and of which stage, a failure budget is
+// exceeded; nothing if none is.
+func whyPaused(run *placementv1beta1.ClusterStagedUpdateRun) string {
+	for i := range run.Status.StagesStatus {
+		if overBudget(run, i) {
+			return ": " + exceededText(run, i)
+		}
+	}
+	return ""
+}
+
+// exceededText says which clusters of a stage failed, and how many may.
+func exceededText(run *placementv1beta1.ClusterStagedUpdateRun, index int) string {
+	stage := &run.Status.StagesStatus[index]
+	var failed []string
+	for _, i := range progressOf(stage).In(rollout.ClusterFailed) {
+		failed = append(failed, stage.Clusters[i].ClusterName)
+	}
+	return fmt.Sprintf("the failure budget of stage `%s` is exceeded: %d clusters failed, at most %d may: %s",
+		stage.StageName, len(failed), budgetOf(run, index).max, listed(failed))
+}
+
 // failures decides which of the clusters that are past their deadline are given up. Those beyond
 // the budget are, too, once the run does something about them or stands still; while it waits,
 // they stay in flight.

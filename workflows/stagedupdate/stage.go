@@ -37,7 +37,7 @@ func StageWorkflow(ctx workflow.Context, request act.StageRequest) (act.StageRes
 			return act.StageResult{}, workflow.NewContinueAsNewError(ctx, wf.StageWorkflow, request)
 		}
 	}
-	return act.StageResult{}, nil
+	return act.StageResult{Without: len(w.clusters) - w.count()}, nil
 }
 
 // maxNamed is how many clusters in flight are named in each step, for people who read the

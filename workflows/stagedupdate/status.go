@@ -150,15 +150,11 @@ func (r *run) table() string {
 	}
 	lines = append(lines, "| stage | clusters | done | phase |", "|---|---|---|---|")
 	for _, st := range r.state.Stages {
-		done := st.Done
-		if st.Phase == act.PhaseSucceeded || st.Phase == act.PhaseGates {
-			done = st.Clusters
-		}
 		if st.Phase == act.PhaseUpdating {
 			lines = append(lines, fmt.Sprintf("| %s | %d | live in `%s` | %s |", st.Name, st.Clusters, wf.StageID(r.id, st.Name), st.Phase))
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("| %s | %d | %d | %s |", st.Name, st.Clusters, done, st.Phase))
+		lines = append(lines, fmt.Sprintf("| %s | %d | %d | %s |", st.Name, st.Clusters, st.Done, st.Phase))
 	}
 	return strings.Join(lines, "\n") + "\n"
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+	"github.com/fleetflow/fleetflow/workflows/stagedupdate"
 )
 
 // script lets AdvanceStage say one thing after the other, and returns what it was asked.
@@ -49,6 +51,11 @@ func TestAStageGoesOnWithoutClustersThatFailOrAreSkipped(t *testing.T) {
 		"start=[] inflight=[b] done=[] failed=[d]",
 	}, *asked)
 	assert.True(t, h.succeeded, "calls %v", h.calls)
+	value, err := h.env.QueryWorkflow(wf.StatusQuery)
+	require.NoError(t, err)
+	var status stagedupdate.Status
+	require.NoError(t, value.Get(&status))
+	assert.Equal(t, 3, status.Stages[0].Done, "a, b and c")
 }
 
 func TestAStageThatIsOverItsBudgetIsLookedAt(t *testing.T) {

@@ -166,7 +166,7 @@ func (r *run) update(ctx workflow.Context, stage int) error {
 		r.reload = true
 		return nil
 	}
-	st.Phase, st.Done = act.PhaseGates, st.Clusters
+	st.Phase, st.Done = act.PhaseGates, st.Clusters-result.Without
 	return nil
 }
 
