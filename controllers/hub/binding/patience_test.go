@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -60,4 +61,19 @@ func TestADeletedPlacementDoesNotWaitForeverForAMemberThatIsGone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A binding may be on its way out already, and wait for such a member, when its placement is
+// deleted: nothing but that says that it waits no longer.
+func TestABindingHearsThatItsPlacementIsBeingDeleted(t *testing.T) {
+	placement := func(deleted *metav1.Time, generation int64) client.Object {
+		return &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "app", Generation: generation, DeletionTimestamp: deleted}}
+	}
+	now := metav1.NewTime(start)
+	ends := placementEnds()
+	assert.True(t, ends.Update(event.UpdateEvent{ObjectOld: placement(nil, 1), ObjectNew: placement(&now, 2)}), "its deletion begins")
+	assert.True(t, ends.Delete(event.DeleteEvent{Object: placement(&now, 2)}), "it is gone")
+	assert.False(t, ends.Update(event.UpdateEvent{ObjectOld: placement(nil, 1), ObjectNew: placement(nil, 2)}), "it is changed")
+	assert.False(t, ends.Create(event.CreateEvent{Object: placement(nil, 1)}), "it is made, or seen first")
+	assert.False(t, ends.Generic(event.GenericEvent{Object: placement(nil, 1)}))
 }

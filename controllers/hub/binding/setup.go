@@ -34,7 +34,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		))).
 		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(ofWork)).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofMember), builder.WithPredicates(comesOrGoes())).
-		Watches(&placementv1beta1.ClusterResourcePlacement{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement), builder.WithPredicates(onlyDeletes())).
+		Watches(&placementv1beta1.ClusterResourcePlacement{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement), builder.WithPredicates(placementEnds())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 	if err != nil {
@@ -90,10 +90,12 @@ func comesOrGoes() predicate.Predicate {
 	return predicate.Or(deletionStarted(), fallsSilent(), predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
-func onlyDeletes() predicate.Predicate {
+// placementEnds lets through that the deletion of a placement has begun, and that it is gone. A
+// binding that was already on its way out then waits for its member no longer than the others.
+func placementEnds() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		UpdateFunc:  deletionStarted().Update,
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
