@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
@@ -139,11 +137,9 @@ func progress(facts *Facts) uint64 {
 	var sum uint64
 	for i := range facts.Bindings {
 		binding := &facts.Bindings[i]
-		available := meta.FindStatusCondition(binding.Status.Conditions, placementv1beta1.ConditionTypeAvailable)
-		up := available != nil && available.Status == metav1.ConditionTrue && available.ObservedGeneration == binding.Generation
 		hash := fnv.New64a()
 		// Writing to a hash never fails.
-		_, _ = fmt.Fprint(hash, binding.UID, binding.Spec.State, binding.Spec.ResourceSnapshotName, binding.DeletionTimestamp.IsZero(), up,
+		_, _ = fmt.Fprint(hash, binding.UID, binding.Spec.State, binding.Spec.ResourceSnapshotName, binding.DeletionTimestamp.IsZero(), available(binding),
 			binding.Spec.ClusterResourceOverrideSnapshots, binding.Spec.ResourceOverrideSnapshots)
 		sum += hash.Sum64() // a sum does not depend on the order of the list
 	}

@@ -154,6 +154,28 @@ func TestCollectedChangesNeedAWorkflowThatIsNotPoked(t *testing.T) {
 	assert.Empty(t, need.Cause)
 }
 
+// A rollout that its limits hold back has no workflow after a while: that a cluster has come up
+// must be seen as something that moves, or nobody goes on with it.
+func TestAClusterThatComesUpIsProgress(t *testing.T) {
+	notDiffed := diffed
+	notDiffed.Status = metav1.ConditionFalse
+	for sentence, tc := range map[string]struct {
+		strategy placementv1beta1.ApplyStrategyType
+		down, up metav1.Condition
+	}{
+		"where resources are applied":         {placementv1beta1.ApplyStrategyTypeClientSideApply, notUp, up},
+		"where differences are only reported": {placementv1beta1.ApplyStrategyTypeReportDiff, notDiffed, diffed},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := newSituation("member1", "member2").applyStrategy(tc.strategy).snapshot(1).bound(0, tc.up, "member1")
+			before := NeedsWork(s.bound(1, tc.down, "member2").Facts)
+			after := NeedsWork(s.bound(1, tc.up, "member2").Facts)
+			assert.Equal(t, wfcontract.CauseAvailability, before.Cause)
+			assert.NotEqual(t, before.Progress, after.Progress)
+		})
+	}
+}
+
 // at runs the memory over a timeline and returns when it poked.
 func at(m *pokeMemory, start time.Time, length time.Duration, need func(time.Duration) Need) []string {
 	var poked []string
