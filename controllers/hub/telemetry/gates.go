@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -76,7 +77,7 @@ func inFlight(run *placementv1beta1.ClusterStagedUpdateRun) int {
 	count := 0
 	stages := run.Status.StagesStatus
 	if last := run.Status.DeletionStageStatus; last != nil {
-		stages = append(stages[:len(stages):len(stages)], *last)
+		stages = append(slices.Clip(stages), *last)
 	}
 	for i := range stages {
 		for j := range stages[i].Clusters {
