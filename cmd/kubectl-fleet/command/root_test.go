@@ -26,8 +26,8 @@ func newRoot() *cobra.Command {
 
 func TestEveryVerbHasHelpWorthReadingAndExamplesThatParse(t *testing.T) {
 	for _, verb := range newRoot().Commands() {
-		if verb.GroupID == "" {
-			continue // cobra's own
+		if verb.GroupID == "" || verb.HasSubCommands() {
+			continue // cobra's own, and families of commands, whose help lists these
 		}
 		t.Run(verb.Name(), func(t *testing.T) {
 			assert.NotEmpty(t, verb.Short)
