@@ -174,21 +174,27 @@ func (a *rolling) advance(ctx context.Context) (actcontract.AdvanceResult, error
 	return a.result(facts, facts.plan()), nil
 }
 
-// wait waits until an unavailable cluster becomes available, or the plan is
-// another one; changed says that selection and scheduling must be looked at
-// again.
+// wait waits until an unavailable cluster becomes available, one that the limits hold back
+// goes down, or the plan is another one; changed says that selection and scheduling must be
+// looked at again.
 func (a *rolling) wait(ctx context.Context, facts *rolloutFacts) (changed bool, err error) {
-	pending := map[string]struct{}{}
+	pending, held := map[string]struct{}{}, map[string]struct{}{}
 	for _, c := range facts.Clusters {
-		if !c.Available {
+		switch {
+		case !c.Available:
 			pending[c.Name] = struct{}{}
+		case c.WantsTakeAway():
+			held[c.Name] = struct{}{}
 		}
 	}
 	wakeAt := earliest(facts.plan().WakeAt, a.bound())
 	blocked := facts.plan().Blocked
 	w := clusterupdate.Wait{
-		Clock: a.Clock, Subscription: a.sub, Pending: pending, Idle: true, WakeAt: wakeAt,
-		Check: func(ctx context.Context, cluster string) (bool, error) { return a.news(ctx, facts, cluster, wakeAt) },
+		Clock: a.Clock, Subscription: a.sub, Pending: pending, Watched: held, Idle: true, WakeAt: wakeAt,
+		Check: func(ctx context.Context, cluster string) (bool, error) {
+			_, up := held[cluster]
+			return a.news(ctx, facts, cluster, up, wakeAt)
+		},
 		Plan: func(ctx context.Context) (bool, error) {
 			outdated, again, err := a.planChanged(ctx)
 			changed = outdated
@@ -219,8 +225,8 @@ func earliest(a, b time.Time) time.Time {
 }
 
 // news says whether there is something new to plan with about a cluster: it is
-// available, or it will be at a time that nobody waits for yet.
-func (a *rolling) news(ctx context.Context, facts *rolloutFacts, cluster string, wakeAt time.Time) (bool, error) {
+// available, or no more if it was up, or it will be at a time that nobody waits for yet.
+func (a *rolling) news(ctx context.Context, facts *rolloutFacts, cluster string, up bool, wakeAt time.Time) (bool, error) {
 	name, known := facts.bindings[cluster]
 	if !known {
 		return false, nil
@@ -234,7 +240,7 @@ func (a *rolling) news(ctx context.Context, facts *rolloutFacts, cluster string,
 	}
 	c, err := a.cluster(ctx, binding)
 	sooner := !c.ReadyAt.IsZero() && (wakeAt.IsZero() || c.ReadyAt.Before(wakeAt))
-	return c.Available || sooner, err
+	return c.Available != up || sooner, err
 }
 
 // planChanged says whether the placement or its latest snapshot is another one,

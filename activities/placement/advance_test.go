@@ -291,6 +291,19 @@ func TestAClusterInFlightHoldsTheBudgetInTheNextCallToo(t *testing.T) {
 	assert.Equal(t, "b", got.Next[0].Cluster)
 }
 
+// The limits hold the others back because a is not available. One of them that goes down is free to
+// be rewritten: the fix may be what it needs, and nobody else would notice for minutes.
+func TestAHeldBackClusterThatGoesDownIsUpdatedAtOnce(t *testing.T) {
+	r := three(t)
+	r.report("a", metav1.ConditionFalse)
+	r.set("a", func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = newSnapshot })
+	result := r.waiting(actcontract.AdvanceRequest{WakeAt: r.clock.Now().Add(5 * time.Minute)})
+	r.report("b", metav1.ConditionFalse)
+	got := r.ended(result)
+	require.Len(t, got.Next, 1)
+	assert.Equal(t, "b", got.Next[0].Cluster)
+}
+
 func TestWhatCannotBeTrackedCountsAsAvailableAfterItsTime(t *testing.T) {
 	r := newRollout(t, bound("a", oldSnapshot), bound("b", newSnapshot), bound("c", oldSnapshot))
 	seconds := int32(30)

@@ -221,7 +221,7 @@ func (p *planner) idle(c Cluster) bool { return !c.Deleting && !p.planned[c.Name
 func (p *planner) free(clusters []Cluster) {
 	for _, c := range clusters {
 		costs := c.Available && (!c.Reports || takeAwayOp(c) == Remove)
-		if !costs && p.idle(c) && wantsTakeAway(c) {
+		if !costs && p.idle(c) && c.WantsTakeAway() {
 			p.step(c, takeAwayOp(c))
 		}
 	}
@@ -232,7 +232,7 @@ func (p *planner) free(clusters []Cluster) {
 func (p *planner) takeAway(clusters []Cluster) {
 	for _, op := range []Op{Remove, Update} {
 		for _, c := range clusters {
-			if !c.Available || !p.idle(c) || !wantsTakeAway(c) || takeAwayOp(c) != op {
+			if !c.Available || !p.idle(c) || !c.WantsTakeAway() || takeAwayOp(c) != op {
 				continue
 			}
 			if p.left(c) <= p.limits.Target-p.limits.MaxUnavailable {
@@ -277,8 +277,8 @@ func (p *planner) release(clusters []Cluster) {
 	}
 }
 
-// wantsTakeAway says that the cluster must be rewritten or removed.
-func wantsTakeAway(c Cluster) bool {
+// WantsTakeAway says that the cluster must be rewritten or removed.
+func (c Cluster) WantsTakeAway() bool {
 	return c.State == Unscheduled || c.State == Bound && !c.Current
 }
 
