@@ -20,6 +20,8 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/command"
 )
 
+//go:generate go run ./internal/clireference ../../deploy/docs/cli-reference.md
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// What libraries log would break into tables and pictures; errors are returned.

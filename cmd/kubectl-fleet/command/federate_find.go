@@ -121,7 +121,7 @@ func (f *finder) inFile(path string, stdin io.Reader) ([]federation.Object, erro
 		if err != nil {
 			return nil, fmt.Errorf("reading objects: %w", err)
 		}
-		defer file.Close() //nolint:errcheck // it is only read
+		defer file.Close()
 		in = file
 	}
 	decoder := yaml.NewYAMLOrJSONDecoder(bufio.NewReader(in), readAhead)
