@@ -99,6 +99,11 @@ var together = []promise{
 	{"the command line says why a cluster is picked, as the hub does", commandLineSaysWhy},
 	{"the command line tells beforehand, and with its exit code, that a run fails", commandLineTellsFailure},
 
+	{"the command line steers a run, and takes it back", commandLineSteersARun},
+	{"the command line has a run try a cluster again, and go on without it", commandLineSkipsAndRetries},
+	{"the command line evicts within a budget", commandLineEvicts},
+	{"the command line places what is on the hub, and leaves it on the members", commandLineFederates},
+
 	{"dashboard and alerts find the metrics that they use", dashboardsFindTheirMetrics},
 
 	{"runs that cannot begin say what is wrong", badRunsSayWhatIsWrong},
@@ -139,6 +144,8 @@ var alone = []promise{
 	{"clusters that join fill up what is missing, and those that leave are replaced", clustersComeAndGo},
 	{"a cluster joins, gets what is placed, leaves, and joins again under its name", clusterJoinsAndLeaves},
 	{"a member whose agent is dead is removed after a while, and may join again", deadMemberIsRemoved},
+	{"the command line drains a member", commandLineDrains},
+	{"the command line has a cluster join, leave, and join again", commandLineJoins},
 	{"an uninstalled hub agent removes nothing, and goes on when it is back", uninstalledHubAgentRemovesNothing},
 	{"when nothing changes no workflow is open and nothing is written", nothingHappensByItself},
 }

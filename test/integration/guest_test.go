@@ -42,7 +42,7 @@ while (( $# )); do
     --kube-context) context=$2; shift 2 ;;
     --namespace) namespace=$2; shift 2 ;;
     --install | --ignore-not-found | member-agent) shift ;;
-    --set)
+    --set | --set-string)
       case "$2" in
         config.hubURL=*) export HUB_SERVER_URL=${2#*=} ;;
         config.memberClusterName=*) export MEMBER_CLUSTER_NAME=${2#*=} ;;
