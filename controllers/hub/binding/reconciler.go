@@ -315,8 +315,14 @@ func (r *Reconciler) store(ctx context.Context, binding *placementv1beta1.Cluste
 		return 0, nil
 	}
 	if interim {
-		r.since.remaining(binding.Name, outcomeTimer, binding.Generation, 0)
-		if rest := r.since.remaining(binding.Name, statusTimer, binding.Generation, r.usual.patience()); rest > 0 {
+		patience := r.usual.patience()
+		switch available, told := toldOf(binding); {
+		case !told: // a change is on its way
+			r.since.remaining(binding.Name, outcomeTimer, binding.Generation, 0)
+		case available: // what was there is lost
+			patience = interimAtLeast
+		}
+		if rest := r.since.remaining(binding.Name, statusTimer, binding.Generation, patience); rest > 0 {
 			return rest, nil
 		}
 	} else if took, running := r.since.elapsed(binding.Name, outcomeTimer, binding.Generation); running {
@@ -325,6 +331,22 @@ func (r *Reconciler) store(ctx context.Context, binding *placementv1beta1.Cluste
 	}
 	r.since.stop(binding.Name, statusTimer)
 	return 0, write.Status(ctx, r.client, binding, status)
+}
+
+// toldOf says whether the status of a binding is about the binding as it is now, and whether it
+// says that its cluster is available.
+func toldOf(binding *placementv1beta1.ClusterResourceBinding) (available, told bool) {
+	for i := range binding.Status.Conditions {
+		said := &binding.Status.Conditions[i]
+		if said.ObservedGeneration != binding.Generation {
+			continue
+		}
+		told = true
+		if said.Type == placementv1beta1.ConditionTypeAvailable || said.Type == placementv1beta1.ConditionTypeDiffReported {
+			available = said.Status == metav1.ConditionTrue
+		}
+	}
+	return available, told
 }
 
 // shorter is the shorter of two waits, where 0 means none.

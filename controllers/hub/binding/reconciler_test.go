@@ -194,6 +194,28 @@ func TestClustersThatTakeAsLongAsOthersCostOneStatusWrite(t *testing.T) {
 	assert.InDelta(t, 2*slow, b.usual.patience(), float64(time.Second))
 }
 
+func TestALossIsToldOfSoonHoweverLongChangesTake(t *testing.T) {
+	b := newBench(t, fleet()...)
+	b.sync(t)
+	b.report(t, metav1.ConditionTrue)
+	b.reconcile(t)
+	for range 50 {
+		b.usual.saw(5 * time.Second) // a large rollout kept the hub busy
+	}
+	before := b.usual.patience()
+	b.report(t, metav1.ConditionFalse)
+	assert.LessOrEqual(t, b.reconcile(t).RequeueAfter, interimAtLeast)
+	b.later(interimAtLeast)
+	b.reconcile(t)
+	assert.Equal(t, metav1.ConditionFalse, b.condition(t, placementv1beta1.ConditionTypeAvailable).Status)
+
+	b.later(20 * time.Second)
+	b.report(t, metav1.ConditionTrue)
+	b.reconcile(t)
+	assert.Equal(t, metav1.ConditionTrue, b.condition(t, placementv1beta1.ConditionTypeAvailable).Status)
+	assert.Equal(t, before, b.usual.patience(), "how long a cluster was down says nothing about how long changes take")
+}
+
 func TestWhatIsUsual(t *testing.T) {
 	u := &usual{}
 	assert.Equal(t, interimAtLeast, u.patience())
