@@ -40,7 +40,7 @@ func TestEveryEventIsExplained(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(repository, "deploy/docs/events.md"))
 	require.NoError(t, err)
 	explained := map[string]bool{}
-	for _, line := range strings.Split(string(content), "\n") {
+	for line := range strings.SplitSeq(string(content), "\n") {
 		if cells := strings.Split(line, "|"); len(cells) > 2 {
 			for _, name := range regexp.MustCompile("`([A-Za-z]+)`").FindAllStringSubmatch(cells[1], -1) {
 				explained[name[1]] = true
