@@ -5,8 +5,10 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
@@ -24,6 +26,9 @@ type Need struct {
 	// Waits says that the placement's workflow waits for the end of the time in which
 	// changes are collected. It is not poked for that, but there has to be one.
 	Waits bool
+	// Ripens is after how long without any move time alone may let a rollout go on, as a
+	// cluster then counts as available that cannot tell; 0 if there is none.
+	Ripens time.Duration
 	// Progress changes whenever something about the pending rollout does.
 	Progress uint64
 }
@@ -51,7 +56,7 @@ func NeedsWork(facts *Facts) Need {
 		// No demand: it is only looked at once nothing moves, as somebody may just be at it.
 		need.Cause = wfcontract.CauseBindings
 	case rolloutPending(facts):
-		need.Cause = wfcontract.CauseAvailability
+		need.Cause, need.Ripens = wfcontract.CauseAvailability, ripens(facts)
 	}
 	if facts.Eviction != "" {
 		if need.Demand == "" {
@@ -129,6 +134,23 @@ func upToDate(facts *Facts, binding *placementv1beta1.ClusterResourceBinding, sn
 // live says whether a binding still stands for a picked cluster.
 func live(binding *placementv1beta1.ClusterResourceBinding) bool {
 	return binding.DeletionTimestamp.IsZero() && binding.Spec.State != placementv1beta1.BindingStateUnscheduled
+}
+
+// ripens is for how long a cluster that cannot tell whether it is available does not count as
+// such, if there is one.
+func ripens(facts *Facts) time.Duration {
+	untrackable := slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.ClusterResourceBinding) bool {
+		said := meta.FindStatusCondition(binding.Status.Conditions, placementv1beta1.ConditionTypeAvailable)
+		return said != nil && said.Reason == placementv1beta1.ReasonNotAllWorkAreAvailabilityTrackable
+	})
+	if !untrackable {
+		return 0
+	}
+	period := time.Minute
+	if s := facts.Placement.Spec.Strategy; s != nil && s.RollingUpdate != nil && s.RollingUpdate.UnavailablePeriodSeconds != nil {
+		period = time.Duration(*s.RollingUpdate.UnavailablePeriodSeconds) * time.Second
+	}
+	return period
 }
 
 // progress is a number that changes with every binding that moves on: what it

@@ -176,6 +176,30 @@ func TestAClusterThatComesUpIsProgress(t *testing.T) {
 	}
 }
 
+// The end of the time after which a cluster counts as available that cannot tell changes no
+// object. If the workflow that waits for it was terminated, nothing else starts another.
+func TestARolloutThatWaitsForTimeSaysForHowLong(t *testing.T) {
+	untrackable := up
+	untrackable.Reason = placementv1beta1.ReasonNotAllWorkAreAvailabilityTrackable
+	for sentence, tc := range map[string]struct {
+		last    metav1.Condition
+		latest  int
+		seconds *int32
+		want    time.Duration
+	}{
+		"a minute if nothing else is asked for": {last: untrackable, latest: 1, want: time.Minute},
+		"as long as is asked for":               {last: untrackable, latest: 1, seconds: new(int32(600)), want: 10 * time.Minute},
+		"not at all if clusters can tell":       {last: up, latest: 1},
+		"not at all if there is nothing to do":  {last: untrackable},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := newSituation("member1", "member2").bound(0, up, "member1").bound(tc.latest, tc.last, "member2").snapshot(tc.latest)
+			s.Placement.Spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{UnavailablePeriodSeconds: tc.seconds}
+			assert.Equal(t, tc.want, NeedsWork(s.Facts).Ripens)
+		})
+	}
+}
+
 // at runs the memory over a timeline and returns when it poked.
 func at(m *pokeMemory, start time.Time, length time.Duration, need func(time.Duration) Need) []string {
 	var poked []string
@@ -191,6 +215,11 @@ func at(m *pokeMemory, start time.Time, length time.Duration, need func(time.Dur
 func TestPokes(t *testing.T) {
 	spec := Need{Cause: wfcontract.CauseSpec, Demand: "generation 1"}
 	waiting := func(progress uint64) Need { return Need{Cause: wfcontract.CauseAvailability, Progress: progress} }
+	ripening := func(progress uint64) Need {
+		need := waiting(progress)
+		need.Ripens = 10 * time.Minute
+		return need
+	}
 	cases := map[string]struct {
 		need   func(time.Duration) Need
 		length time.Duration
@@ -232,6 +261,12 @@ func TestPokes(t *testing.T) {
 			need: func(elapsed time.Duration) Need {
 				return waiting(uint64(elapsed / (20 * time.Minute)))
 			}},
+		"what time alone lets go on is taken up then, once": {
+			length: time.Hour, want: []string{"2s", "4s", "10m2s"},
+			need: func(time.Duration) Need { return ripening(1) }},
+		"the time begins anew when something moves": {
+			length: time.Hour, want: []string{"2s", "4s", "5m2s", "15m2s"},
+			need: func(elapsed time.Duration) Need { return ripening(uint64(min(elapsed/(5*time.Minute), 1))) }},
 		"a slow rollout is poked every half minute at most": {
 			length: 70 * time.Second, want: []string{"2s", "4s", "34s", "1m6s"},
 			need: func(elapsed time.Duration) Need { return waiting(uint64(elapsed / (8 * time.Second))) }},

@@ -58,18 +58,29 @@ func (m *pokeMemory) due(need Need, now time.Time) (poke bool, wait time.Duratio
 	if m.moved.IsZero() || need.Progress != m.progress {
 		m.progress, m.moved = need.Progress, now
 	}
-	pause, again := m.pause()
+	next, again := m.next(need)
 	if !again {
 		return false, 0
-	}
-	next := m.moved.Add(quiet)
-	if after := m.poked.Add(pause); after.After(next) {
-		next = after
 	}
 	if now.Before(next) {
 		return false, next.Sub(now)
 	}
 	return true, 0
+}
+
+// next is when to poke again for the same need; again is false if that has to wait until
+// something moves.
+func (m *pokeMemory) next(need Need) (next time.Time, again bool) {
+	pause, again := m.pause()
+	if !again {
+		next = m.moved.Add(need.Ripens + quiet)
+		return next, need.Ripens > 0 && m.poked.Before(next)
+	}
+	next = m.moved.Add(quiet)
+	if after := m.poked.Add(pause); after.After(next) {
+		next = after
+	}
+	return next, true
 }
 
 // pause is the least time between the last poke and the next for the same need; again
