@@ -114,7 +114,7 @@ workflowcheck: ## Workflow code is deterministic
 ##@ Test it
 
 .PHONY: test
-test: test-unit test-crds test-charts test-admission test-member test-integration ## All tests
+test: test-unit test-crds test-charts test-install test-admission test-member test-integration ## All tests
 
 .PHONY: test-unit
 test-unit: ## Unit, workflow and replay tests
