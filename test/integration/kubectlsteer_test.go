@@ -213,8 +213,7 @@ func (g *guest) kubectlFleet(args ...string) (out string, code int) {
 		"PATH="+g.dir+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"KUBECTL="+s.Fleet.Path("bin", "kubectl"), "STAND="+g.dir, "AGENT="+s.Fleet.Path("bin", "member-agent"))
 	text, err := command.CombinedOutput()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
 		return string(text), exit.ExitCode()
 	}
 	require.NoError(s, err)
