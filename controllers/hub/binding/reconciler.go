@@ -281,8 +281,13 @@ func (r *Reconciler) ensure(ctx context.Context, binding *placementv1beta1.Clust
 		r.since.stop(binding.Name, repairTimer)
 		return 0, nil
 	}
-	// Whoever wrote the binding is about to write its Works, as soon as the hub lets it.
-	if rest := r.since.remaining(binding.Name, repairTimer, binding.Generation, r.usual.patience()); rest > 0 {
+	// Whoever wrote the binding is about to write its Works, as soon as the hub lets it. Those of
+	// a binding that was told of have been written, and somebody has taken them away.
+	patience := r.usual.patience()
+	if _, told := toldOf(binding); told {
+		patience = interimAtLeast
+	}
+	if rest := r.since.remaining(binding.Name, repairTimer, binding.Generation, patience); rest > 0 {
 		return rest, nil
 	}
 	return 0, r.works.Sync(ctx, binding)

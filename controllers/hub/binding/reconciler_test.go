@@ -216,6 +216,25 @@ func TestALossIsToldOfSoonHoweverLongChangesTake(t *testing.T) {
 	assert.Equal(t, before, b.usual.patience(), "how long a cluster was down says nothing about how long changes take")
 }
 
+func TestAWorkThatSomebodyDeletesIsBackSoonHoweverLongChangesTake(t *testing.T) {
+	b := newBench(t, fleet()...)
+	b.sync(t)
+	b.report(t, metav1.ConditionTrue)
+	b.reconcile(t)
+	for range 50 {
+		b.usual.saw(5 * time.Second)
+	}
+	work := &b.list(t)[0]
+	work.Finalizers = nil
+	require.NoError(t, b.hub.Update(t.Context(), work))
+	require.NoError(t, b.hub.Delete(t.Context(), work))
+	require.Empty(t, b.list(t))
+	b.reconcile(t)
+	b.later(interimAtLeast)
+	b.reconcile(t)
+	assert.Len(t, b.list(t), 1)
+}
+
 func TestWhatIsUsual(t *testing.T) {
 	u := &usual{}
 	assert.Equal(t, interimAtLeast, u.patience())
