@@ -31,12 +31,14 @@ func (r *Reconciler) cleanUp(ctx context.Context, placement *placementv1beta1.Cl
 	if err != nil {
 		return 0, fmt.Errorf("listing the bindings of %s: %w", placement.Name, err)
 	}
-	known := make([]client.Object, 0, len(bindings.Items))
-	for i := range bindings.Items {
-		known = append(known, bindings.Items[i].DeepCopy())
-	}
-	if len(known) > 0 {
-		if err := r.deleteAll(ctx, known); err != nil {
+	if len(bindings.Items) > 0 {
+		var stay []client.Object
+		for i := range bindings.Items {
+			if bindings.Items[i].DeletionTimestamp.IsZero() {
+				stay = append(stay, bindings.Items[i].DeepCopy())
+			}
+		}
+		if err := r.deleteAll(ctx, stay); err != nil {
 			return 0, err
 		}
 		return r.projectDeletion(ctx, placement, bindings.Items)
