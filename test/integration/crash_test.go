@@ -117,8 +117,7 @@ func survivesInRollback(disturb disturbance) func(*spec) {
 		s.strategy(staging(), canary())
 		s.awaitSucceeded(s.startRun("first", "0"))
 		s.changeTo(value2)
-		s.awaitIndex("1")
-		forward := s.awaitSucceeded(s.startRun("forward", "1"))
+		forward := s.awaitSucceeded(s.startRun("forward", ""))
 		s.awaitValue(value2, allMembers...)
 
 		bindings := s.record(s.hub, &placementv1beta1.ClusterResourceBinding{}, s.mine())
@@ -131,8 +130,10 @@ func survivesInRollback(disturb disturbance) func(*spec) {
 		s.start("member-3/agent")
 		s.awaitSucceeded(back)
 		s.awaitValue(value1, allMembers...)
-		changes := bindings.upTo(s, newestOf(s.bindings()))
-		require.Equal(s, []string{"member-3", "member-1", "member-2"}, writes(changes, bindings.initial), "the last stage goes first, each cluster once")
+		if !bindings.interrupted() {
+			changes := bindings.upTo(s, newestOf(s.bindings()))
+			require.Equal(s, []string{"member-3", "member-1", "member-2"}, writes(changes, bindings.initial), "the last stage goes first, each cluster once")
+		}
 	}
 }
 
