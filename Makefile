@@ -11,7 +11,7 @@ TESTFLAGS ?=
 # How long `make fuzz` takes over each fuzz test.
 FUZZTIME ?= 60s
 # What `make generate` writes.
-GENERATED := find apis deploy -name 'zz_generated*.go' -o -path 'deploy/charts/*/crds/*.yaml' -o -path deploy/api-reference.md
+GENERATED := find apis deploy -name 'zz_generated*.go' -o -path 'deploy/charts/*/crds/*.yaml' -o -path deploy/api-reference.md -o -path deploy/docs/cli-reference.md
 GOFILES := git ls-files -co --exclude-standard -- '*.go'
 
 # step prints what a step is, runs it and prints the time it took.
@@ -69,8 +69,8 @@ images: ## Build images of the programs for PLATFORMS with docker buildx and pus
 	--tag $(REGISTRY)/$$program:$(TAG) --sbom=true --provenance=true --push .; done
 
 .PHONY: generate
-generate: ## Write deep copies, CRDs and the API reference anew from the types in apis/
-	go generate ./apis/...
+generate: ## Write deep copies, CRDs, the API reference and that of kubectl fleet anew from the code
+	go generate ./apis/... ./cmd/kubectl-fleet
 
 .PHONY: fmt
 fmt: ## Format the Go code
@@ -88,7 +88,7 @@ check-tidy: ## go.mod names exactly what is imported
 .PHONY: check-generated
 check-generated: ## Generated files are what the types say
 	$(call step,generated code is current,\
-	before=$$($(GENERATED) | sort | xargs sha256sum); go generate ./apis/...; after=$$($(GENERATED) | sort | xargs sha256sum); \
+	before=$$($(GENERATED) | sort | xargs sha256sum); go generate ./apis/... ./cmd/kubectl-fleet; after=$$($(GENERATED) | sort | xargs sha256sum); \
 	diff <(echo "$$before") <(echo "$$after") || { echo 'the files above were stale and are written anew: commit them'; exit 1; })
 
 .PHONY: check-format
