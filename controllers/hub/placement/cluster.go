@@ -83,9 +83,7 @@ func entryOf(facts *Facts, p picked, observed Snapshot, started bool, last *plac
 	if p.binding != nil && observed.Name != "" && upToDate(facts, p.binding, observed.Name) {
 		status := &p.binding.Status
 		known := last.Conditions
-		if last.ObservedResourceIndex != entry.ObservedResourceIndex ||
-			!slices.Equal(last.ApplicableClusterResourceOverrides, entry.ApplicableClusterResourceOverrides) ||
-			!slices.Equal(last.ApplicableResourceOverrides, entry.ApplicableResourceOverrides) {
+		if !sameMatter(facts, last, &entry) {
 			known = nil
 		}
 		conditions = append(conditions, copied(p.binding, known, now)...)
@@ -101,6 +99,17 @@ func entryOf(facts *Facts, p picked, observed Snapshot, started bool, last *plac
 	}
 	entry.Conditions = conditions
 	return entry
+}
+
+// sameMatter says whether what was told last of a cluster is about the same resources, applied in
+// the same way: that is part of what the placement asks for, and may be another with each of its
+// generations.
+func sameMatter(facts *Facts, last, entry *placementv1beta1.PerClusterPlacementStatus) bool {
+	otherWay := func(told metav1.Condition) bool { return told.ObservedGeneration != facts.Placement.Generation }
+	return last.ObservedResourceIndex == entry.ObservedResourceIndex &&
+		slices.Equal(last.ApplicableClusterResourceOverrides, entry.ApplicableClusterResourceOverrides) &&
+		slices.Equal(last.ApplicableResourceOverrides, entry.ApplicableResourceOverrides) &&
+		!slices.ContainsFunc(last.Conditions, otherWay)
 }
 
 // notStarted says why a cluster does not have the observed resources yet: its

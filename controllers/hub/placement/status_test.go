@@ -289,6 +289,24 @@ func TestPickingAClusterAnewDoesNotHideThatItIsAvailable(t *testing.T) {
 	assert.True(t, meta.IsStatusConditionTrue(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted))
 }
 
+// The cluster has the same resources, but nobody has seen it apply them in the new way yet: who
+// waits for Available of the new generation must not be told of the old one.
+func TestAnotherWayOfApplyingIsAnotherMatter(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1")
+	s.Placement.Status = Project(s.Facts, View{Now: earlier})
+	s.Placement.Generation, s.Verdict.Generation, s.Policy.Status.ObservedCRPGeneration = 2, 2, 2
+	s.applyStrategy(placementv1beta1.ApplyStrategyTypeServerSideApply)
+	s.binding("member1").Generation++ // the rollout has written it, and its member has not answered
+
+	status := Project(s.Facts, View{Now: now})
+	available := meta.FindStatusCondition(status.PlacementStatuses[0].Conditions, placementv1beta1.ConditionTypeAvailable)
+	assert.True(t, available == nil || available.Status != metav1.ConditionTrue, "%+v", available)
+	assert.False(t, meta.IsStatusConditionTrue(status.Conditions, "ClusterResourcePlacementAvailable"))
+
+	s.bound(0, up, "member1")
+	assert.True(t, meta.IsStatusConditionTrue(Project(s.Facts, View{Now: now}).Conditions, "ClusterResourcePlacementAvailable"))
+}
+
 func TestOtherOverridesAreAnotherMatter(t *testing.T) {
 	for name, change := range map[string]func(*placementv1beta1.ResourceBindingSpec){
 		"of cluster-scoped resources": func(b *placementv1beta1.ResourceBindingSpec) { b.ClusterResourceOverrideSnapshots = []string{"cro-0"} },
