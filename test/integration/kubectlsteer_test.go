@@ -3,6 +3,8 @@
 package integration
 
 import (
+	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -186,12 +191,19 @@ func commandLineJoins(s *spec) {
 	s.place()
 	s.awaitAvailable("0")
 	g := s.guest(s.name + "-guest")
-	for range 2 {
+	for _, agent := range []string{"helm", "none"} {
 		began := time.Now()
-		out, code := g.kubectlFleet("join", g.name, "--member-context", g.name, "--access-namespace", s.name+"-access")
+		installed := make(chan error, 1)
+		if agent == "none" {
+			go func() { installed <- g.install() }()
+		} else {
+			installed <- nil
+		}
+		out, code := g.kubectlFleet("join", g.name, "--member-context", g.name, "--access-namespace", s.name+"-access", "--agent", agent, "--timeout", "1m")
 		took := time.Since(began)
+		require.NoError(s, <-installed)
 		require.Zero(s, code, out)
-		s.Logf("kubectl fleet join took %s:\n%s", took.Round(time.Millisecond), out)
+		s.Logf("kubectl fleet join --agent %s took %s:\n%s", agent, took.Round(time.Millisecond), out)
 		require.Less(s, took, joinTarget)
 		require.Contains(s, out, "waiting until "+g.name+" has joined")
 		g.awaitValue(value1)
@@ -204,14 +216,49 @@ func commandLineJoins(s *spec) {
 	}
 }
 
+// install has the agent come otherwise than by the plugin, once its token is there.
+func (g *guest) install() error {
+	s := g.spec
+	secret := client.ObjectKey{Namespace: "fleet-system", Name: "hub-kubeconfig-secret"}
+	err := wait.PollUntilContextTimeout(s.Context(), againEvery, patience, true, func(ctx context.Context) (bool, error) {
+		err := g.Get(ctx, secret, &corev1.Secret{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the token on the guest: %w", err)
+	}
+	kubeconfig, err := clientcmd.LoadFromFile(s.Fleet.Kubeconfig())
+	if err != nil {
+		return err
+	}
+	if err := api.FlattenConfig(kubeconfig); err != nil { // what is in files comes in
+		return err
+	}
+	authority := base64.StdEncoding.EncodeToString(kubeconfig.Clusters[state.Hub].CertificateAuthorityData)
+	command := exec.CommandContext(s.Context(), filepath.Join(g.dir, "helm"), "upgrade", "--install", "member-agent", //nolint:gosec // the stand-in
+		filepath.Join(root, "deploy", "charts", "member-agent"), "--kube-context", g.name, "--namespace", secret.Namespace,
+		"--set", "config.hubURL="+s.Fleet.APIServerURL(state.Hub), "--set", "config.memberClusterName="+g.name, "--set", "config.hubCA="+authority)
+	command.Env = g.environment()
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("installing the agent: %w: %s", err, out)
+	}
+	return nil
+}
+
+// environment is that of programs that work with the hub and the guest.
+func (g *guest) environment() []string {
+	fleet := g.spec.Fleet
+	return append(os.Environ(), "KUBECONFIG="+filepath.Join(g.dir, "both.kubeconfig"),
+		"PATH="+g.dir+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"KUBECTL="+fleet.Path("bin", "kubectl"), "STAND="+g.dir, "AGENT="+fleet.Path("bin", "member-agent"))
+}
+
 // kubectlFleet runs the plugin with the contexts of the hub and of the guest, and the stand-in in the place of helm.
 func (g *guest) kubectlFleet(args ...string) (out string, code int) {
 	s := g.spec
 	s.Helper()
 	command := exec.CommandContext(s.Context(), s.Fleet.Path("bin", "kubectl-fleet"), append(args, "--context", state.Hub)...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(g.dir, "both.kubeconfig"),
-		"PATH="+g.dir+string(os.PathListSeparator)+os.Getenv("PATH"),
-		"KUBECTL="+s.Fleet.Path("bin", "kubectl"), "STAND="+g.dir, "AGENT="+s.Fleet.Path("bin", "member-agent"))
+	command.Env = g.environment()
 	text, err := command.CombinedOutput()
 	if exit, is := errors.AsType[*exec.ExitError](err); is {
 		return string(text), exit.ExitCode()
