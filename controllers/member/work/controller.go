@@ -258,6 +258,9 @@ func (r *Reconciler) applyWork(ctx context.Context, work *placementv1beta1.Work)
 	first, began := mem.generation != work.Generation, r.Clock.Now()
 	if err := r.pass(ctx, work, mem); err != nil {
 		mem.settled = false
+		if first {
+			mem.outcomes = nil // of other manifests; some of these have perhaps been written over them
+		}
 		return reconcile.Result{}, err
 	}
 	if first {

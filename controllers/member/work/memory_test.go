@@ -1,12 +1,16 @@
 package work
 
 import (
+	"errors"
+	"net/url"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
@@ -45,6 +49,27 @@ func TestHeldUntilIsTheFirstRepairDue(t *testing.T) {
 	assert.True(t, heldUntil([]outcome{{repairs: repairs{count: 9, last: noon.Time}}}).IsZero(), "nothing is held back")
 	got := heldUntil([]outcome{at(freeRepairs+3, noon.Time), at(freeRepairs+1, noon.Time), {}})
 	assert.Equal(t, noon.Add(200*time.Millisecond), got)
+}
+
+// A pass that fails has perhaps written other manifests. If the Work is set back to what the memory
+// knows, a watch that lags behind would not tell that the objects stand otherwise.
+func TestAPassThatFailsLeavesNothingKnownOfEarlierManifests(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
+	a.mustLook(t, "w")
+	before := a.work(t, "w")
+	manifests := apply.Decode(before.Spec.Workload.Manifests)
+	require.Len(t, a.memories.of(before).known(before.Generation+1, manifests), 2)
+
+	a.edit(t, "w", mapManifests("b", "c"))
+	a.fail = func(write string) error {
+		if write == "member create ConfigMap c" {
+			return &url.Error{Op: "Post", URL: "https://member", Err: errors.New("refused")}
+		}
+		return nil
+	}
+	_, _, err := a.look(t, "w")
+	require.Error(t, err)
+	assert.Empty(t, a.memories.of(before).known(before.Generation+2, manifests))
 }
 
 func TestMemoryIsOfOneWorkAndNotOfItsName(t *testing.T) {
