@@ -104,7 +104,7 @@ func (s *stageAdvance) advance(ctx context.Context) (act.StageDelta, error) {
 // of at once.
 func (s *stageAdvance) watch(ctx context.Context, delta *act.StageDelta) error {
 	delta.Waiting = s.oldest(nil)
-	if len(delta.Skipped)+len(delta.Requeued)+len(s.left) > 0 {
+	if len(delta.Failed)+len(delta.Recorded)+len(delta.Skipped)+len(delta.Requeued)+len(s.left) > 0 {
 		return nil
 	}
 	pending := map[string]struct{}{}
@@ -347,9 +347,9 @@ func (s *stageAdvance) deadline() time.Duration {
 }
 
 // stuckAt is when the run will be called stuck: the deadline from the earliest
-// start, or never again once it has been.
+// start, or never again once it has been. One that stops says so instead.
 func (s *stageAdvance) stuckAt() time.Time {
-	if isStuck(s.run) {
+	if isStuck(s.run) || s.stopping {
 		return time.Time{}
 	}
 	var first time.Time
@@ -372,7 +372,7 @@ func (s *stageAdvance) stuckAt() time.Time {
 
 func (s *stageAdvance) reportStuck(ctx context.Context, pending map[string]struct{}) error {
 	name := s.oldest(nil)
-	if _, ok := pending[name]; !ok || isStuck(s.run) {
+	if _, ok := pending[name]; !ok || isStuck(s.run) || s.stopping {
 		return nil
 	}
 	if err := s.store(ctx, s.run, func(r recorder) { r.stuck(s.in.Stage, name) }); err != nil {

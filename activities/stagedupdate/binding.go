@@ -105,7 +105,9 @@ func targetOf(run *placementv1beta1.ClusterStagedUpdateRun, stage int, cluster s
 			placementv1beta1.UpdateRunCreatedAnnotation: run.CreationTimestamp.UTC().Format(time.RFC3339),
 		},
 	}
-	if from.Spec.ResourceSnapshotName != "" && from.Spec.ResourceSnapshotName != to.Snapshot {
+	// What another run has brought to the same snapshot has that to go back to.
+	again := from.Spec.ResourceSnapshotName == to.Snapshot && from.Annotations[placementv1beta1.UpdateRunUIDAnnotation] == string(run.UID)
+	if from.Spec.ResourceSnapshotName != "" && !again {
 		to.Annotations[placementv1beta1.PreviousResourceSnapshotAnnotation] = from.Spec.ResourceSnapshotName
 	}
 	if c := clusterIn(&run.Status.StagesStatus[stage], cluster); c != nil {

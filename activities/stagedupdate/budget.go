@@ -45,6 +45,7 @@ func (a *Activities) lookedAway() {
 // settle carries out what the run's spec asks for, and does something about a stage that has
 // failed beyond its budget. Nothing is started before it.
 func (s *stageAdvance) settle(ctx context.Context, delta *act.StageDelta) error {
+	s.heed(delta)
 	if a := askedOf(s.run, s.in.Index, s.in.Done); !a.nothing() {
 		err := s.store(ctx, s.run, func(r recorder) {
 			a = askedOf(r.run, s.in.Index, s.in.Done)
@@ -54,15 +55,58 @@ func (s *stageAdvance) settle(ctx context.Context, delta *act.StageDelta) error 
 			return err
 		}
 		s.tell(a)
-		delta.Skipped, delta.Requeued = a.skip, a.requeue
 		gone := append(slices.Clone(a.skip), a.requeue...)
-		s.in.Start, s.in.InFlight, s.in.Failed = without(s.in.Start, gone), without(s.in.InFlight, gone), without(s.in.Failed, gone)
+		s.leaveOut(gone)
+		delta.Failed = without(delta.Failed, gone)
+		delta.Skipped = append(without(delta.Skipped, gone), a.skip...)
+		delta.Requeued = append(without(delta.Requeued, gone), a.requeue...)
 		s.again = a.restart
 	}
 	if s.stopping || !overBudget(s.run, s.in.Index) {
 		return nil
 	}
 	return s.exceeded(ctx)
+}
+
+// heed tells of what an attempt that died has recorded: the input of the next is the same, and
+// says less than the status.
+func (s *stageAdvance) heed(delta *act.StageDelta) {
+	given, gone := map[string]rollout.ClusterPhase{}, []string{}
+	for _, name := range s.in.Failed {
+		given[name] = rollout.ClusterFailed
+	}
+	for _, name := range s.inFlight() {
+		given[name] = rollout.ClusterUpdating
+	}
+	stage := &s.run.Status.StagesStatus[s.in.Index]
+	for i := range stage.Clusters {
+		name, is := stage.Clusters[i].ClusterName, phaseOfCluster(&stage.Clusters[i])
+		was, ok := given[name]
+		switch {
+		case !ok || is == was:
+			continue
+		case is == rollout.ClusterDone:
+			delta.Recorded = append(delta.Recorded, name)
+		case is == rollout.ClusterFailed:
+			delta.Failed = append(delta.Failed, name)
+		case is == rollout.ClusterSkipped:
+			delta.Skipped = append(delta.Skipped, name)
+		case is == rollout.ClusterWaiting && was == rollout.ClusterFailed:
+			delta.Requeued = append(delta.Requeued, name)
+		default:
+			continue
+		}
+		gone = append(gone, name)
+	}
+	s.leaveOut(gone)
+}
+
+// leaveOut makes this call do nothing about some clusters.
+func (s *stageAdvance) leaveOut(clusters []string) {
+	if len(clusters) == 0 {
+		return
+	}
+	s.in.Start, s.in.InFlight, s.in.Failed = without(s.in.Start, clusters), without(s.in.InFlight, clusters), without(s.in.Failed, clusters)
 }
 
 // tell tells of what was carried out.

@@ -146,11 +146,17 @@ func askedOf(run *placementv1beta1.ClusterStagedUpdateRun, index int, done []str
 	stage := &run.Status.StagesStatus[index]
 	for i := range stage.Clusters {
 		c := &stage.Clusters[i]
-		if action, ok := actions[c.ClusterName]; ok && !slices.Contains(done, c.ClusterName) {
+		if action, ok := actions[c.ClusterName]; ok && !slices.Contains(done, c.ClusterName) && !noWayBack(run, c) {
 			out.add(c, action)
 		}
 	}
 	return out
+}
+
+// noWayBack says that a rollback has nothing to take a cluster back to: it stays skipped, whatever
+// is asked for.
+func noWayBack(run *placementv1beta1.ClusterStagedUpdateRun, c *placementv1beta1.ClusterUpdatingStatus) bool {
+	return run.Spec.RollbackOf != "" && c.ResourceSnapshotIndex == ""
 }
 
 func (a *asked) add(c *placementv1beta1.ClusterUpdatingStatus, action placementv1beta1.ClusterAction) {
