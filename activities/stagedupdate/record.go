@@ -115,12 +115,12 @@ func (r recorder) setCluster(c *placementv1beta1.ClusterUpdatingStatus, kind, re
 func (r recorder) stageStarted(stage *placementv1beta1.StageUpdatingStatus) {
 	// The wait for an approval before the stage looks like the wait after it, but
 	// for the clusters: so this comes first.
-	waits := stageWaits(stage)
-	if stage.StartTime == nil {
+	waits, begins := stageWaits(stage), stage.StartTime == nil
+	if begins {
 		now := metav1.NewTime(r.now)
 		stage.StartTime = &now
 	}
-	if stageOver(stage) || waits || stopping(r.run) {
+	if stageOver(stage) || waits || stopping(r.run) && !begins {
 		return
 	}
 	r.set(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionTrue,
@@ -196,6 +196,8 @@ func (r recorder) waiting(stage *placementv1beta1.StageUpdatingStatus) {
 	if stage.StartTime == nil { // every cluster was skipped before its turn
 		now := metav1.NewTime(r.now)
 		stage.StartTime = &now
+		// The wait before the stage has the same status: nothing counts from it.
+		meta.RemoveStatusCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing)
 	}
 	at := r.now
 	if slices.ContainsFunc(stage.AfterStageTaskStatus, func(t placementv1beta1.StageTaskStatus) bool {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
@@ -114,4 +115,37 @@ func TestAStopInTheDeletionStageWaitsForWhatIsGoing(t *testing.T) {
 	h.wish(placementv1beta1.StateRun)
 	assert.True(t, advance())
 	assert.Equal(t, isStarted, progressingOf(h))
+}
+
+// The wait for an approval before a stage looks like the wait after it: no soak counts from it.
+func TestTheWaitBeforeAStageIsNoSoak(t *testing.T) {
+	approved := func(t *testing.T) *hub {
+		h := withStrategy(t, func(s *placementv1beta1.UpdateStrategySpec) {
+			s.Stages[0].BeforeStageTasks = []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}}
+		})
+		before := act.GateRequest{StageRequest: stageOf("example-run-2", "staging", 0), Before: true}
+		request := must(h, h.acts.CheckGates, before).Request
+		h.clock.Step(time.Hour)
+		editStatus(h, get(h, &placementv1beta1.ClusterApprovalRequest{}, "", request), func(r *placementv1beta1.ClusterApprovalRequest) {
+			r.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionTrue, Reason: "lgtm"}}
+		})
+		assert.True(t, must(h, h.acts.CheckGates, before).Open)
+		return h
+	}
+	staging := act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")}
+	t.Run("when all clusters of the stage are skipped", func(t *testing.T) {
+		h := approved(t)
+		h.ask(action("member2", skip, 1))
+		must(h, h.acts.AdvanceStage, staging)
+		h.gates("staging", 0)
+		assert.WithinDuration(t, begin.Add(time.Hour+time.Minute), h.gates("staging", 0).WaitUntil, 0)
+	})
+	t.Run("when the run is stopped the moment the stage begins", func(t *testing.T) {
+		h := approved(t)
+		h.onGet["example-placement-0"] = func() { h.wish(placementv1beta1.StateStop) }
+		assert.Equal(t, names("member2"), must(h, h.acts.AdvanceStage, staging).Recorded)
+		must(h, h.acts.PauseRun, refOf("example-run-2"))
+		h.wish(placementv1beta1.StateRun)
+		assert.WithinDuration(t, begin.Add(time.Hour+time.Minute), h.gates("staging", 0).WaitUntil, 0)
+	})
 }
