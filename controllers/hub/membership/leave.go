@@ -53,11 +53,16 @@ func (r *Reconciler) leave(ctx context.Context, member *clusterv1beta1.MemberClu
 		return ctrl.Result{}, err
 	}
 	report := Report{Box: box, Now: metav1.NewTime(r.clock.Now()), Obstacle: "Member cluster is leaving the fleet"}
+	var beat time.Duration
+	report.Heard, report.HeartbeatsMissed, beat = r.watchHeart(member, box)
 	deadline := member.DeletionTimestamp.Add(r.options.ForceDeleteWaitTime)
 	if rest := deadline.Sub(r.clock.Now()); waitsFor != "" && rest > 0 {
 		report.Obstacle += fmt.Sprintf(": waiting for %s; it is removed without that at %s", waitsFor, deadline.UTC().Format(time.TimeOnly+" MST"))
 		if exports != "" {
 			rest = min(rest, exportsEvery)
+		}
+		if beat > 0 {
+			rest = min(rest, beat)
 		}
 		return ctrl.Result{RequeueAfter: rest}, r.store(ctx, member, Project(member, report))
 	}

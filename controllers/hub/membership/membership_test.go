@@ -346,7 +346,8 @@ func TestLeaveRemovesWhatWasPlacedThenAsksTheAgentThenClears(t *testing.T) {
 	b := joinedBench(t, work())
 	result := b.reconcile(t)
 	assert.Contains(t, b.condition(t, clusterv1beta1.ConditionTypeReadyToJoin).Message, "waiting for 1 work(s) to be removed from the cluster")
-	assert.Equal(t, 15*time.Minute, result.RequeueAfter.Round(time.Minute))
+	assert.Positive(t, result.RequeueAfter)
+	assert.LessOrEqual(t, result.RequeueAfter, 15*time.Minute)
 	assert.Equal(t, clusterv1beta1.ClusterStateJoin, b.box(t).Spec.State)
 
 	done := work()
@@ -399,6 +400,23 @@ func TestLeaveGoesOnWithoutAnAgentThatDoesNotAnswer(t *testing.T) {
 	assert.True(t, b.gone(t, "app-work", memberNS, &placementv1beta1.Work{}), "its finalizer is taken off")
 	assert.True(t, b.gone(t, "member1", "", &clusterv1beta1.MemberCluster{}))
 	assert.Contains(t, b.told(), "MemberClusterForceRemoved")
+}
+
+// Who waits for a member to clean up must be able to tell that nobody is there to do it.
+func TestAMemberThatLeavesAndIsSilentIsNotCalledHealthy(t *testing.T) {
+	b := joinedBench(t, work()) // it leaves
+	b.reconcile(t)
+	assert.False(t, Silent(b.member(t)))
+	wait := b.reconcile(t).RequeueAfter
+	assert.Less(t, wait, 10*time.Minute, "long before it is removed without the agent")
+	b.later(wait)
+	assert.InDelta(t, 15*time.Minute-wait, b.reconcile(t).RequeueAfter, float64(2*time.Second), "then it is removed without the agent")
+	assert.True(t, Silent(b.member(t)))
+	b.reconcile(t)
+	assert.True(t, Silent(b.member(t)), "and stays so")
+	b.beat(t, 0, yes, yes)
+	b.reconcile(t)
+	assert.False(t, Silent(b.member(t)), "until it is heard of")
 }
 
 func TestLeaveDoesNotWaitForAnAgentThatNeverJoined(t *testing.T) {
