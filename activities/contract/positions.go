@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -20,9 +19,9 @@ func PositionsOf(positions []int) Positions {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		fmt.Fprint(&b, positions[i])
+		b.WriteString(strconv.Itoa(positions[i]))
 		if last > i {
-			fmt.Fprintf(&b, "-%d", positions[last])
+			b.WriteString("-" + strconv.Itoa(positions[last]))
 		}
 		i = last + 1
 	}
