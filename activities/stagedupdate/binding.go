@@ -57,6 +57,12 @@ func sameSecond(b *placementv1beta1.ClusterResourceBinding, run *placementv1beta
 	return err == nil && at.Equal(created(run)) && b.Annotations[placementv1beta1.UpdateRunUIDAnnotation] != string(run.UID)
 }
 
+// heldBefore says that no run later than another holds a binding.
+func heldBefore(b *placementv1beta1.ClusterResourceBinding, run *placementv1beta1.ClusterStagedUpdateRun) bool {
+	at, err := time.Parse(time.RFC3339, b.Annotations[placementv1beta1.UpdateRunCreatedAnnotation])
+	return b.Annotations[placementv1beta1.UpdateRunAnnotation] == "" || err == nil && at.Before(created(run))
+}
+
 func created(run *placementv1beta1.ClusterStagedUpdateRun) time.Time {
 	return run.CreationTimestamp.Time.Truncate(time.Second)
 }

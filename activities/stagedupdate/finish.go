@@ -47,6 +47,8 @@ type deletion struct {
 	run       *placementv1beta1.ClusterStagedUpdateRun
 	sub       *clusterupdate.Subscription
 	placement *placementv1beta1.ClusterResourcePlacement
+	// again are clusters that were to be cleared and are selected once more.
+	again []string
 }
 
 func (d *deletion) advance(ctx context.Context) (bool, error) {
@@ -64,10 +66,14 @@ func (d *deletion) advance(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if stops {
-		return false, d.store(ctx, d.run, func(r recorder) { r.done(r.run.Status.DeletionStageStatus, clusters) })
+		return false, d.store(ctx, d.run, func(r recorder) {
+			d.recordAgain(r)
+			r.done(r.run.Status.DeletionStageStatus, without(clusters, d.again))
+		})
 	}
 	notBack := false
 	err := d.store(ctx, d.run, func(r recorder) {
+		d.recordAgain(r)
 		r.deleted()
 		if notBack = r.concludeRollback(); !notBack {
 			r.finished()
@@ -146,10 +152,25 @@ func (d *deletion) remove(ctx context.Context, clusters []string) error {
 }
 
 // gone asks the API server: a binding that the cache does not have may only be
-// unknown to it.
+// unknown to it. Whom a run with frozen membership was to clear may be selected again: there is
+// nothing left to wait for.
 func (d *deletion) gone(ctx context.Context, cluster string) (bool, error) {
 	binding, err := d.liveBinding(ctx, d.placement, cluster)
-	return binding == nil, err
+	if err != nil || binding == nil {
+		return err == nil, err
+	}
+	again := frozen(d.run) && binding.DeletionTimestamp.IsZero() && binding.Spec.State != placementv1beta1.BindingStateUnscheduled
+	if again {
+		d.again = append(d.again, cluster)
+	}
+	return again, nil
+}
+
+// recordAgain records clusters that are not cleared because they are selected again.
+func (d *deletion) recordAgain(r recorder) {
+	each(r.run.Status.DeletionStageStatus, d.again, func(c *placementv1beta1.ClusterUpdatingStatus) {
+		r.skipped(c, "The cluster is selected for the placement again")
+	})
 }
 
 func (d *deletion) changed(ctx context.Context) (bool, error) {

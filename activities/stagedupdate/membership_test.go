@@ -2,6 +2,7 @@ package stagedupdate_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -118,4 +119,31 @@ func TestClustersInNoStage(t *testing.T) {
 		assert.Equal(t, newSnapshot, h.binding("member1").Spec.ResourceSnapshotName)
 		assert.Equal(t, newSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
 	})
+}
+
+func TestARunWithFrozenMembershipEndsThoughAClusterItWasToClearIsPickedAgain(t *testing.T) {
+	begun := func(t *testing.T) *hub {
+		h := howTo(t, bindingObject("member4", placementv1beta1.BindingStateUnscheduled, oldSnapshot))
+		edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
+			s.Spec.Membership = placementv1beta1.UpdateMembershipFrozen
+		})
+		require.True(t, initialize(h, "example-run-2").Initialized)
+		edit(h, h.binding("member4"), func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.State = placementv1beta1.BindingStateScheduled })
+		return h
+	}
+	says := func(h *hub) string {
+		return conditionOf(h.run("example-run-2").Status.DeletionStageStatus.Clusters[0].Conditions, "Succeeded")
+	}
+	const again = "Succeeded=False ClusterUpdatingSkipped: The cluster is selected for the placement again"
+	h := begun(t)
+	ended := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) })
+	select {
+	case done := <-ended:
+		assert.True(t, done)
+	case <-time.After(5 * time.Second):
+		t.Fatal("it must not wait")
+	}
+	assert.Equal(t, again, says(h))
+	assert.Equal(t, placementv1beta1.BindingStateScheduled, h.binding("member4").Spec.State)
+	assert.True(t, must(h, h.acts.LoadRun, refOf("example-run-2")).Succeeded)
 }

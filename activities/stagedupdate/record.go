@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // recorder writes progress into the status of a run. All it does only moves
@@ -240,7 +241,7 @@ func (r recorder) succeeded(stage *placementv1beta1.StageUpdatingStatus) {
 // left at StageUpdatingStarted.
 func (r recorder) deleted() {
 	stage := r.run.Status.DeletionStageStatus
-	r.done(stage, clusterNames(stage))
+	r.done(stage, without(clusterNames(stage), namesIn(stage, rollout.ClusterSkipped)))
 	r.stageStarted(stage)
 	if stage.EndTime == nil {
 		now := metav1.NewTime(r.now)

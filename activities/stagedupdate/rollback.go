@@ -216,7 +216,7 @@ func takenBack(run, of *placementv1beta1.ClusterStagedUpdateRun, stage *placemen
 			continue
 		}
 		back := placementv1beta1.ClusterUpdatingStatus{ClusterName: c.ClusterName}
-		index, why := wayBack(run.Spec.PlacementName, b, held, kept)
+		index, why := wayBack(of, b, held, kept)
 		if back.ResourceSnapshotIndex = index; why != "" {
 			back.Conditions = []metav1.Condition{{
 				Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonClusterUpdatingSkipped,
@@ -244,9 +244,12 @@ func started(c *placementv1beta1.ClusterUpdatingStatus) bool {
 }
 
 // wayBack is the snapshot that a cluster had before, or why it stays as it is.
-func wayBack(placement string, b *placementv1beta1.ClusterResourceBinding, held bool, kept map[string]bool) (index, why string) {
+func wayBack(of *placementv1beta1.ClusterStagedUpdateRun, b *placementv1beta1.ClusterResourceBinding, held bool, kept map[string]bool) (index, why string) {
 	if b == nil || !b.DeletionTimestamp.IsZero() || b.Spec.State == placementv1beta1.BindingStateUnscheduled {
 		return "", hasLeft
+	}
+	if !held && heldBefore(b, of) {
+		return "", "Left as it is: the run has not written to it"
 	}
 	if !held {
 		return "", fmt.Sprintf("Left as it is: run %s has updated the cluster since", b.Annotations[placementv1beta1.UpdateRunAnnotation])
@@ -255,7 +258,7 @@ func wayBack(placement string, b *placementv1beta1.ClusterResourceBinding, held 
 	if name == "" {
 		return "", "Left as it is: it had nothing before"
 	}
-	index = snapshotIndexOf(placement, name)
+	index = snapshotIndexOf(of.Spec.PlacementName, name)
 	if !kept[index] {
 		return "", fmt.Sprintf("Left as it is: resource snapshot %s, which it had before, is gone", name)
 	}

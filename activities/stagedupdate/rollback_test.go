@@ -246,3 +246,19 @@ func TestARollbackThatCannotBe(t *testing.T) {
 		})
 	}
 }
+
+func TestARollbackSaysWhichClustersTheRunHasNotWrittenTo(t *testing.T) {
+	h := failedHalfway(t, placementv1beta1.FailureBudgetAbort)
+	assert.True(t, h.late(names("member1"), nil).Ended)
+	edit(h, h.binding("member1"), func(b *placementv1beta1.ClusterResourceBinding) { b.Annotations = nil })
+	edit(h, h.binding("member3"), func(b *placementv1beta1.ClusterResourceBinding) {
+		b.Annotations[placementv1beta1.UpdateRunAnnotation], b.Annotations[placementv1beta1.UpdateRunUIDAnnotation] = "example-run-1", "uid-1"
+		b.Annotations[placementv1beta1.UpdateRunCreatedAnnotation] = begin.Add(-time.Hour).Format(time.RFC3339)
+	})
+	rollback(h)
+	initialize(h, back)
+	for _, c := range h.run(back).Status.StagesStatus[0].Clusters {
+		assert.Equal(t, "Succeeded=False ClusterUpdatingSkipped: Left as it is: the run has not written to it", conditionOf(c.Conditions, "Succeeded"))
+	}
+	assert.Len(t, h.run(back).Status.StagesStatus[0].Clusters, 2)
+}
