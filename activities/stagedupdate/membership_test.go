@@ -128,7 +128,9 @@ func TestARunWithFrozenMembershipEndsThoughAClusterItWasToClearIsPickedAgain(t *
 			s.Spec.Membership = placementv1beta1.UpdateMembershipFrozen
 		})
 		require.True(t, initialize(h, "example-run-2").Initialized)
-		edit(h, h.binding("member4"), func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.State = placementv1beta1.BindingStateScheduled })
+		edit(h, h.binding("member4"), func(b *placementv1beta1.ClusterResourceBinding) {
+			b.Spec.State = placementv1beta1.BindingStateScheduled
+		})
 		return h
 	}
 	says := func(h *hub) string {
