@@ -71,7 +71,9 @@ type Activities struct {
 	mu sync.Mutex
 	// since is when this process began to see how clusters are doing.
 	since time.Time
-	pace  pace
+	// away is when that could last not be seen of a run, by name.
+	away map[string]time.Time
+	pace pace
 }
 
 // run reads a run live; nil when there is none with this uid any more.

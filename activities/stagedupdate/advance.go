@@ -43,18 +43,19 @@ func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act
 	defer sub.Close()
 	run, err := a.active(ctx, in.Run)
 	if err != nil {
+		a.lookedAway(in.Run.Name)
 		return act.StageDelta{}, err
 	}
 	if run == nil || !hasStage(run, in.StageRequest) {
 		return act.StageDelta{Ended: true}, nil
 	}
 	sub.Also(clusterupdate.PlacementKey(run.Spec.PlacementName))
-	a.looksSince()
+	a.looksSince(run.Name)
 	in.InFlight = append(in.InFlight, in.FlyingAt.Of(clusterNames(&run.Status.StagesStatus[in.Index]))...)
 	s := &stageAdvance{Activities: a, in: in, run: run, sub: sub, view: clusterupdate.NewView(a.Client, a.Live)}
 	delta, err := s.advance(ctx)
 	if err != nil {
-		a.lookedAway()
+		a.lookedAway(in.Run.Name)
 	}
 	return delta, err
 }

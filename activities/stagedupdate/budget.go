@@ -24,22 +24,33 @@ const eventBudgetExceeded = "FailureBudgetExceeded"
 // its work for a moment: a cluster may have become available while nobody looked.
 const sightGrace = 10 * time.Second
 
-// sight is since when this process sees how the clusters of its runs are doing. It returns the
-// zero time if nobody has looked yet.
-func (a *Activities) looksSince() time.Time {
+// looksSince is since when this process sees how the clusters of a run are doing: since it began
+// to, or could not do its work for the run for a moment.
+func (a *Activities) looksSince(run string) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.since.IsZero() {
 		a.since = a.Clock.Now()
 	}
+	away, ok := a.away[run]
+	if ok && a.Clock.Since(away) > sightGrace {
+		delete(a.away, run)
+	}
+	if away.After(a.since) {
+		return away
+	}
 	return a.since
 }
 
-// lookedAway notes that for a moment nothing could be seen.
-func (a *Activities) lookedAway() {
+// lookedAway notes that for a moment nothing could be seen of a run. Others may be well: that
+// the clusters of one cannot be written to is no reason to wait for those of another.
+func (a *Activities) lookedAway(run string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.since = a.Clock.Now()
+	if a.away == nil {
+		a.away = map[string]time.Time{}
+	}
+	a.away[run] = a.Clock.Now()
 }
 
 // settle carries out what the run's spec asks for, and does something about a stage that has
@@ -123,7 +134,7 @@ func (s *stageAdvance) tell(a asked) {
 // if they are more than may.
 func (s *stageAdvance) giveUp(ctx context.Context, pending map[string]struct{}, delta *act.StageDelta) error {
 	now := s.Clock.Now()
-	if !budgetOf(s.run, s.in.Index).there || now.Before(s.looksSince().Add(sightGrace)) {
+	if !budgetOf(s.run, s.in.Index).there || now.Before(s.looksSince(s.run.Name).Add(sightGrace)) {
 		return nil
 	}
 	inFlight := slices.DeleteFunc(s.inFlight(), func(name string) bool { _, is := pending[name]; return !is })
@@ -212,7 +223,7 @@ func (s *stageAdvance) wakeAt() time.Time {
 		return s.stuckAt()
 	}
 	var first time.Time
-	now, sees, stuck := s.Clock.Now(), s.looksSince().Add(sightGrace), isStuck(s.run) || s.stopping
+	now, sees, stuck := s.Clock.Now(), s.looksSince(s.run.Name).Add(sightGrace), isStuck(s.run) || s.stopping
 	for _, name := range s.inFlight() {
 		at, ok := s.startedAt(name)
 		if !ok {

@@ -236,3 +236,37 @@ func TestACallThatDiedGivesNobodyUpTwice(t *testing.T) {
 		assert.Equal(t, tooLate, h.canaryCondition("member3", "Succeeded"))
 	}
 }
+
+func TestATroubledRunDoesNotKeepOthersFromGivingUp(t *testing.T) {
+	h := withBudget(t, "1", placementv1beta1.FailureBudgetAbort)
+	require.NoError(t, h.WithWatch.Create(t.Context(), runObject("example-run-3", "0")))
+	require.True(t, initialize(h, "example-run-3").Initialized)
+	h.stuck["member3"] = true
+	require.Equal(t, names("member1"), must(h, h.acts.AdvanceStage, canaryAdvance(names("member3", "member1"), nil, nil)).Done)
+	h.clock.Step(5 * time.Minute)
+	h.left = 0
+	_, err := call(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-3", "staging", 0), Start: names("member2")})
+	require.ErrorContains(t, err, errDied.Error())
+	h.left = -1
+	delta := background(h, func() act.StageDelta {
+		return must(h, h.acts.AdvanceStage, canaryAdvance(nil, names("member3"), names("member1")))
+	})
+	assert.Equal(t, names("member3"), soon(h, delta).Failed)
+}
+
+func TestARunGivesNobodyUpRightAfterItWasInTrouble(t *testing.T) {
+	h := withBudget(t, "1", placementv1beta1.FailureBudgetAbort)
+	h.stuck["member3"] = true
+	require.Equal(t, names("member1"), must(h, h.acts.AdvanceStage, canaryAdvance(names("member3", "member1"), nil, nil)).Done)
+	h.clock.Step(5 * time.Minute)
+	in := canaryAdvance(nil, names("member3"), names("member1"))
+	h.left = 0
+	_, err := call(h, h.acts.AdvanceStage, in)
+	require.ErrorContains(t, err, errDied.Error())
+	h.left = -1
+	delta := h.advancing(in)
+	h.clock.Step(9 * time.Second)
+	assert.Empty(t, h.canaryCondition("member3", "Succeeded"))
+	h.clock.Step(time.Second)
+	assert.Equal(t, names("member3"), (<-delta).Failed)
+}
