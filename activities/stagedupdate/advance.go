@@ -86,7 +86,9 @@ func (s *stageAdvance) advance(ctx context.Context) (act.StageDelta, error) {
 		return s.conclude(ctx, err)
 	}
 	if s.stopping {
-		s.in.Start, delta.NotStarted = nil, s.in.Start
+		if err := s.hold(ctx, &delta); err != nil {
+			return act.StageDelta{}, err
+		}
 	}
 	if err := s.start(ctx, append(slices.Clone(s.in.Start), s.again...)); err != nil {
 		return s.conclude(ctx, err)

@@ -143,3 +143,26 @@ func TestARollbackKeepsWhatClustersHadBeforeARunOfTheSameSnapshot(t *testing.T) 
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	assert.Equal(t, oldSnapshot, h.binding("member3").Annotations[placementv1beta1.PreviousResourceSnapshotAnnotation])
 }
+
+func TestARunThatStopsWaitsForWhatAnAttemptThatDiedHasStarted(t *testing.T) {
+	h := initialized(t)
+	h.stuck["member3"] = true
+	// The binding is written, the status is not.
+	to := h.binding("member3")
+	must(h, h.acts.LoadStage, stageOf("example-run-2", "canary", 1))
+	edit(h, to, func(b *placementv1beta1.ClusterResourceBinding) {
+		b.Spec.State, b.Spec.ResourceSnapshotName = placementv1beta1.BindingStateBound, newSnapshot
+		b.Annotations = map[string]string{
+			placementv1beta1.UpdateRunAnnotation: "example-run-2", placementv1beta1.UpdateRunUIDAnnotation: "uid-example-run-2",
+			placementv1beta1.UpdateRunCreatedAnnotation: begin.Format(time.RFC3339),
+		}
+	})
+	require.NoError(t, members{h}.Sync(t.Context(), to))
+	h.wish(placementv1beta1.StateStop)
+	delta := h.advancing(canaryAdvance(names("member3", "member1"), nil, nil))
+	assert.Equal(t, wasStarted, h.canaryCondition("member3", "Started"))
+	assert.Equal(t, "Progressing=Unknown UpdateRunStopping: The update run is stopping, waiting for the clusters being updated to finish", progressingOf(h))
+	h.recover("member3")
+	assert.Equal(t, act.StageDelta{Stopping: true, Recorded: names("member3"), NotStarted: names("member1")}, <-delta)
+	assert.Equal(t, oldSnapshot, h.binding("member1").Spec.ResourceSnapshotName)
+}

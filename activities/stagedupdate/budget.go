@@ -120,6 +120,23 @@ func (s *stageAdvance) leaveOut(clusters []string) {
 	s.in.Start, s.in.InFlight, s.in.Failed = without(s.in.Start, clusters), without(s.in.InFlight, clusters), without(s.in.Failed, clusters)
 }
 
+// hold starts nothing more. What an attempt that died has started is in flight all the same.
+func (s *stageAdvance) hold(ctx context.Context, delta *act.StageDelta) error {
+	for _, name := range s.in.Start {
+		binding, err := s.view.Binding(ctx, placementv1beta1.BindingName(s.placement.Name, s.placement.UID, name))
+		if err != nil {
+			return err
+		}
+		if verdict, err := judgeBinding(s.run, s.in.Stage, name, binding); err == nil && verdict == bindingOurs {
+			s.in.InFlight = append(s.in.InFlight, name)
+			continue
+		}
+		delta.NotStarted = append(delta.NotStarted, name) // whoever else has it shows when it starts
+	}
+	s.in.Start = nil
+	return nil
+}
+
 // tell tells of what was carried out.
 func (s *stageAdvance) tell(a asked) {
 	for _, name := range a.skip {
