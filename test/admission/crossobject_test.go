@@ -36,7 +36,13 @@ type contradiction struct {
 
 func (s standing) create(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
-	stored := admin.create(t, s.manifest)
+	var stored *unstructured.Unstructured
+	// It may contradict one before it that has ended, of which the server has not heard yet.
+	awaitAdmission(t, func(ctx context.Context) (err error) {
+		stored, err = admin.try(ctx, parse(t, s.manifest))
+		return err
+	})
+	t.Cleanup(func() { remove(t, stored) })
 	resource, err := admin.resource(stored)
 	require.NoError(t, err)
 	if s.status != "" {
