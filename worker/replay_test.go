@@ -6,11 +6,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/fleetflow/fleetflow/controllers/hub/engine"
 	"github.com/fleetflow/fleetflow/worker"
 )
 
@@ -26,13 +30,23 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 			recorded := readHistory(t, file)
 			started := recorded.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
 			replayed[started.GetWorkflowType().GetName()] = true
-			replayer := sdkworker.NewWorkflowReplayer()
-			worker.RegisterWorkflows(replayer)
 			// A run derives the IDs of its stages from its own.
 			own := sdkworker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{
 				ID: started.GetWorkflowId(), RunID: started.GetOriginalExecutionRunId(),
 			}}
-			require.NoError(t, replayer.ReplayWorkflowHistoryWithOptions(nil, recorded, own))
+			spans := tracetest.NewSpanRecorder()
+			tracing, err := engine.Tracing(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test"))
+			require.NoError(t, err)
+			for _, interceptors := range [][]interceptor.WorkerInterceptor{nil, {tracing}} {
+				replayer, err := sdkworker.NewWorkflowReplayerWithOptions(sdkworker.WorkflowReplayerOptions{Interceptors: interceptors})
+				require.NoError(t, err)
+				worker.RegisterWorkflows(replayer)
+				require.NoError(t, replayer.ReplayWorkflowHistoryWithOptions(nil, recorded, own))
+			}
+			require.NotEmpty(t, spans.Ended(), "histories that were recorded without traces are traced from now on")
+			for _, s := range spans.Started() {
+				require.Equal(t, "RunWorkflow:"+started.GetWorkflowType().GetName(), s.Name(), "what is replayed does not take place again")
+			}
 		})
 	}
 	require.Equal(t, map[string]bool{"Placement": true, "UpdateRun": true, "Stage": true}, replayed)

@@ -33,6 +33,7 @@ func replacement(want, have *placementv1beta1.Work) (client.Patch, error) {
 	for _, key := range sortedKeys(want.Annotations) {
 		operations = append(operations, fence.Add(fence.AnnotationPath(key), want.Annotations[key]))
 	}
+	operations = append(operations, dropTrace(want, have)...)
 	for _, key := range sortedKeys(want.Labels) {
 		operations = append(operations, fence.Add(fence.LabelPath(key), want.Labels[key]))
 	}

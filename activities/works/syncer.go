@@ -156,6 +156,7 @@ func (s *Syncer) writeEach(ctx context.Context, binding *placementv1beta1.Cluste
 // that turns out to be out of date, it is read live.
 func (s *Syncer) write(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, want, have *placementv1beta1.Work) error {
 	want.Annotations[workgen.RevisionTimeAnnotation] = s.clock.Now().UTC().Format(timeFormat)
+	carryTrace(ctx, want)
 	for range attempts {
 		again, err := s.tryWrite(ctx, binding, want, have)
 		if err != nil {

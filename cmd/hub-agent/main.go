@@ -42,7 +42,12 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	e, err := newEngine(o, log)
+	tracer, flush, err := o.traces.Start(ctx, "hub-agent", log)
+	if err != nil {
+		return err
+	}
+	defer flush()
+	e, err := newEngine(o, tracer, log)
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,7 @@ type options struct {
 	unhealthyThreshold time.Duration
 	log                agent.Log
 	profiling          agent.Profiles
+	traces             agent.Traces
 }
 
 // parse reads the flags; the error names what is wrong and what is allowed.
@@ -82,10 +83,11 @@ func parse(args []string, out io.Writer, lookup func(string) (string, bool)) (*o
 	f.DurationVar(&o.pace.Collection, "resource-changes-collection-duration", 0, "how long changes of what a placement selects are collected before a snapshot is made of them; an update run takes the latest content in spite of it")
 	o.log.Add(f)
 	o.profiling.Add(f, 6065)
+	o.traces.Add(f)
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
-	return o, errors.Join(o.check(), o.temporal.check(lookup), o.log.Check(), o.profiling.Check())
+	return o, errors.Join(o.check(), o.temporal.check(lookup), o.log.Check(), o.profiling.Check(), o.traces.Check())
 }
 
 func (o *options) check() error {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	temporallog "go.temporal.io/sdk/log"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -61,7 +62,7 @@ func register(collectors []prometheus.Collector) error {
 }
 
 // newEngine connects to Temporal, lazily.
-func newEngine(o *options, log logr.Logger) (*engine.Engine, error) {
+func newEngine(o *options, tracer trace.Tracer, log logr.Logger) (*engine.Engine, error) {
 	measured := engine.NewMetrics()
 	if err := register(measured.Collectors()); err != nil {
 		return nil, err
@@ -74,6 +75,7 @@ func newEngine(o *options, log logr.Logger) (*engine.Engine, error) {
 		Address: o.temporal.address, Namespace: o.temporal.namespace, Security: o.temporal.security,
 		Identity: fmt.Sprintf("hub-agent@%s/%d", host, os.Getpid()),
 		Metrics:  measured,
+		Tracer:   tracer,
 		Logger:   temporallog.NewStructuredLogger(slogOf(log.WithName("temporal"))),
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 
+	"go.opentelemetry.io/otel/attribute"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -57,13 +58,19 @@ func run(args []string) error {
 			return fmt.Errorf("registering metrics: %w", err)
 		}
 	}
+	ctx := ctrl.SetupSignalHandler()
+	tracer, flush, err := o.traces.Start(ctx, "member-agent", logger, attribute.String("fleet.cluster", o.cluster))
+	if err != nil {
+		return err
+	}
+	defer flush()
 	if err := member.Setup(mgr, member.Options{
-		Name: o.cluster, Hub: hub, Pruning: o.pruning, Provider: o.provider, Metrics: measured,
+		Name: o.cluster, Hub: hub, Pruning: o.pruning, Provider: o.provider, Metrics: measured, Tracer: tracer,
 	}); err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)
 	}
 	logger.Info("Starting", "cluster", o.cluster, "hub", o.hubURL)
-	return mgr.Start(ctrl.SetupSignalHandler())
+	return mgr.Start(ctx)
 }
 
 // addHealth adds the health endpoints. Not to reach the hub keeps nothing on the member from working, so the probe of the

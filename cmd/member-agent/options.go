@@ -64,6 +64,7 @@ type options struct {
 	provider                     propertyprovider.PropertyProvider
 	log                          agent.Log
 	profiling                    agent.Profiles
+	traces                       agent.Traces
 }
 
 // parse reads flags and environment. It names everything that is missing, not just the first.
@@ -93,12 +94,13 @@ func parse(args []string, lookup func(string) (string, bool)) (*options, error) 
 	flags.BoolVar(&o.insecure, "tls-insecure", false, "do not verify the hub's certificate")
 	o.log.Add(flags)
 	o.profiling.Add(flags, 6066)
+	o.traces.Add(flags)
 	flags.StringVar(&o.tokenSecret, tokenSecretFlag, "", "Secret of this cluster, as <namespace>/<name>, whose entry \"token\" has the bearer token for the hub; used instead of "+envTokenFile)
 	provider := flags.String("property-provider", noProvider, "who reports properties of this cluster: none for the agent itself, or the name of a provider that is built into it")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
-	problems := []error{o.log.Check(), o.profiling.Check()}
+	problems := []error{o.log.Check(), o.profiling.Check(), o.traces.Check()}
 	switch o.pruning.Propagation {
 	case metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
 	default:

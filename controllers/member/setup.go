@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
@@ -74,6 +75,8 @@ type Options struct {
 	Provider propertyprovider.PropertyProvider
 	// Metrics are reported to if they are given.
 	Metrics *work.Metrics
+	// Tracer, if it is given, makes spans of what the hub has written in a trace.
+	Tracer trace.Tracer
 }
 
 // Setup adds the whole agent of a member to a manager of that member. Neither cluster needs to
@@ -171,7 +174,7 @@ func newWorks(mgr ctrl.Manager, hub cluster.Cluster, o Options) (*work.Reconcile
 		Namespace: clusterv1beta1.MemberNamespace(o.Name),
 		Hub:       hub.GetClient(), HubLive: hub.GetAPIReader(),
 		Member: live, Mapper: mapper, Metadata: watches,
-		Pruning: o.Pruning, Metrics: o.Metrics,
+		Pruning: o.Pruning, Metrics: o.Metrics, Tracer: o.Tracer,
 		Clock: clock.RealClock{}, Log: mgr.GetLogger().WithName("work"),
 	}), nil
 }

@@ -224,6 +224,14 @@ func TestNetworkPoliciesLetThroughWhatAgentsNeed(t *testing.T) {
 	}}))
 	assert.Equal(t, []string{"53/UDP 53/TCP", "8443/TCP", "4317/"}, outward(policy))
 
+	traced := values{"networkPolicy": values{"enabled": true}, "tracing": values{"endpoint": "collector.monitoring:4317"}}
+	for name, want := range map[string][]string{
+		"hub-agent":    {"53/UDP 53/TCP", "443/TCP 6443/TCP", "7233/TCP", "4317/TCP"},
+		"member-agent": {"53/UDP 53/TCP", "443/TCP 6443/TCP", "4317/TCP"},
+	} {
+		assert.Equal(t, want, outward(only[*networkingv1.NetworkPolicy](t, must(t, name, traced))), name)
+	}
+
 	both := ofKind(t, must(t, "hub-agent", values{"networkPolicy": values{"enabled": true}, "temporal": values{"address": "", "bundled": values{"enabled": true}}}), "NetworkPolicy")
 	assert.ElementsMatch(t, []string{"agent", "agent-temporal"}, both, "the bundled Temporal asks nobody who they are")
 }
@@ -329,6 +337,8 @@ func TestMistakesInValuesAreNamed(t *testing.T) {
 		"a role that does not exist":      {"hub-agent", values{"role": "leader"}, "/role"},
 		"a number that is a word":         {"member-agent", values{"replicaCount": "two"}, "/replicaCount"},
 		"a hub without a scheme":          {"member-agent", values{"config": values{"hubURL": "hub:6443"}}, "/config/hubURL"},
+		"a collector by its URL":          {"hub-agent", values{"tracing": values{"endpoint": "http://collector:4317"}}, "/tracing/endpoint"},
+		"more than all of the traces":     {"member-agent", values{"tracing": values{"sampleRatio": 2}}, "/tracing/sampleRatio"},
 		"a propagation that is not there": {"member-agent", values{"prune": values{"propagationPolicy": "Sideways"}}, "/prune/propagationPolicy"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

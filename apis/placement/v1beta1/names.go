@@ -121,6 +121,9 @@ const (
 	BindingGenerationAnnotation = FleetPrefix + "binding-generation"
 	// WorkCountAnnotation has, on a Work, how many Works its binding needs in all.
 	WorkCountAnnotation = FleetPrefix + "work-count"
+	// TraceParentAnnotation has, on a Work that was written in a trace that is recorded, the
+	// W3C traceparent of the span that wrote it.
+	TraceParentAnnotation = FleetPrefix + "traceparent"
 	// DeletePropagationAnnotation says, on a Work that is being deleted, "Abandon" if what it
 	// has brought is to stay on the member and to belong to the fleet no more.
 	DeletePropagationAnnotation = FleetPrefix + "delete-propagation"

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
@@ -39,6 +40,8 @@ type Options struct {
 	Security Security
 	// Metrics are reported to if they are given.
 	Metrics *Metrics
+	// Tracer, if it is given, makes spans of pokes and of what comes of them.
+	Tracer trace.Tracer
 }
 
 // Engine pokes workflows.
@@ -50,6 +53,7 @@ type Engine struct {
 
 	address   string
 	metrics   *Metrics
+	tracer    trace.Tracer
 	connected chan struct{}
 }
 
@@ -71,6 +75,9 @@ func New(o Options) (*Engine, error) {
 		}},
 	}
 	o.Security.protect(&options)
+	if err := e.traced(o.Tracer, &options); err != nil {
+		return nil, err
+	}
 	c, err := client.NewLazyClient(options)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the Temporal client for %s: %w", o.Address, err)
@@ -84,7 +91,9 @@ func New(o Options) (*Engine, error) {
 func (e *Engine) Poke(ctx context.Context, ref wf.Ref, poke wf.Poke) error {
 	ctx, cancel := context.WithTimeout(ctx, pokeTimeout)
 	defer cancel()
+	ctx, span := e.startPoke(ctx, ref, poke)
 	err := e.poke(ctx, ref, poke)
+	endPoke(span, err)
 	e.metrics.poked(err)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -91,6 +92,8 @@ type Options struct {
 	Pruning Pruning
 	// Metrics are reported to if they are given.
 	Metrics *Metrics
+	// Tracer, if it is given, makes spans of passes over Works that were written in a trace.
+	Tracer trace.Tracer
 	// Removed is called in ModeLeave whenever all that a Work had brought is gone.
 	Removed func()
 }
@@ -256,7 +259,7 @@ func (r *Reconciler) applyWork(ctx context.Context, work *placementv1beta1.Work)
 		return reconcile.Result{RequeueAfter: r.untilNext(mem)}, nil
 	}
 	first, began := mem.generation != work.Generation, r.Clock.Now()
-	if err := r.pass(ctx, work, mem); err != nil {
+	if err := r.tracedPass(ctx, work, mem); err != nil {
 		mem.settled = false
 		if first {
 			mem.outcomes = nil // of other manifests; some of these have perhaps been written over them

@@ -1,0 +1,86 @@
+package work
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// tracedPass is a pass with a span of its own, if the Work was written in a trace.
+func (r *Reconciler) tracedPass(ctx context.Context, work *placementv1beta1.Work, mem *memory) error {
+	parent, ok := r.traceOf(ctx, work, mem)
+	if !ok {
+		return r.pass(ctx, work, mem)
+	}
+	ctx, span := r.Tracer.Start(parent, "apply Work", trace.WithAttributes(
+		attribute.String("fleet.work.namespace", work.Namespace),
+		attribute.String("fleet.work.name", work.Name),
+		attribute.Int64("fleet.work.generation", work.Generation),
+	))
+	defer span.End()
+	err := r.pass(ctx, work, mem)
+	if err != nil {
+		// The text of an error may quote an object.
+		span.SetStatus(codes.Error, "the pass could not be finished: "+string(apierrors.ReasonForError(err)))
+		return err
+	}
+	span.SetAttributes(outcomeOf(work, mem)...)
+	return nil
+}
+
+// traceOf is the trace that a pass over a Work belongs to, if any. A trace follows a rollout until the Work is reported to
+// be there; what is looked at, or repaired, after that is of no rollout.
+func (r *Reconciler) traceOf(ctx context.Context, work *placementv1beta1.Work, mem *memory) (context.Context, bool) {
+	written := work.Annotations[placementv1beta1.TraceParentAnnotation]
+	if r.Tracer == nil || written == "" || arrived(r.previous(work, mem), work.Generation) {
+		return ctx, false
+	}
+	parent := propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": written})
+	return parent, trace.SpanContextFromContext(parent).IsSampled()
+}
+
+// arrived tells whether a status says that a generation of a Work is what it is to be.
+func arrived(status placementv1beta1.WorkStatus, generation int64) bool {
+	for _, of := range []string{placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported} {
+		c := meta.FindStatusCondition(status.Conditions, of)
+		if c != nil && c.ObservedGeneration == generation && c.Status == metav1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
+
+// outcomeOf is what a pass has come to: numbers, and what its report says, in words that the API defines.
+func outcomeOf(work *placementv1beta1.Work, mem *memory) []attribute.KeyValue {
+	failed := 0
+	for i := range mem.outcomes {
+		if mem.outcomes[i].problem != nil {
+			failed++
+		}
+	}
+	attributes := []attribute.KeyValue{
+		attribute.Int("fleet.work.manifests", len(mem.outcomes)),
+		attribute.Int("fleet.work.failed", failed),
+	}
+	if mem.status == nil {
+		return attributes
+	}
+	for of, key := range map[string]string{
+		placementv1beta1.ConditionTypeApplied:      "fleet.work.applied",
+		placementv1beta1.ConditionTypeAvailable:    "fleet.work.available",
+		placementv1beta1.ConditionTypeDiffReported: "fleet.work.diff-reported",
+	} {
+		if c := meta.FindStatusCondition(mem.status.Conditions, of); c != nil && c.ObservedGeneration == work.Generation {
+			attributes = append(attributes, attribute.String(key, string(c.Status)), attribute.String(key+".reason", c.Reason))
+		}
+	}
+	return attributes
+}
