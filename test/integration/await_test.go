@@ -183,13 +183,6 @@ func (r *recording) note(all set, one *change, began chan struct{}) {
 	}
 }
 
-// interrupted says that the recording may have missed something, as the API server was away.
-func (r *recording) interrupted() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.gaps > 0
-}
-
 // upTo waits until the recording has what was written at a revision or later, and returns its changes.
 func (r *recording) upTo(s *spec, revision uint64) []change {
 	s.Helper()

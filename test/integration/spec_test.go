@@ -36,6 +36,8 @@ type spec struct {
 	*fleet
 	// name is that of the placement, of its namespace and of its strategy; runs begin with it.
 	name string
+	// blinded says that the hub's API server was away, so that recordings have gaps.
+	blinded bool
 }
 
 // began tells runs of the suite on one fleet apart, count the specs of this run.
