@@ -69,7 +69,7 @@ func start(dir string) (fleet *state.Fleet, down func(), err error) {
 	down = func() {}
 	building, cancel := context.WithTimeout(context.Background(), buildTimeout)
 	defer cancel()
-	tools, err := toolchain.Ensure(building, root, progress.New(os.Stdout), "etcd", "kube-apiserver")
+	tools, err := toolchain.Ensure(building, root, progress.New(os.Stdout), "etcd", "kube-apiserver", "kubectl")
 	if err != nil {
 		return nil, down, err
 	}

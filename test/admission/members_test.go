@@ -332,29 +332,27 @@ func TestOnAHubWithoutControllersAMemberLeavesAndJoinsAgain(t *testing.T) {
 	assert.Equal(t, metav1.ConditionTrue, ready().Status, ready().Message)
 }
 
+// administrator is the environment of an administrator of the hub, with the kubectl that the local fleet has.
+func administrator() []string {
+	path := filepath.Dir(hub.Tools["kubectl"]) + string(os.PathListSeparator) + os.Getenv("PATH")
+	return append(os.Environ(), "KUBECONFIG="+hub.Kubeconfig(), "PATH="+path)
+}
+
 // runIn runs a command that a message tells an administrator to run.
 func runIn(t *testing.T, command string) {
 	t.Helper()
-	for _, tool := range []string{"bash", "kubectl", "jq"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("the message is there; running what it says needs %s", tool)
-		}
-	}
 	shell := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", command)
-	shell.Env = append(os.Environ(), "KUBECONFIG="+hub.Kubeconfig())
+	shell.Env = administrator()
 	out, err := shell.CombinedOutput()
 	require.NoError(t, err, "%s\n%s", command, out)
 }
 
 func TestOnAHubWithoutControllersTheJoinScriptSaysWhatToDo(t *testing.T) {
-	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("the script needs kubectl")
-	}
 	t.Cleanup(func() { forget(t, "scripted") })
 	join := func(variables ...string) string {
 		script := exec.CommandContext(t.Context(), "bash", filepath.Join(root, "deploy", "join", "join-member-cluster.sh"))
 		// One cluster is both, and nothing is installed: the script does not get that far.
-		script.Env = append(os.Environ(), "KUBECONFIG="+hub.Kubeconfig(), "HUB_CLUSTER_CONTEXT="+state.Hub, "MEMBER_CLUSTER_CONTEXT="+state.Hub,
+		script.Env = append(administrator(), "HUB_CLUSTER_CONTEXT="+state.Hub, "MEMBER_CLUSTER_CONTEXT="+state.Hub,
 			"HUB_CLUSTER_ADDRESS="+hub.APIServerURL(state.Hub), "MEMBER_CLUSTER=scripted", "HELM=true")
 		script.Env = append(script.Env, variables...)
 		out, err := script.CombinedOutput()

@@ -43,7 +43,7 @@ func (r *Reconciler) prepare(ctx context.Context, member *clusterv1beta1.MemberC
 func stuckNamespace(namespace string) string {
 	return fmt.Sprintf("Namespace %[1]s, left by a member of this name, is still being deleted. "+
 		"If the hub runs without the namespace controller, nobody finishes that; do it with: "+
-		"kubectl get namespace %[1]s -o json | jq '.spec.finalizers=[]' | kubectl replace --raw /api/v1/namespaces/%[1]s/finalize -f -", namespace)
+		`echo '{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%[1]s"},"spec":{"finalizers":[]}}' | kubectl replace --raw /api/v1/namespaces/%[1]s/finalize -f -`, namespace)
 }
 
 // namespace reads the metadata of a namespace; nil if there is none.
