@@ -187,13 +187,13 @@ func temporal(fleet *state.Fleet) supervisor.Spec {
 
 func hubAgent(fleet *state.Fleet) supervisor.Spec {
 	// Short leases: a killed hub agent's successor takes over while people watch. A hub without members is there to be
-	// measured, with leases that a busy machine does not break.
+	// measured, with leases that a busy machine does not break, and with profiles of itself.
 	leases := []string{
 		"--leader-elect", "--leader-election-lease-duration", "4s",
 		"--leader-election-renew-deadline", "3s", "--leader-election-retry-period", "500ms",
 	}
 	if fleet.Members == 0 {
-		leases = []string{"--leader-elect", "--leader-election-lease-duration", "60s", "--leader-election-renew-deadline", "50s"}
+		leases = []string{"--leader-elect", "--leader-election-lease-duration", "60s", "--leader-election-renew-deadline", "50s", "--enable-pprof"}
 	}
 	return supervisor.Spec{
 		Name: HubAgent,
