@@ -24,6 +24,8 @@ const (
 )
 
 type options struct {
+	// version asks for nothing but the version.
+	version        bool
 	kubeconfig     string
 	role           string
 	temporal       temporalOptions
@@ -58,6 +60,7 @@ func parse(args []string, out io.Writer, lookup func(string) (string, bool)) (*o
 	o := &options{}
 	f := flag.NewFlagSet("hub-agent", flag.ContinueOnError)
 	f.SetOutput(out)
+	f.BoolVar(&o.version, "version", false, "print the version and end")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the hub; the Pod's service account is used if empty")
 	f.StringVar(&o.role, "role", roleAll, "what this process runs: controllers (one replica leads), worker (every replica works), or all")
 	o.temporal.add(f)
@@ -84,8 +87,8 @@ func parse(args []string, out io.Writer, lookup func(string) (string, bool)) (*o
 	o.log.Add(f)
 	o.profiling.Add(f, 6065)
 	o.traces.Add(f)
-	if err := f.Parse(args); err != nil {
-		return nil, err
+	if err := f.Parse(args); err != nil || o.version {
+		return o, err
 	}
 	return o, errors.Join(o.check(), o.temporal.check(lookup), o.log.Check(), o.profiling.Check(), o.traces.Check())
 }
