@@ -55,6 +55,9 @@ type joinOptions struct {
 	hub, cluster               client.WithWatch
 	config                     *rest.Config
 	token                      string
+	// known is the uid of the cluster that has the member's name on the hub, uid that of the cluster which joins; empty
+	// if it is not known.
+	known, uid string
 }
 
 // NewJoin returns `kubectl fleet join`.
@@ -137,15 +140,16 @@ func (o *joinOptions) account() string { return o.member + "-hub-cluster-access"
 
 func (o *joinOptions) join(ctx context.Context) error {
 	steps := []step{
-		{"looking at the hub", o.checkHub},
-		{fmt.Sprintf("giving %s an identity on the hub: service account %s/%s", o.member, o.access, o.account()), o.makeIdentity},
-		{"inviting " + o.member, o.invite},
-		{fmt.Sprintf("putting the token on %s: Secret %s/%s", o.memberContext, agentNamespace, tokenSecret), o.putToken},
+		{title: "looking at the hub", looks: true, do: o.checkHub},
+		{title: "looking at " + o.memberContext, looks: true, do: o.checkCluster},
+		{title: fmt.Sprintf("giving %s an identity on the hub: service account %s/%s", o.member, o.access, o.account()), do: o.makeIdentity},
+		{title: "inviting " + o.member, checked: true, do: o.invite},
+		{title: fmt.Sprintf("putting the token on %s: Secret %s/%s", o.memberContext, agentNamespace, tokenSecret), do: o.putToken},
 	}
 	if o.agent == agentByHelm {
-		steps = append(steps, step{"installing the agent on " + o.memberContext, o.install})
+		steps = append(steps, step{title: "installing the agent on " + o.memberContext, do: o.install})
 	}
-	steps = append(steps, step{"waiting until " + o.member + " has joined", o.awaitJoined})
+	steps = append(steps, step{title: "waiting until " + o.member + " has joined", do: o.awaitJoined})
 	return o.take(ctx, steps)
 }
 
