@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,8 +109,13 @@ func (o *unjoinOptions) check(args []string) error {
 }
 
 func (o *unjoinOptions) members(ctx context.Context, args []string) ([]clusterv1beta1.MemberCluster, error) {
+	reader := hub.Reader{Reader: o.hub}
 	if o.all {
-		return hub.Reader{Reader: o.hub}.Members(ctx)
+		members, err := reader.Members(ctx)
+		if err == nil && len(members) == 0 {
+			err = cmp.Or(reader.CheckHub(ctx), errNoMembers)
+		}
+		return members, err
 	}
 	found, err := find(ctx, o.factory, o.hub, args[0], hub.KindMember)
 	if err != nil {
@@ -117,6 +123,8 @@ func (o *unjoinOptions) members(ctx context.Context, args []string) ([]clusterv1
 	}
 	return []clusterv1beta1.MemberCluster{*found.Member}, nil
 }
+
+var errNoMembers = errors.New("the fleet has no members")
 
 // question says what will happen to what is placed on the members.
 func (o *unjoinOptions) question(ctx context.Context, members []clusterv1beta1.MemberCluster) (string, error) {

@@ -120,6 +120,9 @@ func (r Reader) Find(ctx context.Context, arg string, scope Scope, kinds ...Kind
 	}
 	switch len(found) {
 	case 0:
+		if err := r.CheckHub(ctx); err != nil {
+			return Found{}, err
+		}
 		return Found{}, fmt.Errorf("there is no %s; kubectl fleet get lists what there is", missing(refs))
 	case 1:
 		return found[0], nil
