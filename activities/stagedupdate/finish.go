@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
@@ -58,9 +59,9 @@ func (d *deletion) advance(ctx context.Context) (bool, error) {
 	// A run that is to stop begins nothing more, and waits for what it has begun.
 	stops := stopping(d.run)
 	stage := d.run.Status.DeletionStageStatus
-	clusters := clusterNames(stage)
-	if stops {
-		clusters = namesIn(stage, rollout.ClusterUpdating)
+	clusters := namesIn(stage, rollout.ClusterUpdating)
+	if !stops {
+		clusters = append(clusters, namesIn(stage, rollout.ClusterWaiting)...)
 	}
 	if left, err := d.clear(ctx, clusters); err != nil || left {
 		return false, err
@@ -105,11 +106,69 @@ func (d *deletion) clear(ctx context.Context, clusters []string) (left bool, err
 	}
 	w := clusterupdate.Wait{
 		Clock: d.Clock, Subscription: d.sub, Pending: pending, Check: d.gone, Plan: d.changed,
-		Stop: activity.GetWorkerStopChannel(ctx), BeatEvery: call.HeartbeatEvery,
+		Stop: activity.GetWorkerStopChannel(ctx), WakeAt: d.stuckAt(pending), BeatEvery: call.HeartbeatEvery,
 		Beat: func() { clusterupdate.Heartbeat(ctx, progress{InFlight: len(pending)}) },
 	}
 	result, err := w.Await(ctx)
-	return result.Changed || len(pending) > 0, err
+	left = result.Changed || len(pending) > 0
+	switch {
+	case err != nil || !left:
+	case len(result.Done) > 0:
+		err = d.cleared(ctx, result.Done)
+	case result.Due:
+		err = d.tellStuck(ctx, pending)
+	}
+	return left, err
+}
+
+// cleared records clusters that are done while others are not: nobody looks at them again, and a
+// run that was called stuck has moved.
+func (d *deletion) cleared(ctx context.Context, clusters []string) error {
+	return d.store(ctx, d.run, func(r recorder) {
+		d.recordAgain(r)
+		r.done(r.run.Status.DeletionStageStatus, without(clusters, d.again))
+		if isStuck(r.run) {
+			r.progressing()
+		}
+	})
+}
+
+// stuckAt is when the run will be called stuck because a cluster is not cleared; zero once it
+// has been, and while it stops.
+func (d *deletion) stuckAt(pending map[string]struct{}) time.Time {
+	if isStuck(d.run) || stopping(d.run) {
+		return time.Time{}
+	}
+	if _, since := d.longest(pending); !since.IsZero() {
+		return since.Add(StuckAfter)
+	}
+	return time.Time{}
+}
+
+// longest is the cluster that is being cleared for the longest time, and since when.
+func (d *deletion) longest(pending map[string]struct{}) (cluster string, since time.Time) {
+	stage := d.run.Status.DeletionStageStatus
+	for i := range stage.Clusters {
+		c := &stage.Clusters[i]
+		started := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted)
+		if _, is := pending[c.ClusterName]; !is || started == nil {
+			continue
+		}
+		if at := started.LastTransitionTime.Time; since.IsZero() || at.Before(since) {
+			cluster, since = c.ClusterName, at
+		}
+	}
+	return cluster, since
+}
+
+// tellStuck names a cluster that is waited for in vain.
+func (d *deletion) tellStuck(ctx context.Context, pending map[string]struct{}) error {
+	name, _ := d.longest(pending)
+	if err := d.store(ctx, d.run, func(r recorder) { r.stuck(placementv1beta1.DeletionStageName, name) }); err != nil {
+		return err
+	}
+	d.warn(d.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("What cluster %s has is not gone after %s", name, StuckAfter))
+	return nil
 }
 
 func (d *deletion) check(ctx context.Context) error {
@@ -132,7 +191,9 @@ func (d *deletion) remove(ctx context.Context, clusters []string) error {
 			r.stopping(stage)
 			return
 		}
-		r.progressing()
+		if !isStuck(r.run) { // only to wait on is no progress
+			r.progressing()
+		}
 	})
 	if err != nil {
 		return err
@@ -215,6 +276,6 @@ func (a *Activities) StopRun(ctx context.Context, in act.StopRequest) (bool, err
 	if err := a.Client.Patch(ctx, run, before); err != nil {
 		return false, fmt.Errorf("stopping run %s: %w", run.Name, err)
 	}
-	a.event(run, "StopRequested", "%s cancelled workflow %s: the run will stop; set spec.state to Run to resume it", strings.TrimSpace(who), in.Workflow)
+	a.event(run, "StopRequested", "%s cancelled workflow %s: the run will stop; set spec.state to Run to resume it", shorten(strings.TrimSpace(who), maxApprover), in.Workflow)
 	return true, nil
 }
