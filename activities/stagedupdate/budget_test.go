@@ -270,3 +270,25 @@ func TestARunGivesNobodyUpRightAfterItWasInTrouble(t *testing.T) {
 	h.clock.Step(time.Second)
 	assert.Equal(t, names("member3"), (<-delta).Failed)
 }
+
+// Soak time counts from when the last cluster is updated, also if the stage stood still before.
+func TestNoSoakCountsFromAPauseBeforeTheLastClusterRecovered(t *testing.T) {
+	h := withStrategy(t, func(s *placementv1beta1.UpdateStrategySpec) {
+		s.Stages[1].AfterStageTasks = s.Stages[0].AfterStageTasks
+		s.Stages[1].FailureBudget = &placementv1beta1.FailureBudget{OnExceeded: placementv1beta1.FailureBudgetPause}
+	})
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, nil))
+	assert.True(t, h.late(names("member3"), nil).Stopping)
+	must(h, h.acts.PauseRun, refOf("example-run-2"))
+	h.clock.Step(time.Hour)
+	h.recover("member3")
+	h.wish(placementv1beta1.StateRun)
+	in := canaryAdvance(nil, nil, names("member1"))
+	in.Failed = names("member3")
+	assert.Equal(t, names("member3"), must(h, h.acts.AdvanceStage, in).Recorded)
+	must(h, h.acts.PauseRun, refOf("example-run-2"))
+	h.wish(placementv1beta1.StateRun)
+	for range 2 { // as it is decided, and as it is stored
+		assert.WithinDuration(t, h.clock.Now().Add(time.Minute), h.gates("canary", 1).WaitUntil, 0)
+	}
+}

@@ -197,7 +197,10 @@ func (r recorder) waiting(stage *placementv1beta1.StageUpdatingStatus) {
 	if stage.StartTime == nil { // every cluster was skipped before its turn
 		now := metav1.NewTime(r.now)
 		stage.StartTime = &now
-		// The wait before the stage has the same status: nothing counts from it.
+	}
+	if meta.IsStatusConditionFalse(stage.Conditions, placementv1beta1.ConditionTypeProgressing) {
+		// The wait before the stage, and one that stands still, have the same status: nothing
+		// counts from then.
 		meta.RemoveStatusCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing)
 	}
 	at := r.now
