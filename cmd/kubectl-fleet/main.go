@@ -16,7 +16,6 @@ import (
 
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/command"
-	"github.com/fleetflow/fleetflow/cmd/version"
 )
 
 //go:generate go run ./internal/clireference ../../deploy/docs/cli-reference.md
@@ -28,7 +27,6 @@ func main() {
 	ctrl.SetLogger(logr.Discard())
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	root := command.NewRoot(cli.NewFactory(), streams)
-	root.Version = version.Number()
 	root.SetArgs(cli.Arguments(os.Args))
 	err := root.ExecuteContext(ctx)
 	interrupted := ctx.Err() != nil

@@ -63,6 +63,8 @@ func TestTheRootExplainsItself(t *testing.T) {
 	assert.NotContains(t, c.out.String(), "--certificate-authority", "the flags of all commands are listed by options")
 	require.NoError(t, c.run("options"))
 	assert.Contains(t, c.err.String()+c.out.String(), "--kubeconfig")
+	require.NoError(t, c.run("version"))
+	assert.Regexp(t, `^kubectl-fleet \S+ \(go\S+, \w+/\w+\)\n$`, c.out.String())
 	require.EqualError(t, c.run("nonsense"), `unknown command "nonsense" for "kubectl fleet"`)
 }
 

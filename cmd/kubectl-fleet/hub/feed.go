@@ -3,6 +3,8 @@ package hub
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -190,8 +192,8 @@ func (f *Feed) Objects() []client.Object {
 func (f *Feed) Trouble() string {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	for what, err := range f.trouble {
-		return fmt.Sprintf("what is shown of %s may be old, trying again: %v", what, err)
+	for _, what := range slices.Sorted(maps.Keys(f.trouble)) { // of several always the same, until it is over
+		return fmt.Sprintf("what is shown of %s may be old, trying again: %v", what, f.trouble[what])
 	}
 	return ""
 }

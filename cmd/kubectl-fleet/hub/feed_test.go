@@ -171,9 +171,33 @@ func TestAFeedTellsOfTroubleUntilItIsOver(t *testing.T) {
 	_ = feed.noteTrouble("bindings", assert.AnError)
 	assert.Equal(t, "what is shown of bindings may be old, trying again: "+assert.AnError.Error(), feed.Trouble())
 	<-feed.Changed()
+	_ = feed.noteTrouble("runs", assert.AnError)
+	<-feed.Changed()
+	for range 20 {
+		require.Contains(t, feed.Trouble(), "bindings", "one trouble does not take turns with another")
+	}
+	_ = feed.noteTrouble("runs", nil)
+	<-feed.Changed()
 	_ = feed.noteTrouble("bindings", assert.AnError)
 	assert.Empty(t, feed.Changed(), "it is told already")
 	_ = feed.noteTrouble("bindings", nil)
 	assert.Empty(t, feed.Trouble())
 	<-feed.Changed()
+}
+
+func TestANameMeansWhatMayBeReadOfWhatItCanMean(t *testing.T) {
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-5"}}
+	c, _ := counted(t, everything, run)
+	placements := schema.GroupResource{Group: placementv1beta1.GroupName, Resource: "clusterresourceplacements"}
+	reader := Reader{Reader: interceptor.NewClient(c, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		if _, is := object.(*placementv1beta1.ClusterResourcePlacement); is {
+			return apierrors.NewForbidden(placements, key.Name, fmt.Errorf("User %q cannot get resource", "eve"))
+		}
+		return c.Get(ctx, key, object, options...)
+	}})}
+	found, err := reader.Find(t.Context(), "web-5", Scope{}, KindRun, KindPlacement)
+	require.NoError(t, err)
+	assert.Equal(t, "run/web-5", found.Ref().String())
+	_, err = reader.Find(t.Context(), "other", Scope{}, KindRun, KindPlacement)
+	require.ErrorContains(t, err, `reading placement/other: clusterresourceplacements.placement.kubernetes-fleet.io "other" is forbidden: User "eve" cannot get`)
 }
