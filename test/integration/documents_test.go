@@ -47,6 +47,7 @@ func TestDocuments(t *testing.T) {
 			steps, err := docs.Parse(string(content))
 			require.NoError(t, err)
 			s := &session{T: t, fleet: shared, variables: filepath.Join(t.TempDir(), "variables")}
+			defer s.cleanUpIfFailed(string(content), steps)
 			actual := map[int]string{}
 			for _, step := range steps {
 				if output := s.take(step); len(step.Output) == 0 {
@@ -96,6 +97,19 @@ func (s *session) take(step docs.Step) string {
 		}
 	}
 	return output
+}
+
+// cleanUpIfFailed takes what the document does in the end even if it failed before, for the sake of the documents after it.
+func (s *session) cleanUpIfFailed(content string, steps []docs.Step) {
+	before, _, tells := strings.Cut(content, "\n## Clean up\n")
+	if !s.Failed() || !tells {
+		return
+	}
+	for _, step := range steps {
+		if step.Skipped == "" && step.Line > strings.Count(before, "\n") {
+			_, _ = s.shell(step.Command) // what was not made cannot be cleaned up
+		}
+	}
 }
 
 func (s *session) differs(step docs.Step, output string, err error) string {

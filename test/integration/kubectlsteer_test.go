@@ -167,15 +167,18 @@ func commandLineFederates(s *spec) {
 // federateOneObject places an object of a namespace, the namespace that it lives in, and nothing else of it.
 func (s *spec) federateOneObject() {
 	s.Helper()
+	folder, err := os.MkdirTemp("", "federate-") // that of the test has a comma in its name, which parts files
+	require.NoError(s, err)
+	s.Cleanup(func() { _ = os.RemoveAll(folder) }) // a folder for temporary files
 	one := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-one"}}
 	out := s.steer("federate", "configmaps", configMapName, "-n", s.name, "--name", one.Name, "--clusters", "member-3")
 	require.Equal(s, fmt.Sprintf("placement/%s created: namespace/%s, configmap/%s on member-3\n", one.Name, s.name, configMapName), out)
 	s.awaitValue(value1, "member-3")
-	err := s.member("member-3").Get(s.Context(), client.ObjectKey{Namespace: s.name, Name: "hidden"}, &corev1.Secret{})
+	err = s.member("member-3").Get(s.Context(), client.ObjectKey{Namespace: s.name, Name: "hidden"}, &corev1.Secret{})
 	require.Error(s, err, "nothing else of the namespace must be on member-3")
 	require.NoError(s, client.IgnoreNotFound(err))
 
-	piped := filepath.Join(s.TempDir(), "settings.yaml")
+	piped := filepath.Join(folder, "settings.yaml")
 	require.NoError(s, os.WriteFile(piped, fmt.Appendf(nil, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\n", configMapName, s.name), 0o600))
 	fromFile := s.steer("federate", "--filename", piped, "--name", one.Name, "--clusters", "member-3")
 	require.Equal(s, s.steer("federate", "configmaps", configMapName, "-n", s.name, "--name", one.Name, "--clusters", "member-3", "-o", "yaml"), fromFile)
