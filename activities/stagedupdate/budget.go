@@ -76,6 +76,9 @@ func (s *stageAdvance) settle(ctx context.Context, delta *act.StageDelta) error 
 	if s.stopping || !overBudget(s.run, s.in.Index) {
 		return nil
 	}
+	if err := s.wellAgain(ctx, delta); err != nil || !overBudget(s.run, s.in.Index) {
+		return err
+	}
 	return s.exceeded(ctx)
 }
 
@@ -290,36 +293,4 @@ func (s *stageAdvance) recovered(ctx context.Context, result *clusterupdate.Resu
 	}
 	delta.Recorded = append(delta.Recorded, back...)
 	return s.store(ctx, s.run, func(r recorder) { r.done(&r.run.Status.StagesStatus[s.in.Index], back) })
-}
-
-// checkClusters says whether the plan of a run still holds, and records which of the clusters
-// that a stage went on without have become available while it waits for its tasks.
-func (a *Activities) checkClusters(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, f *facts, in act.GateRequest) error {
-	if err := a.holds(ctx, run, f); err != nil || in.Before {
-		return err
-	}
-	stage := &run.Status.StagesStatus[in.Index]
-	view := clusterupdate.NewView(a.Client, a.Live)
-	var back []string
-	for _, i := range progressOf(stage).In(rollout.ClusterFailed) {
-		cluster := stage.Clusters[i].ClusterName
-		binding, err := view.Binding(ctx, placementv1beta1.BindingName(f.placement.Name, f.placement.UID, cluster))
-		if err != nil {
-			return err
-		}
-		if verdict, err := judgeBinding(run, in.Stage, cluster, binding); err != nil || verdict != bindingOurs {
-			continue // it is no longer this run's to say
-		}
-		state, err := view.State(ctx, binding)
-		if err != nil {
-			return err
-		}
-		if state.Available {
-			back = append(back, cluster)
-		}
-	}
-	if len(back) == 0 {
-		return nil
-	}
-	return a.store(ctx, run, func(r recorder) { r.done(&r.run.Status.StagesStatus[in.Index], back) })
 }

@@ -157,6 +157,15 @@ func TestWhatWasPausedGoesOnOnlyWhenItsFailuresAreDealtWith(t *testing.T) {
 		assert.True(t, resume(h).Stopping)
 		assert.Equal(t, placementv1beta1.StateStop, h.run("example-run-2").Spec.State)
 	})
+	t.Run("with one of them available by now, it goes on", func(t *testing.T) {
+		h := paused(t)
+		h.recover("member1")
+		events := len(h.events)
+		assert.Equal(t, act.StageDelta{Recorded: names("member1")}, resume(h))
+		assert.Equal(t, placementv1beta1.StateRun, h.run("example-run-2").Spec.State)
+		assert.Equal(t, wasUpdated, h.canaryCondition("member1", "Succeeded"))
+		assert.Len(t, h.events, events, "nothing is exceeded any more")
+	})
 	t.Run("with one of them skipped, it goes on", func(t *testing.T) {
 		h := paused(t)
 		delta := resume(h, action("member1", skip, 1))
