@@ -67,6 +67,10 @@ type Activities struct {
 	// Slots bound the clusters that are written to at the same time, with all else that
 	// takes them; nil is no bound.
 	Slots clusterupdate.Slots
+	// Sight knows when the API server was away; nil if nobody watches that.
+	Sight *Sight
+
+	refused refusals
 
 	mu sync.Mutex
 	// since is when this process began to see how clusters are doing.

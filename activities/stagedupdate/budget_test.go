@@ -198,7 +198,7 @@ func TestNobodyIsGivenUpWhileNobodyLooked(t *testing.T) {
 	h.clock.Step(time.Hour)
 	delta := h.advancing(canaryAdvance(nil, names("member3"), names("member1")))
 	assert.Empty(t, h.canaryCondition("member3", "Succeeded"))
-	h.clock.Step(9 * time.Second)
+	h.clock.Step(19 * time.Second)
 	assert.Empty(t, h.canaryCondition("member3", "Succeeded"))
 	h.clock.Step(time.Second)
 	assert.Equal(t, names("member3"), (<-delta).Failed)
@@ -274,7 +274,7 @@ func TestARunGivesNobodyUpRightAfterItWasInTrouble(t *testing.T) {
 	require.ErrorContains(t, err, errDied.Error())
 	h.left = -1
 	delta := h.advancing(in)
-	h.clock.Step(9 * time.Second)
+	h.clock.Step(19 * time.Second)
 	assert.Empty(t, h.canaryCondition("member3", "Succeeded"))
 	h.clock.Step(time.Second)
 	assert.Equal(t, names("member3"), (<-delta).Failed)

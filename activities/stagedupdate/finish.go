@@ -33,8 +33,12 @@ func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, err
 		return false, a.fail(ctx, run, cannotContinue("somebody has removed its plan from its status; create another run"))
 	}
 	sub.Also(clusterupdate.PlacementKey(run.Spec.PlacementName))
-	d := &deletion{Activities: a, ref: ref, run: run, sub: sub}
+	d := &deletion{Activities: a, ref: ref, run: run, sub: sub, look: look{ref: ref}}
+	d.look.saw(run, a.Clock.Now())
 	done, err := d.advance(ctx)
+	if errors.Is(err, errNotOn) {
+		return false, nil // whoever asked looks at the run again
+	}
 	if refused, ok := errors.AsType[*userError](err); ok {
 		return false, a.fail(ctx, run, refused.text)
 	}
@@ -47,6 +51,7 @@ type deletion struct {
 	ref       wf.Ref
 	run       *placementv1beta1.ClusterStagedUpdateRun
 	sub       *clusterupdate.Subscription
+	look      look
 	placement *placementv1beta1.ClusterResourcePlacement
 	// again are clusters that were to be cleared and are selected once more.
 	again []string
@@ -60,7 +65,13 @@ func (d *deletion) advance(ctx context.Context) (bool, error) {
 	stops := stopping(d.run)
 	stage := d.run.Status.DeletionStageStatus
 	clusters := namesIn(stage, rollout.ClusterUpdating)
-	if !stops {
+	if stops {
+		begun, err := d.begun(ctx, clusters)
+		if err != nil {
+			return false, err
+		}
+		clusters = begun
+	} else {
 		clusters = append(clusters, namesIn(stage, rollout.ClusterWaiting)...)
 	}
 	if left, err := d.clear(ctx, clusters); err != nil || left {
@@ -106,7 +117,7 @@ func (d *deletion) clear(ctx context.Context, clusters []string) (left bool, err
 	}
 	w := clusterupdate.Wait{
 		Clock: d.Clock, Subscription: d.sub, Pending: pending, Check: d.gone, Plan: d.changed,
-		Stop: activity.GetWorkerStopChannel(ctx), WakeAt: d.stuckAt(pending), BeatEvery: call.HeartbeatEvery,
+		Stop: activity.GetWorkerStopChannel(ctx), WakeAt: earliest(d.stuckAt(pending), d.refused.nextTry(d.run.UID, pending)), BeatEvery: call.HeartbeatEvery,
 		Beat: func() { clusterupdate.Heartbeat(ctx, progress{InFlight: len(pending)}) },
 	}
 	result, err := w.Await(ctx)
@@ -115,7 +126,7 @@ func (d *deletion) clear(ctx context.Context, clusters []string) (left bool, err
 	case err != nil || !left:
 	case len(result.Done) > 0:
 		err = d.cleared(ctx, result.Done)
-	case result.Due:
+	case result.Due && reached(d.stuckAt(pending), d.Clock.Now()):
 		err = d.tellStuck(ctx, pending)
 	}
 	return left, err
@@ -164,10 +175,11 @@ func (d *deletion) longest(pending map[string]struct{}) (cluster string, since t
 // tellStuck names a cluster that is waited for in vain.
 func (d *deletion) tellStuck(ctx context.Context, pending map[string]struct{}) error {
 	name, _ := d.longest(pending)
-	if err := d.store(ctx, d.run, func(r recorder) { r.stuck(placementv1beta1.DeletionStageName, name) }); err != nil {
+	why := d.refusedNow(d.run.UID, name)
+	if err := d.store(ctx, d.run, func(r recorder) { r.stuck(placementv1beta1.DeletionStageName, name, why) }); err != nil {
 		return err
 	}
-	d.warn(d.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("What cluster %s has is not gone after %s", name, StuckAfter))
+	d.warn(d.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("What cluster %s has is not gone after %s%s", name, StuckAfter, why))
 	return nil
 }
 
@@ -198,18 +210,66 @@ func (d *deletion) remove(ctx context.Context, clusters []string) error {
 	if err != nil {
 		return err
 	}
-	g, gctx := errgroup.WithContext(ctx)
+	var g errgroup.Group
 	g.SetLimit(parallelWrites)
 	for _, name := range clusters {
-		g.Go(func() error {
-			binding, err := d.liveBinding(gctx, d.placement, name)
-			if err != nil || binding == nil || binding.Spec.State != placementv1beta1.BindingStateUnscheduled {
-				return err
-			}
-			return clusterupdate.Remove(gctx, d.Client, binding)
-		})
+		w, is := d.refused.of(d.run.UID, name)
+		if stopping(d.run) || is && d.Clock.Now().Before(w.next) {
+			continue
+		}
+		g.Go(func() error { return d.removeBinding(ctx, name) })
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	_, err = d.sayRefusedOf(ctx, d.run, deletionStage, clusters)
+	return err
+}
+
+func deletionStage(run *placementv1beta1.ClusterStagedUpdateRun) *placementv1beta1.StageUpdatingStatus {
+	return run.Status.DeletionStageStatus
+}
+
+// removeBinding deletes the binding of one cluster. That it must not be deleted is noted, and it is
+// tried again.
+func (d *deletion) removeBinding(ctx context.Context, cluster string) error {
+	binding, err := d.liveBinding(ctx, d.placement, cluster)
+	if err != nil || binding == nil || binding.Spec.State != placementv1beta1.BindingStateUnscheduled {
+		return err
+	}
+	if err := d.stillOn(ctx, &d.look); err != nil {
+		return err
+	}
+	err = clusterupdate.Remove(ctx, d.Client, binding)
+	why, refused := refusal(err)
+	if !refused {
+		if err == nil {
+			d.refused.forget(d.run.UID, cluster)
+		}
+		return err
+	}
+	d.refused.note(d.run.UID, cluster, why, d.Clock.Now())
+	return nil
+}
+
+// begun are those of some clusters that are being cleared, or are. The others were not allowed to
+// be, or an attempt has died before: a run that stops does not wait for them.
+func (d *deletion) begun(ctx context.Context, clusters []string) ([]string, error) {
+	var never []string
+	for _, name := range clusters {
+		binding, err := d.liveBinding(ctx, d.placement, name)
+		if err != nil {
+			return nil, err
+		}
+		if binding != nil && binding.DeletionTimestamp.IsZero() {
+			never = append(never, name)
+		}
+	}
+	if len(never) == 0 {
+		return clusters, nil
+	}
+	err := d.store(ctx, d.run, func(r recorder) { r.neverWritten(r.run.Status.DeletionStageStatus, never) })
+	return without(clusters, never), err
 }
 
 // gone asks the API server: a binding that the cache does not have may only be

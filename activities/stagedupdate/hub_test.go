@@ -64,6 +64,9 @@ type hub struct {
 	canceller string
 	// onGet is run before a live read of an object of this name.
 	onGet map[string]func()
+	// refused is what the API server answers to writes to an object of this name, tries how often it was asked.
+	refused map[string]error
+	tries   map[string]int
 }
 
 // clock is a fake clock that says when somebody has begun to wait on it.
@@ -101,6 +104,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	h := &hub{
 		t: t, left: -1, clock: &clock{FakeClock: clocktesting.NewFakeClock(begin), waits: make(chan struct{}, 1000)}, notifier: clusterupdate.NewNotifier(),
 		informers: &informertest.FakeInformers{Scheme: watched}, stuck: map[string]bool{}, onGet: map[string]func(){}, canceller: "grace",
+		refused: map[string]error{}, tries: map[string]int{},
 	}
 	h.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterStagedUpdateRun{}, &placementv1beta1.ClusterApprovalRequest{}, &placementv1beta1.Work{},
@@ -157,6 +161,9 @@ func (h *hub) interceptor() interceptor.Funcs {
 			if _, work := o.(*placementv1beta1.Work); work { // the binding controller writes it, if we do not
 				return c.Create(ctx, o, options...)
 			}
+			if err := h.answer(o); err != nil {
+				return err
+			}
 			return h.write(func() error {
 				h.mu.Lock()
 				h.uids++
@@ -169,9 +176,15 @@ func (h *hub) interceptor() interceptor.Funcs {
 			})
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if err := h.answer(o); err != nil {
+				return err
+			}
 			return h.write(func() error { return asServer(c.Patch(ctx, o, patch, options...)) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			if err := h.answer(o); err != nil {
+				return err
+			}
 			return h.write(func() error { return c.Delete(ctx, o, options...) })
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, options ...client.SubResourceUpdateOption) error {
@@ -181,6 +194,14 @@ func (h *hub) interceptor() interceptor.Funcs {
 			return h.write(func() error { return c.SubResource(sub).Update(ctx, o, options...) })
 		},
 	}
+}
+
+// answer is what the API server says to a write that it refuses.
+func (h *hub) answer(o client.Object) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tries[o.GetName()]++
+	return h.refused[o.GetName()]
 }
 
 // asServer gives a failed test of a JSON patch the status an API server gives.
