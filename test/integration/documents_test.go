@@ -20,8 +20,6 @@ import (
 )
 
 const (
-	// documents are those whose commands are run, as seen from the repository.
-	documents = "deploy/docs/*.md"
 	// fillEnv, if set, writes what commands print into the documents where they print nothing: to be read before it is
 	// believed.
 	fillEnv = "FILL_DOCUMENTS"
@@ -34,12 +32,19 @@ const (
 // looking are commands that change nothing: their output may become what the document prints.
 var looking = regexp.MustCompile(`^(kubectl( --context [a-z0-9-]+| -n [a-z0-9-]+)* (get|describe|fleet (get|status|why|why-not|plan|diff|history))|temporal workflow (list|query|describe|show|count)) ?`)
 
+// documents are those whose commands are run, as seen from the repository.
+var documents = []string{"README.md", "deploy/docs/*.md"}
+
 // TestDocuments runs every command of the documents in a shell on the fleet, each document by itself, and compares the
 // output with what is printed there.
 func TestDocuments(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join(root, documents))
-	require.NoError(t, err)
-	require.NotEmpty(t, paths)
+	var paths []string
+	for _, pattern := range documents {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, found, pattern)
+		paths = append(paths, found...)
+	}
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			content, err := os.ReadFile(path)
