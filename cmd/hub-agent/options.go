@@ -9,9 +9,11 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/agent"
 )
@@ -53,11 +55,14 @@ type options struct {
 	log                agent.Log
 	profiling          agent.Profiles
 	traces             agent.Traces
+
+	// sight knows whether the hub's API server answers.
+	sight *stagedupdate.Sight
 }
 
 // parse reads the flags; the error names what is wrong and what is allowed.
 func parse(args []string, out io.Writer, lookup func(string) (string, bool)) (*options, error) {
-	o := &options{}
+	o := &options{sight: &stagedupdate.Sight{Clock: clock.RealClock{}}}
 	f := flag.NewFlagSet("hub-agent", flag.ContinueOnError)
 	f.SetOutput(out)
 	f.BoolVar(&o.version, "version", false, "print the version and end")
@@ -132,5 +137,6 @@ func (o *options) config() (*rest.Config, error) {
 	}
 	config.QPS, config.Burst = float32(o.qps), o.burst
 	config.UserAgent = "fleetflow-hub-agent"
+	config.Wrap(o.sight.Wrap)
 	return config, nil
 }

@@ -121,7 +121,7 @@ func newActivities(mgr ctrl.Manager, e *engine.Engine, syncer *works.Syncer, o *
 			Events: mgr.GetEventRecorder("placement-eviction-controller"),
 		},
 		UpdateRun: &stagedupdate.Activities{
-			Client: cached, Live: live, Works: syncer, Snapshots: selector, Notifier: notifier, Clock: clk, Slots: slots,
+			Client: cached, Live: live, Works: syncer, Snapshots: selector, Notifier: notifier, Clock: clk, Slots: slots, Sight: o.sight,
 			Events:     mgr.GetEventRecorder("staged-update-run"),
 			Identities: &worker.Identities{Client: e.Client, Namespace: o.temporal.namespace},
 		},
