@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -125,6 +126,9 @@ func (o *joinOptions) complete() (err error) {
 	}
 	if o.address == "" {
 		o.address = o.config.Host
+		if o.agent == agentByHelm {
+			o.warnOfLoopback()
+		}
 	}
 	if at, err := url.Parse(o.address); err != nil || at.Scheme != "https" || at.Host == "" {
 		return fmt.Errorf("--hub-address %q is not an address such as https://hub.example.com:6443", o.address)
@@ -134,6 +138,17 @@ func (o *joinOptions) complete() (err error) {
 	}
 	o.cluster, err = o.factory.ClientOf(o.memberContext)
 	return err
+}
+
+// warnOfLoopback warns of an address that means another machine wherever it is used, as kubeconfigs of kind have it.
+func (o *joinOptions) warnOfLoopback() {
+	at, err := url.Parse(o.address)
+	if err != nil {
+		return // it is about to be refused
+	}
+	if host := at.Hostname(); host == "localhost" || net.ParseIP(host).IsLoopback() {
+		fmt.Fprintf(o.streams.ErrOut, "Warning: the hub's address in the kubeconfig is %s, which is this machine only: an agent that runs in a Pod does not reach the hub by it. --hub-address says by which it does.\n", o.address)
+	}
 }
 
 func (o *joinOptions) account() string { return o.member + "-hub-cluster-access" }

@@ -46,20 +46,25 @@ func (o *joinOptions) checkHub(ctx context.Context) error {
 // checkCluster makes sure that the cluster can be reached, and that it is not another than the one that has its name:
 // the agents of two would undo each other's work.
 func (o *joinOptions) checkCluster(ctx context.Context) error {
-	system := &corev1.Namespace{}
-	err := o.cluster.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system)
-	if apierrors.IsNotFound(err) {
-		return nil // what clusters are told by is not there
+	var err error
+	if o.uid, err = uidOf(ctx, o.cluster); err != nil || o.uid == "" {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("reading its namespace %s: %w", metav1.NamespaceSystem, err)
-	}
-	o.uid = string(system.UID)
 	if o.known != "" && o.known != o.uid {
 		return fmt.Errorf("member/%[1]s is another cluster: that one has uid %[2]s, this one %[3]s. Choose another name, or unjoin that one first; "+
 			"if it is the same and was built anew: kubectl annotate membercluster %[1]s %[4]s-", o.member, o.known, o.uid, clusterv1beta1.ClusterUIDAnnotation)
 	}
 	return nil
+}
+
+// uidOf is what a cluster is told by; empty if it has nothing of the kind.
+func uidOf(ctx context.Context, cluster client.Client) (string, error) {
+	system := &corev1.Namespace{}
+	err := cluster.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading its namespace %s: %w", metav1.NamespaceSystem, err)
+	}
+	return string(system.UID), nil
 }
 
 func (o *joinOptions) identity() rbacv1.Subject {

@@ -229,6 +229,30 @@ func TestUnjoin(t *testing.T) {
 	assert.ErrorContains(t, c.runWithHelm(h, "unjoin", "--all", "member-4"), "--all takes neither names")
 }
 
+func TestUnjoinDoesNotUninstallTheAgentOfAnotherCluster(t *testing.T) {
+	leaver := member("member-4", 0)
+	leaver.Annotations = map[string]string{clusterv1beta1.ClusterUIDAnnotation: "four"}
+	c, h := newConsole(t, leaver), &recordedHelm{}
+	c.contexts = map[string]client.WithWatch{"kind-4": inMemory(clusterWith("four")), "kind-5": inMemory(clusterWith("five"))}
+	require.EqualError(t, c.runWithHelm(h, "unjoin", "member-4", "--member-context", "kind-5", "--yes"), "kind-5 is not member/member-4 but another cluster: nothing was changed")
+	assert.Empty(t, h.args)
+	get(c, &clusterv1beta1.MemberCluster{}, "member-4")
+	require.NoError(t, c.runWithHelm(h, "unjoin", "member-4", "--member-context", "kind-4", "--yes"))
+	assert.Equal(t, "uninstall", h.args[0])
+}
+
+func TestJoinWarnsOfAnAddressThatMeansThisMachine(t *testing.T) {
+	for address, warns := range map[string]bool{
+		"https://127.0.0.1:6443": true, "https://localhost:6443": true, "https://[::1]:6443": true, "https://10.0.0.1:6443": false, "https://hub.example.com": false,
+	} {
+		var said strings.Builder
+		o := &joinOptions{address: address}
+		o.streams.ErrOut = &said
+		o.warnOfLoopback()
+		assert.Equal(t, warns, strings.HasPrefix(said.String(), "Warning: the hub's address in the kubeconfig is "+address), address)
+	}
+}
+
 func TestUnjoinAll(t *testing.T) {
 	c := newConsole(t, member("member-1", 0), member("member-2", 0), bound("web", "member-1"), externalPlacement())
 	lists := map[string]int{}

@@ -77,6 +77,9 @@ func (o *unjoinOptions) unjoin(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := o.checkCluster(ctx, members); err != nil {
+		return err
+	}
 	question, err := o.question(ctx, members)
 	if err != nil {
 		return err
@@ -122,6 +125,28 @@ func (o *unjoinOptions) members(ctx context.Context, args []string) ([]clusterv1
 		return nil, err
 	}
 	return []clusterv1beta1.MemberCluster{*found.Member}, nil
+}
+
+// checkCluster makes sure that the agent is not uninstalled from another cluster than the member, as far as clusters are
+// known by what join has noted of them.
+func (o *unjoinOptions) checkCluster(ctx context.Context, members []clusterv1beta1.MemberCluster) error {
+	if o.memberContext == "" {
+		return nil
+	}
+	cluster, err := o.factory.ClientOf(o.memberContext)
+	if err != nil {
+		return err
+	}
+	uid, err := uidOf(ctx, cluster)
+	if err != nil {
+		return fmt.Errorf("looking at %s: %w; without --member-context the agent is left where it is", o.memberContext, err)
+	}
+	for i := range members {
+		if known := members[i].Annotations[clusterv1beta1.ClusterUIDAnnotation]; known != "" && uid != "" && known != uid {
+			return fmt.Errorf("%s is not member/%s but another cluster: nothing was changed", o.memberContext, members[i].Name)
+		}
+	}
+	return nil
 }
 
 var errNoMembers = errors.New("the fleet has no members")
