@@ -116,8 +116,8 @@ func (d *deletion) clear(ctx context.Context, clusters []string) (left bool, err
 		pending[name] = struct{}{}
 	}
 	w := clusterupdate.Wait{
-		Clock: d.Clock, Subscription: d.sub, Pending: pending, Check: d.gone, Plan: d.changed,
-		Stop: activity.GetWorkerStopChannel(ctx), WakeAt: earliest(d.stuckAt(pending), d.refused.nextTry(d.run.UID, pending)), BeatEvery: call.HeartbeatEvery,
+		Clock: d.Clock, Subscription: d.sub, Pending: pending, Check: d.gone, Plan: d.changed, Quiet: d.pace.quiet(d.run), AtMost: d.pace.atMost(d.run),
+		Stop: activity.GetWorkerStopChannel(ctx), WakeAt: d.wakeAt(pending), BeatEvery: call.HeartbeatEvery,
 		Beat: func() { clusterupdate.Heartbeat(ctx, progress{InFlight: len(pending)}) },
 	}
 	result, err := w.Await(ctx)
@@ -142,6 +142,15 @@ func (d *deletion) cleared(ctx context.Context, clusters []string) error {
 			r.progressing()
 		}
 	})
+}
+
+// wakeAt is when there is something to do though nothing has happened. A run that stops tries
+// nothing again.
+func (d *deletion) wakeAt(pending map[string]struct{}) time.Time {
+	if stopping(d.run) {
+		return time.Time{}
+	}
+	return earliest(d.stuckAt(pending), d.refused.nextTry(d.run.UID, pending))
 }
 
 // stuckAt is when the run will be called stuck because a cluster is not cleared; zero once it
@@ -234,8 +243,12 @@ func deletionStage(run *placementv1beta1.ClusterStagedUpdateRun) *placementv1bet
 // tried again.
 func (d *deletion) removeBinding(ctx context.Context, cluster string) error {
 	binding, err := d.liveBinding(ctx, d.placement, cluster)
-	if err != nil || binding == nil || binding.Spec.State != placementv1beta1.BindingStateUnscheduled {
+	if err != nil {
 		return err
+	}
+	if binding == nil || binding.Spec.State != placementv1beta1.BindingStateUnscheduled {
+		d.refused.forget(d.run.UID, cluster)
+		return nil
 	}
 	if err := d.stillOn(ctx, &d.look); err != nil {
 		return err

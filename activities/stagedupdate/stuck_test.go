@@ -1,10 +1,12 @@
 package stagedupdate_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterupdate"
@@ -81,6 +83,28 @@ func TestTheDeletionStageDoesNotLoopOverClustersThatAreGone(t *testing.T) {
 	assert.True(t, <-done)
 }
 
+// Each step writes the status, which is large, too.
+func TestTheDeletionStageOfALargeRunCollectsClustersThatAreGone(t *testing.T) {
+	var clusters []string
+	for i := range 510 {
+		clusters = append(clusters, fmt.Sprintf("member-%d", i))
+	}
+	h := howTo(t, leaving(clusters...)...)
+	initialize(h, "example-run-2")
+	done := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) })
+	h.untilItWaits()
+	h.goes("member-0")
+	select {
+	case <-done:
+		t.Fatal("it must wait for more of them")
+	case <-time.After(10 * clusterupdate.Quiet):
+	}
+	assert.Eventually(t, func() bool {
+		h.clock.Step(50 * time.Millisecond)
+		return len(done) > 0
+	}, 5*time.Second, time.Millisecond)
+}
+
 func TestARunIsStuckNoLongerOnceOneOfItsClustersIsCleared(t *testing.T) {
 	h := howTo(t, leaving("member4", "member5")...)
 	initialize(h, "example-run-2")
@@ -95,4 +119,44 @@ func TestARunIsStuckNoLongerOnceOneOfItsClustersIsCleared(t *testing.T) {
 	assert.Equal(t, isStarted, progressingOf(h))
 	assert.False(t, advance(), "the other one is late, too")
 	assert.Contains(t, progressingOf(h), "UpdateRunStuck: The updateRun is stuck waiting for cluster member5 ")
+}
+
+// A refused write is tried again only by a run that goes on.
+func TestARunThatStopsDoesNotLoopOverWhatWasRefused(t *testing.T) {
+	h := howTo(t, leaving("member4")...)
+	initialize(h, "example-run-2")
+	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) }
+	h.refuse("member4", answers(403, metav1.StatusReasonForbidden, "no"))
+	done := background(h, advance)
+	h.untilItWaits()
+	h.clock.Step(time.Second)
+	assert.False(t, <-done)
+	h.refuse("member4", nil)
+	assert.NoError(t, h.WithWatch.Delete(t.Context(), h.binding("member4")), "somebody does it by hand")
+	h.wish(placementv1beta1.StateStop)
+	h.clock.Step(time.Minute)
+	done = background(h, advance)
+	h.untilItWaits()
+	select {
+	case <-done:
+		t.Fatal("it must wait until the cluster is cleared")
+	case <-time.After(10 * clusterupdate.Quiet):
+	}
+	h.goes("member4")
+	assert.False(t, <-done)
+	assert.Zero(t, must(h, h.acts.LoadRun, refOf("example-run-2")).DeletionInFlight)
+}
+
+// Who started first need not be who comes first: a retry counts anew.
+func TestTheClusterThatIsLateIsNamed(t *testing.T) {
+	h := withBudget(t, "0", placementv1beta1.FailureBudgetWait)
+	h.stuck["member3"], h.stuck["member1"] = true, true
+	delta := h.advancing(canaryAdvance(names("member3", "member1"), nil, nil))
+	h.clock.Step(4 * time.Minute)
+	h.ask(action("member3", retry, 1))
+	<-delta
+	delta = h.advancing(canaryAdvance(nil, names("member3", "member1"), nil))
+	h.clock.Step(time.Minute)
+	assert.Equal(t, "member3", (<-delta).Waiting)
+	assert.Contains(t, progressingOf(h), "UpdateRunStuck: The updateRun is stuck waiting for cluster member1 in stage canary ")
 }
