@@ -34,7 +34,7 @@ kubectl fleet run PLACEMENT --strategy NAME --index N.`,
 	}, func(ctx context.Context, s *steering, c client.WithWatch, run hub.Run, _ []string) error {
 		return s.rollback(ctx, c, run, name)
 	})
-	cmd.Flags().StringVar(&name, "name", "", "Name of the run that rolls back. (default: RUN-rollback)")
+	cmd.Flags().StringVar(&name, "name", "", "Name of the run that rolls back. (default: RUN-rollback, cut if that is too long)")
 	return cmd
 }
 
@@ -44,7 +44,7 @@ func (s *steering) rollback(ctx context.Context, c client.WithWatch, run hub.Run
 		return fmt.Errorf("%s has not updated any cluster: there is nothing to roll back", run.Ref)
 	}
 	if name == "" {
-		name = run.Name + "-rollback"
+		name = placementv1beta1.RollbackName(run.Name, run.UID)
 	}
 	question := fmt.Sprintf("Take %d of %d clusters of %s back to what they had before it?", started, of, run.Ref)
 	if run.Outcome() == "" {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -127,6 +128,12 @@ func TestRollback(t *testing.T) {
 	assert.Contains(t, c.err.String(), "run/web-5 has not ended and will be. Take 1 of 3 clusters")
 	back := get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5-rollback")
 	assert.Equal(t, placementv1beta1.UpdateRunSpec{PlacementName: "web", StagedRolloutStrategyName: "careful", RollbackOf: "web-5"}, back.Spec)
+
+	long := soakingRun()
+	long.Name = strings.Repeat("w", 63)
+	c = newConsole(t, long)
+	require.NoError(t, c.run("rollback", long.Name, "--yes"))
+	get(c, &placementv1beta1.ClusterStagedUpdateRun{}, placementv1beta1.RollbackName(long.Name, long.UID))
 
 	fresh := soakingRun()
 	fresh.Status.StagesStatus = nil
