@@ -201,5 +201,8 @@ func (o *joinOptions) install(ctx context.Context) error {
 	for _, value := range o.values {
 		args = append(args, "--set", value)
 	}
+	if err := o.breakOldLease(ctx); err != nil {
+		return err
+	}
 	return o.helm.run(ctx, args...)
 }

@@ -8,7 +8,9 @@ import (
 	"os"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -161,6 +163,24 @@ func (o *joinOptions) putToken(ctx context.Context) error {
 	secret.Data = data
 	if err := write.Update(ctx, secret); err != nil {
 		return fmt.Errorf("updating Secret %s/%s: %w", agentNamespace, tokenSecret, err)
+	}
+	return nil
+}
+
+// breakOldLease deletes the lease of an agent that was uninstalled: the new one would wait until it runs out.
+func (o *joinOptions) breakOldLease(ctx context.Context) error {
+	agent := &metav1.PartialObjectMetadata{}
+	agent.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	err := o.cluster.Get(ctx, client.ObjectKey{Namespace: agentNamespace, Name: agentRelease}, agent)
+	switch {
+	case err == nil:
+		return nil // it keeps its lease
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("looking for an agent: %w", err)
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: agentLease}}
+	if err := client.IgnoreNotFound(o.writer(o.cluster).Delete(ctx, lease)); err != nil {
+		return fmt.Errorf("deleting the lease of an agent that is gone: %w", err)
 	}
 	return nil
 }

@@ -12,9 +12,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -210,6 +212,21 @@ func TestJoin(t *testing.T) {
 		err := c.runWithHelm(&recordedHelm{}, "join", "member-4", "--member-context", "kind-4", "--timeout", (50 * time.Millisecond).String())
 		assert.ErrorContains(t, err, "ReadyToJoin is True: all there. The agent's log says more")
 	})
+}
+
+func TestJoinWaitsForNoAgentThatIsGone(t *testing.T) {
+	in := metav1.ObjectMeta{Namespace: "fleet-system", Name: "member-agent"}
+	for sentence, there := range map[string][]client.Object{"it was uninstalled": nil, "it is there": {&appsv1.Deployment{ObjectMeta: in}}} {
+		t.Run(sentence, func(t *testing.T) {
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "member-agent.kubernetes-fleet.io"}}
+			c := newConsole(t)
+			c.contexts = map[string]client.WithWatch{"kind-4": inMemory(append(there, lease)...)}
+			hubThatWorks(c)
+			require.NoError(t, c.runWithHelm(&recordedHelm{}, "join", "member-4", "--member-context", "kind-4"))
+			err := c.contexts["kind-4"].Get(t.Context(), client.ObjectKeyFromObject(lease), lease)
+			assert.Equal(t, len(there) == 0, apierrors.IsNotFound(err), "%v", err)
+		})
+	}
 }
 
 func TestUnjoin(t *testing.T) {
