@@ -44,7 +44,7 @@ func (s *steering) rollback(ctx context.Context, c client.WithWatch, run hub.Run
 		return fmt.Errorf("%s has not updated any cluster: there is nothing to roll back", run.Ref)
 	}
 	if name == "" {
-		name = placementv1beta1.RollbackName(run.Name, run.UID)
+		name = placementv1beta1.RollbackName(run.Name, run.Object.GetUID())
 	}
 	question := fmt.Sprintf("Take %d of %d clusters of %s back to what they had before it?", started, of, run.Ref)
 	if run.Outcome() == "" {
