@@ -22,6 +22,9 @@ const (
 	busyShare = 20
 	// maxStatusPause bounds the pause for the very large, and for the very busy.
 	maxStatusPause = 5 * time.Second
+	// looks is how often in a pause it is looked whether things have come out, when what
+	// there is to write has to wait: each look works the whole status out.
+	looks = 4
 )
 
 // limiter spaces the writes of each placement's status, so that there are never
@@ -37,6 +40,8 @@ type limiter struct {
 type writes struct {
 	last, before time.Time
 	pause        time.Duration
+	// looked is when a status was last worked out that had to wait.
+	looked time.Time
 }
 
 func newLimiter() *limiter { return &limiter{writes: map[string]writes{}} }
@@ -46,11 +51,28 @@ func (l *limiter) wait(name string, settled bool, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.writes[name]
-	since := w.last
 	if settled {
-		since = w.before
+		return max(0, w.before.Add(2*w.pause).Sub(now))
 	}
-	return max(0, since.Add(2*w.pause).Sub(now))
+	return max(0, w.last.Add(2*w.pause).Sub(now))
+}
+
+// rest is how long it is not worth working a status out: what it says could not be
+// written, or would not be new to those who wait for the end.
+func (l *limiter) rest(name string, now time.Time) time.Duration {
+	l.mu.Lock()
+	w := l.writes[name]
+	l.mu.Unlock()
+	return max(l.wait(name, true, now), w.looked.Add(w.pause/looks).Sub(now))
+}
+
+// looked notes that a status was worked out and has to wait.
+func (l *limiter) looked(name string, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.writes[name]
+	w.looked = now
+	l.writes[name] = w
 }
 
 // wrote notes a write of a status with this many clusters and selected resources, and

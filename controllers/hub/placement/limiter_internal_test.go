@@ -53,3 +53,17 @@ func TestARunIsNoEndOfAnExternalPlacement(t *testing.T) {
 	assert.True(t, settled(facts(scheduled("0", 1)), scheduled("0", 2)), "it was changed, and scheduled again")
 	assert.True(t, settled(facts(scheduled("0", 1)), scheduled("0", 1, available)), "all clusters are updated")
 }
+
+func TestAStatusThatHasToWaitIsNotWorkedOutAtEachEvent(t *testing.T) {
+	l, now := newLimiter(), time.Now()
+	assert.Zero(t, l.rest("app", now), "the first one is")
+	l.wrote("app", 100, 0, now, time.Millisecond)
+	assert.Zero(t, l.rest("app", now), "it may be the end already")
+	l.looked("app", now)
+	assert.Equal(t, statusPause/looks, l.rest("app", now), "it was not; the next look is worth it a little later")
+	assert.Zero(t, l.rest("app", now.Add(statusPause/looks)))
+	assert.Zero(t, l.wait("app", true, now), "what is found then is written at once")
+	l.wrote("app", 100, 0, now, time.Millisecond)
+	assert.Equal(t, 2*statusPause, l.rest("app", now), "after two writes there is nothing to work out")
+	assert.Zero(t, l.rest("other", now), "another placement has its own pauses")
+}
