@@ -22,6 +22,10 @@ const (
 	busyShare = 20
 	// maxStatusPause bounds the pause for the very large, and for the very busy.
 	maxStatusPause = 5 * time.Second
+	// What update runs do is told by their own statuses; that of a placement only repeats it,
+	// and costs the hub as much as the writes to twenty clusters. So it waits longer for a
+	// busy hub to have time for it.
+	externalBusyShare, maxExternalPause = 3 * busyShare, 30 * time.Second
 	// looks is how often in a pause it is looked whether things have come out, when what
 	// there is to write has to wait: each look works the whole status out.
 	looks = 4
@@ -75,10 +79,8 @@ func (l *limiter) looked(name string, now time.Time) {
 	l.writes[name] = w
 }
 
-// wrote notes a write of a status with this many clusters and selected resources, and
-// how long it took.
-func (l *limiter) wrote(name string, clusters, resources int, now time.Time, took time.Duration) {
-	pause := min(max(pauseFor(clusters+resources/resourcesPerCluster), busyShare*took), maxStatusPause)
+// wrote notes a write of a status, and the pause after it.
+func (l *limiter) wrote(name string, now time.Time, pause time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.writes[name] = writes{last: now, before: l.writes[name].last, pause: pause}
@@ -88,6 +90,15 @@ func (l *limiter) forget(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.writes, name)
+}
+
+// pauseAfter is the pause after a write of a status that took so long.
+func pauseAfter(facts *Facts, resources int, took time.Duration) time.Duration {
+	usual := pauseFor(len(facts.Bindings) + resources/resourcesPerCluster)
+	if facts.External() {
+		return max(usual, min(externalBusyShare*took, maxExternalPause))
+	}
+	return max(usual, min(busyShare*took, maxStatusPause))
 }
 
 func pauseFor(clusters int) time.Duration {

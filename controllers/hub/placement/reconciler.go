@@ -139,7 +139,7 @@ func (r *Reconciler) project(ctx context.Context, facts *Facts) (time.Duration, 
 	if err := write.Status(ctx, r.client, placement, status); err != nil {
 		return 0, err
 	}
-	r.limiter.wrote(placement.Name, len(facts.Bindings), len(status.SelectedResources), now, r.clock.Since(now))
+	r.limiter.wrote(placement.Name, now, pauseAfter(facts, len(status.SelectedResources), r.clock.Since(now)))
 	r.tell(placement, status)
 	return nextStuck(status, now), nil
 }
