@@ -92,13 +92,14 @@ func (l *limiter) forget(name string) {
 	delete(l.writes, name)
 }
 
-// pauseAfter is the pause after a write of a status that took so long.
-func pauseAfter(facts *Facts, resources int, took time.Duration) time.Duration {
-	usual := pauseFor(len(facts.Bindings) + resources/resourcesPerCluster)
-	if facts.External() {
-		return max(usual, min(externalBusyShare*took, maxExternalPause))
+// pauseAfter is the pause after a write of the status of a placement with so many clusters
+// that took so long.
+func pauseAfter(clusters int, external bool, took time.Duration) time.Duration {
+	busy := min(busyShare*took, maxStatusPause)
+	if external {
+		busy = min(externalBusyShare*took, maxExternalPause)
 	}
-	return max(usual, min(busyShare*took, maxStatusPause))
+	return max(pauseFor(clusters), busy)
 }
 
 func pauseFor(clusters int) time.Duration {

@@ -27,11 +27,7 @@ func TestHowLongToWaitBetweenStatuses(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			l, now := newLimiter(), time.Now()
-			facts := &Facts{Placement: &placementv1beta1.ClusterResourcePlacement{}, Bindings: make([]placementv1beta1.ClusterResourceBinding, test.clusters)}
-			if test.external {
-				facts.Placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}
-			}
-			l.wrote("app", now, pauseAfter(facts, 0, test.took))
+			l.wrote("app", now, pauseAfter(test.clusters, test.external, test.took))
 			assert.Equal(t, 2*test.want, l.wait("app", false, now), "what is on its way")
 			assert.Zero(t, l.wait("app", true, now), "how it has come out is told at once")
 		})

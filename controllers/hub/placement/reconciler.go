@@ -139,7 +139,8 @@ func (r *Reconciler) project(ctx context.Context, facts *Facts) (time.Duration, 
 	if err := write.Status(ctx, r.client, placement, status); err != nil {
 		return 0, err
 	}
-	r.limiter.wrote(placement.Name, now, pauseAfter(facts, len(status.SelectedResources), r.clock.Since(now)))
+	size := len(facts.Bindings) + len(status.SelectedResources)/resourcesPerCluster
+	r.limiter.wrote(placement.Name, now, pauseAfter(size, facts.External(), r.clock.Since(now)))
 	r.tell(placement, status)
 	return nextStuck(status, now), nil
 }
