@@ -209,7 +209,7 @@ func hubAgent(fleet *state.Fleet) supervisor.Spec {
 			"--metrics-bind-address", fleet.Address("hub-agent/metrics"),
 			"--health-probe-bind-address", fleet.Address("hub-agent/health"),
 		}, leases...),
-		Ports: ports(fleet, "hub-agent/metrics", "hub-agent/health"),
+		Ports: ports(fleet, "hub-agent/metrics", "hub-agent/health", "hub-agent/pprof"),
 		Probe: httpProbe("http://" + fleet.Address("hub-agent/health") + "/readyz?exclude=temporal&exclude=temporal-workers"),
 		Pause: agentPause,
 		Held:  true,
