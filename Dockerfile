@@ -1,14 +1,14 @@
-# syntax=docker/dockerfile:1
 # Images of the agents, and of the command line:
 #
-#   docker buildx build --platform linux/amd64,linux/arm64 --build-arg PROGRAM=hub-agent -t <registry>/hub-agent:<tag> --push .
+#   docker buildx build --platform linux/amd64,linux/arm64 --build-arg PROGRAM=hub-agent --build-arg VERSION=<tag> -t <registry>/hub-agent:<tag> --push .
 #
-# PROGRAM is hub-agent, member-agent or kubectl-fleet. Go compiles for the other platform by itself, so nothing is emulated.
-# The same commit gives the same binary: no paths, no time, no version control data in it.
+# PROGRAM is hub-agent, member-agent or kubectl-fleet, VERSION what it answers to --version. Go compiles for the other
+# platform by itself, so nothing is emulated. The same commit gives the same binary: no paths, no time, no version control
+# data in it.
 ARG GO_VERSION=1.26.8
 
 FROM --platform=$BUILDPLATFORM golang:${GO_VERSION} AS build
-ARG TARGETOS TARGETARCH PROGRAM
+ARG TARGETOS TARGETARCH PROGRAM VERSION
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
@@ -16,17 +16,20 @@ COPY apis apis
 COPY activities activities
 COPY cmd cmd
 COPY controllers controllers
+# kubectl fleet brings the chart of the member agent along.
+COPY deploy/charts deploy/charts
 COPY worker worker
 COPY workflows workflows
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     test -n "$PROGRAM" && \
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH GOTOOLCHAIN=local \
-    go build -trimpath -buildvcs=false -ldflags="-s -w -buildid=" -o /out/program ./cmd/$PROGRAM
+    go build -trimpath -buildvcs=false -ldflags="-s -w -buildid= -X github.com/fleetflow/fleetflow/cmd/version.number=$VERSION" -o /out/program ./cmd/$PROGRAM
 
 # No shell, no package manager; certificates of well-known authorities, and a user who is not root.
 FROM gcr.io/distroless/static-debian12:nonroot
-ARG PROGRAM
+ARG PROGRAM VERSION
 LABEL org.opencontainers.image.title=$PROGRAM \
+      org.opencontainers.image.version=$VERSION \
       org.opencontainers.image.source=https://github.com/fleetflow/fleetflow \
       org.opencontainers.image.licenses=Apache-2.0
 COPY --from=build /out/program /program

@@ -46,13 +46,15 @@ build: ## Build the programs into bin/
 	@mkdir -p bin
 	go build -o bin/ ./cmd/...
 
+# What the programs answer to --version, and the tag of their images.
+TAG ?= $(shell git describe --tags --always --dirty)
 # What goes into images: no paths, time or version control data, so that the same commit gives the same bytes.
-RELEASE := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid='
+RELEASE = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= -X github.com/fleetflow/fleetflow/cmd/version.number=$(TAG)'
 PROGRAMS := hub-agent member-agent kubectl-fleet
-# Platforms of `make release`, and where `make images` pushes to.
+# Platforms of `make release`, where `make images` pushes to, and what else it tells docker buildx.
 PLATFORMS ?= linux/amd64 linux/arm64
 REGISTRY ?= ghcr.io/fleetflow
-TAG ?= $(shell git describe --tags --always --dirty)
+IMAGEFLAGS ?= --sbom=true --provenance=true --push
 
 .PHONY: release
 release: ## Build the programs as they go into images, for PLATFORMS, into bin/<os>-<arch>/
@@ -61,12 +63,12 @@ release: ## Build the programs as they go into images, for PLATFORMS, into bin/<
 
 .PHONY: sbom
 sbom: release ## A software bill of materials (CycloneDX) beside every program of `make release`
-	@go run ./test/sbom $(foreach platform,$(PLATFORMS),$(foreach program,$(PROGRAMS),bin/$(subst /,-,$(platform))/$(program)))
+	@go run ./test/sbom -version '$(TAG)' $(foreach platform,$(PLATFORMS),$(foreach program,$(PROGRAMS),bin/$(subst /,-,$(platform))/$(program)))
 
 .PHONY: images
 images: ## Build images of the programs for PLATFORMS with docker buildx and push them to REGISTRY
 	@for program in $(PROGRAMS); do docker buildx build --platform $$(echo $(PLATFORMS) | tr ' ' ,) --build-arg PROGRAM=$$program \
-	--tag $(REGISTRY)/$$program:$(TAG) --sbom=true --provenance=true --push .; done
+	--build-arg VERSION=$(TAG) --tag $(REGISTRY)/$$program:$(TAG) $(IMAGEFLAGS) .; done
 
 .PHONY: generate
 generate: ## Write deep copies, CRDs, the API reference and that of kubectl fleet anew from the code

@@ -69,6 +69,10 @@ type Activities struct {
 	Slots clusterupdate.Slots
 	// FleetReads bound the fleets that are read at the same time; nil is no bound.
 	FleetReads clusterupdate.Slots
+	// Sight knows when the API server was away; nil if nobody watches that.
+	Sight *Sight
+
+	refused refusals
 
 	mu sync.Mutex
 	// since is when this process began to see how clusters are doing.

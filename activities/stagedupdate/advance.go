@@ -4,30 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fleetflow/fleetflow/activities/clusterupdate"
 	act "github.com/fleetflow/fleetflow/activities/contract"
-	"github.com/fleetflow/fleetflow/activities/overriding"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
-	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // StuckAfter is how long a cluster may take before its run is called stuck, unless the
 // strategy says otherwise.
 const StuckAfter = 5 * time.Minute
-
-// parallelWrites bounds the clusters written to at the same time.
-const parallelWrites = 32
 
 // progress is what the Temporal UI shows of a waiting activity.
 type progress struct {
@@ -50,9 +43,15 @@ func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act
 		return act.StageDelta{Ended: true}, nil
 	}
 	sub.Also(clusterupdate.PlacementKey(run.Spec.PlacementName))
+	if activity.GetInfo(ctx).Attempt > 1 {
+		a.lookedAway(run.Name) // an earlier attempt could not, here or in another process
+	}
 	a.looksSince(run.Name)
 	in.InFlight = append(in.InFlight, in.FlyingAt.Of(clusterNames(&run.Status.StagesStatus[in.Index]))...)
-	s := &stageAdvance{Activities: a, in: in, run: run, sub: sub, view: clusterupdate.NewView(a.Client, a.Live)}
+	s := &stageAdvance{
+		Activities: a, in: in, run: run, uid: run.UID, sub: sub, view: clusterupdate.NewView(a.Client, a.Live), look: look{ref: in.Run},
+	}
+	s.look.saw(run, a.Clock.Now())
 	delta, err := s.advance(ctx)
 	if err != nil {
 		a.lookedAway(in.Run.Name)
@@ -65,8 +64,10 @@ type stageAdvance struct {
 	*Activities
 	in   act.StageAdvance
 	run  *placementv1beta1.ClusterStagedUpdateRun
+	uid  types.UID
 	sub  *clusterupdate.Subscription
 	view *clusterupdate.View
+	look look
 
 	placement *placementv1beta1.ClusterResourcePlacement
 	stopping  bool
@@ -75,6 +76,8 @@ type stageAdvance struct {
 	// left are clusters found to have left a run whose membership is frozen.
 	left   []string
 	leftMu sync.Mutex
+	// said is what the status says of clusters that cannot be written to.
+	said map[string]string
 }
 
 func (s *stageAdvance) advance(ctx context.Context) (act.StageDelta, error) {
@@ -90,7 +93,7 @@ func (s *stageAdvance) advance(ctx context.Context) (act.StageDelta, error) {
 			return act.StageDelta{}, err
 		}
 	}
-	if err := s.start(ctx, append(slices.Clone(s.in.Start), s.again...)); err != nil {
+	if err := s.start(ctx, slices.Concat(s.in.Start, s.again, without(s.refusedBefore(), s.again))); err != nil {
 		return s.conclude(ctx, err)
 	}
 	if err := s.watch(ctx, &delta); err != nil {
@@ -140,6 +143,12 @@ func (s *stageAdvance) watch(ctx context.Context, delta *act.StageDelta) error {
 
 // conclude turns a user error into the end of the run.
 func (s *stageAdvance) conclude(ctx context.Context, err error) (act.StageDelta, error) {
+	if errors.Is(err, errNotOn) {
+		if run, failed := s.active(ctx, s.in.Run); failed == nil && run == nil {
+			return act.StageDelta{Ended: true}, nil
+		}
+		return act.StageDelta{}, err // the next attempt does what is wanted now
+	}
 	var refused *userError
 	if !errors.As(err, &refused) {
 		return act.StageDelta{}, err
@@ -158,117 +167,54 @@ func (s *stageAdvance) check(ctx context.Context) error {
 	return s.holds(ctx, s.run, f)
 }
 
-// start writes bindings and Works, and records the start beside it. Should the
-// process die in between, the same clusters are started again, which changes
-// nothing.
-func (s *stageAdvance) start(ctx context.Context, clusters []string) error {
-	target := s.run.DeepCopy() // s.run is written to beside it
-	// One cluster that cannot be written to does not keep the others waiting.
-	var g errgroup.Group
-	g.SetLimit(parallelWrites)
-	g.Go(func() error {
-		return s.store(ctx, s.run, func(r recorder) {
-			stage := &r.run.Status.StagesStatus[s.in.Index]
-			r.done(stage, s.in.Done)
-			r.started(stage, append(slices.Clone(clusters), s.in.InFlight...))
-			switch {
-			case s.stopping && len(s.in.InFlight) > 0:
-				r.stopping(stage)
-			case !s.stopping && s.moves(r.run):
-				r.progressing()
-			}
-		})
-	})
-	for _, name := range clusters {
-		g.Go(func() error { return s.unlessLeft(s.startCluster(ctx, target, name)) })
-	}
-	return g.Wait()
-}
-
-// moves says that this call is progress; a run that is stuck stays so while it
-// only waits on.
-func (s *stageAdvance) moves(run *placementv1beta1.ClusterStagedUpdateRun) bool {
-	return len(s.in.Start)+len(s.in.Done) > 0 || !isStuck(run)
-}
-
-// startCluster points a cluster's binding to the run's snapshot, unless a later
-// run has it, and writes its Works.
-func (s *stageAdvance) startCluster(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, cluster string) error {
-	giveBack, err := s.Slots.Take(ctx)
-	if err != nil {
-		return err
-	}
-	defer giveBack()
-	binding, err := s.liveBinding(ctx, s.placement, cluster)
-	if err != nil {
-		return err
-	}
-	holder, err := s.holder(ctx, run, binding)
-	if err != nil {
-		return err
-	}
-	verdict, err := judgeBinding(run, s.in.Stage, cluster, holder)
-	if err != nil {
-		return err
-	}
-	if verdict == bindingFree {
-		to := targetOf(run, s.in.Index, cluster, binding)
-		if err := s.fingerprint(ctx, &to, cluster); err != nil {
-			return err
-		}
-		binding, err = clusterupdate.Bind(ctx, s.Client, binding, to)
-		if err != nil {
-			return fmt.Errorf("starting cluster %s: %w", cluster, err)
-		}
-	}
-	s.view.Saw(binding)
-	if err := s.Works.Sync(ctx, binding); err != nil {
-		// The binding controller tries again and says on the binding what is wrong;
-		// here the cluster is in flight, and stuck in the end.
-		activity.GetLogger(ctx).Warn("The Works of a cluster could not be written", "cluster", cluster, "error", err)
-	}
-	return nil
-}
-
-// fingerprint notes in a target what its overrides are applied from. What is gone of them
-// is shown when they are applied.
-func (s *stageAdvance) fingerprint(ctx context.Context, to *clusterupdate.Target, cluster string) error {
-	inputs, err := overriding.Inputs(ctx, s.Client, s.Live, overriding.Refs(to.ClusterResourceOverrideSnapshots, to.ResourceOverrideSnapshots), cluster)
-	if _, gone := errors.AsType[*overriding.MissingError](err); gone {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading the overrides of cluster %s: %w", cluster, err)
-	}
-	maps.Copy(to.Annotations, overriding.Annotations(inputs))
-	return nil
-}
-
-// holder returns the binding as it counts for the run. Which of two runs
-// created in the same second is the later one cannot be told; one that has ended
-// does not stand in the way of the other.
-func (s *stageAdvance) holder(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, b *placementv1beta1.ClusterResourceBinding) (*placementv1beta1.ClusterResourceBinding, error) {
-	if b == nil || !sameSecond(b, run) {
-		return b, nil
-	}
-	other, err := s.active(ctx, wf.Ref{Name: b.Annotations[placementv1beta1.UpdateRunAnnotation], UID: b.Annotations[placementv1beta1.UpdateRunUIDAnnotation]})
-	if err != nil || other != nil {
-		return b, err
-	}
-	b = b.DeepCopy()
-	delete(b.Annotations, placementv1beta1.UpdateRunUIDAnnotation)
-	return b, nil
-}
-
-// wait waits until a cluster is done, the plan changes or the user stops.
+// wait waits until a cluster is done, the plan changes or the user stops. Meanwhile it tries again
+// to write to clusters that could not be written to.
 func (s *stageAdvance) wait(ctx context.Context, pending map[string]struct{}) (clusterupdate.Result, error) {
+	ends := s.Clock.Now().Add(clusterupdate.Patient)
+	for {
+		due := s.wakeAt()
+		result, err := s.await(ctx, pending, earliest(due, s.refused.nextTry(s.uid, pending)))
+		refused := errors.Is(err, errRefusedNow)
+		if err != nil && !refused {
+			return result, err
+		}
+		again := refused || result.Due
+		now := s.Clock.Now()
+		result.Due = result.Due && reached(due, now) && !now.Before(s.sureAt(s.run.Name))
+		// One that stops does not wait for a cluster that cannot be written to.
+		result.Changed = result.Changed || refused && s.stopping
+		if !again || result.Due || result.Changed || len(result.Done) > 0 || !now.Before(ends) {
+			if refused {
+				err = s.sayRefused(ctx)
+			}
+			return result, err
+		}
+		if err := s.retry(ctx, pending); err != nil {
+			return result, err
+		}
+	}
+}
+
+// earliest is the first of two times; a zero one is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// reached says that a time has come; a zero one never does.
+func reached(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
+
+// await waits once, until wake at the latest.
+func (s *stageAdvance) await(ctx context.Context, pending map[string]struct{}, wake time.Time) (clusterupdate.Result, error) {
 	failed := make(map[string]struct{}, len(s.in.Failed))
 	for _, name := range s.in.Failed {
 		failed[name] = struct{}{}
 	}
 	w := clusterupdate.Wait{
 		Clock: s.Clock, Subscription: s.sub, Pending: pending, Watched: failed, Check: s.clusterDone, Quiet: s.pace.quiet(s.run), AtMost: s.pace.atMost(s.run),
-		Plan: s.planChanged, Stop: activity.GetWorkerStopChannel(ctx), WakeAt: s.wakeAt(),
+		Plan: s.planChanged, Stop: activity.GetWorkerStopChannel(ctx), WakeAt: wake,
 		BeatEvery: call.HeartbeatEvery,
 		Beat: func() {
 			clusterupdate.Heartbeat(ctx, progress{Done: len(s.in.Done), InFlight: len(pending), Oldest: s.oldest(nil)})
@@ -287,13 +233,35 @@ func (s *stageAdvance) clusterDone(ctx context.Context, cluster string) (bool, e
 	}
 	verdict, err := judgeBinding(s.run, s.in.Stage, cluster, binding)
 	if err != nil || verdict != bindingOurs {
-		// The cache may lag behind the write of an earlier attempt, and a run
-		// does not end on hearsay: what is live decides.
-		err = s.startCluster(ctx, s.run, cluster)
-		return errors.As(err, new(*leftError)), s.unlessLeft(err)
+		return s.notOurs(ctx, cluster)
 	}
+	s.refused.forget(s.uid, cluster)
 	state, err := s.view.State(ctx, binding)
+	if err == nil && !state.Available {
+		err = s.news(cluster)
+	}
 	return state.Available, err
+}
+
+// notOurs looks live at a cluster that, as the cache has it, is not the run's: the cache may lag
+// behind the write of an earlier attempt, and a run does not end on hearsay.
+func (s *stageAdvance) notOurs(ctx context.Context, cluster string) (left bool, err error) {
+	if _, refused := s.refused.of(s.uid, cluster); refused {
+		return false, nil // its time comes
+	}
+	if slices.Contains(s.in.Failed, cluster) {
+		// The stage goes on without it, and others have its place: it is not written to.
+		_, _, err = s.judge(ctx, s.run, cluster)
+	} else {
+		err = s.unlessRefused(s.startCluster(ctx, s.run, cluster))
+	}
+	if left = errors.As(err, new(*leftError)); left {
+		return true, s.unlessLeft(err)
+	}
+	if err == nil {
+		err = s.news(cluster)
+	}
+	return false, err
 }
 
 // planChanged looks again when something the plan rests on may have changed.
@@ -307,6 +275,7 @@ func (s *stageAdvance) planChanged(ctx context.Context) (bool, error) {
 	}
 	wasStopping := s.stopping
 	run.DeepCopyInto(s.run)
+	s.look.saw(run, s.Clock.Now())
 	if err := s.check(ctx); err != nil {
 		return false, err
 	}
@@ -356,31 +325,36 @@ func (s *stageAdvance) stuckAt() time.Time {
 		return time.Time{}
 	}
 	var first time.Time
-	stage := &s.run.Status.StagesStatus[s.in.Index]
-	for _, name := range append(slices.Clone(s.in.InFlight), s.in.Start...) {
-		cluster := clusterIn(stage, name)
-		if cluster == nil {
-			continue
-		}
-		started := meta.FindStatusCondition(cluster.Conditions, placementv1beta1.ConditionTypeStarted)
-		if started != nil && (first.IsZero() || started.LastTransitionTime.Time.Before(first)) {
-			first = started.LastTransitionTime.Time
+	for _, name := range s.inFlight() {
+		if at, ok := s.startedAt(name); ok && (first.IsZero() || at.Before(first)) {
+			first = at
 		}
 	}
 	if first.IsZero() {
 		return first
 	}
-	return first.Add(s.deadline())
+	at, sure := first.Add(s.deadline()), s.sureAt(s.run.Name)
+	if at.Before(sure) {
+		return sure
+	}
+	return at
 }
 
+// reportStuck names a cluster that is past its deadline: one of which it is known that it cannot be
+// written to before others.
 func (s *stageAdvance) reportStuck(ctx context.Context, pending map[string]struct{}) error {
-	name := s.oldest(nil)
-	if _, ok := pending[name]; !ok || isStuck(s.run) || s.stopping {
+	waits := slices.DeleteFunc(s.inFlight(), func(name string) bool { _, is := pending[name]; return !is })
+	overdue := overdueOf(&s.run.Status.StagesStatus[s.in.Index], waits, s.deadline(), s.Clock.Now())
+	if len(overdue) == 0 || isStuck(s.run) || s.stopping {
 		return nil
 	}
-	if err := s.store(ctx, s.run, func(r recorder) { r.stuck(s.in.Stage, name) }); err != nil {
+	name := overdue[0]
+	if i := slices.IndexFunc(overdue, func(name string) bool { return s.refusedNow(s.uid, name) != "" }); i >= 0 {
+		name = overdue[i]
+	}
+	if err := s.store(ctx, s.run, func(r recorder) { r.stuck(s.in.Stage, name, s.refusedNow(s.uid, name)) }); err != nil {
 		return err
 	}
-	s.warn(s.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("Cluster %s in stage %s has not finished updating for %s", name, s.in.Stage, s.deadline()))
+	s.warn(s.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("Cluster %s in stage %s has not finished updating for %s%s", name, s.in.Stage, s.deadline(), s.trouble(ctx, name)))
 	return nil
 }

@@ -75,9 +75,11 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 	if err != nil {
 		return act.ApprovalResult{}, fmt.Errorf("finding out who approved stage %s of run %s: %w", in.Stage, run.Name, err)
 	}
+	// Both are whatever a client has sent, and a condition holds 32 KiB.
+	who, comment := shorten(who, maxApprover), shorten(in.Comment, maxComment)
 	now := metav1.NewTime(a.Clock.Now())
 	request.Status.Approval = &placementv1beta1.ApprovalRecord{
-		By: who, At: now, Door: placementv1beta1.ApprovalDoor(in.Door), Verified: verified, Comment: in.Comment,
+		By: who, At: now, Door: placementv1beta1.ApprovalDoor(in.Door), Verified: verified, Comment: comment,
 	}
 	setRequestCondition(request, placementv1beta1.ConditionTypeApproved, approvedReason(in.Door), approvedMessage(request.Status.Approval), now)
 	if err := a.Client.Status().Update(ctx, request); err != nil {
@@ -150,12 +152,14 @@ func (a *Activities) ReportSignal(ctx context.Context, in act.SignalReport) (boo
 	return true, nil
 }
 
-// What the API takes as an event's action and note, and how much of a stage's
-// name is repeated.
+// What the API takes as an event's action and note, and how much is kept of what somebody has
+// sent: of a stage's name, of who it was and why.
 const (
-	maxAction = 128
-	maxNote   = 1024
-	maxStage  = 200
+	maxAction   = 128
+	maxNote     = 1024
+	maxStage    = 200
+	maxApprover = 253
+	maxComment  = 8192
 )
 
 // ignoredAction tells ignored signals apart: events alike in reason and action

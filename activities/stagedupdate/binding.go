@@ -70,12 +70,16 @@ func created(run *placementv1beta1.ClusterStagedUpdateRun) time.Time {
 // preempted is the message the documents print when another run has taken a
 // cluster.
 func preempted(run *placementv1beta1.ClusterStagedUpdateRun, stage, cluster string, b *placementv1beta1.ClusterResourceBinding) string {
+	want, diff := snapshotFor(run, cluster), "binding has different resourceSnapshotName"
+	if want == b.Spec.ResourceSnapshotName {
+		diff = "binding was taken by a later clusterStagedUpdateRun of the same resourceSnapshotName"
+	}
 	return cannotContinue(fmt.Sprintf("unexpected behavior which cannot be handled by the controller: "+
 		"the clusterResourceBinding of the updating cluster `%s` in the stage `%s` does not have expected status: "+
-		"binding spec diff: binding has different resourceSnapshotName, want: %s, got: %s; "+
+		"binding spec diff: %s, want: %s, got: %s; "+
 		"binding state (want Bound): %s; binding RolloutStarted (want true): %t, "+
 		"please check if there is concurrent clusterStagedUpdateRun `%s`",
-		cluster, stage, snapshotFor(run, cluster), b.Spec.ResourceSnapshotName, b.Spec.State,
+		cluster, stage, diff, want, b.Spec.ResourceSnapshotName, b.Spec.State,
 		b.Spec.State == placementv1beta1.BindingStateBound, b.Annotations[placementv1beta1.UpdateRunAnnotation]))
 }
 

@@ -2,6 +2,7 @@ package stagedupdate
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,11 +57,13 @@ func TestJudgeBinding(t *testing.T) {
 		"a cluster that was pulled away by hand is free again": {binding: binding(bound, theirs, "example-run", "uid-m", created)},
 		"a cluster at our snapshot by another run is not ours": {binding: binding(bound, ours, "example-run-1", "uid-z", created.Add(-time.Second))},
 		"a later run has taken the cluster":                    {binding: binding(bound, theirs, "example-run-1", "uid-a", created.Add(time.Second)), err: preempted},
-		"of two runs of the same second the greater uid wins":  {binding: binding(bound, theirs, "example-run-1", "uid-z", created), err: preempted},
-		"and the smaller uid gives way":                        {binding: binding(bound, theirs, "example-run-1", "uid-a", created)},
-		"a binding that is gone":                               {err: deselected},
-		"a binding on its way out":                             {binding: deleting, err: deselected},
-		"a cluster that is no longer picked":                   {binding: binding(placementv1beta1.BindingStateUnscheduled, ours, "", "", created), err: deselected},
+		"a later run has brought the cluster to the same snapshot": {binding: binding(bound, ours, "example-run-1", "uid-a", created.Add(time.Second)), err: strings.NewReplacer(
+			"binding has different resourceSnapshotName", "binding was taken by a later clusterStagedUpdateRun of the same resourceSnapshotName", "1-snapshot", "0-snapshot").Replace(preempted)},
+		"of two runs of the same second the greater uid wins": {binding: binding(bound, theirs, "example-run-1", "uid-z", created), err: preempted},
+		"and the smaller uid gives way":                       {binding: binding(bound, theirs, "example-run-1", "uid-a", created)},
+		"a binding that is gone":                              {err: deselected},
+		"a binding on its way out":                            {binding: deleting, err: deselected},
+		"a cluster that is no longer picked":                  {binding: binding(placementv1beta1.BindingStateUnscheduled, ours, "", "", created), err: deselected},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got, err := judgeBinding(run, "staging", "member1", test.binding)

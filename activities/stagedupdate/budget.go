@@ -2,6 +2,7 @@ package stagedupdate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -20,38 +21,9 @@ import (
 // than may.
 const eventBudgetExceeded = "FailureBudgetExceeded"
 
-// sightGrace is how long no cluster is given up after this process has begun, or could not do
-// its work for a moment: a cluster may have become available while nobody looked.
-const sightGrace = 10 * time.Second
-
-// looksSince is since when this process sees how the clusters of a run are doing: since it began
-// to, or could not do its work for the run for a moment.
-func (a *Activities) looksSince(run string) time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.since.IsZero() {
-		a.since = a.Clock.Now()
-	}
-	away, ok := a.away[run]
-	if ok && a.Clock.Since(away) > sightGrace {
-		delete(a.away, run)
-	}
-	if away.After(a.since) {
-		return away
-	}
-	return a.since
-}
-
-// lookedAway notes that for a moment nothing could be seen of a run. Others may be well: that
-// the clusters of one cannot be written to is no reason to wait for those of another.
-func (a *Activities) lookedAway(run string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.away == nil {
-		a.away = map[string]time.Time{}
-	}
-	a.away[run] = a.Clock.Now()
-}
+// eventRollbackRefused is the reason of the event that tells that a run cannot be rolled back by
+// itself.
+const eventRollbackRefused = "RollbackRefused"
 
 // settle carries out what the run's spec asks for, and does something about a stage that has
 // failed beyond its budget. Nothing is started before it.
@@ -75,6 +47,9 @@ func (s *stageAdvance) settle(ctx context.Context, delta *act.StageDelta) error 
 	}
 	if s.stopping || !overBudget(s.run, s.in.Index) {
 		return nil
+	}
+	if err := s.wellAgain(ctx, delta); err != nil || !overBudget(s.run, s.in.Index) {
+		return err
 	}
 	return s.exceeded(ctx)
 }
@@ -120,21 +95,49 @@ func (s *stageAdvance) leaveOut(clusters []string) {
 	s.in.Start, s.in.InFlight, s.in.Failed = without(s.in.Start, clusters), without(s.in.InFlight, clusters), without(s.in.Failed, clusters)
 }
 
-// hold starts nothing more. What an attempt that died has started is in flight all the same.
+// stands says whether a run that starts nothing more has written to a cluster, or that the cluster is
+// free to be written to. The cache may lag behind the write of an attempt that died: that a cluster is not the
+// run's is asked live. What ends the run, or leaves a cluster out, comes up where it is waited for.
+func (s *stageAdvance) stands(ctx context.Context, cluster string) (ours, free bool, err error) {
+	binding, err := s.view.Binding(ctx, placementv1beta1.BindingName(s.placement.Name, s.placement.UID, cluster))
+	if err != nil {
+		return false, false, err
+	}
+	if verdict, err := judgeBinding(s.run, s.in.Stage, cluster, binding); err == nil && verdict == bindingOurs {
+		return true, false, nil
+	}
+	_, verdict, err := s.judge(ctx, s.run, cluster)
+	if _, ends := errors.AsType[*userError](err); ends || errors.As(err, new(*leftError)) {
+		return false, false, nil
+	}
+	return verdict == bindingOurs, verdict != bindingOurs, err
+}
+
+// hold starts nothing more. What an attempt that died has started is in flight all the same, and
+// what could never be written to is not: it waits for its turn once the run goes on.
 func (s *stageAdvance) hold(ctx context.Context, delta *act.StageDelta) error {
-	for _, name := range s.in.Start {
-		binding, err := s.view.Binding(ctx, placementv1beta1.BindingName(s.placement.Name, s.placement.UID, name))
+	var flying, never []string
+	for _, name := range s.inFlight() {
+		ours, free, err := s.stands(ctx, name)
 		if err != nil {
 			return err
 		}
-		if verdict, err := judgeBinding(s.run, s.in.Stage, name, binding); err == nil && verdict == bindingOurs {
-			s.in.InFlight = append(s.in.InFlight, name)
-			continue
+		switch chosen := slices.Contains(s.in.Start, name); {
+		case ours || !free && !chosen:
+			flying = append(flying, name)
+		case free:
+			never = append(never, name)
+			delta.NotStarted = append(delta.NotStarted, name)
+		default:
+			delta.NotStarted = append(delta.NotStarted, name) // whoever else has it shows when it starts
 		}
-		delta.NotStarted = append(delta.NotStarted, name) // whoever else has it shows when it starts
 	}
-	s.in.Start = nil
-	return nil
+	s.in.Start, s.in.InFlight, s.again = nil, flying, without(s.again, never)
+	if len(never) == 0 {
+		return nil
+	}
+	// The start of some may have been recorded beside the attempt to write to them.
+	return s.store(ctx, s.run, func(r recorder) { r.neverWritten(s.stage(r.run), never) })
 }
 
 // tell tells of what was carried out.
@@ -151,7 +154,7 @@ func (s *stageAdvance) tell(a asked) {
 // if they are more than may.
 func (s *stageAdvance) giveUp(ctx context.Context, pending map[string]struct{}, delta *act.StageDelta) error {
 	now := s.Clock.Now()
-	if !budgetOf(s.run, s.in.Index).there || now.Before(s.looksSince(s.run.Name).Add(sightGrace)) {
+	if !budgetOf(s.run, s.in.Index).there || now.Before(s.sureAt(s.run.Name)) {
 		return nil
 	}
 	inFlight := slices.DeleteFunc(s.inFlight(), func(name string) bool { _, is := pending[name]; return !is })
@@ -183,12 +186,20 @@ func (s *stageAdvance) giveUp(ctx context.Context, pending map[string]struct{}, 
 // maxWhy bounds what is repeated of the message of a binding.
 const maxWhy = 256
 
-// whyNot says why a cluster is not available, as its binding has it.
+// whyNot says why a cluster is given up.
 func (s *stageAdvance) whyNot(ctx context.Context, cluster string) string {
-	text := fmt.Sprintf("Not available within %s", s.deadline())
+	return fmt.Sprintf("Not available within %s", s.deadline()) + s.trouble(ctx, cluster)
+}
+
+// trouble says what is known of why a cluster is not available, as an addition to a sentence: that
+// its binding cannot be written, or what the binding has of it.
+func (s *stageAdvance) trouble(ctx context.Context, cluster string) string {
+	if text := s.refusedNow(s.uid, cluster); text != "" {
+		return text
+	}
 	binding, err := s.view.Binding(ctx, placementv1beta1.BindingName(s.placement.Name, s.placement.UID, cluster))
 	if err != nil || binding == nil {
-		return text
+		return ""
 	}
 	for _, kind := range []string{
 		placementv1beta1.ConditionTypeOverridden, placementv1beta1.ConditionTypeWorkSynchronized,
@@ -196,10 +207,10 @@ func (s *stageAdvance) whyNot(ctx context.Context, cluster string) string {
 	} {
 		c := meta.FindStatusCondition(binding.Status.Conditions, kind)
 		if c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == binding.Generation {
-			return fmt.Sprintf("%s: %s is False, %s: %s", text, kind, c.Reason, c.Message[:min(len(c.Message), maxWhy)])
+			return fmt.Sprintf(": %s is False, %s: %s", kind, c.Reason, shorten(c.Message, maxWhy))
 		}
 	}
-	return text
+	return ""
 }
 
 // exceeded does what the stage asks for when more clusters have failed than may.
@@ -211,14 +222,32 @@ func (s *stageAdvance) exceeded(ctx context.Context) error {
 	case placementv1beta1.FailureBudgetAbort:
 		return refuse("%s", cannotContinue(text))
 	case placementv1beta1.FailureBudgetRollback:
-		rollback, err := s.createRollback(ctx, s.run)
-		if err != nil {
-			return err
-		}
-		return refuse("%s", cannotContinue(text+fmt.Sprintf("; clusterStagedUpdateRun `%s` takes its clusters back", rollback)))
+		return s.rollBack(ctx, text)
 	case placementv1beta1.FailureBudgetWait:
 	}
 	return nil
+}
+
+// rollBack ends the run and has another take its clusters back. If that one must not be created, the
+// run ends all the same, and says how to create it.
+func (s *stageAdvance) rollBack(ctx context.Context, why string) error {
+	if err := s.stillOn(ctx, &s.look); err != nil {
+		return err // an attempt that was left over rolls nothing back
+	}
+	name, err := s.createRollback(ctx, s.run)
+	refused, is := refusal(err)
+	byHand := "kubectl fleet rollback " + s.run.Name
+	switch {
+	case err == nil:
+		return refuse("%s", cannotContinue(why+fmt.Sprintf("; clusterStagedUpdateRun `%s` takes its clusters back", name)))
+	case errors.Is(err, errNameTaken):
+		refused, byHand = err.Error(), byHand+" --name NAME"
+	case !is:
+		return err
+	}
+	text := fmt.Sprintf("the run that takes its clusters back could not be created: %s; create it by hand once it can be: %s", refused, byHand)
+	s.warn(s.run, eventRollbackRefused, text)
+	return refuse("%s", cannotContinue(why+"; "+text))
 }
 
 // pause stops the run.
@@ -229,6 +258,7 @@ func (s *stageAdvance) pause(ctx context.Context, why string) error {
 		return fmt.Errorf("stopping run %s: %w", s.run.Name, err)
 	}
 	s.stopping = true
+	s.look.saw(s.run, s.Clock.Now())
 	s.warn(s.run, eventBudgetExceeded, "The run stops: "+why+"; skip or retry them with spec.clusterActions, then set spec.state to Run")
 	return nil
 }
@@ -240,7 +270,7 @@ func (s *stageAdvance) wakeAt() time.Time {
 		return s.stuckAt()
 	}
 	var first time.Time
-	now, sees, stuck := s.Clock.Now(), s.looksSince(s.run.Name).Add(sightGrace), isStuck(s.run) || s.stopping
+	now, sees, stuck := s.Clock.Now(), s.sureAt(s.run.Name), isStuck(s.run) || s.stopping
 	for _, name := range s.inFlight() {
 		at, ok := s.startedAt(name)
 		if !ok {
@@ -290,36 +320,4 @@ func (s *stageAdvance) recovered(ctx context.Context, result *clusterupdate.Resu
 	}
 	delta.Recorded = append(delta.Recorded, back...)
 	return s.store(ctx, s.run, func(r recorder) { r.done(&r.run.Status.StagesStatus[s.in.Index], back) })
-}
-
-// checkClusters says whether the plan of a run still holds, and records which of the clusters
-// that a stage went on without have become available while it waits for its tasks.
-func (a *Activities) checkClusters(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, f *facts, in act.GateRequest) error {
-	if err := a.holds(ctx, run, f); err != nil || in.Before {
-		return err
-	}
-	stage := &run.Status.StagesStatus[in.Index]
-	view := clusterupdate.NewView(a.Client, a.Live)
-	var back []string
-	for _, i := range progressOf(stage).In(rollout.ClusterFailed) {
-		cluster := stage.Clusters[i].ClusterName
-		binding, err := view.Binding(ctx, placementv1beta1.BindingName(f.placement.Name, f.placement.UID, cluster))
-		if err != nil {
-			return err
-		}
-		if verdict, err := judgeBinding(run, in.Stage, cluster, binding); err != nil || verdict != bindingOurs {
-			continue // it is no longer this run's to say
-		}
-		state, err := view.State(ctx, binding)
-		if err != nil {
-			return err
-		}
-		if state.Available {
-			back = append(back, cluster)
-		}
-	}
-	if len(back) == 0 {
-		return nil
-	}
-	return a.store(ctx, run, func(r recorder) { r.done(&r.run.Status.StagesStatus[in.Index], back) })
 }

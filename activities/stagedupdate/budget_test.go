@@ -157,6 +157,15 @@ func TestWhatWasPausedGoesOnOnlyWhenItsFailuresAreDealtWith(t *testing.T) {
 		assert.True(t, resume(h).Stopping)
 		assert.Equal(t, placementv1beta1.StateStop, h.run("example-run-2").Spec.State)
 	})
+	t.Run("with one of them available by now, it goes on", func(t *testing.T) {
+		h := paused(t)
+		h.recover("member1")
+		events := len(h.events)
+		assert.Equal(t, act.StageDelta{Recorded: names("member1")}, resume(h))
+		assert.Equal(t, placementv1beta1.StateRun, h.run("example-run-2").Spec.State)
+		assert.Equal(t, wasUpdated, h.canaryCondition("member1", "Succeeded"))
+		assert.Len(t, h.events, events, "nothing is exceeded any more")
+	})
 	t.Run("with one of them skipped, it goes on", func(t *testing.T) {
 		h := paused(t)
 		delta := resume(h, action("member1", skip, 1))
@@ -189,7 +198,7 @@ func TestNobodyIsGivenUpWhileNobodyLooked(t *testing.T) {
 	h.clock.Step(time.Hour)
 	delta := h.advancing(canaryAdvance(nil, names("member3"), names("member1")))
 	assert.Empty(t, h.canaryCondition("member3", "Succeeded"))
-	h.clock.Step(9 * time.Second)
+	h.clock.Step(19 * time.Second)
 	assert.Empty(t, h.canaryCondition("member3", "Succeeded"))
 	h.clock.Step(time.Second)
 	assert.Equal(t, names("member3"), (<-delta).Failed)
@@ -265,8 +274,30 @@ func TestARunGivesNobodyUpRightAfterItWasInTrouble(t *testing.T) {
 	require.ErrorContains(t, err, errDied.Error())
 	h.left = -1
 	delta := h.advancing(in)
-	h.clock.Step(9 * time.Second)
+	h.clock.Step(19 * time.Second)
 	assert.Empty(t, h.canaryCondition("member3", "Succeeded"))
 	h.clock.Step(time.Second)
 	assert.Equal(t, names("member3"), (<-delta).Failed)
+}
+
+// Soak time counts from when the last cluster is updated, also if the stage stood still before.
+func TestNoSoakCountsFromAPauseBeforeTheLastClusterRecovered(t *testing.T) {
+	h := withStrategy(t, func(s *placementv1beta1.UpdateStrategySpec) {
+		s.Stages[1].AfterStageTasks = s.Stages[0].AfterStageTasks
+		s.Stages[1].FailureBudget = &placementv1beta1.FailureBudget{OnExceeded: placementv1beta1.FailureBudgetPause}
+	})
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, nil))
+	assert.True(t, h.late(names("member3"), nil).Stopping)
+	must(h, h.acts.PauseRun, refOf("example-run-2"))
+	h.clock.Step(time.Hour)
+	h.recover("member3")
+	h.wish(placementv1beta1.StateRun)
+	in := canaryAdvance(nil, nil, names("member1"))
+	in.Failed = names("member3")
+	assert.Equal(t, names("member3"), must(h, h.acts.AdvanceStage, in).Recorded)
+	must(h, h.acts.PauseRun, refOf("example-run-2"))
+	h.wish(placementv1beta1.StateRun)
+	for range 2 { // as it is decided, and as it is stored
+		assert.WithinDuration(t, h.clock.Now().Add(time.Minute), h.gates("canary", 1).WaitUntil, 0)
+	}
 }

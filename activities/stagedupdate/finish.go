@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
@@ -32,8 +33,12 @@ func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, err
 		return false, a.fail(ctx, run, cannotContinue("somebody has removed its plan from its status; create another run"))
 	}
 	sub.Also(clusterupdate.PlacementKey(run.Spec.PlacementName))
-	d := &deletion{Activities: a, ref: ref, run: run, sub: sub}
+	d := &deletion{Activities: a, ref: ref, run: run, sub: sub, look: look{ref: ref}}
+	d.look.saw(run, a.Clock.Now())
 	done, err := d.advance(ctx)
+	if errors.Is(err, errNotOn) {
+		return false, nil // whoever asked looks at the run again
+	}
 	if refused, ok := errors.AsType[*userError](err); ok {
 		return false, a.fail(ctx, run, refused.text)
 	}
@@ -46,6 +51,7 @@ type deletion struct {
 	ref       wf.Ref
 	run       *placementv1beta1.ClusterStagedUpdateRun
 	sub       *clusterupdate.Subscription
+	look      look
 	placement *placementv1beta1.ClusterResourcePlacement
 	// again are clusters that were to be cleared and are selected once more.
 	again []string
@@ -58,9 +64,15 @@ func (d *deletion) advance(ctx context.Context) (bool, error) {
 	// A run that is to stop begins nothing more, and waits for what it has begun.
 	stops := stopping(d.run)
 	stage := d.run.Status.DeletionStageStatus
-	clusters := clusterNames(stage)
+	clusters := namesIn(stage, rollout.ClusterUpdating)
 	if stops {
-		clusters = namesIn(stage, rollout.ClusterUpdating)
+		begun, err := d.begun(ctx, clusters)
+		if err != nil {
+			return false, err
+		}
+		clusters = begun
+	} else {
+		clusters = append(clusters, namesIn(stage, rollout.ClusterWaiting)...)
 	}
 	if left, err := d.clear(ctx, clusters); err != nil || left {
 		return false, err
@@ -104,12 +116,80 @@ func (d *deletion) clear(ctx context.Context, clusters []string) (left bool, err
 		pending[name] = struct{}{}
 	}
 	w := clusterupdate.Wait{
-		Clock: d.Clock, Subscription: d.sub, Pending: pending, Check: d.gone, Plan: d.changed,
-		Stop: activity.GetWorkerStopChannel(ctx), BeatEvery: call.HeartbeatEvery,
+		Clock: d.Clock, Subscription: d.sub, Pending: pending, Check: d.gone, Plan: d.changed, Quiet: d.pace.quiet(d.run), AtMost: d.pace.atMost(d.run),
+		Stop: activity.GetWorkerStopChannel(ctx), WakeAt: d.wakeAt(pending), BeatEvery: call.HeartbeatEvery,
 		Beat: func() { clusterupdate.Heartbeat(ctx, progress{InFlight: len(pending)}) },
 	}
 	result, err := w.Await(ctx)
-	return result.Changed || len(pending) > 0, err
+	left = result.Changed || len(pending) > 0
+	switch {
+	case err != nil || !left:
+	case len(result.Done) > 0:
+		err = d.cleared(ctx, result.Done)
+	case result.Due && reached(d.stuckAt(pending), d.Clock.Now()):
+		err = d.tellStuck(ctx, pending)
+	}
+	return left, err
+}
+
+// cleared records clusters that are done while others are not: nobody looks at them again, and a
+// run that was called stuck has moved.
+func (d *deletion) cleared(ctx context.Context, clusters []string) error {
+	return d.store(ctx, d.run, func(r recorder) {
+		d.recordAgain(r)
+		r.done(r.run.Status.DeletionStageStatus, without(clusters, d.again))
+		if isStuck(r.run) {
+			r.progressing()
+		}
+	})
+}
+
+// wakeAt is when there is something to do though nothing has happened. A run that stops tries
+// nothing again.
+func (d *deletion) wakeAt(pending map[string]struct{}) time.Time {
+	if stopping(d.run) {
+		return time.Time{}
+	}
+	return earliest(d.stuckAt(pending), d.refused.nextTry(d.run.UID, pending))
+}
+
+// stuckAt is when the run will be called stuck because a cluster is not cleared; zero once it
+// has been, and while it stops.
+func (d *deletion) stuckAt(pending map[string]struct{}) time.Time {
+	if isStuck(d.run) || stopping(d.run) {
+		return time.Time{}
+	}
+	if _, since := d.longest(pending); !since.IsZero() {
+		return since.Add(StuckAfter)
+	}
+	return time.Time{}
+}
+
+// longest is the cluster that is being cleared for the longest time, and since when.
+func (d *deletion) longest(pending map[string]struct{}) (cluster string, since time.Time) {
+	stage := d.run.Status.DeletionStageStatus
+	for i := range stage.Clusters {
+		c := &stage.Clusters[i]
+		started := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted)
+		if _, is := pending[c.ClusterName]; !is || started == nil {
+			continue
+		}
+		if at := started.LastTransitionTime.Time; since.IsZero() || at.Before(since) {
+			cluster, since = c.ClusterName, at
+		}
+	}
+	return cluster, since
+}
+
+// tellStuck names a cluster that is waited for in vain.
+func (d *deletion) tellStuck(ctx context.Context, pending map[string]struct{}) error {
+	name, _ := d.longest(pending)
+	why := d.refusedNow(d.run.UID, name)
+	if err := d.store(ctx, d.run, func(r recorder) { r.stuck(placementv1beta1.DeletionStageName, name, why) }); err != nil {
+		return err
+	}
+	d.warn(d.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("What cluster %s has is not gone after %s%s", name, StuckAfter, why))
+	return nil
 }
 
 func (d *deletion) check(ctx context.Context) error {
@@ -132,23 +212,77 @@ func (d *deletion) remove(ctx context.Context, clusters []string) error {
 			r.stopping(stage)
 			return
 		}
-		r.progressing()
+		if !isStuck(r.run) { // only to wait on is no progress
+			r.progressing()
+		}
 	})
 	if err != nil {
 		return err
 	}
-	g, gctx := errgroup.WithContext(ctx)
+	var g errgroup.Group
 	g.SetLimit(parallelWrites)
 	for _, name := range clusters {
-		g.Go(func() error {
-			binding, err := d.liveBinding(gctx, d.placement, name)
-			if err != nil || binding == nil || binding.Spec.State != placementv1beta1.BindingStateUnscheduled {
-				return err
-			}
-			return clusterupdate.Remove(gctx, d.Client, binding)
-		})
+		w, is := d.refused.of(d.run.UID, name)
+		if stopping(d.run) || is && d.Clock.Now().Before(w.next) {
+			continue
+		}
+		g.Go(func() error { return d.removeBinding(ctx, name) })
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	_, err = d.sayRefusedOf(ctx, d.run, deletionStage, clusters)
+	return err
+}
+
+func deletionStage(run *placementv1beta1.ClusterStagedUpdateRun) *placementv1beta1.StageUpdatingStatus {
+	return run.Status.DeletionStageStatus
+}
+
+// removeBinding deletes the binding of one cluster. That it must not be deleted is noted, and it is
+// tried again.
+func (d *deletion) removeBinding(ctx context.Context, cluster string) error {
+	binding, err := d.liveBinding(ctx, d.placement, cluster)
+	if err != nil {
+		return err
+	}
+	if binding == nil || binding.Spec.State != placementv1beta1.BindingStateUnscheduled {
+		d.refused.forget(d.run.UID, cluster)
+		return nil
+	}
+	if err := d.stillOn(ctx, &d.look); err != nil {
+		return err
+	}
+	err = clusterupdate.Remove(ctx, d.Client, binding)
+	why, refused := refusal(err)
+	if !refused {
+		if err == nil {
+			d.refused.forget(d.run.UID, cluster)
+		}
+		return err
+	}
+	d.refused.note(d.run.UID, cluster, why, d.Clock.Now())
+	return nil
+}
+
+// begun are those of some clusters that are being cleared, or are. The others were not allowed to
+// be, or an attempt has died before: a run that stops does not wait for them.
+func (d *deletion) begun(ctx context.Context, clusters []string) ([]string, error) {
+	var never []string
+	for _, name := range clusters {
+		binding, err := d.liveBinding(ctx, d.placement, name)
+		if err != nil {
+			return nil, err
+		}
+		if binding != nil && binding.DeletionTimestamp.IsZero() {
+			never = append(never, name)
+		}
+	}
+	if len(never) == 0 {
+		return clusters, nil
+	}
+	err := d.store(ctx, d.run, func(r recorder) { r.neverWritten(r.run.Status.DeletionStageStatus, never) })
+	return without(clusters, never), err
 }
 
 // gone asks the API server: a binding that the cache does not have may only be
@@ -215,6 +349,6 @@ func (a *Activities) StopRun(ctx context.Context, in act.StopRequest) (bool, err
 	if err := a.Client.Patch(ctx, run, before); err != nil {
 		return false, fmt.Errorf("stopping run %s: %w", run.Name, err)
 	}
-	a.event(run, "StopRequested", "%s cancelled workflow %s: the run will stop; set spec.state to Run to resume it", strings.TrimSpace(who), in.Workflow)
+	a.event(run, "StopRequested", "%s cancelled workflow %s: the run will stop; set spec.state to Run to resume it", shorten(strings.TrimSpace(who), maxApprover), in.Workflow)
 	return true, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // CheckGates opens the tasks before or after a stage, reads live how far they
@@ -194,6 +195,9 @@ func (g *gateCheck) request(ctx context.Context, name string) (*placementv1beta1
 		return nil, fmt.Errorf("reading approval request %s: %w", name, err)
 	}
 	if err == nil {
+		if err := g.notOfAnother(ctx, request); err != nil {
+			return nil, err
+		}
 		if err := g.remove(ctx, request); err != nil {
 			return nil, fmt.Errorf("replacing approval request %s of an earlier run: %w", name, err)
 		}
@@ -243,13 +247,31 @@ func (g *gateCheck) supersede(ctx context.Context) error {
 	return nil
 }
 
-// belongs refuses a request of this run that is about another stage.
+// notOfAnother refuses a request that another run still needs: what run `web` waits for before a
+// stage has the name of what a run `web-before` waits for after it.
+func (g *gateCheck) notOfAnother(ctx context.Context, request *placementv1beta1.ClusterApprovalRequest) error {
+	name := request.Spec.ParentStageRollout
+	if name == g.run.Name {
+		return nil
+	}
+	other, err := g.active(ctx, wf.Ref{Name: name, UID: request.Annotations[placementv1beta1.ApprovalRunUIDAnnotation]})
+	if err != nil || other == nil {
+		return err
+	}
+	return g.belongs(request)
+}
+
+// belongs refuses a request that is not about this stage of this run.
 func (g *gateCheck) belongs(request *placementv1beta1.ClusterApprovalRequest) error {
 	if request.Spec.ParentStageRollout == g.run.Name && request.Spec.TargetStage == g.in.Stage {
 		return nil
 	}
-	return refuse("%s", cannotContinue(fmt.Sprintf("the approval request `%s` is for stage `%s` of run `%s`, want stage `%s` of run `%s`; delete it and create the run again",
-		request.Name, request.Spec.TargetStage, request.Spec.ParentStageRollout, g.in.Stage, g.run.Name)))
+	mend := "delete it and create the run again"
+	if request.Spec.ParentStageRollout != g.run.Name {
+		mend = "create the run again under another name"
+	}
+	return refuse("%s", cannotContinue(fmt.Sprintf("the approval request `%s` is for stage `%s` of run `%s`, want stage `%s` of run `%s`; %s",
+		request.Name, request.Spec.TargetStage, request.Spec.ParentStageRollout, g.in.Stage, g.run.Name, mend)))
 }
 
 func newRequest(run *placementv1beta1.ClusterStagedUpdateRun, in act.GateRequest, name string) *placementv1beta1.ClusterApprovalRequest {

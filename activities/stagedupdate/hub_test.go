@@ -12,8 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	clientinterceptor "sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/clusterupdate"
 	act "github.com/fleetflow/fleetflow/activities/contract"
@@ -64,6 +66,11 @@ type hub struct {
 	canceller string
 	// onGet is run before a live read of an object of this name.
 	onGet map[string]func()
+	// refused is what the API server answers to writes to an object of this name, tries how often it was asked.
+	refused map[string]error
+	tries   map[string]int
+	// attempt is which attempt of an activity a call is; the first if it is zero.
+	attempt int32
 }
 
 // clock is a fake clock that says when somebody has begun to wait on it.
@@ -101,6 +108,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	h := &hub{
 		t: t, left: -1, clock: &clock{FakeClock: clocktesting.NewFakeClock(begin), waits: make(chan struct{}, 1000)}, notifier: clusterupdate.NewNotifier(),
 		informers: &informertest.FakeInformers{Scheme: watched}, stuck: map[string]bool{}, onGet: map[string]func(){}, canceller: "grace",
+		refused: map[string]error{}, tries: map[string]int{},
 	}
 	h.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterStagedUpdateRun{}, &placementv1beta1.ClusterApprovalRequest{}, &placementv1beta1.Work{},
@@ -141,8 +149,8 @@ func (h *hub) write(do func() error) error {
 	return do()
 }
 
-func (h *hub) interceptor() interceptor.Funcs {
-	return interceptor.Funcs{
+func (h *hub) interceptor() clientinterceptor.Funcs {
+	return clientinterceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 			h.mu.Lock()
 			do := h.onGet[key.Name]
@@ -157,6 +165,9 @@ func (h *hub) interceptor() interceptor.Funcs {
 			if _, work := o.(*placementv1beta1.Work); work { // the binding controller writes it, if we do not
 				return c.Create(ctx, o, options...)
 			}
+			if err := h.answer(o); err != nil {
+				return err
+			}
 			return h.write(func() error {
 				h.mu.Lock()
 				h.uids++
@@ -169,9 +180,15 @@ func (h *hub) interceptor() interceptor.Funcs {
 			})
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if err := h.answer(o); err != nil {
+				return err
+			}
 			return h.write(func() error { return asServer(c.Patch(ctx, o, patch, options...)) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			if err := h.answer(o); err != nil {
+				return err
+			}
 			return h.write(func() error { return c.Delete(ctx, o, options...) })
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, options ...client.SubResourceUpdateOption) error {
@@ -181,6 +198,14 @@ func (h *hub) interceptor() interceptor.Funcs {
 			return h.write(func() error { return c.SubResource(sub).Update(ctx, o, options...) })
 		},
 	}
+}
+
+// answer is what the API server says to a write that it refuses.
+func (h *hub) answer(o client.Object) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tries[o.GetName()]++
+	return h.refused[o.GetName()]
 }
 
 // asServer gives a failed test of a JSON patch the status an API server gives.
@@ -214,7 +239,39 @@ func must[In, Out any](h *hub, f func(context.Context, In) (Out, error), in In) 
 func (h *hub) environment() *testsuite.TestActivityEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	return suite.NewTestActivityEnvironment()
+	env := suite.NewTestActivityEnvironment()
+	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&attempts{h: h}}})
+	return env
+}
+
+// attempts tells activities which attempt they are.
+type attempts struct {
+	interceptor.WorkerInterceptorBase
+	h *hub
+}
+
+func (a *attempts) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &attemptIn{interceptor.ActivityInboundInterceptorBase{Next: next}, a.h}
+}
+
+type attemptIn struct {
+	interceptor.ActivityInboundInterceptorBase
+	h *hub
+}
+
+func (a *attemptIn) Init(out interceptor.ActivityOutboundInterceptor) error {
+	return a.Next.Init(&attemptOut{interceptor.ActivityOutboundInterceptorBase{Next: out}, a.h})
+}
+
+type attemptOut struct {
+	interceptor.ActivityOutboundInterceptorBase
+	h *hub
+}
+
+func (a *attemptOut) GetInfo(ctx context.Context) activity.Info {
+	info := a.Next.GetInfo(ctx)
+	info.Attempt = max(info.Attempt, a.h.attempt)
+	return info
 }
 
 // Select stands in for selecting resources.

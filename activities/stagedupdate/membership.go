@@ -57,6 +57,7 @@ func (s *stageAdvance) unlessLeft(err error) error {
 	if !ok {
 		return err
 	}
+	s.refused.forget(s.uid, gone.cluster)
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
 	if !slices.Contains(s.left, gone.cluster) {

@@ -61,10 +61,11 @@ func isStuck(run *placementv1beta1.ClusterStagedUpdateRun) bool {
 	return c != nil && c.Reason == placementv1beta1.ReasonUpdateRunStuck
 }
 
-// stuck names the cluster a run waits for in vain.
-func (r recorder) stuck(stage, cluster string) {
+// stuck names the cluster a run waits for in vain; why is what keeps it from being written to, if
+// anything does.
+func (r recorder) stuck(stage, cluster, why string) {
 	r.runCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck,
-		fmt.Sprintf("The updateRun is stuck waiting for cluster %s in stage %s to finish updating, please check crp status for potential errors", cluster, stage))
+		fmt.Sprintf("The updateRun is stuck waiting for cluster %s in stage %s to finish updating, please check crp status for potential errors%s", cluster, stage, why))
 }
 
 // started records that clusters of a stage are being written to.
@@ -133,6 +134,7 @@ func (r recorder) done(stage *placementv1beta1.StageUpdatingStatus, clusters []s
 	large := r.large()
 	each(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
 		r.clusterStarted(c)
+		r.writtenAtLast(c)
 		r.setCluster(c, placementv1beta1.ConditionTypeSucceeded, placementv1beta1.ReasonClusterUpdatingSucceeded, "Cluster update completed successfully")
 		if large {
 			// When it was started and with which overrides is on its binding.
@@ -197,7 +199,10 @@ func (r recorder) waiting(stage *placementv1beta1.StageUpdatingStatus) {
 	if stage.StartTime == nil { // every cluster was skipped before its turn
 		now := metav1.NewTime(r.now)
 		stage.StartTime = &now
-		// The wait before the stage has the same status: nothing counts from it.
+	}
+	if meta.IsStatusConditionFalse(stage.Conditions, placementv1beta1.ConditionTypeProgressing) {
+		// The wait before the stage, and one that stands still, have the same status: nothing
+		// counts from then.
 		meta.RemoveStatusCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing)
 	}
 	at := r.now

@@ -3,6 +3,7 @@ package stagedupdate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +22,9 @@ import (
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
+// errNameTaken says that there are runs of other purposes under the names of a rollback.
+var errNameTaken = errors.New("others have its names")
+
 // createRollback makes the run that rolls another back, and returns its name. A run of that name
 // that was made for an earlier run is left alone.
 func (a *Activities) createRollback(ctx context.Context, of *placementv1beta1.ClusterStagedUpdateRun) (string, error) {
@@ -33,17 +37,20 @@ func (a *Activities) createRollback(ctx context.Context, of *placementv1beta1.Cl
 			},
 		}
 		err := a.Client.Create(ctx, run)
-		if apierrors.IsAlreadyExists(err) {
-			err = a.Live.Get(ctx, types.NamespacedName{Name: name}, run)
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return "", fmt.Errorf("creating run %s to roll back %s: %w", name, of.Name, err)
 		}
 		if err != nil {
-			return "", fmt.Errorf("creating run %s to roll back %s: %w", name, of.Name, err)
+			if err := a.Live.Get(ctx, types.NamespacedName{Name: name}, run); err != nil {
+				// One that is gone again is no refusal: the next attempt creates it.
+				return "", fmt.Errorf("reading run %s to roll back %s: %s", name, of.Name, err.Error())
+			}
 		}
 		if run.Annotations[placementv1beta1.RollbackOfUIDAnnotation] == string(of.UID) {
 			return name, nil
 		}
 	}
-	return "", fmt.Errorf("creating a run to roll back %s: others have its names", of.Name)
+	return "", fmt.Errorf("creating a run to roll back %s: %w", of.Name, errNameTaken)
 }
 
 // planRollback freezes the plan of a run that rolls another back. That one has to end first.

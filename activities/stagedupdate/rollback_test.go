@@ -262,3 +262,36 @@ func TestARollbackSaysWhichClustersTheRunHasNotWrittenTo(t *testing.T) {
 	}
 	assert.Len(t, h.run(back).Status.StagesStatus[0].Clusters, 2)
 }
+
+func TestARollbackThatMustNotBeCreatedIsSaid(t *testing.T) {
+	const byHand = "the run that takes its clusters back could not be created: " + denial + "; create it by hand once it can be: kubectl fleet rollback example-run-2"
+	h := failedHalfway(t, placementv1beta1.FailureBudgetRollback)
+	h.refused[back] = answers(403, metav1.StatusReasonForbidden, denial)
+	assert.True(t, h.late(names("member1"), nil).Ended)
+	assert.Equal(t, "Succeeded=False UpdateRunFailed: cannot continue the ClusterStagedUpdateRun: the failure budget of stage `canary` is exceeded: "+
+		"1 clusters failed, at most 0 may: member1; "+byHand, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
+	assert.Contains(t, h.events, "Warning example-run-2 RollbackRefused: "+byHand)
+
+	h = failedHalfway(t, placementv1beta1.FailureBudgetRollback)
+	h.refused[back] = answers(503, metav1.StatusReasonServiceUnavailable, "later")
+	h.stuck["member1"] = true
+	failed := background(h, func() error {
+		_, err := call(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, nil))
+		return err
+	})
+	h.untilItWaits()
+	h.clock.Step(5 * time.Minute)
+	require.ErrorContains(t, <-failed, "later")
+	h.refused[back] = nil
+	assert.True(t, must(h, h.acts.AdvanceStage, canaryAdvance(nil, names("member1"), nil)).Ended, "the next attempt makes it")
+	assert.Equal(t, "example-run-2", h.run(back).Spec.RollbackOf)
+}
+
+func TestARollbackWhoseNamesAreTakenIsSaid(t *testing.T) {
+	h := failedHalfway(t, placementv1beta1.FailureBudgetRollback)
+	for _, name := range []string{back, placementv1beta1.UniqueRollbackName("example-run-2", "uid-example-run-2")} {
+		require.NoError(t, h.WithWatch.Create(t.Context(), runObject(name, "")))
+	}
+	assert.True(t, h.late(names("member1"), nil).Ended)
+	assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"), "others have its names; create it by hand once it can be: kubectl fleet rollback example-run-2 --name NAME")
+}

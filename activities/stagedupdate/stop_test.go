@@ -27,6 +27,7 @@ func (h *hub) stageSays(index int) string {
 func TestAStopInAStageSaysSoUntilTheRunIsResumed(t *testing.T) {
 	h := initialized(t)
 	h.stuck["member3"] = true
+	h.advancing(canaryAdvance(names("member3"), nil, nil))
 	h.wish(placementv1beta1.StateStop)
 	delta := background(h, func() act.StageDelta {
 		return must(h, h.acts.AdvanceStage, canaryAdvance(nil, names("member3"), nil))
@@ -142,7 +143,7 @@ func TestTheWaitBeforeAStageIsNoSoak(t *testing.T) {
 	})
 	t.Run("when the run is stopped the moment the stage begins", func(t *testing.T) {
 		h := approved(t)
-		h.onGet["example-placement-0"] = func() { h.wish(placementv1beta1.StateStop) }
+		h.onGet["example-placement-work"] = func() { h.wish(placementv1beta1.StateStop) } // it is being written to
 		assert.Equal(t, names("member2"), must(h, h.acts.AdvanceStage, staging).Recorded)
 		must(h, h.acts.PauseRun, refOf("example-run-2"))
 		h.wish(placementv1beta1.StateRun)

@@ -80,13 +80,33 @@ func (s *Syncer) leave(ctx context.Context, work client.Object) error {
 	marked := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: work.GetNamespace(), Name: work.GetName(), UID: work.GetUID()}}
 	marked.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("Work"))
 	err = s.client.Patch(ctx, marked, patch)
-	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
-		return nil // it is gone, or another one, or was changed: what is left is looked at again
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if apierrors.IsInvalid(err) {
+		// Both a test that failed and a policy that does not want the write answer so.
+		if changed, failed := s.changed(ctx, work); failed != nil || changed {
+			return failed // it is gone, or another one, or was changed: what is left is looked at again
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("marking work %s/%s: %w", work.GetNamespace(), work.GetName(), err)
 	}
 	return s.remove(ctx, work)
+}
+
+// changed says whether a Work is no longer what it was as to what leave tests.
+func (s *Syncer) changed(ctx context.Context, work client.Object) (bool, error) {
+	now := &metav1.PartialObjectMetadata{}
+	now.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("Work"))
+	err := s.live.Get(ctx, client.ObjectKeyFromObject(work), now)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading work %s/%s: %w", work.GetNamespace(), work.GetName(), err)
+	}
+	const key = placementv1beta1.DeletePropagationAnnotation
+	same := err == nil && now.UID == work.GetUID() && now.Annotations[key] == work.GetAnnotations()[key] &&
+		(len(now.Annotations) == 0) == (len(work.GetAnnotations()) == 0)
+	return !same, nil
 }
 
 func (s *Syncer) clear(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, remove func(context.Context, client.Object) error) (int, error) {

@@ -157,19 +157,36 @@ func (s *Syncer) writeEach(ctx context.Context, binding *placementv1beta1.Cluste
 func (s *Syncer) write(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, want, have *placementv1beta1.Work) error {
 	want.Annotations[workgen.RevisionTimeAnnotation] = s.clock.Now().UTC().Format(timeFormat)
 	carryTrace(ctx, want)
+	var lost error
 	for range attempts {
 		again, err := s.tryWrite(ctx, binding, want, have)
-		if err != nil {
-			return fmt.Errorf("writing work %s/%s: %w", want.Namespace, want.Name, err)
-		}
 		if !again {
-			return nil
+			return writing(want, err)
 		}
+		lost = err
+		before := have
 		if have, err = s.liveWork(ctx, want); err != nil {
 			return err
 		}
+		if lost != nil && before != nil && have != nil && before.ResourceVersion == have.ResourceVersion {
+			break // nobody was faster: a policy that does not want the write answers as a lost race does
+		}
 	}
-	return fmt.Errorf("writing work %s/%s: other writers were faster %d times", want.Namespace, want.Name, attempts)
+	if lost == nil {
+		lost = errFaster
+	}
+	return writing(want, lost)
+}
+
+// errFaster says that a Work was written by others again and again.
+var errFaster = fmt.Errorf("other writers were faster %d times", attempts)
+
+// writing says of an error which Work could not be written; nil stays nil.
+func writing(work *placementv1beta1.Work, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("writing work %s/%s: %w", work.Namespace, work.Name, err)
 }
 
 // tryWrite makes one attempt and says whether to look again live.
@@ -192,10 +209,7 @@ func (s *Syncer) tryWrite(ctx context.Context, binding *placementv1beta1.Cluster
 		return false, err
 	}
 	err = s.client.Patch(ctx, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name}}, patch)
-	if lostRace(err) {
-		return true, nil
-	}
-	return false, err
+	return lostRace(err), err
 }
 
 // standing of an existing Work of the wanted name.

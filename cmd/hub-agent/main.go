@@ -16,6 +16,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fleetflow/fleetflow/cmd/agent"
+	"github.com/fleetflow/fleetflow/cmd/version"
 	"github.com/fleetflow/fleetflow/controllers/hub"
 )
 
@@ -33,6 +34,10 @@ func run(args []string) error {
 	o, err := parse(args, os.Stderr, os.LookupEnv)
 	if err != nil {
 		return err
+	}
+	if o.version {
+		fmt.Println(version.Of("hub-agent"))
+		return nil
 	}
 	log := o.log.Logger(os.Stderr)
 	ctrl.SetLogger(log)
@@ -59,7 +64,7 @@ func run(args []string) error {
 	if err := agent.AddHealth(mgr, checks...); err != nil {
 		return err
 	}
-	log.Info("Starting", "role", o.role, "temporal", o.temporal.address, "temporalNamespace", o.temporal.namespace)
+	log.Info("Starting", "version", version.Number(), "role", o.role, "temporal", o.temporal.address, "temporalNamespace", o.temporal.namespace)
 	return mgr.Start(ctx)
 }
 

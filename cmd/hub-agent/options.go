@@ -9,9 +9,11 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/agent"
 )
@@ -24,6 +26,8 @@ const (
 )
 
 type options struct {
+	// version asks for nothing but the version.
+	version        bool
 	kubeconfig     string
 	role           string
 	temporal       temporalOptions
@@ -51,13 +55,17 @@ type options struct {
 	log                agent.Log
 	profiling          agent.Profiles
 	traces             agent.Traces
+
+	// sight knows whether the hub's API server answers.
+	sight *stagedupdate.Sight
 }
 
 // parse reads the flags; the error names what is wrong and what is allowed.
 func parse(args []string, out io.Writer, lookup func(string) (string, bool)) (*options, error) {
-	o := &options{}
+	o := &options{sight: &stagedupdate.Sight{Clock: clock.RealClock{}}}
 	f := flag.NewFlagSet("hub-agent", flag.ContinueOnError)
 	f.SetOutput(out)
+	f.BoolVar(&o.version, "version", false, "print the version and end")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the hub; the Pod's service account is used if empty")
 	f.StringVar(&o.role, "role", roleAll, "what this process runs: controllers (one replica leads), worker (every replica works), or all")
 	o.temporal.add(f)
@@ -84,8 +92,8 @@ func parse(args []string, out io.Writer, lookup func(string) (string, bool)) (*o
 	o.log.Add(f)
 	o.profiling.Add(f, 6065)
 	o.traces.Add(f)
-	if err := f.Parse(args); err != nil {
-		return nil, err
+	if err := f.Parse(args); err != nil || o.version {
+		return o, err
 	}
 	return o, errors.Join(o.check(), o.temporal.check(lookup), o.log.Check(), o.profiling.Check(), o.traces.Check())
 }
@@ -129,5 +137,6 @@ func (o *options) config() (*rest.Config, error) {
 	}
 	config.QPS, config.Burst = float32(o.qps), o.burst
 	config.UserAgent = "fleetflow-hub-agent"
+	config.Wrap(o.sight.Wrap)
 	return config, nil
 }

@@ -52,3 +52,9 @@ func TestWhatTheAgentRefusesToStartWith(t *testing.T) {
 
 // nothing is an environment without variables.
 func nothing(string) (string, bool) { return "", false }
+
+func TestTheVersionNeedsNothingElse(t *testing.T) {
+	o, err := parse([]string{"--version", "--role=leader"}, io.Discard, nothing)
+	require.NoError(t, err)
+	assert.True(t, o.version)
+}

@@ -123,7 +123,8 @@ func newActivities(mgr ctrl.Manager, e *engine.Engine, syncer *works.Syncer, o *
 			Events: mgr.GetEventRecorder("placement-eviction-controller"),
 		},
 		UpdateRun: &stagedupdate.Activities{
-			Client: cached, Live: live, Works: syncer, Snapshots: selector, Notifier: notifier, Clock: clk, Slots: slots, FleetReads: fleetReads,
+			Client: cached, Live: live, Works: syncer, Snapshots: selector, Notifier: notifier, Clock: clk,
+			Slots: slots, FleetReads: fleetReads, Sight: o.sight,
 			Events:     mgr.GetEventRecorder("staged-update-run"),
 			Identities: &worker.Identities{Client: e.Client, Namespace: o.temporal.namespace},
 		},

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -23,7 +21,7 @@ import (
 //go:generate go run ./internal/clireference ../../deploy/docs/cli-reference.md
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, done := cli.Interruptible()
 	// What libraries log would break into tables and pictures; errors are returned.
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
@@ -32,7 +30,7 @@ func main() {
 	root.SetArgs(cli.Arguments(os.Args))
 	err := root.ExecuteContext(ctx)
 	interrupted := ctx.Err() != nil
-	stop()
+	done()
 	os.Exit(report(err, interrupted))
 }
 

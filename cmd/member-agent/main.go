@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fleetflow/fleetflow/cmd/agent"
+	"github.com/fleetflow/fleetflow/cmd/version"
 	"github.com/fleetflow/fleetflow/controllers/member"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
 )
@@ -32,6 +33,10 @@ func run(args []string) error {
 	o, err := parse(args, os.LookupEnv)
 	if err != nil {
 		return err
+	}
+	if o.version {
+		fmt.Println(version.Of("member-agent"))
+		return nil
 	}
 	logger := o.log.Logger(os.Stderr)
 	ctrl.SetLogger(logger)
@@ -69,7 +74,7 @@ func run(args []string) error {
 	}); err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)
 	}
-	logger.Info("Starting", "cluster", o.cluster, "hub", o.hubURL)
+	logger.Info("Starting", "version", version.Number(), "cluster", o.cluster, "hub", o.hubURL)
 	return mgr.Start(ctx)
 }
 

@@ -45,6 +45,8 @@ Flags:
 `
 
 type options struct {
+	// version asks for nothing but the version.
+	version                    bool
 	cluster, hubURL, tokenFile string
 	tokenSecret                string
 	hubCAFile                  string
@@ -75,6 +77,7 @@ func parse(args []string, lookup func(string) (string, bool)) (*options, error) 
 		_, _ = fmt.Fprint(flags.Output(), envHelp)
 		flags.PrintDefaults()
 	}
+	flags.BoolVar(&o.version, "version", false, "print the version and end")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of this cluster; the Pod's service account is used if empty")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 for none")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of the endpoints /healthz and /readyz; 0 for none")
@@ -97,8 +100,8 @@ func parse(args []string, lookup func(string) (string, bool)) (*options, error) 
 	o.traces.Add(flags)
 	flags.StringVar(&o.tokenSecret, tokenSecretFlag, "", "Secret of this cluster, as <namespace>/<name>, whose entry \"token\" has the bearer token for the hub; used instead of "+envTokenFile)
 	provider := flags.String("property-provider", noProvider, "who reports properties of this cluster: none for the agent itself, or the name of a provider that is built into it")
-	if err := flags.Parse(args); err != nil {
-		return nil, err
+	if err := flags.Parse(args); err != nil || o.version {
+		return o, err
 	}
 	problems := []error{o.log.Check(), o.profiling.Check(), o.traces.Check()}
 	switch o.pruning.Propagation {

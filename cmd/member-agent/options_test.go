@@ -88,3 +88,9 @@ func TestHubConfigFindsTheAuthority(t *testing.T) {
 		})
 	}
 }
+
+func TestTheVersionNeedsNothingElse(t *testing.T) {
+	o, err := parse([]string{"--version"}, func(string) (string, bool) { return "", false })
+	require.NoError(t, err)
+	assert.True(t, o.version)
+}

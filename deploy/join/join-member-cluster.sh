@@ -62,6 +62,13 @@ hub get crd memberclusters.cluster.kubernetes-fleet.io >/dev/null ||
 if [[ -n "$(hub get membercluster "$MEMBER_CLUSTER" --ignore-not-found -o jsonpath='{.metadata.deletionTimestamp}')" ]]; then
   fail "member cluster $MEMBER_CLUSTER is leaving the fleet; run this again once it is gone"
 fi
+# Two clusters of one name would undo each other's work.
+uid=$(member get namespace kube-system -o jsonpath='{.metadata.uid}') || fail "the cluster ($MEMBER_CLUSTER_CONTEXT) cannot be asked"
+known=$(hub get membercluster "$MEMBER_CLUSTER" --ignore-not-found -o jsonpath='{.metadata.annotations.kubernetes-fleet\.io/cluster-uid}')
+if [[ -n "$known" && "$known" != "$uid" ]]; then
+  fail "member cluster $MEMBER_CLUSTER is another cluster: that one has uid $known, this one $uid. Choose another name, or have that" \
+    "one leave first; if it is the same and was built anew: $KUBECTL --context $HUB_CLUSTER_CONTEXT annotate membercluster $MEMBER_CLUSTER kubernetes-fleet.io/cluster-uid-"
+fi
 
 say "Giving $MEMBER_CLUSTER an identity on the hub: service account $access/$account"
 hub get namespace "$access" >/dev/null 2>&1 || hub create namespace "$access"
@@ -109,6 +116,8 @@ apiVersion: cluster.kubernetes-fleet.io/v1beta1
 kind: MemberCluster
 metadata:
   name: $MEMBER_CLUSTER
+  annotations:
+    kubernetes-fleet.io/cluster-uid: "$uid"
 spec:
   identity:
     name: $account

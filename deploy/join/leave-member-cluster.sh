@@ -30,6 +30,13 @@ namespace=fleet-system
 hub() { "$KUBECTL" --context "$HUB_CLUSTER_CONTEXT" "$@"; }
 
 if [[ -n "$(hub get membercluster "$MEMBER_CLUSTER" --ignore-not-found -o name)" ]]; then
+  # The agent of another cluster must not be uninstalled.
+  known=$(hub get membercluster "$MEMBER_CLUSTER" -o jsonpath='{.metadata.annotations.kubernetes-fleet\.io/cluster-uid}')
+  if [[ -n "${MEMBER_CLUSTER_CONTEXT:-}" && -n "$known" ]]; then
+    uid=$("$KUBECTL" --context "$MEMBER_CLUSTER_CONTEXT" get namespace kube-system -o jsonpath='{.metadata.uid}') ||
+      fail "the cluster ($MEMBER_CLUSTER_CONTEXT) cannot be asked; leave MEMBER_CLUSTER_CONTEXT out if it is lost"
+    [[ "$known" == "$uid" ]] || fail "$MEMBER_CLUSTER_CONTEXT is not $MEMBER_CLUSTER but another cluster: nothing was changed"
+  fi
   if [[ "${KEEP_PLACED:-}" == true ]]; then
     hub annotate membercluster "$MEMBER_CLUSTER" kubernetes-fleet.io/keep-placed-resources=true --overwrite
   fi

@@ -14,17 +14,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// apis are the packages with reasons.
-var apis = []string{"../../apis/placement/v1beta1", "../../apis/cluster/v1beta1"}
+// withReasons are the files with the reasons of conditions.
+var withReasons = []string{
+	"apis/placement/v1beta1/conditions*.go", "apis/cluster/v1beta1/conditions*.go", "controllers/hub/membership/status.go",
+	"controllers/hub/clusterprofile/project.go", "controllers/member/propertyprovider/runner.go",
+}
 
 func TestEveryReasonIsExplained(t *testing.T) {
 	content, err := os.ReadFile("../../deploy/docs/troubleshooting.md")
 	require.NoError(t, err)
 	explained := string(content)
 	found := 0
-	for _, folder := range apis {
-		files, err := filepath.Glob(filepath.Join(folder, "conditions*.go"))
+	for _, pattern := range withReasons {
+		files, err := filepath.Glob(filepath.Join(repository, pattern))
 		require.NoError(t, err)
+		require.NotEmpty(t, files, pattern)
 		for _, file := range files {
 			for name, value := range reasons(t, file) {
 				found++

@@ -20,8 +20,6 @@ import (
 )
 
 const (
-	// documents are those whose commands are run, as seen from the repository.
-	documents = "deploy/docs/*.md"
 	// fillEnv, if set, writes what commands print into the documents where they print nothing: to be read before it is
 	// believed.
 	fillEnv = "FILL_DOCUMENTS"
@@ -34,12 +32,19 @@ const (
 // looking are commands that change nothing: their output may become what the document prints.
 var looking = regexp.MustCompile(`^(kubectl( --context [a-z0-9-]+| -n [a-z0-9-]+)* (get|describe|fleet (get|status|why|why-not|plan|diff|history))|temporal workflow (list|query|describe|show|count)) ?`)
 
+// documents are those whose commands are run, as seen from the repository.
+var documents = []string{"README.md", "deploy/docs/*.md"}
+
 // TestDocuments runs every command of the documents in a shell on the fleet, each document by itself, and compares the
 // output with what is printed there.
 func TestDocuments(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join(root, documents))
-	require.NoError(t, err)
-	require.NotEmpty(t, paths)
+	var paths []string
+	for _, pattern := range documents {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, found, pattern)
+		paths = append(paths, found...)
+	}
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			content, err := os.ReadFile(path)
@@ -47,6 +52,7 @@ func TestDocuments(t *testing.T) {
 			steps, err := docs.Parse(string(content))
 			require.NoError(t, err)
 			s := &session{T: t, fleet: shared, variables: filepath.Join(t.TempDir(), "variables")}
+			defer s.cleanUpIfFailed(string(content), steps)
 			actual := map[int]string{}
 			for _, step := range steps {
 				if output := s.take(step); len(step.Output) == 0 {
@@ -96,6 +102,19 @@ func (s *session) take(step docs.Step) string {
 		}
 	}
 	return output
+}
+
+// cleanUpIfFailed takes what the document does in the end even if it failed before, for the sake of the documents after it.
+func (s *session) cleanUpIfFailed(content string, steps []docs.Step) {
+	before, _, tells := strings.Cut(content, "\n## Clean up\n")
+	if !s.Failed() || !tells {
+		return
+	}
+	for _, step := range steps {
+		if step.Skipped == "" && step.Line > strings.Count(before, "\n") {
+			_, _ = s.shell(step.Command) // what was not made cannot be cleaned up
+		}
+	}
 }
 
 func (s *session) differs(step docs.Step, output string, err error) string {

@@ -136,6 +136,8 @@ var alone = []promise{
 	{"a run survives the hub agent's death in its deletion stage", survivesInDeletionStage(killHubAgent)},
 	{"a run survives the loss of Temporal's database while it rolls back", survivesInRollback(wipeTemporal)},
 	{"controllers and workers in processes of their own share the work", rolesShareTheWork},
+	{"of two hub agents one takes over when the other, which leads, dies in the middle", oneOfTwoAgentsDies(theOneThatLeads)},
+	{"of two hub agents one takes over when the other, which waits for a cluster, dies in the middle", oneOfTwoAgentsDies(theOneThatWaits)},
 	{"a taint and an eviction drain a cluster", taintAndEvictDrains},
 	{"evictions survive the hub agent's death", evictionsSurviveTheHubAgent},
 	{"without Temporal what is decided goes on", withoutTemporalWhatIsDecidedGoesOn},
@@ -146,6 +148,7 @@ var alone = []promise{
 	{"a member whose agent is dead is removed after a while, and may join again", deadMemberIsRemoved},
 	{"the command line drains a member", commandLineDrains},
 	{"the command line has a cluster join, leave, and join again", commandLineJoins},
+	{"Applications of Argo CD go out in stages, each cluster with its environment's", applicationsGoOutInStages},
 	{"an uninstalled hub agent removes nothing, and goes on when it is back", uninstalledHubAgentRemovesNothing},
 	{"when nothing changes no workflow is open and nothing is written", nothingHappensByItself},
 }

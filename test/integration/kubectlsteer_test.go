@@ -82,7 +82,12 @@ func commandLineSteersARun(s *spec) {
 
 func (s *spec) awaitSnapshot(index int) {
 	s.Helper()
-	taken := &placementv1beta1.ClusterResourceSnapshot{ObjectMeta: metav1.ObjectMeta{Name: placementv1beta1.ResourceSnapshotName(s.name, index, 0)}}
+	s.awaitSnapshotOf(s.name, index)
+}
+
+func (s *spec) awaitSnapshotOf(placement string, index int) {
+	s.Helper()
+	taken := &placementv1beta1.ClusterResourceSnapshot{ObjectMeta: metav1.ObjectMeta{Name: placementv1beta1.ResourceSnapshotName(placement, index, 0)}}
 	await(s, s.hub, taken, "to be taken", func(*placementv1beta1.ClusterResourceSnapshot) error { return nil })
 }
 
@@ -134,13 +139,11 @@ func commandLineEvicts(s *spec) {
 func commandLineFederates(s *spec) {
 	s.namespaceWithConfigMap()
 	s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "hidden"}, StringData: map[string]string{"key": "value"}})
-	out, code := s.kubectlFleet("federate", "configmap", configMapName, "-n", s.name)
-	require.Equal(s, 1, code)
-	require.Contains(s, out, "kubectl fleet federate namespace "+s.name)
+	s.federateOneObject()
 
 	printed := s.steer("federate", "ns", s.name, "-o", "yaml")
 	require.Contains(s, printed, "placementType: PickAll")
-	out = s.steer("federate", "ns", s.name, "--skip-api-resources", "secrets", "--clusters", "member-1,member-2")
+	out := s.steer("federate", "ns", s.name, "--skip-api-resources", "secrets", "--clusters", "member-1,member-2")
 	require.Equal(s, "placement/"+s.name+" created: namespace/"+s.name+", its ConfigMaps on member-1, member-2\n", out)
 	s.awaitValue(value1, "member-1", "member-2")
 	s.awaitAvailable("0")
@@ -159,6 +162,35 @@ func commandLineFederates(s *spec) {
 	awaitGone(s, s.hub, p)
 	s.requireQuiet()
 	s.awaitValue(value1, "member-1", "member-2")
+}
+
+// federateOneObject places an object of a namespace, the namespace that it lives in, and nothing else of it.
+func (s *spec) federateOneObject() {
+	s.Helper()
+	folder, err := os.MkdirTemp("", "federate-") // that of the test has a comma in its name, which parts files
+	require.NoError(s, err)
+	s.Cleanup(func() { _ = os.RemoveAll(folder) }) // a folder for temporary files
+	one := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-one"}}
+	out := s.steer("federate", "configmaps", configMapName, "-n", s.name, "--name", one.Name, "--clusters", "member-3")
+	require.Equal(s, fmt.Sprintf("placement/%s created: namespace/%s, configmap/%s on member-3\n", one.Name, s.name, configMapName), out)
+	s.awaitValue(value1, "member-3")
+	err = s.member("member-3").Get(s.Context(), client.ObjectKey{Namespace: s.name, Name: "hidden"}, &corev1.Secret{})
+	require.Error(s, err, "nothing else of the namespace must be on member-3")
+	require.NoError(s, client.IgnoreNotFound(err))
+
+	piped := filepath.Join(folder, "settings.yaml")
+	require.NoError(s, os.WriteFile(piped, fmt.Appendf(nil, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\n", configMapName, s.name), 0o600))
+	fromFile := s.steer("federate", "--filename", piped, "--name", one.Name, "--clusters", "member-3")
+	require.Equal(s, s.steer("federate", "configmaps", configMapName, "-n", s.name, "--name", one.Name, "--clusters", "member-3", "-o", "yaml"), fromFile)
+	require.NoError(s, os.WriteFile(piped, []byte(fromFile), 0o600))
+	s.delete(s.hub, one)
+	awaitGone(s, s.hub, one)
+	s.awaitCleared("member-3")
+	s.kubectl("create", "-f", piped)
+	s.awaitValue(value1, "member-3")
+	s.delete(s.hub, one)
+	awaitGone(s, s.hub, one)
+	s.awaitCleared("member-3")
 }
 
 // commandLineDrains takes a member out of use, and back.

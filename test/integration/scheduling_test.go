@@ -270,10 +270,8 @@ func clustersComeAndGo(s *spec) {
 	s.resize(3)
 	s.awaitPicked(map[string]scores{"member-2": {}, "member-3": {}, ghost.Name: {50, 0}})
 
-	s.delete(s.hub, ghost)
-	s.report(ghost.Name, metav1.ConditionFalse, clusterv1beta1.ReasonInternalMemberClusterLeft)
+	s.letGo(ghost)
 	s.awaitPicked(map[string]scores{"member-1": {}, "member-2": {}, "member-3": {}})
-	awaitGone(s, s.hub, ghost)
 	s.awaitValue(value1, allMembers...)
 }
 
@@ -290,8 +288,22 @@ func (s *spec) awaitBound(cluster string) {
 	}, s.mine())
 }
 
+// letGo deletes a member, and says in the place of its agent that it has left.
+func (s *spec) letGo(ghost *clusterv1beta1.MemberCluster) {
+	s.Helper()
+	s.delete(s.hub, ghost)
+	s.report(ghost.Name, metav1.ConditionFalse, clusterv1beta1.ReasonInternalMemberClusterLeft)
+	awaitGone(s, s.hub, ghost)
+}
+
 // join makes a member that joins at once.
 func (s *spec) join() *clusterv1beta1.MemberCluster {
+	s.Helper()
+	return s.joinAs(func(*clusterv1beta1.MemberCluster) {})
+}
+
+// joinAs makes a member that is somewhat different.
+func (s *spec) joinAs(change func(*clusterv1beta1.MemberCluster)) *clusterv1beta1.MemberCluster {
 	s.Helper()
 	ghost := &clusterv1beta1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{
@@ -303,6 +315,7 @@ func (s *spec) join() *clusterv1beta1.MemberCluster {
 			Taints:   []clusterv1beta1.Taint{{Key: s.key(), Value: "v", Effect: corev1.TaintEffectNoSchedule}},
 		},
 	}
+	change(ghost)
 	s.create(ghost)
 	s.report(ghost.Name, metav1.ConditionTrue, clusterv1beta1.ReasonInternalMemberClusterJoined)
 	return ghost

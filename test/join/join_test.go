@@ -53,6 +53,30 @@ func TestScriptsSayWhatTheyNeed(t *testing.T) {
 	}
 }
 
+// Two clusters of one name would undo each other's work, and uninstalling the agent of another cluster stops it.
+func TestScriptsTellClustersApart(t *testing.T) {
+	kubectl := filepath.Join(t.TempDir(), "kubectl")
+	program := `#!/bin/sh
+case "$*" in
+*"get namespace kube-system"*) printf five ;;
+*cluster-uid*) printf four ;;
+*"get membercluster one --ignore-not-found -o name"*) echo membercluster/one ;;
+*"get crd"*|*deletionTimestamp*) ;;
+*) echo "changed: $*" ;;
+esac
+`
+	require.NoError(t, os.WriteFile(kubectl, []byte(program), 0o700)) //nolint:gosec // it is to be run
+	variables := []string{"HUB_CLUSTER_CONTEXT=hub", "HUB_CLUSTER_ADDRESS=https://hub:6443", "MEMBER_CLUSTER=one", "MEMBER_CLUSTER_CONTEXT=other", "KUBECTL=" + kubectl, "HELM=true"}
+	for script, want := range map[string]string{
+		"join-member-cluster.sh":  "member cluster one is another cluster: that one has uid four, this one five",
+		"leave-member-cluster.sh": "other is not one but another cluster: nothing was changed",
+	} {
+		out := run(t, script, variables...)
+		assert.Contains(t, out, want)
+		assert.NotContains(t, out, "changed: ")
+	}
+}
+
 func TestTheScriptSetsValuesThatTheChartHas(t *testing.T) {
 	script, err := os.ReadFile(filepath.Join(deploy, "join", "join-member-cluster.sh"))
 	require.NoError(t, err)

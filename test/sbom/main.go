@@ -7,6 +7,7 @@ import (
 	"debug/buildinfo"
 	"encoding/hex"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -48,23 +49,31 @@ type dependency struct {
 }
 
 func main() {
-	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: sbom <program>...; writes <program>.cdx.json beside each")
+	version := flag.String("version", "", "version of the programs; what their build information says if empty")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: sbom [-version v] <program>...; writes <program>.cdx.json beside each")
+	}
+	flag.Parse()
+	if flag.NArg() == 0 {
+		flag.Usage()
 		os.Exit(2)
 	}
-	for _, program := range os.Args[1:] {
-		if err := write(program); err != nil {
+	for _, program := range flag.Args() {
+		if err := write(program, *version); err != nil {
 			fmt.Fprintln(os.Stderr, "sbom:", err)
 			os.Exit(1)
 		}
 	}
 }
 
-// write writes the bill of a program beside it.
-func write(program string) error {
+// write writes the bill of a program of a version beside it.
+func write(program, version string) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
 		return fmt.Errorf("reading what %s was built of: %w", program, err)
+	}
+	if version != "" {
+		info.Main.Version = version // a build without version control data does not know it
 	}
 	content, err := os.ReadFile(program)
 	if err != nil {

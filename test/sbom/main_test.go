@@ -18,16 +18,17 @@ func TestTheBillOfAProgramIsBesideIt(t *testing.T) {
 	require.NoError(t, err)
 	program := filepath.Join(t.TempDir(), "program")
 	require.NoError(t, os.WriteFile(program, content, 0o600))
-	require.NoError(t, write(program))
+	require.NoError(t, write(program, "v1.2.3"))
 	bill, err := os.ReadFile(program + ".cdx.json")
 	require.NoError(t, err)
 	var d document
 	require.NoError(t, json.Unmarshal(bill, &d))
 	assert.Equal(t, "CycloneDX", d.Format)
 	assert.Len(t, d.Metadata.Component.Hashes[0].Content, 64)
+	assert.Equal(t, "v1.2.3", d.Metadata.Component.Version)
 	assert.Equal(t, runtime.Version(), d.Components[0].Version)
 	assert.Len(t, d.Dependencies[0].DependsOn, len(d.Components))
-	assert.ErrorContains(t, write(filepath.Join(t.TempDir(), "nothing")), "reading what")
+	assert.ErrorContains(t, write(filepath.Join(t.TempDir(), "nothing"), ""), "reading what")
 }
 
 func TestAModuleThatWasReplacedIsNamedByWhatReplacedIt(t *testing.T) {

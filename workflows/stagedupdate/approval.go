@@ -99,6 +99,8 @@ func (r *run) judge(a wf.Approval) (reason, sentence string) {
 	switch {
 	case a.Stage == "":
 		return act.SignalMalformed, "the approval names no stage: " + form
+	case len(r.state.Stages) == 0:
+		return act.SignalNotWaiting, fmt.Sprintf("run %s has no stages: it is not initialized", r.ref.Key())
 	case !r.knows(a.Stage):
 		return act.SignalUnknownStage, fmt.Sprintf("run %s has no stage %q; its stages are %s", r.ref.Key(), a.Stage, r.stageNames())
 	case waiting == "":

@@ -126,7 +126,9 @@ func TestAnUpdateThatCannotBeAcceptedIsRejectedWithASentence(t *testing.T) {
 		approval wf.Approval
 		after    time.Duration
 		twice    bool
-		want     string
+		// initializing lets the initialization take a while.
+		initializing bool
+		want         string
 	}{
 		"no stage named": {
 			stages: []*stage{canary()}, after: 2 * time.Second,
@@ -135,6 +137,10 @@ func TestAnUpdateThatCannotBeAcceptedIsRejectedWithASentence(t *testing.T) {
 		"a stage the run does not have": {
 			stages: []*stage{{name: "staging", clusters: clusters("x")}, canary()}, approval: wf.Approval{Stage: "prod"}, after: 3 * time.Second,
 			want: `run example-run has no stage "prod"; its stages are staging, canary`,
+		},
+		"a run that has no stages yet": {
+			stages: []*stage{canary()}, approval: wf.Approval{Stage: "canary"}, after: 500 * time.Millisecond, initializing: true,
+			want: "run example-run has no stages: it is not initialized",
 		},
 		"another stage waits": {
 			stages: []*stage{canary(), {name: "prod", clusters: clusters("x")}}, approval: wf.Approval{Stage: "prod"}, after: 3 * time.Second,
@@ -156,6 +162,9 @@ func TestAnUpdateThatCannotBeAcceptedIsRejectedWithASentence(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			h := newHub(t, test.stages...)
 			h.slow(time.Second)
+			if test.initializing {
+				h.env.OnActivity(act.InitializeRun, mock.Anything, mock.Anything).Return(h.initializeRun).After(time.Second)
+			}
 			var got *answer
 			if test.twice {
 				h.at(test.after-time.Second, func() { h.approveUpdate("u0", test.approval) })

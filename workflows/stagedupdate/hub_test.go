@@ -51,6 +51,8 @@ type hub struct {
 	lag time.Duration
 
 	calls, phases []string
+	// listedAs is the placement that the execution is found by.
+	listedAs string
 	// starts are clusters in the order they were first written to, inFlight how many were under way at each write.
 	starts   []string
 	inFlight []int
@@ -106,6 +108,7 @@ func (h *hub) upsert(args mock.Arguments) {
 	phase, _ := attributes.GetKeyword(temporal.NewSearchAttributeKeyKeyword(wf.PhaseAttribute))
 	stage, _ := attributes.GetKeyword(temporal.NewSearchAttributeKeyKeyword(wf.StageAttribute))
 	h.phases = append(h.phases, strings.TrimSpace(phase+" "+stage))
+	h.listedAs, _ = attributes.GetKeyword(temporal.NewSearchAttributeKeyKeyword(wf.PlacementAttribute))
 }
 
 func clusters(names ...string) []string { return names }

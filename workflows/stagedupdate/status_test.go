@@ -73,3 +73,15 @@ func TestSearchAttributesFollowThePhase(t *testing.T) {
 		"Initializing", "Updating staging", "Soaking staging", "Updating canary", "WaitingApproval canary", "Deleting", "Succeeded",
 	}, h.phases)
 }
+
+func TestARunThatIsGoneIsStillFoundByItsPlacement(t *testing.T) {
+	h := newHub(t, canary())
+	h.at(10*time.Second, func() {
+		h.change(func() { h.missing = true })
+		h.poke(wf.CauseSpec)
+	})
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, "Abandoned", h.phases[len(h.phases)-1])
+	assert.Equal(t, "crp", h.listedAs)
+}

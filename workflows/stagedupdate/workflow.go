@@ -123,6 +123,9 @@ func (r *run) load(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
+	if !state.Found { // what is gone is still found by its placement
+		state.Placement, state.SnapshotIndex = r.state.Placement, r.state.SnapshotIndex
+	}
 	r.state, r.loaded = state, true
 	if state.UID != "" {
 		r.ref.UID = state.UID

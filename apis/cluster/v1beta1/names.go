@@ -26,6 +26,10 @@ const (
 	// KeepPlacedValue is the value of KeepPlacedAnnotation that counts.
 	KeepPlacedValue = "true"
 
+	// ClusterUIDAnnotation on a MemberCluster has the uid of the cluster's namespace kube-system, by which whoever joins
+	// a cluster tells it from another that is to get the same name by mistake.
+	ClusterUIDAnnotation = fleetPrefix + "cluster-uid"
+
 	// SystemNamespace is where the agents run and keep what concerns no single member.
 	SystemNamespace = "fleet-system"
 

@@ -8,7 +8,7 @@ const (
 	ReasonUpdateRunInitializedFailed = "UpdateRunInitializedFailed"
 	// ReasonUpdateRunStarted means the run moves on.
 	ReasonUpdateRunStarted = "UpdateRunStarted"
-	// ReasonUpdateRunWaiting means the run waits for a task before or after a stage.
+	// ReasonUpdateRunWaiting means the run waits for the one it rolls back to end.
 	ReasonUpdateRunWaiting = "UpdateRunWaiting"
 	// ReasonUpdateRunStuck means a cluster takes longer than it should.
 	ReasonUpdateRunStuck = "UpdateRunStuck"

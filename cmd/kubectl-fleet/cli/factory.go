@@ -99,6 +99,7 @@ func (f *Factory) discover() ([]*metav1.APIGroup, []*metav1.APIResourceList, err
 	if err != nil {
 		return nil, nil, fmt.Errorf("connecting to the hub: %w", err)
 	}
+	c.Invalidate() // kubectl keeps for hours what was served once; kinds come and go
 	groups, lists, err := c.ServerGroupsAndResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return nil, nil, fmt.Errorf("asking the hub for the kinds it serves: %w", err)

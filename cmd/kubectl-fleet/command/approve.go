@@ -27,8 +27,9 @@ const (
 
 // NewApprove returns `kubectl fleet approve`.
 func NewApprove(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	var stage, comment string
-	cmd := runVerb(f, streams, &cobra.Command{
+	var stage, comment, name string
+	s := &steering{factory: f, streams: streams}
+	cmd := &cobra.Command{
 		Use:   "approve RUN",
 		Short: "Approve the stage that a run waits at",
 		Long: `Approve the stage that a staged update run waits at, by setting the condition Approved on its approval request. The hub
@@ -38,14 +39,41 @@ back.`,
   kubectl fleet approve web-17 --comment "error rate is fine"
 
   # Only if that is stage canary, for a script
-  kubectl fleet approve web-17 --stage canary`,
-		Args: exactlyOne("a run", "kubectl fleet approve web-17"),
-	}, func(ctx context.Context, s *steering, c client.WithWatch, run hub.Run, _ []string) error {
-		return s.approve(ctx, c, run, stage, comment)
-	})
+  kubectl fleet approve web-17 --stage canary
+
+  # By the name of the approval request
+  kubectl fleet approve careq/web-17-canary`,
+		Args:              approvalArgs(&name),
+		ValidArgsFunction: completeRefs(f, hub.KindRun),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return s.approveNamed(cmd.Context(), args[0], name, stage, comment)
+		},
+	}
+	s.AddFlags(cmd)
 	cmd.Flags().StringVar(&stage, "stage", "", "The stage to approve: an error if the run waits for another.")
 	cmd.Flags().StringVarP(&comment, "comment", "c", "", "What to keep on record with the approval.")
+	cmd.Flags().StringVar(&name, "name", "", "The approval request, for scripts that name it so.")
+	asInKubeFleet(f, cmd, "name")
+	waitsForNothing(cmd)
 	return cmd
+}
+
+// approveNamed approves what an argument names: a run, or the approval request itself.
+func (s *steering) approveNamed(ctx context.Context, arg, name, stage, comment string) error {
+	c, err := s.connect()
+	if err != nil {
+		return err
+	}
+	if request, namespaced, is := requestOf(arg, name); is {
+		if arg, stage, err = s.runAndStage(ctx, c, request, namespaced); err != nil {
+			return err
+		}
+	}
+	found, err := find(ctx, s.factory, c, arg, hub.KindRun)
+	if err != nil {
+		return err
+	}
+	return s.approve(ctx, c, *found.Run, stage, comment)
 }
 
 // gate is an approval that a run needs.

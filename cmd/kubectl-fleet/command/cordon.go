@@ -42,7 +42,7 @@ that tolerate the taint may still pick it. kubectl fleet uncordon takes it off a
 
 // NewUncordon returns `kubectl fleet uncordon`.
 func NewUncordon(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	return memberVerb(f, streams, &cobra.Command{
+	cmd := memberVerb(f, streams, &cobra.Command{
 		Use:     "uncordon MEMBER",
 		Aliases: []string{"uncordoncluster"},
 		Short:   "Let placements pick a member again",
@@ -61,6 +61,8 @@ func NewUncordon(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comm
 		s.Done(s.streams, "member/%s uncordoned", member.Name)
 		return nil
 	})
+	waitsForNothing(cmd)
+	return cmd
 }
 
 // memberVerb makes a command about one member: the verb changes it once it is found.
@@ -75,10 +77,7 @@ func memberVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.C
 		return exactlyOne("a member", cmd.Example)(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := s.Validate(); err != nil {
-			return err
-		}
-		c, err := f.Client()
+		c, err := s.connect()
 		if err != nil {
 			return err
 		}
@@ -89,9 +88,8 @@ func memberVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.C
 		return do(cmd.Context(), s, c, found.Member)
 	}
 	s.AddFlags(cmd)
-	// As KubeFleet's plugin has it.
 	cmd.Flags().StringVar(&name, "cluster-name", "", "The member, for scripts that name it so.")
-	_ = cmd.Flags().MarkHidden("cluster-name") // fails only for a flag that is not there
+	asInKubeFleet(f, cmd, "cluster-name")
 	return cmd
 }
 

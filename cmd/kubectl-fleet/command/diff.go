@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -39,7 +40,8 @@ somebody changed after they were applied (drifted), objects that differ and were
 What agents look for depends on the apply strategy of the placement: whenToApply: IfNotDrifted and type: ReportDiff
 report the most. The values of Secrets are masked.
 
-Like kubectl diff, the command exits with 1 if something differs.`,
+Like kubectl diff, the command exits with 0 if nothing differs, with 1 if something does, and with 2 if that cannot be
+told.`,
 		Example: `  # Where is placement web not as it should be?
   kubectl fleet diff placement/web
 
@@ -47,20 +49,36 @@ Like kubectl diff, the command exits with 1 if something differs.`,
   kubectl fleet diff web --cluster member-1,member-2
 
   # Fail a pipeline on drift
-  kubectl fleet diff web >/dev/null || echo 'somebody changed something'`,
-		Args:              exactlyOne("a placement", "kubectl fleet diff placement/web"),
+  kubectl fleet diff web >/dev/null; [ $? -eq 1 ] && echo 'somebody changed something'`,
+		Args:              untold(exactlyOne("a placement", "kubectl fleet diff placement/web")),
 		ValidArgsFunction: completeRefs(f, hub.KindPlacement),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Validate(); err != nil {
-				return err
+				return cannotTell(err)
 			}
-			return o.run(cmd.Context(), args[0])
+			return cannotTell(o.run(cmd.Context(), args[0]))
 		},
 	}
 	o.AddFlags(cmd)
 	cmd.Flags().StringSliceVar(&o.clusters, "cluster", nil, "Look at these members only.")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", completeNames(f, hub.KindMember)) // fails only for a flag that is not there
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cannotTell(err) })
 	return cmd
+}
+
+// codeUnknown is the exit code for a difference that cannot be told.
+const codeUnknown = 2
+
+// cannotTell gives an error an exit code that does not say that something differs.
+func cannotTell(err error) error {
+	if _, has := errors.AsType[*cli.Exit](err); has || err == nil {
+		return err
+	}
+	return &cli.Exit{Code: codeUnknown, Err: err}
+}
+
+func untold(args cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error { return cannotTell(args(cmd, given)) }
 }
 
 func (o *diffOptions) run(ctx context.Context, arg string) error {

@@ -48,6 +48,22 @@ func TestDiffShowsFieldByFieldHowMembersDiffer(t *testing.T) {
 	assert.Equal(t, "placement/web: no differences reported on 1 member.\n", c.out.String())
 }
 
+func TestThatADifferenceCannotBeToldIsNoDifference(t *testing.T) {
+	for sentence, args := range map[string][]string{
+		"no such placement":     {"diff", "missing"},
+		"no placement named":    {"diff"},
+		"a flag there is not":   {"diff", "web", "--everywhere"},
+		"a format there is not": {"diff", "web", "-o", "xml"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			exit, is := errors.AsType[*cli.Exit](newConsole(t, smallFleet()...).run(args...))
+			require.True(t, is)
+			assert.Equal(t, 2, exit.Code)
+			assert.NotEmpty(t, exit.Error())
+		})
+	}
+}
+
 func TestDiffReadsWorksWhereABindingHasNoRoomForMore(t *testing.T) {
 	full := bindingTo("member-1", ok("Applied"))
 	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Name: "web-work", Namespace: "fleet-member-member-1", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "web"}}}

@@ -72,11 +72,16 @@ func loadOf(cluster string, placements []hub.Placement, bindings []hub.Binding) 
 }
 
 func (s *steering) drain(ctx context.Context, c client.WithWatch, member *clusterv1beta1.MemberCluster, timeout time.Duration) error {
-	l, err := readLoad(ctx, c, member.Name)
+	loads, err := readLoads(ctx, c)
 	if err != nil {
 		return err
 	}
-	if err := s.Ask(s.streams, fmt.Sprintf("Cordon member/%s and evict %d placements from it (%s)?", member.Name, len(l.evict), strings.Join(l.evict, ", "))); err != nil {
+	l := loads(member.Name)
+	question := fmt.Sprintf("Cordon member/%s? There is nothing to evict from it.", member.Name)
+	if len(l.evict) > 0 {
+		question = fmt.Sprintf("Cordon member/%s and evict %s from it (%s)?", member.Name, plural(len(l.evict), "placement"), strings.Join(l.evict, ", "))
+	}
+	if err := s.Ask(s.streams, question); err != nil {
 		return err
 	}
 	if _, err := s.taint(ctx, c, member); err != nil {
@@ -102,21 +107,24 @@ func (s *steering) drain(ctx context.Context, c client.WithWatch, member *cluste
 	return nil
 }
 
-func readLoad(ctx context.Context, c client.WithWatch, cluster string) (load, error) {
+// readLoads reads what is placed, and returns what tells of one cluster how much of that is there.
+func readLoads(ctx context.Context, c client.WithWatch) (func(cluster string) load, error) {
 	reader := hub.Reader{Reader: c}
 	placements, err := reader.Placements(ctx)
 	if err != nil {
-		return load{}, err
+		return nil, err
 	}
-	var bindings []hub.Binding
+	bindings := map[string][]hub.Binding{}
 	for _, list := range []client.ObjectList{&placementv1beta1.ClusterResourceBindingList{}, &placementv1beta1.ResourceBindingList{}} {
 		found, err := reader.AllBindings(ctx, list)
 		if err != nil {
-			return load{}, err
+			return nil, err
 		}
-		bindings = append(bindings, found...)
+		for _, binding := range found {
+			bindings[binding.Spec.TargetCluster] = append(bindings[binding.Spec.TargetCluster], binding)
+		}
 	}
-	return loadOf(cluster, placements, bindings), nil
+	return func(cluster string) load { return loadOf(cluster, placements, bindings[cluster]) }, nil
 }
 
 func (s *steering) evictAll(ctx context.Context, c client.WithWatch, cluster string, placements []string) ([]*placementv1beta1.ClusterResourcePlacementEviction, error) {

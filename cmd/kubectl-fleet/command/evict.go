@@ -112,6 +112,7 @@ func (s *steering) createEviction(ctx context.Context, c client.WithWatch, place
 
 // awaitEviction watches an eviction until it has its outcome.
 func awaitEviction(ctx context.Context, c client.WithWatch, eviction *placementv1beta1.ClusterResourcePlacementEviction, timeout time.Duration) error {
+	asked := ctx
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	one := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", eviction.Name)}
@@ -127,6 +128,9 @@ func awaitEviction(ctx context.Context, c client.WithWatch, eviction *placementv
 	for !eviction.Ended() {
 		select {
 		case <-ctx.Done():
+			if asked.Err() != nil {
+				return fmt.Errorf("eviction %q goes on: %w", eviction.Name, asked.Err())
+			}
 			return fmt.Errorf("eviction %q has no outcome after %s: see kubectl describe crpe %s", eviction.Name, timeout, eviction.Name)
 		case event, open := <-watcher.ResultChan():
 			if !open {

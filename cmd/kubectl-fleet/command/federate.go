@@ -35,14 +35,15 @@ func NewFederate(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comm
 	cmd := &cobra.Command{
 		Use:   "federate (TYPE NAME... | TYPE/NAME... | --filename FILE)",
 		Short: "Make a placement of objects that are on the hub",
-		Long: `Make a ClusterResourcePlacement of objects that are on the hub: of a namespace, with everything in it, or of
-cluster-scoped objects. What lives in a namespace is placed with its namespace.
+		Long: `Make a ClusterResourcePlacement of objects that are on the hub: of a namespace, with everything in it, of
+cluster-scoped objects, or of some objects of one namespace, which are placed with the namespace and nothing else of it.
 
 With --skip-api-resources the placement names the kinds that are in the namespace now, but for those left out; other
 kinds that come into it later are not placed. To keep a kind from being placed by anybody, use the hub agent's values
 skippedPropagatingAPIs or allowedPropagatingAPIs.
 
-With --filename nothing is created: the placement of the objects in the file is printed, for kubectl create -f -.`,
+With --filename nothing is created: the placement of the objects in the file is printed, for kubectl create -f -. Objects
+of several namespaces are placed with everything in them, as one placement cannot name them.`,
 		Example: `  # A namespace and everything in it, on every member
   kubectl fleet federate namespace web
 
@@ -51,6 +52,9 @@ With --filename nothing is created: the placement of the objects in the file is 
 
   # Without ConfigMaps and everything of the API group apps
   kubectl fleet federate ns web --skip-api-resources configmaps,apps
+
+  # One ConfigMap, and the namespace that it lives in
+  kubectl fleet federate configmap settings --namespace web
 
   # Cluster-scoped objects; only print the placement
   kubectl fleet federate clusterrole reader writer --name roles -o yaml
@@ -116,6 +120,10 @@ func (o *federateOptions) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
+	objects, notes := federation.Gather(objects)
+	for _, note := range notes {
+		fmt.Fprintln(o.streams.ErrOut, "Note: "+note)
+	}
 	if len(o.skip) > 0 {
 		if o.Inside, err = o.inside(ctx, finder.client, objects); err != nil {
 			return err
@@ -139,6 +147,9 @@ func (o *federateOptions) objects(ctx context.Context, finder *finder, args []st
 	found, err := finder.inFile(o.file, o.streams.In)
 	if err != nil {
 		return nil, err
+	}
+	if gathered, _ := federation.Gather(found); federation.Together(gathered) == nil {
+		return found, nil
 	}
 	lifted, notes := federation.Lift(found)
 	for _, note := range notes {

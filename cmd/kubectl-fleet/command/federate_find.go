@@ -20,6 +20,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/federation"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
 // readAhead is how much of a file is looked at to tell YAML from JSON.
@@ -109,6 +110,9 @@ func (f *finder) one(ctx context.Context, word, name string) (federation.Object,
 	there.SetGroupVersionKind(mapping.GroupVersionKind)
 	if err := f.client.Get(ctx, client.ObjectKey{Namespace: object.Namespace, Name: name}, there); err != nil {
 		return object, fmt.Errorf("reading %s: %w", object, err)
+	}
+	if object.Namespace != "" && !snapshot.Candidate(object.GroupKind(), there) {
+		return object, fmt.Errorf("%s is never placed: it is being deleted, or Kubernetes or the fleet makes it itself", object)
 	}
 	return object, nil
 }
@@ -204,7 +208,10 @@ func (o *federateOptions) inside(ctx context.Context, c client.WithWatch, object
 func holds(ctx context.Context, c client.WithWatch, namespace string, kind snapshot.Kind) (bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+	switch err := c.List(ctx, list, client.InNamespace(namespace)); {
+	case hub.Unserved(err): // it has gone since it was named
+		return false, nil
+	case err != nil:
 		return false, fmt.Errorf("looking for %s in namespace %s: %w", kind.Resource, namespace, err)
 	}
 	for i := range list.Items {

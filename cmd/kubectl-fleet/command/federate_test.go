@@ -25,6 +25,7 @@ func servedKinds() meta.RESTMapper {
 	mapper.Add(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
 	return mapper
 }
 
@@ -54,6 +55,8 @@ func webOnHub() []client.Object {
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "web:reader"}},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "writer"}},
 		&corev1.ConfigMap{ObjectMeta: in("settings")},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop-2"}},
 		&corev1.Service{ObjectMeta: in("front")},
 		&corev1.ServiceAccount{ObjectMeta: in("default")},
 		&appsv1.Deployment{ObjectMeta: in("front")},
@@ -123,6 +126,23 @@ spec:
 	assert.Empty(t, all.Items, "printing creates nothing")
 }
 
+func onlyNamed(term placementv1beta1.ResourceSelectorTerm) placementv1beta1.ResourceSelectorTerm {
+	term.SelectionScope = placementv1beta1.NamespaceWithResourceSelectors
+	return term
+}
+
+func TestFederateObjectsOfANamespace(t *testing.T) {
+	c := newConsole(t, webOnHub()...)
+	require.NoError(t, c.run("federate", "configmaps", "settings", "-n", "web"))
+	assert.Equal(t, "placement/settings created: namespace/web, configmap/settings on all members\n", c.out.String())
+	assert.Equal(t, []placementv1beta1.ResourceSelectorTerm{onlyNamed(webTerm), {Version: "v1", Kind: "ConfigMap", Name: "settings"}},
+		get(c, &placementv1beta1.ClusterResourcePlacement{}, "settings").Spec.ResourceSelectors)
+
+	require.NoError(t, c.run("federate", "namespace/web", "configmap/settings", "-n", "web"))
+	assert.Equal(t, "placement/web created: namespace/web on all members\n", c.out.String(), "a namespace has it all")
+	assert.Contains(t, c.err.String(), "configmap/settings comes along with namespace/web")
+}
+
 const webFile = `
 ---
 apiVersion: v1
@@ -147,15 +167,30 @@ func TestFederateAFile(t *testing.T) {
 	require.NoError(t, c.run("federate", "--filename", path))
 	fromFile := c.out.String()
 	p := object[placementv1beta1.ClusterResourcePlacement](t, fromFile)
-	assert.Equal(t, "web", p.Name)
+	assert.Equal(t, "settings", p.Name)
 	assert.Equal(t, []placementv1beta1.ResourceSelectorTerm{
-		webTerm, {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Name: "writer"},
+		onlyNamed(webTerm), {Version: "v1", Kind: "ConfigMap", Name: "settings"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Name: "writer"},
+		{Group: "example.com", Version: "v1", Kind: "Unknown", Name: "there"},
 	}, p.Spec.ResourceSelectors)
-	assert.Contains(t, c.err.String(), "configmap/settings comes along with namespace/web, as does everything else in it")
 
 	c.stdin = webFile
 	require.NoError(t, c.run("federate", "-f", "-"))
 	assert.Equal(t, fromFile, c.out.String())
+
+	for sentence, add := range map[string]string{
+		"with its namespace": "apiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n",
+		"of two namespaces":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\n",
+	} {
+		c := newConsole(t)
+		c.stdin = webFile + "---\n" + add
+		require.NoError(t, c.run("federate", "-f", "-"), sentence)
+		terms := object[placementv1beta1.ClusterResourcePlacement](t, c.out.String()).Spec.ResourceSelectors
+		assert.Contains(t, terms, webTerm, sentence)
+		assert.NotContains(t, c.out.String(), "ConfigMap", sentence)
+		assert.Contains(t, c.err.String(), "configmap/settings comes along with namespace/web, as does everything else in it", sentence)
+	}
+
 	c.stdin = "kind: ConfigMap"
 	require.ErrorContains(t, c.run("federate", "-f", "-"), "an object lacks apiVersion, kind or metadata.name")
 	c.stdin = ""
@@ -167,7 +202,9 @@ func TestFederateRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"what lives in a namespace":        {[]string{"configmap", "settings", "-n", "web"}, "To place web and everything in it: kubectl fleet federate namespace web"},
+		"what lives in namespace default":  {[]string{"configmap", "settings", "-n", "default"}, "configmap/settings lives in namespace default, which is reserved"},
+		"what Kubernetes makes itself":     {[]string{"serviceaccount", "default", "-n", "web"}, "serviceaccount/default is never placed"},
+		"another namespace, too":           {[]string{"configmap/settings", "namespace/shop-2", "-n", "web"}, "cannot have namespace/shop-2, too"},
 		"a namespace of Kubernetes":        {[]string{"namespace", "kube-system"}, "is reserved"},
 		"a kind that is never placed":      {[]string{"node", "node-1"}, "of a kind that is never placed"},
 		"a type that there is not":         {[]string{"gadget", "web"}, `the hub has no type "gadget"`},
@@ -205,7 +242,7 @@ func TestOrphaning(t *testing.T) {
 	assert.Equal(t, placementv1beta1.DeletePropagationPolicyAbandon, kept(c).PropagationPolicy)
 	require.NoError(t, c.run("orphaning", "enable", "web"))
 	assert.Equal(t, "orphaning of placement/web is enabled already\n", c.out.String())
-	require.NoError(t, c.run("orphaning", "status", "web"))
+	require.NoError(t, c.run("orphaning-deletion", "status", "clusterresourceplacement", "web"))
 	assert.Equal(t, "enabled: what placement/web has placed on clusters stays there when it is deleted\n", c.out.String())
 
 	c.stdin = "n\n"

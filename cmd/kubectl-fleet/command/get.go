@@ -113,6 +113,11 @@ func (o *getOptions) run(ctx context.Context) error {
 	if err := o.factory.Patiently(o.streams, "reading the fleet", func() error { return o.read(ctx, reader, read) }); err != nil {
 		return err
 	}
+	if len(read.members)+len(read.placements)+len(read.runs) == 0 {
+		if err := reader.CheckHub(ctx); err != nil {
+			return err
+		}
+	}
 	if err := o.filter(read); err != nil {
 		return err
 	}

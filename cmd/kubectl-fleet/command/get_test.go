@@ -1,6 +1,7 @@
 package command
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -109,4 +110,15 @@ func TestGetOfAnEmptyFleetSaysSo(t *testing.T) {
 	c := newConsole(t)
 	require.NoError(t, c.run("get"))
 	assert.Equal(t, "MEMBERS\nNo members.\n\nPLACEMENTS\nNo placements.\n\nRUNS\nNo runs.\n", c.out.String())
+}
+
+func TestThatTheHubDoesNotKnowHowAMemberIsIsNotHiddenByWhatItSaidLast(t *testing.T) {
+	silent, unjudged := member("member-1", 20*time.Minute), member("member-2", time.Second)
+	silent.Status.Conditions[2].Status, silent.Status.Conditions[2].Reason = metav1.ConditionUnknown, "MemberClusterHeartbeatMissed"
+	unjudged.Status.Conditions = unjudged.Status.Conditions[:2]
+	c := newConsole(t, silent, unjudged)
+	require.NoError(t, c.run("get", "members", "--no-headers"))
+	lines := strings.Split(c.out.String(), "\n")
+	assert.Equal(t, []string{"member-1", "True", "Unknown", "20m", "!"}, strings.Fields(lines[0])[:5])
+	assert.Equal(t, []string{"member-2", "True", "True"}, strings.Fields(lines[1])[:3])
 }

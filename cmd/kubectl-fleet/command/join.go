@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -55,6 +56,9 @@ type joinOptions struct {
 	hub, cluster               client.WithWatch
 	config                     *rest.Config
 	token                      string
+	// known is the uid of the cluster that has the member's name on the hub, uid that of the cluster which joins; empty
+	// if it is not known.
+	known, uid string
 }
 
 // NewJoin returns `kubectl fleet join`.
@@ -122,6 +126,9 @@ func (o *joinOptions) complete() (err error) {
 	}
 	if o.address == "" {
 		o.address = o.config.Host
+		if o.agent == agentByHelm {
+			o.warnOfLoopback()
+		}
 	}
 	if at, err := url.Parse(o.address); err != nil || at.Scheme != "https" || at.Host == "" {
 		return fmt.Errorf("--hub-address %q is not an address such as https://hub.example.com:6443", o.address)
@@ -133,19 +140,31 @@ func (o *joinOptions) complete() (err error) {
 	return err
 }
 
+// warnOfLoopback warns of an address that means another machine wherever it is used, as kubeconfigs of kind have it.
+func (o *joinOptions) warnOfLoopback() {
+	at, err := url.Parse(o.address)
+	if err != nil {
+		return // it is about to be refused
+	}
+	if host := at.Hostname(); host == "localhost" || net.ParseIP(host).IsLoopback() {
+		fmt.Fprintf(o.streams.ErrOut, "Warning: the hub's address in the kubeconfig is %s, which is this machine only: an agent that runs in a Pod does not reach the hub by it. --hub-address says by which it does.\n", o.address)
+	}
+}
+
 func (o *joinOptions) account() string { return o.member + "-hub-cluster-access" }
 
 func (o *joinOptions) join(ctx context.Context) error {
 	steps := []step{
-		{"looking at the hub", o.checkHub},
-		{fmt.Sprintf("giving %s an identity on the hub: service account %s/%s", o.member, o.access, o.account()), o.makeIdentity},
-		{"inviting " + o.member, o.invite},
-		{fmt.Sprintf("putting the token on %s: Secret %s/%s", o.memberContext, agentNamespace, tokenSecret), o.putToken},
+		{title: "looking at the hub", looks: true, do: o.checkHub},
+		{title: "looking at " + o.memberContext, looks: true, do: o.checkCluster},
+		{title: fmt.Sprintf("giving %s an identity on the hub: service account %s/%s", o.member, o.access, o.account()), do: o.makeIdentity},
+		{title: "inviting " + o.member, checked: true, do: o.invite},
+		{title: fmt.Sprintf("putting the token on %s: Secret %s/%s", o.memberContext, agentNamespace, tokenSecret), do: o.putToken},
 	}
 	if o.agent == agentByHelm {
-		steps = append(steps, step{"installing the agent on " + o.memberContext, o.install})
+		steps = append(steps, step{title: "installing the agent on " + o.memberContext, do: o.install})
 	}
-	steps = append(steps, step{"waiting until " + o.member + " has joined", o.awaitJoined})
+	steps = append(steps, step{title: "waiting until " + o.member + " has joined", do: o.awaitJoined})
 	return o.take(ctx, steps)
 }
 

@@ -38,8 +38,33 @@ func (o *joinOptions) checkHub(ctx context.Context) error {
 		return fmt.Errorf("member/%s is there with another identity, %s %s: choose another name, or unjoin it first",
 			o.member, member.Spec.Identity.Kind, member.Spec.Identity.Name)
 	default:
+		o.known = member.Annotations[clusterv1beta1.ClusterUIDAnnotation]
 		return nil
 	}
+}
+
+// checkCluster makes sure that the cluster can be reached, and that it is not another than the one that has its name:
+// the agents of two would undo each other's work.
+func (o *joinOptions) checkCluster(ctx context.Context) error {
+	var err error
+	if o.uid, err = uidOf(ctx, o.cluster); err != nil || o.uid == "" {
+		return err
+	}
+	if o.known != "" && o.known != o.uid {
+		return fmt.Errorf("member/%[1]s is another cluster: that one has uid %[2]s, this one %[3]s. Choose another name, or unjoin that one first; "+
+			"if it is the same and was built anew: kubectl annotate membercluster %[1]s %[4]s-", o.member, o.known, o.uid, clusterv1beta1.ClusterUIDAnnotation)
+	}
+	return nil
+}
+
+// uidOf is what a cluster is told by; empty if it has nothing of the kind.
+func uidOf(ctx context.Context, cluster client.Client) (string, error) {
+	system := &corev1.Namespace{}
+	err := cluster.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading its namespace %s: %w", metav1.NamespaceSystem, err)
+	}
+	return string(system.UID), nil
 }
 
 func (o *joinOptions) identity() rbacv1.Subject {
@@ -49,7 +74,8 @@ func (o *joinOptions) identity() rbacv1.Subject {
 // ensure creates an object that may be there.
 func ensure(ctx context.Context, c client.Client, object client.Object) error {
 	if err := c.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating %s %q: %w", strings.ToLower(fmt.Sprintf("%T", object)[4:]), object.GetName(), err)
+		_, kind, _ := strings.Cut(fmt.Sprintf("%T", object), ".")
+		return fmt.Errorf("creating %s %q: %w", strings.ToLower(kind), object.GetName(), err)
 	}
 	return nil
 }
@@ -104,10 +130,14 @@ func byName(object client.Object) []client.ListOption {
 }
 
 func (o *joinOptions) invite(ctx context.Context) error {
-	return ensure(ctx, o.writer(o.hub), &clusterv1beta1.MemberCluster{
+	member := &clusterv1beta1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: o.member},
 		Spec:       clusterv1beta1.MemberClusterSpec{Identity: o.identity(), HeartbeatPeriodSeconds: o.heartbeat},
-	})
+	}
+	if o.uid != "" {
+		member.Annotations = map[string]string{clusterv1beta1.ClusterUIDAnnotation: o.uid}
+	}
+	return ensure(ctx, o.writer(o.hub), member)
 }
 
 // putToken writes the token for the hub to the cluster.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,10 +15,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
@@ -107,6 +111,11 @@ func hubThatWorks(c *console) {
 	}()
 }
 
+// clusterWith is what a cluster is told by.
+func clusterWith(uid types.UID) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: uid}}
+}
+
 func TestJoin(t *testing.T) {
 	t.Run("gives the cluster an identity and an agent, and waits; a second time changes nothing", func(t *testing.T) {
 		c, h := newConsole(t), &recordedHelm{}
@@ -135,6 +144,37 @@ func TestJoin(t *testing.T) {
 		require.NoError(t, c.runWithHelm(h, "join", "member-4", "--member-context", "kind-4", "--dry-run"))
 		assert.Contains(t, c.out.String(), "inviting member-4 (dry run)")
 		assert.Error(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "member-4"}, &clusterv1beta1.MemberCluster{}))
+	})
+	t.Run("refuses another cluster under the same name, before anything is changed", func(t *testing.T) {
+		c, h := newConsole(t), &recordedHelm{}
+		c.contexts = map[string]client.WithWatch{"kind-4": inMemory(clusterWith("four")), "kind-5": inMemory(clusterWith("five"))}
+		hubThatWorks(c)
+		for range 2 {
+			require.NoError(t, c.runWithHelm(h, "join", "member-4", "--member-context", "kind-4"))
+		}
+		h.args = nil
+		err := c.runWithHelm(h, "join", "member-4", "--member-context", "kind-5")
+		assert.ErrorContains(t, err, "member/member-4 is another cluster: that one has uid four, this one five")
+		assert.Empty(t, h.args)
+		assert.Error(t, c.contexts["kind-5"].Get(t.Context(), client.ObjectKey{Namespace: "fleet-system", Name: "hub-kubeconfig-secret"}, &corev1.Secret{}))
+	})
+	t.Run("looks before it says what it would do", func(t *testing.T) {
+		leaving := member("member-4", 0)
+		leaving.Finalizers, leaving.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: now}
+		c := newConsole(t, leaving)
+		c.contexts = map[string]client.WithWatch{"kind-4": inMemory()}
+		assert.ErrorContains(t, c.runWithHelm(&recordedHelm{}, "join", "member-4", "--member-context", "kind-4", "--dry-run"), "is leaving")
+	})
+	t.Run("has the hub check the member on a dry run of the server", func(t *testing.T) {
+		refusing := interceptor.NewClient(inMemory(), interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			asked := &client.CreateOptions{}
+			asked.ApplyOptions(options)
+			assert.Equal(t, []string{metav1.DryRunAll}, asked.DryRun)
+			return fmt.Errorf("%s: the name is too long", object.GetName())
+		}})
+		c := newConsole(t)
+		c.hub, c.contexts = refusing, map[string]client.WithWatch{"kind-4": inMemory()}
+		assert.ErrorContains(t, c.runWithHelm(&recordedHelm{}, "join", "member-4", "--member-context", "kind-4", "--dry-run=server"), "inviting member-4: creating membercluster \"member-4\": member-4: the name is too long")
 	})
 	t.Run("refuses", func(t *testing.T) {
 		other, leaving := member("member-4", 0), member("member-4", 0)
@@ -179,7 +219,7 @@ func TestUnjoin(t *testing.T) {
 	c.contexts = map[string]client.WithWatch{"kind-4": inMemory()}
 	c.stdin = "n\n"
 	require.ErrorIs(t, c.runWithHelm(h, "unjoin", "member-4"), cli.ErrDeclined)
-	assert.Contains(t, c.err.String(), "will be removed from it. Have member-4 (1 placements) leave the fleet?")
+	assert.Contains(t, c.err.String(), "will be removed from it. Have member-4 (1 placement) leave the fleet?")
 	require.NoError(t, c.runWithHelm(h, "unjoin", "member-4", "--member-context", "kind-4", "--yes"))
 	assert.Equal(t, "uninstall", h.args[0])
 	assert.Error(t, c.hub.Get(t.Context(), client.ObjectKeyFromObject(leaver), &clusterv1beta1.MemberCluster{}))
@@ -189,10 +229,60 @@ func TestUnjoin(t *testing.T) {
 	assert.ErrorContains(t, c.runWithHelm(h, "unjoin", "--all", "member-4"), "--all takes neither names")
 }
 
+func TestUnjoinDoesNotUninstallTheAgentOfAnotherCluster(t *testing.T) {
+	leaver := member("member-4", 0)
+	leaver.Annotations = map[string]string{clusterv1beta1.ClusterUIDAnnotation: "four"}
+	c, h := newConsole(t, leaver), &recordedHelm{}
+	c.contexts = map[string]client.WithWatch{"kind-4": inMemory(clusterWith("four")), "kind-5": inMemory(clusterWith("five"))}
+	require.EqualError(t, c.runWithHelm(h, "unjoin", "member-4", "--member-context", "kind-5", "--yes"), "kind-5 is not member/member-4 but another cluster: nothing was changed")
+	assert.Empty(t, h.args)
+	get(c, &clusterv1beta1.MemberCluster{}, "member-4")
+	require.NoError(t, c.runWithHelm(h, "unjoin", "member-4", "--member-context", "kind-4", "--yes"))
+	assert.Equal(t, "uninstall", h.args[0])
+}
+
+func TestJoinWarnsOfAnAddressThatMeansThisMachine(t *testing.T) {
+	for address, warns := range map[string]bool{
+		"https://127.0.0.1:6443": true, "https://localhost:6443": true, "https://[::1]:6443": true, "https://10.0.0.1:6443": false, "https://hub.example.com": false,
+	} {
+		var said strings.Builder
+		o := &joinOptions{address: address}
+		o.streams.ErrOut = &said
+		o.warnOfLoopback()
+		assert.Equal(t, warns, strings.HasPrefix(said.String(), "Warning: the hub's address in the kubeconfig is "+address), address)
+	}
+}
+
 func TestUnjoinAll(t *testing.T) {
-	c := newConsole(t, member("member-1", 0), member("member-2", 0))
+	c := newConsole(t, member("member-1", 0), member("member-2", 0), bound("web", "member-1"), externalPlacement())
+	lists := map[string]int{}
+	c.hub = interceptor.NewClient(c.hub, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		lists[fmt.Sprintf("%T", list)]++
+		return c.List(ctx, list, options...)
+	}})
+	require.ErrorContains(t, c.runWithHelm(&recordedHelm{}, "unjoin", "--all"), "nobody to ask")
+	assert.Contains(t, c.err.String(), "Have member-1 (1 placement), member-2 (0 placements) leave the fleet?")
+	for kind, times := range lists {
+		assert.Equal(t, 1, times, "%s: a fleet has tens of thousands of bindings", kind)
+	}
 	require.NoError(t, c.runWithHelm(&recordedHelm{}, "unjoin", "--all", "--yes"))
 	left := &clusterv1beta1.MemberClusterList{}
 	require.NoError(t, c.hub.List(t.Context(), left))
 	assert.Empty(t, left.Items)
+}
+
+func TestWaitingGoesOnWhenTheHubEndsAWatch(t *testing.T) {
+	watches := 0
+	hub := interceptor.NewClient(inMemory(member("member-4", 0)), interceptor.Funcs{Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+		watcher, err := c.Watch(ctx, list, options...)
+		if watches++; watches == 1 {
+			watcher.Stop()
+		} else {
+			require.NoError(t, c.Delete(ctx, member("member-4", 0)))
+		}
+		return watcher, err
+	}})
+	gone := func(_ *clusterv1beta1.MemberCluster, there bool) bool { return !there }
+	require.NoError(t, await(t.Context(), hub, member("member-4", 0), &clusterv1beta1.MemberClusterList{}, time.Minute, gone))
+	assert.Equal(t, 2, watches)
 }

@@ -41,7 +41,7 @@ orphaning is enabled (spec.strategy.deleteStrategy.propagationPolicy: Abandon).`
 
 func orphaningVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Command, policy placementv1beta1.DeletePropagationPolicy) *cobra.Command {
 	s := &steering{factory: f, streams: streams}
-	cmd.Args = exactlyOne("a placement", strings.TrimSpace(cmd.Example))
+	cmd.Args = onePlacement(strings.TrimSpace(cmd.Example))
 	cmd.ValidArgsFunction = completeRefs(f, hub.KindPlacement)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := s.Validate(); err != nil {
@@ -51,7 +51,7 @@ func orphaningVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobr
 		if err != nil {
 			return err
 		}
-		found, err := find(cmd.Context(), f, c, args[0], hub.KindPlacement)
+		found, err := find(cmd.Context(), f, c, reference(args), hub.KindPlacement)
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func orphaningStatus(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.
 			if err != nil {
 				return err
 			}
-			found, err := find(cmd.Context(), f, c, args[0], hub.KindPlacement)
+			found, err := find(cmd.Context(), f, c, reference(args), hub.KindPlacement)
 			if err != nil {
 				return err
 			}
@@ -109,9 +109,22 @@ func orphaningStatus(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.
 			return nil
 		},
 	}
-	cmd.Args = exactlyOne("a placement", strings.TrimSpace(cmd.Example))
+	cmd.Args = onePlacement(strings.TrimSpace(cmd.Example))
 	return cmd
 }
+
+// onePlacement wants one placement, by its name, as crp/web or as crp web.
+func onePlacement(example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 2 && !strings.Contains(args[0]+args[1], "/") {
+			return nil
+		}
+		return exactlyOne("a placement", example)(cmd, args)
+	}
+}
+
+// reference is what the arguments name: "crp web" is crp/web.
+func reference(args []string) string { return strings.Join(args, "/") }
 
 // propagation is what happens to what a placement has placed; Delete is the default.
 func propagation(p hub.Placement) placementv1beta1.DeletePropagationPolicy {

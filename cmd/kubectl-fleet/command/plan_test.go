@@ -11,11 +11,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 )
@@ -99,6 +101,28 @@ func TestPlanTellsStagesWavesGatesAndWhatChanges(t *testing.T) {
 	for _, secret := range []string{"aHVudGVyMg==", "aHVudGVyMw=="} {
 		assert.NotContains(t, c.out.String(), secret)
 	}
+}
+
+func TestPlanMarksMembersThatMayNotAnswer(t *testing.T) {
+	objects := release()
+	for _, object := range objects {
+		m, is := object.(*clusterv1beta1.MemberCluster)
+		if !is {
+			continue
+		}
+		healthy := meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeHealthy)
+		switch m.Name {
+		case "member-1":
+			healthy.Status, healthy.Reason = metav1.ConditionFalse, "MemberClusterUnhealthy"
+		case "member-2":
+			healthy.Status, healthy.Reason = metav1.ConditionUnknown, "MemberClusterHeartbeatMissed"
+		}
+	}
+	c := newConsole(t, objects...)
+	require.NoError(t, c.run("plan", "--placement", "web", "--strategy", "careful", "--no-diff"))
+	assert.Contains(t, c.out.String(), "member-1 (4 → 5) !unhealthy\n")
+	assert.Contains(t, c.out.String(), "member-2 (4 → 5) !silent\n")
+	assert.Contains(t, c.out.String(), "member-3 (new)\n")
 }
 
 func TestPlanBackTellsWhatComesBack(t *testing.T) {

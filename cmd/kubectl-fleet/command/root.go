@@ -3,10 +3,13 @@
 package command
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/version"
 )
 
 // Groups of verbs, as the help lists them.
@@ -65,6 +68,17 @@ kubectl_complete-fleet (a link is enough): kubectl, once its own completion is s
 			root.AddCommand(cmd)
 		}
 	}
+	root.Version = version.Number()
+	root.AddCommand(&cobra.Command{
+		Use:                   "version",
+		Short:                 "Print the version of this program",
+		DisableFlagsInUseLine: true,
+		Args:                  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(streams.Out, version.Of("kubectl-fleet"))
+			return err
+		},
+	})
 	f.Flags.AddFlags(root.PersistentFlags())
 	shortenUsage(root)
 	return root

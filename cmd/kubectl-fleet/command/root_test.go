@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
 // invocation is a call of the plugin in an example, up to what a shell makes of the rest.
@@ -62,6 +63,8 @@ func TestTheRootExplainsItself(t *testing.T) {
 	assert.NotContains(t, c.out.String(), "--certificate-authority", "the flags of all commands are listed by options")
 	require.NoError(t, c.run("options"))
 	assert.Contains(t, c.err.String()+c.out.String(), "--kubeconfig")
+	require.NoError(t, c.run("version"))
+	assert.Regexp(t, `^kubectl-fleet \S+ \(go\S+, \w+/\w+\)\n$`, c.out.String())
 	require.EqualError(t, c.run("nonsense"), `unknown command "nonsense" for "kubectl fleet"`)
 }
 
@@ -80,4 +83,19 @@ func TestNamesAreCompleted(t *testing.T) {
 			assert.True(t, strings.HasPrefix(c.out.String(), want), c.out.String())
 		})
 	}
+}
+
+func TestTheContextOfAClusterThatIsNoHubIsFoundOut(t *testing.T) {
+	for _, line := range []string{
+		"get", "get runs", "get members -o json", "status web", "why --placement web", "plan run/web-5", "history web", "diff web", "approve web-5",
+		"evict web member-1 --yes", "drain member-1 --yes", "run web --strategy careful", "rollback web-5", "unjoin member-1 --yes", "unjoin --all --yes",
+	} {
+		t.Run(line, func(t *testing.T) {
+			c := newConsole(t)
+			c.hub = noHub(c.hub)
+			require.ErrorIs(t, c.run(strings.Split(line, " ")...), hub.ErrNoHub)
+			assert.Empty(t, c.out.String())
+		})
+	}
+	require.EqualError(t, newConsole(t).run("unjoin", "--all", "--yes"), "the fleet has no members")
 }

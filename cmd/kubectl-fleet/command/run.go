@@ -89,7 +89,15 @@ func (o *runOptions) run(ctx context.Context, arg string) error {
 		return nil
 	}
 	status := &statusOptions{factory: o.factory, streams: o.streams, watch: true}
-	return status.run(ctx, "run/"+ref.Name)
+	return status.run(ctx, qualifiedRun(ref))
+}
+
+// qualifiedRun names a run of a scope, whether or not the user has named the namespace.
+func qualifiedRun(ref hub.Ref) string {
+	if ref.Namespace != "" {
+		return "sur/" + ref.Name
+	}
+	return "csur/" + ref.Name
 }
 
 // freeName returns the name of the placement with the next number that no run bears.

@@ -35,10 +35,7 @@ func runVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Comm
 	s := &steering{factory: f, streams: streams}
 	cmd.ValidArgsFunction = completeRefs(f, hub.KindRun)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := s.Validate(); err != nil {
-			return err
-		}
-		c, err := f.Client()
+		c, err := s.connect()
 		if err != nil {
 			return err
 		}
@@ -50,6 +47,14 @@ func runVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Comm
 	}
 	s.AddFlags(cmd)
 	return cmd
+}
+
+// connect checks what the user wants and returns a client of the hub.
+func (s *steering) connect() (client.WithWatch, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	return s.factory.Client()
 }
 
 // patchRun changes the spec of a run, unless somebody else has changed the run in the meantime.

@@ -52,6 +52,18 @@ func TestApprove(t *testing.T) {
 		require.NoError(t, c.run("approve", "web-5"), "approving twice does no harm")
 		assert.Contains(t, c.out.String(), "is approved already")
 	})
+	t.Run("takes the name of the request, as KubeFleet's plugin does", func(t *testing.T) {
+		for _, args := range [][]string{
+			{"approve", "clusterapprovalrequest", "--hub-cluster-context", "", "--name", "web-5-canary", "--timeout", "5m"}, {"approve", "careq/web-5-canary"},
+		} {
+			run, request := waitingAtCanary()
+			c := newConsole(t, run, request)
+			require.NoError(t, c.run(args...))
+			assert.Equal(t, "stage canary of run/web-5 approved\n", c.out.String())
+		}
+		assert.ErrorContains(t, newConsole(t).run("approve", "careq", "--name", "nothing"), `there is no approval request "nothing"`)
+		assert.ErrorContains(t, newConsole(t).run("approve", "web-5", "--name", "web-5-canary"), "kubectl fleet approve clusterapprovalrequest --name web-5-canary")
+	})
 	t.Run("changes nothing on a dry run", func(t *testing.T) {
 		run, request := waitingAtCanary()
 		c := newConsole(t, run, request)
@@ -149,7 +161,7 @@ func TestCordonAndUncordon(t *testing.T) {
 	require.NoError(t, c.run("cordon", "member-2"))
 	assert.Equal(t, "member/member-2 is cordoned already\n", c.out.String())
 	assert.Len(t, get(c, &clusterv1beta1.MemberCluster{}, "member-2").Spec.Taints, 2)
-	require.NoError(t, c.run("uncordoncluster", "--cluster-name", "member-2"), "as KubeFleet's plugin has it")
+	require.NoError(t, c.run("uncordoncluster", "--hub-cluster-context", "", "--cluster-name", "member-2", "--timeout", "5m"), "as KubeFleet's plugin has it")
 	assert.Equal(t, other.Spec.Taints, get(c, &clusterv1beta1.MemberCluster{}, "member-2").Spec.Taints)
 	assert.ErrorContains(t, c.run("cordon"), "needs the name of a member")
 }
@@ -220,7 +232,7 @@ func TestDrain(t *testing.T) {
 	t.Run("says what cannot be evicted", func(t *testing.T) {
 		c := newConsole(t, append(objects, fixed, bound("fixed", "member-1"))...)
 		decide(c, allowed)
-		assert.ErrorContains(t, c.run("draincluster", "--cluster-name", "member-1", "--yes"), "placement/fixed: it names its clusters (PickFixed)")
+		assert.ErrorContains(t, c.run("draincluster", "--hub-cluster-context", "", "--cluster-name", "member-1", "--yes"), "placement/fixed: it names its clusters (PickFixed)")
 	})
 	t.Run("changes nothing on a dry run", func(t *testing.T) {
 		c := newConsole(t, objects...)

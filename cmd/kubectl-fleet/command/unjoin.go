@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,6 +77,9 @@ func (o *unjoinOptions) unjoin(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := o.checkCluster(ctx, members); err != nil {
+		return err
+	}
 	question, err := o.question(ctx, members)
 	if err != nil {
 		return err
@@ -86,7 +90,7 @@ func (o *unjoinOptions) unjoin(ctx context.Context, args []string) (err error) {
 	// All leave at the same time: none waits for another that is gone for good.
 	var steps []step
 	for i := range members {
-		steps = append(steps, step{"having " + members[i].Name + " leave", func(ctx context.Context) error { return o.remove(ctx, &members[i]) }})
+		steps = append(steps, step{title: "having " + members[i].Name + " leave", checked: true, do: func(ctx context.Context) error { return o.remove(ctx, &members[i]) }})
 	}
 	for i := range members {
 		steps = append(steps, o.after(&members[i])...)
@@ -108,8 +112,13 @@ func (o *unjoinOptions) check(args []string) error {
 }
 
 func (o *unjoinOptions) members(ctx context.Context, args []string) ([]clusterv1beta1.MemberCluster, error) {
+	reader := hub.Reader{Reader: o.hub}
 	if o.all {
-		return hub.Reader{Reader: o.hub}.Members(ctx)
+		members, err := reader.Members(ctx)
+		if err == nil && len(members) == 0 {
+			err = cmp.Or(reader.CheckHub(ctx), errNoMembers)
+		}
+		return members, err
 	}
 	found, err := find(ctx, o.factory, o.hub, args[0], hub.KindMember)
 	if err != nil {
@@ -118,15 +127,40 @@ func (o *unjoinOptions) members(ctx context.Context, args []string) ([]clusterv1
 	return []clusterv1beta1.MemberCluster{*found.Member}, nil
 }
 
+// checkCluster makes sure that the agent is not uninstalled from another cluster than the member, as far as clusters are
+// known by what join has noted of them.
+func (o *unjoinOptions) checkCluster(ctx context.Context, members []clusterv1beta1.MemberCluster) error {
+	if o.memberContext == "" {
+		return nil
+	}
+	cluster, err := o.factory.ClientOf(o.memberContext)
+	if err != nil {
+		return err
+	}
+	uid, err := uidOf(ctx, cluster)
+	if err != nil {
+		return fmt.Errorf("looking at %s: %w; without --member-context the agent is left where it is", o.memberContext, err)
+	}
+	for i := range members {
+		if known := members[i].Annotations[clusterv1beta1.ClusterUIDAnnotation]; known != "" && uid != "" && known != uid {
+			return fmt.Errorf("%s is not member/%s but another cluster: nothing was changed", o.memberContext, members[i].Name)
+		}
+	}
+	return nil
+}
+
+var errNoMembers = errors.New("the fleet has no members")
+
 // question says what will happen to what is placed on the members.
 func (o *unjoinOptions) question(ctx context.Context, members []clusterv1beta1.MemberCluster) (string, error) {
-	var said []string
+	loads, err := readLoads(ctx, o.hub)
+	if err != nil {
+		return "", err
+	}
+	said := make([]string, 0, len(members))
 	for i := range members {
-		l, err := readLoad(ctx, o.hub, members[i].Name)
-		if err != nil {
-			return "", err
-		}
-		said = append(said, fmt.Sprintf("%s (%d placements)", members[i].Name, len(l.evict)+len(l.stays)))
+		l := loads(members[i].Name)
+		said = append(said, fmt.Sprintf("%s (%s)", members[i].Name, plural(len(l.evict)+len(l.stays), "placement")))
 	}
 	fate := "What is placed there will be removed from it."
 	if o.keep {
@@ -153,13 +187,13 @@ func (o *unjoinOptions) remove(ctx context.Context, member *clusterv1beta1.Membe
 
 // after are the steps once a member was told to leave.
 func (o *unjoinOptions) after(member *clusterv1beta1.MemberCluster) []step {
-	steps := []step{{"waiting until " + member.Name + " has left", func(ctx context.Context) error { return o.awaitLeft(ctx, member) }}}
+	steps := []step{{title: "waiting until " + member.Name + " has left", do: func(ctx context.Context) error { return o.awaitLeft(ctx, member) }}}
 	if o.memberContext != "" {
-		steps = append(steps, step{"uninstalling the agent from " + o.memberContext, o.uninstall})
+		steps = append(steps, step{title: "uninstalling the agent from " + o.memberContext, do: o.uninstall})
 	}
 	identity := member.Spec.Identity
 	if identity.Kind == rbacv1.ServiceAccountKind && identity.Name == member.Name+"-hub-cluster-access" {
-		steps = append(steps, step{fmt.Sprintf("deleting service account %s/%s", identity.Namespace, identity.Name), func(ctx context.Context) error {
+		steps = append(steps, step{title: fmt.Sprintf("deleting service account %s/%s", identity.Namespace, identity.Name), checked: true, do: func(ctx context.Context) error {
 			object := metav1.ObjectMeta{Namespace: identity.Namespace, Name: identity.Name}
 			token := object
 			token.Name += "-token"

@@ -36,12 +36,44 @@ func Check(o Object) error {
 		return fmt.Errorf("%s is of a kind that is never placed", o)
 	case o.GroupKind() == snapshot.NamespaceKind && snapshot.ReservedNamespace(o.Name):
 		return fmt.Errorf("%s is reserved: default, kube-* and fleet-* are never placed", o)
-	case o.Namespace != "":
-		return fmt.Errorf("%s lives in namespace %s: a ClusterResourcePlacement places namespaces, with all that is in them. To place %s and everything in it: "+
-			"kubectl fleet federate namespace %s; to leave kinds out: --skip-api-resources", o, o.Namespace, o.Namespace, o.Namespace)
+	case o.Namespace != "" && snapshot.ReservedNamespace(o.Namespace):
+		return fmt.Errorf("%s lives in namespace %s, which is reserved: default, kube-* and fleet-* are never placed, nor is anything in them; "+
+			"--namespace names another one", o, o.Namespace)
 	default:
 		return nil
 	}
+}
+
+// Gather leaves out what comes along with a namespace that is placed as a whole, and what comes twice. The notes say
+// which objects come along with which namespace.
+func Gather(objects []Object) (kept []Object, notes []string) {
+	for _, o := range objects {
+		switch {
+		case slices.Contains(kept, o):
+		case o.Namespace != "" && slices.Contains(objects, namespaceOf(o.Namespace)):
+			notes = append(notes, fmt.Sprintf("%s comes along with namespace/%s, as does everything else in it", o, o.Namespace))
+		default:
+			kept = append(kept, o)
+		}
+	}
+	return kept, notes
+}
+
+// Together says why objects do not go into one placement: it names objects of one namespace, and then no other namespace.
+func Together(objects []Object) error {
+	home := ""
+	for _, o := range objects {
+		if o.Namespace != "" && home != "" && o.Namespace != home {
+			return fmt.Errorf("a placement names objects of one namespace, not of %s and %s: make one for each", home, o.Namespace)
+		}
+		home = max(home, o.Namespace)
+	}
+	for _, o := range objects {
+		if home != "" && o.GroupKind() == snapshot.NamespaceKind {
+			return fmt.Errorf("a placement that names objects of namespace %s cannot have %s, too: make one for each", home, o)
+		}
+	}
+	return nil
 }
 
 // Lift replaces objects that live in namespaces with their namespaces. The order stays; nothing comes twice. The notes
@@ -84,10 +116,14 @@ func (o Options) Validate() error {
 	}
 }
 
-// Placement is the placement of objects, none of which lives in a namespace.
+// Placement is the placement of objects. One that lives in a namespace is placed with the namespace and nothing else of
+// it.
 func Placement(objects []Object, o Options) (*placementv1beta1.ClusterResourcePlacement, error) {
 	if len(objects) == 0 {
 		return nil, errors.New("there is nothing to place")
+	}
+	if err := Together(objects); err != nil {
+		return nil, err
 	}
 	p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: o.Name}}
 	p.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacement"))
@@ -95,21 +131,7 @@ func Placement(objects []Object, o Options) (*placementv1beta1.ClusterResourcePl
 		// Names of roles, say, may have colons in them; names of placements may not.
 		p.Name = strings.Trim(strings.NewReplacer(":", "-", ".", "-").Replace(strings.ToLower(objects[0].Name)), "-")
 	}
-	for _, object := range objects {
-		term := placementv1beta1.ResourceSelectorTerm{Group: object.Group, Version: object.Version, Kind: object.Kind, Name: object.Name}
-		switch {
-		case object.GroupKind() != snapshot.NamespaceKind:
-		case o.NamespaceOnly:
-			term.SelectionScope = placementv1beta1.NamespaceOnly
-		case o.Inside != nil:
-			term.SelectionScope = placementv1beta1.NamespaceWithResourceSelectors
-		}
-		p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, term)
-	}
-	for _, kind := range o.Inside {
-		p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors,
-			placementv1beta1.ResourceSelectorTerm{Group: kind.Group, Version: kind.Version, Kind: kind.Kind})
-	}
+	p.Spec.ResourceSelectors = terms(objects, o)
 	p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}
 	if len(o.Clusters) > 0 {
 		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: o.Clusters}
@@ -118,6 +140,33 @@ func Placement(objects []Object, o Options) (*placementv1beta1.ClusterResourcePl
 		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: o.Strategy}
 	}
 	return p, nil
+}
+
+// terms select objects.
+func terms(objects []Object, o Options) []placementv1beta1.ResourceSelectorTerm {
+	var all []placementv1beta1.ResourceSelectorTerm
+	housed := false
+	for _, object := range objects {
+		term := placementv1beta1.ResourceSelectorTerm{Group: object.Group, Version: object.Version, Kind: object.Kind, Name: object.Name}
+		switch {
+		case object.Namespace != "" && !housed:
+			home := namespaceOf(object.Namespace)
+			all = append(all, placementv1beta1.ResourceSelectorTerm{
+				Version: home.Version, Kind: home.Kind, Name: home.Name, SelectionScope: placementv1beta1.NamespaceWithResourceSelectors,
+			})
+			housed = true
+		case object.GroupKind() != snapshot.NamespaceKind:
+		case o.NamespaceOnly:
+			term.SelectionScope = placementv1beta1.NamespaceOnly
+		case o.Inside != nil:
+			term.SelectionScope = placementv1beta1.NamespaceWithResourceSelectors
+		}
+		all = append(all, term)
+	}
+	for _, kind := range o.Inside {
+		all = append(all, placementv1beta1.ResourceSelectorTerm{Group: kind.Group, Version: kind.Version, Kind: kind.Kind})
+	}
+	return all
 }
 
 // Skip splits kinds into those that are left out and those that stay. An entry is a resource such as configmaps or

@@ -3,9 +3,12 @@ package hub
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -107,6 +110,8 @@ type Feed struct {
 	stores  []toolscache.Store
 	synced  []toolscache.InformerSynced
 	changed chan struct{}
+	// refused has why something must not be read: to try that again is no use.
+	refused chan error
 
 	mutex   sync.Mutex
 	trouble map[string]error
@@ -114,7 +119,7 @@ type Feed struct {
 
 // Follow begins to follow sources, until the context ends. Kinds the hub does not serve are left out.
 func Follow(ctx context.Context, c client.WithWatch, sources []Source) (*Feed, error) {
-	feed := &Feed{changed: make(chan struct{}, 1), trouble: map[string]error{}}
+	feed := newFeed()
 	for _, source := range sources {
 		gvk, err := c.GroupVersionKindFor(source.object)
 		if err != nil {
@@ -128,10 +133,23 @@ func Follow(ctx context.Context, c client.WithWatch, sources []Source) (*Feed, e
 		}
 		feed.add(ctx, c, source)
 	}
-	if !toolscache.WaitForCacheSync(ctx.Done(), feed.synced...) {
-		return nil, ctx.Err()
+	return feed, feed.await(ctx)
+}
+
+func newFeed() *Feed {
+	return &Feed{changed: make(chan struct{}, 1), refused: make(chan error, 1), trouble: map[string]error{}}
+}
+
+// await waits until all is read, or something is refused.
+func (f *Feed) await(ctx context.Context) error {
+	synced := make(chan bool, 1)
+	go func() { synced <- toolscache.WaitForCacheSync(ctx.Done(), f.synced...) }()
+	select {
+	case <-synced: // also when the context has ended
+		return ctx.Err()
+	case err := <-f.refused:
+		return err
 	}
-	return feed, nil
 }
 
 func (f *Feed) add(ctx context.Context, c client.WithWatch, source Source) {
@@ -174,8 +192,8 @@ func (f *Feed) Objects() []client.Object {
 func (f *Feed) Trouble() string {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	for what, err := range f.trouble {
-		return fmt.Sprintf("what is shown of %s may be old, trying again: %v", what, err)
+	for _, what := range slices.Sorted(maps.Keys(f.trouble)) { // of several always the same, until it is over
+		return fmt.Sprintf("what is shown of %s may be old, trying again: %v", what, f.trouble[what])
 	}
 	return ""
 }
@@ -219,6 +237,12 @@ func (w *listerWatcher) List(options metav1.ListOptions) (runtime.Object, error)
 func (w *listerWatcher) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list := w.source.list()
 	err := w.client.List(ctx, list, w.options(options))
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		select {
+		case w.feed.refused <- fmt.Errorf("listing %s: %w", w.source.what, err):
+		default: // one is enough
+		}
+	}
 	return list, w.feed.noteTrouble(w.source.what, err)
 }
 
@@ -230,5 +254,6 @@ func (w *listerWatcher) Watch(options metav1.ListOptions) (watch.Interface, erro
 // WatchWithContext watches.
 func (w *listerWatcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	events, err := w.client.Watch(ctx, w.source.list(), w.options(options))
-	return events, w.feed.noteTrouble(w.source.what, err)
+	// That it can be listed does not end this trouble.
+	return events, w.feed.noteTrouble(w.source.what+" from now on", err)
 }

@@ -135,15 +135,69 @@ func TestWhatIsNotServedIsToldFromWhatIsNotThere(t *testing.T) {
 	assert.False(t, Unserved(apierrors.NewForbidden(gr, "", nil)))
 }
 
+func TestWhatMustNotBeReadEndsAFeedBeforeItBegins(t *testing.T) {
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-5"}, Spec: placementv1beta1.UpdateRunSpec{PlacementName: "web"}}
+	c, _ := counted(t, everything, run)
+	bindings := schema.GroupResource{Group: placementv1beta1.GroupName, Resource: "clusterresourcebindings"}
+	c = interceptor.NewClient(c, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if _, is := list.(*placementv1beta1.ClusterResourceBindingList); is {
+			return apierrors.NewForbidden(bindings, "", fmt.Errorf("User %q cannot list resource", "eve"))
+		}
+		return c.List(ctx, list, opts...)
+	}})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := Follow(ctx, c, RunSources(ClusterRun(run.DeepCopy())))
+	require.ErrorContains(t, err, `listing bindings: clusterresourcebindings.placement.kubernetes-fleet.io is forbidden: User "eve" cannot list resource`)
+}
+
+func TestThatAKindCanBeListedDoesNotHideThatItCannotBeWatched(t *testing.T) {
+	c, _ := counted(t, everything)
+	c = interceptor.NewClient(c, interceptor.Funcs{Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+		return nil, assert.AnError
+	}})
+	feed := newFeed()
+	reads := &listerWatcher{c, bindingSource(Ref{Kind: KindPlacement, Name: "web"}), feed}
+	_, err := reads.WatchWithContext(t.Context(), metav1.ListOptions{})
+	require.Error(t, err)
+	_, err = reads.ListWithContext(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	assert.Contains(t, feed.Trouble(), assert.AnError.Error())
+}
+
 func TestAFeedTellsOfTroubleUntilItIsOver(t *testing.T) {
-	feed := &Feed{changed: make(chan struct{}, 1), trouble: map[string]error{}}
+	feed := newFeed()
 	assert.Empty(t, feed.Trouble())
 	_ = feed.noteTrouble("bindings", assert.AnError)
 	assert.Equal(t, "what is shown of bindings may be old, trying again: "+assert.AnError.Error(), feed.Trouble())
+	<-feed.Changed()
+	_ = feed.noteTrouble("runs", assert.AnError)
+	<-feed.Changed()
+	for range 20 {
+		require.Contains(t, feed.Trouble(), "bindings", "one trouble does not take turns with another")
+	}
+	_ = feed.noteTrouble("runs", nil)
 	<-feed.Changed()
 	_ = feed.noteTrouble("bindings", assert.AnError)
 	assert.Empty(t, feed.Changed(), "it is told already")
 	_ = feed.noteTrouble("bindings", nil)
 	assert.Empty(t, feed.Trouble())
 	<-feed.Changed()
+}
+
+func TestANameMeansWhatMayBeReadOfWhatItCanMean(t *testing.T) {
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-5"}}
+	c, _ := counted(t, everything, run)
+	placements := schema.GroupResource{Group: placementv1beta1.GroupName, Resource: "clusterresourceplacements"}
+	reader := Reader{Reader: interceptor.NewClient(c, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		if _, is := object.(*placementv1beta1.ClusterResourcePlacement); is {
+			return apierrors.NewForbidden(placements, key.Name, fmt.Errorf("User %q cannot get resource", "eve"))
+		}
+		return c.Get(ctx, key, object, options...)
+	}})}
+	found, err := reader.Find(t.Context(), "web-5", Scope{}, KindRun, KindPlacement)
+	require.NoError(t, err)
+	assert.Equal(t, "run/web-5", found.Ref().String())
+	_, err = reader.Find(t.Context(), "other", Scope{}, KindRun, KindPlacement)
+	require.ErrorContains(t, err, `reading placement/other: clusterresourceplacements.placement.kubernetes-fleet.io "other" is forbidden: User "eve" cannot get`)
 }

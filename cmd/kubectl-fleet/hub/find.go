@@ -108,18 +108,32 @@ func (r Reader) Find(ctx context.Context, arg string, scope Scope, kinds ...Kind
 		return Found{}, err
 	}
 	var found []Found
+	var refused error
 	for _, ref := range refs {
 		one, err := r.get(ctx, ref)
-		if apierrors.IsNotFound(err) || err != nil && Unserved(err) {
-			continue
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+			found = append(found, one)
+		case apierrors.IsNotFound(err) || Unserved(err):
+		case apierrors.IsForbidden(err):
+			refused = fmt.Errorf("reading %s: %w", ref, err) // the name may mean something that may be read
+		default:
 			return Found{}, fmt.Errorf("reading %s: %w", ref, err)
 		}
-		found = append(found, one)
 	}
+	return r.only(ctx, arg, refs, found, refused)
+}
+
+// only is what was found if that is one object. refused is why an object that the name may mean could not be read.
+func (r Reader) only(ctx context.Context, arg string, refs []Ref, found []Found, refused error) (Found, error) {
 	switch len(found) {
 	case 0:
+		if refused != nil {
+			return Found{}, refused
+		}
+		if err := r.CheckHub(ctx); err != nil {
+			return Found{}, err
+		}
 		return Found{}, fmt.Errorf("there is no %s; kubectl fleet get lists what there is", missing(refs))
 	case 1:
 		return found[0], nil

@@ -55,6 +55,17 @@ func Unserved(err error) bool {
 	return true
 }
 
+// ErrNoHub means that a cluster serves nothing of KubeFleet's API.
+var ErrNoHub = errors.New("this cluster is no hub, as it serves none of the fleet's kinds: choose the context of the hub with --context; kubectl config get-contexts lists what there is")
+
+// CheckHub returns ErrNoHub for a cluster that does not know members.
+func (r Reader) CheckHub(ctx context.Context) error {
+	if err := r.List(ctx, &clusterv1beta1.MemberClusterList{}, client.Limit(1)); Unserved(err) {
+		return ErrNoHub
+	}
+	return nil // what else is wrong is told by who reads more
+}
+
 // Members returns the clusters of the fleet.
 func (r Reader) Members(ctx context.Context) ([]clusterv1beta1.MemberCluster, error) {
 	list := &clusterv1beta1.MemberClusterList{}

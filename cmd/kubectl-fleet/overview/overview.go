@@ -67,6 +67,9 @@ func member(m *clusterv1beta1.MemberCluster, now time.Time) Member {
 	}
 	for _, agent := range m.Status.AgentStatus {
 		row.hear(agent, m.Spec.HeartbeatPeriodSeconds, now)
+		if agent.Type == clusterv1beta1.MemberAgent && meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionTypeHealthy) == nil {
+			row.Healthy = statusOf(agent.Conditions, clusterv1beta1.ConditionTypeHealthy) // a hub that does not judge itself
+		}
 	}
 	for _, taint := range m.Spec.Taints {
 		row.Taints = append(row.Taints, taintText(taint))
@@ -78,9 +81,6 @@ func member(m *clusterv1beta1.MemberCluster, now time.Time) Member {
 func (m *Member) hear(agent clusterv1beta1.AgentStatus, period int32, now time.Time) {
 	if agent.Type != clusterv1beta1.MemberAgent {
 		return
-	}
-	if m.Healthy == unknown {
-		m.Healthy = statusOf(agent.Conditions, clusterv1beta1.ConditionTypeHealthy)
 	}
 	if at := agent.LastReceivedHeartbeat.Time; !at.IsZero() {
 		m.Heartbeat = Age(at, now)

@@ -44,29 +44,47 @@ const ReasonNamespaceRemains = "MemberClusterNamespaceRemains"
 // then the agent is told to leave; and when it has, the hub's side is cleared.
 // An agent that does not answer holds this up for the force-delete wait only.
 func (r *Reconciler) leave(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (ctrl.Result, error) {
-	exports, err := r.exports(ctx, member)
-	waitsFor := exports
-	if err == nil && exports == "" {
-		waitsFor, err = r.sayGoodbye(ctx, member, box)
-	}
+	owes, err := r.owed(ctx, member, box)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	report := Report{Box: box, Now: metav1.NewTime(r.clock.Now()), Obstacle: "Member cluster is leaving the fleet"}
 	var beat time.Duration
 	report.Heard, report.HeartbeatsMissed, beat = r.watchHeart(member, box)
-	deadline := member.DeletionTimestamp.Add(r.options.ForceDeleteWaitTime)
-	if rest := deadline.Sub(r.clock.Now()); waitsFor != "" && rest > 0 {
-		report.Obstacle += fmt.Sprintf(": waiting for %s; it is removed without that at %s", waitsFor, deadline.UTC().Format(time.TimeOnly+" MST"))
-		if exports != "" {
-			rest = min(rest, exportsEvery)
-		}
+	if rest := owes.until.Sub(r.clock.Now()); owes.what != "" && rest > 0 {
+		report.Obstacle += fmt.Sprintf(": waiting for %s; it is removed without that at %s", owes.what, owes.until.UTC().Format(time.TimeOnly+" MST"))
 		if beat > 0 {
 			rest = min(rest, beat)
 		}
-		return ctrl.Result{RequeueAfter: rest}, r.store(ctx, member, Project(member, report))
+		return ctrl.Result{RequeueAfter: min(rest, owes.every)}, r.store(ctx, member, Project(member, report))
 	}
-	return r.clear(ctx, member, report, waitsFor)
+	return r.clear(ctx, member, report, owes.what)
+}
+
+// owed is what a leaving member waits for.
+type owed struct {
+	// what it is; empty if the member may go.
+	what string
+	// until is when it is waited for no longer, every how often it is looked at at least.
+	until time.Time
+	every time.Duration
+}
+
+// owed finds out what a leaving member waits for: for services that others may still use, then for its agent. If the
+// services have had their time, the agent has not been asked yet, and gets its own.
+func (r *Reconciler) owed(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (owed, error) {
+	until := member.DeletionTimestamp.Add(r.options.ForceDeleteWaitTime)
+	exports, err := r.exports(ctx, member)
+	switch {
+	case err != nil:
+		return owed{}, err
+	case exports != "" && r.clock.Now().Before(until):
+		return owed{exports, until, exportsEvery}, nil
+	case exports != "":
+		until = until.Add(r.options.ForceDeleteWaitTime)
+	}
+	waitsFor, err := r.sayGoodbye(ctx, member, box)
+	return owed{waitsFor, until, r.options.ForceDeleteWaitTime}, err
 }
 
 // sayGoodbye takes the next step of leaving that needs the agent, and says what

@@ -384,6 +384,17 @@ func TestLeaveWaitsForExportedServicesUnlessToldNotTo(t *testing.T) {
 	assert.Equal(t, clusterv1beta1.ClusterStateLeave, b.box(t).Spec.State)
 
 	b = joinedBench(t, export)
+	b.reconcile(t)
+	b.later(16 * time.Minute)
+	b.reconcile(t)
+	assert.Equal(t, clusterv1beta1.ClusterStateLeave, b.box(t).Spec.State, "its agent is asked all the same when the time for that is over")
+	b.beat(t, 0, left, yes)
+	b.reconcile(t)
+	b.reconcile(t)
+	assert.True(t, b.gone(t, "member1", "", &clusterv1beta1.MemberCluster{}))
+	assert.NotContains(t, b.told(), "MemberClusterForceRemoved", "it has answered")
+
+	b = joinedBench(t, export)
 	m := b.member(t)
 	m.Spec.DeleteOptions = &clusterv1beta1.DeleteOptions{ValidationMode: clusterv1beta1.DeleteValidationModeSkip}
 	require.NoError(t, b.hub.Update(t.Context(), m))

@@ -26,6 +26,9 @@ func standingOfPlacement(p *placementv1beta1.ClusterResourcePlacement) standing 
 	for _, short := range conditionsOf(&p.Spec) {
 		name := "ClusterResourcePlacement" + short
 		c := meta.FindStatusCondition(p.Status.Conditions, name)
+		if c == nil && short == placementv1beta1.ConditionTypeRolloutStarted && len(p.Status.PlacementStatuses) == 0 {
+			break // it is scheduled to no cluster, and there is nothing more to come
+		}
 		if c == nil || c.ObservedGeneration < p.Generation {
 			// What it says is of an earlier generation, or nothing.
 			return standing{condition: name, status: string(metav1.ConditionUnknown), reason: string(metav1.ConditionUnknown), since: latest}

@@ -98,6 +98,14 @@ func TestAPlacementStandsAtItsFirstConditionThatIsNotTrue(t *testing.T) {
 			[]metav1.Condition{condition("ClusterResourcePlacementScheduled", yes, "x", 50, 1)}, "",
 			"conditionType=ClusterResourcePlacementScheduled generation=2 name=p namespace= reason=Unknown status=Unknown 1000",
 		},
+		"one that no cluster is picked for is complete": {
+			[]metav1.Condition{condition("ClusterResourcePlacementScheduled", yes, "x", 3, 2)}, "",
+			"conditionType=Completed generation=2 name=p namespace= reason=Completed status=True 1003",
+		},
+		"one that clusters are picked for is not": {
+			[]metav1.Condition{condition("ClusterResourcePlacementScheduled", yes, "picked", 3, 2)}, "",
+			"conditionType=ClusterResourcePlacementRolloutStarted generation=2 name=p namespace= reason=Unknown status=Unknown 1003",
+		},
 		"one that is not available says so": {all(no), "", "conditionType=ClusterResourcePlacementAvailable generation=2 name=p namespace= reason=Availability status=False 1009"},
 		"one that is available is complete": {all(yes), "", "conditionType=Completed generation=2 name=p namespace= reason=Completed status=True 1009"},
 		"differences are to be reported":    {all(yes), placementv1beta1.ApplyStrategyTypeReportDiff, "conditionType=ClusterResourcePlacementDiffReported generation=2 name=p namespace= reason=Unknown status=Unknown 1003"},
@@ -106,6 +114,9 @@ func TestAPlacementStandsAtItsFirstConditionThatIsNotTrue(t *testing.T) {
 			p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: 2, CreationTimestamp: at(0)}}
 			p.Spec.Strategy = &placementv1beta1.RolloutStrategy{ApplyStrategy: &placementv1beta1.ApplyStrategy{Type: test.strategy}}
 			p.Status.Conditions = test.conditions
+			if len(test.conditions) != 1 || test.conditions[0].Reason == "picked" {
+				p.Status.PlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "c"}}
+			}
 			assert.Equal(t, []string{test.want}, collect(t, name, p))
 		})
 	}

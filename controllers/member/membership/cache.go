@@ -37,7 +37,7 @@ func StripPod(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	return &corev1.Pod{
+	slim := &corev1.Pod{
 		ObjectMeta: identity(pod.ObjectMeta),
 		Spec: corev1.PodSpec{
 			NodeName:       pod.Spec.NodeName,
@@ -46,7 +46,11 @@ func StripPod(obj any) (any, error) {
 			Overhead:       pod.Spec.Overhead,
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
-	}, nil
+	}
+	if whole := pod.Spec.Resources; whole != nil {
+		slim.Spec.Resources = &corev1.ResourceRequirements{Requests: whole.Requests}
+	}
+	return slim, nil
 }
 
 func identity(meta metav1.ObjectMeta) metav1.ObjectMeta {

@@ -226,6 +226,9 @@ func (r *Reconciler) report(ctx context.Context, imc *clusterv1beta1.InternalMem
 	if err != nil {
 		return 0, err
 	}
+	if r.last.Box != imc.UID {
+		r.last = Last{}
+	}
 	if wait := UntilReport(r.last, stage, nodes, imc.Generation, r.Clock.Now()); wait > 0 {
 		return wait, nil
 	}
@@ -243,7 +246,7 @@ func (r *Reconciler) report(ctx context.Context, imc *clusterv1beta1.InternalMem
 		log.FromContext(ctx).Info("Reported to the hub", "stage", stage.String(), "nodes", survey.NodeCount)
 	}
 	period := Spread(heartbeat(imc), rand.Float64()) //nolint:gosec // spreading load needs no secrecy
-	r.last = Last{At: now.Time, Next: r.Clock.Now().Add(period), Stage: stage, NodeCount: survey.NodeCount, Generation: imc.Generation}
+	r.last = Last{At: now.Time, Next: r.Clock.Now().Add(period), Stage: stage, NodeCount: survey.NodeCount, Generation: imc.Generation, Box: imc.UID}
 	return period, nil
 }
 

@@ -135,6 +135,20 @@ func TestAMemberThatIsInvitedJoinsAtOnceAndThenReportsOncePerHeartbeat(t *testin
 	assert.Equal(t, 3, m.writes)
 }
 
+func TestAMemberReportsAtOnceInALetterBoxThatWasMadeAnew(t *testing.T) {
+	first := invited(clusterv1beta1.ClusterStateJoin)
+	first.UID = "first"
+	m := newMember(t, first)
+	m.look(t)
+	require.NoError(t, m.Hub.Delete(t.Context(), m.imc(t)))
+	second := invited(clusterv1beta1.ClusterStateJoin)
+	second.UID = "second"
+	require.NoError(t, m.Hub.Create(t.Context(), second))
+	m.look(t) // that the first was gone it has never seen
+	assert.Equal(t, 2, m.writes)
+	assert.Equal(t, clusterv1beta1.ReasonInternalMemberClusterJoined, m.joinedReason(t))
+}
+
 func TestAMemberWhoseNodesComeAndGoDoesNotWriteTheHubAllTheTime(t *testing.T) {
 	m := newMember(t, invited(clusterv1beta1.ClusterStateJoin))
 	m.look(t)

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
@@ -196,6 +197,8 @@ type Last struct {
 	Stage      Stage
 	NodeCount  int
 	Generation int64
+	// Box is the letter box it was reported in: another one has no report yet, though it may look the same.
+	Box types.UID
 }
 
 // UntilReport is how long to wait before the next report: not at all if there is news the hub waits for, and not until

@@ -1,6 +1,8 @@
 package membership
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,6 +88,9 @@ func requestsOf(spec *corev1.PodSpec) corev1.ResourceList {
 	}
 	add(total, sidecars)
 	raise(total, peak)
+	if spec.Resources != nil {
+		maps.Copy(total, spec.Resources.Requests) // what the pod requests as a whole counts instead
+	}
 	add(total, spec.Overhead)
 	return total
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,9 @@ func TestUsage(t *testing.T) {
 	withInit := pod(corev1.PodRunning, "n", asks(list("cpu", "2")))
 	withInit.Spec.InitContainers = []corev1.Container{sidecar, asks(list("cpu", "4", "memory", "1Gi"))}
 	withInit.Spec.Overhead = list("cpu", "500m")
+	asWhole := pod(corev1.PodRunning, "n", asks(list("cpu", "1", "memory", "1Gi")))
+	asWhole.Spec.Resources = &corev1.ResourceRequirements{Requests: list("cpu", "3")}
+	asWhole.Spec.Overhead = list("cpu", "500m")
 
 	eight := node(list("cpu", "8", "memory", "8Gi"), list("cpu", "7", "memory", "7Gi"))
 	tests := map[string]struct {
@@ -73,6 +77,11 @@ func TestUsage(t *testing.T) {
 			capacity: list("cpu", "8", "memory", "8Gi"), allocatable: list("cpu", "7", "memory", "7Gi"),
 			available: list("cpu", "1500m", "memory", "6Gi"),
 		},
+		"what a pod requests as a whole counts instead of what its containers do": {
+			nodes: []corev1.Node{eight}, pods: []corev1.Pod{stripped(t, asWhole)},
+			capacity: list("cpu", "8", "memory", "8Gi"), allocatable: list("cpu", "7", "memory", "7Gi"),
+			available: list("cpu", "3500m", "memory", "6Gi"),
+		},
 		"more requested than there is leaves nothing, not less": {
 			nodes:    []corev1.Node{node(list("cpu", "1"), list("cpu", "1"))},
 			pods:     []corev1.Pod{pod(corev1.PodRunning, "n", asks(list("cpu", "2", "memory", "1Gi")))},
@@ -94,6 +103,14 @@ func TestUsage(t *testing.T) {
 			assert.Equal(t, now, got.ObservationTime)
 		})
 	}
+}
+
+// stripped is a pod as it is in the cache.
+func stripped(t *testing.T, pod corev1.Pod) corev1.Pod {
+	t.Helper()
+	slim, err := StripPod(&pod)
+	require.NoError(t, err)
+	return *slim.(*corev1.Pod)
 }
 
 func same(t *testing.T, want, got corev1.ResourceList) {

@@ -53,7 +53,7 @@ func Ineligible(cluster *clusterv1beta1.MemberCluster, now time.Time) string {
 	if agent == nil {
 		return notConnected + "member agent not online yet"
 	}
-	if silent := now.Sub(agent.LastReceivedHeartbeat.Time); silent > patience {
+	if silent := now.Sub(agent.LastReceivedHeartbeat.Time); silent > silenceOf(cluster) {
 		return fmt.Sprintf(notConnected+"no recent heartbeat signals (last received %.2f minutes ago)", silent.Minutes())
 	}
 	if !meta.IsStatusConditionTrue(agent.Conditions, clusterv1beta1.ConditionTypeJoined) {
@@ -76,7 +76,7 @@ func Until(cluster *clusterv1beta1.MemberCluster) time.Time {
 	if agent == nil {
 		return time.Time{}
 	}
-	until := agent.LastReceivedHeartbeat.Add(patience)
+	until := agent.LastReceivedHeartbeat.Add(silenceOf(cluster))
 	healthy := meta.FindStatusCondition(agent.Conditions, clusterv1beta1.ConditionTypeHealthy)
 	if healthy == nil || healthy.Status != metav1.ConditionFalse {
 		return until
@@ -85,6 +85,12 @@ func Until(cluster *clusterv1beta1.MemberCluster) time.Time {
 		return sick
 	}
 	return until
+}
+
+// silenceOf is how long nothing may be heard of a cluster: three of its heartbeats in any case, which may be ten minutes
+// apart.
+func silenceOf(cluster *clusterv1beta1.MemberCluster) time.Duration {
+	return max(patience, 3*time.Duration(cluster.Spec.HeartbeatPeriodSeconds)*time.Second)
 }
 
 // since is when an agent's condition became what it is: by the hub's clock if the hub

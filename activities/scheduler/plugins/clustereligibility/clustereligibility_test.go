@@ -56,6 +56,14 @@ func TestHowLongAClusterIsUnhealthy(t *testing.T) {
 	}
 }
 
+func TestAClusterThatReportsSeldomIsEligibleBetweenItsHeartbeats(t *testing.T) {
+	seldom := cluster(10*time.Minute, healthy(), nil)
+	seldom.Spec.HeartbeatPeriodSeconds = 600
+	assert.Empty(t, clustereligibility.Ineligible(seldom, now))
+	assert.Equal(t, 20*time.Minute, clustereligibility.Until(seldom).Sub(now), "three heartbeats are allowed for")
+	assert.NotEmpty(t, clustereligibility.Ineligible(seldom, now.Add(20*time.Minute+1)))
+}
+
 func TestAClusterIsEligibleUntilTheInstantThatIsForetold(t *testing.T) {
 	cases := map[string]struct {
 		cluster *clusterv1beta1.MemberCluster

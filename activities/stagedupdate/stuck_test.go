@@ -1,0 +1,162 @@
+package stagedupdate_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// A member that is silent keeps its Works: the run names it, once, until it is cleared.
+func TestARunNamesAClusterThatIsNotCleared(t *testing.T) {
+	const stuckAt = "Progressing=False UpdateRunStuck: The updateRun is stuck waiting for cluster member4 in stage kubernetes-fleet.io/deleteStage to finish updating, please check crp status for potential errors"
+	h := howTo(t, leaving("member4")...)
+	initialize(h, "example-run-2")
+	h.events = nil
+	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) }
+	done := background(h, advance)
+	h.untilItWaits()
+	h.clock.Step(4 * time.Minute)
+	assert.Equal(t, isStarted, progressingOf(h))
+	h.clock.Step(time.Minute)
+	assert.False(t, <-done)
+	assert.Equal(t, stuckAt, progressingOf(h))
+	assert.Equal(t, names("Warning example-run-2 UpdateRunStuck: What cluster member4 has is not gone after 5m0s"), h.events)
+
+	done = background(h, advance)
+	h.untilItWaits()
+	select {
+	case <-done:
+		t.Fatal("a stuck run must not loop")
+	default:
+	}
+	assert.Equal(t, stuckAt, progressingOf(h), "waiting is no progress")
+	h.goes("member4")
+	assert.True(t, <-done)
+	assert.Equal(t, isStarted, progressingOf(h))
+	assert.Equal(t, "Succeeded=True UpdateRunSucceeded: All stages are completed successfully", conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
+}
+
+// leaving are clusters that the placement no longer selects, and that do not go by themselves.
+func leaving(clusters ...string) (out []client.Object) {
+	for _, name := range clusters {
+		b := bindingObject(name, placementv1beta1.BindingStateUnscheduled, "example-placement-1-snapshot")
+		b.Finalizers = names(placementv1beta1.WorkFinalizer)
+		out = append(out, b)
+	}
+	return out
+}
+
+// goes lets one of them go.
+func (h *hub) goes(cluster string) {
+	h.t.Helper()
+	b := h.binding(cluster)
+	edit(h, b, func(b *placementv1beta1.ClusterResourceBinding) { b.Finalizers = nil })
+	h.tell(&placementv1beta1.ClusterResourceBinding{}, b, b)
+}
+
+func TestTheDeletionStageDoesNotLoopOverClustersThatAreGone(t *testing.T) {
+	h := howTo(t, leaving("member4", "member5")...)
+	initialize(h, "example-run-2")
+	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) }
+	done := background(h, advance)
+	h.untilItWaits()
+	h.goes("member4")
+	assert.False(t, <-done)
+	clusters := h.run("example-run-2").Status.DeletionStageStatus.Clusters
+	assert.Equal(t, wasUpdated, conditionOf(clusters[0].Conditions, "Succeeded"))
+	assert.Empty(t, conditionOf(clusters[1].Conditions, "Succeeded"))
+	done = background(h, advance)
+	h.untilItWaits()
+	select {
+	case <-done:
+		t.Fatal("it must wait for the other one")
+	case <-time.After(10 * clusterupdate.Quiet):
+	}
+	h.goes("member5")
+	assert.True(t, <-done)
+}
+
+// Each step writes the status, which is large, too.
+func TestTheDeletionStageOfALargeRunCollectsClustersThatAreGone(t *testing.T) {
+	var clusters []string
+	for i := range 510 {
+		clusters = append(clusters, fmt.Sprintf("member-%d", i))
+	}
+	h := howTo(t, leaving(clusters...)...)
+	initialize(h, "example-run-2")
+	done := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) })
+	h.untilItWaits()
+	h.goes("member-0")
+	select {
+	case <-done:
+		t.Fatal("it must wait for more of them")
+	case <-time.After(10 * clusterupdate.Quiet):
+	}
+	assert.Eventually(t, func() bool {
+		h.clock.Step(50 * time.Millisecond)
+		return len(done) > 0
+	}, 5*time.Second, time.Millisecond)
+}
+
+func TestARunIsStuckNoLongerOnceOneOfItsClustersIsCleared(t *testing.T) {
+	h := howTo(t, leaving("member4", "member5")...)
+	initialize(h, "example-run-2")
+	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) }
+	done := background(h, advance)
+	h.untilItWaits()
+	h.clock.Step(5 * time.Minute)
+	assert.False(t, <-done)
+	assert.Contains(t, progressingOf(h), "UpdateRunStuck: The updateRun is stuck waiting for cluster member4 ")
+	h.goes("member4")
+	assert.False(t, advance())
+	assert.Equal(t, isStarted, progressingOf(h))
+	assert.False(t, advance(), "the other one is late, too")
+	assert.Contains(t, progressingOf(h), "UpdateRunStuck: The updateRun is stuck waiting for cluster member5 ")
+}
+
+// A refused write is tried again only by a run that goes on.
+func TestARunThatStopsDoesNotLoopOverWhatWasRefused(t *testing.T) {
+	h := howTo(t, leaving("member4")...)
+	initialize(h, "example-run-2")
+	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) }
+	h.refuse("member4", answers(403, metav1.StatusReasonForbidden, "no"))
+	done := background(h, advance)
+	h.untilItWaits()
+	h.clock.Step(time.Second)
+	assert.False(t, <-done)
+	h.refuse("member4", nil)
+	assert.NoError(t, h.WithWatch.Delete(t.Context(), h.binding("member4")), "somebody does it by hand")
+	h.wish(placementv1beta1.StateStop)
+	h.clock.Step(time.Minute)
+	done = background(h, advance)
+	h.untilItWaits()
+	select {
+	case <-done:
+		t.Fatal("it must wait until the cluster is cleared")
+	case <-time.After(10 * clusterupdate.Quiet):
+	}
+	h.goes("member4")
+	assert.False(t, <-done)
+	assert.Zero(t, must(h, h.acts.LoadRun, refOf("example-run-2")).DeletionInFlight)
+}
+
+// Who started first need not be who comes first: a retry counts anew.
+func TestTheClusterThatIsLateIsNamed(t *testing.T) {
+	h := withBudget(t, "0", placementv1beta1.FailureBudgetWait)
+	h.stuck["member3"], h.stuck["member1"] = true, true
+	delta := h.advancing(canaryAdvance(names("member3", "member1"), nil, nil))
+	h.clock.Step(4 * time.Minute)
+	h.ask(action("member3", retry, 1))
+	<-delta
+	delta = h.advancing(canaryAdvance(nil, names("member3", "member1"), nil))
+	h.clock.Step(time.Minute)
+	assert.Equal(t, "member3", (<-delta).Waiting)
+	assert.Contains(t, progressingOf(h), "UpdateRunStuck: The updateRun is stuck waiting for cluster member1 in stage canary ")
+}

@@ -1,0 +1,90 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+)
+
+// asInKubeFleet has a command take flags that KubeFleet's plugin has for it, so that scripts for that one work. They are
+// not shown.
+func asInKubeFleet(f *cli.Factory, cmd *cobra.Command, flags ...string) {
+	cmd.Flags().StringVar(f.Flags.Context, "hub-cluster-context", *f.Flags.Context, "The same as --context.")
+	for _, flag := range append(flags, "hub-cluster-context") {
+		_ = cmd.Flags().MarkHidden(flag) // fails only for a flag that is not there
+	}
+}
+
+// waitsForNothing has a command take KubeFleet's --timeout, which has no meaning for it.
+func waitsForNothing(cmd *cobra.Command) {
+	cmd.Flags().Duration("timeout", 0, "Nothing is waited for.")
+	_ = cmd.Flags().MarkHidden("timeout") // fails only for a flag that is not there
+}
+
+// requestWords are what KubeFleet's plugin calls approval requests, and whether those are namespaced.
+var requestWords = map[string]bool{
+	"clusterapprovalrequest": false, "clusterapprovalrequests": false, "careq": false,
+	"approvalrequest": true, "approvalrequests": true, "areq": true,
+}
+
+// requestOf is the approval request that an argument names, as KubeFleet's plugin takes it: KIND with --name NAME, or
+// KIND/NAME as kubectl does.
+func requestOf(arg, name string) (request string, namespaced, is bool) {
+	kind, behind, qualified := strings.Cut(arg, "/")
+	if qualified {
+		name = behind
+	}
+	namespaced, is = requestWords[strings.ToLower(kind)]
+	return name, namespaced, is && name != ""
+}
+
+// runAndStage are the run that an approval request belongs to, and the stage it is for.
+func (s *steering) runAndStage(ctx context.Context, c client.WithWatch, name string, namespaced bool) (run, stage string, err error) {
+	var object client.Object = &placementv1beta1.ClusterApprovalRequest{}
+	key := types.NamespacedName{Name: name}
+	if namespaced {
+		object = &placementv1beta1.ApprovalRequest{}
+		if key.Namespace, _, err = s.factory.Namespace(); err != nil {
+			return "", "", err
+		}
+	}
+	err = c.Get(ctx, key, object)
+	if apierrors.IsNotFound(err) || hub.Unserved(err) {
+		return "", "", fmt.Errorf("there is no approval request %q; kubectl fleet get runs shows which runs wait for one", name)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("reading approval request %q: %w", name, err)
+	}
+	request, _ := hub.ApprovalOf(object)
+	ref := hub.Ref{Kind: hub.KindRun, Namespace: key.Namespace, Name: request.Spec.ParentStageRollout}
+	return qualifiedRun(ref), request.Spec.TargetStage, nil
+}
+
+// approvalArgs wants a run, or an approval request as KubeFleet's plugin does.
+func approvalArgs(name *string) cobra.PositionalArgs {
+	run := exactlyOne("a run", "kubectl fleet approve web-17")
+	return func(cmd *cobra.Command, args []string) error {
+		if *name != "" && (len(args) != 1 || !slices.Contains(requestKinds(), strings.ToLower(args[0]))) {
+			return fmt.Errorf("--name names an approval request, as in: kubectl fleet approve clusterapprovalrequest --name %s", *name)
+		}
+		return run(cmd, args)
+	}
+}
+
+func requestKinds() []string {
+	kinds := make([]string, 0, len(requestWords))
+	for kind := range requestWords {
+		kinds = append(kinds, kind)
+	}
+	return kinds
+}

@@ -1,0 +1,33 @@
+package version
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestTheVersionIsThatOfTheReleaseOrElseThatOfTheCommit(t *testing.T) {
+	of := func(v string) *debug.BuildInfo { return &debug.BuildInfo{Main: debug.Module{Version: v}} }
+	for sentence, test := range map[string]struct {
+		stamped string
+		info    *debug.BuildInfo
+		want    string
+	}{
+		"a release":                         {"v0.1.0", of("v0.0.0-20261121232530-510936300000"), "v0.1.0"},
+		"a build from a checkout":           {"", of("v0.0.0-20261121232530-510936300000"), "v0.0.0-20261121232530-510936300000"},
+		"a build that knows no commit":      {"", of("(devel)"), "devel"},
+		"a build of which nothing is known": {"", nil, "devel"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			assert.Equal(t, test.want, numberOf(test.stamped, test.info))
+		})
+	}
+}
+
+func TestAProgramNamesItsVersionAndItsPlatform(t *testing.T) {
+	number = "v1.2.3"
+	t.Cleanup(func() { number = "" })
+	assert.Equal(t, "hub-agent v1.2.3 ("+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+")", Of("hub-agent"))
+}

@@ -1,0 +1,58 @@
+package charts
+
+import (
+	"os"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Values stand in groups with empty lines between them; each group begins with what it is for.
+func TestEveryGroupOfValuesIsExplained(t *testing.T) {
+	for name := range required() {
+		t.Run(name, func(t *testing.T) {
+			content, err := os.ReadFile(path.Join(root, "deploy", "charts", name, "values.yaml"))
+			require.NoError(t, err)
+			groups := strings.Split(strings.TrimSpace(string(content)), "\n\n")
+			assert.Greater(t, len(groups), 10)
+			for _, group := range groups {
+				assert.True(t, strings.HasPrefix(group, "# "), "what is this for?\n%s", group)
+			}
+		})
+	}
+}
+
+// notes are what Helm prints after an installation or an upgrade.
+func notes(t *testing.T, name string, additional values) string {
+	t.Helper()
+	v := required()[name]
+	merge(v, additional)
+	rendered, err := render(t, name, v)
+	require.NoError(t, err)
+	return rendered[name+"/templates/NOTES.txt"]
+}
+
+func TestNotesSayWhatComesNext(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		chart      string
+		values     values
+		want, lack string
+	}{
+		"a hub with a Temporal of its own":     {"hub-agent", nil, "Rollouts need Temporal at temporal.example.com:7233", "8233"},
+		"a hub with the bundled Temporal":      {"hub-agent", values{"temporal": values{"address": "", "bundled": values{"enabled": true}}}, "port-forward service/agent-temporal 8233", "EngineReachable"},
+		"a hub with guard rails":               {"hub-agent", nil, "Guard rails are in force", "helm show crds"},
+		"a hub without":                        {"hub-agent", values{"enableGuardRail": false}, "kubectl get memberclusters", "Guard rails"},
+		"a member by the CAs of the system":    {"member-agent", nil, "set config.hubCA", "tlsClientInsecure"},
+		"a member that knows the hub's CA":     {"member-agent", values{"config": values{"hubCA": "YQ=="}}, "kubectl get membercluster member-1", "hubCA"},
+		"a member that does not check the hub": {"member-agent", values{"tlsClientInsecure": true}, "instead of tlsClientInsecure", "CAs of the system"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			text := notes(t, test.chart, test.values)
+			assert.Contains(t, text, test.want)
+			assert.NotContains(t, text, test.lack)
+		})
+	}
+}
