@@ -123,7 +123,7 @@ func (a *Activities) liveBinding(ctx context.Context, placement *placementv1beta
 
 // store records progress on a run. Another writer in between only means that
 // the same progress is recorded on the newer version; a run that is gone or has
-// ended is left alone.
+// ended is left alone, which errNotOn says.
 func (a *Activities) store(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, record func(recorder)) error {
 	ref := wf.Ref{Name: run.Name, UID: string(run.UID)}
 	first := true
@@ -134,7 +134,7 @@ func (a *Activities) store(ctx context.Context, run *placementv1beta1.ClusterSta
 				return err
 			}
 			if fresh == nil {
-				return nil
+				return errNotOn
 			}
 			fresh.DeepCopyInto(run)
 		}
@@ -148,19 +148,21 @@ func (a *Activities) store(ctx context.Context, run *placementv1beta1.ClusterSta
 		defer func() { a.pace.wrote(a.Clock.Since(began)) }()
 		return a.Client.Status().Update(ctx, run)
 	})
-	if apierrors.IsNotFound(err) {
+	switch why, refused := refusal(err); {
+	case err == nil:
 		return nil
+	case apierrors.IsNotFound(err):
+		return errNotOn
+	case refused && !apierrors.IsConflict(err):
+		a.warn(run, eventRefused, "The status of the run cannot be written, which is tried again: "+why)
 	}
-	if err != nil {
-		return fmt.Errorf("writing the status of run %s: %w", run.Name, err)
-	}
-	return nil
+	return fmt.Errorf("writing the status of run %s: %w", run.Name, err)
 }
 
 // fail ends a run for good, with the message that users see.
 func (a *Activities) fail(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, message string) error {
 	if err := a.store(ctx, run, func(r recorder) { r.failed(message) }); err != nil {
-		return err
+		return unlessNotOn(err) // it has ended by itself
 	}
 	a.warn(run, placementv1beta1.ReasonUpdateRunFailed, message)
 	return nil

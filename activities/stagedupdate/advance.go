@@ -90,7 +90,7 @@ func (s *stageAdvance) advance(ctx context.Context) (act.StageDelta, error) {
 	}
 	if s.stopping {
 		if err := s.hold(ctx, &delta); err != nil {
-			return act.StageDelta{}, err
+			return s.conclude(ctx, err)
 		}
 	}
 	if err := s.start(ctx, slices.Concat(s.in.Start, s.again, without(s.refusedBefore(), s.again))); err != nil {

@@ -82,7 +82,13 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 		By: who, At: now, Door: placementv1beta1.ApprovalDoor(in.Door), Verified: verified, Comment: comment,
 	}
 	setRequestCondition(request, placementv1beta1.ConditionTypeApproved, approvedReason(in.Door), approvedMessage(request.Status.Approval), now)
-	if err := a.Client.Status().Update(ctx, request); err != nil {
+	err = a.Client.Status().Update(ctx, request)
+	if why, refused := refusal(err); refused && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		// Whoever sent it is not kept waiting: it can be sent again.
+		a.warn(run, eventRefused, fmt.Sprintf("The approval of stage %s by %s cannot be written: %s", in.Stage, who, why))
+		return act.ApprovalResult{Ended: true}, nil
+	}
+	if err != nil {
 		return act.ApprovalResult{}, fmt.Errorf("writing the approval to request %s: %w", request.Name, err)
 	}
 	return act.ApprovalResult{Request: request.Name, By: who}, nil

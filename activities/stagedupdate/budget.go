@@ -163,12 +163,16 @@ func (s *stageAdvance) giveUp(ctx context.Context, pending map[string]struct{}, 
 		return nil
 	}
 	why := map[string]string{}
-	for _, name := range overdue {
-		why[name] = s.whyNot(ctx, name)
+	for i, name := range overdue {
+		if i < shownNames || !large(s.run) { // the status of a large run has no room for more
+			why[name] = s.whyNot(ctx, name)
+		}
 	}
 	exceeded := false
 	err := s.store(ctx, s.run, func(r recorder) {
-		delta.Failed, exceeded = failures(r.run, s.in.Index, overdue)
+		// Another attempt may have recorded some of them: nobody counts twice.
+		late := overdueOf(s.stage(r.run), inFlight, s.deadline(), now)
+		delta.Failed, exceeded = failures(r.run, s.in.Index, late)
 		r.gaveUp(&r.run.Status.StagesStatus[s.in.Index], delta.Failed, func(name string) string { return why[name] })
 	})
 	if err != nil {
@@ -252,11 +256,12 @@ func (s *stageAdvance) rollBack(ctx context.Context, why string) error {
 
 // pause stops the run.
 func (s *stageAdvance) pause(ctx context.Context, why string) error {
-	before := client.MergeFrom(s.run.DeepCopy())
-	s.run.Spec.State = placementv1beta1.StateStop
-	if err := s.Client.Patch(ctx, s.run, before); err != nil {
-		return fmt.Errorf("stopping run %s: %w", s.run.Name, err)
+	stopped := s.run.DeepCopy()
+	stopped.Spec.State = placementv1beta1.StateStop
+	if err := s.Client.Patch(ctx, stopped, client.MergeFrom(s.run)); err != nil {
+		return s.troubled(ctx, s.run, fmt.Errorf("stopping run %s, as %s: %w", s.run.Name, why, err))
 	}
+	s.run = stopped
 	s.stopping = true
 	s.look.saw(s.run, s.Clock.Now())
 	s.warn(s.run, eventBudgetExceeded, "The run stops: "+why+"; skip or retry them with spec.clusterActions, then set spec.state to Run")

@@ -22,7 +22,7 @@ import (
 //   - Temporal cancels its context with the answer to a heartbeat, at most 8 seconds (of the
 //     heartbeat timeout, 80 %) after the execution is gone, and requests end with their context;
 //   - before each write it looks at its run in the informer cache, which costs nothing: a run that
-//     the cache has as ended, deleted, replaced or told to stop is looked at live;
+//     the cache has as ended, deleted, replaced or with another spec is looked at live;
 //   - a live look older than lookFresh is repeated, in case the cache hears nothing any more: one
 //     read in so many seconds, not one for each write;
 //   - of two runs that write to one binding, the fence on the binding lets one through.
@@ -35,15 +35,24 @@ const lookFresh = 5 * time.Second
 
 // errNotOn says that a run has ended meanwhile, or that its user wants something else of it:
 // whoever writes for it must begin again by reading it.
-var errNotOn = errors.New("the run has ended, or was told to stop or go on, meanwhile")
+var errNotOn = errors.New("the run has ended, or was told something else, meanwhile")
+
+// unlessNotOn is for those to whom it is all the same that a run has ended meanwhile.
+func unlessNotOn(err error) error {
+	if errors.Is(err, errNotOn) {
+		return nil
+	}
+	return err
+}
 
 // look is what an attempt has last seen of its run, live.
 type look struct {
-	ref      wf.Ref
-	stopping bool
+	ref wf.Ref
 
-	mu sync.Mutex
-	at time.Time
+	mu         sync.Mutex
+	at         time.Time
+	generation int64
+	stopping   bool
 }
 
 // stillOn says whether a run is still what it was when an attempt looked last: errNotOn if not.
@@ -71,9 +80,10 @@ func (a *Activities) stillOn(ctx context.Context, l *look) error {
 func (l *look) saw(run *placementv1beta1.ClusterStagedUpdateRun, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stopping, l.at = stopping(run), now
+	l.at, l.generation, l.stopping = now, run.Generation, stopping(run)
 }
 
 func (l *look) same(run *placementv1beta1.ClusterStagedUpdateRun) bool {
-	return (l.ref.UID == "" || l.ref.UID == string(run.UID)) && run.DeletionTimestamp.IsZero() && !terminal(run) && stopping(run) == l.stopping
+	return (l.ref.UID == "" || l.ref.UID == string(run.UID)) && run.DeletionTimestamp.IsZero() && !terminal(run) &&
+		run.Generation == l.generation && stopping(run) == l.stopping
 }

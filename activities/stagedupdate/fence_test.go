@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientretry "k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterupdate"
@@ -18,11 +19,13 @@ import (
 // end declares the run of the documents failed, as another execution does.
 func (h *hub) end() {
 	h.t.Helper()
-	editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
-		r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{
+	require.NoError(h.t, clientretry.RetryOnConflict(clientretry.DefaultBackoff, func() error { // the activity writes it, too
+		run := h.run("example-run-2")
+		run.Status.Conditions = append(run.Status.Conditions, metav1.Condition{
 			Type: "Succeeded", Status: metav1.ConditionFalse, Reason: "UpdateRunFailed", LastTransitionTime: metav1.NewTime(begin),
 		})
-	})
+		return h.WithWatch.Status().Update(h.t.Context(), run)
+	}))
 }
 
 // deaf is a client whose cache has heard nothing of runs since it was made.
@@ -90,7 +93,7 @@ func TestAnAttemptThatHearsOfAStopStartsNothingMore(t *testing.T) {
 	h.onGet[placementv1beta1.BindingName("example-placement", "crp-uid", "member3")] = func() { h.wish(placementv1beta1.StateStop) }
 	in := canaryAdvance(names("member3"), nil, nil)
 	_, err := call(h, h.acts.AdvanceStage, in)
-	require.ErrorContains(t, err, "was told to stop")
+	require.ErrorContains(t, err, "was told something else")
 	assert.Equal(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
 	assert.Equal(t, act.StageDelta{Stopping: true, NotStarted: names("member3")}, must(h, h.acts.AdvanceStage, in), "the next attempt")
 	assert.Zero(t, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[1].InFlight)

@@ -327,6 +327,9 @@ func (a *Activities) PauseRun(ctx context.Context, ref wf.Ref) (bool, error) {
 		return true, nil
 	}
 	err = a.store(ctx, run, recorder.stopped)
+	if errors.Is(err, errNotOn) {
+		return false, nil
+	}
 	if err == nil {
 		a.event(run, placementv1beta1.ReasonUpdateRunStopped, "The run has been stopped; set spec.state to Run to resume it")
 	}
@@ -346,7 +349,13 @@ func (a *Activities) StopRun(ctx context.Context, in act.StopRequest) (bool, err
 	}
 	before := client.MergeFrom(run.DeepCopy())
 	run.Spec.State = placementv1beta1.StateStop
-	if err := a.Client.Patch(ctx, run, before); err != nil {
+	err = a.Client.Patch(ctx, run, before)
+	if why, refused := refusal(err); refused {
+		// It goes on: the execution that was cancelled is followed by another.
+		a.warn(run, eventRefused, fmt.Sprintf("%s cancelled workflow %s, but the run goes on: spec.state cannot be set to Stop: %s", shorten(strings.TrimSpace(who), maxApprover), in.Workflow, why))
+		return false, nil
+	}
+	if err != nil {
 		return false, fmt.Errorf("stopping run %s: %w", run.Name, err)
 	}
 	a.event(run, "StopRequested", "%s cancelled workflow %s: the run will stop; set spec.state to Run to resume it", shorten(strings.TrimSpace(who), maxApprover), in.Workflow)

@@ -40,6 +40,10 @@ func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.Ga
 	var state act.GateState
 	if err = a.checkClusters(ctx, run, f, in); err == nil {
 		state, err = a.checkTasks(ctx, run, in)
+		err = a.troubled(ctx, run, err)
+	}
+	if errors.Is(err, errNotOn) {
+		return act.GateState{Ended: true}, nil
 	}
 	if refused, ok := errors.AsType[*userError](err); ok {
 		return act.GateState{Ended: true}, a.fail(ctx, run, refused.text)

@@ -180,7 +180,7 @@ func (h *hub) interceptor() clientinterceptor.Funcs {
 			})
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
-			if err := h.answer(o); err != nil {
+			if err := h.answer(o, " spec"); err != nil {
 				return err
 			}
 			return h.write(func() error { return asServer(c.Patch(ctx, o, patch, options...)) })
@@ -195,17 +195,24 @@ func (h *hub) interceptor() clientinterceptor.Funcs {
 			if _, member := o.(*placementv1beta1.Work); member { // another process
 				return c.SubResource(sub).Update(ctx, o, options...)
 			}
+			if err := h.answer(o); err != nil {
+				return err
+			}
 			return h.write(func() error { return c.SubResource(sub).Update(ctx, o, options...) })
 		},
 	}
 }
 
 // answer is what the API server says to a write that it refuses.
-func (h *hub) answer(o client.Object) error {
+func (h *hub) answer(o client.Object, parts ...string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.tries[o.GetName()]++
-	return h.refused[o.GetName()]
+	name := o.GetName()
+	if _, run := o.(*placementv1beta1.ClusterStagedUpdateRun); run {
+		name += strings.Join(parts, "") // who may not write the one may write the other
+	}
+	h.tries[name]++
+	return h.refused[name]
 }
 
 // asServer gives a failed test of a JSON patch the status an API server gives.

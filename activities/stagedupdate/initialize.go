@@ -40,10 +40,10 @@ func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (act.Initial
 	note, err := a.plan(ctx, planned)
 	var refused *userError
 	if err != nil && !errors.As(err, &refused) {
-		return act.InitializeResult{}, err
+		return act.InitializeResult{}, a.troubled(ctx, run, err)
 	}
 	if err := a.storePlan(ctx, run, planned.Status, note, refused); err != nil {
-		return act.InitializeResult{}, err
+		return act.InitializeResult{}, unlessNotOn(err) // the run is looked at again, or is gone
 	}
 	return act.InitializeResult{State: stateOf(run)}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -331,4 +332,26 @@ func (s *stageAdvance) news(cluster string) error {
 		return nil
 	}
 	return errRefusedNow
+}
+
+// maxTrouble bounds what is repeated of an error.
+const maxTrouble = 512
+
+// troubled says on a run that it cannot go on as long as a write is refused, and returns the error:
+// it is tried again. It clears itself with the next progress.
+func (a *Activities) troubled(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, err error) error {
+	if _, refused := refusal(err); !refused || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+		return err
+	}
+	text := "The updateRun is stuck, a write is refused, which is tried again: " + shorten(err.Error(), maxTrouble)
+	fresh := false
+	stored := a.store(ctx, run, func(r recorder) {
+		before := meta.FindStatusCondition(r.run.Status.Conditions, placementv1beta1.ConditionTypeProgressing)
+		fresh = before == nil || before.Message != text
+		r.runCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck, text)
+	})
+	if stored == nil && fresh {
+		a.warn(run, eventRefused, text)
+	}
+	return err
 }

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientretry "k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
@@ -15,7 +17,11 @@ import (
 // wish sets what the user wants of the run.
 func (h *hub) wish(state placementv1beta1.UpdateRunState) {
 	h.t.Helper()
-	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.State = state })
+	require.NoError(h.t, clientretry.RetryOnConflict(clientretry.DefaultBackoff, func() error { // an activity may write it, too
+		run := h.run("example-run-2")
+		run.Spec.State = state
+		return h.WithWatch.Update(h.t.Context(), run)
+	}))
 }
 
 func (h *hub) stageSays(index int) string {

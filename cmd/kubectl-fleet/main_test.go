@@ -86,7 +86,7 @@ func TestAQuestionKeepsNobodyWhoInterrupts(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	go func() { _ = hub.Serve(listener) }()
-	defer hub.Close()
+	t.Cleanup(func() { _ = hub.Close() })
 
 	command := program(t, "http://"+listener.Addr().String(), "evict", "web", "member-1")
 	_, err = command.StdinPipe() // somebody who does not answer

@@ -51,7 +51,9 @@ fi
 if [[ -n "${MEMBER_CLUSTER_CONTEXT:-}" ]]; then
   say "Uninstalling the member agent from $MEMBER_CLUSTER_CONTEXT"
   "$HELM" uninstall member-agent --kube-context "$MEMBER_CLUSTER_CONTEXT" --namespace "$namespace" --ignore-not-found
-  "$KUBECTL" --context "$MEMBER_CLUSTER_CONTEXT" delete secret hub-kubeconfig-secret --namespace "$namespace" --ignore-not-found
+  # The agent's rights went with it, so that it cannot give its lease back: the next one would wait until it runs out.
+  "$KUBECTL" --context "$MEMBER_CLUSTER_CONTEXT" delete secret/hub-kubeconfig-secret lease/member-agent.kubernetes-fleet.io \
+    --namespace "$namespace" --ignore-not-found
 else
   say "MEMBER_CLUSTER_CONTEXT is not set: uninstall the release member-agent in $namespace of the cluster if it comes back"
 fi

@@ -24,7 +24,7 @@ var wrongUpdates = map[string]struct {
 	message string
 }{
 	"of a stage that does not wait yet": {
-		wfcontract.Approval{Stage: "canary"}, "stage canary of run NAME is not waiting for an approval: stage staging is",
+		wfcontract.Approval{Stage: "canary"}, "stage canary of run NAME is not waiting for an approval: stage staging waits for approval of NAME-staging and soak until ",
 	},
 	"of an unknown stage": {
 		wfcontract.Approval{Stage: "nosuch"}, `run NAME has no stage "nosuch"; its stages are staging, canary`,

@@ -106,7 +106,7 @@ func (r *run) judge(a wf.Approval) (reason, sentence string) {
 	case waiting == "":
 		return act.SignalNotWaiting, fmt.Sprintf("stage %s of run %s is not waiting for an approval: no stage is", a.Stage, r.ref.Key())
 	case waiting != a.Stage:
-		return act.SignalNotWaiting, fmt.Sprintf("stage %s of run %s is not waiting for an approval: stage %s is", a.Stage, r.ref.Key(), waiting)
+		return act.SignalNotWaiting, fmt.Sprintf("stage %s of run %s is not waiting for an approval: stage %s waits for %s", a.Stage, r.ref.Key(), waiting, r.waitsFor())
 	case !r.gate.state.NeedsApproval:
 		return act.SignalNoApproval, fmt.Sprintf("stage %s of run %s needs no approval, or has it already", a.Stage, r.ref.Key())
 	}

@@ -144,7 +144,7 @@ func TestAnUpdateThatCannotBeAcceptedIsRejectedWithASentence(t *testing.T) {
 		},
 		"another stage waits": {
 			stages: []*stage{canary(), {name: "prod", clusters: clusters("x")}}, approval: wf.Approval{Stage: "prod"}, after: 3 * time.Second,
-			want: "stage prod of run example-run is not waiting for an approval: stage canary is",
+			want: "stage prod of run example-run is not waiting for an approval: stage canary waits for approval of example-run-canary and soak until 2026-01-02 03:05:06Z",
 		},
 		"a stage that is still updating": {
 			stages: []*stage{{name: "canary", clusters: clusters("a", "b"), after: &approvalTask{}}}, approval: wf.Approval{Stage: "canary"}, after: 500 * time.Millisecond,

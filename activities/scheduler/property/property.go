@@ -1,6 +1,7 @@
 // Package property reads the properties of a cluster: those it reports under a name of
 // their own, and its resources under names such as
-// resources.kubernetes-fleet.io/available-cpu. It is pure.
+// resources.kubernetes-fleet.io/available-cpu. The name of a property has one slash, so
+// that of a resource such as nvidia.com/gpu gets a dot in its place. It is pure.
 package property
 
 import (
@@ -30,9 +31,23 @@ func NewReader(name string) Reader {
 	}
 	capacity, resourceName, _ := strings.Cut(usage, "-")
 	return func(cluster *clusterv1beta1.MemberCluster) (resource.Quantity, bool) {
-		value, ok := listed(&cluster.Status.ResourceUsage, capacity)[corev1.ResourceName(resourceName)]
-		return value, ok
+		resources := listed(&cluster.Status.ResourceUsage, capacity)
+		if value, ok := resources[corev1.ResourceName(resourceName)]; ok {
+			return value, true
+		}
+		for name, value := range resources {
+			if strings.Contains(string(name), "/") && OfResource(capacity, string(name)) == clusterv1beta1.ResourcePropertyPrefix+usage {
+				return value, true
+			}
+		}
+		return resource.Quantity{}, false
 	}
+}
+
+// OfResource is the name of the property for a resource: capacity is total, allocatable or
+// available.
+func OfResource(capacity, name string) string {
+	return clusterv1beta1.ResourcePropertyPrefix + capacity + "-" + strings.ReplaceAll(name, "/", ".")
 }
 
 func reported(name clusterv1beta1.PropertyName) Reader {
@@ -75,7 +90,7 @@ func Changed(before, after *clusterv1beta1.MemberCluster) []string {
 	for _, capacity := range []string{total, allocatable, available} {
 		was, is := listed(&before.Status.ResourceUsage, capacity), listed(&after.Status.ResourceUsage, capacity)
 		for _, name := range changedResources(was, is) {
-			names = append(names, clusterv1beta1.ResourcePropertyPrefix+capacity+"-"+name)
+			names = append(names, OfResource(capacity, name))
 		}
 	}
 	return names

@@ -65,6 +65,7 @@ func functions(set *template.Template) template.FuncMap {
 	return template.FuncMap{
 		"quote":     strconv.Quote,
 		"lower":     strings.ToLower,
+		"fail":      func(why string) (string, error) { return "", errors.New(why) },
 		"hasPrefix": func(prefix, text string) bool { return strings.HasPrefix(text, prefix) },
 		"splitList": func(separator, text string) []string { return strings.Split(text, separator) },
 		"list":      func(elements ...any) []any { return elements },

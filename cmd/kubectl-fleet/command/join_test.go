@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -220,8 +221,11 @@ func TestUnjoin(t *testing.T) {
 	c.stdin = "n\n"
 	require.ErrorIs(t, c.runWithHelm(h, "unjoin", "member-4"), cli.ErrDeclined)
 	assert.Contains(t, c.err.String(), "will be removed from it. Have member-4 (1 placement) leave the fleet?")
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "member-agent.kubernetes-fleet.io"}}
+	require.NoError(t, c.contexts["kind-4"].Create(t.Context(), lease))
 	require.NoError(t, c.runWithHelm(h, "unjoin", "member-4", "--member-context", "kind-4", "--yes"))
 	assert.Equal(t, "uninstall", h.args[0])
+	assert.Error(t, c.contexts["kind-4"].Get(t.Context(), client.ObjectKeyFromObject(lease), lease), "the next agent would wait until it has run out")
 	assert.Error(t, c.hub.Get(t.Context(), client.ObjectKeyFromObject(leaver), &clusterv1beta1.MemberCluster{}))
 	assert.Error(t, c.hub.Get(t.Context(), client.ObjectKeyFromObject(account), &corev1.ServiceAccount{}))
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -230,7 +231,9 @@ func (o *unjoinOptions) uninstall(ctx context.Context) error {
 	if err := o.helm.run(ctx, args...); err != nil {
 		return err
 	}
-	return o.deleteAll(ctx, cluster, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: tokenSecret}})
+	// The agent can no longer give its lease back: its rights went with it. The next one would wait until the lease runs out.
+	return o.deleteAll(ctx, cluster, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: tokenSecret}},
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: agentLease}})
 }
 
 func (o *unjoinOptions) deleteAll(ctx context.Context, c client.WithWatch, objects ...client.Object) error {

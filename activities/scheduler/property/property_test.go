@@ -1,0 +1,40 @@
+package property_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/fleetflow/fleetflow/activities/scheduler/property"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+)
+
+func clusterWith(gpus string) *clusterv1beta1.MemberCluster {
+	return &clusterv1beta1.MemberCluster{Status: clusterv1beta1.MemberClusterStatus{ResourceUsage: clusterv1beta1.ResourceUsage{
+		Available: corev1.ResourceList{"cpu": resource.MustParse("2"), "nvidia.com/gpu": resource.MustParse(gpus), "ephemeral-storage": resource.MustParse("5Gi")},
+	}}}
+}
+
+func TestResourcesAreReadByTheNamesThatAPolicyCanHave(t *testing.T) {
+	for name, want := range map[string]string{
+		"resources.kubernetes-fleet.io/available-cpu":               "2",
+		"resources.kubernetes-fleet.io/available-ephemeral-storage": "5Gi",
+		"resources.kubernetes-fleet.io/available-nvidia.com.gpu":    "8",
+		"resources.kubernetes-fleet.io/available-nvidia.com.tpu":    "",
+		"resources.kubernetes-fleet.io/total-nvidia.com.gpu":        "",
+		"resources.kubernetes-fleet.io/spare-cpu":                   "",
+	} {
+		value, ok := property.NewReader(name)(clusterWith("8"))
+		assert.Equal(t, want != "", ok, name)
+		if ok {
+			assert.Equal(t, want, value.String(), name)
+		}
+	}
+}
+
+func TestWhatChangesAboutAResourceHasTheSameName(t *testing.T) {
+	assert.Equal(t, []string{"resources.kubernetes-fleet.io/available-nvidia.com.gpu"}, property.Changed(clusterWith("8"), clusterWith("7")))
+	assert.Empty(t, property.Changed(clusterWith("8"), clusterWith("8")))
+}
