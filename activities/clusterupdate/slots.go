@@ -10,7 +10,13 @@ import (
 // more requests to keep waiting, and with them leases, statuses and members.
 const AtOnce = 32
 
-// Slots are places for clusters that are being written to. Whoever has waited longest is
+// FleetsAtOnce is how many times a process has a whole fleet in memory, read for a decision:
+// with a thousand members each takes ten megabytes, and a hundred placements may be made at
+// the same time.
+const FleetsAtOnce = 4
+
+// Slots are places for clusters that are being written to, or for anything else that there is
+// to be only so much of. Whoever has waited longest is
 // next. Nil has room for any number.
 type Slots chan struct{}
 
@@ -26,6 +32,6 @@ func (s Slots) Take(ctx context.Context) (giveBack func(), err error) {
 	case s <- struct{}{}:
 		return func() { <-s }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for the turn of a cluster: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("waiting for its turn: %w", context.Cause(ctx))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/clusterupdate"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -27,6 +28,8 @@ type Activities struct {
 	Selector *Selector
 	// Clock stamps conditions.
 	Clock clock.Clock
+	// FleetReads bound the fleets that are read at the same time; nil is no bound.
+	FleetReads clusterupdate.Slots
 }
 
 // NewActivities puts the activities of the placement workflow together.

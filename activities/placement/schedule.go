@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -45,17 +46,10 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wfcontract.Ref) (
 	if err != nil {
 		return actcontract.ScheduleResult{}, err
 	}
-	clusters, bindings, err := a.scheduleFacts(ctx, placement, revision)
+	decision, bindings, err := a.decide(ctx, placement, policy.Name, revision, now)
 	if err != nil {
 		return actcontract.ScheduleResult{}, err
 	}
-	decision := scheduler.Decide(scheduler.Facts{
-		PolicySnapshot: policy.Name,
-		Policy:         placement.Spec.Policy,
-		Clusters:       clusters,
-		Bindings:       scheduler.BindingsOf(placement, bindings),
-		Now:            now,
-	})
 	created, err := a.writeBindings(ctx, placement, policy.Name, bindings, decision)
 	if err != nil {
 		return actcontract.ScheduleResult{}, err
@@ -69,6 +63,26 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wfcontract.Ref) (
 		Created:        created,
 		Unscheduled:    len(decision.Unschedule),
 	}, a.prunePolicies(ctx, placement, policies, policy.Name, revision)
+}
+
+// decide reads what there is to pick from and picks. The fleet is in memory no longer than that.
+func (a *Activities) decide(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, policy, revision string, now time.Time) (scheduler.Decision, []placementv1beta1.ClusterResourceBinding, error) {
+	giveBack, err := a.FleetReads.Take(ctx)
+	if err != nil {
+		return scheduler.Decision{}, nil, err
+	}
+	defer giveBack()
+	clusters, bindings, err := a.scheduleFacts(ctx, placement, revision)
+	if err != nil {
+		return scheduler.Decision{}, nil, err
+	}
+	return scheduler.Decide(scheduler.Facts{
+		PolicySnapshot: policy,
+		Policy:         placement.Spec.Policy,
+		Clusters:       clusters,
+		Bindings:       scheduler.BindingsOf(placement, bindings),
+		Now:            now,
+	}), bindings, nil
 }
 
 // scheduleFacts reads the clusters of the fleet and the bindings of a placement, as

@@ -67,6 +67,8 @@ type Activities struct {
 	// Slots bound the clusters that are written to at the same time, with all else that
 	// takes them; nil is no bound.
 	Slots clusterupdate.Slots
+	// FleetReads bound the fleets that are read at the same time; nil is no bound.
+	FleetReads clusterupdate.Slots
 	// Sight knows when the API server was away; nil if nobody watches that.
 	Sight *Sight
 

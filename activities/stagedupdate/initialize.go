@@ -253,12 +253,22 @@ func (a *Activities) otherRuns(ctx context.Context, f *facts) error {
 	return nil
 }
 
+// memberClusters reads the names and labels of the clusters of the fleet.
 func (a *Activities) memberClusters(ctx context.Context, f *facts) error {
-	var list clusterv1beta1.MemberClusterList
+	giveBack, err := a.FleetReads.Take(ctx)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
+	var list metav1.PartialObjectMetadataList
+	list.SetGroupVersionKind(clusterv1beta1.GroupVersion.WithKind("MemberClusterList"))
 	if err := a.Live.List(ctx, &list); err != nil {
 		return fmt.Errorf("listing member clusters: %w", err)
 	}
-	f.clusters = list.Items
+	f.clusters = make([]clusterv1beta1.MemberCluster, len(list.Items))
+	for i := range list.Items {
+		f.clusters[i].Name, f.clusters[i].Labels = list.Items[i].Name, list.Items[i].Labels
+	}
 	return nil
 }
 

@@ -113,15 +113,18 @@ func newActivities(mgr ctrl.Manager, e *engine.Engine, syncer *works.Syncer, o *
 		return worker.Activities{}, fmt.Errorf("preparing the selection of resources: %w", err)
 	}
 	notifier := clusterupdate.NewNotifier()
-	slots := clusterupdate.NewSlots(clusterupdate.AtOnce)
+	slots, fleetReads := clusterupdate.NewSlots(clusterupdate.AtOnce), clusterupdate.NewSlots(clusterupdate.FleetsAtOnce)
+	placements := placement.NewActivities(cached, live, selector, clk)
+	placements.FleetReads = fleetReads
 	return worker.Activities{
-		Placement: placement.NewActivities(cached, live, selector, clk),
+		Placement: placements,
 		Rolling: &placement.Rolling{
 			Client: cached, Live: live, Works: syncer, Notifier: notifier, Clock: clk, Slots: slots,
 			Events: mgr.GetEventRecorder("placement-eviction-controller"),
 		},
 		UpdateRun: &stagedupdate.Activities{
-			Client: cached, Live: live, Works: syncer, Snapshots: selector, Notifier: notifier, Clock: clk, Slots: slots, Sight: o.sight,
+			Client: cached, Live: live, Works: syncer, Snapshots: selector, Notifier: notifier, Clock: clk,
+			Slots: slots, FleetReads: fleetReads, Sight: o.sight,
 			Events:     mgr.GetEventRecorder("staged-update-run"),
 			Identities: &worker.Identities{Client: e.Client, Namespace: o.temporal.namespace},
 		},

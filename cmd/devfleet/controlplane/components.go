@@ -193,7 +193,8 @@ func hubAgent(fleet *state.Fleet) supervisor.Spec {
 		"--leader-election-renew-deadline", "3s", "--leader-election-retry-period", "500ms",
 	}
 	if fleet.Members == 0 {
-		leases = []string{"--leader-elect", "--leader-election-lease-duration", "60s", "--leader-election-renew-deadline", "50s", "--enable-pprof"}
+		leases = []string{"--leader-elect", "--leader-election-lease-duration", "60s", "--leader-election-renew-deadline", "50s",
+			"--enable-pprof", "--pprof-port", fmt.Sprint(fleet.Ports["hub-agent/pprof"])}
 	}
 	return supervisor.Spec{
 		Name: HubAgent,
@@ -208,7 +209,7 @@ func hubAgent(fleet *state.Fleet) supervisor.Spec {
 			"--metrics-bind-address", fleet.Address("hub-agent/metrics"),
 			"--health-probe-bind-address", fleet.Address("hub-agent/health"),
 		}, leases...),
-		Ports: ports(fleet, "hub-agent/metrics", "hub-agent/health"),
+		Ports: ports(fleet, "hub-agent/metrics", "hub-agent/health", "hub-agent/pprof"),
 		Probe: httpProbe("http://" + fleet.Address("hub-agent/health") + "/readyz?exclude=temporal&exclude=temporal-workers"),
 		Pause: agentPause,
 		Held:  true,

@@ -96,7 +96,7 @@ func TestListenersAreUniqueAndGrowWithTheMembers(t *testing.T) {
 			assert.False(t, seen[listener], "listener %s twice", listener)
 			seen[listener] = true
 		}
-		assert.Len(t, seen, 9+5*members)
+		assert.Len(t, seen, 10+5*members)
 	}
 	assert.Less(t, len(Listeners(MaxMembers)), portsPerDir, "a fleet fits its block of ports")
 }

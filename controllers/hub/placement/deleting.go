@@ -50,7 +50,7 @@ func (r *Reconciler) projectDeletion(ctx context.Context, placement *placementv1
 	if err := write.Status(ctx, r.client, placement, status); err != nil {
 		return 0, err
 	}
-	r.limiter.wrote(placement.Name, len(bindings), 0, now, r.clock.Since(now))
+	r.limiter.wrote(placement.Name, now, pauseAfter(len(bindings), false, r.clock.Since(now)))
 	before := meta.FindStatusCondition(placement.Status.Conditions, placementv1beta1.ConditionTypeDeleting)
 	after := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeDeleting)
 	if after.Reason == placementv1beta1.ReasonWaitingForSilentClusters && (before == nil || before.Reason != after.Reason) {

@@ -22,6 +22,13 @@ const (
 	busyShare = 20
 	// maxStatusPause bounds the pause for the very large, and for the very busy.
 	maxStatusPause = 5 * time.Second
+	// What update runs do is told by their own statuses; that of a placement only repeats it,
+	// and costs the hub as much as the writes to twenty clusters. So it waits longer for a
+	// busy hub to have time for it.
+	externalBusyShare, maxExternalPause = 3 * busyShare, 30 * time.Second
+	// looks is how often in a pause it is looked whether things have come out, when what
+	// there is to write has to wait: each look works the whole status out.
+	looks = 4
 )
 
 // limiter spaces the writes of each placement's status, so that there are never
@@ -37,6 +44,8 @@ type limiter struct {
 type writes struct {
 	last, before time.Time
 	pause        time.Duration
+	// looked is when a status was last worked out that had to wait.
+	looked time.Time
 }
 
 func newLimiter() *limiter { return &limiter{writes: map[string]writes{}} }
@@ -46,17 +55,32 @@ func (l *limiter) wait(name string, settled bool, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.writes[name]
-	since := w.last
 	if settled {
-		since = w.before
+		return max(0, w.before.Add(2*w.pause).Sub(now))
 	}
-	return max(0, since.Add(2*w.pause).Sub(now))
+	return max(0, w.last.Add(2*w.pause).Sub(now))
 }
 
-// wrote notes a write of a status with this many clusters and selected resources, and
-// how long it took.
-func (l *limiter) wrote(name string, clusters, resources int, now time.Time, took time.Duration) {
-	pause := min(max(pauseFor(clusters+resources/resourcesPerCluster), busyShare*took), maxStatusPause)
+// rest is how long it is not worth working a status out: what it says could not be
+// written, or would not be new to those who wait for the end.
+func (l *limiter) rest(name string, now time.Time) time.Duration {
+	l.mu.Lock()
+	w := l.writes[name]
+	l.mu.Unlock()
+	return max(l.wait(name, true, now), w.looked.Add(w.pause/looks).Sub(now))
+}
+
+// looked notes that a status was worked out and has to wait.
+func (l *limiter) looked(name string, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.writes[name]
+	w.looked = now
+	l.writes[name] = w
+}
+
+// wrote notes a write of a status, and the pause after it.
+func (l *limiter) wrote(name string, now time.Time, pause time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.writes[name] = writes{last: now, before: l.writes[name].last, pause: pause}
@@ -66,6 +90,16 @@ func (l *limiter) forget(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.writes, name)
+}
+
+// pauseAfter is the pause after a write of the status of a placement with so many clusters
+// that took so long.
+func pauseAfter(clusters int, external bool, took time.Duration) time.Duration {
+	busy := min(busyShare*took, maxStatusPause)
+	if external {
+		busy = min(externalBusyShare*took, maxExternalPause)
+	}
+	return max(pauseFor(clusters), busy)
 }
 
 func pauseFor(clusters int) time.Duration {

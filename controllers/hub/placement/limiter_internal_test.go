@@ -14,16 +14,20 @@ func TestHowLongToWaitBetweenStatuses(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		clusters int
 		took     time.Duration
+		external bool
 		want     time.Duration
 	}{
-		"a small status that is written at once comes twice in a second": {3, 5 * time.Millisecond, statusPause},
-		"a large one comes less often":                                   {1000, 5 * time.Millisecond, 7 * statusPause},
-		"a busy hub is told less often":                                  {100, 100 * time.Millisecond, 2 * time.Second},
-		"however busy the hub is, something is told":                     {100, 10 * time.Second, maxStatusPause},
+		"a small status that is written at once comes twice in a second": {clusters: 3, took: 5 * time.Millisecond, want: statusPause},
+		"a large one comes less often":                                   {clusters: 1000, took: 5 * time.Millisecond, want: 7 * statusPause},
+		"a busy hub is told less often":                                  {clusters: 100, took: 100 * time.Millisecond, want: 2 * time.Second},
+		"however busy the hub is, something is told":                     {clusters: 100, took: 10 * time.Second, want: maxStatusPause},
+		"what a run tells anyway has time while the hub is busy":         {clusters: 100, took: 100 * time.Millisecond, external: true, want: 6 * time.Second},
+		"and is told in the end":                                         {clusters: 100, took: 10 * time.Second, external: true, want: maxExternalPause},
+		"a hub that is not busy tells of runs at once, too":              {clusters: 100, took: 5 * time.Millisecond, external: true, want: statusPause},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			l, now := newLimiter(), time.Now()
-			l.wrote("app", test.clusters, 0, now, test.took)
+			l.wrote("app", now, pauseAfter(test.clusters, test.external, test.took))
 			assert.Equal(t, 2*test.want, l.wait("app", false, now), "what is on its way")
 			assert.Zero(t, l.wait("app", true, now), "how it has come out is told at once")
 		})
@@ -52,4 +56,18 @@ func TestARunIsNoEndOfAnExternalPlacement(t *testing.T) {
 	assert.True(t, settled(facts(scheduled("0", 1)), scheduled("1", 1)), "other resources are selected")
 	assert.True(t, settled(facts(scheduled("0", 1)), scheduled("0", 2)), "it was changed, and scheduled again")
 	assert.True(t, settled(facts(scheduled("0", 1)), scheduled("0", 1, available)), "all clusters are updated")
+}
+
+func TestAStatusThatHasToWaitIsNotWorkedOutAtEachEvent(t *testing.T) {
+	l, now := newLimiter(), time.Now()
+	assert.Zero(t, l.rest("app", now), "the first one is")
+	l.wrote("app", now, statusPause)
+	assert.Zero(t, l.rest("app", now), "it may be the end already")
+	l.looked("app", now)
+	assert.Equal(t, statusPause/looks, l.rest("app", now), "it was not; the next look is worth it a little later")
+	assert.Zero(t, l.rest("app", now.Add(statusPause/looks)))
+	assert.Zero(t, l.wait("app", true, now), "what is found then is written at once")
+	l.wrote("app", now, statusPause)
+	assert.Equal(t, 2*statusPause, l.rest("app", now), "after two writes there is nothing to work out")
+	assert.Zero(t, l.rest("other", now), "another placement has its own pauses")
 }

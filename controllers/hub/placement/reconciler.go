@@ -116,7 +116,7 @@ func (r *Reconciler) poke(ctx context.Context, memory *pokeMemory, need Need, na
 func (r *Reconciler) project(ctx context.Context, facts *Facts) (time.Duration, error) {
 	placement := facts.Placement
 	now := r.clock.Now()
-	if wait := r.limiter.wait(placement.Name, true, now); wait > 0 {
+	if wait := r.limiter.rest(placement.Name, now); wait > 0 {
 		return wait, nil // whatever there is to write: it is not worth being worked out yet
 	}
 	selected, err := r.selected.of(ctx, placement.Name, Observed(facts))
@@ -133,12 +133,14 @@ func (r *Reconciler) project(ctx context.Context, facts *Facts) (time.Duration, 
 		return nextStuck(status, now), nil
 	}
 	if wait := r.limiter.wait(placement.Name, settled(facts, status), now); wait > 0 {
+		r.limiter.looked(placement.Name, now)
 		return wait, nil
 	}
 	if err := write.Status(ctx, r.client, placement, status); err != nil {
 		return 0, err
 	}
-	r.limiter.wrote(placement.Name, len(facts.Bindings), len(status.SelectedResources), now, r.clock.Since(now))
+	size := len(facts.Bindings) + len(status.SelectedResources)/resourcesPerCluster
+	r.limiter.wrote(placement.Name, now, pauseAfter(size, facts.External(), r.clock.Since(now)))
 	r.tell(placement, status)
 	return nextStuck(status, now), nil
 }

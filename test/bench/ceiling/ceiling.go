@@ -1,13 +1,15 @@
 // Package ceiling measures what a bare client needs to write what an update of a cluster takes on the hub: the binding, the
 // Work, the status of the Work and that of the binding, each once and in this order. Nothing else happens: nobody
-// decides, waits or remembers. The objects are of the kinds and about the size of the real ones, so that what is left of
-// the difference to an update run is what the product adds.
+// decides, waits or remembers. The objects have the labels, annotations, finalizers and conditions of the real ones, so
+// that what is left of the difference to an update run is what the product adds.
 package ceiling
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,8 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/workgen"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -58,6 +62,9 @@ func SetUp(ctx context.Context, c client.Client, n int) (*Ceiling, error) {
 func (c *Ceiling) Clear(ctx context.Context) error {
 	return c.each(ctx, len(c.bindings), func(ctx context.Context, i int) error {
 		for _, object := range []client.Object{c.bindings[i], c.works[i]} {
+			if err := c.patch(ctx, object, "", operation{"replace", "/metadata/finalizers", []string{}}); client.IgnoreNotFound(err) != nil {
+				return err
+			}
 			if err := client.IgnoreNotFound(c.client.Delete(ctx, object)); err != nil {
 				return fmt.Errorf("deleting %T %s: %w", object, object.GetName(), err)
 			}
@@ -95,15 +102,18 @@ type operation struct {
 
 func (c *Ceiling) update(ctx context.Context, i int) error {
 	binding, work := c.bindings[i], c.works[i]
-	revision := fmt.Sprintf("revision-%d", c.round)
-	if err := c.patch(ctx, binding, "",
-		operation{"replace", "/spec/resourceSnapshotName", fmt.Sprintf("ceiling-%d-snapshot", c.round)},
-		operation{"add", "/metadata/annotations/" + annotation, revision}); err != nil {
+	index, snapshot := strconv.Itoa(c.round), fmt.Sprintf("ceiling-%d-snapshot", c.round)
+	if err := c.patch(ctx, binding, "", append(annotate(map[string]string{
+		placementv1beta1.UpdateRunAnnotation: fmt.Sprintf("ceiling-%d", c.round), placementv1beta1.UpdateRunUIDAnnotation: string(uuid.NewUUID()),
+		placementv1beta1.UpdateRunCreatedAnnotation: time.Now().Format(time.RFC3339),
+	}), operation{"replace", "/spec/resourceSnapshotName", snapshot})...); err != nil {
 		return err
 	}
-	if err := c.patch(ctx, work, "",
-		operation{"replace", "/spec/workload/manifests", manifests(c.round)},
-		operation{"add", "/metadata/annotations/" + annotation, revision}); err != nil {
+	if err := c.patch(ctx, work, "", append(annotate(map[string]string{
+		placementv1beta1.BindingGenerationAnnotation: strconv.FormatInt(binding.Generation, 10), placementv1beta1.RevisionAnnotation: "4613cfae663" + index,
+		placementv1beta1.ParentResourceSnapshotNameAnnotation: snapshot, workgen.RevisionTimeAnnotation: time.Now().Format(time.RFC3339),
+	}), operation{"add", "/metadata/labels/" + escaped(placementv1beta1.ParentResourceSnapshotIndexLabel), index},
+		operation{"add", "/spec", workSpec(c.round)})...); err != nil {
 		return err
 	}
 	if err := c.patch(ctx, work, "status", operation{"add", "/status", workStatus(work.Generation)}); err != nil {
@@ -111,6 +121,16 @@ func (c *Ceiling) update(ctx context.Context, i int) error {
 	}
 	return c.patch(ctx, binding, "status", operation{"add", "/status", bindingStatus(binding.Generation)})
 }
+
+func annotate(annotations map[string]string) []operation {
+	var all []operation
+	for key, value := range annotations {
+		all = append(all, operation{"add", "/metadata/annotations/" + escaped(key), value})
+	}
+	return all
+}
+
+func escaped(key string) string { return strings.ReplaceAll(key, "/", "~1") }
 
 // patch changes an object, provided it is still the same one.
 func (c *Ceiling) patch(ctx context.Context, object client.Object, subresource string, operations ...operation) error {
@@ -130,31 +150,47 @@ func (c *Ceiling) patch(ctx context.Context, object client.Object, subresource s
 	return nil
 }
 
-const annotation = "bench.fleetflow~1revision"
-
-func meta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name: name, Labels: map[string]string{placementv1beta1.FleetPrefix + "bench": "ceiling"},
-		Annotations: map[string]string{"bench.fleetflow/revision": "none"},
-	}
-}
-
 func binding(i int) *placementv1beta1.ClusterResourceBinding {
+	cluster := fmt.Sprintf("ceiling-%04d", i)
 	return &placementv1beta1.ClusterResourceBinding{
-		ObjectMeta: meta(fmt.Sprintf("ceiling-%04d", i)),
+		ObjectMeta: metav1.ObjectMeta{
+			Name: cluster, Finalizers: []string{placementv1beta1.WorkFinalizer},
+			Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "staged-100-100-000"},
+			Annotations: map[string]string{
+				placementv1beta1.UpdateRunAnnotation: "none", placementv1beta1.UpdateRunUIDAnnotation: "none", placementv1beta1.UpdateRunCreatedAnnotation: "none",
+			},
+		},
 		Spec: placementv1beta1.ResourceBindingSpec{
 			State: placementv1beta1.BindingStateBound, ResourceSnapshotName: "ceiling-0-snapshot",
-			SchedulingPolicySnapshotName: "ceiling-0", TargetCluster: fmt.Sprintf("ceiling-%04d", i),
-			ClusterDecision: placementv1beta1.ClusterDecision{ClusterName: fmt.Sprintf("ceiling-%04d", i), Selected: true, Reason: "picked by scheduling policy"},
+			SchedulingPolicySnapshotName: "ceiling-0", TargetCluster: cluster,
+			ClusterDecision: placementv1beta1.ClusterDecision{
+				ClusterName: cluster, Selected: true, ClusterScore: &placementv1beta1.ClusterScore{AffinityScore: new(int32), PriorityScore: new(int32)},
+				Reason: fmt.Sprintf("Successfully scheduled resources for placement in %q (affinity score: 0, topology spread score: 0): picked by scheduling policy", cluster),
+			},
 		},
 	}
 }
 
 func work(i int) *placementv1beta1.Work {
-	w := &placementv1beta1.Work{ObjectMeta: meta(fmt.Sprintf("ceiling-%04d", i))}
-	w.Namespace = namespace
-	w.Spec.Workload.Manifests = manifests(0)
-	return w
+	return &placementv1beta1.Work{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("ceiling-%04d", i), Namespace: namespace, Finalizers: []string{placementv1beta1.WorkFinalizer},
+			Labels: map[string]string{
+				placementv1beta1.ParentPlacementLabel: "staged-100-100-000", placementv1beta1.ParentBindingLabel: "staged-100-100-000-hollow-0000-ce4dcb0a",
+				placementv1beta1.ParentResourceSnapshotIndexLabel: "0",
+			},
+			Annotations: map[string]string{
+				placementv1beta1.BindingGenerationAnnotation: "0", placementv1beta1.BindingUIDAnnotation: "d2540f87-e312-469e-869a-9c51f9319b1f",
+				placementv1beta1.ParentResourceSnapshotNameAnnotation: "ceiling-0-snapshot", placementv1beta1.RevisionAnnotation: "4613cfae6630",
+				workgen.RevisionTimeAnnotation: "2026-11-21T23:32:45Z", placementv1beta1.WorkCountAnnotation: "1",
+			},
+		},
+		Spec: workSpec(0),
+	}
+}
+
+func workSpec(round int) placementv1beta1.WorkSpec {
+	return placementv1beta1.WorkSpec{Workload: placementv1beta1.WorkloadTemplate{Manifests: manifests(round)}}
 }
 
 func manifests(round int) []placementv1beta1.Manifest {
@@ -162,7 +198,7 @@ func manifests(round int) []placementv1beta1.Manifest {
 		return placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(text)}}
 	}
 	return []placementv1beta1.Manifest{
-		raw(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"bench","labels":{"kubernetes.io/metadata.name":"bench"}}}`),
+		raw(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"bench","labels":{"kubernetes.io/metadata.name":"bench"}},"spec":{"finalizers":["kubernetes"]}}`),
 		raw(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"bench","namespace":"bench"},"data":{"key":"value-%d"}}`, round)),
 	}
 }
