@@ -178,21 +178,23 @@ func (s *stageAdvance) wait(ctx context.Context, pending map[string]struct{}) (c
 		if err != nil && !refused {
 			return result, err
 		}
-		again := refused || result.Due
+		goesOn := refused || result.Due
 		now := s.Clock.Now()
-		result.Due = result.Due && reached(due, now) && !now.Before(s.sureAt(s.run.Name))
+		result.Due = result.Due && reached(due, now) && reached(s.sureAt(s.run.Name), now)
 		// One that stops does not wait for a cluster that cannot be written to.
 		result.Changed = result.Changed || refused && s.stopping
-		if !again || result.Due || result.Changed || len(result.Done) > 0 || !now.Before(ends) {
-			if refused {
-				err = s.sayRefused(ctx)
-			}
-			return result, err
+		if !goesOn || concluded(result) || reached(ends, now) {
+			return result, s.sayRefused(ctx)
 		}
 		if err := s.retry(ctx, pending); err != nil {
 			return result, err
 		}
 	}
+}
+
+// concluded says that there is something to tell.
+func concluded(result clusterupdate.Result) bool {
+	return result.Due || result.Changed || len(result.Done) > 0
 }
 
 // earliest is the first of two times; a zero one is none.

@@ -375,7 +375,7 @@ func (h *hub) untilItWaits() {
 	h.t.Helper()
 	select {
 	case <-h.clock.waits:
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		h.t.Fatal("the activity must wait")
 	}
 }
