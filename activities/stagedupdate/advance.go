@@ -253,7 +253,7 @@ func (s *stageAdvance) notOurs(ctx context.Context, cluster string) (left bool, 
 	}
 	if slices.Contains(s.in.Failed, cluster) {
 		// The stage goes on without it, and others have its place: it is not written to.
-		_, _, err = s.judge(ctx, s.run, cluster)
+		_, _, err = s.judge(ctx, s.run, cluster, false)
 	} else {
 		err = s.unlessRefused(s.startCluster(ctx, s.run, cluster))
 	}

@@ -106,7 +106,7 @@ func (s *stageAdvance) stands(ctx context.Context, cluster string) (ours, free b
 	if verdict, err := judgeBinding(s.run, s.in.Stage, cluster, binding); err == nil && verdict == bindingOurs {
 		return true, false, nil
 	}
-	_, verdict, err := s.judge(ctx, s.run, cluster)
+	_, verdict, err := s.judge(ctx, s.run, cluster, false)
 	if _, ends := errors.AsType[*userError](err); ends || errors.As(err, new(*leftError)) {
 		return false, false, nil
 	}

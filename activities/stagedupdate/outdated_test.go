@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -75,4 +76,35 @@ func (l lagging) List(ctx context.Context, list client.ObjectList, options ...cl
 		return nil
 	}
 	return l.hub.List(ctx, list, options...)
+}
+
+func TestACacheThatLagsBehindTakesNoClusterFromALaterRun(t *testing.T) {
+	h := howTo(t)
+	require.True(t, initialize(h, "example-run-2").Initialized)
+	h.acts.Client = old{h, h.binding("member2")}
+	edit(h, h.binding("member2"), func(b *placementv1beta1.ClusterResourceBinding) {
+		b.Annotations = map[string]string{
+			placementv1beta1.UpdateRunAnnotation: "later", placementv1beta1.UpdateRunUIDAnnotation: "uid-later",
+			placementv1beta1.UpdateRunCreatedAnnotation: h.clock.Now().Add(time.Hour).Format(time.RFC3339),
+		}
+		b.Spec.ResourceSnapshotName = "example-placement-0-snapshot"
+	})
+	delta := must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
+	assert.True(t, delta.Ended)
+	assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"), "UpdateRunFailed")
+	assert.Equal(t, "uid-later", h.binding("member2").Annotations[placementv1beta1.UpdateRunUIDAnnotation])
+}
+
+// old is a cache that knows a binding as it was.
+type old struct {
+	*hub
+	binding *placementv1beta1.ClusterResourceBinding
+}
+
+func (o old) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	if binding, is := into.(*placementv1beta1.ClusterResourceBinding); is && key.Name == o.binding.Name {
+		o.binding.DeepCopyInto(binding)
+		return nil
+	}
+	return o.hub.Get(ctx, key, into, options...)
 }

@@ -86,8 +86,8 @@ const fencedTries = 3
 func (s *stageAdvance) takeBinding(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, cluster string) (*placementv1beta1.ClusterResourceBinding, error) {
 	var failed error
 	seen := ""
-	for range fencedTries {
-		binding, verdict, err := s.judge(ctx, run, cluster)
+	for try := range fencedTries {
+		binding, verdict, err := s.judge(ctx, run, cluster, try == 0)
 		if err != nil || verdict == bindingOurs {
 			return binding, err
 		}
@@ -103,8 +103,26 @@ func (s *stageAdvance) takeBinding(ctx context.Context, run *placementv1beta1.Cl
 	return nil, failed
 }
 
-// judge reads a cluster's binding live and decides whose it is.
-func (s *stageAdvance) judge(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, cluster string) (*placementv1beta1.ClusterResourceBinding, bindingVerdict, error) {
+// known is a cluster's binding as the cache has it, if the run may take it as it is there: should it
+// be another one by now, the fence keeps it from being written. Nil if it has to be read live.
+func (s *stageAdvance) known(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, cluster string) *placementv1beta1.ClusterResourceBinding {
+	binding, err := s.view.Binding(ctx, placementv1beta1.BindingName(s.placement.Name, s.placement.UID, cluster))
+	if err != nil || binding == nil {
+		return nil
+	}
+	if verdict, err := judgeBinding(run, s.in.Stage, cluster, binding); err != nil || verdict != bindingFree {
+		return nil
+	}
+	return binding
+}
+
+// judge decides whose a cluster's binding is: as it is live or, where that will do, as the cache has it.
+func (s *stageAdvance) judge(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, cluster string, cached bool) (*placementv1beta1.ClusterResourceBinding, bindingVerdict, error) {
+	if cached {
+		if known := s.known(ctx, run, cluster); known != nil {
+			return known, bindingFree, nil
+		}
+	}
 	binding, err := s.liveBinding(ctx, s.placement, cluster)
 	if err != nil {
 		return nil, bindingFree, err
