@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -66,17 +67,23 @@ func refusedIf(cluster string, err error) error {
 	return err
 }
 
-// How soon a refused write is tried again: after as long as it has been refused, within bounds.
+// How soon a refused write is tried again: after as long as it has been refused, within bounds. With
+// many clusters refused, each is tried less often.
 const (
 	refusedAtLeast = time.Second
 	refusedAtMost  = 30 * time.Second
+	refusedEach    = 50 * time.Millisecond
 )
+
+// refusedKept is how long it is known that a write was refused that nobody tries any more.
+const refusedKept = time.Hour
 
 // refusals are the clusters that this process could not write to when it tried last. The status of
 // their runs says so, too, for people and for other processes.
 type refusals struct {
-	mu  sync.Mutex
-	all map[refusedKey]refusedWrite
+	mu     sync.Mutex
+	all    map[refusedKey]refusedWrite
+	pruned time.Time
 }
 
 type refusedKey struct {
@@ -95,17 +102,18 @@ func (r *refusals) note(run types.UID, cluster, why string, now time.Time) {
 	if r.all == nil {
 		r.all = map[refusedKey]refusedWrite{}
 	}
-	for key, w := range r.all { // of runs that have ended
-		if now.Sub(w.next) > 10*refusedAtMost {
-			delete(r.all, key)
-		}
+	if now.Sub(r.pruned) > refusedKept { // of runs that have ended
+		maps.DeleteFunc(r.all, func(_ refusedKey, w refusedWrite) bool { return now.Sub(w.next) > refusedKept })
+		r.pruned = now
 	}
 	key := refusedKey{run, cluster}
 	w, again := r.all[key]
 	if !again {
 		w.since = now
+		r.all[key] = w
 	}
-	w.why, w.next = why, now.Add(min(max(now.Sub(w.since), refusedAtLeast), refusedAtMost))
+	most := refusedAtMost + time.Duration(len(r.all)-1)*refusedEach
+	w.why, w.next = why, now.Add(min(max(now.Sub(w.since), refusedAtLeast), most))
 	r.all[key] = w
 }
 

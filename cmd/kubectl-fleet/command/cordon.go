@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -74,7 +75,7 @@ func memberVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.C
 		if name != "" {
 			args = append(args, name)
 		}
-		return exactlyOne("a member", cmd.Example)(cmd, args)
+		return exactlyOne("a member", strings.TrimSpace(cmd.Example))(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := s.connect()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,6 +71,9 @@ func (o *runOptions) run(ctx context.Context, arg string) error {
 	if !found.Placement.External() {
 		return fmt.Errorf("%s rolls out by itself: runs are for placements whose spec.strategy.type is External", found.Placement.Ref)
 	}
+	if err := o.checkStrategy(ctx, c, found.Placement.Namespace); err != nil {
+		return err
+	}
 	ref := hub.Ref{Kind: hub.KindRun, Namespace: found.Placement.Namespace, Name: o.name}
 	if ref.Name == "" {
 		if ref.Name, err = freeName(ctx, c, found.Placement.Ref); err != nil {
@@ -90,6 +94,22 @@ func (o *runOptions) run(ctx context.Context, arg string) error {
 	}
 	status := &statusOptions{factory: o.factory, streams: o.streams, watch: true}
 	return status.run(ctx, qualifiedRun(ref))
+}
+
+// checkStrategy looks for the strategy: a run without one fails at once, and a name is used up.
+func (o *runOptions) checkStrategy(ctx context.Context, c client.Reader, namespace string) error {
+	strategy, err := hub.Reader{Reader: c}.Strategy(ctx, namespace, o.strategy)
+	switch {
+	case apierrors.IsForbidden(err): // who may create runs need not be able to read strategies
+		return nil
+	case err == nil && strategy == nil:
+		kind := "ClusterStagedUpdateStrategy"
+		if namespace != "" {
+			kind = "StagedUpdateStrategy in namespace " + namespace
+		}
+		return fmt.Errorf("there is no %s named %q: nothing was created", kind, o.strategy)
+	}
+	return err
 }
 
 // qualifiedRun names a run of a scope, whether or not the user has named the namespace.
