@@ -157,7 +157,7 @@ func TestRun(t *testing.T) {
 		get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-6").Spec)
 	require.NoError(t, c.run("run", "web", "--strategy", "careful", "--initialize", "--name", "later"))
 	assert.Equal(t, placementv1beta1.StateInitialize, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "later").Spec.State)
-	require.EqualError(t, c.run("run", "web", "--strategy", "carefull", "--name", "typo"), `there is no ClusterStagedUpdateStrategy named "carefull": nothing was created`)
+	require.EqualError(t, c.run("run", "web", "--strategy", "reckless", "--name", "typo"), `there is no ClusterStagedUpdateStrategy named "reckless": nothing was created`)
 	require.Error(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "typo"}, &placementv1beta1.ClusterStagedUpdateRun{}))
 	require.ErrorContains(t, c.run("run", "web"), "--strategy is missing")
 	require.ErrorContains(t, c.run("run", "rolling", "--strategy", "careful"), "rolls out by itself")
