@@ -167,18 +167,31 @@ func inOrder(all []runtime.Object) []runtime.Object {
 func (c *cluster) agentOf(t *testing.T, program string, d *appsv1.Deployment) *agent {
 	t.Helper()
 	spec := d.Spec.Template.Spec
-	p := inPod(t, spec, t.TempDir(), func(name string) map[string][]byte {
-		object, err := c.get(t, "v1", "Secret", d.Namespace, name)
-		require.NoError(t, err)
-		data, _, err := unstructured.NestedStringMap(object.Object, "data")
-		require.NoError(t, err)
-		decoded := map[string][]byte{}
-		for key, value := range data {
-			decoded[key] = decode64(t, value)
-		}
-		return decoded
-	})
-	return &agent{name: d.Name, program: program, args: p.args, env: p.env, account: d.Namespace + "/" + spec.ServiceAccountName}
+	p := inPod(t, spec, t.TempDir(), func(name string) map[string][]byte { return c.secret(t, d.Namespace, name) })
+	return &agent{name: d.Name, program: program, args: p.args, env: p.env, account: d.Namespace + "/" + spec.ServiceAccountName, secrets: p.secrets}
+}
+
+// secret is the content of a Secret.
+func (c *cluster) secret(t *testing.T, namespace, name string) map[string][]byte {
+	t.Helper()
+	object, err := c.get(t, "v1", "Secret", namespace, name)
+	require.NoError(t, err)
+	data, _, err := unstructured.NestedStringMap(object.Object, "data")
+	require.NoError(t, err)
+	decoded := map[string][]byte{}
+	for key, value := range data {
+		decoded[key] = decode64(t, value)
+	}
+	return decoded
+}
+
+// remount brings what an agent has mounted up to date.
+func (c *cluster) remount(t *testing.T, a *agent) {
+	t.Helper()
+	namespace, _, _ := strings.Cut(a.account, "/")
+	for name, at := range a.secrets {
+		mount(t, at, c.secret(t, namespace, name))
+	}
 }
 
 // run starts an agent. What a Pod has and a process has not is all that is added: a kubeconfig with a token of the service

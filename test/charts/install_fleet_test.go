@@ -3,11 +3,13 @@
 package charts
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -45,6 +47,8 @@ type agent struct {
 	args, env     []string
 	account       string
 	health, log   string
+	// secrets are the folders that Secrets are mounted at.
+	secrets map[string]string
 }
 
 var (
@@ -112,28 +116,29 @@ func (f *fleet) cluster(t *testing.T, name string) *cluster {
 }
 
 // pod is what a kubelet makes of a Pod's template: its arguments and its environment, with volumes in a folder.
-type pod struct{ args, env []string }
+type pod struct {
+	args, env []string
+	secrets   map[string]string
+}
 
 // inPod mounts the volumes of a template below a folder; secret returns the content of a Secret.
 func inPod(t *testing.T, spec corev1.PodSpec, dir string, secret func(name string) map[string][]byte) pod {
 	t.Helper()
 	container := spec.Containers[0]
+	p := pod{secrets: map[string]string{}}
 	var moves []string
-	for _, mount := range container.VolumeMounts {
-		at := filepath.Join(dir, mount.Name)
+	for _, m := range container.VolumeMounts {
+		at := filepath.Join(dir, m.Name)
 		require.NoError(t, os.MkdirAll(at, 0o700))
-		moves = append(moves, mount.MountPath, at)
+		moves = append(moves, m.MountPath, at)
 		for _, v := range spec.Volumes {
-			if v.Name != mount.Name || v.Secret == nil {
-				continue
-			}
-			for key, value := range secret(v.Secret.SecretName) {
-				require.NoError(t, os.WriteFile(filepath.Join(at, key), value, 0o600))
+			if v.Name == m.Name && v.Secret != nil {
+				p.secrets[v.Secret.SecretName] = at
+				mount(t, at, secret(v.Secret.SecretName))
 			}
 		}
 	}
 	moved := strings.NewReplacer(moves...)
-	var p pod
 	for _, arg := range container.Args {
 		p.args = append(p.args, moved.Replace(arg))
 	}
@@ -141,6 +146,22 @@ func inPod(t *testing.T, spec corev1.PodSpec, dir string, secret func(name strin
 		p.env = append(p.env, e.Name+"="+moved.Replace(e.Value))
 	}
 	return p
+}
+
+// mount writes the content of a Secret as a kubelet does: into a folder of its own, to which a link is then turned, so that
+// all of it changes at once.
+func mount(t *testing.T, at string, content map[string][]byte) {
+	t.Helper()
+	folder, err := os.MkdirTemp(at, "..")
+	require.NoError(t, err)
+	for key, value := range content {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, key), value, 0o600))
+		if err := os.Symlink(filepath.Join("..data", key), filepath.Join(at, key)); !errors.Is(err, fs.ErrExist) {
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, os.Symlink(filepath.Base(folder), filepath.Join(at, "..data_tmp")))
+	require.NoError(t, os.Rename(filepath.Join(at, "..data_tmp"), filepath.Join(at, "..data")))
 }
 
 // build builds a program of this repository.
@@ -177,18 +198,33 @@ func (f *fleet) start(t *testing.T, a *agent) {
 	})
 }
 
+// ask asks an agent for its health.
+func (f *fleet) ask(t *testing.T, a *agent, path string) (code int, text string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.health+path, http.NoBody)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, string(body)
+}
+
+// answers says whether an agent is well, as a whole or in one thing.
+func (f *fleet) answers(t *testing.T, a *agent, path string) bool {
+	t.Helper()
+	code, _ := f.ask(t, a, path)
+	return code == http.StatusOK
+}
+
 // requireWell asks an agent for the health of all it depends on.
 func (f *fleet) requireWell(t *testing.T, a *agent) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.health+"/readyz?verbose", http.NoBody)
-	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	var body bytes.Buffer
-	_, err = body.ReadFrom(response.Body)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, response.StatusCode, "%s: %s", a.name, body.String())
+	code, text := f.ask(t, a, "/readyz?verbose")
+	require.Equal(t, http.StatusOK, code, "%s: %s", a.name, text)
 }
 
 func (f *fleet) command(ctx context.Context, program string, args ...string) error {
