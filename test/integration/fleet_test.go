@@ -107,6 +107,7 @@ var together = []promise{
 	{"dashboard and alerts find the metrics that they use", dashboardsFindTheirMetrics},
 
 	{"runs that cannot begin say what is wrong", badRunsSayWhatIsWrong},
+	{"a cluster that somebody's policy refuses keeps nobody waiting", refusedClusterKeepsNobodyWaiting},
 	{"a run of a placement that is not External is refused", runOfARollingPlacementIsRefused},
 	{"selectors that cannot be followed say what is wrong", badSelectorsSayWhatIsWrong},
 	{"selectors that were mended are followed", mendedSelectorsArePlaced},
