@@ -1,0 +1,116 @@
+//go:build bench
+
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+	"github.com/fleetflow/fleetflow/test/viewer"
+)
+
+const (
+	// width and height are those of a terminal in which all of the picture has room.
+	width, height = 160, 100
+	// maxPictures is how many times in a second the picture may be drawn.
+	maxPictures = 5
+	// watchLasts is how long a watch lasts at least, before the client asks for another one.
+	watchLasts = 5 * time.Minute
+)
+
+// TestWatchedRun follows a run of 1,000 clusters with kubectl fleet status --watch on a terminal, and looks at what the
+// plugin asks of the hub for it and how it draws.
+func TestWatchedRun(t *testing.T) {
+	f, name := shared, "watched"
+	f.grow(t, many)
+	f.strategy(t, staged(name))
+	f.content(t, name)
+	f.place(t, func(int) *placementv1beta1.PlacementPolicy { return allOf(many) }, external(), name)
+	f.awaitPlacements(t, placementv1beta1.ConditionTypeScheduled, "0", name)
+	program := filepath.Join(t.TempDir(), "kubectl-fleet")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/kubectl-fleet")
+	build.Dir = root
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	runs := f.startRuns(t, "run", name, name)
+	began := time.Now()
+	seen := f.onTerminal(t, program, "status", "run/"+name+"-run", "--watch")
+	took := time.Since(began)
+	f.awaitRuns(t, time.Minute, runs)
+	title := fmt.Sprintf("status --watch of a run of %d clusters, %s", many, seconds(took))
+
+	requests := map[string]int{}
+	for _, r := range seen.requests {
+		requests[r.Verb+" "+path.Base(r.Path)]++
+	}
+	t.Logf("requests: %v", requests)
+	watches := 1 + int(took/watchLasts)
+	for _, kind := range []string{"clusterstagedupdateruns", "clusterapprovalrequests", "clusterresourcebindings"} {
+		assert.Equal(t, 1, requests["list "+kind], "%s are listed once", kind)
+		assert.LessOrEqual(t, requests["watch "+kind], watches, "%s", kind)
+		assert.Positive(t, requests["watch "+kind], "%s", kind)
+	}
+	first := slices.IndexFunc(seen.requests, func(r viewer.Request) bool { return r.Verb == "watch" })
+	later := slices.DeleteFunc(slices.Clone(seen.requests[first:]), func(r viewer.Request) bool { return r.Verb == "watch" || r.Verb == "list" })
+	assert.Empty(t, later, "once it watches, it asks for nothing else")
+	f.figures.add(t, title+": requests", "one list and one watch a kind", fmt.Sprintf("%d in all", len(seen.requests)))
+
+	require.NotEmpty(t, seen.pictures)
+	written, lines, same, sent := 0, 0, 0, 0
+	for _, p := range seen.pictures {
+		written, lines, same, sent = written+p.Written, lines+len(p.Lines), same+p.Same, sent+p.Bytes
+	}
+	assert.Zero(t, same, "lines that were drawn though they had been there")
+	assert.LessOrEqual(t, float64(len(seen.pictures)), took.Seconds()*maxPictures+1)
+	assert.Contains(t, seen.pictures[len(seen.pictures)-1].Lines[0], "Succeeded")
+	f.figures.add(t, title+": pictures", "<= 5 a second", fmt.Sprintf("%d, %.1f a second", len(seen.pictures), float64(len(seen.pictures))/took.Seconds()))
+	f.figures.add(t, title+": lines drawn per picture", "those that differ", fmt.Sprintf("%.1f of %.1f, %d bytes", float64(written)/float64(len(seen.pictures)),
+		float64(lines)/float64(len(seen.pictures)), sent/len(seen.pictures)))
+	f.figures.add(t, title+": CPU time of the plugin", "-", fmt.Sprintf("%s, %.1f ms a picture", seconds(seen.cpu), seen.cpu.Seconds()*1000/float64(len(seen.pictures))))
+}
+
+// sight is what a program has asked and drawn.
+type sight struct {
+	requests []viewer.Request
+	pictures []viewer.Picture
+	cpu      time.Duration
+}
+
+// onTerminal runs a program on a terminal, with a proxy between it and the hub.
+func (f *fleet) onTerminal(t *testing.T, program string, args ...string) sight {
+	t.Helper()
+	config, err := controlplane.RESTConfig(f.Fleet, state.Hub)
+	require.NoError(t, err)
+	proxy, err := viewer.NewProxy(config)
+	require.NoError(t, err)
+	defer proxy.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, proxy.WriteKubeconfig(kubeconfig))
+	terminal, err := viewer.OpenTerminal(width, height)
+	require.NoError(t, err)
+	var problems bytes.Buffer
+	command := exec.CommandContext(within(t, 20*time.Minute), program, args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "TERM=xterm")
+	command.Stdout, command.Stderr = terminal.Screen, &problems
+	err = command.Run()
+	sent, closed := terminal.Close()
+	require.NoError(t, closed)
+	require.NoError(t, err, "%s\n%s", problems.String(), sent[max(0, len(sent)-4000):])
+	pictures, err := viewer.Pictures(sent)
+	require.NoError(t, err)
+	return sight{requests: proxy.Requests(), pictures: pictures, cpu: command.ProcessState.UserTime() + command.ProcessState.SystemTime()}
+}
