@@ -49,6 +49,7 @@ func commandLineShowsARollout(s *spec) {
 	require.Equal(s, 1, strings.Count(out, "\nOn "), "all clusters change alike: %s", out)
 
 	run := s.startRun("second", "")
+	onTerminal := s.watchRunOnTerminal(run.Name)
 	watched := make(chan string, 1)
 	go func() {
 		text, err := s.command(s.Context(), "kubectl", "fleet", "status", "run/"+run.Name, "--watch", "--timeout", "50s")
@@ -73,6 +74,7 @@ func commandLineShowsARollout(s *spec) {
 	case <-time.After(patience):
 		require.Fail(s, "watching does not end with the run")
 	}
+	onTerminal()
 	s.requireCommandLineHistory(run)
 }
 
