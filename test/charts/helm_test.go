@@ -128,11 +128,17 @@ func TestInstalledByHelm(t *testing.T) {
 	f := bringUp(t)
 	o := newOperator(t, f)
 	began := time.Now()
-	hub, one := f.cluster(t, "hub"), f.cluster(t, "member-1")
-	o.run(`helm install hub-agent deploy/charts/hub-agent/ --kube-context hub \
+	// The other way around: the fleet's hub has what its agent needs already, made by other means than helm.
+	hub, one := f.cluster(t, "member-1"), f.cluster(t, "hub")
+	options := "temporal.address=" + f.temporal
+	if _, err := hub.get(t, "v1", "Namespace", "", namespace); err == nil {
+		options += ",createNamespace=false" // as for any namespace that helm has not made
+	}
+	o.run(`helm install hub-agent deploy/charts/hub-agent/ --kube-context member-1 \
 		--set image.pullPolicy=Always --set image.repository=registry.example.com/hub-agent --set image.tag=v0.1 \
 		--set logVerbosity=2 --set namespace=fleet-system --set enableWebhook=true --set webhookClientConnectionType=service \
-		--set enableV1Alpha1APIs=false --set enableV1Beta1APIs=true --set temporal.address=` + f.temporal)
+		--set enableV1Alpha1APIs=false --set enableV1Beta1APIs=true --set ` + options)
+	hub.mapper.Reset()
 	endHub := hub.play(t, "hub-agent")
 	hub.apply(t, manifest(`{apiVersion: v1, kind: Namespace, metadata: {name: shop}}`))
 	await(t, "placements are served", func() bool {
@@ -150,27 +156,27 @@ spec:
 		return hub.condition(t, "placement.kubernetes-fleet.io/v1beta1", "ClusterResourcePlacement", "", "shop", "ClusterResourcePlacementScheduled")
 	})
 
-	for _, leave := range []string{"unjoin one --member-context member-1", "unjoin --all"} {
+	for _, leave := range []string{"unjoin one --member-context hub", "unjoin --all"} {
 		end := joinByPlugin(t, o, one, "one")
 		await(t, "what is placed is on the cluster", func() bool {
 			_, err := one.get(t, "v1", "Namespace", "", "shop")
 			return err == nil
 		})
-		t.Log(o.run("kubectl fleet " + leave + " --yes --context hub"))
+		t.Log(o.run("kubectl fleet " + leave + " --yes --context member-1"))
 		hub.awaitNo(t, memberClusters, "MemberCluster", "", "one")
 		hub.awaitNo(t, "v1", "ServiceAccount", "connect-to-fleet", "one-hub-cluster-access")
 		one.awaitNo(t, "v1", "Namespace", "", "shop")
 		if !strings.Contains(leave, "--member-context") {
-			o.run("helm uninstall member-agent --namespace fleet-system --kube-context member-1")
+			o.run("helm uninstall member-agent --namespace fleet-system --kube-context hub")
 		}
 		end()
 		one.requireNoAgent(t, o)
 	}
 	hub.delete(t, "placement.kubernetes-fleet.io/v1beta1", "ClusterResourcePlacement", "shop")
 	hub.awaitNo(t, "placement.kubernetes-fleet.io/v1beta1", "ClusterResourcePlacement", "", "shop")
-	o.run("helm uninstall hub-agent --kube-context hub")
+	o.run("helm uninstall hub-agent --kube-context member-1")
 	endHub()
-	assert.NotContains(t, o.run("helm list --all-namespaces --kube-context hub"), "hub-agent")
+	assert.NotContains(t, o.run("helm list --all-namespaces --kube-context member-1"), "hub-agent")
 	_, err := hub.get(t, "apps/v1", "Deployment", namespace, "hub-agent")
 	assert.True(t, apierrors.IsNotFound(err))
 	t.Logf("all of it took %s, without building", time.Since(began).Round(time.Second))
@@ -180,7 +186,7 @@ spec:
 func joinByPlugin(t *testing.T, o *operator, c *cluster, name string) (end func()) {
 	t.Helper()
 	began := time.Now()
-	joined := o.start("kubectl fleet join " + name + " --member-context " + c.name + " --context hub --timeout 2m")
+	joined := o.start("kubectl fleet join " + name + " --member-context " + c.name + " --context member-1 --timeout 2m")
 	end = c.play(t, "member-agent")
 	out := joined()
 	took := time.Since(began)

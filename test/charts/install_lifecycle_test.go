@@ -211,7 +211,7 @@ spec: {workName: w, workNamespace: fleet-member-one}`},
 			})
 
 			c.helmUninstalls(t, lived(current))
-			assert.Empty(t, c.ofRelease(t, lived(current)), "nothing of a release stays")
+			await(t, "nothing of a release stays", func() bool { return len(c.ofRelease(t, lived(current))) == 0 }) // Pods end last
 			assert.True(t, c.hasField(t, crd, kind.field), "but for the CRDs")
 			c.helmInstalls(t, current, required()[name])
 			_, err := c.get(t, object.GetAPIVersion(), object.GetKind(), "", "kept")
