@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -250,4 +252,39 @@ func TestDrain(t *testing.T) {
 		assert.Equal(t, "member/member-1 cordoned (dry run)\nplacement/web evicted (dry run)\nmember/member-1 drained (dry run)\n", c.out.String())
 		assert.Empty(t, get(c, &clusterv1beta1.MemberCluster{}, "member-1").Spec.Taints)
 	})
+}
+
+// The status of a run that is under way is written all the time: between a look and a write, too.
+func TestASteeredRunMayGetAheadButNotBecomeAnother(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		change func(*placementv1beta1.ClusterStagedUpdateRun)
+		err    string
+	}{
+		"its status was written":   {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Annotations = map[string]string{"as": "good as"} }},
+		"somebody else changed it": {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Generation++ }, err: "changing run/web-5: somebody else has changed it"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := newConsole(t, soakingRun())
+			first := true
+			c.hub = interceptor.NewClient(c.hub, interceptor.Funcs{Patch: func(ctx context.Context, hub client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+				if first {
+					first = false
+					run := &placementv1beta1.ClusterStagedUpdateRun{}
+					require.NoError(t, hub.Get(ctx, client.ObjectKeyFromObject(object), run))
+					test.change(run)
+					require.NoError(t, hub.Update(ctx, run))
+				}
+				return hub.Patch(ctx, object, patch, options...)
+			}})
+			err := c.run("skip", "web-5", "member-3", "--yes")
+			actions := get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").Spec.ClusterActions
+			if test.err != "" {
+				require.ErrorContains(t, err, test.err)
+				assert.Empty(t, actions)
+				return
+			}
+			require.NoError(t, err)
+			assert.Len(t, actions, 1)
+		})
+	}
 }
