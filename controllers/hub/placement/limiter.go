@@ -40,13 +40,17 @@ type limiter struct {
 	writes map[string]writes
 }
 
-// writes are the last two of a placement's status, and the pause between them.
+// writes are the last two of a placement's status, and the pauses after them.
 type writes struct {
 	last, before time.Time
-	pause        time.Duration
+	pauses
 	// looked is when a status was last worked out that had to wait.
 	looked time.Time
 }
+
+// pauses after a write: before the next one that tells of progress, and of how things have come
+// out. The latter is never long: somebody waits for it, and it comes once.
+type pauses struct{ progress, outcome time.Duration }
 
 func newLimiter() *limiter { return &limiter{writes: map[string]writes{}} }
 
@@ -56,9 +60,9 @@ func (l *limiter) wait(name string, settled bool, now time.Time) time.Duration {
 	defer l.mu.Unlock()
 	w := l.writes[name]
 	if settled {
-		return max(0, w.before.Add(2*w.pause).Sub(now))
+		return max(0, w.before.Add(2*w.outcome).Sub(now))
 	}
-	return max(0, w.last.Add(2*w.pause).Sub(now))
+	return max(0, w.last.Add(2*w.progress).Sub(now))
 }
 
 // rest is how long it is not worth working a status out: what it says could not be
@@ -67,7 +71,7 @@ func (l *limiter) rest(name string, now time.Time) time.Duration {
 	l.mu.Lock()
 	w := l.writes[name]
 	l.mu.Unlock()
-	return max(l.wait(name, true, now), w.looked.Add(w.pause/looks).Sub(now))
+	return max(l.wait(name, true, now), w.looked.Add(w.outcome/looks).Sub(now))
 }
 
 // looked notes that a status was worked out and has to wait.
@@ -79,11 +83,11 @@ func (l *limiter) looked(name string, now time.Time) {
 	l.writes[name] = w
 }
 
-// wrote notes a write of a status, and the pause after it.
-func (l *limiter) wrote(name string, now time.Time, pause time.Duration) {
+// wrote notes a write of a status, and the pauses after it.
+func (l *limiter) wrote(name string, now time.Time, after pauses) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.writes[name] = writes{last: now, before: l.writes[name].last, pause: pause}
+	l.writes[name] = writes{last: now, before: l.writes[name].last, pauses: after}
 }
 
 func (l *limiter) forget(name string) {
@@ -92,14 +96,14 @@ func (l *limiter) forget(name string) {
 	delete(l.writes, name)
 }
 
-// pauseAfter is the pause after a write of the status of a placement with so many clusters
+// pauseAfter are the pauses after a write of the status of a placement with so many clusters
 // that took so long.
-func pauseAfter(clusters int, external bool, took time.Duration) time.Duration {
-	busy := min(busyShare*took, maxStatusPause)
+func pauseAfter(clusters int, external bool, took time.Duration) pauses {
+	after := max(pauseFor(clusters), min(busyShare*took, maxStatusPause))
 	if external {
-		busy = min(externalBusyShare*took, maxExternalPause)
+		return pauses{progress: max(after, min(externalBusyShare*took, maxExternalPause)), outcome: after}
 	}
-	return max(pauseFor(clusters), busy)
+	return pauses{after, after}
 }
 
 func pauseFor(clusters int) time.Duration {

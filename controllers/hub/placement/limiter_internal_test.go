@@ -61,13 +61,24 @@ func TestARunIsNoEndOfAnExternalPlacement(t *testing.T) {
 func TestAStatusThatHasToWaitIsNotWorkedOutAtEachEvent(t *testing.T) {
 	l, now := newLimiter(), time.Now()
 	assert.Zero(t, l.rest("app", now), "the first one is")
-	l.wrote("app", now, statusPause)
+	l.wrote("app", now, pauses{statusPause, statusPause})
 	assert.Zero(t, l.rest("app", now), "it may be the end already")
 	l.looked("app", now)
 	assert.Equal(t, statusPause/looks, l.rest("app", now), "it was not; the next look is worth it a little later")
 	assert.Zero(t, l.rest("app", now.Add(statusPause/looks)))
 	assert.Zero(t, l.wait("app", true, now), "what is found then is written at once")
-	l.wrote("app", now, statusPause)
+	l.wrote("app", now, pauses{statusPause, statusPause})
 	assert.Equal(t, 2*statusPause, l.rest("app", now), "after two writes there is nothing to work out")
 	assert.Zero(t, l.rest("other", now), "another placement has its own pauses")
+}
+
+// The API server may be away while a status is written, which then takes long.
+func TestHowARunHasComeOutIsToldSoonHoweverLongAWriteTook(t *testing.T) {
+	l, now := newLimiter(), time.Now()
+	l.wrote("app", now, pauseAfter(3, true, time.Millisecond))
+	l.wrote("app", now.Add(time.Second), pauseAfter(3, true, 10*time.Second))
+	assert.Equal(t, 2*maxExternalPause, l.wait("app", false, now.Add(time.Second)), "progress has time")
+	assert.LessOrEqual(t, l.wait("app", true, now.Add(time.Second)), 2*maxStatusPause)
+	l.looked("app", now.Add(20*time.Second))
+	assert.LessOrEqual(t, l.rest("app", now.Add(20*time.Second)), maxStatusPause/looks)
 }

@@ -298,15 +298,15 @@ func TestStatusWritesAreSpaced(t *testing.T) {
 	l := newLimiter()
 	at := func(ms int) time.Time { return now.Add(time.Duration(ms) * time.Millisecond) }
 	assert.Zero(t, l.wait("crp", progress, at(0)), "the first write is made at once")
-	l.wrote("crp", at(0), pauseFor(10))
+	l.wrote("crp", at(0), pauses{pauseFor(10), pauseFor(10)})
 	assert.Equal(t, 900*time.Millisecond, l.wait("crp", progress, at(100)), "progress is told once a second")
 	assert.Zero(t, l.wait("crp", progress, at(1000)))
 	assert.Zero(t, l.wait("crp", outcome, at(100)), "the outcome does not")
-	l.wrote("crp", at(100), pauseFor(10))
+	l.wrote("crp", at(100), pauses{pauseFor(10), pauseFor(10)})
 	assert.Equal(t, 800*time.Millisecond, l.wait("crp", outcome, at(200)), "but there are never three in a second")
 	assert.Zero(t, l.wait("crp", outcome, at(1000)))
 	assert.Zero(t, l.wait("another", progress, at(0)))
-	l.wrote("crp", at(2000), pauseFor(100+18_000/resourcesPerCluster))
+	l.wrote("crp", at(2000), pauses{pauseFor(100 + 18_000/resourcesPerCluster), pauseFor(100 + 18_000/resourcesPerCluster)})
 	assert.Equal(t, 7*time.Second, l.wait("crp", progress, at(2000)), "a large status is written less often")
 	l.forget("crp")
 	assert.Zero(t, l.wait("crp", progress, at(2000)))
@@ -321,7 +321,7 @@ func TestAFlappingFleetWritesItsStatusRarely(t *testing.T) {
 		for step := range 6000 { // a minute in which a cluster flaps every 10 ms, up and down
 			at := now.Add(time.Duration(step) * 10 * time.Millisecond)
 			if l.wait("crp", step%2 == 0, at) == 0 {
-				l.wrote("crp", at, pauseFor(clusters))
+				l.wrote("crp", at, pauses{pauseFor(clusters), pauseFor(clusters)})
 				written = append(written, at)
 			}
 		}
