@@ -12,7 +12,7 @@ TESTFLAGS ?=
 FUZZTIME ?= 60s
 # What `make generate` writes.
 GENERATED := find apis deploy -name 'zz_generated*.go' -o -path 'deploy/charts/*/crds/*.yaml' -o -path deploy/api-reference.md -o -path deploy/docs/cli-reference.md
-GOFILES := git ls-files -co --exclude-standard -- '*.go'
+GOFILES := find . -name '*.go' -not -path './.*/*'
 
 # step prints what a step is, runs it and prints the time it took.
 define step

@@ -294,15 +294,28 @@ func (s *stageAdvance) oldest(except []string) string {
 	return ""
 }
 
-// recordLast records the clusters just seen done when no further call will:
-// when the stage has nothing left to start or wait for, or must stop.
+// recordLast records the clusters just seen done when no further call will: when the stage has
+// nothing left to start or wait for, or must stop. A stage that nothing else holds up ends with
+// the same write: a run's status is the most expensive thing that it writes.
 func (s *stageAdvance) recordLast(ctx context.Context, delta *act.StageDelta) error {
 	if len(delta.Done) == 0 || !s.stopping && !s.allStarted() {
 		return nil
 	}
-	err := s.store(ctx, s.run, func(r recorder) { r.done(&r.run.Status.StagesStatus[s.in.Index], delta.Done) })
+	over := false
+	err := s.store(ctx, s.run, func(r recorder) {
+		stage := &r.run.Status.StagesStatus[s.in.Index]
+		r.done(stage, delta.Done)
+		if over = r.mayEnd(stage); over {
+			r.progressing()
+			r.waiting(stage)
+			r.succeeded(stage)
+		}
+	})
 	if err != nil {
 		return err
+	}
+	if over {
+		s.event(s.run, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", s.in.Stage)
 	}
 	delta.Recorded, delta.Done = append(delta.Recorded, delta.Done...), nil
 	return nil

@@ -221,6 +221,13 @@ func (r recorder) waitingBefore(stage *placementv1beta1.StageUpdatingStatus) {
 		placementv1beta1.ReasonStageUpdatingWaiting, "Not all before-stage tasks are completed, waiting for approval")
 }
 
+// mayEnd says that a stage whose clusters are all updated has nothing else to wait for, and that
+// nobody has to look at it: no tasks come after it, and no cluster of it was given up.
+func (r recorder) mayEnd(stage *placementv1beta1.StageUpdatingStatus) bool {
+	return !stopping(r.run) && !stageOver(stage) && len(stage.AfterStageTaskStatus) == 0 &&
+		stageUpdated(stage) && len(namesIn(stage, rollout.ClusterFailed)) == 0
+}
+
 // succeeded ends a stage.
 func (r recorder) succeeded(stage *placementv1beta1.StageUpdatingStatus) {
 	if stageOver(stage) {

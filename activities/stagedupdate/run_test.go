@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -160,6 +162,99 @@ func TestARunDiesAtAnyWriteAndEndsTheSame(t *testing.T) {
 			}
 		}
 		assert.Greater(t, deaths, 10)
+	}
+}
+
+// unhindered is the hub of the documents with nothing to wait for between its stages.
+func unhindered(t *testing.T, further ...client.Object) *hub {
+	t.Helper()
+	h := howTo(t, further...)
+	edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
+		for i := range s.Spec.Stages {
+			s.Spec.Stages[i].AfterStageTasks = nil
+		}
+	})
+	return h
+}
+
+// through drives a run without tasks from its start to its end.
+func (d *driver) through() {
+	d.t.Helper()
+	try(d, func(string) (act.InitializeResult, error) { return call(d.hub, d.acts.InitializeRun, refOf(d.run)) }, "")
+	for i, stage := range []string{"staging", "canary"} {
+		d.stage(stage, i)
+		assert.True(d.t, d.gates(stage, i).Open)
+	}
+	assert.True(d.t, try(d, func(string) (bool, error) { return call(d.hub, d.acts.AdvanceDeletion, refOf(d.run)) }, ""))
+}
+
+// The status of a run is the most expensive thing it writes: a stage that nothing holds up ends
+// with the write of its last cluster.
+func TestAStageThatNothingHoldsUpEndsWithTheWriteOfItsLastCluster(t *testing.T) {
+	h := unhindered(t)
+	d := &driver{hub: h, run: "example-run-2"}
+	require.True(t, initialize(h, d.run).Initialized)
+	h.events = nil
+	d.stage("staging", 0)
+	stage := h.run(d.run).Status.StagesStatus[0]
+	assert.Equal(t, "Succeeded=True StageUpdatingSucceeded: Stage update completed successfully", conditionOf(stage.Conditions, "Succeeded"))
+	assert.Equal(t, "Progressing=False StageUpdatingWaiting: All clusters in the stage are updated", conditionOf(stage.Conditions, "Progressing"))
+	assert.NotNil(t, stage.EndTime)
+	complete := []string{"Normal example-run-2 StageUpdatingSucceeded: Stage staging is complete"}
+	assert.Equal(t, complete, h.events)
+
+	writes := h.writes
+	assert.True(t, d.gates("staging", 0).Open)
+	assert.Equal(t, writes, h.writes, "there is nothing left to say")
+	assert.Equal(t, complete, h.events)
+}
+
+func TestAStageDoesNotEndWithItsLastClusterWhereSomethingIsLeftToDo(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		before func(*placementv1beta1.ClusterStagedUpdateRun)
+		then   act.StageAdvance
+	}{
+		"a task comes after it": {
+			before: func(r *placementv1beta1.ClusterStagedUpdateRun) {
+				r.Status.StagesStatus[1].AfterStageTaskStatus = []placementv1beta1.StageTaskStatus{{Type: placementv1beta1.StageTaskTypeTimedWait}}
+			},
+			then: canaryAdvance(names("member1", "member3"), nil, nil),
+		},
+		"another cluster was given up": {
+			before: func(r *placementv1beta1.ClusterStagedUpdateRun) {
+				r.Status.StagesStatus[1].Clusters[0].Conditions = []metav1.Condition{{
+					Type: "Succeeded", Status: metav1.ConditionFalse, Reason: "ClusterUpdatingFailed", LastTransitionTime: metav1.NewTime(begin),
+				}}
+			},
+			then: act.StageAdvance{StageRequest: stageOf("example-run-2", "canary", 1), Start: names("member1"), Failed: names("member3")},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := unhindered(t)
+			require.True(t, initialize(h, "example-run-2").Initialized)
+			editStatus(h, h.run("example-run-2"), test.before)
+			assert.Contains(t, must(h, h.acts.AdvanceStage, test.then).Recorded, "member1")
+			assert.Empty(t, conditionOf(h.run("example-run-2").Status.StagesStatus[1].Conditions, "Succeeded"))
+		})
+	}
+}
+
+func TestARunWithoutTasksDiesAtAnyWriteAndEndsTheSame(t *testing.T) {
+	whole := func(t *testing.T, left int, lost bool) (*hub, bool) {
+		h := unhindered(t)
+		h.left, h.lost = left, lost
+		died := false
+		(&driver{hub: h, run: "example-run-2", repair: func() { died, h.left = true, -1 }}).through()
+		return h, died
+	}
+	want, _ := whole(t, -1, false)
+	for _, lost := range []bool{false, true} {
+		for k := range want.writes {
+			got, _ := whole(t, k, lost)
+			if diff := cmp.Diff(want.run("example-run-2").Status, got.run("example-run-2").Status); diff != "" {
+				t.Errorf("died at write %d (its answer lost: %t) (-want +got):\n%s", k, lost, diff)
+			}
+		}
 	}
 }
 
