@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
 )
 
 // NewSkip returns `kubectl fleet skip`.
@@ -39,7 +41,8 @@ func NewRetry(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command
 		Use:   "retry RUN CLUSTER [CLUSTER ...]",
 		Short: "Write to some clusters of a run once more",
 		Long: `Write to some clusters of a staged update run once more, and count their deadline from then. Clusters that were
-skipped, or counted as failed, wait for a place in the stage first. A cluster that is updated already is left alone.`,
+skipped, or counted as failed, wait for a place in the stage first. There is nothing to retry for a cluster that is
+updated, or whose stage is over or soaks.`,
 		Example: `  kubectl fleet retry web-17 member-3`,
 		Args:    runAndClusters("retry"),
 	}, func(ctx context.Context, s *steering, c client.WithWatch, run hub.Run, clusters []string) error {
@@ -58,7 +61,7 @@ func runAndClusters(verb string) cobra.PositionalArgs {
 
 // act asks a run for an action on some of its clusters.
 func (s *steering) act(ctx context.Context, c client.WithWatch, run hub.Run, clusters []string, action placementv1beta1.ClusterActionType, question string) error {
-	if err := errors.Join(unfinished(run), inRun(run, clusters)); err != nil {
+	if err := errors.Join(unfinished(run), inRun(run, clusters), inTime(run, clusters, action)); err != nil {
 		return err
 	}
 	if question != "" {
@@ -96,6 +99,24 @@ func inRun(run hub.Run, clusters []string) error {
 		}
 	}
 	return nil
+}
+
+// inTime is an error if a run does nothing more about one of the clusters, whatever is asked of it.
+func inTime(run hub.Run, clusters []string, action placementv1beta1.ClusterActionType) error {
+	var late []error
+	for _, stage := range runs.Read(run).Stages {
+		for _, c := range stage.Clusters {
+			switch {
+			case stage.Deletion || !slices.Contains(clusters, c.Name):
+			case c.State == runs.StateSucceeded:
+				late = append(late, fmt.Errorf("%s has updated %s already: there is nothing to %s", run.Ref, c.Name, strings.ToLower(string(action))))
+			case stage.Passed():
+				late = append(late, fmt.Errorf("%s has gone on without %s, as stage %s is over or soaks: once %[2]s is well, "+
+					"it gets there by itself, or with a new run, as with kubectl fleet run %[4]s", run.Ref, c.Name, stage.Name, run.Placement().Flags()))
+			}
+		}
+	}
+	return errors.Join(late...)
 }
 
 // withActions returns the actions of a run with one more for each of the clusters: another retry is the next attempt.

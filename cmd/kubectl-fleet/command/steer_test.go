@@ -123,6 +123,34 @@ func TestSkipAndRetry(t *testing.T) {
 	}, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").Spec.ClusterActions)
 }
 
+func TestNothingIsAskedForThatARunDoesNotDoAnyMore(t *testing.T) {
+	gaveUp := func() client.Object {
+		run := soakingRun()
+		c := &run.Status.StagesStatus[0].Clusters[0]
+		c.Conditions = []metav1.Condition{{Type: "Succeeded", Status: metav1.ConditionFalse, Reason: "ClusterUpdatingFailed"}}
+		return run
+	}
+	for sentence, try := range map[string]struct {
+		run  client.Object
+		args []string
+		want string
+	}{
+		"a cluster that is updated is not skipped": {soakingRun(), []string{"skip", "web-5", "member-1", "--yes"},
+			"run/web-5 has updated member-1 already: there is nothing to skip"},
+		"nor retried": {soakingRun(), []string{"retry", "web-5", "member-1", "member-3"},
+			"run/web-5 has updated member-1 already: there is nothing to retry"},
+		"one that was given up is not retried while its stage soaks": {gaveUp(), []string{"retry", "web-5", "member-1"},
+			"run/web-5 has gone on without member-1, as stage staging is over or soaks: once member-1 is well, it gets there by itself, " +
+				"or with a new run, as with kubectl fleet run placement/web"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c := newConsole(t, try.run)
+			require.EqualError(t, c.run(try.args...), try.want)
+			assert.Empty(t, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").Spec.ClusterActions)
+		})
+	}
+}
+
 func TestRollback(t *testing.T) {
 	c := newConsole(t, soakingRun())
 	c.stdin = "y\n"

@@ -82,6 +82,11 @@ type Stage struct {
 	Count
 }
 
+// Passed says that a run writes to no cluster of the stage any more: it is over, or waits for the tasks after it.
+func (s Stage) Passed() bool {
+	return s.State.Over() || s.State == StateWaiting && s.Total > 0 && s.Done+s.Failed+s.Skipped == s.Total
+}
+
 // Cluster is how far a cluster of a stage is.
 type Cluster struct {
 	Name       string
