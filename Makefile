@@ -161,7 +161,7 @@ test-install: ## The charts on real API servers, their agents run as their Deplo
 .PHONY: test-integration
 test-integration: test-admission ## The whole thing on a local fleet; the first time builds its programs. Never from the test cache
 	@echo '== integration tests on a local fleet'
-	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/integration/...
+	@go test -count=1 -tags integration -timeout 60m $(TESTFLAGS) ./test/integration/...
 
 .PHONY: test-crash
 test-crash: ## Every loss at every moment of a run, on a local fleet; takes a quarter of an hour

@@ -28,7 +28,7 @@ const (
 
 // TestStagedThousandClusters takes 1,000 clusters through one run.
 func TestStagedThousandClusters(t *testing.T) {
-	shared.staged(t, scale{clusters: many, runs: 1, target: time.Minute})
+	shared.staged(t, scale{clusters: many, runs: 1, changes: 1, target: time.Minute})
 }
 
 // TestFlapping lets the availability of 1,000 clusters of a placement come and go.
@@ -79,5 +79,5 @@ func (f *fleet) statusSize(t *testing.T, placement string) int {
 
 // TestStagedFiveThousandClusters takes 5,000 clusters through one run.
 func TestStagedFiveThousandClusters(t *testing.T) {
-	shared.staged(t, scale{clusters: most, runs: 1, once: true})
+	shared.staged(t, scale{clusters: most, runs: 1})
 }
