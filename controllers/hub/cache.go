@@ -9,6 +9,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/informer"
 )
 
 // CacheOptions are those of the hub's cache, for controllers and workers alike.
@@ -19,6 +20,7 @@ func CacheOptions() cache.Options {
 		clusterv1beta1.FleetResourceLabel: clusterv1beta1.FleetResourceLabelValue,
 	})}
 	return cache.Options{
+		NewInformer:      informer.New,
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&placementv1beta1.Work{}: {Transform: stripWork(cache.TransformStripManagedFields())},

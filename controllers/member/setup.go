@@ -27,6 +27,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/informer"
 	"github.com/fleetflow/fleetflow/controllers/member/membership"
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
@@ -49,7 +50,7 @@ func ManagerOptions(options ctrl.Options) ctrl.Options {
 		&corev1.Node{}: meta.RESTScopeRoot,
 		&corev1.Pod{}:  meta.RESTScopeNamespace,
 	})
-	options.Cache = cache.Options{ByObject: map[client.Object]cache.ByObject{
+	options.Cache = cache.Options{NewInformer: informer.New, ByObject: map[client.Object]cache.ByObject{
 		&corev1.Node{}: {Transform: membership.StripNode},
 		&corev1.Pod{}: {
 			Transform: membership.StripPod,
@@ -144,6 +145,7 @@ func newHub(config *rest.Config, name string) (cluster.Cluster, error) {
 			&clusterv1beta1.InternalMemberCluster{}: meta.RESTScopeNamespace,
 		})
 		o.Cache = cache.Options{
+			NewInformer:       informer.New,
 			DefaultNamespaces: map[string]cache.Config{clusterv1beta1.MemberNamespace(name): {}},
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{

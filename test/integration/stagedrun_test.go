@@ -4,6 +4,7 @@ package integration
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -35,8 +36,17 @@ const administrator = "fleet-admin"
 var kubectlDoor = door{placementv1beta1.ApprovalDoorKubectl, administrator, true, func(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, stage string) {
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Approved","status":"True","reason":"lgtm","message":"lgtm","lastTransitionTime":"%s","observedGeneration":1}]}}`,
 		time.Now().UTC().Format(time.RFC3339))
-	out, err := s.command(s.Context(), "kubectl", "patch", "clusterapprovalrequests", run.Name+"-"+stage, "--type=merge", "-p", patch, "--subresource=status")
-	require.NoError(s, err, out)
+	out := ""
+	s.eventually("kubectl to be heard", func() (err error) {
+		out, err = s.command(s.Context(), "kubectl", "patch", "clusterapprovalrequests", run.Name+"-"+stage, "--type=merge", "-p", patch, "--subresource=status")
+		// An API server that has just started refuses for some seconds what mutating policies are to look at: it does not know
+		// the types yet. A person would try again.
+		if err != nil && strings.Contains(out, "(ServiceUnavailable)") {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		require.NoError(s, err, out)
+		return nil
+	})
 	require.Contains(s, out, "clusterapprovalrequest.placement.kubernetes-fleet.io/"+run.Name+"-"+stage+" patched")
 }}
 
