@@ -301,17 +301,15 @@ func (s *stageAdvance) recordLast(ctx context.Context, delta *act.StageDelta) er
 	if len(delta.Done) == 0 || !s.stopping && !s.allStarted() {
 		return nil
 	}
-	over := false
+	recorded, over := false, false
 	err := s.store(ctx, s.run, func(r recorder) {
-		stage := &r.run.Status.StagesStatus[s.in.Index]
-		r.done(stage, delta.Done)
-		if over = r.mayEnd(stage); over {
-			r.progressing()
-			r.waiting(stage)
-			r.succeeded(stage)
+		// Somebody may have asked for a cluster that was left out in the last moment: the next call
+		// sees to it, and records these.
+		if recorded = s.stopping || askedOf(r.run, s.in.Index, delta.Done).nothing(); recorded {
+			over = r.doneLast(&r.run.Status.StagesStatus[s.in.Index], delta.Done)
 		}
 	})
-	if err != nil {
+	if err != nil || !recorded {
 		return err
 	}
 	if over {

@@ -221,6 +221,17 @@ func (r recorder) waitingBefore(stage *placementv1beta1.StageUpdatingStatus) {
 		placementv1beta1.ReasonStageUpdatingWaiting, "Not all before-stage tasks are completed, waiting for approval")
 }
 
+// doneLast records the last clusters of a stage, and ends it if nothing holds it up.
+func (r recorder) doneLast(stage *placementv1beta1.StageUpdatingStatus, clusters []string) (over bool) {
+	r.done(stage, clusters)
+	if over = r.mayEnd(stage); over {
+		r.progressing() // it may have been called stuck
+		r.waiting(stage)
+		r.succeeded(stage)
+	}
+	return over
+}
+
 // mayEnd says that a stage whose clusters are all updated has nothing else to wait for, and that
 // nobody has to look at it: no tasks come after it, and no cluster of it was given up.
 func (r recorder) mayEnd(stage *placementv1beta1.StageUpdatingStatus) bool {

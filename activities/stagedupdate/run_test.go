@@ -239,6 +239,76 @@ func TestAStageDoesNotEndWithItsLastClusterWhereSomethingIsLeftToDo(t *testing.T
 	}
 }
 
+// afterTheRead changes the run once an activity has read it, before it writes its status.
+func afterTheRead(h *hub, change func(*placementv1beta1.UpdateRunSpec)) {
+	h.onGet["example-placement"] = func() {
+		edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { change(&r.Spec) })
+	}
+}
+
+func TestAStageDoesNotEndIfTheRunIsStoppedInTheLastMoment(t *testing.T) {
+	last := canaryAdvance(names("member1", "member3"), nil, nil)
+	whole := unhindered(t)
+	require.True(t, initialize(whole, "example-run-2").Initialized)
+	before := whole.writes
+	must(whole, whole.acts.AdvanceStage, last)
+	require.NotEmpty(t, conditionOf(whole.run("example-run-2").Status.StagesStatus[1].Conditions, "Succeeded"))
+
+	h := unhindered(t)
+	require.True(t, initialize(h, "example-run-2").Initialized)
+	h.left = whole.writes - before - 1 // it dies before the last write, and is called again
+	_, err := call(h, h.acts.AdvanceStage, last)
+	require.ErrorContains(t, err, errDied.Error())
+	h.left = -1
+	afterTheRead(h, func(s *placementv1beta1.UpdateRunSpec) { s.State = placementv1beta1.StateStop })
+	assert.Contains(t, must(h, h.acts.AdvanceStage, last).Recorded, "member1")
+	assert.Empty(t, conditionOf(h.run("example-run-2").Status.StagesStatus[1].Conditions, "Succeeded"))
+}
+
+// skipped is a run of which the first cluster of the canaries was left out.
+func skipped(t *testing.T) *hub {
+	t.Helper()
+	h := unhindered(t)
+	require.True(t, initialize(h, "example-run-2").Initialized)
+	editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+		r.Status.StagesStatus[1].Clusters[0].Conditions = []metav1.Condition{{
+			Type: "Succeeded", Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonClusterUpdatingSkipped, LastTransitionTime: metav1.NewTime(begin),
+		}}
+	})
+	return h
+}
+
+func anotherTry(s *placementv1beta1.UpdateRunSpec) {
+	s.ClusterActions = []placementv1beta1.ClusterAction{{Cluster: "member3", Action: placementv1beta1.ClusterActionRetry, Attempt: 1}}
+}
+
+func TestARetryThatComesWithTheLastWriteOfAStageIsCarriedOut(t *testing.T) {
+	h := skipped(t)
+	afterTheRead(h, anotherTry)
+	delta := must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, nil))
+	assert.Equal(t, names("member1"), delta.Done, "the next call records it")
+	assert.Empty(t, delta.Recorded)
+	delta = must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, names("member1")))
+	assert.Equal(t, names("member3"), delta.Requeued)
+	stage := h.run("example-run-2").Status.StagesStatus[1]
+	assert.Empty(t, conditionOf(stage.Conditions, "Succeeded"))
+	assert.Empty(t, stage.Clusters[0].Conditions)
+	assert.NotEmpty(t, conditionOf(stage.Clusters[1].Conditions, "Succeeded"))
+}
+
+func TestAStageThatIsOverIsNotTakenUpAgainByALateRetry(t *testing.T) {
+	h := skipped(t)
+	last := canaryAdvance(names("member1"), nil, nil)
+	assert.Equal(t, names("member1"), must(h, h.acts.AdvanceStage, last).Recorded)
+	over := h.run("example-run-2").Status.StagesStatus[1]
+	require.Equal(t, "Succeeded=True StageUpdatingSucceeded: Stage update completed successfully, 1 skipped (member3)", conditionOf(over.Conditions, "Succeeded"))
+	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { anotherTry(&r.Spec) })
+	// The answer of the call that ended the stage was lost, and it is made again.
+	delta := must(h, h.acts.AdvanceStage, last)
+	assert.Empty(t, delta.Requeued)
+	assert.Equal(t, over, h.run("example-run-2").Status.StagesStatus[1])
+}
+
 func TestARunWithoutTasksDiesAtAnyWriteAndEndsTheSame(t *testing.T) {
 	whole := func(t *testing.T, left int, lost bool) (*hub, bool) {
 		h := unhindered(t)
@@ -249,17 +319,31 @@ func TestARunWithoutTasksDiesAtAnyWriteAndEndsTheSame(t *testing.T) {
 	}
 	want, _ := whole(t, -1, false)
 	for _, lost := range []bool{false, true} {
+		deaths := 0
 		for k := range want.writes {
-			got, _ := whole(t, k, lost)
-			if diff := cmp.Diff(want.run("example-run-2").Status, got.run("example-run-2").Status); diff != "" {
+			got, died := whole(t, k, lost)
+			if died {
+				deaths++
+			}
+			if diff := cmp.Diff(onClusters(want), onClusters(got)); diff != "" {
 				t.Errorf("died at write %d (its answer lost: %t) (-want +got):\n%s", k, lost, diff)
 			}
 		}
+		assert.Greater(t, deaths, 8)
 	}
 }
 
 // ending is all that a run leaves behind.
 func ending(h *hub) map[string]any {
+	h.t.Helper()
+	out := onClusters(h)
+	request := get(h, &placementv1beta1.ClusterApprovalRequest{}, "", "example-run-2-canary")
+	out["request"] = []any{request.Labels, request.Annotations, request.Spec, request.Status}
+	return out
+}
+
+// onClusters is what a run leaves behind for each cluster, and its status.
+func onClusters(h *hub) map[string]any {
 	h.t.Helper()
 	out := map[string]any{"run": h.run("example-run-2").Status}
 	for _, name := range []string{"member1", "member2", "member3"} {
@@ -268,8 +352,6 @@ func ending(h *hub) map[string]any {
 		work := get(h, &placementv1beta1.Work{}, placementv1beta1.MemberNamespace(name), "example-placement-work")
 		out[name+" work"] = work.Annotations
 	}
-	request := get(h, &placementv1beta1.ClusterApprovalRequest{}, "", "example-run-2-canary")
-	out["request"] = []any{request.Labels, request.Annotations, request.Spec, request.Status}
 	var left placementv1beta1.ClusterResourceBindingList
 	require.NoError(h.t, h.List(h.t.Context(), &left))
 	out["bindings"] = len(left.Items)

@@ -133,17 +133,17 @@ func (a asked) nothing() bool {
 }
 
 // askedOf finds what a run's spec asks for in a stage; done are clusters that are done although
-// the status does not say so yet.
+// the status does not say so yet. Of a stage that is over nothing can be asked any more.
 func askedOf(run *placementv1beta1.ClusterStagedUpdateRun, index int, done []string) asked {
 	var out asked
-	if len(run.Spec.ClusterActions) == 0 {
+	stage := &run.Status.StagesStatus[index]
+	if len(run.Spec.ClusterActions) == 0 || stageOver(stage) {
 		return out
 	}
 	actions := make(map[string]placementv1beta1.ClusterAction, len(run.Spec.ClusterActions))
 	for _, a := range run.Spec.ClusterActions {
 		actions[a.Cluster] = a
 	}
-	stage := &run.Status.StagesStatus[index]
 	for i := range stage.Clusters {
 		c := &stage.Clusters[i]
 		if action, ok := actions[c.ClusterName]; ok && !slices.Contains(done, c.ClusterName) && !noWayBack(run, c) {

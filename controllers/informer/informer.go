@@ -9,16 +9,21 @@ package informer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/watchlist"
 	"k8s.io/klog/v2"
@@ -35,22 +40,56 @@ const (
 // startsUp is for how long an API server that was away may not know custom kinds and rights yet.
 const startsUp = 30 * time.Second
 
+// tellEvery is after how long client-go hears of an error that lasts: it logs the error and, where it has asked for a
+// list by a watch, asks in another way. As that is longer than the two minutes after which client-go forgets earlier
+// errors, it comes back at once.
+const tellEvery = 150 * time.Second
+
 // New is cache.NewSharedIndexInformer, for the NewInformer of a cache's options.
-func New(source cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	return cache.NewSharedIndexInformer(persistent(source, clock.RealClock{}), example, resync, indexers)
+func New(of cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+	return cache.NewSharedIndexInformer(persistent(of, fmt.Sprintf("%T", example), clock.RealClock{}), example, resync, indexers)
+}
+
+// OfMetadata returns an informer of the metadata of all objects of a kind.
+func OfMetadata(client metadata.Interface, kind schema.GroupVersionResource, indexers cache.Indexers) cache.SharedIndexInformer {
+	return all(client, client.Resource(kind), &metav1.PartialObjectMetadata{}, indexers)
+}
+
+// OfObjects returns an informer of all objects of a kind.
+func OfObjects(client dynamic.Interface, kind schema.GroupVersionResource, indexers cache.Indexers) cache.SharedIndexInformer {
+	return all(client, client.Resource(kind), &unstructured.Unstructured{}, indexers)
+}
+
+// resource is a client of one kind.
+type resource[L runtime.Object] interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+func all[L runtime.Object](client any, of resource[L], example runtime.Object, indexers cache.Indexers) cache.SharedIndexInformer {
+	return New(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return of.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return of.Watch(ctx, options)
+		},
+	}, client), example, 0, indexers)
 }
 
 // source lists and watches, and tries again by itself while the API server is away.
 type source struct {
 	cache.ListerWatcher
 	inner cache.ListerWatcherWithContext
+	// of is the type of what is watched, for people.
+	of    string
 	clock clock.Clock
 	// lost is when the API server was last found to be away, in nanoseconds since 1970; 0 if it never was.
 	lost atomic.Int64
 }
 
-func persistent(inner cache.ListerWatcher, clock clock.Clock) *source {
-	return &source{ListerWatcher: inner, inner: cache.ToListerWatcherWithContext(inner), clock: clock}
+func persistent(inner cache.ListerWatcher, of string, clock clock.Clock) *source {
+	return &source{ListerWatcher: inner, inner: cache.ToListerWatcherWithContext(inner), of: of, clock: clock}
 }
 
 // ListWithContext lists.
@@ -68,20 +107,17 @@ func (s *source) IsWatchListSemanticsUnSupported() bool {
 	return watchlist.DoesClientNotSupportWatchListSemantics(s.ListerWatcher)
 }
 
-// persist does something until the API server has answered.
+// persist does something until the API server has answered, for as long as nobody has to be told.
 func persist[T any](ctx context.Context, s *source, do func() (T, error)) (T, error) {
 	backoff := wait.Backoff{Duration: firstRetry, Factor: 2, Jitter: 1, Steps: 10, Cap: lastRetry}
-	told := false
+	began, told := s.clock.Now(), false
 	for {
 		result, err := do()
-		if err == nil || !s.again(err) {
-			if told && err == nil {
-				klog.FromContext(ctx).Info("The API server is back")
-			}
+		if err == nil || !s.again(err) || s.clock.Since(began) >= tellEvery {
 			return result, err
 		}
 		if !told {
-			klog.FromContext(ctx).Info("The API server is away; it is tried again until it is back", "cause", err.Error())
+			klog.FromContext(ctx).Info("The API server is away; it is tried again until it is back", "watched", s.of, "cause", err.Error())
 			told = true
 		}
 		select {
@@ -106,8 +142,14 @@ func (s *source) again(err error) bool {
 
 // away says that nobody answered, or somebody did who cannot reach the API server or its database.
 func away(err error) bool {
-	_, network := errors.AsType[*net.OpError](err)
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Op != "remote error" && op.Op != "local error" // those are of TLS: somebody does not trust the other
+	}
+	if apierrors.IsTimeout(err) {
+		// A cache that lags behind says the same.
+		return !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
+	}
 	_, name := errors.AsType[*net.DNSError](err)
-	return network || name || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err) ||
+	return name || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"net/url"
 	"syscall"
 	"testing"
@@ -27,6 +28,11 @@ var (
 	refused   = &url.Error{Op: "Get", URL: "https://hub", Err: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}}
 	forbidden = apierrors.NewForbidden(pods, "", errors.New("no rights"))
 	unknown   = apierrors.NewNotFound(pods, "")
+	gateway   = apierrors.NewGenericServerResponse(http.StatusGatewayTimeout, "get", pods, "", "", 0, true)
+	lagging   = &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonTimeout, Details: &metav1.StatusDetails{
+		Causes: []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}},
+	}}}
+	distrust = &url.Error{Op: "Get", URL: "https://hub", Err: &net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}}
 )
 
 // patientClock passes at once, and remembers for how long it was waited.
@@ -57,25 +63,25 @@ func failing(clock clock.Clock, failures ...error) (*source, *int) {
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 			return watch.NewEmptyWatch(), next()
 		},
-	}, clock), &calls
+	}, "pods", clock), &calls
 }
 
 func TestAnAPIServerThatIsAwayIsTriedAgainEveryFewSeconds(t *testing.T) {
 	clock := &patientClock{FakeClock: clocktesting.NewFakeClock(time.Unix(1, 0))}
-	failures := make([]error, 100)
+	failures := make([]error, 15)
 	for i := range failures {
-		failures[i] = []error{refused, apierrors.NewServiceUnavailable("starting"), apierrors.NewInternalError(errors.New("etcd"))}[i%3]
+		failures[i] = []error{refused, apierrors.NewServiceUnavailable("starting"), apierrors.NewInternalError(errors.New("etcd")), gateway}[i%4]
 	}
 	s, calls := failing(clock, failures...)
 	_, err := s.WatchWithContext(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
-	assert.Equal(t, 101, *calls)
+	assert.Equal(t, 16, *calls)
 	assert.Less(t, clock.waited[0], 2*firstRetry)
 	for _, waited := range clock.waited {
 		assert.GreaterOrEqual(t, waited, firstRetry)
 		assert.LessOrEqual(t, waited, 2*lastRetry)
 	}
-	assert.GreaterOrEqual(t, clock.waited[99], lastRetry, "a hub that comes back is not overrun")
+	assert.GreaterOrEqual(t, clock.waited[14], lastRetry, "a hub that comes back is not overrun")
 }
 
 func TestAnAPIServerThatStartsMayNotKnowKindsAndRightsForAWhile(t *testing.T) {
@@ -93,6 +99,8 @@ func TestWhatAnAPIServerRefusesIsNotTriedAgainHere(t *testing.T) {
 		"no rights":                  {[]error{forbidden}, forbidden},
 		"a kind that is not there":   {[]error{unknown}, unknown},
 		"a revision that is too old": {[]error{apierrors.NewResourceExpired("old")}, apierrors.NewResourceExpired("old")},
+		"a certificate":              {[]error{distrust}, distrust},
+		"a cache that lags behind":   {[]error{lagging}, lagging},
 		"too many requests":          {[]error{apierrors.NewTooManyRequests("slow down", 1)}, apierrors.NewTooManyRequests("slow down", 1)},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -111,6 +119,19 @@ func TestWhatAnAPIServerRefusesIsNotTriedAgainHere(t *testing.T) {
 		_, err = s.WatchWithContext(t.Context(), metav1.ListOptions{})
 		require.Equal(t, forbidden, err)
 	})
+}
+
+func TestAnErrorThatLastsIsTold(t *testing.T) {
+	failures := make([]error, 1000)
+	for i := range failures {
+		failures[i] = refused
+	}
+	clock := &patientClock{FakeClock: clocktesting.NewFakeClock(time.Unix(1, 0))}
+	s, calls := failing(clock, failures...)
+	_, err := s.WatchWithContext(t.Context(), metav1.ListOptions{})
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	assert.Less(t, *calls, 40)
+	assert.Less(t, clock.Since(time.Unix(1, 0)), tellEvery+2*lastRetry)
 }
 
 func TestNobodyWaitsForAnAPIServerOnceTheAgentStops(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -73,7 +74,7 @@ func (f *fleet) awaitNoNamespace(t *testing.T, names []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for _, name := range names {
-		for f.hub.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{}) == nil {
+		for ctx.Err() == nil && !apierrors.IsNotFound(f.hub.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})) {
 			pause(200 * time.Millisecond)
 		}
 	}

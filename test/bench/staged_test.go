@@ -62,13 +62,12 @@ func (f *fleet) staged(t *testing.T, s scale) {
 	f.place(t, func(int) *placementv1beta1.PlacementPolicy { return allOf(s.clusters) }, external(), names...)
 	f.awaitPlacements(t, placementv1beta1.ConditionTypeScheduled, "0", names...)
 	t.Logf("%d placements of %d clusters are scheduled after %s", s.runs, s.clusters, seconds(time.Since(began)))
-	first := f.measureRuns(t, "creating", prefix, names)
-	f.report(t, s, "creating", ceiling, first)
+	f.report(t, s, "creating", ceiling, f.measureRuns(t, s, "creating", prefix, names))
 	var all []outcome
 	for i := range s.changes {
 		f.change(t, fmt.Sprintf("value-%d", i+1), names...)
 		f.awaitNoneOpen(t)
-		all = append(all, f.measureRuns(t, fmt.Sprintf("changing-%d", i+1), prefix, names))
+		all = append(all, f.measureRuns(t, s, fmt.Sprintf("changing-%d", i+1), prefix, names))
 	}
 	if len(all) > 0 {
 		slices.SortFunc(all, func(a, b outcome) int { return cmp.Compare(a.wall, b.wall) })
@@ -79,14 +78,16 @@ func (f *fleet) staged(t *testing.T, s scale) {
 // outcome is what runs took.
 type outcome struct {
 	cost
-	runs   map[string]time.Time
-	took   []time.Duration
+	took []time.Duration
+	// writes are those per cluster, memory is the most that the hub agent had.
 	writes float64
 	memory int64
+	// events are those of the longest history, status is the size of the largest status.
+	events, status int64
 }
 
-// measureRuns starts a run of each placement and looks at what they take.
-func (f *fleet) measureRuns(t *testing.T, suffix, strategy string, names []string) outcome {
+// measureRuns starts a run of each placement, looks at what they take, and asserts what is the same on any machine.
+func (f *fleet) measureRuns(t *testing.T, s scale, suffix, strategy string, names []string) outcome {
 	t.Helper()
 	f.awaitQuiet(t)
 	stop := f.meter(t)
@@ -106,26 +107,29 @@ func (f *fleet) measureRuns(t *testing.T, suffix, strategy string, names []strin
 	read, err := f.readsSoFar(t.Context())
 	require.NoError(t, err)
 	t.Logf("writes: %s; refused: %s; read: %s", done, refused, read.minus(readBefore))
+	events, status := f.checkKept(t, runs)
+	perCluster := done.counted() / float64(s.clusters*s.runs)
+	assert.LessOrEqual(t, perCluster, maxWrites)
+	assert.Less(t, peak, int64(maxAgentBusy))
 	return outcome{
-		cost: cost{wall: all, cpu: time.Duration(used.total() * float64(time.Second))}, runs: runs, took: took, writes: done.counted(), memory: peak,
+		cost: cost{wall: all, cpu: time.Duration(used.total() * float64(time.Second))},
+		took: took, writes: perCluster, memory: peak, events: events, status: status,
 	}
 }
 
-// report prints what runs took, and asserts what is the same on any machine.
-func (f *fleet) report(t *testing.T, s scale, kind string, ceiling cost, m outcome) {
+// report prints what runs took.
+func (f *fleet) report(t *testing.T, s scale, kind string, ceiling cost, o outcome) {
 	t.Helper()
 	title := fmt.Sprintf("%d run(s) of %d clusters, %s", s.runs, s.clusters, kind)
-	f.figures.add(t, title+": p90", targetOf(s.target), seconds(percentile(m.took, 0.9)))
+	f.figures.add(t, title+": p90", targetOf(s.target), seconds(percentile(o.took, 0.9)))
 	f.figures.add(t, title+": time of all against the ceiling", fmt.Sprintf("<= %d x", maxCeiling),
-		fmt.Sprintf("%.2f x (%s / %s)", m.wall.Seconds()/ceiling.wall.Seconds(), seconds(m.wall), seconds(ceiling.wall)))
+		fmt.Sprintf("%.2f x (%s / %s)", o.wall.Seconds()/ceiling.wall.Seconds(), seconds(o.wall), seconds(ceiling.wall)))
 	f.figures.add(t, title+": CPU time of everything against the ceiling", "-",
-		fmt.Sprintf("%.2f x (%s / %s)", m.cpu.Seconds()/ceiling.cpu.Seconds(), seconds(m.cpu), seconds(ceiling.cpu)))
-	perCluster := m.writes / float64(s.clusters*s.runs)
-	f.figures.add(t, title+": writes per cluster", fmt.Sprintf("<= %.1f", maxWrites), fmt.Sprintf("%.2f", perCluster))
-	assert.LessOrEqual(t, perCluster, maxWrites)
-	f.figures.add(t, title+": memory of the hub agent", "<= 1024 MiB", bytesOf(m.memory))
-	assert.Less(t, m.memory, int64(maxAgentBusy))
-	f.checkKept(t, title, m.runs)
+		fmt.Sprintf("%.2f x (%s / %s)", o.cpu.Seconds()/ceiling.cpu.Seconds(), seconds(o.cpu), seconds(ceiling.cpu)))
+	f.figures.add(t, title+": writes per cluster", fmt.Sprintf("<= %.1f", maxWrites), fmt.Sprintf("%.2f", o.writes))
+	f.figures.add(t, title+": memory of the hub agent", "<= 1024 MiB", bytesOf(o.memory))
+	f.figures.add(t, title+": longest history", fmt.Sprintf("< %d events", maxEvents), fmt.Sprint(o.events))
+	f.figures.add(t, title+": largest run status", "< 1024 KiB", fmt.Sprintf("%d KiB", o.status>>10))
 }
 
 func targetOf(d time.Duration) string {
@@ -136,9 +140,8 @@ func targetOf(d time.Duration) string {
 }
 
 // checkKept looks at the size of what Temporal and the hub keep of runs, and that every cluster was updated.
-func (f *fleet) checkKept(t *testing.T, title string, runs map[string]time.Time) {
+func (f *fleet) checkKept(t *testing.T, runs map[string]time.Time) (events, status int64) {
 	t.Helper()
-	var events, status int64
 	for name := range runs {
 		for _, e := range f.executions(t, fmt.Sprintf(`WorkflowId STARTS_WITH "updaterun/%s"`, name)) {
 			events = max(events, e.events)
@@ -153,11 +156,10 @@ func (f *fleet) checkKept(t *testing.T, title string, runs map[string]time.Time)
 			}
 		}
 	}
-	f.figures.add(t, title+": longest history", fmt.Sprintf("< %d events", maxEvents), fmt.Sprint(events))
 	assert.Positive(t, events)
 	assert.Less(t, events, int64(maxEvents))
-	f.figures.add(t, title+": largest run status", "< 1024 KiB", fmt.Sprintf("%d KiB", status>>10))
 	assert.Less(t, status, int64(maxStatus))
+	return events, status
 }
 
 func succeeded(c placementv1beta1.ClusterUpdatingStatus) bool {

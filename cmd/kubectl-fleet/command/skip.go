@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -61,7 +62,11 @@ func runAndClusters(verb string) cobra.PositionalArgs {
 
 // act asks a run for an action on some of its clusters.
 func (s *steering) act(ctx context.Context, c client.WithWatch, run hub.Run, clusters []string, action placementv1beta1.ClusterActionType, question string) error {
-	if err := errors.Join(unfinished(run), inRun(run, clusters), inTime(run, clusters, action)); err != nil {
+	if err := errors.Join(unfinished(run), inRun(run, clusters)); err != nil {
+		return err
+	}
+	clusters, err := s.inTime(run, clusters, action)
+	if err != nil {
 		return err
 	}
 	if question != "" {
@@ -69,7 +74,7 @@ func (s *steering) act(ctx context.Context, c client.WithWatch, run hub.Run, clu
 			return err
 		}
 	}
-	err := s.patchRun(ctx, c, run, func(spec *placementv1beta1.UpdateRunSpec) {
+	err = s.patchRun(ctx, c, run, func(spec *placementv1beta1.UpdateRunSpec) {
 		spec.ClusterActions = withActions(spec.ClusterActions, clusters, action)
 	})
 	if err != nil {
@@ -101,22 +106,43 @@ func inRun(run hub.Run, clusters []string) error {
 	return nil
 }
 
-// inTime is an error if a run does nothing more about one of the clusters, whatever is asked of it.
-func inTime(run hub.Run, clusters []string, action placementv1beta1.ClusterActionType) error {
-	var late []error
+// inTime are those of some clusters that a run still does something about, with a warning for each of the others; if there
+// are only such, that is an error.
+func (s *steering) inTime(run hub.Run, clusters []string, action placementv1beta1.ClusterActionType) ([]string, error) {
+	late := tooLate(run, clusters, action)
+	if len(late) == len(clusters) {
+		return nil, errors.Join(slices.Collect(maps.Values(late))...)
+	}
+	return slices.DeleteFunc(slices.Clone(clusters), func(cluster string) bool {
+		why := late[cluster]
+		if why != nil {
+			fmt.Fprintln(s.streams.ErrOut, "Warning:", why)
+		}
+		return why != nil
+	}), nil
+}
+
+// tooLate says of clusters why a run does nothing about them any more, whatever it is asked for.
+func tooLate(run hub.Run, clusters []string, action placementv1beta1.ClusterActionType) map[string]error {
+	late := map[string]error{}
 	for _, stage := range runs.Read(run).Stages {
 		for _, c := range stage.Clusters {
+			if stage.Deletion || !slices.Contains(clusters, c.Name) {
+				continue
+			}
+			another := "a new run takes it along, as with kubectl fleet run " + run.Placement().Flags()
 			switch {
-			case stage.Deletion || !slices.Contains(clusters, c.Name):
 			case c.State == runs.StateSucceeded:
-				late = append(late, fmt.Errorf("%s has updated %s already: there is nothing to %s", run.Ref, c.Name, strings.ToLower(string(action))))
+				late[c.Name] = fmt.Errorf("%s has updated %s already: there is nothing to %s", run.Ref, c.Name, strings.ToLower(string(action)))
+			case stage.Passed() && c.State == runs.StateFailed:
+				late[c.Name] = fmt.Errorf("%s has gone on without %s, as stage %s is over or soaks: what was written to the cluster stays, and %s",
+					run.Ref, c.Name, stage.Name, another)
 			case stage.Passed():
-				late = append(late, fmt.Errorf("%s has gone on without %s, as stage %s is over or soaks: once %[2]s is well, "+
-					"it gets there by itself, or with a new run, as with kubectl fleet run %[4]s", run.Ref, c.Name, stage.Name, run.Placement().Flags()))
+				late[c.Name] = fmt.Errorf("%s has gone on without %s, as stage %s is over or soaks: %s", run.Ref, c.Name, stage.Name, another)
 			}
 		}
 	}
-	return errors.Join(late...)
+	return late
 }
 
 // withActions returns the actions of a run with one more for each of the clusters: another retry is the next attempt.

@@ -137,11 +137,11 @@ func TestNothingIsAskedForThatARunDoesNotDoAnyMore(t *testing.T) {
 	}{
 		"a cluster that is updated is not skipped": {soakingRun(), []string{"skip", "web-5", "member-1", "--yes"},
 			"run/web-5 has updated member-1 already: there is nothing to skip"},
-		"nor retried": {soakingRun(), []string{"retry", "web-5", "member-1", "member-3"},
+		"nor retried": {soakingRun(), []string{"retry", "web-5", "member-1"},
 			"run/web-5 has updated member-1 already: there is nothing to retry"},
 		"one that was given up is not retried while its stage soaks": {gaveUp(), []string{"retry", "web-5", "member-1"},
-			"run/web-5 has gone on without member-1, as stage staging is over or soaks: once member-1 is well, it gets there by itself, " +
-				"or with a new run, as with kubectl fleet run placement/web"},
+			"run/web-5 has gone on without member-1, as stage staging is over or soaks: what was written to the cluster stays, and " +
+				"a new run takes it along, as with kubectl fleet run placement/web"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := newConsole(t, try.run)
@@ -149,6 +149,14 @@ func TestNothingIsAskedForThatARunDoesNotDoAnyMore(t *testing.T) {
 			assert.Empty(t, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").Spec.ClusterActions)
 		})
 	}
+}
+
+func TestOneClusterThatIsUpdatedMeanwhileDoesNotKeepTheOthersFromAnotherTry(t *testing.T) {
+	c := newConsole(t, soakingRun())
+	require.NoError(t, c.run("retry", "web-5", "member-1", "member-3"))
+	assert.Contains(t, c.err.String(), "Warning: run/web-5 has updated member-1 already: there is nothing to retry")
+	assert.Equal(t, []placementv1beta1.ClusterAction{{Cluster: "member-3", Action: placementv1beta1.ClusterActionRetry, Attempt: 1}},
+		get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").Spec.ClusterActions)
 }
 
 func TestRollback(t *testing.T) {

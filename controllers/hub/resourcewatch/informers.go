@@ -11,12 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/controllers/informer"
 )
 
 // versionKey is where the metadata we keep of an object has its version, in place
@@ -118,9 +117,9 @@ func (i *informers) start(ctx context.Context, kind snapshot.Kind) (*watched, er
 func (i *informers) informer(kind snapshot.Kind) cache.SharedIndexInformer {
 	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	if snapshot.Uncounted(kind.GroupKind()) {
-		return dynamicinformer.NewFilteredDynamicInformer(i.contents, kind.GVR(), metav1.NamespaceAll, 0, indexers, nil).Informer()
+		return informer.OfObjects(i.contents, kind.GVR(), indexers)
 	}
-	return metadatainformer.NewFilteredMetadataInformer(i.client, kind.GVR(), metav1.NamespaceAll, 0, indexers, nil).Informer()
+	return informer.OfMetadata(i.client, kind.GVR(), indexers)
 }
 
 func (i *informers) handler(kind snapshot.Kind) cache.ResourceEventHandler {

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/fleetflow/fleetflow/controllers/informer"
 )
 
 // object names an object of the member by the resource it is served as.
@@ -151,7 +152,7 @@ func (w *Watcher) kindLocked(gvr schema.GroupVersionResource) *kindInformer {
 		return kind
 	}
 	kind := &kindInformer{
-		informer: metadatainformer.NewFilteredMetadataInformer(w.client, gvr, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer(),
+		informer: informer.OfMetadata(w.client, gvr, cache.Indexers{}),
 	}
 	w.informers[gvr] = kind
 	w.runLocked(gvr)
