@@ -117,7 +117,7 @@ func persist[T any](ctx context.Context, s *source, do func() (T, error)) (T, er
 			return result, err
 		}
 		if !told {
-			klog.FromContext(ctx).Info("The API server is away; it is tried again until it is back", "watched", s.of, "cause", err.Error())
+			klog.FromContext(ctx).Info("The API server is away; it is tried again until it is back", "kind", s.of, "cause", err.Error())
 			told = true
 		}
 		select {
