@@ -15,8 +15,9 @@ import (
 const sightGrace = 20 * time.Second
 
 // After the hub's API server was away, members report within reportGrace what they could not report
-// meanwhile. The informers here hear of it once they have connected again, which they try less and
-// less often, at least once in reconnectAtMost: the longer the API server was away, the later.
+// meanwhile. The informers here hear of it once they have connected again. They try every few
+// seconds, but after several outages in a row, or where a request hangs, it takes longer, and
+// reconnectAtMost at the most.
 const (
 	reportGrace     = 20 * time.Second
 	reconnectAtMost = time.Minute
