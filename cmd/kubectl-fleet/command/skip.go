@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -110,16 +109,25 @@ func inRun(run hub.Run, clusters []string) error {
 // are only such, that is an error.
 func (s *steering) inTime(run hub.Run, clusters []string, action placementv1beta1.ClusterActionType) ([]string, error) {
 	late := tooLate(run, clusters, action)
-	if len(late) == len(clusters) {
-		return nil, errors.Join(slices.Collect(maps.Values(late))...)
-	}
-	return slices.DeleteFunc(slices.Clone(clusters), func(cluster string) bool {
-		why := late[cluster]
-		if why != nil {
-			fmt.Fprintln(s.streams.ErrOut, "Warning:", why)
+	var left []string
+	var why []error
+	for i, cluster := range clusters {
+		reason := late[cluster]
+		switch {
+		case slices.Contains(clusters[:i], cluster): // named twice
+		case reason != nil:
+			why = append(why, reason)
+		default:
+			left = append(left, cluster)
 		}
-		return why != nil
-	}), nil
+	}
+	if len(left) == 0 {
+		return nil, errors.Join(why...)
+	}
+	for _, reason := range why {
+		fmt.Fprintln(s.streams.ErrOut, "Warning:", reason)
+	}
+	return left, nil
 }
 
 // tooLate says of clusters why a run does nothing about them any more, whatever it is asked for.

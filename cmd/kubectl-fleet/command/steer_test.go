@@ -139,6 +139,8 @@ func TestNothingIsAskedForThatARunDoesNotDoAnyMore(t *testing.T) {
 			"run/web-5 has updated member-1 already: there is nothing to skip"},
 		"nor retried": {soakingRun(), []string{"retry", "web-5", "member-1"},
 			"run/web-5 has updated member-1 already: there is nothing to retry"},
+		"nor if it is named twice": {soakingRun(), []string{"retry", "web-5", "member-1", "member-1"},
+			"run/web-5 has updated member-1 already: there is nothing to retry"},
 		"one that was given up is not retried while its stage soaks": {gaveUp(), []string{"retry", "web-5", "member-1"},
 			"run/web-5 has gone on without member-1, as stage staging is over or soaks: what was written to the cluster stays, and " +
 				"a new run takes it along, as with kubectl fleet run placement/web"},
