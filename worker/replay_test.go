@@ -14,7 +14,7 @@ import (
 	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/fleetflow/fleetflow/controllers/hub/engine"
+	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
 	"github.com/fleetflow/fleetflow/worker"
 )
 
@@ -35,7 +35,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 				ID: started.GetWorkflowId(), RunID: started.GetOriginalExecutionRunId(),
 			}}
 			spans := tracetest.NewSpanRecorder()
-			tracing, err := engine.Tracing(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test"))
+			tracing, err := temporalclient.Tracing(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test"))
 			require.NoError(t, err)
 			for _, interceptors := range [][]interceptor.WorkerInterceptor{nil, {tracing}} {
 				replayer, err := sdkworker.NewWorkflowReplayerWithOptions(sdkworker.WorkflowReplayerOptions{Interceptors: interceptors})

@@ -13,9 +13,9 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // Activities are the activities of the placement workflow.
@@ -29,7 +29,7 @@ type Activities struct {
 	// Clock stamps conditions.
 	Clock clock.Clock
 	// FleetReads bound the fleets that are read at the same time; nil is no bound.
-	FleetReads clusterupdate.Slots
+	FleetReads clusterwait.Slots
 }
 
 // NewActivities puts the activities of the placement workflow together.
@@ -39,7 +39,7 @@ func NewActivities(c client.Client, live client.Reader, selector *Selector, clk 
 
 // placement reads a placement live. It is nil if the placement is gone, being
 // deleted, or another one of the same name: all of which end the work for it.
-func (a *Activities) placement(ctx context.Context, ref wfcontract.Ref) (*placementv1beta1.ClusterResourcePlacement, error) {
+func (a *Activities) placement(ctx context.Context, ref wf.Ref) (*placementv1beta1.ClusterResourcePlacement, error) {
 	placement, err := readPlacement(ctx, a.Live, ref.Name)
 	if err != nil || placement == nil {
 		return nil, err

@@ -14,15 +14,15 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
-	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overriding"
+	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
-	"github.com/fleetflow/fleetflow/activities/workgen"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -38,13 +38,13 @@ type Rolling struct {
 	Client   client.Client
 	Live     client.Reader
 	Works    WorkSyncer
-	Notifier *clusterupdate.Notifier
+	Notifier *clusterwait.Notifier
 	Clock    clock.WithTicker
 	// Events tells of the outcome of evictions; nil tells nobody.
 	Events events.EventRecorder
 	// Slots bound the clusters that are written to at the same time, with all else that
 	// takes them; nil is no bound.
-	Slots clusterupdate.Slots
+	Slots clusterwait.Slots
 }
 
 // progress is what the Temporal UI shows of a waiting activity.
@@ -55,50 +55,50 @@ type progress struct {
 
 // AdvancePlacement makes the batch true, then plans; when the limits leave
 // nothing to do it waits for a cluster to become available first.
-func (r *Rolling) AdvancePlacement(ctx context.Context, in actcontract.AdvanceRequest) (actcontract.AdvanceResult, error) {
-	sub := r.Notifier.Subscribe(clusterupdate.PlacementKey(in.Placement.Name), clusterupdate.BindingsKey(in.Placement.Name))
+func (r *Rolling) AdvancePlacement(ctx context.Context, in act.AdvanceRequest) (act.AdvanceResult, error) {
+	sub := r.Notifier.Subscribe(clusterwait.PlacementKey(in.Placement.Name), clusterwait.BindingsKey(in.Placement.Name))
 	defer sub.Close()
 	if len(in.Overrides) > 0 {
-		sub.Also(clusterupdate.LabelsKey)
+		sub.Also(clusterwait.LabelsKey)
 	}
 	placement, err := r.current(ctx, in.Placement)
 	if err != nil {
-		return actcontract.AdvanceResult{}, err
+		return act.AdvanceResult{}, err
 	}
 	if placement == nil {
-		return actcontract.AdvanceResult{Gone: true}, nil
+		return act.AdvanceResult{Gone: true}, nil
 	}
 	if in.EvictionsOnly {
 		return r.begin(in, placement, sub, nil).advance(ctx)
 	}
 	latest, err := r.isLatest(ctx, placement, in)
 	if err != nil {
-		return actcontract.AdvanceResult{}, err
+		return act.AdvanceResult{}, err
 	}
 	if external(placement) || !latest {
-		return actcontract.AdvanceResult{Changed: true, Reschedule: external(placement)}, nil
+		return act.AdvanceResult{Changed: true, Reschedule: external(placement)}, nil
 	}
 	overrides, err := r.overrides(ctx, in.Overrides)
-	if _, gone := errors.AsType[*overriding.MissingError](err); gone {
-		return actcontract.AdvanceResult{Changed: true}, nil
+	if _, gone := errors.AsType[*overridesource.MissingError](err); gone {
+		return act.AdvanceResult{Changed: true}, nil
 	}
 	if err != nil {
-		return actcontract.AdvanceResult{}, err
+		return act.AdvanceResult{}, err
 	}
 	return r.begin(in, placement, sub, overrides).advance(ctx)
 }
 
 // begin prepares one call.
-func (r *Rolling) begin(in actcontract.AdvanceRequest, placement *placementv1beta1.ClusterResourcePlacement, sub *clusterupdate.Subscription, overrides *override.Matcher) *rolling {
+func (r *Rolling) begin(in act.AdvanceRequest, placement *placementv1beta1.ClusterResourcePlacement, sub *clusterwait.Subscription, overrides *override.Matcher) *rolling {
 	return &rolling{
-		Rolling: r, in: in, placement: placement, sub: sub, overrides: overrides, view: clusterupdate.NewView(r.Client, r.Live),
+		Rolling: r, in: in, placement: placement, sub: sub, overrides: overrides, view: clusterwait.NewView(r.Client, r.Live),
 		inFlight: map[string]struct{}{}, flown: map[string]struct{}{}, concluded: map[types.UID]bool{}, claim: claimOn(placement),
 	}
 }
 
 // current reads the placement live; nil when it is gone, on its way out or
 // another one.
-func (r *Rolling) current(ctx context.Context, ref wfcontract.Ref) (*placementv1beta1.ClusterResourcePlacement, error) {
+func (r *Rolling) current(ctx context.Context, ref wf.Ref) (*placementv1beta1.ClusterResourcePlacement, error) {
 	placement, err := readPlacement(ctx, r.Live, ref.Name)
 	if err != nil || placement == nil || string(placement.UID) != ref.UID || !placement.DeletionTimestamp.IsZero() {
 		return nil, err
@@ -108,7 +108,7 @@ func (r *Rolling) current(ctx context.Context, ref wfcontract.Ref) (*placementv1
 
 // isLatest says whether the snapshot to roll out, with its overrides, is still what
 // was selected last.
-func (r *Rolling) isLatest(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, in actcontract.AdvanceRequest) (bool, error) {
+func (r *Rolling) isLatest(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, in act.AdvanceRequest) (bool, error) {
 	verdict, err := snapshot.DecodeVerdict(placement.Annotations[placementv1beta1.SelectionVerdictAnnotation])
 	if err == nil && verdict.Snapshot == in.Snapshot && !slices.Equal(verdict.Overrides, in.Overrides) {
 		return false, nil
@@ -124,10 +124,10 @@ func (r *Rolling) isLatest(ctx context.Context, placement *placementv1beta1.Clus
 // rolling is one call of AdvancePlacement.
 type rolling struct {
 	*Rolling
-	in        actcontract.AdvanceRequest
+	in        act.AdvanceRequest
 	placement *placementv1beta1.ClusterResourcePlacement
-	sub       *clusterupdate.Subscription
-	view      *clusterupdate.View
+	sub       *clusterwait.Subscription
+	view      *clusterwait.View
 	// claim is the one on the placement.
 	claim claim
 	// overrides are those that concern the snapshot; applicable are those of them that
@@ -146,30 +146,30 @@ type rolling struct {
 	mu         sync.Mutex
 }
 
-func (a *rolling) advance(ctx context.Context) (actcontract.AdvanceResult, error) {
+func (a *rolling) advance(ctx context.Context) (act.AdvanceResult, error) {
 	for _, name := range a.in.InFlight {
 		a.fly(name)
 	}
 	overtaken, err := a.write(ctx)
 	if err != nil {
-		return actcontract.AdvanceResult{}, err
+		return act.AdvanceResult{}, err
 	}
 	if overtaken || a.evicted { // who is evicted may be replaced
-		return actcontract.AdvanceResult{Changed: true, Reschedule: true}, nil
+		return act.AdvanceResult{Changed: true, Reschedule: true}, nil
 	}
 	facts, err := a.settle(ctx)
 	if err != nil {
-		return actcontract.AdvanceResult{}, err
+		return act.AdvanceResult{}, err
 	}
 	if plan := facts.plan(); decided(plan) || a.in.EvictionsOnly {
 		return a.result(facts, plan), nil
 	}
 	changed, err := a.wait(ctx, facts)
 	if err != nil || changed {
-		return actcontract.AdvanceResult{Changed: changed, Reschedule: a.reschedule}, err
+		return act.AdvanceResult{Changed: changed, Reschedule: a.reschedule}, err
 	}
 	if facts, err = a.settle(ctx); err != nil {
-		return actcontract.AdvanceResult{}, err
+		return act.AdvanceResult{}, err
 	}
 	return a.result(facts, facts.plan()), nil
 }
@@ -189,7 +189,7 @@ func (a *rolling) wait(ctx context.Context, facts *rolloutFacts) (changed bool, 
 	}
 	wakeAt := earliest(facts.plan().WakeAt, a.bound())
 	blocked := facts.plan().Blocked
-	w := clusterupdate.Wait{
+	w := clusterwait.Wait{
 		Clock: a.Clock, Subscription: a.sub, Pending: pending, Watched: held, Idle: true, WakeAt: wakeAt,
 		Check: func(ctx context.Context, cluster string) (bool, error) {
 			_, up := held[cluster]
@@ -201,7 +201,7 @@ func (a *rolling) wait(ctx context.Context, facts *rolloutFacts) (changed bool, 
 			return outdated || again, err
 		},
 		Stop: activity.GetWorkerStopChannel(ctx), BeatEvery: call.HeartbeatEvery,
-		Beat: func() { clusterupdate.Heartbeat(ctx, progress{InFlight: len(a.inFlight), Blocked: blocked}) },
+		Beat: func() { clusterwait.Heartbeat(ctx, progress{InFlight: len(a.inFlight), Blocked: blocked}) },
 	}
 	_, err = w.Await(ctx)
 	return changed, err
@@ -275,8 +275,8 @@ func decided(plan rollout.Plan) bool {
 // maxBatch bounds a batch: it is part of the history, and of the claim.
 const maxBatch = 1000
 
-func (a *rolling) result(facts *rolloutFacts, plan rollout.Plan) actcontract.AdvanceResult {
-	out := actcontract.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, WakeAt: plan.WakeAt, Held: plan.Held}
+func (a *rolling) result(facts *rolloutFacts, plan rollout.Plan) act.AdvanceResult {
+	out := act.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, WakeAt: plan.WakeAt, Held: plan.Held}
 	if !decided(plan) {
 		out.Waiting = facts.waiting()
 	}
@@ -306,7 +306,7 @@ func (a *rolling) result(facts *rolloutFacts, plan rollout.Plan) actcontract.Adv
 
 // readyAt is when a cluster whose objects cannot be tracked counts as
 // available.
-func (a *rolling) readyAt(state workgen.ClusterState) time.Time {
+func (a *rolling) readyAt(state workmodel.ClusterState) time.Time {
 	period := 60 * time.Second
 	if s := a.placement.Spec.Strategy; s != nil && s.RollingUpdate != nil && s.RollingUpdate.UnavailablePeriodSeconds != nil {
 		period = time.Duration(*s.RollingUpdate.UnavailablePeriodSeconds) * time.Second

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	actcontract "github.com/fleetflow/fleetflow/activities/contract"
-	"github.com/fleetflow/fleetflow/activities/workgen"
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -20,10 +20,10 @@ import (
 const oldSnapshot, newSnapshot = "crp-0-snapshot", "crp-1-snapshot"
 
 // decided is a change as the planner proposes it for a binding as it is.
-func decided(b *placementv1beta1.ClusterResourceBinding, op string) actcontract.Change {
-	return actcontract.Change{
+func decided(b *placementv1beta1.ClusterResourceBinding, op string) act.Change {
+	return act.Change{
 		Cluster: b.Spec.TargetCluster, Op: op, Binding: b.Name, UID: string(b.UID),
-		FromState: string(b.Spec.State), FromRevision: workgen.Revision(b),
+		FromState: string(b.Spec.State), FromRevision: workmodel.Revision(b),
 	}
 }
 
@@ -34,20 +34,20 @@ func three(t *testing.T) *rollout {
 
 func TestAdvanceProposesOneOfThreeByDefault(t *testing.T) {
 	r := three(t)
-	assert.Equal(t, actcontract.AdvanceResult{Next: []actcontract.Change{decided(bound("a", oldSnapshot), actcontract.OpUpdate)}, Blocked: 2},
-		r.advance(actcontract.AdvanceRequest{}))
+	assert.Equal(t, act.AdvanceResult{Next: []act.Change{decided(bound("a", oldSnapshot), act.OpUpdate)}, Blocked: 2},
+		r.advance(act.AdvanceRequest{}))
 	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName, "what is proposed is not written")
 }
 
 func TestAdvanceWritesItsBatchAndWaitsForIt(t *testing.T) {
 	r := three(t)
-	request := actcontract.AdvanceRequest{Epoch: 1, Batch: []actcontract.Change{decided(bound("a", oldSnapshot), actcontract.OpUpdate)}}
+	request := act.AdvanceRequest{Epoch: 1, Batch: []act.Change{decided(bound("a", oldSnapshot), act.OpUpdate)}}
 	result := r.waiting(request)
 	assert.Equal(t, newSnapshot, r.binding("a").Spec.ResourceSnapshotName)
 	assert.Equal(t, oldSnapshot, r.binding("b").Spec.ResourceSnapshotName)
 	r.report("b", metav1.ConditionTrue) // news of others do not end it
 	r.report("a", metav1.ConditionTrue)
-	want := actcontract.AdvanceResult{Done: []string{"a"}, Next: []actcontract.Change{decided(bound("b", oldSnapshot), actcontract.OpUpdate)}, Blocked: 1}
+	want := act.AdvanceResult{Done: []string{"a"}, Next: []act.Change{decided(bound("b", oldSnapshot), act.OpUpdate)}, Blocked: 1}
 	assert.Equal(t, want, r.ended(result))
 
 	written := r.binding("a").ResourceVersion
@@ -59,7 +59,7 @@ func TestARolloutGoesOneAtATimeAndSettles(t *testing.T) {
 	r := three(t)
 	r.prompt = true
 	var order []string
-	request := actcontract.AdvanceRequest{}
+	request := act.AdvanceRequest{}
 	for range 10 {
 		result := r.advance(request)
 		if result.Settled {
@@ -76,17 +76,17 @@ func TestARolloutGoesOneAtATimeAndSettles(t *testing.T) {
 
 func TestTheLastBatchIsNotWaitedFor(t *testing.T) {
 	r := newRollout(t, bound("a", newSnapshot), bound("b", oldSnapshot))
-	result := r.advance(actcontract.AdvanceRequest{Batch: []actcontract.Change{decided(bound("b", oldSnapshot), actcontract.OpUpdate)}})
-	assert.Equal(t, actcontract.AdvanceResult{Settled: true, InFlight: []string{"b"}}, result)
+	result := r.advance(act.AdvanceRequest{Batch: []act.Change{decided(bound("b", oldSnapshot), act.OpUpdate)}})
+	assert.Equal(t, act.AdvanceResult{Settled: true, InFlight: []string{"b"}}, result)
 }
 
 func TestFirstPlacementsGoTogether(t *testing.T) {
 	r := newRollout(t, scheduled("a"), scheduled("b"), scheduled("c"))
-	result := r.advance(actcontract.AdvanceRequest{})
-	assert.Equal(t, []actcontract.Change{
-		decided(scheduled("a"), actcontract.OpAdd), decided(scheduled("b"), actcontract.OpAdd), decided(scheduled("c"), actcontract.OpAdd),
+	result := r.advance(act.AdvanceRequest{})
+	assert.Equal(t, []act.Change{
+		decided(scheduled("a"), act.OpAdd), decided(scheduled("b"), act.OpAdd), decided(scheduled("c"), act.OpAdd),
 	}, result.Next)
-	result = r.advance(actcontract.AdvanceRequest{Batch: result.Next})
+	result = r.advance(act.AdvanceRequest{Batch: result.Next})
 	assert.True(t, result.Settled)
 	for _, name := range []string{"a", "b", "c"} {
 		assert.Equal(t, placementv1beta1.BindingStateBound, r.binding(name).Spec.State)
@@ -95,10 +95,10 @@ func TestFirstPlacementsGoTogether(t *testing.T) {
 
 func TestWhatIsNoLongerPickedIsRemoved(t *testing.T) {
 	r := newRollout(t, bound("a", newSnapshot), unscheduled("b"))
-	result := r.advance(actcontract.AdvanceRequest{})
-	assert.Equal(t, []actcontract.Change{decided(unscheduled("b"), actcontract.OpRemove)}, result.Next)
-	result = r.advance(actcontract.AdvanceRequest{Batch: result.Next})
-	assert.Equal(t, actcontract.AdvanceResult{Settled: true, Done: []string{"b"}}, result)
+	result := r.advance(act.AdvanceRequest{})
+	assert.Equal(t, []act.Change{decided(unscheduled("b"), act.OpRemove)}, result.Next)
+	result = r.advance(act.AdvanceRequest{Batch: result.Next})
+	assert.Equal(t, act.AdvanceResult{Settled: true, Done: []string{"b"}}, result)
 	var left placementv1beta1.ClusterResourceBindingList
 	require.NoError(t, r.List(t.Context(), &left))
 	assert.Len(t, left.Items, 1)
@@ -109,26 +109,26 @@ func TestABatchIsFencedByWhatItWasDecidedOn(t *testing.T) {
 		op     string
 		change func(*placementv1beta1.ClusterResourceBinding)
 	}{
-		"update of another binding of the name": {actcontract.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) { b.UID = "another" }},
-		"update of one no longer picked": {actcontract.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) {
+		"update of another binding of the name": {act.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) { b.UID = "another" }},
+		"update of one no longer picked": {act.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) {
 			b.Spec.State = placementv1beta1.BindingStateUnscheduled
 		}},
-		"update of one at another revision": {actcontract.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = "crp-7-snapshot" }},
-		"update of one applied otherwise": {actcontract.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) {
+		"update of one at another revision": {act.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = "crp-7-snapshot" }},
+		"update of one applied otherwise": {act.OpUpdate, func(b *placementv1beta1.ClusterResourceBinding) {
 			b.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeServerSideApply}
 		}},
-		"removal of one picked again": {actcontract.OpRemove, func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.State = placementv1beta1.BindingStateBound }},
+		"removal of one picked again": {act.OpRemove, func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.State = placementv1beta1.BindingStateBound }},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			start := bound("a", oldSnapshot)
-			if test.op == actcontract.OpRemove {
+			if test.op == act.OpRemove {
 				start = unscheduled("a")
 			}
 			r := newRollout(t, start, bound("b", newSnapshot))
 			change := decided(start, test.op)
 			r.set("a", test.change)
 			stored := r.binding("a")
-			result := r.advance(actcontract.AdvanceRequest{Batch: []actcontract.Change{change}})
+			result := r.advance(act.AdvanceRequest{Batch: []act.Change{change}})
 			assert.Equal(t, stored.ResourceVersion, r.binding("a").ResourceVersion)
 			for _, next := range result.Next {
 				assert.NotEqual(t, change, next, "a new decision rests on what there is")
@@ -139,10 +139,10 @@ func TestABatchIsFencedByWhatItWasDecidedOn(t *testing.T) {
 
 func TestAnAttemptThatDiedBetweenBindingAndWorkIsFinished(t *testing.T) {
 	r := three(t)
-	change := decided(bound("a", oldSnapshot), actcontract.OpUpdate)
+	change := decided(bound("a", oldSnapshot), act.OpUpdate)
 	r.set("a", func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = newSnapshot })
 	r.prompt = true
-	result := r.advance(actcontract.AdvanceRequest{Batch: []actcontract.Change{change}})
+	result := r.advance(act.AdvanceRequest{Batch: []act.Change{change}})
 	assert.Equal(t, []string{"a"}, result.Done)
 	require.Len(t, result.Next, 1)
 	assert.Equal(t, "b", result.Next[0].Cluster)
@@ -151,19 +151,19 @@ func TestAnAttemptThatDiedBetweenBindingAndWorkIsFinished(t *testing.T) {
 // The process may be away for long between a decision and its write.
 func TestABatchThatTheLimitsNoLongerAllowIsNotWritten(t *testing.T) {
 	r := three(t)
-	change := decided(bound("a", oldSnapshot), actcontract.OpUpdate)
+	change := decided(bound("a", oldSnapshot), act.OpUpdate)
 	r.report("c", metav1.ConditionFalse) // lost by itself, after the decision
 	r.set("c", func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = newSnapshot })
-	result := r.waiting(actcontract.AdvanceRequest{Batch: []actcontract.Change{change}})
+	result := r.waiting(act.AdvanceRequest{Batch: []act.Change{change}})
 	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName, "two of three would be unavailable")
 	require.NoError(t, r.Sync(t.Context(), r.binding("c")))
 	r.report("c", metav1.ConditionTrue)
-	assert.Equal(t, actcontract.AdvanceResult{Next: []actcontract.Change{change}, Blocked: 1}, r.ended(result), "it comes again when it may")
+	assert.Equal(t, act.AdvanceResult{Next: []act.Change{change}, Blocked: 1}, r.ended(result), "it comes again when it may")
 }
 
 func TestARefusedChangeOfAnAvailableClusterStillNeedsBudget(t *testing.T) {
-	for sentence, request := range map[string]actcontract.AdvanceRequest{
-		"in the batch":            {Batch: []actcontract.Change{decided(bound("a", oldSnapshot), actcontract.OpUpdate)}},
+	for sentence, request := range map[string]act.AdvanceRequest{
+		"in the batch":            {Batch: []act.Change{decided(bound("a", oldSnapshot), act.OpUpdate)}},
 		"in flight, it was said":  {InFlight: []string{"a"}},
 		"neither, for comparison": {},
 	} {
@@ -174,7 +174,7 @@ func TestARefusedChangeOfAnAvailableClusterStillNeedsBudget(t *testing.T) {
 			assert.Equal(t, "crp-7-snapshot", r.binding("a").Spec.ResourceSnapshotName)
 			r.report("b", metav1.ConditionTrue)
 			got := r.ended(result)
-			assert.Equal(t, []actcontract.Change{decided(bound("a", "crp-7-snapshot"), actcontract.OpUpdate)}, got.Next)
+			assert.Equal(t, []act.Change{decided(bound("a", "crp-7-snapshot"), act.OpUpdate)}, got.Next)
 			assert.Empty(t, got.InFlight)
 		})
 	}
@@ -204,16 +204,16 @@ func TestARefusedChangeIsNotProposedAgainFromACacheThatLags(t *testing.T) {
 	r := newRollout(t, bound("a", oldSnapshot), bound("b", newSnapshot))
 	before := newRollout(t, bound("a", oldSnapshot), bound("b", newSnapshot))
 	r.rolling.Client = lagging{r, before}
-	change := decided(bound("a", oldSnapshot), actcontract.OpUpdate)
+	change := decided(bound("a", oldSnapshot), act.OpUpdate)
 	r.set("a", func(b *placementv1beta1.ClusterResourceBinding) {
 		b.Spec.State = placementv1beta1.BindingStateUnscheduled
 	})
-	result := r.advance(actcontract.AdvanceRequest{Batch: []actcontract.Change{change}})
-	assert.Equal(t, []actcontract.Change{decided(r.binding("a"), actcontract.OpRemove)}, result.Next)
+	result := r.advance(act.AdvanceRequest{Batch: []act.Change{change}})
+	assert.Equal(t, []act.Change{decided(r.binding("a"), act.OpRemove)}, result.Next)
 }
 
 func TestAdvanceSaysWhenThereIsAnotherPlan(t *testing.T) {
-	request := actcontract.AdvanceRequest{Batch: []actcontract.Change{decided(bound("a", oldSnapshot), actcontract.OpUpdate)}}
+	request := act.AdvanceRequest{Batch: []act.Change{decided(bound("a", oldSnapshot), act.OpUpdate)}}
 	external := func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Generation = 2
 		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}
@@ -228,8 +228,8 @@ func TestAdvanceSaysWhenThereIsAnotherPlan(t *testing.T) {
 	}
 	for sentence, test := range map[string]struct {
 		change func(r *rollout)
-		before actcontract.AdvanceResult
-		during actcontract.AdvanceResult
+		before act.AdvanceResult
+		during act.AdvanceResult
 	}{
 		"the placement is gone": {
 			func(r *rollout) {
@@ -238,17 +238,17 @@ func TestAdvanceSaysWhenThereIsAnotherPlan(t *testing.T) {
 				going.Generation = 2
 				r.tell(crp(), going)
 			},
-			actcontract.AdvanceResult{Gone: true}, actcontract.AdvanceResult{Changed: true, Reschedule: true},
+			act.AdvanceResult{Gone: true}, act.AdvanceResult{Changed: true, Reschedule: true},
 		},
 		"the placement is another one": {
 			func(r *rollout) { r.edit(func(p *placementv1beta1.ClusterResourcePlacement) { p.UID = "another" }) },
-			actcontract.AdvanceResult{Gone: true}, actcontract.AdvanceResult{Changed: true, Reschedule: true},
+			act.AdvanceResult{Gone: true}, act.AdvanceResult{Changed: true, Reschedule: true},
 		},
 		"update runs shall roll it out": {
 			func(r *rollout) { r.edit(external) },
-			actcontract.AdvanceResult{Changed: true, Reschedule: true}, actcontract.AdvanceResult{Changed: true, Reschedule: true},
+			act.AdvanceResult{Changed: true, Reschedule: true}, act.AdvanceResult{Changed: true, Reschedule: true},
 		},
-		"there is a later snapshot": {relabel, actcontract.AdvanceResult{Changed: true}, actcontract.AdvanceResult{Changed: true}},
+		"there is a later snapshot": {relabel, act.AdvanceResult{Changed: true}, act.AdvanceResult{Changed: true}},
 	} {
 		t.Run(sentence+" before it", func(t *testing.T) {
 			r := three(t)
@@ -267,7 +267,7 @@ func TestAdvanceSaysWhenThereIsAnotherPlan(t *testing.T) {
 
 func TestANewlyPickedClusterIsPlannedForAtOnce(t *testing.T) {
 	r := three(t)
-	result := r.waiting(actcontract.AdvanceRequest{Batch: []actcontract.Change{decided(bound("a", oldSnapshot), actcontract.OpUpdate)}})
+	result := r.waiting(act.AdvanceRequest{Batch: []act.Change{decided(bound("a", oldSnapshot), act.OpUpdate)}})
 	d := scheduled("d")
 	require.NoError(t, r.Create(t.Context(), d))
 	informer, err := r.informers.FakeInformerFor(t.Context(), d)
@@ -275,14 +275,14 @@ func TestANewlyPickedClusterIsPlannedForAtOnce(t *testing.T) {
 	informer.Add(d)
 	got := r.ended(result)
 	assert.False(t, got.Changed)
-	assert.Equal(t, []actcontract.Change{decided(scheduled("d"), actcontract.OpAdd)}, got.Next)
+	assert.Equal(t, []act.Change{decided(scheduled("d"), act.OpAdd)}, got.Next)
 	assert.Equal(t, []string{"a"}, got.InFlight)
 }
 
 func TestAClusterInFlightHoldsTheBudgetInTheNextCallToo(t *testing.T) {
 	r := three(t)
 	r.set("a", func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = newSnapshot })
-	result := r.waiting(actcontract.AdvanceRequest{InFlight: []string{"a"}})
+	result := r.waiting(act.AdvanceRequest{InFlight: []string{"a"}})
 	require.NoError(t, r.Sync(t.Context(), r.binding("a")))
 	r.report("a", metav1.ConditionTrue)
 	got := r.ended(result)
@@ -297,7 +297,7 @@ func TestAHeldBackClusterThatGoesDownIsUpdatedAtOnce(t *testing.T) {
 	r := three(t)
 	r.report("a", metav1.ConditionFalse)
 	r.set("a", func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = newSnapshot })
-	result := r.waiting(actcontract.AdvanceRequest{WakeAt: r.clock.Now().Add(5 * time.Minute)})
+	result := r.waiting(act.AdvanceRequest{WakeAt: r.clock.Now().Add(5 * time.Minute)})
 	r.report("b", metav1.ConditionFalse)
 	got := r.ended(result)
 	require.Len(t, got.Next, 1)
@@ -311,7 +311,7 @@ func TestWhatCannotBeTrackedCountsAsAvailableAfterItsTime(t *testing.T) {
 		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{UnavailablePeriodSeconds: &seconds}}
 	})
 	r.report("b", metav1.ConditionTrue, placementv1beta1.ReasonWorkNotTrackable)
-	result := r.waiting(actcontract.AdvanceRequest{})
+	result := r.waiting(act.AdvanceRequest{})
 	r.clock.Step(30 * time.Second)
 	got := r.ended(result)
 	require.Len(t, got.Next, 1)
@@ -326,14 +326,14 @@ func TestTheTimeOfWhatCannotBeTrackedRunsFromTheReport(t *testing.T) {
 	})
 	r.report("b", metav1.ConditionFalse)
 	later := r.clock.Now().Add(10 * time.Minute)
-	result := r.waiting(actcontract.AdvanceRequest{WakeAt: later})
+	result := r.waiting(act.AdvanceRequest{WakeAt: later})
 	r.clock.Step(time.Second)
 	r.report("b", metav1.ConditionTrue, placementv1beta1.ReasonWorkNotTrackable)
 	got := r.ended(result)
 	assert.Empty(t, got.Next)
 	assert.WithinDuration(t, r.clock.Now().Add(30*time.Second), got.WakeAt, 0)
 
-	result = r.waiting(actcontract.AdvanceRequest{WakeAt: got.WakeAt})
+	result = r.waiting(act.AdvanceRequest{WakeAt: got.WakeAt})
 	r.clock.Step(30 * time.Second)
 	got = r.ended(result)
 	require.Len(t, got.Next, 1)
@@ -350,7 +350,7 @@ func TestTheWaitIsBoundedByTheWorkflow(t *testing.T) {
 		"also if its clock is not our": {-time.Hour, time.Second},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			result := r.waiting(actcontract.AdvanceRequest{WakeAt: r.clock.Now().Add(test.in)})
+			result := r.waiting(act.AdvanceRequest{WakeAt: r.clock.Now().Add(test.in)})
 			r.clock.Step(test.after - 1)
 			select {
 			case got := <-result:
@@ -369,12 +369,12 @@ func TestLimitsComeFromTheStrategy(t *testing.T) {
 	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{MaxUnavailable: &half}}
 	})
-	assert.Len(t, r.advance(actcontract.AdvanceRequest{}).Next, 2)
+	assert.Len(t, r.advance(act.AdvanceRequest{}).Next, 2)
 	r.edit(pickN(6)) // two slots unfilled, three may be unavailable
-	assert.Len(t, r.advance(actcontract.AdvanceRequest{}).Next, 1)
+	assert.Len(t, r.advance(act.AdvanceRequest{}).Next, 1)
 	r.edit(pickFixed("a", "b", "c", "d", "e", "f", "g", "h"))
-	assert.Empty(t, r.ended(func() chan actcontract.AdvanceResult {
-		result := r.waiting(actcontract.AdvanceRequest{})
+	assert.Empty(t, r.ended(func() chan act.AdvanceResult {
+		result := r.waiting(act.AdvanceRequest{})
 		r.clock.Step(time.Hour)
 		return result
 	}()).Next, "four slots unfilled, four may be unavailable")

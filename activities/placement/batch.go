@@ -12,10 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
-	actcontract "github.com/fleetflow/fleetflow/activities/contract"
-	"github.com/fleetflow/fleetflow/activities/overriding"
-	"github.com/fleetflow/fleetflow/activities/workgen"
+	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
@@ -58,7 +58,7 @@ func (a *rolling) writeEvictions(ctx context.Context, facts *rolloutFacts, plan 
 		now[step.Eviction] = step
 	}
 	over := true
-	var others []actcontract.Change
+	var others []act.Change
 	for _, change := range a.in.Batch {
 		step, waits := now[change.Eviction]
 		if !isEviction(change) || !waits || facts.evictionUIDs[change.Eviction] != change.EvictionUID {
@@ -118,16 +118,16 @@ func (a *rolling) writeClusters(ctx context.Context, plan rollout.Plan) error {
 }
 
 // writeCluster makes one change. One whose basis is gone is left out.
-func (a *rolling) writeCluster(ctx context.Context, change actcontract.Change) error {
+func (a *rolling) writeCluster(ctx context.Context, change act.Change) error {
 	binding, err := a.liveBinding(ctx, change.Binding)
 	if err != nil || binding == nil || !binding.DeletionTimestamp.IsZero() {
 		return err
 	}
-	if !a.claim.pends(binding) || string(binding.UID) != change.UID || string(binding.Spec.State) != change.FromState || workgen.Revision(binding) != change.FromRevision {
+	if !a.claim.pends(binding) || string(binding.UID) != change.UID || string(binding.Spec.State) != change.FromState || workmodel.Revision(binding) != change.FromRevision {
 		return a.finish(ctx, change, binding)
 	}
-	if change.Op == actcontract.OpRemove {
-		err = clusterupdate.Remove(ctx, a.Client, binding)
+	if change.Op == act.OpRemove {
+		err = bindingwrite.Remove(ctx, a.Client, binding)
 	} else {
 		to := a.target(change.Cluster)
 		to.Annotations = maps.Clone(to.Annotations)
@@ -135,14 +135,14 @@ func (a *rolling) writeCluster(ctx context.Context, change actcontract.Change) e
 			to.Annotations = map[string]string{}
 		}
 		to.Annotations[placementv1beta1.RolloutEpochAnnotation] = a.claim.epoch()
-		binding, err = clusterupdate.Bind(ctx, a.Client, binding, to)
+		binding, err = bindingwrite.Bind(ctx, a.Client, binding, to)
 	}
 	switch {
-	case errors.Is(err, clusterupdate.ErrFenced):
+	case errors.Is(err, bindingwrite.ErrFenced):
 		return nil
 	case err != nil:
 		return err
-	case change.Op == actcontract.OpRemove:
+	case change.Op == act.OpRemove:
 		a.fly(change.Cluster)
 		return nil
 	}
@@ -151,7 +151,7 @@ func (a *rolling) writeCluster(ctx context.Context, change actcontract.Change) e
 
 // finishCluster completes a change that an earlier attempt has begun: the plan
 // no longer has it, because the binding is at the target.
-func (a *rolling) finishCluster(ctx context.Context, change actcontract.Change) error {
+func (a *rolling) finishCluster(ctx context.Context, change act.Change) error {
 	binding, err := a.liveBinding(ctx, change.Binding)
 	if err != nil || binding == nil {
 		return err
@@ -160,8 +160,8 @@ func (a *rolling) finishCluster(ctx context.Context, change actcontract.Change) 
 }
 
 // finish writes the Works of a binding that is at the target.
-func (a *rolling) finish(ctx context.Context, change actcontract.Change, binding *placementv1beta1.ClusterResourceBinding) error {
-	if change.Op == actcontract.OpRemove || string(binding.UID) != change.UID || !a.atTarget(binding) {
+func (a *rolling) finish(ctx context.Context, change act.Change, binding *placementv1beta1.ClusterResourceBinding) error {
+	if change.Op == act.OpRemove || string(binding.UID) != change.UID || !a.atTarget(binding) {
 		return nil
 	}
 	a.fly(change.Cluster)
@@ -199,14 +199,14 @@ func (a *rolling) fly(cluster string) {
 // atTarget says whether a binding says what it shall.
 func (a *rolling) atTarget(b *placementv1beta1.ClusterResourceBinding) bool {
 	return b.Spec.State == placementv1beta1.BindingStateBound && b.DeletionTimestamp.IsZero() &&
-		workgen.Revision(b) == workgen.Revision(moved(b, a.target(b.Spec.TargetCluster)))
+		workmodel.Revision(b) == workmodel.Revision(moved(b, a.target(b.Spec.TargetCluster)))
 }
 
 // target is what the binding of a cluster shall say.
-func (a *rolling) target(cluster string) clusterupdate.Target {
+func (a *rolling) target(cluster string) bindingwrite.Target {
 	applicable := a.applicable[cluster]
-	t := clusterupdate.Target{
-		Annotations:                      overriding.Annotations(applicable.inputs),
+	t := bindingwrite.Target{
+		Annotations:                      overridesource.Annotations(applicable.inputs),
 		Snapshot:                         a.in.Snapshot,
 		ClusterResourceOverrideSnapshots: applicable.ClusterResourceOverrideSnapshots,
 		ResourceOverrideSnapshots:        applicable.ResourceOverrideSnapshots,
@@ -219,7 +219,7 @@ func (a *rolling) target(cluster string) clusterupdate.Target {
 
 // moved is a binding, as far as its revision is concerned, once it is brought to the
 // target.
-func moved(b *placementv1beta1.ClusterResourceBinding, to clusterupdate.Target) *placementv1beta1.ClusterResourceBinding {
+func moved(b *placementv1beta1.ClusterResourceBinding, to bindingwrite.Target) *placementv1beta1.ClusterResourceBinding {
 	there := &placementv1beta1.ClusterResourceBinding{Spec: b.Spec}
 	there.Annotations = to.Annotations
 	there.Spec.ResourceSnapshotName = to.Snapshot

@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
-	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/fence"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -137,8 +137,8 @@ func (a *rolling) release(ctx context.Context, name string) error {
 	if err != nil || binding == nil || !a.claim.pends(binding) {
 		return err
 	}
-	touched, err := clusterupdate.Touch(ctx, a.Client, binding, placementv1beta1.RolloutEpochAnnotation, a.claim.epoch())
-	if errors.Is(err, clusterupdate.ErrFenced) {
+	touched, err := bindingwrite.Touch(ctx, a.Client, binding, placementv1beta1.RolloutEpochAnnotation, a.claim.epoch())
+	if errors.Is(err, bindingwrite.ErrFenced) {
 		return nil
 	}
 	if err != nil {
@@ -149,12 +149,12 @@ func (a *rolling) release(ctx context.Context, name string) error {
 }
 
 // take adds a change to a claim.
-func (c *claim) take(change actcontract.Change) {
-	if change.Op == actcontract.OpConclude {
+func (c *claim) take(change act.Change) {
+	if change.Op == act.OpConclude {
 		return
 	}
 	c.Clusters[change.Cluster] = shortUID(change.UID)
-	if change.Op == actcontract.OpEvict {
+	if change.Op == act.OpEvict {
 		c.Evictions[change.Eviction] = begun{UID: change.EvictionUID, Binding: change.UID, Verdict: verdictOf(change)}
 	}
 }

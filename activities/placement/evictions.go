@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
-	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/fence"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -119,17 +119,17 @@ func reportsOnly(s *placementv1beta1.ApplyStrategy) bool {
 }
 
 // evictionChange is what the history keeps of a decided eviction.
-func (f *rolloutFacts) evictionChange(step rollout.EvictionStep) actcontract.Change {
-	c := actcontract.Change{Cluster: step.Cluster}
+func (f *rolloutFacts) evictionChange(step rollout.EvictionStep) act.Change {
+	c := act.Change{Cluster: step.Cluster}
 	if step.Op == rollout.Evict {
 		c = f.pins[step.Cluster]
 	}
 	c.Op, c.Eviction, c.EvictionUID = string(step.Op), step.Eviction, f.evictionUIDs[step.Eviction]
-	c.Verdict = &actcontract.Verdict{Code: string(step.Verdict.Code), Available: step.Verdict.Available, Total: step.Verdict.Total}
+	c.Verdict = &act.Verdict{Code: string(step.Verdict.Code), Available: step.Verdict.Available, Total: step.Verdict.Total}
 	return c
 }
 
-func verdictOf(change actcontract.Change) rollout.Verdict {
+func verdictOf(change act.Change) rollout.Verdict {
 	if change.Verdict == nil {
 		return rollout.Verdict{}
 	}
@@ -141,22 +141,22 @@ func verdictOf(change actcontract.Change) rollout.Verdict {
 // between the two has left the claim, by which the next one knows that the eviction was
 // executed.
 // It says whether the eviction is over.
-func (a *rolling) writeEviction(ctx context.Context, change actcontract.Change, now rollout.EvictionStep) (bool, error) {
+func (a *rolling) writeEviction(ctx context.Context, change act.Change, now rollout.EvictionStep) (bool, error) {
 	if now.Op == rollout.Conclude {
-		if change.Op == actcontract.OpConclude || now.Verdict.Executed() {
+		if change.Op == act.OpConclude || now.Verdict.Executed() {
 			return true, a.conclude(ctx, change, now.Verdict)
 		}
 		return false, nil
 	}
-	if change.Op != actcontract.OpEvict {
+	if change.Op != act.OpEvict {
 		return false, nil
 	}
 	binding, err := a.liveBinding(ctx, change.Binding)
 	if err != nil || binding == nil || string(binding.UID) != change.UID || !a.claim.pends(binding) {
 		return false, err
 	}
-	err = clusterupdate.Remove(ctx, a.Client, binding)
-	if errors.Is(err, clusterupdate.ErrFenced) {
+	err = bindingwrite.Remove(ctx, a.Client, binding)
+	if errors.Is(err, bindingwrite.ErrFenced) {
 		return false, nil
 	}
 	if err != nil {
@@ -166,7 +166,7 @@ func (a *rolling) writeEviction(ctx context.Context, change actcontract.Change, 
 }
 
 // conclude writes the outcome of an eviction that has none.
-func (a *rolling) conclude(ctx context.Context, change actcontract.Change, verdict rollout.Verdict) error {
+func (a *rolling) conclude(ctx context.Context, change act.Change, verdict rollout.Verdict) error {
 	a.mu.Lock()
 	if verdict.Executed() {
 		a.evicted = true
@@ -248,7 +248,7 @@ func (r *Rolling) tellOutcome(e *placementv1beta1.ClusterResourcePlacementEvicti
 
 // RefuseEvictions concludes the evictions from a placement that is not there, or going.
 // One that was about to be executed is: with the placement, its resources go.
-func (r *Rolling) RefuseEvictions(ctx context.Context, ref wfcontract.Ref) (bool, error) {
+func (r *Rolling) RefuseEvictions(ctx context.Context, ref wf.Ref) (bool, error) {
 	placement, err := readPlacement(ctx, r.Live, ref.Name)
 	if err != nil || placement != nil && placement.DeletionTimestamp.IsZero() {
 		return false, err

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -70,13 +70,13 @@ func (r *rollout) said(e *placementv1beta1.ClusterResourcePlacementEviction) []s
 }
 
 // attempt runs the activity once, which may fail.
-func (r *rollout) attempt(in actcontract.AdvanceRequest) (actcontract.AdvanceResult, error) {
+func (r *rollout) attempt(in act.AdvanceRequest) (act.AdvanceResult, error) {
 	in.Placement = ref
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
 	env.RegisterActivityWithOptions(r.rolling.AdvancePlacement, activity.RegisterOptions{Name: "advance"})
-	var out actcontract.AdvanceResult
+	var out act.AdvanceResult
 	value, err := env.ExecuteActivity("advance", in)
 	if err != nil {
 		return out, err
@@ -87,13 +87,13 @@ func (r *rollout) attempt(in actcontract.AdvanceRequest) (actcontract.AdvanceRes
 // evictAll does what the workflow does for evictions until there are none left.
 func (r *rollout) evictAll() {
 	r.t.Helper()
-	request := actcontract.AdvanceRequest{EvictionsOnly: true}
+	request := act.AdvanceRequest{EvictionsOnly: true}
 	for range 20 {
 		result, err := r.attempt(request)
 		require.NoError(r.t, err)
 		switch {
 		case result.Changed:
-			request = actcontract.AdvanceRequest{EvictionsOnly: true}
+			request = act.AdvanceRequest{EvictionsOnly: true}
 		case len(result.Next) == 0:
 			require.True(r.t, result.Settled, "%+v", result)
 			return
@@ -146,10 +146,10 @@ func TestEvictionsArePartOfARollout(t *testing.T) {
 	r := three(t)
 	r.claims = true
 	r.ask(eviction("c", 0))
-	result := r.advance(actcontract.AdvanceRequest{})
+	result := r.advance(act.AdvanceRequest{})
 	require.Len(t, result.Next, 1, "what is evicted leaves nothing for an update: %+v", result)
-	assert.Equal(t, actcontract.OpEvict, result.Next[0].Op)
-	result = r.advance(actcontract.AdvanceRequest{Batch: result.Next, Epoch: result.Epoch})
+	assert.Equal(t, act.OpEvict, result.Next[0].Op)
+	result = r.advance(act.AdvanceRequest{Batch: result.Next, Epoch: result.Epoch})
 	assert.True(t, result.Changed, "who is evicted may be replaced")
 	assert.Equal(t, []string{"Valid True", "Executed True", without}, r.said(eviction("c", 0)))
 }
@@ -157,7 +157,7 @@ func TestEvictionsArePartOfARollout(t *testing.T) {
 func TestAWaitingRolloutNoticesAnEviction(t *testing.T) {
 	r := newRollout(t, bound("a", newSnapshot), bound("b", oldSnapshot), bound("c", oldSnapshot))
 	r.report("a", metav1.ConditionFalse)
-	result := r.waiting(actcontract.AdvanceRequest{})
+	result := r.waiting(act.AdvanceRequest{})
 	e := eviction("c", 0)
 	r.ask(e)
 	r.tell(e, e)
@@ -184,10 +184,10 @@ func dieAndGoOn(t *testing.T, writes int, lost, again bool) {
 	r := newRollout(t, bound("a", newSnapshot), bound("b", newSnapshot), bound("c", newSnapshot))
 	r.budget(1)
 	r.ask(eviction("b", 0), eviction("a", 1))
-	proposed, err := r.attempt(actcontract.AdvanceRequest{EvictionsOnly: true})
+	proposed, err := r.attempt(act.AdvanceRequest{EvictionsOnly: true})
 	require.NoError(t, err)
 	require.Len(t, proposed.Next, 2)
-	request := actcontract.AdvanceRequest{EvictionsOnly: true, Batch: proposed.Next, Epoch: proposed.Epoch}
+	request := act.AdvanceRequest{EvictionsOnly: true, Batch: proposed.Next, Epoch: proposed.Epoch}
 	deleted := r.mortal(writes)
 	_, err = r.attempt(request)
 	if writes < 4 {

@@ -26,7 +26,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/placement"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -156,7 +156,7 @@ func crp(changes ...func(*placementv1beta1.ClusterResourcePlacement)) *placement
 	return p
 }
 
-var ref = wfcontract.Ref{Kind: wfcontract.KindClusterResourcePlacement, Name: "crp", UID: "crp-uid"}
+var ref = wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: "crp", UID: "crp-uid"}
 
 func namespace(name string) *corev1.Namespace {
 	return &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": name}}}

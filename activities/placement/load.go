@@ -3,23 +3,23 @@ package placement
 import (
 	"context"
 
-	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // LoadPlacement reads live what the workflow must know before it does anything.
 // The uid is that of the placement there is now, which the workflow compares.
-func (a *Activities) LoadPlacement(ctx context.Context, ref wfcontract.Ref) (actcontract.PlacementState, error) {
+func (a *Activities) LoadPlacement(ctx context.Context, ref wf.Ref) (act.PlacementState, error) {
 	placement, err := readPlacement(ctx, a.Live, ref.Name)
 	if err != nil {
-		return actcontract.PlacementState{}, err
+		return act.PlacementState{}, err
 	}
 	waiting, err := waitingEvictions(ctx, a.Client, ref.Name)
 	if err != nil || placement == nil {
-		return actcontract.PlacementState{Evictions: len(waiting) > 0}, err
+		return act.PlacementState{Evictions: len(waiting) > 0}, err
 	}
-	return actcontract.PlacementState{
+	return act.PlacementState{
 		Found:      true,
 		UID:        string(placement.UID),
 		Deleting:   placement.DeletionTimestamp != nil,

@@ -13,7 +13,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overriding"
+	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -30,7 +30,7 @@ func (s *Selector) pickOverrides(ctx context.Context, placement *placementv1beta
 	if external(placement) {
 		return nil
 	}
-	inForce, err := overriding.InForce(ctx, s.Client)
+	inForce, err := overridesource.InForce(ctx, s.Client)
 	if err != nil {
 		return fmt.Errorf("picking the overrides of placement %s: %w", placement.Name, err)
 	}
@@ -43,7 +43,7 @@ func (s *Selector) pickOverrides(ctx context.Context, placement *placementv1beta
 		if err := s.Client.List(ctx, &bindings, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing the bindings of placement %s: %w", placement.Name, err)
 		}
-		sameRollout = !overriding.Mended(inForce, before.Overrides, bindings.Items)
+		sameRollout = !overridesource.Mended(inForce, before.Overrides, bindings.Items)
 	}
 	if sameRollout {
 		if inForce, err = s.withKept(ctx, inForce, before.Overrides); err != nil {
@@ -88,14 +88,14 @@ func idle(matcher *override.Matcher) []string {
 
 // withKept adds the overrides for all placements that the rollout has begun with, should
 // there be a later version of them by now: that one waits for the next rollout.
-func (s *Selector) withKept(ctx context.Context, inForce overriding.Snapshots, refs []string) (overriding.Snapshots, error) {
+func (s *Selector) withKept(ctx context.Context, inForce overridesource.Snapshots, refs []string) (overridesource.Snapshots, error) {
 	for _, ref := range refs {
-		kept, err := overriding.Load(ctx, s.Client, s.Live, []string{ref})
-		if _, gone := errors.AsType[*overriding.MissingError](err); gone {
+		kept, err := overridesource.Load(ctx, s.Client, s.Live, []string{ref})
+		if _, gone := errors.AsType[*overridesource.MissingError](err); gone {
 			continue
 		}
 		if err != nil {
-			return overriding.Snapshots{}, fmt.Errorf("reading what the rollout began with: %w", err)
+			return overridesource.Snapshots{}, fmt.Errorf("reading what the rollout began with: %w", err)
 		}
 		for i := range kept.ClusterWide {
 			if of := &kept.ClusterWide[i]; of.Spec.OverrideSpec.Placement == nil && !has(inForce.ClusterWide, of.Name) {
@@ -153,7 +153,7 @@ func (r *Rolling) overrides(ctx context.Context, refs []string) (*override.Match
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	named, err := overriding.Load(ctx, r.Client, r.Live, refs)
+	named, err := overridesource.Load(ctx, r.Client, r.Live, refs)
 	if err != nil {
 		return nil, fmt.Errorf("reading the overrides to roll out: %w", err)
 	}
@@ -173,7 +173,7 @@ func (a *rolling) applyTo(ctx context.Context, bindings []placementv1beta1.Clust
 	}
 	all := make(map[string]applicable, len(bindings))
 	for i := range bindings {
-		cluster, err := overriding.Cluster(ctx, a.Client, bindings[i].Spec.TargetCluster)
+		cluster, err := overridesource.Cluster(ctx, a.Client, bindings[i].Spec.TargetCluster)
 		if err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func (a *rolling) applyTo(ctx context.Context, bindings []placementv1beta1.Clust
 // Overrides picks, for an update run that starts, the overrides that concern a snapshot of
 // a placement, in their latest version; nil if there are none. It reads everything live.
 func (s *Selector) Overrides(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, index string) (*override.Matcher, error) {
-	inForce, err := overriding.Latest(ctx, s.Live, placement.Name)
+	inForce, err := overridesource.Latest(ctx, s.Live, placement.Name)
 	if err != nil {
 		return nil, fmt.Errorf("picking the overrides of placement %s: %w", placement.Name, err)
 	}

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	act "github.com/fleetflow/fleetflow/activities/contract"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -123,9 +123,9 @@ func TestOverridesAreRolledOutByTheLabelsOfClusters(t *testing.T) {
 	for _, object := range []client.Object{cluster("a", "test"), cluster("b", "prod"), overrideSnapshot("made", "made-0", "crp")} {
 		require.NoError(t, r.Create(t.Context(), object))
 	}
-	request := actcontract.AdvanceRequest{Overrides: []string{"made-0"}}
+	request := act.AdvanceRequest{Overrides: []string{"made-0"}}
 	proposed := r.advance(request)
-	require.Equal(t, []actcontract.Change{decided(bound("b", newSnapshot), actcontract.OpUpdate)}, proposed.Next, "a has no label that the override asks for")
+	require.Equal(t, []act.Change{decided(bound("b", newSnapshot), act.OpUpdate)}, proposed.Next, "a has no label that the override asks for")
 
 	r.prompt = true
 	request.Batch = proposed.Next
@@ -134,11 +134,11 @@ func TestOverridesAreRolledOutByTheLabelsOfClusters(t *testing.T) {
 	assert.Empty(t, r.binding("a").Spec.ClusterResourceOverrideSnapshots)
 
 	require.NoError(t, r.Update(t.Context(), relabelled(r, "b", "test")))
-	proposed = r.advance(actcontract.AdvanceRequest{Overrides: []string{"made-0"}})
-	require.Equal(t, []actcontract.Change{decided(r.binding("b"), actcontract.OpUpdate)}, proposed.Next, "a label that changes changes what applies")
+	proposed = r.advance(act.AdvanceRequest{Overrides: []string{"made-0"}})
+	require.Equal(t, []act.Change{decided(r.binding("b"), act.OpUpdate)}, proposed.Next, "a label that changes changes what applies")
 
 	require.NoError(t, r.Delete(t.Context(), overrideSnapshot("made", "made-0", "crp")))
-	assert.True(t, r.advance(actcontract.AdvanceRequest{Overrides: []string{"made-0"}}).Changed, "an override that is gone asks for a new selection")
+	assert.True(t, r.advance(act.AdvanceRequest{Overrides: []string{"made-0"}}).Changed, "an override that is gone asks for a new selection")
 }
 
 func relabelled(r *rollout, name, env string) *clusterv1beta1.MemberCluster {
@@ -154,7 +154,7 @@ func TestARolloutThatWaitsNoticesOtherLabels(t *testing.T) {
 	for _, object := range []client.Object{cluster("a", "test"), overrideSnapshot("made", "made-0", "crp")} {
 		require.NoError(t, r.Create(t.Context(), object))
 	}
-	result := r.waiting(actcontract.AdvanceRequest{Overrides: []string{"made-0"}, Batch: []actcontract.Change{decided(bound("a", oldSnapshot), actcontract.OpUpdate)}})
+	result := r.waiting(act.AdvanceRequest{Overrides: []string{"made-0"}, Batch: []act.Change{decided(bound("a", oldSnapshot), act.OpUpdate)}})
 	before, after := cluster("a", "test"), &clusterv1beta1.MemberCluster{}
 	require.NoError(t, r.Get(t.Context(), client.ObjectKeyFromObject(before), after))
 	after.Labels["env"] = "prod"

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -107,10 +107,10 @@ func (s *Selector) note(ctx context.Context, master *metav1.PartialObjectMetadat
 // wait concludes that the latest snapshot stays until a time, though something else is
 // selected by now. Without inputs the verdict is that of no selection: whoever comes to
 // watch the placement, after a restart for example, has it selected again.
-func (s *Selector) wait(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, existing *series, due time.Time) (actcontract.SelectResult, error) {
+func (s *Selector) wait(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, existing *series, due time.Time) (act.SelectResult, error) {
 	latest := existing.latest()
 	if err := errors.Join(s.label(ctx, latest.master, placementv1beta1.LabelValueTrue), s.unlabel(ctx, existing, latest.index)); err != nil {
-		return actcontract.SelectResult{}, err
+		return act.SelectResult{}, err
 	}
 	verdict := snapshot.Verdict{
 		Generation: placement.Generation, Snapshot: latest.master.Name, Index: latest.index, Hash: latest.hash(), Due: due,
@@ -122,7 +122,7 @@ func (s *Selector) wait(ctx context.Context, placement *placementv1beta1.Cluster
 		return s.stored(ctx, placement, strconv.Itoa(latest.index))
 	}, &verdict)
 	if err != nil {
-		return actcontract.SelectResult{}, err
+		return act.SelectResult{}, err
 	}
 	return s.conclude(ctx, placement, verdict, false)
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/placement"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -25,7 +25,7 @@ import (
 // flow is one execution of the workflow, as far as it concerns rollouts.
 type flow struct {
 	*world
-	request actcontract.AdvanceRequest
+	request act.AdvanceRequest
 }
 
 // step runs the activity once, in a process that dies after some writes if that is not
@@ -44,17 +44,17 @@ func (f *flow) step(writes int) bool {
 	value, err := env.ExecuteActivity("advance", f.request)
 	if err != nil {
 		if f.random.IntN(2) == 0 {
-			f.request = actcontract.AdvanceRequest{}
+			f.request = act.AdvanceRequest{}
 		}
 		return false
 	}
-	var result actcontract.AdvanceResult
+	var result act.AdvanceResult
 	require.NoError(f.t, value.Get(&result))
 	if result.Changed || result.Gone {
-		f.request = actcontract.AdvanceRequest{}
+		f.request = act.AdvanceRequest{}
 		return false
 	}
-	f.request = actcontract.AdvanceRequest{Batch: result.Next, InFlight: result.InFlight, Epoch: result.Epoch, Basis: result.Basis}
+	f.request = act.AdvanceRequest{Batch: result.Next, InFlight: result.InFlight, Epoch: result.Epoch, Basis: result.Basis}
 	return result.Settled
 }
 

@@ -24,10 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
-	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/placement"
-	"github.com/fleetflow/fleetflow/activities/workgen"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -83,7 +83,7 @@ func newRollout(t *testing.T, bindings ...*placementv1beta1.ClusterResourceBindi
 	r.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.Work{}, &placementv1beta1.ClusterResourcePlacementEviction{}).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: fenced, SubResourcePatch: fencedStatus}).Build()
-	notifier := clusterupdate.NewNotifier()
+	notifier := clusterwait.NewNotifier()
 	require.NoError(t, notifier.Watch(t.Context(), r.informers))
 	r.rolling = &placement.Rolling{Client: r, Live: r, Works: r, Notifier: notifier, Clock: r.clock}
 	for _, b := range bindings {
@@ -145,12 +145,12 @@ func (r *rollout) Sync(ctx context.Context, b *placementv1beta1.ClusterResourceB
 	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-" + b.Spec.TargetCluster, Name: "crp-work"}}
 	err := r.Get(ctx, client.ObjectKeyFromObject(work), work)
 	missing := apierrors.IsNotFound(err)
-	if client.IgnoreNotFound(err) != nil || !missing && work.Annotations[placementv1beta1.RevisionAnnotation] == workgen.Revision(b) {
+	if client.IgnoreNotFound(err) != nil || !missing && work.Annotations[placementv1beta1.RevisionAnnotation] == workmodel.Revision(b) {
 		return client.IgnoreNotFound(err)
 	}
 	work.Labels = map[string]string{placementv1beta1.ParentBindingLabel: b.Name, placementv1beta1.ParentPlacementLabel: "crp"}
 	work.Annotations = map[string]string{
-		placementv1beta1.RevisionAnnotation: workgen.Revision(b), placementv1beta1.BindingUIDAnnotation: string(b.UID), placementv1beta1.WorkCountAnnotation: "1",
+		placementv1beta1.RevisionAnnotation: workmodel.Revision(b), placementv1beta1.BindingUIDAnnotation: string(b.UID), placementv1beta1.WorkCountAnnotation: "1",
 	}
 	work.Generation++
 	if missing {
@@ -217,7 +217,7 @@ func (r *rollout) edit(change func(*placementv1beta1.ClusterResourcePlacement)) 
 }
 
 // advance runs the activity in Temporal's test environment.
-func (r *rollout) advance(in actcontract.AdvanceRequest) actcontract.AdvanceResult {
+func (r *rollout) advance(in act.AdvanceRequest) act.AdvanceResult {
 	in.Placement = ref
 	if in.Snapshot == "" {
 		in.Snapshot = "crp-1-snapshot"
@@ -228,7 +228,7 @@ func (r *rollout) advance(in actcontract.AdvanceRequest) actcontract.AdvanceResu
 	env.RegisterActivityWithOptions(r.rolling.AdvancePlacement, activity.RegisterOptions{Name: "advance"})
 	value, err := env.ExecuteActivity("advance", in)
 	require.NoError(r.t, err)
-	var out actcontract.AdvanceResult
+	var out act.AdvanceResult
 	require.NoError(r.t, value.Get(&out))
 	if r.epoch = out.Epoch; !r.claims {
 		out.Epoch, out.Basis = 0, ""
@@ -237,12 +237,12 @@ func (r *rollout) advance(in actcontract.AdvanceRequest) actcontract.AdvanceResu
 }
 
 // waiting runs the activity in the background until it waits.
-func (r *rollout) waiting(in actcontract.AdvanceRequest) chan actcontract.AdvanceResult {
+func (r *rollout) waiting(in act.AdvanceRequest) chan act.AdvanceResult {
 	r.t.Helper()
 	for len(r.clock.waits) > 0 {
 		<-r.clock.waits
 	}
-	out := make(chan actcontract.AdvanceResult, 1)
+	out := make(chan act.AdvanceResult, 1)
 	go func() { out <- r.advance(in) }()
 	select {
 	case <-r.clock.waits:
@@ -254,7 +254,7 @@ func (r *rollout) waiting(in actcontract.AdvanceRequest) chan actcontract.Advanc
 	return out
 }
 
-func (r *rollout) ended(c chan actcontract.AdvanceResult) actcontract.AdvanceResult {
+func (r *rollout) ended(c chan act.AdvanceResult) act.AdvanceResult {
 	r.t.Helper()
 	select {
 	case got := <-c:

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	actcontract "github.com/fleetflow/fleetflow/activities/contract"
-	"github.com/fleetflow/fleetflow/activities/workgen"
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
@@ -21,7 +21,7 @@ type rolloutFacts struct {
 	rollout.Facts
 	// bindings by cluster: their names, and what a change of them must pin.
 	bindings map[string]string
-	pins     map[string]actcontract.Change
+	pins     map[string]act.Change
 	// there are the uids of bindings that are not going, evictionUIDs those of evictions
 	// that wait, by name.
 	there        map[string]bool
@@ -32,7 +32,7 @@ type rolloutFacts struct {
 
 func (f *rolloutFacts) plan() rollout.Plan { return rollout.Decide(f.Facts) }
 
-func (f *rolloutFacts) change(step rollout.Step) actcontract.Change {
+func (f *rolloutFacts) change(step rollout.Step) act.Change {
 	c := f.pins[step.Cluster]
 	c.Op = string(step.Op)
 	return c
@@ -96,7 +96,7 @@ func (a *rolling) gather(ctx context.Context, first bool) (*rolloutFacts, error)
 		return nil, err
 	}
 	f := &rolloutFacts{
-		bindings: map[string]string{}, pins: map[string]actcontract.Change{}, there: map[string]bool{}, evictionUIDs: map[string]string{},
+		bindings: map[string]string{}, pins: map[string]act.Change{}, there: map[string]bool{}, evictionUIDs: map[string]string{},
 	}
 	f.EvictionsOnly = a.in.EvictionsOnly
 	for i := range list.Items {
@@ -122,7 +122,7 @@ func (a *rolling) gather(ctx context.Context, first bool) (*rolloutFacts, error)
 	return f, a.askedFor(ctx, f)
 }
 
-func isEviction(change actcontract.Change) bool { return change.Eviction != "" }
+func isEviction(change act.Change) bool { return change.Eviction != "" }
 
 // newest prefers what we have written over what was listed. One that was written
 // to and does not look so is read live: either the cache lags behind, or somebody
@@ -155,9 +155,9 @@ func (f *rolloutFacts) add(c rollout.Cluster, b *placementv1beta1.ClusterResourc
 		f.down = append(f.down, b)
 	}
 	f.there[string(b.UID)] = b.DeletionTimestamp.IsZero()
-	f.pins[c.Name] = actcontract.Change{
+	f.pins[c.Name] = act.Change{
 		Cluster: c.Name, Binding: b.Name, UID: string(b.UID),
-		FromState: string(b.Spec.State), FromRevision: workgen.Revision(b),
+		FromState: string(b.Spec.State), FromRevision: workmodel.Revision(b),
 	}
 }
 

@@ -14,11 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // maxDecisions is how many decisions the status of a policy snapshot holds.
@@ -27,37 +27,37 @@ const maxDecisions = 1000
 // ScheduleClusters makes the bindings of a placement follow its policy: new ones
 // for clusters that were picked, Unscheduled for those no longer picked. What is
 // rolled out to them, and when, is not decided here.
-func (a *Activities) ScheduleClusters(ctx context.Context, ref wfcontract.Ref) (actcontract.ScheduleResult, error) {
+func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.ScheduleResult, error) {
 	// The time is taken before anything is read: no cluster is called silent because it
 	// took long to read what it said last.
 	now := a.Clock.Now()
 	placement, err := a.placement(ctx, ref)
 	if err != nil {
-		return actcontract.ScheduleResult{}, err
+		return act.ScheduleResult{}, err
 	}
 	if placement == nil {
-		return actcontract.ScheduleResult{Gone: true}, nil
+		return act.ScheduleResult{Gone: true}, nil
 	}
 	policies, revision, err := a.policySnapshots(ctx, placement)
 	if err != nil {
-		return actcontract.ScheduleResult{}, err
+		return act.ScheduleResult{}, err
 	}
 	policy, err := a.ensurePolicySnapshot(ctx, placement, policies)
 	if err != nil {
-		return actcontract.ScheduleResult{}, err
+		return act.ScheduleResult{}, err
 	}
 	decision, bindings, err := a.decide(ctx, placement, policy.Name, revision, now)
 	if err != nil {
-		return actcontract.ScheduleResult{}, err
+		return act.ScheduleResult{}, err
 	}
 	created, err := a.writeBindings(ctx, placement, policy.Name, bindings, decision)
 	if err != nil {
-		return actcontract.ScheduleResult{}, err
+		return act.ScheduleResult{}, err
 	}
 	if err := a.reportDecision(ctx, placement, policy, decision); err != nil {
-		return actcontract.ScheduleResult{}, err
+		return act.ScheduleResult{}, err
 	}
-	return actcontract.ScheduleResult{
+	return act.ScheduleResult{
 		PolicySnapshot: policy.Name,
 		Selected:       len(decision.Selected),
 		Created:        created,

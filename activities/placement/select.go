@@ -12,11 +12,11 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // selectTries is how often a selection that was overtaken by another one starts
@@ -60,27 +60,27 @@ func NewSelector(config *rest.Config, c client.Client, live client.Reader, clk c
 
 // SelectResources makes the latest snapshot of a placement hold what it selects, as
 // soon as the pace allows it.
-func (a *Activities) SelectResources(ctx context.Context, ref wfcontract.Ref) (actcontract.SelectResult, error) {
+func (a *Activities) SelectResources(ctx context.Context, ref wf.Ref) (act.SelectResult, error) {
 	placement, err := a.placement(ctx, ref)
 	if err != nil {
-		return actcontract.SelectResult{}, err
+		return act.SelectResult{}, err
 	}
 	if placement == nil {
-		return actcontract.SelectResult{Gone: true}, nil
+		return act.SelectResult{Gone: true}, nil
 	}
 	return a.Selector.selectAt(ctx, placement, false)
 }
 
 // Select makes the latest snapshot of a placement hold what it selects at this moment,
 // whatever the pace, and keeps the verdict on the placement.
-func (s *Selector) Select(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (actcontract.SelectResult, error) {
+func (s *Selector) Select(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (act.SelectResult, error) {
 	return s.selectAt(ctx, placement, true)
 }
 
 // selectAt selects, at once or at the pace. It may be repeated and overlap with itself: what
 // exists is listed before the objects are read, so an attempt that read earlier
 // than another one finds the index it wants taken, and looks again.
-func (s *Selector) selectAt(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, atOnce bool) (actcontract.SelectResult, error) {
+func (s *Selector) selectAt(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, atOnce bool) (act.SelectResult, error) {
 	created := false
 	for try := 1; ; try++ {
 		result, err := s.selectOnce(ctx, placement, atOnce)
@@ -91,19 +91,19 @@ func (s *Selector) selectAt(ctx context.Context, placement *placementv1beta1.Clu
 		}
 		again, err := readPlacement(ctx, s.Live, placement.Name)
 		if err != nil {
-			return actcontract.SelectResult{}, err
+			return act.SelectResult{}, err
 		}
 		if again == nil || again.UID != placement.UID || again.DeletionTimestamp != nil {
-			return actcontract.SelectResult{Gone: true}, nil
+			return act.SelectResult{Gone: true}, nil
 		}
 		placement = again
 	}
 }
 
-func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, atOnce bool) (actcontract.SelectResult, error) {
+func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, atOnce bool) (act.SelectResult, error) {
 	existing, err := listSeries(ctx, s.Live, placement)
 	if err != nil {
-		return actcontract.SelectResult{}, err
+		return act.SelectResult{}, err
 	}
 	if due := s.pending(placement, existing); !due.IsZero() && !atOnce {
 		return s.wait(ctx, placement, existing, due)
@@ -113,21 +113,21 @@ func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.C
 		return s.reject(ctx, placement, existing, invalid)
 	}
 	if err != nil {
-		return actcontract.SelectResult{}, fmt.Errorf("resolving the selectors of placement %s: %w", placement.Name, err)
+		return act.SelectResult{}, fmt.Errorf("resolving the selectors of placement %s: %w", placement.Name, err)
 	}
 	due, err := s.due(ctx, existing.latest(), content.Hash, atOnce)
 	if err != nil {
-		return actcontract.SelectResult{}, err
+		return act.SelectResult{}, err
 	}
 	if !due.IsZero() {
 		return s.wait(ctx, placement, existing, due)
 	}
 	latest, err := s.store(ctx, placement, existing, content)
 	if err != nil {
-		return actcontract.SelectResult{}, err
+		return act.SelectResult{}, err
 	}
 	if err := s.prune(ctx, placement, existing, latest.index); err != nil {
-		return actcontract.SelectResult{}, err
+		return act.SelectResult{}, err
 	}
 	verdict := snapshot.Verdict{
 		Generation: placement.Generation, Snapshot: latest.name, Index: latest.index,
@@ -136,7 +136,7 @@ func (s *Selector) selectOnce(ctx context.Context, placement *placementv1beta1.C
 	}
 	placed := func() ([]placementv1beta1.ResourceIdentifier, error) { return identifiers(content.Manifests) }
 	if err := s.pickOverrides(ctx, placement, placed, &verdict); err != nil {
-		return actcontract.SelectResult{}, err
+		return act.SelectResult{}, err
 	}
 	return s.conclude(ctx, placement, verdict, latest.created)
 }
@@ -165,7 +165,7 @@ func (s *Selector) resolve(ctx context.Context, placement *placementv1beta1.Clus
 
 // reject records that the selectors cannot be resolved. The latest snapshot stays
 // what it is.
-func (s *Selector) reject(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, existing *series, reason *snapshot.InvalidError) (actcontract.SelectResult, error) {
+func (s *Selector) reject(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, existing *series, reason *snapshot.InvalidError) (act.SelectResult, error) {
 	verdict := snapshot.Verdict{Generation: placement.Generation, Error: reason.Message}
 	if latest := existing.latest(); latest != nil {
 		verdict.Snapshot, verdict.Index, verdict.Hash = latest.master.Name, latest.index, latest.hash()
@@ -174,8 +174,8 @@ func (s *Selector) reject(ctx context.Context, placement *placementv1beta1.Clust
 }
 
 // conclude keeps the verdict on the placement, if it is another one than before.
-func (s *Selector) conclude(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, verdict snapshot.Verdict, created bool) (actcontract.SelectResult, error) {
-	result := actcontract.SelectResult{
+func (s *Selector) conclude(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, verdict snapshot.Verdict, created bool) (act.SelectResult, error) {
+	result := act.SelectResult{
 		Invalid: verdict.Error != "", Snapshot: verdict.Snapshot, Index: verdict.Index, Hash: verdict.Hash, Created: created,
 		Overrides: verdict.Overrides, WakeAt: verdict.Due,
 	}
@@ -185,16 +185,16 @@ func (s *Selector) conclude(ctx context.Context, placement *placementv1beta1.Clu
 	}
 	patch, err := fence.Patch(placement.UID, fence.Annotate(placement.Annotations, key, value)...)
 	if err != nil {
-		return actcontract.SelectResult{}, err
+		return act.SelectResult{}, err
 	}
 	err = s.Client.Patch(ctx, placement.DeepCopy(), patch)
 	switch {
 	case err == nil:
 		return result, nil
 	case apierrors.IsNotFound(err):
-		return actcontract.SelectResult{Gone: true}, nil
+		return act.SelectResult{Gone: true}, nil
 	case apierrors.IsInvalid(err), apierrors.IsConflict(err):
-		return actcontract.SelectResult{Created: created}, fmt.Errorf("annotating placement %s: %w: %w", placement.Name, errOvertaken, err)
+		return act.SelectResult{Created: created}, fmt.Errorf("annotating placement %s: %w: %w", placement.Name, errOvertaken, err)
 	}
-	return actcontract.SelectResult{}, fmt.Errorf("annotating placement %s: %w", placement.Name, err)
+	return act.SelectResult{}, fmt.Errorf("annotating placement %s: %w", placement.Name, err)
 }

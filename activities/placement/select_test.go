@@ -14,7 +14,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // snapshots are the hub's resource snapshots as "name latest part-of-text", by name.
@@ -129,7 +129,7 @@ func TestLoadPlacement(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, state.Found && state.External && !state.Deleting)
 	assert.Equal(t, "crp-uid", state.UID)
-	state, err = h.activities().LoadPlacement(t.Context(), wfcontract.Ref{Name: "none"})
+	state, err = h.activities().LoadPlacement(t.Context(), wf.Ref{Name: "none"})
 	require.NoError(t, err)
 	assert.False(t, state.Found)
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -19,12 +19,12 @@ const maxWaiting = 10
 const stepRemoved = "Removed"
 
 // waiting tells which clusters a rollout waits for, the longest first.
-func (f *rolloutFacts) waiting() []actcontract.Waiting {
-	all := make([]actcontract.Waiting, 0, len(f.down))
+func (f *rolloutFacts) waiting() []act.Waiting {
+	all := make([]act.Waiting, 0, len(f.down))
 	for _, b := range f.down {
 		all = append(all, waitingFor(b))
 	}
-	slices.SortFunc(all, func(a, b actcontract.Waiting) int {
+	slices.SortFunc(all, func(a, b act.Waiting) int {
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Cluster, b.Cluster))
 	})
 	return all[:min(len(all), maxWaiting)]
@@ -32,8 +32,8 @@ func (f *rolloutFacts) waiting() []actcontract.Waiting {
 
 // waitingFor tells what is missing on a cluster, as far as its binding knows. It has no
 // messages: they may be long, and the binding has them.
-func waitingFor(b *placementv1beta1.ClusterResourceBinding) actcontract.Waiting {
-	w := actcontract.Waiting{Cluster: b.Spec.TargetCluster, Step: placementv1beta1.ConditionTypeAvailable}
+func waitingFor(b *placementv1beta1.ClusterResourceBinding) act.Waiting {
+	w := act.Waiting{Cluster: b.Spec.TargetCluster, Step: placementv1beta1.ConditionTypeAvailable}
 	if !b.DeletionTimestamp.IsZero() {
 		w.Step, w.Since = stepRemoved, b.DeletionTimestamp.UTC()
 		return w

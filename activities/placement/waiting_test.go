@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	actcontract "github.com/fleetflow/fleetflow/activities/contract"
+	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -31,7 +31,7 @@ func TestWhatARolloutWaitsForIsNamed(t *testing.T) {
 	leaving := binding("leaving", 0)
 	leaving.DeletionTimestamp = new(since)
 	facts := &rolloutFacts{down: []*placementv1beta1.ClusterResourceBinding{binding("later", time.Minute), binding("first", time.Second, front), leaving}}
-	assert.Equal(t, []actcontract.Waiting{
+	assert.Equal(t, []act.Waiting{
 		{Cluster: "leaving", Since: since.Time, Step: "Removed"},
 		{Cluster: "first", Since: since.Add(time.Second), Step: "Available", Reason: "ManifestNotAvailableYet", Object: "Deployment web/front"},
 		{Cluster: "later", Since: since.Add(time.Minute), Step: "Available", Reason: "NotAllWorkAreAvailable"},

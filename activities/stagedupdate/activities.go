@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/override"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -60,15 +60,15 @@ type Activities struct {
 	Live       client.Reader
 	Works      WorkSyncer
 	Snapshots  Snapshotter
-	Notifier   *clusterupdate.Notifier
+	Notifier   *clusterwait.Notifier
 	Events     EventRecorder
 	Identities Identities
 	Clock      clock.WithTicker
 	// Slots bound the clusters that are written to at the same time, with all else that
 	// takes them; nil is no bound.
-	Slots clusterupdate.Slots
+	Slots clusterwait.Slots
 	// FleetReads bound the fleets that are read at the same time; nil is no bound.
-	FleetReads clusterupdate.Slots
+	FleetReads clusterwait.Slots
 	// Sight knows when the API server was away; nil if nobody watches that.
 	Sight *Sight
 

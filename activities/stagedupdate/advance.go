@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
@@ -32,7 +32,7 @@ type progress struct {
 // AdvanceStage starts exactly the clusters it is told to, records them and
 // those done before, and waits until one of those in flight is done.
 func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act.StageDelta, error) {
-	sub := a.Notifier.Subscribe(clusterupdate.RunKey(in.Run.Name))
+	sub := a.Notifier.Subscribe(clusterwait.RunKey(in.Run.Name))
 	defer sub.Close()
 	run, err := a.active(ctx, in.Run)
 	if err != nil {
@@ -42,14 +42,14 @@ func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act
 	if run == nil || !hasStage(run, in.StageRequest) {
 		return act.StageDelta{Ended: true}, nil
 	}
-	sub.Also(clusterupdate.PlacementKey(run.Spec.PlacementName))
+	sub.Also(clusterwait.PlacementKey(run.Spec.PlacementName))
 	if activity.GetInfo(ctx).Attempt > 1 {
 		a.lookedAway(run.Name) // an earlier attempt could not, here or in another process
 	}
 	a.looksSince(run.Name)
 	in.InFlight = append(in.InFlight, in.FlyingAt.Of(clusterNames(&run.Status.StagesStatus[in.Index]))...)
 	s := &stageAdvance{
-		Activities: a, in: in, run: run, uid: run.UID, sub: sub, view: clusterupdate.NewView(a.Client, a.Live), look: look{ref: in.Run},
+		Activities: a, in: in, run: run, uid: run.UID, sub: sub, view: clusterwait.NewView(a.Client, a.Live), look: look{ref: in.Run},
 	}
 	s.look.saw(run, a.Clock.Now())
 	delta, err := s.advance(ctx)
@@ -65,8 +65,8 @@ type stageAdvance struct {
 	in   act.StageAdvance
 	run  *placementv1beta1.ClusterStagedUpdateRun
 	uid  types.UID
-	sub  *clusterupdate.Subscription
-	view *clusterupdate.View
+	sub  *clusterwait.Subscription
+	view *clusterwait.View
 	look look
 
 	placement *placementv1beta1.ClusterResourcePlacement
@@ -169,8 +169,8 @@ func (s *stageAdvance) check(ctx context.Context) error {
 
 // wait waits until a cluster is done, the plan changes or the user stops. Meanwhile it tries again
 // to write to clusters that could not be written to.
-func (s *stageAdvance) wait(ctx context.Context, pending map[string]struct{}) (clusterupdate.Result, error) {
-	ends := s.Clock.Now().Add(clusterupdate.Patient)
+func (s *stageAdvance) wait(ctx context.Context, pending map[string]struct{}) (clusterwait.Result, error) {
+	ends := s.Clock.Now().Add(clusterwait.Patient)
 	for {
 		due := s.wakeAt()
 		result, err := s.await(ctx, pending, earliest(due, s.refused.nextTry(s.uid, pending)))
@@ -193,7 +193,7 @@ func (s *stageAdvance) wait(ctx context.Context, pending map[string]struct{}) (c
 }
 
 // concluded says that there is something to tell.
-func concluded(result clusterupdate.Result) bool {
+func concluded(result clusterwait.Result) bool {
 	return result.Due || result.Changed || len(result.Done) > 0
 }
 
@@ -209,17 +209,17 @@ func earliest(a, b time.Time) time.Time {
 func reached(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
 
 // await waits once, until wake at the latest.
-func (s *stageAdvance) await(ctx context.Context, pending map[string]struct{}, wake time.Time) (clusterupdate.Result, error) {
+func (s *stageAdvance) await(ctx context.Context, pending map[string]struct{}, wake time.Time) (clusterwait.Result, error) {
 	failed := make(map[string]struct{}, len(s.in.Failed))
 	for _, name := range s.in.Failed {
 		failed[name] = struct{}{}
 	}
-	w := clusterupdate.Wait{
+	w := clusterwait.Wait{
 		Clock: s.Clock, Subscription: s.sub, Pending: pending, Watched: failed, Check: s.clusterDone, Quiet: s.pace.quiet(s.run), AtMost: s.pace.atMost(s.run),
 		Plan: s.planChanged, Stop: activity.GetWorkerStopChannel(ctx), WakeAt: wake,
 		BeatEvery: call.HeartbeatEvery,
 		Beat: func() {
-			clusterupdate.Heartbeat(ctx, progress{Done: len(s.in.Done), InFlight: len(pending), Oldest: s.oldest(nil)})
+			clusterwait.Heartbeat(ctx, progress{Done: len(s.in.Done), InFlight: len(pending), Oldest: s.oldest(nil)})
 		},
 	}
 	return w.Await(ctx)

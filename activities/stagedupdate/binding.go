@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -105,8 +105,8 @@ func snapshotFor(run *placementv1beta1.ClusterStagedUpdateRun, cluster string) s
 }
 
 // targetOf is what a cluster's binding shall say during and after the run.
-func targetOf(run *placementv1beta1.ClusterStagedUpdateRun, stage int, cluster string, from *placementv1beta1.ClusterResourceBinding) clusterupdate.Target {
-	to := clusterupdate.Target{
+func targetOf(run *placementv1beta1.ClusterStagedUpdateRun, stage int, cluster string, from *placementv1beta1.ClusterResourceBinding) bindingwrite.Target {
+	to := bindingwrite.Target{
 		Snapshot:      snapshotFor(run, cluster),
 		ApplyStrategy: run.Status.AppliedStrategy,
 		Annotations: map[string]string{

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -310,7 +310,7 @@ func (s *stageAdvance) startedAt(cluster string) (time.Time, bool) {
 func (s *stageAdvance) inFlight() []string { return append(slices.Clone(s.in.InFlight), s.in.Start...) }
 
 // recovered records clusters that were given up and are available after all.
-func (s *stageAdvance) recovered(ctx context.Context, result *clusterupdate.Result, delta *act.StageDelta) error {
+func (s *stageAdvance) recovered(ctx context.Context, result *clusterwait.Result, delta *act.StageDelta) error {
 	var back []string
 	result.Done = without(result.Done, s.left)
 	result.Done = slices.DeleteFunc(result.Done, func(name string) bool {

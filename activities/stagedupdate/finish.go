@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
@@ -23,7 +24,7 @@ import (
 // AdvanceDeletion takes the resources away from the clusters that the placement
 // no longer selects, waits until they are gone, and concludes the run.
 func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, error) {
-	sub := a.Notifier.Subscribe(clusterupdate.RunKey(ref.Name))
+	sub := a.Notifier.Subscribe(clusterwait.RunKey(ref.Name))
 	defer sub.Close()
 	run, err := a.active(ctx, ref)
 	if err != nil || run == nil {
@@ -32,7 +33,7 @@ func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, err
 	if run.Status.DeletionStageStatus == nil {
 		return false, a.fail(ctx, run, cannotContinue("somebody has removed its plan from its status; create another run"))
 	}
-	sub.Also(clusterupdate.PlacementKey(run.Spec.PlacementName))
+	sub.Also(clusterwait.PlacementKey(run.Spec.PlacementName))
 	d := &deletion{Activities: a, ref: ref, run: run, sub: sub, look: look{ref: ref}}
 	d.look.saw(run, a.Clock.Now())
 	done, err := d.advance(ctx)
@@ -50,7 +51,7 @@ type deletion struct {
 	*Activities
 	ref       wf.Ref
 	run       *placementv1beta1.ClusterStagedUpdateRun
-	sub       *clusterupdate.Subscription
+	sub       *clusterwait.Subscription
 	look      look
 	placement *placementv1beta1.ClusterResourcePlacement
 	// again are clusters that were to be cleared and are selected once more.
@@ -115,10 +116,10 @@ func (d *deletion) clear(ctx context.Context, clusters []string) (left bool, err
 	for _, name := range clusters {
 		pending[name] = struct{}{}
 	}
-	w := clusterupdate.Wait{
+	w := clusterwait.Wait{
 		Clock: d.Clock, Subscription: d.sub, Pending: pending, Check: d.gone, Plan: d.changed, Quiet: d.pace.quiet(d.run), AtMost: d.pace.atMost(d.run),
 		Stop: activity.GetWorkerStopChannel(ctx), WakeAt: d.wakeAt(pending), BeatEvery: call.HeartbeatEvery,
-		Beat: func() { clusterupdate.Heartbeat(ctx, progress{InFlight: len(pending)}) },
+		Beat: func() { clusterwait.Heartbeat(ctx, progress{InFlight: len(pending)}) },
 	}
 	result, err := w.Await(ctx)
 	left = result.Changed || len(pending) > 0
@@ -253,7 +254,7 @@ func (d *deletion) removeBinding(ctx context.Context, cluster string) error {
 	if err := d.stillOn(ctx, &d.look); err != nil {
 		return err
 	}
-	err = clusterupdate.Remove(ctx, d.Client, binding)
+	err = bindingwrite.Remove(ctx, d.Client, binding)
 	why, refused := refusal(err)
 	if !refused {
 		if err == nil {

@@ -29,11 +29,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	clientinterceptor "sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
-	"github.com/fleetflow/fleetflow/activities/workgen"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -47,7 +47,7 @@ type hub struct {
 	t *testing.T
 	client.WithWatch
 	clock     *clock
-	notifier  *clusterupdate.Notifier
+	notifier  *clusterwait.Notifier
 	informers *informertest.FakeInformers
 	acts      *stagedupdate.Activities
 
@@ -90,7 +90,7 @@ func (c *clock) NewTimer(d time.Duration) k8sclock.Timer {
 
 // After lets the short quiet pass in which finished clusters are collected.
 func (c *clock) After(d time.Duration) <-chan time.Time {
-	if d <= clusterupdate.Quiet {
+	if d <= clusterwait.Quiet {
 		return time.After(d)
 	}
 	return c.FakeClock.After(d)
@@ -106,7 +106,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	require.NoError(t, clusterv1beta1.AddToScheme(watched))
 	watched.AddKnownTypeWithName(schema.GroupVersionKind{Group: "meta", Version: "v1", Kind: "Snapshot"}, &metav1.PartialObjectMetadata{})
 	h := &hub{
-		t: t, left: -1, clock: &clock{FakeClock: clocktesting.NewFakeClock(begin), waits: make(chan struct{}, 1000)}, notifier: clusterupdate.NewNotifier(),
+		t: t, left: -1, clock: &clock{FakeClock: clocktesting.NewFakeClock(begin), waits: make(chan struct{}, 1000)}, notifier: clusterwait.NewNotifier(),
 		informers: &informertest.FakeInformers{Scheme: watched}, stuck: map[string]bool{}, onGet: map[string]func(){}, canceller: "grace",
 		refused: map[string]error{}, tries: map[string]int{},
 	}
@@ -289,7 +289,7 @@ func (m members) Sync(ctx context.Context, b *placementv1beta1.ClusterResourceBi
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	revision := workgen.Revision(b)
+	revision := workmodel.Revision(b)
 	missing := apierrors.IsNotFound(err)
 	if !missing && work.Annotations[placementv1beta1.RevisionAnnotation] == revision {
 		return m.report(ctx, work)

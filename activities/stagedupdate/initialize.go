@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -119,7 +119,7 @@ func (a *Activities) plan(ctx context.Context, run *placementv1beta1.ClusterStag
 // scheduled waits, for a while, until the latest policy snapshot is fully
 // scheduled.
 func (a *Activities) scheduled(ctx context.Context, placement string) (*facts, error) {
-	sub := a.Notifier.Subscribe(clusterupdate.PlacementKey(placement))
+	sub := a.Notifier.Subscribe(clusterwait.PlacementKey(placement))
 	defer sub.Close()
 	deadline := a.Clock.NewTimer(schedulingPatience)
 	defer deadline.Stop()

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -21,7 +21,7 @@ func TestHowLongToCollectClustersThatAreDone(t *testing.T) {
 		took          time.Duration
 		quiet, atMost time.Duration
 	}{
-		"a hub at rest is told at once":                   {100, 5 * time.Millisecond, clusterupdate.Quiet, clusterupdate.AtMost},
+		"a hub at rest is told at once":                   {100, 5 * time.Millisecond, clusterwait.Quiet, clusterwait.AtMost},
 		"a large run is told of less often":               {2000, 5 * time.Millisecond, largeQuiet, largeAtMost},
 		"a busy hub is told less often":                   {100, 100 * time.Millisecond, 200 * time.Millisecond, time.Second},
 		"a large run waits for a busy hub, too":           {2000, 200 * time.Millisecond, 400 * time.Millisecond, 2 * time.Second},

@@ -10,8 +10,8 @@ import (
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
-	"github.com/fleetflow/fleetflow/activities/overriding"
+	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/activities/overridesource"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -95,7 +95,7 @@ func (s *stageAdvance) takeBinding(ctx context.Context, run *placementv1beta1.Cl
 			break // nobody has changed it: it was not the fence that failed
 		}
 		bound, err := s.bind(ctx, run, cluster, binding)
-		if !errors.Is(err, clusterupdate.ErrFenced) {
+		if !errors.Is(err, bindingwrite.ErrFenced) {
 			return bound, err
 		}
 		failed, seen = err, binding.ResourceVersion
@@ -144,7 +144,7 @@ func (s *stageAdvance) bind(ctx context.Context, run *placementv1beta1.ClusterSt
 	if err := s.stillOn(ctx, &s.look); err != nil {
 		return nil, err
 	}
-	bound, err := clusterupdate.Bind(ctx, s.Client, binding, to)
+	bound, err := bindingwrite.Bind(ctx, s.Client, binding, to)
 	if err != nil {
 		return nil, refusedIf(cluster, fmt.Errorf("starting cluster %s: %w", cluster, err))
 	}
@@ -153,15 +153,15 @@ func (s *stageAdvance) bind(ctx context.Context, run *placementv1beta1.ClusterSt
 
 // fingerprint notes in a target what its overrides are applied from. What is gone of them
 // is shown when they are applied.
-func (s *stageAdvance) fingerprint(ctx context.Context, to *clusterupdate.Target, cluster string) error {
-	inputs, err := overriding.Inputs(ctx, s.Client, s.Live, overriding.Refs(to.ClusterResourceOverrideSnapshots, to.ResourceOverrideSnapshots), cluster)
-	if _, gone := errors.AsType[*overriding.MissingError](err); gone {
+func (s *stageAdvance) fingerprint(ctx context.Context, to *bindingwrite.Target, cluster string) error {
+	inputs, err := overridesource.Inputs(ctx, s.Client, s.Live, overridesource.Refs(to.ClusterResourceOverrideSnapshots, to.ResourceOverrideSnapshots), cluster)
+	if _, gone := errors.AsType[*overridesource.MissingError](err); gone {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reading the overrides of cluster %s: %w", cluster, err)
 	}
-	maps.Copy(to.Annotations, overriding.Annotations(inputs))
+	maps.Copy(to.Annotations, overridesource.Annotations(inputs))
 	return nil
 }
 

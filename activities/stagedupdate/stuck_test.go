@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -77,7 +77,7 @@ func TestTheDeletionStageDoesNotLoopOverClustersThatAreGone(t *testing.T) {
 	select {
 	case <-done:
 		t.Fatal("it must wait for the other one")
-	case <-time.After(10 * clusterupdate.Quiet):
+	case <-time.After(10 * clusterwait.Quiet):
 	}
 	h.goes("member5")
 	assert.True(t, <-done)
@@ -97,7 +97,7 @@ func TestTheDeletionStageOfALargeRunCollectsClustersThatAreGone(t *testing.T) {
 	select {
 	case <-done:
 		t.Fatal("it must wait for more of them")
-	case <-time.After(10 * clusterupdate.Quiet):
+	case <-time.After(10 * clusterwait.Quiet):
 	}
 	assert.Eventually(t, func() bool {
 		h.clock.Step(50 * time.Millisecond)
@@ -140,7 +140,7 @@ func TestARunThatStopsDoesNotLoopOverWhatWasRefused(t *testing.T) {
 	select {
 	case <-done:
 		t.Fatal("it must wait until the cluster is cleared")
-	case <-time.After(10 * clusterupdate.Quiet):
+	case <-time.After(10 * clusterwait.Quiet):
 	}
 	h.goes("member4")
 	assert.False(t, <-done)

@@ -3,7 +3,7 @@ package stagedupdate
 import (
 	"context"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -15,7 +15,7 @@ func (a *Activities) checkClusters(ctx context.Context, run *placementv1beta1.Cl
 	if err := a.holds(ctx, run, f); err != nil || in.Before {
 		return err
 	}
-	_, err := a.recoveredOf(ctx, run, f.placement, clusterupdate.NewView(a.Client, a.Live), in.StageRequest)
+	_, err := a.recoveredOf(ctx, run, f.placement, clusterwait.NewView(a.Client, a.Live), in.StageRequest)
 	return err
 }
 
@@ -31,7 +31,7 @@ func (s *stageAdvance) wellAgain(ctx context.Context, delta *act.StageDelta) err
 
 // recoveredOf records the clusters of a stage that were given up and are available after all.
 func (a *Activities) recoveredOf(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, placement *placementv1beta1.ClusterResourcePlacement,
-	view *clusterupdate.View, in act.StageRequest) (back []string, err error) {
+	view *clusterwait.View, in act.StageRequest) (back []string, err error) {
 	for _, cluster := range namesIn(&run.Status.StagesStatus[in.Index], rollout.ClusterFailed) {
 		binding, err := view.Binding(ctx, placementv1beta1.BindingName(placement.Name, placement.UID, cluster))
 		if err != nil {

@@ -7,7 +7,7 @@ import (
 	"net"
 	"strings"
 
-	"github.com/fleetflow/fleetflow/controllers/hub/engine"
+	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
 )
 
 // Flags of the connection to Temporal, by name because errors say which one is wrong.
@@ -29,7 +29,7 @@ const (
 type temporalOptions struct {
 	address   string
 	namespace string
-	security  engine.Security
+	security  temporalclient.Security
 }
 
 // add adds the flags.
@@ -64,7 +64,7 @@ func (o *temporalOptions) checkFiles() []error {
 	var problems []error
 	s := &o.security
 	if s.CAFile != "" {
-		if _, err := engine.ReadAuthorities(s.CAFile); err != nil {
+		if _, err := temporalclient.ReadAuthorities(s.CAFile); err != nil {
 			problems = append(problems, fmt.Errorf("--%s: %w", temporalCAFlag, err))
 		}
 	}
@@ -74,12 +74,12 @@ func (o *temporalOptions) checkFiles() []error {
 	case s.CertFile != "" && s.KeyFile == "":
 		problems = append(problems, fmt.Errorf("--%s needs --%s", temporalCertFlag, temporalKeyFlag))
 	case s.CertFile != "":
-		if _, err := engine.ReadCertificate(s.CertFile, s.KeyFile); err != nil {
+		if _, err := temporalclient.ReadCertificate(s.CertFile, s.KeyFile); err != nil {
 			problems = append(problems, fmt.Errorf("--%s and --%s: %w", temporalCertFlag, temporalKeyFlag, err))
 		}
 	}
 	if s.APIKeyFile != "" {
-		if _, err := engine.ReadAPIKey(s.APIKeyFile); err != nil {
+		if _, err := temporalclient.ReadAPIKey(s.APIKeyFile); err != nil {
 			problems = append(problems, fmt.Errorf("--%s: %w", temporalAPIKeyFlag, err))
 		}
 	}

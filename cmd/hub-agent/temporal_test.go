@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fleetflow/fleetflow/controllers/hub/engine"
+	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
 )
 
 func TestMistakesInTheConnectionToTemporalAreNamed(t *testing.T) {
@@ -47,12 +47,12 @@ func TestTheAPIKeyIsOfTheFileOrElseOfTheEnvironment(t *testing.T) {
 
 	o, err := parse(nil, io.Discard, environment)
 	require.NoError(t, err)
-	assert.Equal(t, engine.Security{APIKey: "of the environment"}, o.temporal.security)
+	assert.Equal(t, temporalclient.Security{APIKey: "of the environment"}, o.temporal.security)
 	assert.True(t, o.temporal.security.Encrypted(), "a key is not sent in plain text")
 
 	o, err = parse([]string{"--temporal-api-key-file=" + file}, io.Discard, environment)
 	require.NoError(t, err)
-	assert.Equal(t, engine.Security{APIKeyFile: file}, o.temporal.security)
+	assert.Equal(t, temporalclient.Security{APIKeyFile: file}, o.temporal.security)
 
 	o, err = parse(nil, io.Discard, nothing)
 	require.NoError(t, err)

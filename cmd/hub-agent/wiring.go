@@ -13,25 +13,25 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/fleetflow/fleetflow/activities/clusterupdate"
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
-	"github.com/fleetflow/fleetflow/activities/works"
+	"github.com/fleetflow/fleetflow/activities/worksync"
 	"github.com/fleetflow/fleetflow/cmd/agent"
 	"github.com/fleetflow/fleetflow/controllers/hub"
-	"github.com/fleetflow/fleetflow/controllers/hub/engine"
+	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
 	"github.com/fleetflow/fleetflow/worker"
 )
 
 // addParts adds to the manager what the role of this process asks for, and returns what that depends on.
-func addParts(ctx context.Context, mgr ctrl.Manager, e *engine.Engine, o *options, log logr.Logger) ([]agent.Check, error) {
+func addParts(ctx context.Context, mgr ctrl.Manager, e *temporalclient.Engine, o *options, log logr.Logger) ([]agent.Check, error) {
 	hubAPI, err := agent.APIServerAnswers("hub-api", mgr.GetConfig())
 	if err != nil {
 		return nil, err
 	}
 	checks := []agent.Check{hubAPI, agent.CachesAreFilled("caches", mgr.GetCache()), {Name: "temporal", Run: e.Check}}
 	// Controllers and activities share one, and what it remembers of snapshots.
-	syncer := works.NewSyncer(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{})
+	syncer := worksync.NewSyncer(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{})
 	if o.role != roleWorker {
 		if err := hub.Setup(ctx, mgr, hub.Options{
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, ProfileNamespace: o.profiles(),
@@ -62,8 +62,8 @@ func register(collectors []prometheus.Collector) error {
 }
 
 // newEngine connects to Temporal, lazily.
-func newEngine(o *options, tracer trace.Tracer, log logr.Logger) (*engine.Engine, error) {
-	measured := engine.NewMetrics()
+func newEngine(o *options, tracer trace.Tracer, log logr.Logger) (*temporalclient.Engine, error) {
+	measured := temporalclient.NewMetrics()
 	if err := register(measured.Collectors()); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func newEngine(o *options, tracer trace.Tracer, log logr.Logger) (*engine.Engine
 	if err != nil {
 		host = "hub-agent"
 	}
-	e, err := engine.New(engine.Options{
+	e, err := temporalclient.New(temporalclient.Options{
 		Address: o.temporal.address, Namespace: o.temporal.namespace, Security: o.temporal.security,
 		Identity: fmt.Sprintf("hub-agent@%s/%d", host, os.Getpid()),
 		Metrics:  measured,
@@ -86,7 +86,7 @@ func newEngine(o *options, tracer trace.Tracer, log logr.Logger) (*engine.Engine
 }
 
 // addWorker adds the Temporal workers, with their activities, to the manager.
-func addWorker(ctx context.Context, mgr ctrl.Manager, e *engine.Engine, syncer *works.Syncer, o *options, log logr.Logger) (*worker.Runner, error) {
+func addWorker(ctx context.Context, mgr ctrl.Manager, e *temporalclient.Engine, syncer *worksync.Syncer, o *options, log logr.Logger) (*worker.Runner, error) {
 	activities, err := newActivities(mgr, e, syncer, o)
 	if err != nil {
 		return nil, err
@@ -106,14 +106,14 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, e *engine.Engine, syncer *
 }
 
 // newActivities puts the activities together.
-func newActivities(mgr ctrl.Manager, e *engine.Engine, syncer *works.Syncer, o *options) (worker.Activities, error) {
+func newActivities(mgr ctrl.Manager, e *temporalclient.Engine, syncer *worksync.Syncer, o *options) (worker.Activities, error) {
 	cached, live, clk := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
 	selector, err := placement.NewSelector(mgr.GetConfig(), cached, live, clk, o.filter, o.pace)
 	if err != nil {
 		return worker.Activities{}, fmt.Errorf("preparing the selection of resources: %w", err)
 	}
-	notifier := clusterupdate.NewNotifier()
-	slots, fleetReads := clusterupdate.NewSlots(clusterupdate.AtOnce), clusterupdate.NewSlots(clusterupdate.FleetsAtOnce)
+	notifier := clusterwait.NewNotifier()
+	slots, fleetReads := clusterwait.NewSlots(clusterwait.AtOnce), clusterwait.NewSlots(clusterwait.FleetsAtOnce)
 	placements := placement.NewActivities(cached, live, selector, clk)
 	placements.FleetReads = fleetReads
 	return worker.Activities{

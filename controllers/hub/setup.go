@@ -13,11 +13,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
-	"github.com/fleetflow/fleetflow/activities/works"
+	"github.com/fleetflow/fleetflow/activities/worksync"
 	"github.com/fleetflow/fleetflow/controllers/hub/binding"
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterprofile"
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterwatch"
-	"github.com/fleetflow/fleetflow/controllers/hub/engine"
 	"github.com/fleetflow/fleetflow/controllers/hub/eviction"
 	"github.com/fleetflow/fleetflow/controllers/hub/index"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
@@ -27,6 +26,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
 	"github.com/fleetflow/fleetflow/controllers/hub/stagedupdate"
 	"github.com/fleetflow/fleetflow/controllers/hub/telemetry"
+	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
 )
 
 // Defaults of Options.
@@ -46,14 +46,14 @@ type Options struct {
 	// ProfileNamespace is where members have ClusterProfiles; empty if they have none.
 	ProfileNamespace string
 	// Engine wakes workflows; TemporalNamespace is where it does.
-	Engine            *engine.Engine
+	Engine            *temporalclient.Engine
 	TemporalNamespace string
 	// EvictionTTL is after how long executed evictions are deleted; 0 keeps them.
 	EvictionTTL time.Duration
 	// Filter is what the operator keeps from being placed.
 	Filter snapshot.Filter
 	// Works is the writer of Works, if it is shared with the workers of this process.
-	Works *works.Syncer
+	Works *worksync.Syncer
 	// Registry takes the metrics of the hub's objects; there are none without it.
 	Registry prometheus.Registerer
 	// Clock is the real one unless a test says otherwise.
@@ -65,7 +65,7 @@ type Options struct {
 // asks them.
 var controllers = []struct {
 	name string
-	add  func(ctrl.Manager, Options) (engine.Source, error)
+	add  func(ctrl.Manager, Options) (temporalclient.Source, error)
 }{
 	{"membership", addMembership},
 	{"cluster profile", addClusterProfile},
@@ -87,7 +87,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	options = withDefaults(options, mgr)
-	var sources []engine.Source
+	var sources []temporalclient.Source
 	for _, controller := range controllers {
 		source, err := controller.add(mgr, options)
 		if err != nil {
@@ -97,7 +97,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			sources = append(sources, source)
 		}
 	}
-	return mgr.Add(&engine.Auditor{
+	return mgr.Add(&temporalclient.Auditor{
 		Engine: options.Engine, Namespace: options.TemporalNamespace, Sources: sources,
 		Log: mgr.GetLogger().WithName("audit"),
 	})
@@ -114,57 +114,57 @@ func withDefaults(options Options, mgr ctrl.Manager) Options {
 		options.ForceDeleteWaitTime = DefaultForceDeleteWaitTime
 	}
 	if options.Works == nil {
-		options.Works = works.NewSyncer(mgr.GetClient(), mgr.GetAPIReader(), options.Clock)
+		options.Works = worksync.NewSyncer(mgr.GetClient(), mgr.GetAPIReader(), options.Clock)
 	}
 	return options
 }
 
-func addMembership(mgr ctrl.Manager, options Options) (engine.Source, error) {
+func addMembership(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
 	return nil, membership.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("member-cluster-controller"), options.Clock,
 		membership.Options{UnhealthyThreshold: options.UnhealthyThreshold, ForceDeleteWaitTime: options.ForceDeleteWaitTime},
 	).SetupWithManager(mgr)
 }
 
-func addClusterProfile(mgr ctrl.Manager, options Options) (engine.Source, error) {
+func addClusterProfile(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
 	if options.ProfileNamespace == "" {
 		return nil, nil
 	}
 	return nil, clusterprofile.NewReconciler(mgr.GetClient(), mgr.GetEventRecorder("cluster-profile-controller"), options.ProfileNamespace).SetupWithManager(mgr)
 }
 
-func addBinding(mgr ctrl.Manager, options Options) (engine.Source, error) {
+func addBinding(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
 	return nil, binding.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Works, options.Clock, binding.Options{
 		ForceDeleteWaitTime: options.ForceDeleteWaitTime, Events: mgr.GetEventRecorder(placement.EventSource),
 	}).SetupWithManager(mgr)
 }
 
-func addPlacement(mgr ctrl.Manager, options Options) (engine.Source, error) {
+func addPlacement(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
 	r := placement.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Engine,
 		mgr.GetEventRecorder(placement.EventSource), options.Clock)
 	return r.Needing, r.SetupWithManager(mgr)
 }
 
-func addStagedUpdate(mgr ctrl.Manager, options Options) (engine.Source, error) {
+func addStagedUpdate(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
 	r := stagedupdate.New(mgr.GetClient(), options.Engine)
 	return r.Needing, r.SetupWithManager(mgr)
 }
 
-func addEviction(mgr ctrl.Manager, options Options) (engine.Source, error) {
+func addEviction(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
 	if options.EvictionTTL == 0 {
 		return nil, nil
 	}
 	return nil, eviction.NewReconciler(mgr.GetClient(), options.Clock, options.EvictionTTL).SetupWithManager(mgr)
 }
 
-func addResourceWatch(mgr ctrl.Manager, options Options) (engine.Source, error) {
+func addResourceWatch(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
 	return nil, resourcewatch.SetupWithManager(mgr, options.Engine, options.Filter)
 }
 
-func addClusterWatch(mgr ctrl.Manager, options Options) (engine.Source, error) {
+func addClusterWatch(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
 	return nil, clusterwatch.SetupWithManager(mgr, options.Engine)
 }
 
-func addOverride(mgr ctrl.Manager, options Options) (engine.Source, error) {
+func addOverride(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
 	for _, r := range override.NewReconcilers(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("override-controller"), options.Clock) {
 		if err := r.SetupWithManager(mgr); err != nil {
 			return nil, err
@@ -173,11 +173,11 @@ func addOverride(mgr ctrl.Manager, options Options) (engine.Source, error) {
 	return nil, nil
 }
 
-func addReportBack(mgr ctrl.Manager, _ Options) (engine.Source, error) {
+func addReportBack(mgr ctrl.Manager, _ Options) (temporalclient.Source, error) {
 	return nil, reportback.NewReconciler(mgr.GetClient(), mgr.GetAPIReader()).SetupWithManager(mgr)
 }
 
-func addTelemetry(mgr ctrl.Manager, options Options) (engine.Source, error) {
+func addTelemetry(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
 	if options.Registry == nil {
 		return nil, nil
 	}

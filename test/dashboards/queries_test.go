@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fleetflow/fleetflow/controllers/hub/engine"
 	"github.com/fleetflow/fleetflow/controllers/hub/telemetry"
+	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
 	"github.com/fleetflow/fleetflow/worker"
 )
@@ -38,7 +38,7 @@ var family = regexp.MustCompile(`fqName: "([^"]+)"`)
 // own are the names of the metrics that the agents have registered themselves.
 func own() map[string]bool {
 	collectors := append([]prometheus.Collector{&telemetry.Collector{}}, telemetry.NewWatcher(nil).Collectors()...)
-	collectors = append(collectors, engine.NewMetrics().Collectors()...)
+	collectors = append(collectors, temporalclient.NewMetrics().Collectors()...)
 	collectors = append(collectors, worker.NewMetrics().Collectors()...)
 	collectors = append(collectors, work.NewMetrics().Collectors()...)
 	names := map[string]bool{}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // wrongUpdates are approvals by update that a run refuses while its stage staging waits, with what it says; NAME stands
@@ -24,10 +24,10 @@ var wrongUpdates = map[string]struct {
 	message string
 }{
 	"of a stage that does not wait yet": {
-		wfcontract.Approval{Stage: "canary"}, "stage canary of run NAME is not waiting for an approval: stage staging waits for approval of NAME-staging and soak until ",
+		wf.Approval{Stage: "canary"}, "stage canary of run NAME is not waiting for an approval: stage staging waits for approval of NAME-staging and soak until ",
 	},
 	"of an unknown stage": {
-		wfcontract.Approval{Stage: "nosuch"}, `run NAME has no stage "nosuch"; its stages are staging, canary`,
+		wf.Approval{Stage: "nosuch"}, `run NAME has no stage "nosuch"; its stages are staging, canary`,
 	},
 	"of no stage": {
 		map[string]string{"stag": "staging"}, `the approval names no stage: send {"stage":"<stage>","comment":"<why>"}`,
@@ -51,12 +51,12 @@ func updatesThatDoNotFitAreRefused(s *spec) {
 	require.Equal(s, events, len(s.history(workflowOf(run)).GetEvents()), "what is refused leaves no trace in the history")
 	s.requireStillWaiting(run, "staging")
 
-	require.NoError(s, s.sendUpdate(run, wfcontract.Approval{Stage: "staging"}))
-	require.ErrorContains(s, s.sendUpdate(run, wfcontract.Approval{Stage: "staging"}),
+	require.NoError(s, s.sendUpdate(run, wf.Approval{Stage: "staging"}))
+	require.ErrorContains(s, s.sendUpdate(run, wf.Approval{Stage: "staging"}),
 		"stage staging of run "+run.Name+" needs no approval, or has it already")
 	s.requireGatesKept(s.awaitSucceeded(run))
 	s.awaitClosed(workflowOf(run))
-	s.requireNoSuchWorkflow(s.sendUpdate(run, wfcontract.Approval{Stage: "staging"}))
+	s.requireNoSuchWorkflow(s.sendUpdate(run, wf.Approval{Stage: "staging"}))
 	s.requireQuiet()
 }
 
@@ -64,7 +64,7 @@ func updatesThatDoNotFitAreRefused(s *spec) {
 func (s *spec) sendUpdate(run *placementv1beta1.ClusterStagedUpdateRun, input any) error {
 	s.Helper()
 	handle, err := s.Temporal.UpdateWorkflow(s.Context(), temporal.UpdateWorkflowOptions{
-		WorkflowID: workflowOf(run), UpdateName: wfcontract.ApproveUpdate, Args: []any{input},
+		WorkflowID: workflowOf(run), UpdateName: wf.ApproveUpdate, Args: []any{input},
 		WaitForStage: temporal.WorkflowUpdateStageCompleted,
 	})
 	if err != nil {
@@ -79,10 +79,10 @@ var wrongSignals = map[string]struct {
 	message string
 }{
 	"of a stage that does not wait yet": {
-		wfcontract.Approval{Stage: "canary"}, `An approve signal was ignored: stage "canary" does not wait for an approval; stage staging waits now`,
+		wf.Approval{Stage: "canary"}, `An approve signal was ignored: stage "canary" does not wait for an approval; stage staging waits now`,
 	},
 	"of an unknown stage": {
-		wfcontract.Approval{Stage: "nosuch"}, `An approve signal was ignored: the run has no stage "nosuch"; stage staging waits now`,
+		wf.Approval{Stage: "nosuch"}, `An approve signal was ignored: the run has no stage "nosuch"; stage staging waits now`,
 	},
 	"that is no object": {
 		"yes", `An approve signal was ignored: its input must be {"stage":"<stage>","comment":"<why>"}; stage staging waits now`,
@@ -102,21 +102,21 @@ func signalsThatDoNotFitAreReported(s *spec) {
 	}
 	s.requireStillWaiting(run, "staging")
 
-	require.NoError(s, s.signal(run, wfcontract.Approval{Stage: "staging"}))
+	require.NoError(s, s.signal(run, wf.Approval{Stage: "staging"}))
 	s.awaitRequest(run, "canary")
 	s.awaitWaiting(run, "canary", "canary")
-	require.NoError(s, s.signal(run, wfcontract.Approval{Stage: "staging"}))
+	require.NoError(s, s.signal(run, wf.Approval{Stage: "staging"}))
 	s.awaitIgnored(run, `An approve signal was ignored: stage "staging" does not wait for an approval; stage canary waits now`)
 	s.requireStillWaiting(run, "canary")
-	require.NoError(s, s.signal(run, wfcontract.Approval{Stage: "canary"}))
+	require.NoError(s, s.signal(run, wf.Approval{Stage: "canary"}))
 	s.awaitSucceeded(run)
 	s.awaitClosed(workflowOf(run))
-	s.requireNoSuchWorkflow(s.signal(run, wfcontract.Approval{Stage: "canary"}))
+	s.requireNoSuchWorkflow(s.signal(run, wf.Approval{Stage: "canary"}))
 	s.requireQuiet()
 }
 
 func (s *spec) signal(run *placementv1beta1.ClusterStagedUpdateRun, input any) error {
-	return s.Temporal.SignalWorkflow(s.Context(), workflowOf(run), "", wfcontract.ApproveSignal, input)
+	return s.Temporal.SignalWorkflow(s.Context(), workflowOf(run), "", wf.ApproveSignal, input)
 }
 
 // earlySignalDoesNotOpenALaterGate sends the approval of the second stage before the first one is done.
@@ -130,11 +130,11 @@ func earlySignalDoesNotOpenALaterGate(s *spec) {
 		}
 		return has(r.Status.StagesStatus[0].Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, r.Generation)
 	})
-	require.NoError(s, s.signal(run, wfcontract.Approval{Stage: "canary"}))
+	require.NoError(s, s.signal(run, wf.Approval{Stage: "canary"}))
 	s.awaitIgnored(run, `An approve signal was ignored: stage "canary" does not wait for an approval`)
 	s.awaitRequest(run, "canary")
 	s.requireStillWaiting(run, "canary")
-	require.NoError(s, s.signal(run, wfcontract.Approval{Stage: "canary"}))
+	require.NoError(s, s.signal(run, wf.Approval{Stage: "canary"}))
 	s.awaitSucceeded(run)
 }
 
@@ -164,7 +164,7 @@ func (s *spec) awaitWaiting(run *placementv1beta1.ClusterStagedUpdateRun, stage,
 		Run, Placement, Phase, Stage, WaitsFor string
 	}
 	require.Eventually(s, func() bool {
-		answer, err := s.Temporal.QueryWorkflow(s.Context(), workflowOf(run), "", wfcontract.StatusQuery)
+		answer, err := s.Temporal.QueryWorkflow(s.Context(), workflowOf(run), "", wf.StatusQuery)
 		return err == nil && answer.Get(&status) == nil && status.Stage == stage && strings.HasPrefix(status.WaitsFor, "approval of ")
 	}, patience, visibilityEvery, "a workflow that waits for the approval of %s", stage)
 	require.Equal(s, run.Name, status.Run)

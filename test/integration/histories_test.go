@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // updateHistories asks to record the histories that the replay test replays anew.
@@ -69,10 +69,10 @@ func (s *spec) write(file, id string) {
 	require.NoError(s, os.WriteFile(filepath.Join(dir, file+".json"), indented.Bytes(), 0o644))
 }
 
-func (s *spec) placementWorkflow() string { return wfcontract.PlacementID("", s.name) }
+func (s *spec) placementWorkflow() string { return wf.PlacementID("", s.name) }
 
 func stageWorkflow(run *placementv1beta1.ClusterStagedUpdateRun, stage string) string {
-	return wfcontract.StageID(workflowOf(run), stage)
+	return wf.StageID(workflowOf(run), stage)
 }
 
 func recordRollingPlacement(s *spec) {

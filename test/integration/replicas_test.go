@@ -14,7 +14,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // leads is what the hub agent that runs the controllers has among its metrics.
@@ -81,7 +81,7 @@ func (s *spec) awaitLeader(replicas ...*replica) *replica {
 // awaitWorkers waits until Temporal knows workers of each of the replicas on both queues.
 func (s *spec) awaitWorkers(replicas ...*replica) {
 	s.Helper()
-	for _, queue := range []string{wfcontract.TaskQueue, wfcontract.AdvanceTaskQueue} {
+	for _, queue := range []string{wf.TaskQueue, wf.AdvanceTaskQueue} {
 		s.eventually("workers of every replica poll "+queue, func() error {
 			answer, err := s.Temporal.DescribeTaskQueue(s.Context(), queue, enums.TASK_QUEUE_TYPE_ACTIVITY)
 			if err != nil {
@@ -187,5 +187,5 @@ func theOneThatLeads(s *spec, _ *placementv1beta1.ClusterStagedUpdateRun, replic
 }
 
 func theOneThatWaits(s *spec, run *placementv1beta1.ClusterStagedUpdateRun, replicas ...*replica) *replica {
-	return s.whoWaits(wfcontract.StageID(workflowOf(run), "staging"), replicas...)
+	return s.whoWaits(wf.StageID(workflowOf(run), "staging"), replicas...)
 }

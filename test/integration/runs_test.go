@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 func olderIndexRollsBack(s *spec) {
@@ -159,7 +159,7 @@ func historyStaysShort(s *spec) {
 	run := s.awaitSucceeded(s.startRun("run", "0"))
 	s.awaitClosed(workflowOf(run))
 	own := len(s.history(workflowOf(run)).GetEvents())
-	stage := len(s.history(wfcontract.StageID(workflowOf(run), "everywhere")).GetEvents())
+	stage := len(s.history(wf.StageID(workflowOf(run), "everywhere")).GetEvents())
 	s.Logf("events of a run over one stage of 3 clusters: %d in the run, %d in the stage", own, stage)
 	require.LessOrEqual(s, own, maxEvents)
 	require.LessOrEqual(s, stage, maxEvents)

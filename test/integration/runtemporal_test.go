@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // temporalShowsWhereARunStands looks at a run with what users of Temporal have: list filters, the tree of its stages,
@@ -249,6 +249,6 @@ const abandonedWithin = 10 * time.Second
 var (
 	runItself  = workflowOf
 	itsStaging = func(run *placementv1beta1.ClusterStagedUpdateRun) string {
-		return wfcontract.StageID(workflowOf(run), "staging")
+		return wf.StageID(workflowOf(run), "staging")
 	}
 )

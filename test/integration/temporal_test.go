@@ -17,7 +17,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // visibilityEvery is how often Temporal's list and queries are asked: unlike everything else here they can neither be
@@ -26,7 +26,7 @@ const visibilityEvery = 100 * time.Millisecond
 
 // workflowOf is the ID of a run's workflow.
 func workflowOf(run *placementv1beta1.ClusterStagedUpdateRun) string {
-	return wfcontract.UpdateRunID("", run.Name)
+	return wf.UpdateRunID("", run.Name)
 }
 
 // awaitClosed waits until the newest execution of a workflow has ended.

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/fleetflow/fleetflow/activities/workgen"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -234,14 +234,14 @@ func (c *Checker) up(b *placementv1beta1.ClusterResourceBinding) bool {
 
 func (c *Checker) failed(b *placementv1beta1.ClusterResourceBinding) bool { return c.state(b).Failed }
 
-func (c *Checker) state(b *placementv1beta1.ClusterResourceBinding) workgen.ClusterState {
+func (c *Checker) state(b *placementv1beta1.ClusterResourceBinding) workmodel.ClusterState {
 	var works []placementv1beta1.Work
 	for key, work := range c.works {
 		if strings.HasPrefix(key, placementv1beta1.MemberNamespace(b.Spec.TargetCluster)+"/") && work.Labels[placementv1beta1.ParentBindingLabel] == b.Name {
 			works = append(works, work)
 		}
 	}
-	return workgen.StateOf(b, works)
+	return workmodel.StateOf(b, works)
 }
 
 func (c *Checker) available() int {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/fleetflow/fleetflow/activities/workgen"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/promise"
 )
@@ -47,7 +47,7 @@ func (t *trace) reports(cluster string, available metav1.ConditionStatus) {
 		Namespace: placementv1beta1.MemberNamespace(cluster), Name: "crp-work", Generation: 1,
 		Labels: map[string]string{placementv1beta1.ParentBindingLabel: b.Name},
 		Annotations: map[string]string{
-			placementv1beta1.RevisionAnnotation: workgen.Revision(b), placementv1beta1.BindingUIDAnnotation: string(b.UID),
+			placementv1beta1.RevisionAnnotation: workmodel.Revision(b), placementv1beta1.BindingUIDAnnotation: string(b.UID),
 			placementv1beta1.WorkCountAnnotation: "1",
 		},
 	}}

@@ -12,7 +12,7 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
-	"github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // door is a way in which an approval reaches a run.
@@ -67,7 +67,7 @@ func (s *story) awaitGate(ctx context.Context, r rollout, what string) error {
 		var status struct {
 			WaitsFor string `json:"waitsFor"`
 		}
-		answer, err := s.Temporal.QueryWorkflow(limited, contract.UpdateRunID("", r.name()), "", contract.StatusQuery)
+		answer, err := s.Temporal.QueryWorkflow(limited, wf.UpdateRunID("", r.name()), "", wf.StatusQuery)
 		if err == nil {
 			err = answer.Get(&status)
 		}
@@ -92,7 +92,7 @@ func (s *story) awaitGate(ctx context.Context, r rollout, what string) error {
 // It is pure.
 func approval(d door, run, request, identity string, now time.Time) (program string, args []string) {
 	input := fmt.Sprintf(`{"stage":"%s","comment":"%s"}`, canaryStage, comment)
-	workflow := []string{"--workflow-id", contract.UpdateRunID("", run), "--name", contract.ApproveSignal, "--input", input}
+	workflow := []string{"--workflow-id", wf.UpdateRunID("", run), "--name", wf.ApproveSignal, "--input", input}
 	if identity != "" {
 		workflow = append(workflow, "--identity", identity)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
-	"github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // minMembers is one cluster to stage on and two to put in order.
@@ -89,7 +89,7 @@ func LookAround(out io.Writer, fleet *access.Access, program string) {
 		{"kubectl describe csur " + runName(5), "stages, clusters, events"},
 		{"kubectl --context member-1 -n " + namespaceName + " get cm,deploy", "what is on a member"},
 		{"temporal workflow list", "rollouts since Temporal's data was deleted"},
-		{"temporal workflow show --workflow-id " + contract.UpdateRunID("", runName(5)), "the history of a run"},
+		{"temporal workflow show --workflow-id " + wf.UpdateRunID("", runName(5)), "the history of a run"},
 	} {
 		fmt.Fprintf(out, "  %-60s # %s\n", hint[0], hint[1])
 	}

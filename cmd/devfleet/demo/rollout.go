@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // rollout is one run to play.
@@ -53,7 +53,7 @@ func (s *story) rollOut(ctx context.Context, r rollout) error {
 		asked = "snapshot " + r.index
 	}
 	s.screen.did("created %s: %s of %s by %s", r.object(), asked, placementName, strategyName)
-	s.screen.output(s.workflowURL(contract.UpdateRunID("", r.name())))
+	s.screen.output(s.workflowURL(wf.UpdateRunID("", r.name())))
 	f := s.follow(watching, r.name())
 	run, err := s.direct(ctx, f, r)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
-	"github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // story is one telling of the demo.
@@ -105,7 +105,7 @@ func (s *story) wipeTemporal(ctx context.Context) error {
 	if err := s.edit(ctx, "value5", 4); err != nil {
 		return err
 	}
-	loss := &loss{story: s, workflow: contract.UpdateRunID("", runName(5))}
+	loss := &loss{story: s, workflow: wf.UpdateRunID("", runName(5))}
 	r := rollout{n: 5, wantIndex: "4", value: "value5", door: doorSignal, whileWaiting: loss.wipe}
 	if err := s.rollOut(ctx, r); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overriding"
-	"github.com/fleetflow/fleetflow/activities/workgen"
+	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/objectdiff"
@@ -39,7 +39,7 @@ type comparer struct {
 	matcher  *override.Matcher
 	cluster  func(string) override.Cluster
 	byName   map[string]hub.Binding
-	contents map[int]*workgen.Content
+	contents map[int]*workmodel.Content
 	targets  map[string]int
 	// known are the answers for clusters that no override tells apart.
 	known map[string]Group
@@ -47,7 +47,7 @@ type comparer struct {
 
 // changes are those on every cluster, grouped.
 func changes(facts Facts, clusters []string) ([]Group, error) {
-	c := &comparer{facts: facts, cluster: clusterOf(facts), byName: map[string]hub.Binding{}, contents: map[int]*workgen.Content{}, targets: facts.targets(), known: map[string]Group{}}
+	c := &comparer{facts: facts, cluster: clusterOf(facts), byName: map[string]hub.Binding{}, contents: map[int]*workmodel.Content{}, targets: facts.targets(), known: map[string]Group{}}
 	for _, binding := range facts.Bindings {
 		c.byName[binding.Spec.TargetCluster] = binding
 	}
@@ -82,7 +82,7 @@ func changes(facts Facts, clusters []string) ([]Group, error) {
 }
 
 // content is a snapshot as clusters get it, its envelopes unpacked.
-func (c *comparer) content(index int) *workgen.Content {
+func (c *comparer) content(index int) *workmodel.Content {
 	if known, ok := c.contents[index]; ok {
 		return known
 	}
@@ -90,7 +90,7 @@ func (c *comparer) content(index int) *workgen.Content {
 	for _, part := range c.facts.Parts[index] {
 		parts = append(parts, placementv1beta1.ClusterResourceSnapshot{ObjectMeta: part.ObjectMeta, Spec: *part.Spec})
 	}
-	c.contents[index] = workgen.NewContent(parts)
+	c.contents[index] = workmodel.NewContent(parts)
 	return c.contents[index]
 }
 
@@ -100,12 +100,12 @@ func (c *comparer) compare(name string) (Group, error) {
 	present, has := presentOf(binding, c.facts.Indexes)
 	before, refs := []string{}, []string{}
 	if has {
-		before = overriding.RefsOf(*binding.Spec)
+		before = overridesource.RefsOf(*binding.Spec)
 	}
-	var target overriding.Snapshots
+	var target overridesource.Snapshots
 	if c.matcher != nil {
 		applicable := c.matcher.Applicable(c.cluster(name))
-		refs = overriding.Refs(applicable.ClusterResourceOverrideSnapshots, applicable.ResourceOverrideSnapshots)
+		refs = overridesource.Refs(applicable.ClusterResourceOverrideSnapshots, applicable.ResourceOverrideSnapshots)
 		target = pick(c.facts.Overrides, applicable)
 	}
 	plain := len(before) == 0 && len(refs) == 0
@@ -133,7 +133,7 @@ func (c *comparer) compare(name string) (Group, error) {
 }
 
 // fill compares what a cluster has with what it gets. What keeps that from being told is said in the group.
-func (c *comparer) fill(group *Group, name string, present, to int, has bool, before []string, target overriding.Snapshots) error {
+func (c *comparer) fill(group *Group, name string, present, to int, has bool, before []string, target overridesource.Snapshots) error {
 	var old []unstructured.Unstructured
 	if has {
 		if old, group.Problem = c.old(name, present, before); group.Problem != "" {
@@ -166,7 +166,7 @@ func (c *comparer) old(name string, present int, refs []string) (objects []unstr
 }
 
 // named are the override snapshots that a binding names; missing is one that is gone.
-func (c *comparer) named(refs []string) (all overriding.Snapshots, missing string) {
+func (c *comparer) named(refs []string) (all overridesource.Snapshots, missing string) {
 	for _, ref := range refs {
 		one, ok := c.facts.Named[ref]
 		if !ok {
@@ -179,8 +179,8 @@ func (c *comparer) named(refs []string) (all overriding.Snapshots, missing strin
 }
 
 // pick are the snapshots that apply to a cluster.
-func pick(inForce overriding.Snapshots, applicable override.Applicable) overriding.Snapshots {
-	var picked overriding.Snapshots
+func pick(inForce overridesource.Snapshots, applicable override.Applicable) overridesource.Snapshots {
+	var picked overridesource.Snapshots
 	for _, snapshot := range inForce.ClusterWide {
 		if slices.Contains(applicable.ClusterResourceOverrideSnapshots, snapshot.Name) {
 			picked.ClusterWide = append(picked.ClusterWide, snapshot)
@@ -195,7 +195,7 @@ func pick(inForce overriding.Snapshots, applicable override.Applicable) overridi
 }
 
 // objects are those a cluster gets of a snapshot.
-func (c *comparer) objects(index int, cluster string, overrides overriding.Snapshots) ([]unstructured.Unstructured, error) {
+func (c *comparer) objects(index int, cluster string, overrides overridesource.Snapshots) ([]unstructured.Unstructured, error) {
 	content := c.content(index)
 	if !overrides.Empty() {
 		changed, err := content.Override(override.Compile(overrides.ClusterWide, overrides.Namespaced).On(c.cluster(cluster)))
@@ -208,11 +208,11 @@ func (c *comparer) objects(index int, cluster string, overrides overriding.Snaps
 }
 
 // objectsOf reads the objects of all Works that a snapshot makes.
-func objectsOf(content *workgen.Content) ([]unstructured.Unstructured, error) {
+func objectsOf(content *workmodel.Content) ([]unstructured.Unstructured, error) {
 	binding := &placementv1beta1.ClusterResourceBinding{}
 	binding.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: "plan"}
 	binding.Spec.ResourceSnapshotName = content.Parts()[0].Name
-	works, err := workgen.Generate(binding, content)
+	works, err := workmodel.Generate(binding, content)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +229,7 @@ func objectsOf(content *workgen.Content) ([]unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-func names(content *workgen.Content) []string {
+func names(content *workmodel.Content) []string {
 	var all []string
 	for i := range content.Parts() {
 		all = append(all, content.Parts()[i].Name)
@@ -238,7 +238,7 @@ func names(content *workgen.Content) []string {
 }
 
 // identifiers are those of all objects of a snapshot.
-func identifiers(content *workgen.Content) ([]placementv1beta1.ResourceIdentifier, error) {
+func identifiers(content *workmodel.Content) ([]placementv1beta1.ResourceIdentifier, error) {
 	objects, err := objectsOf(content)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
 // Package plan works out what a staged update run would do: its stages, the clusters of each in their order and in waves,
 // its gates, what would keep it from starting, and what changes on each cluster. It is pure, and asks the same pure
 // functions as the hub: for stages and waves workflows/rollout, for what a cluster gets activities/override and
-// activities/workgen.
+// activities/workmodel.
 package plan
 
 import (
@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overriding"
+	"github.com/fleetflow/fleetflow/activities/overridesource"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -48,8 +48,8 @@ type Facts struct {
 	Members  []clusterv1beta1.MemberCluster
 	Runs     []hub.Run
 	// Overrides that are in force, and those that bindings name, by their short form.
-	Overrides overriding.Snapshots
-	Named     map[string]overriding.Snapshots
+	Overrides overridesource.Snapshots
+	Named     map[string]overridesource.Snapshots
 }
 
 // Plan is what a run would do.

@@ -9,7 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/overriding"
+	"github.com/fleetflow/fleetflow/activities/overridesource"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -33,7 +33,7 @@ type Wish struct {
 // Read reads the facts of a plan, and what could not be made sure of.
 func Read(ctx context.Context, c client.Reader, placement hub.Placement, wish Wish) (facts Facts, notes []string, err error) {
 	reader := hub.Reader{Reader: c}
-	facts = Facts{Run: wish.Name, Placement: placement, StrategyName: wish.Strategy, Frozen: wish.Frozen, RollbackOf: wish.RollbackOf, Content: wish.Content, Parts: map[int][]hub.ResourceSnapshot{}, Named: map[string]overriding.Snapshots{}}
+	facts = Facts{Run: wish.Name, Placement: placement, StrategyName: wish.Strategy, Frozen: wish.Frozen, RollbackOf: wish.RollbackOf, Content: wish.Content, Parts: map[int][]hub.ResourceSnapshot{}, Named: map[string]overridesource.Snapshots{}}
 	if facts.Strategy, err = reader.Strategy(ctx, placement.Namespace, wish.Strategy); err != nil {
 		return facts, nil, err
 	}
@@ -99,21 +99,21 @@ func (f *Facts) readSnapshots(ctx context.Context, reader hub.Reader, wish Wish)
 
 // readOverrides reads the override snapshots in force, and those that clusters were updated with.
 func (f *Facts) readOverrides(ctx context.Context, c client.Reader) (notes []string, err error) {
-	f.Overrides, err = overriding.Latest(ctx, c, f.Placement.Name)
-	if unsettled, is := errors.AsType[*overriding.UnsettledError](err); is {
+	f.Overrides, err = overridesource.Latest(ctx, c, f.Placement.Name)
+	if unsettled, is := errors.AsType[*overridesource.UnsettledError](err); is {
 		notes = append(notes, unsettled.Error()+": what changes by it is not told here")
-		f.Overrides, err = overriding.InForce(ctx, c)
+		f.Overrides, err = overridesource.InForce(ctx, c)
 	}
 	if err != nil && !hub.Unserved(err) {
 		return nil, fmt.Errorf("reading the overrides: %w", err)
 	}
 	for _, binding := range f.Bindings {
-		for _, ref := range overriding.RefsOf(*binding.Spec) {
+		for _, ref := range overridesource.RefsOf(*binding.Spec) {
 			if _, known := f.Named[ref]; known {
 				continue
 			}
-			snapshots, err := overriding.Load(ctx, c, c, []string{ref})
-			if _, gone := errors.AsType[*overriding.MissingError](err); gone {
+			snapshots, err := overridesource.Load(ctx, c, c, []string{ref})
+			if _, gone := errors.AsType[*overridesource.MissingError](err); gone {
 				continue
 			}
 			if err != nil {

@@ -20,8 +20,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/workgen"
-	"github.com/fleetflow/fleetflow/activities/works"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
@@ -221,13 +221,13 @@ func (r *Reconciler) project(ctx context.Context, binding *placementv1beta1.Clus
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	state := workgen.StateOf(binding, existing)
+	state := workmodel.StateOf(binding, existing)
 	wait, syncErr := r.ensure(ctx, binding, member, state, existing)
 	if wait > 0 && failedLast(binding) {
 		return ctrl.Result{RequeueAfter: wait}, nil // what is wrong is known, and so it stays until tried again
 	}
 	now := metav1.NewTime(r.clock.Now())
-	status := workgen.BindingStatus(binding, existing, syncErr, now)
+	status := workmodel.BindingStatus(binding, existing, syncErr, now)
 	interim := syncErr == nil && !state.Available && !state.Failed
 	held, err := r.store(ctx, binding, status, interim)
 	if err != nil {
@@ -249,9 +249,9 @@ func failedLast(binding *placementv1beta1.ClusterResourceBinding) bool {
 // mended by another snapshot and an override by another one, which changes the
 // binding, or by labels of the cluster, of which an event tells.
 func outcome(syncErr error, wait time.Duration) (ctrl.Result, error) {
-	var held *works.HeldError
-	var invalid *workgen.InvalidError
-	var override *workgen.OverrideError
+	var held *worksync.HeldError
+	var invalid *workmodel.InvalidError
+	var override *workmodel.OverrideError
 	switch {
 	case errors.As(syncErr, &held):
 		return ctrl.Result{RequeueAfter: heldDelay}, nil
@@ -268,7 +268,7 @@ var errLeaving = errors.New("the member cluster is leaving the fleet")
 
 // ensure brings the Works in line with the binding and with its member. It
 // returns how long to wait before it will.
-func (r *Reconciler) ensure(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, member standing, state workgen.ClusterState, existing []placementv1beta1.Work) (time.Duration, error) {
+func (r *Reconciler) ensure(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, member standing, state workmodel.ClusterState, existing []placementv1beta1.Work) (time.Duration, error) {
 	switch {
 	case member == memberKept:
 		return 0, errLeaving
@@ -295,14 +295,14 @@ func (r *Reconciler) ensure(ctx context.Context, binding *placementv1beta1.Clust
 
 // inPlace says whether there is nothing to write: every Work is there, and no
 // other.
-func inPlace(binding *placementv1beta1.ClusterResourceBinding, state workgen.ClusterState, existing []placementv1beta1.Work) bool {
+func inPlace(binding *placementv1beta1.ClusterResourceBinding, state workmodel.ClusterState, existing []placementv1beta1.Work) bool {
 	if binding.Spec.ResourceSnapshotName == "" {
 		return true
 	}
 	if !state.Synced {
 		return false
 	}
-	revision := workgen.Revision(binding)
+	revision := workmodel.Revision(binding)
 	for i := range existing {
 		work := &existing[i]
 		if work.DeletionTimestamp.IsZero() && work.Annotations[placementv1beta1.RevisionAnnotation] != revision {

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/fleetflow/fleetflow/activities/workgen"
-	"github.com/fleetflow/fleetflow/activities/works"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
+	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -67,7 +67,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	})
-	b.Reconciler = NewReconciler(b.hub, b.hub, works.NewSyncer(b.hub, b.hub, b.clock), b.clock, b.options)
+	b.Reconciler = NewReconciler(b.hub, b.hub, worksync.NewSyncer(b.hub, b.hub, b.clock), b.clock, b.options)
 	return b
 }
 
@@ -257,7 +257,7 @@ func TestWorksThatNobodyWritesAreRepaired(t *testing.T) {
 	b.later(interimAtLeast)
 	b.reconcile(t)
 	require.Len(t, b.list(t), 1)
-	assert.True(t, workgen.StateOf(b.binding(t), b.list(t)).Synced)
+	assert.True(t, workmodel.StateOf(b.binding(t), b.list(t)).Synced)
 }
 
 func TestASurplusWorkGoesWhenTheOthersAreApplied(t *testing.T) {
@@ -312,7 +312,7 @@ func TestAnInvalidEnvelopeIsShownAndWaitedFor(t *testing.T) {
 	assert.Equal(t, synchronized, b.condition(t, placementv1beta1.ConditionTypeWorkSynchronized))
 	assert.Equal(t, writes, b.statusWrites)
 
-	b.Reconciler = NewReconciler(b.hub, b.hub, works.NewSyncer(b.hub, b.hub, b.clock), b.clock, b.options) // the process starts anew
+	b.Reconciler = NewReconciler(b.hub, b.hub, worksync.NewSyncer(b.hub, b.hub, b.clock), b.clock, b.options) // the process starts anew
 	for b.reconcile(t).RequeueAfter > 0 {
 		b.later(interimAtLeast)
 	}

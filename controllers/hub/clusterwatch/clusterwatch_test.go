@@ -23,7 +23,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterwatch"
 	"github.com/fleetflow/fleetflow/controllers/hub/index"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -143,7 +143,7 @@ func TestConcerns(t *testing.T) {
 // marks records which placements were marked.
 type marks []string
 
-func (m *marks) Mark(ref wfcontract.Ref, poke wfcontract.Poke) {
+func (m *marks) Mark(ref wf.Ref, poke wf.Poke) {
 	*m = append(*m, ref.Name+" "+poke.Cause)
 }
 

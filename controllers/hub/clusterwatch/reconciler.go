@@ -22,12 +22,12 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/index"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // Marker takes note that the workflow of a placement has to look again.
 type Marker interface {
-	Mark(ref wfcontract.Ref, poke wfcontract.Poke)
+	Mark(ref wf.Ref, poke wf.Poke)
 }
 
 // Request asks to look at what a change of a cluster concerns.
@@ -139,8 +139,8 @@ func (r *Reconciler) consider(ctx context.Context, placement *placementv1beta1.C
 		return false, nil
 	}
 	r.marker.Mark(
-		wfcontract.Ref{Kind: wfcontract.KindClusterResourcePlacement, Name: placement.Name, UID: string(placement.UID)},
-		wfcontract.Poke{UID: string(placement.UID), Generation: placement.Generation, Cause: wfcontract.CauseClusters},
+		wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: placement.Name, UID: string(placement.UID)},
+		wf.Poke{UID: string(placement.UID), Generation: placement.Generation, Cause: wf.CauseClusters},
 	)
 	return true, nil
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/overriding"
+	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -105,7 +105,7 @@ func overrideSnapshotsOf(object client.Object) []string {
 	if !ok {
 		return nil
 	}
-	return overriding.RefsOf(binding.Spec)
+	return overridesource.RefsOf(binding.Spec)
 }
 
 func interestsOf(object client.Object) []string {

@@ -16,7 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/works"
+	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/write"
@@ -192,7 +192,7 @@ func (r *Reconciler) clearNamespace(ctx context.Context, member *clusterv1beta1.
 	}
 	var failures []error
 	for i := range remaining {
-		failures = append(failures, r.remove(ctx, &remaining[i]), works.ReleaseWork(ctx, r.client, &remaining[i]))
+		failures = append(failures, r.remove(ctx, &remaining[i]), worksync.ReleaseWork(ctx, r.client, &remaining[i]))
 	}
 	meta := metav1.ObjectMeta{Namespace: namespace}
 	box := &clusterv1beta1.InternalMemberCluster{ObjectMeta: meta}

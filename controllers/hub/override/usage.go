@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/overriding"
+	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/index"
@@ -56,9 +56,9 @@ func (u usage) add(names ...string) {
 func (u usage) note(o runtime.Object) {
 	switch o := o.(type) {
 	case *placementv1beta1.ClusterResourceBinding:
-		u.add(overriding.RefsOf(o.Spec)...)
+		u.add(overridesource.RefsOf(o.Spec)...)
 	case *placementv1beta1.ResourceBinding:
-		u.add(overriding.RefsOf(o.Spec)...)
+		u.add(overridesource.RefsOf(o.Spec)...)
 	case *placementv1beta1.ClusterStagedUpdateRun:
 		u.noteRun(&o.Status)
 	case *placementv1beta1.StagedUpdateRun:
@@ -78,7 +78,7 @@ func (u usage) noteRun(status *placementv1beta1.UpdateRunStatus) {
 	for i := range status.StagesStatus {
 		for j := range status.StagesStatus[i].Clusters {
 			cluster := &status.StagesStatus[i].Clusters[j]
-			u.add(overriding.RefsOf(placementv1beta1.ResourceBindingSpec{
+			u.add(overridesource.RefsOf(placementv1beta1.ResourceBindingSpec{
 				ClusterResourceOverrideSnapshots: cluster.ClusterResourceOverrideSnapshots,
 				ResourceOverrideSnapshots:        cluster.ResourceOverrideSnapshots,
 			})...)

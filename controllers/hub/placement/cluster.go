@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fleetflow/fleetflow/activities/workgen"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -73,10 +73,10 @@ func entryOf(facts *Facts, p picked, observed Snapshot, started bool, last *plac
 		Type: placementv1beta1.ConditionTypeScheduled, Status: metav1.ConditionTrue,
 		Reason: placementv1beta1.ReasonScheduled, Message: p.decision.Reason,
 	}
-	conditions := workgen.KeepTransitions(last.Conditions, []metav1.Condition{scheduled}, now)
+	conditions := workmodel.KeepTransitions(last.Conditions, []metav1.Condition{scheduled}, now)
 	if p.binding != nil {
 		spec := &p.binding.Spec
-		entry.ObservedResourceIndex = workgen.SnapshotIndex(spec.ResourceSnapshotName)
+		entry.ObservedResourceIndex = workmodel.SnapshotIndex(spec.ResourceSnapshotName)
 		entry.ApplicableResourceOverrides = spec.ResourceOverrideSnapshots
 		entry.ApplicableClusterResourceOverrides = spec.ClusterResourceOverrideSnapshots
 	}
@@ -92,7 +92,7 @@ func entryOf(facts *Facts, p picked, observed Snapshot, started bool, last *plac
 		entry.DiffedPlacements = status.DiffedPlacements
 	} else {
 		waiting := notStarted(facts, p.binding, started)
-		conditions = append(conditions, workgen.KeepTransitions(last.Conditions, []metav1.Condition{waiting}, now)...)
+		conditions = append(conditions, workmodel.KeepTransitions(last.Conditions, []metav1.Condition{waiting}, now)...)
 	}
 	for i := range conditions {
 		conditions[i].ObservedGeneration = facts.Placement.Generation
@@ -130,7 +130,7 @@ func notStarted(facts *Facts, binding *placementv1beta1.ClusterResourceBinding, 
 // what was known last of the same resources still holds: a binding also changes
 // when its cluster is picked anew, which leaves the cluster as it is.
 func copied(binding *placementv1beta1.ClusterResourceBinding, known []metav1.Condition, now metav1.Time) []metav1.Condition {
-	told := workgen.BindingConditions(binding, nil, nil, now)
+	told := workmodel.BindingConditions(binding, nil, nil, now)
 	var conditions []metav1.Condition
 	for _, step := range steps(isReportDiff(binding.Spec.ApplyStrategy)) {
 		said := meta.FindStatusCondition(binding.Status.Conditions, step.step)
@@ -142,7 +142,7 @@ func copied(binding *placementv1beta1.ClusterResourceBinding, known []metav1.Con
 		}
 		if said == nil {
 			unknown := step.clusterUnknown.made(step.step, metav1.ConditionUnknown)
-			return append(conditions, workgen.KeepTransitions(known, []metav1.Condition{unknown}, now)...)
+			return append(conditions, workmodel.KeepTransitions(known, []metav1.Condition{unknown}, now)...)
 		}
 		conditions = append(conditions, *said)
 		if said.Status != metav1.ConditionTrue {
@@ -180,7 +180,7 @@ func unfilled(facts *Facts, now metav1.Time) []placementv1beta1.PerClusterPlacem
 			before = conditionsBefore[len(entries)]
 		}
 		entries = append(entries, placementv1beta1.PerClusterPlacementStatus{
-			Conditions: workgen.KeepTransitions(before, []metav1.Condition{failed}, now),
+			Conditions: workmodel.KeepTransitions(before, []metav1.Condition{failed}, now),
 		})
 	}
 	return entries

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fleetflow/fleetflow/activities/workgen"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
@@ -102,7 +102,7 @@ func Deleting(facts *Facts, silent map[string]bool, now metav1.Time) placementv1
 		said.Reason = placementv1beta1.ReasonWaitingForSilentClusters
 		said.Message += fmt.Sprintf(". Of them, %d have not been heard of and are not waited for for ever: %s", len(quiet), list(quiet))
 	}
-	status.Conditions = workgen.KeepTransitions(facts.Placement.Status.Conditions, []metav1.Condition{said}, now)
+	status.Conditions = workmodel.KeepTransitions(facts.Placement.Status.Conditions, []metav1.Condition{said}, now)
 	return fit(status)
 }
 

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
-	"github.com/fleetflow/fleetflow/activities/workgen"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -35,7 +35,7 @@ func enveloped(t *testing.T, failed placementv1beta1.FailedResourcePlacement, ob
 	require.NoError(t, err)
 	parts := snapshot.Group(s.Placement, 0, content)
 	binding := s.binding("kind-cluster-1")
-	works, err := workgen.Generate(binding, workgen.NewContent(parts))
+	works, err := workmodel.Generate(binding, workmodel.NewContent(parts))
 	require.NoError(t, err)
 	require.Len(t, works, 2)
 	for i := range works {
@@ -48,7 +48,7 @@ func enveloped(t *testing.T, failed placementv1beta1.FailedResourcePlacement, ob
 		},
 		Conditions: []metav1.Condition{failed.Condition},
 	}}
-	binding.Status = workgen.BindingStatus(binding, works, nil, now)
+	binding.Status = workmodel.BindingStatus(binding, works, nil, now)
 	return s, parts
 }
 

@@ -13,7 +13,7 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/index"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // evictedFrom finds the placement that an eviction without an outcome is from.
@@ -58,13 +58,13 @@ func (r *Reconciler) refuseEvictions(ctx context.Context, placement string, uid 
 	if err != nil || newest == "" {
 		return 0, err
 	}
-	need := Need{Cause: wfcontract.CauseEvictions, Demand: fmt.Sprintf("%s eviction %s", uid, newest)}
-	return r.poke(ctx, r.pokes.of(placement), need, placement, wfcontract.Poke{UID: string(uid)}), nil
+	need := Need{Cause: wf.CauseEvictions, Demand: fmt.Sprintf("%s eviction %s", uid, newest)}
+	return r.poke(ctx, r.pokes.of(placement), need, placement, wf.Poke{UID: string(uid)}), nil
 }
 
 // evictionsFromNothing names the placements that are not there or going and still have
 // evictions without an outcome.
-func (r *Reconciler) evictionsFromNothing(ctx context.Context, placements []placementv1beta1.ClusterResourcePlacement) ([]wfcontract.Ref, error) {
+func (r *Reconciler) evictionsFromNothing(ctx context.Context, placements []placementv1beta1.ClusterResourcePlacement) ([]wf.Ref, error) {
 	there := map[string]bool{}
 	for i := range placements {
 		there[placements[i].Name] = placements[i].DeletionTimestamp.IsZero()
@@ -73,7 +73,7 @@ func (r *Reconciler) evictionsFromNothing(ctx context.Context, placements []plac
 	if err := r.client.List(ctx, &evictions, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing evictions: %w", err)
 	}
-	var refs []wfcontract.Ref
+	var refs []wf.Ref
 	named := map[string]bool{}
 	for i := range evictions.Items {
 		e := &evictions.Items[i]
@@ -82,7 +82,7 @@ func (r *Reconciler) evictionsFromNothing(ctx context.Context, placements []plac
 			continue
 		}
 		named[name] = true
-		refs = append(refs, wfcontract.Ref{Kind: wfcontract.KindClusterResourcePlacement, Name: name})
+		refs = append(refs, wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: name})
 	}
 	return refs, nil
 }

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 func evictionFrom(placement, name string) *placementv1beta1.ClusterResourcePlacementEviction {
@@ -23,7 +23,7 @@ func TestAnEvictionFromNothingWakesAWorkflowThatRefusesIt(t *testing.T) {
 	b := newBench(t, e)
 	assert.Equal(t, "crp", evictedFrom(t.Context(), e)[0].Name)
 	result := b.reconcile(t)
-	assert.Equal(t, []string{wfcontract.CauseEvictions}, b.pokes.causes)
+	assert.Equal(t, []string{wf.CauseEvictions}, b.pokes.causes)
 	assert.Positive(t, result.RequeueAfter, "somebody has to see to it")
 	b.reconcile(t)
 	assert.Len(t, b.pokes.causes, 1, "the workflow is at it")
@@ -40,12 +40,12 @@ func TestTheAuditNamesEvictionsFromNothingOnce(t *testing.T) {
 	b := newBench(t, evictionFrom("crp", "off"), evictionFrom("crp", "again"), ended)
 	refs, err := b.Needing(t.Context(), false)
 	require.NoError(t, err)
-	assert.Equal(t, []wfcontract.Ref{{Kind: wfcontract.KindClusterResourcePlacement, Name: "crp"}}, refs)
+	assert.Equal(t, []wf.Ref{{Kind: wf.KindClusterResourcePlacement, Name: "crp"}}, refs)
 }
 
 func TestAnEvictionWakesItsPlacement(t *testing.T) {
 	s := newSituation("member1").bound(0, up, "member1")
 	b := newBench(t, append(stored(s), client.Object(evictionFrom("crp", "off")))...)
 	b.reconcile(t)
-	assert.Equal(t, []string{wfcontract.CauseEvictions}, b.pokes.causes)
+	assert.Equal(t, []string{wf.CauseEvictions}, b.pokes.causes)
 }

@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fleetflow/fleetflow/activities/workgen"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -37,8 +37,8 @@ func leaving(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus, 
 		}
 		entries = append(entries, placementv1beta1.PerClusterPlacementStatus{
 			ClusterName:           cluster,
-			ObservedResourceIndex: workgen.SnapshotIndex(binding.Spec.ResourceSnapshotName),
-			Conditions:            workgen.KeepTransitions(before[cluster], []metav1.Condition{said}, now),
+			ObservedResourceIndex: workmodel.SnapshotIndex(binding.Spec.ResourceSnapshotName),
+			Conditions:            workmodel.KeepTransitions(before[cluster], []metav1.Condition{said}, now),
 		})
 	}
 	slices.SortFunc(entries, func(a, b placementv1beta1.PerClusterPlacementStatus) int {

@@ -7,19 +7,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // Needing lists the placements with a pending decision, for the audit of
 // workflows, if it is only one that has to wait. A rollout that only waits for its clusters is among them after a
 // reconnect alone: its workflow may be lost, but if its limits hold it back one
 // that ended is not to be started again and again.
-func (r *Reconciler) Needing(ctx context.Context, reconnected bool) ([]wfcontract.Ref, error) {
+func (r *Reconciler) Needing(ctx context.Context, reconnected bool) ([]wf.Ref, error) {
 	var placements placementv1beta1.ClusterResourcePlacementList
 	if err := r.client.List(ctx, &placements, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing placements: %w", err)
 	}
-	var refs []wfcontract.Ref
+	var refs []wf.Ref
 	for i := range placements.Items {
 		placement := &placements.Items[i]
 		facts, err := Gather(ctx, r.client, placement)
@@ -27,8 +27,8 @@ func (r *Reconciler) Needing(ctx context.Context, reconnected bool) ([]wfcontrac
 			return nil, err
 		}
 		if need := NeedsWork(facts); need.Demand != "" || need.Waits || reconnected && need.Cause != "" {
-			refs = append(refs, wfcontract.Ref{
-				Kind: wfcontract.KindClusterResourcePlacement, Name: placement.Name, UID: string(placement.UID),
+			refs = append(refs, wf.Ref{
+				Kind: wf.KindClusterResourcePlacement, Name: placement.Name, UID: string(placement.UID),
 			})
 		}
 	}

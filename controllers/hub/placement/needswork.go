@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // Need says what a placement needs of its workflow.
@@ -43,24 +43,24 @@ func NeedsWork(facts *Facts) Need {
 	generation := facts.Placement.Generation
 	switch {
 	case facts.Verdict.Generation != generation:
-		need.Cause, need.Demand = wfcontract.CauseSpec, fmt.Sprintf("generation %d", generation)
+		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
 	case facts.Verdict.Error != "":
 		// Only the user can mend it; what was placed before stays as it is.
 	case !facts.scheduled():
-		need.Cause, need.Demand = wfcontract.CauseSpec, fmt.Sprintf("generation %d", generation)
+		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
 	case facts.overridesChanged():
-		need.Cause, need.Demand = wfcontract.CauseOverrides, fmt.Sprintf("overrides %s %t %t", facts.Overrides.Made, facts.Overrides.Gone, facts.Overrides.Mended)
+		need.Cause, need.Demand = wf.CauseOverrides, fmt.Sprintf("overrides %s %t %t", facts.Overrides.Made, facts.Overrides.Gone, facts.Overrides.Mended)
 	case len(lost) > 0:
-		need.Cause, need.Demand = wfcontract.CauseBindings, "lost "+strings.Join(lost, ",")
+		need.Cause, need.Demand = wf.CauseBindings, "lost "+strings.Join(lost, ",")
 	case surplus(facts):
 		// No demand: it is only looked at once nothing moves, as somebody may just be at it.
-		need.Cause = wfcontract.CauseBindings
+		need.Cause = wf.CauseBindings
 	case rolloutPending(facts):
-		need.Cause, need.Ripens = wfcontract.CauseAvailability, ripens(facts)
+		need.Cause, need.Ripens = wf.CauseAvailability, ripens(facts)
 	}
 	if facts.Eviction != "" {
 		if need.Demand == "" {
-			need.Cause = wfcontract.CauseEvictions
+			need.Cause = wf.CauseEvictions
 		}
 		need.Demand += " eviction " + facts.Eviction
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/override"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 func TestNeedsWork(t *testing.T) {
@@ -26,19 +26,19 @@ func TestNeedsWork(t *testing.T) {
 			s.Placement.DeletionTimestamp, s.Placement.Generation = new(now), 2
 			return s
 		}},
-		"a new generation has not been selected for": {cause: wfcontract.CauseSpec, change: func(s situation) situation {
+		"a new generation has not been selected for": {cause: wf.CauseSpec, change: func(s situation) situation {
 			s.Placement.Generation = 2
 			return s
 		}},
-		"a placement without a verdict": {cause: wfcontract.CauseSpec, change: func(s situation) situation {
+		"a placement without a verdict": {cause: wf.CauseSpec, change: func(s situation) situation {
 			s.Verdict.Generation = 0
 			return s
 		}},
-		"a placement without a policy snapshot": {cause: wfcontract.CauseSpec, change: func(s situation) situation {
+		"a placement without a policy snapshot": {cause: wf.CauseSpec, change: func(s situation) situation {
 			s.Policy = nil
 			return s
 		}},
-		"a new generation has not been scheduled": {cause: wfcontract.CauseSpec, change: func(s situation) situation {
+		"a new generation has not been scheduled": {cause: wf.CauseSpec, change: func(s situation) situation {
 			s.Placement.Generation, s.Verdict.Generation = 2, 2
 			return s
 		}},
@@ -46,19 +46,19 @@ func TestNeedsWork(t *testing.T) {
 			s.Verdict.Error, s.Policy = "no such kind", nil
 			return s
 		}},
-		"a cluster that waits for the latest resources": {cause: wfcontract.CauseAvailability, change: func(s situation) situation {
+		"a cluster that waits for the latest resources": {cause: wf.CauseAvailability, change: func(s situation) situation {
 			return s.snapshot(1)
 		}},
-		"a cluster that waits for its first resources": {cause: wfcontract.CauseAvailability, change: func(s situation) situation {
+		"a cluster that waits for its first resources": {cause: wf.CauseAvailability, change: func(s situation) situation {
 			s.binding("member2").Spec.State = placementv1beta1.BindingStateScheduled
 			s.binding("member2").Spec.ResourceSnapshotName = ""
 			return s
 		}},
-		"a cluster that waits for another way of applying": {cause: wfcontract.CauseAvailability, change: func(s situation) situation {
+		"a cluster that waits for another way of applying": {cause: wf.CauseAvailability, change: func(s situation) situation {
 			s.Placement.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}
 			return s
 		}},
-		"a cluster to be removed": {cause: wfcontract.CauseAvailability, change: func(s situation) situation {
+		"a cluster to be removed": {cause: wf.CauseAvailability, change: func(s situation) situation {
 			s.Policy.Status.ClusterDecisions = s.Policy.Status.ClusterDecisions[:1]
 			s.binding("member2").Spec.State = placementv1beta1.BindingStateUnscheduled
 			return s
@@ -69,15 +69,15 @@ func TestNeedsWork(t *testing.T) {
 			deleting(s, "member2")
 			return s
 		}},
-		"a picked cluster whose binding is being deleted": {cause: wfcontract.CauseBindings, change: func(s situation) situation {
+		"a picked cluster whose binding is being deleted": {cause: wf.CauseBindings, change: func(s situation) situation {
 			deleting(s, "member2")
 			return s
 		}},
-		"a picked cluster whose binding is gone": {cause: wfcontract.CauseBindings, change: func(s situation) situation {
+		"a picked cluster whose binding is gone": {cause: wf.CauseBindings, change: func(s situation) situation {
 			s.Bindings = s.Bindings[:1]
 			return s
 		}},
-		"PickN has more clusters than it asks for": {cause: wfcontract.CauseBindings, quiet: true, change: func(s situation) situation {
+		"PickN has more clusters than it asks for": {cause: wf.CauseBindings, quiet: true, change: func(s situation) situation {
 			s.Placement.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(1))}
 			return s
 		}},
@@ -87,7 +87,7 @@ func TestNeedsWork(t *testing.T) {
 			deleting(s, "member2")
 			return s
 		}},
-		"PickFixed has a cluster that it does not name": {cause: wfcontract.CauseBindings, quiet: true, change: func(s situation) situation {
+		"PickFixed has a cluster that it does not name": {cause: wf.CauseBindings, quiet: true, change: func(s situation) situation {
 			s.Placement.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: []string{"member1", "member3"}}
 			return s
 		}},
@@ -95,23 +95,23 @@ func TestNeedsWork(t *testing.T) {
 			s.Placement.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: []string{"member1", "member2", "member3"}}
 			return s
 		}},
-		"an eviction waits for its outcome": {cause: wfcontract.CauseEvictions, change: func(s situation) situation {
+		"an eviction waits for its outcome": {cause: wf.CauseEvictions, change: func(s situation) situation {
 			s.Eviction = "uid"
 			return s
 		}},
-		"an eviction waits for its outcome while a rollout is pending": {cause: wfcontract.CauseEvictions, change: func(s situation) situation {
+		"an eviction waits for its outcome while a rollout is pending": {cause: wf.CauseEvictions, change: func(s situation) situation {
 			s.Eviction = "uid"
 			return s.snapshot(1)
 		}},
-		"an eviction from a placement that was changed as well": {cause: wfcontract.CauseSpec, change: func(s situation) situation {
+		"an eviction from a placement that was changed as well": {cause: wf.CauseSpec, change: func(s situation) situation {
 			s.Placement.Generation, s.Eviction = 2, "uid"
 			return s
 		}},
-		"an override was made that has not been seen": {cause: wfcontract.CauseOverrides, change: func(s situation) situation {
+		"an override was made that has not been seen": {cause: wf.CauseOverrides, change: func(s situation) situation {
 			s.Overrides.Made = "abc"
 			return s
 		}},
-		"an override that was picked is gone": {cause: wfcontract.CauseOverrides, change: func(s situation) situation {
+		"an override that was picked is gone": {cause: wf.CauseOverrides, change: func(s situation) situation {
 			s.Overrides.Gone = true
 			return s
 		}},
@@ -119,7 +119,7 @@ func TestNeedsWork(t *testing.T) {
 			s.Overrides.Made, s.Verdict.OverridesMade = "abc", "abc"
 			return s
 		}},
-		"a cluster that waits for an override": {cause: wfcontract.CauseAvailability, change: func(s situation) situation {
+		"a cluster that waits for an override": {cause: wf.CauseAvailability, change: func(s situation) situation {
 			s.Overrides.Applicable = map[string]override.Applicable{"member2": {ClusterResourceOverrideSnapshots: []string{"cro-0"}}}
 			return s
 		}},
@@ -140,7 +140,7 @@ func TestNeedsWork(t *testing.T) {
 			}
 			need := NeedsWork(s.Facts)
 			assert.Equal(t, tc.cause, need.Cause)
-			assert.Equal(t, tc.cause != "" && tc.cause != wfcontract.CauseAvailability && !tc.quiet, need.Demand != "")
+			assert.Equal(t, tc.cause != "" && tc.cause != wf.CauseAvailability && !tc.quiet, need.Demand != "")
 		})
 	}
 }
@@ -170,7 +170,7 @@ func TestAClusterThatComesUpIsProgress(t *testing.T) {
 			s := newSituation("member1", "member2").applyStrategy(tc.strategy).snapshot(1).bound(0, tc.up, "member1")
 			before := NeedsWork(s.bound(1, tc.down, "member2").Facts)
 			after := NeedsWork(s.bound(1, tc.up, "member2").Facts)
-			assert.Equal(t, wfcontract.CauseAvailability, before.Cause)
+			assert.Equal(t, wf.CauseAvailability, before.Cause)
 			assert.NotEqual(t, before.Progress, after.Progress)
 		})
 	}
@@ -213,8 +213,8 @@ func at(m *pokeMemory, start time.Time, length time.Duration, need func(time.Dur
 }
 
 func TestPokes(t *testing.T) {
-	spec := Need{Cause: wfcontract.CauseSpec, Demand: "generation 1"}
-	waiting := func(progress uint64) Need { return Need{Cause: wfcontract.CauseAvailability, Progress: progress} }
+	spec := Need{Cause: wf.CauseSpec, Demand: "generation 1"}
+	waiting := func(progress uint64) Need { return Need{Cause: wf.CauseAvailability, Progress: progress} }
 	ripening := func(progress uint64) Need {
 		need := waiting(progress)
 		need.Ripens = 10 * time.Minute
@@ -240,7 +240,7 @@ func TestPokes(t *testing.T) {
 		"a generation after another is poked at once": {
 			length: time.Second, want: []string{"0s", "500ms"},
 			need: func(elapsed time.Duration) Need {
-				return Need{Cause: wfcontract.CauseSpec, Demand: fmt.Sprint("generation ", elapsed/(500*time.Millisecond) > 0)}
+				return Need{Cause: wf.CauseSpec, Demand: fmt.Sprint("generation ", elapsed/(500*time.Millisecond) > 0)}
 			}},
 		"a demand that comes again after it was met is poked at once": {
 			length: 3 * time.Second, want: []string{"0s", "1s"},
@@ -248,7 +248,7 @@ func TestPokes(t *testing.T) {
 				if elapsed >= 500*time.Millisecond && elapsed < time.Second {
 					return waiting(1) // the rollout goes on meanwhile
 				}
-				return Need{Cause: wfcontract.CauseOverrides, Demand: "overrides  true", Progress: uint64(elapsed / time.Second)}
+				return Need{Cause: wf.CauseOverrides, Demand: "overrides  true", Progress: uint64(elapsed / time.Second)}
 			}},
 		"what stays pending is taken up again, then not before something moves": {
 			length: 11 * time.Minute, want: []string{"0s", "2.1s"},
@@ -280,7 +280,7 @@ func TestPokes(t *testing.T) {
 
 func TestARefusedPokeIsTriedAgainLater(t *testing.T) {
 	m := &pokeMemory{}
-	need := Need{Cause: wfcontract.CauseSpec, Demand: "generation 1"}
+	need := Need{Cause: wf.CauseSpec, Demand: "generation 1"}
 	pause := m.refused(now.Time)
 	assert.GreaterOrEqual(t, pause, retryPause)
 	assert.Less(t, pause, 2*retryPause)

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fleetflow/fleetflow/activities/override"
-	"github.com/fleetflow/fleetflow/activities/overriding"
+	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -39,7 +39,7 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 	if f.External() {
 		return nil
 	}
-	inForce, err := overriding.InForce(ctx, cached)
+	inForce, err := overridesource.InForce(ctx, cached)
 	if err != nil {
 		return err
 	}
@@ -47,20 +47,20 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 	if len(f.Verdict.Overrides) == 0 {
 		return nil
 	}
-	picked, err := overriding.Load(ctx, cached, cached, f.Verdict.Overrides)
-	if _, gone := errors.AsType[*overriding.MissingError](err); gone {
+	picked, err := overridesource.Load(ctx, cached, cached, f.Verdict.Overrides)
+	if _, gone := errors.AsType[*overridesource.MissingError](err); gone {
 		f.Overrides.Gone = true
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	f.Overrides.Mended = overriding.Mended(inForce, f.Verdict.Overrides, f.Bindings)
+	f.Overrides.Mended = overridesource.Mended(inForce, f.Verdict.Overrides, f.Bindings)
 	matcher := override.Picked(picked.ClusterWide, picked.Namespaced)
 	f.Overrides.Applicable = make(map[string]override.Applicable, len(f.Bindings))
 	f.Overrides.Inputs = make(map[string]string, len(f.Bindings))
 	for i := range f.Bindings {
-		cluster, err := overriding.Cluster(ctx, cached, f.Bindings[i].Spec.TargetCluster)
+		cluster, err := overridesource.Cluster(ctx, cached, f.Bindings[i].Spec.TargetCluster)
 		if err != nil {
 			return err
 		}

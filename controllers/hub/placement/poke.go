@@ -6,13 +6,13 @@ import (
 	"sync"
 	"time"
 
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // Poker asks the workflow of a placement to look at it, starting one if none
 // runs. An error means that the workflow engine could not be reached.
 type Poker interface {
-	Poke(ctx context.Context, ref wfcontract.Ref, poke wfcontract.Poke) error
+	Poke(ctx context.Context, ref wf.Ref, poke wf.Poke) error
 }
 
 const (

@@ -19,7 +19,7 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/write"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // EventSource is the name events on placements come from.
@@ -90,18 +90,18 @@ func (r *Reconciler) wake(ctx context.Context, facts *Facts) time.Duration {
 	}
 	memory := r.pokes.of(facts.Placement.Name)
 	placement := facts.Placement
-	return r.poke(ctx, memory, NeedsWork(facts), placement.Name, wfcontract.Poke{UID: string(placement.UID), Generation: placement.Generation})
+	return r.poke(ctx, memory, NeedsWork(facts), placement.Name, wf.Poke{UID: string(placement.UID), Generation: placement.Generation})
 }
 
 // poke pokes the workflow of a placement if its need is due.
-func (r *Reconciler) poke(ctx context.Context, memory *pokeMemory, need Need, name string, poke wfcontract.Poke) time.Duration {
+func (r *Reconciler) poke(ctx context.Context, memory *pokeMemory, need Need, name string, poke wf.Poke) time.Duration {
 	now := r.clock.Now()
 	due, wait := memory.due(need, now)
 	if !due {
 		return wait
 	}
 	poke.Cause = need.Cause
-	err := r.poker.Poke(ctx, wfcontract.Ref{Kind: wfcontract.KindClusterResourcePlacement, Name: name, UID: poke.UID}, poke)
+	err := r.poker.Poke(ctx, wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: name, UID: poke.UID}, poke)
 	if err != nil {
 		log.FromContext(ctx).Info("The workflow engine cannot be reached; trying again", "placement", name, "poke", need.Cause, "cause", err.Error())
 		return memory.refused(now)

@@ -24,7 +24,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/index"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // recorder of pokes; away makes it fail.
@@ -33,7 +33,7 @@ type recorder struct {
 	away   bool
 }
 
-func (r *recorder) Poke(_ context.Context, _ wfcontract.Ref, poke wfcontract.Poke) error {
+func (r *recorder) Poke(_ context.Context, _ wf.Ref, poke wf.Poke) error {
 	if r.away {
 		return errors.New("connection refused")
 	}
@@ -181,7 +181,7 @@ func TestReconcilePokesAndShowsWhenNobodyAnswers(t *testing.T) {
 	b.pokes.away = false
 	b.clock.SetTime(now.Add(2 * retryPause))
 	b.reconcile(t)
-	assert.Equal(t, []string{wfcontract.CauseSpec}, b.pokes.causes)
+	assert.Equal(t, []string{wf.CauseSpec}, b.pokes.causes)
 	assert.Nil(t, meta.FindStatusCondition(b.placement(t).Status.Conditions, placementv1beta1.ConditionTypeEngineReachable), "present only then")
 }
 

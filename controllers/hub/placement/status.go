@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fleetflow/fleetflow/activities/workgen"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -54,7 +54,7 @@ func (f *Facts) single() (Snapshot, bool) {
 	found, known := f.Snapshots[name]
 	if !known && name != "" {
 		// The snapshot has been pruned or is not in the cache yet.
-		index, err := strconv.Atoi(workgen.SnapshotIndex(name))
+		index, err := strconv.Atoi(workmodel.SnapshotIndex(name))
 		return Snapshot{Name: name, Index: index}, err == nil
 	}
 	return found, known
@@ -85,7 +85,7 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	for i := range conditions {
 		conditions[i].ObservedGeneration = facts.Placement.Generation
 	}
-	status.Conditions = workgen.KeepTransitions(facts.Placement.Status.Conditions, conditions, view.Now)
+	status.Conditions = workmodel.KeepTransitions(facts.Placement.Status.Conditions, conditions, view.Now)
 	return fit(status)
 }
 

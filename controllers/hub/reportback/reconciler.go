@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
-	"github.com/fleetflow/fleetflow/activities/workgen"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/index"
 	"github.com/fleetflow/fleetflow/controllers/hub/write"
@@ -57,7 +57,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.client.Get(ctx, types.NamespacedName{Name: name}, placement); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	wanted := workgen.ReportBack(placement)
+	wanted := workmodel.ReportBack(placement)
 	if !apiequality.Semantic.DeepEqual(wanted, work.Spec.ReportBackStrategy) {
 		return ctrl.Result{}, r.instruct(ctx, work, wanted)
 	}

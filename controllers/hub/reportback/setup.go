@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/fleetflow/fleetflow/activities/workgen"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -66,7 +66,7 @@ func reports(e event.UpdateEvent) bool {
 func changesItsMind(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*placementv1beta1.ClusterResourcePlacement)
 	after, also := e.ObjectNew.(*placementv1beta1.ClusterResourcePlacement)
-	return ok && also && !apiequality.Semantic.DeepEqual(workgen.ReportBack(before), workgen.ReportBack(after))
+	return ok && also && !apiequality.Semantic.DeepEqual(workmodel.ReportBack(before), workmodel.ReportBack(after))
 }
 
 func (r *Reconciler) worksOf(ctx context.Context, placement client.Object) []reconcile.Request {
@@ -77,7 +77,7 @@ func (r *Reconciler) worksOf(ctx context.Context, placement client.Object) []rec
 func (r *Reconciler) worksBeside(ctx context.Context, binding client.Object) []reconcile.Request {
 	name := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	placement := &placementv1beta1.ClusterResourcePlacement{}
-	if name == "" || r.client.Get(ctx, client.ObjectKey{Name: name}, placement) != nil || workgen.ReportBack(placement) == nil {
+	if name == "" || r.client.Get(ctx, client.ObjectKey{Name: name}, placement) != nil || workmodel.ReportBack(placement) == nil {
 		return nil
 	}
 	return r.labelled(ctx, name)

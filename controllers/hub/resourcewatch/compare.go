@@ -14,7 +14,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // watchedPlacement is what is known of a placement.
@@ -34,8 +34,8 @@ type watchedPlacement struct {
 	epoch int
 }
 
-func (p *watchedPlacement) ref(name string) wfcontract.Ref {
-	return wfcontract.Ref{Kind: wfcontract.KindClusterResourcePlacement, Name: name, UID: string(p.uid)}
+func (p *watchedPlacement) ref(name string) wf.Ref {
+	return wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: name, UID: string(p.uid)}
 }
 
 // known are the names of the placements that are watched.
@@ -54,7 +54,7 @@ func (w *Watcher) mark(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if p, ok := w.placements[name]; ok {
-		w.Marker.Mark(p.ref(name), wfcontract.Poke{UID: string(p.uid), Generation: p.generation, Cause: wfcontract.CauseResources})
+		w.Marker.Mark(p.ref(name), wf.Poke{UID: string(p.uid), Generation: p.generation, Cause: wf.CauseResources})
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // hub is a hub in memory that is being watched.
@@ -56,15 +56,15 @@ func (h *hub) Catalog(context.Context, string) (*snapshot.Catalog, error) {
 
 func (h *hub) Lagging() bool { return false }
 
-func (h *hub) Mark(ref wfcontract.Ref, poke wfcontract.Poke) {
+func (h *hub) Mark(ref wf.Ref, poke wf.Poke) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.marks = append(h.marks, ref.Name)
-	assert.Equal(h.t, wfcontract.CauseResources, poke.Cause)
+	assert.Equal(h.t, wf.CauseResources, poke.Cause)
 	assert.Equal(h.t, ref.UID, poke.UID)
 }
 
-func (h *hub) Forget(ref wfcontract.Ref) {
+func (h *hub) Forget(ref wf.Ref) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.forgot = ref.Name

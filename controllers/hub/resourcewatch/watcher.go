@@ -26,7 +26,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // definitions is the kind whose changes change what the hub serves. It is always
@@ -45,8 +45,8 @@ const (
 
 // Marker takes note that the workflow of a placement has to look again.
 type Marker interface {
-	Mark(ref wfcontract.Ref, poke wfcontract.Poke)
-	Forget(ref wfcontract.Ref)
+	Mark(ref wf.Ref, poke wf.Poke)
+	Forget(ref wf.Ref)
 }
 
 // Catalogs tells what the hub serves.

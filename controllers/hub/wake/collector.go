@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // Poker asks the workflow of an object to look at it, starting one if none runs.
 // An error means that the workflow engine could not be reached.
 type Poker interface {
-	Poke(ctx context.Context, ref wfcontract.Ref, poke wfcontract.Poke) error
+	Poke(ctx context.Context, ref wf.Ref, poke wf.Poke) error
 }
 
 const (
@@ -63,8 +63,8 @@ type sent struct {
 
 // item is an object that waits for its poke.
 type item struct {
-	ref         wfcontract.Ref
-	poke        wfcontract.Poke
+	ref         wf.Ref
+	poke        wf.Poke
 	first, last time.Time
 	// streak is how many pokes went before this one, each shortly after the other.
 	streak int
@@ -91,7 +91,7 @@ func NewCollector(poker Poker, clk clock.Clock, log logr.Logger) *Collector {
 }
 
 // Mark asks for a poke soon. The latest poke of an object is the one that is sent.
-func (c *Collector) Mark(ref wfcontract.Ref, poke wfcontract.Poke) {
+func (c *Collector) Mark(ref wf.Ref, poke wf.Poke) {
 	now := c.clock.Now()
 	c.mu.Lock()
 	waiting, ok := c.dirty[ref.Key()]
@@ -108,7 +108,7 @@ func (c *Collector) Mark(ref wfcontract.Ref, poke wfcontract.Poke) {
 }
 
 // Forget drops the poke of an object that is gone.
-func (c *Collector) Forget(ref wfcontract.Ref) {
+func (c *Collector) Forget(ref wf.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if waiting, ok := c.dirty[ref.Key()]; ok && waiting.ref.UID == ref.UID {

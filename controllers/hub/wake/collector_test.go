@@ -15,7 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fleetflow/fleetflow/controllers/hub/wake"
-	wfcontract "github.com/fleetflow/fleetflow/workflows/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // poker records pokes and fails as long as it is down.
@@ -26,7 +26,7 @@ type poker struct {
 	pokes []string
 }
 
-func (p *poker) Poke(_ context.Context, ref wfcontract.Ref, poke wfcontract.Poke) error {
+func (p *poker) Poke(_ context.Context, ref wf.Ref, poke wf.Poke) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tried++
@@ -70,7 +70,7 @@ func start(t *testing.T) *fixture {
 }
 
 func (f *fixture) mark(name, cause string) {
-	f.Mark(wfcontract.Ref{Name: name, UID: name}, wfcontract.Poke{UID: name, Cause: cause})
+	f.Mark(wf.Ref{Name: name, UID: name}, wf.Poke{UID: name, Cause: cause})
 }
 
 // step lets time pass once the collector waits for it.
@@ -159,8 +159,8 @@ func TestWhatIsGoneIsNotPoked(t *testing.T) {
 	f := start(t)
 	f.mark("a", "change")
 	f.mark("b", "change")
-	f.Forget(wfcontract.Ref{Name: "a", UID: "a"})
-	f.Forget(wfcontract.Ref{Name: "b", UID: "an earlier one"})
+	f.Forget(wf.Ref{Name: "a", UID: "a"})
+	f.Forget(wf.Ref{Name: "b", UID: "an earlier one"})
 	f.step(time.Second)
 	f.eventually("b change")
 }

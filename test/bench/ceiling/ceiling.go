@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/workgen"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -111,7 +111,7 @@ func (c *Ceiling) update(ctx context.Context, i int) error {
 	}
 	if err := c.patch(ctx, work, "", append(annotate(map[string]string{
 		placementv1beta1.BindingGenerationAnnotation: strconv.FormatInt(binding.Generation, 10), placementv1beta1.RevisionAnnotation: "4613cfae663" + index,
-		placementv1beta1.ParentResourceSnapshotNameAnnotation: snapshot, workgen.RevisionTimeAnnotation: time.Now().Format(time.RFC3339),
+		placementv1beta1.ParentResourceSnapshotNameAnnotation: snapshot, workmodel.RevisionTimeAnnotation: time.Now().Format(time.RFC3339),
 	}), operation{"add", "/metadata/labels/" + escaped(placementv1beta1.ParentResourceSnapshotIndexLabel), index},
 		operation{"add", "/spec", workSpec(c.round)})...); err != nil {
 		return err
@@ -182,7 +182,7 @@ func work(i int) *placementv1beta1.Work {
 			Annotations: map[string]string{
 				placementv1beta1.BindingGenerationAnnotation: "0", placementv1beta1.BindingUIDAnnotation: "d2540f87-e312-469e-869a-9c51f9319b1f",
 				placementv1beta1.ParentResourceSnapshotNameAnnotation: "ceiling-0-snapshot", placementv1beta1.RevisionAnnotation: "4613cfae6630",
-				workgen.RevisionTimeAnnotation: "2026-11-21T23:32:45Z", placementv1beta1.WorkCountAnnotation: "1",
+				workmodel.RevisionTimeAnnotation: "2026-11-21T23:32:45Z", placementv1beta1.WorkCountAnnotation: "1",
 			},
 		},
 		Spec: workSpec(0),

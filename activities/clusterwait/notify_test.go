@@ -1,0 +1,158 @@
+package clusterwait_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/fixture"
+)
+
+// informers are a hub's informers that tell what a test makes up.
+type informers struct {
+	t        *testing.T
+	fake     *informertest.FakeInformers
+	notifier *clusterwait.Notifier
+}
+
+func newInformers(t *testing.T) *informers {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
+	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "meta", Version: "v1", Kind: "Snapshot"}, &metav1.PartialObjectMetadata{})
+	i := &informers{t: t, fake: &informertest.FakeInformers{Scheme: scheme}, notifier: clusterwait.NewNotifier()}
+	require.NoError(t, i.notifier.Watch(t.Context(), i.fake))
+	return i
+}
+
+func (i *informers) update(old, now client.Object) {
+	i.t.Helper()
+	informer, err := i.fake.FakeInformerFor(i.t.Context(), now)
+	require.NoError(i.t, err)
+	informer.Update(old, now)
+}
+
+func (i *informers) added(now client.Object) {
+	i.t.Helper()
+	informer, err := i.fake.FakeInformerFor(i.t.Context(), now)
+	require.NoError(i.t, err)
+	informer.Add(now)
+}
+
+func (i *informers) deleted(gone client.Object) {
+	i.t.Helper()
+	informer, err := i.fake.FakeInformerFor(i.t.Context(), gone)
+	require.NoError(i.t, err)
+	informer.Delete(gone)
+}
+
+// work tells of a Work of placement crp on a cluster.
+func (i *informers) work(cluster string) {
+	w := workOf(cluster)
+	i.update(w, w)
+}
+
+// placement tells of a placement crp that went from a generation to another.
+func (i *informers) placement(from, to int64) { i.update(placementOf(from), placementOf(to)) }
+
+func workOf(cluster string) *placementv1beta1.Work {
+	return &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "fleet-member-" + cluster, Name: "crp-work", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "crp"},
+	}}
+}
+
+func placementOf(generation int64) *placementv1beta1.ClusterResourcePlacement {
+	return &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "crp", UID: "uid", Generation: generation}}
+}
+
+func memberOf(region string) *clusterv1beta1.MemberCluster {
+	return &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid", Labels: map[string]string{"region": region}}}
+}
+
+func runOf(generation int64) *placementv1beta1.ClusterStagedUpdateRun {
+	return &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "run", UID: "uid", Generation: generation}}
+}
+
+func TestTheNotifierTellsThoseWhoWait(t *testing.T) {
+	const placement, bindings, run, labels = "placement/crp", "bindings/crp", "run/run", "labels"
+	going := placementOf(1)
+	going.DeletionTimestamp = &metav1.Time{Time: begin}
+	another := runOf(1)
+	another.UID = "another"
+	snapshot := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "crp-1-snapshot", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "crp"}}}
+	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{ObjectMeta: metav1.ObjectMeta{Name: "crp-1", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "crp"}}}
+	type told struct {
+		clusters []string
+		plan     bool
+	}
+	for sentence, test := range map[string]struct {
+		event func(i *informers)
+		want  map[string]told
+	}{
+		"a Work tells its cluster": {func(i *informers) { i.work("a") }, map[string]told{placement: {clusters: []string{"a"}}}},
+		"a Work of nobody tells nothing": {func(i *informers) {
+			i.added(&placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-a"}})
+		}, nil},
+		"a binding's status tells its cluster":           {func(i *informers) { i.update(fixture.Binding("a", 1), fixture.Binding("a", 1)) }, map[string]told{placement: {clusters: []string{"a"}}}},
+		"a binding's spec tells planners, too":           {func(i *informers) { i.update(fixture.Binding("a", 1), fixture.Binding("a", 2)) }, map[string]told{placement: {clusters: []string{"a"}}, bindings: {plan: true}}},
+		"a new binding tells planners, too":              {func(i *informers) { i.added(fixture.Binding("a", 1)) }, map[string]told{placement: {clusters: []string{"a"}}, bindings: {plan: true}}},
+		"a binding that is gone tells them, too":         {func(i *informers) { i.deleted(fixture.Binding("a", 1)) }, map[string]told{placement: {clusters: []string{"a"}}, bindings: {plan: true}}},
+		"a placement's spec changes the plan":            {func(i *informers) { i.placement(1, 2) }, map[string]told{placement: {plan: true}}},
+		"a placement's deletion does":                    {func(i *informers) { i.update(placementOf(1), going) }, map[string]told{placement: {plan: true}}},
+		"a placement's status does not":                  {func(i *informers) { i.placement(1, 1) }, nil},
+		"a cluster's labels change plans with overrides": {func(i *informers) { i.update(memberOf("east"), memberOf("west")) }, map[string]told{labels: {plan: true}}},
+		"a cluster's heartbeat does not":                 {func(i *informers) { i.update(memberOf("east"), memberOf("east")) }, nil},
+		"a cluster that joins does not":                  {func(i *informers) { i.added(memberOf("east")) }, nil},
+		"a run's spec changes its plan":                  {func(i *informers) { i.update(runOf(1), runOf(2)) }, map[string]told{run: {plan: true}}},
+		"a run that was replaced does":                   {func(i *informers) { i.update(runOf(1), another) }, map[string]told{run: {plan: true}}},
+		"a run's status, our own writes, do not":         {func(i *informers) { i.update(runOf(1), runOf(1)) }, nil},
+		"a run that is gone does":                        {func(i *informers) { i.deleted(runOf(1)) }, map[string]told{run: {plan: true}}},
+		"a resource snapshot changes the plan":           {func(i *informers) { i.added(snapshot) }, map[string]told{placement: {plan: true}}},
+		"a policy snapshot's status changes it":          {func(i *informers) { i.update(policy, policy) }, map[string]told{placement: {plan: true}}},
+		"two events of a cluster are one to take":        {func(i *informers) { i.work("a"); i.work("a"); i.work("b") }, map[string]told{placement: {clusters: []string{"a", "b"}}}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			i := newInformers(t)
+			subscriptions := map[string]*clusterwait.Subscription{}
+			for _, key := range []string{placement, bindings, run, labels, "placement/other", "run/other"} {
+				subscriptions[key] = i.notifier.Subscribe(key)
+			}
+			test.event(i)
+			for key, s := range subscriptions {
+				clusters, plan := s.Take()
+				slices.Sort(clusters)
+				assert.Equal(t, test.want[key], told{clusters, plan}, key)
+				assert.Equal(t, len(clusters) > 0 || plan, len(s.C) == 1, "%s is woken if there is something to take", key)
+				clusters, plan = s.Take()
+				assert.True(t, len(clusters) == 0 && !plan, "what was taken is taken")
+			}
+		})
+	}
+}
+
+func TestASubscriptionCanBeWidenedAndClosed(t *testing.T) {
+	i := newInformers(t)
+	s := i.notifier.Subscribe(clusterwait.RunKey("run"))
+	i.update(runOf(1), runOf(2))
+	s.Also(clusterwait.PlacementKey("crp"))
+	i.work("a")
+	clusters, plan := s.Take()
+	assert.Equal(t, []string{"a"}, clusters)
+	assert.True(t, plan, "what came before it was widened is not lost")
+	s.Close()
+	i.work("a")
+	i.update(runOf(2), runOf(3))
+	clusters, plan = s.Take()
+	assert.True(t, len(clusters) == 0 && !plan)
+}

@@ -1,0 +1,140 @@
+package clusterwait_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/fixture"
+)
+
+// version is a binding as of a resourceVersion.
+func version(cluster, resourceVersion, snapshot string) *placementv1beta1.ClusterResourceBinding {
+	b := fixture.Binding(cluster, 1)
+	b.ResourceVersion, b.Spec.ResourceSnapshotName = resourceVersion, snapshot
+	return b
+}
+
+func TestAViewIsNeverOlderThanWhatWasSeen(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		cached, live client.Object
+		saw          []*placementv1beta1.ClusterResourceBinding
+		want         string
+	}{
+		"the cache serves":                               {cached: version("a", "10", "cached"), want: "cached"},
+		"a cache that lags stands back":                  {cached: version("a", "10", "cached"), saw: []*placementv1beta1.ClusterResourceBinding{version("a", "11", "written")}, want: "written"},
+		"a cache that has caught up serves":              {cached: version("a", "12", "cached"), saw: []*placementv1beta1.ClusterResourceBinding{version("a", "11", "written")}, want: "cached"},
+		"versions are compared as numbers":               {cached: version("a", "9", "cached"), saw: []*placementv1beta1.ClusterResourceBinding{version("a", "10", "written")}, want: "written"},
+		"of what was seen the newest counts":             {cached: version("a", "9", "cached"), saw: []*placementv1beta1.ClusterResourceBinding{version("a", "12", "newest"), version("a", "11", "older")}, want: "newest"},
+		"what the cache has not heard of is asked for":   {live: version("a", "10", "live"), want: "live"},
+		"what is gone from both is gone, seen or not":    {saw: []*placementv1beta1.ClusterResourceBinding{version("a", "11", "written")}},
+		"what was seen of another binding is of no harm": {cached: version("a", "10", "cached"), saw: []*placementv1beta1.ClusterResourceBinding{version("b", "11", "written")}, want: "cached"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			objects := func(o client.Object) []client.Object {
+				if o == nil {
+					return nil
+				}
+				return []client.Object{o}
+			}
+			view := clusterwait.NewView(fixture.APIServer(t, objects(test.cached)...), fixture.APIServer(t, objects(test.live)...))
+			for _, b := range test.saw {
+				view.Saw(b)
+			}
+			got, err := view.Binding(t.Context(), "crp-a")
+			require.NoError(t, err)
+			if test.want == "" {
+				assert.Nil(t, got)
+				return
+			}
+			assert.Equal(t, test.want, got.Spec.ResourceSnapshotName)
+		})
+	}
+}
+
+func TestCatchUpWaitsForTheCache(t *testing.T) {
+	i := newInformers(t)
+	sub := i.notifier.Subscribe(clusterwait.PlacementKey("crp"))
+	defer sub.Close()
+	cached := fixture.APIServer(t, version("a", "10", "old"))
+	live := version("a", "12", "new")
+	view := clusterwait.NewView(cached, fixture.APIServer(t, live))
+	done := make(chan error, 1)
+	go func() {
+		done <- view.CatchUp(t.Context(), sub, []placementv1beta1.ClusterResourceBinding{*live, *version("gone", "5", "x")})
+	}()
+	now := readBinding(t, cached, "crp-a")
+	for now.ResourceVersion != "12" { // each update is one version further
+		require.NoError(t, cached.Update(t.Context(), now))
+		i.update(now, now)
+	}
+	require.NoError(t, receive(t, done, "it must catch up"))
+	assert.Len(t, sub.C, 1, "who waited is woken, lest an event be lost")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	behind := clusterwait.NewView(fixture.APIServer(t, version("a", "10", "old")), fixture.APIServer(t, live))
+	require.ErrorIs(t, behind.CatchUp(ctx, sub, []placementv1beta1.ClusterResourceBinding{*live}), context.Canceled)
+}
+
+func TestWhatIsGoneIsWaitedForToLeaveTheCache(t *testing.T) {
+	i := newInformers(t)
+	sub := i.notifier.Subscribe(clusterwait.PlacementKey("crp"))
+	defer sub.Close()
+	stays, gone := version("a", "10", "x"), version("b", "10", "x")
+	for _, b := range []*placementv1beta1.ClusterResourceBinding{stays, gone} {
+		b.UID, b.Labels = types.UID("uid of "+b.Name), map[string]string{placementv1beta1.ParentPlacementLabel: "crp"}
+	}
+	cached := fixture.APIServer(t, stays, gone)
+	view := clusterwait.NewView(cached, fixture.APIServer(t, stays.DeepCopy()))
+	done := make(chan error, 1)
+	go func() {
+		done <- view.CatchUpGone(t.Context(), sub, "crp", []placementv1beta1.ClusterResourceBinding{*stays})
+	}()
+	dropped := readBinding(t, cached, gone.Name)
+	require.NoError(t, cached.Delete(t.Context(), dropped))
+	i.update(stays, stays)
+	require.NoError(t, receive(t, done, "it must catch up"))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	behind := clusterwait.NewView(fixture.APIServer(t, stays.DeepCopy(), gone.DeepCopy()), fixture.APIServer(t, stays.DeepCopy()))
+	require.ErrorIs(t, behind.CatchUpGone(ctx, sub, "crp", []placementv1beta1.ClusterResourceBinding{*stays}), context.Canceled)
+}
+
+func TestTheStateOfAClusterIsThatOfItsWorks(t *testing.T) {
+	b := fixture.Binding("a", 1)
+	work := workOf("a")
+	work.Generation = 3
+	work.Labels[placementv1beta1.ParentBindingLabel] = b.Name
+	work.Annotations = map[string]string{
+		placementv1beta1.RevisionAnnotation: workmodel.Revision(b), placementv1beta1.BindingUIDAnnotation: string(b.UID), placementv1beta1.WorkCountAnnotation: "1",
+	}
+	for _, kind := range []string{"Applied", "Available"} {
+		work.Status.Conditions = append(work.Status.Conditions, metav1.Condition{
+			Type: kind, Status: metav1.ConditionTrue, Reason: "r", ObservedGeneration: 3, LastTransitionTime: metav1.NewTime(begin),
+		})
+	}
+	state, err := clusterwait.NewView(fixture.APIServer(t, work), fixture.APIServer(t)).State(t.Context(), b)
+	require.NoError(t, err)
+	assert.True(t, state.Available)
+	b.Spec.ResourceSnapshotName = "crp-1-snapshot"
+	state, err = clusterwait.NewView(fixture.APIServer(t, work), fixture.APIServer(t)).State(t.Context(), b)
+	require.NoError(t, err)
+	assert.False(t, state.Available, "a Work of another revision does not count")
+}
+
+func readBinding(t *testing.T, c client.Client, name string) *placementv1beta1.ClusterResourceBinding {
+	t.Helper()
+	b := &placementv1beta1.ClusterResourceBinding{}
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: name}, b))
+	return b
+}

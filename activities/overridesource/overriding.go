@@ -1,0 +1,177 @@
+// Package overridesource reads what the pure package override decides from: the snapshots of
+// overrides that are in force, those that a decision names, and the labels of clusters.
+package overridesource
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/override"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Snapshots are snapshots of overrides of both kinds. They may be shared with a cache:
+// nobody changes them.
+type Snapshots struct {
+	ClusterWide []placementv1beta1.ClusterResourceOverrideSnapshot
+	Namespaced  []placementv1beta1.ResourceOverrideSnapshot
+}
+
+// Empty says whether there is none.
+func (s Snapshots) Empty() bool { return len(s.ClusterWide)+len(s.Namespaced) == 0 }
+
+// MissingError says that an override snapshot that was picked does not exist any more:
+// its override was deleted.
+type MissingError struct{ Source override.Source }
+
+// Error names the missing snapshot, and says what to do.
+func (e *MissingError) Error() string {
+	return e.Source.String() + " does not exist any more, as its override was deleted: what the cluster has stays as it is; " +
+		"the next rollout, or another update run, goes by the overrides there are by then"
+}
+
+// InForce lists the snapshots that are in force: the latest of each valid override.
+func InForce(ctx context.Context, reader client.Reader) (Snapshots, error) {
+	latest := []client.ListOption{
+		client.MatchingLabels{placementv1beta1.IsLatestSnapshotLabel: placementv1beta1.LabelValueTrue}, client.UnsafeDisableDeepCopy,
+	}
+	var clusterWide placementv1beta1.ClusterResourceOverrideSnapshotList
+	if err := reader.List(ctx, &clusterWide, latest...); err != nil {
+		return Snapshots{}, fmt.Errorf("listing the snapshots of cluster resource overrides: %w", err)
+	}
+	var namespaced placementv1beta1.ResourceOverrideSnapshotList
+	if err := reader.List(ctx, &namespaced, latest...); err != nil {
+		return Snapshots{}, fmt.Errorf("listing the snapshots of resource overrides: %w", err)
+	}
+	return Snapshots{
+		ClusterWide: newest(clusterWide.Items, func(s *placementv1beta1.ClusterResourceOverrideSnapshot) client.Object { return s }),
+		Namespaced:  newest(namespaced.Items, func(s *placementv1beta1.ResourceOverrideSnapshot) client.Object { return s }),
+	}, nil
+}
+
+// newest keeps one snapshot of each override: should a crash have left two that say they
+// are the latest, the one with the higher index.
+func newest[S any](items []S, object func(*S) client.Object) []S {
+	best := map[types.NamespacedName]int{}
+	kept := items[:0:0]
+	for i := range items {
+		o := object(&items[i])
+		if !o.GetDeletionTimestamp().IsZero() {
+			continue
+		}
+		of := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetLabels()[placementv1beta1.ParentOverrideLabel]}
+		at, known := best[of]
+		switch {
+		case !known:
+			best[of] = len(kept)
+			kept = append(kept, items[i])
+		case indexOf(o) > indexOf(object(&kept[at])):
+			kept[at] = items[i]
+		}
+	}
+	return kept
+}
+
+func indexOf(snapshot client.Object) int {
+	index, err := strconv.Atoi(snapshot.GetLabels()[placementv1beta1.OverrideIndexLabel])
+	if err != nil {
+		return -1
+	}
+	return index
+}
+
+// Load reads the snapshots that a decision names. Their specs never change, so the cache
+// will do; what it does not have is read live. A MissingError says that one is gone.
+func Load(ctx context.Context, cached, live client.Reader, refs []string) (Snapshots, error) {
+	var all Snapshots
+	for _, ref := range refs {
+		source, err := override.ParseRef(ref)
+		if err != nil {
+			return Snapshots{}, err
+		}
+		if source.Namespaced() {
+			snapshot := placementv1beta1.ResourceOverrideSnapshot{}
+			if err := get(ctx, cached, live, source, &snapshot); err != nil {
+				return Snapshots{}, err
+			}
+			all.Namespaced = append(all.Namespaced, snapshot)
+			continue
+		}
+		snapshot := placementv1beta1.ClusterResourceOverrideSnapshot{}
+		if err := get(ctx, cached, live, source, &snapshot); err != nil {
+			return Snapshots{}, err
+		}
+		all.ClusterWide = append(all.ClusterWide, snapshot)
+	}
+	return all, nil
+}
+
+func get(ctx context.Context, cached, live client.Reader, source override.Source, into client.Object) error {
+	key := types.NamespacedName{Namespace: source.Namespace, Name: source.Name}
+	err := cached.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		err = live.Get(ctx, key, into)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return &MissingError{Source: source}
+	case err != nil:
+		return fmt.Errorf("reading %s: %w", source, err)
+	}
+	return nil
+}
+
+// RefsOf are the snapshots that a binding names, in short form.
+func RefsOf(spec placementv1beta1.ResourceBindingSpec) []string {
+	return Refs(spec.ClusterResourceOverrideSnapshots, spec.ResourceOverrideSnapshots)
+}
+
+// Refs are snapshots of both kinds, in short form.
+func Refs(clusterWide []string, namespaced []placementv1beta1.NamespacedName) []string {
+	refs := append([]string(nil), clusterWide...)
+	for _, name := range namespaced {
+		refs = append(refs, name.Namespace+"/"+name.Name)
+	}
+	return refs
+}
+
+// Cluster reads what overrides know of a cluster. One that does not exist has no labels.
+func Cluster(ctx context.Context, reader client.Reader, name string) (override.Cluster, error) {
+	member := &clusterv1beta1.MemberCluster{}
+	err := reader.Get(ctx, types.NamespacedName{Name: name}, member)
+	if client.IgnoreNotFound(err) != nil {
+		return override.Cluster{}, fmt.Errorf("reading member cluster %s: %w", name, err)
+	}
+	return override.Cluster{Name: name, Labels: member.Labels}, nil
+}
+
+// Annotations are those of a binding whose overrides are applied from inputs; nil if it
+// has none.
+func Annotations(inputs string) map[string]string {
+	if inputs == "" {
+		return nil
+	}
+	return map[string]string{placementv1beta1.OverrideInputsAnnotation: inputs}
+}
+
+// Inputs are those of the overrides that were picked for a cluster before.
+func Inputs(ctx context.Context, cached, live client.Reader, refs []string, name string) (string, error) {
+	if len(refs) == 0 {
+		return "", nil
+	}
+	picked, err := Load(ctx, cached, live, refs)
+	if err != nil {
+		return "", err
+	}
+	cluster, err := Cluster(ctx, cached, name)
+	if err != nil {
+		return "", err
+	}
+	return override.Picked(picked.ClusterWide, picked.Namespaced).Inputs(cluster), nil
+}

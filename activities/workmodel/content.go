@@ -1,0 +1,167 @@
+package workmodel
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/fleetflow/fleetflow/activities/envelope"
+	"github.com/fleetflow/fleetflow/activities/override"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Content is a resource snapshot sorted into what each Work carries: first the
+// resources of each part, then those of each envelope. The envelopes themselves are
+// carried by none.
+type Content struct {
+	parts   []placementv1beta1.ClusterResourceSnapshot
+	parcels []parcel
+	invalid []*envelope.Error
+	// objects are those of the parcels, read once somebody wants to change them.
+	objects func() ([][]*override.Object, error)
+}
+
+// parcel is what one Work carries.
+type parcel struct {
+	// part of the snapshot, by its index, that the resources are from.
+	part int
+	// envelope they were in; nil for those that are in the snapshot itself.
+	envelope  *placementv1beta1.EnvelopeIdentifier
+	manifests []placementv1beta1.Manifest
+	// unfit says that the envelope cannot be unpacked. Its Work is needed and cannot
+	// be written; one that an earlier snapshot has brought stays as it is.
+	unfit bool
+}
+
+// InvalidError says that envelopes cannot be unpacked. Trying again does not help:
+// only their authors can mend them, and that makes another snapshot.
+type InvalidError struct {
+	// Envelopes that are invalid, each with what is wrong.
+	Envelopes []*envelope.Error
+}
+
+// Error names the envelopes, their keys and the rules that are broken.
+func (e *InvalidError) Error() string {
+	told := make([]string, 0, len(e.Envelopes))
+	for _, invalid := range e.Envelopes {
+		told = append(told, invalid.Error())
+	}
+	return strings.Join(told, "; ")
+}
+
+// NewContent sorts the parts of a snapshot, the master first. It does not change
+// them. What comes of it depends on nothing but the parts; Override changes it for one
+// cluster.
+func NewContent(parts []placementv1beta1.ClusterResourceSnapshot) *Content {
+	c := &Content{parts: parts}
+	var wrapped []parcel
+	for i := range parts {
+		plain := parcel{part: i, manifests: make([]placementv1beta1.Manifest, 0, len(parts[i].Spec.SelectedResources))}
+		for _, resource := range parts[i].Spec.SelectedResources {
+			if _, is := envelope.Identify(resource.Raw); is {
+				wrapped = append(wrapped, parcel{part: i, manifests: []placementv1beta1.Manifest{placementv1beta1.Manifest(resource)}})
+				continue
+			}
+			plain.manifests = append(plain.manifests, placementv1beta1.Manifest(resource))
+		}
+		c.parcels = append(c.parcels, plain)
+	}
+	if len(wrapped) > 0 {
+		c.unwrap(wrapped)
+	}
+	c.objects = sync.OnceValues(func() ([][]*override.Object, error) { return prepare(c.parcels) })
+	return c
+}
+
+// unwrap adds a parcel for each envelope.
+func (c *Content) unwrap(wrapped []parcel) {
+	taken := c.owners()
+	for _, p := range wrapped {
+		id, entries, err := envelope.Unpack(p.manifests[0].Raw, envelope.BuiltIn)
+		if err == nil {
+			err = taken.claim(id, entries)
+		}
+		p.envelope, p.unfit = &id, err != nil
+		if err != nil {
+			c.invalid = append(c.invalid, asInvalid(id, err))
+		} else {
+			p.manifests = encode(entries)
+		}
+		c.parcels = append(c.parcels, p)
+	}
+}
+
+func asInvalid(id placementv1beta1.EnvelopeIdentifier, err error) *envelope.Error {
+	if invalid, ok := errors.AsType[*envelope.Error](err); ok {
+		return invalid
+	}
+	return &envelope.Error{Envelope: id, Problems: []envelope.Problem{{Rule: err.Error()}}}
+}
+
+// encode writes objects down as manifests.
+func encode(entries []envelope.Entry) []placementv1beta1.Manifest {
+	manifests := make([]placementv1beta1.Manifest, 0, len(entries))
+	for _, entry := range entries {
+		raw, err := json.Marshal(entry.Object.Object)
+		if err != nil {
+			panic(err) // what was read from JSON can be written as JSON
+		}
+		manifests = append(manifests, placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: raw}})
+	}
+	return manifests
+}
+
+// owners tell what has an object already, in words. A member takes an object from
+// one Work only.
+type owners map[envelope.ObjectKey]string
+
+// owners are those of the resources that are in no envelope.
+func (c *Content) owners() owners {
+	taken := owners{}
+	for _, p := range c.parcels {
+		for _, manifest := range p.manifests {
+			var head metav1.PartialObjectMetadata
+			if err := json.Unmarshal(manifest.Raw, &head); err != nil {
+				continue // no object anybody could share
+			}
+			taken[envelope.KeyOf(&head)] = "selected by the placement itself"
+		}
+	}
+	return taken
+}
+
+// claim takes the objects of an envelope, unless one of them is taken.
+func (o owners) claim(id placementv1beta1.EnvelopeIdentifier, entries []envelope.Entry) error {
+	var problems []envelope.Problem
+	for _, entry := range entries {
+		key := envelope.KeyOf(entry.Object)
+		if holder, taken := o[key]; taken {
+			problems = append(problems, envelope.Problem{
+				Key: entry.Key, Rule: fmt.Sprintf("%s is %s as well: remove it from one of the two", key, holder),
+			})
+		}
+	}
+	if len(problems) > 0 {
+		return &envelope.Error{Envelope: id, Problems: problems}
+	}
+	for _, entry := range entries {
+		o[envelope.KeyOf(entry.Object)] = "in " + envelope.Describe(id)
+	}
+	return nil
+}
+
+// Parts are the parts the content was made of, the master first. Nobody changes them.
+func (c *Content) Parts() []placementv1beta1.ClusterResourceSnapshot { return c.parts }
+
+// Invalid is an *InvalidError if envelopes cannot be unpacked, else nil.
+func (c *Content) Invalid() error {
+	if len(c.invalid) == 0 {
+		return nil
+	}
+	return &InvalidError{Envelopes: c.invalid}
+}

@@ -1,0 +1,138 @@
+package workmodel
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// maxFindings bounds each list of single resources in the status of a binding,
+// as the API promises.
+const maxFindings = 100
+
+// failedPlacements are the resources that could not be applied, are not
+// available or could not be compared.
+func failedPlacements(works []placementv1beta1.Work) (failed []placementv1beta1.FailedResourcePlacement, more int) {
+	eachManifest(works, func(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) {
+		condition := failedCondition(manifest.Conditions)
+		switch {
+		case condition == nil:
+		case len(failed) == maxFindings:
+			more++
+		default:
+			found := placementv1beta1.FailedResourcePlacement{ResourceIdentifier: identifier(work, manifest.Identifier), Condition: *condition}
+			found.Condition.Message = bounded(found.Condition.Message)
+			failed = append(failed, found)
+		}
+	})
+	return failed, more
+}
+
+// failedCondition is the first condition of a manifest that is false.
+func failedCondition(conditions []metav1.Condition) *metav1.Condition {
+	for _, conditionType := range []string{
+		placementv1beta1.ConditionTypeApplied,
+		placementv1beta1.ConditionTypeAvailable,
+		placementv1beta1.ConditionTypeDiffReported,
+	} {
+		if condition := meta.FindStatusCondition(conditions, conditionType); condition != nil && condition.Status == metav1.ConditionFalse {
+			return condition
+		}
+	}
+	return nil
+}
+
+// driftedPlacements are the resources somebody changed on the cluster.
+func driftedPlacements(works []placementv1beta1.Work) (drifted []placementv1beta1.DriftedResourcePlacement, more int) {
+	eachManifest(works, func(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) {
+		details := manifest.DriftDetails
+		switch {
+		case details == nil:
+		case len(drifted) == maxFindings:
+			more++
+		default:
+			drifted = append(drifted, placementv1beta1.DriftedResourcePlacement{
+				ResourceIdentifier:              identifier(work, manifest.Identifier),
+				ObservationTime:                 details.ObservationTime,
+				TargetClusterObservedGeneration: details.ObservedInMemberClusterGeneration,
+				FirstDriftedObservedTime:        details.FirstDriftedObservedTime,
+				ObservedDrifts:                  details.ObservedDrifts,
+			})
+		}
+	})
+	return drifted, more
+}
+
+// diffedPlacements are the resources that differ from the hub's and were left
+// alone.
+func diffedPlacements(works []placementv1beta1.Work) (diffed []placementv1beta1.DiffedResourcePlacement, more int) {
+	eachManifest(works, func(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) {
+		details := manifest.DiffDetails
+		switch {
+		case details == nil:
+		case len(diffed) == maxFindings:
+			more++
+		default:
+			diffed = append(diffed, placementv1beta1.DiffedResourcePlacement{
+				ResourceIdentifier:              identifier(work, manifest.Identifier),
+				ObservationTime:                 details.ObservationTime,
+				TargetClusterObservedGeneration: details.ObservedInMemberClusterGeneration,
+				FirstDiffedObservedTime:         details.FirstDiffedObservedTime,
+				ObservedDiffs:                   details.ObservedDiffs,
+			})
+		}
+	})
+	return diffed, more
+}
+
+// eachManifest visits what the Works say of their manifests. What a Work says of an earlier spec is left out: it would name
+// resources that may no longer be placed.
+func eachManifest(works []placementv1beta1.Work, visit func(*placementv1beta1.Work, *placementv1beta1.ManifestCondition)) {
+	for i := range works {
+		if !hasReported(&works[i]) {
+			continue
+		}
+		for j := range works[i].Status.ManifestConditions {
+			visit(&works[i], &works[i].Status.ManifestConditions[j])
+		}
+	}
+}
+
+// tellOfMore adds to what is said last how many findings are not listed.
+func tellOfMore(conditions []metav1.Condition, failed, drifted, diffed int) {
+	var parts []string
+	for _, kind := range []struct {
+		name string
+		more int
+	}{{"failed", failed}, {"drifted", drifted}, {"diffed", diffed}} {
+		if kind.more > 0 {
+			parts = append(parts, fmt.Sprintf("%d more %s placement(s)", kind.more, kind.name))
+		}
+	}
+	if len(parts) == 0 || len(conditions) == 0 {
+		return
+	}
+	last := &conditions[len(conditions)-1]
+	last.Message = bounded(last.Message + " (" + strings.Join(parts, ", ") + " are not listed; see the Works)")
+}
+
+func hasReported(work *placementv1beta1.Work) bool {
+	return reported(work, placementv1beta1.ConditionTypeApplied) != nil ||
+		reported(work, placementv1beta1.ConditionTypeDiffReported) != nil
+}
+
+// identifier names a resource of a Work, with the envelope it was in.
+func identifier(work *placementv1beta1.Work, from placementv1beta1.WorkResourceIdentifier) placementv1beta1.ResourceIdentifier {
+	return placementv1beta1.ResourceIdentifier{
+		Group:     from.Group,
+		Version:   from.Version,
+		Kind:      from.Kind,
+		Name:      from.Name,
+		Namespace: from.Namespace,
+		Envelope:  envelopeOf(work),
+	}
+}

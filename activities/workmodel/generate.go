@@ -1,0 +1,109 @@
+package workmodel
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// RevisionTimeAnnotation on a Work says when it was brought to its revision
+// (RFC 3339). It is the earliest moment from which the Work can count as
+// available in that revision.
+const RevisionTimeAnnotation = "kubernetes-fleet.io/revision-time"
+
+// Generate makes the Works a binding needs: one for each part of its resource
+// snapshot, the master first, then one for each envelope. A part without resources
+// still gets its Work, so that the member reports on it. An envelope that cannot be
+// unpacked gets none, but it counts: without its Work the binding is not synchronized.
+func Generate(binding *placementv1beta1.ClusterResourceBinding, content *Content) ([]placementv1beta1.Work, error) {
+	if len(content.parts) == 0 || content.parts[0].Name != binding.Spec.ResourceSnapshotName {
+		return nil, fmt.Errorf("generating works of binding %s: the master of snapshot %q is not among its %d parts",
+			binding.Name, binding.Spec.ResourceSnapshotName, len(content.parts))
+	}
+	placement := binding.Labels[placementv1beta1.ParentPlacementLabel]
+	if placement == "" {
+		return nil, fmt.Errorf("generating works of binding %s: the label %s is missing", binding.Name, placementv1beta1.ParentPlacementLabel)
+	}
+	works := make([]placementv1beta1.Work, 0, len(content.parcels))
+	for i := range content.parcels {
+		p := &content.parcels[i]
+		if p.unfit {
+			continue
+		}
+		work := placementv1beta1.Work{
+			ObjectMeta: workMeta(binding, &content.parts[p.part], len(content.parcels)),
+			Spec: placementv1beta1.WorkSpec{
+				Workload:      placementv1beta1.WorkloadTemplate{Manifests: p.manifests},
+				ApplyStrategy: binding.Spec.ApplyStrategy.DeepCopy(),
+			},
+		}
+		work.Name = placementv1beta1.WorkName(placement, p.part)
+		if p.envelope != nil {
+			work.Name = placementv1beta1.EnvelopeWorkName(placement, *p.envelope)
+			mark(&work.ObjectMeta, p.envelope)
+		}
+		works = append(works, work)
+	}
+	return works, nil
+}
+
+func workMeta(binding *placementv1beta1.ClusterResourceBinding, part *placementv1beta1.ClusterResourceSnapshot, count int) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: placementv1beta1.MemberNamespace(binding.Spec.TargetCluster),
+		Labels: map[string]string{
+			placementv1beta1.ParentPlacementLabel:             binding.Labels[placementv1beta1.ParentPlacementLabel],
+			placementv1beta1.ParentBindingLabel:               binding.Name,
+			placementv1beta1.ParentResourceSnapshotIndexLabel: part.Labels[placementv1beta1.ResourceIndexLabel],
+		},
+		Annotations: map[string]string{
+			placementv1beta1.RevisionAnnotation:                   Revision(binding),
+			placementv1beta1.BindingUIDAnnotation:                 string(binding.UID),
+			placementv1beta1.BindingGenerationAnnotation:          strconv.FormatInt(binding.Generation, 10),
+			placementv1beta1.WorkCountAnnotation:                  strconv.Itoa(count),
+			placementv1beta1.ParentResourceSnapshotNameAnnotation: part.Name,
+		},
+		Finalizers: []string{placementv1beta1.WorkFinalizer},
+	}
+}
+
+// mark says on a Work which envelope it was made of.
+func mark(work *metav1.ObjectMeta, id *placementv1beta1.EnvelopeIdentifier) {
+	work.Labels[placementv1beta1.EnvelopeTypeLabel] = string(id.Type)
+	work.Labels[placementv1beta1.EnvelopeNamespaceLabel] = id.Namespace
+	work.Labels[placementv1beta1.EnvelopeNameLabel] = labelValue(id.Name)
+	work.Annotations[placementv1beta1.EnvelopeNameAnnotation] = id.Name
+}
+
+// hashInLabel is the number of hex digits that tell apart names cut for a label.
+const hashInLabel = 8
+
+// labelValue is a name as the value of a label: the name itself, unless it is too
+// long.
+func labelValue(name string) string {
+	if len(name) <= validation.LabelValueMaxLength {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	kept := strings.TrimRight(name[:validation.LabelValueMaxLength-hashInLabel-1], "-.")
+	return kept + "-" + hex.EncodeToString(sum[:])[:hashInLabel]
+}
+
+// envelopeOf reads off a Work which envelope it was made of; nil if it was of none.
+func envelopeOf(work *placementv1beta1.Work) *placementv1beta1.EnvelopeIdentifier {
+	envelopeType := work.Labels[placementv1beta1.EnvelopeTypeLabel]
+	if envelopeType == "" {
+		return nil
+	}
+	return &placementv1beta1.EnvelopeIdentifier{
+		Name:      work.Annotations[placementv1beta1.EnvelopeNameAnnotation],
+		Namespace: work.Labels[placementv1beta1.EnvelopeNamespaceLabel],
+		Type:      placementv1beta1.EnvelopeType(envelopeType),
+	}
+}

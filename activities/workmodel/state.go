@@ -1,0 +1,136 @@
+package workmodel
+
+import (
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// ClusterState says how far a cluster is with what its binding asks for.
+type ClusterState struct {
+	// Synced says that every Work the binding needs carries its revision.
+	Synced bool
+	// Applied says that the member has applied all of them as they are now.
+	Applied bool
+	// Available says that, moreover, all of them are available. With ReportDiff
+	// nothing is applied, and Available says that the diff has been reported.
+	Available bool
+	// NotTrackable says that the availability of some resource cannot be told;
+	// the cluster then counts as available only some time after AvailableSince.
+	NotTrackable bool
+	// Failed says that the member tried the Works as they are now and could not
+	// apply them.
+	Failed bool
+	// AvailableSince is when the last Work became available in this revision;
+	// zero unless Available.
+	AvailableSince time.Time
+}
+
+// StateOf tells how far a binding is from the Works in its member's namespace.
+// Works of other bindings, of an earlier binding of the same name and of other
+// revisions count for nothing.
+func StateOf(binding *placementv1beta1.ClusterResourceBinding, works []placementv1beta1.Work) ClusterState {
+	current, synced := currentWorks(binding, works)
+	if !synced {
+		return ClusterState{}
+	}
+	state := ClusterState{Synced: true, Applied: true, Available: true}
+	for i := range current {
+		state = state.and(&current[i], reportsDiff(binding.Spec))
+	}
+	if !state.Available {
+		state.AvailableSince = time.Time{}
+	}
+	return state
+}
+
+// and adds what one more Work says.
+func (s ClusterState) and(work *placementv1beta1.Work, diffOnly bool) ClusterState {
+	appliedType, availableType := placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable
+	if diffOnly {
+		appliedType, availableType = placementv1beta1.ConditionTypeDiffReported, placementv1beta1.ConditionTypeDiffReported
+	}
+	applied := reported(work, appliedType)
+	if applied == nil || applied.Status != metav1.ConditionTrue {
+		s.Applied = false
+	}
+	if applied != nil && applied.Status == metav1.ConditionFalse {
+		s.Failed = true
+	}
+	available := reported(work, availableType)
+	if !s.Applied || available == nil || available.Status != metav1.ConditionTrue {
+		s.Available = false
+		return s
+	}
+	if available.Reason == placementv1beta1.ReasonWorkNotTrackable {
+		s.NotTrackable = true
+	}
+	if since := availableSince(work, available); since.After(s.AvailableSince) {
+		s.AvailableSince = since
+	}
+	return s
+}
+
+// Availability is the short form of StateOf: whether the cluster is available,
+// whether that can be told at all, and since when.
+func Availability(binding *placementv1beta1.ClusterResourceBinding, works []placementv1beta1.Work) (available, trackable bool, since time.Time) {
+	state := StateOf(binding, works)
+	return state.Available, !state.NotTrackable, state.AvailableSince
+}
+
+// availableSince is the later of when the Work became available and when it was
+// brought to its revision: a Work that stays available through an update keeps
+// the older of the two in its condition.
+func availableSince(work *placementv1beta1.Work, available *metav1.Condition) time.Time {
+	since := available.LastTransitionTime.Time
+	written, err := time.Parse(time.RFC3339, work.Annotations[RevisionTimeAnnotation])
+	if err == nil && written.After(since) {
+		return written
+	}
+	return since
+}
+
+// reported is the condition a Work has for its present spec, or nil.
+func reported(work *placementv1beta1.Work, conditionType string) *metav1.Condition {
+	condition := meta.FindStatusCondition(work.Status.Conditions, conditionType)
+	if condition == nil || condition.ObservedGeneration != work.Generation {
+		return nil
+	}
+	return condition
+}
+
+// currentWorks picks the Works that belong to the binding and carry its
+// revision, and says whether they are all there. A Work that goes away is none.
+func currentWorks(binding *placementv1beta1.ClusterResourceBinding, works []placementv1beta1.Work) ([]placementv1beta1.Work, bool) {
+	revision := Revision(binding)
+	if revision == "" {
+		return nil, false
+	}
+	var current []placementv1beta1.Work
+	needed := 0
+	for i := range works {
+		work := &works[i]
+		if !work.DeletionTimestamp.IsZero() || !Owns(binding, work) || work.Annotations[placementv1beta1.RevisionAnnotation] != revision {
+			continue
+		}
+		if count, err := strconv.Atoi(work.Annotations[placementv1beta1.WorkCountAnnotation]); err == nil {
+			needed = max(needed, count)
+		}
+		current = append(current, *work)
+	}
+	return current, needed > 0 && len(current) == needed
+}
+
+// Owns says whether a Work was written for exactly this binding, rather than
+// for another one or an earlier one of its name.
+func Owns(binding *placementv1beta1.ClusterResourceBinding, work *placementv1beta1.Work) bool {
+	return work.Annotations[placementv1beta1.BindingUIDAnnotation] == string(binding.UID)
+}
+
+func reportsDiff(spec placementv1beta1.ResourceBindingSpec) bool {
+	return spec.ApplyStrategy != nil && spec.ApplyStrategy.Type == placementv1beta1.ApplyStrategyTypeReportDiff
+}

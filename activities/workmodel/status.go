@@ -1,0 +1,203 @@
+package workmodel
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// BindingStatus is the status a binding should have: its conditions and what
+// its member reports about single resources. syncErr is what went wrong when
+// the Works were last written, now the time given to conditions that changed.
+func BindingStatus(binding *placementv1beta1.ClusterResourceBinding, works []placementv1beta1.Work, syncErr error, now metav1.Time) placementv1beta1.ResourceBindingStatus {
+	status := placementv1beta1.ResourceBindingStatus{
+		Conditions: BindingConditions(binding, works, syncErr, now),
+	}
+	if current, synced := currentWorks(binding, works); synced {
+		sortByName(current)
+		var failed, drifted, diffed int
+		status.FailedPlacements, failed = failedPlacements(current)
+		status.DriftedPlacements, drifted = driftedPlacements(current)
+		status.DiffedPlacements, diffed = diffedPlacements(current)
+		tellOfMore(status.Conditions, failed, drifted, diffed)
+	}
+	return fit(status)
+}
+
+// BindingConditions rolls the conditions of the Works up into those of their
+// binding. They stand in order and end with the first that is not true; what is
+// not known yet is absent.
+func BindingConditions(binding *placementv1beta1.ClusterResourceBinding, works []placementv1beta1.Work, syncErr error, now metav1.Time) []metav1.Condition {
+	if binding.Spec.ResourceSnapshotName == "" || binding.Spec.State == placementv1beta1.BindingStateScheduled {
+		return nil
+	}
+	failed, notOverridden := errors.AsType[*OverrideError](syncErr)
+	wanted := []metav1.Condition{rolloutStarted(binding), overridden(binding, failed)}
+	current, synced := currentWorks(binding, works)
+	switch {
+	case notOverridden: // nothing was written
+	case syncErr != nil:
+		wanted = append(wanted, condition(placementv1beta1.ConditionTypeWorkSynchronized, metav1.ConditionFalse,
+			placementv1beta1.ReasonSyncWorkFailed, fmt.Sprintf("Failed to synchronize the work to the latest: %v", syncErr)))
+	case synced:
+		sortByName(current)
+		wanted = append(wanted, condition(placementv1beta1.ConditionTypeWorkSynchronized, metav1.ConditionTrue,
+			placementv1beta1.ReasonAllWorkSynced, "All of the works are synchronized to the latest"))
+		wanted = append(wanted, reportedConditions(binding, current)...)
+	}
+	for i := range wanted {
+		wanted[i].ObservedGeneration = binding.Generation
+	}
+	return KeepTransitions(binding.Status.Conditions, wanted, now)
+}
+
+// KeepTransitions gives every wanted condition its last transition time: that
+// of the old condition of its type if the status is the same, now otherwise.
+func KeepTransitions(old, wanted []metav1.Condition, now metav1.Time) []metav1.Condition {
+	for i := range wanted {
+		wanted[i].LastTransitionTime = now
+		if before := meta.FindStatusCondition(old, wanted[i].Type); before != nil && before.Status == wanted[i].Status {
+			wanted[i].LastTransitionTime = before.LastTransitionTime
+		}
+	}
+	return wanted
+}
+
+func rolloutStarted(binding *placementv1beta1.ClusterResourceBinding) metav1.Condition {
+	message := "Detected the new changes on the resources and started the rollout process"
+	if run := binding.Annotations[placementv1beta1.UpdateRunAnnotation]; run != "" {
+		message += fmt.Sprintf(", resourceSnapshotIndex: %s, clusterStagedUpdateRun: %s",
+			SnapshotIndex(binding.Spec.ResourceSnapshotName), run)
+	}
+	return condition(placementv1beta1.ConditionTypeRolloutStarted, metav1.ConditionTrue, placementv1beta1.ReasonRolloutStarted, message)
+}
+
+// SnapshotIndex reads the resource index out of the name of a master resource
+// snapshot, {placement}-{index}-snapshot; empty if the name has another form.
+func SnapshotIndex(snapshotName string) string {
+	base, ok := strings.CutSuffix(snapshotName, "-snapshot")
+	if !ok {
+		return ""
+	}
+	return base[strings.LastIndexByte(base, '-')+1:]
+}
+
+func overridden(binding *placementv1beta1.ClusterResourceBinding, failed *OverrideError) metav1.Condition {
+	if failed != nil {
+		return condition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionFalse,
+			placementv1beta1.ReasonOverriddenFailed, fmt.Sprintf("Failed to apply the override rules on the resources: %v", failed))
+	}
+	if len(binding.Spec.ClusterResourceOverrideSnapshots)+len(binding.Spec.ResourceOverrideSnapshots) == 0 {
+		return condition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionTrue,
+			placementv1beta1.ReasonNoOverrideSpecified, "No override rules are configured for the selected resources")
+	}
+	return condition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionTrue,
+		placementv1beta1.ReasonOverriddenSucceeded, "Successfully applied the override rules on the resources")
+}
+
+// reportedConditions are the conditions that rest on what the member says.
+func reportedConditions(binding *placementv1beta1.ClusterResourceBinding, works []placementv1beta1.Work) []metav1.Condition {
+	if reportsDiff(binding.Spec) {
+		return []metav1.Condition{diffReported(works)}
+	}
+	applied := applied(works)
+	if applied.Status != metav1.ConditionTrue {
+		return []metav1.Condition{applied}
+	}
+	return []metav1.Condition{applied, available(works)}
+}
+
+func applied(works []placementv1beta1.Work) metav1.Condition {
+	failed, pending := outcome(works, placementv1beta1.ConditionTypeApplied)
+	made := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return condition(placementv1beta1.ConditionTypeApplied, status, reason, message)
+	}
+	switch {
+	case failed != "":
+		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkHaveBeenApplied, fmt.Sprintf("Work object %s has failed to apply", failed))
+	case len(pending) == len(works):
+		return made(metav1.ConditionFalse, placementv1beta1.ReasonApplyInProgress, "Resources are being applied")
+	case len(pending) > 0:
+		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkHaveBeenApplied, fmt.Sprintf("Work object %s has not yet completed the apply op", pending[0]))
+	}
+	return made(metav1.ConditionTrue, placementv1beta1.ReasonAllWorkHaveBeenApplied, "All corresponding work objects are applied")
+}
+
+func available(works []placementv1beta1.Work) metav1.Condition {
+	failed, pending := outcome(works, placementv1beta1.ConditionTypeAvailable)
+	made := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return condition(placementv1beta1.ConditionTypeAvailable, status, reason, message)
+	}
+	switch {
+	case failed != "":
+		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkAreAvailable, fmt.Sprintf("Work object %s is not yet available", failed))
+	case len(pending) > 0:
+		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkAreAvailable, fmt.Sprintf("Work object %s has not yet completed availability check", pending[0]))
+	}
+	for i := range works {
+		if reported(&works[i], placementv1beta1.ConditionTypeAvailable).Reason == placementv1beta1.ReasonWorkNotTrackable {
+			return made(metav1.ConditionTrue, placementv1beta1.ReasonNotAllWorkAreAvailabilityTrackable,
+				fmt.Sprintf("The availability of work object %s is not trackable", works[i].Name))
+		}
+	}
+	return made(metav1.ConditionTrue, placementv1beta1.ReasonAllWorkAreAvailable, "All corresponding work objects are available")
+}
+
+func diffReported(works []placementv1beta1.Work) metav1.Condition {
+	failed, pending := outcome(works, placementv1beta1.ConditionTypeDiffReported)
+	made := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return condition(placementv1beta1.ConditionTypeDiffReported, status, reason, message)
+	}
+	switch {
+	case failed != "":
+		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkHaveDiffReported, fmt.Sprintf("Work object %s has failed to report diff", failed))
+	case len(pending) == len(works):
+		return made(metav1.ConditionFalse, placementv1beta1.ReasonDiffReportInProgress, "Diff reporting on resources is in progress")
+	case len(pending) > 0:
+		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkHaveDiffReported, fmt.Sprintf("Work object %s has not yet completed diff reporting", pending[0]))
+	}
+	return made(metav1.ConditionTrue, placementv1beta1.ReasonAllWorkHaveDiffReported, "All corresponding work objects have reported diff")
+}
+
+// outcome sorts Works by what they say of a condition for their present spec:
+// the first that says False, and all that do not say yet.
+func outcome(works []placementv1beta1.Work, conditionType string) (failed string, pending []string) {
+	for i := range works {
+		said := reported(&works[i], conditionType)
+		switch {
+		case said == nil || said.Status == metav1.ConditionUnknown:
+			pending = append(pending, works[i].Name)
+		case said.Status == metav1.ConditionFalse && failed == "":
+			failed = works[i].Name
+		}
+	}
+	return failed, pending
+}
+
+func condition(conditionType string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: bounded(message)}
+}
+
+// maxMessage bounds a message, in bytes. The API refuses some that are longer, and a
+// placement tells of 150 clusters in full.
+const maxMessage = 4096
+
+// bounded cuts what is too long of a message, and shows that it did.
+func bounded(message string) string {
+	const more = "…"
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage-len(more)], "") + more
+}
+
+func sortByName(works []placementv1beta1.Work) {
+	slices.SortFunc(works, func(a, b placementv1beta1.Work) int { return cmp.Compare(a.Name, b.Name) })
+}

@@ -1,0 +1,104 @@
+package worksync
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const timeFormat = time.RFC3339
+
+// replacement is the patch that makes have what want is. It tests that nobody
+// has replaced the Work since have was read. The resource version is no fence
+// here: it moves with every report of the member.
+func replacement(want, have *placementv1beta1.Work) (client.Patch, error) {
+	var operations []fence.Op
+	for _, key := range []string{
+		placementv1beta1.BindingUIDAnnotation,
+		placementv1beta1.BindingGenerationAnnotation,
+		placementv1beta1.RevisionAnnotation,
+	} {
+		if value, ok := have.Annotations[key]; ok {
+			operations = append(operations, fence.Test(fence.AnnotationPath(key), value))
+		}
+	}
+	for _, key := range sortedKeys(want.Annotations) {
+		operations = append(operations, fence.Add(fence.AnnotationPath(key), want.Annotations[key]))
+	}
+	operations = append(operations, dropTrace(want, have)...)
+	for _, key := range sortedKeys(want.Labels) {
+		operations = append(operations, fence.Add(fence.LabelPath(key), want.Labels[key]))
+	}
+	if !slices.Contains(have.Finalizers, placementv1beta1.WorkFinalizer) {
+		finalizers := append(slices.Clone(have.Finalizers), want.Finalizers...)
+		operations = append(operations, fence.Add("/metadata/finalizers", finalizers))
+	}
+	return fence.Patch(have.UID, append(operations, fence.Add("/spec", want.Spec))...)
+}
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// takeOver replaces a Work whose binding is gone: somebody removed that binding
+// without its clean-up. It proves live that the old binding is gone and that
+// the new one is the present one; a late attempt for the old one fails here.
+func (s *Syncer) takeOver(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, want *placementv1beta1.Work) (again bool, err error) {
+	have, err := s.liveWork(ctx, want)
+	if err != nil {
+		return false, err
+	}
+	if have == nil || verdict(want, have) != foreign {
+		return true, nil
+	}
+	held := &HeldError{Work: want.Namespace + "/" + want.Name, Why: "belongs to another binding"}
+	owner, err := s.liveBinding(ctx, have.Labels[placementv1beta1.ParentBindingLabel])
+	if err != nil {
+		return false, err
+	}
+	if owner != nil && workmodel.Owns(owner, have) {
+		return false, held
+	}
+	present, err := s.liveBinding(ctx, binding.Name)
+	if err != nil {
+		return false, err
+	}
+	if present == nil || present.UID != binding.UID || !present.DeletionTimestamp.IsZero() {
+		return false, held
+	}
+	replaced := want.DeepCopy()
+	replaced.UID, replaced.ResourceVersion = have.UID, have.ResourceVersion
+	err = s.client.Update(ctx, replaced)
+	if lostRace(err) {
+		return true, nil
+	}
+	return false, err
+}
+
+func (s *Syncer) liveBinding(ctx context.Context, name string) (*placementv1beta1.ClusterResourceBinding, error) {
+	if name == "" {
+		return nil, nil // no binding is an answer, not a failure
+	}
+	binding := &placementv1beta1.ClusterResourceBinding{}
+	err := s.live.Get(ctx, client.ObjectKey{Name: name}, binding)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading binding %s: %w", name, err)
+	}
+	return binding, nil
+}

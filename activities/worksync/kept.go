@@ -1,0 +1,74 @@
+package worksync
+
+import (
+	"container/list"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fleetflow/fleetflow/activities/workmodel"
+)
+
+// kept has the contents of the snapshots that were asked for last, by the uid of their
+// masters: as many as fit, in number and in bytes, but always the last one.
+type kept struct {
+	most, mostBytes int
+
+	mu    sync.Mutex
+	bytes int
+	all   map[types.UID]*list.Element
+	order *list.List // of *keptContent, the one asked for last in front
+}
+
+type keptContent struct {
+	uid     types.UID
+	content *workmodel.Content
+	bytes   int
+}
+
+func newKept(most, mostBytes int) *kept {
+	return &kept{most: most, mostBytes: mostBytes, all: map[types.UID]*list.Element{}, order: list.New()}
+}
+
+func (k *kept) get(uid types.UID) (*workmodel.Content, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	element, ok := k.all[uid]
+	if !ok {
+		return nil, false
+	}
+	k.order.MoveToFront(element)
+	return element.Value.(*keptContent).content, true
+}
+
+func (k *kept) add(uid types.UID, content *workmodel.Content) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if known, ok := k.all[uid]; ok {
+		k.drop(known)
+	}
+	entry := &keptContent{uid: uid, content: content, bytes: sizeOf(content)}
+	k.all[uid] = k.order.PushFront(entry)
+	k.bytes += entry.bytes
+	for k.order.Len() > 1 && (k.order.Len() > k.most || k.bytes > k.mostBytes) {
+		k.drop(k.order.Back())
+	}
+}
+
+func (k *kept) drop(element *list.Element) {
+	entry := k.order.Remove(element).(*keptContent)
+	delete(k.all, entry.uid)
+	k.bytes -= entry.bytes
+}
+
+// sizeOf is how much JSON a content was made of.
+func sizeOf(content *workmodel.Content) int {
+	bytes := 0
+	parts := content.Parts()
+	for i := range parts {
+		for _, resource := range parts[i].Spec.SelectedResources {
+			bytes += len(resource.Raw)
+		}
+	}
+	return bytes
+}

@@ -1,0 +1,53 @@
+package worksync
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fleetflow/fleetflow/activities/workmodel"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// contentOf is the content of a snapshot of as many bytes, in two parts.
+func contentOf(bytes int) *workmodel.Content {
+	parts := make([]placementv1beta1.ClusterResourceSnapshot, 2)
+	for i, size := range []int{bytes / 2, bytes - bytes/2} {
+		parts[i].Spec.SelectedResources = []placementv1beta1.ResourceContent{{RawExtension: runtime.RawExtension{Raw: make([]byte, size)}}}
+	}
+	return workmodel.NewContent(parts)
+}
+
+func TestSnapshotsAreKeptAsFarAsThereIsRoom(t *testing.T) {
+	k := newKept(3, 100)
+	there := func(uids ...types.UID) {
+		t.Helper()
+		var found []types.UID
+		for _, uid := range []types.UID{"a", "b", "c", "d", "large"} {
+			if _, ok := k.all[uid]; ok {
+				found = append(found, uid)
+			}
+		}
+		assert.Equal(t, uids, found)
+	}
+	a := contentOf(40)
+	k.add("a", a)
+	k.add("b", contentOf(40))
+	got, ok := k.get("a")
+	assert.True(t, ok)
+	assert.Same(t, a, got)
+	k.add("c", contentOf(40))
+	there("a", "c") // b was asked for longest ago, and three are too large together
+	k.add("d", contentOf(1))
+	k.add("b", contentOf(1))
+	there("b", "c", "d") // no more than three
+	k.add("large", contentOf(1000))
+	there("large") // what is in use now is kept, however large
+	k.add("large", contentOf(1000))
+	k.add("a", contentOf(100))
+	there("a")
+	_, ok = k.get("b")
+	assert.False(t, ok)
+}

@@ -1,0 +1,74 @@
+package worksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// keptOverrides is how many sets of overrides are kept in memory, compiled: the clusters
+// of a rollout have few different ones.
+const keptOverrides = 64
+
+// overrider changes the content of snapshots by the overrides that bindings name.
+type overrider struct {
+	cached client.Reader
+	live   client.Reader
+	kept   *lru.Cache
+}
+
+func newOverrider(cached, live client.Reader) *overrider {
+	return &overrider{cached: cached, live: live, kept: lru.New(keptOverrides)}
+}
+
+// apply returns the content as the cluster of a binding is to have it. A
+// *workmodel.OverrideError is for people to mend.
+func (o *overrider) apply(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, content *workmodel.Content) (*workmodel.Content, error) {
+	refs := overridesource.RefsOf(binding.Spec)
+	if len(refs) == 0 {
+		return content, nil
+	}
+	set, err := o.compiled(ctx, refs)
+	if missing, gone := errors.AsType[*overridesource.MissingError](err); gone {
+		return nil, &workmodel.OverrideError{Cause: missing}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the overrides of binding %s: %w", binding.Name, err)
+	}
+	cluster, err := overridesource.Cluster(ctx, o.cached, binding.Spec.TargetCluster)
+	if err != nil {
+		return nil, err
+	}
+	return content.Override(set.On(cluster))
+}
+
+// compiled returns overrides ready to use. Their specs never change, so what was compiled
+// once is kept by the uids.
+func (o *overrider) compiled(ctx context.Context, refs []string) (*override.Set, error) {
+	named, err := overridesource.Load(ctx, o.cached, o.live, refs)
+	if err != nil {
+		return nil, err
+	}
+	var key strings.Builder
+	for i := range named.ClusterWide {
+		key.WriteString(string(named.ClusterWide[i].UID) + ",")
+	}
+	for i := range named.Namespaced {
+		key.WriteString(string(named.Namespaced[i].UID) + ",")
+	}
+	if set, ok := o.kept.Get(key.String()); ok {
+		return set.(*override.Set), nil
+	}
+	set := override.Compile(named.ClusterWide, named.Namespaced)
+	o.kept.Add(key.String(), set)
+	return set, nil
+}

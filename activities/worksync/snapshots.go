@@ -1,0 +1,130 @@
+package worksync
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/workmodel"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const (
+	// keptSnapshots and keptBytes are how many snapshots are kept in memory, and how
+	// much JSON of them: those that rollouts under way bring to many clusters.
+	keptSnapshots = 64
+	keptBytes     = 256 << 20
+	// parallelParts bounds the requests for the parts of one binding.
+	parallelParts = 8
+)
+
+// SnapshotMissingError says that the resource snapshot a binding names, or a
+// part of it, does not exist. What the cluster already has is kept.
+type SnapshotMissingError struct {
+	// Name of the snapshot object that is missing.
+	Name string
+}
+
+// Error names the missing snapshot.
+func (e *SnapshotMissingError) Error() string {
+	return fmt.Sprintf("resource snapshot %q is missing or incomplete", e.Name)
+}
+
+// snapshotLoader reads the content of resource snapshots. They never change, so
+// what was read and unpacked once is kept by uid.
+type snapshotLoader struct {
+	cached client.Reader
+	live   client.Reader
+	kept   *kept
+	flight singleflight.Group
+}
+
+func newSnapshotLoader(cached, live client.Reader) *snapshotLoader {
+	return &snapshotLoader{cached: cached, live: live, kept: newKept(keptSnapshots, keptBytes)}
+}
+
+// load returns the content of the snapshot a binding names, the same for all bindings
+// that name it. Callers must not change it.
+func (l *snapshotLoader) load(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (*workmodel.Content, error) {
+	name := binding.Spec.ResourceSnapshotName
+	master := &metav1.PartialObjectMetadata{}
+	master.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshot"))
+	err := l.cached.Get(ctx, client.ObjectKey{Name: name}, master)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the metadata of snapshot %s: %w", name, err)
+	}
+	if err == nil && belongs(binding, master) {
+		if content, ok := l.kept.get(master.UID); ok {
+			return content, nil
+		}
+	}
+	content, err, _ := l.flight.Do(name+"/"+binding.Labels[placementv1beta1.ParentPlacementLabel], func() (any, error) {
+		return l.read(ctx, name, binding.Labels[placementv1beta1.ParentPlacementLabel])
+	})
+	if err != nil {
+		return nil, err
+	}
+	read := content.(*workmodel.Content)
+	if !belongs(binding, &read.Parts()[0]) {
+		return nil, &SnapshotMissingError{Name: name}
+	}
+	return read, nil
+}
+
+// belongs says whether a snapshot is of the placement the binding is of, and
+// not of an earlier one of the same name: the name of a binding rests on the
+// uid of its placement.
+func belongs(binding *placementv1beta1.ClusterResourceBinding, snapshot metav1.Object) bool {
+	owner := metav1.GetControllerOf(snapshot)
+	if owner == nil {
+		return true
+	}
+	return placementv1beta1.BindingName(owner.Name, owner.UID, binding.Spec.TargetCluster) == binding.Name
+}
+
+func (l *snapshotLoader) read(ctx context.Context, name, placement string) (*workmodel.Content, error) {
+	master := placementv1beta1.ClusterResourceSnapshot{}
+	if err := l.get(ctx, name, &master); err != nil {
+		return nil, err
+	}
+	count, err := strconv.Atoi(master.Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation])
+	if err != nil || count < 1 {
+		return nil, &SnapshotMissingError{Name: name}
+	}
+	index, err := strconv.Atoi(master.Labels[placementv1beta1.ResourceIndexLabel])
+	if err != nil {
+		return nil, fmt.Errorf("reading the index of snapshot %s: %w", name, err)
+	}
+	parts := make([]placementv1beta1.ClusterResourceSnapshot, count)
+	parts[0] = master
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelParts)
+	for i := 1; i < count; i++ {
+		group.Go(func() error {
+			return l.get(groupCtx, placementv1beta1.ResourceSnapshotName(placement, index, i), &parts[i])
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	content := workmodel.NewContent(parts)
+	l.kept.add(master.UID, content)
+	return content, nil
+}
+
+func (l *snapshotLoader) get(ctx context.Context, name string, into *placementv1beta1.ClusterResourceSnapshot) error {
+	err := l.live.Get(ctx, client.ObjectKey{Name: name}, into)
+	if apierrors.IsNotFound(err) {
+		return &SnapshotMissingError{Name: name}
+	}
+	if err != nil {
+		return fmt.Errorf("reading snapshot %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,291 @@
+package worksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/workmodel"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// attempts bounds how often a write is tried again after another writer was
+// faster; each try begins with a live read.
+const attempts = 5
+
+// HeldError says that a Work of the wanted name still belongs to something
+// else, or is on its way out. It goes away by itself; try again when it has.
+type HeldError struct {
+	// Work that is in the way, as namespace/name.
+	Work string
+	// Why it cannot be written.
+	Why string
+}
+
+// Error says which Work is in the way and why.
+func (e *HeldError) Error() string { return fmt.Sprintf("work %s %s", e.Work, e.Why) }
+
+// Syncer writes the Works of bindings.
+type Syncer struct {
+	client    client.Client
+	live      client.Reader
+	clock     clock.PassiveClock
+	snapshots *snapshotLoader
+	overrides *overrider
+}
+
+// NewSyncer makes a Syncer that reads Works from the client's cache and reads
+// snapshots, and whatever the cache may not know yet, from live.
+func NewSyncer(cached client.Client, live client.Reader, clk clock.PassiveClock) *Syncer {
+	return &Syncer{client: cached, live: live, clock: clk, snapshots: newSnapshotLoader(cached, live), overrides: newOverrider(cached, live)}
+}
+
+// Sync brings the Works of a binding to its revision. It writes nothing if they
+// are there already, or if a later generation of the binding has written them.
+// Works the binding no longer needs are removed by a later call, after the member
+// has applied the others: their objects may have moved there. A binding that names
+// no snapshot or is being deleted needs nothing. A *workmodel.InvalidError says that
+// envelopes in the snapshot cannot be unpacked; all other Works are as they should be.
+// A *workmodel.OverrideError says that nothing was written, because a rule of an override
+// cannot be carried out on the cluster.
+func (s *Syncer) Sync(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) error {
+	if binding.Spec.ResourceSnapshotName == "" || !binding.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	existing, err := s.Of(ctx, binding)
+	if err != nil {
+		return err
+	}
+	switch state := workmodel.StateOf(binding, existing); {
+	case state.Applied:
+		return s.removeLeftovers(ctx, binding, existing)
+	case state.Synced:
+		return nil
+	}
+	content, err := s.snapshots.load(ctx, binding)
+	if err != nil {
+		return err
+	}
+	if content, err = s.overrides.apply(ctx, binding, content); err != nil {
+		return err
+	}
+	wanted, err := workmodel.Generate(binding, content)
+	if err != nil {
+		return err
+	}
+	if err := s.addReportBack(ctx, binding, wanted); err != nil {
+		return err
+	}
+	if err := s.writeAll(ctx, binding, wanted, existing); err != nil {
+		return err
+	}
+	return content.Invalid()
+}
+
+// Of lists the Works that were made for a binding, as the cache knows them:
+// without their manifests. Those of an earlier binding of its name are among
+// them; workmodel.Owns tells them apart.
+func (s *Syncer) Of(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) ([]placementv1beta1.Work, error) {
+	var list placementv1beta1.WorkList
+	if err := s.client.List(ctx, &list, ofBinding(binding)...); err != nil {
+		return nil, fmt.Errorf("listing the works of binding %s: %w", binding.Name, err)
+	}
+	return list.Items, nil
+}
+
+func ofBinding(binding *placementv1beta1.ClusterResourceBinding) []client.ListOption {
+	return []client.ListOption{
+		client.InNamespace(placementv1beta1.MemberNamespace(binding.Spec.TargetCluster)),
+		client.MatchingLabels{placementv1beta1.ParentBindingLabel: binding.Name},
+	}
+}
+
+// writeAll writes the Works that are new before it changes any that is there: what
+// moves to another Work is then never in none.
+func (s *Syncer) writeAll(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, wanted, existing []placementv1beta1.Work) error {
+	have := make(map[string]*placementv1beta1.Work, len(existing))
+	for i := range existing {
+		have[existing[i].Name] = &existing[i]
+	}
+	var first, then []*placementv1beta1.Work
+	for i := range wanted {
+		if holdsNothing(&wanted[i], have[wanted[i].Name]) {
+			first = append(first, &wanted[i])
+		} else {
+			then = append(then, &wanted[i])
+		}
+	}
+	if err := s.writeEach(ctx, binding, first, have); err != nil {
+		return err
+	}
+	return s.writeEach(ctx, binding, then, have)
+}
+
+// holdsNothing says whether a Work has yet to be made the binding's.
+func holdsNothing(want, have *placementv1beta1.Work) bool {
+	if have == nil {
+		return true
+	}
+	is := verdict(want, have)
+	return is == leaving || is == foreign
+}
+
+// writeEach writes Works, several at a time.
+func (s *Syncer) writeEach(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, wanted []*placementv1beta1.Work, have map[string]*placementv1beta1.Work) error {
+	var group errgroup.Group
+	group.SetLimit(parallelParts)
+	failures := make([]error, len(wanted))
+	for i, want := range wanted {
+		group.Go(func() error {
+			failures[i] = s.write(ctx, binding, want, have[want.Name])
+			return nil
+		})
+	}
+	_ = group.Wait() // every failure is kept in its place
+	return errors.Join(failures...)
+}
+
+// write creates or replaces one Work. have is what the cache knows of it; once
+// that turns out to be out of date, it is read live.
+func (s *Syncer) write(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, want, have *placementv1beta1.Work) error {
+	want.Annotations[workmodel.RevisionTimeAnnotation] = s.clock.Now().UTC().Format(timeFormat)
+	carryTrace(ctx, want)
+	var lost error
+	for range attempts {
+		again, err := s.tryWrite(ctx, binding, want, have)
+		if !again {
+			return writing(want, err)
+		}
+		lost = err
+		before := have
+		if have, err = s.liveWork(ctx, want); err != nil {
+			return err
+		}
+		if lost != nil && before != nil && have != nil && before.ResourceVersion == have.ResourceVersion {
+			break // nobody was faster: a policy that does not want the write answers as a lost race does
+		}
+	}
+	if lost == nil {
+		lost = errFaster
+	}
+	return writing(want, lost)
+}
+
+// errFaster says that a Work was written by others again and again.
+var errFaster = fmt.Errorf("other writers were faster %d times", attempts)
+
+// writing says of an error which Work could not be written; nil stays nil.
+func writing(work *placementv1beta1.Work, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("writing work %s/%s: %w", work.Namespace, work.Name, err)
+}
+
+// tryWrite makes one attempt and says whether to look again live.
+func (s *Syncer) tryWrite(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, want, have *placementv1beta1.Work) (again bool, err error) {
+	if have == nil {
+		err := s.client.Create(ctx, want.DeepCopy())
+		return apierrors.IsAlreadyExists(err), ignoreExists(err)
+	}
+	switch verdict(want, have) {
+	case upToDate, newer:
+		return false, nil
+	case leaving:
+		return false, &HeldError{Work: want.Namespace + "/" + want.Name, Why: "is being deleted"}
+	case foreign:
+		return s.takeOver(ctx, binding, want)
+	case outdated:
+	}
+	patch, err := replacement(want, have)
+	if err != nil {
+		return false, err
+	}
+	err = s.client.Patch(ctx, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name}}, patch)
+	return lostRace(err), err
+}
+
+// standing of an existing Work of the wanted name.
+type standing int
+
+const (
+	upToDate standing = iota // it is what is wanted
+	outdated                 // it is the binding's, of another revision
+	newer                    // it was written for a later generation of the binding
+	leaving                  // it is being deleted
+	foreign                  // it was written for another binding
+)
+
+func verdict(want, have *placementv1beta1.Work) standing {
+	switch {
+	case !have.DeletionTimestamp.IsZero():
+		return leaving
+	case have.Annotations[placementv1beta1.BindingUIDAnnotation] != want.Annotations[placementv1beta1.BindingUIDAnnotation]:
+		return foreign
+	case sameContent(want, have):
+		return upToDate
+	case generationOf(have) > generationOf(want):
+		return newer
+	}
+	return outdated
+}
+
+// sameContent compares by what the Work says it was made of: the cache does not
+// have its manifests.
+func sameContent(want, have *placementv1beta1.Work) bool {
+	for _, key := range []string{
+		placementv1beta1.RevisionAnnotation,
+		placementv1beta1.WorkCountAnnotation,
+		placementv1beta1.ParentResourceSnapshotNameAnnotation,
+	} {
+		if want.Annotations[key] != have.Annotations[key] {
+			return false
+		}
+	}
+	for key, value := range want.Labels {
+		if have.Labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+func generationOf(work *placementv1beta1.Work) int64 {
+	generation, err := strconv.ParseInt(work.Annotations[placementv1beta1.BindingGenerationAnnotation], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return generation
+}
+
+func (s *Syncer) liveWork(ctx context.Context, want *placementv1beta1.Work) (*placementv1beta1.Work, error) {
+	have := &placementv1beta1.Work{}
+	err := s.live.Get(ctx, client.ObjectKeyFromObject(want), have)
+	if apierrors.IsNotFound(err) {
+		return nil, nil // no Work is an answer, not a failure
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading work %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	return have, nil
+}
+
+func ignoreExists(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// lostRace says whether a patch failed because what it tested is no longer so.
+// The API server answers a failed JSON patch test with 422.
+func lostRace(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err)
+}

@@ -1,0 +1,230 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Most kinds of this group exist twice: cluster-scoped, and as a twin in a
+// namespace. The interfaces below are what both have in common, and Scope makes
+// objects of one or the other. Only this file chooses between the two.
+
+// Object is an API object.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// ConditionedObject is an object whose status has conditions.
+type ConditionedObject interface {
+	Object
+	GetConditions() []metav1.Condition
+	SetConditions(conditions []metav1.Condition)
+}
+
+// PlacementObject is a ClusterResourcePlacement or a ResourcePlacement.
+//
+// +kubebuilder:object:generate=false
+type PlacementObject interface {
+	ConditionedObject
+	GetPlacementSpec() *PlacementSpec
+	GetPlacementStatus() *PlacementStatus
+}
+
+// PolicySnapshotObject is a ClusterSchedulingPolicySnapshot or a SchedulingPolicySnapshot.
+//
+// +kubebuilder:object:generate=false
+type PolicySnapshotObject interface {
+	ConditionedObject
+	GetPolicySnapshotSpec() *SchedulingPolicySnapshotSpec
+	GetPolicySnapshotStatus() *SchedulingPolicySnapshotStatus
+}
+
+// ResourceSnapshotObject is a ClusterResourceSnapshot or a ResourceSnapshot.
+//
+// +kubebuilder:object:generate=false
+type ResourceSnapshotObject interface {
+	ConditionedObject
+	GetResourceSnapshotSpec() *ResourceSnapshotSpec
+	GetResourceSnapshotStatus() *ResourceSnapshotStatus
+}
+
+// BindingObject is a ClusterResourceBinding or a ResourceBinding.
+//
+// +kubebuilder:object:generate=false
+type BindingObject interface {
+	ConditionedObject
+	GetBindingSpec() *ResourceBindingSpec
+	GetBindingStatus() *ResourceBindingStatus
+}
+
+// UpdateStrategyObject is a ClusterStagedUpdateStrategy or a StagedUpdateStrategy.
+//
+// +kubebuilder:object:generate=false
+type UpdateStrategyObject interface {
+	Object
+	GetUpdateStrategySpec() *UpdateStrategySpec
+}
+
+// UpdateRunObject is a ClusterStagedUpdateRun or a StagedUpdateRun.
+//
+// +kubebuilder:object:generate=false
+type UpdateRunObject interface {
+	ConditionedObject
+	GetUpdateRunSpec() *UpdateRunSpec
+	GetUpdateRunStatus() *UpdateRunStatus
+}
+
+// ApprovalRequestObject is a ClusterApprovalRequest or an ApprovalRequest.
+//
+// +kubebuilder:object:generate=false
+type ApprovalRequestObject interface {
+	ConditionedObject
+	GetApprovalRequestSpec() *ApprovalRequestSpec
+	GetApprovalRequestStatus() *ApprovalRequestStatus
+}
+
+// ObjectList is a list whose items are spoken to by the interface of their twins.
+//
+// +kubebuilder:object:generate=false
+type ObjectList[T Object] interface {
+	metav1.ListInterface
+	runtime.Object
+	// Objects returns pointers to the items.
+	Objects() []T
+}
+
+// Scope is where the objects of a placement or a run live: in a namespace or,
+// if that is empty, cluster-scoped. The namespace also chooses the kind: of each
+// pair of twins, the cluster-scoped or the namespaced one.
+//
+// +kubebuilder:object:generate=false
+type Scope struct{ Namespace string }
+
+// ScopeOf is the scope that an object lives in.
+func ScopeOf(o metav1.Object) Scope { return Scope{Namespace: o.GetNamespace()} }
+
+// Namespaced says that the scope is a namespace.
+func (s Scope) Namespaced() bool { return s.Namespace != "" }
+
+// Key is the key of an object of the scope.
+func (s Scope) Key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: s.Namespace, Name: name}
+}
+
+// String is the namespace and a slash, and empty for cluster-scoped objects: what
+// comes before a name.
+func (s Scope) String() string {
+	if s.Namespace == "" {
+		return ""
+	}
+	return s.Namespace + "/"
+}
+
+// twin returns the cluster-scoped or the namespaced one of two new objects.
+func twin[T any](s Scope, clusterScoped, namespaced T) T {
+	if s.Namespaced() {
+		return namespaced
+	}
+	return clusterScoped
+}
+
+// PlacementKind is the kind of placements of the scope.
+func (s Scope) PlacementKind() schema.GroupVersionKind {
+	return GroupVersion.WithKind(twin(s, "ClusterResourcePlacement", "ResourcePlacement"))
+}
+
+// UpdateRunKind is the kind of update runs of the scope.
+func (s Scope) UpdateRunKind() schema.GroupVersionKind {
+	return GroupVersion.WithKind(twin(s, "ClusterStagedUpdateRun", "StagedUpdateRun"))
+}
+
+// NewPlacement returns an empty placement of the scope, with its namespace and name.
+func (s Scope) NewPlacement(name string) PlacementObject {
+	return named(s, name, twin[PlacementObject](s, &ClusterResourcePlacement{}, &ResourcePlacement{}))
+}
+
+// NewPolicySnapshot returns an empty policy snapshot of the scope, with its namespace and name.
+func (s Scope) NewPolicySnapshot(name string) PolicySnapshotObject {
+	return named(s, name, twin[PolicySnapshotObject](s, &ClusterSchedulingPolicySnapshot{}, &SchedulingPolicySnapshot{}))
+}
+
+// NewResourceSnapshot returns an empty resource snapshot of the scope, with its namespace and name.
+func (s Scope) NewResourceSnapshot(name string) ResourceSnapshotObject {
+	return named(s, name, twin[ResourceSnapshotObject](s, &ClusterResourceSnapshot{}, &ResourceSnapshot{}))
+}
+
+// NewBinding returns an empty binding of the scope, with its namespace and name.
+func (s Scope) NewBinding(name string) BindingObject {
+	return named(s, name, twin[BindingObject](s, &ClusterResourceBinding{}, &ResourceBinding{}))
+}
+
+// NewUpdateStrategy returns an empty strategy of the scope, with its namespace and name.
+func (s Scope) NewUpdateStrategy(name string) UpdateStrategyObject {
+	return named(s, name, twin[UpdateStrategyObject](s, &ClusterStagedUpdateStrategy{}, &StagedUpdateStrategy{}))
+}
+
+// NewUpdateRun returns an empty update run of the scope, with its namespace and name.
+func (s Scope) NewUpdateRun(name string) UpdateRunObject {
+	return named(s, name, twin[UpdateRunObject](s, &ClusterStagedUpdateRun{}, &StagedUpdateRun{}))
+}
+
+// NewApprovalRequest returns an empty approval request of the scope, with its namespace and name.
+func (s Scope) NewApprovalRequest(name string) ApprovalRequestObject {
+	return named(s, name, twin[ApprovalRequestObject](s, &ClusterApprovalRequest{}, &ApprovalRequest{}))
+}
+
+func named[T Object](s Scope, name string, o T) T {
+	o.SetNamespace(s.Namespace)
+	o.SetName(name)
+	return o
+}
+
+// NewPlacementList returns an empty list of placements of the scope.
+func (s Scope) NewPlacementList() ObjectList[PlacementObject] {
+	return twin[ObjectList[PlacementObject]](s, &ClusterResourcePlacementList{}, &ResourcePlacementList{})
+}
+
+// NewPolicySnapshotList returns an empty list of policy snapshots of the scope.
+func (s Scope) NewPolicySnapshotList() ObjectList[PolicySnapshotObject] {
+	return twin[ObjectList[PolicySnapshotObject]](s, &ClusterSchedulingPolicySnapshotList{}, &SchedulingPolicySnapshotList{})
+}
+
+// NewResourceSnapshotList returns an empty list of resource snapshots of the scope.
+func (s Scope) NewResourceSnapshotList() ObjectList[ResourceSnapshotObject] {
+	return twin[ObjectList[ResourceSnapshotObject]](s, &ClusterResourceSnapshotList{}, &ResourceSnapshotList{})
+}
+
+// NewBindingList returns an empty list of bindings of the scope.
+func (s Scope) NewBindingList() ObjectList[BindingObject] {
+	return twin[ObjectList[BindingObject]](s, &ClusterResourceBindingList{}, &ResourceBindingList{})
+}
+
+// NewUpdateStrategyList returns an empty list of strategies of the scope.
+func (s Scope) NewUpdateStrategyList() ObjectList[UpdateStrategyObject] {
+	return twin[ObjectList[UpdateStrategyObject]](s, &ClusterStagedUpdateStrategyList{}, &StagedUpdateStrategyList{})
+}
+
+// NewUpdateRunList returns an empty list of update runs of the scope.
+func (s Scope) NewUpdateRunList() ObjectList[UpdateRunObject] {
+	return twin[ObjectList[UpdateRunObject]](s, &ClusterStagedUpdateRunList{}, &StagedUpdateRunList{})
+}
+
+// NewApprovalRequestList returns an empty list of approval requests of the scope.
+func (s Scope) NewApprovalRequestList() ObjectList[ApprovalRequestObject] {
+	return twin[ObjectList[ApprovalRequestObject]](s, &ClusterApprovalRequestList{}, &ApprovalRequestList{})
+}
+
+// pointersTo returns pointers to the items of a list.
+func pointersTo[T Object, E any, P interface {
+	*E
+	Object
+}](items []E) []T {
+	objects := make([]T, len(items))
+	for i := range items {
+		objects[i] = any(P(&items[i])).(T)
+	}
+	return objects
+}
