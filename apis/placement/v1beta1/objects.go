@@ -1,6 +1,8 @@
 package v1beta1
 
 import (
+	"reflect"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -227,4 +229,12 @@ func pointersTo[T Object, E any, P interface {
 		objects[i] = any(P(&items[i])).(T)
 	}
 	return objects
+}
+
+// DeepCopyOf returns a deep copy of an object.
+func DeepCopyOf[T Object](o T) T { return o.DeepCopyObject().(T) }
+
+// CopyInto makes an object what another of the same kind is.
+func CopyInto[T Object](to, from T) {
+	reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from.DeepCopyObject()).Elem())
 }
