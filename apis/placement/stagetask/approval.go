@@ -1,0 +1,258 @@
+package stagetask
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// approval waits until the user approves: the run makes an approval request, and reads from it.
+type approval struct{}
+
+// Validate implements Type.
+func (approval) Validate(_ Side, config placementv1beta1.StageTask) string {
+	if config.WaitTime != nil && config.WaitTime.Duration > 0 {
+		return "an Approval has no waitTime"
+	}
+	return ""
+}
+
+// Freeze implements Type.
+func (approval) Freeze(run, stage string, side Side) placementv1beta1.StageTaskStatus {
+	return placementv1beta1.StageTaskStatus{
+		Type: placementv1beta1.StageTaskTypeApproval, ApprovalRequestName: ApprovalRequestName(run, stage, side),
+	}
+}
+
+// ApprovalRequestName is the name of the request to approve what comes before or after a stage.
+func ApprovalRequestName(run, stage string, side Side) string {
+	if side == Before {
+		return placementv1beta1.BeforeStageApprovalName(run, stage)
+	}
+	return placementv1beta1.AfterStageApprovalName(run, stage)
+}
+
+// Describe implements Type.
+func (approval) Describe(task Task) State {
+	state := State{Title: "approval", Subject: task.Status.ApprovalRequestName, RunPhase: "WaitingApproval", Approvable: true}
+	if created := meta.FindStatusCondition(task.Status.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated); created != nil {
+		state.Begun = created.LastTransitionTime.Time
+	}
+	state.readDone(task.Status, placementv1beta1.ConditionTypeApprovalRequestApproved)
+	return state
+}
+
+// Check implements Type: it makes the request, and accepts an approval that it finds on it.
+func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
+	c := approvalCheck{check}
+	reasonCreated, reasonApproved := placementv1beta1.ReasonAfterStageTaskApprovalRequestCreated, placementv1beta1.ReasonAfterStageTaskApprovalRequestApproved
+	if c.Side == Before {
+		reasonCreated, reasonApproved = placementv1beta1.ReasonStageTaskApprovalRequestCreated, placementv1beta1.ReasonStageTaskApprovalRequestApproved
+	}
+	created := metav1.Condition{
+		Type: placementv1beta1.ConditionTypeApprovalRequestCreated, Status: metav1.ConditionTrue,
+		Reason: reasonCreated, Message: "ApprovalRequest object is created",
+	}
+	if meta.IsStatusConditionTrue(c.Status.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved) {
+		// Accepted once, it cannot be taken back, nor by deleting the request.
+		return Outcome{Conditions: []metav1.Condition{created}}, nil
+	}
+	request, refused, err := c.ensureRequest(ctx)
+	if err != nil || refused != "" || request == nil {
+		return Outcome{Refused: refused, RunEnded: request == nil && refused == ""}, err
+	}
+	if !isApproved(request) {
+		return Outcome{Conditions: []metav1.Condition{created}}, nil
+	}
+	if err := c.acceptApproval(ctx, request); err != nil {
+		return Outcome{}, err
+	}
+	message := "ApprovalRequest object is approved"
+	if by := request.GetApprovalRequestStatus().Approval; by != nil {
+		message += fmt.Sprintf(" by %s through %s at %s", by.By, by.Door, by.At.UTC().Format(time.RFC3339))
+	}
+	return Outcome{Conditions: []metav1.Condition{created, {
+		Type: placementv1beta1.ConditionTypeApprovalRequestApproved, Status: metav1.ConditionTrue, Reason: reasonApproved, Message: message,
+	}}}, nil
+}
+
+func isApproved(request placementv1beta1.ApprovalRequestObject) bool {
+	conditions := request.GetConditions()
+	return meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeApproved) ||
+		meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeApprovalAccepted)
+}
+
+// approvalCheck is one check of an approval.
+type approvalCheck struct{ Check }
+
+// ensureRequest returns the approval request of this run for the stage, creating it when it is missing; nil
+// when the run has ended meanwhile. A leftover of an earlier run of the same name is replaced: its approval
+// was not meant for this run.
+func (c approvalCheck) ensureRequest(ctx context.Context) (request placementv1beta1.ApprovalRequestObject, refused string, err error) {
+	name := c.Status.ApprovalRequestName
+	scope := placementv1beta1.ScopeOf(c.Run)
+	request = scope.NewApprovalRequest(name)
+	err = c.Hub.Get(ctx, scope.Key(name), request)
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return nil, "", fmt.Errorf("reading approval request %s: %w", name, err)
+	case request.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation] == string(c.Run.GetUID()) && request.GetDeletionTimestamp().IsZero():
+		return request, c.refuseForeign(request), nil
+	default:
+		if refused, err = c.removeLeftover(ctx, request); err != nil || refused != "" {
+			return nil, refused, err
+		}
+	}
+	if err = c.supersedeEarlier(ctx); err != nil {
+		return nil, "", err
+	}
+	request, err = c.createRequest(ctx)
+	return request, "", err
+}
+
+// removeLeftover deletes a request that was not made by this run, unless another run still needs it: the
+// request that run `web` makes before a stage `x` has the name of the one that run `web-before` makes after it.
+func (c approvalCheck) removeLeftover(ctx context.Context, request placementv1beta1.ApprovalRequestObject) (refused string, err error) {
+	if owner := request.GetApprovalRequestSpec().ParentStageRollout; owner != c.Run.GetName() {
+		uid := types.UID(request.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation])
+		active, err := c.Hub.RunIsActive(ctx, placementv1beta1.ScopeOf(c.Run).Key(owner), uid)
+		if err != nil {
+			return "", err
+		}
+		if active {
+			return c.refuseForeign(request), nil
+		}
+	}
+	if err := c.Hub.Delete(ctx, request); err != nil {
+		return "", fmt.Errorf("replacing approval request %s of an earlier run: %w", request.GetName(), err)
+	}
+	return "", nil
+}
+
+// refuseForeign says what is wrong with a request that is not about this stage of this run; empty if it is.
+func (c approvalCheck) refuseForeign(request placementv1beta1.ApprovalRequestObject) string {
+	spec, run, stage := request.GetApprovalRequestSpec(), c.Run.GetName(), c.Stage.StageName
+	if spec.ParentStageRollout == run && spec.TargetStage == stage {
+		return ""
+	}
+	mend := "delete it and create the run again"
+	if spec.ParentStageRollout != run {
+		mend = "create the run again under another name"
+	}
+	return fmt.Sprintf("the approval request `%s` is for stage `%s` of run `%s`, want stage `%s` of run `%s`; %s",
+		request.GetName(), spec.TargetStage, spec.ParentStageRollout, stage, run, mend)
+}
+
+// supersedeEarlier takes the label of the latest request from the one before the stage: one request of a
+// stage has it at a time.
+func (c approvalCheck) supersedeEarlier(ctx context.Context) error {
+	if c.Side == Before || len(c.Stage.BeforeStageTaskStatus) == 0 {
+		return nil
+	}
+	earlier := placementv1beta1.ScopeOf(c.Run).NewApprovalRequest(ApprovalRequestName(c.Run.GetName(), c.Stage.StageName, Before))
+	err := c.Hub.Label(ctx, earlier, placementv1beta1.IsLatestUpdateRunApprovalLabel, "false")
+	if err != nil {
+		return fmt.Errorf("marking approval request %s as not the latest: %w", earlier.GetName(), err)
+	}
+	return nil
+}
+
+// createRequest makes the request. A controller that clears up after the run may have looked for requests
+// before: so the run is read again, and the request of one that has ended is removed.
+func (c approvalCheck) createRequest(ctx context.Context) (placementv1beta1.ApprovalRequestObject, error) {
+	request := c.newRequest()
+	if err := c.Hub.Create(ctx, request); err != nil {
+		return nil, fmt.Errorf("creating approval request %s: %w", request.GetName(), err)
+	}
+	active, err := c.Hub.RunIsActive(ctx, placementv1beta1.ScopeOf(c.Run).Key(c.Run.GetName()), c.Run.GetUID())
+	if err != nil {
+		return nil, err
+	}
+	if !active {
+		if err := c.Hub.Delete(ctx, request); err != nil {
+			return nil, fmt.Errorf("removing approval request %s of a run that has ended: %w", request.GetName(), err)
+		}
+		return nil, nil
+	}
+	c.Hub.Report(placementv1beta1.ConditionTypeApprovalRequestCreated,
+		fmt.Sprintf("Stage %s waits for an approval: approve %s with kubectl, or send approve to workflow updaterun/%s",
+			c.Stage.StageName, request.GetName(), c.Run.GetName()))
+	return request, nil
+}
+
+func (c approvalCheck) newRequest() placementv1beta1.ApprovalRequestObject {
+	run, stage := c.Run.GetName(), c.Stage.StageName
+	request := placementv1beta1.ScopeOf(c.Run).NewApprovalRequest(c.Status.ApprovalRequestName)
+	request.SetLabels(map[string]string{
+		placementv1beta1.TargetUpdateRunLabel:           run,
+		placementv1beta1.TargetUpdateRunLowercaseLabel:  run,
+		placementv1beta1.TargetUpdatingStageLabel:       stage,
+		placementv1beta1.TaskTypeLabel:                  string(c.Side),
+		placementv1beta1.IsLatestUpdateRunApprovalLabel: placementv1beta1.LabelValueTrue,
+	})
+	request.SetAnnotations(map[string]string{placementv1beta1.ApprovalRunUIDAnnotation: string(c.Run.GetUID())})
+	*request.GetApprovalRequestSpec() = placementv1beta1.ApprovalRequestSpec{ParentStageRollout: run, TargetStage: stage}
+	return request
+}
+
+// acceptApproval confirms an approval, after which it cannot be taken back, and records who gave it and how.
+func (c approvalCheck) acceptApproval(ctx context.Context, request placementv1beta1.ApprovalRequestObject) error {
+	status := request.GetApprovalRequestStatus()
+	if meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeApprovalAccepted) {
+		return nil
+	}
+	now := metav1.NewTime(c.Now)
+	if status.Approval == nil {
+		status.Approval = approvalByCondition(request)
+	}
+	if created, at := request.GetCreationTimestamp(), status.Approval.At; at.Before(&created) || now.Before(&at) {
+		status.Approval.At = now // the author of the condition chose its time: not one that cannot be
+	}
+	SetRequestCondition(request, placementv1beta1.ConditionTypeApprovalAccepted, placementv1beta1.ReasonApprovalRequestApprovalAccepted,
+		"The approval request has been approved and cannot be reverted", c.Now)
+	if err := c.Hub.UpdateStatus(ctx, request); err != nil {
+		return fmt.Errorf("accepting approval request %s: %w", request.GetName(), err)
+	}
+	record := request.GetApprovalRequestStatus().Approval
+	note := fmt.Sprintf("Stage %s of run %s was approved by %s through %s", c.Stage.StageName, c.Run.GetName(), record.By, record.Door)
+	c.Hub.Report(placementv1beta1.ConditionTypeApproved, note)
+	c.Hub.ReportOn(request, placementv1beta1.ConditionTypeApproved, "Approve", note)
+	return nil
+}
+
+// unknownApprover stands for the user who set the condition with kubectl, when the API server has not
+// stamped who it was.
+const unknownApprover = "unverified"
+
+// approvalByCondition is the record of an approval that came as a condition.
+func approvalByCondition(request placementv1beta1.ApprovalRequestObject) *placementv1beta1.ApprovalRecord {
+	record := &placementv1beta1.ApprovalRecord{By: unknownApprover, Door: placementv1beta1.ApprovalDoorKubectl}
+	if c := meta.FindStatusCondition(request.GetConditions(), placementv1beta1.ConditionTypeApproved); c != nil {
+		record.Comment, record.At = c.Message, c.LastTransitionTime
+	}
+	return record
+}
+
+// ApproverOf is who approved a request, as far as the hub has recorded it.
+func ApproverOf(request placementv1beta1.ApprovalRequestObject) string {
+	if approval := request.GetApprovalRequestStatus().Approval; approval != nil {
+		return approval.By
+	}
+	return unknownApprover
+}
+
+// SetRequestCondition sets a condition of an approval request to True.
+func SetRequestCondition(request placementv1beta1.ApprovalRequestObject, name, reason, message string, now time.Time) {
+	meta.SetStatusCondition(&request.GetApprovalRequestStatus().Conditions, metav1.Condition{
+		Type: name, Status: metav1.ConditionTrue, Reason: reason, Message: message,
+		ObservedGeneration: request.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
+	})
+}

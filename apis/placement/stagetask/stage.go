@@ -1,0 +1,125 @@
+package stagetask
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Validate says what is wrong with the tasks of a stage of a strategy; empty if nothing is.
+func Validate(stage placementv1beta1.StageConfig) string {
+	if problem := validateSide(After, "afterStageTasks", "of", stage.Name, stage.AfterStageTasks); problem != "" {
+		return problem
+	}
+	return validateSide(Before, "beforeStageTasks", "before", stage.Name, stage.BeforeStageTasks)
+}
+
+func validateSide(side Side, field, where, stage string, tasks []placementv1beta1.StageTask) string {
+	seen := map[placementv1beta1.StageTaskType]bool{}
+	for _, task := range tasks {
+		if seen[task.Type] {
+			return fmt.Sprintf("%s of stage `%s` cannot have two tasks of the same type: %s", field, stage, task.Type)
+		}
+		seen[task.Type] = true
+	}
+	for i, task := range tasks {
+		if problem := typeOf(task.Type).Validate(side, task); problem != "" {
+			return fmt.Sprintf("task %d %s stage `%s`: %s", i, where, stage, problem)
+		}
+	}
+	return ""
+}
+
+// Freeze returns the statuses that the tasks on one side of a stage begin with.
+func Freeze(run, stage string, side Side, tasks []placementv1beta1.StageTask) []placementv1beta1.StageTaskStatus {
+	var statuses []placementv1beta1.StageTaskStatus
+	for _, task := range tasks {
+		statuses = append(statuses, typeOf(task.Type).Freeze(run, stage, side))
+	}
+	return statuses
+}
+
+// List returns the tasks on one side of a stage. Config is the stage in the strategy that the run has
+// frozen; WaitsSince is when the stage began to wait for them, zero while it does not.
+func List(stage *placementv1beta1.StageUpdatingStatus, config *placementv1beta1.StageConfig, side Side, waitsSince time.Time) []Task {
+	statuses := *statusesOf(stage, side)
+	tasks := make([]Task, len(statuses))
+	for i, status := range statuses {
+		tasks[i] = Task{Side: side, Config: findConfig(config, side, status.Type), Status: status, WaitsSince: waitsSince}
+	}
+	return tasks
+}
+
+func statusesOf(stage *placementv1beta1.StageUpdatingStatus, side Side) *[]placementv1beta1.StageTaskStatus {
+	if side == Before {
+		return &stage.BeforeStageTaskStatus
+	}
+	return &stage.AfterStageTaskStatus
+}
+
+func findConfig(stage *placementv1beta1.StageConfig, side Side, name placementv1beta1.StageTaskType) placementv1beta1.StageTask {
+	if stage == nil {
+		return placementv1beta1.StageTask{Type: name}
+	}
+	tasks := stage.AfterStageTasks
+	if side == Before {
+		tasks = stage.BeforeStageTasks
+	}
+	if i := slices.IndexFunc(tasks, func(t placementv1beta1.StageTask) bool { return t.Type == name }); i >= 0 {
+		return tasks[i]
+	}
+	return placementv1beta1.StageTask{Type: name}
+}
+
+// Describe reads how far a task is.
+func (t Task) Describe() State {
+	state := typeOf(t.Status.Type).Describe(t)
+	state.Type, state.WaitsSince = t.Status.Type, t.WaitsSince
+	return state
+}
+
+// Preview describes a task of a strategy as a run would freeze it.
+func Preview(run, stage string, side Side, config placementv1beta1.StageTask) State {
+	return Task{Side: side, Config: config, Status: typeOf(config.Type).Freeze(run, stage, side)}.Describe()
+}
+
+// Perform looks at what a task waits for.
+func Perform(ctx context.Context, check Check) (Outcome, error) {
+	return typeOf(check.Status.Type).Check(ctx, check)
+}
+
+// Record sets the conditions that a check has found in the status of its task, which is added if it is
+// missing; now and generation are those of the run.
+func Record(stage *placementv1beta1.StageUpdatingStatus, task Task, conditions []metav1.Condition, generation int64, now time.Time) {
+	statuses := statusesOf(stage, task.Side)
+	i := slices.IndexFunc(*statuses, func(s placementv1beta1.StageTaskStatus) bool { return s.Type == task.Status.Type })
+	if i < 0 {
+		i = len(*statuses)
+		*statuses = append(*statuses, placementv1beta1.StageTaskStatus{Type: task.Status.Type})
+	}
+	for _, c := range conditions {
+		c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(now)
+		meta.SetStatusCondition(&(*statuses)[i].Conditions, c)
+	}
+}
+
+// CountsFromWait says that a task of one of the statuses counts from when the stage began to wait. The API
+// keeps whole seconds, so that instant is then rounded up: what counts from it is never cut short.
+func CountsFromWait(statuses []placementv1beta1.StageTaskStatus) bool {
+	return slices.ContainsFunc(statuses, func(s placementv1beta1.StageTaskStatus) bool {
+		return Task{Status: s}.Describe().Timed
+	})
+}
+
+// readDone reads when a task was done from the condition that says so.
+func (s *State) readDone(status placementv1beta1.StageTaskStatus, name string) {
+	if c := meta.FindStatusCondition(status.Conditions, name); c != nil && c.Status == metav1.ConditionTrue {
+		s.DoneAt, s.Message = c.LastTransitionTime.Time, c.Message
+	}
+}

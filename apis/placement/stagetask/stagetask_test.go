@@ -1,0 +1,176 @@
+package stagetask_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+const (
+	isApproval  = placementv1beta1.StageTaskTypeApproval
+	isTimedWait = placementv1beta1.StageTaskTypeTimedWait
+	isTicket    = placementv1beta1.StageTaskType("Ticket")
+)
+
+func taskOf(name placementv1beta1.StageTaskType, wait time.Duration) placementv1beta1.StageTask {
+	task := placementv1beta1.StageTask{Type: name}
+	if wait > 0 {
+		task.WaitTime = &metav1.Duration{Duration: wait}
+	}
+	return task
+}
+
+func TestTasksOfAStrategyAreRefusedInASentence(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		before, after []placementv1beta1.StageTask
+		want          string
+	}{
+		"a stage needs no tasks":             {},
+		"one of each type is fine":           {after: []placementv1beta1.StageTask{taskOf(isApproval, 0), taskOf(isTimedWait, time.Minute)}},
+		"an approval before a stage is fine": {before: []placementv1beta1.StageTask{taskOf(isApproval, 0)}},
+		"two of a type": {
+			after: []placementv1beta1.StageTask{taskOf(isApproval, 0), taskOf(isApproval, 0)},
+			want:  "afterStageTasks of stage `canary` cannot have two tasks of the same type: Approval",
+		},
+		"two of a type before a stage": {
+			before: []placementv1beta1.StageTask{taskOf(isApproval, 0), taskOf(isApproval, 0)},
+			want:   "beforeStageTasks of stage `canary` cannot have two tasks of the same type: Approval",
+		},
+		"a wait that has no time": {
+			after: []placementv1beta1.StageTask{taskOf(isApproval, 0), taskOf(isTimedWait, 0)},
+			want:  "task 1 of stage `canary`: a TimedWait needs a waitTime above 0",
+		},
+		"an approval that takes time": {
+			after: []placementv1beta1.StageTask{taskOf(isApproval, time.Minute)},
+			want:  "task 0 of stage `canary`: an Approval has no waitTime",
+		},
+		"a wait before a stage": {
+			before: []placementv1beta1.StageTask{taskOf(isTimedWait, time.Minute)},
+			want:   "task 0 before stage `canary`: a TimedWait is possible after a stage only",
+		},
+		"a type that this version does not know": {
+			after: []placementv1beta1.StageTask{taskOf(isTicket, 0)},
+			want:  "task 0 of stage `canary`: there is no type Ticket; the types are Approval, TimedWait",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			config := placementv1beta1.StageConfig{Name: "canary", BeforeStageTasks: test.before, AfterStageTasks: test.after}
+			assert.Equal(t, test.want, stagetask.Validate(config))
+		})
+	}
+}
+
+func TestATaskIsDescribedFromItsStatus(t *testing.T) {
+	at := metav1.NewTime(noon.Add(10 * time.Second))
+	isTrue := func(name, message string) []metav1.Condition {
+		return []metav1.Condition{{Type: name, Status: metav1.ConditionTrue, LastTransitionTime: at, Message: message}}
+	}
+	approval := stagetask.State{Type: isApproval, Title: "approval", Subject: "web-canary", RunPhase: "WaitingApproval", Approvable: true}
+	soak := stagetask.State{Type: isTimedWait, Title: "soak", RunPhase: "Soaking", Timed: true, Duration: time.Minute}
+	for sentence, test := range map[string]struct {
+		task          placementv1beta1.StageTask
+		conditions    []metav1.Condition
+		waitsSince    time.Time
+		want          func() stagetask.State
+		waiting, done bool
+	}{
+		"an approval ahead": {task: taskOf(isApproval, 0), want: func() stagetask.State { return approval }},
+		"an approval that is waited for": {
+			task: taskOf(isApproval, 0), conditions: isTrue("ApprovalRequestCreated", ""), waitsSince: noon, waiting: true,
+			want: func() stagetask.State { s := approval; s.WaitsSince, s.Begun = noon, at.Time; return s },
+		},
+		"an approval that was given": {
+			task: taskOf(isApproval, 0), conditions: isTrue("ApprovalRequestApproved", "by ada"), waitsSince: noon, done: true,
+			want: func() stagetask.State {
+				s := approval
+				s.WaitsSince, s.DoneAt, s.Message = noon, at.Time, "by ada"
+				return s
+			},
+		},
+		"a soak ahead": {task: taskOf(isTimedWait, time.Minute), want: func() stagetask.State { return soak }},
+		"a soak that goes on": {
+			task: taskOf(isTimedWait, time.Minute), waitsSince: noon, waiting: true,
+			want: func() stagetask.State {
+				s := soak
+				s.WaitsSince, s.Begun, s.Due = noon, noon, noon.Add(time.Minute)
+				return s
+			},
+		},
+		"a soak that is over, also when its stage is": {
+			task: taskOf(isTimedWait, time.Minute), conditions: isTrue("WaitTimeElapsed", ""), done: true,
+			want: func() stagetask.State { s := soak; s.DoneAt = at.Time; return s },
+		},
+		"a task of a type that this version does not know is never done": {
+			task: taskOf(isTicket, 0), conditions: isTrue("ApprovalRequestApproved", ""), waitsSince: noon, waiting: true,
+			want: func() stagetask.State { return stagetask.State{Type: isTicket, Title: "Ticket", WaitsSince: noon} },
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			config := placementv1beta1.StageConfig{Name: "canary", AfterStageTasks: []placementv1beta1.StageTask{test.task}}
+			stage := &placementv1beta1.StageUpdatingStatus{
+				StageName: "canary", AfterStageTaskStatus: stagetask.Freeze("web", "canary", stagetask.After, config.AfterStageTasks),
+			}
+			stage.AfterStageTaskStatus[0].Conditions = test.conditions
+			tasks := stagetask.List(stage, &config, stagetask.After, test.waitsSince)
+			require.Len(t, tasks, 1)
+			state := tasks[0].Describe()
+			assert.Equal(t, test.want(), state)
+			assert.Equal(t, test.waiting, state.Waiting())
+			assert.Equal(t, test.done, state.Done())
+		})
+	}
+}
+
+func TestAPreviewNamesTheRequestThatARunWillMake(t *testing.T) {
+	for side, want := range map[stagetask.Side]string{stagetask.Before: "web-before-canary", stagetask.After: "web-canary"} {
+		assert.Equal(t, want, stagetask.Preview("web", "canary", side, taskOf(isApproval, 0)).Subject)
+	}
+	assert.Equal(t, time.Minute, stagetask.Preview("web", "canary", stagetask.After, taskOf(isTimedWait, time.Minute)).Duration)
+}
+
+func TestATimedWaitIsOverAtTheVeryInstant(t *testing.T) {
+	task := stagetask.Task{
+		Side: stagetask.After, Config: taskOf(isTimedWait, time.Minute), Status: placementv1beta1.StageTaskStatus{Type: isTimedWait}, WaitsSince: noon,
+	}
+	for sentence, test := range map[string]struct {
+		now  time.Time
+		done bool
+	}{
+		"just before": {now: noon.Add(time.Minute - 1)},
+		"at it":       {now: noon.Add(time.Minute), done: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			outcome, err := stagetask.Perform(t.Context(), stagetask.Check{Task: task, Now: test.now})
+			require.NoError(t, err)
+			stage := &placementv1beta1.StageUpdatingStatus{}
+			stagetask.Record(stage, task, outcome.Conditions, 3, test.now)
+			task.Status = stage.AfterStageTaskStatus[0]
+			assert.Equal(t, test.done, task.Describe().Done())
+			if test.done {
+				assert.Equal(t, int64(3), task.Status.Conditions[0].ObservedGeneration)
+			}
+		})
+	}
+}
+
+func TestATaskOfAnUnknownTypeEndsTheRun(t *testing.T) {
+	outcome, err := stagetask.Perform(t.Context(), stagetask.Check{
+		Task:  stagetask.Task{Side: stagetask.After, Status: placementv1beta1.StageTaskStatus{Type: isTicket}},
+		Stage: &placementv1beta1.StageUpdatingStatus{StageName: "canary"},
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "a task of stage `canary`: there is no type Ticket; the types are Approval, TimedWait", outcome.Refused)
+}
+
+func TestOnlyTimedTasksCountFromWhenTheStageWaits(t *testing.T) {
+	assert.True(t, stagetask.CountsFromWait([]placementv1beta1.StageTaskStatus{{Type: isApproval}, {Type: isTimedWait}}))
+	assert.False(t, stagetask.CountsFromWait([]placementv1beta1.StageTaskStatus{{Type: isApproval}, {Type: isTicket}}))
+}
