@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -155,13 +156,13 @@ func (s *steering) approve(ctx context.Context, c client.WithWatch, run hub.Run,
 	if uid := object.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation]; uid != "" && uid != string(run.Object.GetUID()) {
 		return fmt.Errorf("approval request %q is of an earlier %s: the hub will replace it, try again in a moment", g.request, run.Ref)
 	}
-	request, _ := hub.ApprovalOf(object)
-	if meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApproved) {
-		s.Done(s.streams, "stage %s of %s is approved already%s", g.stage, run.Ref, approvedBy(request))
-		return nil
+	accepted, err := s.writeApproval(ctx, c, object, comment)
+	if err != nil {
+		return fmt.Errorf("approving %q: %w", g.request, err)
 	}
-	if err := s.writeApproval(ctx, c, request, comment); err != nil {
-		return err
+	if accepted != nil {
+		s.Done(s.streams, "stage %s of %s is approved already%s", g.stage, run.Ref, approvedBy(*accepted))
+		return nil
 	}
 	s.Done(s.streams, "stage %s of %s approved", g.stage, run.Ref)
 	return nil
@@ -174,22 +175,33 @@ func approvedBy(request hub.Approval) string {
 	return ""
 }
 
-func (s *steering) writeApproval(ctx context.Context, c client.WithWatch, request hub.Approval, comment string) error {
-	if !s.Sends() {
-		return nil
+// writeApproval approves a request, or returns the request if it is approved already.
+func (s *steering) writeApproval(ctx context.Context, c client.WithWatch, object client.Object, comment string) (approved *hub.Approval, err error) {
+	decide := func(before client.Object) (client.Patch, error) {
+		object = before.DeepCopyObject().(client.Object)
+		request, _ := hub.ApprovalOf(object)
+		if meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApproved) {
+			approved = &request
+			return nil, nil
+		}
+		if !s.Sends() {
+			return nil, nil
+		}
+		meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
+			Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionTrue, Reason: approvedReason, Message: cmp.Or(comment, approvedMessage),
+			ObservedGeneration: object.GetGeneration(), LastTransitionTime: metav1.NewTime(s.factory.Clock.Now()),
+		})
+		// Conditions are a list, which is replaced as a whole: what another client has approved meanwhile must not get lost.
+		// Only approvals move the version of a request.
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		data, err := patch.Data(object)
+		if err != nil {
+			return nil, fmt.Errorf("comparing: %w", err)
+		}
+		return client.RawPatch(patch.Type(), data), nil
 	}
-	if comment == "" {
-		comment = approvedMessage
+	write := func(object client.Object, patch client.Patch) error {
+		return s.writer(c).Status().Patch(ctx, object, patch)
 	}
-	before := request.Object.DeepCopyObject().(client.Object)
-	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
-		Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionTrue, Reason: approvedReason, Message: comment,
-		ObservedGeneration: request.Object.GetGeneration(), LastTransitionTime: metav1.NewTime(s.factory.Clock.Now()),
-	})
-	// Somebody may approve at the same time, or the request be made anew: then this must not replace its conditions.
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := s.writer(c).Status().Patch(ctx, request.Object, patch); err != nil {
-		return fmt.Errorf("approving %q: %w", request.Object.GetName(), err)
-	}
-	return nil
+	return approved, changeObject(ctx, c, object, decide, write)
 }

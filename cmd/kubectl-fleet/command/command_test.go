@@ -24,6 +24,7 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 // now is when all tests take place.
@@ -62,7 +63,7 @@ func inMemory(objects ...client.Object) client.WithWatch {
 	} {
 		builder = builder.WithIndex(kind, "metadata.name", name)
 	}
-	return builder.Build()
+	return builder.WithInterceptorFuncs(interceptor.Funcs{Patch: fixture.PatchAsAPIServer}).Build()
 }
 
 // noHub answers as a cluster without the fleet's kinds.

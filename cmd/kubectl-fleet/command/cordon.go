@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -28,7 +29,7 @@ func NewCordon(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 that tolerate the taint may still pick it. kubectl fleet uncordon takes it off again.`,
 		Example: `  kubectl fleet cordon member-3`,
 	}, func(ctx context.Context, s *steering, c client.WithWatch, member *clusterv1beta1.MemberCluster) error {
-		changed, err := s.taint(ctx, c, member)
+		changed, err := s.cordonMember(ctx, c, member)
 		if err != nil {
 			return err
 		}
@@ -50,14 +51,15 @@ func NewUncordon(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comm
 		Long:    `Take the taint of kubectl fleet cordon or drain off a member, so that placements can pick it again.`,
 		Example: `  kubectl fleet uncordon member-3`,
 	}, func(ctx context.Context, s *steering, c client.WithWatch, member *clusterv1beta1.MemberCluster) error {
-		at := slices.IndexFunc(member.Spec.Taints, isCordon)
-		if at < 0 {
-			s.Done(s.streams, "member/%s is not cordoned", member.Name)
-			return nil
-		}
-		err := s.patchMember(ctx, c, member, func() { member.Spec.Taints = slices.Delete(member.Spec.Taints, at, at+1) })
+		changed, err := s.changeTaints(ctx, c, member, func(taints []clusterv1beta1.Taint) []clusterv1beta1.Taint {
+			return slices.DeleteFunc(taints, isCordon)
+		})
 		if err != nil {
 			return err
+		}
+		if !changed {
+			s.Done(s.streams, "member/%s is not cordoned", member.Name)
+			return nil
 		}
 		s.Done(s.streams, "member/%s uncordoned", member.Name)
 		return nil
@@ -98,24 +100,33 @@ func isCordon(taint clusterv1beta1.Taint) bool {
 	return taint.Key == cordon.Key && taint.Value == cordon.Value && taint.Effect == cordon.Effect
 }
 
-// taint cordons a member, and says whether it was not before.
-func (s *steering) taint(ctx context.Context, c client.WithWatch, member *clusterv1beta1.MemberCluster) (bool, error) {
-	if slices.ContainsFunc(member.Spec.Taints, isCordon) {
-		return false, nil
-	}
-	return true, s.patchMember(ctx, c, member, func() { member.Spec.Taints = append(member.Spec.Taints, cordon) })
+// cordonMember gives a member the taint, and says whether it did not have it before.
+func (s *steering) cordonMember(ctx context.Context, c client.WithWatch, member *clusterv1beta1.MemberCluster) (bool, error) {
+	return s.changeTaints(ctx, c, member, func(taints []clusterv1beta1.Taint) []clusterv1beta1.Taint {
+		if slices.ContainsFunc(taints, isCordon) {
+			return taints
+		}
+		return append(taints, cordon)
+	})
 }
 
-// patchMember changes a member, unless somebody else has in the meantime: its taints are a list, replaced as a whole.
-func (s *steering) patchMember(ctx context.Context, c client.WithWatch, member *clusterv1beta1.MemberCluster, change func()) error {
-	if !s.Sends() {
-		return nil
+// changeTaints replaces the taints of a member, and says whether there was something to change.
+func (s *steering) changeTaints(ctx context.Context, c client.WithWatch, member *clusterv1beta1.MemberCluster,
+	edit func([]clusterv1beta1.Taint) []clusterv1beta1.Taint,
+) (changed bool, err error) {
+	decide := func(member *clusterv1beta1.MemberCluster) ([]fence.Op, error) {
+		taints := edit(slices.Clone(member.Spec.Taints))
+		switch changed = len(taints) != len(member.Spec.Taints); {
+		case !changed || !s.Sends():
+			return nil, nil
+		case len(taints) == 0:
+			return []fence.Op{fence.Remove("/spec/taints")}, nil
+		default:
+			return []fence.Op{fence.Add("/spec/taints", taints)}, nil
+		}
 	}
-	before := member.DeepCopy()
-	change()
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := s.writer(c).Patch(ctx, member, patch); err != nil {
-		return fmt.Errorf("changing member/%s: %w", member.Name, err)
+	if err := changeSpec(ctx, s.writer(c), member, decide); err != nil {
+		return false, fmt.Errorf("changing member/%s: %w", member.Name, err)
 	}
-	return nil
+	return changed, nil
 }

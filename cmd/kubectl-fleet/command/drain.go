@@ -84,7 +84,7 @@ func (s *steering) drain(ctx context.Context, c client.WithWatch, member *cluste
 	if err := s.Ask(s.streams, question); err != nil {
 		return err
 	}
-	if _, err := s.taint(ctx, c, member); err != nil {
+	if _, err := s.cordonMember(ctx, c, member); err != nil {
 		return err
 	}
 	s.Done(s.streams, "member/%s cordoned", member.Name)

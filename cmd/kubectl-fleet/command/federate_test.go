@@ -252,7 +252,7 @@ func TestOrphaning(t *testing.T) {
 	assert.Equal(t, placementv1beta1.DeletePropagationPolicyDelete, kept(c).PropagationPolicy)
 	assert.Equal(t, placementv1beta1.ExternalRolloutStrategyType, get(c, &placementv1beta1.ClusterResourcePlacement{}, "web").Spec.Strategy.Type)
 
-	rolling := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	rolling := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "uid-web"}}
 	c = newConsole(t, rolling)
 	require.NoError(t, c.run("orphaning", "enable", "web"), "a placement without a strategy")
 	assert.Equal(t, placementv1beta1.DeletePropagationPolicyAbandon, kept(c).PropagationPolicy)

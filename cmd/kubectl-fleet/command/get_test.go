@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -26,7 +27,7 @@ func ok(kind string) metav1.Condition { return condition(kind, metav1.ConditionT
 // member is a healthy member whose agent reported a while ago.
 func member(name string, heartbeat time.Duration) *clusterv1beta1.MemberCluster {
 	return &clusterv1beta1.MemberCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: ago(48 * time.Hour), Labels: map[string]string{}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: ago(48 * time.Hour), Labels: map[string]string{}},
 		Spec:       clusterv1beta1.MemberClusterSpec{HeartbeatPeriodSeconds: 15},
 		Status: clusterv1beta1.MemberClusterStatus{
 			Conditions: []metav1.Condition{ok(clusterv1beta1.ConditionTypeReadyToJoin), ok(clusterv1beta1.ConditionTypeJoined), ok(clusterv1beta1.ConditionTypeHealthy)},

@@ -160,8 +160,9 @@ func (o *joinOptions) putToken(ctx context.Context) error {
 	if err := write.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
 		return fmt.Errorf("reading Secret %s/%s: %w", agentNamespace, tokenSecret, err)
 	}
+	before := secret.DeepCopy()
 	secret.Data = data
-	if err := write.Update(ctx, secret); err != nil {
+	if err := write.Patch(ctx, secret, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("updating Secret %s/%s: %w", agentNamespace, tokenSecret, err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -73,12 +74,14 @@ func (s *steering) orphan(ctx context.Context, c client.WithWatch, p hub.Placeme
 		}
 	}
 	if s.Sends() {
-		before := p.Object.DeepCopyObject().(client.Object)
-		if p.Spec.Strategy == nil {
-			p.Spec.Strategy = &placementv1beta1.RolloutStrategy{}
-		}
-		p.Spec.Strategy.DeleteStrategy = &placementv1beta1.DeleteStrategy{PropagationPolicy: policy}
-		if err := s.writer(c).Patch(ctx, p.Object, client.MergeFrom(before)); err != nil {
+		deletion := &placementv1beta1.DeleteStrategy{PropagationPolicy: policy}
+		err := changeSpec(ctx, s.writer(c), p.Object, func(object client.Object) ([]fence.Op, error) {
+			if object.(placementv1beta1.PlacementObject).GetPlacementSpec().Strategy == nil {
+				return []fence.Op{fence.Add("/spec/strategy", placementv1beta1.RolloutStrategy{DeleteStrategy: deletion})}, nil
+			}
+			return []fence.Op{fence.Add("/spec/strategy/deleteStrategy", deletion)}, nil
+		})
+		if err != nil {
 			return fmt.Errorf("changing %s: %w", p.Ref, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -73,10 +74,8 @@ func (s *steering) act(ctx context.Context, c client.WithWatch, run hub.Run, clu
 			return err
 		}
 	}
-	err = s.patchRun(ctx, c, run, func(spec *placementv1beta1.UpdateRunSpec) {
-		spec.ClusterActions = withActions(spec.ClusterActions, clusters, action)
-	})
-	if err != nil {
+	actions := withActions(run.Spec.ClusterActions, clusters, action)
+	if err := s.patchRun(ctx, c, run, fence.Add("/spec/clusterActions", actions)); err != nil {
 		return err
 	}
 	done := map[placementv1beta1.ClusterActionType]string{

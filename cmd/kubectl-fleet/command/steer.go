@@ -2,17 +2,14 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -62,27 +59,17 @@ func (s *steering) connect() (client.WithWatch, error) {
 
 // patchRun changes the spec of a run, unless somebody else has changed the spec in the meantime. The status of a run
 // that is under way changes all the time, which is no reason to give up.
-func (s *steering) patchRun(ctx context.Context, c client.WithWatch, run hub.Run, change func(*placementv1beta1.UpdateRunSpec)) error {
+func (s *steering) patchRun(ctx context.Context, c client.WithWatch, run hub.Run, operation fence.Op) error {
 	if !s.Sends() {
 		return nil
 	}
-	uid, generation := run.Object.GetUID(), run.Object.GetGeneration()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		before := run.Object.DeepCopyObject().(client.Object)
-		change(run.Spec)
-		err := s.writer(c).Patch(ctx, run.Object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-		if !apierrors.IsConflict(err) {
-			return err
+	decide := func(fresh client.Object) ([]fence.Op, error) {
+		if fresh.GetGeneration() != run.Object.GetGeneration() {
+			return nil, errChanged
 		}
-		if err := c.Get(ctx, client.ObjectKeyFromObject(run.Object), run.Object); err != nil {
-			return fmt.Errorf("reading it again: %w", err)
-		}
-		if run.Object.GetUID() != uid || run.Object.GetGeneration() != generation {
-			return errors.New("somebody else has changed it in the meantime: look at it, and try again")
-		}
-		return err
-	})
-	if err != nil {
+		return []fence.Op{operation}, nil
+	}
+	if err := changeSpec(ctx, s.writer(c), run.Object, decide); err != nil {
 		return fmt.Errorf("changing %s: %w", run.Ref, err)
 	}
 	return nil

@@ -28,7 +28,7 @@ func waitingAtCanary() (*placementv1beta1.ClusterStagedUpdateRun, *placementv1be
 		condition(placementv1beta1.ConditionTypeApprovalRequestCreated, metav1.ConditionTrue, placementv1beta1.ReasonAfterStageTaskApprovalRequestCreated, time.Minute),
 	}
 	request := &placementv1beta1.ClusterApprovalRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: "web-5-canary", Generation: 1, Annotations: map[string]string{placementv1beta1.ApprovalRunUIDAnnotation: "run-uid"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "web-5-canary", UID: "uid-canary", Generation: 1, Annotations: map[string]string{placementv1beta1.ApprovalRunUIDAnnotation: "run-uid"}},
 		Spec:       placementv1beta1.ApprovalRequestSpec{ParentStageRollout: "web-5", TargetStage: "canary"},
 	}
 	return run, request
@@ -182,7 +182,7 @@ func TestRollback(t *testing.T) {
 
 func externalPlacement() *placementv1beta1.ClusterResourcePlacement {
 	return &placementv1beta1.ClusterResourcePlacement{
-		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "uid-web"},
 		Spec:       placementv1beta1.PlacementSpec{Strategy: &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -50,7 +51,7 @@ func (s *steering) setState(ctx context.Context, c client.WithWatch, run hub.Run
 		s.Done(s.streams, "%s %s", run.Ref, already)
 		return nil
 	}
-	if err := s.patchRun(ctx, c, run, func(spec *placementv1beta1.UpdateRunSpec) { spec.State = state }); err != nil {
+	if err := s.patchRun(ctx, c, run, fence.Add("/spec/state", state)); err != nil {
 		return err
 	}
 	s.Done(s.streams, "%s %s", run.Ref, done)

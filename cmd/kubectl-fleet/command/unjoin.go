@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -174,13 +175,14 @@ func (o *unjoinOptions) question(ctx context.Context, members []clusterv1beta1.M
 func (o *unjoinOptions) remove(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
 	write := o.writer(o.hub)
 	if o.keep {
-		before := member.DeepCopy()
-		metav1.SetMetaDataAnnotation(&member.ObjectMeta, clusterv1beta1.KeepPlacedAnnotation, clusterv1beta1.KeepPlacedValue)
-		if err := write.Patch(ctx, member, client.MergeFrom(before)); err != nil {
+		keep := func(member *clusterv1beta1.MemberCluster) ([]fence.Op, error) {
+			return fence.Annotate(member.Annotations, clusterv1beta1.KeepPlacedAnnotation, clusterv1beta1.KeepPlacedValue), nil
+		}
+		if err := changeSpec(ctx, write, member, keep); err != nil {
 			return fmt.Errorf("asking to keep what is placed on member/%s: %w", member.Name, err)
 		}
 	}
-	if err := client.IgnoreNotFound(write.Delete(ctx, member)); err != nil {
+	if err := client.IgnoreNotFound(write.Delete(ctx, member, client.Preconditions{UID: &member.UID})); err != nil {
 		return fmt.Errorf("deleting member/%s: %w", member.Name, err)
 	}
 	return nil
