@@ -1,0 +1,509 @@
+package rollout
+
+import (
+	"slices"
+	"time"
+)
+
+// StageRole is what the recorded request of the workflow says about a cluster of a stage.
+type StageRole int
+
+// The roles of a cluster in a request.
+const (
+	// RoleNone says that the request does not name the cluster: it must not be written to.
+	RoleNone StageRole = iota
+	// RoleStart says that the workflow has chosen the cluster to be written to now.
+	RoleStart
+	// RoleInFlight says that an earlier request had it written to. It is waited for, and written
+	// to again if that turns out to be necessary.
+	RoleInFlight
+	// RoleFailed says that the stage goes on without the cluster. It is not written to, but may
+	// recover.
+	RoleFailed
+	// RoleSkipped says that the stage goes on without the cluster because the user wants it so, or
+	// because it is no longer selected.
+	RoleSkipped
+	// RoleDone says that an earlier call saw it done, which is to be recorded.
+	RoleDone
+)
+
+// BindingOwner is whose a cluster's binding is, from the point of view of a run.
+type BindingOwner int
+
+// The owners of a binding.
+const (
+	// OwnerUnknown says that nobody has looked at the binding yet.
+	OwnerUnknown BindingOwner = iota
+	// OwnerNone says that the run may take it.
+	OwnerNone
+	// OwnerThisRun says that the run has taken it, and that it is at the snapshot of the run.
+	OwnerThisRun
+	// OwnerLaterRun says that a later run has taken it, and keeps it.
+	OwnerLaterRun
+	// OwnerGone says that there is no binding to take: the cluster is no longer selected.
+	OwnerGone
+)
+
+// StageAction is what the user asks for in a run's spec about one cluster.
+type StageAction int
+
+// The actions.
+const (
+	ActionNone StageAction = iota
+	ActionSkip
+	ActionRetry
+)
+
+// BudgetAction is what is done about a stage of which more clusters have failed than may. The
+// values are those of the API.
+type BudgetAction string
+
+// The actions of a failure budget.
+const (
+	BudgetKept     BudgetAction = ""
+	BudgetWait     BudgetAction = "Wait"
+	BudgetPause    BudgetAction = "Pause"
+	BudgetAbort    BudgetAction = "Abort"
+	BudgetRollback BudgetAction = "Rollback"
+)
+
+// interrupts says that the run does not go on by itself.
+func (a BudgetAction) interrupts() bool { return a != BudgetKept && a != BudgetWait }
+
+// FailureBudget is how many clusters of a stage may fail, and what happens beyond.
+type FailureBudget struct {
+	MaxFailures int
+	OnExceeded  BudgetAction
+}
+
+// Refusal says that the API server refuses to write a cluster's binding.
+type Refusal struct {
+	Why string
+	// NextTry is when the write is due to be tried again.
+	NextTry time.Time
+}
+
+// StageCluster is what is known of one cluster of a stage when deciding.
+type StageCluster struct {
+	Name string
+	Role StageRole
+	// Phase is how far the cluster is, as the status of the run says, and StartedAt since when it is
+	// being updated; zero if the status does not say. An attempt that died may have recorded more
+	// than the request knows of.
+	Phase     ClusterPhase
+	StartedAt time.Time
+	// Owner of its binding, and whether the cluster is available with what the owner wants there.
+	Owner     BindingOwner
+	Available bool
+	// Refusal is nil if this process knows of none. RecordedRefusal is why the write is refused as the
+	// status says; it survives the process.
+	Refusal         *Refusal
+	RecordedRefusal string
+	// Action is what the user asks for and has not been carried out.
+	Action StageAction
+}
+
+// StageFacts are all that the next step of a stage is decided from.
+type StageFacts struct {
+	// Clusters in the update order that was frozen when the run began.
+	Clusters       []StageCluster
+	MaxConcurrency int
+	// Deadline is how long a cluster may take before it is given up, or the run is called stuck.
+	Deadline time.Duration
+	// Budget is nil if the stage has none: then no cluster is given up.
+	Budget *FailureBudget
+	// MembershipFrozen says that a cluster that is no longer selected is skipped. Otherwise it ends
+	// the run.
+	MembershipFrozen bool
+	// Stopping says that the run begins nothing more, and waits for what is in flight.
+	Stopping bool
+	// Stuck says that the run is called stuck already.
+	Stuck bool
+	// MaxRefusals bounds the clusters whose refusals the status has room for; 0 is no bound.
+	MaxRefusals int
+	// ReliableFrom is from when on it is known of every cluster whether it is available. Before, as
+	// after an outage of the API server, a cluster may be available that does not look so.
+	ReliableFrom time.Time
+	Now          time.Time
+}
+
+// StageOutcomes are clusters that an earlier attempt of the same request has recorded, so that
+// the answer to the request must report them though this attempt did nothing about them.
+type StageOutcomes struct {
+	Done, Failed, Skipped, Requeued []string
+}
+
+// StagePlan is the next step of a stage. Clusters are in update order in every list.
+type StagePlan struct {
+	AlreadyRecorded StageOutcomes
+
+	// What the user has asked for: Skip are clusters to go on without; Requeue are such clusters, or
+	// failed ones, that wait for their turn again; Restart are clusters in flight that are written to
+	// once more; Noted are clusters that have not had their turn, so that there is nothing to repeat.
+	Skip, Requeue, Restart, Noted []string
+
+	// Recover are clusters that were given up and are available after all.
+	Recover []string
+	// Done are clusters in flight that are available. RecordDone says that this call must record
+	// them, because there will be no other request in this stage before the run ends or stands still.
+	Done       []string
+	RecordDone bool
+	// GiveUp are clusters past their deadline that the stage goes on without.
+	GiveUp []string
+	// Exceeded is what is to be done because more clusters have failed than may. Unless it is to
+	// wait, the plan has nothing else to begin: the facts are others once it is done.
+	Exceeded BudgetAction
+	// Leave are clusters to be skipped because they are no longer selected.
+	Leave []string
+	// EndedBy is the cluster whose binding ends the run; its Owner says why.
+	EndedBy string
+
+	// Start are clusters to be written to now. They are all in the request.
+	Start []string
+	// InFlight are clusters to be waited for, those of Start included, and Waiting is the one of
+	// them that was started first.
+	InFlight []string
+	Waiting  string
+	// NotStarted are clusters of the request that are left alone because the run stops. The status
+	// may say of those in TakeBack that they were started: it says so no longer.
+	NotStarted, TakeBack []string
+	// Refused are clusters of which the status has to say that their write is refused. Written are
+	// those that could be written after all: their deadline counts from now.
+	Refused, Written []string
+	// Stuck is the cluster because of which the run is to be called stuck, and Progress says that the
+	// run moves on, so that it is not called stuck any longer.
+	Stuck    string
+	Progress bool
+
+	// Next are the clusters to choose for the next request.
+	Next []string
+	// LookAt is the next instant at which time alone changes the plan; zero if there is none.
+	LookAt time.Time
+}
+
+// DecideStage decides the next step of a stage. The workflow records a choice of clusters as the
+// input of an activity before any of them is written to; so a plan starts clusters of the recorded
+// request only, and what should be chosen next it proposes. At most MaxConcurrency clusters are in
+// flight: a cluster at position p is proposed only if p < done + MaxConcurrency, where failed and
+// skipped clusters count as done.
+func DecideStage(facts StageFacts) StagePlan {
+	d := stageDecision{StageFacts: facts}
+	d.Clusters = slices.Clone(facts.Clusters)
+	d.adoptRecordedOutcomes()
+	d.carryOutActions()
+	d.recordRefusals()
+	d.recordAvailable()
+	d.giveUpOverdue()
+	d.judgeBudget()
+	if d.plan.Exceeded.interrupts() {
+		return d.plan
+	}
+	d.dropLostBindings()
+	if d.plan.EndedBy != "" {
+		return d.plan
+	}
+	d.startClusters()
+	d.proposeNext()
+	d.callStuck()
+	return d.plan
+}
+
+// stageDecision is one call of DecideStage. The phases and roles of its clusters follow what is
+// planned for them.
+type stageDecision struct {
+	StageFacts
+	plan StagePlan
+	// moves says that the request starts a cluster or reports one as done.
+	moves bool
+}
+
+// inFlight says that the request has a cluster written to or waited for.
+func (c *StageCluster) inFlight() bool { return c.Role == RoleStart || c.Role == RoleInFlight }
+
+// conclude takes a cluster out of the request.
+func (c *StageCluster) conclude(phase ClusterPhase) { c.Phase, c.Role = phase, RoleNone }
+
+// adoptRecordedOutcomes reports what an earlier attempt of the same request has recorded.
+func (d *stageDecision) adoptRecordedOutcomes() {
+	out := &d.plan.AlreadyRecorded
+	for i := range d.Clusters {
+		c := &d.Clusters[i]
+		d.moves = d.moves || c.Role == RoleStart || c.Role == RoleDone
+		wanted := c.inFlight() || c.Role == RoleFailed
+		switch {
+		case c.Role == RoleDone:
+			c.Phase = ClusterDone
+		case c.Phase == ClusterDone && wanted:
+			out.Done = append(out.Done, c.Name)
+		case c.Phase == ClusterFailed && c.inFlight():
+			out.Failed = append(out.Failed, c.Name)
+		case c.Phase == ClusterSkipped && c.Role != RoleSkipped:
+			out.Skipped = append(out.Skipped, c.Name)
+		case c.Phase == ClusterWaiting && (c.Role == RoleFailed || c.Role == RoleSkipped):
+			out.Requeued = append(out.Requeued, c.Name)
+		default:
+			continue
+		}
+		c.Role = RoleNone
+	}
+}
+
+// carryOutActions does what the user asks for. A cluster that is done stays so.
+func (d *stageDecision) carryOutActions() {
+	for i := range d.Clusters {
+		c := &d.Clusters[i]
+		switch {
+		case c.Action == ActionNone || c.Phase == ClusterDone:
+		case c.Action == ActionSkip:
+			if c.Phase != ClusterSkipped {
+				d.plan.Skip = append(d.plan.Skip, c.Name)
+				c.conclude(ClusterSkipped)
+			}
+		case c.Phase == ClusterWaiting:
+			d.plan.Noted = append(d.plan.Noted, c.Name)
+		case c.Phase == ClusterUpdating:
+			d.plan.Restart = append(d.plan.Restart, c.Name)
+			c.StartedAt = d.Now
+		default:
+			d.plan.Requeue = append(d.plan.Requeue, c.Name)
+			c.conclude(ClusterWaiting)
+		}
+	}
+	acted := slices.Concat(d.plan.Skip, d.plan.Requeue)
+	out := &d.plan.AlreadyRecorded
+	for _, list := range []*[]string{&out.Failed, &out.Skipped, &out.Requeued} {
+		*list = withoutNames(*list, acted)
+	}
+}
+
+// withoutNames is a list without some names; nil if nothing is left.
+func withoutNames(list, names []string) []string {
+	var left []string
+	for _, name := range list {
+		if !slices.Contains(names, name) {
+			left = append(left, name)
+		}
+	}
+	return left
+}
+
+// recordAvailable finds the clusters that have become available.
+func (d *stageDecision) recordAvailable() {
+	for i := range d.Clusters {
+		c := &d.Clusters[i]
+		switch {
+		case c.Owner != OwnerThisRun || !c.Available:
+		case c.inFlight():
+			d.plan.Done = append(d.plan.Done, c.Name)
+			c.conclude(ClusterDone)
+		case c.Role == RoleFailed, c.Phase == ClusterFailed:
+			d.plan.Recover = append(d.plan.Recover, c.Name)
+			c.conclude(ClusterDone)
+		}
+	}
+	d.plan.AlreadyRecorded.Failed = withoutNames(d.plan.AlreadyRecorded.Failed, d.plan.Recover)
+}
+
+// isOverdue says that a cluster has had its time. One that nobody has looked at may be available.
+func (d *stageDecision) isOverdue(c *StageCluster) bool {
+	seen := c.Owner == OwnerThisRun || c.Owner != OwnerUnknown && c.Refusal != nil
+	return seen && c.inFlight() && c.Phase == ClusterUpdating && !c.StartedAt.IsZero() &&
+		!d.Now.Before(latest(c.StartedAt.Add(d.Deadline), d.ReliableFrom))
+}
+
+func (d *stageDecision) listOverdue() []*StageCluster {
+	var overdue []*StageCluster
+	for i := range d.Clusters {
+		if c := &d.Clusters[i]; d.isOverdue(c) {
+			overdue = append(overdue, c)
+		}
+	}
+	return overdue
+}
+
+// countPhase is how many clusters are in a phase.
+func (d *stageDecision) countPhase(phase ClusterPhase) (n int) {
+	for i := range d.Clusters {
+		if d.Clusters[i].Phase == phase {
+			n++
+		}
+	}
+	return n
+}
+
+// giveUpOverdue gives up the clusters past their deadline. A stage that only waits when more fail
+// than may keeps those beyond its budget in flight; any other action concerns them all.
+func (d *stageDecision) giveUpOverdue() {
+	if d.Budget == nil {
+		return
+	}
+	overdue := d.listOverdue()
+	without, exceeded := GiveUp(d.countPhase(ClusterFailed), len(overdue), d.Budget.MaxFailures)
+	if d.Budget.OnExceeded != BudgetWait {
+		without = len(overdue)
+	} else if exceeded {
+		d.plan.Exceeded = BudgetWait
+	}
+	for _, c := range overdue[:without] {
+		d.plan.GiveUp = append(d.plan.GiveUp, c.Name)
+		c.conclude(ClusterFailed)
+	}
+}
+
+// judgeBudget asks for something to be done about too many failures. A run that stops already
+// stands still soon.
+func (d *stageDecision) judgeBudget() {
+	if d.Budget != nil && !d.Stopping && d.countPhase(ClusterFailed) > d.Budget.MaxFailures {
+		d.plan.Exceeded = d.Budget.OnExceeded
+	}
+}
+
+// dropLostBindings finds the clusters whose bindings the run cannot have. A cluster that was chosen by
+// a run that stops shows only when it is chosen again.
+func (d *stageDecision) dropLostBindings() {
+	for i := range d.Clusters {
+		c := &d.Clusters[i]
+		if c.Role != RoleFailed && !c.inFlight() || c.Owner != OwnerLaterRun && c.Owner != OwnerGone {
+			continue
+		}
+		switch {
+		case d.Stopping && c.Role == RoleStart:
+			d.plan.NotStarted = append(d.plan.NotStarted, c.Name)
+			c.conclude(ClusterWaiting)
+		case c.Owner == OwnerGone && d.MembershipFrozen:
+			d.plan.Leave = append(d.plan.Leave, c.Name)
+			c.conclude(ClusterSkipped)
+		case d.plan.EndedBy == "":
+			d.plan.EndedBy = c.Name
+		}
+	}
+}
+
+// startClusters decides what is written to and what is waited for.
+func (d *stageDecision) startClusters() {
+	var first time.Time
+	for i := range d.Clusters {
+		c := &d.Clusters[i]
+		if !c.inFlight() {
+			continue
+		}
+		if d.Stopping && c.Owner == OwnerNone {
+			d.plan.NotStarted = append(d.plan.NotStarted, c.Name)
+			d.plan.TakeBack = append(d.plan.TakeBack, c.Name)
+			c.conclude(ClusterWaiting)
+			continue
+		}
+		if d.mustWrite(c) {
+			d.plan.Start = append(d.plan.Start, c.Name)
+		}
+		c.Phase = ClusterUpdating
+		d.plan.InFlight = append(d.plan.InFlight, c.Name)
+		if d.plan.Waiting == "" || !c.StartedAt.IsZero() && (first.IsZero() || c.StartedAt.Before(first)) {
+			d.plan.Waiting, first = c.Name, c.StartedAt
+		}
+	}
+	d.plan.RecordDone = len(d.plan.Done) > 0 && len(d.plan.InFlight) == 0 && (d.Stopping || d.countPhase(ClusterWaiting) == 0)
+}
+
+// mustWrite says that a cluster of the request is to be written to now.
+func (d *stageDecision) mustWrite(c *StageCluster) bool {
+	switch {
+	case d.Stopping && c.Owner != OwnerThisRun:
+		return false
+	case slices.Contains(d.plan.Restart, c.Name):
+		return true
+	case c.Refusal != nil:
+		return !d.Now.Before(c.Refusal.NextTry)
+	case c.Owner == OwnerUnknown && c.RecordedRefusal != "":
+		return true // another process was refused, which says nothing of a write of this one
+	}
+	return c.Role == RoleStart || c.Owner == OwnerNone
+}
+
+// recordRefusals brings up to date what the status says of clusters that cannot be written to.
+func (d *stageDecision) recordRefusals() {
+	shown := 0
+	for i := range d.Clusters {
+		c := &d.Clusters[i]
+		switch {
+		case !c.inFlight():
+		case c.Refusal != nil && (d.MaxRefusals == 0 || shown < d.MaxRefusals):
+			shown++
+			if c.RecordedRefusal != c.Refusal.Why {
+				d.plan.Refused = append(d.plan.Refused, c.Name)
+			}
+		case c.Refusal == nil && c.RecordedRefusal != "" && c.Owner == OwnerThisRun:
+			d.plan.Written = append(d.plan.Written, c.Name)
+			c.StartedAt = d.Now
+		}
+	}
+}
+
+// proposeNext chooses the clusters of the next request. What the status says to be in flight though
+// no request has it comes first: it holds a place already.
+func (d *stageDecision) proposeNext() {
+	if d.Stopping {
+		return
+	}
+	progress := make(Progress, len(d.Clusters))
+	for i := range d.Clusters {
+		c := &d.Clusters[i]
+		progress[i] = c.Phase
+		if c.Role == RoleNone && c.Phase == ClusterUpdating {
+			d.plan.Next = append(d.plan.Next, c.Name)
+		}
+	}
+	for _, i := range progress.Next(d.MaxConcurrency) {
+		d.plan.Next = append(d.plan.Next, d.Clusters[i].Name)
+	}
+}
+
+// callStuck names a cluster that is past its deadline, one whose write is refused before others,
+// and says when to look again. A run that stops says that it stops.
+func (d *stageDecision) callStuck() {
+	overdue := d.listOverdue()
+	if len(overdue) > 0 && !d.Stuck && !d.Stopping && len(d.plan.Concluded()) == 0 {
+		stuck := overdue[0]
+		if i := slices.IndexFunc(overdue, func(c *StageCluster) bool { return c.Refusal != nil }); i >= 0 {
+			stuck = overdue[i]
+		}
+		d.plan.Stuck = stuck.Name
+	}
+	d.plan.Progress = !d.Stopping && d.plan.Stuck == "" && (!d.Stuck || d.moves || len(d.plan.Written) > 0)
+	quiet := d.Stuck || d.Stopping || d.plan.Stuck != ""
+	for i := range d.Clusters {
+		c := &d.Clusters[i]
+		if !c.inFlight() {
+			continue
+		}
+		if c.Refusal != nil {
+			d.lookAt(c.Refusal.NextTry)
+		}
+		at := latest(c.StartedAt.Add(d.Deadline), d.ReliableFrom)
+		if said := quiet && (d.Budget == nil || !d.Now.Before(at)); !said && !c.StartedAt.IsZero() {
+			d.lookAt(at)
+		}
+	}
+}
+
+// lookAt makes sure that the plan is looked at again by an instant.
+func (d *stageDecision) lookAt(at time.Time) {
+	if d.plan.LookAt.IsZero() || at.Before(d.plan.LookAt) {
+		d.plan.LookAt = at
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// Concluded are the clusters that a request need not name any longer once the plan is recorded. With
+// any of them there is something to report to the workflow.
+func (p *StagePlan) Concluded() []string {
+	recorded := p.AlreadyRecorded
+	return slices.Concat(recorded.Done, recorded.Failed, recorded.Skipped, recorded.Requeued,
+		p.Skip, p.Requeue, p.Recover, p.Done, p.GiveUp, p.Leave, p.NotStarted)
+}
