@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	"github.com/fleetflow/fleetflow/activities/heartbeat"
 	"github.com/fleetflow/fleetflow/workflows/call"
 )
 
@@ -41,7 +41,7 @@ type guardedActivity struct {
 
 // ExecuteActivity runs the activity under guard.
 func (a *guardedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	ctx = clusterwait.TrackProgress(ctx)
+	ctx = heartbeat.WithProgress(ctx)
 	done := make(chan struct{})
 	defer close(done)
 	go beat(ctx, done)
@@ -61,7 +61,7 @@ func beat(ctx context.Context, done <-chan struct{}) {
 	for {
 		select {
 		case <-tick.C:
-			clusterwait.Beat(ctx)
+			heartbeat.Repeat(ctx)
 		case <-done:
 			return
 		}

@@ -1,5 +1,6 @@
-// Package clusterwait waits, on the informer cache, until clusters are done: a
-// Notifier tells which clusters of which placement or run have changed, a View
-// reads their state without falling behind our own writes, and a Wait returns as
-// soon as there is something to act on.
+// Package clusterwait lets an activity wait until clusters are done. The activity
+// subscribes to a placement or a run with the Notifier, which the informers feed;
+// it reads bindings and Works through a BindingCache, which is never older than
+// what the activity itself has written; and a Wait returns as soon as there is
+// something to act on.
 package clusterwait

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,54 +16,62 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Notifier wakes those who wait for a placement or a run. It is an index, not
-// a queue: an event costs one look-up, and nothing when nobody waits.
+// Notifier tells waiting activities what has changed. It is an index, not a
+// queue: an event costs one look-up, and nothing more if no activity waits.
 type Notifier struct {
 	mu   sync.Mutex
-	subs map[string]map[*Subscription]struct{}
+	subs map[Key]map[*Subscription]struct{}
 }
 
-// NewNotifier returns a Notifier that nothing feeds yet; see Watch.
+// NewNotifier returns a Notifier without a source of events; see Watch.
 func NewNotifier() *Notifier {
-	return &Notifier{subs: map[string]map[*Subscription]struct{}{}}
+	return &Notifier{subs: map[Key]map[*Subscription]struct{}{}}
 }
 
-// Subscription is one waiter's view of what has changed since it last looked.
+// Subscription collects what has changed since the waiting activity last took it.
 type Subscription struct {
-	// C receives when there is something to Take.
+	// C receives when there is something to take.
 	C chan struct{}
 
-	notifier *Notifier
-	keys     []string
-	mu       sync.Mutex
-	clusters map[string]struct{}
-	plan     bool
+	notifier    *Notifier
+	keys        []Key
+	mu          sync.Mutex
+	clusters    map[string]struct{}
+	planChanged bool
 }
 
-// PlacementKey and RunKey name what can be subscribed to.
-func PlacementKey(name string) string { return "placement/" + name }
+// Key names the events to subscribe to.
+type Key string
 
-// BindingsKey is the subscription key for bindings of a placement coming, going
-// or being given another spec: what a rolling update plans with.
-func BindingsKey(placement string) string { return "bindings/" + placement }
+// ClusterLabelsKey is the key of the labels of all clusters: they decide which
+// overrides apply to a cluster.
+const ClusterLabelsKey Key = "labels"
 
-// LabelsKey is the subscription key for the labels of any cluster: with them, the
-// overrides that apply to it may be others.
-const LabelsKey = "labels"
+// PlacementKey is the key of a placement, its clusters and its snapshots.
+func PlacementKey(scope placementv1beta1.Scope, name string) Key {
+	return Key("placement/" + scope.String() + name)
+}
 
-// RunKey is the subscription key of an update run.
-func RunKey(name string) string { return "run/" + name }
+// BindingsKey is the key of the set of a placement's bindings and of their specs:
+// what a rolling update plans with.
+func BindingsKey(scope placementv1beta1.Scope, placement string) Key {
+	return Key("bindings/" + scope.String() + placement)
+}
 
-// Subscribe starts to collect events of the given keys. Close it.
-func (n *Notifier) Subscribe(keys ...string) *Subscription {
+// RunKey is the key of an update run.
+func RunKey(scope placementv1beta1.Scope, name string) Key {
+	return Key("run/" + scope.String() + name)
+}
+
+// Subscribe starts to collect the events of the keys, until the subscription is closed.
+func (n *Notifier) Subscribe(keys ...Key) *Subscription {
 	s := &Subscription{C: make(chan struct{}, 1), notifier: n, clusters: map[string]struct{}{}}
-	s.Also(keys...)
+	s.Add(keys...)
 	return s
 }
 
-// Also makes a subscription collect events of further keys, without losing any
-// of those it collects.
-func (s *Subscription) Also(keys ...string) {
+// Add makes a subscription collect the events of further keys as well.
+func (s *Subscription) Add(keys ...Key) {
 	s.notifier.mu.Lock()
 	defer s.notifier.mu.Unlock()
 	for _, key := range keys {
@@ -86,78 +95,99 @@ func (s *Subscription) Close() {
 	}
 }
 
-// Take returns the clusters with news since the last call, and whether the plan
-// itself may be another one.
-func (s *Subscription) Take() (clusters []string, plan bool) {
+// TakeChanges returns the clusters that have changed since the last call, and
+// whether the plan itself may have changed.
+func (s *Subscription) TakeChanges() (clusters []string, plan bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name := range s.clusters {
 		clusters = append(clusters, name)
 	}
-	plan = s.plan
+	plan = s.planChanged
 	clear(s.clusters)
-	s.plan = false
+	s.planChanged = false
 	return clusters, plan
 }
 
-// notify tells all subscribers of a key about a cluster, or about the plan when
-// cluster is empty.
-func (n *Notifier) notify(key, cluster string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for s := range n.subs[key] {
-		s.mu.Lock()
-		if cluster == "" {
-			s.plan = true
-		} else {
-			s.clusters[cluster] = struct{}{}
-		}
-		s.mu.Unlock()
-		s.wake()
-	}
+// addCluster notes that a cluster has changed.
+func (s *Subscription) addCluster(name string) {
+	s.mu.Lock()
+	s.clusters[name] = struct{}{}
+	s.mu.Unlock()
+	s.signalChange()
 }
 
-// wake makes C receive.
-func (s *Subscription) wake() {
+// addPlanChange notes that the plan may have changed.
+func (s *Subscription) addPlanChange() {
+	s.mu.Lock()
+	s.planChanged = true
+	s.mu.Unlock()
+	s.signalChange()
+}
+
+// signalChange makes C receive, unless a signal is already waiting to be received.
+func (s *Subscription) signalChange() {
 	select {
 	case s.C <- struct{}{}:
 	default:
 	}
 }
 
+// forSubscribers calls add for every subscription to a key.
+func (n *Notifier) forSubscribers(key Key, add func(*Subscription)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for s := range n.subs[key] {
+		add(s)
+	}
+}
+
+func (n *Notifier) notifyClusterChange(key Key, cluster string) {
+	if cluster == "" { // a Work outside the namespaces of clusters
+		n.notifyPlanChange(key)
+		return
+	}
+	n.forSubscribers(key, func(s *Subscription) { s.addCluster(cluster) })
+}
+
+func (n *Notifier) notifyPlanChange(key Key) {
+	n.forSubscribers(key, (*Subscription).addPlanChange)
+}
+
 // Watch feeds the notifier from the informers of the cache.
 func (n *Notifier) Watch(ctx context.Context, c cache.Cache) error {
-	snapshot := &metav1.PartialObjectMetadata{}
-	snapshot.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshot"))
+	var scope placementv1beta1.Scope
+	resources := &metav1.PartialObjectMetadata{}
+	resources.SetGroupVersionKind(scope.ResourceSnapshotKind())
 	sources := []struct {
 		object client.Object
-		handle func(old, new client.Object)
+		notify func(old, now client.Object)
 	}{
-		{&placementv1beta1.Work{}, n.work},
-		{&placementv1beta1.ClusterResourceBinding{}, n.binding},
-		{&placementv1beta1.ClusterResourcePlacement{}, n.placement},
-		{&placementv1beta1.ClusterStagedUpdateRun{}, n.run},
-		{&placementv1beta1.ClusterResourcePlacementEviction{}, n.eviction},
-		{&placementv1beta1.ClusterResourcePlacementDisruptionBudget{}, n.budget},
-		{&clusterv1beta1.MemberCluster{}, n.member},
-		{&placementv1beta1.ClusterSchedulingPolicySnapshot{}, n.labelled},
-		{snapshot, n.labelled},
+		{&placementv1beta1.Work{}, n.workChanged},
+		{scope.NewBinding(""), n.bindingChanged},
+		{scope.NewPlacement(""), n.placementChanged},
+		{scope.NewUpdateRun(""), n.runChanged},
+		{&placementv1beta1.ClusterResourcePlacementEviction{}, n.evictionChanged},
+		{&placementv1beta1.ClusterResourcePlacementDisruptionBudget{}, n.budgetChanged},
+		{&clusterv1beta1.MemberCluster{}, n.memberChanged},
+		{scope.NewPolicySnapshot(""), n.snapshotChanged},
+		{resources, n.snapshotChanged},
 	}
 	for _, source := range sources {
 		informer, err := c.GetInformer(ctx, source.object)
 		if err != nil {
 			return fmt.Errorf("watching %T for waiting activities: %w", source.object, err)
 		}
-		if _, err := informer.AddEventHandler(handler(source.handle)); err != nil {
+		if _, err := informer.AddEventHandler(eventHandler(source.notify)); err != nil {
 			return fmt.Errorf("watching %T for waiting activities: %w", source.object, err)
 		}
 	}
 	return nil
 }
 
-// handler adapts one function to the three events of an informer; old is nil
-// for additions and equals new for deletions.
-func handler(handle func(old, new client.Object)) toolscache.ResourceEventHandler {
+// eventHandler adapts one function to the three events of an informer; old is nil
+// for additions and deletions.
+func eventHandler(notify func(old, now client.Object)) toolscache.ResourceEventHandler {
 	object := func(o any) client.Object {
 		if tombstone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 			o = tombstone.Obj
@@ -166,88 +196,97 @@ func handler(handle func(old, new client.Object)) toolscache.ResourceEventHandle
 		return out
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { handle(nil, object(o)) },
-		UpdateFunc: func(o, n any) { handle(object(o), object(n)) },
+		AddFunc:    func(o any) { notify(nil, object(o)) },
+		UpdateFunc: func(o, n any) { notify(object(o), object(n)) },
 		DeleteFunc: func(o any) {
-			if gone := object(o); gone != nil {
-				handle(nil, gone)
+			if deleted := object(o); deleted != nil {
+				notify(nil, deleted)
 			}
 		},
 	}
 }
 
-func (n *Notifier) work(_, now client.Object) {
-	if name := now.GetLabels()[placementv1beta1.ParentPlacementLabel]; name != "" {
-		n.notify(PlacementKey(name), clusterOf(now.GetNamespace()))
+// workChanged notifies of a cluster. A Work lives in the namespace of its cluster,
+// so a label says which namespace its placement is in.
+func (n *Notifier) workChanged(_, now client.Object) {
+	labels := now.GetLabels()
+	if name := labels[placementv1beta1.ParentPlacementLabel]; name != "" {
+		scope := placementv1beta1.Scope{Namespace: labels[placementv1beta1.ParentNamespaceLabel]}
+		n.notifyClusterChange(PlacementKey(scope, name), clusterOfNamespace(now.GetNamespace()))
 	}
 }
 
-func (n *Notifier) binding(old, now client.Object) {
-	b, ok := now.(*placementv1beta1.ClusterResourceBinding)
+func (n *Notifier) bindingChanged(old, now client.Object) {
+	binding, ok := now.(placementv1beta1.BindingObject)
 	name := now.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	if !ok || name == "" {
 		return
 	}
-	n.notify(PlacementKey(name), b.Spec.TargetCluster)
-	if planChanged(old, now) {
-		n.notify(BindingsKey(name), "")
+	scope := placementv1beta1.ScopeOf(now)
+	n.notifyClusterChange(PlacementKey(scope, name), binding.GetBindingSpec().TargetCluster)
+	if specChanged(old, now) {
+		n.notifyPlanChange(BindingsKey(scope, name))
 	}
 }
 
-// placement only tells of what a plan rests on: spec, deletion and what was selected
-// last, not status.
-func (n *Notifier) placement(old, now client.Object) {
-	const verdict = placementv1beta1.SelectionVerdictAnnotation
-	if planChanged(old, now) || old.GetAnnotations()[verdict] != now.GetAnnotations()[verdict] {
-		n.notify(PlacementKey(now.GetName()), "")
+// placementChanged notifies of what a plan rests on, which is the spec, the deletion
+// and the last selection, but not the status.
+func (n *Notifier) placementChanged(old, now client.Object) {
+	if specChanged(old, now) || annotationChanged(old, now, placementv1beta1.SelectionVerdictAnnotation) {
+		n.notifyPlanChange(PlacementKey(placementv1beta1.ScopeOf(now), now.GetName()))
 	}
 }
 
-// eviction tells of evictions that ask for something.
-func (n *Notifier) eviction(_, now client.Object) {
+// evictionChanged notifies of evictions without an outcome.
+func (n *Notifier) evictionChanged(_, now client.Object) {
 	if e, ok := now.(*placementv1beta1.ClusterResourcePlacementEviction); ok && !e.Ended() {
-		n.notify(PlacementKey(e.Spec.PlacementName), "")
+		n.notifyPlanChange(PlacementKey(placementv1beta1.ScopeOf(now), e.Spec.PlacementName))
 	}
 }
 
-// budget has the name of its placement.
-func (n *Notifier) budget(old, now client.Object) {
-	if planChanged(old, now) {
-		n.notify(PlacementKey(now.GetName()), "")
+// budgetChanged relies on a disruption budget having the name of its placement.
+func (n *Notifier) budgetChanged(old, now client.Object) {
+	if specChanged(old, now) {
+		n.notifyPlanChange(PlacementKey(placementv1beta1.ScopeOf(now), now.GetName()))
 	}
 }
 
-// member tells of labels only: clusters are scheduled elsewhere, and their heartbeats
-// concern nobody here.
-func (n *Notifier) member(old, now client.Object) {
+// memberChanged notifies of labels only: heartbeats come too often, and new clusters
+// concern the scheduler, not the activities that wait.
+func (n *Notifier) memberChanged(old, now client.Object) {
 	if old != nil && !maps.Equal(old.GetLabels(), now.GetLabels()) {
-		n.notify(LabelsKey, "")
+		n.notifyPlanChange(ClusterLabelsKey)
 	}
 }
 
-func (n *Notifier) run(old, now client.Object) {
-	const rolledBack = placementv1beta1.RolledBackByAnnotation
-	if planChanged(old, now) || old.GetAnnotations()[rolledBack] != now.GetAnnotations()[rolledBack] {
-		n.notify(RunKey(now.GetName()), "")
+func (n *Notifier) runChanged(old, now client.Object) {
+	if specChanged(old, now) || annotationChanged(old, now, placementv1beta1.RolledBackByAnnotation) {
+		n.notifyPlanChange(RunKey(placementv1beta1.ScopeOf(now), now.GetName()))
 	}
 }
 
-func (n *Notifier) labelled(_, now client.Object) {
+func (n *Notifier) snapshotChanged(_, now client.Object) {
 	if name := now.GetLabels()[placementv1beta1.ParentPlacementLabel]; name != "" {
-		n.notify(PlacementKey(name), "")
+		n.notifyPlanChange(PlacementKey(placementv1beta1.ScopeOf(now), name))
 	}
 }
 
-func planChanged(old, now client.Object) bool {
+// specChanged reports whether anything but metadata and status differs; an object
+// that is added or deleted counts as changed.
+func specChanged(old, now client.Object) bool {
 	return old == nil || old.GetUID() != now.GetUID() || old.GetGeneration() != now.GetGeneration() ||
 		old.GetDeletionTimestamp().IsZero() != now.GetDeletionTimestamp().IsZero()
 }
 
-// clusterOf is the cluster whose Works live in a namespace.
-func clusterOf(namespace string) string {
-	prefix := placementv1beta1.MemberNamespace("")
-	if len(namespace) > len(prefix) && namespace[:len(prefix)] == prefix {
-		return namespace[len(prefix):]
+func annotationChanged(old, now client.Object, key string) bool {
+	return old.GetAnnotations()[key] != now.GetAnnotations()[key]
+}
+
+// clusterOfNamespace returns the cluster whose Works live in a namespace.
+func clusterOfNamespace(namespace string) string {
+	cluster, ok := strings.CutPrefix(namespace, placementv1beta1.MemberNamespace(""))
+	if !ok {
+		return ""
 	}
-	return ""
+	return cluster
 }

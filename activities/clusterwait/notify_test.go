@@ -85,7 +85,12 @@ func runOf(generation int64) *placementv1beta1.ClusterStagedUpdateRun {
 }
 
 func TestTheNotifierTellsThoseWhoWait(t *testing.T) {
-	const placement, bindings, run, labels = "placement/crp", "bindings/crp", "run/run", "labels"
+	clusterScope, namespace := placementv1beta1.Scope{}, placementv1beta1.Scope{Namespace: "team-a"}
+	placement, namespaced := clusterwait.PlacementKey(clusterScope, "crp"), clusterwait.PlacementKey(namespace, "crp")
+	bindings, run := clusterwait.BindingsKey(clusterScope, "crp"), clusterwait.RunKey(clusterScope, "run")
+	const labels = clusterwait.ClusterLabelsKey
+	workOfNamespaced := workOf("a")
+	workOfNamespaced.Labels[placementv1beta1.ParentNamespaceLabel] = "team-a"
 	going := placementOf(1)
 	going.DeletionTimestamp = &metav1.Time{Time: begin}
 	another := runOf(1)
@@ -98,43 +103,46 @@ func TestTheNotifierTellsThoseWhoWait(t *testing.T) {
 	}
 	for sentence, test := range map[string]struct {
 		event func(i *informers)
-		want  map[string]told
+		want  map[clusterwait.Key]told
 	}{
-		"a Work tells its cluster": {func(i *informers) { i.work("a") }, map[string]told{placement: {clusters: []string{"a"}}}},
+		"a Work tells its cluster": {func(i *informers) { i.work("a") }, map[clusterwait.Key]told{placement: {clusters: []string{"a"}}}},
+		"a Work of a placement in a namespace tells its cluster": {
+			func(i *informers) { i.added(workOfNamespaced) }, map[clusterwait.Key]told{namespaced: {clusters: []string{"a"}}},
+		},
 		"a Work of nobody tells nothing": {func(i *informers) {
 			i.added(&placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-a"}})
 		}, nil},
-		"a binding's status tells its cluster":           {func(i *informers) { i.update(fixture.Binding("a", 1), fixture.Binding("a", 1)) }, map[string]told{placement: {clusters: []string{"a"}}}},
-		"a binding's spec tells planners, too":           {func(i *informers) { i.update(fixture.Binding("a", 1), fixture.Binding("a", 2)) }, map[string]told{placement: {clusters: []string{"a"}}, bindings: {plan: true}}},
-		"a new binding tells planners, too":              {func(i *informers) { i.added(fixture.Binding("a", 1)) }, map[string]told{placement: {clusters: []string{"a"}}, bindings: {plan: true}}},
-		"a binding that is gone tells them, too":         {func(i *informers) { i.deleted(fixture.Binding("a", 1)) }, map[string]told{placement: {clusters: []string{"a"}}, bindings: {plan: true}}},
-		"a placement's spec changes the plan":            {func(i *informers) { i.placement(1, 2) }, map[string]told{placement: {plan: true}}},
-		"a placement's deletion does":                    {func(i *informers) { i.update(placementOf(1), going) }, map[string]told{placement: {plan: true}}},
+		"a binding's status tells its cluster":           {func(i *informers) { i.update(fixture.Binding("a", 1), fixture.Binding("a", 1)) }, map[clusterwait.Key]told{placement: {clusters: []string{"a"}}}},
+		"a binding's spec tells planners, too":           {func(i *informers) { i.update(fixture.Binding("a", 1), fixture.Binding("a", 2)) }, map[clusterwait.Key]told{placement: {clusters: []string{"a"}}, bindings: {plan: true}}},
+		"a new binding tells planners, too":              {func(i *informers) { i.added(fixture.Binding("a", 1)) }, map[clusterwait.Key]told{placement: {clusters: []string{"a"}}, bindings: {plan: true}}},
+		"a binding that is gone tells them, too":         {func(i *informers) { i.deleted(fixture.Binding("a", 1)) }, map[clusterwait.Key]told{placement: {clusters: []string{"a"}}, bindings: {plan: true}}},
+		"a placement's spec changes the plan":            {func(i *informers) { i.placement(1, 2) }, map[clusterwait.Key]told{placement: {plan: true}}},
+		"a placement's deletion does":                    {func(i *informers) { i.update(placementOf(1), going) }, map[clusterwait.Key]told{placement: {plan: true}}},
 		"a placement's status does not":                  {func(i *informers) { i.placement(1, 1) }, nil},
-		"a cluster's labels change plans with overrides": {func(i *informers) { i.update(memberOf("east"), memberOf("west")) }, map[string]told{labels: {plan: true}}},
+		"a cluster's labels change plans with overrides": {func(i *informers) { i.update(memberOf("east"), memberOf("west")) }, map[clusterwait.Key]told{labels: {plan: true}}},
 		"a cluster's heartbeat does not":                 {func(i *informers) { i.update(memberOf("east"), memberOf("east")) }, nil},
 		"a cluster that joins does not":                  {func(i *informers) { i.added(memberOf("east")) }, nil},
-		"a run's spec changes its plan":                  {func(i *informers) { i.update(runOf(1), runOf(2)) }, map[string]told{run: {plan: true}}},
-		"a run that was replaced does":                   {func(i *informers) { i.update(runOf(1), another) }, map[string]told{run: {plan: true}}},
+		"a run's spec changes its plan":                  {func(i *informers) { i.update(runOf(1), runOf(2)) }, map[clusterwait.Key]told{run: {plan: true}}},
+		"a run that was replaced does":                   {func(i *informers) { i.update(runOf(1), another) }, map[clusterwait.Key]told{run: {plan: true}}},
 		"a run's status, our own writes, do not":         {func(i *informers) { i.update(runOf(1), runOf(1)) }, nil},
-		"a run that is gone does":                        {func(i *informers) { i.deleted(runOf(1)) }, map[string]told{run: {plan: true}}},
-		"a resource snapshot changes the plan":           {func(i *informers) { i.added(snapshot) }, map[string]told{placement: {plan: true}}},
-		"a policy snapshot's status changes it":          {func(i *informers) { i.update(policy, policy) }, map[string]told{placement: {plan: true}}},
-		"two events of a cluster are one to take":        {func(i *informers) { i.work("a"); i.work("a"); i.work("b") }, map[string]told{placement: {clusters: []string{"a", "b"}}}},
+		"a run that is gone does":                        {func(i *informers) { i.deleted(runOf(1)) }, map[clusterwait.Key]told{run: {plan: true}}},
+		"a resource snapshot changes the plan":           {func(i *informers) { i.added(snapshot) }, map[clusterwait.Key]told{placement: {plan: true}}},
+		"a policy snapshot's status changes it":          {func(i *informers) { i.update(policy, policy) }, map[clusterwait.Key]told{placement: {plan: true}}},
+		"two events of a cluster are one to take":        {func(i *informers) { i.work("a"); i.work("a"); i.work("b") }, map[clusterwait.Key]told{placement: {clusters: []string{"a", "b"}}}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			i := newInformers(t)
-			subscriptions := map[string]*clusterwait.Subscription{}
-			for _, key := range []string{placement, bindings, run, labels, "placement/other", "run/other"} {
+			subscriptions := map[clusterwait.Key]*clusterwait.Subscription{}
+			for _, key := range []clusterwait.Key{placement, namespaced, bindings, run, labels, "placement/other", "run/other"} {
 				subscriptions[key] = i.notifier.Subscribe(key)
 			}
 			test.event(i)
 			for key, s := range subscriptions {
-				clusters, plan := s.Take()
+				clusters, plan := s.TakeChanges()
 				slices.Sort(clusters)
 				assert.Equal(t, test.want[key], told{clusters, plan}, key)
 				assert.Equal(t, len(clusters) > 0 || plan, len(s.C) == 1, "%s is woken if there is something to take", key)
-				clusters, plan = s.Take()
+				clusters, plan = s.TakeChanges()
 				assert.True(t, len(clusters) == 0 && !plan, "what was taken is taken")
 			}
 		})
@@ -143,16 +151,16 @@ func TestTheNotifierTellsThoseWhoWait(t *testing.T) {
 
 func TestASubscriptionCanBeWidenedAndClosed(t *testing.T) {
 	i := newInformers(t)
-	s := i.notifier.Subscribe(clusterwait.RunKey("run"))
+	s := i.notifier.Subscribe(clusterwait.RunKey(placementv1beta1.Scope{}, "run"))
 	i.update(runOf(1), runOf(2))
-	s.Also(clusterwait.PlacementKey("crp"))
+	s.Add(clusterwait.PlacementKey(placementv1beta1.Scope{}, "crp"))
 	i.work("a")
-	clusters, plan := s.Take()
+	clusters, plan := s.TakeChanges()
 	assert.Equal(t, []string{"a"}, clusters)
 	assert.True(t, plan, "what came before it was widened is not lost")
 	s.Close()
 	i.work("a")
 	i.update(runOf(2), runOf(3))
-	clusters, plan = s.Take()
+	clusters, plan = s.TakeChanges()
 	assert.True(t, len(clusters) == 0 && !plan)
 }

@@ -8,86 +8,86 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// How long to collect further clusters once one is done, so that a window of
-// hundreds does not come back cluster by cluster.
+// Clusters that are done within a short time of each other are reported together:
+// otherwise a window of hundreds of clusters comes back cluster by cluster.
 const (
-	Quiet   = 20 * time.Millisecond
-	AtMost  = 150 * time.Millisecond
-	Patient = 9 * time.Minute
+	// DefaultDebounce is how long no further cluster must have become done.
+	DefaultDebounce = 20 * time.Millisecond
+	// DefaultMaxDebounce bounds the time from the first cluster that is done.
+	DefaultMaxDebounce = 150 * time.Millisecond
 )
+
+// MaxWait bounds a wait, whatever its WakeAt is.
+const MaxWait = 9 * time.Minute
 
 // Wait describes what to wait for.
 type Wait struct {
 	Clock clock.WithTicker
 	// Subscription to what may change; it must have been opened before the
-	// state was first looked at.
+	// state was first read.
 	Subscription *Subscription
-	// Pending are the clusters not done yet; Check says whether one is done.
+	// Pending are the clusters to wait for. IsDone is asked about them at the start
+	// and again when they have changed.
 	Pending map[string]struct{}
-	// Watched are further clusters that are reported when they are done, but that
-	// nobody waits for.
+	// Watched are further clusters to report once they are done, which do not keep
+	// the wait from ending.
 	Watched map[string]struct{}
-	Check   func(ctx context.Context, cluster string) (bool, error)
-	// Idle says to wait for a change of the plan even with nothing pending.
-	Idle bool
-	// Plan says whether what the plan rests on has changed. It is asked when
-	// the subscription hints at it.
-	Plan func(ctx context.Context) (changed bool, err error)
-	// Quiet and AtMost stand in for the constants of the same names where coming back has a
-	// higher price.
-	Quiet, AtMost time.Duration
-	// Stop is closed when the worker stops. WakeAt, when not zero, ends the
-	// wait.
+	IsDone  func(ctx context.Context, cluster string) (bool, error)
+	// WaitWithoutPending waits for a change of the plan even if no cluster is pending.
+	WaitWithoutPending bool
+	// PlanChanged is asked when the subscription hints at a change of the plan.
+	PlanChanged func(ctx context.Context) (changed bool, err error)
+	// Debounce and MaxDebounce replace the defaults if they are not zero.
+	Debounce, MaxDebounce time.Duration
+	// Stop is closed when the worker stops. WakeAt ends the wait if it is not zero.
 	Stop   <-chan struct{}
 	WakeAt time.Time
-	// Beat is called every BeatEvery while waiting.
-	Beat      func()
-	BeatEvery time.Duration
+	// Heartbeat is called every HeartbeatEvery.
+	Heartbeat      func()
+	HeartbeatEvery time.Duration
 }
 
 // Result is why a wait has ended.
 type Result struct {
-	Done    []string
-	Changed bool
+	Done        []string
+	PlanChanged bool
 	// Due says that WakeAt has come.
 	Due bool
 }
 
-// Await waits until a cluster is done, or something else ends the wait. It
-// returns at once when nothing else is in flight, else after a short quiet, so
-// that clusters finishing together are reported together.
+// Await waits until a cluster is done, or something else ends the wait. It returns
+// at once if no other cluster is pending, or else when the debounce time is over.
 func (w *Wait) Await(ctx context.Context) (Result, error) {
 	var out Result
-	if err := w.check(ctx, w.names(), &out); err != nil {
+	if err := w.checkClusters(ctx, w.clusterNames(), &out); err != nil {
 		return out, err
 	}
 	start := w.Clock.Now()
-	beat := w.Clock.NewTicker(w.BeatEvery)
+	beat := w.Clock.NewTicker(w.HeartbeatEvery)
 	defer beat.Stop()
-	deadline := w.Clock.NewTimer(w.patience(start))
+	deadline := w.Clock.NewTimer(w.remainingWait(start))
 	defer deadline.Stop()
-	var first time.Time
+	var firstDone time.Time
 	for {
-		if out.Changed || len(w.Pending) == 0 && !w.Idle {
+		if out.PlanChanged || len(w.Pending) == 0 && !w.WaitWithoutPending {
 			return out, nil
 		}
-		quiet, ready := w.quiet(&out, &first)
-		if ready {
+		debounced, over := w.startDebounce(&out, &firstDone)
+		if over {
 			return out, nil
 		}
 		select {
 		case <-w.Subscription.C:
-			clusters, plan := w.Subscription.Take()
-			if err := w.look(ctx, clusters, plan, &out); err != nil {
+			if err := w.handleChanges(ctx, &out); err != nil {
 				return out, err
 			}
-		case <-quiet:
+		case <-debounced:
 			return out, nil
 		case <-deadline.C():
 			out.Due = !w.WakeAt.IsZero() && !w.Clock.Now().Before(w.WakeAt)
 			return out, nil
 		case <-beat.C():
-			w.Beat()
+			w.Heartbeat()
 		case <-w.Stop:
 			return out, nil
 		case <-ctx.Done():
@@ -96,32 +96,32 @@ func (w *Wait) Await(ctx context.Context) (Result, error) {
 	}
 }
 
-// patience is how long to wait in all.
-func (w *Wait) patience(now time.Time) time.Duration {
-	if w.WakeAt.IsZero() || w.WakeAt.Sub(now) > Patient {
-		return Patient
+// remainingWait is the time until WakeAt, at most MaxWait.
+func (w *Wait) remainingWait(now time.Time) time.Duration {
+	if w.WakeAt.IsZero() {
+		return MaxWait
 	}
-	return max(0, w.WakeAt.Sub(now))
+	return min(max(0, w.WakeAt.Sub(now)), MaxWait)
 }
 
-// quiet is the channel that ends the collecting of finished clusters; nil
-// while there are none. It says that the time is up when it is.
-func (w *Wait) quiet(out *Result, first *time.Time) (<-chan time.Time, bool) {
+// startDebounce returns a channel that receives when the debounce time is over, nil
+// if no cluster is done. It reports over if that time has passed already.
+func (w *Wait) startDebounce(out *Result, firstDone *time.Time) (debounced <-chan time.Time, over bool) {
 	if len(out.Done) == 0 {
 		return nil, false
 	}
 	now := w.Clock.Now()
-	if first.IsZero() {
-		*first = now
+	if firstDone.IsZero() {
+		*firstDone = now
 	}
-	left := min(cmp.Or(w.Quiet, Quiet), cmp.Or(w.AtMost, AtMost)-now.Sub(*first))
+	left := min(cmp.Or(w.Debounce, DefaultDebounce), cmp.Or(w.MaxDebounce, DefaultMaxDebounce)-now.Sub(*firstDone))
 	if left <= 0 {
 		return nil, true
 	}
 	return w.Clock.After(left), false
 }
 
-func (w *Wait) names() []string {
+func (w *Wait) clusterNames() []string {
 	names := make([]string, 0, len(w.Pending)+len(w.Watched))
 	for name := range w.Pending {
 		names = append(names, name)
@@ -132,24 +132,26 @@ func (w *Wait) names() []string {
 	return names
 }
 
-func (w *Wait) look(ctx context.Context, clusters []string, plan bool, out *Result) error {
+func (w *Wait) handleChanges(ctx context.Context, out *Result) error {
+	clusters, plan := w.Subscription.TakeChanges()
 	if plan {
-		changed, err := w.Plan(ctx)
+		changed, err := w.PlanChanged(ctx)
 		if err != nil {
 			return err
 		}
-		out.Changed = changed
+		out.PlanChanged = changed
 	}
-	return w.check(ctx, clusters, out)
+	return w.checkClusters(ctx, clusters, out)
 }
 
-func (w *Wait) check(ctx context.Context, clusters []string, out *Result) error {
+// checkClusters moves the clusters that are done to the result.
+func (w *Wait) checkClusters(ctx context.Context, clusters []string, out *Result) error {
 	for _, name := range clusters {
 		_, pending := w.Pending[name]
 		if _, watched := w.Watched[name]; !pending && !watched {
 			continue
 		}
-		done, err := w.Check(ctx, name)
+		done, err := w.IsDone(ctx, name)
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -65,8 +66,8 @@ func newWaiting(t *testing.T, pending ...string) *waiting {
 	t.Helper()
 	w := &waiting{t: t, clock: newClock(), informers: newInformers(t), stop: make(chan struct{}), done: map[string]bool{}, beats: make(chan struct{}, 100), result: make(chan clusterwait.Result, 1)}
 	w.Wait = &clusterwait.Wait{
-		Clock: w.clock, Subscription: w.informers.notifier.Subscribe(clusterwait.PlacementKey("crp")), Pending: map[string]struct{}{},
-		Check: w.check, Plan: w.plan, Stop: w.stop, BeatEvery: 2 * time.Second, Beat: func() { w.beats <- struct{}{} },
+		Clock: w.clock, Subscription: w.informers.notifier.Subscribe(clusterwait.PlacementKey(placementv1beta1.Scope{}, "crp")), Pending: map[string]struct{}{},
+		IsDone: w.check, PlanChanged: w.plan, Stop: w.stop, HeartbeatEvery: 2 * time.Second, Heartbeat: func() { w.beats <- struct{}{} },
 	}
 	t.Cleanup(w.Subscription.Close)
 	for _, name := range pending {
@@ -215,7 +216,7 @@ func TestAwaitIsPatientForNineMinutes(t *testing.T) {
 			w := newWaiting(t, "a")
 			w.WakeAt = wake
 			w.start(t.Context())
-			w.clock.Step(clusterwait.Patient)
+			w.clock.Step(clusterwait.MaxWait)
 			assert.Equal(t, clusterwait.Result{}, w.ended(), "neither done nor due")
 		})
 	}
@@ -246,7 +247,7 @@ func TestAwaitLooksAtThePlanWhenItMayHaveChanged(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			w := newWaiting(t, test.pending...)
-			w.Idle = test.idle
+			w.WaitWithoutPending = test.idle
 			w.start(t.Context())
 			w.informers.placement(1, 2) // a false alarm
 			w.still()
@@ -254,7 +255,7 @@ func TestAwaitLooksAtThePlanWhenItMayHaveChanged(t *testing.T) {
 			w.changed = true
 			w.mu.Unlock()
 			w.informers.placement(2, 3)
-			assert.Equal(t, clusterwait.Result{Changed: true}, w.ended())
+			assert.Equal(t, clusterwait.Result{PlanChanged: true}, w.ended())
 		})
 	}
 }
@@ -266,7 +267,7 @@ func TestAwaitReportsWhatWasDoneBeforeThePlanChanged(t *testing.T) {
 	w.finish("a")
 	receive(t, w.clock.quiets, "it must wait for quiet")
 	w.informers.placement(1, 2)
-	assert.Equal(t, clusterwait.Result{Done: []string{"a"}, Changed: true}, w.ended())
+	assert.Equal(t, clusterwait.Result{Done: []string{"a"}, PlanChanged: true}, w.ended())
 }
 
 func TestAwaitFailsWhenALookFails(t *testing.T) {
@@ -301,7 +302,7 @@ func TestAwaitReportsWhatItOnlyWatches(t *testing.T) {
 		w.start(t.Context())
 		w.finish("b")
 		receive(t, w.clock.quiets, "it must wait for quiet")
-		w.clock.Step(clusterwait.Quiet)
+		w.clock.Step(clusterwait.DefaultDebounce)
 		assert.Equal(t, clusterwait.Result{Done: []string{"b"}}, w.ended())
 	})
 	t.Run("but does not wait for it", func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -28,8 +28,8 @@ type Activities struct {
 	Selector *Selector
 	// Clock stamps conditions.
 	Clock clock.Clock
-	// FleetReads bound the fleets that are read at the same time; nil is no bound.
-	FleetReads clusterwait.Slots
+	// FleetReads bounds the copies of the fleet that this process holds at the same time.
+	FleetReads throttle.Limit
 }
 
 // NewActivities puts the activities of the placement workflow together.

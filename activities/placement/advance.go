@@ -16,9 +16,11 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/heartbeat"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
@@ -42,9 +44,8 @@ type Rolling struct {
 	Clock    clock.WithTicker
 	// Events tells of the outcome of evictions; nil tells nobody.
 	Events events.EventRecorder
-	// Slots bound the clusters that are written to at the same time, with all else that
-	// takes them; nil is no bound.
-	Slots clusterwait.Slots
+	// ClusterWrites bounds the clusters that this process writes to at the same time.
+	ClusterWrites throttle.Limit
 }
 
 // progress is what the Temporal UI shows of a waiting activity.
@@ -56,10 +57,11 @@ type progress struct {
 // AdvancePlacement makes the batch true, then plans; when the limits leave
 // nothing to do it waits for a cluster to become available first.
 func (r *Rolling) AdvancePlacement(ctx context.Context, in act.AdvanceRequest) (act.AdvanceResult, error) {
-	sub := r.Notifier.Subscribe(clusterwait.PlacementKey(in.Placement.Name), clusterwait.BindingsKey(in.Placement.Name))
+	scope := placementv1beta1.Scope{Namespace: in.Placement.Namespace}
+	sub := r.Notifier.Subscribe(clusterwait.PlacementKey(scope, in.Placement.Name), clusterwait.BindingsKey(scope, in.Placement.Name))
 	defer sub.Close()
 	if len(in.Overrides) > 0 {
-		sub.Also(clusterwait.LabelsKey)
+		sub.Add(clusterwait.ClusterLabelsKey)
 	}
 	placement, err := r.current(ctx, in.Placement)
 	if err != nil {
@@ -91,7 +93,7 @@ func (r *Rolling) AdvancePlacement(ctx context.Context, in act.AdvanceRequest) (
 // begin prepares one call.
 func (r *Rolling) begin(in act.AdvanceRequest, placement *placementv1beta1.ClusterResourcePlacement, sub *clusterwait.Subscription, overrides *override.Matcher) *rolling {
 	return &rolling{
-		Rolling: r, in: in, placement: placement, sub: sub, overrides: overrides, view: clusterwait.NewView(r.Client, r.Live),
+		Rolling: r, in: in, placement: placement, sub: sub, overrides: overrides, view: clusterwait.NewBindingCache(r.Client, r.Live),
 		inFlight: map[string]struct{}{}, flown: map[string]struct{}{}, concluded: map[types.UID]bool{}, claim: claimOn(placement),
 	}
 }
@@ -127,7 +129,7 @@ type rolling struct {
 	in        act.AdvanceRequest
 	placement *placementv1beta1.ClusterResourcePlacement
 	sub       *clusterwait.Subscription
-	view      *clusterwait.View
+	view      *clusterwait.BindingCache
 	// claim is the one on the placement.
 	claim claim
 	// overrides are those that concern the snapshot; applicable are those of them that
@@ -190,18 +192,18 @@ func (a *rolling) wait(ctx context.Context, facts *rolloutFacts) (changed bool, 
 	wakeAt := earliest(facts.plan().WakeAt, a.bound())
 	blocked := facts.plan().Blocked
 	w := clusterwait.Wait{
-		Clock: a.Clock, Subscription: a.sub, Pending: pending, Watched: held, Idle: true, WakeAt: wakeAt,
-		Check: func(ctx context.Context, cluster string) (bool, error) {
+		Clock: a.Clock, Subscription: a.sub, Pending: pending, Watched: held, WaitWithoutPending: true, WakeAt: wakeAt,
+		IsDone: func(ctx context.Context, cluster string) (bool, error) {
 			_, up := held[cluster]
 			return a.news(ctx, facts, cluster, up, wakeAt)
 		},
-		Plan: func(ctx context.Context) (bool, error) {
+		PlanChanged: func(ctx context.Context) (bool, error) {
 			outdated, again, err := a.planChanged(ctx)
 			changed = outdated
 			return outdated || again, err
 		},
-		Stop: activity.GetWorkerStopChannel(ctx), BeatEvery: call.HeartbeatEvery,
-		Beat: func() { clusterwait.Heartbeat(ctx, progress{InFlight: len(a.inFlight), Blocked: blocked}) },
+		Stop: activity.GetWorkerStopChannel(ctx), HeartbeatEvery: call.HeartbeatEvery,
+		Heartbeat: func() { heartbeat.Report(ctx, progress{InFlight: len(a.inFlight), Blocked: blocked}) },
 	}
 	_, err = w.Await(ctx)
 	return changed, err
@@ -231,7 +233,7 @@ func (a *rolling) news(ctx context.Context, facts *rolloutFacts, cluster string,
 	if !known {
 		return false, nil
 	}
-	binding, err := a.view.Binding(ctx, name)
+	binding, err := a.view.Get(ctx, name)
 	if err != nil {
 		return false, err
 	}

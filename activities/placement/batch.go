@@ -15,13 +15,11 @@ import (
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
-
-// batchAtOnce bounds the clusters of a batch written to at the same time.
-const batchAtOnce = 32
 
 // write makes the batch true, as far as it still may be: the process may have
 // been away since the decision, and what the limits allowed then they may forbid
@@ -76,7 +74,7 @@ func (a *rolling) writeEvictions(ctx context.Context, facts *rolloutFacts, plan 
 	}
 	var left atomic.Int64
 	var g errgroup.Group
-	g.SetLimit(batchAtOnce)
+	g.SetLimit(throttle.MaxClusterWrites)
 	for _, change := range others {
 		g.Go(func() error {
 			done, err := a.writeEviction(ctx, change, now[change.Eviction])
@@ -97,17 +95,17 @@ func (a *rolling) writeClusters(ctx context.Context, plan rollout.Plan) error {
 		allowed[step] = true
 	}
 	var g errgroup.Group
-	g.SetLimit(batchAtOnce)
+	g.SetLimit(throttle.MaxClusterWrites)
 	for _, change := range a.in.Batch {
 		if isEviction(change) {
 			continue
 		}
 		g.Go(func() error {
-			giveBack, err := a.Slots.Take(ctx)
+			release, err := throttle.Acquire(ctx, a.ClusterWrites)
 			if err != nil {
 				return err
 			}
-			defer giveBack()
+			defer release()
 			if allowed[rollout.Step{Cluster: change.Cluster, Op: rollout.Op(change.Op)}] {
 				return a.writeCluster(ctx, change)
 			}
@@ -165,7 +163,7 @@ func (a *rolling) finish(ctx context.Context, change act.Change, binding *placem
 		return nil
 	}
 	a.fly(change.Cluster)
-	a.view.Saw(binding)
+	a.view.Record(binding)
 	if err := a.Works.Sync(ctx, binding); err != nil {
 		// The binding controller tries again and says on the binding what is wrong;
 		// one such cluster must not keep the others from being rolled out.
@@ -185,7 +183,7 @@ func (a *rolling) liveBinding(ctx context.Context, name string) (*placementv1bet
 	if err != nil {
 		return nil, fmt.Errorf("reading binding %s: %w", name, err)
 	}
-	a.view.Saw(binding)
+	a.view.Record(binding)
 	return binding, nil
 }
 

@@ -144,7 +144,7 @@ func (a *rolling) release(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	a.view.Saw(touched)
+	a.view.Record(touched)
 	return nil
 }
 

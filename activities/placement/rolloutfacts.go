@@ -85,10 +85,10 @@ func (a *rolling) gather(ctx context.Context, first bool) (*rolloutFacts, error)
 		return nil, fmt.Errorf("listing the bindings of placement %s: %w", a.placement.Name, err)
 	}
 	if first {
-		if err := a.view.CatchUp(ctx, a.sub, list.Items); err != nil {
+		if err := a.view.WaitForVersions(ctx, a.sub, list.Items); err != nil {
 			return nil, err
 		}
-		if err := a.view.CatchUpGone(ctx, a.sub, a.placement.Name, list.Items); err != nil {
+		if err := a.view.WaitForDeletions(ctx, a.sub, a.placement.Name, list.Items); err != nil {
 			return nil, err
 		}
 	}
@@ -128,8 +128,8 @@ func isEviction(change act.Change) bool { return change.Eviction != "" }
 // to and does not look so is read live: either the cache lags behind, or somebody
 // has changed it since, and then it is no longer in flight.
 func (a *rolling) newest(ctx context.Context, listed *placementv1beta1.ClusterResourceBinding) (*placementv1beta1.ClusterResourceBinding, error) {
-	a.view.Saw(listed)
-	binding, err := a.view.Binding(ctx, listed.Name)
+	a.view.Record(listed)
+	binding, err := a.view.Get(ctx, listed.Name)
 	if err != nil || binding == nil {
 		return listed, err
 	}
@@ -164,7 +164,7 @@ func (f *rolloutFacts) add(c rollout.Cluster, b *placementv1beta1.ClusterResourc
 // cluster turns a binding and its Works into a planner's fact. A cluster in
 // flight counts as unavailable until it is seen available at the target.
 func (a *rolling) cluster(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (rollout.Cluster, error) {
-	state, err := a.view.State(ctx, b)
+	state, err := a.view.ClusterState(ctx, b)
 	if err != nil {
 		return rollout.Cluster{}, err
 	}

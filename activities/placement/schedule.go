@@ -16,6 +16,7 @@ import (
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
+	"github.com/fleetflow/fleetflow/activities/throttle"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -67,11 +68,11 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 
 // decide reads what there is to pick from and picks. The fleet is in memory no longer than that.
 func (a *Activities) decide(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, policy, revision string, now time.Time) (scheduler.Decision, []placementv1beta1.ClusterResourceBinding, error) {
-	giveBack, err := a.FleetReads.Take(ctx)
+	release, err := throttle.Acquire(ctx, a.FleetReads)
 	if err != nil {
 		return scheduler.Decision{}, nil, err
 	}
-	defer giveBack()
+	defer release()
 	clusters, bindings, err := a.scheduleFacts(ctx, placement, revision)
 	if err != nil {
 		return scheduler.Decision{}, nil, err

@@ -21,6 +21,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -64,11 +65,9 @@ type Activities struct {
 	Events     EventRecorder
 	Identities Identities
 	Clock      clock.WithTicker
-	// Slots bound the clusters that are written to at the same time, with all else that
-	// takes them; nil is no bound.
-	Slots clusterwait.Slots
-	// FleetReads bound the fleets that are read at the same time; nil is no bound.
-	FleetReads clusterwait.Slots
+	// ClusterWrites bounds the clusters that this process writes to at the same time,
+	// FleetReads the copies of the fleet that it holds.
+	ClusterWrites, FleetReads throttle.Limit
 	// Sight knows when the API server was away; nil if nobody watches that.
 	Sight *Sight
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/heartbeat"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -32,7 +33,7 @@ type progress struct {
 // AdvanceStage starts exactly the clusters it is told to, records them and
 // those done before, and waits until one of those in flight is done.
 func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act.StageDelta, error) {
-	sub := a.Notifier.Subscribe(clusterwait.RunKey(in.Run.Name))
+	sub := a.Notifier.Subscribe(clusterwait.RunKey(placementv1beta1.Scope{Namespace: in.Run.Namespace}, in.Run.Name))
 	defer sub.Close()
 	run, err := a.active(ctx, in.Run)
 	if err != nil {
@@ -42,14 +43,14 @@ func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act
 	if run == nil || !hasStage(run, in.StageRequest) {
 		return act.StageDelta{Ended: true}, nil
 	}
-	sub.Also(clusterwait.PlacementKey(run.Spec.PlacementName))
+	sub.Add(clusterwait.PlacementKey(placementv1beta1.ScopeOf(run), run.Spec.PlacementName))
 	if activity.GetInfo(ctx).Attempt > 1 {
 		a.lookedAway(run.Name) // an earlier attempt could not, here or in another process
 	}
 	a.looksSince(run.Name)
 	in.InFlight = append(in.InFlight, in.FlyingAt.Of(clusterNames(&run.Status.StagesStatus[in.Index]))...)
 	s := &stageAdvance{
-		Activities: a, in: in, run: run, uid: run.UID, sub: sub, view: clusterwait.NewView(a.Client, a.Live), look: look{ref: in.Run},
+		Activities: a, in: in, run: run, uid: run.UID, sub: sub, view: clusterwait.NewBindingCache(a.Client, a.Live), look: look{ref: in.Run},
 	}
 	s.look.saw(run, a.Clock.Now())
 	delta, err := s.advance(ctx)
@@ -66,7 +67,7 @@ type stageAdvance struct {
 	run  *placementv1beta1.ClusterStagedUpdateRun
 	uid  types.UID
 	sub  *clusterwait.Subscription
-	view *clusterwait.View
+	view *clusterwait.BindingCache
 	look look
 
 	placement *placementv1beta1.ClusterResourcePlacement
@@ -170,7 +171,7 @@ func (s *stageAdvance) check(ctx context.Context) error {
 // wait waits until a cluster is done, the plan changes or the user stops. Meanwhile it tries again
 // to write to clusters that could not be written to.
 func (s *stageAdvance) wait(ctx context.Context, pending map[string]struct{}) (clusterwait.Result, error) {
-	ends := s.Clock.Now().Add(clusterwait.Patient)
+	ends := s.Clock.Now().Add(clusterwait.MaxWait)
 	for {
 		due := s.wakeAt()
 		result, err := s.await(ctx, pending, earliest(due, s.refused.nextTry(s.uid, pending)))
@@ -182,7 +183,7 @@ func (s *stageAdvance) wait(ctx context.Context, pending map[string]struct{}) (c
 		now := s.Clock.Now()
 		result.Due = result.Due && reached(due, now) && reached(s.sureAt(s.run.Name), now)
 		// One that stops does not wait for a cluster that cannot be written to.
-		result.Changed = result.Changed || refused && s.stopping
+		result.PlanChanged = result.PlanChanged || refused && s.stopping
 		if !goesOn || concluded(result) || reached(ends, now) {
 			return result, s.sayRefused(ctx)
 		}
@@ -194,7 +195,7 @@ func (s *stageAdvance) wait(ctx context.Context, pending map[string]struct{}) (c
 
 // concluded says that there is something to tell.
 func concluded(result clusterwait.Result) bool {
-	return result.Due || result.Changed || len(result.Done) > 0
+	return result.Due || result.PlanChanged || len(result.Done) > 0
 }
 
 // earliest is the first of two times; a zero one is none.
@@ -215,11 +216,11 @@ func (s *stageAdvance) await(ctx context.Context, pending map[string]struct{}, w
 		failed[name] = struct{}{}
 	}
 	w := clusterwait.Wait{
-		Clock: s.Clock, Subscription: s.sub, Pending: pending, Watched: failed, Check: s.clusterDone, Quiet: s.pace.quiet(s.run), AtMost: s.pace.atMost(s.run),
-		Plan: s.planChanged, Stop: activity.GetWorkerStopChannel(ctx), WakeAt: wake,
-		BeatEvery: call.HeartbeatEvery,
-		Beat: func() {
-			clusterwait.Heartbeat(ctx, progress{Done: len(s.in.Done), InFlight: len(pending), Oldest: s.oldest(nil)})
+		Clock: s.Clock, Subscription: s.sub, Pending: pending, Watched: failed, IsDone: s.clusterDone, Debounce: s.pace.quiet(s.run), MaxDebounce: s.pace.atMost(s.run),
+		PlanChanged: s.planChanged, Stop: activity.GetWorkerStopChannel(ctx), WakeAt: wake,
+		HeartbeatEvery: call.HeartbeatEvery,
+		Heartbeat: func() {
+			heartbeat.Report(ctx, progress{Done: len(s.in.Done), InFlight: len(pending), Oldest: s.oldest(nil)})
 		},
 	}
 	return w.Await(ctx)
@@ -229,7 +230,7 @@ func (s *stageAdvance) await(ctx context.Context, pending map[string]struct{}, w
 // A binding that another run has taken ends this run.
 func (s *stageAdvance) clusterDone(ctx context.Context, cluster string) (bool, error) {
 	name := placementv1beta1.BindingName(s.placement.Name, s.placement.UID, cluster)
-	binding, err := s.view.Binding(ctx, name)
+	binding, err := s.view.Get(ctx, name)
 	if err != nil {
 		return false, err
 	}
@@ -238,7 +239,7 @@ func (s *stageAdvance) clusterDone(ctx context.Context, cluster string) (bool, e
 		return s.notOurs(ctx, cluster)
 	}
 	s.refused.forget(s.uid, cluster)
-	state, err := s.view.State(ctx, binding)
+	state, err := s.view.ClusterState(ctx, binding)
 	if err == nil && !state.Available {
 		err = s.news(cluster)
 	}

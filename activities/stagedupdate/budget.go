@@ -99,7 +99,7 @@ func (s *stageAdvance) leaveOut(clusters []string) {
 // free to be written to. The cache may lag behind the write of an attempt that died: that a cluster is not the
 // run's is asked live. What ends the run, or leaves a cluster out, comes up where it is waited for.
 func (s *stageAdvance) stands(ctx context.Context, cluster string) (ours, free bool, err error) {
-	binding, err := s.view.Binding(ctx, placementv1beta1.BindingName(s.placement.Name, s.placement.UID, cluster))
+	binding, err := s.view.Get(ctx, placementv1beta1.BindingName(s.placement.Name, s.placement.UID, cluster))
 	if err != nil {
 		return false, false, err
 	}
@@ -201,7 +201,7 @@ func (s *stageAdvance) trouble(ctx context.Context, cluster string) string {
 	if text := s.refusedNow(s.uid, cluster); text != "" {
 		return text
 	}
-	binding, err := s.view.Binding(ctx, placementv1beta1.BindingName(s.placement.Name, s.placement.UID, cluster))
+	binding, err := s.view.Get(ctx, placementv1beta1.BindingName(s.placement.Name, s.placement.UID, cluster))
 	if err != nil || binding == nil {
 		return ""
 	}

@@ -11,8 +11,8 @@ import (
 	clientretry "k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -55,8 +55,8 @@ func TestAnAttemptThatWasLeftOverWritesNothingOnceItsRunHasEnded(t *testing.T) {
 	t.Run("although its cache hears nothing any more", func(t *testing.T) {
 		h := initialized(t)
 		h.acts.Client = &deaf{h, h.run("example-run-2")}
-		h.acts.Slots = clusterwait.NewSlots(1)
-		occupied, err := h.acts.Slots.Take(t.Context())
+		h.acts.ClusterWrites = throttle.NewLimit(1)
+		occupied, err := throttle.Acquire(t.Context(), h.acts.ClusterWrites)
 		require.NoError(t, err)
 		h.onGet[member3] = func() { h.clock.Step(5 * time.Second) }
 		delta := background(h, func() act.StageDelta {

@@ -15,6 +15,8 @@ import (
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/heartbeat"
+	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -24,7 +26,7 @@ import (
 // AdvanceDeletion takes the resources away from the clusters that the placement
 // no longer selects, waits until they are gone, and concludes the run.
 func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, error) {
-	sub := a.Notifier.Subscribe(clusterwait.RunKey(ref.Name))
+	sub := a.Notifier.Subscribe(clusterwait.RunKey(placementv1beta1.Scope{Namespace: ref.Namespace}, ref.Name))
 	defer sub.Close()
 	run, err := a.active(ctx, ref)
 	if err != nil || run == nil {
@@ -33,7 +35,7 @@ func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, err
 	if run.Status.DeletionStageStatus == nil {
 		return false, a.fail(ctx, run, cannotContinue("somebody has removed its plan from its status; create another run"))
 	}
-	sub.Also(clusterwait.PlacementKey(run.Spec.PlacementName))
+	sub.Add(clusterwait.PlacementKey(placementv1beta1.ScopeOf(run), run.Spec.PlacementName))
 	d := &deletion{Activities: a, ref: ref, run: run, sub: sub, look: look{ref: ref}}
 	d.look.saw(run, a.Clock.Now())
 	done, err := d.advance(ctx)
@@ -117,12 +119,12 @@ func (d *deletion) clear(ctx context.Context, clusters []string) (left bool, err
 		pending[name] = struct{}{}
 	}
 	w := clusterwait.Wait{
-		Clock: d.Clock, Subscription: d.sub, Pending: pending, Check: d.gone, Plan: d.changed, Quiet: d.pace.quiet(d.run), AtMost: d.pace.atMost(d.run),
-		Stop: activity.GetWorkerStopChannel(ctx), WakeAt: d.wakeAt(pending), BeatEvery: call.HeartbeatEvery,
-		Beat: func() { clusterwait.Heartbeat(ctx, progress{InFlight: len(pending)}) },
+		Clock: d.Clock, Subscription: d.sub, Pending: pending, IsDone: d.gone, PlanChanged: d.changed, Debounce: d.pace.quiet(d.run), MaxDebounce: d.pace.atMost(d.run),
+		Stop: activity.GetWorkerStopChannel(ctx), WakeAt: d.wakeAt(pending), HeartbeatEvery: call.HeartbeatEvery,
+		Heartbeat: func() { heartbeat.Report(ctx, progress{InFlight: len(pending)}) },
 	}
 	result, err := w.Await(ctx)
-	left = result.Changed || len(pending) > 0
+	left = result.PlanChanged || len(pending) > 0
 	switch {
 	case err != nil || !left:
 	case len(result.Done) > 0:
@@ -221,7 +223,7 @@ func (d *deletion) remove(ctx context.Context, clusters []string) error {
 		return err
 	}
 	var g errgroup.Group
-	g.SetLimit(parallelWrites)
+	g.SetLimit(throttle.MaxClusterWrites)
 	for _, name := range clusters {
 		w, is := d.refused.of(d.run.UID, name)
 		if stopping(d.run) || is && d.Clock.Now().Before(w.next) {

@@ -90,7 +90,7 @@ func (c *clock) NewTimer(d time.Duration) k8sclock.Timer {
 
 // After lets the short quiet pass in which finished clusters are collected.
 func (c *clock) After(d time.Duration) <-chan time.Time {
-	if d <= clusterwait.Quiet {
+	if d <= clusterwait.DefaultDebounce {
 		return time.After(d)
 	}
 	return c.FakeClock.After(d)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/throttle"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -119,7 +120,7 @@ func (a *Activities) plan(ctx context.Context, run *placementv1beta1.ClusterStag
 // scheduled waits, for a while, until the latest policy snapshot is fully
 // scheduled.
 func (a *Activities) scheduled(ctx context.Context, placement string) (*facts, error) {
-	sub := a.Notifier.Subscribe(clusterwait.PlacementKey(placement))
+	sub := a.Notifier.Subscribe(clusterwait.PlacementKey(placementv1beta1.Scope{}, placement))
 	defer sub.Close()
 	deadline := a.Clock.NewTimer(schedulingPatience)
 	defer deadline.Stop()
@@ -137,7 +138,7 @@ func (a *Activities) scheduled(ctx context.Context, placement string) (*facts, e
 		}
 		select {
 		case <-sub.C:
-			sub.Take()
+			sub.TakeChanges()
 		case <-deadline.C():
 			return nil, unfinished
 		case <-activity.GetWorkerStopChannel(ctx):
@@ -255,11 +256,11 @@ func (a *Activities) otherRuns(ctx context.Context, f *facts) error {
 
 // memberClusters reads the names and labels of the clusters of the fleet.
 func (a *Activities) memberClusters(ctx context.Context, f *facts) error {
-	giveBack, err := a.FleetReads.Take(ctx)
+	release, err := throttle.Acquire(ctx, a.FleetReads)
 	if err != nil {
 		return err
 	}
-	defer giveBack()
+	defer release()
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(clusterv1beta1.GroupVersion.WithKind("MemberClusterList"))
 	if err := a.Live.List(ctx, &list); err != nil {

@@ -41,11 +41,11 @@ func (p *pace) wrote(took time.Duration) {
 
 // quiet and atMost are how long to collect clusters that are done before the next step.
 func (p *pace) quiet(run *placementv1beta1.ClusterStagedUpdateRun) time.Duration {
-	return p.stretched(run, clusterwait.Quiet, largeQuiet, busyQuiet)
+	return p.stretched(run, clusterwait.DefaultDebounce, largeQuiet, busyQuiet)
 }
 
 func (p *pace) atMost(run *placementv1beta1.ClusterStagedUpdateRun) time.Duration {
-	return p.stretched(run, clusterwait.AtMost, largeAtMost, busyAtMost)
+	return p.stretched(run, clusterwait.DefaultMaxDebounce, largeAtMost, busyAtMost)
 }
 
 func (p *pace) stretched(run *placementv1beta1.ClusterStagedUpdateRun, usual, ofLarge, busy time.Duration) time.Duration {

@@ -21,7 +21,7 @@ func TestHowLongToCollectClustersThatAreDone(t *testing.T) {
 		took          time.Duration
 		quiet, atMost time.Duration
 	}{
-		"a hub at rest is told at once":                   {100, 5 * time.Millisecond, clusterwait.Quiet, clusterwait.AtMost},
+		"a hub at rest is told at once":                   {100, 5 * time.Millisecond, clusterwait.DefaultDebounce, clusterwait.DefaultMaxDebounce},
 		"a large run is told of less often":               {2000, 5 * time.Millisecond, largeQuiet, largeAtMost},
 		"a busy hub is told less often":                   {100, 100 * time.Millisecond, 200 * time.Millisecond, time.Second},
 		"a large run waits for a busy hub, too":           {2000, 200 * time.Millisecond, 400 * time.Millisecond, 2 * time.Second},

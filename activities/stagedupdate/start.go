@@ -12,12 +12,10 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
-
-// parallelWrites bounds the clusters written to at the same time.
-const parallelWrites = 32
 
 // start writes bindings and Works, and records the start beside it. Should the
 // process die in between, the same clusters are started again, which changes
@@ -26,7 +24,7 @@ func (s *stageAdvance) start(ctx context.Context, clusters []string) error {
 	target := s.run.DeepCopy() // s.run is written to beside it
 	// One cluster that cannot be written to does not keep the others waiting.
 	var g errgroup.Group
-	g.SetLimit(parallelWrites)
+	g.SetLimit(throttle.MaxClusterWrites)
 	g.Go(func() error {
 		return s.store(ctx, s.run, func(r recorder) {
 			stage := &r.run.Status.StagesStatus[s.in.Index]
@@ -58,17 +56,17 @@ func (s *stageAdvance) moves(run *placementv1beta1.ClusterStagedUpdateRun) bool 
 // startCluster points a cluster's binding to the run's snapshot, unless a later
 // run has it, and writes its Works.
 func (s *stageAdvance) startCluster(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, cluster string) error {
-	giveBack, err := s.Slots.Take(ctx)
+	release, err := throttle.Acquire(ctx, s.ClusterWrites)
 	if err != nil {
 		return err
 	}
-	defer giveBack()
+	defer release()
 	binding, err := s.takeBinding(ctx, run, cluster)
 	if err != nil {
 		return err
 	}
 	s.refused.forget(s.uid, cluster)
-	s.view.Saw(binding)
+	s.view.Record(binding)
 	if err := s.Works.Sync(ctx, binding); err != nil {
 		// The binding controller tries again and says on the binding what is wrong;
 		// here the cluster is in flight, and stuck in the end.
@@ -106,7 +104,7 @@ func (s *stageAdvance) takeBinding(ctx context.Context, run *placementv1beta1.Cl
 // known is a cluster's binding as the cache has it, if the run may take it as it is there: should it
 // be another one by now, the fence keeps it from being written. Nil if it has to be read live.
 func (s *stageAdvance) known(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, cluster string) *placementv1beta1.ClusterResourceBinding {
-	binding, err := s.view.Binding(ctx, placementv1beta1.BindingName(s.placement.Name, s.placement.UID, cluster))
+	binding, err := s.view.Get(ctx, placementv1beta1.BindingName(s.placement.Name, s.placement.UID, cluster))
 	if err != nil || binding == nil {
 		return nil
 	}

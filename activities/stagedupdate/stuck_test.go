@@ -77,7 +77,7 @@ func TestTheDeletionStageDoesNotLoopOverClustersThatAreGone(t *testing.T) {
 	select {
 	case <-done:
 		t.Fatal("it must wait for the other one")
-	case <-time.After(10 * clusterwait.Quiet):
+	case <-time.After(10 * clusterwait.DefaultDebounce):
 	}
 	h.goes("member5")
 	assert.True(t, <-done)
@@ -97,7 +97,7 @@ func TestTheDeletionStageOfALargeRunCollectsClustersThatAreGone(t *testing.T) {
 	select {
 	case <-done:
 		t.Fatal("it must wait for more of them")
-	case <-time.After(10 * clusterwait.Quiet):
+	case <-time.After(10 * clusterwait.DefaultDebounce):
 	}
 	assert.Eventually(t, func() bool {
 		h.clock.Step(50 * time.Millisecond)
@@ -140,7 +140,7 @@ func TestARunThatStopsDoesNotLoopOverWhatWasRefused(t *testing.T) {
 	select {
 	case <-done:
 		t.Fatal("it must wait until the cluster is cleared")
-	case <-time.After(10 * clusterwait.Quiet):
+	case <-time.After(10 * clusterwait.DefaultDebounce):
 	}
 	h.goes("member4")
 	assert.False(t, <-done)

@@ -15,7 +15,7 @@ func (a *Activities) checkClusters(ctx context.Context, run *placementv1beta1.Cl
 	if err := a.holds(ctx, run, f); err != nil || in.Before {
 		return err
 	}
-	_, err := a.recoveredOf(ctx, run, f.placement, clusterwait.NewView(a.Client, a.Live), in.StageRequest)
+	_, err := a.recoveredOf(ctx, run, f.placement, clusterwait.NewBindingCache(a.Client, a.Live), in.StageRequest)
 	return err
 }
 
@@ -31,16 +31,16 @@ func (s *stageAdvance) wellAgain(ctx context.Context, delta *act.StageDelta) err
 
 // recoveredOf records the clusters of a stage that were given up and are available after all.
 func (a *Activities) recoveredOf(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, placement *placementv1beta1.ClusterResourcePlacement,
-	view *clusterwait.View, in act.StageRequest) (back []string, err error) {
+	view *clusterwait.BindingCache, in act.StageRequest) (back []string, err error) {
 	for _, cluster := range namesIn(&run.Status.StagesStatus[in.Index], rollout.ClusterFailed) {
-		binding, err := view.Binding(ctx, placementv1beta1.BindingName(placement.Name, placement.UID, cluster))
+		binding, err := view.Get(ctx, placementv1beta1.BindingName(placement.Name, placement.UID, cluster))
 		if err != nil {
 			return nil, err
 		}
 		if verdict, err := judgeBinding(run, in.Stage, cluster, binding); err != nil || verdict != bindingOurs {
 			continue // it is no longer this run's to say
 		}
-		state, err := view.State(ctx, binding)
+		state, err := view.ClusterState(ctx, binding)
 		if err != nil {
 			return nil, err
 		}

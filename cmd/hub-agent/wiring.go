@@ -16,6 +16,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
+	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	"github.com/fleetflow/fleetflow/cmd/agent"
 	"github.com/fleetflow/fleetflow/controllers/hub"
@@ -113,18 +114,18 @@ func newActivities(mgr ctrl.Manager, e *temporalclient.Engine, syncer *worksync.
 		return worker.Activities{}, fmt.Errorf("preparing the selection of resources: %w", err)
 	}
 	notifier := clusterwait.NewNotifier()
-	slots, fleetReads := clusterwait.NewSlots(clusterwait.AtOnce), clusterwait.NewSlots(clusterwait.FleetsAtOnce)
+	writes, fleetReads := throttle.NewLimit(throttle.MaxClusterWrites), throttle.NewLimit(throttle.MaxFleetReads)
 	placements := placement.NewActivities(cached, live, selector, clk)
 	placements.FleetReads = fleetReads
 	return worker.Activities{
 		Placement: placements,
 		Rolling: &placement.Rolling{
-			Client: cached, Live: live, Works: syncer, Notifier: notifier, Clock: clk, Slots: slots,
+			Client: cached, Live: live, Works: syncer, Notifier: notifier, Clock: clk, ClusterWrites: writes,
 			Events: mgr.GetEventRecorder("placement-eviction-controller"),
 		},
 		UpdateRun: &stagedupdate.Activities{
 			Client: cached, Live: live, Works: syncer, Snapshots: selector, Notifier: notifier, Clock: clk,
-			Slots: slots, FleetReads: fleetReads, Sight: o.sight,
+			ClusterWrites: writes, FleetReads: fleetReads, Sight: o.sight,
 			Events:     mgr.GetEventRecorder("staged-update-run"),
 			Identities: &worker.Identities{Client: e.Client, Namespace: o.temporal.namespace},
 		},

@@ -138,6 +138,11 @@ func (s Scope) PlacementKind() schema.GroupVersionKind {
 	return GroupVersion.WithKind(twin(s, "ClusterResourcePlacement", "ResourcePlacement"))
 }
 
+// ResourceSnapshotKind is the kind of resource snapshots of the scope.
+func (s Scope) ResourceSnapshotKind() schema.GroupVersionKind {
+	return GroupVersion.WithKind(twin(s, "ClusterResourceSnapshot", "ResourceSnapshot"))
+}
+
 // UpdateRunKind is the kind of update runs of the scope.
 func (s Scope) UpdateRunKind() schema.GroupVersionKind {
 	return GroupVersion.WithKind(twin(s, "ClusterStagedUpdateRun", "StagedUpdateRun"))

@@ -45,11 +45,11 @@ func TestAViewIsNeverOlderThanWhatWasSeen(t *testing.T) {
 				}
 				return []client.Object{o}
 			}
-			view := clusterwait.NewView(fixture.APIServer(t, objects(test.cached)...), fixture.APIServer(t, objects(test.live)...))
+			view := clusterwait.NewBindingCache(fixture.APIServer(t, objects(test.cached)...), fixture.APIServer(t, objects(test.live)...))
 			for _, b := range test.saw {
-				view.Saw(b)
+				view.Record(b)
 			}
-			got, err := view.Binding(t.Context(), "crp-a")
+			got, err := view.Get(t.Context(), "crp-a")
 			require.NoError(t, err)
 			if test.want == "" {
 				assert.Nil(t, got)
@@ -62,14 +62,14 @@ func TestAViewIsNeverOlderThanWhatWasSeen(t *testing.T) {
 
 func TestCatchUpWaitsForTheCache(t *testing.T) {
 	i := newInformers(t)
-	sub := i.notifier.Subscribe(clusterwait.PlacementKey("crp"))
+	sub := i.notifier.Subscribe(clusterwait.PlacementKey(placementv1beta1.Scope{}, "crp"))
 	defer sub.Close()
 	cached := fixture.APIServer(t, version("a", "10", "old"))
 	live := version("a", "12", "new")
-	view := clusterwait.NewView(cached, fixture.APIServer(t, live))
+	view := clusterwait.NewBindingCache(cached, fixture.APIServer(t, live))
 	done := make(chan error, 1)
 	go func() {
-		done <- view.CatchUp(t.Context(), sub, []placementv1beta1.ClusterResourceBinding{*live, *version("gone", "5", "x")})
+		done <- view.WaitForVersions(t.Context(), sub, []placementv1beta1.ClusterResourceBinding{*live, *version("gone", "5", "x")})
 	}()
 	now := readBinding(t, cached, "crp-a")
 	for now.ResourceVersion != "12" { // each update is one version further
@@ -81,23 +81,23 @@ func TestCatchUpWaitsForTheCache(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	behind := clusterwait.NewView(fixture.APIServer(t, version("a", "10", "old")), fixture.APIServer(t, live))
-	require.ErrorIs(t, behind.CatchUp(ctx, sub, []placementv1beta1.ClusterResourceBinding{*live}), context.Canceled)
+	behind := clusterwait.NewBindingCache(fixture.APIServer(t, version("a", "10", "old")), fixture.APIServer(t, live))
+	require.ErrorIs(t, behind.WaitForVersions(ctx, sub, []placementv1beta1.ClusterResourceBinding{*live}), context.Canceled)
 }
 
 func TestWhatIsGoneIsWaitedForToLeaveTheCache(t *testing.T) {
 	i := newInformers(t)
-	sub := i.notifier.Subscribe(clusterwait.PlacementKey("crp"))
+	sub := i.notifier.Subscribe(clusterwait.PlacementKey(placementv1beta1.Scope{}, "crp"))
 	defer sub.Close()
 	stays, gone := version("a", "10", "x"), version("b", "10", "x")
 	for _, b := range []*placementv1beta1.ClusterResourceBinding{stays, gone} {
 		b.UID, b.Labels = types.UID("uid of "+b.Name), map[string]string{placementv1beta1.ParentPlacementLabel: "crp"}
 	}
 	cached := fixture.APIServer(t, stays, gone)
-	view := clusterwait.NewView(cached, fixture.APIServer(t, stays.DeepCopy()))
+	view := clusterwait.NewBindingCache(cached, fixture.APIServer(t, stays.DeepCopy()))
 	done := make(chan error, 1)
 	go func() {
-		done <- view.CatchUpGone(t.Context(), sub, "crp", []placementv1beta1.ClusterResourceBinding{*stays})
+		done <- view.WaitForDeletions(t.Context(), sub, "crp", []placementv1beta1.ClusterResourceBinding{*stays})
 	}()
 	dropped := readBinding(t, cached, gone.Name)
 	require.NoError(t, cached.Delete(t.Context(), dropped))
@@ -106,8 +106,8 @@ func TestWhatIsGoneIsWaitedForToLeaveTheCache(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	behind := clusterwait.NewView(fixture.APIServer(t, stays.DeepCopy(), gone.DeepCopy()), fixture.APIServer(t, stays.DeepCopy()))
-	require.ErrorIs(t, behind.CatchUpGone(ctx, sub, "crp", []placementv1beta1.ClusterResourceBinding{*stays}), context.Canceled)
+	behind := clusterwait.NewBindingCache(fixture.APIServer(t, stays.DeepCopy(), gone.DeepCopy()), fixture.APIServer(t, stays.DeepCopy()))
+	require.ErrorIs(t, behind.WaitForDeletions(ctx, sub, "crp", []placementv1beta1.ClusterResourceBinding{*stays}), context.Canceled)
 }
 
 func TestTheStateOfAClusterIsThatOfItsWorks(t *testing.T) {
@@ -123,11 +123,11 @@ func TestTheStateOfAClusterIsThatOfItsWorks(t *testing.T) {
 			Type: kind, Status: metav1.ConditionTrue, Reason: "r", ObservedGeneration: 3, LastTransitionTime: metav1.NewTime(begin),
 		})
 	}
-	state, err := clusterwait.NewView(fixture.APIServer(t, work), fixture.APIServer(t)).State(t.Context(), b)
+	state, err := clusterwait.NewBindingCache(fixture.APIServer(t, work), fixture.APIServer(t)).ClusterState(t.Context(), b)
 	require.NoError(t, err)
 	assert.True(t, state.Available)
 	b.Spec.ResourceSnapshotName = "crp-1-snapshot"
-	state, err = clusterwait.NewView(fixture.APIServer(t, work), fixture.APIServer(t)).State(t.Context(), b)
+	state, err = clusterwait.NewBindingCache(fixture.APIServer(t, work), fixture.APIServer(t)).ClusterState(t.Context(), b)
 	require.NoError(t, err)
 	assert.False(t, state.Available, "a Work of another revision does not count")
 }

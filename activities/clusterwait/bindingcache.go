@@ -15,33 +15,33 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// View is the state of a placement's clusters as the informer cache has it, but
+// BindingCache is the state of a placement's clusters as the informer cache has it, but
 // never older than our own last write: what was written stands in for the
 // cache until the cache has caught up.
-type View struct {
+type BindingCache struct {
 	cache, live client.Reader
 
 	mu      sync.Mutex
 	written map[string]*placementv1beta1.ClusterResourceBinding // by name
 }
 
-// NewView returns a view over the cache; live is asked about bindings that the
+// NewBindingCache returns a view over the cache; live is asked about bindings that the
 // cache does not have.
-func NewView(cache, live client.Reader) *View {
-	return &View{cache: cache, live: live, written: map[string]*placementv1beta1.ClusterResourceBinding{}}
+func NewBindingCache(cache, live client.Reader) *BindingCache {
+	return &BindingCache{cache: cache, live: live, written: map[string]*placementv1beta1.ClusterResourceBinding{}}
 }
 
-// Saw notes a binding that was written or read live.
-func (v *View) Saw(b *placementv1beta1.ClusterResourceBinding) {
+// Record notes a binding that was written or read live.
+func (v *BindingCache) Record(b *placementv1beta1.ClusterResourceBinding) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if old := v.written[b.Name]; old == nil || newer(b, old) {
+	if old := v.written[b.Name]; old == nil || isAtLeastAsNew(b, old) {
 		v.written[b.Name] = b
 	}
 }
 
-// Binding returns the newest version known of a binding, nil when it is gone.
-func (v *View) Binding(ctx context.Context, name string) (*placementv1beta1.ClusterResourceBinding, error) {
+// Get returns the newest version known of a binding, nil when it is gone.
+func (v *BindingCache) Get(ctx context.Context, name string) (*placementv1beta1.ClusterResourceBinding, error) {
 	v.mu.Lock()
 	written := v.written[name]
 	v.mu.Unlock()
@@ -56,7 +56,7 @@ func (v *View) Binding(ctx context.Context, name string) (*placementv1beta1.Clus
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading binding %s: %w", name, err)
-	case written != nil && !newer(found, written):
+	case written != nil && !isAtLeastAsNew(found, written):
 		return written, nil
 	}
 	return found, nil
@@ -65,15 +65,15 @@ func (v *View) Binding(ctx context.Context, name string) (*placementv1beta1.Clus
 // catchUpFor bounds the wait for a cache that is behind.
 const catchUpFor = 5 * time.Second
 
-// CatchUp waits until the cache is at least as new as bindings that were read
+// WaitForVersions waits until the cache is at least as new as bindings that were read
 // live, so that what is read from it later is too.
-func (v *View) CatchUp(ctx context.Context, sub *Subscription, bindings []placementv1beta1.ClusterResourceBinding) error {
+func (v *BindingCache) WaitForVersions(ctx context.Context, sub *Subscription, bindings []placementv1beta1.ClusterResourceBinding) error {
 	ctx, cancel := context.WithTimeout(ctx, catchUpFor)
 	defer cancel()
-	defer sub.wake() // what came while waiting is still to be looked at
+	defer sub.signalChange() // what came while waiting is still to be looked at
 	for i := range bindings {
 		for {
-			behind, err := v.behind(ctx, &bindings[i])
+			behind, err := v.isOlderInCache(ctx, &bindings[i])
 			if err != nil {
 				return err
 			}
@@ -90,9 +90,9 @@ func (v *View) CatchUp(ctx context.Context, sub *Subscription, bindings []placem
 	return nil
 }
 
-// CatchUpGone waits until the cache has no binding of a placement any more that is gone, by
+// WaitForDeletions waits until the cache has no binding of a placement any more that is gone, by
 // a list of those there are that was read live.
-func (v *View) CatchUpGone(ctx context.Context, sub *Subscription, placement string, bindings []placementv1beta1.ClusterResourceBinding) error {
+func (v *BindingCache) WaitForDeletions(ctx context.Context, sub *Subscription, placement string, bindings []placementv1beta1.ClusterResourceBinding) error {
 	there := make(map[types.UID]bool, len(bindings))
 	for i := range bindings {
 		there[bindings[i].UID] = true
@@ -110,10 +110,10 @@ func (v *View) CatchUpGone(ctx context.Context, sub *Subscription, placement str
 	}
 	ctx, cancel := context.WithTimeout(ctx, catchUpFor)
 	defer cancel()
-	defer sub.wake()
+	defer sub.signalChange()
 	for i := range suspects {
 		for {
-			haunts, err := v.haunts(ctx, &suspects[i])
+			haunts, err := v.isDeletedButCached(ctx, &suspects[i])
 			if err != nil {
 				return err
 			}
@@ -130,18 +130,18 @@ func (v *View) CatchUpGone(ctx context.Context, sub *Subscription, placement str
 	return nil
 }
 
-// haunts says whether the cache still has a binding that is gone.
-func (v *View) haunts(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (bool, error) {
-	cached, err := has(ctx, v.cache, b)
+// isDeletedButCached says whether the cache still has a binding that is gone.
+func (v *BindingCache) isDeletedButCached(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (bool, error) {
+	cached, err := bindingExists(ctx, v.cache, b)
 	if err != nil || !cached {
 		return false, err
 	}
-	there, err := has(ctx, v.live, b)
+	there, err := bindingExists(ctx, v.live, b)
 	return !there, err
 }
 
-// has says whether a binding is there, and not another one of its name.
-func has(ctx context.Context, reader client.Reader, b *placementv1beta1.ClusterResourceBinding) (bool, error) {
+// bindingExists says whether a binding is there, and not another one of its name.
+func bindingExists(ctx context.Context, reader client.Reader, b *placementv1beta1.ClusterResourceBinding) (bool, error) {
 	now := &placementv1beta1.ClusterResourceBinding{}
 	err := reader.Get(ctx, client.ObjectKeyFromObject(b), now)
 	if client.IgnoreNotFound(err) != nil {
@@ -150,13 +150,13 @@ func has(ctx context.Context, reader client.Reader, b *placementv1beta1.ClusterR
 	return err == nil && now.UID == b.UID, nil
 }
 
-// behind says whether the cache has an older version of a binding; one that is
+// isOlderInCache says whether the cache has an older version of a binding; one that is
 // gone from both is not behind.
-func (v *View) behind(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (bool, error) {
+func (v *BindingCache) isOlderInCache(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (bool, error) {
 	cached := &placementv1beta1.ClusterResourceBinding{}
 	err := v.cache.Get(ctx, types.NamespacedName{Name: b.Name}, cached)
 	if err == nil {
-		return !newer(cached, b), nil
+		return !isAtLeastAsNew(cached, b), nil
 	}
 	if !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("reading binding %s from the cache: %w", b.Name, err)
@@ -165,9 +165,9 @@ func (v *View) behind(ctx context.Context, b *placementv1beta1.ClusterResourceBi
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// State says how far a cluster is with its binding, from the Works in the
+// ClusterState says how far a cluster is with its binding, from the Works in the
 // cache. A Work that lags behind counts as not there yet, never as available.
-func (v *View) State(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (workmodel.ClusterState, error) {
+func (v *BindingCache) ClusterState(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (workmodel.ClusterState, error) {
 	var list placementv1beta1.WorkList
 	err := v.cache.List(ctx, &list,
 		client.InNamespace(placementv1beta1.MemberNamespace(b.Spec.TargetCluster)),
@@ -178,9 +178,9 @@ func (v *View) State(ctx context.Context, b *placementv1beta1.ClusterResourceBin
 	return workmodel.StateOf(b, list.Items), nil
 }
 
-// newer says whether a is at least as new as b; both are versions of one
+// isAtLeastAsNew says whether a is at least as new as b; both are versions of one
 // object, whose resourceVersions grow.
-func newer(a, b client.Object) bool {
+func isAtLeastAsNew(a, b client.Object) bool {
 	x, errX := strconv.ParseUint(a.GetResourceVersion(), 10, 64)
 	y, errY := strconv.ParseUint(b.GetResourceVersion(), 10, 64)
 	return errX == nil && errY == nil && x >= y

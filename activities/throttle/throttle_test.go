@@ -1,0 +1,58 @@
+package throttle_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fleetflow/fleetflow/activities/throttle"
+)
+
+func TestNoMoreWorkIsUnderWayThanTheLimitAllows(t *testing.T) {
+	const bound, clusters = 3, 50
+	limit := throttle.NewLimit(bound)
+	var now, most atomic.Int64
+	var g sync.WaitGroup
+	for range clusters {
+		g.Go(func() {
+			release, err := throttle.Acquire(t.Context(), limit)
+			if !assert.NoError(t, err) {
+				return
+			}
+			defer release()
+			n := now.Add(1)
+			for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
+			}
+			now.Add(-1)
+		})
+	}
+	g.Wait()
+	assert.LessOrEqual(t, most.Load(), int64(bound))
+	assert.True(t, limit.TryAcquire(bound), "all are released")
+}
+
+func TestWaitingForALimitEndsWithTheContext(t *testing.T) {
+	limit := throttle.NewLimit(1)
+	release, err := throttle.Acquire(t.Context(), limit)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("the worker stops")
+	cancel(stopped)
+	_, err = throttle.Acquire(ctx, limit)
+	require.ErrorIs(t, err, stopped)
+	release()
+	_, err = throttle.Acquire(t.Context(), limit)
+	require.NoError(t, err)
+}
+
+func TestWithoutALimitNoWorkWaits(t *testing.T) {
+	for range 2 * throttle.MaxClusterWrites {
+		_, err := throttle.Acquire(t.Context(), nil)
+		require.NoError(t, err)
+	}
+}
