@@ -22,6 +22,7 @@ import (
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/throttle"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -100,7 +101,7 @@ func (a *Activities) run(ctx context.Context, ref wf.Ref) (*placementv1beta1.Clu
 // active reads a run that still has something to do; nil otherwise.
 func (a *Activities) active(ctx context.Context, ref wf.Ref) (*placementv1beta1.ClusterStagedUpdateRun, error) {
 	run, err := a.run(ctx, ref)
-	if err != nil || run == nil || !run.DeletionTimestamp.IsZero() || terminal(run) {
+	if err != nil || run == nil || !run.DeletionTimestamp.IsZero() || placementv1beta1.IsRunOver(run) {
 		return nil, err
 	}
 	return run, nil
@@ -123,7 +124,7 @@ func (a *Activities) liveBinding(ctx context.Context, placement *placementv1beta
 // store records progress on a run. Another writer in between only means that
 // the same progress is recorded on the newer version; a run that is gone or has
 // ended is left alone, which errNotOn says.
-func (a *Activities) store(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, record func(recorder)) error {
+func (a *Activities) store(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, record func(updaterun.Recorder)) error {
 	ref := wf.Ref{Name: run.Name, UID: string(run.UID)}
 	first := true
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -139,7 +140,7 @@ func (a *Activities) store(ctx context.Context, run *placementv1beta1.ClusterSta
 		}
 		first = false
 		before := run.DeepCopy()
-		record(recorder{run: run, now: a.Clock.Now()})
+		record(updaterun.Recorder{Run: run, Now: a.Clock.Now()})
 		if statusEqual(before, run) {
 			return nil
 		}
@@ -160,7 +161,7 @@ func (a *Activities) store(ctx context.Context, run *placementv1beta1.ClusterSta
 
 // fail ends a run for good, with the message that users see.
 func (a *Activities) fail(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, message string) error {
-	if err := a.store(ctx, run, func(r recorder) { r.failed(message) }); err != nil {
+	if err := a.store(ctx, run, func(r updaterun.Recorder) { r.Failed(message) }); err != nil {
 		return unlessNotOn(err) // it has ended by itself
 	}
 	a.warn(run, placementv1beta1.ReasonUpdateRunFailed, message)

@@ -14,9 +14,9 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/heartbeat"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
-	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // StuckAfter is how long a cluster may take before its run is called stuck, unless the
@@ -48,7 +48,7 @@ func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act
 		a.lookedAway(run.Name) // an earlier attempt could not, here or in another process
 	}
 	a.looksSince(run.Name)
-	in.InFlight = append(in.InFlight, in.FlyingAt.Of(clusterNames(&run.Status.StagesStatus[in.Index]))...)
+	in.InFlight = append(in.InFlight, in.FlyingAt.Of(updaterun.ClusterNames(&run.Status.StagesStatus[in.Index]))...)
 	s := &stageAdvance{
 		Activities: a, in: in, run: run, uid: run.UID, sub: sub, view: clusterwait.NewBindingCache(a.Client, a.Live), look: look{ref: in.Run},
 	}
@@ -282,7 +282,7 @@ func (s *stageAdvance) planChanged(ctx context.Context) (bool, error) {
 	if err := s.check(ctx); err != nil {
 		return false, err
 	}
-	return s.stopping != wasStopping || !askedOf(s.run, s.in.Index, s.in.Done).nothing(), nil
+	return s.stopping != wasStopping || !updaterun.RequestsOf(s.run, s.in.Index, s.in.Done).Empty(), nil
 }
 
 // oldest is the cluster in flight that started first.
@@ -303,11 +303,11 @@ func (s *stageAdvance) recordLast(ctx context.Context, delta *act.StageDelta) er
 		return nil
 	}
 	recorded, over := false, false
-	err := s.store(ctx, s.run, func(r recorder) {
+	err := s.store(ctx, s.run, func(r updaterun.Recorder) {
 		// Somebody may have asked for a cluster that was left out in the last moment: the next call
 		// sees to it, and records these.
-		if recorded = s.stopping || askedOf(r.run, s.in.Index, delta.Done).nothing(); recorded {
-			over = r.doneLast(&r.run.Status.StagesStatus[s.in.Index], delta.Done)
+		if recorded = s.stopping || updaterun.RequestsOf(r.Run, s.in.Index, delta.Done).Empty(); recorded {
+			over = r.LastClustersSucceeded(r.Stage(s.in.Index), delta.Done)
 		}
 	})
 	if err != nil || !recorded {
@@ -321,12 +321,12 @@ func (s *stageAdvance) recordLast(ctx context.Context, delta *act.StageDelta) er
 }
 
 func (s *stageAdvance) allStarted() bool {
-	return progressOf(&s.run.Status.StagesStatus[s.in.Index]).Count(rollout.ClusterWaiting) == 0
+	return updaterun.CountIn(&s.run.Status.StagesStatus[s.in.Index], updaterun.PhasePending) == 0
 }
 
 // deadline is how long a cluster of the stage may take.
 func (s *stageAdvance) deadline() time.Duration {
-	if d := configOf(s.run, s.in.Index).ClusterDeadline; d != nil && d.Duration > 0 {
+	if d := updaterun.StageConfig(s.run, s.in.Index).ClusterDeadline; d != nil && d.Duration > 0 {
 		return d.Duration
 	}
 	return StuckAfter
@@ -335,7 +335,7 @@ func (s *stageAdvance) deadline() time.Duration {
 // stuckAt is when the run will be called stuck: the deadline from the earliest
 // start, or never again once it has been. One that stops says so instead.
 func (s *stageAdvance) stuckAt() time.Time {
-	if isStuck(s.run) || s.stopping {
+	if updaterun.IsStuck(s.run) || s.stopping {
 		return time.Time{}
 	}
 	var first time.Time
@@ -358,15 +358,15 @@ func (s *stageAdvance) stuckAt() time.Time {
 // written to before others.
 func (s *stageAdvance) reportStuck(ctx context.Context, pending map[string]struct{}) error {
 	waits := slices.DeleteFunc(s.inFlight(), func(name string) bool { _, is := pending[name]; return !is })
-	overdue := overdueOf(&s.run.Status.StagesStatus[s.in.Index], waits, s.deadline(), s.Clock.Now())
-	if len(overdue) == 0 || isStuck(s.run) || s.stopping {
+	overdue := updaterun.Overdue(&s.run.Status.StagesStatus[s.in.Index], waits, s.deadline(), s.Clock.Now())
+	if len(overdue) == 0 || updaterun.IsStuck(s.run) || s.stopping {
 		return nil
 	}
 	name := overdue[0]
 	if i := slices.IndexFunc(overdue, func(name string) bool { return s.refusedNow(s.uid, name) != "" }); i >= 0 {
 		name = overdue[i]
 	}
-	if err := s.store(ctx, s.run, func(r recorder) { r.stuck(s.in.Stage, name, s.refusedNow(s.uid, name)) }); err != nil {
+	if err := s.store(ctx, s.run, func(r updaterun.Recorder) { r.Stuck(s.in.Stage, name, s.refusedNow(s.uid, name)) }); err != nil {
 		return err
 	}
 	s.warn(s.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("Cluster %s in stage %s has not finished updating for %s%s", name, s.in.Stage, s.deadline(), s.trouble(ctx, name)))

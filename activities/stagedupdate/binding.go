@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -96,7 +97,7 @@ func snapshotFor(run *placementv1beta1.ClusterStagedUpdateRun, cluster string) s
 		return snapshotName(run)
 	}
 	for i := range run.Status.StagesStatus {
-		if c := clusterIn(&run.Status.StagesStatus[i], cluster); c != nil {
+		if c := updaterun.FindCluster(&run.Status.StagesStatus[i], cluster); c != nil {
 			index, _ := strconv.Atoi(c.ResourceSnapshotIndex)
 			return placementv1beta1.ResourceSnapshotName(run.Spec.PlacementName, index, 0)
 		}
@@ -120,7 +121,7 @@ func targetOf(run *placementv1beta1.ClusterStagedUpdateRun, stage int, cluster s
 	if from.Spec.ResourceSnapshotName != "" && !again {
 		to.Annotations[placementv1beta1.PreviousResourceSnapshotAnnotation] = from.Spec.ResourceSnapshotName
 	}
-	if c := clusterIn(&run.Status.StagesStatus[stage], cluster); c != nil {
+	if c := updaterun.FindCluster(&run.Status.StagesStatus[stage], cluster); c != nil {
 		to.ResourceOverrideSnapshots = c.ResourceOverrideSnapshots
 		to.ClusterResourceOverrideSnapshots = c.ClusterResourceOverrideSnapshots
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
@@ -29,26 +30,26 @@ const eventRollbackRefused = "RollbackRefused"
 // failed beyond its budget. Nothing is started before it.
 func (s *stageAdvance) settle(ctx context.Context, delta *act.StageDelta) error {
 	s.heed(delta)
-	if a := askedOf(s.run, s.in.Index, s.in.Done); !a.nothing() {
-		err := s.store(ctx, s.run, func(r recorder) {
-			a = askedOf(r.run, s.in.Index, s.in.Done)
-			r.carryOut(&r.run.Status.StagesStatus[s.in.Index], a)
+	if a := updaterun.RequestsOf(s.run, s.in.Index, s.in.Done); !a.Empty() {
+		err := s.store(ctx, s.run, func(r updaterun.Recorder) {
+			a = updaterun.RequestsOf(r.Run, s.in.Index, s.in.Done)
+			r.CarryOut(r.Stage(s.in.Index), a)
 		})
 		if err != nil {
 			return err
 		}
 		s.tell(a)
-		gone := append(slices.Clone(a.skip), a.requeue...)
+		gone := append(slices.Clone(a.Skip), a.Requeue...)
 		s.leaveOut(gone)
 		delta.Failed = without(delta.Failed, gone)
-		delta.Skipped = append(without(delta.Skipped, gone), a.skip...)
-		delta.Requeued = append(without(delta.Requeued, gone), a.requeue...)
-		s.again = a.restart
+		delta.Skipped = append(without(delta.Skipped, gone), a.Skip...)
+		delta.Requeued = append(without(delta.Requeued, gone), a.Requeue...)
+		s.again = a.Restart
 	}
-	if s.stopping || !overBudget(s.run, s.in.Index) {
+	if s.stopping || !updaterun.OverBudget(s.run, s.in.Index) {
 		return nil
 	}
-	if err := s.wellAgain(ctx, delta); err != nil || !overBudget(s.run, s.in.Index) {
+	if err := s.wellAgain(ctx, delta); err != nil || !updaterun.OverBudget(s.run, s.in.Index) {
 		return err
 	}
 	return s.exceeded(ctx)
@@ -57,27 +58,27 @@ func (s *stageAdvance) settle(ctx context.Context, delta *act.StageDelta) error 
 // heed tells of what an attempt that died has recorded: the input of the next is the same, and
 // says less than the status.
 func (s *stageAdvance) heed(delta *act.StageDelta) {
-	given, gone := map[string]rollout.ClusterPhase{}, []string{}
+	given, gone := map[string]updaterun.Phase{}, []string{}
 	for _, name := range s.in.Failed {
-		given[name] = rollout.ClusterFailed
+		given[name] = updaterun.PhaseFailed
 	}
 	for _, name := range s.inFlight() {
-		given[name] = rollout.ClusterUpdating
+		given[name] = updaterun.PhaseRunning
 	}
 	stage := &s.run.Status.StagesStatus[s.in.Index]
 	for i := range stage.Clusters {
-		name, is := stage.Clusters[i].ClusterName, phaseOfCluster(&stage.Clusters[i])
+		name, is := stage.Clusters[i].ClusterName, updaterun.ClusterPhase(&stage.Clusters[i])
 		was, ok := given[name]
 		switch {
 		case !ok || is == was:
 			continue
-		case is == rollout.ClusterDone:
+		case is == updaterun.PhaseSucceeded:
 			delta.Recorded = append(delta.Recorded, name)
-		case is == rollout.ClusterFailed:
+		case is == updaterun.PhaseFailed:
 			delta.Failed = append(delta.Failed, name)
-		case is == rollout.ClusterSkipped:
+		case is == updaterun.PhaseSkipped:
 			delta.Skipped = append(delta.Skipped, name)
-		case is == rollout.ClusterWaiting && was == rollout.ClusterFailed:
+		case is == updaterun.PhasePending && was == updaterun.PhaseFailed:
 			delta.Requeued = append(delta.Requeued, name)
 		default:
 			continue
@@ -137,15 +138,15 @@ func (s *stageAdvance) hold(ctx context.Context, delta *act.StageDelta) error {
 		return nil
 	}
 	// The start of some may have been recorded beside the attempt to write to them.
-	return s.store(ctx, s.run, func(r recorder) { r.neverWritten(s.stage(r.run), never) })
+	return s.store(ctx, s.run, func(r updaterun.Recorder) { r.ClustersNotWritten(r.Stage(s.in.Index), never) })
 }
 
 // tell tells of what was carried out.
-func (s *stageAdvance) tell(a asked) {
-	for _, name := range a.skip {
+func (s *stageAdvance) tell(a updaterun.Requests) {
+	for _, name := range a.Skip {
 		s.event(s.run, "ClusterSkipped", "Cluster %s in stage %s is skipped, as spec.clusterActions asks for", name, s.in.Stage)
 	}
-	for _, name := range append(slices.Clone(a.requeue), a.restart...) {
+	for _, name := range append(slices.Clone(a.Requeue), a.Restart...) {
 		s.event(s.run, "ClusterRetried", "Cluster %s in stage %s is tried again, as spec.clusterActions asks for", name, s.in.Stage)
 	}
 }
@@ -154,26 +155,26 @@ func (s *stageAdvance) tell(a asked) {
 // if they are more than may.
 func (s *stageAdvance) giveUp(ctx context.Context, pending map[string]struct{}, delta *act.StageDelta) error {
 	now := s.Clock.Now()
-	if !budgetOf(s.run, s.in.Index).there || now.Before(s.sureAt(s.run.Name)) {
+	if !updaterun.BudgetOf(s.run, s.in.Index).Exists || now.Before(s.sureAt(s.run.Name)) {
 		return nil
 	}
 	inFlight := slices.DeleteFunc(s.inFlight(), func(name string) bool { _, is := pending[name]; return !is })
-	overdue := overdueOf(&s.run.Status.StagesStatus[s.in.Index], inFlight, s.deadline(), now)
+	overdue := updaterun.Overdue(&s.run.Status.StagesStatus[s.in.Index], inFlight, s.deadline(), now)
 	if len(overdue) == 0 {
 		return nil
 	}
 	why := map[string]string{}
 	for i, name := range overdue {
-		if i < shownNames || !large(s.run) { // the status of a large run has no room for more
+		if i < updaterun.ShownNames || !updaterun.IsLarge(s.run) { // the status of a large run has no room for more
 			why[name] = s.whyNot(ctx, name)
 		}
 	}
 	exceeded := false
-	err := s.store(ctx, s.run, func(r recorder) {
+	err := s.store(ctx, s.run, func(r updaterun.Recorder) {
 		// Another attempt may have recorded some of them: nobody counts twice.
-		late := overdueOf(s.stage(r.run), inFlight, s.deadline(), now)
-		delta.Failed, exceeded = failures(r.run, s.in.Index, late)
-		r.gaveUp(&r.run.Status.StagesStatus[s.in.Index], delta.Failed, func(name string) string { return why[name] })
+		late := updaterun.Overdue(r.Stage(s.in.Index), inFlight, s.deadline(), now)
+		delta.Failed, exceeded = failures(r.Run, s.in.Index, late)
+		r.ClustersFailed(r.Stage(s.in.Index), delta.Failed, why)
 	})
 	if err != nil {
 		return err
@@ -185,6 +186,27 @@ func (s *stageAdvance) giveUp(ctx context.Context, pending map[string]struct{}, 
 		return nil
 	}
 	return s.exceeded(ctx)
+}
+
+// failures decides which of the clusters that are past their deadline are given up. Those beyond
+// the budget are, too, once the run does something about them or stands still; while it waits,
+// they stay in flight.
+func failures(run placementv1beta1.UpdateRunObject, index int, overdue []string) (givenUp []string, exceeded bool) {
+	b := updaterun.BudgetOf(run, index)
+	if !b.Exists {
+		return nil, false
+	}
+	failed := updaterun.CountIn(&run.GetUpdateRunStatus().StagesStatus[index], updaterun.PhaseFailed)
+	without, exceeded := rollout.GiveUp(failed, len(overdue), b.MaxFailures)
+	if b.OnExceeded != placementv1beta1.FailureBudgetWait {
+		without = len(overdue)
+	}
+	return overdue[:without], exceeded
+}
+
+// without removes names from a list.
+func without(list, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(names, name) })
 }
 
 // maxWhy bounds what is repeated of the message of a binding.
@@ -219,8 +241,8 @@ func (s *stageAdvance) trouble(ctx context.Context, cluster string) string {
 
 // exceeded does what the stage asks for when more clusters have failed than may.
 func (s *stageAdvance) exceeded(ctx context.Context) error {
-	text := exceededText(s.run, s.in.Index)
-	switch budgetOf(s.run, s.in.Index).action {
+	text := updaterun.BudgetExceededText(s.run, s.in.Index)
+	switch updaterun.BudgetOf(s.run, s.in.Index).OnExceeded {
 	case placementv1beta1.FailureBudgetPause:
 		return s.pause(ctx, text)
 	case placementv1beta1.FailureBudgetAbort:
@@ -271,11 +293,11 @@ func (s *stageAdvance) pause(ctx context.Context, why string) error {
 // wakeAt is when to look at clusters in flight at the latest: with a failure budget, when the
 // first of them is due to be given up.
 func (s *stageAdvance) wakeAt() time.Time {
-	if !budgetOf(s.run, s.in.Index).there {
+	if !updaterun.BudgetOf(s.run, s.in.Index).Exists {
 		return s.stuckAt()
 	}
 	var first time.Time
-	now, sees, stuck := s.Clock.Now(), s.sureAt(s.run.Name), isStuck(s.run) || s.stopping
+	now, sees, stuck := s.Clock.Now(), s.sureAt(s.run.Name), updaterun.IsStuck(s.run) || s.stopping
 	for _, name := range s.inFlight() {
 		at, ok := s.startedAt(name)
 		if !ok {
@@ -295,15 +317,7 @@ func (s *stageAdvance) wakeAt() time.Time {
 }
 
 func (s *stageAdvance) startedAt(cluster string) (time.Time, bool) {
-	c := clusterIn(&s.run.Status.StagesStatus[s.in.Index], cluster)
-	if c == nil {
-		return time.Time{}, false
-	}
-	started := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted)
-	if started == nil {
-		return time.Time{}, false
-	}
-	return started.LastTransitionTime.Time, true
+	return updaterun.StartedAt(s.stage(s.run), cluster)
 }
 
 // inFlight are the clusters this call waits for.
@@ -324,5 +338,5 @@ func (s *stageAdvance) recovered(ctx context.Context, result *clusterwait.Result
 		return nil
 	}
 	delta.Recorded = append(delta.Recorded, back...)
-	return s.store(ctx, s.run, func(r recorder) { r.done(&r.run.Status.StagesStatus[s.in.Index], back) })
+	return s.store(ctx, s.run, func(r updaterun.Recorder) { r.ClustersSucceeded(r.Stage(s.in.Index), back) })
 }

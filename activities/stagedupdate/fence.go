@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -80,10 +81,10 @@ func (a *Activities) stillOn(ctx context.Context, l *look) error {
 func (l *look) saw(run *placementv1beta1.ClusterStagedUpdateRun, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.at, l.generation, l.stopping = now, run.Generation, stopping(run)
+	l.at, l.generation, l.stopping = now, run.Generation, updaterun.IsStopping(run)
 }
 
 func (l *look) same(run *placementv1beta1.ClusterStagedUpdateRun) bool {
-	return (l.ref.UID == "" || l.ref.UID == string(run.UID)) && run.DeletionTimestamp.IsZero() && !terminal(run) &&
-		run.Generation == l.generation && stopping(run) == l.stopping
+	return (l.ref.UID == "" || l.ref.UID == string(run.UID)) && run.DeletionTimestamp.IsZero() && !placementv1beta1.IsRunOver(run) &&
+		run.Generation == l.generation && updaterun.IsStopping(run) == l.stopping
 }

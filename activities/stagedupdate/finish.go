@@ -17,10 +17,10 @@ import (
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/heartbeat"
 	"github.com/fleetflow/fleetflow/activities/throttle"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
-	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // AdvanceDeletion takes the resources away from the clusters that the placement
@@ -65,9 +65,9 @@ func (d *deletion) advance(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	// A run that is to stop begins nothing more, and waits for what it has begun.
-	stops := stopping(d.run)
+	stops := updaterun.IsStopping(d.run)
 	stage := d.run.Status.DeletionStageStatus
-	clusters := namesIn(stage, rollout.ClusterUpdating)
+	clusters := updaterun.NamesIn(stage, updaterun.PhaseRunning)
 	if stops {
 		begun, err := d.begun(ctx, clusters)
 		if err != nil {
@@ -75,23 +75,23 @@ func (d *deletion) advance(ctx context.Context) (bool, error) {
 		}
 		clusters = begun
 	} else {
-		clusters = append(clusters, namesIn(stage, rollout.ClusterWaiting)...)
+		clusters = append(clusters, updaterun.NamesIn(stage, updaterun.PhasePending)...)
 	}
 	if left, err := d.clear(ctx, clusters); err != nil || left {
 		return false, err
 	}
 	if stops {
-		return false, d.store(ctx, d.run, func(r recorder) {
+		return false, d.store(ctx, d.run, func(r updaterun.Recorder) {
 			d.recordAgain(r)
-			r.done(r.run.Status.DeletionStageStatus, without(clusters, d.again))
+			r.ClustersSucceeded(r.DeletionStage(), without(clusters, d.again))
 		})
 	}
 	notBack := false
-	err := d.store(ctx, d.run, func(r recorder) {
+	err := d.store(ctx, d.run, func(r updaterun.Recorder) {
 		d.recordAgain(r)
-		r.deleted()
-		if notBack = r.concludeRollback(); !notBack {
-			r.finished()
+		r.DeletionSucceeded()
+		if notBack = r.RollbackFailed(); !notBack {
+			r.Succeeded()
 		}
 	})
 	if err == nil && notBack {
@@ -100,7 +100,7 @@ func (d *deletion) advance(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	if err == nil {
-		d.event(d.run, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully%s", exceptions(d.run.Status.StagesStatus...))
+		d.event(d.run, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully%s", updaterun.ExceptionsText(d.run.Status.StagesStatus...))
 	}
 	return err == nil, err
 }
@@ -138,11 +138,11 @@ func (d *deletion) clear(ctx context.Context, clusters []string) (left bool, err
 // cleared records clusters that are done while others are not: nobody looks at them again, and a
 // run that was called stuck has moved.
 func (d *deletion) cleared(ctx context.Context, clusters []string) error {
-	return d.store(ctx, d.run, func(r recorder) {
+	return d.store(ctx, d.run, func(r updaterun.Recorder) {
 		d.recordAgain(r)
-		r.done(r.run.Status.DeletionStageStatus, without(clusters, d.again))
-		if isStuck(r.run) {
-			r.progressing()
+		r.ClustersSucceeded(r.DeletionStage(), without(clusters, d.again))
+		if updaterun.IsStuck(r.Run) {
+			r.Progressing()
 		}
 	})
 }
@@ -150,7 +150,7 @@ func (d *deletion) cleared(ctx context.Context, clusters []string) error {
 // wakeAt is when there is something to do though nothing has happened. A run that stops tries
 // nothing again.
 func (d *deletion) wakeAt(pending map[string]struct{}) time.Time {
-	if stopping(d.run) {
+	if updaterun.IsStopping(d.run) {
 		return time.Time{}
 	}
 	return earliest(d.stuckAt(pending), d.refused.nextTry(d.run.UID, pending))
@@ -159,7 +159,7 @@ func (d *deletion) wakeAt(pending map[string]struct{}) time.Time {
 // stuckAt is when the run will be called stuck because a cluster is not cleared; zero once it
 // has been, and while it stops.
 func (d *deletion) stuckAt(pending map[string]struct{}) time.Time {
-	if isStuck(d.run) || stopping(d.run) {
+	if updaterun.IsStuck(d.run) || updaterun.IsStopping(d.run) {
 		return time.Time{}
 	}
 	if _, since := d.longest(pending); !since.IsZero() {
@@ -188,7 +188,7 @@ func (d *deletion) longest(pending map[string]struct{}) (cluster string, since t
 func (d *deletion) tellStuck(ctx context.Context, pending map[string]struct{}) error {
 	name, _ := d.longest(pending)
 	why := d.refusedNow(d.run.UID, name)
-	if err := d.store(ctx, d.run, func(r recorder) { r.stuck(placementv1beta1.DeletionStageName, name, why) }); err != nil {
+	if err := d.store(ctx, d.run, func(r updaterun.Recorder) { r.Stuck(placementv1beta1.DeletionStageName, name, why) }); err != nil {
 		return err
 	}
 	d.warn(d.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("What cluster %s has is not gone after %s%s", name, StuckAfter, why))
@@ -207,16 +207,16 @@ func (d *deletion) check(ctx context.Context) error {
 // remove deletes the bindings that are still unscheduled; one that the
 // scheduler has picked again is not ours to delete.
 func (d *deletion) remove(ctx context.Context, clusters []string) error {
-	err := d.store(ctx, d.run, func(r recorder) {
-		stage := r.run.Status.DeletionStageStatus
-		r.stageStarted(stage)
-		r.started(stage, clusters)
-		if stopping(r.run) {
-			r.stopping(stage)
+	err := d.store(ctx, d.run, func(r updaterun.Recorder) {
+		stage := r.DeletionStage()
+		r.StageStarted(stage)
+		r.ClustersStarted(stage, clusters)
+		if updaterun.IsStopping(r.Run) {
+			r.Stopping(stage)
 			return
 		}
-		if !isStuck(r.run) { // only to wait on is no progress
-			r.progressing()
+		if !updaterun.IsStuck(r.Run) { // only to wait on is no progress
+			r.Progressing()
 		}
 	})
 	if err != nil {
@@ -226,7 +226,7 @@ func (d *deletion) remove(ctx context.Context, clusters []string) error {
 	g.SetLimit(throttle.MaxClusterWrites)
 	for _, name := range clusters {
 		w, is := d.refused.of(d.run.UID, name)
-		if stopping(d.run) || is && d.Clock.Now().Before(w.next) {
+		if updaterun.IsStopping(d.run) || is && d.Clock.Now().Before(w.next) {
 			continue
 		}
 		g.Go(func() error { return d.removeBinding(ctx, name) })
@@ -238,8 +238,8 @@ func (d *deletion) remove(ctx context.Context, clusters []string) error {
 	return err
 }
 
-func deletionStage(run *placementv1beta1.ClusterStagedUpdateRun) *placementv1beta1.StageUpdatingStatus {
-	return run.Status.DeletionStageStatus
+func deletionStage(status *placementv1beta1.UpdateRunStatus) *placementv1beta1.StageUpdatingStatus {
+	return status.DeletionStageStatus
 }
 
 // removeBinding deletes the binding of one cluster. That it must not be deleted is noted, and it is
@@ -284,7 +284,7 @@ func (d *deletion) begun(ctx context.Context, clusters []string) ([]string, erro
 	if len(never) == 0 {
 		return clusters, nil
 	}
-	err := d.store(ctx, d.run, func(r recorder) { r.neverWritten(r.run.Status.DeletionStageStatus, never) })
+	err := d.store(ctx, d.run, func(r updaterun.Recorder) { r.ClustersNotWritten(r.DeletionStage(), never) })
 	return without(clusters, never), err
 }
 
@@ -304,15 +304,13 @@ func (d *deletion) gone(ctx context.Context, cluster string) (bool, error) {
 }
 
 // recordAgain records clusters that are not cleared because they are selected again.
-func (d *deletion) recordAgain(r recorder) {
-	each(r.run.Status.DeletionStageStatus, d.again, func(c *placementv1beta1.ClusterUpdatingStatus) {
-		r.skipped(c, "The cluster is selected for the placement again")
-	})
+func (d *deletion) recordAgain(r updaterun.Recorder) {
+	r.ClustersSkipped(r.DeletionStage(), d.again, "The cluster is selected for the placement again")
 }
 
 func (d *deletion) changed(ctx context.Context) (bool, error) {
 	run, err := d.active(ctx, d.ref)
-	if err != nil || run == nil || stopping(run) != stopping(d.run) {
+	if err != nil || run == nil || updaterun.IsStopping(run) != updaterun.IsStopping(d.run) {
 		return err == nil, err
 	}
 	return false, d.check(ctx)
@@ -329,7 +327,7 @@ func (a *Activities) PauseRun(ctx context.Context, ref wf.Ref) (bool, error) {
 	if stopped != nil && stopped.Reason == placementv1beta1.ReasonUpdateRunStopped {
 		return true, nil
 	}
-	err = a.store(ctx, run, recorder.stopped)
+	err = a.store(ctx, run, updaterun.Recorder.Stopped)
 	if errors.Is(err, errNotOn) {
 		return false, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -30,7 +31,7 @@ func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.Ga
 	if run.Spec.State == placementv1beta1.StateStop {
 		return act.GateState{Stopping: true}, nil
 	}
-	if !in.Before && (!stageUpdated(&run.Status.StagesStatus[in.Index]) || overBudget(run, in.Index)) {
+	if !in.Before && (!updaterun.StageUpdated(&run.Status.StagesStatus[in.Index]) || updaterun.OverBudget(run, in.Index)) {
 		return act.GateState{Stopping: true}, nil // nothing passes before its clusters are done: look again
 	}
 	f, err := a.placementFacts(ctx, run.Spec.PlacementName, run.Status.PolicySnapshotIndexUsed)
@@ -119,9 +120,9 @@ func (g *gateCheck) task(ctx context.Context, t placementv1beta1.StageTaskStatus
 // timedWait counts from when the stage began to wait, as recorded.
 func (g *gateCheck) timedWait() {
 	stage := &g.run.Status.StagesStatus[g.in.Index]
-	start := ceilSecond(g.now)
-	if stageWaits(stage) {
-		start = meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing).LastTransitionTime.Time
+	start := updaterun.CeilSecond(g.now)
+	if began := updaterun.AfterTasksBegan(stage); began != nil {
+		start = began.LastTransitionTime.Time
 	}
 	until := start.Add(stageStateOf(g.run, g.in.Index).Wait)
 	if g.elapsed = !g.now.Before(until); !g.elapsed {
@@ -130,44 +131,43 @@ func (g *gateCheck) timedWait() {
 }
 
 // record writes what was seen into the status.
-func (g *gateCheck) record(r recorder) {
-	stage := &r.run.Status.StagesStatus[g.in.Index]
-	g.wasOver = stageOver(stage)
-	r.progressing() // a run that was stopped, or stuck before, goes on
+func (g *gateCheck) record(r updaterun.Recorder) {
+	stage := r.Stage(g.in.Index)
+	g.wasOver = updaterun.StageOver(stage)
+	r.Progressing() // a run that was stopped, or stuck before, goes on
 	if g.in.Before {
 		g.recordBefore(r, stage)
 		return
 	}
 	if len(stage.Clusters) > 0 {
-		r.waiting(stage)
+		r.WaitingAfter(stage)
 	}
 	if g.opened {
-		t := task(&stage.AfterStageTaskStatus, placementv1beta1.StageTaskTypeApproval)
-		r.approval(t, g.approved, g.given, placementv1beta1.ReasonAfterStageTaskApprovalRequestCreated, placementv1beta1.ReasonAfterStageTaskApprovalRequestApproved)
+		t := updaterun.TaskOf(&stage.AfterStageTaskStatus, placementv1beta1.StageTaskTypeApproval)
+		recordApproval(r, t, g.approved, g.given, placementv1beta1.ReasonAfterStageTaskApprovalRequestCreated, placementv1beta1.ReasonAfterStageTaskApprovalRequestApproved)
 	}
 	if g.elapsed {
-		t := task(&stage.AfterStageTaskStatus, placementv1beta1.StageTaskTypeTimedWait)
-		r.set(&t.Conditions, placementv1beta1.ConditionTypeWaitTimeElapsed, metav1.ConditionTrue,
-			placementv1beta1.ReasonAfterStageTaskWaitTimeElapsed, "Wait time elapsed")
+		t := updaterun.TaskOf(&stage.AfterStageTaskStatus, placementv1beta1.StageTaskTypeTimedWait)
+		r.TaskCondition(t, placementv1beta1.ConditionTypeWaitTimeElapsed, placementv1beta1.ReasonAfterStageTaskWaitTimeElapsed, "Wait time elapsed")
 	}
 	if g.state.Open {
-		r.succeeded(stage)
+		r.StageSucceeded(stage)
 	}
 }
 
-func (g *gateCheck) recordBefore(r recorder, stage *placementv1beta1.StageUpdatingStatus) {
+func (g *gateCheck) recordBefore(r updaterun.Recorder, stage *placementv1beta1.StageUpdatingStatus) {
 	if !g.state.Open {
-		r.waitingBefore(stage)
+		r.WaitingBefore(stage)
 	}
 	if g.opened {
-		t := task(&stage.BeforeStageTaskStatus, placementv1beta1.StageTaskTypeApproval)
-		r.approval(t, g.approved, g.given, placementv1beta1.ReasonStageTaskApprovalRequestCreated, placementv1beta1.ReasonStageTaskApprovalRequestApproved)
+		t := updaterun.TaskOf(&stage.BeforeStageTaskStatus, placementv1beta1.StageTaskTypeApproval)
+		recordApproval(r, t, g.approved, g.given, placementv1beta1.ReasonStageTaskApprovalRequestCreated, placementv1beta1.ReasonStageTaskApprovalRequestApproved)
 	}
 }
 
-// approval records the two steps of an approval task, and who took the second.
-func (r recorder) approval(t *placementv1beta1.StageTaskStatus, approved bool, by *placementv1beta1.ApprovalRecord, created, given string) {
-	r.set(&t.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated, metav1.ConditionTrue, created, "ApprovalRequest object is created")
+// recordApproval records the two steps of an approval task, and who took the second.
+func recordApproval(r updaterun.Recorder, t *placementv1beta1.StageTaskStatus, approved bool, by *placementv1beta1.ApprovalRecord, created, given string) {
+	r.TaskCondition(t, placementv1beta1.ConditionTypeApprovalRequestCreated, created, "ApprovalRequest object is created")
 	if !approved || meta.IsStatusConditionTrue(t.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved) {
 		return
 	}
@@ -175,7 +175,7 @@ func (r recorder) approval(t *placementv1beta1.StageTaskStatus, approved bool, b
 	if by != nil {
 		message += fmt.Sprintf(" by %s through %s at %s", by.By, by.Door, by.At.UTC().Format(time.RFC3339))
 	}
-	r.set(&t.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved, metav1.ConditionTrue, given, message)
+	r.TaskCondition(t, placementv1beta1.ConditionTypeApprovalRequestApproved, given, message)
 }
 
 // announce tells of a stage that has passed.
@@ -239,7 +239,7 @@ func (g *gateCheck) remove(ctx context.Context, request *placementv1beta1.Cluste
 // supersede takes the label of the latest request of the stage from the one before the stage:
 // exactly one has it.
 func (g *gateCheck) supersede(ctx context.Context) error {
-	if g.in.Before || len(configOf(g.run, g.in.Index).BeforeStageTasks) == 0 {
+	if g.in.Before || len(updaterun.StageConfig(g.run, g.in.Index).BeforeStageTasks) == 0 {
 		return nil
 	}
 	earlier := &placementv1beta1.ClusterApprovalRequest{}

@@ -19,6 +19,7 @@ import (
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -52,21 +53,21 @@ func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (act.Initial
 // storePlan writes the frozen plan, unless another attempt was faster.
 func (a *Activities) storePlan(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, planned placementv1beta1.UpdateRunStatus, note string, refused *userError) error {
 	written := false
-	err := a.store(ctx, run, func(r recorder) {
-		if written = meta.FindStatusCondition(r.run.Status.Conditions, placementv1beta1.ConditionTypeInitialized) == nil; !written {
+	err := a.store(ctx, run, func(r updaterun.Recorder) {
+		if written = meta.FindStatusCondition(r.Status().Conditions, placementv1beta1.ConditionTypeInitialized) == nil; !written {
 			return
 		}
-		conditions := r.run.Status.Conditions
-		r.run.Status = *planned.DeepCopy()
-		r.run.Status.Conditions = conditions
+		conditions := r.Status().Conditions
+		*r.Status() = *planned.DeepCopy()
+		r.Status().Conditions = conditions
 		if refused != nil {
-			r.runCondition(placementv1beta1.ConditionTypeInitialized, metav1.ConditionFalse,
+			r.RunCondition(placementv1beta1.ConditionTypeInitialized, metav1.ConditionFalse,
 				placementv1beta1.ReasonUpdateRunInitializedFailed, clientError(refused.text))
 			return
 		}
-		r.initialized(note)
+		r.Initialized(note)
 		if run.Spec.State == "" || run.Spec.State == placementv1beta1.StateRun {
-			r.progressing()
+			r.Progressing()
 		}
 	})
 	if err != nil || !written {

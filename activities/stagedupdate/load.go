@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -20,7 +21,7 @@ func (a *Activities) LoadRun(ctx context.Context, ref wf.Ref) (act.RunState, err
 	if err != nil || run == nil {
 		return act.RunState{}, err
 	}
-	if refused, ok := errors.AsType[*userError](beingRolledBack(run)); ok && run.DeletionTimestamp.IsZero() && !terminal(run) {
+	if refused, ok := errors.AsType[*userError](beingRolledBack(run)); ok && run.DeletionTimestamp.IsZero() && !placementv1beta1.IsRunOver(run) {
 		// One that stands still ends, too: it will not be asked again.
 		err = a.fail(ctx, run, refused.text)
 	}
@@ -36,7 +37,7 @@ func (a *Activities) LoadStage(ctx context.Context, in act.StageRequest) (act.St
 	if run == nil || !hasStage(run, in) {
 		return act.StagePlan{Gone: true}, nil
 	}
-	limit, err := rollout.Concurrency(concurrencyOf(configOf(run, in.Index)), len(run.Status.StagesStatus[in.Index].Clusters))
+	limit, err := rollout.Concurrency(concurrencyOf(updaterun.StageConfig(run, in.Index)), len(run.Status.StagesStatus[in.Index].Clusters))
 	if err != nil {
 		return act.StagePlan{Gone: true}, a.fail(ctx, run, cannotContinue("stage `"+in.Stage+"`: "+err.Error()))
 	}

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -16,9 +15,6 @@ import (
 type leftError struct{ cluster string }
 
 func (e *leftError) Error() string { return "cluster " + e.cluster + " is no longer selected" }
-
-// hasLeft is what the status says of such a cluster.
-const hasLeft = "The cluster is no longer selected for the placement"
 
 // frozen says that a run goes on with the clusters it was planned for, whatever is picked later.
 func frozen(run *placementv1beta1.ClusterStagedUpdateRun) bool {
@@ -39,7 +35,7 @@ func withUnassigned(strategy *placementv1beta1.UpdateStrategySpec, assigned [][]
 		return assigned, ""
 	}
 	if strategy.UnassignedClusters == placementv1beta1.UnassignedClustersIgnore {
-		return assigned, fmt.Sprintf("%d clusters are in no stage and are left as they are: %s", len(left), listed(left))
+		return assigned, fmt.Sprintf("%d clusters are in no stage and are left as they are: %s", len(left), updaterun.ListNames(left))
 	}
 	last := strategy.Stages[len(strategy.Stages)-1]
 	strategy.Stages = append(strategy.Stages, placementv1beta1.StageConfig{
@@ -74,14 +70,8 @@ func (s *stageAdvance) recordLeft(ctx context.Context, delta *act.StageDelta) er
 	slices.Sort(s.left)
 	delta.Skipped = append(delta.Skipped, s.left...)
 	delta.Failed = without(delta.Failed, s.left)
-	err := s.store(ctx, s.run, func(r recorder) {
-		each(&r.run.Status.StagesStatus[s.in.Index], s.left, func(c *placementv1beta1.ClusterUpdatingStatus) {
-			if slices.Contains(s.in.Start, c.ClusterName) && !clusterDone(c) {
-				// Its start was recorded beside the attempt to start it.
-				meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
-			}
-			r.skipped(c, hasLeft)
-		})
+	err := s.store(ctx, s.run, func(r updaterun.Recorder) {
+		r.ClustersLeft(r.Stage(s.in.Index), s.left, s.in.Start)
 	})
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -49,7 +50,7 @@ func (p *pace) atMost(run *placementv1beta1.ClusterStagedUpdateRun) time.Duratio
 }
 
 func (p *pace) stretched(run *placementv1beta1.ClusterStagedUpdateRun, usual, ofLarge, busy time.Duration) time.Duration {
-	if large(run) {
+	if updaterun.IsLarge(run) {
 		usual = ofLarge
 	}
 	p.mu.Lock()

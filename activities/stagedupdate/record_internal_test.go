@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -23,19 +24,19 @@ func TestTheWaitBeforeAStageIsNotTheWaitAfterIt(t *testing.T) {
 		StageName: "canary", Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "a"}, {ClusterName: "b"}},
 	}}
 	stage := &run.Status.StagesStatus[0]
-	at := func(d time.Duration) recorder { return recorder{run: run, now: begin.Add(d)} }
+	at := func(d time.Duration) updaterun.Recorder { return updaterun.Recorder{Run: run, Now: begin.Add(d)} }
 
-	at(0).waitingBefore(stage)
-	at(time.Hour).started(stage, []string{"a"})
+	at(0).WaitingBefore(stage)
+	at(time.Hour).ClustersStarted(stage, []string{"a"})
 	progressing := meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
 	require.NotNil(t, progressing)
 	assert.Equal(t, placementv1beta1.ReasonStageUpdatingStarted, progressing.Reason)
 	assert.Equal(t, act.PhaseUpdating, stageStateOf(run, 0).Phase, "a run that is started again updates the rest")
 
-	at(time.Hour).done(stage, []string{"a"})
+	at(time.Hour).ClustersSucceeded(stage, []string{"a"})
 	assert.Equal(t, act.PhaseUpdating, stageStateOf(run, 0).Phase)
-	at(time.Hour).done(stage, []string{"b"})
-	at(2 * time.Hour).waiting(stage)
+	at(time.Hour).ClustersSucceeded(stage, []string{"b"})
+	at(2 * time.Hour).WaitingAfter(stage)
 	progressing = meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
 	assert.Equal(t, begin.Add(2*time.Hour), progressing.LastTransitionTime.Time, "the soak counts from when the clusters were done")
 	assert.Equal(t, act.PhaseGates, stageStateOf(run, 0).Phase)
@@ -45,7 +46,7 @@ func TestAPlacementThatWasMadeAgainIsAnotherOne(t *testing.T) {
 	frozen := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	run := &placementv1beta1.ClusterStagedUpdateRun{}
 	run.Status.PolicySnapshotIndexUsed = "0"
-	recorder{run: run, now: frozen}.initialized("")
+	updaterun.Recorder{Run: run, Now: frozen}.Initialized("")
 	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web", CreationTimestamp: metav1.NewTime(frozen.Add(-time.Minute))}}
 	placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}
 	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{}

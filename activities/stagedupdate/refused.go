@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // eventRefused is the reason of the event that tells that a write is refused.
@@ -162,41 +162,11 @@ func (s *stageAdvance) unlessRefused(err error) error {
 	return nil
 }
 
-// refusedText begins what the status of a cluster says that cannot be written to.
-const refusedText = "Cluster update started; its binding cannot be written, which is tried again: "
-
-// saidOf is what the status says of why a cluster cannot be written to; empty if nothing.
-func saidOf(c *placementv1beta1.ClusterUpdatingStatus) string {
-	started := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted)
-	if started == nil {
-		return ""
-	}
-	why, is := strings.CutPrefix(started.Message, refusedText)
-	if !is || phaseOfCluster(c) != rollout.ClusterUpdating {
-		return ""
-	}
-	return why
-}
-
-// said is what the status says of each cluster of a stage that cannot be written to.
-func said(stage *placementv1beta1.StageUpdatingStatus) map[string]string {
-	var said map[string]string
-	for i := range stage.Clusters {
-		if why := saidOf(&stage.Clusters[i]); why != "" {
-			if said == nil {
-				said = map[string]string{}
-			}
-			said[stage.Clusters[i].ClusterName] = why
-		}
-	}
-	return said
-}
-
 // refusedBefore are the clusters in flight that, as the status has it, could not be written to, and
 // of which this process knows nothing.
 func (s *stageAdvance) refusedBefore() []string {
 	var clusters []string
-	s.said = said(s.stage(s.run))
+	s.said = updaterun.RefusedTexts(s.stage(s.run))
 	for _, name := range s.in.InFlight {
 		if _, known := s.refused.of(s.uid, name); s.said[name] != "" && !known {
 			clusters = append(clusters, name)
@@ -237,28 +207,32 @@ func (s *stageAdvance) retry(ctx context.Context, pending map[string]struct{}) e
 
 // sayRefused brings up to date what the status says of clusters that cannot be written to.
 func (s *stageAdvance) sayRefused(ctx context.Context) (err error) {
-	s.said, err = s.sayRefusedOf(ctx, s.run, s.stage, s.inFlight())
+	s.said, err = s.sayRefusedOf(ctx, s.run, s.stageIn, s.inFlight())
 	return err
 }
 
 // stage is the stage of a run that is being advanced.
 func (s *stageAdvance) stage(run *placementv1beta1.ClusterStagedUpdateRun) *placementv1beta1.StageUpdatingStatus {
-	return &run.Status.StagesStatus[s.in.Index]
+	return s.stageIn(&run.Status)
+}
+
+func (s *stageAdvance) stageIn(status *placementv1beta1.UpdateRunStatus) *placementv1beta1.StageUpdatingStatus {
+	return &status.StagesStatus[s.in.Index]
 }
 
 // sayRefusedOf says in the status which clusters of a stage in flight cannot be written to: all of
 // them, but in a large run, which has to fit into what the API server stores, the first few. It
 // returns what is said now.
 func (a *Activities) sayRefusedOf(
-	ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, stageOf func(*placementv1beta1.ClusterStagedUpdateRun) *placementv1beta1.StageUpdatingStatus, inFlight []string,
+	ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, stageOf func(*placementv1beta1.UpdateRunStatus) *placementv1beta1.StageUpdatingStatus, inFlight []string,
 ) (map[string]string, error) {
-	before := said(stageOf(run))
+	before := updaterun.RefusedTexts(stageOf(&run.Status))
 	if len(before) == 0 && a.refused.none() {
 		return before, nil
 	}
 	most := len(inFlight)
-	if large(run) {
-		most = shownNames
+	if updaterun.IsLarge(run) {
+		most = updaterun.ShownNames
 	}
 	why := map[string]string{}
 	var refused, fresh, written []string
@@ -266,7 +240,7 @@ func (a *Activities) sayRefusedOf(
 		w, is := a.refused.of(run.UID, name)
 		switch {
 		case is && len(why) < most:
-			if why[name] = w.why; before[name] != w.why {
+			if why[name] = w.why; before[name] != updaterun.RefusedText(w.why) {
 				refused = append(refused, name)
 			}
 			if before[name] == "" {
@@ -279,55 +253,29 @@ func (a *Activities) sayRefusedOf(
 	if len(refused)+len(written) == 0 {
 		return before, nil
 	}
-	err := a.store(ctx, run, func(r recorder) {
-		stage := stageOf(r.run)
-		each(stage, refused, func(c *placementv1beta1.ClusterUpdatingStatus) { r.refused(c, why[c.ClusterName]) })
-		each(stage, written, r.writtenAtLast)
-		if len(written) > 0 && !stopping(r.run) {
-			r.progressing()
+	err := a.store(ctx, run, func(r updaterun.Recorder) {
+		stage := stageOf(r.Status())
+		r.ClustersRefused(stage, refused, why)
+		r.ClustersAccepted(stage, written)
+		if len(written) > 0 && !updaterun.IsStopping(r.Run) {
+			r.Progressing()
 		}
 	})
 	if err != nil {
 		return before, err
 	}
-	a.tellRefused(run, stageOf(run).StageName, fresh, why)
-	return said(stageOf(run)), nil
+	a.tellRefused(run, stageOf(&run.Status).StageName, fresh, why)
+	return updaterun.RefusedTexts(stageOf(&run.Status)), nil
 }
 
 // tellRefused tells of clusters that cannot be written to.
 func (a *Activities) tellRefused(run *placementv1beta1.ClusterStagedUpdateRun, stage string, clusters []string, why map[string]string) {
-	for _, name := range clusters[:min(len(clusters), shownNames)] {
+	for _, name := range clusters[:min(len(clusters), updaterun.ShownNames)] {
 		a.warn(run, eventRefused, fmt.Sprintf("The binding of cluster %s in stage %s cannot be written, which is tried again: %s", name, stage, why[name]))
 	}
-	if more := len(clusters) - shownNames; more > 0 {
+	if more := len(clusters) - updaterun.ShownNames; more > 0 {
 		a.warn(run, eventRefused, fmt.Sprintf("The bindings of %d more clusters in stage %s cannot be written", more, stage))
 	}
-}
-
-// refused records that a cluster in flight cannot be written to.
-func (r recorder) refused(c *placementv1beta1.ClusterUpdatingStatus, why string) {
-	if started := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted); started != nil && phaseOfCluster(c) == rollout.ClusterUpdating {
-		started.Message = refusedText + why
-	}
-}
-
-// writtenAtLast records that a cluster could be written to after all. Its deadline counts from now:
-// it had no chance before.
-func (r recorder) writtenAtLast(c *placementv1beta1.ClusterUpdatingStatus) {
-	if saidOf(c) == "" {
-		return
-	}
-	meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
-	r.clusterStarted(c)
-}
-
-// neverWritten takes back that clusters were started which could not be written to.
-func (r recorder) neverWritten(stage *placementv1beta1.StageUpdatingStatus, clusters []string) {
-	each(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
-		if phaseOfCluster(c) == rollout.ClusterUpdating {
-			meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
-		}
-	})
 }
 
 // errRefusedNow ends a wait: what the status says of a cluster is no longer true.
@@ -336,7 +284,11 @@ var errRefusedNow = errors.New("a cluster cannot be written to, or can after all
 // news says whether the status has to say something else of a cluster.
 func (s *stageAdvance) news(cluster string) error {
 	w, is := s.refused.of(s.uid, cluster)
-	if w.why == s.said[cluster] || is && large(s.run) && len(s.said) >= shownNames {
+	want := ""
+	if is {
+		want = updaterun.RefusedText(w.why)
+	}
+	if want == s.said[cluster] || is && updaterun.IsLarge(s.run) && len(s.said) >= updaterun.ShownNames {
 		return nil
 	}
 	return errRefusedNow
@@ -353,10 +305,10 @@ func (a *Activities) troubled(ctx context.Context, run *placementv1beta1.Cluster
 	}
 	text := "The updateRun is stuck, a write is refused, which is tried again: " + shorten(err.Error(), maxTrouble)
 	fresh := false
-	stored := a.store(ctx, run, func(r recorder) {
-		before := meta.FindStatusCondition(r.run.Status.Conditions, placementv1beta1.ConditionTypeProgressing)
+	stored := a.store(ctx, run, func(r updaterun.Recorder) {
+		before := meta.FindStatusCondition(r.Run.GetConditions(), placementv1beta1.ConditionTypeProgressing)
 		fresh = before == nil || before.Message != text
-		r.runCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck, text)
+		r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck, text)
 	})
 	if stored == nil && fresh {
 		a.warn(run, eventRefused, text)

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // errNameTaken says that there are runs of other purposes under the names of a rollback.
@@ -107,8 +107,8 @@ func (a *Activities) rolledBack(ctx context.Context, run *placementv1beta1.Clust
 		}
 	}
 	waiting := run.DeepCopy()
-	err = a.store(ctx, waiting, func(r recorder) {
-		r.runCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunWaiting,
+	err = a.store(ctx, waiting, func(r updaterun.Recorder) {
+		r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunWaiting,
 			fmt.Sprintf("The updateRun is waiting for run %s, which it rolls back, to end", of.Name))
 	})
 	if err != nil {
@@ -188,7 +188,7 @@ func reverse(run, of *placementv1beta1.ClusterStagedUpdateRun, f facts, kept map
 	status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Membership: placementv1beta1.UpdateMembershipFrozen}
 	status.StagesStatus, status.PolicyObservedClusterCount = nil, 0
 	for i := len(of.Status.StagesStatus) - 1; i >= 0; i-- {
-		config := backwards(configOf(of, i))
+		config := backwards(updaterun.StageConfig(of, i))
 		stage := newStage(run.Name, config, nil)
 		stage.Clusters = takenBack(run, of, &of.Status.StagesStatus[i], bindings, kept)
 		status.StagedUpdateStrategySnapshot.Stages = append(status.StagedUpdateStrategySnapshot.Stages, config)
@@ -219,7 +219,7 @@ func takenBack(run, of *placementv1beta1.ClusterStagedUpdateRun, stage *placemen
 		c := &stage.Clusters[i]
 		b := bindings[c.ClusterName]
 		held := b != nil && b.Annotations[placementv1beta1.UpdateRunUIDAnnotation] == string(of.UID)
-		if !held && !started(c) {
+		if !held && !updaterun.WasStarted(c) {
 			continue
 		}
 		back := placementv1beta1.ClusterUpdatingStatus{ClusterName: c.ClusterName}
@@ -231,7 +231,7 @@ func takenBack(run, of *placementv1beta1.ClusterStagedUpdateRun, stage *placemen
 			}}
 		}
 		r := ranked{status: back}
-		if phaseOfCluster(c) == rollout.ClusterDone {
+		if updaterun.ClusterPhase(c) == updaterun.PhaseSucceeded {
 			r.done = 1
 		}
 		clusters = append(clusters, r)
@@ -245,15 +245,10 @@ func takenBack(run, of *placementv1beta1.ClusterStagedUpdateRun, stage *placemen
 	return out
 }
 
-// started says that a run has written to a cluster, as its status has it.
-func started(c *placementv1beta1.ClusterUpdatingStatus) bool {
-	return clusterDone(c) || meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted) != nil
-}
-
 // wayBack is the snapshot that a cluster had before, or why it stays as it is.
 func wayBack(of *placementv1beta1.ClusterStagedUpdateRun, b *placementv1beta1.ClusterResourceBinding, held bool, kept map[string]bool) (index, why string) {
 	if b == nil || !b.DeletionTimestamp.IsZero() || b.Spec.State == placementv1beta1.BindingStateUnscheduled {
-		return "", hasLeft
+		return "", updaterun.LeftText
 	}
 	if !held && heldBefore(b, of) {
 		return "", "Left as it is: the run has not written to it"
@@ -310,20 +305,4 @@ func (a *Activities) rollbackOverrides(ctx context.Context, run *placementv1beta
 		}
 	}
 	return nil
-}
-
-// concludeRollback fails a rollback of which clusters are not back: it says which.
-func (r recorder) concludeRollback() bool {
-	var away []string
-	for i := range r.run.Status.StagesStatus {
-		stage := &r.run.Status.StagesStatus[i]
-		for _, j := range progressOf(stage).In(rollout.ClusterFailed) {
-			away = append(away, stage.Clusters[j].ClusterName)
-		}
-	}
-	if r.run.Spec.RollbackOf == "" || len(away) == 0 {
-		return false
-	}
-	r.failed(fmt.Sprintf("%d clusters were taken back and are not available: %s", len(away), listed(away)))
-	return true
 }

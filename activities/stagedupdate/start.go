@@ -13,6 +13,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/throttle"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -26,15 +27,15 @@ func (s *stageAdvance) start(ctx context.Context, clusters []string) error {
 	var g errgroup.Group
 	g.SetLimit(throttle.MaxClusterWrites)
 	g.Go(func() error {
-		return s.store(ctx, s.run, func(r recorder) {
-			stage := &r.run.Status.StagesStatus[s.in.Index]
-			r.done(stage, s.in.Done)
-			r.started(stage, append(slices.Clone(clusters), s.in.InFlight...))
+		return s.store(ctx, s.run, func(r updaterun.Recorder) {
+			stage := r.Stage(s.in.Index)
+			r.ClustersSucceeded(stage, s.in.Done)
+			r.ClustersStarted(stage, append(slices.Clone(clusters), s.in.InFlight...))
 			switch {
 			case s.stopping && len(s.in.InFlight) > 0:
-				r.stopping(stage)
-			case !s.stopping && s.moves(r.run):
-				r.progressing()
+				r.Stopping(stage)
+			case !s.stopping && s.moves(r.Run):
+				r.Progressing()
 			}
 		})
 	})
@@ -49,8 +50,8 @@ func (s *stageAdvance) start(ctx context.Context, clusters []string) error {
 
 // moves says that this call is progress; a run that is stuck stays so while it
 // only waits on.
-func (s *stageAdvance) moves(run *placementv1beta1.ClusterStagedUpdateRun) bool {
-	return len(s.in.Start)+len(s.in.Done) > 0 || !isStuck(run)
+func (s *stageAdvance) moves(run placementv1beta1.UpdateRunObject) bool {
+	return len(s.in.Start)+len(s.in.Done) > 0 || !updaterun.IsStuck(run)
 }
 
 // startCluster points a cluster's binding to the run's snapshot, unless a later

@@ -4,8 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // stateOf reads a run's progress from its status: what a workflow that was
@@ -15,7 +15,7 @@ func stateOf(run *placementv1beta1.ClusterStagedUpdateRun) act.RunState {
 		Found: true, UID: string(run.UID), Deleting: !run.DeletionTimestamp.IsZero(),
 		Placement: run.Spec.PlacementName, Generation: run.Generation, State: string(run.Spec.State),
 		Initialized:   meta.IsStatusConditionTrue(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized),
-		Terminal:      terminal(run),
+		Terminal:      placementv1beta1.IsRunOver(run),
 		Succeeded:     meta.IsStatusConditionTrue(run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded),
 		SnapshotIndex: run.Status.ResourceSnapshotIndexUsed,
 	}
@@ -23,8 +23,8 @@ func stateOf(run *placementv1beta1.ClusterStagedUpdateRun) act.RunState {
 		s.Stages = append(s.Stages, stageStateOf(run, i))
 	}
 	if d := run.Status.DeletionStageStatus; d != nil {
-		s.DeletionDone = stageOver(d)
-		s.DeletionInFlight = progressOf(d).Count(rollout.ClusterUpdating)
+		s.DeletionDone = updaterun.StageOver(d)
+		s.DeletionInFlight = updaterun.CountIn(d, updaterun.PhaseRunning)
 	}
 	return s
 }
@@ -32,10 +32,9 @@ func stateOf(run *placementv1beta1.ClusterStagedUpdateRun) act.RunState {
 func stageStateOf(run *placementv1beta1.ClusterStagedUpdateRun, i int) act.StageState {
 	stage := &run.Status.StagesStatus[i]
 	out := act.StageState{Name: stage.StageName, Clusters: len(stage.Clusters), Phase: act.PhasePending}
-	progress := progressOf(stage)
-	out.Done, out.InFlight = progress.Count(rollout.ClusterDone), progress.Count(rollout.ClusterUpdating)
-	out.Failed, out.Skipped = progress.Count(rollout.ClusterFailed), progress.Count(rollout.ClusterSkipped)
-	config := configOf(run, i)
+	out.Done, out.InFlight = updaterun.CountIn(stage, updaterun.PhaseSucceeded), updaterun.CountIn(stage, updaterun.PhaseRunning)
+	out.Failed, out.Skipped = updaterun.CountIn(stage, updaterun.PhaseFailed), updaterun.CountIn(stage, updaterun.PhaseSkipped)
+	config := updaterun.StageConfig(run, i)
 	out.BeforeApproval = len(config.BeforeStageTasks) > 0 && !tasksApproved(stage.BeforeStageTaskStatus)
 	for _, t := range config.AfterStageTasks {
 		if t.Type == placementv1beta1.StageTaskTypeApproval {
@@ -44,15 +43,15 @@ func stageStateOf(run *placementv1beta1.ClusterStagedUpdateRun, i int) act.Stage
 			out.Wait = t.WaitTime.Duration
 		}
 	}
-	out.Phase = phaseOf(stage, out, overBudget(run, i))
+	out.Phase = phaseOf(stage, out, updaterun.OverBudget(run, i))
 	return out
 }
 
 func phaseOf(stage *placementv1beta1.StageUpdatingStatus, s act.StageState, overBudget bool) string {
 	switch {
-	case stageOver(stage):
+	case updaterun.StageOver(stage):
 		return act.PhaseSucceeded
-	case stageWaits(stage), stage.StartTime != nil && stageUpdated(stage) && !overBudget:
+	case updaterun.AfterTasksBegan(stage) != nil, stage.StartTime != nil && updaterun.StageUpdated(stage) && !overBudget:
 		return act.PhaseGates
 	case stage.StartTime != nil:
 		return act.PhaseUpdating
@@ -71,30 +70,12 @@ func tasksApproved(tasks []placementv1beta1.StageTaskStatus) bool {
 	return len(tasks) > 0
 }
 
-// configOf is the frozen configuration of a stage.
-func configOf(run *placementv1beta1.ClusterStagedUpdateRun, i int) placementv1beta1.StageConfig {
-	if s := run.Status.StagedUpdateStrategySnapshot; s != nil && i < len(s.Stages) {
-		return s.Stages[i]
-	}
-	return placementv1beta1.StageConfig{}
-}
-
 // planOf is the frozen order of a stage and how far it has come.
 func planOf(run *placementv1beta1.ClusterStagedUpdateRun, i int, maxConcurrency int) act.StagePlan {
 	stage := &run.Status.StagesStatus[i]
-	progress := progressOf(stage)
 	return act.StagePlan{
-		MaxConcurrency: maxConcurrency, Clusters: clusterNames(stage), OverBudget: overBudget(run, i),
-		Done: progress.In(rollout.ClusterDone), Started: progress.In(rollout.ClusterUpdating),
-		Failed: progress.In(rollout.ClusterFailed), Skipped: progress.In(rollout.ClusterSkipped),
+		MaxConcurrency: maxConcurrency, Clusters: updaterun.ClusterNames(stage), OverBudget: updaterun.OverBudget(run, i),
+		Done: updaterun.PositionsIn(stage, updaterun.PhaseSucceeded), Started: updaterun.PositionsIn(stage, updaterun.PhaseRunning),
+		Failed: updaterun.PositionsIn(stage, updaterun.PhaseFailed), Skipped: updaterun.PositionsIn(stage, updaterun.PhaseSkipped),
 	}
-}
-
-// namesIn are the clusters of a stage in a phase.
-func namesIn(stage *placementv1beta1.StageUpdatingStatus, phase rollout.ClusterPhase) []string {
-	var names []string
-	for _, i := range progressOf(stage).In(phase) {
-		names = append(names, stage.Clusters[i].ClusterName)
-	}
-	return names
 }

@@ -5,8 +5,8 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // checkClusters says whether the plan of a run still holds, and records which of the clusters
@@ -32,7 +32,7 @@ func (s *stageAdvance) wellAgain(ctx context.Context, delta *act.StageDelta) err
 // recoveredOf records the clusters of a stage that were given up and are available after all.
 func (a *Activities) recoveredOf(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, placement *placementv1beta1.ClusterResourcePlacement,
 	view *clusterwait.BindingCache, in act.StageRequest) (back []string, err error) {
-	for _, cluster := range namesIn(&run.Status.StagesStatus[in.Index], rollout.ClusterFailed) {
+	for _, cluster := range updaterun.NamesIn(&run.Status.StagesStatus[in.Index], updaterun.PhaseFailed) {
 		binding, err := view.Get(ctx, placementv1beta1.BindingName(placement.Name, placement.UID, cluster))
 		if err != nil {
 			return nil, err
@@ -51,5 +51,5 @@ func (a *Activities) recoveredOf(ctx context.Context, run *placementv1beta1.Clus
 	if len(back) == 0 {
 		return nil, nil
 	}
-	return back, a.store(ctx, run, func(r recorder) { r.done(&r.run.Status.StagesStatus[in.Index], back) })
+	return back, a.store(ctx, run, func(r updaterun.Recorder) { r.ClustersSucceeded(r.Stage(in.Index), back) })
 }

@@ -1,0 +1,91 @@
+package updaterun
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Budget is the failure budget of a stage in numbers.
+type Budget struct {
+	// Exists says that the stage has one.
+	Exists bool
+	// MaxFailures is how many clusters may fail.
+	MaxFailures int
+	// OnExceeded is what to do when more have failed.
+	OnExceeded placementv1beta1.FailureBudgetAction
+}
+
+// BudgetOf returns the failure budget of a stage.
+func BudgetOf(run placementv1beta1.UpdateRunObject, index int) Budget {
+	config := StageConfig(run, index).FailureBudget
+	if config == nil {
+		return Budget{}
+	}
+	budget := Budget{Exists: true, OnExceeded: config.OnExceeded}
+	if budget.OnExceeded == "" {
+		budget.OnExceeded = placementv1beta1.FailureBudgetWait
+	}
+	if stages := run.GetUpdateRunStatus().StagesStatus; config.MaxFailures != nil && index < len(stages) {
+		// Admission has checked its form; what cannot be read allows nothing.
+		failures, _ := intstr.GetScaledValueFromIntOrPercent(config.MaxFailures, len(stages[index].Clusters), false)
+		budget.MaxFailures = max(0, failures)
+	}
+	return budget
+}
+
+// OverBudget says that more clusters of a stage have failed than may. A run that was paused for that reason stays so until
+// its clusters are skipped or tried again.
+func OverBudget(run placementv1beta1.UpdateRunObject, index int) bool {
+	budget := BudgetOf(run, index)
+	return budget.Exists && CountIn(&run.GetUpdateRunStatus().StagesStatus[index], PhaseFailed) > budget.MaxFailures
+}
+
+// BudgetExceededText says which clusters of a stage failed, and how many may.
+func BudgetExceededText(run placementv1beta1.UpdateRunObject, index int) string {
+	stage := &run.GetUpdateRunStatus().StagesStatus[index]
+	failed := NamesIn(stage, PhaseFailed)
+	return fmt.Sprintf("the failure budget of stage `%s` is exceeded: %d clusters failed, at most %d may: %s",
+		stage.StageName, len(failed), BudgetOf(run, index).MaxFailures, ListNames(failed))
+}
+
+// pauseText says of a stopped run which stage has exceeded its failure budget; nothing if none has.
+func pauseText(run placementv1beta1.UpdateRunObject) string {
+	for i := range run.GetUpdateRunStatus().StagesStatus {
+		if OverBudget(run, i) {
+			return ": " + BudgetExceededText(run, i)
+		}
+	}
+	return ""
+}
+
+// ShownNames bounds the names in a message.
+const ShownNames = 10
+
+// ListNames returns names as a message shows them.
+func ListNames(names []string) string {
+	if len(names) <= ShownNames {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:ShownNames], ", "), len(names)-ShownNames)
+}
+
+// ExceptionsText says without which clusters stages were done; nothing if with all.
+func ExceptionsText(stages ...placementv1beta1.StageUpdatingStatus) string {
+	var failed, skipped []string
+	for i := range stages {
+		failed = append(failed, NamesIn(&stages[i], PhaseFailed)...)
+		skipped = append(skipped, NamesIn(&stages[i], PhaseSkipped)...)
+	}
+	text := ""
+	if len(failed) > 0 {
+		text += fmt.Sprintf(", %d failed within the failure budget (%s)", len(failed), ListNames(failed))
+	}
+	if len(skipped) > 0 {
+		text += fmt.Sprintf(", %d skipped (%s)", len(skipped), ListNames(skipped))
+	}
+	return text
+}

@@ -1,0 +1,200 @@
+package updaterun
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Phase is how far a run, a stage of it, or a cluster of a stage is.
+type Phase string
+
+// Phases. A cluster is Pending, Running (it is being updated), Succeeded, Failed or Skipped. The stage goes on without
+// clusters that have failed within its failure budget, or that are skipped. A failed one may still succeed, and both may be
+// asked to try again, which makes them Pending once more.
+const (
+	PhaseInitializing Phase = "Initializing"
+	PhaseInitialized  Phase = "Initialized"
+	PhasePending      Phase = "Pending"
+	PhaseRunning      Phase = "Running"
+	PhaseWaiting      Phase = "Waiting"
+	PhaseStuck        Phase = "Stuck"
+	PhaseStopping     Phase = "Stopping"
+	PhaseStopped      Phase = "Stopped"
+	PhaseSucceeded    Phase = "Succeeded"
+	PhaseSkipped      Phase = "Skipped"
+	PhaseFailed       Phase = "Failed"
+	PhaseDeleting     Phase = "Deleting"
+)
+
+// Over says that the phase is the last one.
+func (p Phase) Over() bool { return p == PhaseSucceeded || p == PhaseSkipped || p == PhaseFailed }
+
+// ClusterPhase is how far a cluster is.
+func ClusterPhase(c *placementv1beta1.ClusterUpdatingStatus) Phase {
+	succeeded := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeSucceeded)
+	switch {
+	case succeeded == nil && findStarted(c) != nil:
+		return PhaseRunning
+	case succeeded == nil:
+		return PhasePending
+	case succeeded.Status == metav1.ConditionTrue:
+		return PhaseSucceeded
+	case succeeded.Reason == placementv1beta1.ReasonClusterUpdatingSkipped:
+		return PhaseSkipped
+	}
+	return PhaseFailed
+}
+
+func findStarted(c *placementv1beta1.ClusterUpdatingStatus) *metav1.Condition {
+	return meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted)
+}
+
+// WasStarted says that the run has written, or tried to write, to a cluster.
+func WasStarted(c *placementv1beta1.ClusterUpdatingStatus) bool {
+	return hasSucceeded(c) || findStarted(c) != nil
+}
+
+// StartedAt is when the run began to update a cluster of a stage, if it has begun.
+func StartedAt(stage *placementv1beta1.StageUpdatingStatus, cluster string) (at time.Time, started bool) {
+	c := FindCluster(stage, cluster)
+	if c == nil {
+		return time.Time{}, false
+	}
+	condition := findStarted(c)
+	if condition == nil {
+		return time.Time{}, false
+	}
+	return condition.LastTransitionTime.Time, true
+}
+
+// hasSucceeded says that a cluster has reached the run's snapshot.
+func hasSucceeded(c *placementv1beta1.ClusterUpdatingStatus) bool {
+	return meta.IsStatusConditionTrue(c.Conditions, placementv1beta1.ConditionTypeSucceeded)
+}
+
+// FindCluster returns a cluster of a stage by its name; nil if the stage does not have it.
+func FindCluster(stage *placementv1beta1.StageUpdatingStatus, name string) *placementv1beta1.ClusterUpdatingStatus {
+	for i := range stage.Clusters {
+		if stage.Clusters[i].ClusterName == name {
+			return &stage.Clusters[i]
+		}
+	}
+	return nil
+}
+
+// ClusterNames returns the names of the clusters of a stage.
+func ClusterNames(stage *placementv1beta1.StageUpdatingStatus) []string {
+	names := make([]string, len(stage.Clusters))
+	for i := range stage.Clusters {
+		names[i] = stage.Clusters[i].ClusterName
+	}
+	return names
+}
+
+// NamesIn returns the names of the clusters of a stage that are in a phase.
+func NamesIn(stage *placementv1beta1.StageUpdatingStatus, phase Phase) []string {
+	var names []string
+	for _, i := range PositionsIn(stage, phase) {
+		names = append(names, stage.Clusters[i].ClusterName)
+	}
+	return names
+}
+
+// PositionsIn returns the positions of the clusters of a stage that are in a phase.
+func PositionsIn(stage *placementv1beta1.StageUpdatingStatus, phase Phase) []int {
+	var positions []int
+	for i := range stage.Clusters {
+		if ClusterPhase(&stage.Clusters[i]) == phase {
+			positions = append(positions, i)
+		}
+	}
+	return positions
+}
+
+// CountIn counts the clusters of a stage that are in a phase.
+func CountIn(stage *placementv1beta1.StageUpdatingStatus, phase Phase) int {
+	count := 0
+	for i := range stage.Clusters {
+		if ClusterPhase(&stage.Clusters[i]) == phase {
+			count++
+		}
+	}
+	return count
+}
+
+// Overdue returns those of the clusters in flight that have taken longer than the deadline.
+func Overdue(stage *placementv1beta1.StageUpdatingStatus, inFlight []string, deadline time.Duration, now time.Time) []string {
+	var overdue []string
+	for i := range stage.Clusters {
+		c := &stage.Clusters[i]
+		if ClusterPhase(c) == PhaseRunning && slices.Contains(inFlight, c.ClusterName) &&
+			!now.Before(findStarted(c).LastTransitionTime.Add(deadline)) {
+			overdue = append(overdue, c.ClusterName)
+		}
+	}
+	return overdue
+}
+
+// StageOver says that a stage has ended, well or not.
+func StageOver(stage *placementv1beta1.StageUpdatingStatus) bool {
+	return meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeSucceeded) != nil
+}
+
+// StageUpdated says that all clusters of a stage have reached the run's snapshot, or that the run goes on without them.
+func StageUpdated(stage *placementv1beta1.StageUpdatingStatus) bool {
+	for i := range stage.Clusters {
+		if meta.FindStatusCondition(stage.Clusters[i].Conditions, placementv1beta1.ConditionTypeSucceeded) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// AfterTasksBegan returns the condition that says since when a stage, all of whose clusters are updated, waits for the
+// tasks after it; nil if it does not. The wait for the tasks before a stage has the same reason.
+func AfterTasksBegan(stage *placementv1beta1.StageUpdatingStatus) *metav1.Condition {
+	c := meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
+	if c == nil || c.Reason != placementv1beta1.ReasonStageUpdatingWaiting || stage.StartTime == nil || !StageUpdated(stage) {
+		return nil
+	}
+	return c
+}
+
+// IsStopping says that the user wants a run to stop.
+func IsStopping(run placementv1beta1.UpdateRunObject) bool {
+	return run.GetUpdateRunSpec().State == placementv1beta1.StateStop
+}
+
+// IsStuck says that a run was reported stuck.
+func IsStuck(run placementv1beta1.UpdateRunObject) bool {
+	c := meta.FindStatusCondition(run.GetConditions(), placementv1beta1.ConditionTypeProgressing)
+	return c != nil && c.Reason == placementv1beta1.ReasonUpdateRunStuck
+}
+
+// largeRun is beyond how many clusters the status says less of each: it has to fit into what the API server stores.
+const largeRun = 500
+
+// IsLarge says that a run has so many clusters that its status says less of each.
+func IsLarge(run placementv1beta1.UpdateRunObject) bool {
+	status, clusters := run.GetUpdateRunStatus(), 0
+	for i := range status.StagesStatus {
+		clusters += len(status.StagesStatus[i].Clusters)
+	}
+	if d := status.DeletionStageStatus; d != nil {
+		clusters += len(d.Clusters)
+	}
+	return clusters > largeRun
+}
+
+// StageConfig is the frozen configuration of a stage.
+func StageConfig(run placementv1beta1.UpdateRunObject, index int) placementv1beta1.StageConfig {
+	if s := run.GetUpdateRunStatus().StagedUpdateStrategySnapshot; s != nil && index < len(s.Stages) {
+		return s.Stages[index]
+	}
+	return placementv1beta1.StageConfig{}
+}

@@ -1,0 +1,449 @@
+package updaterun
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Recorder writes what has happened into the status of a run. It only ever moves a run forward: two overlapping attempts
+// of an activity can both record what they saw, in any order, and the result is the same.
+type Recorder struct {
+	Run placementv1beta1.UpdateRunObject
+	// Now is the time of what is recorded.
+	Now time.Time
+}
+
+// Status is the status that is written to.
+func (r Recorder) Status() *placementv1beta1.UpdateRunStatus { return r.Run.GetUpdateRunStatus() }
+
+// Stage is the status of a stage.
+func (r Recorder) Stage(index int) *placementv1beta1.StageUpdatingStatus {
+	return &r.Status().StagesStatus[index]
+}
+
+// DeletionStage is the status of the stage that clears clusters which the placement no longer selects.
+func (r Recorder) DeletionStage() *placementv1beta1.StageUpdatingStatus {
+	return r.Status().DeletionStageStatus
+}
+
+func (r Recorder) setCondition(conditions *[]metav1.Condition, kind string, status metav1.ConditionStatus, reason, message string) {
+	r.setConditionAt(conditions, kind, status, reason, message, r.Now)
+}
+
+func (r Recorder) setConditionAt(conditions *[]metav1.Condition, kind string, status metav1.ConditionStatus, reason, message string, at time.Time) {
+	meta.SetStatusCondition(conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: r.Run.GetGeneration(), LastTransitionTime: metav1.NewTime(at),
+	})
+}
+
+// RunCondition sets a condition of the run.
+func (r Recorder) RunCondition(kind string, status metav1.ConditionStatus, reason, message string) {
+	r.setCondition(&r.Status().Conditions, kind, status, reason, message)
+}
+
+// TaskCondition sets a condition of a task to True.
+func (r Recorder) TaskCondition(task *placementv1beta1.StageTaskStatus, kind, reason, message string) {
+	r.setCondition(&task.Conditions, kind, metav1.ConditionTrue, reason, message)
+}
+
+// Initialized records that the plan is frozen.
+func (r Recorder) Initialized(note string) {
+	message := "ClusterStagedUpdateRun initialized successfully"
+	if note != "" {
+		message += "; " + note
+	}
+	r.RunCondition(placementv1beta1.ConditionTypeInitialized, metav1.ConditionTrue,
+		placementv1beta1.ReasonUpdateRunInitializedSuccessfully, message)
+}
+
+// Progressing records that the run moves on. A run that was stuck or stopped no longer is.
+func (r Recorder) Progressing() {
+	if placementv1beta1.IsRunOver(r.Run) {
+		return
+	}
+	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionTrue,
+		placementv1beta1.ReasonUpdateRunStarted, "The update run is making progress")
+}
+
+// Stuck records that the run has waited for a cluster for too long; why, which may be empty, is what is known of the cause.
+func (r Recorder) Stuck(stage, cluster, why string) {
+	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck,
+		fmt.Sprintf("The updateRun is stuck waiting for cluster %s in stage %s to finish updating, please check crp status for potential errors%s", cluster, stage, why))
+}
+
+// Stopping records that the run waits for clusters in flight before it stops.
+func (r Recorder) Stopping(stage *placementv1beta1.StageUpdatingStatus) {
+	if placementv1beta1.IsRunOver(r.Run) {
+		return
+	}
+	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionUnknown,
+		placementv1beta1.ReasonUpdateRunStopping, "The update run is stopping, waiting for the clusters being updated to finish")
+	if stage.StartTime == nil || StageOver(stage) || AfterTasksBegan(stage) != nil {
+		return
+	}
+	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionUnknown,
+		placementv1beta1.ReasonStageUpdatingStopping, "The stage is stopping, waiting for the clusters being updated to finish")
+}
+
+// Stopped records that the run has stopped. The timed wait of a stage goes on, and that of a stage whose last cluster was
+// updated while the run was stopping begins: what its clusters run does not change while the run is stopped.
+func (r Recorder) Stopped() {
+	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
+		placementv1beta1.ReasonUpdateRunStopped, "The update run has been stopped"+pauseText(r.Run))
+	for i := range r.Status().StagesStatus {
+		stage := r.Stage(i)
+		if stage.StartTime != nil && len(stage.Clusters) > 0 && StageUpdated(stage) && !OverBudget(r.Run, i) {
+			r.WaitingAfter(stage)
+			continue
+		}
+		r.stopStage(stage)
+	}
+	if stage := r.DeletionStage(); stage != nil {
+		r.stopStage(stage)
+	}
+}
+
+func (r Recorder) stopStage(stage *placementv1beta1.StageUpdatingStatus) {
+	if stage.StartTime == nil || StageOver(stage) {
+		return
+	}
+	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingStopped,
+		"All the updating clusters have finished updating, the stage is now stopped, waiting to be resumed")
+}
+
+// Succeeded ends the run well. The condition Progressing stays as it is.
+func (r Recorder) Succeeded() {
+	r.Progressing()
+	r.RunCondition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue,
+		placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully"+ExceptionsText(r.Status().StagesStatus...))
+}
+
+// Failed ends the run, and the stage it is in.
+func (r Recorder) Failed(message string) {
+	if placementv1beta1.IsRunOver(r.Run) {
+		return
+	}
+	for i := range r.Status().StagesStatus {
+		r.failStage(r.Stage(i))
+	}
+	if stage := r.DeletionStage(); stage != nil {
+		r.failStage(stage)
+	}
+	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
+		placementv1beta1.ReasonUpdateRunFailed, "The stages are aborted due to a non-recoverable error")
+	r.RunCondition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunFailed, message)
+}
+
+func (r Recorder) failStage(stage *placementv1beta1.StageUpdatingStatus) {
+	if len(stage.Conditions) == 0 || StageOver(stage) {
+		return
+	}
+	const message = "Stage update aborted due to a non-recoverable error"
+	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingFailed, message)
+	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingFailed, message)
+}
+
+// RollbackFailed fails a rollback if some of its clusters were not taken back, and says whether that is so.
+func (r Recorder) RollbackFailed() bool {
+	if r.Run.GetUpdateRunSpec().RollbackOf == "" {
+		return false
+	}
+	var failed []string
+	for i := range r.Status().StagesStatus {
+		failed = append(failed, NamesIn(r.Stage(i), PhaseFailed)...)
+	}
+	if len(failed) == 0 {
+		return false
+	}
+	r.Failed(fmt.Sprintf("%d clusters were taken back and are not available: %s", len(failed), ListNames(failed)))
+	return true
+}
+
+// StageStarted records that a stage has begun to update clusters.
+func (r Recorder) StageStarted(stage *placementv1beta1.StageUpdatingStatus) {
+	// Only the start time tells the wait after a stage from the wait before it: this comes first.
+	waits, begins := AfterTasksBegan(stage) != nil, stage.StartTime == nil
+	r.ensureStartTime(stage)
+	if StageOver(stage) || waits || IsStopping(r.Run) && !begins {
+		return
+	}
+	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionTrue,
+		placementv1beta1.ReasonStageUpdatingStarted, "Clusters in the stage started updating")
+}
+
+func (r Recorder) ensureStartTime(stage *placementv1beta1.StageUpdatingStatus) {
+	if stage.StartTime == nil {
+		now := metav1.NewTime(r.Now)
+		stage.StartTime = &now
+	}
+}
+
+// WaitingBefore records that a stage waits for the tasks before it.
+func (r Recorder) WaitingBefore(stage *placementv1beta1.StageUpdatingStatus) {
+	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
+		placementv1beta1.ReasonStageUpdatingWaiting, "Not all before-stage tasks are completed, waiting for approval")
+}
+
+// WaitingAfter records that all clusters of a stage are updated and the tasks after it have begun. A timed wait counts from
+// the transition time. The API keeps whole seconds, so the time is rounded up: no wait is cut short.
+func (r Recorder) WaitingAfter(stage *placementv1beta1.StageUpdatingStatus) {
+	if AfterTasksBegan(stage) != nil || StageOver(stage) {
+		return
+	}
+	message := "All clusters in the stage are updated, waiting for after-stage tasks to complete"
+	if len(stage.AfterStageTaskStatus) == 0 {
+		message = "All clusters in the stage are updated" // a stage without tasks has the same reason
+	}
+	r.ensureStartTime(stage) // every cluster may have been skipped before its turn
+	if meta.IsStatusConditionFalse(stage.Conditions, placementv1beta1.ConditionTypeProgressing) {
+		// The wait before the stage, and a stopped stage, have the same condition status, but the wait counts from now.
+		meta.RemoveStatusCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing)
+	}
+	at := r.Now
+	if slices.ContainsFunc(stage.AfterStageTaskStatus, func(t placementv1beta1.StageTaskStatus) bool {
+		return t.Type == placementv1beta1.StageTaskTypeTimedWait
+	}) {
+		at = CeilSecond(at)
+	}
+	r.setConditionAt(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
+		placementv1beta1.ReasonStageUpdatingWaiting, message, at)
+}
+
+// CeilSecond rounds a time up to the whole second.
+func CeilSecond(t time.Time) time.Time {
+	if whole := t.Truncate(time.Second); !whole.Equal(t) {
+		return whole.Add(time.Second)
+	}
+	return t
+}
+
+// StageSucceeded ends a stage well.
+func (r Recorder) StageSucceeded(stage *placementv1beta1.StageUpdatingStatus) {
+	if StageOver(stage) {
+		return
+	}
+	r.ensureStartTime(stage)
+	now := metav1.NewTime(r.Now)
+	stage.EndTime = &now
+	reason, message := placementv1beta1.ReasonStageUpdatingSucceeded, "Stage update completed successfully"+ExceptionsText(*stage)
+	if len(stage.Clusters) == 0 {
+		reason, message = placementv1beta1.ReasonStageUpdatingSkippedNoClusters, "Stage skipped because it has no clusters"
+	}
+	if AfterTasksBegan(stage) == nil {
+		r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
+			placementv1beta1.ReasonStageUpdatingSucceeded, "All clusters in the stage are updated and after-stage tasks are completed")
+	}
+	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue, reason, message)
+}
+
+// DeletionSucceeded ends the deletion stage. Its condition Progressing stays at StageUpdatingStarted, as in KubeFleet.
+func (r Recorder) DeletionSucceeded() {
+	stage := r.DeletionStage()
+	skipped := NamesIn(stage, PhaseSkipped)
+	r.ClustersSucceeded(stage, slices.DeleteFunc(ClusterNames(stage), func(name string) bool { return slices.Contains(skipped, name) }))
+	r.StageStarted(stage)
+	if stage.EndTime == nil {
+		now := metav1.NewTime(r.Now)
+		stage.EndTime = &now
+	}
+	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue,
+		placementv1beta1.ReasonStageUpdatingSucceeded, "Stage update completed successfully")
+}
+
+// ClustersStarted records that the run begins to update clusters of a stage.
+func (r Recorder) ClustersStarted(stage *placementv1beta1.StageUpdatingStatus, clusters []string) {
+	if len(clusters) == 0 {
+		return
+	}
+	r.StageStarted(stage)
+	forEachCluster(stage, clusters, r.startCluster)
+}
+
+func (r Recorder) startCluster(c *placementv1beta1.ClusterUpdatingStatus) {
+	if findStarted(c) != nil || hasSucceeded(c) {
+		return
+	}
+	r.setClusterCondition(c, placementv1beta1.ConditionTypeStarted, placementv1beta1.ReasonClusterUpdatingStarted, "Cluster update started")
+}
+
+// restartCluster lets the deadline of a cluster count from now.
+func (r Recorder) restartCluster(c *placementv1beta1.ClusterUpdatingStatus) {
+	meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
+	r.setCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted, metav1.ConditionTrue,
+		placementv1beta1.ReasonClusterUpdatingStarted, "Cluster update started again, as spec.clusterActions asks for")
+}
+
+// setClusterCondition sets a condition of a cluster to True; in a large run, as short as it can be.
+func (r Recorder) setClusterCondition(c *placementv1beta1.ClusterUpdatingStatus, kind, reason, message string) {
+	condition := metav1.Condition{
+		Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message,
+		ObservedGeneration: r.Run.GetGeneration(), LastTransitionTime: metav1.NewTime(r.Now),
+	}
+	if IsLarge(r.Run) {
+		condition.Message, condition.ObservedGeneration = "", 0
+	}
+	meta.SetStatusCondition(&c.Conditions, condition)
+}
+
+// ClustersSucceeded records clusters that have reached the run's snapshot.
+func (r Recorder) ClustersSucceeded(stage *placementv1beta1.StageUpdatingStatus, clusters []string) {
+	large := IsLarge(r.Run)
+	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
+		r.startCluster(c)
+		r.acceptCluster(c)
+		r.setClusterCondition(c, placementv1beta1.ConditionTypeSucceeded, placementv1beta1.ReasonClusterUpdatingSucceeded, "Cluster update completed successfully")
+		if large {
+			// When it was started and with which overrides is on its binding.
+			meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
+			c.ResourceOverrideSnapshots, c.ClusterResourceOverrideSnapshots = nil, nil
+		}
+	})
+}
+
+// LastClustersSucceeded records the last clusters of a stage, and ends the stage if it has nothing else to wait for.
+func (r Recorder) LastClustersSucceeded(stage *placementv1beta1.StageUpdatingStatus, clusters []string) (over bool) {
+	r.ClustersSucceeded(stage, clusters)
+	over = !IsStopping(r.Run) && !StageOver(stage) && len(stage.AfterStageTaskStatus) == 0 &&
+		StageUpdated(stage) && CountIn(stage, PhaseFailed) == 0 // a failed cluster may still recover
+	if over {
+		r.Progressing() // the run may have been stuck
+		r.WaitingAfter(stage)
+		r.StageSucceeded(stage)
+	}
+	return over
+}
+
+// ClustersSkipped records that the run goes on without clusters.
+func (r Recorder) ClustersSkipped(stage *placementv1beta1.StageUpdatingStatus, clusters []string, why string) {
+	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) { r.skipCluster(c, why) })
+}
+
+func (r Recorder) skipCluster(c *placementv1beta1.ClusterUpdatingStatus, why string) {
+	if hasSucceeded(c) {
+		return
+	}
+	r.setCondition(&c.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse,
+		placementv1beta1.ReasonClusterUpdatingSkipped, why)
+}
+
+// LeftText is what the status says of a cluster that has left the placement.
+const LeftText = "The cluster is no longer selected for the placement"
+
+// ClustersLeft records that clusters are skipped because the placement no longer selects them. Of those among them that
+// were about to start, the start was recorded beside the attempt to write to them, and is taken back.
+func (r Recorder) ClustersLeft(stage *placementv1beta1.StageUpdatingStatus, clusters, starting []string) {
+	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
+		if slices.Contains(starting, c.ClusterName) && !hasSucceeded(c) {
+			meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
+		}
+		r.skipCluster(c, LeftText)
+	})
+}
+
+// ClustersFailed records clusters in flight that are not available in time; whys says why of each.
+func (r Recorder) ClustersFailed(stage *placementv1beta1.StageUpdatingStatus, clusters []string, whys map[string]string) {
+	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
+		if ClusterPhase(c) == PhaseRunning {
+			r.setCondition(&c.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse,
+				placementv1beta1.ReasonClusterUpdatingFailed, whys[c.ClusterName])
+		}
+	})
+}
+
+// ClustersNotWritten takes back that clusters were started: they could not be written to.
+func (r Recorder) ClustersNotWritten(stage *placementv1beta1.StageUpdatingStatus, clusters []string) {
+	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
+		if ClusterPhase(c) == PhaseRunning {
+			meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
+		}
+	})
+}
+
+// refusedText begins what the status says of a cluster that cannot be written to.
+const refusedText = "Cluster update started; its binding cannot be written, which is tried again: "
+
+// RefusedText is what the status says of a cluster in flight that cannot be written to.
+func RefusedText(why string) string { return refusedText + why }
+
+// RefusedTexts returns, by the name of the cluster, what the status says of the clusters in flight that cannot be written
+// to; nil if there are none.
+func RefusedTexts(stage *placementv1beta1.StageUpdatingStatus) map[string]string {
+	var texts map[string]string
+	for i := range stage.Clusters {
+		c := &stage.Clusters[i]
+		if !isRefused(c) {
+			continue
+		}
+		if texts == nil {
+			texts = map[string]string{}
+		}
+		texts[c.ClusterName] = findStarted(c).Message
+	}
+	return texts
+}
+
+func isRefused(c *placementv1beta1.ClusterUpdatingStatus) bool {
+	started := findStarted(c)
+	return started != nil && strings.HasPrefix(started.Message, refusedText) && ClusterPhase(c) == PhaseRunning
+}
+
+// ClustersRefused records that clusters in flight cannot be written to; whys says why of each.
+func (r Recorder) ClustersRefused(stage *placementv1beta1.StageUpdatingStatus, clusters []string, whys map[string]string) {
+	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
+		if ClusterPhase(c) == PhaseRunning {
+			findStarted(c).Message = RefusedText(whys[c.ClusterName])
+		}
+	})
+}
+
+// ClustersAccepted records that clusters which could not be written to have been written to.
+func (r Recorder) ClustersAccepted(stage *placementv1beta1.StageUpdatingStatus, clusters []string) {
+	forEachCluster(stage, clusters, r.acceptCluster)
+}
+
+// acceptCluster lets the deadline of a cluster that could not be written to count from now: it had no chance before.
+func (r Recorder) acceptCluster(c *placementv1beta1.ClusterUpdatingStatus) {
+	if !isRefused(c) {
+		return
+	}
+	meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
+	r.startCluster(c)
+}
+
+// TaskOf finds the status of a task, adding it when it is missing.
+func TaskOf(tasks *[]placementv1beta1.StageTaskStatus, kind placementv1beta1.StageTaskType) *placementv1beta1.StageTaskStatus {
+	for i := range *tasks {
+		if (*tasks)[i].Type == kind {
+			return &(*tasks)[i]
+		}
+	}
+	*tasks = append(*tasks, placementv1beta1.StageTaskStatus{Type: kind})
+	return &(*tasks)[len(*tasks)-1]
+}
+
+// forEachCluster calls do for the clusters of a stage that have one of the names.
+func forEachCluster(stage *placementv1beta1.StageUpdatingStatus, names []string, do func(*placementv1beta1.ClusterUpdatingStatus)) {
+	if len(names) == 1 {
+		if c := FindCluster(stage, names[0]); c != nil {
+			do(c)
+		}
+		return
+	}
+	wanted := make(map[string]struct{}, len(names))
+	for _, name := range names {
+		wanted[name] = struct{}{}
+	}
+	for i := range stage.Clusters {
+		if _, ok := wanted[stage.Clusters[i].ClusterName]; ok {
+			do(&stage.Clusters[i])
+		}
+	}
+}
