@@ -52,12 +52,12 @@ func run(args []string) error {
 		return err
 	}
 	defer flush()
-	e, err := newEngine(o, tracer, log)
+	temporal, err := newTemporalClient(o, tracer, log)
 	if err != nil {
 		return err
 	}
-	defer e.Client.Close()
-	checks, err := addParts(ctx, mgr, e, o, log)
+	defer temporal.SDK.Close()
+	checks, err := addParts(ctx, mgr, temporal, o, log)
 	if err != nil {
 		return err
 	}

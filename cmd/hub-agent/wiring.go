@@ -25,25 +25,25 @@ import (
 )
 
 // addParts adds to the manager what the role of this process asks for, and returns what that depends on.
-func addParts(ctx context.Context, mgr ctrl.Manager, e *temporalclient.Engine, o *options, log logr.Logger) ([]agent.Check, error) {
+func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Client, o *options, log logr.Logger) ([]agent.Check, error) {
 	hubAPI, err := agent.APIServerAnswers("hub-api", mgr.GetConfig())
 	if err != nil {
 		return nil, err
 	}
-	checks := []agent.Check{hubAPI, agent.CachesAreFilled("caches", mgr.GetCache()), {Name: "temporal", Run: e.Check}}
+	checks := []agent.Check{hubAPI, agent.CachesAreFilled("caches", mgr.GetCache()), {Name: "temporal", Run: temporal.Check}}
 	// Controllers and activities share one, and what it remembers of snapshots.
 	syncer := worksync.NewSyncer(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{})
 	if o.role != roleWorker {
 		if err := hub.Setup(ctx, mgr, hub.Options{
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, ProfileNamespace: o.profiles(),
-			Engine: e, TemporalNamespace: o.temporal.namespace, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL,
+			Temporal: temporal, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL,
 			Registry: metrics.Registry,
 		}); err != nil {
 			return nil, fmt.Errorf("setting up the controllers: %w", err)
 		}
 	}
 	if o.role != roleControllers {
-		runner, err := addWorker(ctx, mgr, e, syncer, o, log)
+		runner, err := addWorker(ctx, mgr, temporal, syncer, o, log)
 		if err != nil {
 			return nil, fmt.Errorf("setting up the workers: %w", err)
 		}
@@ -62,8 +62,8 @@ func register(collectors []prometheus.Collector) error {
 	return nil
 }
 
-// newEngine connects to Temporal, lazily.
-func newEngine(o *options, tracer trace.Tracer, log logr.Logger) (*temporalclient.Engine, error) {
+// newTemporalClient connects to Temporal, lazily.
+func newTemporalClient(o *options, tracer trace.Tracer, log logr.Logger) (*temporalclient.Client, error) {
 	measured := temporalclient.NewMetrics()
 	if err := register(measured.Collectors()); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func newEngine(o *options, tracer trace.Tracer, log logr.Logger) (*temporalclien
 	if err != nil {
 		host = "hub-agent"
 	}
-	e, err := temporalclient.New(temporalclient.Options{
+	c, err := temporalclient.New(temporalclient.Options{
 		Address: o.temporal.address, Namespace: o.temporal.namespace, Security: o.temporal.security,
 		Identity: fmt.Sprintf("hub-agent@%s/%d", host, os.Getpid()),
 		Metrics:  measured,
@@ -82,13 +82,13 @@ func newEngine(o *options, tracer trace.Tracer, log logr.Logger) (*temporalclien
 	if err != nil {
 		return nil, err
 	}
-	e.Ensure = func(ctx context.Context) error { return worker.Ensure(ctx, e.Client, o.temporal.namespace) }
-	return e, nil
+	c.Ensure = func(ctx context.Context) error { return worker.Ensure(ctx, c.SDK, o.temporal.namespace) }
+	return c, nil
 }
 
 // addWorker adds the Temporal workers, with their activities, to the manager.
-func addWorker(ctx context.Context, mgr ctrl.Manager, e *temporalclient.Engine, syncer *worksync.Syncer, o *options, log logr.Logger) (*worker.Runner, error) {
-	activities, err := newActivities(mgr, e, syncer, o)
+func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Client, syncer *worksync.Syncer, o *options, log logr.Logger) (*worker.Runner, error) {
+	activities, err := newActivities(mgr, temporal, syncer, o)
 	if err != nil {
 		return nil, err
 	}
@@ -101,13 +101,13 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, e *temporalclient.Engine, 
 		return nil, err
 	}
 	runner := &worker.Runner{
-		Client: e.Client, Namespace: o.temporal.namespace, Activities: activities, Log: log.WithName("worker"), Metrics: measured,
+		Client: temporal.SDK, Namespace: o.temporal.namespace, Activities: activities, Log: log.WithName("worker"), Metrics: measured,
 	}
 	return runner, mgr.Add(runner)
 }
 
 // newActivities puts the activities together.
-func newActivities(mgr ctrl.Manager, e *temporalclient.Engine, syncer *worksync.Syncer, o *options) (worker.Activities, error) {
+func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, syncer *worksync.Syncer, o *options) (worker.Activities, error) {
 	cached, live, clk := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
 	selector, err := placement.NewSelector(mgr.GetConfig(), cached, live, clk, o.filter, o.pace)
 	if err != nil {
@@ -127,7 +127,7 @@ func newActivities(mgr ctrl.Manager, e *temporalclient.Engine, syncer *worksync.
 			Client: cached, Live: live, Works: syncer, Snapshots: selector, Notifier: notifier, Clock: clk,
 			ClusterWrites: writes, FleetReads: fleetReads, Sight: o.sight,
 			Events:     mgr.GetEventRecorder("staged-update-run"),
-			Identities: &worker.Identities{Client: e.Client, Namespace: o.temporal.namespace},
+			Identities: &worker.Identities{Client: temporal.SDK, Namespace: o.temporal.namespace},
 		},
 	}, nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterprofile"
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterwatch"
 	"github.com/fleetflow/fleetflow/controllers/hub/eviction"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 	"github.com/fleetflow/fleetflow/controllers/hub/override"
 	"github.com/fleetflow/fleetflow/controllers/hub/placement"
@@ -26,7 +26,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
 	"github.com/fleetflow/fleetflow/controllers/hub/stagedupdate"
 	"github.com/fleetflow/fleetflow/controllers/hub/telemetry"
-	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
+	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 )
 
 // Defaults of Options.
@@ -45,9 +45,8 @@ type Options struct {
 	ForceDeleteWaitTime time.Duration
 	// ProfileNamespace is where members have ClusterProfiles; empty if they have none.
 	ProfileNamespace string
-	// Engine wakes workflows; TemporalNamespace is where it does.
-	Engine            *temporalclient.Engine
-	TemporalNamespace string
+	// Temporal is where workflows are woken.
+	Temporal waker.Temporal
 	// EvictionTTL is after how long executed evictions are deleted; 0 keeps them.
 	EvictionTTL time.Duration
 	// Filter is what the operator keeps from being placed.
@@ -65,7 +64,7 @@ type Options struct {
 // asks them.
 var controllers = []struct {
 	name string
-	add  func(ctrl.Manager, Options) (temporalclient.Source, error)
+	add  func(ctrl.Manager, Options) (waker.Source, error)
 }{
 	{"membership", addMembership},
 	{"cluster profile", addClusterProfile},
@@ -83,11 +82,11 @@ var controllers = []struct {
 // Setup registers the cache's indexes and every controller with a manager whose
 // cache was made with CacheOptions.
 func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
-	if err := index.Setup(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := fieldindex.Setup(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	options = withDefaults(options, mgr)
-	var sources []temporalclient.Source
+	var sources []waker.Source
 	for _, controller := range controllers {
 		source, err := controller.add(mgr, options)
 		if err != nil {
@@ -97,8 +96,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			sources = append(sources, source)
 		}
 	}
-	return mgr.Add(&temporalclient.Auditor{
-		Engine: options.Engine, Namespace: options.TemporalNamespace, Sources: sources,
+	return mgr.Add(&waker.Auditor{
+		Temporal: options.Temporal, Sources: sources,
 		Log: mgr.GetLogger().WithName("audit"),
 	})
 }
@@ -119,52 +118,52 @@ func withDefaults(options Options, mgr ctrl.Manager) Options {
 	return options
 }
 
-func addMembership(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
+func addMembership(mgr ctrl.Manager, options Options) (waker.Source, error) {
 	return nil, membership.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("member-cluster-controller"), options.Clock,
 		membership.Options{UnhealthyThreshold: options.UnhealthyThreshold, ForceDeleteWaitTime: options.ForceDeleteWaitTime},
 	).SetupWithManager(mgr)
 }
 
-func addClusterProfile(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
+func addClusterProfile(mgr ctrl.Manager, options Options) (waker.Source, error) {
 	if options.ProfileNamespace == "" {
 		return nil, nil
 	}
 	return nil, clusterprofile.NewReconciler(mgr.GetClient(), mgr.GetEventRecorder("cluster-profile-controller"), options.ProfileNamespace).SetupWithManager(mgr)
 }
 
-func addBinding(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
+func addBinding(mgr ctrl.Manager, options Options) (waker.Source, error) {
 	return nil, binding.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Works, options.Clock, binding.Options{
 		ForceDeleteWaitTime: options.ForceDeleteWaitTime, Events: mgr.GetEventRecorder(placement.EventSource),
 	}).SetupWithManager(mgr)
 }
 
-func addPlacement(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
-	r := placement.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Engine,
+func addPlacement(mgr ctrl.Manager, options Options) (waker.Source, error) {
+	r := placement.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Temporal,
 		mgr.GetEventRecorder(placement.EventSource), options.Clock)
 	return r.Needing, r.SetupWithManager(mgr)
 }
 
-func addStagedUpdate(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
-	r := stagedupdate.New(mgr.GetClient(), options.Engine)
+func addStagedUpdate(mgr ctrl.Manager, options Options) (waker.Source, error) {
+	r := stagedupdate.New(mgr.GetClient(), options.Temporal, options.Clock)
 	return r.Needing, r.SetupWithManager(mgr)
 }
 
-func addEviction(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
+func addEviction(mgr ctrl.Manager, options Options) (waker.Source, error) {
 	if options.EvictionTTL == 0 {
 		return nil, nil
 	}
 	return nil, eviction.NewReconciler(mgr.GetClient(), options.Clock, options.EvictionTTL).SetupWithManager(mgr)
 }
 
-func addResourceWatch(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
-	return nil, resourcewatch.SetupWithManager(mgr, options.Engine, options.Filter)
+func addResourceWatch(mgr ctrl.Manager, options Options) (waker.Source, error) {
+	return nil, resourcewatch.SetupWithManager(mgr, options.Temporal, options.Filter)
 }
 
-func addClusterWatch(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
-	return nil, clusterwatch.SetupWithManager(mgr, options.Engine)
+func addClusterWatch(mgr ctrl.Manager, options Options) (waker.Source, error) {
+	return nil, clusterwatch.SetupWithManager(mgr, options.Temporal)
 }
 
-func addOverride(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
+func addOverride(mgr ctrl.Manager, options Options) (waker.Source, error) {
 	for _, r := range override.NewReconcilers(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("override-controller"), options.Clock) {
 		if err := r.SetupWithManager(mgr); err != nil {
 			return nil, err
@@ -173,11 +172,11 @@ func addOverride(mgr ctrl.Manager, options Options) (temporalclient.Source, erro
 	return nil, nil
 }
 
-func addReportBack(mgr ctrl.Manager, _ Options) (temporalclient.Source, error) {
+func addReportBack(mgr ctrl.Manager, _ Options) (waker.Source, error) {
 	return nil, reportback.NewReconciler(mgr.GetClient(), mgr.GetAPIReader()).SetupWithManager(mgr)
 }
 
-func addTelemetry(mgr ctrl.Manager, options Options) (temporalclient.Source, error) {
+func addTelemetry(mgr ctrl.Manager, options Options) (waker.Source, error) {
 	if options.Registry == nil {
 		return nil, nil
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
-	"github.com/fleetflow/fleetflow/controllers/hub/write"
 )
 
 const (
@@ -90,7 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if member == memberGone || abandoned {
 		return ctrl.Result{}, r.removeOrphan(ctx, binding)
 	}
-	if err := write.AddFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer); err != nil {
+	if err := fencedwrite.AddFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer); err != nil {
 		return ctrl.Result{}, err
 	}
 	return r.project(ctx, binding, member)
@@ -189,7 +189,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, binding *placementv1beta1.Clus
 		}
 	}
 	r.since.forget(binding.Name)
-	return 0, write.RemoveFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer)
+	return 0, fencedwrite.RemoveFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer)
 }
 
 // left says whether the placement of a binding is being deleted and wants what it placed
@@ -335,7 +335,7 @@ func (r *Reconciler) store(ctx context.Context, binding *placementv1beta1.Cluste
 		r.since.stop(binding.Name, outcomeTimer)
 	}
 	r.since.stop(binding.Name, statusTimer)
-	return 0, write.Status(ctx, r.client, binding, status)
+	return 0, fencedwrite.ReplaceStatus(ctx, r.client, binding, status)
 }
 
 // toldOf says whether the status of a binding is about the binding as it is now, and whether it

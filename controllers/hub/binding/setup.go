@@ -17,7 +17,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
 // workers is how many bindings are looked at at the same time; each may write
@@ -54,12 +54,12 @@ func ofWork(_ context.Context, work client.Object) []reconcile.Request {
 
 // ofMember finds the bindings to a cluster.
 func (r *Reconciler) ofMember(ctx context.Context, member client.Object) []reconcile.Request {
-	return r.indexed(ctx, index.ByCluster, member.GetName())
+	return r.indexed(ctx, fieldindex.ByCluster, member.GetName())
 }
 
 // ofPlacement finds the bindings of a placement.
 func (r *Reconciler) ofPlacement(ctx context.Context, placement client.Object) []reconcile.Request {
-	return r.indexed(ctx, index.ByPlacement, placement.GetName())
+	return r.indexed(ctx, fieldindex.ByPlacement, placement.GetName())
 }
 
 func (r *Reconciler) indexed(ctx context.Context, field, name string) []reconcile.Request {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/write"
+	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
 // ReasonNameTaken is the reason of the event that says that a member has no
@@ -85,5 +85,5 @@ func (r *Reconciler) keep(ctx context.Context, member *clusterv1beta1.MemberClus
 	if !news {
 		return nil
 	}
-	return write.Status(ctx, r.client, wanted, status)
+	return fencedwrite.ReplaceStatus(ctx, r.client, wanted, status)
 }

@@ -22,7 +22,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterwatch"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -167,7 +167,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 			return c.List(ctx, list, options...)
 		},
 	})
-	for _, i := range index.All() {
+	for _, i := range fieldindex.All() {
 		builder = builder.WithIndex(i.Object, i.Field, i.Extract)
 	}
 	h.Client = builder.Build()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
 // interested are the placements that a request may concern.
@@ -79,7 +79,7 @@ func (r *Reconciler) byName(ctx context.Context, name string) ([]*placementv1bet
 // caring are the placements with an interest.
 func caring(ctx context.Context, cache client.Reader, interest framework.Interest) ([]placementv1beta1.ClusterResourcePlacement, error) {
 	placements := &placementv1beta1.ClusterResourcePlacementList{}
-	err := cache.List(ctx, placements, client.MatchingFields{index.ByInterest: string(interest)}, client.UnsafeDisableDeepCopy)
+	err := cache.List(ctx, placements, client.MatchingFields{fieldindex.ByInterest: string(interest)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("listing the placements with an interest in %s: %w", interest, err)
 	}

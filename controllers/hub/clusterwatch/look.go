@@ -12,7 +12,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
 // wouldDecideAnew schedules a placement on what the cache has, writes nothing, and
@@ -26,7 +26,7 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement *placementv1
 		return false, nil
 	}
 	bindings := &placementv1beta1.ClusterResourceBindingList{}
-	if err := r.client.List(ctx, bindings, client.MatchingFields{index.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, bindings, client.MatchingFields{fieldindex.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement.Name, err)
 	}
 	if isFull(placement, bindings.Items) {
@@ -122,7 +122,7 @@ func isFull(placement *placementv1beta1.ClusterResourcePlacement, bindings []pla
 // policy is the latest policy snapshot of a placement; an empty one if there is none.
 func (r *Reconciler) policy(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (*placementv1beta1.ClusterSchedulingPolicySnapshot, error) {
 	policies := &placementv1beta1.ClusterSchedulingPolicySnapshotList{}
-	if err := r.client.List(ctx, policies, client.MatchingFields{index.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, policies, client.MatchingFields{fieldindex.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the policy snapshots of placement %s: %w", placement.Name, err)
 	}
 	latest, highest := &placementv1beta1.ClusterSchedulingPolicySnapshot{}, -1

@@ -18,7 +18,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
 // lists is a cache that tells of every list that is read from it.
@@ -34,7 +34,7 @@ func lists(t *testing.T, told func(list client.ObjectList, options *client.ListO
 			return err
 		},
 	})
-	for _, i := range index.All() {
+	for _, i := range fieldindex.All() {
 		builder = builder.WithIndex(i.Object, i.Field, i.Extract)
 	}
 	return builder.Build()
@@ -100,7 +100,7 @@ func TestALookDoesNotAnswerForWhatChangedWhileItWasTaken(t *testing.T) {
 func TestAPlacementWithAllItsClustersIsLookedAtOnce(t *testing.T) {
 	crp, looks := wanting(1), 0
 	cache := lists(t, func(list client.ObjectList, options *client.ListOptions) {
-		if _, ok := list.(*placementv1beta1.ClusterResourceBindingList); ok && strings.Contains(options.FieldSelector.String(), index.ByPlacement) {
+		if _, ok := list.(*placementv1beta1.ClusterResourceBindingList); ok && strings.Contains(options.FieldSelector.String(), fieldindex.ByPlacement) {
 			looks++
 		}
 	}, crp, unfulfilled(crp), boundTo(crp, "other"), heard(nil), heard(func(c *clusterv1beta1.MemberCluster) { c.Name = "other" }))

@@ -21,7 +21,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -161,7 +161,7 @@ func (r *Reconciler) cluster(ctx context.Context, name string) (*clusterv1beta1.
 // stakes tells by placement which bindings there are on a cluster.
 func (r *Reconciler) stakes(ctx context.Context, cluster string) (map[string]Stake, error) {
 	bindings := &placementv1beta1.ClusterResourceBindingList{}
-	if err := r.client.List(ctx, bindings, client.MatchingFields{index.ByCluster: cluster}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, bindings, client.MatchingFields{fieldindex.ByCluster: cluster}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the bindings of cluster %s: %w", cluster, err)
 	}
 	stakes := map[string]Stake{}

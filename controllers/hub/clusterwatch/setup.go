@@ -9,18 +9,18 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/wake"
+	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 )
 
 // SetupWithManager adds the watching of clusters to a manager; the poker wakes
 // workflows. On start it looks at every cluster once, so that what changed while no
 // hub was running is not missed.
-func SetupWithManager(mgr ctrl.Manager, poker wake.Poker) error {
-	collector := wake.NewCollector(poker, clock.RealClock{}, mgr.GetLogger().WithName("clusterwatch"))
-	if err := mgr.Add(collector); err != nil {
-		return fmt.Errorf("adding the collector of changed clusters: %w", err)
+func SetupWithManager(mgr ctrl.Manager, poker waker.Poker) error {
+	debouncer := waker.NewDebouncer(poker, clock.RealClock{}, mgr.GetLogger().WithName("clusterwatch"))
+	if err := mgr.Add(debouncer); err != nil {
+		return fmt.Errorf("adding the debouncer of changed clusters: %w", err)
 	}
-	reconciler := NewReconciler(mgr.GetClient(), collector, clock.RealClock{})
+	reconciler := NewReconciler(mgr.GetClient(), debouncer, clock.RealClock{})
 	source := &source{Reconciler: reconciler, log: mgr.GetLogger().WithName("clusterwatch")}
 	err := builder.TypedControllerManagedBy[Request](mgr).
 		Named("clusterwatch").

@@ -21,7 +21,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -44,7 +44,7 @@ func listening(t *testing.T) (*source, queue) {
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&placementv1beta1.ClusterResourcePlacement{
 		ObjectMeta: metav1.ObjectMeta{Name: "crp"}, Spec: placementv1beta1.PlacementSpec{Policy: policy},
 	})
-	for _, i := range index.All() {
+	for _, i := range fieldindex.All() {
 		builder = builder.WithIndex(i.Object, i.Field, i.Extract)
 	}
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Request]())

@@ -19,7 +19,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/write"
+	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
 // namespaceGrace is how long the hub may take to finish the deletion of a
@@ -162,7 +162,7 @@ func (r *Reconciler) clear(ctx context.Context, member *clusterv1beta1.MemberClu
 		return ctrl.Result{}, err
 	}
 	r.forget(member.Name)
-	return ctrl.Result{}, write.RemoveFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer)
+	return ctrl.Result{}, fencedwrite.RemoveFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer)
 }
 
 // farewell is the last status of a member: it has left.

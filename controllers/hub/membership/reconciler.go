@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/write"
+	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
 // KeepsPlaced says whether a member wants to keep what was placed on it.
@@ -103,7 +103,7 @@ func (r *Reconciler) join(ctx context.Context, member *clusterv1beta1.MemberClus
 
 // mark puts the finalizer and the label with its own name on a member.
 func (r *Reconciler) mark(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
-	if err := write.AddFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer); err != nil {
+	if err := fencedwrite.AddFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer); err != nil {
 		return err
 	}
 	if member.Labels[clusterv1beta1.MemberNameLabel] == member.Name {
@@ -181,7 +181,7 @@ func (r *Reconciler) store(ctx context.Context, member *clusterv1beta1.MemberClu
 	if apiequality.Semantic.DeepEqual(member.Status, status) {
 		return nil
 	}
-	if err := write.Status(ctx, r.client, member, status); err != nil {
+	if err := fencedwrite.ReplaceStatus(ctx, r.client, member, status); err != nil {
 		return err
 	}
 	for i := range status.Conditions {

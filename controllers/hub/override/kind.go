@@ -10,7 +10,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/override"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
 // object is an override of either kind.
@@ -81,7 +81,7 @@ func known(objects []object) []Override {
 			overrides = append(overrides, Override{
 				NamespacedName: client.ObjectKeyFromObject(o),
 				Created:        o.GetCreationTimestamp().Time,
-				Selects:        index.Selected(o),
+				Selects:        fieldindex.Selected(o),
 			})
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/write"
+	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
 // Reconciler keeps the condition Valid of the overrides of one kind, and their
@@ -104,7 +104,7 @@ func (r *Reconciler) store(ctx context.Context, override object, verdict Verdict
 	if apiequality.Semantic.DeepEqual(status.Conditions, override.GetConditions()) {
 		return nil
 	}
-	if err := write.Status(ctx, r.client, override, status); err != nil {
+	if err := fencedwrite.ReplaceStatus(ctx, r.client, override, status); err != nil {
 		return err
 	}
 	before := meta.FindStatusCondition(override.GetConditions(), condition.Type)

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
 // errDied is what writes of a process that died return.
@@ -58,7 +58,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	require.NoError(t, placementv1beta1.AddToScheme(scheme))
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterResourceOverride{}, &placementv1beta1.ResourceOverride{})
-	for _, i := range index.All() {
+	for _, i := range fieldindex.All() {
 		builder = builder.WithIndex(i.Object, i.Field, i.Extract)
 	}
 	b := &bench{left: -1}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
 // workers is how many overrides are looked at at the same time.
@@ -88,7 +88,7 @@ func (r *Reconciler) sharing(ctx context.Context, versions []client.Object) (set
 	seen := sets.New[string]()
 	var open []string
 	visit := func(override client.Object) {
-		for _, selected := range index.Selected(override) {
+		for _, selected := range fieldindex.Selected(override) {
 			if !seen.Has(selected) {
 				seen.Insert(selected)
 				open = append(open, selected)
@@ -100,7 +100,7 @@ func (r *Reconciler) sharing(ctx context.Context, versions []client.Object) (set
 	}
 	for len(open) > 0 {
 		list := r.kind.list()
-		if err := r.client.List(ctx, list, client.MatchingFields{index.BySelected: open[0]}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.client.List(ctx, list, client.MatchingFields{fieldindex.BySelected: open[0]}, client.UnsafeDisableDeepCopy); err != nil {
 			return concerned, fmt.Errorf("listing the overrides that select %s: %w", open[0], err)
 		}
 		open = open[1:]

@@ -17,7 +17,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/write"
+	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
 // tries is how often snapshots are looked at again because somebody else took one.
@@ -120,7 +120,7 @@ func (r *Reconciler) settleOnce(ctx context.Context, key types.NamespacedName, t
 		return err
 	}
 	if now.stays() {
-		if err := write.AddFinalizer(ctx, r.client, now.override, placementv1beta1.OverrideCleanupFinalizer); err != nil {
+		if err := fencedwrite.AddFinalizer(ctx, r.client, now.override, placementv1beta1.OverrideCleanupFinalizer); err != nil {
 			return err
 		}
 	}
@@ -198,7 +198,7 @@ func (r *Reconciler) release(ctx context.Context, now *scene) error {
 		r.tellHeld(now)
 		return nil // somebody holds them; their end brings us back
 	}
-	return write.RemoveFinalizer(ctx, r.client, now.override, placementv1beta1.OverrideCleanupFinalizer)
+	return fencedwrite.RemoveFinalizer(ctx, r.client, now.override, placementv1beta1.OverrideCleanupFinalizer)
 }
 
 // carryOut takes a step.

@@ -17,7 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
 const (
@@ -179,7 +179,7 @@ func (r *Reconciler) noteIfNamed(ctx context.Context, key types.NamespacedName, 
 		name = key.Namespace + "/" + name
 	}
 	var list placementv1beta1.ClusterResourceBindingList
-	err := r.client.List(ctx, &list, client.MatchingFields{index.ByOverrideSnapshot: name}, client.Limit(1), client.UnsafeDisableDeepCopy)
+	err := r.client.List(ctx, &list, client.MatchingFields{fieldindex.ByOverrideSnapshot: name}, client.Limit(1), client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("listing the bindings that name %s: %w", name, err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
-	"github.com/fleetflow/fleetflow/controllers/hub/write"
 )
 
 const (
@@ -47,7 +47,7 @@ func (r *Reconciler) projectDeletion(ctx context.Context, placement *placementv1
 	if apiequality.Semantic.DeepEqual(placement.Status, status) {
 		return deletionPause, nil
 	}
-	if err := write.Status(ctx, r.client, placement, status); err != nil {
+	if err := fencedwrite.ReplaceStatus(ctx, r.client, placement, status); err != nil {
 		return 0, err
 	}
 	r.limiter.wrote(placement.Name, now, pauseAfter(len(bindings), false, r.clock.Since(now)))

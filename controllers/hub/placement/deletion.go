@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
-	"github.com/fleetflow/fleetflow/controllers/hub/write"
+	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
 // parallelDeletes bounds the requests made at a time for one placement.
@@ -27,7 +27,7 @@ const parallelDeletes = 16
 // so anew.
 func (r *Reconciler) cleanUp(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (time.Duration, error) {
 	var bindings placementv1beta1.ClusterResourceBindingList
-	err := r.client.List(ctx, &bindings, client.MatchingFields{index.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy)
+	err := r.client.List(ctx, &bindings, client.MatchingFields{fieldindex.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return 0, fmt.Errorf("listing the bindings of %s: %w", placement.Name, err)
 	}
@@ -60,7 +60,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, placement *placementv1beta1.Cl
 			return 0, err
 		}
 	}
-	if err := write.RemoveFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
+	if err := fencedwrite.RemoveFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
 		return 0, err
 	}
 	r.forget(placement.Name)

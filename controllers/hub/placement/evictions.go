@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
+	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -29,7 +30,7 @@ func evictedFrom(_ context.Context, object client.Object) []reconcile.Request {
 // empty if there is none. It stays the same while the workflow decides one after the other.
 func newestEviction(ctx context.Context, cached client.Reader, placement string) (string, error) {
 	var evictions placementv1beta1.ClusterResourcePlacementEvictionList
-	if err := cached.List(ctx, &evictions, client.MatchingFields{index.ByPlacement: placement}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := cached.List(ctx, &evictions, client.MatchingFields{fieldindex.ByPlacement: placement}, client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("listing the evictions from %s: %w", placement, err)
 	}
 	var newest *placementv1beta1.ClusterResourcePlacementEviction
@@ -51,15 +52,13 @@ func newestEviction(ctx context.Context, cached client.Reader, placement string)
 // refuseEvictions has the workflow refuse evictions from a placement that is not there, or
 // on its way out; it returns when to come back for it.
 func (r *Reconciler) refuseEvictions(ctx context.Context, placement string, uid types.UID) (time.Duration, error) {
-	if r.poker == nil {
-		return 0, nil
-	}
 	newest, err := newestEviction(ctx, r.client, placement)
 	if err != nil || newest == "" {
 		return 0, err
 	}
-	need := Need{Cause: wf.CauseEvictions, Demand: fmt.Sprintf("%s eviction %s", uid, newest)}
-	return r.poke(ctx, r.pokes.of(placement), need, placement, wf.Poke{UID: string(uid)}), nil
+	ref := wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: placement, UID: string(uid)}
+	need := waker.Need{Cause: wf.CauseEvictions, Demand: fmt.Sprintf("%s eviction %s", uid, newest)}
+	return r.waker.WakeIfDue(ctx, ref, 0, need), nil
 }
 
 // evictionsFromNothing names the placements that are not there or going and still have

@@ -13,7 +13,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
 // Snapshot names a resource snapshot by its master.
@@ -75,13 +75,13 @@ func Gather(ctx context.Context, cached client.Reader, placement *placementv1bet
 	// A verdict that cannot be read is none: the next selection replaces it.
 	facts.Verdict, _ = snapshot.DecodeVerdict(placement.Annotations[placementv1beta1.SelectionVerdictAnnotation])
 
-	mine := []client.ListOption{client.MatchingFields{index.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy}
+	mine := []client.ListOption{client.MatchingFields{fieldindex.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy}
 	var policies placementv1beta1.ClusterSchedulingPolicySnapshotList
 	if err := cached.List(ctx, &policies, mine...); err != nil {
 		return nil, fmt.Errorf("listing the policy snapshots of %s: %w", placement.Name, err)
 	}
 	facts.Policy = latestPolicy(policies.Items, placement.UID)
-	snapshots := index.SnapshotMetadataList()
+	snapshots := fieldindex.SnapshotMetadataList()
 	if err := cached.List(ctx, snapshots, mine...); err != nil {
 		return nil, fmt.Errorf("listing the resource snapshots of %s: %w", placement.Name, err)
 	}

@@ -26,10 +26,8 @@ func (r *Reconciler) Needing(ctx context.Context, reconnected bool) ([]wf.Ref, e
 		if err != nil {
 			return nil, err
 		}
-		if need := NeedsWork(facts); need.Demand != "" || need.Waits || reconnected && need.Cause != "" {
-			refs = append(refs, wf.Ref{
-				Kind: wf.KindClusterResourcePlacement, Name: placement.Name, UID: string(placement.UID),
-			})
+		if need := NeedsWork(facts); need.Demand != "" || need.HasDeferredChanges || reconnected && need.Cause != "" {
+			refs = append(refs, refOf(placement))
 		}
 	}
 	orphans, err := r.evictionsFromNothing(ctx, placements.Items)

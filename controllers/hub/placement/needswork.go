@@ -11,34 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// Need says what a placement needs of its workflow.
-type Need struct {
-	// Cause is the cause of a poke; empty if the placement needs nothing.
-	Cause string
-	// Demand identifies what only a fresh look by the workflow can answer: a new
-	// generation, other overrides, clusters that lost their binding, or evictions. It does not change while a
-	// workflow that has been poked for it does its work. Empty if all that is
-	// pending is the rest of a rollout.
-	Demand string
-	// Waits says that the placement's workflow waits for the end of the time in which
-	// changes are collected. It is not poked for that, but there has to be one.
-	Waits bool
-	// Ripens is after how long without any move time alone may let a rollout go on, as a
-	// cluster then counts as available that cannot tell; 0 if there is none.
-	Ripens time.Duration
-	// Progress changes whenever something about the pending rollout does.
-	Progress uint64
-}
-
 // NeedsWork says whether a decision about a placement is pending. It is pure.
-func NeedsWork(facts *Facts) Need {
+func NeedsWork(facts *Facts) waker.Need {
 	if !facts.Placement.DeletionTimestamp.IsZero() {
-		return Need{}
+		return waker.Need{}
 	}
-	need := Need{Progress: progress(facts), Waits: !facts.Verdict.Due.IsZero()}
+	need := waker.Need{Progress: progress(facts), HasDeferredChanges: !facts.Verdict.Due.IsZero()}
 	lost := lostClusters(facts)
 	generation := facts.Placement.Generation
 	switch {

@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -147,10 +146,10 @@ func TestNeedsWork(t *testing.T) {
 
 func TestCollectedChangesNeedAWorkflowThatIsNotPoked(t *testing.T) {
 	s := newSituation("member1").bound(0, up, "member1")
-	assert.False(t, NeedsWork(s.Facts).Waits)
+	assert.False(t, NeedsWork(s.Facts).HasDeferredChanges)
 	s.Verdict.Due = time.Unix(1, 0)
 	need := NeedsWork(s.Facts)
-	assert.True(t, need.Waits)
+	assert.True(t, need.HasDeferredChanges)
 	assert.Empty(t, need.Cause)
 }
 
@@ -198,99 +197,6 @@ func TestARolloutThatWaitsForTimeSaysForHowLong(t *testing.T) {
 			assert.Equal(t, tc.want, NeedsWork(s.Facts).Ripens)
 		})
 	}
-}
-
-// at runs the memory over a timeline and returns when it poked.
-func at(m *pokeMemory, start time.Time, length time.Duration, need func(time.Duration) Need) []string {
-	var poked []string
-	for elapsed := time.Duration(0); elapsed <= length; elapsed += 100 * time.Millisecond {
-		if due, _ := m.due(need(elapsed), start.Add(elapsed)); due {
-			m.delivered(need(elapsed), start.Add(elapsed))
-			poked = append(poked, elapsed.String())
-		}
-	}
-	return poked
-}
-
-func TestPokes(t *testing.T) {
-	spec := Need{Cause: wf.CauseSpec, Demand: "generation 1"}
-	waiting := func(progress uint64) Need { return Need{Cause: wf.CauseAvailability, Progress: progress} }
-	ripening := func(progress uint64) Need {
-		need := waiting(progress)
-		need.Ripens = 10 * time.Minute
-		return need
-	}
-	cases := map[string]struct {
-		need   func(time.Duration) Need
-		length time.Duration
-		want   []string
-	}{
-		"nothing pending is never poked": {length: time.Minute, need: func(time.Duration) Need { return Need{} }},
-		"a new generation is poked at once and not again while its workflow works": {
-			length: 30 * time.Second, want: []string{"0s"},
-			need: func(elapsed time.Duration) Need {
-				switch {
-				case elapsed < time.Second:
-					return spec
-				case elapsed < 20*time.Second:
-					return waiting(uint64(elapsed / time.Second)) // one cluster a second
-				}
-				return Need{}
-			}},
-		"a generation after another is poked at once": {
-			length: time.Second, want: []string{"0s", "500ms"},
-			need: func(elapsed time.Duration) Need {
-				return Need{Cause: wf.CauseSpec, Demand: fmt.Sprint("generation ", elapsed/(500*time.Millisecond) > 0)}
-			}},
-		"a demand that comes again after it was met is poked at once": {
-			length: 3 * time.Second, want: []string{"0s", "1s"},
-			need: func(elapsed time.Duration) Need {
-				if elapsed >= 500*time.Millisecond && elapsed < time.Second {
-					return waiting(1) // the rollout goes on meanwhile
-				}
-				return Need{Cause: wf.CauseOverrides, Demand: "overrides  true", Progress: uint64(elapsed / time.Second)}
-			}},
-		"what stays pending is taken up again, then not before something moves": {
-			length: 11 * time.Minute, want: []string{"0s", "2.1s"},
-			need: func(time.Duration) Need { return spec }},
-		"a rollout found halfway is taken up when it is quiet": {
-			length: 5 * time.Second, want: []string{"3s", "5s"},
-			need: func(elapsed time.Duration) Need { return waiting(uint64(min(elapsed, time.Second) / time.Millisecond)) }},
-		"a blocked rollout is taken up when availability changed": {
-			length: 21 * time.Minute, want: []string{"2s", "4s", "20m2s"},
-			need: func(elapsed time.Duration) Need {
-				return waiting(uint64(elapsed / (20 * time.Minute)))
-			}},
-		"what time alone lets go on is taken up then, once": {
-			length: time.Hour, want: []string{"2s", "4s", "10m2s"},
-			need: func(time.Duration) Need { return ripening(1) }},
-		"the time begins anew when something moves": {
-			length: time.Hour, want: []string{"2s", "4s", "5m2s", "15m2s"},
-			need: func(elapsed time.Duration) Need { return ripening(uint64(min(elapsed/(5*time.Minute), 1))) }},
-		"a slow rollout is poked every half minute at most": {
-			length: 70 * time.Second, want: []string{"2s", "4s", "34s", "1m6s"},
-			need: func(elapsed time.Duration) Need { return waiting(uint64(elapsed / (8 * time.Second))) }},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, tc.want, at(&pokeMemory{}, now.Time, tc.length, tc.need))
-		})
-	}
-}
-
-func TestARefusedPokeIsTriedAgainLater(t *testing.T) {
-	m := &pokeMemory{}
-	need := Need{Cause: wf.CauseSpec, Demand: "generation 1"}
-	pause := m.refused(now.Time)
-	assert.GreaterOrEqual(t, pause, retryPause)
-	assert.Less(t, pause, 2*retryPause)
-	due, wait := m.due(need, now.Add(time.Second))
-	assert.False(t, due)
-	assert.Equal(t, pause-time.Second, wait)
-	due, _ = m.due(need, now.Add(pause))
-	assert.True(t, due)
-	m.due(Need{}, now.Add(pause))
-	assert.False(t, m.failing, "nothing waits for the engine any more")
 }
 
 func TestStatusWritesAreSpaced(t *testing.T) {

@@ -15,10 +15,10 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/write"
+	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
+	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -29,21 +29,20 @@ const EventSource = "cluster-resource-placement-controller"
 type Reconciler struct {
 	client   client.Client
 	live     client.Reader
-	poker    Poker
 	events   events.EventRecorder
 	clock    clock.PassiveClock
 	limiter  *limiter
 	selected *selections
-	pokes    *pokes
+	waker    *waker.Waker
 	stuck    *stuckTold
 }
 
 // NewReconciler makes a Reconciler; live reads past the cache. Without a poker
 // it projects only.
-func NewReconciler(c client.Client, live client.Reader, poker Poker, recorder events.EventRecorder, clk clock.PassiveClock) *Reconciler {
+func NewReconciler(c client.Client, live client.Reader, poker waker.Poker, recorder events.EventRecorder, clk clock.PassiveClock) *Reconciler {
 	return &Reconciler{
-		client: c, live: live, poker: poker, events: recorder, clock: clk,
-		limiter: newLimiter(), selected: newSelections(live), pokes: &pokes{all: map[string]*pokeMemory{}}, stuck: &stuckTold{last: map[string]string{}},
+		client: c, live: live, events: recorder, clock: clk,
+		limiter: newLimiter(), selected: newSelections(live), waker: waker.New(poker, clk), stuck: &stuckTold{last: map[string]string{}},
 	}
 }
 
@@ -65,7 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		again, cleanErr := r.cleanUp(ctx, placement)
 		return ctrl.Result{RequeueAfter: shorter(wait, again)}, errors.Join(err, cleanErr)
 	}
-	if err := write.AddFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
+	if err := fencedwrite.AddFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
 		return ctrl.Result{}, err
 	}
 	facts, err := Gather(ctx, r.client, placement)
@@ -73,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	// The poke goes first: what it starts takes longer than a status write.
-	pokeWait := r.wake(ctx, facts)
+	pokeWait := r.waker.WakeIfDue(ctx, refOf(placement), placement.Generation, NeedsWork(facts))
 	statusWait, err := r.project(ctx, facts)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -81,34 +80,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: shorter(pokeWait, statusWait)}, nil
 }
 
-// wake pokes the placement's workflow if that is due, and returns when to come
-// back for it. That the engine cannot be reached is shown in the status and
-// tried again; it is no failure of this controller.
-func (r *Reconciler) wake(ctx context.Context, facts *Facts) time.Duration {
-	if r.poker == nil {
-		return 0
-	}
-	memory := r.pokes.of(facts.Placement.Name)
-	placement := facts.Placement
-	return r.poke(ctx, memory, NeedsWork(facts), placement.Name, wf.Poke{UID: string(placement.UID), Generation: placement.Generation})
-}
-
-// poke pokes the workflow of a placement if its need is due.
-func (r *Reconciler) poke(ctx context.Context, memory *pokeMemory, need Need, name string, poke wf.Poke) time.Duration {
-	now := r.clock.Now()
-	due, wait := memory.due(need, now)
-	if !due {
-		return wait
-	}
-	poke.Cause = need.Cause
-	err := r.poker.Poke(ctx, wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: name, UID: poke.UID}, poke)
-	if err != nil {
-		log.FromContext(ctx).Info("The workflow engine cannot be reached; trying again", "placement", name, "poke", need.Cause, "cause", err.Error())
-		return memory.refused(now)
-	}
-	memory.delivered(need, now)
-	_, wait = memory.due(need, now)
-	return wait
+func refOf(placement *placementv1beta1.ClusterResourcePlacement) wf.Ref {
+	return wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: placement.Name, UID: string(placement.UID)}
 }
 
 // project writes the status if it changed and if it is time, and returns when to
@@ -125,7 +98,7 @@ func (r *Reconciler) project(ctx context.Context, facts *Facts) (time.Duration, 
 	}
 	status := Project(facts, View{
 		Selected:          selected,
-		EngineUnreachable: r.pokes.of(placement.Name).failing,
+		EngineUnreachable: r.waker.IsUnreachable(refOf(placement)),
 		Now:               metav1.NewTime(now),
 	})
 	r.tellStuck(placement, status, now)
@@ -136,7 +109,7 @@ func (r *Reconciler) project(ctx context.Context, facts *Facts) (time.Duration, 
 		r.limiter.looked(placement.Name, now)
 		return wait, nil
 	}
-	if err := write.Status(ctx, r.client, placement, status); err != nil {
+	if err := fencedwrite.ReplaceStatus(ctx, r.client, placement, status); err != nil {
 		return 0, err
 	}
 	size := len(facts.Bindings) + len(status.SelectedResources)/resourcesPerCluster
@@ -147,7 +120,7 @@ func (r *Reconciler) project(ctx context.Context, facts *Facts) (time.Duration, 
 
 func (r *Reconciler) forget(name string) {
 	r.limiter.forget(name)
-	r.pokes.forget(name)
+	r.waker.Forget(wf.Ref{Name: name})
 	r.stuck.news(name, "")
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -60,7 +60,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	b := &bench{pokes: &recorder{}, clock: clocktesting.NewFakePassiveClock(now.Time), events: events.NewFakeRecorder(100)}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterResourcePlacement{}, &placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.ClusterSchedulingPolicySnapshot{})
-	for _, i := range index.All() {
+	for _, i := range fieldindex.All() {
 		builder = builder.WithIndex(i.Object, i.Field, i.Extract)
 	}
 	b.hub = interceptor.NewClient(builder.Build(), interceptor.Funcs{
@@ -173,13 +173,13 @@ func TestReconcilePokesAndShowsWhenNobodyAnswers(t *testing.T) {
 	b := newBench(t, stored(s)...)
 	b.pokes.away = true
 	result := b.reconcile(t)
-	assert.GreaterOrEqual(t, result.RequeueAfter, retryPause)
+	assert.GreaterOrEqual(t, result.RequeueAfter, 5*time.Second)
 	reachable := meta.FindStatusCondition(b.placement(t).Status.Conditions, placementv1beta1.ConditionTypeEngineReachable)
 	require.NotNil(t, reachable)
 	assert.Equal(t, placementv1beta1.ReasonTemporalUnreachable, reachable.Reason)
 
 	b.pokes.away = false
-	b.clock.SetTime(now.Add(2 * retryPause))
+	b.clock.SetTime(now.Add(10 * time.Second))
 	b.reconcile(t)
 	assert.Equal(t, []string{wf.CauseSpec}, b.pokes.causes)
 	assert.Nil(t, meta.FindStatusCondition(b.placement(t).Status.Conditions, placementv1beta1.ConditionTypeEngineReachable), "present only then")

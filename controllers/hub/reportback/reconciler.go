@@ -21,8 +21,8 @@ import (
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
-	"github.com/fleetflow/fleetflow/controllers/hub/write"
+	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
 // ownKinds are the kinds whose status the hub's API server needs for itself.
@@ -104,7 +104,7 @@ func (r *Reconciler) instruct(ctx context.Context, work *placementv1beta1.Work, 
 // from the other by one status.
 func (r *Reconciler) onlyCluster(ctx context.Context, placement string) (bool, error) {
 	var bindings placementv1beta1.ClusterResourceBindingList
-	err := r.client.List(ctx, &bindings, client.MatchingFields{index.ByPlacement: placement}, client.UnsafeDisableDeepCopy)
+	err := r.client.List(ctx, &bindings, client.MatchingFields{fieldindex.ByPlacement: placement}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement, err)
 	}
@@ -175,7 +175,7 @@ func (r *Reconciler) copy(ctx context.Context, manifest *unstructured.Unstructur
 	if len(status) == 0 || sameStatus(original.Object["status"], status) {
 		return nil
 	}
-	err = write.Status(ctx, r.client, original, status)
+	err = fencedwrite.ReplaceStatus(ctx, r.client, original, status)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
 		log.FromContext(ctx).Error(err, "The hub does not take the reported status; if it is forbidden, set reportBackToOriginals in the hub agent's chart", "kind", manifest.GetKind(), "object", client.ObjectKeyFromObject(manifest))
 		return nil // asking again would not change its mind

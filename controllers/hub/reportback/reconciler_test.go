@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/index"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
 const memberNS = "fleet-member-one"
@@ -38,7 +38,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	require.NoError(t, appsv1.AddToScheme(scheme))
 	require.NoError(t, corev1.AddToScheme(scheme))
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&appsv1.Deployment{})
-	for _, i := range index.All() {
+	for _, i := range fieldindex.All() {
 		if _, ok := i.Object.(*placementv1beta1.ClusterResourceBinding); ok {
 			builder = builder.WithIndex(i.Object, i.Field, i.Extract)
 		}

@@ -12,12 +12,12 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
-	"github.com/fleetflow/fleetflow/controllers/hub/wake"
+	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 )
 
 // SetupWithManager adds the watcher to a manager; the poker wakes workflows, and the
 // filter is what the operator of the hub keeps from being placed.
-func SetupWithManager(mgr ctrl.Manager, poker wake.Poker, filter snapshot.Filter) error {
+func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, filter snapshot.Filter) error {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.WarningHandlerWithContext = rest.NoWarnings{} // the versions are not our choice
 	watches, err := metadata.NewForConfig(config)
@@ -33,9 +33,9 @@ func SetupWithManager(mgr ctrl.Manager, poker wake.Poker, filter snapshot.Filter
 		return fmt.Errorf("creating the discovery client: %w", err)
 	}
 	log := mgr.GetLogger().WithName("resourcewatch")
-	collector := wake.NewCollector(poker, clock.RealClock{}, log)
-	if err := mgr.Add(collector); err != nil {
-		return fmt.Errorf("adding the collector of changed resources: %w", err)
+	debouncer := waker.NewDebouncer(poker, clock.RealClock{}, log)
+	if err := mgr.Add(debouncer); err != nil {
+		return fmt.Errorf("adding the debouncer of changed resources: %w", err)
 	}
 	watcher := &Watcher{
 		Placements: mgr.GetClient(),
@@ -43,7 +43,7 @@ func SetupWithManager(mgr ctrl.Manager, poker wake.Poker, filter snapshot.Filter
 		Kinds:      &placement.Kinds{Discovery: catalog, Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Filter: filter},
 		Metadata:   watches,
 		Contents:   contents,
-		Marker:     collector,
+		Marker:     debouncer,
 		Clock:      clock.RealClock{},
 		Log:        log,
 	}

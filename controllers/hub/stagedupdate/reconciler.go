@@ -6,43 +6,28 @@ package stagedupdate
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/controllers/hub/write"
+	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
+	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
-
-// retryEngine is after how long, give or take a half, a poke is tried again
-// when Temporal cannot be reached.
-const retryEngine = 5 * time.Second
-
-// Poker makes a workflow look at its object again.
-type Poker interface {
-	Poke(ctx context.Context, ref wf.Ref, poke wf.Poke) error
-}
 
 // Reconciler watches over update runs.
 type Reconciler struct {
 	client client.Client
-	poker  Poker
-
-	mu    sync.Mutex
-	poked map[types.UID]int64 // the generation last poked for
+	waker  *waker.Waker
 }
 
 // New returns a reconciler; see SetupWithManager.
-func New(c client.Client, poker Poker) *Reconciler {
-	return &Reconciler{client: c, poker: poker, poked: map[types.UID]int64{}}
+func New(c client.Client, poker waker.Poker, clk clock.PassiveClock) *Reconciler {
+	return &Reconciler{client: c, waker: waker.New(poker, clk)}
 }
 
 // Reconcile looks at one run.
@@ -54,45 +39,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !run.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.abandon(ctx, run)
 	}
-	if err := write.AddFinalizer(ctx, r.client, run, placementv1beta1.UpdateRunFinalizer); err != nil {
+	if err := fencedwrite.AddFinalizer(ctx, r.client, run, placementv1beta1.UpdateRunFinalizer); err != nil {
 		return ctrl.Result{}, fmt.Errorf("adding the finalizer to run %s: %w", run.Name, err)
 	}
 	if !NeedsWork(run) {
-		r.forget(run.UID)
+		r.waker.Forget(refOf(run))
 		return ctrl.Result{}, nil
 	}
-	return r.poke(ctx, run)
+	return r.wake(ctx, run)
 }
 
-// poke wakes the run's workflow. Temporal being away is no error: it is said on
-// the run, and tried again.
-func (r *Reconciler) poke(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) (ctrl.Result, error) {
-	err := r.poker.Poke(ctx, refOf(run), wf.Poke{UID: string(run.UID), Generation: run.Generation, Cause: r.cause(run)})
-	if err == nil {
-		r.mu.Lock()
-		r.poked[run.UID] = run.Generation
-		r.mu.Unlock()
-		return ctrl.Result{}, r.reachable(ctx, run)
+// wake wakes the run's workflow. That Temporal is away is no error: the run says so, and the poke is tried again.
+func (r *Reconciler) wake(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) (ctrl.Result, error) {
+	ref, cause := refOf(run), wf.CauseSpec
+	if r.waker.HasWokenFor(ref, run.Generation) {
+		cause = wf.CauseApproval // whatever else may open a gate
 	}
-	log.FromContext(ctx).Info("The run's workflow could not be reached; trying again", "cause", err.Error())
-	after := retryEngine/2 + rand.N(retryEngine)
-	return ctrl.Result{RequeueAfter: after}, r.unreachable(ctx, run)
-}
-
-// cause tells a change of the spec from everything else that may open a gate.
-func (r *Reconciler) cause(run *placementv1beta1.ClusterStagedUpdateRun) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.poked[run.UID] == run.Generation {
-		return wf.CauseApproval
+	if retry := r.waker.Wake(ctx, ref, run.Generation, cause); retry > 0 {
+		return ctrl.Result{RequeueAfter: retry}, r.unreachable(ctx, run)
 	}
-	return wf.CauseSpec
-}
-
-func (r *Reconciler) forget(uid types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.poked, uid)
+	return ctrl.Result{}, r.reachable(ctx, run)
 }
 
 // unreachable says on the run why it does not move; reachable takes that back.
@@ -136,12 +102,10 @@ func (r *Reconciler) abandon(ctx context.Context, run *placementv1beta1.ClusterS
 		return fmt.Errorf("deleting the approval requests of run %s: %w", run.Name, err)
 	}
 	if meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded) == nil {
-		if err := r.poker.Poke(ctx, refOf(run), wf.Poke{UID: string(run.UID), Generation: run.Generation, Cause: wf.CauseSpec}); err != nil {
-			log.FromContext(ctx).Info("The workflow of a deleted run could not be reached; it ends by itself", "cause", err.Error())
-		}
+		r.waker.Wake(ctx, refOf(run), run.Generation, wf.CauseSpec) // without it, the workflow ends at its next step
 	}
-	r.forget(run.UID)
-	if err := write.RemoveFinalizer(ctx, r.client, run, placementv1beta1.UpdateRunFinalizer); err != nil {
+	r.waker.Forget(refOf(run))
+	if err := fencedwrite.RemoveFinalizer(ctx, r.client, run, placementv1beta1.UpdateRunFinalizer); err != nil {
 		return fmt.Errorf("removing the finalizer of run %s: %w", run.Name, err)
 	}
 	return nil

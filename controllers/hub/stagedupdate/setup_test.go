@@ -55,5 +55,5 @@ func TestAPolicySnapshotWakesTheRunsOfItsPlacementThatAreNotOver(t *testing.T) {
 	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{ObjectMeta: metav1.ObjectMeta{
 		Name: "mine-1", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "mine"},
 	}}
-	require.Equal(t, []reconcile.Request{{NamespacedName: client.ObjectKey{Name: "open"}}}, New(c, nil).ofPolicy(t.Context(), policy))
+	require.Equal(t, []reconcile.Request{{NamespacedName: client.ObjectKey{Name: "open"}}}, New(c, nil, nil).ofPolicy(t.Context(), policy))
 }

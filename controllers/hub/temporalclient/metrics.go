@@ -21,7 +21,7 @@ type Metrics struct {
 	open atomic.Int64
 }
 
-// NewMetrics returns metrics that nobody collects yet.
+// NewMetrics returns metrics that are not registered yet.
 func NewMetrics() *Metrics {
 	m := &Metrics{
 		sdk: &sdkMetrics{series: map[string]prometheus.Collector{}},
@@ -43,8 +43,8 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 // SDK returns what the SDK reports to.
 func (m *Metrics) SDK() client.MetricsHandler { return &sdkHandler{metrics: m.sdk} }
 
-// poked counts a poke.
-func (m *Metrics) poked(err error) {
+// countPoke counts a poke by whether Temporal took it.
+func (m *Metrics) countPoke(err error) {
 	outcome := "taken"
 	if err != nil {
 		outcome = "failed"

@@ -74,6 +74,6 @@ func TestTheConnectionAndItsPokesAreCounted(t *testing.T) {
 	// This server knows no workflows.
 	require.Error(t, e.Poke(t.Context(), wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: "p", UID: "u"}, wf.Poke{}))
 	require.NoError(t, expect("1", "1"))
-	e.Client.Close()
+	e.SDK.Close()
 	require.Eventually(t, func() bool { return expect("0", "1") == nil }, 10*time.Second, 10*time.Millisecond, "%v", expect("0", "1"))
 }

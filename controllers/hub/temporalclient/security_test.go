@@ -144,8 +144,8 @@ func try(t *testing.T, address string, security temporalclient.Security) error {
 	t.Helper()
 	e, err := temporalclient.New(temporalclient.Options{Address: address, Namespace: "default", Security: security})
 	require.NoError(t, err)
-	defer e.Client.Close()
-	return ask(t, e.Client)
+	defer e.SDK.Close()
+	return ask(t, e.SDK)
 }
 
 func ask(t *testing.T, c client.Client) error {
@@ -179,8 +179,8 @@ func TestMutualTLSFollowsFilesThatAreRotated(t *testing.T) {
 	write(first)
 	e, err := temporalclient.New(temporalclient.Options{Address: server.address, Namespace: "default", Security: security})
 	require.NoError(t, err)
-	defer e.Client.Close()
-	require.NoError(t, ask(t, e.Client))
+	defer e.SDK.Close()
+	require.NoError(t, ask(t, e.SDK))
 
 	server.trust(t, second)
 	require.Error(t, try(t, server.address, security), "neither side knows the other any more")
@@ -196,10 +196,10 @@ func TestAClientThatWasRefusedGetsInOnceItsFilesAreRight(t *testing.T) {
 	write(wrong)
 	e, err := temporalclient.New(temporalclient.Options{Address: server.address, Namespace: "default", Security: security})
 	require.NoError(t, err)
-	defer e.Client.Close()
-	require.Error(t, ask(t, e.Client))
+	defer e.SDK.Close()
+	require.Error(t, ask(t, e.SDK))
 	write(right)
-	require.Eventually(t, func() bool { return ask(t, e.Client) == nil }, 20*time.Second, 100*time.Millisecond, "the same client, without a restart")
+	require.Eventually(t, func() bool { return ask(t, e.SDK) == nil }, 20*time.Second, 100*time.Millisecond, "the same client, without a restart")
 }
 
 func TestTheNameOfTheCertificateIsChecked(t *testing.T) {
@@ -222,10 +222,10 @@ func TestTheAPIKeyIsReadForEveryCall(t *testing.T) {
 	require.NoError(t, os.WriteFile(security.APIKeyFile, []byte("one\n"), 0o600))
 	e, err := temporalclient.New(temporalclient.Options{Address: server.address, Namespace: "default", Security: security})
 	require.NoError(t, err)
-	defer e.Client.Close()
-	require.NoError(t, ask(t, e.Client))
+	defer e.SDK.Close()
+	require.NoError(t, ask(t, e.SDK))
 	assert.Equal(t, []string{"Bearer one"}, server.lastKeys())
 	require.NoError(t, os.WriteFile(security.APIKeyFile, []byte("two"), 0o600))
-	require.NoError(t, ask(t, e.Client))
+	require.NoError(t, ask(t, e.SDK))
 	assert.Equal(t, []string{"Bearer two"}, server.lastKeys())
 }

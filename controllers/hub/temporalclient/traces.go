@@ -22,11 +22,11 @@ func Tracing(tracer trace.Tracer) (interceptor.Interceptor, error) {
 		Tracer:            tracer,
 		TextMapPropagator: propagation.TraceContext{},
 		DisableBaggage:    true,
-		// Whoever looks at a workflow changes nothing.
+		// A query changes nothing.
 		DisableQueryTracing: true,
 		// The SDK would make the span of an update again whenever it replays the workflow.
 		DisableUpdateTracing: true,
-		// What somebody else put into a header must not keep a workflow from running.
+		// A header that another client has written must not keep a workflow from running.
 		AllowInvalidParentSpans: true,
 	})
 	if err != nil {
@@ -35,12 +35,12 @@ func Tracing(tracer trace.Tracer) (interceptor.Interceptor, error) {
 	return traced, nil
 }
 
-// traced lets the client, and the workers that are made from it, make spans, if there is a tracer.
-func (e *Engine) traced(tracer trace.Tracer, options *client.Options) error {
+// addTracing lets the client, and the workers that are made from it, make spans, if there is a tracer.
+func (c *Client) addTracing(tracer trace.Tracer, options *client.Options) error {
 	if tracer == nil {
 		return nil
 	}
-	e.tracer = tracer
+	c.tracer = tracer
 	tracing, err := Tracing(tracer)
 	if err != nil {
 		return err
@@ -49,12 +49,12 @@ func (e *Engine) traced(tracer trace.Tracer, options *client.Options) error {
 	return nil
 }
 
-// startPoke begins the span of a poke: which object, and why; nothing of what is in it.
-func (e *Engine) startPoke(ctx context.Context, ref wf.Ref, poke wf.Poke) (context.Context, trace.Span) {
-	if e.tracer == nil {
+// startPokeSpan begins the span of a poke. It names the object and the cause, and nothing of the object's content.
+func (c *Client) startPokeSpan(ctx context.Context, ref wf.Ref, poke wf.Poke) (context.Context, trace.Span) {
+	if c.tracer == nil {
 		return ctx, trace.SpanFromContext(context.Background()) // one that does nothing
 	}
-	return e.tracer.Start(ctx, "poke workflow", trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(
+	return c.tracer.Start(ctx, "poke workflow", trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(
 		attribute.String("fleet.kind", string(ref.Kind)),
 		attribute.String("fleet.name", ref.Key()),
 		attribute.String("fleet.uid", poke.UID),
@@ -63,7 +63,7 @@ func (e *Engine) startPoke(ctx context.Context, ref wf.Ref, poke wf.Poke) (conte
 	))
 }
 
-func endPoke(span trace.Span, err error) {
+func endPokeSpan(span trace.Span, err error) {
 	if err != nil {
 		span.SetStatus(codes.Error, "Temporal has not taken the poke")
 	}

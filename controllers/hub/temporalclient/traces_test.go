@@ -41,7 +41,7 @@ func (s *signals) SignalWithStartWorkflowExecution(_ context.Context, r *workflo
 	return &workflowservice.SignalWithStartWorkflowExecutionResponse{RunId: "run"}, nil
 }
 
-// poke pokes a placement through an engine with a tracer and returns what arrives at Temporal.
+// poke pokes a placement through a client with a tracer and returns what arrives at Temporal.
 func (s *signals) poke(t *testing.T, tracer trace.Tracer) (*workflowservice.SignalWithStartWorkflowExecutionRequest, error) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,7 +53,7 @@ func (s *signals) poke(t *testing.T, tracer trace.Tracer) (*workflowservice.Sign
 	t.Cleanup(server.Stop)
 	e, err := temporalclient.New(temporalclient.Options{Address: listener.Addr().String(), Namespace: "default", Tracer: tracer})
 	require.NoError(t, err)
-	t.Cleanup(e.Client.Close)
+	t.Cleanup(e.SDK.Close)
 	ref := wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: "web", UID: "u1"}
 	if err := e.Poke(t.Context(), ref, wf.Poke{UID: "u1", Generation: 7, Cause: wf.CauseSpec}); err != nil {
 		return nil, err

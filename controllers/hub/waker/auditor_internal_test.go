@@ -1,4 +1,4 @@
-package temporalclient
+package waker
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
+	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -52,9 +53,12 @@ func TestTheAuditStartsWhatIsMissingAndWakesWhatNothingNeeds(t *testing.T) {
 	server := &listing{open: map[string]string{
 		"updaterun/open": wf.UpdateRunWorkflow, "updaterun/gone": wf.UpdateRunWorkflow, "placement/lingers": wf.PlacementWorkflow,
 	}}
+	temporal, err := temporalclient.New(temporalclient.Options{})
+	require.NoError(t, err)
+	temporal.SDK, temporal.Ensure = server, func(context.Context) error { return nil }
 	a := &Auditor{
-		Engine:  &Engine{Client: server, metrics: NewMetrics(), Ensure: func(context.Context) error { return nil }},
-		Sources: []Source{func(context.Context, bool) ([]wf.Ref, error) { return runs, nil }}, Log: logr.Discard(),
+		Temporal: temporal,
+		Sources:  []Source{func(context.Context, bool) ([]wf.Ref, error) { return runs, nil }}, Log: logr.Discard(),
 	}
 	require.NoError(t, a.audit(t.Context(), false))
 	assert.Equal(t, []string{"updaterun/missing"}, server.started)

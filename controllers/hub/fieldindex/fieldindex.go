@@ -1,6 +1,6 @@
-// Package index names the field indexes of the hub's cache and registers them,
+// Package fieldindex names the field indexes of the hub's cache and registers them,
 // so that what concerns a placement or a cluster is found without a rescan.
-package index
+package fieldindex
 
 import (
 	"context"

@@ -1,8 +1,7 @@
-// Package write has the fenced writes that the hub's projections share: status
-// and finalizers of objects that others write to as well. Each is one JSON
-// patch that pins what it rests on, so that a write of somebody else neither
-// refuses it nor gets lost in it.
-package write
+// Package fencedwrite writes the status and the finalizers of objects that other controllers, activities and users
+// write to as well. Each write is one JSON patch that pins only what it rests on, so that it is neither refused because
+// of another write nor overwrites one.
+package fencedwrite
 
 import (
 	"context"
@@ -15,15 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// Status replaces the whole status of an object, whatever the caller's copy of
-// it says, provided it is still the same object. An object that is gone or was
-// replaced needs no status: that is no error.
-func Status(ctx context.Context, c client.Client, object client.Object, status any) error {
+// ReplaceStatus replaces the whole status of an object, even if the caller's copy is stale, provided that the object
+// still has its UID. An object that is gone or was replaced needs no status: that is no error.
+func ReplaceStatus(ctx context.Context, c client.Client, object client.Object, status any) error {
 	patch, err := fence.Patch(object.GetUID(), fence.Add("/status", status))
 	if err != nil {
 		return err
 	}
-	err = c.Status().Patch(ctx, target(object), patch)
+	err = c.Status().Patch(ctx, copyOf(object), patch)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("writing the status of %s: %w", client.ObjectKeyFromObject(object), err)
 	}
@@ -35,7 +33,7 @@ func AddFinalizer(ctx context.Context, c client.Client, object client.Object, fi
 	if controllerutil.ContainsFinalizer(object, finalizer) {
 		return nil
 	}
-	return finalizers(ctx, c, object, append(slices.Clone(object.GetFinalizers()), finalizer))
+	return replaceFinalizers(ctx, c, object, append(slices.Clone(object.GetFinalizers()), finalizer))
 }
 
 // RemoveFinalizer takes a finalizer off an object, if it has it.
@@ -44,11 +42,11 @@ func RemoveFinalizer(ctx context.Context, c client.Client, object client.Object,
 		return nil
 	}
 	rest := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(f string) bool { return f == finalizer })
-	return client.IgnoreNotFound(finalizers(ctx, c, object, rest))
+	return client.IgnoreNotFound(replaceFinalizers(ctx, c, object, rest))
 }
 
-// finalizers replaces the list, provided nobody else has changed it meanwhile.
-func finalizers(ctx context.Context, c client.Client, object client.Object, list []string) error {
+// replaceFinalizers replaces the list, provided that it has not changed meanwhile.
+func replaceFinalizers(ctx context.Context, c client.Client, object client.Object, list []string) error {
 	var operations []fence.Op
 	if old := object.GetFinalizers(); len(old) > 0 {
 		operations = append(operations, fence.Test("/metadata/finalizers", old))
@@ -58,14 +56,13 @@ func finalizers(ctx context.Context, c client.Client, object client.Object, list
 	if err != nil {
 		return err
 	}
-	if err := c.Patch(ctx, target(object), patch); err != nil {
+	if err := c.Patch(ctx, copyOf(object), patch); err != nil {
 		return fmt.Errorf("writing the finalizers of %s: %w", client.ObjectKeyFromObject(object), err)
 	}
 	return nil
 }
 
-// target is a copy to receive the server's answer: the caller's object may be
-// the cache's.
-func target(object client.Object) client.Object {
+// copyOf makes a copy to receive the API server's answer: the caller's object may belong to the cache.
+func copyOf(object client.Object) client.Object {
 	return object.DeepCopyObject().(client.Object)
 }

@@ -1,4 +1,4 @@
-package temporalclient
+package waker
 
 import (
 	"context"
@@ -7,19 +7,16 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
 	"golang.org/x/time/rate"
 
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// How often, and how fast, the audit looks and pokes.
+// How often the audit is done, when it is done again after a failure, and how fast it pokes.
 const (
-	AuditEvery  = 30 * time.Second
-	auditRetry  = 500 * time.Millisecond
-	pokesPerSec = 20
-	pageSize    = 1000
+	AuditInterval    = 30 * time.Second
+	auditRetry       = 500 * time.Millisecond
+	auditPokesPerSec = 20
 )
 
 // Source lists the objects of one kind that need a workflow now, from a cache.
@@ -31,14 +28,24 @@ type Source func(ctx context.Context, reconnected bool) ([]wf.Ref, error)
 // workflow waits for a run that is gone: on start, after each reconnect and every half minute.
 // It is what brings rollouts back after Temporal has lost its database.
 type Auditor struct {
-	Engine    *Engine
-	Namespace string
-	Sources   []Source
-	Log       logr.Logger
+	Temporal Temporal
+	Sources  []Source
+	Log      logr.Logger
 
 	// idle are the workflows of runs that the last audit found open although nothing needs
 	// them.
 	idle map[string]struct{}
+}
+
+// Temporal is what the audit needs of it.
+type Temporal interface {
+	Poker
+	// ListOpen returns the IDs of the open workflows of placements and runs, with their types.
+	ListOpen(ctx context.Context) (map[string]string, error)
+	// PokeIfOpen pokes a workflow by its ID and starts none.
+	PokeIfOpen(ctx context.Context, id string, poke wf.Poke) error
+	// Connected tells of new connections.
+	Connected() <-chan struct{}
 }
 
 // NeedLeaderElection leaves the audit to the leader.
@@ -48,27 +55,27 @@ func (a *Auditor) NeedLeaderElection() bool { return true }
 func (a *Auditor) Start(ctx context.Context) error {
 	next := time.NewTimer(0)
 	defer next.Stop()
-	reconnected, failures := true, auditRetry
+	reconnected, retry := true, auditRetry
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-a.Engine.connected:
+		case <-a.Temporal.Connected():
 			reconnected = true
 		case <-next.C:
 		}
-		wait := AuditEvery
+		wait := AuditInterval
 		if err := a.audit(ctx, reconnected); err != nil {
 			a.Log.V(1).Info("The audit of workflows could not be done", "cause", err.Error())
-			wait, failures = failures, min(2*failures, AuditEvery)
+			wait, retry = retry, min(2*retry, AuditInterval)
 		} else {
-			reconnected, failures = false, auditRetry
+			reconnected, retry = false, auditRetry
 		}
 		next.Reset(wait)
 	}
 }
 
-// audit pokes what has no open workflow.
+// audit pokes the workflows that are missing.
 func (a *Auditor) audit(ctx context.Context, reconnected bool) error {
 	var needing []wf.Ref
 	for _, source := range a.Sources {
@@ -78,12 +85,12 @@ func (a *Auditor) audit(ctx context.Context, reconnected bool) error {
 		}
 		needing = append(needing, refs...)
 	}
-	open, err := a.open(ctx)
+	open, err := a.Temporal.ListOpen(ctx)
 	if err != nil {
 		return err
 	}
-	limit := rate.NewLimiter(pokesPerSec, pokesPerSec)
-	failed := a.release(ctx, limit, open, needing)
+	limit := rate.NewLimiter(auditPokesPerSec, auditPokesPerSec)
+	failed := a.releaseIdle(ctx, limit, open, needing)
 	for _, ref := range needing {
 		if _, has := open[ref.ID()]; has {
 			continue
@@ -93,15 +100,15 @@ func (a *Auditor) audit(ctx context.Context, reconnected bool) error {
 		}
 		a.Log.Info("Starting a missing workflow", "workflow", ref.ID())
 		// One that cannot be started must not keep the others from it.
-		failed = errors.Join(failed, a.Engine.Poke(ctx, ref, wf.Poke{UID: ref.UID, Cause: wf.CauseAudit}))
+		failed = errors.Join(failed, a.Temporal.Poke(ctx, ref, wf.Poke{UID: ref.UID, Cause: wf.CauseAudit}))
 	}
 	return failed
 }
 
-// release wakes the workflows of runs that nothing has needed for two audits: a run may have been
+// releaseIdle wakes the workflows of runs that nothing has needed for two audits: a run may have been
 // deleted while Temporal was away, and its workflow would wait for an approval for ever. None is
 // started for that.
-func (a *Auditor) release(ctx context.Context, limit *rate.Limiter, open map[string]string, needing []wf.Ref) error {
+func (a *Auditor) releaseIdle(ctx context.Context, limit *rate.Limiter, open map[string]string, needing []wf.Ref) error {
 	idle := map[string]struct{}{}
 	for id, kind := range open {
 		if kind == wf.UpdateRunWorkflow {
@@ -121,36 +128,7 @@ func (a *Auditor) release(ctx context.Context, limit *rate.Limiter, open map[str
 		if err := limit.Wait(ctx); err != nil {
 			return err
 		}
-		err := a.Engine.Client.SignalWorkflow(ctx, id, "", wf.PokeSignal, wf.Poke{Cause: wf.CauseAudit})
-		if _, gone := errors.AsType[*serviceerror.NotFound](err); err != nil && !gone {
-			failed = errors.Join(failed, fmt.Errorf("waking workflow %s of a run that is gone: %w", id, err))
-		}
+		failed = errors.Join(failed, a.Temporal.PokeIfOpen(ctx, id, wf.Poke{Cause: wf.CauseAudit}))
 	}
 	return failed
-}
-
-// open lists the IDs of all open executions with their types, stages left out.
-func (a *Auditor) open(ctx context.Context) (map[string]string, error) {
-	if err := a.Engine.Ensure(ctx); err != nil {
-		return nil, err
-	}
-	ids := map[string]string{}
-	request := &workflowservice.ListWorkflowExecutionsRequest{
-		Namespace: a.Namespace, PageSize: pageSize,
-		Query: fmt.Sprintf("ExecutionStatus = 'Running' AND WorkflowType IN ('%s', '%s')", wf.PlacementWorkflow, wf.UpdateRunWorkflow),
-	}
-	for {
-		ctx, cancel := context.WithTimeout(ctx, pokeTimeout)
-		page, err := a.Engine.Client.ListWorkflow(ctx, request)
-		cancel()
-		if err != nil {
-			return nil, fmt.Errorf("listing open workflows: %w", err)
-		}
-		for _, e := range page.GetExecutions() {
-			ids[e.GetExecution().GetWorkflowId()] = e.GetType().GetName()
-		}
-		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			return ids, nil
-		}
-	}
 }
