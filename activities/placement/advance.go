@@ -30,7 +30,7 @@ import (
 
 // WorkSyncer writes the Works a binding needs.
 type WorkSyncer interface {
-	Sync(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) error
+	Sync(ctx context.Context, binding placementv1beta1.BindingObject) error
 }
 
 // Rolling has the activity that rolls a placement out. It only ever writes the

@@ -141,16 +141,16 @@ func unscheduled(cluster string) *placementv1beta1.ClusterResourceBinding {
 }
 
 // Sync writes the one Work of a binding.
-func (r *rollout) Sync(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) error {
-	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-" + b.Spec.TargetCluster, Name: "crp-work"}}
+func (r *rollout) Sync(ctx context.Context, b placementv1beta1.BindingObject) error {
+	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-" + b.GetBindingSpec().TargetCluster, Name: "crp-work"}}
 	err := r.Get(ctx, client.ObjectKeyFromObject(work), work)
 	missing := apierrors.IsNotFound(err)
 	if client.IgnoreNotFound(err) != nil || !missing && work.Annotations[placementv1beta1.RevisionAnnotation] == workmodel.Revision(b) {
 		return client.IgnoreNotFound(err)
 	}
-	work.Labels = map[string]string{placementv1beta1.ParentBindingLabel: b.Name, placementv1beta1.ParentPlacementLabel: "crp"}
+	work.Labels = map[string]string{placementv1beta1.ParentBindingLabel: b.GetName(), placementv1beta1.ParentPlacementLabel: "crp"}
 	work.Annotations = map[string]string{
-		placementv1beta1.RevisionAnnotation: workmodel.Revision(b), placementv1beta1.BindingUIDAnnotation: string(b.UID), placementv1beta1.WorkCountAnnotation: "1",
+		placementv1beta1.RevisionAnnotation: workmodel.Revision(b), placementv1beta1.BindingUIDAnnotation: string(b.GetUID()), placementv1beta1.WorkCountAnnotation: "1",
 	}
 	work.Generation++
 	if missing {
@@ -159,7 +159,7 @@ func (r *rollout) Sync(ctx context.Context, b *placementv1beta1.ClusterResourceB
 		err = r.Update(ctx, work)
 	}
 	if err == nil && r.prompt {
-		r.report(b.Spec.TargetCluster, metav1.ConditionTrue)
+		r.report(b.GetBindingSpec().TargetCluster, metav1.ConditionTrue)
 	}
 	return err
 }

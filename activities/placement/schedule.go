@@ -81,7 +81,7 @@ func (a *Activities) decide(ctx context.Context, placement *placementv1beta1.Clu
 		PolicySnapshot: policy,
 		Policy:         placement.Spec.Policy,
 		Clusters:       clusters,
-		Bindings:       scheduler.BindingsOf(placement, bindings),
+		Bindings:       scheduler.BindingsOf(placement, (&placementv1beta1.ClusterResourceBindingList{Items: bindings}).Objects()),
 		Now:            now,
 	}), bindings, nil
 }

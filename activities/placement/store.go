@@ -40,7 +40,7 @@ func (s *Selector) store(ctx context.Context, placement *placementv1beta1.Cluste
 	}
 	group := snapshot.Group(placement, index, content)
 	target := existing.group(index)
-	result := stored{name: group[0].Name, index: index, created: target.master == nil}
+	result := stored{name: group[0].GetName(), index: index, created: target.master == nil}
 	if err := s.sweep(ctx, placement, existing.foreign); err != nil {
 		return stored{}, err
 	}
@@ -48,7 +48,7 @@ func (s *Selector) store(ctx context.Context, placement *placementv1beta1.Cluste
 		return stored{}, err
 	}
 	if target.master == nil {
-		if err := s.storeMaster(ctx, placement, &group[0], content.Hash, len(group)); err != nil {
+		if err := s.storeMaster(ctx, placement, group[0], content.Hash, len(group)); err != nil {
 			return stored{}, err
 		}
 	} else if err := s.label(ctx, target.master, placementv1beta1.LabelValueTrue); err != nil {
@@ -58,18 +58,18 @@ func (s *Selector) store(ctx context.Context, placement *placementv1beta1.Cluste
 }
 
 // storeParts writes all but the master, several at a time.
-func (s *Selector) storeParts(ctx context.Context, target *snapshotGroup, hash string, group []placementv1beta1.ClusterResourceSnapshot) error {
+func (s *Selector) storeParts(ctx context.Context, target *snapshotGroup, hash string, group []placementv1beta1.ResourceSnapshotObject) error {
 	writes, ctx := errgroup.WithContext(ctx)
 	writes.SetLimit(parallelWrites)
 	for sub := 1; sub < len(group); sub++ {
-		writes.Go(func() error { return s.storePart(ctx, target, sub, hash, &group[sub]) })
+		writes.Go(func() error { return s.storePart(ctx, target, sub, hash, group[sub]) })
 	}
 	return writes.Wait()
 }
 
 // storePart writes a part unless it is there. A part with other content was left
 // by an attempt that died; its master does not exist, so nobody has read it.
-func (s *Selector) storePart(ctx context.Context, target *snapshotGroup, sub int, hash string, part *placementv1beta1.ClusterResourceSnapshot) error {
+func (s *Selector) storePart(ctx context.Context, target *snapshotGroup, sub int, hash string, part placementv1beta1.ResourceSnapshotObject) error {
 	if target.has(sub, hash) {
 		return nil
 	}
@@ -80,10 +80,10 @@ func (s *Selector) storePart(ctx context.Context, target *snapshotGroup, sub int
 	}
 	err := s.Client.Create(ctx, part)
 	if apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("writing part %s: %w", part.Name, errOvertaken)
+		return fmt.Errorf("writing part %s: %w", part.GetName(), errOvertaken)
 	}
 	if err != nil {
-		return fmt.Errorf("writing part %s: %w", part.Name, err)
+		return fmt.Errorf("writing part %s: %w", part.GetName(), err)
 	}
 	return nil
 }
@@ -91,13 +91,13 @@ func (s *Selector) storePart(ctx context.Context, target *snapshotGroup, sub int
 // storeMaster writes the master, which makes the snapshot exist. The name settles
 // which of two attempts that run at the same time is first. Where there are parts,
 // a last look makes sure that they are still those of this content.
-func (s *Selector) storeMaster(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, master *placementv1beta1.ClusterResourceSnapshot, hash string, parts int) error {
+func (s *Selector) storeMaster(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, master placementv1beta1.ResourceSnapshotObject, hash string, parts int) error {
 	err := s.Client.Create(ctx, master)
 	if apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("writing snapshot %s: %w", master.Name, errOvertaken)
+		return fmt.Errorf("writing snapshot %s: %w", master.GetName(), errOvertaken)
 	}
 	if err != nil {
-		return fmt.Errorf("writing snapshot %s: %w", master.Name, err)
+		return fmt.Errorf("writing snapshot %s: %w", master.GetName(), err)
 	}
 	if parts == 1 {
 		return nil
@@ -107,11 +107,11 @@ func (s *Selector) storeMaster(ctx context.Context, placement *placementv1beta1.
 		return err
 	}
 	for _, group := range written.sorted() {
-		if group.master.Name == master.Name && group.complete() && group.hash() == hash {
+		if group.master.Name == master.GetName() && group.complete() && group.hash() == hash {
 			return nil
 		}
 	}
-	return fmt.Errorf("checking snapshot %s: %w", master.Name, errOvertaken)
+	return fmt.Errorf("checking snapshot %s: %w", master.GetName(), errOvertaken)
 }
 
 // unlabel takes the latest label from every snapshot but the one with this index.

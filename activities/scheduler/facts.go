@@ -43,20 +43,20 @@ type Binding struct {
 }
 
 // BindingsOf are the bindings with the name of a placement, as the scheduler knows them.
-func BindingsOf(placement metav1.Object, stored []placementv1beta1.ClusterResourceBinding) []Binding {
+func BindingsOf(placement metav1.Object, stored []placementv1beta1.BindingObject) []Binding {
 	bindings := make([]Binding, 0, len(stored))
-	for i := range stored {
-		binding := &stored[i]
-		own := placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), binding.Spec.TargetCluster)
+	for _, binding := range stored {
+		spec := binding.GetBindingSpec()
+		own := placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), spec.TargetCluster)
 		bindings = append(bindings, Binding{
-			Name:           binding.Name,
-			Cluster:        binding.Spec.TargetCluster,
-			State:          binding.Spec.State,
-			Previous:       placementv1beta1.BindingState(binding.Annotations[placementv1beta1.PreviousBindingStateAnnotation]),
-			PolicySnapshot: binding.Spec.SchedulingPolicySnapshotName,
-			Decision:       binding.Spec.ClusterDecision,
-			Terminating:    binding.DeletionTimestamp != nil,
-			Foreign:        binding.Name != own,
+			Name:           binding.GetName(),
+			Cluster:        spec.TargetCluster,
+			State:          spec.State,
+			Previous:       placementv1beta1.BindingState(binding.GetAnnotations()[placementv1beta1.PreviousBindingStateAnnotation]),
+			PolicySnapshot: spec.SchedulingPolicySnapshotName,
+			Decision:       spec.ClusterDecision,
+			Terminating:    binding.GetDeletionTimestamp() != nil,
+			Foreign:        binding.GetName() != own,
 		})
 	}
 	return bindings

@@ -15,33 +15,33 @@ const PartOfAnnotation = placementv1beta1.FleetPrefix + "resource-group-hash"
 
 // Group builds the snapshot objects that hold the content under an index: the
 // master first, then the further parts.
-func Group(placement *placementv1beta1.ClusterResourcePlacement, index int, content Content) []placementv1beta1.ClusterResourceSnapshot {
+func Group(placement placementv1beta1.PlacementObject, index int, content Content) []placementv1beta1.ResourceSnapshotObject {
 	parts := Split(content.Manifests, PartLimit)
-	group := make([]placementv1beta1.ClusterResourceSnapshot, len(parts))
+	group := make([]placementv1beta1.ResourceSnapshotObject, len(parts))
 	for sub, manifests := range parts {
-		part := &group[sub]
-		part.ObjectMeta = metav1.ObjectMeta{
-			Name: placementv1beta1.ResourceSnapshotName(placement.Name, index, sub),
-			Labels: map[string]string{
-				placementv1beta1.ParentPlacementLabel: placement.Name,
-				placementv1beta1.ResourceIndexLabel:   strconv.Itoa(index),
-			},
-			OwnerReferences: []metav1.OwnerReference{Owner(placement)},
+		name := placementv1beta1.ResourceSnapshotName(placement.GetName(), index, sub)
+		part := placementv1beta1.ScopeOf(placement).NewResourceSnapshot(name)
+		labels := map[string]string{
+			placementv1beta1.ParentPlacementLabel: placement.GetName(),
+			placementv1beta1.ResourceIndexLabel:   strconv.Itoa(index),
 		}
-		part.Spec.SelectedResources = contents(manifests)
-		if sub > 0 {
-			part.Annotations = map[string]string{
+		if sub == 0 {
+			labels[placementv1beta1.IsLatestSnapshotLabel] = placementv1beta1.LabelValueTrue
+			part.SetAnnotations(map[string]string{
+				placementv1beta1.ResourceGroupHashAnnotation:         content.Hash,
+				placementv1beta1.NumberOfResourceSnapshotsAnnotation: strconv.Itoa(len(parts)),
+				placementv1beta1.NumberOfEnvelopedObjectsAnnotation:  strconv.Itoa(content.Envelopes),
+			})
+		} else {
+			part.SetAnnotations(map[string]string{
 				placementv1beta1.SubindexOfResourceSnapshotAnnotation: strconv.Itoa(sub),
 				PartOfAnnotation: content.Hash,
-			}
+			})
 		}
-	}
-	master := &group[0]
-	master.Labels[placementv1beta1.IsLatestSnapshotLabel] = placementv1beta1.LabelValueTrue
-	master.Annotations = map[string]string{
-		placementv1beta1.ResourceGroupHashAnnotation:         content.Hash,
-		placementv1beta1.NumberOfResourceSnapshotsAnnotation: strconv.Itoa(len(parts)),
-		placementv1beta1.NumberOfEnvelopedObjectsAnnotation:  strconv.Itoa(content.Envelopes),
+		part.SetLabels(labels)
+		part.SetOwnerReferences([]metav1.OwnerReference{Owner(placement)})
+		part.GetResourceSnapshotSpec().SelectedResources = contents(manifests)
+		group[sub] = part
 	}
 	return group
 }
@@ -56,6 +56,6 @@ func contents(manifests [][]byte) []placementv1beta1.ResourceContent {
 }
 
 // Owner is the reference to a placement by which its snapshots name their owner.
-func Owner(placement *placementv1beta1.ClusterResourcePlacement) metav1.OwnerReference {
-	return *metav1.NewControllerRef(placement, placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacement"))
+func Owner(placement placementv1beta1.PlacementObject) metav1.OwnerReference {
+	return *metav1.NewControllerRef(placement, placementv1beta1.ScopeOf(placement).PlacementKind())
 }

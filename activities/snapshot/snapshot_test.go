@@ -263,15 +263,15 @@ func TestGroup(t *testing.T) {
 			"kubernetes-fleet.io/resource-hash":                "e092",
 		},
 		OwnerReferences: owner,
-	}, group[0].ObjectMeta))
-	assert.Equal(t, "crp-1-4-1", group[1].Name)
-	assert.Equal(t, "1", group[1].Annotations["kubernetes-fleet.io/subindex-of-resource-snapshot"])
-	assert.NotContains(t, group[1].Annotations, "kubernetes-fleet.io/resource-hash", "by this annotation readers know the master")
-	assert.NotContains(t, group[1].Labels, "kubernetes-fleet.io/is-latest-snapshot")
+	}, group[0].(*placementv1beta1.ClusterResourceSnapshot).ObjectMeta))
+	assert.Equal(t, "crp-1-4-1", group[1].GetName())
+	assert.Equal(t, "1", group[1].GetAnnotations()["kubernetes-fleet.io/subindex-of-resource-snapshot"])
+	assert.NotContains(t, group[1].GetAnnotations(), "kubernetes-fleet.io/resource-hash", "by this annotation readers know the master")
+	assert.NotContains(t, group[1].GetLabels(), "kubernetes-fleet.io/is-latest-snapshot")
 
 	empty := snapshot.Group(placement, 0, snapshot.Content{Hash: "none"})
 	require.Len(t, empty, 1)
-	assert.NotNil(t, empty[0].Spec.SelectedResources)
+	assert.NotNil(t, empty[0].GetResourceSnapshotSpec().SelectedResources)
 }
 
 func TestFingerprint(t *testing.T) {

@@ -37,7 +37,7 @@ type Snapshotter interface {
 
 // WorkSyncer writes the Works a binding needs.
 type WorkSyncer interface {
-	Sync(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) error
+	Sync(ctx context.Context, binding placementv1beta1.BindingObject) error
 }
 
 // EventRecorder emits Kubernetes events about an object.

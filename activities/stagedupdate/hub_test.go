@@ -281,9 +281,9 @@ func (h *hub) Canceller(context.Context, string, string) (string, error) { retur
 type members struct{ *hub }
 
 // Sync writes the one Work of a binding and lets the member report on it.
-func (m members) Sync(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) error {
+func (m members) Sync(ctx context.Context, b placementv1beta1.BindingObject) error {
 	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{
-		Namespace: placementv1beta1.MemberNamespace(b.Spec.TargetCluster), Name: placementv1beta1.WorkName(b.Labels[placementv1beta1.ParentPlacementLabel], 0),
+		Namespace: placementv1beta1.MemberNamespace(b.GetBindingSpec().TargetCluster), Name: placementv1beta1.WorkName(b.GetLabels()[placementv1beta1.ParentPlacementLabel], 0),
 	}}
 	err := m.WithWatch.Get(ctx, client.ObjectKeyFromObject(work), work)
 	if client.IgnoreNotFound(err) != nil {
@@ -294,9 +294,9 @@ func (m members) Sync(ctx context.Context, b *placementv1beta1.ClusterResourceBi
 	if !missing && work.Annotations[placementv1beta1.RevisionAnnotation] == revision {
 		return m.report(ctx, work)
 	}
-	work.Labels = map[string]string{placementv1beta1.ParentBindingLabel: b.Name, placementv1beta1.ParentPlacementLabel: b.Labels[placementv1beta1.ParentPlacementLabel]}
+	work.Labels = map[string]string{placementv1beta1.ParentBindingLabel: b.GetName(), placementv1beta1.ParentPlacementLabel: b.GetLabels()[placementv1beta1.ParentPlacementLabel]}
 	work.Annotations = map[string]string{
-		placementv1beta1.RevisionAnnotation: revision, placementv1beta1.BindingUIDAnnotation: string(b.UID), placementv1beta1.WorkCountAnnotation: "1",
+		placementv1beta1.RevisionAnnotation: revision, placementv1beta1.BindingUIDAnnotation: string(b.GetUID()), placementv1beta1.WorkCountAnnotation: "1",
 	}
 	work.Status.Conditions = nil
 	if missing {

@@ -19,7 +19,7 @@ import (
 // resources of each part, then those of each envelope. The envelopes themselves are
 // carried by none.
 type Content struct {
-	parts   []placementv1beta1.ClusterResourceSnapshot
+	parts   []placementv1beta1.ResourceSnapshotObject
 	parcels []parcel
 	invalid []*envelope.Error
 	// objects are those of the parcels, read once somebody wants to change them.
@@ -57,12 +57,13 @@ func (e *InvalidError) Error() string {
 // NewContent sorts the parts of a snapshot, the master first. It does not change
 // them. What comes of it depends on nothing but the parts; Override changes it for one
 // cluster.
-func NewContent(parts []placementv1beta1.ClusterResourceSnapshot) *Content {
+func NewContent(parts []placementv1beta1.ResourceSnapshotObject) *Content {
 	c := &Content{parts: parts}
 	var wrapped []parcel
 	for i := range parts {
-		plain := parcel{part: i, manifests: make([]placementv1beta1.Manifest, 0, len(parts[i].Spec.SelectedResources))}
-		for _, resource := range parts[i].Spec.SelectedResources {
+		selected := parts[i].GetResourceSnapshotSpec().SelectedResources
+		plain := parcel{part: i, manifests: make([]placementv1beta1.Manifest, 0, len(selected))}
+		for _, resource := range selected {
 			if _, is := envelope.Identify(resource.Raw); is {
 				wrapped = append(wrapped, parcel{part: i, manifests: []placementv1beta1.Manifest{placementv1beta1.Manifest(resource)}})
 				continue
@@ -156,7 +157,7 @@ func (o owners) claim(id placementv1beta1.EnvelopeIdentifier, entries []envelope
 }
 
 // Parts are the parts the content was made of, the master first. Nobody changes them.
-func (c *Content) Parts() []placementv1beta1.ClusterResourceSnapshot { return c.parts }
+func (c *Content) Parts() []placementv1beta1.ResourceSnapshotObject { return c.parts }
 
 // Invalid is an *InvalidError if envelopes cannot be unpacked, else nil.
 func (c *Content) Invalid() error {

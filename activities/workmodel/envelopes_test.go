@@ -38,15 +38,16 @@ data: {quota.yaml: "kind: ResourceQuota\n metadata: {"}`
 )
 
 // partsOf is a snapshot with resources in YAML, one list for each part.
-func partsOf(t *testing.T, resources ...[]string) []placementv1beta1.ClusterResourceSnapshot {
+func partsOf(t *testing.T, resources ...[]string) []placementv1beta1.ResourceSnapshotObject {
 	t.Helper()
 	parts := snapshotParts(len(resources))
 	for i := range parts {
-		parts[i].Spec.SelectedResources = nil
+		spec := parts[i].GetResourceSnapshotSpec()
+		spec.SelectedResources = nil
 		for _, resource := range resources[i] {
 			raw, err := yaml.YAMLToJSONStrict([]byte(resource))
 			require.NoError(t, err)
-			parts[i].Spec.SelectedResources = append(parts[i].Spec.SelectedResources,
+			spec.SelectedResources = append(spec.SelectedResources,
 				placementv1beta1.ResourceContent{RawExtension: runtime.RawExtension{Raw: raw}})
 		}
 	}

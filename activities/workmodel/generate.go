@@ -22,15 +22,16 @@ const RevisionTimeAnnotation = "kubernetes-fleet.io/revision-time"
 // snapshot, the master first, then one for each envelope. A part without resources
 // still gets its Work, so that the member reports on it. An envelope that cannot be
 // unpacked gets none, but it counts: without its Work the binding is not synchronized.
-func Generate(binding *placementv1beta1.ClusterResourceBinding, content *Content) ([]placementv1beta1.Work, error) {
-	if len(content.parts) == 0 || content.parts[0].Name != binding.Spec.ResourceSnapshotName {
+func Generate(binding placementv1beta1.BindingObject, content *Content) ([]placementv1beta1.Work, error) {
+	if len(content.parts) == 0 || content.parts[0].GetName() != binding.GetBindingSpec().ResourceSnapshotName {
 		return nil, fmt.Errorf("generating works of binding %s: the master of snapshot %q is not among its %d parts",
-			binding.Name, binding.Spec.ResourceSnapshotName, len(content.parts))
+			binding.GetName(), binding.GetBindingSpec().ResourceSnapshotName, len(content.parts))
 	}
-	placement := binding.Labels[placementv1beta1.ParentPlacementLabel]
+	placement := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	if placement == "" {
-		return nil, fmt.Errorf("generating works of binding %s: the label %s is missing", binding.Name, placementv1beta1.ParentPlacementLabel)
+		return nil, fmt.Errorf("generating works of binding %s: the label %s is missing", binding.GetName(), placementv1beta1.ParentPlacementLabel)
 	}
+	base := baseOfWorkNames(binding.GetNamespace(), placement)
 	works := make([]placementv1beta1.Work, 0, len(content.parcels))
 	for i := range content.parcels {
 		p := &content.parcels[i]
@@ -38,15 +39,15 @@ func Generate(binding *placementv1beta1.ClusterResourceBinding, content *Content
 			continue
 		}
 		work := placementv1beta1.Work{
-			ObjectMeta: workMeta(binding, &content.parts[p.part], len(content.parcels)),
+			ObjectMeta: workMeta(binding, content.parts[p.part], len(content.parcels)),
 			Spec: placementv1beta1.WorkSpec{
 				Workload:      placementv1beta1.WorkloadTemplate{Manifests: p.manifests},
-				ApplyStrategy: binding.Spec.ApplyStrategy.DeepCopy(),
+				ApplyStrategy: binding.GetBindingSpec().ApplyStrategy.DeepCopy(),
 			},
 		}
-		work.Name = placementv1beta1.WorkName(placement, p.part)
+		work.Name = placementv1beta1.WorkName(base, p.part)
 		if p.envelope != nil {
-			work.Name = placementv1beta1.EnvelopeWorkName(placement, *p.envelope)
+			work.Name = placementv1beta1.EnvelopeWorkName(base, *p.envelope)
 			mark(&work.ObjectMeta, p.envelope)
 		}
 		works = append(works, work)
@@ -54,23 +55,46 @@ func Generate(binding *placementv1beta1.ClusterResourceBinding, content *Content
 	return works, nil
 }
 
-func workMeta(binding *placementv1beta1.ClusterResourceBinding, part *placementv1beta1.ClusterResourceSnapshot, count int) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Namespace: placementv1beta1.MemberNamespace(binding.Spec.TargetCluster),
+// baseOfWorkNames is what the names of the Works of a placement begin with. The Works of
+// all placements of a cluster are in one namespace, so that of the placement goes in.
+func baseOfWorkNames(namespace, placement string) string {
+	if namespace == "" {
+		return placement
+	}
+	return namespace + "." + placement
+}
+
+func workMeta(binding placementv1beta1.BindingObject, part placementv1beta1.ResourceSnapshotObject, count int) metav1.ObjectMeta {
+	work := metav1.ObjectMeta{
+		Namespace: placementv1beta1.MemberNamespace(binding.GetBindingSpec().TargetCluster),
 		Labels: map[string]string{
-			placementv1beta1.ParentPlacementLabel:             binding.Labels[placementv1beta1.ParentPlacementLabel],
-			placementv1beta1.ParentBindingLabel:               binding.Name,
-			placementv1beta1.ParentResourceSnapshotIndexLabel: part.Labels[placementv1beta1.ResourceIndexLabel],
+			placementv1beta1.ParentPlacementLabel:             binding.GetLabels()[placementv1beta1.ParentPlacementLabel],
+			placementv1beta1.ParentBindingLabel:               binding.GetName(),
+			placementv1beta1.ParentResourceSnapshotIndexLabel: part.GetLabels()[placementv1beta1.ResourceIndexLabel],
 		},
 		Annotations: map[string]string{
 			placementv1beta1.RevisionAnnotation:                   Revision(binding),
-			placementv1beta1.BindingUIDAnnotation:                 string(binding.UID),
-			placementv1beta1.BindingGenerationAnnotation:          strconv.FormatInt(binding.Generation, 10),
+			placementv1beta1.BindingUIDAnnotation:                 string(binding.GetUID()),
+			placementv1beta1.BindingGenerationAnnotation:          strconv.FormatInt(binding.GetGeneration(), 10),
 			placementv1beta1.WorkCountAnnotation:                  strconv.Itoa(count),
-			placementv1beta1.ParentResourceSnapshotNameAnnotation: part.Name,
+			placementv1beta1.ParentResourceSnapshotNameAnnotation: part.GetName(),
 		},
 		Finalizers: []string{placementv1beta1.WorkFinalizer},
 	}
+	if namespace := binding.GetNamespace(); namespace != "" {
+		work.Labels[placementv1beta1.ParentNamespaceLabel] = namespace
+	}
+	return work
+}
+
+// ReportBack is what the Works of a placement say about reporting the status of objects;
+// nil if it is not reported. It is no part of a revision: what runs is the same.
+func ReportBack(placement placementv1beta1.PlacementObject) *placementv1beta1.ReportBackStrategy {
+	strategy := placement.GetPlacementSpec().Strategy
+	if strategy == nil || strategy.ReportBackStrategy == nil || strategy.ReportBackStrategy.Type != placementv1beta1.ReportBackStrategyTypeMirror {
+		return nil
+	}
+	return strategy.ReportBackStrategy.DeepCopy()
 }
 
 // mark says on a Work which envelope it was made of.

@@ -15,8 +15,8 @@ const revisionLength = 12
 // Revision is a short hash of everything in a binding that decides what its cluster
 // has to run. Two bindings of the same revision need the same Works; why the cluster
 // was picked does not go into it.
-func Revision(binding *placementv1beta1.ClusterResourceBinding) string {
-	spec := &binding.Spec
+func Revision(binding placementv1beta1.BindingObject) string {
+	spec := binding.GetBindingSpec()
 	if spec.ResourceSnapshotName == "" {
 		return ""
 	}
@@ -33,7 +33,7 @@ func Revision(binding *placementv1beta1.ClusterResourceBinding) string {
 		ApplyStrategy:    spec.ApplyStrategy,
 	}
 	if len(content.ClusterOverrides)+len(content.Overrides) > 0 {
-		content.OverrideInputs = binding.Annotations[placementv1beta1.OverrideInputsAnnotation]
+		content.OverrideInputs = binding.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation]
 	}
 	raw, err := json.Marshal(content)
 	if err != nil {

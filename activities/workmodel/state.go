@@ -33,14 +33,14 @@ type ClusterState struct {
 // StateOf tells how far a binding is from the Works in its member's namespace.
 // Works of other bindings, of an earlier binding of the same name and of other
 // revisions count for nothing.
-func StateOf(binding *placementv1beta1.ClusterResourceBinding, works []placementv1beta1.Work) ClusterState {
+func StateOf(binding placementv1beta1.BindingObject, works []placementv1beta1.Work) ClusterState {
 	current, synced := currentWorks(binding, works)
 	if !synced {
 		return ClusterState{}
 	}
 	state := ClusterState{Synced: true, Applied: true, Available: true}
 	for i := range current {
-		state = state.and(&current[i], reportsDiff(binding.Spec))
+		state = state.and(&current[i], reportsDiff(binding.GetBindingSpec()))
 	}
 	if !state.Available {
 		state.AvailableSince = time.Time{}
@@ -77,7 +77,7 @@ func (s ClusterState) and(work *placementv1beta1.Work, diffOnly bool) ClusterSta
 
 // Availability is the short form of StateOf: whether the cluster is available,
 // whether that can be told at all, and since when.
-func Availability(binding *placementv1beta1.ClusterResourceBinding, works []placementv1beta1.Work) (available, trackable bool, since time.Time) {
+func Availability(binding placementv1beta1.BindingObject, works []placementv1beta1.Work) (available, trackable bool, since time.Time) {
 	state := StateOf(binding, works)
 	return state.Available, !state.NotTrackable, state.AvailableSince
 }
@@ -105,7 +105,7 @@ func reported(work *placementv1beta1.Work, conditionType string) *metav1.Conditi
 
 // currentWorks picks the Works that belong to the binding and carry its
 // revision, and says whether they are all there. A Work that goes away is none.
-func currentWorks(binding *placementv1beta1.ClusterResourceBinding, works []placementv1beta1.Work) ([]placementv1beta1.Work, bool) {
+func currentWorks(binding placementv1beta1.BindingObject, works []placementv1beta1.Work) ([]placementv1beta1.Work, bool) {
 	revision := Revision(binding)
 	if revision == "" {
 		return nil, false
@@ -127,10 +127,10 @@ func currentWorks(binding *placementv1beta1.ClusterResourceBinding, works []plac
 
 // Owns says whether a Work was written for exactly this binding, rather than
 // for another one or an earlier one of its name.
-func Owns(binding *placementv1beta1.ClusterResourceBinding, work *placementv1beta1.Work) bool {
-	return work.Annotations[placementv1beta1.BindingUIDAnnotation] == string(binding.UID)
+func Owns(binding placementv1beta1.BindingObject, work *placementv1beta1.Work) bool {
+	return work.Annotations[placementv1beta1.BindingUIDAnnotation] == string(binding.GetUID())
 }
 
-func reportsDiff(spec placementv1beta1.ResourceBindingSpec) bool {
+func reportsDiff(spec *placementv1beta1.ResourceBindingSpec) bool {
 	return spec.ApplyStrategy != nil && spec.ApplyStrategy.Type == placementv1beta1.ApplyStrategyTypeReportDiff
 }

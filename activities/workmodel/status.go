@@ -16,7 +16,7 @@ import (
 // BindingStatus is the status a binding should have: its conditions and what
 // its member reports about single resources. syncErr is what went wrong when
 // the Works were last written, now the time given to conditions that changed.
-func BindingStatus(binding *placementv1beta1.ClusterResourceBinding, works []placementv1beta1.Work, syncErr error, now metav1.Time) placementv1beta1.ResourceBindingStatus {
+func BindingStatus(binding placementv1beta1.BindingObject, works []placementv1beta1.Work, syncErr error, now metav1.Time) placementv1beta1.ResourceBindingStatus {
 	status := placementv1beta1.ResourceBindingStatus{
 		Conditions: BindingConditions(binding, works, syncErr, now),
 	}
@@ -34,8 +34,8 @@ func BindingStatus(binding *placementv1beta1.ClusterResourceBinding, works []pla
 // BindingConditions rolls the conditions of the Works up into those of their
 // binding. They stand in order and end with the first that is not true; what is
 // not known yet is absent.
-func BindingConditions(binding *placementv1beta1.ClusterResourceBinding, works []placementv1beta1.Work, syncErr error, now metav1.Time) []metav1.Condition {
-	if binding.Spec.ResourceSnapshotName == "" || binding.Spec.State == placementv1beta1.BindingStateScheduled {
+func BindingConditions(binding placementv1beta1.BindingObject, works []placementv1beta1.Work, syncErr error, now metav1.Time) []metav1.Condition {
+	if binding.GetBindingSpec().ResourceSnapshotName == "" || binding.GetBindingSpec().State == placementv1beta1.BindingStateScheduled {
 		return nil
 	}
 	failed, notOverridden := errors.AsType[*OverrideError](syncErr)
@@ -53,9 +53,9 @@ func BindingConditions(binding *placementv1beta1.ClusterResourceBinding, works [
 		wanted = append(wanted, reportedConditions(binding, current)...)
 	}
 	for i := range wanted {
-		wanted[i].ObservedGeneration = binding.Generation
+		wanted[i].ObservedGeneration = binding.GetGeneration()
 	}
-	return KeepTransitions(binding.Status.Conditions, wanted, now)
+	return KeepTransitions(binding.GetBindingStatus().Conditions, wanted, now)
 }
 
 // KeepTransitions gives every wanted condition its last transition time: that
@@ -70,11 +70,11 @@ func KeepTransitions(old, wanted []metav1.Condition, now metav1.Time) []metav1.C
 	return wanted
 }
 
-func rolloutStarted(binding *placementv1beta1.ClusterResourceBinding) metav1.Condition {
+func rolloutStarted(binding placementv1beta1.BindingObject) metav1.Condition {
 	message := "Detected the new changes on the resources and started the rollout process"
-	if run := binding.Annotations[placementv1beta1.UpdateRunAnnotation]; run != "" {
+	if run := binding.GetAnnotations()[placementv1beta1.UpdateRunAnnotation]; run != "" {
 		message += fmt.Sprintf(", resourceSnapshotIndex: %s, clusterStagedUpdateRun: %s",
-			SnapshotIndex(binding.Spec.ResourceSnapshotName), run)
+			SnapshotIndex(binding.GetBindingSpec().ResourceSnapshotName), run)
 	}
 	return condition(placementv1beta1.ConditionTypeRolloutStarted, metav1.ConditionTrue, placementv1beta1.ReasonRolloutStarted, message)
 }
@@ -89,12 +89,12 @@ func SnapshotIndex(snapshotName string) string {
 	return base[strings.LastIndexByte(base, '-')+1:]
 }
 
-func overridden(binding *placementv1beta1.ClusterResourceBinding, failed *OverrideError) metav1.Condition {
+func overridden(binding placementv1beta1.BindingObject, failed *OverrideError) metav1.Condition {
 	if failed != nil {
 		return condition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionFalse,
 			placementv1beta1.ReasonOverriddenFailed, fmt.Sprintf("Failed to apply the override rules on the resources: %v", failed))
 	}
-	if len(binding.Spec.ClusterResourceOverrideSnapshots)+len(binding.Spec.ResourceOverrideSnapshots) == 0 {
+	if len(binding.GetBindingSpec().ClusterResourceOverrideSnapshots)+len(binding.GetBindingSpec().ResourceOverrideSnapshots) == 0 {
 		return condition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionTrue,
 			placementv1beta1.ReasonNoOverrideSpecified, "No override rules are configured for the selected resources")
 	}
@@ -103,8 +103,8 @@ func overridden(binding *placementv1beta1.ClusterResourceBinding, failed *Overri
 }
 
 // reportedConditions are the conditions that rest on what the member says.
-func reportedConditions(binding *placementv1beta1.ClusterResourceBinding, works []placementv1beta1.Work) []metav1.Condition {
-	if reportsDiff(binding.Spec) {
+func reportedConditions(binding placementv1beta1.BindingObject, works []placementv1beta1.Work) []metav1.Condition {
+	if reportsDiff(binding.GetBindingSpec()) {
 		return []metav1.Condition{diffReported(works)}
 	}
 	applied := applied(works)

@@ -52,12 +52,14 @@ func reportDiff(b *placementv1beta1.ClusterResourceBinding) {
 	b.Spec.ApplyStrategy.Type = placementv1beta1.ApplyStrategyTypeReportDiff
 }
 
-func snapshotParts(n int) []placementv1beta1.ClusterResourceSnapshot {
-	parts := make([]placementv1beta1.ClusterResourceSnapshot, n)
+func snapshotParts(n int) []placementv1beta1.ResourceSnapshotObject {
+	parts := make([]placementv1beta1.ResourceSnapshotObject, n)
 	for i := range parts {
-		parts[i].Name = placementv1beta1.ResourceSnapshotName("crp-1", 5, i)
-		parts[i].Labels = map[string]string{placementv1beta1.ResourceIndexLabel: "5"}
-		parts[i].Spec.SelectedResources = []placementv1beta1.ResourceContent{{
+		part := &placementv1beta1.ClusterResourceSnapshot{}
+		part.Name = placementv1beta1.ResourceSnapshotName("crp-1", 5, i)
+		part.Labels = map[string]string{placementv1beta1.ResourceIndexLabel: "5"}
+		parts[i] = part
+		part.Spec.SelectedResources = []placementv1beta1.ResourceContent{{
 			RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"app"}}`)},
 		}}
 	}

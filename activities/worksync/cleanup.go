@@ -16,7 +16,7 @@ import (
 )
 
 // removeLeftovers deletes Works of an earlier revision that had more parts.
-func (s *Syncer) removeLeftovers(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, existing []placementv1beta1.Work) error {
+func (s *Syncer) removeLeftovers(ctx context.Context, binding placementv1beta1.BindingObject, existing []placementv1beta1.Work) error {
 	for i := range existing {
 		if err := s.removeStale(ctx, binding, &existing[i]); err != nil {
 			return err
@@ -28,9 +28,9 @@ func (s *Syncer) removeLeftovers(ctx context.Context, binding *placementv1beta1.
 // removeStale deletes a Work if it was written for an earlier generation of the
 // binding. The resource version makes sure that no later generation has taken
 // it into use meanwhile.
-func (s *Syncer) removeStale(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, work *placementv1beta1.Work) error {
+func (s *Syncer) removeStale(ctx context.Context, binding placementv1beta1.BindingObject, work *placementv1beta1.Work) error {
 	for range attempts {
-		stale := workmodel.Owns(binding, work) && generationOf(work) <= binding.Generation &&
+		stale := workmodel.Owns(binding, work) && generationOf(work) <= binding.GetGeneration() &&
 			work.Annotations[placementv1beta1.RevisionAnnotation] != workmodel.Revision(binding)
 		if !stale || !work.DeletionTimestamp.IsZero() {
 			return nil
@@ -51,18 +51,18 @@ func (s *Syncer) removeStale(ctx context.Context, binding *placementv1beta1.Clus
 
 // Delete starts the deletion of all Works of a binding and says how many are
 // still there. The answer 0 was read live: no Work will come back to life.
-func (s *Syncer) Delete(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (remaining int, err error) {
+func (s *Syncer) Delete(ctx context.Context, binding placementv1beta1.BindingObject) (remaining int, err error) {
 	return s.clear(ctx, binding, s.remove)
 }
 
 // Abandon deletes all Works of a binding without waiting for the member to
 // clean up: there is no member any more that could.
-func (s *Syncer) Abandon(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (remaining int, err error) {
+func (s *Syncer) Abandon(ctx context.Context, binding placementv1beta1.BindingObject) (remaining int, err error) {
 	return s.clear(ctx, binding, s.abandon)
 }
 
 // Leave deletes all Works of a binding and has their member leave what they placed.
-func (s *Syncer) Leave(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (remaining int, err error) {
+func (s *Syncer) Leave(ctx context.Context, binding placementv1beta1.BindingObject) (remaining int, err error) {
 	return s.clear(ctx, binding, s.leave)
 }
 
@@ -109,7 +109,7 @@ func (s *Syncer) changed(ctx context.Context, work client.Object) (bool, error) 
 	return !same, nil
 }
 
-func (s *Syncer) clear(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, remove func(context.Context, client.Object) error) (int, error) {
+func (s *Syncer) clear(ctx context.Context, binding placementv1beta1.BindingObject, remove func(context.Context, client.Object) error) (int, error) {
 	works, err := s.Of(ctx, binding)
 	if err != nil {
 		return 0, err
@@ -121,7 +121,7 @@ func (s *Syncer) clear(ctx context.Context, binding *placementv1beta1.ClusterRes
 	var known metav1.PartialObjectMetadataList
 	known.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("WorkList"))
 	if err := s.live.List(ctx, &known, ofBinding(binding)...); err != nil {
-		return 0, fmt.Errorf("listing the works of binding %s: %w", binding.Name, err)
+		return 0, fmt.Errorf("listing the works of binding %s: %w", binding.GetName(), err)
 	}
 	objects := make([]client.Object, 0, len(known.Items))
 	for i := range known.Items {
@@ -139,11 +139,11 @@ func asObjects(works []placementv1beta1.Work) []client.Object {
 	return objects
 }
 
-func clearEach(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, works []client.Object, remove func(context.Context, client.Object) error) (int, error) {
+func clearEach(ctx context.Context, binding placementv1beta1.BindingObject, works []client.Object, remove func(context.Context, client.Object) error) (int, error) {
 	remaining := 0
 	var failures []error
 	for _, work := range works {
-		if work.GetAnnotations()[placementv1beta1.BindingUIDAnnotation] != string(binding.UID) {
+		if work.GetAnnotations()[placementv1beta1.BindingUIDAnnotation] != string(binding.GetUID()) {
 			continue
 		}
 		remaining++

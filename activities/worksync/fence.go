@@ -3,6 +3,7 @@ package worksync
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -30,11 +31,11 @@ func replacement(want, have *placementv1beta1.Work) (client.Patch, error) {
 			operations = append(operations, fence.Test(fence.AnnotationPath(key), value))
 		}
 	}
-	for _, key := range sortedKeys(want.Annotations) {
+	for _, key := range slices.Sorted(maps.Keys(want.Annotations)) {
 		operations = append(operations, fence.Add(fence.AnnotationPath(key), want.Annotations[key]))
 	}
 	operations = append(operations, dropTrace(want, have)...)
-	for _, key := range sortedKeys(want.Labels) {
+	for _, key := range slices.Sorted(maps.Keys(want.Labels)) {
 		operations = append(operations, fence.Add(fence.LabelPath(key), want.Labels[key]))
 	}
 	if !slices.Contains(have.Finalizers, placementv1beta1.WorkFinalizer) {
@@ -44,19 +45,10 @@ func replacement(want, have *placementv1beta1.Work) (client.Patch, error) {
 	return fence.Patch(have.UID, append(operations, fence.Add("/spec", want.Spec))...)
 }
 
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
 // takeOver replaces a Work whose binding is gone: somebody removed that binding
 // without its clean-up. It proves live that the old binding is gone and that
 // the new one is the present one; a late attempt for the old one fails here.
-func (s *Syncer) takeOver(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, want *placementv1beta1.Work) (again bool, err error) {
+func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingObject, want *placementv1beta1.Work) (again bool, err error) {
 	have, err := s.liveWork(ctx, want)
 	if err != nil {
 		return false, err
@@ -65,18 +57,19 @@ func (s *Syncer) takeOver(ctx context.Context, binding *placementv1beta1.Cluster
 		return true, nil
 	}
 	held := &HeldError{Work: want.Namespace + "/" + want.Name, Why: "belongs to another binding"}
-	owner, err := s.liveBinding(ctx, have.Labels[placementv1beta1.ParentBindingLabel])
+	owner, err := s.liveBinding(ctx, placementv1beta1.Scope{Namespace: have.Labels[placementv1beta1.ParentNamespaceLabel]},
+		have.Labels[placementv1beta1.ParentBindingLabel])
 	if err != nil {
 		return false, err
 	}
 	if owner != nil && workmodel.Owns(owner, have) {
 		return false, held
 	}
-	present, err := s.liveBinding(ctx, binding.Name)
+	present, err := s.liveBinding(ctx, placementv1beta1.ScopeOf(binding), binding.GetName())
 	if err != nil {
 		return false, err
 	}
-	if present == nil || present.UID != binding.UID || !present.DeletionTimestamp.IsZero() {
+	if present == nil || present.GetUID() != binding.GetUID() || !present.GetDeletionTimestamp().IsZero() {
 		return false, held
 	}
 	replaced := want.DeepCopy()
@@ -88,17 +81,17 @@ func (s *Syncer) takeOver(ctx context.Context, binding *placementv1beta1.Cluster
 	return false, err
 }
 
-func (s *Syncer) liveBinding(ctx context.Context, name string) (*placementv1beta1.ClusterResourceBinding, error) {
+func (s *Syncer) liveBinding(ctx context.Context, scope placementv1beta1.Scope, name string) (placementv1beta1.BindingObject, error) {
 	if name == "" {
 		return nil, nil // no binding is an answer, not a failure
 	}
-	binding := &placementv1beta1.ClusterResourceBinding{}
-	err := s.live.Get(ctx, client.ObjectKey{Name: name}, binding)
+	binding := scope.NewBinding(name)
+	err := s.live.Get(ctx, scope.Key(name), binding)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading binding %s: %w", name, err)
+		return nil, fmt.Errorf("reading binding %s%s: %w", scope, name, err)
 	}
 	return binding, nil
 }

@@ -64,9 +64,8 @@ func (k *kept) drop(element *list.Element) {
 // sizeOf is how much JSON a content was made of.
 func sizeOf(content *workmodel.Content) int {
 	bytes := 0
-	parts := content.Parts()
-	for i := range parts {
-		for _, resource := range parts[i].Spec.SelectedResources {
+	for _, part := range content.Parts() {
+		for _, resource := range part.GetResourceSnapshotSpec().SelectedResources {
 			bytes += len(resource.Raw)
 		}
 	}

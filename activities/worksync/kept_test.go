@@ -13,9 +13,11 @@ import (
 
 // contentOf is the content of a snapshot of as many bytes, in two parts.
 func contentOf(bytes int) *workmodel.Content {
-	parts := make([]placementv1beta1.ClusterResourceSnapshot, 2)
-	for i, size := range []int{bytes / 2, bytes - bytes/2} {
-		parts[i].Spec.SelectedResources = []placementv1beta1.ResourceContent{{RawExtension: runtime.RawExtension{Raw: make([]byte, size)}}}
+	var parts []placementv1beta1.ResourceSnapshotObject
+	for _, size := range []int{bytes / 2, bytes - bytes/2} {
+		part := &placementv1beta1.ClusterResourceSnapshot{}
+		part.Spec.SelectedResources = []placementv1beta1.ResourceContent{{RawExtension: runtime.RawExtension{Raw: make([]byte, size)}}}
+		parts = append(parts, part)
 	}
 	return workmodel.NewContent(parts)
 }

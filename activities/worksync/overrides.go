@@ -32,8 +32,8 @@ func newOverrider(cached, live client.Reader) *overrider {
 
 // apply returns the content as the cluster of a binding is to have it. A
 // *workmodel.OverrideError is for people to mend.
-func (o *overrider) apply(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, content *workmodel.Content) (*workmodel.Content, error) {
-	refs := overridesource.RefsOf(binding.Spec)
+func (o *overrider) apply(ctx context.Context, binding placementv1beta1.BindingObject, content *workmodel.Content) (*workmodel.Content, error) {
+	refs := overridesource.RefsOf(*binding.GetBindingSpec())
 	if len(refs) == 0 {
 		return content, nil
 	}
@@ -42,9 +42,9 @@ func (o *overrider) apply(ctx context.Context, binding *placementv1beta1.Cluster
 		return nil, &workmodel.OverrideError{Cause: missing}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the overrides of binding %s: %w", binding.Name, err)
+		return nil, fmt.Errorf("reading the overrides of binding %s: %w", binding.GetName(), err)
 	}
-	cluster, err := overridesource.Cluster(ctx, o.cached, binding.Spec.TargetCluster)
+	cluster, err := overridesource.Cluster(ctx, o.cached, binding.GetBindingSpec().TargetCluster)
 	if err != nil {
 		return nil, err
 	}

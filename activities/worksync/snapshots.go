@@ -51,27 +51,29 @@ func newSnapshotLoader(cached, live client.Reader) *snapshotLoader {
 
 // load returns the content of the snapshot a binding names, the same for all bindings
 // that name it. Callers must not change it.
-func (l *snapshotLoader) load(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (*workmodel.Content, error) {
-	name := binding.Spec.ResourceSnapshotName
+func (l *snapshotLoader) load(ctx context.Context, binding placementv1beta1.BindingObject) (*workmodel.Content, error) {
+	scope := placementv1beta1.ScopeOf(binding)
+	name := binding.GetBindingSpec().ResourceSnapshotName
 	master := &metav1.PartialObjectMetadata{}
-	master.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshot"))
-	err := l.cached.Get(ctx, client.ObjectKey{Name: name}, master)
+	master.SetGroupVersionKind(scope.ResourceSnapshotKind())
+	err := l.cached.Get(ctx, scope.Key(name), master)
 	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading the metadata of snapshot %s: %w", name, err)
+		return nil, fmt.Errorf("reading the metadata of snapshot %s%s: %w", scope, name, err)
 	}
 	if err == nil && belongs(binding, master) {
 		if content, ok := l.kept.get(master.UID); ok {
 			return content, nil
 		}
 	}
-	content, err, _ := l.flight.Do(name+"/"+binding.Labels[placementv1beta1.ParentPlacementLabel], func() (any, error) {
-		return l.read(ctx, name, binding.Labels[placementv1beta1.ParentPlacementLabel])
+	placement := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
+	content, err, _ := l.flight.Do(scope.String()+name+"/"+placement, func() (any, error) {
+		return l.read(ctx, scope, name, placement)
 	})
 	if err != nil {
 		return nil, err
 	}
 	read := content.(*workmodel.Content)
-	if !belongs(binding, &read.Parts()[0]) {
+	if !belongs(binding, read.Parts()[0]) {
 		return nil, &SnapshotMissingError{Name: name}
 	}
 	return read, nil
@@ -80,51 +82,53 @@ func (l *snapshotLoader) load(ctx context.Context, binding *placementv1beta1.Clu
 // belongs says whether a snapshot is of the placement the binding is of, and
 // not of an earlier one of the same name: the name of a binding rests on the
 // uid of its placement.
-func belongs(binding *placementv1beta1.ClusterResourceBinding, snapshot metav1.Object) bool {
+func belongs(binding placementv1beta1.BindingObject, snapshot metav1.Object) bool {
 	owner := metav1.GetControllerOf(snapshot)
 	if owner == nil {
 		return true
 	}
-	return placementv1beta1.BindingName(owner.Name, owner.UID, binding.Spec.TargetCluster) == binding.Name
+	return placementv1beta1.BindingName(owner.Name, owner.UID, binding.GetBindingSpec().TargetCluster) == binding.GetName()
 }
 
-func (l *snapshotLoader) read(ctx context.Context, name, placement string) (*workmodel.Content, error) {
-	master := placementv1beta1.ClusterResourceSnapshot{}
-	if err := l.get(ctx, name, &master); err != nil {
+func (l *snapshotLoader) read(ctx context.Context, scope placementv1beta1.Scope, name, placement string) (*workmodel.Content, error) {
+	master := scope.NewResourceSnapshot(name)
+	if err := l.get(ctx, master); err != nil {
 		return nil, err
 	}
-	count, err := strconv.Atoi(master.Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation])
+	count, err := strconv.Atoi(master.GetAnnotations()[placementv1beta1.NumberOfResourceSnapshotsAnnotation])
 	if err != nil || count < 1 {
 		return nil, &SnapshotMissingError{Name: name}
 	}
-	index, err := strconv.Atoi(master.Labels[placementv1beta1.ResourceIndexLabel])
+	index, err := strconv.Atoi(master.GetLabels()[placementv1beta1.ResourceIndexLabel])
 	if err != nil {
 		return nil, fmt.Errorf("reading the index of snapshot %s: %w", name, err)
 	}
-	parts := make([]placementv1beta1.ClusterResourceSnapshot, count)
+	parts := make([]placementv1beta1.ResourceSnapshotObject, count)
 	parts[0] = master
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelParts)
 	for i := 1; i < count; i++ {
 		group.Go(func() error {
-			return l.get(groupCtx, placementv1beta1.ResourceSnapshotName(placement, index, i), &parts[i])
+			parts[i] = scope.NewResourceSnapshot(placementv1beta1.ResourceSnapshotName(placement, index, i))
+			return l.get(groupCtx, parts[i])
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
 	content := workmodel.NewContent(parts)
-	l.kept.add(master.UID, content)
+	l.kept.add(master.GetUID(), content)
 	return content, nil
 }
 
-func (l *snapshotLoader) get(ctx context.Context, name string, into *placementv1beta1.ClusterResourceSnapshot) error {
-	err := l.live.Get(ctx, client.ObjectKey{Name: name}, into)
+func (l *snapshotLoader) get(ctx context.Context, part placementv1beta1.ResourceSnapshotObject) error {
+	key := client.ObjectKeyFromObject(part)
+	err := l.live.Get(ctx, key, part)
 	if apierrors.IsNotFound(err) {
-		return &SnapshotMissingError{Name: name}
+		return &SnapshotMissingError{Name: key.Name}
 	}
 	if err != nil {
-		return fmt.Errorf("reading snapshot %s: %w", name, err)
+		return fmt.Errorf("reading snapshot %s%s: %w", placementv1beta1.ScopeOf(part), key.Name, err)
 	}
 	return nil
 }

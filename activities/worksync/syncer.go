@@ -55,8 +55,8 @@ func NewSyncer(cached client.Client, live client.Reader, clk clock.PassiveClock)
 // envelopes in the snapshot cannot be unpacked; all other Works are as they should be.
 // A *workmodel.OverrideError says that nothing was written, because a rule of an override
 // cannot be carried out on the cluster.
-func (s *Syncer) Sync(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) error {
-	if binding.Spec.ResourceSnapshotName == "" || !binding.DeletionTimestamp.IsZero() {
+func (s *Syncer) Sync(ctx context.Context, binding placementv1beta1.BindingObject) error {
+	if binding.GetBindingSpec().ResourceSnapshotName == "" || !binding.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
 	existing, err := s.Of(ctx, binding)
@@ -89,27 +89,44 @@ func (s *Syncer) Sync(ctx context.Context, binding *placementv1beta1.ClusterReso
 	return content.Invalid()
 }
 
+// addReportBack lets Works say how the placement wants status reported as of now. If the
+// placement changes its mind, or the cache does not know it yet, the hub's controller for
+// reports makes up for it.
+func (s *Syncer) addReportBack(ctx context.Context, binding placementv1beta1.BindingObject, wanted []placementv1beta1.Work) error {
+	scope := placementv1beta1.ScopeOf(binding)
+	name := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
+	placement := scope.NewPlacement(name)
+	if err := s.client.Get(ctx, scope.Key(name), placement); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading placement %s%s: %w", scope, name, err)
+	}
+	for i := range wanted {
+		wanted[i].Spec.ReportBackStrategy = workmodel.ReportBack(placement)
+	}
+	return nil
+}
+
 // Of lists the Works that were made for a binding, as the cache knows them:
 // without their manifests. Those of an earlier binding of its name are among
 // them; workmodel.Owns tells them apart.
-func (s *Syncer) Of(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) ([]placementv1beta1.Work, error) {
+func (s *Syncer) Of(ctx context.Context, binding placementv1beta1.BindingObject) ([]placementv1beta1.Work, error) {
 	var list placementv1beta1.WorkList
 	if err := s.client.List(ctx, &list, ofBinding(binding)...); err != nil {
-		return nil, fmt.Errorf("listing the works of binding %s: %w", binding.Name, err)
+		return nil, fmt.Errorf("listing the works of binding %s: %w", binding.GetName(), err)
 	}
 	return list.Items, nil
 }
 
-func ofBinding(binding *placementv1beta1.ClusterResourceBinding) []client.ListOption {
-	return []client.ListOption{
-		client.InNamespace(placementv1beta1.MemberNamespace(binding.Spec.TargetCluster)),
-		client.MatchingLabels{placementv1beta1.ParentBindingLabel: binding.Name},
+func ofBinding(binding placementv1beta1.BindingObject) []client.ListOption {
+	labels := client.MatchingLabels{placementv1beta1.ParentBindingLabel: binding.GetName()}
+	if namespace := binding.GetNamespace(); namespace != "" {
+		labels[placementv1beta1.ParentNamespaceLabel] = namespace
 	}
+	return []client.ListOption{client.InNamespace(placementv1beta1.MemberNamespace(binding.GetBindingSpec().TargetCluster)), labels}
 }
 
 // writeAll writes the Works that are new before it changes any that is there: what
 // moves to another Work is then never in none.
-func (s *Syncer) writeAll(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, wanted, existing []placementv1beta1.Work) error {
+func (s *Syncer) writeAll(ctx context.Context, binding placementv1beta1.BindingObject, wanted, existing []placementv1beta1.Work) error {
 	have := make(map[string]*placementv1beta1.Work, len(existing))
 	for i := range existing {
 		have[existing[i].Name] = &existing[i]
@@ -138,7 +155,7 @@ func holdsNothing(want, have *placementv1beta1.Work) bool {
 }
 
 // writeEach writes Works, several at a time.
-func (s *Syncer) writeEach(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, wanted []*placementv1beta1.Work, have map[string]*placementv1beta1.Work) error {
+func (s *Syncer) writeEach(ctx context.Context, binding placementv1beta1.BindingObject, wanted []*placementv1beta1.Work, have map[string]*placementv1beta1.Work) error {
 	var group errgroup.Group
 	group.SetLimit(parallelParts)
 	failures := make([]error, len(wanted))
@@ -154,7 +171,7 @@ func (s *Syncer) writeEach(ctx context.Context, binding *placementv1beta1.Cluste
 
 // write creates or replaces one Work. have is what the cache knows of it; once
 // that turns out to be out of date, it is read live.
-func (s *Syncer) write(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, want, have *placementv1beta1.Work) error {
+func (s *Syncer) write(ctx context.Context, binding placementv1beta1.BindingObject, want, have *placementv1beta1.Work) error {
 	want.Annotations[workmodel.RevisionTimeAnnotation] = s.clock.Now().UTC().Format(timeFormat)
 	carryTrace(ctx, want)
 	var lost error
@@ -190,7 +207,7 @@ func writing(work *placementv1beta1.Work, err error) error {
 }
 
 // tryWrite makes one attempt and says whether to look again live.
-func (s *Syncer) tryWrite(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, want, have *placementv1beta1.Work) (again bool, err error) {
+func (s *Syncer) tryWrite(ctx context.Context, binding placementv1beta1.BindingObject, want, have *placementv1beta1.Work) (again bool, err error) {
 	if have == nil {
 		err := s.client.Create(ctx, want.DeepCopy())
 		return apierrors.IsAlreadyExists(err), ignoreExists(err)

@@ -86,9 +86,9 @@ func (c *comparer) content(index int) *workmodel.Content {
 	if known, ok := c.contents[index]; ok {
 		return known
 	}
-	var parts []placementv1beta1.ClusterResourceSnapshot
+	var parts []placementv1beta1.ResourceSnapshotObject
 	for _, part := range c.facts.Parts[index] {
-		parts = append(parts, placementv1beta1.ClusterResourceSnapshot{ObjectMeta: part.ObjectMeta, Spec: *part.Spec})
+		parts = append(parts, &placementv1beta1.ClusterResourceSnapshot{ObjectMeta: part.ObjectMeta, Spec: *part.Spec})
 	}
 	c.contents[index] = workmodel.NewContent(parts)
 	return c.contents[index]
@@ -211,7 +211,7 @@ func (c *comparer) objects(index int, cluster string, overrides overridesource.S
 func objectsOf(content *workmodel.Content) ([]unstructured.Unstructured, error) {
 	binding := &placementv1beta1.ClusterResourceBinding{}
 	binding.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: "plan"}
-	binding.Spec.ResourceSnapshotName = content.Parts()[0].Name
+	binding.Spec.ResourceSnapshotName = content.Parts()[0].GetName()
 	works, err := workmodel.Generate(binding, content)
 	if err != nil {
 		return nil, err
@@ -231,8 +231,8 @@ func objectsOf(content *workmodel.Content) ([]unstructured.Unstructured, error) 
 
 func names(content *workmodel.Content) []string {
 	var all []string
-	for i := range content.Parts() {
-		all = append(all, content.Parts()[i].Name)
+	for _, part := range content.Parts() {
+		all = append(all, part.GetName())
 	}
 	return all
 }

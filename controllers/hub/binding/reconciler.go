@@ -36,11 +36,11 @@ const (
 
 // Works is what the reconciler needs of the writer of Works.
 type Works interface {
-	Of(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) ([]placementv1beta1.Work, error)
-	Sync(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) error
-	Delete(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (remaining int, err error)
-	Abandon(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (remaining int, err error)
-	Leave(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (remaining int, err error)
+	Of(ctx context.Context, binding placementv1beta1.BindingObject) ([]placementv1beta1.Work, error)
+	Sync(ctx context.Context, binding placementv1beta1.BindingObject) error
+	Delete(ctx context.Context, binding placementv1beta1.BindingObject) (remaining int, err error)
+	Abandon(ctx context.Context, binding placementv1beta1.BindingObject) (remaining int, err error)
+	Leave(ctx context.Context, binding placementv1beta1.BindingObject) (remaining int, err error)
 }
 
 // Options of a Reconciler.

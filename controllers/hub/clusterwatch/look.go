@@ -51,7 +51,7 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement *placementv1
 	}
 	facts := scheduler.Facts{
 		PolicySnapshot: policy.Name, Policy: placement.Spec.Policy, Clusters: clusters,
-		Bindings: scheduler.BindingsOf(placement, bindings.Items), Now: r.clock.Now(),
+		Bindings: scheduler.BindingsOf(placement, bindings.Objects()), Now: r.clock.Now(),
 	}
 	decision := scheduler.Decide(facts)
 	anew := decision.Satisfied != (told.Status == metav1.ConditionTrue) || differs(decision, facts.Bindings)

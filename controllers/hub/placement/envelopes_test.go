@@ -28,7 +28,7 @@ func sample(t *testing.T, name string, into any) {
 
 // enveloped is the situation of a placement on one cluster, with a snapshot of these
 // objects and Works that were applied but for one object of an envelope.
-func enveloped(t *testing.T, failed placementv1beta1.FailedResourcePlacement, objects ...*unstructured.Unstructured) (situation, []placementv1beta1.ClusterResourceSnapshot) {
+func enveloped(t *testing.T, failed placementv1beta1.FailedResourcePlacement, objects ...*unstructured.Unstructured) (situation, []placementv1beta1.ResourceSnapshotObject) {
 	t.Helper()
 	s := newSituation("kind-cluster-1").bound(0, up, "kind-cluster-1")
 	content, err := snapshot.NewContent(objects)
@@ -81,7 +81,7 @@ func TestObjectsInEnvelopesAreReportedAsPrinted(t *testing.T) {
 
 			scheme := runtime.NewScheme()
 			require.NoError(t, placementv1beta1.AddToScheme(scheme))
-			selected, err := newSelections(fake.NewClientBuilder().WithScheme(scheme).WithObjects(&parts[0]).Build()).of(t.Context(), s.Placement.Name, s.Latest)
+			selected, err := newSelections(fake.NewClientBuilder().WithScheme(scheme).WithObjects(parts[0]).Build()).of(t.Context(), s.Placement.Name, s.Latest)
 			require.NoError(t, err)
 			status := Project(s.Facts, View{Selected: selected, Now: now})
 			assert.Empty(t, cmp.Diff(printed.Status.SelectedResources, status.SelectedResources))
