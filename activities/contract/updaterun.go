@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"slices"
 	"time"
 
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -28,9 +29,9 @@ type RunState struct {
 	Placement string `json:"placement,omitempty"`
 	// Generation of the run's spec that this state was read at.
 	Generation int64 `json:"generation,omitempty"`
-	// State is the user's wish: Initialize, Run or Stop.
-	State       string `json:"state,omitempty"`
-	Initialized bool   `json:"initialized,omitempty"`
+	// DesiredState is what the user wants: Initialize, Run or Stop.
+	DesiredState string `json:"state,omitempty"`
+	Initialized  bool   `json:"initialized,omitempty"`
 	// Terminal says that Succeeded is set, or that initialization failed.
 	Terminal  bool `json:"terminal,omitempty"`
 	Succeeded bool `json:"succeeded,omitempty"`
@@ -64,11 +65,10 @@ type StageState struct {
 	// Skipped those somebody asked to go on without, or that have left.
 	Failed  int `json:"failed,omitempty"`
 	Skipped int `json:"skipped,omitempty"`
-	// BeforeApproval and AfterApproval say which approvals the stage needs.
-	BeforeApproval bool `json:"beforeApproval,omitempty"`
-	AfterApproval  bool `json:"afterApproval,omitempty"`
-	// Wait is the length of the timed wait after the stage.
-	Wait time.Duration `json:"wait,omitempty"`
+	// TasksBefore are the types of the tasks before the stage that are not done, and TasksAfter of
+	// those after it.
+	TasksBefore []string `json:"tasksBefore,omitempty"`
+	TasksAfter  []string `json:"tasksAfter,omitempty"`
 }
 
 // InitializeResult ends initialization; State.Terminal says that it failed.
@@ -158,11 +158,42 @@ type GateState struct {
 	Ended    bool `json:"ended,omitempty"`
 	Stopping bool `json:"stopping,omitempty"`
 	Open     bool `json:"open"`
-	// NeedsApproval says that an approval request is open.
-	NeedsApproval bool   `json:"needsApproval,omitempty"`
-	Request       string `json:"request,omitempty"`
-	// WaitUntil is when the timed wait ends; zero when there is none left.
-	WaitUntil time.Time `json:"waitUntil,omitzero"`
+	// Waits are the tasks that the stage waits for; those that do not end by themselves come first.
+	Waits []TaskWait `json:"waits,omitempty"`
+}
+
+// TaskWait is a task that a stage waits for.
+type TaskWait struct {
+	Type string `json:"type"`
+	// Title is what the task is called within a sentence, and Subject the name of the object it is about.
+	Title   string `json:"title"`
+	Subject string `json:"subject,omitempty"`
+	// Phase is that of a run that waits for the task.
+	Phase string `json:"phase"`
+	// Approvable says that an approval can be sent to the workflow.
+	Approvable bool `json:"approvable,omitempty"`
+	// Until is when the task ends by itself; zero if it does not.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// NeedsApproval says that the stage waits for an approval.
+func (s GateState) NeedsApproval() bool {
+	return slices.ContainsFunc(s.Waits, isApprovable)
+}
+
+// Approved takes away what has been approved.
+func (s *GateState) Approved() { s.Waits = slices.DeleteFunc(s.Waits, isApprovable) }
+
+func isApprovable(w TaskWait) bool { return w.Approvable }
+
+// NextDue is the task that ends by itself first, if any does.
+func (s GateState) NextDue() (next TaskWait, ok bool) {
+	for _, w := range s.Waits {
+		if !w.Until.IsZero() && (!ok || w.Until.Before(next.Until)) {
+			next, ok = w, true
+		}
+	}
+	return next, ok
 }
 
 // Doors through which an approval can come.

@@ -79,7 +79,7 @@ func TestAClusterThatWaitsForItsTurnIsSkipped(t *testing.T) {
 	assert.Equal(t, act.StageDelta{Recorded: names("member1")}, delta)
 	assert.Len(t, h.events, 1, "it is skipped once")
 	gates := must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)})
-	assert.True(t, gates.NeedsApproval, "the stage comes to its gates")
+	assert.True(t, gates.NeedsApproval(), "the stage comes to its gates")
 }
 
 func TestAClusterInFlightIsSkippedAndKeepsWhatItHas(t *testing.T) {

@@ -12,46 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
-
-// unknownApprover stands for whoever set the condition with kubectl, when the
-// API server did not stamp who it was.
-const unknownApprover = "unverified"
-
-// accept confirms an approval, after which it cannot be taken back, and records
-// who gave it through which door.
-func (g *gateCheck) accept(ctx context.Context, request *placementv1beta1.ClusterApprovalRequest) error {
-	if meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApprovalAccepted) {
-		return nil
-	}
-	now := metav1.NewTime(g.now)
-	if request.Status.Approval == nil {
-		request.Status.Approval = kubectlApproval(request)
-	}
-	if at := request.Status.Approval.At; at.Before(&request.CreationTimestamp) || now.Before(&at) {
-		request.Status.Approval.At = now // whoever wrote the condition chose its time: not one that cannot be
-	}
-	setRequestCondition(request, placementv1beta1.ConditionTypeApprovalAccepted, placementv1beta1.ReasonApprovalRequestApprovalAccepted,
-		"The approval request has been approved and cannot be reverted", now)
-	if err := g.Client.Status().Update(ctx, request); err != nil {
-		return fmt.Errorf("accepting approval request %s: %w", request.Name, err)
-	}
-	record := request.Status.Approval
-	note := fmt.Sprintf("Stage %s of run %s was approved by %s through %s", g.in.Stage, g.run.Name, record.By, record.Door)
-	g.event(g.run, placementv1beta1.ConditionTypeApproved, "%s", note)
-	g.Events.Eventf(request, g.run, corev1.EventTypeNormal, placementv1beta1.ConditionTypeApproved, "Approve", "%s", note)
-	return nil
-}
-
-// kubectlApproval is the record of an approval that came as a condition.
-func kubectlApproval(request *placementv1beta1.ClusterApprovalRequest) *placementv1beta1.ApprovalRecord {
-	record := &placementv1beta1.ApprovalRecord{By: unknownApprover, Door: placementv1beta1.ApprovalDoorKubectl}
-	if c := meta.FindStatusCondition(request.Status.Conditions, placementv1beta1.ConditionTypeApproved); c != nil {
-		record.Comment, record.At = c.Message, c.LastTransitionTime
-	}
-	return record
-}
 
 // RecordApproval writes an approval that came through Temporal to the stage's
 // approval request, with the identity of its sender. The gate itself opens only
@@ -69,7 +32,7 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 		return act.ApprovalResult{Ended: request == nil}, err
 	}
 	if meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApproved) {
-		return act.ApprovalResult{Request: request.Name, By: approver(request), Already: true}, nil
+		return act.ApprovalResult{Request: request.Name, By: stagetask.ApproverOf(request), Already: true}, nil
 	}
 	who, verified, err := a.Identities.Approver(ctx, in)
 	if err != nil {
@@ -77,11 +40,11 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 	}
 	// Both are whatever a client has sent, and a condition holds 32 KiB.
 	who, comment := shorten(who, maxApprover), shorten(in.Comment, maxComment)
-	now := metav1.NewTime(a.Clock.Now())
+	now := a.Clock.Now()
 	request.Status.Approval = &placementv1beta1.ApprovalRecord{
-		By: who, At: now, Door: placementv1beta1.ApprovalDoor(in.Door), Verified: verified, Comment: comment,
+		By: who, At: metav1.NewTime(now), Door: placementv1beta1.ApprovalDoor(in.Door), Verified: verified, Comment: comment,
 	}
-	setRequestCondition(request, placementv1beta1.ConditionTypeApproved, approvedReason(in.Door), approvedMessage(request.Status.Approval), now)
+	stagetask.SetRequestCondition(request, placementv1beta1.ConditionTypeApproved, approvedReason(in.Door), approvedMessage(request.Status.Approval), now)
 	err = a.Client.Status().Update(ctx, request)
 	if why, refused := refusal(err); refused && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		// Whoever sent it is not kept waiting: it can be sent again.
@@ -97,10 +60,7 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 // openRequest reads the request that waits for the approval; nil when it is
 // gone or of another run.
 func (a *Activities) openRequest(ctx context.Context, runName, uid string, in act.ApprovalRequest) (*placementv1beta1.ClusterApprovalRequest, error) {
-	name := placementv1beta1.AfterStageApprovalName(runName, in.Stage)
-	if in.Before {
-		name = placementv1beta1.BeforeStageApprovalName(runName, in.Stage)
-	}
+	name := stagetask.ApprovalRequestName(runName, in.Stage, sideOf(in.Before))
 	request := &placementv1beta1.ClusterApprovalRequest{}
 	err := a.Live.Get(ctx, types.NamespacedName{Name: name}, request)
 	switch {
@@ -112,13 +72,6 @@ func (a *Activities) openRequest(ctx context.Context, runName, uid string, in ac
 		return nil, nil
 	}
 	return request, nil
-}
-
-func approver(request *placementv1beta1.ClusterApprovalRequest) string {
-	if request.Status.Approval != nil {
-		return request.Status.Approval.By
-	}
-	return unknownApprover
 }
 
 // approvedReason is the condition's reason: which door.
@@ -139,13 +92,6 @@ func approvedMessage(record *placementv1beta1.ApprovalRecord) string {
 		b.WriteString(": " + record.Comment)
 	}
 	return b.String()
-}
-
-func setRequestCondition(request *placementv1beta1.ClusterApprovalRequest, kind, reason, message string, now metav1.Time) {
-	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
-		Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message,
-		ObservedGeneration: request.Generation, LastTransitionTime: now,
-	})
 }
 
 // ReportSignal tells by an event on the run that an approve signal did nothing.

@@ -49,7 +49,7 @@ func TestAStageGoesOnWithoutAClusterWithinItsBudget(t *testing.T) {
 	assert.Equal(t, act.StageDelta{Recorded: names("member1")}, must(h, h.acts.AdvanceStage, in), "nobody waits for it")
 	state := must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[1]
 	assert.Equal(t, []any{act.PhaseGates, 1, 1, 0}, []any{state.Phase, state.Done, state.Failed, state.InFlight})
-	assert.True(t, must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}).NeedsApproval)
+	assert.True(t, must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}).NeedsApproval())
 	assert.Equal(t, "Warning example-run-2 ClusterUpdatingFailed: Cluster member3 in stage canary: Not available within 5m0s", h.events[0])
 }
 
@@ -76,7 +76,7 @@ func TestAFailedClusterThatRecoversWhileItsStageWaitsHasSucceeded(t *testing.T) 
 	must(h, h.acts.CheckGates, gate)
 	assert.Equal(t, tooLate, h.canaryCondition("member3", "Succeeded"))
 	h.recover("member3")
-	assert.True(t, must(h, h.acts.CheckGates, gate).NeedsApproval)
+	assert.True(t, must(h, h.acts.CheckGates, gate).NeedsApproval())
 	assert.Equal(t, wasUpdated, h.canaryCondition("member3", "Succeeded"))
 }
 
@@ -298,6 +298,6 @@ func TestNoSoakCountsFromAPauseBeforeTheLastClusterRecovered(t *testing.T) {
 	must(h, h.acts.PauseRun, refOf("example-run-2"))
 	h.wish(placementv1beta1.StateRun)
 	for range 2 { // as it is decided, and as it is stored
-		assert.WithinDuration(t, h.clock.Now().Add(time.Minute), h.gates("canary", 1).WaitUntil, 0)
+		assert.WithinDuration(t, h.clock.Now().Add(time.Minute), soakEnd(h.gates("canary", 1)), 0)
 	}
 }

@@ -33,6 +33,19 @@ func (h *hub) gates(stage string, index int) act.GateState {
 	return must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", stage, index)})
 }
 
+// waitsForApproval is the state of a gate where an approval is all that is left to wait for.
+func waitsForApproval(request string) act.GateState {
+	return act.GateState{Waits: []act.TaskWait{{
+		Type: "Approval", Title: "approval", Subject: request, Phase: "WaitingApproval", Approvable: true,
+	}}}
+}
+
+// soakEnd is when the timed wait of a gate ends; zero if none is waited for.
+func soakEnd(state act.GateState) time.Time {
+	wait, _ := state.NextDue()
+	return wait.Until
+}
+
 func (h *hub) request() *placementv1beta1.ClusterApprovalRequest {
 	h.t.Helper()
 	return get(h, &placementv1beta1.ClusterApprovalRequest{}, "", "example-run-2-canary")
@@ -51,7 +64,7 @@ func (h *hub) kubectlPatch(status metav1.ConditionStatus) {
 
 func TestAnApprovalRequestIsTheOneOfTheDocuments(t *testing.T) {
 	h := updated(t)
-	assert.Equal(t, act.GateState{NeedsApproval: true, Request: "example-run-2-canary"}, h.gates("canary", 1))
+	assert.Equal(t, waitsForApproval("example-run-2-canary"), h.gates("canary", 1))
 	request := h.request()
 	assert.Equal(t, map[string]string{
 		"kubernetes-fleet.io/targetUpdateRun": "example-run-2", "kubernetes-fleet.io/targetupdaterun": "example-run-2",
@@ -99,8 +112,8 @@ func TestAnApprovalCannotBeTakenBackOnceAccepted(t *testing.T) {
 			h := soakAndApproval(t)
 			h.kubectlPatch(metav1.ConditionTrue)
 			state := h.gates("canary", 1)
-			assert.False(t, state.NeedsApproval)
-			assert.False(t, state.WaitUntil.IsZero())
+			assert.False(t, state.NeedsApproval())
+			assert.False(t, soakEnd(state).IsZero())
 			revoke(h)
 			h.clock.Step(time.Minute)
 			assert.True(t, h.gates("canary", 1).Open)
@@ -121,8 +134,8 @@ func soakAndApproval(t *testing.T) *hub {
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, names("member3")))
 	state := h.gates("canary", 1)
-	assert.True(t, state.NeedsApproval)
-	assert.WithinDuration(t, begin.Add(time.Minute), state.WaitUntil, 0)
+	assert.True(t, state.NeedsApproval())
+	assert.WithinDuration(t, begin.Add(time.Minute), soakEnd(state), 0)
 	return h
 }
 
@@ -131,7 +144,7 @@ func TestAnApprovalThatIsTakenBackBeforeItIsSeenDoesNotCount(t *testing.T) {
 	h.gates("canary", 1)
 	h.kubectlPatch(metav1.ConditionTrue)
 	h.kubectlPatch(metav1.ConditionFalse)
-	assert.True(t, h.gates("canary", 1).NeedsApproval)
+	assert.True(t, h.gates("canary", 1).NeedsApproval())
 }
 
 func TestAnUnapprovedRequestThatIsDeletedIsMadeAgain(t *testing.T) {
@@ -140,7 +153,7 @@ func TestAnUnapprovedRequestThatIsDeletedIsMadeAgain(t *testing.T) {
 	require.NoError(t, h.WithWatch.Delete(t.Context(), h.request()))
 	assert.True(t, must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorSignal}).Ended,
 		"there is nothing to write an approval to")
-	assert.True(t, h.gates("canary", 1).NeedsApproval)
+	assert.True(t, h.gates("canary", 1).NeedsApproval())
 	assert.Empty(t, h.request().Status.Conditions)
 }
 
@@ -154,7 +167,7 @@ func TestALeftoverOfAnEarlierRunOfTheNameIsReplaced(t *testing.T) {
 	}
 	h := updated(t, leftover)
 	assert.True(t, must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorSignal}).Ended)
-	assert.Equal(t, act.GateState{NeedsApproval: true, Request: "example-run-2-canary"}, h.gates("canary", 1))
+	assert.Equal(t, waitsForApproval("example-run-2-canary"), h.gates("canary", 1))
 	assert.NotEqual(t, types.UID("old"), h.request().UID)
 	assert.Empty(t, h.request().Status.Conditions)
 }
@@ -198,10 +211,10 @@ func TestASoakIsNeverCutShort(t *testing.T) {
 	h.clock.SetTime(begin.Add(300 * time.Millisecond))
 	state := h.gates("staging", 0)
 	until := begin.Add(time.Second + time.Minute)
-	assert.WithinDuration(t, until, state.WaitUntil, 0)
+	assert.WithinDuration(t, until, soakEnd(state), 0)
 	h.clock.SetTime(until.Add(-time.Millisecond))
 	state = h.gates("staging", 0)
-	assert.WithinDuration(t, until, state.WaitUntil, 0, "counted from what is stored")
+	assert.WithinDuration(t, until, soakEnd(state), 0, "counted from what is stored")
 	assert.False(t, state.Open)
 	assert.Empty(t, conditionOf(h.run("example-run-2").Status.StagesStatus[0].Conditions, "Succeeded"))
 	h.clock.SetTime(until)
@@ -247,9 +260,9 @@ func TestAGateBeforeAStage(t *testing.T) {
 	edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
 		s.Spec.Stages[0].BeforeStageTasks = []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}}
 	})
-	assert.True(t, initialize(h, "example-run-2").Stages[0].BeforeApproval)
+	assert.Equal(t, []string{"Approval"}, initialize(h, "example-run-2").Stages[0].TasksBefore)
 	in := act.GateRequest{StageRequest: stageOf("example-run-2", "staging", 0), Before: true}
-	assert.Equal(t, act.GateState{NeedsApproval: true, Request: "example-run-2-before-staging"}, must(h, h.acts.CheckGates, in))
+	assert.Equal(t, waitsForApproval("example-run-2-before-staging"), must(h, h.acts.CheckGates, in))
 	assert.Equal(t, act.PhaseBeforeGate, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[0].Phase)
 	stage := h.run("example-run-2").Status.StagesStatus[0]
 	assert.Equal(t, "Progressing=False StageUpdatingWaiting: Not all before-stage tasks are completed, waiting for approval", conditionOf(stage.Conditions, "Progressing"))
@@ -260,7 +273,7 @@ func TestAGateBeforeAStage(t *testing.T) {
 	must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: in.StageRequest, Before: true, Door: act.DoorUpdate})
 	assert.True(t, must(h, h.acts.CheckGates, in).Open)
 	state := must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[0]
-	assert.False(t, state.BeforeApproval, "a rebuilt run does not ask again")
+	assert.Empty(t, state.TasksBefore, "a rebuilt run does not ask again")
 	assert.Equal(t, act.PhasePending, state.Phase)
 	stage = h.run("example-run-2").Status.StagesStatus[0]
 	assert.Empty(t, conditionOf(stage.Conditions, "Succeeded"), "the stage has not even begun")
@@ -338,10 +351,10 @@ func TestExactlyOneRequestOfAStageIsTheLatest(t *testing.T) {
 	must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: before.StageRequest, Before: true, Door: act.DoorSignal})
 	assert.True(t, must(h, h.acts.CheckGates, before).Open)
 	d.stage("all", 0)
-	assert.True(t, d.gates("all", 0).NeedsApproval)
+	assert.True(t, d.gates("all", 0).NeedsApproval())
 	assert.Equal(t, names("example-run-all"), latest())
 	require.NoError(t, h.WithWatch.Delete(t.Context(), get(h, &placementv1beta1.ClusterApprovalRequest{}, "", "example-run-all")))
-	assert.True(t, d.gates("all", 0).NeedsApproval)
+	assert.True(t, d.gates("all", 0).NeedsApproval())
 	assert.Equal(t, names("example-run-all"), latest(), "one that is made again")
 }
 

@@ -194,8 +194,8 @@ func TestInitializationFreezesThePlan(t *testing.T) {
 	assert.Equal(t, act.RunState{
 		Found: true, UID: "uid-example-run-2", Placement: "example-placement", Generation: 1, Initialized: true, SnapshotIndex: "0",
 		Stages: []act.StageState{
-			{Name: "staging", Phase: act.PhasePending, Clusters: 1, Wait: time.Minute},
-			{Name: "canary", Phase: act.PhasePending, Clusters: 2, AfterApproval: true},
+			{Name: "staging", Phase: act.PhasePending, Clusters: 1, TasksAfter: []string{"TimedWait"}},
+			{Name: "canary", Phase: act.PhasePending, Clusters: 2, TasksAfter: []string{"Approval"}},
 		},
 	}, state)
 	status := h.run("example-run-2").Status

@@ -47,7 +47,7 @@ func TestAFrozenRunGoesOnWithTheClustersThereWere(t *testing.T) {
 	assert.Equal(t, placementv1beta1.BindingStateUnscheduled, h.binding("member3").Spec.State)
 	assert.Equal(t, names("Normal example-run-2 ClusterSkipped: Cluster member3 in stage canary is skipped: it is no longer selected for the placement"), h.events)
 	assert.Equal(t, act.StageDelta{Recorded: names("member1")}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, nil)))
-	assert.True(t, must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}).NeedsApproval)
+	assert.True(t, must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}).NeedsApproval())
 }
 
 func TestAFrozenRunGoesOnWithoutAClusterThatLeavesInFlight(t *testing.T) {
@@ -109,7 +109,7 @@ func TestClustersInNoStage(t *testing.T) {
 		require.True(t, state.Initialized)
 		require.Len(t, state.Stages, 2)
 		assert.Equal(t, "unassigned", state.Stages[1].Name)
-		assert.Zero(t, state.Stages[1].Wait, "without the tasks of the last stage")
+		assert.Empty(t, state.Stages[1].TasksAfter, "without the tasks of the last stage")
 		run := h.run("example-run-2")
 		assert.Equal(t, minutes(7), run.Status.StagedUpdateStrategySnapshot.Stages[1].ClusterDeadline)
 		assert.Empty(t, run.Status.StagedUpdateStrategySnapshot.UnassignedClusters)

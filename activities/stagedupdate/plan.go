@@ -11,6 +11,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/override"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
@@ -154,23 +155,8 @@ func checkStages(stages []placementv1beta1.StageConfig) error {
 			return refuse("stage name `%s` is used more than once", s.Name)
 		}
 		seen[s.Name] = true
-		if err := checkTasks(s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func checkTasks(s placementv1beta1.StageConfig) error {
-	if len(s.AfterStageTasks) == 2 && s.AfterStageTasks[0].Type == s.AfterStageTasks[1].Type {
-		return refuse("afterStageTasks of stage `%s` cannot have two tasks of the same type: %s", s.Name, s.AfterStageTasks[0].Type)
-	}
-	for i, t := range s.AfterStageTasks {
-		if t.Type == placementv1beta1.StageTaskTypeTimedWait && (t.WaitTime == nil || t.WaitTime.Duration <= 0) {
-			return refuse("task %d of stage `%s`: a TimedWait needs a waitTime above 0", i, s.Name)
-		}
-		if t.Type == placementv1beta1.StageTaskTypeApproval && t.WaitTime != nil && t.WaitTime.Duration > 0 {
-			return refuse("task %d of stage `%s`: an Approval has no waitTime", i, s.Name)
+		if problem := stagetask.Validate(s); problem != "" {
+			return refuse("%s", problem)
 		}
 	}
 	return nil
@@ -223,22 +209,11 @@ func matcher(selector *metav1.LabelSelector) (func(map[string]string) bool, erro
 }
 
 func newStage(run string, config placementv1beta1.StageConfig, clusters []string) placementv1beta1.StageUpdatingStatus {
-	stage := placementv1beta1.StageUpdatingStatus{StageName: config.Name, Clusters: clusterStatuses(clusters)}
-	for _, t := range config.BeforeStageTasks {
-		status := placementv1beta1.StageTaskStatus{Type: t.Type}
-		if t.Type == placementv1beta1.StageTaskTypeApproval {
-			status.ApprovalRequestName = placementv1beta1.BeforeStageApprovalName(run, config.Name)
-		}
-		stage.BeforeStageTaskStatus = append(stage.BeforeStageTaskStatus, status)
+	return placementv1beta1.StageUpdatingStatus{
+		StageName: config.Name, Clusters: clusterStatuses(clusters),
+		BeforeStageTaskStatus: stagetask.Freeze(run, config.Name, stagetask.Before, config.BeforeStageTasks),
+		AfterStageTaskStatus:  stagetask.Freeze(run, config.Name, stagetask.After, config.AfterStageTasks),
 	}
-	for _, t := range config.AfterStageTasks {
-		status := placementv1beta1.StageTaskStatus{Type: t.Type}
-		if t.Type == placementv1beta1.StageTaskTypeApproval {
-			status.ApprovalRequestName = placementv1beta1.AfterStageApprovalName(run, config.Name)
-		}
-		stage.AfterStageTaskStatus = append(stage.AfterStageTaskStatus, status)
-	}
-	return stage
 }
 
 // applyOverrides freezes which overrides apply to the clusters of each stage.

@@ -37,7 +37,7 @@ func TestEveryPrintedStatusIsOurs(t *testing.T) {
 			d.stage("staging", 0)
 			d.gates("staging", 0)
 			d.clock.Step(time.Minute)
-			assert.Equal(t, act.GateState{NeedsApproval: true, Request: "example-run-staging"}, d.gates("staging", 0))
+			assert.Equal(t, waitsForApproval("example-run-staging"), d.gates("staging", 0))
 			return d
 		},
 		"how-to-running": func(t *testing.T) *driver {

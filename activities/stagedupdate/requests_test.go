@@ -53,7 +53,7 @@ func TestARunDoesNotTakeTheRequestOfAnotherRun(t *testing.T) {
 		was := request(h).UID
 		assert.NoError(t, h.WithWatch.Delete(t.Context(), h.run("web")))
 		begun(h)
-		assert.True(t, must(h, h.acts.CheckGates, after).NeedsApproval)
+		assert.True(t, must(h, h.acts.CheckGates, after).NeedsApproval())
 		assert.NotEqual(t, was, request(h).UID)
 		assert.Equal(t, "web-before", request(h).Spec.ParentStageRollout)
 	})

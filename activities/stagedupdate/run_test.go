@@ -96,12 +96,12 @@ func (d *driver) whole() {
 	require.True(d.t, state.Initialized)
 	d.stage("staging", 0)
 	waiting := d.gates("staging", 0)
-	assert.Equal(d.t, d.clock.Now().Add(time.Minute), waiting.WaitUntil.UTC())
+	assert.Equal(d.t, d.clock.Now().Add(time.Minute), soakEnd(waiting).UTC())
 	d.clock.Step(time.Minute)
 	assert.True(d.t, d.gates("staging", 0).Open)
 	d.stage("canary", 1)
 	waiting = d.gates("canary", 1)
-	assert.Equal(d.t, act.GateState{NeedsApproval: true, Request: d.run + "-canary"}, waiting)
+	assert.Equal(d.t, waitsForApproval(d.run+"-canary"), waiting)
 	result := try(d, func(in act.ApprovalRequest) (act.ApprovalResult, error) {
 		return call(d.hub, d.acts.RecordApproval, in)
 	},

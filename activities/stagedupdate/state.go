@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -13,7 +14,7 @@ import (
 func stateOf(run *placementv1beta1.ClusterStagedUpdateRun) act.RunState {
 	s := act.RunState{
 		Found: true, UID: string(run.UID), Deleting: !run.DeletionTimestamp.IsZero(),
-		Placement: run.Spec.PlacementName, Generation: run.Generation, State: string(run.Spec.State),
+		Placement: run.Spec.PlacementName, Generation: run.Generation, DesiredState: string(run.Spec.State),
 		Initialized:   meta.IsStatusConditionTrue(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized),
 		Terminal:      placementv1beta1.IsRunOver(run),
 		Succeeded:     meta.IsStatusConditionTrue(run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded),
@@ -34,15 +35,7 @@ func stageStateOf(run *placementv1beta1.ClusterStagedUpdateRun, i int) act.Stage
 	out := act.StageState{Name: stage.StageName, Clusters: len(stage.Clusters), Phase: act.PhasePending}
 	out.Done, out.InFlight = updaterun.CountIn(stage, updaterun.PhaseSucceeded), updaterun.CountIn(stage, updaterun.PhaseRunning)
 	out.Failed, out.Skipped = updaterun.CountIn(stage, updaterun.PhaseFailed), updaterun.CountIn(stage, updaterun.PhaseSkipped)
-	config := updaterun.StageConfig(run, i)
-	out.BeforeApproval = len(config.BeforeStageTasks) > 0 && !tasksApproved(stage.BeforeStageTaskStatus)
-	for _, t := range config.AfterStageTasks {
-		if t.Type == placementv1beta1.StageTaskTypeApproval {
-			out.AfterApproval = true
-		} else if t.WaitTime != nil {
-			out.Wait = t.WaitTime.Duration
-		}
-	}
+	out.TasksBefore, out.TasksAfter = typesToDo(run, i, stagetask.Before), typesToDo(run, i, stagetask.After)
 	out.Phase = phaseOf(stage, out, updaterun.OverBudget(run, i))
 	return out
 }
@@ -55,19 +48,21 @@ func phaseOf(stage *placementv1beta1.StageUpdatingStatus, s act.StageState, over
 		return act.PhaseGates
 	case stage.StartTime != nil:
 		return act.PhaseUpdating
-	case s.BeforeApproval && len(stage.Conditions) > 0:
+	case len(s.TasksBefore) > 0 && len(stage.Conditions) > 0:
 		return act.PhaseBeforeGate
 	}
 	return act.PhasePending
 }
 
-func tasksApproved(tasks []placementv1beta1.StageTaskStatus) bool {
-	for _, t := range tasks {
-		if !meta.IsStatusConditionTrue(t.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved) {
-			return false
+// typesToDo are the types of the tasks on one side of a stage that are not done.
+func typesToDo(run *placementv1beta1.ClusterStagedUpdateRun, index int, side stagetask.Side) []string {
+	var names []string
+	for _, task := range updaterun.Tasks(run, index, side) {
+		if state := task.Describe(); !state.Done() {
+			names = append(names, string(state.Type))
 		}
 	}
-	return len(tasks) > 0
+	return names
 }
 
 // planOf is the frozen order of a stage and how far it has come.

@@ -75,7 +75,7 @@ func TestTheTimeThatARunStandsStillCountsAsSoaked(t *testing.T) {
 		soak(h)
 		h.clock.Step(20 * time.Second)
 		stop(h, 15*time.Second)
-		assert.WithinDuration(t, begin.Add(time.Minute), soak(h).WaitUntil, 0)
+		assert.WithinDuration(t, begin.Add(time.Minute), soakEnd(soak(h)), 0)
 		h.clock.Step(25 * time.Second)
 		assert.True(t, soak(h).Open)
 	})
@@ -89,7 +89,7 @@ func TestTheTimeThatARunStandsStillCountsAsSoaked(t *testing.T) {
 		h := updated(t)
 		h.clock.Step(5 * time.Second)
 		stop(h, 15*time.Second)
-		assert.WithinDuration(t, begin.Add(65*time.Second), soak(h).WaitUntil, 0)
+		assert.WithinDuration(t, begin.Add(65*time.Second), soakEnd(soak(h)), 0)
 	})
 }
 
@@ -131,7 +131,7 @@ func TestTheWaitBeforeAStageIsNoSoak(t *testing.T) {
 			s.Stages[0].BeforeStageTasks = []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}}
 		})
 		before := act.GateRequest{StageRequest: stageOf("example-run-2", "staging", 0), Before: true}
-		request := must(h, h.acts.CheckGates, before).Request
+		request := must(h, h.acts.CheckGates, before).Waits[0].Subject
 		h.clock.Step(time.Hour)
 		editStatus(h, get(h, &placementv1beta1.ClusterApprovalRequest{}, "", request), func(r *placementv1beta1.ClusterApprovalRequest) {
 			r.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionTrue, Reason: "lgtm"}}
@@ -145,7 +145,7 @@ func TestTheWaitBeforeAStageIsNoSoak(t *testing.T) {
 		h.ask(action("member2", skip, 1))
 		must(h, h.acts.AdvanceStage, staging)
 		h.gates("staging", 0)
-		assert.WithinDuration(t, begin.Add(time.Hour+time.Minute), h.gates("staging", 0).WaitUntil, 0)
+		assert.WithinDuration(t, begin.Add(time.Hour+time.Minute), soakEnd(h.gates("staging", 0)), 0)
 	})
 	t.Run("when the run is stopped the moment the stage begins", func(t *testing.T) {
 		h := approved(t)
@@ -153,6 +153,6 @@ func TestTheWaitBeforeAStageIsNoSoak(t *testing.T) {
 		assert.Equal(t, names("member2"), must(h, h.acts.AdvanceStage, staging).Recorded)
 		must(h, h.acts.PauseRun, refOf("example-run-2"))
 		h.wish(placementv1beta1.StateRun)
-		assert.WithinDuration(t, begin.Add(time.Hour+time.Minute), h.gates("staging", 0).WaitUntil, 0)
+		assert.WithinDuration(t, begin.Add(time.Hour+time.Minute), soakEnd(h.gates("staging", 0)), 0)
 	})
 }

@@ -45,7 +45,7 @@ func TestARunWhoseApprovalRequestMayNotBeCreatedSaysSo(t *testing.T) {
 	require.ErrorContains(t, err, denial)
 	assert.Equal(t, "Progressing=False UpdateRunStuck: The updateRun is stuck, a write is refused, which is tried again: creating approval request example-run-2-canary: "+denial, progressingOf(h))
 	delete(h.refused, "example-run-2-canary")
-	assert.True(t, must(h, h.acts.CheckGates, gate).NeedsApproval)
+	assert.True(t, must(h, h.acts.CheckGates, gate).NeedsApproval())
 	assert.Equal(t, isStarted, progressingOf(h))
 
 	h.refused["example-run-2-canary"] = errDenied

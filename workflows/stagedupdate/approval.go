@@ -2,6 +2,7 @@ package stagedupdate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.temporal.io/sdk/converter"
@@ -14,7 +15,7 @@ import (
 )
 
 // approval is one approval sent through Temporal, from its arrival until it is
-// written on the approval request, or refused.
+// written to the approval request, or refused.
 type approval struct {
 	wf.Approval
 	door      string
@@ -26,43 +27,55 @@ type approval struct {
 	err    error
 }
 
-// register answers the approve update and the status query.
-func (r *run) register(ctx workflow.Context) error {
-	err := workflow.SetUpdateHandlerWithOptions(ctx, wf.ApproveUpdate, r.approve, workflow.UpdateHandlerOptions{
-		Validator:   r.validate,
+// approvalInbox takes the approvals that users send to a run through Temporal.
+type approvalInbox struct {
+	run     *run
+	signals workflow.ReceiveChannel
+	// arrived wakes the main coroutine when an update has queued an approval.
+	arrived workflow.Channel
+	// queued are approvals that are not answered yet, received is how many signals there have been.
+	queued   []*approval
+	received int
+}
+
+func newApprovalInbox(ctx workflow.Context, r *run) *approvalInbox {
+	return &approvalInbox{
+		run: r, signals: workflow.GetSignalChannel(ctx, wf.ApproveSignal),
+		arrived: workflow.NewNamedBufferedChannel(ctx, "approvals by update", 1),
+	}
+}
+
+// registerUpdate lets the inbox answer the approve update.
+func (b *approvalInbox) registerUpdate(ctx workflow.Context) error {
+	err := workflow.SetUpdateHandlerWithOptions(ctx, wf.ApproveUpdate, b.handleUpdate, workflow.UpdateHandlerOptions{
+		Validator:   b.validateUpdate,
 		Description: `Approve the stage that the run waits for: {"stage":"canary","comment":"lgtm"}`,
 	})
 	if err != nil {
 		return fmt.Errorf("registering the approve update: %w", err)
 	}
-	err = workflow.SetQueryHandlerWithOptions(ctx, wf.StatusQuery, r.status, workflow.QueryHandlerOptions{
-		Description: "The run's progress, stage by stage.",
-	})
-	if err != nil {
-		return fmt.Errorf("registering the status query: %w", err)
-	}
 	return nil
 }
 
-// validate refuses, without a trace in the history, what cannot be approved.
-// Before the run has been read, and while the gate of the stage is looked at,
-// nothing can be said: the answer comes later.
-func (r *run) validate(_ workflow.Context, a wf.Approval) error {
-	if !r.loaded || r.checking != "" && r.checking == a.Stage {
+// validateUpdate refuses, without a trace in the history, what cannot be approved.
+// Before the run has been read, and while the tasks of the stage are checked,
+// this is not known: the answer comes later.
+func (b *approvalInbox) validateUpdate(_ workflow.Context, a wf.Approval) error {
+	if !b.run.loaded || b.run.checking != "" && b.run.checking == a.Stage {
 		return nil
 	}
-	if _, sentence := r.judge(a); sentence != "" {
+	if _, sentence := b.refusalOf(a); sentence != "" {
 		return temporal.NewApplicationError(sentence, act.ErrorUser)
 	}
 	return nil
 }
 
-// approve queues an approval for the main coroutine and waits until it is
-// written on the approval request.
-func (r *run) approve(ctx workflow.Context, a wf.Approval) (string, error) {
+// handleUpdate queues an approval for the main coroutine and waits until it is
+// written to the approval request.
+func (b *approvalInbox) handleUpdate(ctx workflow.Context, a wf.Approval) (string, error) {
 	item := &approval{Approval: a, door: act.DoorUpdate, update: workflow.GetCurrentUpdateInfo(ctx).ID}
-	r.approvals = append(r.approvals, item)
-	r.arrived.SendAsync(true)
+	b.queued = append(b.queued, item)
+	b.arrived.SendAsync(true)
 	if err := workflow.Await(ctx, func() bool { return item.done }); err != nil {
 		return "", err
 	}
@@ -70,82 +83,85 @@ func (r *run) approve(ctx workflow.Context, a wf.Approval) (string, error) {
 		return "", item.err
 	}
 	if item.result.Already {
-		return fmt.Sprintf("stage %s of run %s was approved before", a.Stage, r.ref.Key()), nil
+		return fmt.Sprintf("stage %s of run %s was approved before", a.Stage, b.run.ref.Key()), nil
 	}
 	return fmt.Sprintf("stage %s of run %s approved by %s, written to approval request %s",
-		a.Stage, r.ref.Key(), item.result.By, item.result.Request), nil
+		a.Stage, b.run.ref.Key(), item.result.By, item.result.Request), nil
 }
 
-// drainSignals takes the approve signals; what cannot be decoded is kept as
-// malformed, so that its sender can be told.
-func (r *run) drainSignals() {
+// addTo lets a selector return when an approval has arrived.
+func (b *approvalInbox) addTo(s workflow.Selector) {
+	s.AddReceive(b.signals, func(workflow.ReceiveChannel, bool) { b.drainSignals() })
+	s.AddReceive(b.arrived, func(c workflow.ReceiveChannel, _ bool) { c.ReceiveAsync(nil) })
+}
+
+// drainSignals queues the approvals that came as signals; one that cannot be
+// decoded is kept as malformed, so that its sender can be told.
+func (b *approvalInbox) drainSignals() {
 	var raw converter.RawValue
-	for r.signals.ReceiveAsync(&raw) {
-		r.received++
+	for b.signals.ReceiveAsync(&raw) {
+		b.received++
 		item := &approval{door: act.DoorSignal}
 		if err := converter.GetDefaultDataConverter().FromPayload(raw.Payload(), &item.Approval); err != nil {
 			item.malformed = true
 		}
-		r.approvals = append(r.approvals, item)
+		b.queued = append(b.queued, item)
 		raw = converter.RawValue{}
 	}
 }
 
-// judge says why an approval cannot be accepted now: a reason for the event
+// refusalOf says why an approval cannot be accepted now: a reason for the event
 // and a sentence for the sender, both empty when it can.
-func (r *run) judge(a wf.Approval) (reason, sentence string) {
-	waiting := r.waitingStage()
+func (b *approvalInbox) refusalOf(a wf.Approval) (reason, sentence string) {
+	run, stages, waiting := b.run.ref.Key(), stageNames(b.run.state), b.run.gate.stageName()
 	const form = `send {"stage":"<stage>","comment":"<why>"}`
 	switch {
 	case a.Stage == "":
 		return act.SignalMalformed, "the approval names no stage: " + form
-	case len(r.state.Stages) == 0:
-		return act.SignalNotWaiting, fmt.Sprintf("run %s has no stages: it is not initialized", r.ref.Key())
-	case !r.knows(a.Stage):
-		return act.SignalUnknownStage, fmt.Sprintf("run %s has no stage %q; its stages are %s", r.ref.Key(), a.Stage, r.stageNames())
+	case len(stages) == 0:
+		return act.SignalNotWaiting, fmt.Sprintf("run %s has no stages: it is not initialized", run)
+	case !slices.Contains(stages, a.Stage):
+		return act.SignalUnknownStage, fmt.Sprintf("run %s has no stage %q; its stages are %s", run, a.Stage, strings.Join(stages, ", "))
 	case waiting == "":
-		return act.SignalNotWaiting, fmt.Sprintf("stage %s of run %s is not waiting for an approval: no stage is", a.Stage, r.ref.Key())
+		return act.SignalNotWaiting, fmt.Sprintf("stage %s of run %s is not waiting for an approval: no stage is", a.Stage, run)
 	case waiting != a.Stage:
-		return act.SignalNotWaiting, fmt.Sprintf("stage %s of run %s is not waiting for an approval: stage %s waits for %s", a.Stage, r.ref.Key(), waiting, r.waitsFor())
-	case !r.gate.state.NeedsApproval:
-		return act.SignalNoApproval, fmt.Sprintf("stage %s of run %s needs no approval, or has it already", a.Stage, r.ref.Key())
+		return act.SignalNotWaiting, fmt.Sprintf("stage %s of run %s is not waiting for an approval: stage %s waits for %s",
+			a.Stage, run, waiting, b.run.gate.describeWaits())
+	case !b.run.gate.state.NeedsApproval():
+		return act.SignalNoApproval, fmt.Sprintf("stage %s of run %s needs no approval, or has it already", a.Stage, run)
 	}
 	return "", ""
 }
 
-// answer writes down, or reports as ignored, the approvals that have arrived.
-func (r *run) answer(ctx workflow.Context) error {
-	for len(r.approvals) > 0 {
-		item := r.approvals[0]
-		r.approvals = r.approvals[1:]
-		if err := r.settle(ctx, item); err != nil {
+// answerQueued writes down, or reports as ignored, the approvals that have arrived.
+func (b *approvalInbox) answerQueued(ctx workflow.Context) error {
+	for len(b.queued) > 0 {
+		item := b.queued[0]
+		b.queued = b.queued[1:]
+		err := b.answerOne(ctx, item)
+		if err != nil {
 			item.err = err
-			item.done = true
-			return err
 		}
 		item.done = true
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (r *run) settle(ctx workflow.Context, item *approval) error {
-	reason, sentence := r.judge(item.Approval)
+func (b *approvalInbox) answerOne(ctx workflow.Context, item *approval) error {
+	reason, sentence := b.refusalOf(item.Approval)
 	if item.malformed {
 		reason = act.SignalMalformed
 	}
 	if reason != "" {
-		if item.door == act.DoorUpdate {
-			item.err = temporal.NewApplicationError(sentence, act.ErrorUser)
-			return nil
-		}
-		report := act.SignalReport{Run: r.ref, Reason: reason, Stage: item.Stage, Waiting: r.waitingStage()}
-		_, err := call.Short[bool](ctx, act.ReportSignal, "report an approve signal that does nothing", report)
-		return err
+		return b.refuse(ctx, item, sentence, act.SignalReport{Reason: reason, Waiting: b.run.gate.stageName()})
 	}
-	info := workflow.GetInfo(ctx).WorkflowExecution
+	info, gate := workflow.GetInfo(ctx).WorkflowExecution, b.run.gate
 	request := act.ApprovalRequest{
-		StageRequest: act.StageRequest{Run: r.ref, Stage: item.Stage, Index: r.gate.stage},
-		Before:       r.gate.before, Door: item.door, Comment: item.Comment,
+		StageRequest: act.StageRequest{Run: b.run.ref, Stage: item.Stage, Index: gate.stage},
+		Before:       gate.before, Door: item.door, Comment: item.Comment,
 		Workflow: info.ID, Execution: info.RunID, Update: item.update,
 	}
 	result, err := call.Short[act.ApprovalResult](ctx, act.RecordApproval, "write down the approval of "+item.Stage, request)
@@ -153,47 +169,31 @@ func (r *run) settle(ctx workflow.Context, item *approval) error {
 		return err
 	}
 	if result.Ended {
-		r.reload = true
-		return r.unwritten(ctx, item)
+		b.run.reload = true
+		return b.refuse(ctx, item, fmt.Sprintf("the approval of stage %s was not written: run %s has ended, or its approval request was deleted; "+
+			"look at the run and send the approval again", item.Stage, b.run.ref.Key()), act.SignalReport{Reason: act.SignalNotWaiting})
 	}
 	item.result = result
-	r.gate.state.NeedsApproval = false
+	gate.state.Approved()
 	return nil
 }
 
-// unwritten tells the sender of an approval that there is nothing any more to
-// write it to: the run has ended, or somebody has deleted the request.
-func (r *run) unwritten(ctx workflow.Context, item *approval) error {
+// refuse tells the sender of an approval why it did nothing: in the answer to an update, and by an
+// event for a signal, which has no answer.
+func (b *approvalInbox) refuse(ctx workflow.Context, item *approval, sentence string, report act.SignalReport) error {
 	if item.door == act.DoorUpdate {
-		item.err = temporal.NewApplicationError(fmt.Sprintf("the approval of stage %s was not written: run %s has ended, or its approval request was deleted; "+
-			"look at the run and send the approval again", item.Stage, r.ref.Key()), act.ErrorUser)
+		item.err = temporal.NewApplicationError(sentence, act.ErrorUser)
 		return nil
 	}
-	report := act.SignalReport{Run: r.ref, Reason: act.SignalNotWaiting, Stage: item.Stage}
+	report.Run, report.Stage = b.run.ref, item.Stage
 	_, err := call.Short[bool](ctx, act.ReportSignal, "report an approve signal that does nothing", report)
 	return err
 }
 
-func (r *run) waitingStage() string {
-	if r.gate == nil {
-		return ""
-	}
-	return r.gate.name
-}
-
-func (r *run) knows(stage string) bool {
-	for _, st := range r.state.Stages {
-		if st.Name == stage {
-			return true
-		}
-	}
-	return false
-}
-
-func (r *run) stageNames() string {
-	names := make([]string, len(r.state.Stages))
-	for i, st := range r.state.Stages {
+func stageNames(s act.RunState) []string {
+	names := make([]string, len(s.Stages))
+	for i, st := range s.Stages {
 		names[i] = st.Name
 	}
-	return strings.Join(names, ", ")
+	return names
 }

@@ -2,6 +2,7 @@ package stagedupdate
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -10,7 +11,8 @@ import (
 	"github.com/fleetflow/fleetflow/workflows/call"
 )
 
-// gate is what a run waits for between two stages.
+// gate is the tasks before or after a stage that a run waits for. What types of
+// tasks there are, only the activity knows.
 type gate struct {
 	stage  int
 	name   string
@@ -18,10 +20,44 @@ type gate struct {
 	state  act.GateState
 }
 
-// waitGates waits until the tasks before or after a stage are done. The
+// stageName is the stage that the run waits before or after; empty without a gate.
+func (g *gate) stageName() string {
+	if g == nil {
+		return ""
+	}
+	return g.name
+}
+
+// describeWaits says in words what the run waits for; nothing without a gate.
+func (g *gate) describeWaits() string {
+	if g == nil {
+		return ""
+	}
+	words := make([]string, len(g.state.Waits))
+	for i, wait := range g.state.Waits {
+		words[i] = wait.Title
+		if wait.Subject != "" {
+			words[i] += " of " + wait.Subject
+		}
+		if !wait.Until.IsZero() {
+			words[i] += " until " + wait.Until.UTC().Format("2006-01-02 15:04:05Z")
+		}
+	}
+	return strings.Join(words, " and ")
+}
+
+// runPhase is the phase of a run that waits at the gate.
+func (g *gate) runPhase() string {
+	if g == nil || len(g.state.Waits) == 0 {
+		return phaseBetweenTwoChecks
+	}
+	return g.state.Waits[0].Phase
+}
+
+// waitForTasks waits until the tasks before or after a stage are done. The
 // activity decides, from the objects themselves; timers and signals only say
 // when to look again.
-func (r *run) waitGates(ctx workflow.Context, stage int, before bool) error {
+func (r *run) waitForTasks(ctx workflow.Context, stage int, before bool) error {
 	st := &r.state.Stages[stage]
 	defer func() { r.gate = nil }()
 	for {
@@ -37,43 +73,38 @@ func (r *run) waitGates(ctx workflow.Context, stage int, before bool) error {
 			return nil
 		}
 		if state.Open {
-			r.pass(st, before)
+			st.Phase = act.PhaseSucceeded
+			if before {
+				st.Phase = act.PhaseUpdating
+			}
 			return nil
 		}
 		r.gate = &gate{stage: stage, name: st.Name, before: before, state: state}
-		r.show(ctx, stepGates, stage)
-		if err := r.sleep(ctx); err != nil || r.reload {
+		r.publishProgress(ctx, stepTasksAfter, stage)
+		if err := r.sleepUntilTold(ctx); err != nil || r.reload {
 			return err
 		}
-		if call.Exhausted(ctx, r.received) {
+		if call.Exhausted(ctx, r.signalsReceived()) {
 			return r.continueAsNew(ctx)
 		}
 	}
 }
 
-// pass notes that the gates of a stage are open.
-func (r *run) pass(st *act.StageState, before bool) {
-	if before {
-		st.Phase = act.PhaseUpdating
-		return
-	}
-	st.Phase = act.PhaseSucceeded
-}
-
-// clockLag is how long to wait when the activities say that a timed wait goes
-// on although it is over by the server's clock: the two clocks differ.
+// clockLag is how long to wait when the activities say that a task goes on
+// although it is over by the server's clock: the two clocks differ.
 const clockLag = time.Second
 
-// sleep waits for the timed wait's end, an approval or a poke. The timer is
-// cancelled when something else comes first.
-func (r *run) sleep(ctx workflow.Context) error {
+// sleepUntilTold waits for the instant at which a task ends by itself, an approval or a poke. The
+// timer is cancelled when something else comes first.
+func (r *run) sleepUntilTold(ctx workflow.Context) error {
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
 	awake := false
 	s := workflow.NewSelector(ctx)
-	if until := r.gate.state.WaitUntil; !until.IsZero() {
-		summary := fmt.Sprintf("soak %s until %s", r.gate.name, clock(workflow.Now(ctx), until))
-		left := until.Sub(workflow.Now(ctx))
+	if wait, ok := r.gate.state.NextDue(); ok {
+		now := workflow.Now(ctx)
+		summary := fmt.Sprintf("%s %s until %s", wait.Title, r.gate.name, formatClock(now, wait.Until))
+		left := wait.Until.Sub(now)
 		if left <= 0 {
 			left = clockLag
 		}
@@ -81,21 +112,20 @@ func (r *run) sleep(ctx workflow.Context) error {
 		s.AddFuture(timer, func(workflow.Future) { awake = true })
 	}
 	s.AddReceive(r.pokes, func(workflow.ReceiveChannel, bool) { awake = r.drainPokes() || awake })
-	s.AddReceive(r.signals, func(workflow.ReceiveChannel, bool) { r.drainSignals() })
-	s.AddReceive(r.arrived, func(c workflow.ReceiveChannel, _ bool) { c.ReceiveAsync(nil) })
+	r.inbox.addTo(s)
 	s.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) { awake = true })
 	for !awake {
-		if len(r.approvals) > 0 {
-			return r.answer(ctx)
+		if len(r.inbox.queued) > 0 {
+			return r.inbox.answerQueued(ctx)
 		}
 		s.Select(ctx)
 	}
 	return ctx.Err()
 }
 
-// clock says when something will be: the day only if it is not within a day, the seconds only if
-// there are some.
-func clock(now, then time.Time) string {
+// formatClock says when something will be: the day only if it is not within a day, the seconds only
+// if there are some.
+func formatClock(now, then time.Time) string {
 	then = then.UTC()
 	layout := "15:04Z"
 	if then.Second() != 0 {

@@ -189,7 +189,7 @@ func (h *hub) state() act.RunState {
 		return act.RunState{}
 	}
 	s := act.RunState{
-		Found: true, UID: h.uid, Deleting: h.deleting, Placement: "crp", State: h.wish, Initialized: h.initialized,
+		Found: true, UID: h.uid, Deleting: h.deleting, Placement: "crp", DesiredState: h.wish, Initialized: h.initialized,
 		Terminal: h.failed || h.succeeded, Succeeded: h.succeeded, SnapshotIndex: "1",
 	}
 	if !h.initialized {
@@ -198,10 +198,18 @@ func (h *hub) state() act.RunState {
 	for _, st := range h.stages {
 		s.Stages = append(s.Stages, act.StageState{
 			Name: st.name, Phase: st.phaseNow(), Clusters: len(st.clusters), Done: len(st.done), InFlight: len(st.started) - len(st.done),
-			BeforeApproval: st.before != nil && !st.before.approved, AfterApproval: st.after != nil, Wait: st.wait,
+			TasksBefore: st.tasksBefore(),
 		})
 	}
 	return s
+}
+
+// tasksBefore are the types of the tasks before the stage that are not done.
+func (st *stage) tasksBefore() []string {
+	if st.before == nil || st.before.approved {
+		return nil
+	}
+	return []string{"Approval"}
 }
 
 func (st *stage) phaseNow() string {
@@ -322,7 +330,7 @@ func (h *hub) checkGates(_ context.Context, in act.GateRequest) (act.GateState, 
 	if len(st.clusters) > 0 {
 		state = h.tasks(st, task, in)
 	}
-	state.Open = !state.NeedsApproval && state.WaitUntil.IsZero()
+	state.Open = len(state.Waits) == 0
 	if state.Open && !in.Before {
 		st.phase = act.PhaseSucceeded
 	}
@@ -332,7 +340,11 @@ func (h *hub) checkGates(_ context.Context, in act.GateRequest) (act.GateState, 
 func (h *hub) tasks(st *stage, task *approvalTask, in act.GateRequest) (state act.GateState) {
 	if task != nil {
 		task.opened = true
-		state.Request, state.NeedsApproval = in.Run.Name+"-"+in.Stage, !task.approved
+		if !task.approved {
+			state.Waits = append(state.Waits, act.TaskWait{
+				Type: "Approval", Title: "approval", Subject: in.Run.Name + "-" + in.Stage, Phase: "WaitingApproval", Approvable: true,
+			})
+		}
 	}
 	if in.Before || st.wait == 0 {
 		return state
@@ -341,7 +353,7 @@ func (h *hub) tasks(st *stage, task *approvalTask, in act.GateRequest) (state ac
 		st.waitsSince = h.now()
 	}
 	if until := st.waitsSince.Add(st.wait); h.now().Before(until) {
-		state.WaitUntil = until
+		state.Waits = append(state.Waits, act.TaskWait{Type: "TimedWait", Title: "soak", Phase: "Soaking", Until: until})
 	}
 	return state
 }

@@ -11,11 +11,10 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// Phases of a run in the search attribute FleetPhase, beside those of a stage.
+// Phases of a run in the search attribute FleetPhase, beside those of a stage and of the tasks that a
+// run waits for.
 const (
 	PhaseInitializing     = "Initializing"
-	PhaseWaitingApproval  = "WaitingApproval"
-	PhaseSoaking          = "Soaking"
 	PhaseDeleting         = "Deleting"
 	PhaseStopping         = "Stopping"
 	PhasePaused           = "Paused"
@@ -40,28 +39,39 @@ type Status struct {
 func (r *run) status() (Status, error) {
 	return Status{
 		Run: r.ref.Key(), Placement: r.state.Placement, Snapshot: r.state.SnapshotIndex,
-		Phase: r.phase, Stage: r.stage, WaitsFor: r.waitsFor(), Stages: r.state.Stages,
+		Phase: r.phase, Stage: r.stage, WaitsFor: r.gate.describeWaits(), Stages: r.state.Stages,
 	}, nil
 }
 
-// attributes are the search attributes of an execution; a visibility write each, so they change
-// with the phase only. The execution of a stage has no phase: it has no say in it once it has
-// ended, and whoever asks for what is in a phase wants runs.
-func attributes(placement, runName, stage, phase string) temporal.SearchAttributes {
-	list := []temporal.SearchAttributeUpdate{
+// registerStatus answers the status query.
+func registerStatus(ctx workflow.Context, status func() (Status, error)) error {
+	err := workflow.SetQueryHandlerWithOptions(ctx, wf.StatusQuery, status, workflow.QueryHandlerOptions{
+		Description: "The run's progress, stage by stage.",
+	})
+	if err != nil {
+		return fmt.Errorf("registering the status query: %w", err)
+	}
+	return nil
+}
+
+// searchAttributes are those of an execution; a visibility write each, so they change with the phase
+// only. The execution of a stage has no phase: it keeps its attributes when it has ended, and users who
+// search for a phase want runs.
+func searchAttributes(placement, runName, stage, phase string) []temporal.SearchAttributeUpdate {
+	updates := []temporal.SearchAttributeUpdate{
 		temporal.NewSearchAttributeKeyKeyword(wf.PlacementAttribute).ValueSet(placement),
 		temporal.NewSearchAttributeKeyKeyword(wf.RunAttribute).ValueSet(runName),
 		temporal.NewSearchAttributeKeyKeyword(wf.StageAttribute).ValueSet(stage),
 	}
 	if phase != "" {
-		list = append(list, temporal.NewSearchAttributeKeyKeyword(wf.PhaseAttribute).ValueSet(phase))
+		updates = append(updates, temporal.NewSearchAttributeKeyKeyword(wf.PhaseAttribute).ValueSet(phase))
 	}
-	return temporal.NewSearchAttributes(list...)
+	return updates
 }
 
-// show publishes where the run stands: search attributes when the phase or the
+// publishProgress publishes how far the run is: search attributes when the phase or the
 // stage has changed, the progress table always (it costs no event).
-func (r *run) show(ctx workflow.Context, what step, stage int) {
+func (r *run) publishProgress(ctx workflow.Context, what step, stage int) {
 	phase := r.phaseOf(what)
 	name := ""
 	if what != stepEnd && stage < len(r.state.Stages) {
@@ -69,27 +79,16 @@ func (r *run) show(ctx workflow.Context, what step, stage int) {
 	}
 	if phase != phaseBetweenTwoChecks && (phase != r.phase || name != r.stage) {
 		r.phase, r.stage = phase, name
-		a := attributes(r.state.Placement, r.ref.Key(), name, phase)
-		if err := workflow.UpsertTypedSearchAttributes(ctx, searchUpdates(a)...); err != nil {
+		err := workflow.UpsertTypedSearchAttributes(ctx, searchAttributes(r.state.Placement, r.ref.Key(), name, phase)...)
+		if err != nil {
 			workflow.GetLogger(ctx).Warn("Search attributes were not updated", "error", err)
 		}
 	}
-	workflow.SetCurrentDetails(ctx, r.table())
-}
-
-func searchUpdates(a temporal.SearchAttributes) []temporal.SearchAttributeUpdate {
-	var updates []temporal.SearchAttributeUpdate
-	for _, name := range []string{wf.PlacementAttribute, wf.RunAttribute, wf.StageAttribute, wf.PhaseAttribute} {
-		key := temporal.NewSearchAttributeKeyKeyword(name)
-		if value, ok := a.GetKeyword(key); ok {
-			updates = append(updates, key.ValueSet(value))
-		}
-	}
-	return updates
+	workflow.SetCurrentDetails(ctx, r.progressTable())
 }
 
 func (r *run) phaseOf(what step) string {
-	if wish := r.state.State; (what == stepUpdate || what == stepDeletion) && wish != "" && wish != stateRun {
+	if (what == stepUpdate || what == stepDeletion) && wantsStop(r.state) {
 		return PhaseStopping
 	}
 	switch what {
@@ -101,8 +100,8 @@ func (r *run) phaseOf(what step) string {
 		return PhaseRunUpdating
 	case stepDeletion:
 		return PhaseDeleting
-	case stepBeforeGates, stepGates:
-		return r.gatePhase()
+	case stepTasksBefore, stepTasksAfter:
+		return r.gate.runPhase()
 	}
 	switch {
 	case r.state.Succeeded:
@@ -113,38 +112,13 @@ func (r *run) phaseOf(what step) string {
 	return PhaseAbandoned
 }
 
-func (r *run) gatePhase() string {
-	switch {
-	case r.gate == nil:
-		return phaseBetweenTwoChecks
-	case r.gate.state.NeedsApproval:
-		return PhaseWaitingApproval
-	}
-	return PhaseSoaking
-}
-
-// waitsFor says in words what a run that stands still waits for.
-func (r *run) waitsFor() string {
-	if r.gate == nil {
-		return ""
-	}
-	var parts []string
-	if r.gate.state.NeedsApproval {
-		parts = append(parts, "approval of "+r.gate.state.Request)
-	}
-	if until := r.gate.state.WaitUntil; !until.IsZero() {
-		parts = append(parts, "soak until "+until.UTC().Format("2006-01-02 15:04:05Z"))
-	}
-	return strings.Join(parts, " and ")
-}
-
-// table is the progress of the run in Markdown, for the Temporal UI.
-func (r *run) table() string {
+// progressTable is the progress of the run in Markdown, for the Temporal UI.
+func (r *run) progressTable() string {
 	lines := []string{fmt.Sprintf("**%s** → snapshot %s of %s: **%s**\n",
 		r.ref.Key(), orDash(r.state.SnapshotIndex), orDash(r.state.Placement), orDash(r.phase))}
-	if waits := r.waitsFor(); waits != "" {
+	if waits := r.gate.describeWaits(); waits != "" {
 		lines = append(lines, fmt.Sprintf("Waits for %s.\n", waits))
-		if r.gate.state.NeedsApproval {
+		if r.gate.state.NeedsApproval() {
 			lines = append(lines, fmt.Sprintf("Approve with signal or update `approve` and input `{\"stage\":\"%s\"}`.\n", r.gate.name))
 		}
 	}

@@ -17,12 +17,12 @@ func TestATimeIsSaidAsShortAsItCanBe(t *testing.T) {
 		now.Add(time.Hour).In(time.FixedZone("elsewhere", 7200)): "14:05Z",
 		now.Add(48 * time.Hour):                                  "2026-01-04 13:05Z",
 	} {
-		assert.Equal(t, want, clock(now, then))
+		assert.Equal(t, want, formatClock(now, then))
 	}
 }
 
 func TestARunThatIsToStopWaitsForWhatItHasBegun(t *testing.T) {
-	s := act.RunState{Found: true, Initialized: true, State: "Stop", Stages: []act.StageState{
+	s := act.RunState{Found: true, Initialized: true, DesiredState: "Stop", Stages: []act.StageState{
 		{Name: "one", Phase: act.PhaseSucceeded, Clusters: 1, Done: 1}, {Name: "two", Phase: act.PhaseUpdating, Clusters: 2, InFlight: 1},
 	}}
 	for sentence, test := range map[string]struct {
@@ -37,7 +37,7 @@ func TestARunThatIsToStopWaitsForWhatItHasBegun(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			s.Stages[1].InFlight, s.DeletionInFlight = 1, 0
 			test.change()
-			what, _ := next(s)
+			what, _ := chooseStep(s)
 			assert.Equal(t, test.want, what)
 			assert.Equal(t, test.phase, (&run{state: s}).phaseOf(what))
 		})

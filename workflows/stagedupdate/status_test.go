@@ -31,7 +31,7 @@ func TestTheStatusQueryAndTheDetailsSayWhereARunStands(t *testing.T) {
 	h.at(2*time.Minute, func() { h.env.SignalWorkflow(wf.ApproveSignal, wf.Approval{Stage: "canary"}) })
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
-	assert.Equal(t, stagedupdate.PhaseWaitingApproval, status.Phase)
+	assert.Equal(t, "WaitingApproval", status.Phase)
 	assert.Equal(t, "canary", status.Stage)
 	assert.Equal(t, "crp", status.Placement)
 	assert.Equal(t, "1", status.Snapshot)

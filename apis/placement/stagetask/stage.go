@@ -94,19 +94,29 @@ func Perform(ctx context.Context, check Check) (Outcome, error) {
 	return typeOf(check.Status.Type).Check(ctx, check)
 }
 
-// Record sets the conditions that a check has found in the status of its task, which is added if it is
-// missing; now and generation are those of the run.
-func Record(stage *placementv1beta1.StageUpdatingStatus, task Task, conditions []metav1.Condition, generation int64, now time.Time) {
+// RecordIn sets the conditions that a check has found in the status of its task, which is added if it is
+// missing; generation is that of the run.
+func (o Outcome) RecordIn(stage *placementv1beta1.StageUpdatingStatus, task Task, generation int64, now time.Time) {
 	statuses := statusesOf(stage, task.Side)
 	i := slices.IndexFunc(*statuses, func(s placementv1beta1.StageTaskStatus) bool { return s.Type == task.Status.Type })
 	if i < 0 {
 		i = len(*statuses)
 		*statuses = append(*statuses, placementv1beta1.StageTaskStatus{Type: task.Status.Type})
 	}
-	for _, c := range conditions {
+	for _, c := range o.Conditions {
 		c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(now)
 		meta.SetStatusCondition(&(*statuses)[i].Conditions, c)
 	}
+}
+
+// DescribeAfter reads how far a task is once the outcome of a check is recorded.
+func (t Task) DescribeAfter(o Outcome, now time.Time) State {
+	t.Status = *t.Status.DeepCopy()
+	for _, c := range o.Conditions {
+		c.LastTransitionTime = metav1.NewTime(now)
+		meta.SetStatusCondition(&t.Status.Conditions, c)
+	}
+	return t.Describe()
 }
 
 // CountsFromWait says that a task of one of the statuses counts from when the stage began to wait. The API

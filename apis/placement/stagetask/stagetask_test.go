@@ -151,7 +151,8 @@ func TestATimedWaitIsOverAtTheVeryInstant(t *testing.T) {
 			outcome, err := stagetask.Perform(t.Context(), stagetask.Check{Task: task, Now: test.now})
 			require.NoError(t, err)
 			stage := &placementv1beta1.StageUpdatingStatus{}
-			stagetask.Record(stage, task, outcome.Conditions, 3, test.now)
+			assert.Equal(t, test.done, task.DescribeAfter(outcome, test.now).Done())
+			outcome.RecordIn(stage, task, 3, test.now)
 			task.Status = stage.AfterStageTaskStatus[0]
 			assert.Equal(t, test.done, task.Describe().Done())
 			if test.done {

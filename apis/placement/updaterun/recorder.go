@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -49,9 +50,9 @@ func (r Recorder) RunCondition(kind string, status metav1.ConditionStatus, reaso
 	r.setCondition(&r.Status().Conditions, kind, status, reason, message)
 }
 
-// TaskCondition sets a condition of a task to True.
-func (r Recorder) TaskCondition(task *placementv1beta1.StageTaskStatus, kind, reason, message string) {
-	r.setCondition(&task.Conditions, kind, metav1.ConditionTrue, reason, message)
+// TaskChecked records what a check of a task has found.
+func (r Recorder) TaskChecked(stage *placementv1beta1.StageUpdatingStatus, task stagetask.Task, outcome stagetask.Outcome) {
+	outcome.RecordIn(stage, task, r.Run.GetGeneration(), r.Now)
 }
 
 // Initialized records that the plan is frozen.
@@ -208,9 +209,7 @@ func (r Recorder) WaitingAfter(stage *placementv1beta1.StageUpdatingStatus) {
 		meta.RemoveStatusCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing)
 	}
 	at := r.Now
-	if slices.ContainsFunc(stage.AfterStageTaskStatus, func(t placementv1beta1.StageTaskStatus) bool {
-		return t.Type == placementv1beta1.StageTaskTypeTimedWait
-	}) {
+	if stagetask.CountsFromWait(stage.AfterStageTaskStatus) {
 		at = CeilSecond(at)
 	}
 	r.setConditionAt(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
@@ -416,17 +415,6 @@ func (r Recorder) acceptCluster(c *placementv1beta1.ClusterUpdatingStatus) {
 	}
 	meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
 	r.startCluster(c)
-}
-
-// TaskOf finds the status of a task, adding it when it is missing.
-func TaskOf(tasks *[]placementv1beta1.StageTaskStatus, kind placementv1beta1.StageTaskType) *placementv1beta1.StageTaskStatus {
-	for i := range *tasks {
-		if (*tasks)[i].Type == kind {
-			return &(*tasks)[i]
-		}
-	}
-	*tasks = append(*tasks, placementv1beta1.StageTaskStatus{Type: kind})
-	return &(*tasks)[len(*tasks)-1]
 }
 
 // forEachCluster calls do for the clusters of a stage that have one of the names.

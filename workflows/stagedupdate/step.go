@@ -11,24 +11,24 @@ const (
 	stepEnd step = iota
 	stepInitialize
 	stepPause
-	stepBeforeGates
+	stepTasksBefore
 	stepUpdate
-	stepGates
+	stepTasksAfter
 	stepDeletion
 )
 
-// next decides the next step of a run from its recorded state; stage is the
+// chooseStep decides the next step of a run from its recorded state; stage is the
 // index of the stage concerned. It is pure, so that the order of a run can be
 // read, and tested, in one place.
-func next(s act.RunState) (what step, stage int) {
+func chooseStep(s act.RunState) (what step, stage int) {
 	if !s.Found || s.Deleting || s.Terminal {
 		return stepEnd, 0
 	}
 	if !s.Initialized {
 		return stepInitialize, 0
 	}
-	if s.State != "" && s.State != stateRun {
-		return pausing(s)
+	if wantsStop(s) {
+		return chooseStepBeforePause(s)
 	}
 	for i, st := range s.Stages {
 		switch {
@@ -36,18 +36,18 @@ func next(s act.RunState) (what step, stage int) {
 			continue
 		case st.Phase == act.PhaseGates, st.Clusters == 0:
 			// A stage without clusters is skipped, tasks and all.
-			return stepGates, i
-		case st.Phase != act.PhaseUpdating && st.BeforeApproval:
-			return stepBeforeGates, i
+			return stepTasksAfter, i
+		case st.Phase != act.PhaseUpdating && len(st.TasksBefore) > 0:
+			return stepTasksBefore, i
 		}
 		return stepUpdate, i
 	}
 	return stepDeletion, len(s.Stages)
 }
 
-// pausing lets clusters under way finish before a run stands still: an
-// execution that was lost while it stopped left some.
-func pausing(s act.RunState) (what step, stage int) {
+// chooseStepBeforePause lets clusters in flight finish before a run pauses: an
+// execution that was lost while the run was stopping left some.
+func chooseStepBeforePause(s act.RunState) (what step, stage int) {
 	for i, st := range s.Stages {
 		if st.InFlight > 0 && st.Phase == act.PhaseUpdating {
 			return stepUpdate, i
@@ -59,5 +59,8 @@ func pausing(s act.RunState) (what step, stage int) {
 	return stepPause, 0
 }
 
-// stateRun is the wish of a run that shall execute; omitted means the same.
+// stateRun is the desired state of a run that executes; omitted means the same.
 const stateRun = "Run"
+
+// wantsStop says that the user wants the run to stop, or not to start yet.
+func wantsStop(s act.RunState) bool { return s.DesiredState != "" && s.DesiredState != stateRun }

@@ -1,0 +1,31 @@
+package updaterun
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Tasks returns the tasks on one side of a stage of a run, as it has frozen them.
+func Tasks(run placementv1beta1.UpdateRunObject, index int, side stagetask.Side) []stagetask.Task {
+	stage, config := &run.GetUpdateRunStatus().StagesStatus[index], StageConfig(run, index)
+	return stagetask.List(stage, &config, side, WaitsSince(stage, side))
+}
+
+// WaitsSince is when a stage began to wait for the tasks on one side of it; zero while it does not.
+func WaitsSince(stage *placementv1beta1.StageUpdatingStatus, side stagetask.Side) time.Time {
+	waits := AfterTasksBegan(stage)
+	if side == stagetask.Before {
+		waits = meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
+		if waits != nil && (waits.Reason != placementv1beta1.ReasonStageUpdatingWaiting || stage.StartTime != nil) {
+			waits = nil
+		}
+	}
+	if waits == nil || StageOver(stage) {
+		return time.Time{}
+	}
+	return waits.LastTransitionTime.Time
+}
