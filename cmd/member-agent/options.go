@@ -62,7 +62,7 @@ type options struct {
 	retryPeriod                  time.Duration
 	hubQPS, memberQPS            float64
 	hubBurst, memberBurst        int
-	pruning                      work.Pruning
+	pruning                      work.PruningOptions
 	provider                     propertyprovider.PropertyProvider
 	log                          agent.Log
 	profiling                    agent.Profiles

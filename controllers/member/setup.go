@@ -71,7 +71,7 @@ type Options struct {
 	// Hub is how the agent reaches the hub.
 	Hub *rest.Config
 	// Pruning says how what left a Work is removed.
-	Pruning work.Pruning
+	Pruning work.PruningOptions
 	// Provider reports properties of the member; nil if there is none.
 	Provider propertyprovider.PropertyProvider
 	// Metrics are reported to if they are given.

@@ -16,28 +16,28 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/compare"
 )
 
-// Findings is in which fields an object differs from its manifest.
+// Findings are the fields in which an object differs from its manifest.
 type Findings struct {
 	compare.Report
-	// Degraded is whether the API server refused the object as it is to be, so that it could
-	// not tell what applying the manifest comes to.
+	// Degraded is whether the API server refused the dry run, so that it could not say how the
+	// object would be after applying the manifest.
 	Degraded bool
 }
 
 var (
-	// errComparison is wrapped around what kept an object from being compared.
+	// errComparison wraps the reason why an object could not be compared.
 	errComparison = errors.New("comparing the object with its manifest")
-	// errTakeOver is wrapped around it if the object was to be taken over.
+	// errTakeOver wraps it if the object was to be taken over.
 	errTakeOver = errors.New("cannot tell whether the object can be taken over")
 )
 
-// compare tells in which fields an object differs from its manifest, as the strategy compares.
-// Nothing is written.
+// compareObject finds the fields in which an object differs from its manifest, as the strategy's
+// comparison option says. It writes nothing.
 //
-// A partial comparison asks what applying the manifest would change: a server knows the defaults
-// and the ways to write a value, and which items of a list are the same. It is only asked if there
-// may be a difference.
-func (e *Engine) compare(ctx context.Context, req Request, live *unstructured.Unstructured) (Findings, error) {
+// A partial comparison asks the API server what applying the manifest would change: the server
+// knows the defaults, the canonical form of values, and the keys of list items. It is asked only if
+// there may be a difference.
+func (e *Engine) compareObject(ctx context.Context, req Request, live *unstructured.Unstructured) (Findings, error) {
 	manifest := req.Manifest.Object
 	if req.Strategy.ComparisonOption == placementv1beta1.ComparisonOptionTypeFullComparison {
 		return Findings{Report: compare.Objects(manifest, manifest, live)}, nil
@@ -55,7 +55,7 @@ func (e *Engine) compare(ctx context.Context, req Request, live *unstructured.Un
 	if patch.Empty() && (!serverSide || !mayDropFields(req.Manifest, live)) {
 		return Findings{}, nil
 	}
-	wanted, err := e.rehearse(ctx, desired, live, patch, serverSide)
+	wanted, err := e.dryRunPatch(ctx, desired, live, patch, serverSide)
 	switch {
 	case err == nil:
 		return Findings{Report: compare.Objects(manifest, wanted, live)}, nil
@@ -66,8 +66,9 @@ func (e *Engine) compare(ctx context.Context, req Request, live *unstructured.Un
 	}
 }
 
-// comparesServerSide tells whether a server-side apply is rehearsed. If differences are only
-// reported, it is, unless the object was applied client-side before and has a base for that.
+// comparesServerSide tells whether the dry run is a server-side apply. If differences are only
+// reported, it is, unless the object was applied client-side before and so has a base for a
+// client-side merge.
 func comparesServerSide(req Request, live *unstructured.Unstructured) bool {
 	switch req.Strategy.Type {
 	case placementv1beta1.ApplyStrategyTypeServerSideApply:
@@ -80,19 +81,19 @@ func comparesServerSide(req Request, live *unstructured.Unstructured) bool {
 	}
 }
 
-// mayDropFields tells whether a server-side apply of a manifest may remove fields, as those that
-// an earlier one has set.
+// mayDropFields tells whether a server-side apply of a manifest may remove fields that an earlier
+// one has set.
 func mayDropFields(m Manifest, live *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(live.GetManagedFields(), isOurs) && !isOf(live, m)
+	return slices.ContainsFunc(live.GetManagedFields(), isAppliedByUs) && !isLastAppliedTo(live, m)
 }
 
-// isOf tells whether this very manifest was the last to be applied to an object.
-func isOf(live *unstructured.Unstructured, m Manifest) bool {
+// isLastAppliedTo tells whether this very manifest was the last to be applied to an object.
+func isLastAppliedTo(live *unstructured.Unstructured, m Manifest) bool {
 	return live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation] == m.Hash
 }
 
-// rehearse has the API server tell how the object would stand, without storing it.
-func (e *Engine) rehearse(ctx context.Context, desired, live *unstructured.Unstructured, patch Patch, serverSide bool) (*unstructured.Unstructured, error) {
+// dryRunPatch asks the API server how the object would be after the patch, without storing it.
+func (e *Engine) dryRunPatch(ctx context.Context, desired, live *unstructured.Unstructured, patch Patch, serverSide bool) (*unstructured.Unstructured, error) {
 	out := live.DeepCopy()
 	options := []client.PatchOption{client.FieldOwner(FieldManager), client.DryRunAll}
 	if !serverSide {
@@ -112,10 +113,10 @@ func (e *Engine) rehearse(ctx context.Context, desired, live *unstructured.Unstr
 	return out, e.Client.Patch(ctx, out, client.RawPatch(types.ApplyPatchType, data), append(options, client.ForceOwnership)...)
 }
 
-// found says that an object differs from its manifest.
-func (f Findings) found(what string) string {
+// describeFindings adds to a text how many differing fields are not listed.
+func (f Findings) describeFindings(text string) string {
 	if f.Omitted == 0 {
-		return what
+		return text
 	}
-	return fmt.Sprintf("%s; %d more fields differ than are listed", what, f.Omitted)
+	return fmt.Sprintf("%s; %d more fields differ than are listed", text, f.Omitted)
 }

@@ -14,11 +14,11 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Disown takes what is ours off an object that was applied for the AppliedWork owner points
-// to, and leaves the object as it is. It returns true: there is nothing to wait for.
+// Disown removes our marks from an object that was applied for the AppliedWork that owner points
+// to, and leaves the object in place. It returns true: there is nothing to wait for.
 func (e *Engine) Disown(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
 	var err error
-	for range attempts {
+	for range maxAttempts {
 		if err = e.disownOnce(ctx, id, owner); !apierrors.IsConflict(err) {
 			break
 		}
@@ -27,7 +27,7 @@ func (e *Engine) Disown(ctx context.Context, id placementv1beta1.WorkResourceIde
 }
 
 func (e *Engine) disownOnce(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) error {
-	id, live, err := e.find(ctx, id)
+	id, live, err := e.findObject(ctx, id)
 	if apierrors.IsNotFound(err) || isUnknownKind(err) {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (e *Engine) disownOnce(ctx context.Context, id placementv1beta1.WorkResourc
 		return nil
 	}
 	metadata := map[string]any{"resourceVersion": live.GetResourceVersion(), "ownerReferences": WithoutOwner(refs, owner.UID)}
-	if len(owners.Before)+len(owners.After) == 0 { // else it stays applied for somebody else
+	if len(owners.Before)+len(owners.After) == 0 { // otherwise it stays applied for another AppliedWork
 		metadata["annotations"] = map[string]any{
 			placementv1beta1.ManifestHashAnnotation: nil, placementv1beta1.LastAppliedConfigAnnotation: nil,
 		}

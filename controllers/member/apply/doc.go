@@ -1,19 +1,21 @@
-// Package apply brings manifests onto a member cluster and takes them away again.
+// Package apply applies manifests to a member cluster and removes the applied objects.
 //
-// Reading a manifest (manifest.go), the order (order.go), whose an object is (ownership.go), what
-// is to be written (merge.go, means.go), what is left to the cluster (retain.go) and what is said
-// of a refusal (problem.go) are pure functions. Only the Engine (engine.go, compare.go,
-// serverside.go, remove.go) talks to the cluster.
+// Pure functions read a manifest (manifest.go), order kinds (order.go), decide who owns an object
+// (ownership.go), compute the patch (merge.go, means.go), keep fields that the cluster sets
+// (retain.go) and describe refusals (problem.go). Only the Engine (engine.go, compare.go,
+// serverside.go, remove.go, disown.go) talks to the cluster.
 //
-// The way of an object that exists: own it, if the strategy says so and, with IfNoDiff, it does
-// not differ; leave it alone if it has drifted and IfNotDrifted says so, unless the manifest is
-// another one than was applied last; write what differs; with FullComparison, compare once more.
+// An existing object is handled in this order. Take ownership of it, if the strategy allows that
+// and, with IfNoDiff, it does not differ. With IfNotDrifted, leave it alone if it has drifted,
+// unless the manifest has changed since it was last applied. Write what differs. With
+// FullComparison, compare again.
 //
-// What controllers of the cluster decide on is left to them: what the manifest never set, and of
-// what it sets no longer the replicas, a Service's addresses and ports, and a ServiceAccount's
-// secrets. An object annotated with kubernetes-fleet.io/retain-replicas: "true" keeps the replicas
-// it has though the manifest sets them; the manifest's are only for its creation. See
-// deploy/docs/member-agent.md.
+// Some fields are left to controllers of the cluster: fields that the manifest never set and, once
+// the manifest no longer sets them, the replicas, a Service's addresses and ports, and a
+// ServiceAccount's secrets. An object annotated with kubernetes-fleet.io/retain-replicas: "true"
+// keeps its replicas although the manifest sets them; the manifest's replicas only count when the
+// object is created. See deploy/docs/member-agent.md.
 //
-// To compare in part is to rehearse the very write: the API server answers what it would come to.
+// A partial comparison is a dry run of the write itself: the API server answers with the resulting
+// object.
 package apply

@@ -21,58 +21,56 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/compare"
 )
 
-// FieldManager is the name under which the member agent writes.
+// FieldManager is the field manager of the member agent's writes.
 const FieldManager = "work-api-agent"
 
-// attempts is how often an apply is repeated at once when somebody else wrote in between.
-const attempts = 3
+// maxAttempts is how often an operation is tried at once when another client wrote in between.
+const maxAttempts = 3
 
-// Engine applies manifests to the member and removes what was applied. It reads live and
-// keeps no state.
+// Engine applies manifests to the member and removes the applied objects. It reads past any cache
+// and keeps no state.
 type Engine struct {
 	// Client reads and writes the member's objects; its reads must not come from a cache.
 	Client client.Client
 	// Mapper knows which kinds the member has.
 	Mapper meta.RESTMapper
-	// Rivals looks into the other AppliedWorks that own an object.
+	// Rivals finds the other AppliedWorks that own an object.
 	Rivals RivalFinder
-	// Propagation is what becomes of what depends on a removed object; empty is in the
-	// background.
+	// Propagation is how the dependents of a removed object are deleted; in the background by
+	// default.
 	Propagation metav1.DeletionPropagation
 }
 
-// RivalFinder looks into the AppliedWorks an object's owner references name.
+// RivalFinder finds the AppliedWorks that the owner references of an object name.
 type RivalFinder interface {
-	// Find tells which of the references point to an AppliedWork that exists; those it leaves
-	// out are dangling. Me is the AppliedWork that reaches for the object.
+	// Find returns the references that point to an AppliedWork that exists; the others are
+	// dangling. Me is the AppliedWork whose manifest is to be applied.
 	Find(ctx context.Context, me metav1.OwnerReference, object Key, refs []metav1.OwnerReference) ([]Rival, error)
 }
 
 // Request is one manifest to apply.
 type Request struct {
-	// Manifest is what to apply.
 	Manifest Manifest
-	// Owner is the AppliedWork that shall own the object.
-	Owner metav1.OwnerReference
-	// Strategy says how.
+	// Owner is the AppliedWork that is to own the object.
+	Owner    metav1.OwnerReference
 	Strategy placementv1beta1.ApplyStrategy
-	// Hold keeps from writing content: somebody else keeps writing it differently, and both
-	// would go on for ever as fast as they can.
-	Hold bool
+	// KeepContent forbids to write the object's content: another client keeps overwriting it, and
+	// both would go on without end.
+	KeepContent bool
 }
 
-// Result is an object as it stands, be it applied or not.
+// Result is an object as it is on the member, whether it was applied or not.
 type Result struct {
-	// Object is the object as it stands; nil if there is none, or it could not be read.
+	// Object is nil if it does not exist or could not be read.
 	Object *unstructured.Unstructured
-	// Wrote is whether anything had to be written.
+	// Wrote is whether anything was written.
 	Wrote bool
-	// Findings is in which fields it differs from the manifest, if it was compared.
+	// Findings are the fields in which the object differs from the manifest, if it was compared.
 	Findings Findings
 }
 
-// Resource finds out as what the member serves the kind of an object. A kind the member does
-// not have, or cannot tell about, is a problem, not an error.
+// Resource finds the resource of an object's kind. A kind that the member does not serve, or cannot
+// tell about, is a problem and not an error.
 func (e *Engine) Resource(id placementv1beta1.WorkResourceIdentifier) (schema.GroupVersionResource, *Problem, error) {
 	gvk := schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind}
 	mapping, err := e.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -80,11 +78,11 @@ func (e *Engine) Resource(id placementv1beta1.WorkResourceIdentifier) (schema.Gr
 	case err == nil:
 		return mapping.Resource, nil, nil
 	case isUnknownKind(err):
-		return schema.GroupVersionResource{}, unknownKind(gvk), nil
+		return schema.GroupVersionResource{}, unknownKindProblem(gvk), nil
 	case isUnreachable(err):
 		return schema.GroupVersionResource{}, nil, fmt.Errorf("finding out how the cluster serves %s: %w", gvk, err)
 	default:
-		return schema.GroupVersionResource{}, failed(fmt.Sprintf("Failed to find out how the cluster serves %s: %v", gvk, err)), nil
+		return schema.GroupVersionResource{}, applyFailedProblem(fmt.Sprintf("Failed to find out how the cluster serves %s: %v", gvk, err)), nil
 	}
 }
 
@@ -100,30 +98,30 @@ func isUnknownKind(err error) bool {
 	return meta.IsNoMatchError(err)
 }
 
-// Apply makes the member's object what the manifest says. It returns the object as it stands
-// afterwards, and the problem that kept it from being applied, if any. Nothing is written if
-// nothing differs. An error means that the cluster could not be asked, which says nothing about
-// the manifest.
+// Apply makes the member's object equal to the manifest, as the strategy says. It returns the
+// object as it is afterwards, and the problem that prevented the apply, if any. It writes nothing
+// if nothing differs. An error means that the cluster could not be reached, which says nothing
+// about the manifest.
 func (e *Engine) Apply(ctx context.Context, req Request) (Result, *Problem, error) {
-	result, problem, err := retrying(func() (Result, *Problem, error) { return e.applyOnce(ctx, req) })
+	result, problem, err := retryOnConflict(func() (Result, *Problem, error) { return e.applyOnce(ctx, req) })
 	switch {
 	case err == nil:
 		return result, problem, nil
 	case isUnreachable(err):
 		return Result{}, nil, fmt.Errorf("applying %s: %w", KeyOf(req.Manifest.Identifier), err)
 	case isUnknownKind(err) || isUnknownPath(err):
-		return Result{}, unknownKind(req.Manifest.Object.GroupVersionKind()), nil
+		return Result{}, unknownKindProblem(req.Manifest.Object.GroupVersionKind()), nil
 	case errors.Is(err, errComparison):
-		return Result{}, uncompared(err, req, result.Object), nil
+		return Result{}, comparisonProblem(err, req, result.Object), nil
 	default:
-		return result, refused(err, req.Manifest, result.Object), nil
+		return result, refusalProblem(err, req.Manifest, result.Object), nil
 	}
 }
 
-// retrying tries again at once if somebody else wrote in between.
-func retrying(try func() (Result, *Problem, error)) (result Result, problem *Problem, err error) {
-	for range attempts {
-		result, problem, err = try()
+// retryOnConflict tries again at once if another client wrote in between.
+func retryOnConflict(attempt func() (Result, *Problem, error)) (result Result, problem *Problem, err error) {
+	for range maxAttempts {
+		result, problem, err = attempt()
 		if err == nil || isFieldConflict(err) || !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			break
 		}
@@ -131,18 +129,18 @@ func retrying(try func() (Result, *Problem, error)) (result Result, problem *Pro
 	return result, problem, err
 }
 
-// Diff tells in which fields the member's object differs from the manifest, whoever owns it, and
-// writes nothing. The problem is what kept it from being compared.
+// Diff compares the object with its manifest, without regard to owners, and writes nothing. The
+// problem says why it could not be compared.
 func (e *Engine) Diff(ctx context.Context, req Request) (Result, *Problem, error) {
-	result, problem, err := retrying(func() (Result, *Problem, error) {
-		live, err := e.get(ctx, req.Manifest.Identifier)
+	result, problem, err := retryOnConflict(func() (Result, *Problem, error) {
+		live, err := e.readObject(ctx, req.Manifest.Identifier)
 		if apierrors.IsNotFound(err) || isUnknownKind(err) {
 			return Result{Findings: Findings{Report: compare.Absent()}}, nil, nil
 		}
 		if err != nil {
 			return Result{}, nil, err
 		}
-		findings, err := e.compare(ctx, req, live)
+		findings, err := e.compareObject(ctx, req, live)
 		return Result{Object: live, Findings: findings}, nil, err
 	})
 	switch {
@@ -151,13 +149,13 @@ func (e *Engine) Diff(ctx context.Context, req Request) (Result, *Problem, error
 	case isUnreachable(err):
 		return Result{}, nil, fmt.Errorf("comparing %s: %w", KeyOf(req.Manifest.Identifier), err)
 	default:
-		return Result{}, uncompared(err, req, result.Object), nil
+		return Result{}, comparisonProblem(err, req, result.Object), nil
 	}
 }
 
-// uncompared says that an object could not be compared.
-func uncompared(err error, req Request, live *unstructured.Unstructured) *Problem {
-	p := &Problem{Reason: placementv1beta1.ReasonFailedToRunDriftDetection, Message: fmt.Sprintf("%s: %v", unapplied, err)}
+// comparisonProblem says why an object could not be compared.
+func comparisonProblem(err error, req Request, live *unstructured.Unstructured) *Problem {
+	p := &Problem{Reason: placementv1beta1.ReasonFailedToRunDriftDetection, Message: fmt.Sprintf("%s: %v", notAppliedText, err)}
 	switch {
 	case req.Strategy.Type == placementv1beta1.ApplyStrategyTypeReportDiff:
 		p.Reason = placementv1beta1.ReasonFailedToReportDiff
@@ -165,34 +163,33 @@ func uncompared(err error, req Request, live *unstructured.Unstructured) *Proble
 	case errors.Is(err, errTakeOver):
 		p.Reason = placementv1beta1.ReasonFailedToTakeOver
 	}
-	p.Message = withoutSecrets(p.Message, req.Manifest.Object, live)
+	p.Message = redactSecrets(p.Message, req.Manifest.Object, live)
 	return p
 }
 
-// isUnreachable tells an API server that gave no answer from one that gave a bad one. An answer
-// that the API is busy or not available is about one object, as each may be served by another
-// server: the API server speaks for those behind aggregated APIs.
+// isUnreachable tells whether the API server gave no answer. The answer that the API is busy or not
+// available concerns one object only, because another server may be behind each aggregated API.
 func isUnreachable(err error) bool {
 	var transport *url.Error
 	return errors.As(err, &transport) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// isUnavailable tells an API that cannot answer for now from one that says no.
+// isUnavailable tells whether the API cannot answer for now, in contrast to a refusal.
 func isUnavailable(err error) bool {
 	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
 }
 
 func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, error) {
-	live, err := e.get(ctx, req.Manifest.Identifier)
+	live, err := e.readObject(ctx, req.Manifest.Identifier)
 	switch {
 	case isUnreachable(err) || isUnavailable(err) || isUnknownKind(err) || isUnknownPath(err):
-		return Result{}, nil, err // Apply tells one from the other
-	case apierrors.IsNotFound(err) && req.Hold:
-		return Result{}, failed("Somebody else keeps removing the object; it is created again in a while"), nil
+		return Result{}, nil, err // Apply distinguishes these
+	case apierrors.IsNotFound(err) && req.KeepContent:
+		return Result{}, applyFailedProblem("Somebody else keeps removing the object; it is created again in a while"), nil
 	case apierrors.IsNotFound(err):
-		object, err := e.create(ctx, req)
+		object, err := e.createObject(ctx, req)
 		return Result{Object: object, Wrote: true}, nil, err
 	case err != nil:
 		return Result{}, &Problem{
@@ -200,44 +197,44 @@ func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, 
 			Message: fmt.Sprintf("Failed to read the object on the cluster: %v", err),
 		}, nil
 	case live.GetDeletionTimestamp() != nil:
-		return Result{}, failed("The object on the cluster is being deleted; it is created again once it is gone"), nil
+		return Result{}, applyFailedProblem("The object on the cluster is being deleted; it is created again once it is gone"), nil
 	}
-	return e.reconcile(ctx, req, live)
+	return e.applyToExisting(ctx, req, live)
 }
 
-// reconcile applies the manifest to an object that exists, if that is wanted.
-func (e *Engine) reconcile(ctx context.Context, req Request, live *unstructured.Unstructured) (Result, *Problem, error) {
-	object, findings, problem, err := e.own(ctx, req, live)
+// applyToExisting applies the manifest to an object that exists, if the strategy allows it.
+func (e *Engine) applyToExisting(ctx context.Context, req Request, live *unstructured.Unstructured) (Result, *Problem, error) {
+	object, findings, problem, err := e.ensureOwned(ctx, req, live)
 	if problem != nil || err != nil {
 		return Result{Object: live, Findings: findings}, problem, err
 	}
-	if req.Strategy.WhenToApply == placementv1beta1.WhenToApplyTypeIfNotDrifted && isOf(object, req.Manifest) {
-		findings, err := e.compare(ctx, req, object)
+	if req.Strategy.WhenToApply == placementv1beta1.WhenToApplyTypeIfNotDrifted && isLastAppliedTo(object, req.Manifest) {
+		findings, err := e.compareObject(ctx, req, object)
 		if err != nil {
 			return Result{Object: object}, nil, err
 		}
 		if !findings.Empty() {
-			return Result{Object: object, Findings: findings}, drifted(findings), nil
+			return Result{Object: object, Findings: findings}, driftProblem(findings), nil
 		}
 	}
 	before := object
-	if !req.Hold {
-		if object, err = e.update(ctx, req, object); err != nil {
+	if !req.KeepContent {
+		if object, err = e.updateObject(ctx, req, object); err != nil {
 			return Result{Object: before}, nil, err
 		}
 	}
 	result := Result{Object: object, Wrote: object.GetResourceVersion() != live.GetResourceVersion()}
 	if req.Strategy.ComparisonOption == placementv1beta1.ComparisonOptionTypeFullComparison {
-		result.Findings, err = e.compare(ctx, req, object)
+		result.Findings, err = e.compareObject(ctx, req, object)
 	}
 	return result, nil, err
 }
 
-// drifted says that an object was changed on the cluster and is left alone.
-func drifted(findings Findings) *Problem {
+// driftProblem says that an object was changed on the cluster and is left alone.
+func driftProblem(findings Findings) *Problem {
 	p := &Problem{
-		Reason: placementv1beta1.ReasonFoundDrifts, Stands: true,
-		Message: findings.found(unapplied + " (error: cannot apply manifest: drifts are found between the manifest and the object from the member cluster): " +
+		Reason: placementv1beta1.ReasonFoundDrifts, NoRetry: true,
+		Message: findings.describeFindings(notAppliedText + " (error: cannot apply manifest: drifts are found between the manifest and the object from the member cluster): " +
 			"the object is left alone until they are gone, the manifest changes, or whenToApply is Always"),
 	}
 	if findings.Degraded {
@@ -246,29 +243,29 @@ func drifted(findings Findings) *Problem {
 	return p
 }
 
-// differing says that an object is not taken over as it differs from its manifest.
-func differing(findings Findings) *Problem {
+// takeOverProblem says that an object is not taken over because it differs from its manifest.
+func takeOverProblem(findings Findings) *Problem {
 	return &Problem{
-		Reason: placementv1beta1.ReasonFailedToTakeOver, Stands: true,
-		Message: findings.found(unapplied + " (error: cannot take over object: configuration differences are found between the manifest object and the corresponding object in the member cluster): " +
+		Reason: placementv1beta1.ReasonFailedToTakeOver, NoRetry: true,
+		Message: findings.describeFindings(notAppliedText + " (error: cannot take over object: configuration differences are found between the manifest object and the corresponding object in the member cluster): " +
 			"it is taken over once they are gone, or if whenToTakeOver is Always"),
 	}
 }
 
-func failed(message string) *Problem {
+func applyFailedProblem(message string) *Problem {
 	return &Problem{Reason: placementv1beta1.ReasonManifestApplyFailed, Message: message}
 }
 
-func (e *Engine) get(ctx context.Context, id placementv1beta1.WorkResourceIdentifier) (*unstructured.Unstructured, error) {
+func (e *Engine) readObject(ctx context.Context, id placementv1beta1.WorkResourceIdentifier) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind})
 	return live, e.Client.Get(ctx, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, live)
 }
 
-// own makes us an owner of an existing object if we may be. The owner references are written
-// on their own, before anything else and only at the version that was judged, so that of two
-// AppliedWorks that reach for an object at the same time one gets it.
-func (e *Engine) own(ctx context.Context, req Request, live *unstructured.Unstructured) (*unstructured.Unstructured, Findings, *Problem, error) {
+// ensureOwned makes req.Owner an owner of an existing object if that is allowed. The owner
+// references are written alone, before anything else, and only to the version that was decided on.
+// So if two AppliedWorks want an object at the same time, one gets it.
+func (e *Engine) ensureOwned(ctx context.Context, req Request, live *unstructured.Unstructured) (*unstructured.Unstructured, Findings, *Problem, error) {
 	refs := live.GetOwnerReferences()
 	owners := OwnersOf(refs, req.Owner)
 	var rivals []Rival
@@ -279,20 +276,21 @@ func (e *Engine) own(ctx context.Context, req Request, live *unstructured.Unstru
 		}
 		rivals = found
 	}
-	problem, unseen := Judge(owners, rivals, req.Strategy)
+	problem, onlyIfSame := DecideOwnership(owners, rivals, req.Strategy)
 	if problem != nil {
 		return nil, Findings{}, problem, nil
 	}
-	if unseen {
-		findings, err := e.compare(ctx, req, live)
+	if onlyIfSame {
+		findings, err := e.compareObject(ctx, req, live)
 		if err != nil {
 			return nil, Findings{}, nil, fmt.Errorf("%w: %w", errTakeOver, err)
 		}
 		if !findings.Empty() {
-			return nil, findings, differing(findings), nil
+			return nil, findings, takeOverProblem(findings), nil
 		}
 	}
-	// All AppliedWorks before us are dangling or yield, else there would be a problem.
+	// The other AppliedWorks that come first are dangling or yield; otherwise there would be a
+	// problem.
 	drop := map[types.UID]bool{}
 	for _, ref := range append(owners.Before, owners.Former...) {
 		drop[ref.UID] = true
@@ -320,30 +318,30 @@ func (e *Engine) writeOwners(ctx context.Context, live *unstructured.Unstructure
 	return out, nil
 }
 
-func (e *Engine) create(ctx context.Context, req Request) (*unstructured.Unstructured, error) {
+func (e *Engine) createObject(ctx context.Context, req Request) (*unstructured.Unstructured, error) {
 	if req.Strategy.Type == placementv1beta1.ApplyStrategyTypeServerSideApply {
-		return e.serverSide(ctx, req, nil)
+		return e.applyServerSide(ctx, req, nil)
 	}
 	desired, fits, err := Desired(req.Manifest, req.Owner, []metav1.OwnerReference{req.Owner})
 	if err != nil {
 		return nil, err
 	}
 	if !fits {
-		return e.serverSide(ctx, req, nil)
+		return e.applyServerSide(ctx, req, nil)
 	}
 	return desired, e.Client.Create(ctx, desired, client.FieldOwner(FieldManager))
 }
 
-func (e *Engine) update(ctx context.Context, req Request, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (e *Engine) updateObject(ctx context.Context, req Request, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if req.Strategy.Type == placementv1beta1.ApplyStrategyTypeServerSideApply {
-		return e.serverSide(ctx, req, live)
+		return e.applyServerSide(ctx, req, live)
 	}
 	desired, fits, err := Desired(req.Manifest, req.Owner, live.GetOwnerReferences())
 	if err != nil {
 		return nil, err
 	}
 	if !fits {
-		return e.serverSide(ctx, req, live)
+		return e.applyServerSide(ctx, req, live)
 	}
 	retainReplicas(live, desired)
 	retainFinalizers(live, desired)
@@ -353,7 +351,7 @@ func (e *Engine) update(ctx context.Context, req Request, live *unstructured.Uns
 	}
 	data := patch.Data
 	if req.Strategy.WhenToApply == placementv1beta1.WhenToApplyTypeIfNotDrifted {
-		// What somebody changed since it was compared is not overwritten.
+		// A change by another client since the comparison must not be overwritten.
 		if data, err = patch.atVersion(live); err != nil {
 			return nil, err
 		}

@@ -137,7 +137,7 @@ func TestApplyReplacesADanglingOwner(t *testing.T) {
 func TestApplyHoldsBackWhenToldTo(t *testing.T) {
 	e, writes := newEngine(nil, configMap("theirs", me))
 	req := request(manifestX1)
-	req.Hold = true
+	req.KeepContent = true
 	result, problem, err := e.Apply(t.Context(), req)
 	require.NoError(t, err)
 	require.Nil(t, problem)

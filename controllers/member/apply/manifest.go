@@ -15,16 +15,15 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Manifest is one object of a Work, read and ready to be applied, or the reason why it
-// cannot be.
+// Manifest is one object of a Work, ready to be applied, or the reason why it cannot be applied.
 type Manifest struct {
-	// Identifier names the object; of a manifest that could not be read only the ordinal
-	// and what could be made out.
+	// Identifier names the object. If the manifest could not be read, it has only the ordinal and
+	// the fields that could be read.
 	Identifier placementv1beta1.WorkResourceIdentifier
-	// Object is the object as the hub wants it, without anything only a cluster may say. Nil
-	// if the manifest could not be read.
+	// Object is the object without the fields that only a cluster may set. Nil if the manifest
+	// could not be read.
 	Object *unstructured.Unstructured
-	// Hash stands for the whole content of Object.
+	// Hash is of the whole content of Object.
 	Hash string
 	// Problem is set if the manifest is not to be applied.
 	Problem *Problem
@@ -33,16 +32,16 @@ type Manifest struct {
 // Kind returns the group and kind of the manifest's object.
 func (m Manifest) Kind() schema.GroupKind { return KindOf(m.Identifier) }
 
-// KindOf returns the group and kind an identifier names.
+// KindOf returns the group and kind of an identifier.
 func KindOf(id placementv1beta1.WorkResourceIdentifier) schema.GroupKind {
 	return schema.GroupKind{Group: id.Group, Kind: id.Kind}
 }
 
-// Key tells apart the objects of a cluster. The version is no part of it: it is one object
-// in whatever version it is written.
+// Key identifies an object of a cluster. The version is not part of it: an object is the same in
+// every version.
 type Key struct{ Group, Kind, Namespace, Name string }
 
-// KeyOf returns the key of the object an identifier names.
+// KeyOf returns the key of an identifier.
 func KeyOf(id placementv1beta1.WorkResourceIdentifier) Key {
 	return Key{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
 }
@@ -56,19 +55,19 @@ func (k Key) String() string {
 	return schema.GroupKind{Group: k.Group, Kind: k.Kind}.String() + " " + name
 }
 
-// clusterOwned are the metadata fields that only the cluster an object lives in may set.
+// clusterOwned are the metadata fields that only the cluster of an object may set.
 var clusterOwned = []string{
 	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
 	"deletionGracePeriodSeconds", "managedFields", "ownerReferences", "selfLink",
 }
 
-// Decode reads the manifests of a Work. There is one result per manifest, in their order;
-// the second and later manifests of the same object are marked as duplicates.
+// Decode reads the manifests of a Work. It returns one result per manifest, in their order; the
+// second and later manifests of the same object are marked as duplicates.
 func Decode(manifests []placementv1beta1.Manifest) []Manifest {
 	out := make([]Manifest, 0, len(manifests))
 	seen := map[Key]int{}
 	for ordinal, raw := range manifests {
-		m := decodeOne(ordinal, raw)
+		m := decodeManifest(ordinal, raw)
 		if m.Problem == nil {
 			if earlier, ok := seen[KeyOf(m.Identifier)]; ok {
 				m.Problem = &Problem{
@@ -84,7 +83,7 @@ func Decode(manifests []placementv1beta1.Manifest) []Manifest {
 	return out
 }
 
-func decodeOne(ordinal int, raw placementv1beta1.Manifest) Manifest {
+func decodeManifest(ordinal int, raw placementv1beta1.Manifest) Manifest {
 	m := Manifest{Identifier: placementv1beta1.WorkResourceIdentifier{Ordinal: ordinal}}
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(raw.Raw); err != nil {
@@ -102,11 +101,11 @@ func decodeOne(ordinal int, raw placementv1beta1.Manifest) Manifest {
 		return m
 	}
 	if object.GetName() == "" {
-		m.Problem = nameless(object)
+		m.Problem = namelessProblem(object)
 		return m
 	}
-	sanitize(object)
-	hash, err := hashOf(object)
+	sanitizeObject(object)
+	hash, err := hashObject(object)
 	if err != nil {
 		m.Problem = &Problem{Reason: placementv1beta1.ReasonDecodingErred, Message: fmt.Sprintf("Failed to hash the manifest: %v", err)}
 		return m
@@ -115,7 +114,7 @@ func decodeOne(ordinal int, raw placementv1beta1.Manifest) Manifest {
 	return m
 }
 
-func nameless(object *unstructured.Unstructured) *Problem {
+func namelessProblem(object *unstructured.Unstructured) *Problem {
 	if object.GetGenerateName() != "" {
 		return &Problem{
 			Reason:  placementv1beta1.ReasonFoundGenerateName,
@@ -125,15 +124,15 @@ func nameless(object *unstructured.Unstructured) *Problem {
 	return &Problem{Reason: placementv1beta1.ReasonDecodingErred, Message: "The manifest has no name"}
 }
 
-// sanitize removes what is not for the hub to say: status, what the cluster sets, and our
-// own annotations, which an object has that was itself placed on the hub by another fleet.
-func sanitize(object *unstructured.Unstructured) {
+// sanitizeObject removes the fields that the hub must not set: status, metadata set by the cluster,
+// and our own annotations, which an object has if another fleet placed it on the hub.
+func sanitizeObject(object *unstructured.Unstructured) {
 	encodeSecret(object)
 	unstructured.RemoveNestedField(object.Object, "status")
 	for _, field := range clusterOwned {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}
-	// Serialised Go structs carry a null here that would make every merge look like a change.
+	// Serialised Go structs have a null here that would make every merge look like a change.
 	if stamp, found, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template", "metadata", "creationTimestamp"); found && stamp == nil {
 		unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "creationTimestamp")
 	}
@@ -147,15 +146,15 @@ func sanitize(object *unstructured.Unstructured) {
 	object.SetAnnotations(annotations)
 }
 
-// encodeSecret puts what a Secret has in clear to the rest, as the API server does: it never shows
-// the field again, so that it would differ for ever.
+// encodeSecret moves the plain values of a Secret to its encoded ones, as the API server does. The
+// API server never returns the plain field, so it would always differ.
 func encodeSecret(object *unstructured.Unstructured) {
 	if object.GroupVersionKind() != (schema.GroupVersionKind{Version: "v1", Kind: "Secret"}) {
 		return
 	}
 	clear, found, err := unstructured.NestedStringMap(object.Object, "stringData")
 	if !found || err != nil {
-		return // the API server says what is wrong
+		return // the API server refuses it with a message
 	}
 	for key, value := range clear {
 		encoded := base64.StdEncoding.EncodeToString([]byte(value))
@@ -166,8 +165,8 @@ func encodeSecret(object *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(object.Object, "stringData")
 }
 
-// hashOf relies on encoding/json writing maps with sorted keys.
-func hashOf(object *unstructured.Unstructured) (string, error) {
+// hashObject relies on encoding/json, which writes maps with sorted keys.
+func hashObject(object *unstructured.Unstructured) (string, error) {
 	data, err := json.Marshal(object.Object)
 	if err != nil {
 		return "", err

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// means tells whether two objects of a kind of Kubernetes mean the same though they are written
-// differently: the API server writes quantities in its own way and leaves out what is empty. To
-// write such an object again would change nothing, time and again.
+// isEquivalent tells whether two objects of a built-in kind are the same although they are written
+// differently: the API server writes quantities in its own way and omits empty fields. Writing such
+// an object again would change nothing, over and over.
 //
-// The types known here may be older than the cluster, so fields they do not have must not differ
-// in any other way.
-func means(typed runtime.Object, a, b map[string]any) bool {
-	if typed == nil || !differsInStyle(a, b) {
+// The types known here may be older than the cluster's, so fields that they lack must not differ at
+// all.
+func isEquivalent(typed runtime.Object, a, b map[string]any) bool {
+	if typed == nil || !isSameInOtherStyle(a, b) {
 		return false
 	}
 	x, y := reflect.New(reflect.TypeOf(typed).Elem()), reflect.New(reflect.TypeOf(typed).Elem())
@@ -26,20 +26,20 @@ func means(typed runtime.Object, a, b map[string]any) bool {
 	return equality.Semantic.DeepEqual(x.Interface(), y.Interface())
 }
 
-// differsInStyle tells whether two values differ in nothing but how quantities are written, and
-// in empty values that only one of them has.
-func differsInStyle(a, b any) bool {
+// isSameInOtherStyle tells whether two values differ only in how quantities are written, and in
+// empty values that only one of them has.
+func isSameInOtherStyle(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
 		y, ok := b.(map[string]any)
-		return ok && mapsDifferInStyle(x, y)
+		return ok && areMapsSameInOtherStyle(x, y)
 	case []any:
 		y, ok := b.([]any)
 		if !ok || len(x) != len(y) {
 			return false
 		}
 		for i := range x {
-			if !differsInStyle(x[i], y[i]) {
+			if !isSameInOtherStyle(x[i], y[i]) {
 				return false
 			}
 		}
@@ -52,10 +52,10 @@ func differsInStyle(a, b any) bool {
 	}
 }
 
-func mapsDifferInStyle(a, b map[string]any) bool {
+func areMapsSameInOtherStyle(a, b map[string]any) bool {
 	for key, value := range a {
 		other, found := b[key]
-		if !found && !isEmpty(value) || found && !differsInStyle(value, other) {
+		if !found && !isEmpty(value) || found && !isSameInOtherStyle(value, other) {
 			return false
 		}
 	}

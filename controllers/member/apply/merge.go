@@ -20,24 +20,22 @@ import (
 // maxAnnotations is the API server's limit for all annotations of an object together.
 const maxAnnotations = 256 * 1024
 
-// Patch is what brings an object to what the hub wants.
+// Patch turns an object into the desired one.
 type Patch struct {
-	// Type says how Data is to be read.
 	Type types.PatchType
-	// Data is the patch; empty if nothing is to be written.
+	// Data is empty if nothing is to be written.
 	Data []byte
-	// Result is the live object with the patch, as far as that can be told without the API
-	// server.
+	// Result is the live object with the patch, as far as that is known without the API server.
 	Result *unstructured.Unstructured
 }
 
 // Empty tells whether the patch changes nothing.
 func (p Patch) Empty() bool { return len(p.Data) == 0 }
 
-// Desired returns the object as it shall stand on the member, for a client-side apply: the
-// manifest with its hash and owners, and a copy of itself as the base of the next merge. The
-// copy names us as the only owner, so that it does not change with the others. Desired
-// returns false if the copy makes the annotations larger than the API server takes.
+// Desired returns the object for a client-side apply: the manifest with its hash and owners, and a
+// copy of itself as the base of the next merge. The copy names the given AppliedWork as the only
+// owner, so that it does not change with the others. Desired returns false if the copy makes the
+// annotations larger than the API server accepts.
 func Desired(m Manifest, me metav1.OwnerReference, owners []metav1.OwnerReference) (*unstructured.Unstructured, bool, error) {
 	object := Marked(m, me)
 	base, err := json.Marshal(object.Object)
@@ -48,10 +46,10 @@ func Desired(m Manifest, me metav1.OwnerReference, owners []metav1.OwnerReferenc
 	annotations := object.GetAnnotations()
 	annotations[placementv1beta1.LastAppliedConfigAnnotation] = string(base)
 	object.SetAnnotations(annotations)
-	return object, sizeOf(annotations) <= maxAnnotations, nil
+	return object, annotationsSize(annotations) <= maxAnnotations, nil
 }
 
-// Marked returns the manifest's object with its hash, owned by us.
+// Marked returns the manifest's object with its hash, owned by the given AppliedWork.
 func Marked(m Manifest, me metav1.OwnerReference) *unstructured.Unstructured {
 	object := m.Object.DeepCopy()
 	annotations := object.GetAnnotations()
@@ -64,7 +62,7 @@ func Marked(m Manifest, me metav1.OwnerReference) *unstructured.Unstructured {
 	return object
 }
 
-func sizeOf(annotations map[string]string) int {
+func annotationsSize(annotations map[string]string) int {
 	size := 0
 	for key, value := range annotations {
 		size += len(key) + len(value)
@@ -72,22 +70,22 @@ func sizeOf(annotations map[string]string) int {
 	return size
 }
 
-// ThreeWay computes what is to be written so that the live object becomes the desired one:
-// fields the manifest names are set, fields it named at the last apply and names no longer
-// are removed, all others are left alone. Kinds of Kubernetes itself are merged by their
-// merge keys, custom resources as plain JSON.
+// ThreeWay computes the patch that turns the live object into the desired one: it sets the fields
+// of the manifest, removes the fields that the manifest had at the last apply and has no longer,
+// and leaves all others alone. Built-in kinds are merged by their merge keys, custom resources as
+// plain JSON.
 func ThreeWay(live, desired *unstructured.Unstructured) (Patch, error) {
-	last := baseOf(live)
+	last := mergeBase(live)
 	base, err := json.Marshal(last)
 	if err != nil {
 		return Patch{}, fmt.Errorf("encoding the object as last applied: %w", err)
 	}
-	return merge(base, live, keepOthers(last, live, desired))
+	return threeWayPatch(base, live, keepOtherMetadata(last, live, desired))
 }
 
-// merge computes a patch that leaves fields alone that are neither in the original nor in the
+// threeWayPatch computes a patch that leaves fields alone that are in neither the original nor the
 // desired object.
-func merge(original []byte, live, desired *unstructured.Unstructured) (Patch, error) {
+func threeWayPatch(original []byte, live, desired *unstructured.Unstructured) (Patch, error) {
 	current, err := json.Marshal(live.Object)
 	if err != nil {
 		return Patch{}, fmt.Errorf("encoding the live object: %w", err)
@@ -114,8 +112,8 @@ func merge(original []byte, live, desired *unstructured.Unstructured) (Patch, er
 	if err := patch.Result.UnmarshalJSON(result); err != nil {
 		return Patch{}, fmt.Errorf("reading the merged object: %w", err)
 	}
-	// A patch may say in which order lists stand that are in that order already.
-	if equality.Semantic.DeepEqual(patch.Result.Object, live.Object) || means(typed, patch.Result.Object, live.Object) {
+	// A patch may ask for an order of list items that they already have.
+	if equality.Semantic.DeepEqual(patch.Result.Object, live.Object) || isEquivalent(typed, patch.Result.Object, live.Object) {
 		patch.Data = nil
 	}
 	return patch, nil
@@ -143,7 +141,7 @@ func strategicThreeWay(typed runtime.Object, original, modified, current []byte)
 	return patch, result, err
 }
 
-// atVersion returns the patch so that it only holds for the live object as it was read.
+// atVersion binds the patch to the version of the live object that was read.
 func (p Patch) atVersion(live *unstructured.Unstructured) ([]byte, error) {
 	content := map[string]any{}
 	if err := json.Unmarshal(p.Data, &content); err != nil && !p.Empty() {

@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// first lists the kinds that are applied before all others, in this order: what others live
-// in or refer to comes before them. It is kpt's order.
-var first = []schema.GroupKind{
+// firstKinds are applied before all others, in this order: objects that others live in or refer to
+// come first. It is kpt's order.
+var firstKinds = []schema.GroupKind{
 	{Group: "", Kind: "Namespace"},
 	{Group: "", Kind: "ResourceQuota"},
 	{Group: "storage.k8s.io", Kind: "StorageClass"},
@@ -31,25 +31,25 @@ var first = []schema.GroupKind{
 	{Group: "policy", Kind: "PodDisruptionBudget"},
 }
 
-// last lists the kinds that are applied after all others: they can get in the way of them.
-var last = []schema.GroupKind{
+// lastKinds are applied after all others, because they can block them.
+var lastKinds = []schema.GroupKind{
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"},
 }
 
-// Rank is the place of a kind in the order of applying: lower comes first. Kinds the order
-// does not name share one place, after those that come first and before those that come last.
+// Rank is the position of a kind in the order of applying: lower comes first. Kinds in neither list
+// share one rank, between those that come first and those that come last.
 func Rank(kind schema.GroupKind) int {
-	if i := slices.Index(first, kind); i >= 0 {
+	if i := slices.Index(firstKinds, kind); i >= 0 {
 		return i
 	}
-	if i := slices.Index(last, kind); i >= 0 {
-		return len(first) + 1 + i
+	if i := slices.Index(lastKinds, kind); i >= 0 {
+		return len(firstKinds) + 1 + i
 	}
-	return len(first)
+	return len(firstKinds)
 }
 
-// Waves groups items by the rank of their kind, lowest first; inside a wave they keep their
-// order. The items of a wave do not depend on each other and may be handled in parallel.
+// Waves groups items by the rank of their kind, lowest first; within a wave they keep their order.
+// The items of a wave do not depend on each other and may be handled in parallel.
 func Waves[T any](items []T, kindOf func(T) schema.GroupKind) [][]T {
 	byRank := map[int][]T{}
 	var ranks []int
@@ -68,7 +68,7 @@ func Waves[T any](items []T, kindOf func(T) schema.GroupKind) [][]T {
 	return waves
 }
 
-// ReversedWaves is Waves for taking things away: what was applied last goes first.
+// ReversedWaves is Waves for removals: objects that were applied last are removed first.
 func ReversedWaves[T any](items []T, kindOf func(T) schema.GroupKind) [][]T {
 	waves := Waves(items, kindOf)
 	slices.Reverse(waves)

@@ -11,8 +11,8 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// OwnerReference returns the reference by which an AppliedWork owns what was applied for it.
-// It does not block the owner's deletion: the agent deletes objects in its own order.
+// OwnerReference returns the reference by which an AppliedWork owns its objects. It does not block
+// the owner's deletion: the agent deletes objects in its own order.
 func OwnerReference(name string, uid types.UID) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion:         placementv1beta1.GroupVersion.String(),
@@ -23,19 +23,18 @@ func OwnerReference(name string, uid types.UID) metav1.OwnerReference {
 	}
 }
 
-// IsAppliedWork tells whether an owner reference points to an AppliedWork, of whatever
-// version.
+// IsAppliedWork tells whether an owner reference points to an AppliedWork of any version.
 func IsAppliedWork(ref metav1.OwnerReference) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && gv.Group == placementv1beta1.GroupName && ref.Kind == "AppliedWork"
 }
 
-// Owners sorts the owners of an object by what they are to one AppliedWork.
+// Owners are the owners of an object, sorted by their relation to one AppliedWork.
 type Owners struct {
 	// Mine is whether the AppliedWork is among them.
 	Mine bool
-	// Former are references to an earlier AppliedWork of the same name. As names are unique,
-	// it does not exist any more, and the object has been ours.
+	// Former are references to an earlier AppliedWork of the same name. Names are unique, so it
+	// does not exist any more, and the object belonged to this Work.
 	Former []metav1.OwnerReference
 	// Before are the other AppliedWorks listed before ours, or all if ours is not listed.
 	Before []metav1.OwnerReference
@@ -45,7 +44,6 @@ type Owners struct {
 	Foreign []metav1.OwnerReference
 }
 
-// OwnersOf sorts the owners of an object as seen from one AppliedWork.
 func OwnersOf(refs []metav1.OwnerReference, me metav1.OwnerReference) Owners {
 	var out Owners
 	for _, ref := range refs {
@@ -69,20 +67,21 @@ func OwnersOf(refs []metav1.OwnerReference, me metav1.OwnerReference) Owners {
 type Rival struct {
 	// Name of the AppliedWork.
 	Name string
-	// Placement is the placement it belongs to, if that is known.
+	// Placement that it belongs to, if that is known.
 	Placement string
-	// Yields is whether it gives the object up: it is of the same placement and no longer
-	// has a manifest of the object, as when a Work is split anew.
+	// Yields is whether it gives the object up: it is of the same placement and no longer has a
+	// manifest of the object, for example because the hub split the Works anew.
 	Yields bool
 }
 
-// Judge decides whether an existing object may be applied to. The rivals are the AppliedWorks
-// that own it before us and exist. A nil problem means yes; if the object is not owned by us
-// yet, it is to be taken over, though if unseen is true only if it does not differ.
-func Judge(owners Owners, rivals []Rival, strategy placementv1beta1.ApplyStrategy) (problem *Problem, unseen bool) {
+// DecideOwnership decides whether a manifest may be applied to an existing object. The rivals are
+// the AppliedWorks before ours that own it and exist. A nil problem means yes. If we do not own the
+// object yet, it is to be taken over; if onlyIfSame is true, only if it does not differ from the
+// manifest.
+func DecideOwnership(owners Owners, rivals []Rival, strategy placementv1beta1.ApplyStrategy) (problem *Problem, onlyIfSame bool) {
 	for _, rival := range rivals {
 		if !rival.Yields {
-			return conflict(rival), false
+			return placementConflictProblem(rival), false
 		}
 	}
 	if owners.Mine || len(owners.Former) > 0 || len(rivals) > 0 {
@@ -91,23 +90,23 @@ func Judge(owners Owners, rivals []Rival, strategy placementv1beta1.ApplyStrateg
 	if strategy.WhenToTakeOver == placementv1beta1.WhenToTakeOverTypeNever {
 		return &Problem{
 			Reason: placementv1beta1.ReasonNotTakenOver,
-			Message: unapplied + " (error: no ownership of the object in the member cluster; takeover is needed): " +
+			Message: notAppliedText + " (error: no ownership of the object in the member cluster; takeover is needed): " +
 				"the object exists on the cluster and whenToTakeOver is Never, so it is left alone",
-			Stands: true,
+			NoRetry: true,
 		}, false
 	}
 	if len(owners.Foreign) > 0 && !strategy.AllowCoOwnership {
 		return &Problem{
 			Reason: placementv1beta1.ReasonFailedToTakeOver,
 			Message: fmt.Sprintf("%s (error: cannot take over object: it is owned by %s outside the fleet): set allowCoOwnership to place it nevertheless",
-				unapplied, describeOwners(owners.Foreign)),
-			Stands: true,
+				notAppliedText, describeOwners(owners.Foreign)),
+			NoRetry: true,
 		}, false
 	}
 	return nil, strategy.WhenToTakeOver == placementv1beta1.WhenToTakeOverTypeIfNoDiff
 }
 
-func conflict(rival Rival) *Problem {
+func placementConflictProblem(rival Rival) *Problem {
 	by := fmt.Sprintf("AppliedWork %s", rival.Name)
 	if rival.Placement != "" {
 		by = fmt.Sprintf("placement %s (AppliedWork %s)", rival.Placement, rival.Name)
@@ -126,8 +125,8 @@ func describeOwners(refs []metav1.OwnerReference) string {
 	return strings.Join(names, ", ")
 }
 
-// WithOwner returns the owner references with ours added if it is missing and those of the
-// given UIDs left out.
+// WithOwner returns the owner references with ours added if it is missing, and without those of the
+// given UIDs.
 func WithOwner(refs []metav1.OwnerReference, mine metav1.OwnerReference, without map[types.UID]bool) []metav1.OwnerReference {
 	out := make([]metav1.OwnerReference, 0, len(refs)+1)
 	found := false

@@ -45,7 +45,7 @@ func older(ref metav1.OwnerReference) metav1.OwnerReference {
 	return ref
 }
 
-func TestJudge(t *testing.T) {
+func TestDecideOwnership(t *testing.T) {
 	var (
 		always = placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeAlways}
 		shared = placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeAlways, AllowCoOwnership: true}
@@ -95,7 +95,7 @@ func TestJudge(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			problem, compared := Judge(OwnersOf(tc.refs, me), tc.rivals, tc.strategy)
+			problem, compared := DecideOwnership(OwnersOf(tc.refs, me), tc.rivals, tc.strategy)
 			assert.Equal(t, tc.compared, compared)
 			if tc.reason == "" {
 				assert.Nil(t, problem)

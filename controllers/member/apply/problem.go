@@ -20,28 +20,28 @@ type Problem struct {
 	Reason string
 	// Message is the message of the condition.
 	Message string
-	// Stands is whether trying again is no use until the manifest or the object changes.
-	Stands bool
+	// NoRetry is whether another attempt cannot succeed until the manifest or the object changes.
+	NoRetry bool
 }
 
-// unapplied begins the message of every problem that kept a manifest from being applied.
-const unapplied = "Failed to apply the manifest"
+// notAppliedText begins the message of problems that prevented a manifest from being applied.
+const notAppliedText = "Failed to apply the manifest"
 
-// refused says why the API server refused a manifest.
-func refused(err error, m Manifest, live *unstructured.Unstructured) *Problem {
+// refusalProblem says why the API server refused a manifest.
+func refusalProblem(err error, m Manifest, live *unstructured.Unstructured) *Problem {
 	if isFieldConflict(err) {
-		return fieldConflict(err)
+		return fieldConflictProblem(err)
 	}
-	message := fmt.Sprintf("%s: %v", unapplied, err)
+	message := fmt.Sprintf("%s: %v", notAppliedText, err)
 	if fields := immutableFields(err); len(fields) > 0 {
 		message = fmt.Sprintf("%s: %s cannot be changed once the object exists; set it back on the hub, or delete the object on the cluster to have it created anew",
-			unapplied, strings.Join(fields, ", "))
+			notAppliedText, strings.Join(fields, ", "))
 	}
-	return &Problem{Reason: placementv1beta1.ReasonManifestApplyFailed, Message: withoutSecrets(message, m.Object, live)}
+	return &Problem{Reason: placementv1beta1.ReasonManifestApplyFailed, Message: redactSecrets(message, m.Object, live)}
 }
 
-// unknownKind says that the cluster does not have a kind, or not any more.
-func unknownKind(gvk schema.GroupVersionKind) *Problem {
+// unknownKindProblem says that the cluster does not serve a kind.
+func unknownKindProblem(gvk schema.GroupVersionKind) *Problem {
 	return &Problem{
 		Reason: placementv1beta1.ReasonDecodingErred,
 		Message: fmt.Sprintf("The cluster has no kind %s in %s; the object is applied once the cluster has it, for example after its CustomResourceDefinition is installed",
@@ -49,13 +49,13 @@ func unknownKind(gvk schema.GroupVersionKind) *Problem {
 	}
 }
 
-// isFieldConflict tells a conflict over who owns which field from one over versions, which is
-// over once the object is read again.
+// isFieldConflict tells a conflict over the ownership of fields from a conflict of versions, which
+// another read resolves.
 func isFieldConflict(err error) bool {
 	return apierrors.IsConflict(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }
 
-func fieldConflict(err error) *Problem {
+func fieldConflictProblem(err error) *Problem {
 	var owned []string
 	for _, cause := range causesOf(err) {
 		owner := strings.TrimPrefix(cause.Message, "conflict with ")
@@ -64,12 +64,13 @@ func fieldConflict(err error) *Problem {
 	return &Problem{
 		Reason: placementv1beta1.ReasonApplyConflictWithOtherApplier,
 		Message: fmt.Sprintf("%s: other appliers own fields of it: %s; leave these fields to one of them, or set serverSideApplyConfig.force to take them over",
-			unapplied, strings.Join(owned, ", ")),
-		Stands: true,
+			notAppliedText, strings.Join(owned, ", ")),
+		NoRetry: true,
 	}
 }
 
-// immutableFields returns the fields that must not be changed, if that is all that is wrong.
+// immutableFields returns the fields that must not be changed, if that is the only reason for the
+// refusal.
 func immutableFields(err error) []string {
 	if !apierrors.IsInvalid(err) {
 		return nil

@@ -36,7 +36,7 @@ func TestWhyAManifestIsRefused(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			problem := refused(tc.err, tc.manifest, nil)
+			problem := refusalProblem(tc.err, tc.manifest, nil)
 			assert.Equal(t, "ManifestApplyFailed", problem.Reason)
 			for _, want := range tc.want {
 				assert.Contains(t, problem.Message, want)

@@ -91,7 +91,7 @@ func TestAKindThatHasVanishedIsNamed(t *testing.T) {
 			require.NotNil(t, problem)
 			assert.Contains(t, problem.Message, "The cluster has no kind ConfigMap in v1")
 			assert.Contains(t, problem.Message, "CustomResourceDefinition")
-			assert.False(t, problem.Stands, "it may come back")
+			assert.False(t, problem.NoRetry, "it may come back")
 			assert.Zero(t, *writes)
 
 			result, problem, err := e.Diff(t.Context(), request(manifestX1))

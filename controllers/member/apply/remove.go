@@ -13,16 +13,16 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Remove takes away an object that was applied for the AppliedWork owner points to. Only
-// what that AppliedWork owns is touched; of an object that has other owners too, only the
-// owner reference goes. Remove returns true if nothing of ours is left, false if the object
-// is on its way out.
+// Remove removes an object that was applied for the AppliedWork that owner points to. It only
+// touches objects that this AppliedWork owns; if an object has other owners too, it only removes
+// the owner reference. Remove returns true if nothing of ours is left, and false if the object is
+// being deleted.
 //
-// Every write is of the version that was judged: another AppliedWork may take the object over
-// in between, and it is its own then.
+// Every write is bound to the version that was read: another AppliedWork may take the object over
+// in between, and then owns it.
 func (e *Engine) Remove(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
 	var err error
-	for range attempts {
+	for range maxAttempts {
 		var gone bool
 		gone, err = e.removeOnce(ctx, id, owner)
 		if !apierrors.IsConflict(err) {
@@ -33,7 +33,7 @@ func (e *Engine) Remove(ctx context.Context, id placementv1beta1.WorkResourceIde
 }
 
 func (e *Engine) removeOnce(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
-	id, live, err := e.find(ctx, id)
+	id, live, err := e.findObject(ctx, id)
 	if apierrors.IsNotFound(err) || isUnknownKind(err) {
 		return true, nil
 	}
@@ -55,12 +55,12 @@ func (e *Engine) removeOnce(ctx context.Context, id placementv1beta1.WorkResourc
 		return true, nil
 	}
 	uid, version := live.GetUID(), live.GetResourceVersion()
-	err = e.Client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(e.propagation()))
+	err = e.Client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(e.propagationPolicy()))
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("deleting %s: %w", KeyOf(id), err)
 	}
-	// Whether it is gone or waits for a finalizer only another look tells.
-	after, err := e.get(ctx, id)
+	// Only another read tells whether it is gone or waits for a finalizer.
+	after, err := e.readObject(ctx, id)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
@@ -70,19 +70,18 @@ func (e *Engine) removeOnce(ctx context.Context, id placementv1beta1.WorkResourc
 	return after.GetUID() != uid, nil
 }
 
-// propagation is what becomes of what depends on a removed object.
-func (e *Engine) propagation() metav1.DeletionPropagation {
+func (e *Engine) propagationPolicy() metav1.DeletionPropagation {
 	if e.Propagation == "" {
 		return metav1.DeletePropagationBackground
 	}
 	return e.Propagation
 }
 
-// HandOver waits for another AppliedWork to take over an object that was applied for the one
-// owner points to. It returns true if nothing of ours is left on the object; the object itself
-// is never deleted.
+// HandOver waits for another AppliedWork to take over an object that was applied for the one that
+// owner points to. It returns true if nothing of ours is left on the object. It never deletes the
+// object.
 func (e *Engine) HandOver(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
-	id, live, err := e.find(ctx, id)
+	id, live, err := e.findObject(ctx, id)
 	if apierrors.IsNotFound(err) || isUnknownKind(err) {
 		return true, nil
 	}
@@ -103,28 +102,28 @@ func (e *Engine) HandOver(ctx context.Context, id placementv1beta1.WorkResourceI
 	return true, nil
 }
 
-// find reads an object that may have been applied long ago. If its version is not served any
-// more, the object is still there in another one. The identifier it returns has the version in
+// findObject reads an object that may have been applied long ago. If its version is not served any
+// more, the object still exists in another version. The identifier it returns has the version in
 // which the object is served.
-func (e *Engine) find(ctx context.Context, id placementv1beta1.WorkResourceIdentifier) (placementv1beta1.WorkResourceIdentifier, *unstructured.Unstructured, error) {
-	live, err := e.get(ctx, id)
+func (e *Engine) findObject(ctx context.Context, id placementv1beta1.WorkResourceIdentifier) (placementv1beta1.WorkResourceIdentifier, *unstructured.Unstructured, error) {
+	live, err := e.readObject(ctx, id)
 	if !isUnknownKind(err) && !isUnknownPath(err) {
 		return id, live, err
 	}
 	mapping, mapErr := e.Mapper.RESTMapping(schema.GroupKind{Group: id.Group, Kind: id.Kind})
 	if mapErr != nil {
-		return id, nil, mapErr // unknown in any version, or not to be told
+		return id, nil, mapErr // unknown in every version, or discovery failed
 	}
 	if mapping.GroupVersionKind.Version == id.Version {
 		return id, live, err
 	}
 	id.Version = mapping.GroupVersionKind.Version
-	live, err = e.get(ctx, id)
+	live, err = e.readObject(ctx, id)
 	return id, live, err
 }
 
-// isUnknownPath tells an API server that does not serve a version from one that serves it and
-// does not have the object.
+// isUnknownPath tells whether the API server does not serve a version, in contrast to one that
+// serves it and lacks the object.
 func isUnknownPath(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

@@ -11,26 +11,26 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// retained are fields that controllers in the cluster take over once the hub no longer sets them.
-// A manifest that stops to set them does not remove them. Node ports are kept by the API server
-// as well, yet it is told nothing that says otherwise.
-var retained = map[schema.GroupKind][][]string{
+// retainedFields are fields that controllers in the cluster take over once the hub no longer sets
+// them: a manifest that stops setting them does not remove them. The API server keeps node ports as
+// well, as long as no patch removes them.
+var retainedFields = map[schema.GroupKind][][]string{
 	{Kind: "Service"}:        {{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "healthCheckNodePort"}},
 	{Kind: "ServiceAccount"}: {{"secrets"}},
 }
 
-var replicas = []string{"spec", "replicas"}
+var replicasField = []string{"spec", "replicas"}
 
-// baseOf returns what was last applied to an object, without our marks and without what is never
-// removed. Lost or spoilt by hand, it is empty: without a base nothing is removed, which is the
-// safe side.
-func baseOf(live *unstructured.Unstructured) map[string]any {
+// mergeBase returns the manifest that was last applied to an object, without our marks and without
+// fields that are never removed. If the annotation is lost or damaged, the base is empty: without a
+// base nothing is removed, which is the safe side.
+func mergeBase(live *unstructured.Unstructured) map[string]any {
 	base := lastApplied(live)
 	unstructured.RemoveNestedField(base, "metadata", "ownerReferences")
 	unstructured.RemoveNestedField(base, "metadata", "annotations", placementv1beta1.ManifestHashAnnotation)
-	unstructured.RemoveNestedField(base, replicas...)
+	unstructured.RemoveNestedField(base, replicasField...)
 	kind := live.GroupVersionKind().GroupKind()
-	for _, field := range retained[kind] {
+	for _, field := range retainedFields[kind] {
 		unstructured.RemoveNestedField(base, field...)
 	}
 	if (kind == schema.GroupKind{Kind: "Service"}) {
@@ -53,15 +53,15 @@ func lastApplied(live *unstructured.Unstructured) map[string]any {
 	return base
 }
 
-// keepOthers returns the desired object so that a manifest without any labels or annotations,
-// which had some before, removes those and not all there are.
-func keepOthers(base map[string]any, live, desired *unstructured.Unstructured) *unstructured.Unstructured {
+// keepOtherMetadata makes a manifest that no longer has any labels or annotations remove only those
+// it had before, and not all labels or annotations of the object.
+func keepOtherMetadata(base map[string]any, live, desired *unstructured.Unstructured) *unstructured.Unstructured {
 	out := desired
 	for _, field := range []string{"labels", "annotations"} {
-		_, before, _ := unstructured.NestedFieldNoCopy(base, "metadata", field)
-		_, now, _ := unstructured.NestedFieldNoCopy(desired.Object, "metadata", field)
-		_, there, _ := unstructured.NestedFieldNoCopy(live.Object, "metadata", field)
-		if !before || now || !there {
+		_, hadBefore, _ := unstructured.NestedFieldNoCopy(base, "metadata", field)
+		_, hasNow, _ := unstructured.NestedFieldNoCopy(desired.Object, "metadata", field)
+		_, onObject, _ := unstructured.NestedFieldNoCopy(live.Object, "metadata", field)
+		if !hadBefore || hasNow || !onObject {
 			continue
 		}
 		if out == desired {
@@ -72,18 +72,18 @@ func keepOthers(base map[string]any, live, desired *unstructured.Unstructured) *
 	return out
 }
 
-// retainReplicas leaves the replicas of an object to the cluster if it asks for that.
+// retainReplicas leaves the replicas of an object to the cluster if its annotation says so.
 func retainReplicas(live, desired *unstructured.Unstructured) {
 	if desired.GetAnnotations()[placementv1beta1.RetainReplicasAnnotation] != "true" {
 		return
 	}
-	if _, found, _ := unstructured.NestedFieldNoCopy(live.Object, replicas...); found {
-		unstructured.RemoveNestedField(desired.Object, replicas...)
+	if _, found, _ := unstructured.NestedFieldNoCopy(live.Object, replicasField...); found {
+		unstructured.RemoveNestedField(desired.Object, replicasField...)
 	}
 }
 
-// retainFinalizers adds the finalizers of others to those the manifest sets: custom resources
-// are merged as plain JSON, which replaces lists.
+// retainFinalizers adds the finalizers of other owners to those that the manifest sets: custom
+// resources are merged as plain JSON, which replaces lists.
 func retainFinalizers(live, desired *unstructured.Unstructured) {
 	before, _, _ := unstructured.NestedStringSlice(lastApplied(live), "metadata", "finalizers")
 	wanted := desired.GetFinalizers()
@@ -104,24 +104,24 @@ func retainFinalizers(live, desired *unstructured.Unstructured) {
 	desired.SetFinalizers(all)
 }
 
-// carryReplicas keeps the API server from setting the replicas to their default when a manifest
-// no longer sets them: as long as the field is ours alone, we go on to say what stands there. Once
-// an autoscaler has written it, it is no longer ours. It returns whether that holds for no other
-// version of the object than the one read.
+// carryReplicas prevents the API server from resetting the replicas to their default when a
+// manifest no longer sets them: as long as the agent alone owns the field, it keeps applying the
+// current value. Once an autoscaler has written the field, the agent no longer owns it. The result
+// tells whether the apply must be bound to the version that was read.
 func carryReplicas(live, desired *unstructured.Unstructured) bool {
-	if _, found, _ := unstructured.NestedFieldNoCopy(desired.Object, replicas...); found {
+	if _, found, _ := unstructured.NestedFieldNoCopy(desired.Object, replicasField...); found {
 		return false
 	}
-	value, found, err := unstructured.NestedFieldNoCopy(live.Object, replicas...)
+	value, found, err := unstructured.NestedFieldNoCopy(live.Object, replicasField...)
 	if err != nil || !found || !ownsReplicas(live.GetManagedFields()) {
 		return false
 	}
-	return unstructured.SetNestedField(desired.Object, value, replicas...) == nil
+	return unstructured.SetNestedField(desired.Object, value, replicasField...) == nil
 }
 
 func ownsReplicas(fields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(fields, func(entry metav1.ManagedFieldsEntry) bool {
-		if !isOurs(entry) || entry.FieldsV1 == nil {
+		if !isAppliedByUs(entry) || entry.FieldsV1 == nil {
 			return false
 		}
 		var set struct {
@@ -135,7 +135,7 @@ func ownsReplicas(fields []metav1.ManagedFieldsEntry) bool {
 	})
 }
 
-// isOurs tells whether fields were applied server-side by us.
-func isOurs(entry metav1.ManagedFieldsEntry) bool {
+// isAppliedByUs tells whether this agent applied the fields server-side.
+func isAppliedByUs(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
 }

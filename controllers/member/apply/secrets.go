@@ -13,48 +13,49 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/compare"
 )
 
-// shortSecret is up to which length a value of a Secret is left in a message: it may as well be
-// a word of it.
-const shortSecret = 3
+// maxPlainLength is the length up to which a value of a Secret stays in a message: it may also be a
+// part of a common word.
+const maxPlainLength = 3
 
-// withoutSecrets takes out of a message what Secrets keep, in all the ways in which API servers and
-// those they ask are known to write it.
-func withoutSecrets(message string, objects ...*unstructured.Unstructured) string {
+// redactSecrets removes the values of Secrets from a message, in all forms in which API servers and
+// webhooks are known to write them.
+func redactSecrets(message string, objects ...*unstructured.Unstructured) string {
 	var values []string
 	for _, object := range objects {
 		if object == nil || object.GetKind() != "Secret" || object.GroupVersionKind().Group != "" {
 			continue
 		}
 		for _, field := range []string{"data", "stringData"} {
-			values = append(values, leaves(object.Object[field])...)
+			values = append(values, scalarTexts(object.Object[field])...)
 		}
 	}
 	var written []string
 	for _, value := range values {
-		written = append(written, waysToWrite(value)...)
+		written = append(written, spellings(value)...)
 	}
-	// The longest first, as one may be a part of another.
+	// The longest come first, as one may be part of another.
 	slices.SortFunc(written, func(a, b string) int { return len(b) - len(a) })
 	for _, text := range written {
-		if len(text) > shortSecret {
+		if len(text) > maxPlainLength {
 			message = strings.ReplaceAll(message, text, compare.Redacted)
 		}
 	}
 	return message
 }
 
-// leaves returns all that is no map and no list. Whatever is wrong with a Secret, it may hold any.
-func leaves(value any) []string {
+// scalarTexts returns all values in a tree that are neither maps nor lists. A malformed Secret may
+// have any shape.
+func scalarTexts(value any) []string {
 	var out []string
 	switch v := value.(type) {
 	case nil:
 	case map[string]any:
 		for _, item := range v {
-			out = append(out, leaves(item)...)
+			out = append(out, scalarTexts(item)...)
 		}
 	case []any:
 		for _, item := range v {
-			out = append(out, leaves(item)...)
+			out = append(out, scalarTexts(item)...)
 		}
 	default:
 		out = append(out, fmt.Sprint(v))
@@ -62,9 +63,9 @@ func leaves(value any) []string {
 	return out
 }
 
-// waysToWrite returns a value as it is and decoded, each plain, encoded, as a list of bytes, and as
-// Go and JSON quote it.
-func waysToWrite(value string) []string {
+// spellings returns a value as it is and decoded, each plain, encoded, as a list of bytes, and
+// quoted as Go and JSON do.
+func spellings(value string) []string {
 	texts := []string{value}
 	if clear, err := base64.StdEncoding.DecodeString(value); err == nil {
 		texts = append(texts, string(clear))

@@ -16,29 +16,30 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// beforeFirstApply is the manager the API server gives fields that had none when an object
-// was first applied server-side.
+// beforeFirstApply is the manager that the API server gives fields without one when an object is
+// first applied server-side.
 const beforeFirstApply = "before-first-apply"
 
-// neverStored is a version at which no object ever stands: those of the API server begin higher. An
-// apply at it creates the object, and is refused if somebody else has created it meanwhile, whose
-// object would else become ours without having been judged.
-const neverStored = "1"
+// impossibleVersion is a version that no object ever has: the API server's versions begin higher.
+// An apply with it creates the object, and is refused if another client has created it meanwhile.
+// Without it, that object would become ours although its ownership was never decided.
+const impossibleVersion = "1"
 
-// serverSide applies a manifest server-side. Live is nil if the object does not exist.
-func (e *Engine) serverSide(ctx context.Context, req Request, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// applyServerSide applies a manifest server-side. Live is nil if the object does not exist.
+func (e *Engine) applyServerSide(ctx context.Context, req Request, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	object := Marked(req.Manifest, req.Owner)
 	if live == nil {
-		object.SetResourceVersion(neverStored)
+		object.SetResourceVersion(impossibleVersion)
 	} else {
 		retainReplicas(live, object)
-		if stands(live, object) {
+		if isUpToDateServerSide(live, object) {
 			return live, nil
 		}
 		if err := e.adoptFields(ctx, live); err != nil {
 			return nil, err
 		}
-		// What is carried over, or was compared, must not have changed in between.
+		// Replicas that are carried over, and fields that were compared, must not have changed in
+		// between.
 		if carryReplicas(live, object) || req.Strategy.WhenToApply == placementv1beta1.WhenToApplyTypeIfNotDrifted {
 			object.SetResourceVersion(live.GetResourceVersion())
 		}
@@ -54,20 +55,22 @@ func (e *Engine) serverSide(ctx context.Context, req Request, live *unstructured
 	return object, e.Client.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, data), options...)
 }
 
-// stands tells whether an object was applied server-side and has all that it would be given.
-func stands(live, object *unstructured.Unstructured) bool {
-	if !slices.ContainsFunc(live.GetManagedFields(), isOurs) {
+// isUpToDateServerSide tells whether an object was applied server-side and has every field of the
+// manifest.
+func isUpToDateServerSide(live, object *unstructured.Unstructured) bool {
+	if !slices.ContainsFunc(live.GetManagedFields(), isAppliedByUs) {
 		return false
 	}
 	wanted := object.DeepCopy()
-	wanted.SetOwnerReferences(live.GetOwnerReferences()) // ours is among them by now
-	patch, err := merge(nil, live, wanted)
+	wanted.SetOwnerReferences(live.GetOwnerReferences()) // they include ours already
+	patch, err := threeWayPatch(nil, live, wanted)
 	return err == nil && patch.Empty()
 }
 
-// mustForce tells whether fields are taken from other managers. Without a setting that says so
-// only our own are: a conflict with ourselves would help nobody. A manifest that is too large to
-// be applied client-side overwrites what others have changed, as it would if it were smaller.
+// mustForce tells whether to take fields from other managers. Without the setting
+// serverSideApplyConfig.force, only our own managers' fields are taken: a conflict with ourselves
+// would be pointless. A manifest that is too large to be applied client-side overwrites the changes
+// of others, as a client-side apply does.
 func mustForce(strategy placementv1beta1.ApplyStrategy, live *unstructured.Unstructured) bool {
 	if strategy.Type != placementv1beta1.ApplyStrategyTypeServerSideApply ||
 		strategy.ServerSideApplyConfig != nil && strategy.ServerSideApplyConfig.Force {
@@ -85,8 +88,8 @@ func onlyOurs(fields []metav1.ManagedFieldsEntry) bool {
 	return true
 }
 
-// adoptFields hands the fields we once set client-side to our server-side manager. Otherwise
-// they would stay for ever when they leave the manifest.
+// adoptFields moves the fields that this agent once set client-side to its server-side manager.
+// Otherwise they would stay for ever when they leave the manifest.
 func (e *Engine) adoptFields(ctx context.Context, live *unstructured.Unstructured) error {
 	data, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldManager), FieldManager)
 	if err != nil {

@@ -109,7 +109,7 @@ func TestDriftsAreTreatedAsTheStrategySays(t *testing.T) {
 					}
 					require.NotNil(t, problem)
 					assert.Equal(t, tc.reason, problem.Reason)
-					assert.True(t, problem.Stands, "trying again is no use")
+					assert.True(t, problem.NoRetry, "trying again is no use")
 					assert.Contains(t, problem.Message,
 						"Failed to apply the manifest (error: cannot apply manifest: drifts are found between the manifest and the object from the member cluster)")
 				}
@@ -181,7 +181,7 @@ func TestTakeOver(t *testing.T) {
 			require.NotNil(t, problem)
 			assert.Equal(t, tc.reason, problem.Reason)
 			assert.Contains(t, problem.Message, tc.message)
-			assert.True(t, problem.Stands)
+			assert.True(t, problem.NoRetry)
 			require.NotNil(t, result.Object)
 			assert.Zero(t, *writes)
 		})
@@ -308,7 +308,7 @@ func TestAComparisonThatFails(t *testing.T) {
 			require.NotNil(t, problem)
 			assert.Equal(t, tc.reason, problem.Reason)
 			if tc.diffs == nil {
-				assert.False(t, problem.Stands, "it is tried again")
+				assert.False(t, problem.NoRetry, "it is tried again")
 				assert.Contains(t, problem.Message, "busy", "the cause is told")
 			}
 		})
@@ -335,7 +335,7 @@ func TestAConflictNamesTheFieldAndItsOwner(t *testing.T) {
 	require.NotNil(t, problem)
 	assert.Equal(t, "ApplyConflictWithOtherApplier", problem.Reason)
 	assert.Contains(t, problem.Message, `.data.x is owned by "kubectl" using v1`)
-	assert.True(t, problem.Stands)
+	assert.True(t, problem.NoRetry)
 	assert.NotNil(t, result.Object)
 	assert.Equal(t, 1, *writes, "it is tried once")
 	assert.Equal(t, "9", stored(t, e).Data["x"])

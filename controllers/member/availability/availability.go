@@ -13,21 +13,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Verdict says how ready an object is.
-type Verdict string
+// Status says how ready an object is.
+type Status string
 
 const (
 	// Available objects serve as their manifest says.
-	Available Verdict = "Available"
+	Available Status = "Available"
 	// NotYet means that the object is on its way; it may also stay there for ever.
-	NotYet Verdict = "NotYet"
+	NotYet Status = "NotYet"
 	// NotTrackable objects have nothing to tell their readiness by, so it is assumed.
-	NotTrackable Verdict = "NotTrackable"
+	NotTrackable Status = "NotTrackable"
 )
 
 // check tells the verdict on one kind of object. An error means that the object does not
 // have the shape of its kind.
-type check func(object *unstructured.Unstructured) (Verdict, error)
+type check func(object *unstructured.Unstructured) (Status, error)
 
 // checks has the kinds that do not follow the conventions for others. It does not depend on
 // the version a kind is served in.
@@ -69,7 +69,7 @@ var checks = merged(
 )
 
 // Of tells how ready an object is, as read from the cluster.
-func Of(object *unstructured.Unstructured) (Verdict, error) {
+func Of(object *unstructured.Unstructured) (Status, error) {
 	if check, ok := checks[object.GroupVersionKind().GroupKind()]; ok {
 		return check(object)
 	}
@@ -85,7 +85,7 @@ func data(group string, kinds ...string) map[schema.GroupKind]check {
 	return out
 }
 
-func onceApplied(*unstructured.Unstructured) (Verdict, error) { return Available, nil }
+func onceApplied(*unstructured.Unstructured) (Status, error) { return Available, nil }
 
 func merged(parts ...map[schema.GroupKind]check) map[schema.GroupKind]check {
 	out := map[schema.GroupKind]check{}
@@ -96,8 +96,8 @@ func merged(parts ...map[schema.GroupKind]check) map[schema.GroupKind]check {
 }
 
 // typed turns a check of a Go type into a check of an unstructured object.
-func typed[T any](verdict func(*T) Verdict) check {
-	return func(object *unstructured.Unstructured) (Verdict, error) {
+func typed[T any](verdict func(*T) Status) check {
+	return func(object *unstructured.Unstructured) (Status, error) {
 		out := new(T)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, out); err != nil {
 			return NotYet, err
@@ -106,7 +106,7 @@ func typed[T any](verdict func(*T) Verdict) check {
 	}
 }
 
-func availableIf(ok bool) Verdict {
+func availableIf(ok bool) Status {
 	if ok {
 		return Available
 	}

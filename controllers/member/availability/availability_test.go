@@ -13,7 +13,7 @@ import (
 func TestOf(t *testing.T) {
 	tests := map[string]struct {
 		object string
-		want   Verdict
+		want   Status
 	}{
 		"data is available once it exists":         {`{apiVersion: v1, kind: ConfigMap}`, Available},
 		"so is a namespace":                        {`{apiVersion: v1, kind: Namespace}`, Available},

@@ -46,7 +46,7 @@ var telling = []string{"Ready", string(status.ConditionReconciling), string(stat
 // generation its controller has seen, and the conditions Ready, Reconciling and Stalled. The
 // conventions take an object that has none of them to be fine; here nothing can be told then,
 // nor of one that means something else by these words.
-func byConvention(object *unstructured.Unstructured) (Verdict, error) {
+func byConvention(object *unstructured.Unstructured) (Status, error) {
 	_, observed, err := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
 	if err != nil {
 		return NotTrackable, nil //nolint:nilerr // not of the conventions' shape

@@ -11,7 +11,7 @@ import (
 )
 
 // service: it has the address its type promises.
-func service(d *corev1.Service) Verdict {
+func service(d *corev1.Service) Status {
 	switch d.Spec.Type {
 	case corev1.ServiceTypeExternalName:
 		return NotTrackable
@@ -30,7 +30,7 @@ func service(d *corev1.Service) Verdict {
 
 // ingress: it has an address. Many controllers never publish one, so that without it nothing
 // can be told.
-func ingress(d *networkingv1.Ingress) Verdict {
+func ingress(d *networkingv1.Ingress) Status {
 	for _, at := range d.Status.LoadBalancer.Ingress {
 		if at.IP != "" || at.Hostname != "" {
 			return Available
@@ -40,17 +40,17 @@ func ingress(d *networkingv1.Ingress) Verdict {
 }
 
 // persistentVolume: it can be claimed, or is.
-func persistentVolume(d *corev1.PersistentVolume) Verdict {
+func persistentVolume(d *corev1.PersistentVolume) Status {
 	return availableIf(d.Status.Phase == corev1.VolumeAvailable || d.Status.Phase == corev1.VolumeBound)
 }
 
 // persistentVolumeClaim: it has its volume.
-func persistentVolumeClaim(d *corev1.PersistentVolumeClaim) Verdict {
+func persistentVolumeClaim(d *corev1.PersistentVolumeClaim) Status {
 	return availableIf(d.Status.Phase == corev1.ClaimBound)
 }
 
 // customResourceDefinition: the API server serves it.
-func customResourceDefinition(d *apiextensionsv1.CustomResourceDefinition) Verdict {
+func customResourceDefinition(d *apiextensionsv1.CustomResourceDefinition) Status {
 	holds := map[apiextensionsv1.CustomResourceDefinitionConditionType]bool{}
 	for _, c := range d.Status.Conditions {
 		holds[c.Type] = c.Status == apiextensionsv1.ConditionTrue
@@ -59,7 +59,7 @@ func customResourceDefinition(d *apiextensionsv1.CustomResourceDefinition) Verdi
 }
 
 // apiService: the API server reaches what serves the API.
-func apiService(object *unstructured.Unstructured) (Verdict, error) {
+func apiService(object *unstructured.Unstructured) (Status, error) {
 	conditions, err := conditionsOf(object)
 	return availableIf(conditions["Available"].Status == corev1.ConditionTrue), err
 }
@@ -69,7 +69,7 @@ const autoscalerConditions = "autoscaling.alpha.kubernetes.io/conditions"
 
 // horizontalPodAutoscaler: it can scale, and has the figures to scale by. One whose target has
 // been scaled to nothing rests, as it should.
-func horizontalPodAutoscaler(object *unstructured.Unstructured) (Verdict, error) {
+func horizontalPodAutoscaler(object *unstructured.Unstructured) (Status, error) {
 	conditions, err := conditionsOf(object)
 	if noted, ok := object.GetAnnotations()[autoscalerConditions]; err == nil && ok && len(conditions) == 0 {
 		var list []condition

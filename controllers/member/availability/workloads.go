@@ -19,14 +19,14 @@ func wanted(replicas *int32) int32 {
 
 // deployment: all pods run the latest template and are available, and none of an older
 // template is left.
-func deployment(d *appsv1.Deployment) Verdict {
+func deployment(d *appsv1.Deployment) Status {
 	n, s := wanted(d.Spec.Replicas), d.Status
 	return availableIf(s.ObservedGeneration >= d.Generation &&
 		s.Replicas == n && s.UpdatedReplicas == n && s.AvailableReplicas == n && s.UnavailableReplicas == 0)
 }
 
 // statefulSet: all pods are available, and those that are to be of the latest revision are.
-func statefulSet(d *appsv1.StatefulSet) Verdict {
+func statefulSet(d *appsv1.StatefulSet) Status {
 	n, s := wanted(d.Spec.Replicas), d.Status
 	if s.ObservedGeneration < d.Generation || s.AvailableReplicas != n {
 		return NotYet
@@ -41,7 +41,7 @@ func statefulSet(d *appsv1.StatefulSet) Verdict {
 }
 
 // daemonSet: every node that shall run the pod runs the latest one.
-func daemonSet(d *appsv1.DaemonSet) Verdict {
+func daemonSet(d *appsv1.DaemonSet) Status {
 	s := d.Status
 	renewed := s.UpdatedNumberScheduled == s.DesiredNumberScheduled ||
 		d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
@@ -49,18 +49,18 @@ func daemonSet(d *appsv1.DaemonSet) Verdict {
 		s.NumberAvailable == s.DesiredNumberScheduled && renewed && s.NumberUnavailable == 0)
 }
 
-func replicaSet(d *appsv1.ReplicaSet) Verdict {
+func replicaSet(d *appsv1.ReplicaSet) Status {
 	n, s := wanted(d.Spec.Replicas), d.Status
 	return availableIf(s.ObservedGeneration >= d.Generation && s.Replicas == n && s.AvailableReplicas == n)
 }
 
-func replicationController(d *corev1.ReplicationController) Verdict {
+func replicationController(d *corev1.ReplicationController) Status {
 	n, s := wanted(d.Spec.Replicas), d.Status
 	return availableIf(s.ObservedGeneration >= d.Generation && s.Replicas == n && s.AvailableReplicas == n)
 }
 
 // pod: it is ready, or has done what it was made for.
-func pod(d *corev1.Pod) Verdict {
+func pod(d *corev1.Pod) Status {
 	if d.Status.Phase == corev1.PodSucceeded {
 		return Available
 	}
@@ -73,13 +73,13 @@ func pod(d *corev1.Pod) Verdict {
 }
 
 // job: one of its pods is ready or has succeeded. Whether all will succeed only the end tells.
-func job(d *batchv1.Job) Verdict {
+func job(d *batchv1.Job) Status {
 	ready := d.Status.Ready != nil && *d.Status.Ready > 0
 	return availableIf(d.Status.Succeeded > 0 || ready)
 }
 
 // podDisruptionBudget: its controller has looked at it and guards the pods.
-func podDisruptionBudget(d *policyv1.PodDisruptionBudget) Verdict {
+func podDisruptionBudget(d *policyv1.PodDisruptionBudget) Status {
 	return availableIf(d.Status.ObservedGeneration > 0 && d.Status.ObservedGeneration >= d.Generation)
 }
 
@@ -105,7 +105,7 @@ type openKruiseSet struct {
 
 // cloneSet: all pods are available, none is left over, and as many as the partition lets are
 // of the latest revision.
-func cloneSet(d *openKruiseSet) Verdict {
+func cloneSet(d *openKruiseSet) Status {
 	n, s := wanted(d.Spec.Replicas), d.Status
 	available := s.ReadyReplicas
 	if s.AvailableReplicas != nil {

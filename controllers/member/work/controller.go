@@ -33,24 +33,25 @@ import (
 )
 
 const (
-	// concurrentWorks is how many Works are looked at in parallel, and concurrentManifests how
+	// concurrentWorks is how many Works are reconciled in parallel, and concurrentManifests how
 	// many manifests of each.
 	concurrentWorks     = 10
 	concurrentManifests = 4
-	// resync is how long the events are trusted. Changes are seen by the watch; this only
-	// guards against what no event tells.
-	resync = 15 * time.Minute
-	// catchUp is when to make sure that the watch has seen what a pass has found: an object that
-	// came and went while the watch was interrupted never shows.
-	catchUp = 10 * time.Second
-	// forEver is longer than any hub is away. Waiting for the hub is no reason to stop.
-	forEver = 10 * 365 * 24 * time.Hour
+	// resyncPeriod is how long the agent relies on events. The watch sees every change; this only
+	// guards against a missed event.
+	resyncPeriod = 15 * time.Minute
+	// catchUpDelay is when to check that the watch has caught up with what a pass has read: the
+	// watch never shows an object that came and went while the watch was interrupted.
+	catchUpDelay = 10 * time.Second
+	// neverTimeout is longer than any hub is away. The agent does not give up because it waits for
+	// the hub.
+	neverTimeout = 10 * 365 * 24 * time.Hour
 )
 
-// appliedWorkResource is what the member serves AppliedWorks as.
+// appliedWorkResource is the resource of AppliedWorks.
 var appliedWorkResource = placementv1beta1.GroupVersion.WithResource("appliedworks")
 
-// definitionResource is what the member serves CustomResourceDefinitions as.
+// definitionResource is the resource of CustomResourceDefinitions.
 var definitionResource = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
@@ -59,42 +60,42 @@ var definitionResource = schema.GroupVersionResource{
 type Mode int32
 
 const (
-	// ModeIdle does nothing at all: nobody has told the cluster yet whether to join, or whether
-	// to keep what was placed on it. Works that are being deleted wait for that too.
+	// ModeIdle does nothing at all: the agent does not know yet whether the cluster is to join, or
+	// whether to keep the objects that were placed on it. Works that are being deleted wait as
+	// well.
 	ModeIdle Mode = iota
 	// ModeApply applies Works.
 	ModeApply
-	// ModeLeave removes all that was applied and applies nothing.
+	// ModeLeave removes all applied objects and applies nothing.
 	ModeLeave
-	// ModeAbandon leaves all that was applied in place and touches nothing any more.
+	// ModeAbandon leaves all applied objects in place and writes to none of them any more.
 	ModeAbandon
 )
 
 // Options are what a Reconciler needs.
 type Options struct {
-	// Namespace on the hub that has this member's Works.
+	// Namespace is the one on the hub with this member's Works.
 	Namespace string
-	// Hub reads Works from the cache.
+	// Hub reads Works from the cache and writes their status.
 	Hub client.Client
-	// HubLive reads Works past the cache.
+	// HubLive reads Works from the hub's API server, past the cache.
 	HubLive client.Reader
-	// Member reads and writes the member live.
+	// Member reads and writes the member's API server without a cache.
 	Member client.Client
 	// Mapper knows which kinds the member has.
 	Mapper meta.RESTMapper
 	// Metadata watches the member's objects.
 	Metadata metadata.Interface
-	// Clock tells the time.
-	Clock clock.PassiveClock
-	// Log is for what concerns no single Work.
+	Clock    clock.PassiveClock
+	// Log is for messages that concern no single Work.
 	Log logr.Logger
-	// Pruning says how what left a Work is removed.
-	Pruning Pruning
-	// Metrics are reported to if they are given.
+	// Pruning says how objects that left a Work are removed.
+	Pruning PruningOptions
+	// Metrics are optional.
 	Metrics *Metrics
-	// Tracer, if it is given, makes spans of passes over Works that were written in a trace.
+	// Tracer makes spans of passes over Works that were written in a trace. It is optional.
 	Tracer trace.Tracer
-	// Removed is called in ModeLeave whenever all that a Work had brought is gone.
+	// Removed is called in ModeLeave whenever all objects of a Work are gone.
 	Removed func()
 }
 
@@ -102,109 +103,110 @@ type Options struct {
 type Reconciler struct {
 	Options
 	engine   *apply.Engine
-	rivals   *rivals
+	rivals   *rivalFinder
 	watcher  *Watcher
 	memories *memories
-	// patience is how long a pass waits for the kinds that its Work defines.
-	patience time.Duration
+	// kindTimeout is how long a pass waits for the kinds that its own Work defines.
+	kindTimeout time.Duration
 
-	// gate is held for reading while a Work is looked at, so that a change of mode waits until
-	// nobody works in the old one.
-	gate sync.RWMutex
-	mode Mode
-	// untold is whether not every Work has been brought up yet since the mode has changed.
-	untold atomic.Bool
+	// modeLock is held for reading while a Work is reconciled, so that a change of mode waits until
+	// no Work is handled in the old mode.
+	modeLock sync.RWMutex
+	mode     Mode
+	// enqueuePending is whether not every Work has been enqueued yet since the mode changed.
+	enqueuePending atomic.Bool
 
-	// due has the Works to look at.
-	due dueWorks
+	enqueuer enqueuer
 }
 
 // NewReconciler returns a Reconciler in ModeIdle.
 func NewReconciler(o Options) *Reconciler {
-	r := &Reconciler{Options: o, memories: newMemories(), patience: servedWithin, due: dueWorks{namespace: o.Namespace}}
-	r.rivals = &rivals{hub: o.Hub, member: o.Member, namespace: o.Namespace}
+	r := &Reconciler{Options: o, memories: newMemories(), kindTimeout: defaultKindTimeout, enqueuer: enqueuer{namespace: o.Namespace}}
+	r.rivals = &rivalFinder{hub: o.Hub, member: o.Member, namespace: o.Namespace}
 	r.engine = &apply.Engine{Client: o.Member, Mapper: o.Mapper, Rivals: r.rivals, Propagation: o.Pruning.Propagation}
-	r.watcher = NewWatcher(o.Metadata, o.Log, r.noticed)
-	// An AppliedWork bears its Work's name. The first list of them also brings up those whose
-	// Work vanished while no agent was there: they are to be removed when the cluster leaves.
-	r.watcher.Pin(appliedWorkResource, func(name types.NamespacedName) []string { return []string{name.Name} })
-	// A new definition may be of a kind that a Work waits for.
-	r.watcher.Pin(definitionResource, func(name types.NamespacedName) []string {
+	r.watcher = NewWatcher(o.Metadata, o.Log, r.enqueueAfterEvent)
+	// An AppliedWork has the name of its Work. The first list also enqueues AppliedWorks whose Work
+	// vanished while no agent ran: they are to be removed when the cluster leaves.
+	r.watcher.WatchAlways(appliedWorkResource, func(name types.NamespacedName) []string { return []string{name.Name} })
+	// A new definition may be of a kind that a Work lacks.
+	r.watcher.WatchAlways(definitionResource, func(name types.NamespacedName) []string {
 		_, group, _ := strings.Cut(name.Name, ".")
-		return r.memories.waitingFor(group)
+		return r.memories.worksLacking(group)
 	})
 	return r
 }
 
-// SetupWithManager starts the controller and its watches with the manager of the member; the
-// Works come from the hub.
+// SetupWithManager adds the controller and its watches to the manager of the member; the Works come
+// from the hub.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, hub cluster.Cluster) error {
 	c, err := controller.New("work", mgr, controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: concurrentWorks,
-		CacheSyncTimeout:        forEver,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastReconnect),
+		CacheSyncTimeout:        neverTimeout,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetryDelay, maxReconnectDelay),
 	})
 	if err != nil {
 		return fmt.Errorf("creating the work controller: %w", err)
 	}
 	works := source.Kind(hub.GetCache(), &placementv1beta1.Work{}, &handler.TypedEnqueueRequestForObject[*placementv1beta1.Work]{},
-		predicate.TypedFuncs[*placementv1beta1.Work]{UpdateFunc: concerns})
+		predicate.TypedFuncs[*placementv1beta1.Work]{UpdateFunc: isRelevantUpdate})
 	if err := c.Watch(works); err != nil {
 		return fmt.Errorf("watching Works: %w", err)
 	}
-	if err := c.Watch(source.Func(r.due.attach)); err != nil {
+	if err := c.Watch(source.Func(r.enqueuer.attachQueue)); err != nil {
 		return fmt.Errorf("watching applied objects: %w", err)
 	}
 	return mgr.Add(r.watcher)
 }
 
-// concerns tells whether a change of a Work is for the agent to act on. Its own status is not.
-func concerns(e event.TypedUpdateEvent[*placementv1beta1.Work]) bool {
+// isRelevantUpdate tells whether the agent acts on an update of a Work. It ignores its own status
+// writes.
+func isRelevantUpdate(e event.TypedUpdateEvent[*placementv1beta1.Work]) bool {
 	return e.ObjectOld.UID != e.ObjectNew.UID ||
 		e.ObjectOld.Generation != e.ObjectNew.Generation ||
 		e.ObjectOld.DeletionTimestamp.IsZero() != e.ObjectNew.DeletionTimestamp.IsZero()
 }
 
-// SetMode says what to do with Works from now on. If that changes anything, it waits for what
-// is under way, and every Work and every AppliedWork is looked at again. The mode holds even if
-// that fails; setting it again makes up for it.
+// SetMode says what to do with Works from now on. If that changes the mode, SetMode waits for the
+// reconciliations under way and enqueues every Work and every AppliedWork. The mode is set even if
+// enqueuing fails; the next call enqueues them then.
 func (r *Reconciler) SetMode(ctx context.Context, mode Mode) error {
-	if !r.change(mode) {
+	if !r.changeMode(mode) {
 		return nil
 	}
-	// Listed only now: a Work that arrives later is looked at in the new mode anyway.
+	// The list follows the change of mode: a Work that arrives later is reconciled in the new mode
+	// anyway.
 	works := &placementv1beta1.WorkList{}
 	if err := r.Hub.List(ctx, works, client.InNamespace(r.Namespace)); err != nil {
 		return fmt.Errorf("listing Works: %w", err)
 	}
 	for i := range works.Items {
-		r.due.add(works.Items[i].Name, urgencyRecheck)
+		r.enqueuer.enqueueWork(works.Items[i].Name, priorityRecheck)
 	}
 	for _, name := range r.watcher.Names(appliedWorkResource) {
-		r.due.add(name, urgencyRecheck)
+		r.enqueuer.enqueueWork(name, priorityRecheck)
 	}
-	r.untold.Store(false)
+	r.enqueuePending.Store(false)
 	return nil
 }
 
-// change changes the mode and tells whether Works are to be brought up. It does not wait for
-// what is under way if there is nothing to change.
-func (r *Reconciler) change(mode Mode) bool {
-	r.gate.RLock()
+// changeMode changes the mode and tells whether Works are to be enqueued. It does not wait for
+// reconciliations under way if the mode stays the same.
+func (r *Reconciler) changeMode(mode Mode) bool {
+	r.modeLock.RLock()
 	same := r.mode == mode
-	r.gate.RUnlock()
+	r.modeLock.RUnlock()
 	if same {
-		return r.untold.Load()
+		return r.enqueuePending.Load()
 	}
-	r.gate.Lock()
-	defer r.gate.Unlock()
+	r.modeLock.Lock()
+	defer r.modeLock.Unlock()
 	r.mode = mode
-	r.untold.Store(true)
+	r.enqueuePending.Store(true)
 	return true
 }
 
-// Remaining returns the names of the Works of which something is still on the member.
+// Remaining returns the names of the Works that still have objects on the member.
 func (r *Reconciler) Remaining(ctx context.Context) ([]string, error) {
 	list := &placementv1beta1.AppliedWorkList{}
 	if err := r.Member.List(ctx, list); err != nil {
@@ -219,33 +221,33 @@ func (r *Reconciler) Remaining(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Reconcile brings the member to where one Work wants it. Whatever it leaves to be looked at
-// again comes after what is new.
+// Reconcile brings the member to the state that one Work asks for. What it enqueues again has a
+// lower priority than new Works.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	result, err := r.reconcile(ctx, req)
-	result.Priority = new(urgencyRecheck)
+	result, err := r.reconcileWork(ctx, req)
+	result.Priority = new(priorityRecheck)
 	return result, err
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	r.gate.RLock()
-	defer r.gate.RUnlock()
+func (r *Reconciler) reconcileWork(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	r.modeLock.RLock()
+	defer r.modeLock.RUnlock()
 	mode := r.mode
 	if mode == ModeIdle {
-		r.memories.forget(req.Name)
-		return reconcile.Result{}, nil // SetMode brings up every Work again
+		r.memories.forgetWork(req.Name)
+		return reconcile.Result{}, nil // SetMode enqueues every Work again
 	}
 	work := &placementv1beta1.Work{}
 	err := r.Hub.Get(ctx, req.NamespacedName, work)
 	switch {
 	case apierrors.IsNotFound(err):
-		return r.withoutWork(ctx, req.NamespacedName, mode)
+		return r.reconcileMissingWork(ctx, req.NamespacedName, mode)
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("reading Work %s: %w", req, err)
 	case !work.DeletionTimestamp.IsZero():
-		return r.finalize(ctx, work, mode)
+		return r.finalizeWork(ctx, work, mode)
 	case mode == ModeLeave:
-		return r.leave(ctx, work.Name)
+		return r.removeForLeaving(ctx, work.Name)
 	case mode != ModeApply:
 		return reconcile.Result{}, nil
 	}
@@ -254,94 +256,96 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // applyWork runs one pass and decides when the next is due.
 func (r *Reconciler) applyWork(ctx context.Context, work *placementv1beta1.Work) (reconcile.Result, error) {
-	mem := r.memories.of(work)
-	if r.nothingNew(work, mem) {
-		return reconcile.Result{RequeueAfter: r.untilNext(mem)}, nil
+	mem := r.memories.memoryOf(work)
+	if r.isUpToDate(work, mem) {
+		return reconcile.Result{RequeueAfter: r.delayUntilNextPass(mem)}, nil
 	}
-	first, began := mem.generation != work.Generation, r.Clock.Now()
-	if err := r.tracedPass(ctx, work, mem); err != nil {
-		mem.settled = false
-		if first {
-			mem.outcomes = nil // of other manifests; some of these have perhaps been written over them
+	firstPass, began := mem.generation != work.Generation, r.Clock.Now()
+	if err := r.runTracedPass(ctx, work, mem); err != nil {
+		mem.complete = false
+		if firstPass {
+			mem.outcomes = nil // the new manifests may have overwritten some of these objects
 		}
 		return reconcile.Result{}, err
 	}
-	if first {
-		r.Metrics.applied(r.Clock.Since(began))
+	if firstPass {
+		r.Metrics.observeFirstApply(r.Clock.Since(began))
 	}
-	return reconcile.Result{RequeueAfter: r.untilNext(mem)}, nil
+	return reconcile.Result{RequeueAfter: r.delayUntilNextPass(mem)}, nil
 }
 
-// untilNext is how long to wait for the next look at a Work if no event calls for one earlier.
-func (r *Reconciler) untilNext(mem *memory) time.Duration {
-	wait := r.untilResync(mem)
-	if next := nextTry(mem.outcomes); !next.IsZero() {
-		wait = min(wait, jitter(max(time.Millisecond, next.Sub(r.Clock.Now()))))
+// delayUntilNextPass is how long to wait for the next pass over a Work if no event asks for one
+// earlier.
+func (r *Reconciler) delayUntilNextPass(mem *memory) time.Duration {
+	wait := r.delayUntilResync(mem)
+	if next := earliestRetry(mem.outcomes); !next.IsZero() {
+		wait = min(wait, addJitter(max(time.Millisecond, next.Sub(r.Clock.Now()))))
 	}
-	if r.ahead(mem.outcomes) {
-		wait = min(wait, catchUp)
+	if r.isAheadOfWatch(mem.outcomes) {
+		wait = min(wait, catchUpDelay)
 	}
 	if mem.mirroring.owed {
-		wait = min(wait, max(time.Millisecond, mem.mirroring.next().Sub(r.Clock.Now())))
+		wait = min(wait, max(time.Millisecond, mem.mirroring.nextReport().Sub(r.Clock.Now())))
 	}
-	if mem.leaving {
+	if mem.hasStaleObjects {
 		wait = min(wait, removalResync)
 	}
-	if held := heldUntil(mem.outcomes); !held.IsZero() {
-		wait = min(wait, max(time.Millisecond, held.Sub(r.Clock.Now())))
+	if repair := earliestRepair(mem.outcomes); !repair.IsZero() {
+		wait = min(wait, max(time.Millisecond, repair.Sub(r.Clock.Now())))
 	}
 	return wait
 }
 
-// nothingNew tells whether the last pass still holds: the Work is the same, and every object
-// stands at the version that pass saw.
-func (r *Reconciler) nothingNew(work *placementv1beta1.Work, mem *memory) bool {
-	if !mem.settled || mem.leaving || mem.generation != work.Generation || r.Clock.Since(mem.checked) >= resync {
+// isUpToDate tells whether the results of the last pass still hold: the Work is the same, and every
+// object has the version that the pass saw.
+func (r *Reconciler) isUpToDate(work *placementv1beta1.Work, mem *memory) bool {
+	if !mem.complete || mem.hasStaleObjects || mem.generation != work.Generation || r.Clock.Since(mem.checked) >= resyncPeriod {
 		return false
 	}
-	if mem.mirroring.due(r.Clock.Now()) || mem.applied != nil && !r.trusted(mem.applied) {
+	if mem.mirroring.isDue(r.Clock.Now()) || mem.applied != nil && !r.isAppliedWorkCurrent(mem.applied) {
 		return false
 	}
 	for _, o := range mem.outcomes {
-		if !r.unchanged(o) {
+		if !r.isCurrent(o) {
 			return false
 		}
 	}
 	return true
 }
 
-// unchanged tells whether what was found out about a manifest still holds.
-func (r *Reconciler) unchanged(o outcome) bool {
-	if o.retry || !o.looked {
+// isCurrent tells whether the outcome of a manifest still holds.
+func (r *Reconciler) isCurrent(o outcome) bool {
+	if o.retry || !o.observed {
 		return !o.retry
 	}
-	if o.held && !o.repairs.hold(r.Clock.Now()) {
+	if o.repairHeld && !o.repairs.mustWait(r.Clock.Now()) {
 		return false
 	}
-	return r.watcher.Stands(o.object(), o.seen) != moved
+	return r.watcher.CompareVersion(o.ref(), o.version) != versionChanged
 }
 
-// trusted tells whether an AppliedWork stands as it was last written.
-func (r *Reconciler) trusted(applied *placementv1beta1.AppliedWork) bool {
-	o := object{gvr: appliedWorkResource, name: types.NamespacedName{Name: applied.Name}}
-	return r.watcher.Stands(o, sighting{uid: applied.UID, resourceVersion: applied.ResourceVersion}) != moved
+// isAppliedWorkCurrent tells whether the AppliedWork is as this agent last wrote it.
+func (r *Reconciler) isAppliedWorkCurrent(applied *placementv1beta1.AppliedWork) bool {
+	o := objectRef{gvr: appliedWorkResource, name: types.NamespacedName{Name: applied.Name}}
+	return r.watcher.CompareVersion(o, objectVersion{uid: applied.UID, resourceVersion: applied.ResourceVersion}) != versionChanged
 }
 
-// ahead tells whether a pass has found more than the watch has seen so far.
-func (r *Reconciler) ahead(outcomes []outcome) bool {
+// isAheadOfWatch tells whether a pass has read versions that the watch has not seen yet.
+func (r *Reconciler) isAheadOfWatch(outcomes []outcome) bool {
 	for _, o := range outcomes {
-		if o.looked && r.watcher.Stands(o.object(), o.seen) != same {
+		if o.observed && r.watcher.CompareVersion(o.ref(), o.version) != versionCurrent {
 			return true
 		}
 	}
 	return false
 }
 
-func (r *Reconciler) untilResync(mem *memory) time.Duration {
-	return max(time.Second, jitter(resync-r.Clock.Since(mem.checked)))
+func (r *Reconciler) delayUntilResync(mem *memory) time.Duration {
+	return max(time.Second, addJitter(resyncPeriod-r.Clock.Since(mem.checked)))
 }
 
-// jitter spreads a delay by a tenth, upwards, so that it is over when it is looked at.
-func jitter(d time.Duration) time.Duration {
+// addJitter lengthens a delay by up to a tenth. It never shortens it: the delay must be over when
+// its end is checked.
+func addJitter(d time.Duration) time.Duration {
 	return d + time.Duration(rand.Int64N(int64(max(d/10, 1)))) //nolint:gosec // spreading load needs no secrecy
 }

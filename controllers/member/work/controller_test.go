@@ -138,7 +138,7 @@ func kindOf(o client.Object) string {
 func (a *agent) look(t *testing.T, name string) ([]string, reconcile.Result, error) {
 	t.Helper()
 	a.writes = nil
-	result, err := a.Reconcile(t.Context(), requestFor(testNamespace, name))
+	result, err := a.Reconcile(t.Context(), requestForWork(testNamespace, name))
 	return a.writes, result, err
 }
 
@@ -151,7 +151,7 @@ func (a *agent) mustLook(t *testing.T, name string) []string {
 
 // later lets the time pass after which anything that failed is tried again.
 func (a *agent) later() *agent {
-	a.clock.SetTime(a.clock.Now().Add(lastRetry))
+	a.clock.SetTime(a.clock.Now().Add(maxRetryDelay))
 	return a
 }
 
@@ -324,7 +324,7 @@ func TestARepairThatIsUndoneAgainAndAgainIsHeldBack(t *testing.T) {
 		got.Data["x"] = "9"
 		require.NoError(t, a.member.Update(t.Context(), got))
 	}
-	for range freeRepairs {
+	for range immediateRepairs {
 		spoil()
 		assert.Equal(t, []string{"member patch ConfigMap a"}, a.mustLook(t, "w"))
 	}

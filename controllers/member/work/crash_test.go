@@ -90,8 +90,8 @@ func (a *agent) story(t *testing.T, strategy placementv1beta1.ApplyStrategy, loo
 	look("deleted")
 }
 
-// standing tells how hub and member stand, without what is another each time.
-func (a *agent) standing(t *testing.T) string {
+// describeState lists the objects of hub and member without the values that differ in each run.
+func (a *agent) describeState(t *testing.T) string {
 	t.Helper()
 	var out []string
 	objects := &corev1.ConfigMapList{}
@@ -133,7 +133,7 @@ func TestAnAgentThatDiesAtAnyCallIsMadeUpForByTheNext(t *testing.T) {
 			a.restart(t, all)
 			a.story(t, strategy, func(step string) {
 				a.mustLook(t, "w")
-				undisturbed[step] = a.standing(t)
+				undisturbed[step] = a.describeState(t)
 			})
 			calls := 1000 - all.left
 			require.Greater(t, calls, 10)
@@ -166,7 +166,7 @@ func dieAndCompare(t *testing.T, strategy placementv1beta1.ApplyStrategy, undist
 			a.restart(t, nil)
 			a.mustLook(t, "w")
 		}
-		require.Equal(t, undisturbed[step], a.standing(t), "%s; died at call %d, lost: %v, late: %v", step, n, lost, late)
+		require.Equal(t, undisturbed[step], a.describeState(t), "%s; died at call %d, lost: %v, late: %v", step, n, lost, late)
 	})
 	assert.Negative(t, d.left, "it died at all")
 }

@@ -14,35 +14,38 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/compare"
 )
 
-// diff is the part of a pass over a Work whose differences are to be reported only. Nothing is
-// written to the member, not even an AppliedWork: nothing is taken over, what left the Work stays,
-// and what was taken over before stays ours.
-func (r *Reconciler) diff(ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, known map[int]outcome, strategy placementv1beta1.ApplyStrategy) error {
-	mem.applied, mem.leaving = nil, false
-	r.watch(work.Name, steps, &placementv1beta1.AppliedWork{})
+// diffAndReport is the part of a pass over a Work whose differences are only reported. It writes
+// nothing to the member, not even an AppliedWork: it takes no object over, objects that left the
+// Work stay, and objects that were taken over before keep their owner.
+func (r *Reconciler) diffAndReport(
+	ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, last map[int]outcome, strategy placementv1beta1.ApplyStrategy,
+) error {
+	mem.applied, mem.hasStaleObjects = nil, false
+	r.watchObjects(work.Name, steps, &placementv1beta1.AppliedWork{})
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrentManifests)
 	for _, s := range steps {
-		before := known[s.outcome.id.Ordinal]
+		before := last[s.outcome.id.Ordinal]
 		switch {
-		case !s.due || s.resting:
-		case before.looked && r.unchanged(before):
+		case !s.due || s.backingOff:
+		case before.observed && r.isCurrent(before):
 			s.outcome = before
 		default:
-			group.Go(func() error { return r.diffOne(groupCtx, work.Name, s, before, strategy) })
+			group.Go(func() error { return r.diffManifest(groupCtx, work.Name, s, before, strategy) })
 		}
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return r.writeReport(ctx, work, mem, outcomesOf(steps), reportDiffs)
+	return r.writeReport(ctx, work, mem, collectOutcomes(steps), buildDiffStatus)
 }
 
-func (r *Reconciler) diffOne(ctx context.Context, work string, s *step, before outcome, strategy placementv1beta1.ApplyStrategy) error {
+func (r *Reconciler) diffManifest(ctx context.Context, work string, s *step, before outcome, strategy placementv1beta1.ApplyStrategy) error {
 	if s.outcome.problem != nil {
-		s.outcome.tries = before.tries.another(r.Clock.Now())
+		s.outcome.failedTries = before.failedTries.addFailure(r.Clock.Now())
 		if s.outcome.problem.Reason == placementv1beta1.ReasonDecodingErred {
-			// Where there is no such kind, there is no such object. It is looked for again.
+			// An unknown kind has no objects: the object is absent. Another attempt looks for the
+			// kind again.
 			s.outcome.problem, s.outcome.findings = nil, apply.Findings{Report: compare.Absent()}
 		}
 		return nil
@@ -52,32 +55,32 @@ func (r *Reconciler) diffOne(ctx context.Context, work string, s *step, before o
 		return err
 	}
 	if problem != nil {
-		s.outcome.tries = before.tries.another(r.Clock.Now())
+		s.outcome.failedTries = before.failedTries.addFailure(r.Clock.Now())
 		s.outcome.problem, s.outcome.retry = problem, true
 		return nil
 	}
 	s.outcome.findings = result.Findings
-	s.outcome.saw(result.Object)
-	if s.mirrored && wasApplied(result.Object, work) {
-		if s.outcome.excerpt, err = excerpt(result.Object); err != nil {
+	s.outcome.recordObserved(result.Object)
+	if s.mirrorStatus && wasApplied(result.Object, work) {
+		if s.outcome.objectStatus, err = encodeObjectStatus(result.Object); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// wasApplied tells whether an object, if there is one, has been applied for a Work, before its
-// differences were to be reported only. What others say about themselves is not for us to tell.
+// wasApplied tells whether an object exists and was applied for a Work before only its differences
+// were to be reported. The agent does not report the status of other owners' objects.
 func wasApplied(live *unstructured.Unstructured, work string) bool {
 	return live != nil && slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
 		return apply.IsAppliedWork(ref) && ref.Name == work
 	})
 }
 
-// reportDiffs makes the status of a Work whose differences are to be reported only. That there
-// are some is no failure. It is pure.
-func reportDiffs(generation int64, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) placementv1beta1.WorkStatus {
-	before := earlier(previous)
+// buildDiffStatus makes the status of a Work whose differences are only reported. Differences are
+// no failure. It is pure.
+func buildDiffStatus(generation int64, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) placementv1beta1.WorkStatus {
+	before := findPrevious(previous)
 	status := placementv1beta1.WorkStatus{}
 	reported := 0
 	for _, o := range outcomes {
@@ -87,20 +90,20 @@ func reportDiffs(generation int64, outcomes []outcome, previous placementv1beta1
 		}
 		status.ManifestConditions = append(status.ManifestConditions, placementv1beta1.ManifestCondition{
 			Identifier:  o.id,
-			Conditions:  carryOver(last.Conditions, []metav1.Condition{wanted}, now),
+			Conditions:  keepTransitionTimes(last.Conditions, []metav1.Condition{wanted}, now),
 			DiffDetails: diffDetails(o, last.DiffDetails, now),
 		})
 	}
-	sum := metav1.Condition{
+	summary := metav1.Condition{
 		Type: placementv1beta1.ConditionTypeDiffReported, Status: metav1.ConditionTrue, ObservedGeneration: generation,
 		Reason:  placementv1beta1.ReasonAllManifestsDiffReported,
 		Message: "All the specified manifests have been compared with the cluster",
 	}
 	if reported < len(outcomes) {
-		sum.Status, sum.Reason = metav1.ConditionFalse, placementv1beta1.ReasonSomeManifestsHaveNotReportedDiff
-		sum.Message = fmt.Sprintf("Failed to compare all manifests with the cluster (%d of %d manifests are compared)", reported, len(outcomes))
+		summary.Status, summary.Reason = metav1.ConditionFalse, placementv1beta1.ReasonSomeManifestsHaveNotReportedDiff
+		summary.Message = fmt.Sprintf("Failed to compare all manifests with the cluster (%d of %d manifests are compared)", reported, len(outcomes))
 	}
-	status.Conditions = carryOver(previous.Conditions, []metav1.Condition{sum}, now)
+	status.Conditions = keepTransitionTimes(previous.Conditions, []metav1.Condition{summary}, now)
 	return status
 }
 
@@ -111,7 +114,7 @@ func diffReported(o outcome) metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, placementv1beta1.ReasonFailedToReportDiff, o.problem.Message
 	case o.findings.Empty():
 		c.Reason, c.Message = placementv1beta1.ReasonNoDiffFound, "No configuration differences have been found"
-	case o.seen == sighting{}:
+	case o.version == objectVersion{}:
 		c.Reason, c.Message = placementv1beta1.ReasonFoundDiff, "The object does not exist on the cluster"
 	default:
 		c.Reason, c.Message = placementv1beta1.ReasonFoundDiff, "Configuration differences have been found"

@@ -1,12 +1,14 @@
 // Package work applies the Works of this member and reports on them.
 //
-// The way of a Work: controller.go decides what is due (apply, clean up, nothing); pass.go
-// walks once over its manifests, inventory.go keeps the AppliedWork, which lists what was
-// applied before it is created, status.go and findings.go sum up, and trim.go makes the sum fit (all
-// pure). If differences are to be reported only, diff.go goes another way, which writes nothing.
-// watch.go sees every change of what was applied, so that nothing is ever polled; memory.go
-// keeps what the last pass found, so that an event costs one read and not one per manifest.
-// removal.go takes things away: what left a Work, what a deleted Work has brought, and all when
-// the cluster leaves the fleet. What a Work has brought that vanished without having been
-// deleted stays in place.
+// controller.go decides what is due for a Work: apply, clean up or nothing. pass.go goes once over
+// its manifests. inventory.go keeps the AppliedWork, which lists every object before it is created.
+// status.go and findings.go build the status, and trim.go makes it fit (all three are pure). If
+// only differences are to be reported, diff.go replaces the applying part of the pass and writes
+// nothing to the member.
+//
+// watch.go sees every change of the applied objects, so the agent never polls them. memory.go keeps
+// the results of the last pass, so an event costs one read and not one per manifest.
+//
+// removal.go removes objects: those that left a Work, those of a deleted Work, and all of them when
+// the cluster leaves the fleet. If a Work vanished without having been deleted, its objects stay.
 package work

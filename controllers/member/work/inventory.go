@@ -15,11 +15,11 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 )
 
-// ensureAppliedWork returns the AppliedWork of a Work, made if need be. What the last pass
-// wrote is trusted until the watch sees that somebody else wrote it.
+// ensureAppliedWork returns the AppliedWork of a Work and creates it if it is missing. It reuses
+// what the last pass wrote until the watch sees another version.
 func (r *Reconciler) ensureAppliedWork(ctx context.Context, work *placementv1beta1.Work, mem *memory) (*placementv1beta1.AppliedWork, error) {
 	name := types.NamespacedName{Name: work.Name}
-	if mem.applied != nil && r.trusted(mem.applied) {
+	if mem.applied != nil && r.isAppliedWorkCurrent(mem.applied) {
 		return mem.applied, nil
 	}
 	applied := &placementv1beta1.AppliedWork{}
@@ -55,9 +55,9 @@ func (r *Reconciler) adoptAppliedWork(ctx context.Context, work *placementv1beta
 	return nil
 }
 
-// announce lists in the AppliedWork everything that is about to be applied and is not listed
-// yet. Written before any object is, so that a crash leaves nothing that nobody knows of.
-func (r *Reconciler) announce(ctx context.Context, mem *memory, steps []*step) error {
+// addToInventory lists in the AppliedWork every object that is about to be applied. It runs before
+// any object is written, so that a crash leaves no object unlisted.
+func (r *Reconciler) addToInventory(ctx context.Context, mem *memory, steps []*step) error {
 	list := slices.Clone(mem.applied.Status.AppliedResources)
 	listed := map[apply.Key]bool{}
 	for _, item := range list {
@@ -74,8 +74,9 @@ func (r *Reconciler) announce(ctx context.Context, mem *memory, steps []*step) e
 	return r.writeInventory(ctx, mem, list)
 }
 
-// record lists what was applied with its UID, and what is left of earlier manifests.
-func (r *Reconciler) record(ctx context.Context, mem *memory, steps []*step, left []placementv1beta1.AppliedResourceMeta) error {
+// recordApplied lists the applied objects with their UIDs, and the objects of earlier manifests
+// that are left.
+func (r *Reconciler) recordApplied(ctx context.Context, mem *memory, steps []*step, left []placementv1beta1.AppliedResourceMeta) error {
 	before := map[apply.Key]placementv1beta1.AppliedResourceMeta{}
 	for _, item := range mem.applied.Status.AppliedResources {
 		before[apply.KeyOf(item.WorkResourceIdentifier)] = item
@@ -85,9 +86,9 @@ func (r *Reconciler) record(ctx context.Context, mem *memory, steps []*step, lef
 		switch {
 		case !s.due:
 		case s.outcome.problem == nil:
-			list = append(list, placementv1beta1.AppliedResourceMeta{WorkResourceIdentifier: s.outcome.id, UID: s.outcome.seen.uid})
+			list = append(list, placementv1beta1.AppliedResourceMeta{WorkResourceIdentifier: s.outcome.id, UID: s.outcome.version.uid})
 		default:
-			// It may be there from earlier, or have been made by the write that failed.
+			// The object may exist from earlier, or the failed write may have created it.
 			list = append(list, placementv1beta1.AppliedResourceMeta{
 				WorkResourceIdentifier: s.outcome.id,
 				UID:                    before[apply.KeyOf(s.outcome.id)].UID,
@@ -112,7 +113,7 @@ func (r *Reconciler) writeInventory(ctx context.Context, mem *memory, list []pla
 	written := mem.applied.DeepCopy()
 	err = r.Member.Status().Patch(ctx, written, client.RawPatch(types.MergePatchType, data), client.FieldOwner(apply.FieldManager))
 	if err != nil {
-		mem.applied = nil // whatever it says now is to be read again
+		mem.applied = nil // its content is unknown and is to be read again
 		return fmt.Errorf("writing the inventory of AppliedWork %s: %w", written.Name, err)
 	}
 	mem.applied = written

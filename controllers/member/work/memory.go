@@ -13,100 +13,99 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/availability"
 )
 
-// outcome is what became of one manifest.
+// outcome is the result of the last attempt at one manifest.
 type outcome struct {
 	id   placementv1beta1.WorkResourceIdentifier
 	gvr  schema.GroupVersionResource
 	hash string
 	// problem is why the manifest is not applied; nil if it is.
 	problem *apply.Problem
-	// retry is whether trying again may help without the Work or the object changing.
-	retry bool
-	// tries counts how often it was tried in vain.
-	tries tries
+	// retry is whether another attempt may succeed although neither the Work nor the object
+	// changes.
+	retry       bool
+	failedTries failedTries
 
-	// repairs counts how often the object had to be written for the same manifest.
 	repairs repairs
-	// held is whether the object was only looked at, because it is repaired too often.
-	held bool
+	// repairHeld is whether the object was only read, because it is repaired too often.
+	repairHeld bool
 
-	// looked is whether the object was read, or found to be absent: what is said of it holds as
-	// long as it stands as it was seen.
-	looked     bool
-	seen       sighting // of an absent object, nothing
+	// observed is whether the object was read, or found to be absent: the outcome holds as long as
+	// the object has this version.
+	observed   bool
+	version    objectVersion // zero for an absent object
 	generation int64
-	// findings is in which fields the object differs from the manifest, if they were compared.
+	// findings are the fields in which the object differs from the manifest, if they were compared.
 	findings apply.Findings
 
 	// The rest is set if the manifest is applied.
-	verdict availability.Verdict
-	failure string // why there is no verdict
-	excerpt []byte // the object's own status, if it is to be reported
+	availability      availability.Status
+	availabilityError string // why availability is unknown
+	objectStatus      []byte // the object's own status, if it is to be reported
 }
 
-func (o outcome) object() object {
-	return object{gvr: o.gvr, name: types.NamespacedName{Namespace: o.id.Namespace, Name: o.id.Name}}
+func (o outcome) ref() objectRef {
+	return objectRef{gvr: o.gvr, name: types.NamespacedName{Namespace: o.id.Namespace, Name: o.id.Name}}
 }
 
-// memory is what the agent knows of a Work from its last pass. Losing it costs reads, never
+// memory is what the agent remembers of a Work from its last pass. Losing it costs reads, never
 // correctness.
 type memory struct {
-	// uid of the Work; a Work of the same name with another uid starts anew.
+	// uid of the Work; a Work of the same name with another UID starts anew.
 	uid types.UID
-	// generation of the Work the outcomes are of, and the way it was carried out.
+	// generation of the Work and the settings that led to the outcomes.
 	generation int64
-	way        way
-	// owner is the AppliedWork that owns what the outcomes are of.
-	owner types.UID
+	settings   applySettings
+	// ownerUID is the UID of the AppliedWork that owns the objects of the outcomes.
+	ownerUID types.UID
 	// checked is when every object was last read.
 	checked time.Time
-	// settled is whether nothing is left to do for that generation.
-	settled bool
-	// leaving is whether objects that left the Work are still on the member.
-	leaving bool
-	// mirroring is how far the reports of the objects' own status are.
+	// complete is whether no manifest of that generation is to be tried again.
+	complete bool
+	// hasStaleObjects is whether objects that left the Work are still on the member.
+	hasStaleObjects bool
+	// mirroring limits how often a changed status of objects is reported.
 	mirroring mirroring
-	// pruning is how far the removal of what left that generation is.
-	pruning pruning
+	// pruning is how far the removal of objects that left that generation is.
+	pruning pruningProgress
 	// outcomes by ordinal.
 	outcomes []outcome
 	// status as last written; the cache may lag behind it.
 	status *placementv1beta1.WorkStatus
 	// applied is the AppliedWork as last written.
 	applied *placementv1beta1.AppliedWork
-	// released is whether the finalizer was removed already; the cache may lag behind.
+	// released is whether the finalizer was removed already; the cache may lag behind it.
 	released bool
-	// removing is the Work without its content, once it was seen being deleted: what it has
-	// brought is to go, whatever becomes of it. Nil if that was to stay.
-	removing *placementv1beta1.Work
+	// deletedWork is the Work without its content, once it was seen being deleted: its objects are
+	// to be removed even if it vanishes before they are. Nil if they are to stay.
+	deletedWork *placementv1beta1.Work
 }
 
-// way is how a Work is carried out, besides its manifests. In another way, nothing that was found
-// out holds.
-type way struct {
-	strategy placementv1beta1.ApplyStrategy
-	mirrored bool
+// applySettings are what a Work says besides its manifests about how it is applied. Outcomes of
+// other settings do not hold.
+type applySettings struct {
+	strategy     placementv1beta1.ApplyStrategy
+	mirrorStatus bool
 }
 
-func (w way) is(other way) bool {
-	return w.mirrored == other.mirrored && equality.Semantic.DeepEqual(w.strategy, other.strategy)
+func (w applySettings) isEqual(other applySettings) bool {
+	return w.mirrorStatus == other.mirrorStatus && equality.Semantic.DeepEqual(w.strategy, other.strategy)
 }
 
-// known returns what the last pass found out that still concerns these manifests, by their
-// ordinal. Of another generation that is what went well with a manifest that is still the same:
-// a change of one object does not make the others be read. What failed, or is held back, starts
-// anew with a new generation.
-func (m *memory) known(generation int64, manifests []apply.Manifest) map[int]outcome {
-	known := map[int]outcome{}
+// lastOutcomes returns the outcomes of the last pass that still apply to these manifests, by
+// ordinal. Of another generation these are the outcomes of manifests that were applied and have not
+// changed, so that a change of one manifest does not cause reads of the others. Manifests that
+// failed, and repairs that are held back, start anew with a new generation.
+func (m *memory) lastOutcomes(generation int64, manifests []apply.Manifest) map[int]outcome {
+	last := map[int]outcome{}
 	if m.generation == generation {
 		for _, o := range m.outcomes {
-			known[o.id.Ordinal] = o
+			last[o.id.Ordinal] = o
 		}
-		return known
+		return last
 	}
 	before := map[apply.Key]outcome{}
 	for _, o := range m.outcomes {
-		if o.looked && !o.retry && !o.held {
+		if o.observed && !o.retry && !o.repairHeld {
 			before[apply.KeyOf(o.id)] = o
 		}
 	}
@@ -116,33 +115,34 @@ func (m *memory) known(generation int64, manifests []apply.Manifest) map[int]out
 			continue
 		}
 		o.id.Ordinal = manifest.Identifier.Ordinal
-		known[o.id.Ordinal] = o
+		last[o.id.Ordinal] = o
 	}
-	return known
+	return last
 }
 
-// memories keeps one memory per Work. A Work is looked at by one worker at a time, so only
-// the map needs a lock.
+// memories keeps one memory per Work. A Work is reconciled by one worker at a time, so only the
+// maps need a lock.
 type memories struct {
 	mu     sync.Mutex
 	byName map[string]*memory
-	// unapplied has the API groups of which a Work has objects that could not be applied.
+	// unapplied has the API groups of the objects that could not be applied, by Work.
 	unapplied map[string]map[string]bool
-	// stirred has what has changed since the last pass over a Work that has such objects.
-	stirred map[string]map[object]bool
-	// vanished has the names of Works that are gone though nobody was seen deleting them.
+	// changedObjects has the objects that changed since the last pass, for Works in unapplied.
+	changedObjects map[string]map[objectRef]bool
+	// vanished has the names of Works that are gone although the agent never saw them being
+	// deleted.
 	vanished map[string]bool
 }
 
 func newMemories() *memories {
 	return &memories{
 		byName: map[string]*memory{}, unapplied: map[string]map[string]bool{},
-		stirred: map[string]map[object]bool{}, vanished: map[string]bool{},
+		changedObjects: map[string]map[objectRef]bool{}, vanished: map[string]bool{},
 	}
 }
 
-// of returns the memory of a Work, empty if there is none of the Work with this uid.
-func (m *memories) of(work *placementv1beta1.Work) *memory {
+// memoryOf returns the memory of a Work, an empty one if there is none for its UID.
+func (m *memories) memoryOf(work *placementv1beta1.Work) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.vanished, work.Name)
@@ -154,26 +154,27 @@ func (m *memories) of(work *placementv1beta1.Work) *memory {
 	return mem
 }
 
-func (m *memories) forget(name string) {
+func (m *memories) forgetWork(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.byName, name)
 	delete(m.unapplied, name)
-	delete(m.stirred, name)
+	delete(m.changedObjects, name)
 	delete(m.vanished, name)
 }
 
-// removing returns the Work of a name that was seen being deleted, nil if none was.
-func (m *memories) removing(name string) *placementv1beta1.Work {
+// deletedWork returns the Work of a name that was seen being deleted, nil if none was.
+func (m *memories) deletedWork(name string) *placementv1beta1.Work {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if mem, ok := m.byName[name]; ok {
-		return mem.removing
+		return mem.deletedWork
 	}
 	return nil
 }
 
-// hasReleased tells whether a Work was let go of, after what it had brought was dealt with.
+// hasReleased tells whether the finalizer of a Work was removed, after its objects had been dealt
+// with.
 func (m *memories) hasReleased(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -181,23 +182,23 @@ func (m *memories) hasReleased(name string) bool {
 	return ok && mem.released
 }
 
-// hasVanished tells whether a Work is known to have vanished.
 func (m *memories) hasVanished(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.vanished[name]
 }
 
-// vanish forgets a Work and notes that it has vanished, until there is one of that name again.
-func (m *memories) vanish(name string) {
-	m.forget(name)
+// markVanished forgets a Work and remembers that it vanished, until a Work of that name exists
+// again.
+func (m *memories) markVanished(name string) {
+	m.forgetWork(name)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.vanished[name] = true
 }
 
-// await notes of which API groups a Work has objects that could not be applied.
-func (m *memories) await(name string, outcomes []outcome) {
+// recordUnapplied records the API groups in which a Work has objects that could not be applied.
+func (m *memories) recordUnapplied(name string, outcomes []outcome) {
 	groups := map[string]bool{}
 	for _, o := range outcomes {
 		if o.retry {
@@ -208,15 +209,15 @@ func (m *memories) await(name string, outcomes []outcome) {
 	defer m.mu.Unlock()
 	if len(groups) == 0 {
 		delete(m.unapplied, name)
-		delete(m.stirred, name)
+		delete(m.changedObjects, name)
 		return
 	}
 	m.unapplied[name] = groups
 }
 
-// waitingFor returns the Works that have objects of an API group that could not be applied, be
-// it for want of their definition.
-func (m *memories) waitingFor(group string) []string {
+// worksLacking returns the Works with objects of an API group that could not be applied, perhaps
+// because their definition is missing.
+func (m *memories) worksLacking(group string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var names []string
@@ -228,42 +229,42 @@ func (m *memories) waitingFor(group string) []string {
 	return names
 }
 
-// repairs tells how often an object had to be written though the Work has not changed. If
-// somebody else keeps writing it differently, each repair waits longer for the next.
+// repairs counts how often an object had to be written although the Work has not changed. If
+// another client keeps overwriting it, each repair waits longer than the one before.
 type repairs struct {
 	count int
 	last  time.Time
 }
 
 const (
-	// freeRepairs are made at once.
-	freeRepairs = 4
-	// repairsForgotten is how long an object must have been left alone to count as new.
-	repairsForgotten = 10 * time.Minute
+	// immediateRepairs is how many repairs are made without waiting.
+	immediateRepairs = 4
+	// repairResetPeriod is how long an object must need no repair for the count to start anew.
+	repairResetPeriod = 10 * time.Minute
 )
 
-// until is when the next repair may be made.
-func (r repairs) until() time.Time {
-	if r.count <= freeRepairs {
+// nextAllowed is when the next repair may be made.
+func (r repairs) nextAllowed() time.Time {
+	if r.count <= immediateRepairs {
 		return r.last
 	}
-	return r.last.Add(backoff(r.count - freeRepairs))
+	return r.last.Add(retryDelay(r.count - immediateRepairs))
 }
 
-func (r repairs) hold(now time.Time) bool { return now.Before(r.until()) }
+func (r repairs) mustWait(now time.Time) bool { return now.Before(r.nextAllowed()) }
 
-func (r repairs) another(now time.Time) repairs {
-	if now.Sub(r.last) > repairsForgotten {
+func (r repairs) addRepair(now time.Time) repairs {
+	if now.Sub(r.last) > repairResetPeriod {
 		return repairs{count: 1, last: now}
 	}
 	return repairs{count: r.count + 1, last: now}
 }
 
-// heldUntil is when the first object that is held back may be repaired; zero if none is.
-func heldUntil(outcomes []outcome) time.Time {
+// earliestRepair is when the first object that is held back may be repaired; zero if none is.
+func earliestRepair(outcomes []outcome) time.Time {
 	var first time.Time
 	for _, o := range outcomes {
-		if until := o.repairs.until(); o.held && (first.IsZero() || until.Before(first)) {
+		if until := o.repairs.nextAllowed(); o.repairHeld && (first.IsZero() || until.Before(first)) {
 			first = until
 		}
 	}

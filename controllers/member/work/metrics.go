@@ -10,15 +10,15 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Metrics are those of applying Works, by KubeFleet's names. The time has no label for the Work: a member may have
-// thousands.
+// Metrics are those of applying Works, by KubeFleet's names. The time has no label for the Work: a
+// member may have thousands.
 type Metrics struct {
 	applyTime *prometheus.HistogramVec
 	works     *prometheus.CounterVec
 	manifests *prometheus.CounterVec
 }
 
-// NewMetrics returns metrics that nobody collects yet.
+// NewMetrics returns metrics that are not registered yet.
 func NewMetrics() *Metrics {
 	return &Metrics{
 		applyTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -42,32 +42,32 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.applyTime, m.works, m.manifests}
 }
 
-// applied observes a pass that was the first at its generation.
-func (m *Metrics) applied(took time.Duration) {
+// observeFirstApply observes the duration of the first pass at a generation.
+func (m *Metrics) observeFirstApply(took time.Duration) {
 	if m != nil {
 		m.applyTime.WithLabelValues().Observe(took.Seconds())
 	}
 }
 
-// reported counts a status that was written.
-func (m *Metrics) reported(status *placementv1beta1.WorkStatus) {
+// countReport counts a status that was written.
+func (m *Metrics) countReport(status *placementv1beta1.WorkStatus) {
 	if m == nil {
 		return
 	}
-	apply, available, diffed := labels(status.Conditions)
+	apply, available, diffed := conditionLabels(status.Conditions)
 	m.works.WithLabelValues(apply, available, diffed).Inc()
 	for i := range status.ManifestConditions {
 		c := &status.ManifestConditions[i]
-		apply, available, diffed := labels(c.Conditions)
-		m.manifests.WithLabelValues(apply, available, diffed, found(c.DriftDetails != nil), found(c.DiffDetails != nil)).Inc()
+		apply, available, diffed := conditionLabels(c.Conditions)
+		m.manifests.WithLabelValues(apply, available, diffed, foundLabel(c.DriftDetails != nil), foundLabel(c.DiffDetails != nil)).Inc()
 	}
 }
 
-// labels put conditions into a few words.
-func labels(conditions []metav1.Condition) (apply, available, diffed string) {
-	apply = word(conditions, placementv1beta1.ConditionTypeApplied, "applied")
-	available = word(conditions, placementv1beta1.ConditionTypeAvailable, "available")
-	diffed = word(conditions, placementv1beta1.ConditionTypeDiffReported, "reported")
+// conditionLabels are the label values that conditions stand for.
+func conditionLabels(conditions []metav1.Condition) (apply, available, diffed string) {
+	apply = conditionLabel(conditions, placementv1beta1.ConditionTypeApplied, "applied")
+	available = conditionLabel(conditions, placementv1beta1.ConditionTypeAvailable, "available")
+	diffed = conditionLabel(conditions, placementv1beta1.ConditionTypeDiffReported, "reported")
 	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeAvailable); c != nil && c.Status == metav1.ConditionTrue &&
 		(c.Reason == placementv1beta1.ReasonNotTrackable || c.Reason == placementv1beta1.ReasonWorkNotTrackable) {
 		available = "untrackable"
@@ -75,19 +75,19 @@ func labels(conditions []metav1.Condition) (apply, available, diffed string) {
 	return apply, available, diffed
 }
 
-func word(conditions []metav1.Condition, name, yes string) string {
+func conditionLabel(conditions []metav1.Condition, name, whenTrue string) string {
 	c := meta.FindStatusCondition(conditions, name)
 	switch {
 	case c == nil:
 		return "skipped"
 	case c.Status == metav1.ConditionTrue:
-		return yes
+		return whenTrue
 	}
 	return "failed"
 }
 
-func found(yes bool) string {
-	if yes {
+func foundLabel(found bool) string {
+	if found {
 		return "found"
 	}
 	return "not_found"

@@ -20,7 +20,7 @@ func TestReportsAreCountedByWhatTheySay(t *testing.T) {
 	}
 	applied := condition("Applied", metav1.ConditionTrue, "")
 	m := NewMetrics()
-	m.reported(&placementv1beta1.WorkStatus{
+	m.countReport(&placementv1beta1.WorkStatus{
 		Conditions: []metav1.Condition{condition("Applied", metav1.ConditionFalse, ""), condition("Available", metav1.ConditionFalse, "")},
 		ManifestConditions: []placementv1beta1.ManifestCondition{
 			{Conditions: []metav1.Condition{applied, condition("Available", metav1.ConditionTrue, placementv1beta1.ReasonNotTrackable)}},
@@ -29,7 +29,7 @@ func TestReportsAreCountedByWhatTheySay(t *testing.T) {
 			{Conditions: []metav1.Condition{applied, condition("Available", metav1.ConditionTrue, "")}, DriftDetails: &placementv1beta1.DriftDetails{}},
 		},
 	})
-	m.applied(time.Second)
+	m.observeFirstApply(time.Second)
 	registry := prometheus.NewPedanticRegistry()
 	for _, c := range m.Collectors() {
 		registry.MustRegister(c)
@@ -51,7 +51,7 @@ fleet_work_processing_requests_total{apply_status="failed",availability_status="
 func TestWithoutMetricsNothingIsCounted(t *testing.T) {
 	var none *Metrics
 	assert.NotPanics(t, func() {
-		none.applied(time.Second)
-		none.reported(&placementv1beta1.WorkStatus{})
+		none.observeFirstApply(time.Second)
+		none.countReport(&placementv1beta1.WorkStatus{})
 	})
 }

@@ -65,7 +65,7 @@ func (l lister) List(ctx context.Context, list client.ObjectList, opts ...client
 func TestAChangeOfModeMissesNoWork(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
 	require.NoError(t, a.SetMode(t.Context(), ModeIdle))
-	a.due.waiting = nil
+	a.enqueuer.waiting = nil
 	lists, failing := 0, true
 	a.Hub = lister{a.hub, func() error {
 		lists++
@@ -76,11 +76,11 @@ func TestAChangeOfModeMissesNoWork(t *testing.T) {
 		return nil
 	}}
 	require.Error(t, a.SetMode(t.Context(), ModeApply))
-	assert.Empty(t, a.due.waiting)
+	assert.Empty(t, a.enqueuer.waiting)
 
 	failing = false
 	require.NoError(t, a.SetMode(t.Context(), ModeApply), "the same mode again makes up for the list that failed")
-	assert.Contains(t, a.due.waiting, "w")
+	assert.Contains(t, a.enqueuer.waiting, "w")
 	require.NoError(t, a.SetMode(t.Context(), ModeApply))
 	assert.Equal(t, 2, lists, "after that nothing is left to do")
 }

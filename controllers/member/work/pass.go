@@ -19,120 +19,122 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/availability"
 )
 
-// pass walks once over a Work: apply what is due, remove what is no longer in it, report, and
-// note down what was found. An error means that hub or member could not be reached; what is
-// wrong with a manifest goes into the report.
-func (r *Reconciler) pass(ctx context.Context, work *placementv1beta1.Work, mem *memory) error {
-	strategy := strategyOf(work)
+// runPass goes once over a Work: it applies what is due, removes objects that left the Work,
+// reports, and remembers the outcomes. An error means that the hub or the member could not be
+// reached; problems of a manifest go into the report.
+func (r *Reconciler) runPass(ctx context.Context, work *placementv1beta1.Work, mem *memory) error {
+	strategy := effectiveStrategy(work)
 	manifests := apply.Decode(work.Spec.Workload.Manifests)
-	now := way{strategy: strategy, mirrored: mirrors(work)}
-	full := r.Clock.Since(mem.checked) >= resync || !now.is(mem.way)
-	known := map[int]outcome{}
+	settings := applySettings{strategy: strategy, mirrorStatus: mirrorsStatus(work)}
+	full := r.Clock.Since(mem.checked) >= resyncPeriod || !settings.isEqual(mem.settings)
+	last := map[int]outcome{}
 	if !full {
-		known = mem.known(work.Generation, manifests)
+		last = mem.lastOutcomes(work.Generation, manifests)
 	}
-	steps, err := r.plan(manifests, known, r.memories.takeStirred(work.Name))
+	steps, err := r.planSteps(manifests, last, r.memories.takeChangedObjects(work.Name))
 	if err != nil {
 		return err
 	}
 	for _, s := range steps {
-		s.mirrored = now.mirrored
+		s.mirrorStatus = settings.mirrorStatus
 	}
-	carryOut := r.carryOut
+	applyOrDiff := r.applyAndReport
 	if strategy.Type == placementv1beta1.ApplyStrategyTypeReportDiff {
-		carryOut = r.diff
+		applyOrDiff = r.diffAndReport
 	}
-	if err := carryOut(ctx, work, mem, steps, known, strategy); err != nil {
+	if err := applyOrDiff(ctx, work, mem, steps, last, strategy); err != nil {
 		return err
 	}
-	mem.outcomes, mem.generation, mem.way = outcomesOf(steps), work.Generation, now
-	mem.settled = settled(mem.outcomes)
-	r.memories.await(work.Name, mem.outcomes)
+	mem.outcomes, mem.generation, mem.settings = collectOutcomes(steps), work.Generation, settings
+	mem.complete = noneToRetry(mem.outcomes)
+	r.memories.recordUnapplied(work.Name, mem.outcomes)
 	if full {
 		mem.checked = r.Clock.Now()
 	}
 	return nil
 }
 
-// carryOut is the part of a pass over a Work that is to be applied.
-func (r *Reconciler) carryOut(ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, known map[int]outcome, strategy placementv1beta1.ApplyStrategy) error {
+// applyAndReport is the part of a pass over a Work that is to be applied.
+func (r *Reconciler) applyAndReport(
+	ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, last map[int]outcome, strategy placementv1beta1.ApplyStrategy,
+) error {
 	applied, err := r.ensureAppliedWork(ctx, work, mem)
 	if err != nil {
 		return err
 	}
-	if mem.owner != applied.UID {
-		clear(known) // what was found of objects is not of ours: each must get its owner
-		mem.owner = applied.UID
+	if mem.ownerUID != applied.UID {
+		clear(last) // the objects belong to another AppliedWork: each needs the new owner
+		mem.ownerUID = applied.UID
 	}
-	r.watch(work.Name, steps, applied, lacking(mem.outcomes)...)
-	if err := r.announce(ctx, mem, steps); err != nil {
+	r.watchObjects(work.Name, steps, applied, namespacesOfFailed(mem.outcomes)...)
+	if err := r.addToInventory(ctx, mem, steps); err != nil {
 		return err
 	}
 	owner := apply.OwnerReference(mem.applied.Name, mem.applied.UID)
-	if err := r.applyAll(ctx, steps, known, owner, strategy); err != nil {
+	if err := r.applyManifests(ctx, steps, last, owner, strategy); err != nil {
 		return err
 	}
-	left, pruneErr := r.prune(ctx, work, mem, steps, owner)
+	left, pruneErr := r.pruneStale(ctx, work, mem, steps, owner)
 
-	if err := r.writeReport(ctx, work, mem, outcomesOf(steps), report); err != nil {
+	if err := r.writeReport(ctx, work, mem, collectOutcomes(steps), buildApplyStatus); err != nil {
 		return err
 	}
 	if pruneErr != nil {
 		return pruneErr
 	}
-	if err := r.record(ctx, mem, steps, left); err != nil {
+	if err := r.recordApplied(ctx, mem, steps, left); err != nil {
 		return err
 	}
-	mem.leaving = len(left) > 0
+	mem.hasStaleObjects = len(left) > 0
 	return nil
 }
 
-// writeReport sums up what became of the manifests, with what the objects say about themselves if
-// that is wanted, and tells the hub.
+// writeReport builds the status of a Work from the outcomes of its manifests, adds the status of
+// the objects if it is asked for, and writes it to the hub.
 func (r *Reconciler) writeReport(ctx context.Context, work *placementv1beta1.Work, mem *memory, outcomes []outcome,
-	sum func(int64, []outcome, placementv1beta1.WorkStatus, metav1.Time) placementv1beta1.WorkStatus,
+	buildStatus func(int64, []outcome, placementv1beta1.WorkStatus, metav1.Time) placementv1beta1.WorkStatus,
 ) error {
-	previous := r.previous(work, mem)
-	status := sum(work.Generation, outcomes, previous, r.now())
-	if mirrors(work) {
-		mem.mirroring.mirror(&status, outcomes, previous, r.now())
+	previous := r.lastStatus(work, mem)
+	status := buildStatus(work.Generation, outcomes, previous, r.currentTime())
+	if mirrorsStatus(work) {
+		mem.mirroring.addObjectStatuses(&status, outcomes, previous, r.currentTime())
 	}
 	return r.writeStatus(ctx, work, mem, status)
 }
 
-// step is a manifest on its way through a pass.
+// step is a manifest in a pass.
 type step struct {
 	manifest apply.Manifest
 	outcome  outcome
-	// due is whether the manifest is to be applied: it could be read and is no duplicate.
+	// due is whether the manifest is to be applied: it can be read and is no duplicate.
 	due bool
-	// resting is whether it has failed and is not tried again yet.
-	resting bool
-	// mirrored is whether the object's own status is to be reported.
-	mirrored bool
-	// definition is the step that brings the kind of the manifest, if the cluster lacks it and
-	// the same Work has it.
+	// backingOff is whether the manifest has failed and is not tried again yet.
+	backingOff bool
+	// mirrorStatus is whether the object's own status is to be reported.
+	mirrorStatus bool
+	// definition is the step with the definition of the manifest's kind, if the cluster lacks the
+	// kind and the same Work defines it.
 	definition *step
 }
 
-// plan looks up what the cluster calls the kinds of the manifests. Those that failed and are not
-// to be tried again yet stay as they are.
-func (r *Reconciler) plan(manifests []apply.Manifest, known map[int]outcome, stirred map[object]bool) ([]*step, error) {
+// planSteps looks up the resources of the manifests. The outcome of a manifest that is backing off
+// stays as it is.
+func (r *Reconciler) planSteps(manifests []apply.Manifest, last map[int]outcome, changed map[objectRef]bool) ([]*step, error) {
 	steps := make([]*step, 0, len(manifests))
 	for _, m := range manifests {
 		s := &step{manifest: m, due: m.Problem == nil}
 		s.outcome = outcome{id: m.Identifier, hash: m.Hash, problem: m.Problem}
-		before, ok := known[m.Identifier.Ordinal]
+		before, ok := last[m.Identifier.Ordinal]
 		if ok {
-			before = before.stirredBy(stirred)
-			known[m.Identifier.Ordinal] = before
+			before = before.retrySoonerIfAffected(changed)
+			last[m.Identifier.Ordinal] = before
 		}
 		switch {
 		case !s.due:
-		case before.rests(r.Clock.Now()):
-			s.outcome, s.resting = before, true
+		case before.isBackingOff(r.Clock.Now()):
+			s.outcome, s.backingOff = before, true
 		default:
-			if err := r.resolve(s); err != nil {
+			if err := r.resolveKind(s); err != nil {
 				return nil, err
 			}
 		}
@@ -141,7 +143,7 @@ func (r *Reconciler) plan(manifests []apply.Manifest, known map[int]outcome, sti
 	return steps, nil
 }
 
-func (r *Reconciler) resolve(s *step) error {
+func (r *Reconciler) resolveKind(s *step) error {
 	gvr, problem, err := r.engine.Resource(s.manifest.Identifier)
 	if err != nil {
 		return err
@@ -151,29 +153,31 @@ func (r *Reconciler) resolve(s *step) error {
 	return nil
 }
 
-// watch declares every object the pass is about, before any of them is touched, and further ones
-// it depends on.
-func (r *Reconciler) watch(work string, steps []*step, applied *placementv1beta1.AppliedWork, objects ...object) {
+// watchObjects declares every object of the pass before any of them is written, and further objects
+// that the pass depends on.
+func (r *Reconciler) watchObjects(work string, steps []*step, applied *placementv1beta1.AppliedWork, objects ...objectRef) {
 	for _, s := range steps {
 		if s.due && s.outcome.gvr.Resource != "" {
-			objects = append(objects, s.outcome.object())
+			objects = append(objects, s.outcome.ref())
 		}
 	}
 	for _, listed := range applied.Status.AppliedResources {
 		if gvr, ok := resourceOf(listed.WorkResourceIdentifier); ok {
-			objects = append(objects, object{gvr: gvr, name: types.NamespacedName{Namespace: listed.Namespace, Name: listed.Name}})
+			objects = append(objects, objectRef{gvr: gvr, name: types.NamespacedName{Namespace: listed.Namespace, Name: listed.Name}})
 		}
 	}
-	r.watcher.Want(work, objects)
+	r.watcher.SetInterest(work, objects)
 }
 
 func resourceOf(id placementv1beta1.WorkResourceIdentifier) (schema.GroupVersionResource, bool) {
 	return schema.GroupVersionResource{Group: id.Group, Version: id.Version, Resource: id.Resource}, id.Resource != ""
 }
 
-// applyAll applies wave after wave, the manifests of a wave in parallel. A manifest that
-// fails keeps no other from being applied.
-func (r *Reconciler) applyAll(ctx context.Context, steps []*step, known map[int]outcome, owner metav1.OwnerReference, strategy placementv1beta1.ApplyStrategy) error {
+// applyManifests applies wave after wave, the manifests of a wave in parallel. A manifest that
+// fails prevents no other from being applied.
+func (r *Reconciler) applyManifests(
+	ctx context.Context, steps []*step, last map[int]outcome, owner metav1.OwnerReference, strategy placementv1beta1.ApplyStrategy,
+) error {
 	due := make([]*step, 0, len(steps))
 	for _, s := range steps {
 		if s.due {
@@ -187,15 +191,15 @@ func (r *Reconciler) applyAll(ctx context.Context, steps []*step, known map[int]
 		group, waveCtx := errgroup.WithContext(ctx)
 		group.SetLimit(concurrentManifests)
 		for _, s := range wave {
-			if s.resting {
+			if s.backingOff {
 				continue
 			}
-			before := known[s.outcome.id.Ordinal]
-			if before.looked && r.unchanged(before) {
+			before := last[s.outcome.id.Ordinal]
+			if before.observed && r.isCurrent(before) {
 				s.outcome = before
 				continue
 			}
-			group.Go(func() error { return r.applyOne(waveCtx, s, before, owner, strategy) })
+			group.Go(func() error { return r.applyManifest(waveCtx, s, before, owner, strategy) })
 		}
 		if err := group.Wait(); err != nil {
 			return err
@@ -204,74 +208,76 @@ func (r *Reconciler) applyAll(ctx context.Context, steps []*step, known map[int]
 	return nil
 }
 
-func (r *Reconciler) applyOne(ctx context.Context, s *step, before outcome, owner metav1.OwnerReference, strategy placementv1beta1.ApplyStrategy) error {
+func (r *Reconciler) applyManifest(
+	ctx context.Context, s *step, before outcome, owner metav1.OwnerReference, strategy placementv1beta1.ApplyStrategy,
+) error {
 	now := r.Clock.Now()
-	s.outcome.tries = before.tries.another(now) // unless it goes well
+	s.outcome.failedTries = before.failedTries.addFailure(now) // reset on success
 	if s.outcome.problem != nil {
 		// Its kind was unknown; an earlier wave may have brought the definition.
-		if err := r.resolve(s); err != nil {
+		if err := r.resolveKind(s); err != nil {
 			return err
 		}
 		if s.outcome.problem != nil {
-			s.blame()
+			s.explainMissingKind()
 			return nil
 		}
 	}
 	repairs := before.repairs
-	hold := repairs.hold(now)
-	result, problem, err := r.engine.Apply(ctx, apply.Request{Manifest: s.manifest, Owner: owner, Strategy: strategy, Hold: hold})
+	wait := repairs.mustWait(now)
+	result, problem, err := r.engine.Apply(ctx, apply.Request{Manifest: s.manifest, Owner: owner, Strategy: strategy, KeepContent: wait})
 	if err != nil {
 		return err
 	}
-	s.outcome.repairs, s.outcome.held = repairs, hold
+	s.outcome.repairs, s.outcome.repairHeld = repairs, wait
 	s.outcome.findings = result.Findings
 	if problem != nil {
-		s.outcome.refused(problem, result.Object)
+		s.outcome.recordProblem(problem, result.Object)
 		return nil
 	}
 	if result.Wrote {
-		s.outcome.repairs = repairs.another(now)
+		s.outcome.repairs = repairs.addRepair(now)
 	}
-	s.outcome.tries = tries{}
-	s.outcome.saw(result.Object)
-	s.outcome.judge(result.Object)
-	if s.mirrored {
-		if s.outcome.excerpt, err = excerpt(result.Object); err != nil {
+	s.outcome.failedTries = failedTries{}
+	s.outcome.recordObserved(result.Object)
+	s.outcome.assessAvailability(result.Object)
+	if s.mirrorStatus {
+		if s.outcome.objectStatus, err = encodeObjectStatus(result.Object); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// refused notes down why a manifest is not applied. It is tried again, unless the problem stands
-// as long as the object does.
-func (o *outcome) refused(problem *apply.Problem, live *unstructured.Unstructured) {
+// recordProblem records why a manifest is not applied. It is tried again, unless the problem lasts
+// until the object changes.
+func (o *outcome) recordProblem(problem *apply.Problem, live *unstructured.Unstructured) {
 	o.problem, o.retry = problem, true
-	if problem.Stands && live != nil {
-		o.retry, o.tries = false, tries{}
-		o.saw(live)
+	if problem.NoRetry && live != nil {
+		o.retry, o.failedTries = false, failedTries{}
+		o.recordObserved(live)
 	}
 }
 
-// saw notes down at which version an object was seen; nil if it is absent.
-func (o *outcome) saw(live *unstructured.Unstructured) {
-	o.looked = true
+// recordObserved records the version of an object that was read; nil if the object is absent.
+func (o *outcome) recordObserved(live *unstructured.Unstructured) {
+	o.observed = true
 	if live != nil {
-		o.seen = sighting{uid: live.GetUID(), resourceVersion: live.GetResourceVersion()}
+		o.version = objectVersion{uid: live.GetUID(), resourceVersion: live.GetResourceVersion()}
 		o.generation = live.GetGeneration()
 	}
 }
 
-// judge fills in whether an applied object is available.
-func (o *outcome) judge(live *unstructured.Unstructured) {
-	verdict, err := availability.Of(live)
-	o.verdict = verdict
+// assessAvailability records whether an applied object is available.
+func (o *outcome) assessAvailability(live *unstructured.Unstructured) {
+	status, err := availability.Of(live)
+	o.availability = status
 	if err != nil {
-		o.failure = err.Error()
+		o.availabilityError = err.Error()
 	}
 }
 
-func outcomesOf(steps []*step) []outcome {
+func collectOutcomes(steps []*step) []outcome {
 	out := make([]outcome, 0, len(steps))
 	for _, s := range steps {
 		out = append(out, s.outcome)
@@ -279,7 +285,7 @@ func outcomesOf(steps []*step) []outcome {
 	return out
 }
 
-func settled(outcomes []outcome) bool {
+func noneToRetry(outcomes []outcome) bool {
 	for _, o := range outcomes {
 		if o.retry {
 			return false
@@ -288,26 +294,27 @@ func settled(outcomes []outcome) bool {
 	return true
 }
 
-func (r *Reconciler) now() metav1.Time { return metav1.NewTime(r.Clock.Now()) }
+func (r *Reconciler) currentTime() metav1.Time { return metav1.NewTime(r.Clock.Now()) }
 
-// previous is the status as it stands on the hub: what this agent wrote last, which the cache
-// may not have yet, or what an earlier agent wrote.
-func (r *Reconciler) previous(work *placementv1beta1.Work, mem *memory) placementv1beta1.WorkStatus {
+// lastStatus is the status on the hub: what this agent wrote last, which the cache may lack yet, or
+// what an earlier agent wrote.
+func (r *Reconciler) lastStatus(work *placementv1beta1.Work, mem *memory) placementv1beta1.WorkStatus {
 	if mem.status != nil {
 		return *mem.status
 	}
 	return work.Status
 }
 
-// writeStatus writes a status, trimmed if it is too large, if it says anything new. The status is replaced as a whole and
-// only on the Work it is about; there is no other writer, so no version is needed.
+// writeStatus writes a status if it differs from the last one, trimmed if it is too large. It
+// replaces the status as a whole, only on the Work with the same UID. There is no other writer, so
+// no resource version is needed.
 func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Work, mem *memory, status placementv1beta1.WorkStatus) error {
-	room, err := roomFor(work)
+	limit, err := maxStatusSize(work)
 	if err != nil {
 		return err
 	}
-	previous := r.previous(work, mem)
-	status = trim(status, previous, room, work.Generation, r.now())
+	previous := r.lastStatus(work, mem)
+	status = trimStatus(status, previous, limit, work.Generation, r.currentTime())
 	if equality.Semantic.DeepEqual(previous, status) {
 		mem.status = &status
 		return nil
@@ -324,6 +331,27 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Wor
 	}
 	log.FromContext(ctx).V(1).Info("Reported on the Work", "generation", work.Generation)
 	mem.status = &status
-	r.Metrics.reported(&status)
+	r.Metrics.countReport(&status)
 	return nil
+}
+
+// effectiveStrategy returns how a Work is applied, with the API's defaults filled in.
+func effectiveStrategy(work *placementv1beta1.Work) placementv1beta1.ApplyStrategy {
+	s := placementv1beta1.ApplyStrategy{}
+	if work.Spec.ApplyStrategy != nil {
+		s = *work.Spec.ApplyStrategy
+	}
+	if s.Type == "" {
+		s.Type = placementv1beta1.ApplyStrategyTypeClientSideApply
+	}
+	if s.WhenToApply == "" {
+		s.WhenToApply = placementv1beta1.WhenToApplyTypeAlways
+	}
+	if s.WhenToTakeOver == "" {
+		s.WhenToTakeOver = placementv1beta1.WhenToTakeOverTypeAlways
+	}
+	if s.ComparisonOption == "" {
+		s.ComparisonOption = placementv1beta1.ComparisonOptionTypePartialComparison
+	}
+	return s
 }

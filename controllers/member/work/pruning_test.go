@@ -20,7 +20,7 @@ func (a *agent) lookLogged(t *testing.T) string {
 	t.Helper()
 	said := ""
 	logger := funcr.New(func(_, args string) { said += args + "\n" }, funcr.Options{})
-	_, err := a.Reconcile(log.IntoContext(t.Context(), logger), requestFor(testNamespace, "w"))
+	_, err := a.Reconcile(log.IntoContext(t.Context(), logger), requestForWork(testNamespace, "w"))
 	require.NoError(t, err)
 	return said
 }
@@ -59,11 +59,11 @@ func TestRemovedObjectsThatStayAreNamedIfAskedTo(t *testing.T) {
 }
 
 func TestPruningOfAnotherGenerationBeginsAnew(t *testing.T) {
-	var p pruning
-	p.of(1, noon.Time).toldOff = true
-	assert.True(t, p.of(1, noon.Add(time.Hour)).toldOff)
-	assert.Equal(t, noon.Time, p.of(1, noon.Add(time.Hour)).began)
-	assert.Equal(t, pruning{generation: 2, began: noon.Add(time.Hour)}, *p.of(2, noon.Add(time.Hour)))
+	var p pruningProgress
+	p.forGeneration(1, noon.Time).loggedPostponed = true
+	assert.True(t, p.forGeneration(1, noon.Add(time.Hour)).loggedPostponed)
+	assert.Equal(t, noon.Time, p.forGeneration(1, noon.Add(time.Hour)).began)
+	assert.Equal(t, pruningProgress{generation: 2, began: noon.Add(time.Hour)}, *p.forGeneration(2, noon.Add(time.Hour)))
 }
 
 func TestDependentsGoAsConfigured(t *testing.T) {

@@ -10,68 +10,67 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// How urgent it is to look at a Work. One that is new on the hub, or was changed there, is of
-// urgency 0 and goes before all that follow. A Work is in the queue once at most, with the
-// highest urgency it was brought up with, so that the queue is never longer than there are Works.
+// The priorities of Works in the queue. A Work that is new on the hub, or changed there, has
+// priority 0, which is higher than these. A Work is in the queue once at most, with the highest
+// priority it was enqueued with, so the queue is never longer than the list of Works.
 const (
-	// urgencyEvent is for Works of which an object has changed on the member.
-	urgencyEvent = -10
-	// urgencyRecheck is for Works that are looked at again without anything having happened.
-	urgencyRecheck = -50
+	// priorityEvent is for Works of which an object has changed on the member.
+	priorityEvent = -10
+	// priorityRecheck is for Works that are checked again without any event.
+	priorityRecheck = -50
 )
 
-// dueWorks is the way into the controller's queue for all that does not come from the hub.
-type dueWorks struct {
+// enqueuer adds Works to the controller's queue for reasons other than events on the hub.
+type enqueuer struct {
 	namespace string
 
 	mu      sync.Mutex
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
-	waiting map[string]int // urgency of what was added before there was a queue, by name
+	waiting map[string]int // priority of Works that were enqueued before there was a queue, by name
 }
 
-// attach connects to the controller's queue.
-func (d *dueWorks) attach(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+// attachQueue connects to the controller's queue.
+func (d *enqueuer) attachQueue(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.queue = queue
-	for name, urgency := range d.waiting {
-		d.addLocked(name, urgency)
+	for name, priority := range d.waiting {
+		d.enqueueLocked(name, priority)
 	}
 	d.waiting = nil
 	return nil
 }
 
-// add brings up a Work.
-func (d *dueWorks) add(name string, urgency int) {
+func (d *enqueuer) enqueueWork(name string, priority int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.queue != nil {
-		d.addLocked(name, urgency)
+		d.enqueueLocked(name, priority)
 		return
 	}
 	if d.waiting == nil {
 		d.waiting = map[string]int{}
 	}
-	if before, ok := d.waiting[name]; !ok || before < urgency {
-		d.waiting[name] = urgency
+	if before, ok := d.waiting[name]; !ok || before < priority {
+		d.waiting[name] = priority
 	}
 }
 
-func (d *dueWorks) addLocked(name string, urgency int) {
-	request := requestFor(d.namespace, name)
+func (d *enqueuer) enqueueLocked(name string, priority int) {
+	request := requestForWork(d.namespace, name)
 	if queue, ok := d.queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-		queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(urgency)}, request)
+		queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(priority)}, request)
 		return
 	}
 	d.queue.Add(request)
 }
 
-func requestFor(namespace, name string) reconcile.Request {
+func requestForWork(namespace, name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
-// noticed brings up a Work because of an event on an object.
-func (r *Reconciler) noticed(work string, o object) {
-	r.memories.stir(work, o)
-	r.due.add(work, urgencyEvent)
+// enqueueAfterEvent enqueues a Work after an event on one of its objects.
+func (r *Reconciler) enqueueAfterEvent(work string, o objectRef) {
+	r.memories.recordChange(work, o)
+	r.enqueuer.enqueueWork(work, priorityEvent)
 }

@@ -22,24 +22,24 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 )
 
-// removalResync is how long the events are trusted that tell of objects on their way out.
+// removalResync is how often the agent checks objects that are being deleted, besides acting on
+// events.
 const removalResync = time.Minute
 
-// finalize cleans up after a Work that is being deleted, and lets go of it once nothing of it
-// is left on the member.
-func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work, mode Mode) (reconcile.Result, error) {
-	mem := r.memories.of(work)
+// finalizeWork removes the objects of a Work that is being deleted, and then the Work's finalizer.
+func (r *Reconciler) finalizeWork(ctx context.Context, work *placementv1beta1.Work, mode Mode) (reconcile.Result, error) {
+	mem := r.memories.memoryOf(work)
 	if mem.released || !slices.Contains(work.Finalizers, placementv1beta1.WorkFinalizer) {
 		return reconcile.Result{}, nil
 	}
-	mem.removing = nil
+	mem.deletedWork = nil
 	if mode != ModeAbandon {
-		mem.removing = &placementv1beta1.Work{ObjectMeta: *work.ObjectMeta.DeepCopy()}
-		heirsOf := work
-		if mode == ModeLeave && !abandons(work) {
-			heirsOf = nil // its siblings go as well
+		mem.deletedWork = &placementv1beta1.Work{ObjectMeta: *work.ObjectMeta.DeepCopy()}
+		sharedWith := work
+		if mode == ModeLeave && !abandonsObjects(work) {
+			sharedWith = nil // its siblings are removed as well
 		}
-		done, err := r.cleanUp(ctx, work.Name, heirsOf)
+		done, err := r.cleanUpAppliedWork(ctx, work.Name, sharedWith)
 		if err != nil || !done {
 			return reconcile.Result{RequeueAfter: removalResync}, err
 		}
@@ -64,18 +64,17 @@ func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work, 
 	return reconcile.Result{}, nil
 }
 
-// withoutWork handles a name that has no Work in the cache: the Work is gone, or is too new. Only
-// the hub itself can tell.
+// reconcileMissingWork handles a name that has no Work in the cache: either the Work is gone, or
+// the cache lacks it yet. Only the hub's API server can tell.
 //
-// The hub's finalizer keeps a Work until this agent lets go of it. A Work that is gone though
-// this process never saw it being deleted was therefore not removed by the fleet's rules: the
-// hub was restored or set up anew, the cluster joins again after it had left with all that was
-// placed on it kept, or somebody took the finalizer off. None of these means that what runs
-// here is to stop, so it stays, until a Work of that name takes it up again or the cluster
-// leaves the fleet.
-func (r *Reconciler) withoutWork(ctx context.Context, name types.NamespacedName, mode Mode) (reconcile.Result, error) {
+// The hub's finalizer keeps a Work until this agent removes it. If a Work is gone although this
+// process never saw it being deleted, the hub did not remove it by its own rules: the hub was
+// restored or set up anew, the cluster joined again after it had left and kept its objects, or a
+// user removed the finalizer. None of these is a reason to stop the workload. So the objects stay
+// until a Work of that name adopts them or the cluster leaves the fleet.
+func (r *Reconciler) reconcileMissingWork(ctx context.Context, name types.NamespacedName, mode Mode) (reconcile.Result, error) {
 	if mode == ModeAbandon || mode == ModeApply && r.memories.hasReleased(name.Name) {
-		r.memories.forget(name.Name)
+		r.memories.forgetWork(name.Name)
 		return reconcile.Result{}, nil
 	}
 	if mode == ModeApply && r.memories.hasVanished(name.Name) {
@@ -83,48 +82,48 @@ func (r *Reconciler) withoutWork(ctx context.Context, name types.NamespacedName,
 	}
 	err := r.HubLive.Get(ctx, name, &placementv1beta1.Work{})
 	if err == nil {
-		// The cache will tell of it; nothing to do until then.
+		// The cache will have it soon, and its event enqueues it again.
 		return reconcile.Result{}, nil
 	}
 	if !apierrors.IsNotFound(err) {
 		return reconcile.Result{}, fmt.Errorf("making sure that Work %s is gone: %w", name, err)
 	}
 	if mode == ModeLeave {
-		return r.leave(ctx, name.Name)
+		return r.removeForLeaving(ctx, name.Name)
 	}
-	removing := r.memories.removing(name.Name)
+	removing := r.memories.deletedWork(name.Name)
 	if removing == nil {
 		return reconcile.Result{}, r.leaveInPlace(ctx, name.Name)
 	}
-	done, err := r.cleanUp(ctx, name.Name, removing)
+	done, err := r.cleanUpAppliedWork(ctx, name.Name, removing)
 	if err != nil || !done {
 		return reconcile.Result{RequeueAfter: removalResync}, err
 	}
-	r.memories.forget(name.Name)
+	r.memories.forgetWork(name.Name)
 	return reconcile.Result{}, nil
 }
 
-// leaveInPlace touches nothing of what a vanished Work has brought, and says so once.
+// leaveInPlace keeps the objects of a vanished Work, and logs that once.
 func (r *Reconciler) leaveInPlace(ctx context.Context, name string) error {
 	applied := &placementv1beta1.AppliedWork{}
 	if err := r.Member.Get(ctx, types.NamespacedName{Name: name}, applied); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading AppliedWork %s: %w", name, err)
 	}
-	r.watcher.Want(name, nil)
-	if applied.Spec.WorkNamespace != r.Namespace { // or there is none
-		r.memories.forget(name)
+	r.watcher.SetInterest(name, nil)
+	if applied.Spec.WorkNamespace != r.Namespace { // also if there is no AppliedWork
+		r.memories.forgetWork(name)
 		return nil
 	}
 	log.FromContext(ctx).Info("The Work has vanished from the hub without having been deleted; what it has brought is left in place until a Work of that name takes it up again",
 		"objects", len(applied.Status.AppliedResources))
-	r.memories.vanish(name)
+	r.memories.markVanished(name)
 	return nil
 }
 
-// leave removes what a Work has brought because the cluster leaves the fleet.
-func (r *Reconciler) leave(ctx context.Context, name string) (reconcile.Result, error) {
-	r.memories.forget(name)
-	done, err := r.cleanUp(ctx, name, nil)
+// removeForLeaving removes the objects of a Work because the cluster leaves the fleet.
+func (r *Reconciler) removeForLeaving(ctx context.Context, name string) (reconcile.Result, error) {
+	r.memories.forgetWork(name)
+	done, err := r.cleanUpAppliedWork(ctx, name, nil)
 	if err != nil || !done {
 		return reconcile.Result{RequeueAfter: removalResync}, err
 	}
@@ -134,27 +133,27 @@ func (r *Reconciler) leave(ctx context.Context, name string) (reconcile.Result, 
 	return reconcile.Result{}, nil
 }
 
-// cleanUp removes everything an AppliedWork lists, what was applied last first, and then the
-// AppliedWork. What other Works of the binding of heirsOf have is left to them; nil leaves
-// nothing to anyone. It returns true once all is gone or handed over; until then events call
-// for the next look.
-func (r *Reconciler) cleanUp(ctx context.Context, name string, heirsOf *placementv1beta1.Work) (bool, error) {
+// cleanUpAppliedWork removes every object that an AppliedWork lists, in reverse order, and then the
+// AppliedWork. Objects that other Works of the binding of sharedWith have are handed over to them;
+// with nil all are removed. It returns true once all are gone or handed over; until then events
+// enqueue the Work again.
+func (r *Reconciler) cleanUpAppliedWork(ctx context.Context, name string, sharedWith *placementv1beta1.Work) (bool, error) {
 	applied := &placementv1beta1.AppliedWork{}
 	err := r.Member.Get(ctx, types.NamespacedName{Name: name}, applied)
 	if apierrors.IsNotFound(err) || err == nil && applied.Spec.WorkNamespace != r.Namespace {
-		r.watcher.Want(name, nil)
+		r.watcher.SetInterest(name, nil)
 		return true, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading AppliedWork %s: %w", name, err)
 	}
-	r.watch(name, nil, applied)
+	r.watchObjects(name, nil, applied)
 	owner := apply.OwnerReference(applied.Name, applied.UID)
-	dispose := r.removeOrLeave
-	if abandons(heirsOf) {
-		dispose = r.disown
+	dispose := r.removeOrHandOver
+	if abandonsObjects(sharedWith) {
+		dispose = r.disownObjects
 	}
-	left, err := dispose(ctx, heirsOf, applied.Status.AppliedResources, owner)
+	left, err := dispose(ctx, sharedWith, applied.Status.AppliedResources, owner)
 	if err != nil {
 		return false, err
 	}
@@ -168,36 +167,40 @@ func (r *Reconciler) cleanUp(ctx context.Context, name string, heirsOf *placemen
 		return false, fmt.Errorf("deleting AppliedWork %s: %w", name, err)
 	}
 	if len(applied.Finalizers) > 0 {
-		return false, nil // somebody else holds it; the watch tells when it is gone
+		return false, nil // another finalizer keeps it; its deletion is an event
 	}
-	r.watcher.Want(name, nil)
+	r.watcher.SetInterest(name, nil)
 	return true, nil
 }
 
-// removeOrLeave removes objects, except for those that another Work of the same binding has
-// now: they stay until that Work owns them. It returns what is on its way out or over.
-func (r *Reconciler) removeOrLeave(ctx context.Context, work *placementv1beta1.Work, items []placementv1beta1.AppliedResourceMeta, owner metav1.OwnerReference) ([]placementv1beta1.AppliedResourceMeta, error) {
+// removeOrHandOver removes objects, except those that another Work of the same binding has now:
+// they stay until that Work owns them. It returns the objects that are not gone or handed over yet.
+func (r *Reconciler) removeOrHandOver(
+	ctx context.Context, work *placementv1beta1.Work, items []placementv1beta1.AppliedResourceMeta, owner metav1.OwnerReference,
+) ([]placementv1beta1.AppliedResourceMeta, error) {
 	var inherited []placementv1beta1.AppliedResourceMeta
 	rest := items
 	if work != nil {
 		var err error
-		if inherited, rest, err = r.rivals.heirs(ctx, work, items); err != nil {
+		if inherited, rest, err = r.rivals.splitInherited(ctx, work, items); err != nil {
 			return items, err
 		}
 	}
-	waiting, heirErr := inWaves(inherited, func(item placementv1beta1.AppliedResourceMeta) (bool, error) {
+	waiting, heirErr := disposeInWaves(inherited, func(item placementv1beta1.AppliedResourceMeta) (bool, error) {
 		return r.engine.HandOver(ctx, item.WorkResourceIdentifier, owner)
 	})
-	leaving, err := inWaves(rest, func(item placementv1beta1.AppliedResourceMeta) (bool, error) {
+	leaving, err := disposeInWaves(rest, func(item placementv1beta1.AppliedResourceMeta) (bool, error) {
 		return r.engine.Remove(ctx, item.WorkResourceIdentifier, owner)
 	})
 	return append(waiting, leaving...), errors.Join(heirErr, err)
 }
 
-// inWaves gets rid of objects wave by wave in reverse order. It does not wait for one wave to be
-// gone before the next, and one failure keeps no other object from being removed. It returns
-// what is not gone yet.
-func inWaves(items []placementv1beta1.AppliedResourceMeta, dispose func(placementv1beta1.AppliedResourceMeta) (bool, error)) ([]placementv1beta1.AppliedResourceMeta, error) {
+// disposeInWaves removes or releases objects wave by wave in reverse order. It does not wait for
+// one wave to be gone before the next, and a failure prevents no other removal. It returns the
+// objects that are not gone yet.
+func disposeInWaves(
+	items []placementv1beta1.AppliedResourceMeta, dispose func(placementv1beta1.AppliedResourceMeta) (bool, error),
+) ([]placementv1beta1.AppliedResourceMeta, error) {
 	var mu sync.Mutex
 	var left []placementv1beta1.AppliedResourceMeta
 	var errs []error
@@ -220,21 +223,23 @@ func inWaves(items []placementv1beta1.AppliedResourceMeta, dispose func(placemen
 				return nil
 			})
 		}
-		_ = group.Wait() // errors are collected, so that the other objects are tried too
+		_ = group.Wait() // the errors are in errs, so that a failure does not stop the other removals
 	}
 	return left, errors.Join(errs...)
 }
 
-// prune removes what the AppliedWork lists and the Work no longer has. It returns what stays
-// listed. While a manifest fails to be applied nothing is pruned: what runs on the cluster is
-// then of an earlier version, and may need what that version had. Nor is anything pruned while
-// a manifest cannot be read, as it may be of any object.
-func (r *Reconciler) prune(ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, owner metav1.OwnerReference) ([]placementv1beta1.AppliedResourceMeta, error) {
+// pruneStale removes the objects that the AppliedWork lists and the Work no longer has. It returns
+// those that stay listed. It prunes nothing while a manifest fails to be applied: the objects on
+// the cluster are then of an earlier version, and may need the others of that version. It also
+// prunes nothing while a manifest cannot be read, because it may be of any object.
+func (r *Reconciler) pruneStale(
+	ctx context.Context, work *placementv1beta1.Work, mem *memory, steps []*step, owner metav1.OwnerReference,
+) ([]placementv1beta1.AppliedResourceMeta, error) {
 	wanted := map[apply.Key]bool{}
-	failing := false
+	blocked := false
 	for _, s := range steps {
 		wanted[apply.KeyOf(s.outcome.id)] = true
-		failing = failing || hinders(s.outcome)
+		blocked = blocked || blocksPruning(s.outcome)
 	}
 	var stale []placementv1beta1.AppliedResourceMeta
 	for _, item := range mem.applied.Status.AppliedResources {
@@ -242,19 +247,35 @@ func (r *Reconciler) prune(ctx context.Context, work *placementv1beta1.Work, mem
 			stale = append(stale, item)
 		}
 	}
-	if len(stale) == 0 || failing || r.putsOff(ctx, work, mem, steps) {
+	if len(stale) == 0 || blocked || r.postponesPruning(ctx, work, mem, steps) {
 		return stale, nil
 	}
-	left, err := r.removeOrLeave(ctx, work, stale, owner)
-	r.sayIfSlow(ctx, work, mem, left)
+	left, err := r.removeOrHandOver(ctx, work, stale, owner)
+	r.logSlowRemoval(ctx, work, mem, left)
 	return left, err
 }
 
-// hinders tells whether nothing may be pruned because of what became of a manifest.
-func hinders(o outcome) bool {
+// blocksPruning tells whether the outcome of a manifest forbids to prune.
+func blocksPruning(o outcome) bool {
 	if o.problem == nil {
 		return false
 	}
 	return o.problem.Reason == placementv1beta1.ReasonManifestApplyFailed ||
 		o.problem.Reason == placementv1beta1.ReasonDecodingErred && o.id.Name == ""
+}
+
+// abandonsObjects tells whether a Work asks for its objects to stay when it is deleted. It may be
+// nil.
+func abandonsObjects(work *placementv1beta1.Work) bool {
+	return work != nil && work.Annotations[placementv1beta1.DeletePropagationAnnotation] == string(placementv1beta1.DeletePropagationPolicyAbandon)
+}
+
+// disownObjects takes the owner off objects, so that neither the removal of the AppliedWork nor the
+// cluster's leaving removes them. It returns those that could not be disowned.
+func (r *Reconciler) disownObjects(
+	ctx context.Context, _ *placementv1beta1.Work, items []placementv1beta1.AppliedResourceMeta, owner metav1.OwnerReference,
+) ([]placementv1beta1.AppliedResourceMeta, error) {
+	return disposeInWaves(items, func(item placementv1beta1.AppliedResourceMeta) (bool, error) {
+		return r.engine.Disown(ctx, item.WorkResourceIdentifier, owner)
+	})
 }

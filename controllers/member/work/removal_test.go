@@ -103,7 +103,7 @@ func TestWhatAVanishedWorkHasBroughtStays(t *testing.T) {
 	a.vanish(t, "w")
 	for range 3 {
 		a.writes = nil
-		_, err := a.Reconcile(ctx, requestFor(testNamespace, "w"))
+		_, err := a.Reconcile(ctx, requestForWork(testNamespace, "w"))
 		require.NoError(t, err)
 		assert.Empty(t, a.writes, "a Work is never gone before the agent has let go of it: the hub has lost it")
 	}

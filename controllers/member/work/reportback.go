@@ -13,15 +13,15 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// mirrors tells whether the status of what a Work brings is to be reported to the hub. What the
-// hub does with it makes no difference here.
-func mirrors(work *placementv1beta1.Work) bool {
+// mirrorsStatus tells whether the status of a Work's objects is to be reported to the hub. The
+// agent does not care what the hub does with it.
+func mirrorsStatus(work *placementv1beta1.Work) bool {
 	s := work.Spec.ReportBackStrategy
 	return s != nil && s.Type == placementv1beta1.ReportBackStrategyTypeMirror
 }
 
-// excerpt is an object with nothing but its identity and its status; nil if it has no status.
-func excerpt(live *unstructured.Unstructured) ([]byte, error) {
+// encodeObjectStatus encodes an object's identity and status; nil if it has no status.
+func encodeObjectStatus(live *unstructured.Unstructured) ([]byte, error) {
 	status, ok := live.Object["status"]
 	if !ok {
 		return nil, nil
@@ -39,26 +39,26 @@ func excerpt(live *unstructured.Unstructured) ([]byte, error) {
 	return data, nil
 }
 
-// mirrorEvery is how often at most a Work is written to because of nothing but what objects say
-// about themselves: while pods come and go, a Deployment says something new all the time.
-const mirrorEvery = time.Second
+// mirrorInterval is the shortest interval between two writes of a Work that only report a changed
+// status of objects: a Deployment's status changes all the time while pods come and go.
+const mirrorInterval = time.Second
 
-// mirroring is how far the reports of what objects say about themselves are.
+// mirroring limits how often a changed status of objects is reported.
 type mirroring struct {
-	changed time.Time // when one of them was reported last
-	owed    bool      // whether one is held back
+	changed time.Time // when such a change was reported last
+	owed    bool      // whether a change is held back
 }
 
-// due tells whether what is held back may be reported.
-func (m mirroring) due(now time.Time) bool { return m.owed && !now.Before(m.next()) }
+// isDue tells whether a change that was held back may be reported.
+func (m mirroring) isDue(now time.Time) bool { return m.owed && !now.Before(m.nextReport()) }
 
-func (m mirroring) next() time.Time { return m.changed.Add(mirrorEvery) }
+func (m mirroring) nextReport() time.Time { return m.changed.Add(mirrorInterval) }
 
-// mirror adds to a report what the objects say about themselves. The report is of these
-// outcomes, one by one. A status that is the same as before keeps the time at which it was
-// first seen, so that nothing is written for it; one that has changed too soon stays as it was.
-func (m *mirroring) mirror(status *placementv1beta1.WorkStatus, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) {
-	hold := now.Time.Before(m.next())
+// addObjectStatuses adds the objects' own statuses to a report on the same outcomes. A status that
+// has not changed keeps its observation time, so that nothing is written for it. One that has
+// changed too soon keeps its previous value.
+func (m *mirroring) addObjectStatuses(status *placementv1beta1.WorkStatus, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) {
+	tooSoon := now.Time.Before(m.nextReport())
 	m.owed = false
 	before := map[placementv1beta1.WorkResourceIdentifier]*placementv1beta1.BackReportedStatus{}
 	for _, m := range previous.ManifestConditions {
@@ -66,17 +66,17 @@ func (m *mirroring) mirror(status *placementv1beta1.WorkStatus, outcomes []outco
 		before[m.Identifier] = m.BackReportedStatus
 	}
 	for i, o := range outcomes {
-		if o.problem != nil || len(o.excerpt) == 0 {
+		if o.problem != nil || len(o.objectStatus) == 0 {
 			continue
 		}
 		reported := &placementv1beta1.BackReportedStatus{ObservationTime: now}
-		reported.ObservedStatus.Raw = o.excerpt
+		reported.ObservedStatus.Raw = o.objectStatus
 		id := o.id
 		id.Ordinal = 0
 		switch old := before[id]; {
-		case old != nil && sameJSON(old.ObservedStatus.Raw, o.excerpt):
+		case old != nil && sameJSON(old.ObservedStatus.Raw, o.objectStatus):
 			reported = old
-		case old != nil && hold:
+		case old != nil && tooSoon:
 			reported, m.owed = old, true
 		default:
 			m.changed = now.Time
@@ -85,7 +85,7 @@ func (m *mirroring) mirror(status *placementv1beta1.WorkStatus, outcomes []outco
 	}
 }
 
-// sameJSON compares texts by what they say: the hub writes the keys in its own order.
+// sameJSON compares the values of two texts: the hub orders the keys in its own way.
 func sameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true

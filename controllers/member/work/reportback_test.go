@@ -38,7 +38,7 @@ func (a *agent) setStatus(t *testing.T, status appsv1.DeploymentStatus) {
 func TestTheStatusOfObjectsIsMirroredOnTheWork(t *testing.T) {
 	a := newAgent(t, []client.Object{mirrored(workWith("w", plainMap, plainDeployment))}, nil)
 	a.mustLook(t, "w")
-	a.clock.SetTime(a.clock.Now().Add(mirrorEvery))
+	a.clock.SetTime(a.clock.Now().Add(mirrorInterval))
 	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 3})
 	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
 
@@ -66,10 +66,10 @@ func TestAStatusThatChangesAllTheTimeIsMirroredOnceASecond(t *testing.T) {
 		require.NoError(t, err)
 		if n > 0 {
 			assert.Empty(t, writes)
-			assert.Equal(t, mirrorEvery, result.RequeueAfter)
+			assert.Equal(t, mirrorInterval, result.RequeueAfter)
 		}
 	}
-	a.clock.SetTime(a.clock.Now().Add(mirrorEvery))
+	a.clock.SetTime(a.clock.Now().Add(mirrorInterval))
 	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
 	assert.Contains(t, string(a.work(t, "w").Status.ManifestConditions[0].BackReportedStatus.ObservedStatus.Raw), `"replicas":3`, "the last one")
 	assert.Empty(t, a.mustLook(t, "w"))
@@ -90,7 +90,7 @@ func TestMirroredStatusIsLeftOutBeforeAnythingElse(t *testing.T) {
 	status.ManifestConditions[0].BackReportedStatus = &placementv1beta1.BackReportedStatus{
 		ObservedStatus: runtime.RawExtension{Raw: []byte(`{"status":"` + strings.Repeat("x", 5000) + `"}`)},
 	}
-	got := trim(status, placementv1beta1.WorkStatus{}, 4000, 1, noon)
+	got := trimStatus(status, placementv1beta1.WorkStatus{}, 4000, 1, noon)
 	require.Len(t, got.ManifestConditions, 1)
 	assert.Nil(t, got.ManifestConditions[0].BackReportedStatus)
 	assert.NotEmpty(t, got.ManifestConditions[0].Conditions)
@@ -111,7 +111,7 @@ func TestTheStatusOfWhatIsOursIsMirroredThoughDifferencesAreReportedOnly(t *test
 	w.Generation++
 	require.NoError(t, a.hub.Update(t.Context(), w))
 	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 3})
-	a.clock.SetTime(a.clock.Now().Add(mirrorEvery))
+	a.clock.SetTime(a.clock.Now().Add(mirrorInterval))
 	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
 	ours := a.work(t, "w").Status.ManifestConditions[0]
 	require.NotNil(t, ours.BackReportedStatus)
@@ -119,7 +119,7 @@ func TestTheStatusOfWhatIsOursIsMirroredThoughDifferencesAreReportedOnly(t *test
 
 	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 4})
 	assert.Empty(t, a.mustLook(t, "w"), "not more than once a second")
-	a.clock.SetTime(a.clock.Now().Add(mirrorEvery))
+	a.clock.SetTime(a.clock.Now().Add(mirrorInterval))
 	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
 
 	a.mustLook(t, "stranger")

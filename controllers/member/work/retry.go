@@ -7,80 +7,81 @@ import (
 )
 
 const (
-	firstRetry = 200 * time.Millisecond
-	lastRetry  = time.Minute
-	// lastReconnect is how long to wait at most if hub or member cannot be reached: what was found
-	// meanwhile is to be told soon after they are back.
-	lastReconnect = 15 * time.Second
+	minRetryDelay = 200 * time.Millisecond
+	maxRetryDelay = time.Minute
+	// maxReconnectDelay is the longest wait between attempts to reach the hub or the member: the
+	// report is to follow soon after they are back.
+	maxReconnectDelay = 15 * time.Second
 )
 
-// backoff is how long to wait before the next try after so many failures in a row.
-func backoff(failures int) time.Duration {
-	delay := firstRetry
+// retryDelay is how long to wait after so many failures in a row.
+func retryDelay(failures int) time.Duration {
+	delay := minRetryDelay
 	for range failures - 1 {
 		delay *= 2
-		if delay >= lastRetry {
-			return lastRetry
+		if delay >= maxRetryDelay {
+			return maxRetryDelay
 		}
 	}
 	return delay
 }
 
-// tries tells how often in a row it was tried in vain to apply a manifest. Each manifest backs
-// off by itself: one that fails for long neither holds up the others nor is tried again because
-// of them.
-type tries struct {
-	count int
-	last  time.Time
+// failedTries counts the failed attempts in a row at one manifest. Each manifest backs off by
+// itself: one that keeps failing neither delays the others nor is tried again because of them.
+type failedTries struct {
+	failures int
+	last     time.Time
 }
 
-func (t tries) another(now time.Time) tries { return tries{count: t.count + 1, last: now} }
+func (t failedTries) addFailure(now time.Time) failedTries {
+	return failedTries{failures: t.failures + 1, last: now}
+}
 
-// next is when to try again.
-func (t tries) next() time.Time { return t.last.Add(backoff(t.count)) }
+// nextRetry is when to try again.
+func (t failedTries) nextRetry() time.Time { return t.last.Add(retryDelay(t.failures)) }
 
-// nextTry is when the first manifest that failed is to be tried again; zero if none has.
-func nextTry(outcomes []outcome) time.Time {
-	var first time.Time
+// earliestRetry is when the first manifest that failed is to be tried again; zero if none failed.
+func earliestRetry(outcomes []outcome) time.Time {
+	var earliest time.Time
 	for _, o := range outcomes {
-		if next := o.tries.next(); o.retry && (first.IsZero() || next.Before(first)) {
-			first = next
+		if next := o.failedTries.nextRetry(); o.retry && (earliest.IsZero() || next.Before(earliest)) {
+			earliest = next
 		}
 	}
-	return first
+	return earliest
 }
 
-// rests tells whether a manifest that failed is not to be tried again yet.
-func (o outcome) rests(now time.Time) bool {
-	return o.retry && o.tries.count > 0 && now.Before(o.tries.next())
+// isBackingOff tells whether a manifest that failed is not to be tried again yet.
+func (o outcome) isBackingOff(now time.Time) bool {
+	return o.retry && o.failedTries.failures > 0 && now.Before(o.failedTries.nextRetry())
 }
 
-// stirredBy lets a manifest that failed be tried again soon if what it may have failed for has
-// changed. It still waits as long as after a first failure: what changes all the time must not
-// be tried all the time.
-func (o outcome) stirredBy(stirred map[object]bool) outcome {
-	if o.tries.count > 1 && o.concernedBy(stirred) {
-		o.tries.count = 1
+// retrySoonerIfAffected shortens the wait of a manifest that failed if one of the changed objects
+// may have been the cause. It still waits as long as after a first failure, because the object may
+// change all the time.
+func (o outcome) retrySoonerIfAffected(changed map[objectRef]bool) outcome {
+	if o.failedTries.failures > 1 && o.isAffectedBy(changed) {
+		o.failedTries.failures = 1
 	}
 	return o
 }
 
-// concernedBy tells whether one of the objects may be why a manifest failed: it is the
-// manifest's own, its namespace or, as its kind may have been unknown, a definition. An object
-// without a name stands for all of its kind.
-func (o outcome) concernedBy(stirred map[object]bool) bool {
-	if len(stirred) == 0 {
+// isAffectedBy tells whether one of the changed objects may be why a manifest failed: the
+// manifest's own object, its namespace or, as its kind may have been unknown, a definition. A
+// reference without a name stands for all objects of its kind.
+func (o outcome) isAffectedBy(changed map[objectRef]bool) bool {
+	if len(changed) == 0 {
 		return false
 	}
-	for _, mine := range []object{
-		o.object(), {gvr: o.gvr},
+	for _, cause := range []objectRef{
+		o.ref(), {gvr: o.gvr},
 		{gvr: namespaceResource, name: types.NamespacedName{Name: o.id.Namespace}}, {gvr: namespaceResource},
 	} {
-		if stirred[mine] {
+		if changed[cause] {
 			return true
 		}
 	}
-	for other := range stirred {
+	for other := range changed {
 		if other.gvr == definitionResource {
 			return true
 		}
@@ -88,24 +89,25 @@ func (o outcome) concernedBy(stirred map[object]bool) bool {
 	return false
 }
 
-// stir notes that an object has changed, if it may help a Work of which a manifest has failed.
-func (m *memories) stir(name string, o object) {
+// recordChange records that an object has changed, if a manifest of the Work has failed and the
+// change may help.
+func (m *memories) recordChange(name string, o objectRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.unapplied[name] == nil {
 		return
 	}
-	if m.stirred[name] == nil {
-		m.stirred[name] = map[object]bool{}
+	if m.changedObjects[name] == nil {
+		m.changedObjects[name] = map[objectRef]bool{}
 	}
-	m.stirred[name][o] = true
+	m.changedObjects[name][o] = true
 }
 
-// takeStirred returns what has changed since it was last asked for.
-func (m *memories) takeStirred(name string) map[object]bool {
+// takeChangedObjects returns the objects that changed since the last call.
+func (m *memories) takeChangedObjects(name string) map[objectRef]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	taken := m.stirred[name]
-	delete(m.stirred, name)
+	taken := m.changedObjects[name]
+	delete(m.changedObjects, name)
 	return taken
 }

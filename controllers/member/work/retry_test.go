@@ -29,11 +29,11 @@ func TestAManifestThatFailsBacksOffByItself(t *testing.T) {
 	_, result, err := a.look(t, "w")
 	require.NoError(t, err)
 	assert.InDelta(t, 210, result.RequeueAfter.Milliseconds(), 11)
-	assert.Equal(t, urgencyRecheck, *result.Priority, "what is new goes first")
+	assert.Equal(t, priorityRecheck, *result.Priority, "what is new goes first")
 
-	a.noticed("w", mapNamed("good"))
+	a.enqueueAfterEvent("w", mapNamed("good"))
 	assert.Empty(t, a.mustLook(t, "w"), "what happens to another does not concern it")
-	a.clock.SetTime(a.clock.Now().Add(firstRetry))
+	a.clock.SetTime(a.clock.Now().Add(minRetryDelay))
 	assert.Equal(t, []string{"member create ConfigMap bad"}, a.mustLook(t, "w"), "its time has come")
 	assert.Empty(t, a.mustLook(t, "w"))
 
@@ -42,53 +42,53 @@ func TestAManifestThatFailsBacksOffByItself(t *testing.T) {
 	for range 5 {
 		a.later().mustLook(t, "w")
 	}
-	a.clock.SetTime(a.clock.Now().Add(firstRetry))
+	a.clock.SetTime(a.clock.Now().Add(minRetryDelay))
 	assert.Empty(t, a.mustLook(t, "w"), "after many failures it rests for longer")
-	a.noticed("w", mapNamed("bad"))
+	a.enqueueAfterEvent("w", mapNamed("bad"))
 	assert.Contains(t, a.mustLook(t, "w"), "member create ConfigMap bad", "unless somebody has changed it")
-	a.noticed("w", mapNamed("bad"))
+	a.enqueueAfterEvent("w", mapNamed("bad"))
 	assert.Empty(t, a.mustLook(t, "w"), "but not each time somebody does")
 }
 
 func TestWhatMayHelpAManifestThatFailed(t *testing.T) {
 	failed := outcome{
 		id:  placementv1beta1.WorkResourceIdentifier{Kind: "ConfigMap", Namespace: "n", Name: "a"},
-		gvr: configMaps, retry: true, tries: tries{count: 9, last: noon.Time},
+		gvr: configMaps, retry: true, failedTries: failedTries{failures: 9, last: noon.Time},
 	}
 	tests := map[string]struct {
-		event object
+		event objectRef
 		helps bool
 	}{
 		"the object itself":           {mapNamed("a"), true},
 		"another object of the kind":  {mapNamed("b"), false},
-		"the first list of its kind":  {object{gvr: configMaps}, true},
-		"its namespace":               {object{gvr: namespaceResource, name: types.NamespacedName{Name: "n"}}, true},
-		"another namespace":           {object{gvr: namespaceResource, name: types.NamespacedName{Name: "m"}}, false},
-		"any definition":              {object{gvr: definitionResource, name: types.NamespacedName{Name: "widgets.example.com"}}, true},
-		"an object of another kind":   {object{gvr: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, name: types.NamespacedName{Namespace: "n", Name: "a"}}, false},
-		"what its Work has listed it": {object{gvr: appliedWorkResource, name: types.NamespacedName{Name: "w"}}, false},
+		"the first list of its kind":  {objectRef{gvr: configMaps}, true},
+		"its namespace":               {objectRef{gvr: namespaceResource, name: types.NamespacedName{Name: "n"}}, true},
+		"another namespace":           {objectRef{gvr: namespaceResource, name: types.NamespacedName{Name: "m"}}, false},
+		"any definition":              {objectRef{gvr: definitionResource, name: types.NamespacedName{Name: "widgets.example.com"}}, true},
+		"an object of another kind":   {objectRef{gvr: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, name: types.NamespacedName{Namespace: "n", Name: "a"}}, false},
+		"what its Work has listed it": {objectRef{gvr: appliedWorkResource, name: types.NamespacedName{Name: "w"}}, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			stirred := failed.stirredBy(map[object]bool{tc.event: true})
-			assert.True(t, stirred.rests(noon.Time), "nothing is tried twice at the same time")
-			assert.Equal(t, !tc.helps, stirred.rests(noon.Add(firstRetry)))
-			assert.False(t, stirred.rests(noon.Add(lastRetry)), "later it is tried anyway")
+			stirred := failed.retrySoonerIfAffected(map[objectRef]bool{tc.event: true})
+			assert.True(t, stirred.isBackingOff(noon.Time), "nothing is tried twice at the same time")
+			assert.Equal(t, !tc.helps, stirred.isBackingOff(noon.Add(minRetryDelay)))
+			assert.False(t, stirred.isBackingOff(noon.Add(maxRetryDelay)), "later it is tried anyway")
 		})
 	}
 }
 
 func TestWhatHappensToAWorkThatIsWellIsNotNoted(t *testing.T) {
 	m := newMemories()
-	m.stir("w", mapNamed("a"))
-	assert.Empty(t, m.takeStirred("w"))
-	m.await("w", []outcome{{retry: true}})
-	m.stir("w", mapNamed("a"))
-	assert.Equal(t, map[object]bool{mapNamed("a"): true}, m.takeStirred("w"))
-	assert.Empty(t, m.takeStirred("w"), "it is told once")
-	m.stir("w", mapNamed("a"))
-	m.await("w", nil)
-	assert.Empty(t, m.takeStirred("w"))
+	m.recordChange("w", mapNamed("a"))
+	assert.Empty(t, m.takeChangedObjects("w"))
+	m.recordUnapplied("w", []outcome{{retry: true}})
+	m.recordChange("w", mapNamed("a"))
+	assert.Equal(t, map[objectRef]bool{mapNamed("a"): true}, m.takeChangedObjects("w"))
+	assert.Empty(t, m.takeChangedObjects("w"), "it is told once")
+	m.recordChange("w", mapNamed("a"))
+	m.recordUnapplied("w", nil)
+	assert.Empty(t, m.takeChangedObjects("w"))
 }
 
 func TestNewWorksGoBeforeEventsAndEventsBeforeRechecks(t *testing.T) {
@@ -96,14 +96,14 @@ func TestNewWorksGoBeforeEventsAndEventsBeforeRechecks(t *testing.T) {
 		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Millisecond, time.Second)
 	})
 	defer queue.ShutDown()
-	due := &dueWorks{namespace: testNamespace}
-	due.add("rechecked", urgencyRecheck)
-	due.add("twice", urgencyRecheck)
-	due.add("twice", urgencyEvent)
-	due.add("twice", urgencyRecheck)
-	require.NoError(t, due.attach(t.Context(), queue))
-	due.add("stirred", urgencyEvent)
-	queue.Add(requestFor(testNamespace, "new"))
+	due := &enqueuer{namespace: testNamespace}
+	due.enqueueWork("rechecked", priorityRecheck)
+	due.enqueueWork("twice", priorityRecheck)
+	due.enqueueWork("twice", priorityEvent)
+	due.enqueueWork("twice", priorityRecheck)
+	require.NoError(t, due.attachQueue(t.Context(), queue))
+	due.enqueueWork("stirred", priorityEvent)
+	queue.Add(requestForWork(testNamespace, "new"))
 
 	require.Eventually(t, func() bool { return queue.Len() == 4 }, 10*time.Second, time.Millisecond)
 	var got []string

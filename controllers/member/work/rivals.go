@@ -16,22 +16,22 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
 )
 
-// rivals looks into Works that reach for the same objects. Works of one binding share the
-// objects of one placement among them, and an object may move from one to another when the
-// hub splits them anew; it is handed over then, and not deleted and created again. Works of
-// different placements never share an object.
-type rivals struct {
+// rivalFinder finds Works that have manifests of the same objects. The Works of one binding share
+// the objects of their placement. When the hub splits them anew, an object may move from one Work
+// to another: it is handed over, not deleted and created again. Works of different placements never
+// share an object.
+type rivalFinder struct {
 	hub       client.Client
 	member    client.Client
 	namespace string
 }
 
-var _ apply.RivalFinder = (*rivals)(nil)
+var _ apply.RivalFinder = (*rivalFinder)(nil)
 
-// Find tells which of the references point to an AppliedWork that exists, and whether the Work
-// behind it gives the object up.
-func (f *rivals) Find(ctx context.Context, me metav1.OwnerReference, key apply.Key, refs []metav1.OwnerReference) ([]apply.Rival, error) {
-	mine, err := f.work(ctx, me.Name)
+// Find returns the references that point to an AppliedWork that exists, each with whether its Work
+// gives the object up.
+func (f *rivalFinder) Find(ctx context.Context, me metav1.OwnerReference, key apply.Key, refs []metav1.OwnerReference) ([]apply.Rival, error) {
+	mine, err := f.readWork(ctx, me.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -46,22 +46,24 @@ func (f *rivals) Find(ctx context.Context, me metav1.OwnerReference, key apply.K
 			return nil, fmt.Errorf("reading AppliedWork %s: %w", ref.Name, err)
 		}
 		rival := apply.Rival{Name: ref.Name}
-		other, err := f.work(ctx, ref.Name)
+		other, err := f.readWork(ctx, ref.Name)
 		if err != nil {
 			return nil, err
 		}
 		if other != nil {
 			rival.Placement = placementOf(other)
-			rival.Yields = sameBinding(mine, other) && !holds(other, key)
+			rival.Yields = hasSameBinding(mine, other) && !hasManifestOf(other, key)
 		}
 		out = append(out, rival)
 	}
 	return out, nil
 }
 
-// heirs splits what a Work no longer has into what another Work of the same binding has now,
-// which takes it over, and the rest.
-func (f *rivals) heirs(ctx context.Context, work *placementv1beta1.Work, stale []placementv1beta1.AppliedResourceMeta) (inherited, rest []placementv1beta1.AppliedResourceMeta, err error) {
+// splitInherited splits the stale objects of a Work into those that another Work of the same
+// binding has now, and will take over, and the rest.
+func (f *rivalFinder) splitInherited(
+	ctx context.Context, work *placementv1beta1.Work, stale []placementv1beta1.AppliedResourceMeta,
+) (inherited, rest []placementv1beta1.AppliedResourceMeta, err error) {
 	binding := work.Labels[placementv1beta1.ParentBindingLabel]
 	if binding == "" {
 		return nil, stale, nil
@@ -74,8 +76,8 @@ func (f *rivals) heirs(ctx context.Context, work *placementv1beta1.Work, stale [
 	held := map[apply.Key]bool{}
 	for i := range list.Items {
 		sibling := &list.Items[i]
-		if sibling.Name != work.Name && sibling.DeletionTimestamp.IsZero() && sameLife(work, sibling) {
-			for _, key := range keysOf(sibling) {
+		if sibling.Name != work.Name && sibling.DeletionTimestamp.IsZero() && hasSameBindingUID(work, sibling) {
+			for _, key := range manifestKeys(sibling) {
 				held[key] = true
 			}
 		}
@@ -90,8 +92,8 @@ func (f *rivals) heirs(ctx context.Context, work *placementv1beta1.Work, stale [
 	return inherited, rest, nil
 }
 
-// work returns a Work of the namespace, nil if there is none.
-func (f *rivals) work(ctx context.Context, name string) (*placementv1beta1.Work, error) {
+// readWork returns a Work of the namespace, nil if there is none.
+func (f *rivalFinder) readWork(ctx context.Context, name string) (*placementv1beta1.Work, error) {
 	work := &placementv1beta1.Work{}
 	err := f.hub.Get(ctx, types.NamespacedName{Namespace: f.namespace, Name: name}, work)
 	if apierrors.IsNotFound(err) {
@@ -111,32 +113,33 @@ func placementOf(work *placementv1beta1.Work) string {
 	return name
 }
 
-func sameBinding(a, b *placementv1beta1.Work) bool {
+func hasSameBinding(a, b *placementv1beta1.Work) bool {
 	binding := b.Labels[placementv1beta1.ParentBindingLabel]
 	return a != nil && binding != "" && a.Labels[placementv1beta1.ParentBindingLabel] == binding
 }
 
-// sameLife tells whether Works of bindings of the same name are of the very same binding. A
-// binding that was deleted and made again takes nothing over from its former life.
-func sameLife(a, b *placementv1beta1.Work) bool {
+// hasSameBindingUID tells whether two Works are of the very same binding, and not of bindings that
+// had the same name one after the other. A binding that was deleted and created again takes nothing
+// over.
+func hasSameBindingUID(a, b *placementv1beta1.Work) bool {
 	return a.Annotations[placementv1beta1.BindingUIDAnnotation] == b.Annotations[placementv1beta1.BindingUIDAnnotation]
 }
 
-// holds tells whether a Work has a manifest of an object and is there to stay.
-func holds(work *placementv1beta1.Work, key apply.Key) bool {
+// hasManifestOf tells whether a Work has a manifest of an object and is not being deleted.
+func hasManifestOf(work *placementv1beta1.Work, key apply.Key) bool {
 	if !work.DeletionTimestamp.IsZero() {
 		return false
 	}
-	return slices.Contains(keysOf(work), key)
+	return slices.Contains(manifestKeys(work), key)
 }
 
-// keysOf returns the objects a Work has manifests of.
-func keysOf(work *placementv1beta1.Work) []apply.Key {
+// manifestKeys returns the objects that a Work has manifests of.
+func manifestKeys(work *placementv1beta1.Work) []apply.Key {
 	keys := make([]apply.Key, 0, len(work.Spec.Workload.Manifests))
 	for _, m := range work.Spec.Workload.Manifests {
 		var head metav1.PartialObjectMetadata
 		if json.Unmarshal(m.Raw, &head) != nil {
-			continue // no object to share
+			continue // it describes no object
 		}
 		gvk := schema.FromAPIVersionAndKind(head.APIVersion, head.Kind)
 		keys = append(keys, apply.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: head.Namespace, Name: head.Name})

@@ -122,7 +122,7 @@ func tellOf(t *testing.T, strategy placementv1beta1.ApplyStrategy, manifest plac
 	var told strings.Builder
 	ctx := log.IntoContext(t.Context(), funcr.New(func(prefix, args string) { told.WriteString(prefix + args) }, funcr.Options{Verbosity: 10}))
 	look := func() {
-		if _, err := a.Reconcile(ctx, requestFor(testNamespace, "w")); err != nil {
+		if _, err := a.Reconcile(ctx, requestForWork(testNamespace, "w")); err != nil {
 			told.WriteString(err.Error()) // the controller logs it
 		}
 		data, err := json.Marshal(a.work(t, "w").Status)

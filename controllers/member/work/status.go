@@ -11,39 +11,38 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/availability"
 )
 
-// report makes the status of a Work from what became of its manifests. Conditions that say
-// the same as before keep the time of their last transition. It is pure.
-func report(generation int64, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) placementv1beta1.WorkStatus {
-	before := earlier(previous)
+// buildApplyStatus makes the status of a Work from the outcomes of its manifests. A condition whose
+// status has not changed keeps the time of its last transition. It is pure.
+func buildApplyStatus(generation int64, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) placementv1beta1.WorkStatus {
+	before := findPrevious(previous)
 	status := placementv1beta1.WorkStatus{}
 	var t tally
 	for _, o := range outcomes {
-		t.add(o)
+		t.countManifest(o)
 		last := before(o.id)
 		manifest := placementv1beta1.ManifestCondition{
 			Identifier: o.id,
-			Conditions: carryOver(last.Conditions, manifestConditions(o), now),
+			Conditions: keepTransitionTimes(last.Conditions, manifestConditions(o), now),
 		}
-		if o.takenOver() {
+		if o.isDrift() {
 			manifest.DriftDetails = driftDetails(o, last.DriftDetails, now)
 		} else {
 			manifest.DiffDetails = diffDetails(o, last.DiffDetails, now)
 		}
 		status.ManifestConditions = append(status.ManifestConditions, manifest)
 	}
-	wanted := []metav1.Condition{t.applied(), t.available()}
+	wanted := []metav1.Condition{t.appliedCondition(), t.availableCondition()}
 	for i := range wanted {
 		wanted[i].ObservedGeneration = generation
 	}
-	status.Conditions = carryOver(previous.Conditions, wanted, now)
+	status.Conditions = keepTransitionTimes(previous.Conditions, wanted, now)
 	return status
 }
 
-// earlier returns a function that finds what was said of a manifest before. Manifests are
-// found by their object, and among manifests of the same object by their order: positions in
-// a Work change with every manifest that comes or goes. Each manifest is to be asked for once,
-// in order.
-func earlier(previous placementv1beta1.WorkStatus) func(placementv1beta1.WorkResourceIdentifier) placementv1beta1.ManifestCondition {
+// findPrevious returns a function that finds the previous conditions of a manifest. It finds
+// manifests by their object, and those of the same object by their order, because ordinals change
+// whenever a manifest is added or removed. Each manifest is to be asked for once, in order.
+func findPrevious(previous placementv1beta1.WorkStatus) func(placementv1beta1.WorkResourceIdentifier) placementv1beta1.ManifestCondition {
 	byKey := map[apply.Key][]placementv1beta1.ManifestCondition{}
 	for _, m := range previous.ManifestConditions {
 		key := apply.KeyOf(m.Identifier)
@@ -60,9 +59,9 @@ func earlier(previous placementv1beta1.WorkStatus) func(placementv1beta1.WorkRes
 	}
 }
 
-// carryOver returns the wanted conditions, each with the transition time it had before if
-// its status is the same.
-func carryOver(before, wanted []metav1.Condition, now metav1.Time) []metav1.Condition {
+// keepTransitionTimes returns the wanted conditions, each with its previous transition time if its
+// status has not changed.
+func keepTransitionTimes(before, wanted []metav1.Condition, now metav1.Time) []metav1.Condition {
 	for i := range wanted {
 		wanted[i].LastTransitionTime = now
 		if old := meta.FindStatusCondition(before, wanted[i].Type); old != nil && old.Status == wanted[i].Status {
@@ -88,21 +87,21 @@ func manifestConditions(o outcome) []metav1.Condition {
 		Message:            "Manifest has been applied successfully",
 		ObservedGeneration: o.generation,
 	}
-	available := availableCondition(o)
+	available := manifestAvailableCondition(o)
 	available.ObservedGeneration = o.generation
 	return []metav1.Condition{applied, available}
 }
 
-func availableCondition(o outcome) metav1.Condition {
+func manifestAvailableCondition(o outcome) metav1.Condition {
 	c := metav1.Condition{Type: placementv1beta1.ConditionTypeAvailable}
 	switch {
-	case o.failure != "":
+	case o.availabilityError != "":
 		c.Status, c.Reason = metav1.ConditionFalse, placementv1beta1.ReasonFailed
-		c.Message = "Failed to tell whether the manifest is available: " + o.failure
-	case o.verdict == availability.Available:
+		c.Message = "Failed to tell whether the manifest is available: " + o.availabilityError
+	case o.availability == availability.Available:
 		c.Status, c.Reason = metav1.ConditionTrue, placementv1beta1.ReasonAvailable
 		c.Message = "Manifest is available"
-	case o.verdict == availability.NotTrackable:
+	case o.availability == availability.NotTrackable:
 		c.Status, c.Reason = metav1.ConditionTrue, placementv1beta1.ReasonNotTrackable
 		c.Message = "Manifest's availability is not trackable; Fleet assumes that the applied manifest is available"
 	default:
@@ -115,16 +114,16 @@ func availableCondition(o outcome) metav1.Condition {
 // tally counts the manifests of a Work.
 type tally struct{ all, appliedCount, availableCount, untrackable int }
 
-func (t *tally) add(o outcome) {
+func (t *tally) countManifest(o outcome) {
 	t.all++
 	if o.problem != nil {
 		return
 	}
 	t.appliedCount++
-	if o.failure != "" {
+	if o.availabilityError != "" {
 		return
 	}
-	switch o.verdict {
+	switch o.availability {
 	case availability.Available:
 		t.availableCount++
 	case availability.NotTrackable:
@@ -133,7 +132,7 @@ func (t *tally) add(o outcome) {
 	}
 }
 
-func (t *tally) applied() metav1.Condition {
+func (t *tally) appliedCondition() metav1.Condition {
 	c := metav1.Condition{Type: placementv1beta1.ConditionTypeApplied}
 	if t.appliedCount < t.all {
 		c.Status, c.Reason = metav1.ConditionFalse, placementv1beta1.ReasonSomeManifestsAreNotApplied
@@ -145,7 +144,7 @@ func (t *tally) applied() metav1.Condition {
 	return c
 }
 
-func (t *tally) available() metav1.Condition {
+func (t *tally) availableCondition() metav1.Condition {
 	c := metav1.Condition{Type: placementv1beta1.ConditionTypeAvailable}
 	switch {
 	case t.availableCount < t.all:

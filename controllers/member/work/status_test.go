@@ -20,8 +20,8 @@ var (
 	noon    = metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 )
 
-func done(name string, verdict availability.Verdict) outcome {
-	return outcome{id: placementv1beta1.WorkResourceIdentifier{Kind: "ConfigMap", Version: "v1", Name: name}, verdict: verdict}
+func done(name string, verdict availability.Status) outcome {
+	return outcome{id: placementv1beta1.WorkResourceIdentifier{Kind: "ConfigMap", Version: "v1", Name: name}, availability: verdict}
 }
 
 func refused(name, reason string) outcome {
@@ -64,7 +64,7 @@ func TestReportSumsUpTheManifests(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			status := report(3, tc.outcomes, placementv1beta1.WorkStatus{}, noon)
+			status := buildApplyStatus(3, tc.outcomes, placementv1beta1.WorkStatus{}, noon)
 			for kind, want := range map[string]said{
 				placementv1beta1.ConditionTypeApplied: tc.applied, placementv1beta1.ConditionTypeAvailable: tc.available,
 			} {
@@ -80,7 +80,7 @@ func TestReportSumsUpTheManifests(t *testing.T) {
 
 func TestReportOfOneManifest(t *testing.T) {
 	broken := done("a", availability.NotYet)
-	broken.failure = "no such field"
+	broken.availabilityError = "no such field"
 	tests := map[string]struct {
 		outcome            outcome
 		applied, available string // reasons; empty for no condition
@@ -93,7 +93,7 @@ func TestReportOfOneManifest(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			conditions := report(1, []outcome{tc.outcome}, placementv1beta1.WorkStatus{}, noon).ManifestConditions[0].Conditions
+			conditions := buildApplyStatus(1, []outcome{tc.outcome}, placementv1beta1.WorkStatus{}, noon).ManifestConditions[0].Conditions
 			assert.Equal(t, tc.applied, meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeApplied).Reason)
 			available := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeAvailable)
 			if tc.available == "" {
@@ -110,15 +110,15 @@ func TestReportIsTheSameAsLongAsNothingChanges(t *testing.T) {
 	outcomes := []outcome{
 		done("a", availability.Available), refused("a", "Duplicated"), unreadable, unreadable, done("b", availability.NotYet),
 	}
-	first := report(1, outcomes, placementv1beta1.WorkStatus{}, morning)
-	assert.Empty(t, cmp.Diff(first, report(1, outcomes, first, noon)))
-	compared := reportDiffs(1, outcomes, first, morning)
-	assert.Empty(t, cmp.Diff(compared, reportDiffs(1, outcomes, compared, noon)))
+	first := buildApplyStatus(1, outcomes, placementv1beta1.WorkStatus{}, morning)
+	assert.Empty(t, cmp.Diff(first, buildApplyStatus(1, outcomes, first, noon)))
+	compared := buildDiffStatus(1, outcomes, first, morning)
+	assert.Empty(t, cmp.Diff(compared, buildDiffStatus(1, outcomes, compared, noon)))
 }
 
 func TestReportDatesTransitionsByObjectAndNotByPosition(t *testing.T) {
-	first := report(1, []outcome{done("a", availability.Available), done("b", availability.NotYet)}, placementv1beta1.WorkStatus{}, morning)
-	second := report(2, []outcome{done("b", availability.Available), done("a", availability.Available)}, first, noon)
+	first := buildApplyStatus(1, []outcome{done("a", availability.Available), done("b", availability.NotYet)}, placementv1beta1.WorkStatus{}, morning)
+	second := buildApplyStatus(2, []outcome{done("b", availability.Available), done("a", availability.Available)}, first, noon)
 	at := func(i int, kind string) metav1.Time {
 		return meta.FindStatusCondition(second.ManifestConditions[i].Conditions, kind).LastTransitionTime
 	}

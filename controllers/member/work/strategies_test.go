@@ -29,12 +29,12 @@ func strategicWork(strategy placementv1beta1.ApplyStrategy) *placementv1beta1.Wo
 	return w
 }
 
-// theirs is a ConfigMap that somebody has made on the member.
+// theirs is a ConfigMap that a user has created on the member.
 func theirs(x string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", UID: "uid-theirs"}, Data: map[string]string{"x": x}}
 }
 
-// set changes the ConfigMap as somebody on the member would.
+// set changes the ConfigMap as a user of the member would.
 func (a *agent) set(t *testing.T, key, value string) {
 	t.Helper()
 	got := &corev1.ConfigMap{}
@@ -90,7 +90,7 @@ func TestADriftIsReportedUntilItIsGone(t *testing.T) {
 	writes, result, err := a.look(t, "w")
 	require.NoError(t, err)
 	assert.Empty(t, writes, "it is said once")
-	assert.LessOrEqual(t, catchUp, result.RequeueAfter, "and not tried again, as nothing but a change helps")
+	assert.LessOrEqual(t, catchUpDelay, result.RequeueAfter, "and not tried again, as nothing but a change helps")
 
 	a.set(t, "x", "8")
 	a.mustLook(t, "w")
@@ -254,7 +254,7 @@ func TestDifferencesAreReportedAndNothingIsWritten(t *testing.T) {
 }
 
 func TestReportDiffs(t *testing.T) {
-	found := outcome{id: done("a", "").id, looked: true, seen: sighting{uid: "u"}, findings: apply.Findings{Report: compare.Report{Details: changed}}}
+	found := outcome{id: done("a", "").id, observed: true, version: objectVersion{uid: "u"}, findings: apply.Findings{Report: compare.Report{Details: changed}}}
 	degraded, huge, none := found, found, found
 	degraded.findings.Degraded, huge.findings.Omitted, none.findings = true, 7, apply.Findings{}
 	failed := refused("a", "FailedToReportDiff")
@@ -273,7 +273,7 @@ func TestReportDiffs(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			status := reportDiffs(4, []outcome{tc.outcome}, placementv1beta1.WorkStatus{}, noon)
+			status := buildDiffStatus(4, []outcome{tc.outcome}, placementv1beta1.WorkStatus{}, noon)
 			require.Len(t, status.Conditions, 1)
 			assert.Equal(t, tc.sum, status.Conditions[0].Reason)
 			assert.EqualValues(t, 4, status.Conditions[0].ObservedGeneration)
@@ -282,7 +282,7 @@ func TestReportDiffs(t *testing.T) {
 			assert.Equal(t, tc.reason, m.Conditions[0].Reason)
 			assert.Contains(t, m.Conditions[0].Message, tc.message)
 			assert.Equal(t, tc.details, m.DiffDetails != nil)
-			assert.Empty(t, cmp.Diff(status, reportDiffs(4, []outcome{tc.outcome}, status, morning)))
+			assert.Empty(t, cmp.Diff(status, buildDiffStatus(4, []outcome{tc.outcome}, status, morning)))
 		})
 	}
 }
@@ -296,15 +296,15 @@ func TestLongListsOfFieldsAreCutFirstOfAll(t *testing.T) {
 	for i := range outcomes[:2] {
 		outcomes[i].findings.Details = many
 	}
-	status := report(1, outcomes, placementv1beta1.WorkStatus{}, noon)
-	room := size(status) / 2
-	cut := trim(status, placementv1beta1.WorkStatus{}, room, 1, noon)
-	assert.LessOrEqual(t, size(cut), room)
+	status := buildApplyStatus(1, outcomes, placementv1beta1.WorkStatus{}, noon)
+	room := encodedSize(status) / 2
+	cut := trimStatus(status, placementv1beta1.WorkStatus{}, room, 1, noon)
+	assert.LessOrEqual(t, encodedSize(cut), room)
 	require.Len(t, cut.ManifestConditions, 2, "what is well goes first")
-	assert.Len(t, cut.ManifestConditions[0].DriftDetails.ObservedDrifts, keptDetails)
+	assert.Len(t, cut.ManifestConditions[0].DriftDetails.ObservedDrifts, maxKeptDetails)
 	assert.Len(t, status.ManifestConditions[0].DriftDetails.ObservedDrifts, compare.MaxDetails, "the status itself is left as it is")
 
-	again := trim(report(1, outcomes, cut, morning), cut, room, 1, morning)
+	again := trimStatus(buildApplyStatus(1, outcomes, cut, morning), cut, room, 1, morning)
 	assert.Empty(t, cmp.Diff(cut, again), "what is cut off is nothing new")
 }
 

@@ -14,11 +14,11 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// tracedPass is a pass with a span of its own, if the Work was written in a trace.
-func (r *Reconciler) tracedPass(ctx context.Context, work *placementv1beta1.Work, mem *memory) error {
+// runTracedPass runs a pass in a span of its own, if the Work was written in a trace.
+func (r *Reconciler) runTracedPass(ctx context.Context, work *placementv1beta1.Work, mem *memory) error {
 	parent, ok := r.traceOf(ctx, work, mem)
 	if !ok {
-		return r.pass(ctx, work, mem)
+		return r.runPass(ctx, work, mem)
 	}
 	ctx, span := r.Tracer.Start(parent, "apply Work", trace.WithAttributes(
 		attribute.String("fleet.work.namespace", work.Namespace),
@@ -26,29 +26,30 @@ func (r *Reconciler) tracedPass(ctx context.Context, work *placementv1beta1.Work
 		attribute.Int64("fleet.work.generation", work.Generation),
 	))
 	defer span.End()
-	err := r.pass(ctx, work, mem)
+	err := r.runPass(ctx, work, mem)
 	if err != nil {
 		// The text of an error may quote an object.
 		span.SetStatus(codes.Error, "the pass could not be finished: "+string(apierrors.ReasonForError(err)))
 		return err
 	}
-	span.SetAttributes(outcomeOf(work, mem)...)
+	span.SetAttributes(spanAttributes(work, mem)...)
 	return nil
 }
 
-// traceOf is the trace that a pass over a Work belongs to, if any. A trace follows a rollout until the Work is reported to
-// be there; what is looked at, or repaired, after that is of no rollout.
+// traceOf returns the trace that a pass over a Work belongs to, if any. A trace follows a rollout
+// until the Work is reported as available; later checks and repairs belong to no rollout.
 func (r *Reconciler) traceOf(ctx context.Context, work *placementv1beta1.Work, mem *memory) (context.Context, bool) {
 	written := work.Annotations[placementv1beta1.TraceParentAnnotation]
-	if r.Tracer == nil || written == "" || arrived(r.previous(work, mem), work.Generation) {
+	if r.Tracer == nil || written == "" || reportsSuccess(r.lastStatus(work, mem), work.Generation) {
 		return ctx, false
 	}
 	parent := propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": written})
 	return parent, trace.SpanContextFromContext(parent).IsSampled()
 }
 
-// arrived tells whether a status says that a generation of a Work is what it is to be.
-func arrived(status placementv1beta1.WorkStatus, generation int64) bool {
+// reportsSuccess tells whether a status says that a generation of a Work is available, or that its
+// differences are reported.
+func reportsSuccess(status placementv1beta1.WorkStatus, generation int64) bool {
 	for _, of := range []string{placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported} {
 		c := meta.FindStatusCondition(status.Conditions, of)
 		if c != nil && c.ObservedGeneration == generation && c.Status == metav1.ConditionTrue {
@@ -58,8 +59,9 @@ func arrived(status placementv1beta1.WorkStatus, generation int64) bool {
 	return false
 }
 
-// outcomeOf is what a pass has come to: numbers, and what its report says, in words that the API defines.
-func outcomeOf(work *placementv1beta1.Work, mem *memory) []attribute.KeyValue {
+// spanAttributes describe the result of a pass: numbers, and the statuses and reasons of its
+// report.
+func spanAttributes(work *placementv1beta1.Work, mem *memory) []attribute.KeyValue {
 	failed := 0
 	for i := range mem.outcomes {
 		if mem.outcomes[i].problem != nil {

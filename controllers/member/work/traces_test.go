@@ -74,7 +74,7 @@ func TestATraceEndsWhenTheWorkIsThere(t *testing.T) {
 	require.Len(t, spans.Ended(), 2, "another try is of the same rollout")
 	assert.Contains(t, spans.Ended()[1].Attributes(), attribute.String("fleet.work.available", "True"))
 
-	a.clock.SetTime(a.clock.Now().Add(2 * resync))
+	a.clock.SetTime(a.clock.Now().Add(2 * resyncPeriod))
 	a.mustLook(t, "w")
 	assert.Len(t, spans.Ended(), 2, "a look at what has been there is not")
 }

@@ -26,7 +26,7 @@ func manyOutcomes(all, failing, message int) []outcome {
 		if i < failing {
 			o.problem = &apply.Problem{Reason: placementv1beta1.ReasonManifestApplyFailed, Message: strings.Repeat("x", message)}
 		} else {
-			o.verdict = availability.Available
+			o.availability = availability.Available
 		}
 		out = append(out, o)
 	}
@@ -45,14 +45,14 @@ func TestAStatusIsTrimmedToFit(t *testing.T) {
 		"what fits is left as it is":                          {20, 2, 300, 1 << 20, 20, 20, 300, false},
 		"what is well loses its conditions first":             {20, 2, 300, 6000, 20, 2, 300, true},
 		"then it is left out":                                 {20, 2, 300, 2000, 2, 2, 300, true},
-		"then the messages of what failed are shortened":      {20, 2, 3000, 2400, 2, 2, shortMessage, true},
-		"then only as many as fit are listed, in their order": {20, 10, 300, 2400, 3, 3, shortMessage, true},
+		"then the messages of what failed are shortened":      {20, 2, 3000, 2400, 2, 2, maxMessageBytes, true},
+		"then only as many as fit are listed, in their order": {20, 10, 300, 2400, 3, 3, maxMessageBytes, true},
 		"and in the end the summary has to do":                {20, 2, 300, 100, 0, 0, 0, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			status := report(3, manyOutcomes(tc.all, tc.failing, tc.message), placementv1beta1.WorkStatus{}, noon)
-			got := trim(status, placementv1beta1.WorkStatus{}, tc.room, 3, noon)
+			status := buildApplyStatus(3, manyOutcomes(tc.all, tc.failing, tc.message), placementv1beta1.WorkStatus{}, noon)
+			got := trimStatus(status, placementv1beta1.WorkStatus{}, tc.room, 3, noon)
 			assert.Len(t, got.ManifestConditions, tc.listed)
 			detailed := 0
 			for i, m := range got.ManifestConditions {
@@ -73,7 +73,7 @@ func TestAStatusIsTrimmedToFit(t *testing.T) {
 				assert.LessOrEqual(t, len(data), tc.room)
 			}
 			later := metav1.NewTime(noon.Add(1e10))
-			again := trim(report(3, manyOutcomes(tc.all, tc.failing, tc.message), got, later), got, tc.room, 3, later)
+			again := trimStatus(buildApplyStatus(3, manyOutcomes(tc.all, tc.failing, tc.message), got, later), got, tc.room, 3, later)
 			assert.Equal(t, got, again, "another look at the same changes nothing")
 		})
 	}
@@ -81,14 +81,14 @@ func TestAStatusIsTrimmedToFit(t *testing.T) {
 
 func TestTheRoomForAStatusIsWhatTheWorkLeaves(t *testing.T) {
 	w := manifestWork("w", "a")
-	before, err := roomFor(w)
+	before, err := maxStatusSize(w)
 	require.NoError(t, err)
 	w.Status.Conditions = []metav1.Condition{{Type: "Applied", Message: strings.Repeat("x", 1000)}}
-	same, err := roomFor(w)
+	same, err := maxStatusSize(w)
 	require.NoError(t, err)
 	assert.Equal(t, before, same, "the status as it stands takes none of it")
 	w.Spec.Workload.Manifests = append(w.Spec.Workload.Manifests, mapManifests(strings.Repeat("y", 1000))...)
-	after, err := roomFor(w)
+	after, err := maxStatusSize(w)
 	require.NoError(t, err)
 	assert.Greater(t, before-after, 1000)
 }

@@ -11,57 +11,56 @@ import (
 )
 
 const (
-	// firstGlance and lastGlance bound how often the cluster is asked whether it serves a kind
-	// by now.
-	firstGlance = 20 * time.Millisecond
-	lastGlance  = 500 * time.Millisecond
-	// servedWithin is how long a pass waits for the kinds that its Work defines.
-	servedWithin = 5 * time.Second
+	// firstKindPoll and maxKindPoll bound the interval between two checks whether the cluster
+	// serves a kind.
+	firstKindPoll = 20 * time.Millisecond
+	maxKindPoll   = 500 * time.Millisecond
+	// defaultKindTimeout is how long a pass waits for the kinds that its own Work defines.
+	defaultKindTimeout = 5 * time.Second
 )
 
-// namespaceResource is what the member serves Namespaces as.
+// namespaceResource is the resource of Namespaces.
 var namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// definitionKind is the kind of CustomResourceDefinitions.
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// awaitKinds waits, before a wave is applied, until the cluster serves the kinds that earlier
-// waves of the same Work have defined: it takes a moment from the definition to the kind, and
-// without waiting each such Work would fail first. What takes longer than the reconciler's
-// patience is told by the watch.
+// awaitKinds waits, before a wave is applied, until the cluster serves the kinds that earlier waves
+// of the same Work have defined. A cluster serves a new kind only a moment after its definition;
+// without waiting, each such Work would fail first. After the reconciler's timeout, the watch
+// enqueues the Work once the kind is there.
 func (r *Reconciler) awaitKinds(ctx context.Context, wave, all []*step) error {
 	pending := map[schema.GroupVersionKind]*step{}
 	for _, s := range wave {
-		if s.outcome.problem == nil || s.resting {
+		if s.outcome.problem == nil || s.backingOff {
 			continue
 		}
 		if s.definition = definitionOf(all, s.manifest.Kind()); s.definition != nil && s.definition.outcome.problem == nil {
 			pending[s.manifest.Object.GroupVersionKind()] = s
 		}
 	}
-	ends := time.Now().Add(r.patience)
-	for glance := firstGlance; len(pending) > 0; glance = min(2*glance, lastGlance) {
+	deadline := time.Now().Add(r.kindTimeout)
+	for interval := firstKindPoll; len(pending) > 0; interval = min(2*interval, maxKindPoll) {
 		for kind, s := range pending {
-			if err := r.resolve(s); err != nil {
+			if err := r.resolveKind(s); err != nil {
 				return err
 			}
 			if s.outcome.problem == nil {
 				delete(pending, kind)
 			}
 		}
-		if len(pending) == 0 || time.Now().After(ends) {
+		if len(pending) == 0 || time.Now().After(deadline) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(glance):
+		case <-time.After(interval):
 		}
 	}
 	return nil
 }
 
-// definitionOf returns the step that defines a kind; nil if none does.
+// definitionOf returns the step that defines a kind; nil if there is none.
 func definitionOf(steps []*step, kind schema.GroupKind) *step {
 	for _, s := range steps {
 		if s.manifest.Kind() != definitionKind || s.manifest.Object == nil {
@@ -76,8 +75,9 @@ func definitionOf(steps []*step, kind schema.GroupKind) *step {
 	return nil
 }
 
-// blame says in the problem of a step whose kind is unknown what became of its definition.
-func (s *step) blame() {
+// explainMissingKind adds to the problem of a step whose kind is unknown whether its definition was
+// applied.
+func (s *step) explainMissingKind() {
 	if s.definition == nil {
 		return
 	}
@@ -91,14 +91,13 @@ func (s *step) blame() {
 	s.outcome.problem = &problem
 }
 
-// lacking returns the namespaces in which objects could not be applied the last time, be it
-// because they were missing: they are watched, so that a namespace that comes from elsewhere is
-// made use of at once.
-func lacking(outcomes []outcome) []object {
-	var out []object
+// namespacesOfFailed returns the namespaces of objects that could not be applied. They may have
+// been missing, so the pass watches them and tries again as soon as another client creates one.
+func namespacesOfFailed(outcomes []outcome) []objectRef {
+	var out []objectRef
 	for _, o := range outcomes {
 		if o.retry && o.id.Namespace != "" {
-			out = append(out, object{gvr: namespaceResource, name: types.NamespacedName{Name: o.id.Namespace}})
+			out = append(out, objectRef{gvr: namespaceResource, name: types.NamespacedName{Name: o.id.Namespace}})
 		}
 	}
 	return out

@@ -50,7 +50,7 @@ func newLearner(t *testing.T, questions int32, works ...client.Object) (*agent, 
 	a := newAgent(t, works, nil)
 	m := &learning{RESTMapper: a.Mapper}
 	m.ignorant.Store(questions)
-	a.engine.Mapper, a.patience = m, time.Minute
+	a.engine.Mapper, a.kindTimeout = m, time.Minute
 	return a, m
 }
 
@@ -79,7 +79,7 @@ func TestAResourceWaitsForTheDefinitionItComesWith(t *testing.T) {
 
 func TestWaitingForAKindHasAnEnd(t *testing.T) {
 	a, m := newLearner(t, 1000, workWith("w", widgetDefinition, widget))
-	a.patience = 0
+	a.kindTimeout = 0
 	a.mustLook(t, "w")
 	reason, message := a.applied(t, "w", 1)
 	assert.Equal(t, placementv1beta1.ReasonDecodingErred, reason)
@@ -108,7 +108,7 @@ func TestAKindOfAnotherWorkIsNotWaitedFor(t *testing.T) {
 	a.mustLook(t, "w")
 	_, message := a.applied(t, "w", 0)
 	assert.Contains(t, message, "after its CustomResourceDefinition is installed")
-	assert.Equal(t, []string{"w"}, a.memories.waitingFor("example.com"), "its definition wakes it")
+	assert.Equal(t, []string{"w"}, a.memories.worksLacking("example.com"), "its definition wakes it")
 }
 
 func TestAMissingNamespaceIsWatchedFor(t *testing.T) {
@@ -123,12 +123,12 @@ func TestAMissingNamespaceIsWatchedFor(t *testing.T) {
 	_, message := a.applied(t, "w", 0)
 	assert.Contains(t, message, `namespaces "n" not found`)
 	a.mustLook(t, "w")
-	namespace := object{gvr: namespaceResource, name: types.NamespacedName{Name: "n"}}
-	assert.Contains(t, a.watcher.wants["w"], namespace)
+	namespace := objectRef{gvr: namespaceResource, name: types.NamespacedName{Name: "n"}}
+	assert.Contains(t, a.watcher.interestOf["w"], namespace)
 
 	a.fail = func(string) error { return nil }
-	a.noticed("w", namespace)
-	a.clock.SetTime(a.clock.Now().Add(firstRetry))
+	a.enqueueAfterEvent("w", namespace)
+	a.clock.SetTime(a.clock.Now().Add(minRetryDelay))
 	a.mustLook(t, "w")
 	assert.Equal(t, "AllManifestsApplied", a.says(t, "w")[0])
 }

@@ -17,65 +17,66 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/informer"
 )
 
-// object names an object of the member by the resource it is served as.
-type object struct {
+// objectRef names an object of the member by its resource.
+type objectRef struct {
 	gvr  schema.GroupVersionResource
 	name types.NamespacedName
 }
 
-// sighting is what the watch last saw of an object.
-type sighting struct {
+// objectVersion identifies one version of an object.
+type objectVersion struct {
 	uid             types.UID
 	resourceVersion string
 }
 
-// Watcher watches the member's objects that Works apply, so that a change of any of them is
-// seen at once. It holds one informer per kind in use, which keeps nothing but the objects'
-// identity and version, and stops it when no Work needs the kind any more.
+// Watcher watches the member's objects that Works apply, so that their changes are seen at once. It
+// has one informer for each kind in use, which keeps only the objects' identity and version, and
+// stops it when no Work needs the kind any more.
 type Watcher struct {
 	client metadata.Interface
 	log    logr.Logger
-	// notify is called with each Work that a change concerns, and the object that changed. One
-	// without a name stands for all of its kind.
-	notify func(work string, o object)
+	// notify is called with each Work that a change concerns, and the object that changed. A
+	// reference without a name stands for all objects of its kind.
+	notify func(work string, o objectRef)
 
-	mu        sync.RWMutex
-	ctx       context.Context // nil until started
-	informers map[schema.GroupVersionResource]*kindInformer
-	interest  map[object]map[string]struct{} // object → names of Works
-	wants     map[string]map[object]struct{} // name of Work → objects
+	mu         sync.RWMutex
+	ctx        context.Context // nil until started
+	informers  map[schema.GroupVersionResource]*kindInformer
+	interest   map[objectRef]map[string]struct{} // by object, the names of Works
+	interestOf map[string]map[objectRef]struct{} // by name of a Work, its objects
 }
 
 // kindInformer watches one kind.
 type kindInformer struct {
 	informer cache.SharedIndexInformer
 	stop     context.CancelFunc // nil until running
-	pinned   bool               // needed even if no Work names an object of the kind
-	users    int                // objects of the kind that Works name
-	// works tells which Works an event on an unnamed object concerns; nil for none.
+	always   bool               // needed even if no Work names an object of the kind
+	users    int                // how many objects of the kind Works name
+	// works returns the Works that an event concerns besides those that name the object; nil for
+	// none.
 	works func(name types.NamespacedName) []string
 }
 
-// NewWatcher returns a Watcher that tells notify which Works to look at again. Nothing is
-// watched before Start.
-func NewWatcher(client metadata.Interface, log logr.Logger, notify func(work string, o object)) *Watcher {
+// NewWatcher returns a Watcher that calls notify with each Work to reconcile. It watches nothing
+// before Start.
+func NewWatcher(client metadata.Interface, log logr.Logger, notify func(work string, o objectRef)) *Watcher {
 	return &Watcher{
-		client:    client,
-		log:       log,
-		notify:    notify,
-		informers: map[schema.GroupVersionResource]*kindInformer{},
-		interest:  map[object]map[string]struct{}{},
-		wants:     map[string]map[object]struct{}{},
+		client:     client,
+		log:        log,
+		notify:     notify,
+		informers:  map[schema.GroupVersionResource]*kindInformer{},
+		interest:   map[objectRef]map[string]struct{}{},
+		interestOf: map[string]map[objectRef]struct{}{},
 	}
 }
 
-// Pin watches a kind for good. Works says which Works an event on an object of the kind
-// concerns, besides those that named it.
-func (w *Watcher) Pin(gvr schema.GroupVersionResource, works func(name types.NamespacedName) []string) {
+// WatchAlways watches a kind for good. Works returns the Works that an event on an object of the
+// kind concerns, besides those that named it.
+func (w *Watcher) WatchAlways(gvr schema.GroupVersionResource, works func(name types.NamespacedName) []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	kind := w.kindLocked(gvr)
-	kind.pinned, kind.works = true, works
+	kind := w.ensureInformerLocked(gvr)
+	kind.always, kind.works = true, works
 }
 
 // Start watches until ctx ends. It implements manager.Runnable.
@@ -83,52 +84,51 @@ func (w *Watcher) Start(ctx context.Context) error {
 	w.mu.Lock()
 	w.ctx = ctx
 	for gvr := range w.informers {
-		w.runLocked(gvr)
+		w.startInformerLocked(gvr)
 	}
 	w.mu.Unlock()
 	<-ctx.Done()
 	return nil
 }
 
-// Want declares all objects a Work is about; it replaces what was declared before. The names
-// matter, not who owns the objects: a Work also wants to know that an object in its way is
-// gone.
-func (w *Watcher) Want(work string, objects []object) {
-	next := make(map[object]struct{}, len(objects))
+// SetInterest declares all objects of a Work; it replaces what was declared before. It does not
+// matter who owns the objects: a Work also needs to know that a conflicting object is gone.
+func (w *Watcher) SetInterest(work string, objects []objectRef) {
+	next := make(map[objectRef]struct{}, len(objects))
 	for _, o := range objects {
 		next[o] = struct{}{}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if maps.Equal(next, w.wants[work]) {
+	if maps.Equal(next, w.interestOf[work]) {
 		return
 	}
 	for o := range next {
-		w.addLocked(work, o)
+		w.addInterestLocked(work, o)
 	}
-	for o := range w.wants[work] {
+	for o := range w.interestOf[work] {
 		if _, ok := next[o]; !ok {
-			w.dropLocked(work, o)
+			w.dropInterestLocked(work, o)
 		}
 	}
 	if len(next) == 0 {
-		delete(w.wants, work)
+		delete(w.interestOf, work)
 		return
 	}
-	w.wants[work] = next
+	w.interestOf[work] = next
 }
 
-func (w *Watcher) addLocked(work string, o object) {
+func (w *Watcher) addInterestLocked(work string, o objectRef) {
 	works, ok := w.interest[o]
 	if !ok {
 		works = map[string]struct{}{}
 		w.interest[o] = works
-		w.kindLocked(o.gvr).users++
+		w.ensureInformerLocked(o.gvr).users++
 	}
 	works[work] = struct{}{}
 }
 
-func (w *Watcher) dropLocked(work string, o object) {
+func (w *Watcher) dropInterestLocked(work string, o objectRef) {
 	works := w.interest[o]
 	delete(works, work)
 	if len(works) > 0 {
@@ -137,7 +137,7 @@ func (w *Watcher) dropLocked(work string, o object) {
 	delete(w.interest, o)
 	kind := w.informers[o.gvr]
 	kind.users--
-	if kind.users > 0 || kind.pinned {
+	if kind.users > 0 || kind.always {
 		return
 	}
 	if kind.stop != nil {
@@ -146,8 +146,8 @@ func (w *Watcher) dropLocked(work string, o object) {
 	delete(w.informers, o.gvr)
 }
 
-// kindLocked returns the informer of a kind and starts it if there was none.
-func (w *Watcher) kindLocked(gvr schema.GroupVersionResource) *kindInformer {
+// ensureInformerLocked returns the informer of a kind and starts it if there was none.
+func (w *Watcher) ensureInformerLocked(gvr schema.GroupVersionResource) *kindInformer {
 	if kind, ok := w.informers[gvr]; ok {
 		return kind
 	}
@@ -155,21 +155,21 @@ func (w *Watcher) kindLocked(gvr schema.GroupVersionResource) *kindInformer {
 		informer: informer.OfMetadata(w.client, gvr, cache.Indexers{}),
 	}
 	w.informers[gvr] = kind
-	w.runLocked(gvr)
+	w.startInformerLocked(gvr)
 	return kind
 }
 
-func (w *Watcher) runLocked(gvr schema.GroupVersionResource) {
+func (w *Watcher) startInformerLocked(gvr schema.GroupVersionResource) {
 	kind := w.informers[gvr]
 	if w.ctx == nil || kind.stop != nil {
 		return
 	}
 	ctx, stop := context.WithCancel(w.ctx)
 	kind.stop = stop
-	if err := kind.informer.SetTransform(strip); err != nil {
+	if err := kind.informer.SetTransform(stripObject); err != nil {
 		w.log.Error(err, "Cannot strip watched objects; they take more memory than they need to", "resource", gvr.String())
 	}
-	changed := func(obj any) { w.changed(gvr, obj) }
+	changed := func(obj any) { w.notifyOfObject(gvr, obj) }
 	registration, err := kind.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    changed,
 		UpdateFunc: func(_, obj any) { changed(obj) },
@@ -181,15 +181,16 @@ func (w *Watcher) runLocked(gvr schema.GroupVersionResource) {
 	}
 	go kind.informer.RunWithContext(ctx)
 	go func() {
-		// What vanished before the first list shows only now.
+		// Objects that vanished before the first list cause no event, so all Works of the kind are
+		// notified.
 		if cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
-			w.synced(gvr)
+			w.notifyOfKind(gvr)
 		}
 	}()
 }
 
-// strip leaves of an object what tells that it changed.
-func strip(obj any) (any, error) {
+// stripObject keeps only the identity and the version of an object.
+func stripObject(obj any) (any, error) {
 	o, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return obj, nil
@@ -199,7 +200,7 @@ func strip(obj any) (any, error) {
 	}}, nil
 }
 
-func (w *Watcher) changed(gvr schema.GroupVersionResource, obj any) {
+func (w *Watcher) notifyOfObject(gvr schema.GroupVersionResource, obj any) {
 	key, err := cache.DeletionHandlingObjectToName(obj)
 	if err != nil {
 		w.log.Error(fmt.Errorf("reading an event on %s: %w", gvr, err), "Cannot tell which object changed")
@@ -208,7 +209,7 @@ func (w *Watcher) changed(gvr schema.GroupVersionResource, obj any) {
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	w.mu.RLock()
 	var works []string
-	for work := range w.interest[object{gvr: gvr, name: name}] {
+	for work := range w.interest[objectRef{gvr: gvr, name: name}] {
 		works = append(works, work)
 	}
 	if kind := w.informers[gvr]; kind != nil && kind.works != nil {
@@ -216,12 +217,12 @@ func (w *Watcher) changed(gvr schema.GroupVersionResource, obj any) {
 	}
 	w.mu.RUnlock()
 	for _, work := range works {
-		w.notify(work, object{gvr: gvr, name: name})
+		w.notify(work, objectRef{gvr: gvr, name: name})
 	}
 }
 
-// synced wakes every Work that has objects of a kind.
-func (w *Watcher) synced(gvr schema.GroupVersionResource) {
+// notifyOfKind notifies every Work that has objects of a kind.
+func (w *Watcher) notifyOfKind(gvr schema.GroupVersionResource) {
 	works := map[string]struct{}{}
 	w.mu.RLock()
 	for o, interested := range w.interest {
@@ -231,62 +232,63 @@ func (w *Watcher) synced(gvr schema.GroupVersionResource) {
 	}
 	w.mu.RUnlock()
 	for work := range works {
-		w.notify(work, object{gvr: gvr})
+		w.notify(work, objectRef{gvr: gvr})
 	}
 }
 
-// standing is what the watch knows of an object that was read or written at some version.
-type standing int
+// versionState is how a version that a pass has read or written compares with the watch.
+type versionState int
 
 const (
-	// moved objects stand at another version, are gone, or are not watched yet.
-	moved standing = iota
-	// same objects stand at that version.
-	same
-	// unseen versions are ahead of the watch. An event will tell when it has caught up.
-	unseen
+	// versionChanged: the object has another version, is gone, or is not watched yet.
+	versionChanged versionState = iota
+	// versionCurrent: the object has that version.
+	versionCurrent
+	// versionAhead: the watch has not reached that version yet. An event will follow.
+	versionAhead
 )
 
-// Stands tells whether an object still stands as it was found.
-func (w *Watcher) Stands(o object, found sighting) standing {
+// CompareVersion compares the version of an object that a pass found with the watch.
+func (w *Watcher) CompareVersion(o objectRef, found objectVersion) versionState {
 	w.mu.RLock()
 	kind := w.informers[o.gvr]
 	w.mu.RUnlock()
 	if kind == nil || !kind.informer.HasSynced() {
-		return moved
+		return versionChanged
 	}
-	// Read before the store: what the watch has come to is in the store a moment later.
+	// This is read before the store, because the store receives an event a moment after the
+	// informer has reached its version.
 	reached := kind.informer.LastSyncResourceVersion()
 	key := cache.ObjectName{Namespace: o.name.Namespace, Name: o.name.Name}.String()
 	stored, exists, err := kind.informer.GetStore().GetByKey(key)
 	if err != nil {
-		return moved
+		return versionChanged
 	}
 	if exists {
 		if meta, ok := stored.(*metav1.PartialObjectMetadata); ok {
 			if meta.UID == found.uid && meta.ResourceVersion == found.resourceVersion {
-				return same
+				return versionCurrent
 			}
 			reached = meta.ResourceVersion
 		}
-	} else if found == (sighting{}) {
-		return same // it was absent, and still is
+	} else if found == (objectVersion{}) {
+		return versionCurrent // it is still absent
 	}
 	if order, err := resourceversion.CompareResourceVersion(reached, found.resourceVersion); err == nil && order < 0 {
-		return unseen
+		return versionAhead
 	}
-	return moved
+	return versionChanged
 }
 
-// Synced tells whether the watch of a kind has caught up once.
-func (w *Watcher) Synced(gvr schema.GroupVersionResource) bool {
+// HasSynced tells whether the watch of a kind has received its first list.
+func (w *Watcher) HasSynced(gvr schema.GroupVersionResource) bool {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	kind := w.informers[gvr]
 	return kind != nil && kind.informer.HasSynced()
 }
 
-// Names returns the names of all objects of a kind the watch knows.
+// Names returns the names of all objects of a kind that the watch has.
 func (w *Watcher) Names(gvr schema.GroupVersionResource) []string {
 	w.mu.RLock()
 	kind := w.informers[gvr]

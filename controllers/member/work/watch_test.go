@@ -23,8 +23,8 @@ func partial(name, version string) *metav1.PartialObjectMetadata {
 	}
 }
 
-func mapNamed(name string) object {
-	return object{gvr: configMaps, name: types.NamespacedName{Namespace: "n", Name: name}}
+func mapNamed(name string) objectRef {
+	return objectRef{gvr: configMaps, name: types.NamespacedName{Namespace: "n", Name: name}}
 }
 
 // watching is a Watcher on a cluster that the test changes.
@@ -43,7 +43,7 @@ func newWatching(t *testing.T, objects ...*metav1.PartialObjectMetadata) *watchi
 	for _, o := range objects {
 		require.NoError(t, w.cluster.Tracker().Create(configMaps, o, o.Namespace))
 	}
-	w.Watcher = NewWatcher(w.cluster, logr.Discard(), func(work string, _ object) { w.noticed <- work })
+	w.Watcher = NewWatcher(w.cluster, logr.Discard(), func(work string, _ objectRef) { w.noticed <- work })
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = w.Start(ctx) }()
@@ -70,7 +70,7 @@ func (w *watching) expect(t *testing.T, works ...string) {
 
 func (w *watching) synced(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return w.Synced(configMaps) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return w.HasSynced(configMaps) }, 10*time.Second, time.Millisecond)
 }
 
 // drain forgets all notices so far.
@@ -86,35 +86,35 @@ func (w *watching) drain() {
 
 func TestWatcherNoticesChangesOfWhatAWorkWants(t *testing.T) {
 	w := newWatching(t, partial("a", "1"))
-	w.Want("work-a", []object{mapNamed("a")})
+	w.SetInterest("work-a", []objectRef{mapNamed("a")})
 	w.expect(t, "work-a")
 	w.synced(t)
-	assert.Equal(t, same, w.Stands(mapNamed("a"), sighting{uid: "uid-a", resourceVersion: "1"}))
-	assert.Equal(t, unseen, w.Stands(mapNamed("a"), sighting{uid: "uid-a", resourceVersion: "2"}), "the watch is behind")
-	assert.Equal(t, moved, w.Stands(mapNamed("a"), sighting{uid: "uid-other", resourceVersion: "1"}))
+	assert.Equal(t, versionCurrent, w.CompareVersion(mapNamed("a"), objectVersion{uid: "uid-a", resourceVersion: "1"}))
+	assert.Equal(t, versionAhead, w.CompareVersion(mapNamed("a"), objectVersion{uid: "uid-a", resourceVersion: "2"}), "the watch is behind")
+	assert.Equal(t, versionChanged, w.CompareVersion(mapNamed("a"), objectVersion{uid: "uid-other", resourceVersion: "1"}))
 
 	w.drain()
 	require.NoError(t, w.cluster.Tracker().Update(configMaps, partial("a", "2"), "n"))
 	w.expect(t, "work-a")
-	assert.Equal(t, moved, w.Stands(mapNamed("a"), sighting{uid: "uid-a", resourceVersion: "1"}))
+	assert.Equal(t, versionChanged, w.CompareVersion(mapNamed("a"), objectVersion{uid: "uid-a", resourceVersion: "1"}))
 	w.drain()
 	require.NoError(t, w.cluster.Tracker().Delete(configMaps, "n", "a"))
 	w.expect(t, "work-a")
-	assert.Equal(t, moved, w.Stands(mapNamed("a"), sighting{uid: "uid-a", resourceVersion: "2"}))
+	assert.Equal(t, versionChanged, w.CompareVersion(mapNamed("a"), objectVersion{uid: "uid-a", resourceVersion: "2"}))
 }
 
 func TestWatcherTellsEveryWorkThatWantsAnObjectAndNoOther(t *testing.T) {
 	w := newWatching(t)
-	w.Want("owner", []object{mapNamed("a")})
-	w.Want("rival", []object{mapNamed("a")})
-	w.Want("stranger", []object{mapNamed("b")})
+	w.SetInterest("owner", []objectRef{mapNamed("a")})
+	w.SetInterest("rival", []objectRef{mapNamed("a")})
+	w.SetInterest("stranger", []objectRef{mapNamed("b")})
 	w.expect(t, "owner", "rival", "stranger") // the first list is news to all
 	w.drain()
 	require.NoError(t, w.cluster.Tracker().Create(configMaps, partial("a", "1"), "n"))
 	w.expect(t, "owner", "rival")
 	w.drain()
 	// Events of a kind come in order: what arrives before the marker is all there was.
-	w.Want("marker", []object{mapNamed("z")})
+	w.SetInterest("marker", []objectRef{mapNamed("z")})
 	require.NoError(t, w.cluster.Tracker().Create(configMaps, partial("z", "1"), "n"))
 	for work := range w.noticed {
 		assert.NotEqual(t, "stranger", work)
@@ -126,23 +126,23 @@ func TestWatcherTellsEveryWorkThatWantsAnObjectAndNoOther(t *testing.T) {
 
 func TestWatcherStopsWatchingAKindNobodyWants(t *testing.T) {
 	w := newWatching(t)
-	w.Want("one", []object{mapNamed("a")})
-	w.Want("two", []object{mapNamed("a"), mapNamed("b")})
+	w.SetInterest("one", []objectRef{mapNamed("a")})
+	w.SetInterest("two", []objectRef{mapNamed("a"), mapNamed("b")})
 	w.synced(t)
-	w.Want("one", nil)
-	assert.True(t, w.Synced(configMaps), "the other Work still needs it")
-	w.Want("two", nil)
-	assert.False(t, w.Synced(configMaps))
-	w.Want("two", []object{mapNamed("b")})
+	w.SetInterest("one", nil)
+	assert.True(t, w.HasSynced(configMaps), "the other Work still needs it")
+	w.SetInterest("two", nil)
+	assert.False(t, w.HasSynced(configMaps))
+	w.SetInterest("two", []objectRef{mapNamed("b")})
 	w.synced(t)
 }
 
 func TestWatcherKeepsAPinnedKind(t *testing.T) {
 	w := newWatching(t, partial("a", "1"))
-	w.Pin(configMaps, func(name types.NamespacedName) []string { return []string{"by-" + name.Name} })
+	w.WatchAlways(configMaps, func(name types.NamespacedName) []string { return []string{"by-" + name.Name} })
 	w.expect(t, "by-a")
-	w.Want("one", []object{mapNamed("a")})
-	w.Want("one", nil)
+	w.SetInterest("one", []objectRef{mapNamed("a")})
+	w.SetInterest("one", nil)
 	w.synced(t)
 	assert.Equal(t, []string{"n/a"}, w.Names(configMaps))
 }
