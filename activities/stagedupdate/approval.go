@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
@@ -27,48 +26,51 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 	if run == nil {
 		return act.ApprovalResult{Ended: true}, nil
 	}
-	request, err := a.openRequest(ctx, run.Name, string(run.UID), in)
+	request, err := a.openRequest(ctx, run, in)
 	if err != nil || request == nil {
 		return act.ApprovalResult{Ended: request == nil}, err
 	}
-	if meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApproved) {
-		return act.ApprovalResult{Request: request.Name, By: stagetask.ApproverOf(request), Already: true}, nil
+	if meta.IsStatusConditionTrue(request.GetConditions(), placementv1beta1.ConditionTypeApproved) {
+		return act.ApprovalResult{Request: request.GetName(), By: stagetask.ApproverOf(request), Already: true}, nil
 	}
 	who, verified, err := a.Identities.Approver(ctx, in)
 	if err != nil {
 		return act.ApprovalResult{}, fmt.Errorf("finding out who approved stage %s of run %s: %w", in.Stage, run.Name, err)
 	}
-	// Both are whatever a client has sent, and a condition holds 32 KiB.
+	// A client may send any amount of both, and the message of a condition holds 32 KiB.
 	who, comment := shorten(who, maxApprover), shorten(in.Comment, maxComment)
 	now := a.Clock.Now()
-	request.Status.Approval = &placementv1beta1.ApprovalRecord{
+	record := &placementv1beta1.ApprovalRecord{
 		By: who, At: metav1.NewTime(now), Door: placementv1beta1.ApprovalDoor(in.Door), Verified: verified, Comment: comment,
 	}
-	stagetask.SetRequestCondition(request, placementv1beta1.ConditionTypeApproved, approvedReason(in.Door), approvedMessage(request.Status.Approval), now)
+	request.GetApprovalRequestStatus().Approval = record
+	stagetask.SetRequestCondition(request, placementv1beta1.ConditionTypeApproved, approvedReason(in.Door), approvedMessage(record), now)
 	err = a.Client.Status().Update(ctx, request)
 	if why, refused := refusal(err); refused && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		// Whoever sent it is not kept waiting: it can be sent again.
+		// The sender is told at once rather than after many attempts, and can send it again.
 		a.warn(run, eventRefused, fmt.Sprintf("The approval of stage %s by %s cannot be written: %s", in.Stage, who, why))
 		return act.ApprovalResult{Ended: true}, nil
 	}
 	if err != nil {
-		return act.ApprovalResult{}, fmt.Errorf("writing the approval to request %s: %w", request.Name, err)
+		return act.ApprovalResult{}, fmt.Errorf("writing the approval to request %s: %w", request.GetName(), err)
 	}
-	return act.ApprovalResult{Request: request.Name, By: who}, nil
+	return act.ApprovalResult{Request: request.GetName(), By: who}, nil
 }
 
-// openRequest reads the request that waits for the approval; nil when it is
-// gone or of another run.
-func (a *Activities) openRequest(ctx context.Context, runName, uid string, in act.ApprovalRequest) (*placementv1beta1.ClusterApprovalRequest, error) {
-	name := stagetask.ApprovalRequestName(runName, in.Stage, sideOf(in.Before))
-	request := &placementv1beta1.ClusterApprovalRequest{}
-	err := a.Live.Get(ctx, types.NamespacedName{Name: name}, request)
+// openRequest reads the approval request that an approval is for; nil when it is
+// gone or was made by another run.
+func (a *Activities) openRequest(
+	ctx context.Context, run placementv1beta1.UpdateRunObject, in act.ApprovalRequest,
+) (placementv1beta1.ApprovalRequestObject, error) {
+	scope, name := placementv1beta1.ScopeOf(run), stagetask.ApprovalRequestName(run.GetName(), in.Stage, sideOf(in.Before))
+	request := scope.NewApprovalRequest(name)
+	err := a.Live.Get(ctx, scope.Key(name), request)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading approval request %s: %w", name, err)
-	case request.Annotations[placementv1beta1.ApprovalRunUIDAnnotation] != uid:
+	case request.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation] != string(run.GetUID()):
 		return nil, nil
 	}
 	return request, nil
@@ -104,8 +106,8 @@ func (a *Activities) ReportSignal(ctx context.Context, in act.SignalReport) (boo
 	return true, nil
 }
 
-// What the API takes as an event's action and note, and how much is kept of what somebody has
-// sent: of a stage's name, of who it was and why.
+// What the API takes as an event's action and note, and how much is kept of what a client has
+// sent: of the name of a stage, of an approver and of a comment.
 const (
 	maxAction   = 128
 	maxNote     = 1024
@@ -120,12 +122,12 @@ func ignoredAction(in act.SignalReport) string {
 	return shorten(in.Reason+" "+in.Stage, maxAction)
 }
 
-func shorten(text string, to int) string {
-	return strings.ToValidUTF8(text[:min(len(text), to)], "")
+func shorten(text string, limit int) string {
+	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }
 
-// ignoredNote says why a signal did nothing and what to send instead. What the
-// sender called the stage is cut short: it can be anything.
+// ignoredNote says why a signal did nothing and what to send instead. The sender may have
+// named a stage by a text of any length, so it is truncated.
 func ignoredNote(in act.SignalReport) string {
 	in.Stage = shorten(in.Stage, maxStage)
 	waiting := "no stage waits for an approval now"

@@ -18,8 +18,8 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// CheckGates opens the tasks before or after a stage, reads live how far they
-// are, records that, and says whether the stage may pass.
+// CheckGates checks the tasks before or after a stage, records how far they are,
+// and says whether the stage may pass.
 func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.GateState, error) {
 	run, err := a.active(ctx, in.Run)
 	if err != nil {
