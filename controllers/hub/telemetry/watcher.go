@@ -128,21 +128,11 @@ func (w *Watcher) observeGates(before, after *placementv1beta1.ClusterStagedUpda
 		if h, was := held[key{g.stage, g.task}]; was && !g.holds() {
 			took := g.until.Sub(h.from).Seconds()
 			w.gates.WithLabelValues(g.stage, g.task).Observe(took)
-			if where, ok := approvalOf(g.task); ok {
-				w.approvals.WithLabelValues(after.Namespace, after.Name, where).Observe(took)
+			if g.approvable {
+				w.approvals.WithLabelValues(after.Namespace, after.Name, string(g.side)).Observe(took)
 			}
 		}
 	}
-}
-
-// approvalOf is where the approval of a gate is given; KubeFleet has only that for a label.
-func approvalOf(task string) (where string, ok bool) {
-	for _, where := range []string{beforeStage, afterStage} {
-		if task == where+string(placementv1beta1.StageTaskTypeApproval) {
-			return where, true
-		}
-	}
-	return "", false
 }
 
 func (w *Watcher) observeStages(before, after *placementv1beta1.ClusterStagedUpdateRun) {
