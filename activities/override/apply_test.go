@@ -345,7 +345,7 @@ func TestObjectsThatGrowTooLarge(t *testing.T) {
 
 // Objects and patches are shared between workers.
 func TestManyClustersAtATime(t *testing.T) {
-	set := override.Compile(forRole(patch(op(add, "/metadata/labels", "{}"), op(add, "/metadata/labels/cluster", "${MEMBER-CLUSTER-NAME}"), op(add, "/rules/0/verbs/-", "patch"))).clusterWide, nil)
+	set := override.Compile(forRole(patch(op(add, "/metadata/labels", "{}"), op(add, "/metadata/labels/cluster", "${MEMBER-CLUSTER-NAME}"), op(add, "/rules/0/verbs/-", "patch"))).all())
 	manifest := []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"secret-reader"},"rules":[{"verbs":["get"]}]}`)
 	before := string(manifest)
 	object, err := override.NewObject(manifest)

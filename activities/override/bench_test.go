@@ -49,7 +49,7 @@ func BenchmarkApply(b *testing.B) {
 			objects[i], err = override.NewObject(manifest)
 			require.NoError(b, err)
 		}
-		set := override.Compile(o.clusterWide, o.namespaced)
+		set := override.Compile(o.all())
 		for _, cluster := range clusters {
 			onCluster := set.On(cluster)
 			for _, object := range objects {

@@ -43,8 +43,8 @@ type operation struct {
 // they are applied in the same: ClusterResourceOverrides by name, then ResourceOverrides by
 // namespace and name, which therefore have the last word. What is wrong with a rule comes to
 // light on the objects and clusters that it is for, and leaves the others alone.
-func Compile(clusterWide []placementv1beta1.ClusterResourceOverrideSnapshot, namespaced []placementv1beta1.ResourceOverrideSnapshot) *Set {
-	set := &Set{specs: specs(clusterWide, namespaced)}
+func Compile(snapshots []placementv1beta1.OverrideSnapshotObject) *Set {
+	set := &Set{specs: specs(snapshots)}
 	set.index = newIndex(set.specs)
 	for _, s := range set.specs {
 		rules := make([]rule, len(s.rules))

@@ -51,9 +51,9 @@ func (m *Matcher) Concerns() []Concern {
 }
 
 // Picked is the Matcher of overrides that were found to concern a placement before.
-func Picked(clusterWide []placementv1beta1.ClusterResourceOverrideSnapshot, namespaced []placementv1beta1.ResourceOverrideSnapshot) *Matcher {
+func Picked(snapshots []placementv1beta1.OverrideSnapshotObject) *Matcher {
 	m := &Matcher{}
-	for _, candidate := range specs(clusterWide, namespaced) {
+	for _, candidate := range specs(snapshots) {
 		m.overrides = append(m.overrides, newMatch(candidate))
 	}
 	return m
@@ -64,9 +64,9 @@ const fingerprintLength = 12
 
 // Made is a fingerprint of the overrides that refer to the placement, whatever they select:
 // of their snapshots and what those say. It is empty if there are none.
-func Made(placement Placement, clusterWide []placementv1beta1.ClusterResourceOverrideSnapshot, namespaced []placementv1beta1.ResourceOverrideSnapshot) string {
+func Made(placement Placement, snapshots []placementv1beta1.OverrideSnapshotObject) string {
 	var made []string
-	for _, candidate := range specs(clusterWide, namespaced) {
+	for _, candidate := range specs(snapshots) {
 		if candidate.placement != nil && candidate.concerns(placement) {
 			// One that was deleted and made anew can have the name of its snapshot again.
 			made = append(made, fmt.Sprintf("%s %x", candidate.source, candidate.content))

@@ -96,13 +96,19 @@ type overrides struct {
 	namespaced  []placementv1beta1.ResourceOverrideSnapshot
 }
 
+// all are the snapshots as the package takes them.
+func (o overrides) all() []placementv1beta1.OverrideSnapshotObject {
+	return append((&placementv1beta1.ClusterResourceOverrideSnapshotList{Items: o.clusterWide}).Objects(),
+		(&placementv1beta1.ResourceOverrideSnapshotList{Items: o.namespaced}).Objects()...)
+}
+
 func (o overrides) apply(t testing.TB, cluster override.Cluster, manifest string) (override.Result, error) {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(manifest))
 	require.NoError(t, err)
 	object, err := override.NewObject(raw)
 	require.NoError(t, err)
-	return override.Compile(o.clusterWide, o.namespaced).On(cluster).Apply(object)
+	return override.Compile(o.all()).On(cluster).Apply(object)
 }
 
 // inYAML is a manifest in YAML, with its keys in order.

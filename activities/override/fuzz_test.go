@@ -57,7 +57,7 @@ func FuzzApply(f *testing.F) {
 		assert.Equal(t, before1, value1, "a value was changed")
 		assert.Equal(t, before2, value2, "a value was changed")
 		if object, broken := override.NewObject(manifest); broken == nil {
-			untouched, err := override.Compile(nil, nil).On(cluster).Apply(object)
+			untouched, err := override.Compile(nil).On(cluster).Apply(object)
 			require.NoError(t, err)
 			assert.Equal(t, before, untouched.Manifest, "no rule, but a change")
 		}

@@ -9,10 +9,10 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Hash tells the specs of overrides apart: their SHA-256 sum, in hexadecimal digits. How the
+// Hash tells what overrides say apart: the SHA-256 sum of their specs, in hexadecimal digits. How the
 // values of patches are written, their spaces and the order of their keys, does not go into it.
-func Hash[Spec placementv1beta1.ClusterResourceOverrideSpec | placementv1beta1.ResourceOverrideSpec](spec Spec) ([]byte, error) {
-	written, err := json.Marshal(spec)
+func Hash(override placementv1beta1.OverrideObject) ([]byte, error) {
+	written, err := json.Marshal(override.GetOverrideSpec())
 	if err != nil {
 		return nil, fmt.Errorf("hashing an override: %w", err)
 	}

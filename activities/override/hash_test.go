@@ -17,7 +17,7 @@ func TestHash(t *testing.T) {
 		return o
 	}
 	hash := func(rules ...rule) string {
-		sum, err := override.Hash(clusterWide("cro-0", role(), rules...).Spec.OverrideSpec)
+		sum, err := override.Hash(&placementv1beta1.ClusterResourceOverride{Spec: clusterWide("cro-0", role(), rules...).Spec.OverrideSpec})
 		require.NoError(t, err)
 		return string(sum)
 	}
@@ -40,9 +40,9 @@ func TestHash(t *testing.T) {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.same, one == tc.other) })
 	}
 
-	ro, err := override.Hash(namespaced("app", "ro-0", configMap("c"), patch(value("1"))).Spec.OverrideSpec)
+	ro, err := override.Hash(&placementv1beta1.ResourceOverride{Spec: namespaced("app", "ro-0", configMap("c"), patch(value("1"))).Spec.OverrideSpec})
 	require.NoError(t, err)
 	assert.Len(t, ro, 64)
-	_, err = override.Hash(namespaced("app", "ro-0", configMap("c"), patch(value("{"))).Spec.OverrideSpec)
+	_, err = override.Hash(&placementv1beta1.ResourceOverride{Spec: namespaced("app", "ro-0", configMap("c"), patch(value("{"))).Spec.OverrideSpec})
 	assert.ErrorContains(t, err, "hashing an override")
 }

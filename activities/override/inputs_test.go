@@ -19,7 +19,7 @@ func TestInputs(t *testing.T) {
 				Operator: placementv1beta1.JSONPatchOverrideOpReplace, Path: "/a", Value: apiextensionsv1.JSON{Raw: []byte(value)},
 			}},
 		}}
-		return Picked([]placementv1beta1.ClusterResourceOverrideSnapshot{s}, nil).Inputs(Cluster{Name: "a", Labels: labels})
+		return Picked([]placementv1beta1.OverrideSnapshotObject{&s}).Inputs(Cluster{Name: "a", Labels: labels})
 	}
 	const value = `{"b": ["in ${MEMBER-CLUSTER-LABEL-KEY-example.com/region}"]}`
 	east, west := map[string]string{"example.com/region": "east"}, map[string]string{"example.com/region": "west"}
@@ -30,5 +30,5 @@ func TestInputs(t *testing.T) {
 	assert.NotEqual(t, base, inputs("1", value, nil), "a label that is missing is not an empty one")
 	assert.NotEqual(t, base, inputs("2", value, east), "an override of the same name that says something else")
 	assert.Equal(t, inputs("1", `"plain"`, east), inputs("1", `"plain"`, west))
-	assert.Empty(t, Picked(nil, nil).Inputs(Cluster{Name: "a"}))
+	assert.Empty(t, Picked(nil).Inputs(Cluster{Name: "a"}))
 }

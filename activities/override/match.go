@@ -50,10 +50,10 @@ type match struct {
 // what comes along with a Namespace and what is in envelopes, too.
 func NewMatcher(
 	placement Placement, resources []placementv1beta1.ResourceIdentifier,
-	clusterWide []placementv1beta1.ClusterResourceOverrideSnapshot, namespaced []placementv1beta1.ResourceOverrideSnapshot,
+	snapshots []placementv1beta1.OverrideSnapshotObject,
 ) *Matcher {
 	var candidates []spec
-	for _, candidate := range specs(clusterWide, namespaced) {
+	for _, candidate := range specs(snapshots) {
 		if candidate.concerns(placement) {
 			candidates = append(candidates, candidate)
 		}

@@ -54,7 +54,7 @@ func TestResourcesThatOverridesSelect(t *testing.T) {
 			if tc.namespaced != nil {
 				o.namespaced = append(o.namespaced, namespaced("app", "ro-0", tc.namespaced, patch()))
 			}
-			applicable := override.NewMatcher(crp, tc.resources, o.clusterWide, o.namespaced).Applicable(override.Cluster{Name: "member-1"})
+			applicable := override.NewMatcher(crp, tc.resources, o.all()).Applicable(override.Cluster{Name: "member-1"})
 			assert.Equal(t, tc.want, len(applicable.ClusterResourceOverrideSnapshots)+len(applicable.ResourceOverrideSnapshots) == 1)
 		})
 	}
@@ -94,7 +94,7 @@ func TestClustersThatRulesSelect(t *testing.T) {
 				rules[i] = patchOn(s)
 			}
 			matcher := override.NewMatcher(crp, []id{{Version: "v1", Kind: "Namespace", Name: "app"}},
-				[]placementv1beta1.ClusterResourceOverrideSnapshot{clusterWide("cro-0", namespace("app"), rules...)}, nil)
+				overrides{clusterWide: []placementv1beta1.ClusterResourceOverrideSnapshot{clusterWide("cro-0", namespace("app"), rules...)}}.all())
 			applicable := matcher.Applicable(override.Cluster{Name: "member-1", Labels: map[string]string{"env": "prod", "region": "east"}})
 			assert.Equal(t, tc.want, len(applicable.ClusterResourceOverrideSnapshots) == 1)
 		})
@@ -131,7 +131,7 @@ func TestPlacementsThatOverridesReferTo(t *testing.T) {
 			ro := namespaced("app", "ro-0", configMap("config"), patch())
 			ro.Spec.OverrideSpec.Placement = tc.ref
 			matcher := override.NewMatcher(tc.placement, []id{{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: "config"}},
-				[]placementv1beta1.ClusterResourceOverrideSnapshot{cro}, []placementv1beta1.ResourceOverrideSnapshot{ro})
+				[]placementv1beta1.OverrideSnapshotObject{&cro, &ro})
 			applicable := matcher.Applicable(override.Cluster{Name: "member-1"})
 			assert.Equal(t, tc.cluster, len(applicable.ClusterResourceOverrideSnapshots) == 1, "ClusterResourceOverride")
 			assert.Equal(t, tc.namespace, len(applicable.ResourceOverrideSnapshots) == 1, "ResourceOverride")
@@ -151,7 +151,7 @@ func TestApplicableOverridesComeByName(t *testing.T) {
 		namespaced("app", "b-1", configMap("config"), patch()),
 	}
 	resources := []id{{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "config"}, {Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: "config"}}
-	matcher := override.NewMatcher(crp, resources, cros, ros)
+	matcher := override.NewMatcher(crp, resources, overrides{cros, ros}.all())
 
 	assert.Equal(t, override.Applicable{
 		ClusterResourceOverrideSnapshots: []string{"a-10", "b-0"},
@@ -166,7 +166,7 @@ func TestSelectorsThatSelectNothingAreTold(t *testing.T) {
 	misspelt.Spec.OverrideSpec.Placement = &placementv1beta1.PlacementRef{Name: "crp"}
 	forAll := clusterWide("cro-1", namespace("elsewhere"), patch())
 	matcher := override.NewMatcher(crp, []id{{Version: "v1", Kind: "Namespace", Name: "app"}},
-		[]placementv1beta1.ClusterResourceOverrideSnapshot{misspelt, forAll}, nil)
+		overrides{clusterWide: []placementv1beta1.ClusterResourceOverrideSnapshot{misspelt, forAll}}.all())
 	assert.Equal(t, []override.Idle{{
 		Override: override.Source{Kind: "ClusterResourceOverrideSnapshot", Name: "cro-0"}, Selector: 1,
 		Resource: id{Version: "v1", Kind: "Namespace", Name: "aap"},
@@ -192,7 +192,7 @@ func BenchmarkMatch(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		matcher := override.NewMatcher(crp, resources, o.clusterWide, o.namespaced)
+		matcher := override.NewMatcher(crp, resources, o.all())
 		for _, cluster := range clusters {
 			matcher.Applicable(cluster)
 		}
@@ -209,7 +209,7 @@ func TestTheFingerprintOfOverridesMadeForAPlacement(t *testing.T) {
 		return s
 	}
 	made := func(snapshots ...placementv1beta1.ClusterResourceOverrideSnapshot) string {
-		return override.Made(override.Placement{Name: "crp"}, snapshots, nil)
+		return override.Made(override.Placement{Name: "crp"}, overrides{clusterWide: snapshots}.all())
 	}
 	a, b := snapshot("a-0", "crp", "1"), snapshot("b-0", "crp", "1")
 	assert.Empty(t, made(snapshot("all-0", "", "1"), snapshot("other-0", "another", "1")))

@@ -64,7 +64,7 @@ func ourselves(t testing.TB, manifest []byte, cluster override.Cluster, operatio
 		o.namespaced = append(o.namespaced, namespaced(is.Namespace, "ro-0",
 			[]placementv1beta1.ResourceSelector{{Group: is.Group, Version: is.Version, Kind: is.Kind, Name: is.Name}}, patch(operations...)))
 	}
-	result, err := override.Compile(o.clusterWide, o.namespaced).On(cluster).Apply(object)
+	result, err := override.Compile(o.all()).On(cluster).Apply(object)
 	return result.Manifest, err
 }
 

@@ -47,16 +47,13 @@ type spec struct {
 	content []byte
 }
 
-// specs reads snapshots of both kinds and brings them into the order in which they are
-// applied: ClusterResourceOverrides before ResourceOverrides, which so have the last word,
-// and each kind by name.
-func specs(clusterWide []placementv1beta1.ClusterResourceOverrideSnapshot, namespaced []placementv1beta1.ResourceOverrideSnapshot) []spec {
-	all := make([]spec, 0, len(clusterWide)+len(namespaced))
-	for i := range clusterWide {
-		all = append(all, clusterSpec(&clusterWide[i]))
-	}
-	for i := range namespaced {
-		all = append(all, namespacedSpec(&namespaced[i]))
+// specs reads snapshots and brings them into the order in which they are applied:
+// ClusterResourceOverrides before ResourceOverrides, which so have the last word, and
+// each kind by name.
+func specs(snapshots []placementv1beta1.OverrideSnapshotObject) []spec {
+	all := make([]spec, 0, len(snapshots))
+	for _, snapshot := range snapshots {
+		all = append(all, specOf(snapshot))
 	}
 	slices.SortFunc(all, func(a, b spec) int {
 		return cmp.Or(
@@ -68,36 +65,21 @@ func specs(clusterWide []placementv1beta1.ClusterResourceOverrideSnapshot, names
 	return all
 }
 
-func clusterSpec(snapshot *placementv1beta1.ClusterResourceOverrideSnapshot) spec {
-	from := &snapshot.Spec.OverrideSpec
+func specOf(snapshot placementv1beta1.OverrideSnapshotObject) spec {
 	s := spec{
-		source:    Source{Kind: clusterKind, Name: snapshot.Name},
-		placement: from.Placement,
-		rules:     from.Policy.OverrideRules,
-		content:   snapshot.Spec.OverrideHash,
+		source:    SourceOf(snapshot),
+		placement: snapshot.GetOverridePlacement(),
+		rules:     snapshot.GetOverridePolicy().OverrideRules,
+		content:   snapshot.GetOverrideHash(),
 	}
-	for _, selector := range from.ClusterResourceSelectors {
-		s.selectors = append(s.selectors, resource{
-			object:  object{group: selector.Group, kind: selector.Kind, name: selector.Name},
-			version: selector.Version,
-		})
+	for _, selector := range snapshot.GetOverrideSelectors() {
+		s.selectors = append(s.selectors, identify(selector))
 	}
 	return s
 }
 
-func namespacedSpec(snapshot *placementv1beta1.ResourceOverrideSnapshot) spec {
-	from := &snapshot.Spec.OverrideSpec
-	s := spec{
-		source:    Source{Kind: namespacedKind, Namespace: snapshot.Namespace, Name: snapshot.Name},
-		placement: from.Placement,
-		rules:     from.Policy.OverrideRules,
-		content:   snapshot.Spec.OverrideHash,
-	}
-	for _, selector := range from.ResourceSelectors {
-		s.selectors = append(s.selectors, resource{
-			object:  object{group: selector.Group, kind: selector.Kind, namespace: snapshot.Namespace, name: selector.Name},
-			version: selector.Version,
-		})
-	}
-	return s
+// SourceOf names a snapshot.
+func SourceOf(snapshot placementv1beta1.OverrideSnapshotObject) Source {
+	kind := placementv1beta1.ScopeOf(snapshot).OverrideSnapshotKind().Kind
+	return Source{Kind: kind, Namespace: snapshot.GetNamespace(), Name: snapshot.GetName()}
 }

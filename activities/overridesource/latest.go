@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/override"
@@ -27,51 +29,36 @@ func (e *UnsettledError) Error() string {
 // ClusterResourcePlacement; an UnsettledError says that it is. Read live, it answers for
 // everything that was written before.
 func Latest(ctx context.Context, live client.Reader, placement string) (Snapshots, error) {
-	var clusterWide placementv1beta1.ClusterResourceOverrideList
-	if err := live.List(ctx, &clusterWide); err != nil {
-		return Snapshots{}, fmt.Errorf("listing cluster resource overrides: %w", err)
-	}
-	var namespaced placementv1beta1.ResourceOverrideList
-	if err := live.List(ctx, &namespaced); err != nil {
-		return Snapshots{}, fmt.Errorf("listing resource overrides: %w", err)
+	var overrides []placementv1beta1.OverrideObject
+	for _, list := range placementv1beta1.OverrideLists() {
+		if err := live.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("listing overrides: %w", err)
+		}
+		overrides = append(overrides, list.Objects()...)
 	}
 	inForce, err := InForce(ctx, live)
 	if err != nil {
-		return Snapshots{}, err
+		return nil, err
 	}
-	hashes := map[override.Source][]byte{}
-	for i := range inForce.ClusterWide {
-		s := &inForce.ClusterWide[i]
-		hashes[override.Source{Name: s.Labels[placementv1beta1.ParentOverrideLabel]}] = s.Spec.OverrideHash
+	hashes := map[types.NamespacedName][]byte{}
+	for _, snapshot := range inForce {
+		hashes[overrideOf(snapshot)] = snapshot.GetOverrideHash()
 	}
-	for i := range inForce.Namespaced {
-		s := &inForce.Namespaced[i]
-		hashes[override.Source{Namespace: s.Namespace, Name: s.Labels[placementv1beta1.ParentOverrideLabel]}] = s.Spec.OverrideHash
-	}
-	leaving := map[override.Source]bool{}
-	for i := range clusterWide.Items {
-		o := &clusterWide.Items[i]
-		source := override.Source{Name: o.Name}
-		leaving[source] = !o.DeletionTimestamp.IsZero()
-		if leaving[source] || !isFor(o.Spec.Placement, placement) {
+	leaving := map[types.NamespacedName]bool{}
+	for _, o := range overrides {
+		key := client.ObjectKeyFromObject(o)
+		leaving[key] = !o.GetDeletionTimestamp().IsZero()
+		if leaving[key] || !isFor(o.GetOverridePlacement(), placement) {
 			continue
 		}
-		if err := settled(o, o.Status.Conditions, o.Spec, hashes[source]); err != nil {
-			return Snapshots{}, err
+		if err := settled(o, hashes[key]); err != nil {
+			return nil, err
 		}
 	}
-	for i := range namespaced.Items {
-		o := &namespaced.Items[i]
-		source := override.Source{Namespace: o.Namespace, Name: o.Name}
-		leaving[source] = !o.DeletionTimestamp.IsZero()
-		if leaving[source] || !isFor(o.Spec.Placement, placement) {
-			continue
-		}
-		if err := settled(o, o.Status.Conditions, o.Spec, hashes[source]); err != nil {
-			return Snapshots{}, err
-		}
-	}
-	return inForce.without(leaving), nil
+	// Snapshots of overrides that are being deleted are about to lose their effect.
+	return slices.DeleteFunc(inForce, func(snapshot placementv1beta1.OverrideSnapshotObject) bool {
+		return leaving[overrideOf(snapshot)]
+	}), nil
 }
 
 // isFor says whether an override can concern a ClusterResourcePlacement.
@@ -79,46 +66,32 @@ func isFor(made *placementv1beta1.PlacementRef, placement string) bool {
 	return made == nil || made.Name == placement && made.Scope != placementv1beta1.NamespaceScoped
 }
 
-// without leaves out the snapshots of overrides that are being deleted: they are about to
-// lose their effect.
-func (s Snapshots) without(leaving map[override.Source]bool) Snapshots {
-	var kept Snapshots
-	for _, snapshot := range s.ClusterWide {
-		if !leaving[override.Source{Name: snapshot.Labels[placementv1beta1.ParentOverrideLabel]}] {
-			kept.ClusterWide = append(kept.ClusterWide, snapshot)
-		}
-	}
-	for _, snapshot := range s.Namespaced {
-		if !leaving[override.Source{Namespace: snapshot.Namespace, Name: snapshot.Labels[placementv1beta1.ParentOverrideLabel]}] {
-			kept.Namespaced = append(kept.Namespaced, snapshot)
-		}
-	}
-	return kept
-}
-
 // settled says whether the snapshot in force, by its hash, shows an override as it is.
-func settled[Spec placementv1beta1.ClusterResourceOverrideSpec | placementv1beta1.ResourceOverrideSpec](
-	object client.Object, conditions []metav1.Condition, spec Spec, inForce []byte,
-) error {
-	hash, err := override.Hash(spec)
+func settled(o placementv1beta1.OverrideObject, inForce []byte) error {
+	hash, err := override.Hash(o)
 	if err != nil {
-		return fmt.Errorf("hashing override %s: %w", object.GetName(), err)
+		return fmt.Errorf("hashing override %s: %w", o.GetName(), err)
 	}
-	valid := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeValid)
+	valid := meta.FindStatusCondition(o.GetConditions(), placementv1beta1.ConditionTypeValid)
 	switch {
-	case valid == nil || valid.ObservedGeneration != object.GetGeneration():
+	case valid == nil || valid.ObservedGeneration != o.GetGeneration():
 	case valid.Status == metav1.ConditionFalse:
 		return nil // it has no effect, and its condition says why
 	case bytes.Equal(hash, inForce):
 		return nil
 	}
-	return unsettled(object)
+	return &UnsettledError{Override: "override " + placementv1beta1.ScopeOf(o).String() + o.GetName()}
 }
 
-func unsettled(object client.Object) error {
-	name := object.GetName()
-	if namespace := object.GetNamespace(); namespace != "" {
-		name = namespace + "/" + name
-	}
-	return &UnsettledError{Override: "override " + name}
+// Mended says whether an override that a rollout began with cannot be applied somewhere
+// and was changed since. There is nothing to be gained by waiting for the next rollout
+// with what cannot work, so the change counts at once.
+func Mended(inForce Snapshots, picked []string, bindings []placementv1beta1.BindingObject) bool {
+	latest := inForce.refs()
+	superseded := func(ref string) bool { return slices.Contains(picked, ref) && !slices.Contains(latest, ref) }
+	return slices.ContainsFunc(bindings, func(binding placementv1beta1.BindingObject) bool {
+		overridden := meta.FindStatusCondition(binding.GetConditions(), placementv1beta1.ConditionTypeOverridden)
+		return overridden != nil && overridden.Status == metav1.ConditionFalse && overridden.ObservedGeneration == binding.GetGeneration() &&
+			slices.ContainsFunc(RefsOf(*binding.GetBindingSpec()), superseded)
+	})
 }

@@ -35,7 +35,7 @@ func (s *Selector) pickOverrides(ctx context.Context, placement *placementv1beta
 		return fmt.Errorf("picking the overrides of placement %s: %w", placement.Name, err)
 	}
 	named := override.Placement{Name: placement.Name}
-	verdict.OverridesMade = override.Made(named, inForce.ClusterWide, inForce.Namespaced)
+	verdict.OverridesMade = override.Made(named, inForce)
 	before, _ := snapshot.DecodeVerdict(placement.Annotations[placementv1beta1.SelectionVerdictAnnotation])
 	sameRollout := before.Generation == verdict.Generation && before.Snapshot == verdict.Snapshot
 	if sameRollout && len(before.Overrides) > 0 {
@@ -43,21 +43,21 @@ func (s *Selector) pickOverrides(ctx context.Context, placement *placementv1beta
 		if err := s.Client.List(ctx, &bindings, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("listing the bindings of placement %s: %w", placement.Name, err)
 		}
-		sameRollout = !overridesource.Mended(inForce, before.Overrides, bindings.Items)
+		sameRollout = !overridesource.Mended(inForce, before.Overrides, bindings.Objects())
 	}
 	if sameRollout {
 		if inForce, err = s.withKept(ctx, inForce, before.Overrides); err != nil {
 			return err
 		}
 	}
-	if inForce.Empty() {
+	if len(inForce) == 0 {
 		return nil
 	}
 	ids, err := placed()
 	if err != nil {
 		return err
 	}
-	matcher := override.NewMatcher(named, ids, inForce.ClusterWide, inForce.Namespaced)
+	matcher := override.NewMatcher(named, ids, inForce)
 	verdict.OverridesIdle = idle(matcher)
 	for _, concern := range matcher.Concerns() {
 		if concern.Made || !sameRollout || slices.Contains(before.Overrides, concern.Source.Ref()) {
@@ -95,29 +95,20 @@ func (s *Selector) withKept(ctx context.Context, inForce overridesource.Snapshot
 			continue
 		}
 		if err != nil {
-			return overridesource.Snapshots{}, fmt.Errorf("reading what the rollout began with: %w", err)
+			return nil, fmt.Errorf("reading what the rollout began with: %w", err)
 		}
-		for i := range kept.ClusterWide {
-			if of := &kept.ClusterWide[i]; of.Spec.OverrideSpec.Placement == nil && !has(inForce.ClusterWide, of.Name) {
-				inForce.ClusterWide = append(slices.Clip(inForce.ClusterWide), *of)
-			}
-		}
-		for i := range kept.Namespaced {
-			if of := &kept.Namespaced[i]; of.Spec.OverrideSpec.Placement == nil && !hasNamespaced(inForce.Namespaced, of) {
-				inForce.Namespaced = append(slices.Clip(inForce.Namespaced), *of)
+		for _, snapshot := range kept {
+			if snapshot.GetOverridePlacement() == nil && !has(inForce, snapshot) {
+				inForce = append(inForce, snapshot)
 			}
 		}
 	}
 	return inForce, nil
 }
 
-func has(all []placementv1beta1.ClusterResourceOverrideSnapshot, name string) bool {
-	return slices.ContainsFunc(all, func(s placementv1beta1.ClusterResourceOverrideSnapshot) bool { return s.Name == name })
-}
-
-func hasNamespaced(all []placementv1beta1.ResourceOverrideSnapshot, of client.Object) bool {
-	return slices.ContainsFunc(all, func(s placementv1beta1.ResourceOverrideSnapshot) bool {
-		return s.Name == of.GetName() && s.Namespace == of.GetNamespace()
+func has(all overridesource.Snapshots, snapshot placementv1beta1.OverrideSnapshotObject) bool {
+	return slices.ContainsFunc(all, func(other placementv1beta1.OverrideSnapshotObject) bool {
+		return override.SourceOf(other) == override.SourceOf(snapshot)
 	})
 }
 
@@ -157,7 +148,7 @@ func (r *Rolling) overrides(ctx context.Context, refs []string) (*override.Match
 	if err != nil {
 		return nil, fmt.Errorf("reading the overrides to roll out: %w", err)
 	}
-	return override.Picked(named.ClusterWide, named.Namespaced), nil
+	return override.Picked(named), nil
 }
 
 // applicable are the overrides that apply to a cluster, and what they are applied from.
@@ -190,14 +181,14 @@ func (s *Selector) Overrides(ctx context.Context, placement *placementv1beta1.Cl
 	if err != nil {
 		return nil, fmt.Errorf("picking the overrides of placement %s: %w", placement.Name, err)
 	}
-	if inForce.Empty() {
+	if len(inForce) == 0 {
 		return nil, nil
 	}
 	placed, err := s.stored(ctx, placement, index)
 	if err != nil {
 		return nil, err
 	}
-	return override.NewMatcher(override.Placement{Name: placement.Name}, placed, inForce.ClusterWide, inForce.Namespaced), nil
+	return override.NewMatcher(override.Placement{Name: placement.Name}, placed, inForce), nil
 }
 
 // stored says, live, what a snapshot of a placement holds.

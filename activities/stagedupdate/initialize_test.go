@@ -247,7 +247,7 @@ func TestInitializationFreezesTheOverridesOfEachCluster(t *testing.T) {
 		}},
 	}}
 	h := howTo(t)
-	h.overrides = override.Picked([]placementv1beta1.ClusterResourceOverrideSnapshot{made}, nil)
+	h.overrides = override.Picked([]placementv1beta1.OverrideSnapshotObject{&made})
 	initialize(h, "example-run-2")
 	stages := h.run("example-run-2").Status.StagesStatus
 	assert.Empty(t, stages[0].Clusters[0].ClusterResourceOverrideSnapshots, "it is for canary")

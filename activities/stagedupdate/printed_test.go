@@ -259,7 +259,7 @@ func gitops(t *testing.T) *driver {
 			LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "environment", Operator: metav1.LabelSelectorOpExists}}},
 		}}},
 	}}}
-	h.overrides = override.Picked(nil, []placementv1beta1.ResourceOverrideSnapshot{everywhere})
+	h.overrides = override.Picked([]placementv1beta1.OverrideSnapshotObject{&everywhere})
 	return begun(t, h, "guestbook-updaterun")
 }
 

@@ -59,16 +59,13 @@ func (o *overrider) compiled(ctx context.Context, refs []string) (*override.Set,
 		return nil, err
 	}
 	var key strings.Builder
-	for i := range named.ClusterWide {
-		key.WriteString(string(named.ClusterWide[i].UID) + ",")
-	}
-	for i := range named.Namespaced {
-		key.WriteString(string(named.Namespaced[i].UID) + ",")
+	for _, snapshot := range named {
+		key.WriteString(string(snapshot.GetUID()) + ",")
 	}
 	if set, ok := o.kept.Get(key.String()); ok {
 		return set.(*override.Set), nil
 	}
-	set := override.Compile(named.ClusterWide, named.Namespaced)
+	set := override.Compile(named)
 	o.kept.Add(key.String(), set)
 	return set, nil
 }

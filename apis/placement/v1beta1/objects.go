@@ -88,6 +88,35 @@ type ApprovalRequestObject interface {
 	GetApprovalRequestStatus() *ApprovalRequestStatus
 }
 
+// overrideContent is what an override says, and its snapshots as well.
+type overrideContent interface {
+	// GetOverridePlacement returns the placement it was made for; nil for all.
+	GetOverridePlacement() *PlacementRef
+	// GetOverrideSelectors returns the resources it selects, with the namespace of the
+	// override if it has one.
+	GetOverrideSelectors() []ResourceIdentifier
+	GetOverridePolicy() *OverridePolicy
+}
+
+// OverrideObject is a ClusterResourceOverride or a ResourceOverride.
+//
+// +kubebuilder:object:generate=false
+type OverrideObject interface {
+	ConditionedObject
+	overrideContent
+	// GetOverrideSpec returns a pointer to the whole spec, as it is written in JSON.
+	GetOverrideSpec() any
+}
+
+// OverrideSnapshotObject is a ClusterResourceOverrideSnapshot or a ResourceOverrideSnapshot.
+//
+// +kubebuilder:object:generate=false
+type OverrideSnapshotObject interface {
+	Object
+	overrideContent
+	GetOverrideHash() []byte
+}
+
 // ObjectList is a list whose items are spoken to by the interface of their twins.
 //
 // +kubebuilder:object:generate=false
@@ -148,6 +177,11 @@ func (s Scope) UpdateRunKind() schema.GroupVersionKind {
 	return GroupVersion.WithKind(twin(s, "ClusterStagedUpdateRun", "StagedUpdateRun"))
 }
 
+// OverrideSnapshotKind is the kind of override snapshots of the scope.
+func (s Scope) OverrideSnapshotKind() schema.GroupVersionKind {
+	return GroupVersion.WithKind(twin(s, "ClusterResourceOverrideSnapshot", "ResourceOverrideSnapshot"))
+}
+
 // NewPlacement returns an empty placement of the scope, with its namespace and name.
 func (s Scope) NewPlacement(name string) PlacementObject {
 	return named(s, name, twin[PlacementObject](s, &ClusterResourcePlacement{}, &ResourcePlacement{}))
@@ -181,6 +215,11 @@ func (s Scope) NewUpdateRun(name string) UpdateRunObject {
 // NewApprovalRequest returns an empty approval request of the scope, with its namespace and name.
 func (s Scope) NewApprovalRequest(name string) ApprovalRequestObject {
 	return named(s, name, twin[ApprovalRequestObject](s, &ClusterApprovalRequest{}, &ApprovalRequest{}))
+}
+
+// NewOverrideSnapshot returns an empty override snapshot of the scope, with its namespace and name.
+func (s Scope) NewOverrideSnapshot(name string) OverrideSnapshotObject {
+	return named(s, name, twin[OverrideSnapshotObject](s, &ClusterResourceOverrideSnapshot{}, &ResourceOverrideSnapshot{}))
 }
 
 func named[T Object](s Scope, name string, o T) T {
@@ -222,6 +261,17 @@ func (s Scope) NewUpdateRunList() ObjectList[UpdateRunObject] {
 // NewApprovalRequestList returns an empty list of approval requests of the scope.
 func (s Scope) NewApprovalRequestList() ObjectList[ApprovalRequestObject] {
 	return twin[ObjectList[ApprovalRequestObject]](s, &ClusterApprovalRequestList{}, &ApprovalRequestList{})
+}
+
+// OverrideLists returns an empty list of the overrides of either kind: those of all
+// namespaces concern the placements of the cluster scope, too.
+func OverrideLists() []ObjectList[OverrideObject] {
+	return []ObjectList[OverrideObject]{&ClusterResourceOverrideList{}, &ResourceOverrideList{}}
+}
+
+// OverrideSnapshotLists returns an empty list of the override snapshots of either kind.
+func OverrideSnapshotLists() []ObjectList[OverrideSnapshotObject] {
+	return []ObjectList[OverrideSnapshotObject]{&ClusterResourceOverrideSnapshotList{}, &ResourceOverrideSnapshotList{}}
 }
 
 // pointersTo returns pointers to the items of a list.

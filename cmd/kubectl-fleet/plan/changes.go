@@ -51,13 +51,13 @@ func changes(facts Facts, clusters []string) ([]Group, error) {
 	for _, binding := range facts.Bindings {
 		c.byName[binding.Spec.TargetCluster] = binding
 	}
-	if !facts.Overrides.Empty() {
+	if len(facts.Overrides) > 0 {
 		placed, err := identifiers(c.content(facts.Target))
 		if err != nil {
 			return nil, err
 		}
 		named := override.Placement{Namespace: facts.Placement.Namespace, Name: facts.Placement.Name}
-		c.matcher = override.NewMatcher(named, placed, facts.Overrides.ClusterWide, facts.Overrides.Namespaced)
+		c.matcher = override.NewMatcher(named, placed, facts.Overrides)
 	}
 	var groups []Group
 	places := map[string]int{}
@@ -172,8 +172,7 @@ func (c *comparer) named(refs []string) (all overridesource.Snapshots, missing s
 		if !ok {
 			return all, ref
 		}
-		all.ClusterWide = append(all.ClusterWide, one.ClusterWide...)
-		all.Namespaced = append(all.Namespaced, one.Namespaced...)
+		all = append(all, one...)
 	}
 	return all, ""
 }
@@ -181,14 +180,10 @@ func (c *comparer) named(refs []string) (all overridesource.Snapshots, missing s
 // pick are the snapshots that apply to a cluster.
 func pick(inForce overridesource.Snapshots, applicable override.Applicable) overridesource.Snapshots {
 	var picked overridesource.Snapshots
-	for _, snapshot := range inForce.ClusterWide {
-		if slices.Contains(applicable.ClusterResourceOverrideSnapshots, snapshot.Name) {
-			picked.ClusterWide = append(picked.ClusterWide, snapshot)
-		}
-	}
-	for _, snapshot := range inForce.Namespaced {
-		if slices.Contains(applicable.ResourceOverrideSnapshots, placementv1beta1.NamespacedName{Namespace: snapshot.Namespace, Name: snapshot.Name}) {
-			picked.Namespaced = append(picked.Namespaced, snapshot)
+	refs := overridesource.Refs(applicable.ClusterResourceOverrideSnapshots, applicable.ResourceOverrideSnapshots)
+	for _, snapshot := range inForce {
+		if slices.Contains(refs, override.SourceOf(snapshot).Ref()) {
+			picked = append(picked, snapshot)
 		}
 	}
 	return picked
@@ -197,8 +192,8 @@ func pick(inForce overridesource.Snapshots, applicable override.Applicable) over
 // objects are those a cluster gets of a snapshot.
 func (c *comparer) objects(index int, cluster string, overrides overridesource.Snapshots) ([]unstructured.Unstructured, error) {
 	content := c.content(index)
-	if !overrides.Empty() {
-		changed, err := content.Override(override.Compile(overrides.ClusterWide, overrides.Namespaced).On(c.cluster(cluster)))
+	if len(overrides) > 0 {
+		changed, err := content.Override(override.Compile(overrides).On(c.cluster(cluster)))
 		if err != nil {
 			return nil, err
 		}

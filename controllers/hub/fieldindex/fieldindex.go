@@ -124,21 +124,15 @@ func interestsOf(object client.Object) []string {
 // Selected names the objects that an override selects, in the order of its
 // selectors, such as "Namespace web" or "Deployment.apps web/server". The version
 // does not matter: an object is the same one in all of them.
-func Selected(override client.Object) []string {
+func Selected(object client.Object) []string {
+	override, ok := object.(placementv1beta1.OverrideObject)
+	if !ok {
+		return nil
+	}
 	var selected []string
-	switch o := override.(type) {
-	case *placementv1beta1.ClusterResourceOverride:
-		for i := range o.Spec.ClusterResourceSelectors {
-			s := &o.Spec.ClusterResourceSelectors[i]
-			selected = append(selected, nameOf(schema.GroupKind{Group: s.Group, Kind: s.Kind}, s.Name))
-		}
-	case *placementv1beta1.ResourceOverride:
-		for i := range o.Spec.ResourceSelectors {
-			s := &o.Spec.ResourceSelectors[i]
-			selected = append(selected, nameOf(schema.GroupKind{Group: s.Group, Kind: s.Kind}, o.Namespace+"/"+s.Name))
-		}
+	for _, s := range override.GetOverrideSelectors() {
+		kind := schema.GroupKind{Group: s.Group, Kind: s.Kind}
+		selected = append(selected, kind.String()+" "+placementv1beta1.Scope{Namespace: s.Namespace}.String()+s.Name)
 	}
 	return selected
 }
-
-func nameOf(kind schema.GroupKind, name string) string { return kind.String() + " " + name }

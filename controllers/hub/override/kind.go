@@ -1,48 +1,42 @@
 package override
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/override"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
-
-// object is an override of either kind.
-type object interface {
-	client.Object
-	GetConditions() []metav1.Condition
-}
 
 // kind tells the two kinds of overrides apart.
 type kind struct {
 	name string
 	// owner is the kind as owner references name it.
 	owner string
-	empty func() object
-	list  func() client.ObjectList
-	items func(client.ObjectList) []object
+	empty func() placementv1beta1.OverrideObject
+	list  func() placementv1beta1.ObjectList[placementv1beta1.OverrideObject]
 	// emptySnapshot and snapshots are an object and a list of its snapshots.
-	emptySnapshot func() client.Object
-	snapshots     func() client.ObjectList
+	emptySnapshot func() placementv1beta1.OverrideSnapshotObject
+	snapshots     func() placementv1beta1.ObjectList[placementv1beta1.OverrideSnapshotObject]
 }
 
 func clusterKind() kind {
 	return kind{
 		name:  "clusterresourceoverride",
 		owner: "ClusterResourceOverride",
-		empty: func() object { return &placementv1beta1.ClusterResourceOverride{} },
-		list:  func() client.ObjectList { return &placementv1beta1.ClusterResourceOverrideList{} },
-		items: func(list client.ObjectList) []object {
-			return pointers[*placementv1beta1.ClusterResourceOverride](list.(*placementv1beta1.ClusterResourceOverrideList).Items)
+		empty: func() placementv1beta1.OverrideObject { return &placementv1beta1.ClusterResourceOverride{} },
+		list: func() placementv1beta1.ObjectList[placementv1beta1.OverrideObject] {
+			return &placementv1beta1.ClusterResourceOverrideList{}
 		},
-		emptySnapshot: func() client.Object { return &placementv1beta1.ClusterResourceOverrideSnapshot{} },
-		snapshots:     func() client.ObjectList { return &placementv1beta1.ClusterResourceOverrideSnapshotList{} },
+		emptySnapshot: func() placementv1beta1.OverrideSnapshotObject {
+			return &placementv1beta1.ClusterResourceOverrideSnapshot{}
+		},
+		snapshots: func() placementv1beta1.ObjectList[placementv1beta1.OverrideSnapshotObject] {
+			return &placementv1beta1.ClusterResourceOverrideSnapshotList{}
+		},
 	}
 }
 
@@ -50,31 +44,20 @@ func namespacedKind() kind {
 	return kind{
 		name:  "resourceoverride",
 		owner: "ResourceOverride",
-		empty: func() object { return &placementv1beta1.ResourceOverride{} },
-		list:  func() client.ObjectList { return &placementv1beta1.ResourceOverrideList{} },
-		items: func(list client.ObjectList) []object {
-			return pointers[*placementv1beta1.ResourceOverride](list.(*placementv1beta1.ResourceOverrideList).Items)
+		empty: func() placementv1beta1.OverrideObject { return &placementv1beta1.ResourceOverride{} },
+		list: func() placementv1beta1.ObjectList[placementv1beta1.OverrideObject] {
+			return &placementv1beta1.ResourceOverrideList{}
 		},
-		emptySnapshot: func() client.Object { return &placementv1beta1.ResourceOverrideSnapshot{} },
-		snapshots:     func() client.ObjectList { return &placementv1beta1.ResourceOverrideSnapshotList{} },
+		emptySnapshot: func() placementv1beta1.OverrideSnapshotObject { return &placementv1beta1.ResourceOverrideSnapshot{} },
+		snapshots: func() placementv1beta1.ObjectList[placementv1beta1.OverrideSnapshotObject] {
+			return &placementv1beta1.ResourceOverrideSnapshotList{}
+		},
 	}
-}
-
-// pointers returns the items of a list as objects.
-func pointers[P interface {
-	*T
-	object
-}, T any](items []T) []object {
-	objects := make([]object, 0, len(items))
-	for i := range items {
-		objects = append(objects, P(&items[i]))
-	}
-	return objects
 }
 
 // known is what has to be known of those overrides that are to stay: one that is
 // being deleted keeps nothing.
-func known(objects []object) []Override {
+func known(objects []placementv1beta1.OverrideObject) []Override {
 	overrides := make([]Override, 0, len(objects))
 	for _, o := range objects {
 		if o.GetDeletionTimestamp().IsZero() {
@@ -88,30 +71,8 @@ func known(objects []object) []Override {
 	return overrides
 }
 
-// hashOf tells the specs of overrides apart.
-func hashOf(o object) ([]byte, error) {
-	switch o := o.(type) {
-	case *placementv1beta1.ClusterResourceOverride:
-		return override.Hash(o.Spec)
-	case *placementv1beta1.ResourceOverride:
-		return override.Hash(o.Spec)
-	}
-	return nil, fmt.Errorf("%T is no override", o)
-}
-
-// hashIn is the hash that a snapshot states.
-func hashIn(snapshot client.Object) []byte {
-	switch s := snapshot.(type) {
-	case *placementv1beta1.ClusterResourceOverrideSnapshot:
-		return s.Spec.OverrideHash
-	case *placementv1beta1.ResourceOverrideSnapshot:
-		return s.Spec.OverrideHash
-	}
-	return nil
-}
-
 // take makes the snapshot of an override with an index. It is in force.
-func (k kind) take(o object, index int, hash []byte) client.Object {
+func (k kind) take(o placementv1beta1.OverrideObject, index int, hash []byte) client.Object {
 	meta := metav1.ObjectMeta{
 		Namespace: o.GetNamespace(), Name: placementv1beta1.OverrideSnapshotName(o.GetName(), index),
 		Labels:          labelsOf(o.GetName(), index, inForce),

@@ -78,17 +78,17 @@ func (r *Reconciler) unsettled(ctx context.Context, seen *scene) (bool, error) {
 }
 
 // all returns every override of the kind, to be read only.
-func (r *Reconciler) all(ctx context.Context, reader client.Reader) ([]object, error) {
+func (r *Reconciler) all(ctx context.Context, reader client.Reader) ([]placementv1beta1.OverrideObject, error) {
 	list := r.kind.list()
 	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing overrides: %w", err)
 	}
-	return r.kind.items(list), nil
+	return list.Objects(), nil
 }
 
 // store writes the condition if it changed, and tells if the override no longer
 // has an effect.
-func (r *Reconciler) store(ctx context.Context, override object, verdict Verdict) error {
+func (r *Reconciler) store(ctx context.Context, override placementv1beta1.OverrideObject, verdict Verdict) error {
 	condition := metav1.Condition{
 		Type: placementv1beta1.ConditionTypeValid, Status: metav1.ConditionFalse, ObservedGeneration: override.GetGeneration(),
 		LastTransitionTime: metav1.NewTime(r.clock.Now()), Reason: verdict.Reason, Message: verdict.Message,

@@ -104,7 +104,7 @@ func (r *Reconciler) sharing(ctx context.Context, versions []client.Object) (set
 			return concerned, fmt.Errorf("listing the overrides that select %s: %w", open[0], err)
 		}
 		open = open[1:]
-		for _, other := range r.kind.items(list) {
+		for _, other := range list.Objects() {
 			concerned.Insert(client.ObjectKeyFromObject(other))
 			visit(other)
 		}

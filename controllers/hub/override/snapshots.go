@@ -7,15 +7,14 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/activities/override"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
@@ -31,7 +30,7 @@ var errOvertaken = errors.New("somebody else was faster")
 type scene struct {
 	key types.NamespacedName
 	// override is nil if there is none.
-	override object
+	override placementv1beta1.OverrideObject
 	verdict  Verdict
 	want     desired
 	versions []version
@@ -64,7 +63,7 @@ func (r *Reconciler) look(ctx context.Context, reader client.Reader, key types.N
 	if s.override != nil {
 		s.verdict = Decide(known(all))[key]
 		s.want = desired{exists: s.override.GetDeletionTimestamp().IsZero(), valid: s.verdict.Valid()}
-		if s.want.hash, err = hashOf(s.override); err != nil {
+		if s.want.hash, err = override.Hash(s.override); err != nil {
 			return nil, err
 		}
 	}
@@ -79,24 +78,20 @@ func (r *Reconciler) readVersions(ctx context.Context, reader client.Reader, s *
 		return fmt.Errorf("listing the snapshots of override %s: %w", s.key, err)
 	}
 	s.versions = nil
-	return meta.EachListItem(list, func(o runtime.Object) error {
-		snapshot, ok := o.(client.Object)
-		if !ok {
-			return nil
-		}
+	for _, snapshot := range list.Objects() {
 		name, index, ok := parseName(snapshot.GetName())
 		if ok && name == s.key.Name {
 			s.versions = append(s.versions, version{
-				index: index, hash: hashIn(snapshot), mark: markOf(snapshot.GetLabels(), name, index),
+				index: index, hash: snapshot.GetOverrideHash(), mark: markOf(snapshot.GetLabels(), name, index),
 				foreign: r.foreign(snapshot, s.override), leaving: !snapshot.GetDeletionTimestamp().IsZero(), object: snapshot,
 			})
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // foreign says whether a snapshot says that it was taken of another override.
-func (r *Reconciler) foreign(snapshot client.Object, o object) bool {
+func (r *Reconciler) foreign(snapshot client.Object, o placementv1beta1.OverrideObject) bool {
 	owner := metav1.GetControllerOf(snapshot)
 	return o != nil && owner != nil && owner.Kind == r.kind.owner && owner.UID != o.GetUID()
 }

@@ -88,7 +88,7 @@ func TestSnapshotsFollowTheOverride(t *testing.T) {
 		"kubernetes-fleet.io/override-index":           "0",
 		"kubernetes-fleet.io/is-latest-snapshot":       "true",
 	}, first.Labels)
-	hash, err := override.Hash(override0.Spec)
+	hash, err := override.Hash(override0)
 	require.NoError(t, err)
 	assert.Equal(t, hash, first.Spec.OverrideHash)
 	assert.Equal(t, override0.Spec, first.Spec.OverrideSpec)

@@ -43,7 +43,7 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 	if err != nil {
 		return err
 	}
-	f.Overrides.Made = override.Made(override.Placement{Name: f.Placement.Name}, inForce.ClusterWide, inForce.Namespaced)
+	f.Overrides.Made = override.Made(override.Placement{Name: f.Placement.Name}, inForce)
 	if len(f.Verdict.Overrides) == 0 {
 		return nil
 	}
@@ -55,8 +55,9 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 	if err != nil {
 		return err
 	}
-	f.Overrides.Mended = overridesource.Mended(inForce, f.Verdict.Overrides, f.Bindings)
-	matcher := override.Picked(picked.ClusterWide, picked.Namespaced)
+	f.Overrides.Mended = overridesource.Mended(inForce, f.Verdict.Overrides,
+		(&placementv1beta1.ClusterResourceBindingList{Items: f.Bindings}).Objects())
+	matcher := override.Picked(picked)
 	f.Overrides.Applicable = make(map[string]override.Applicable, len(f.Bindings))
 	f.Overrides.Inputs = make(map[string]string, len(f.Bindings))
 	for i := range f.Bindings {

@@ -18,7 +18,7 @@ func TestMended(t *testing.T) {
 	}
 	inForce := func(names ...string) (all Snapshots) {
 		for _, name := range names {
-			all.ClusterWide = append(all.ClusterWide, placementv1beta1.ClusterResourceOverrideSnapshot{ObjectMeta: metav1.ObjectMeta{Name: name}})
+			all = append(all, &placementv1beta1.ClusterResourceOverrideSnapshot{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}
 		return all
 	}
@@ -36,7 +36,7 @@ func TestMended(t *testing.T) {
 		"one that failed was taken out of force": {inForce(), binding(metav1.ConditionFalse, 2, "cro-0"), true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			assert.Equal(t, test.want, Mended(test.inForce, []string{"cro-0"}, []placementv1beta1.ClusterResourceBinding{test.binding}))
+			assert.Equal(t, test.want, Mended(test.inForce, []string{"cro-0"}, []placementv1beta1.BindingObject{&test.binding}))
 		})
 	}
 }

@@ -18,13 +18,16 @@ import (
 
 // Snapshots are snapshots of overrides of both kinds. They may be shared with a cache:
 // nobody changes them.
-type Snapshots struct {
-	ClusterWide []placementv1beta1.ClusterResourceOverrideSnapshot
-	Namespaced  []placementv1beta1.ResourceOverrideSnapshot
-}
+type Snapshots []placementv1beta1.OverrideSnapshotObject
 
-// Empty says whether there is none.
-func (s Snapshots) Empty() bool { return len(s.ClusterWide)+len(s.Namespaced) == 0 }
+// refs are all snapshots in short form.
+func (s Snapshots) refs() []string {
+	refs := make([]string, 0, len(s))
+	for _, snapshot := range s {
+		refs = append(refs, override.SourceOf(snapshot).Ref())
+	}
+	return refs
+}
 
 // MissingError says that an override snapshot that was picked does not exist any more:
 // its override was deleted.
@@ -41,41 +44,41 @@ func InForce(ctx context.Context, reader client.Reader) (Snapshots, error) {
 	latest := []client.ListOption{
 		client.MatchingLabels{placementv1beta1.IsLatestSnapshotLabel: placementv1beta1.LabelValueTrue}, client.UnsafeDisableDeepCopy,
 	}
-	var clusterWide placementv1beta1.ClusterResourceOverrideSnapshotList
-	if err := reader.List(ctx, &clusterWide, latest...); err != nil {
-		return Snapshots{}, fmt.Errorf("listing the snapshots of cluster resource overrides: %w", err)
+	var all Snapshots
+	for _, list := range placementv1beta1.OverrideSnapshotLists() {
+		if err := reader.List(ctx, list, latest...); err != nil {
+			return nil, fmt.Errorf("listing the snapshots of overrides: %w", err)
+		}
+		all = append(all, newest(list.Objects())...)
 	}
-	var namespaced placementv1beta1.ResourceOverrideSnapshotList
-	if err := reader.List(ctx, &namespaced, latest...); err != nil {
-		return Snapshots{}, fmt.Errorf("listing the snapshots of resource overrides: %w", err)
-	}
-	return Snapshots{
-		ClusterWide: newest(clusterWide.Items, func(s *placementv1beta1.ClusterResourceOverrideSnapshot) client.Object { return s }),
-		Namespaced:  newest(namespaced.Items, func(s *placementv1beta1.ResourceOverrideSnapshot) client.Object { return s }),
-	}, nil
+	return all, nil
 }
 
 // newest keeps one snapshot of each override: should a crash have left two that say they
 // are the latest, the one with the higher index.
-func newest[S any](items []S, object func(*S) client.Object) []S {
+func newest(snapshots Snapshots) Snapshots {
 	best := map[types.NamespacedName]int{}
-	kept := items[:0:0]
-	for i := range items {
-		o := object(&items[i])
-		if !o.GetDeletionTimestamp().IsZero() {
+	var kept Snapshots
+	for _, snapshot := range snapshots {
+		if !snapshot.GetDeletionTimestamp().IsZero() {
 			continue
 		}
-		of := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetLabels()[placementv1beta1.ParentOverrideLabel]}
+		of := overrideOf(snapshot)
 		at, known := best[of]
 		switch {
 		case !known:
 			best[of] = len(kept)
-			kept = append(kept, items[i])
-		case indexOf(o) > indexOf(object(&kept[at])):
-			kept[at] = items[i]
+			kept = append(kept, snapshot)
+		case indexOf(snapshot) > indexOf(kept[at]):
+			kept[at] = snapshot
 		}
 	}
 	return kept
+}
+
+// overrideOf names the override that a snapshot was taken of.
+func overrideOf(snapshot placementv1beta1.OverrideSnapshotObject) types.NamespacedName {
+	return placementv1beta1.ScopeOf(snapshot).Key(snapshot.GetLabels()[placementv1beta1.ParentOverrideLabel])
 }
 
 func indexOf(snapshot client.Object) int {
@@ -93,21 +96,13 @@ func Load(ctx context.Context, cached, live client.Reader, refs []string) (Snaps
 	for _, ref := range refs {
 		source, err := override.ParseRef(ref)
 		if err != nil {
-			return Snapshots{}, err
+			return nil, err
 		}
-		if source.Namespaced() {
-			snapshot := placementv1beta1.ResourceOverrideSnapshot{}
-			if err := get(ctx, cached, live, source, &snapshot); err != nil {
-				return Snapshots{}, err
-			}
-			all.Namespaced = append(all.Namespaced, snapshot)
-			continue
+		snapshot := placementv1beta1.Scope{Namespace: source.Namespace}.NewOverrideSnapshot(source.Name)
+		if err := get(ctx, cached, live, source, snapshot); err != nil {
+			return nil, err
 		}
-		snapshot := placementv1beta1.ClusterResourceOverrideSnapshot{}
-		if err := get(ctx, cached, live, source, &snapshot); err != nil {
-			return Snapshots{}, err
-		}
-		all.ClusterWide = append(all.ClusterWide, snapshot)
+		all = append(all, snapshot)
 	}
 	return all, nil
 }
@@ -173,5 +168,5 @@ func Inputs(ctx context.Context, cached, live client.Reader, refs []string, name
 	if err != nil {
 		return "", err
 	}
-	return override.Picked(picked.ClusterWide, picked.Namespaced).Inputs(cluster), nil
+	return override.Picked(picked).Inputs(cluster), nil
 }
