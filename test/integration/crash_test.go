@@ -148,6 +148,7 @@ func TestCrashMatrix(t *testing.T) {
 	for _, c := range crashes {
 		for _, st := range crashStories {
 			t.Run("a run survives the loss of "+c.name+" "+st.name, func(t *testing.T) {
+				leaveAsFound(t, shared)
 				s := newSpec(t)
 				st.tell(c.prepare(s))(s)
 			})

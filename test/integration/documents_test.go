@@ -47,6 +47,7 @@ func TestDocuments(t *testing.T) {
 	}
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
+			leaveAsFound(t, shared)
 			content, err := os.ReadFile(path)
 			require.NoError(t, err)
 			steps, err := docs.Parse(string(content))

@@ -156,6 +156,7 @@ var alone = []promise{
 
 func TestFleet(t *testing.T) {
 	t.Run("together", func(t *testing.T) {
+		leaveAsFound(t, shared)
 		beginJudgement(t)
 		for _, p := range together {
 			t.Run(p.sentence, func(t *testing.T) {
@@ -166,7 +167,10 @@ func TestFleet(t *testing.T) {
 	})
 	t.Run("alone", func(t *testing.T) {
 		for _, p := range alone {
-			t.Run(p.sentence, func(t *testing.T) { p.keep(newSpec(t)) })
+			t.Run(p.sentence, func(t *testing.T) {
+				leaveAsFound(t, shared)
+				p.keep(newSpec(t))
+			})
 		}
 	})
 }

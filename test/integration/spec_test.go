@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -68,17 +70,19 @@ func (s *spec) create(object client.Object) {
 	require.NoError(s, s.hub.Create(s.Context(), object), "creating %T %s", object, object.GetName())
 }
 
+// updateBackoff has a change tried again for about as long as a spec waits for anything.
+var updateBackoff = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 19}
+
 // update changes an object on a cluster, again if another writer was faster.
 func update[T client.Object](s *spec, c *cluster, object T, change func(T)) T {
 	s.Helper()
-	var err error
-	for range 5 {
-		require.NoError(s, c.Get(s.Context(), client.ObjectKeyFromObject(object), object))
-		change(object)
-		if err = c.Update(s.Context(), object); err == nil {
-			return object
+	err := retry.RetryOnConflict(updateBackoff, func() error {
+		if err := c.Get(s.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err
 		}
-	}
+		change(object)
+		return c.Update(s.Context(), object)
+	})
 	require.NoError(s, err, "updating %T %s", object, object.GetName())
 	return object
 }
