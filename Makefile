@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 TOOL := go tool -modfile=test/tools/go.mod
 # TESTFLAGS reach every go test, as in: make test-unit TESTFLAGS='-v -run Staged'
 TESTFLAGS ?=
+# The race detector needs a C compiler; RACE= does without it.
+RACE ?= $(if $(shell command -v "$$(go env CC)"),-race)
 # How long `make fuzz` takes over each fuzz test.
 FUZZTIME ?= 60s
 # What `make generate` writes.
@@ -80,6 +82,10 @@ fmt: ## Format the Go code
 
 ##@ Check it
 
+.PHONY: quick
+quick: ## What has changed and what imports it: build, vet, unit tests, replay, borders. Under a minute when warm
+	@.ci/quick
+
 .PHONY: check
 check: check-tidy check-generated check-format vet lint boundaries workflowcheck ## Everything that needs no running fleet and no test but the boundaries
 
@@ -115,13 +121,23 @@ workflowcheck: ## Workflow code is deterministic
 
 ##@ Test it
 
+# The specs and guides on the local fleet mostly wait: soak times, restarts, members that come and go. What they leave of
+# the machine goes to all other tests, whose output is printed at the end.
 .PHONY: test
-test: test-unit test-crds test-charts test-install test-admission test-member test-integration ## All tests
+test: ## All tests, those on the local fleet and beside them all others
+	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; failed=0; \
+	$(MAKE) test-beside >"$$log" 2>&1 & beside=$$!; \
+	$(MAKE) test-integration || failed=$$?; wait "$$beside" || failed=$$?; cat "$$log"; exit "$$failed"
+
+.PHONY: test-beside
+test-beside:
+	@nice -n 19 $(MAKE) test-unit
+	@$(MAKE) test-crds test-charts test-install test-admission test-member
 
 .PHONY: test-unit
-test-unit: ## Unit, workflow and replay tests
+test-unit: ## Unit, workflow and replay tests, with the race detector
 	@echo '== unit and workflow tests'
-	@go test -timeout 10m $(TESTFLAGS) ./...
+	@go test $(RACE) -timeout 20m $(TESTFLAGS) ./...
 
 .PHONY: fuzz
 fuzz: ## Every fuzz test for 60 s (FUZZTIME=10m for longer). What they begin with runs in test-unit, too
@@ -159,7 +175,7 @@ test-install: ## The charts on real API servers, their agents run as their Deplo
 	@cd test/charts && go test -count=1 -tags integration -timeout 40m -run 'Installed|BundledTemporal' $(TESTFLAGS) ./...
 
 .PHONY: test-integration
-test-integration: test-admission ## The whole thing on a local fleet; the first time builds its programs. Never from the test cache
+test-integration: ## The whole thing on a local fleet; the first time builds its programs. Never from the test cache
 	@echo '== integration tests on a local fleet'
 	@go test -count=1 -tags integration -timeout 60m $(TESTFLAGS) ./test/integration/...
 
