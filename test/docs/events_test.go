@@ -30,6 +30,9 @@ var carried = map[string][]struct{ folder, prefix string }{
 	"controllers/hub/override": {{"apis/placement/v1beta1", "ReasonOverrideConflict"}, {"apis/placement/v1beta1", "ReasonOverrideLimit"}},
 }
 
+// callers are the folders that call what emits events in another folder, by the latter.
+var callers = map[string][]string{"activities/stagedupdate": {"apis/placement/stagetask"}}
+
 // places of the reason among the arguments of the recorder's method.
 const (
 	recorderMethod = "Eventf"
@@ -204,10 +207,12 @@ func parameter(function *ast.FuncDecl, name string) int {
 }
 
 func (s *sources) wrapped(folder, method string, argument int) {
-	for _, file := range s.files[folder] {
-		for _, declared := range file.Decls {
-			if function, ok := declared.(*ast.FuncDecl); ok {
-				s.calls(folder, function, method, argument)
+	for _, caller := range append([]string{folder}, callers[folder]...) {
+		for _, file := range s.files[caller] {
+			for _, declared := range file.Decls {
+				if function, ok := declared.(*ast.FuncDecl); ok {
+					s.calls(caller, function, method, argument)
+				}
 			}
 		}
 	}
