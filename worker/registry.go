@@ -10,6 +10,7 @@ import (
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/placement"
+	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	updaterun "github.com/fleetflow/fleetflow/activities/stagedupdate"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	placementflow "github.com/fleetflow/fleetflow/workflows/placement"
@@ -19,7 +20,7 @@ import (
 // Activities are all the activities there are.
 type Activities struct {
 	Placement *placement.Activities
-	Rolling   *placement.Rolling
+	Rolling   *rollingupdate.Activities
 	UpdateRun *updaterun.Activities
 }
 

@@ -24,6 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/placement"
+	"github.com/fleetflow/fleetflow/activities/selection"
+	"github.com/fleetflow/fleetflow/activities/servedkinds"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -136,9 +138,9 @@ func (h *hub) interceptor() interceptor.Funcs {
 
 // activities are those of a process that has just started.
 func (h *hub) activities() *placement.Activities {
-	return placement.NewActivities(h, h, &placement.Selector{
+	return placement.NewActivities(h, h, &selection.Selector{
 		Client: h, Live: h, Dynamic: h.dynamic, Clock: h.clock,
-		Kinds: &placement.Kinds{Discovery: h.served, Live: h, Clock: h.clock},
+		Kinds: &servedkinds.Cache{Discovery: h.served, Live: h, Clock: h.clock},
 	}, h.clock)
 }
 

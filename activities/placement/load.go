@@ -4,6 +4,8 @@ import (
 	"context"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -11,11 +13,11 @@ import (
 // LoadPlacement reads live what the workflow must know before it does anything.
 // The uid is that of the placement there is now, which the workflow compares.
 func (a *Activities) LoadPlacement(ctx context.Context, ref wf.Ref) (act.PlacementState, error) {
-	placement, err := readPlacement(ctx, a.Live, ref.Name)
+	placement, err := liveread.Placement(ctx, a.Live, ref.Name)
 	if err != nil {
 		return act.PlacementState{}, err
 	}
-	waiting, err := waitingEvictions(ctx, a.Client, ref.Name)
+	waiting, err := rollingupdate.WaitingEvictions(ctx, a.Client, ref.Name)
 	if err != nil || placement == nil {
 		return act.PlacementState{Evictions: len(waiting) > 0}, err
 	}
@@ -23,14 +25,21 @@ func (a *Activities) LoadPlacement(ctx context.Context, ref wf.Ref) (act.Placeme
 		Found:      true,
 		UID:        string(placement.UID),
 		Deleting:   placement.DeletionTimestamp != nil,
-		External:   external(placement),
+		External:   placementv1beta1.IsExternal(placement),
 		Generation: placement.Generation,
 		Evictions:  len(waiting) > 0,
 	}, nil
 }
 
-// external says whether update runs roll the placement out.
-func external(placement *placementv1beta1.ClusterResourcePlacement) bool {
-	strategy := placement.Spec.Strategy
-	return strategy != nil && strategy.Type == placementv1beta1.ExternalRolloutStrategyType
+// SelectResources makes the latest snapshot of a placement hold what it selects, as
+// soon as the pace allows it.
+func (a *Activities) SelectResources(ctx context.Context, ref wf.Ref) (act.SelectResult, error) {
+	placement, err := liveread.CurrentPlacement(ctx, a.Live, ref)
+	if err != nil {
+		return act.SelectResult{}, err
+	}
+	if placement == nil {
+		return act.SelectResult{Gone: true}, nil
+	}
+	return a.Selector.SelectAtPace(ctx, placement)
 }

@@ -9,13 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/placement"
+	"github.com/fleetflow/fleetflow/activities/selection"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // paced are the activities of a process that has just started, on a hub that collects changes.
 func (h *hub) paced(minimum, collection time.Duration) *placement.Activities {
 	a := h.activities()
-	a.Selector.Pace = placement.Pace{MinimumInterval: minimum, Collection: collection}
+	a.Selector.Pace = selection.Pace{MinimumInterval: minimum, Collection: collection}
 	return a
 }
 

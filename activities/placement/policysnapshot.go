@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,9 +17,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
+
+// errOvertaken says that another attempt wrote first.
+var errOvertaken = errors.New("another attempt was faster")
 
 // policyHash tells policies apart. The number of clusters does not count: picking
 // more or fewer clusters by the same policy moves nothing that is placed. No
@@ -61,7 +66,7 @@ func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement *placem
 		return nil, err
 	}
 	for i := range existing {
-		if old := &existing[i]; old.Name != latest.Name && isLatest(old) {
+		if old := &existing[i]; old.Name != latest.Name && placementv1beta1.IsLatestSnapshot(old) {
 			if err := a.patchPolicy(ctx, old, func(p *placementv1beta1.ClusterSchedulingPolicySnapshot) {
 				p.Labels[placementv1beta1.IsLatestSnapshotLabel] = placementv1beta1.LabelValueFalse
 			}); err != nil {
@@ -82,7 +87,7 @@ func (a *Activities) policySnapshots(ctx context.Context, placement *placementv1
 	}
 	var own []placementv1beta1.ClusterSchedulingPolicySnapshot
 	for i := range list.Items {
-		if item := &list.Items[i]; ownedBy(item, placement.UID) {
+		if item := &list.Items[i]; placementv1beta1.IsOwnedBy(item, placement.UID) {
 			own = append(own, *item)
 		} else if err := a.removePolicy(ctx, item); err != nil {
 			return nil, "", err
@@ -107,7 +112,7 @@ func policyIndex(policy *placementv1beta1.ClusterSchedulingPolicySnapshot) int {
 // indexes: of those that say so the highest, or else the highest of all.
 func latestPolicy(existing []placementv1beta1.ClusterSchedulingPolicySnapshot) *placementv1beta1.ClusterSchedulingPolicySnapshot {
 	for i := len(existing) - 1; i >= 0; i-- {
-		if isLatest(&existing[i]) {
+		if placementv1beta1.IsLatestSnapshot(&existing[i]) {
 			return &existing[i]
 		}
 	}
@@ -183,14 +188,14 @@ func (a *Activities) patchPolicy(ctx context.Context, policy *placementv1beta1.C
 // prunePolicies deletes the oldest policy snapshots beyond the history limit that
 // nothing refers to.
 func (a *Activities) prunePolicies(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, existing []placementv1beta1.ClusterSchedulingPolicySnapshot, latest, revision string) error {
-	excess := len(existing) - historyLimit(placement)
+	excess := len(existing) - selection.HistoryLimit(placement)
 	if len(existing) == 0 || existing[len(existing)-1].Name != latest {
 		excess++ // the latest has just been written
 	}
 	if excess <= 0 {
 		return nil
 	}
-	refs, err := readReferences(ctx, a.Live, placement.Name, revision)
+	refs, err := selection.ReadReferences(ctx, a.Live, placement.Name, revision)
 	if err != nil {
 		return err
 	}
@@ -199,7 +204,7 @@ func (a *Activities) prunePolicies(ctx context.Context, placement *placementv1be
 		if excess == 0 {
 			return nil
 		}
-		if policy.Name == latest || refs.policies[policy.Name] || refs.policyIndexes[strconv.Itoa(policyIndex(policy))] {
+		if policy.Name == latest || refs.Policies[policy.Name] || refs.PolicyIndexes[strconv.Itoa(policyIndex(policy))] {
 			continue
 		}
 		if err := a.removePolicy(ctx, policy); err != nil {

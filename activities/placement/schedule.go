@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -25,6 +26,9 @@ import (
 // maxDecisions is how many decisions the status of a policy snapshot holds.
 const maxDecisions = 1000
 
+// maxClusterReads bounds the requests for single clusters under way at the same time.
+const maxClusterReads = 16
+
 // ScheduleClusters makes the bindings of a placement follow its policy: new ones
 // for clusters that were picked, Unscheduled for those no longer picked. What is
 // rolled out to them, and when, is not decided here.
@@ -32,7 +36,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	// The time is taken before anything is read: no cluster is called silent because it
 	// took long to read what it said last.
 	now := a.Clock.Now()
-	placement, err := a.placement(ctx, ref)
+	placement, err := liveread.CurrentPlacement(ctx, a.Live, ref)
 	if err != nil {
 		return act.ScheduleResult{}, err
 	}
@@ -89,13 +93,12 @@ func (a *Activities) decide(ctx context.Context, placement *placementv1beta1.Clu
 // scheduleFacts reads the clusters of the fleet and the bindings of a placement, as
 // of a revision of the hub's store or later.
 func (a *Activities) scheduleFacts(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, revision string) ([]clusterv1beta1.MemberCluster, []placementv1beta1.ClusterResourceBinding, error) {
-	options := notOlderThan(revision)
-	clusters, err := a.candidates(ctx, placement.Spec.Policy, options)
+	clusters, err := a.candidates(ctx, placement.Spec.Policy, revision)
 	if err != nil {
 		return nil, nil, err
 	}
 	bindings := &placementv1beta1.ClusterResourceBindingList{}
-	if err := a.Live.List(ctx, bindings, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}, &client.ListOptions{Raw: &options}); err != nil {
+	if err := a.Live.List(ctx, bindings, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}, liveread.SinceRevision(revision)); err != nil {
 		return nil, nil, fmt.Errorf("listing bindings of placement %s: %w", placement.Name, err)
 	}
 	return clusters, bindings.Items, nil
@@ -103,10 +106,10 @@ func (a *Activities) scheduleFacts(ctx context.Context, placement *placementv1be
 
 // candidates are the clusters a policy can pick from: the few it names, or a whole fleet,
 // which is much to read.
-func (a *Activities) candidates(ctx context.Context, policy *placementv1beta1.PlacementPolicy, options metav1.ListOptions) ([]clusterv1beta1.MemberCluster, error) {
+func (a *Activities) candidates(ctx context.Context, policy *placementv1beta1.PlacementPolicy, revision string) ([]clusterv1beta1.MemberCluster, error) {
 	if policy == nil || policy.PlacementType != placementv1beta1.PickFixedPlacementType {
 		clusters := &clusterv1beta1.MemberClusterList{}
-		if err := a.Live.List(ctx, clusters, &client.ListOptions{Raw: &options}); err != nil {
+		if err := a.Live.List(ctx, clusters, liveread.SinceRevision(revision)); err != nil {
 			return nil, fmt.Errorf("listing member clusters: %w", err)
 		}
 		return clusters.Items, nil
@@ -114,7 +117,7 @@ func (a *Activities) candidates(ctx context.Context, policy *placementv1beta1.Pl
 	names := slices.Compact(slices.Sorted(slices.Values(policy.ClusterNames)))
 	found := make([]clusterv1beta1.MemberCluster, len(names))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallelReads)
+	group.SetLimit(maxClusterReads)
 	for i, name := range names {
 		group.Go(func() error {
 			if err := a.Live.Get(ctx, client.ObjectKey{Name: name}, &found[i]); client.IgnoreNotFound(err) != nil {

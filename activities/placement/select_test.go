@@ -56,6 +56,12 @@ func (h *hub) content(name string) string {
 	return all.String()
 }
 
+func snapshotNamed(name, latest string) *placementv1beta1.ClusterResourceSnapshot {
+	return &placementv1beta1.ClusterResourceSnapshot{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+		placementv1beta1.ParentPlacementLabel: "crp", placementv1beta1.IsLatestSnapshotLabel: latest,
+	}}}
+}
+
 func TestSnapshotsOfAnEarlierPlacementOfTheNameAreReplaced(t *testing.T) {
 	earlier := snapshotNamed("crp-0-snapshot", "true")
 	earlier.Labels[placementv1beta1.ResourceIndexLabel] = "0"

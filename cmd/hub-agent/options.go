@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
-	"github.com/fleetflow/fleetflow/activities/placement"
+	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -45,7 +45,7 @@ type options struct {
 	// filter is read from the flags that keep something from being placed.
 	filterFlags snapshot.FilterOptions
 	filter      snapshot.Filter
-	pace        placement.Pace
+	pace        selection.Pace
 
 	inventory          bool
 	profileNamespace   string

@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fleetflow/fleetflow/activities/placement"
+	"github.com/fleetflow/fleetflow/activities/selection"
 )
 
 func TestFlagsThatKeepSomethingFromBeingPlaced(t *testing.T) {
 	o, err := parse(nil, io.Discard, nothing)
 	require.NoError(t, err)
 	assert.True(t, o.filter.Empty())
-	assert.Equal(t, placement.Pace{}, o.pace, "every change is taken up at once")
+	assert.Equal(t, selection.Pace{}, o.pace, "every change is taken up at once")
 
 	o, err = parse([]string{"--skipped-propagating-apis=apps;v1/Secret", "--skipped-propagating-namespaces=a,b;c",
 		"--resource-snapshot-creation-minimum-interval=30s", "--resource-changes-collection-duration=15s"}, io.Discard, nothing)
@@ -24,7 +24,7 @@ func TestFlagsThatKeepSomethingFromBeingPlaced(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		assert.True(t, o.filter.SkipsNamespace(name), name)
 	}
-	assert.Equal(t, placement.Pace{MinimumInterval: 30 * time.Second, Collection: 15 * time.Second}, o.pace)
+	assert.Equal(t, selection.Pace{MinimumInterval: 30 * time.Second, Collection: 15 * time.Second}, o.pace)
 }
 
 func TestWhatTheAgentRefusesToStartWith(t *testing.T) {

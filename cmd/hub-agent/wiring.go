@@ -15,6 +15,8 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/placement"
+	"github.com/fleetflow/fleetflow/activities/rollingupdate"
+	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/worksync"
@@ -109,7 +111,7 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.C
 // newActivities puts the activities together.
 func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, syncer *worksync.Syncer, o *options) (worker.Activities, error) {
 	cached, live, clk := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
-	selector, err := placement.NewSelector(mgr.GetConfig(), cached, live, clk, o.filter, o.pace)
+	selector, err := selection.NewSelector(mgr.GetConfig(), cached, live, clk, o.filter, o.pace)
 	if err != nil {
 		return worker.Activities{}, fmt.Errorf("preparing the selection of resources: %w", err)
 	}
@@ -119,7 +121,7 @@ func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, syncer *wo
 	placements.FleetReads = fleetReads
 	return worker.Activities{
 		Placement: placements,
-		Rolling: &placement.Rolling{
+		Rolling: &rollingupdate.Activities{
 			Client: cached, Live: live, Works: syncer, Notifier: notifier, Clock: clk, ClusterWrites: writes,
 			Events: mgr.GetEventRecorder("placement-eviction-controller"),
 		},

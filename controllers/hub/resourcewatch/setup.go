@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/fleetflow/fleetflow/activities/placement"
+	"github.com/fleetflow/fleetflow/activities/servedkinds"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 )
@@ -40,7 +40,7 @@ func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, filter snapshot.Filte
 	watcher := &Watcher{
 		Placements: mgr.GetClient(),
 		Cache:      mgr.GetCache(),
-		Kinds:      &placement.Kinds{Discovery: catalog, Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Filter: filter},
+		Kinds:      &servedkinds.Cache{Discovery: catalog, Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Filter: filter},
 		Metadata:   watches,
 		Contents:   contents,
 		Marker:     debouncer,

@@ -1,4 +1,4 @@
-package placement
+package selection
 
 import (
 	"context"
@@ -27,7 +27,7 @@ import (
 // It reads from the cache: should that lag behind, whoever wakes placements sees that the
 // verdict was made of others than there are, and asks again.
 func (s *Selector) pickOverrides(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, placed func() ([]placementv1beta1.ResourceIdentifier, error), verdict *snapshot.Verdict) error {
-	if external(placement) {
+	if placementv1beta1.IsExternal(placement) {
 		return nil
 	}
 	inForce, err := overridesource.InForce(ctx, s.Client)
@@ -137,41 +137,6 @@ func identifier(gvk schema.GroupVersionKind, object metav1.Object) placementv1be
 	return placementv1beta1.ResourceIdentifier{
 		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName(),
 	}
-}
-
-// overrides reads those that a rollout is to apply; nil if there are none.
-func (r *Rolling) overrides(ctx context.Context, refs []string) (*override.Matcher, error) {
-	if len(refs) == 0 {
-		return nil, nil
-	}
-	named, err := overridesource.Load(ctx, r.Client, r.Live, refs)
-	if err != nil {
-		return nil, fmt.Errorf("reading the overrides to roll out: %w", err)
-	}
-	return override.Picked(named), nil
-}
-
-// applicable are the overrides that apply to a cluster, and what they are applied from.
-type applicable struct {
-	override.Applicable
-	inputs string
-}
-
-// applyTo works out which overrides apply to the clusters of bindings.
-func (a *rolling) applyTo(ctx context.Context, bindings []placementv1beta1.ClusterResourceBinding) error {
-	if a.overrides == nil {
-		return nil
-	}
-	all := make(map[string]applicable, len(bindings))
-	for i := range bindings {
-		cluster, err := overridesource.Cluster(ctx, a.Client, bindings[i].Spec.TargetCluster)
-		if err != nil {
-			return err
-		}
-		all[cluster.Name] = applicable{a.overrides.Applicable(cluster), a.overrides.Inputs(cluster)}
-	}
-	a.applicable = all
-	return nil
 }
 
 // Overrides picks, for an update run that starts, the overrides that concern a snapshot of

@@ -1,4 +1,4 @@
-package placement_test
+package rollingupdate_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package placement
+package selection
 
 import (
 	"cmp"
@@ -50,7 +50,7 @@ func (s *series) add(object *metav1.PartialObjectMetadata, owner types.UID) {
 	if err != nil || object.DeletionTimestamp != nil {
 		return // not ours to make sense of
 	}
-	if !ownedBy(object, owner) {
+	if !placementv1beta1.IsOwnedBy(object, owner) {
 		s.foreign = append(s.foreign, object)
 		return
 	}
@@ -60,15 +60,6 @@ func (s *series) add(object *metav1.PartialObjectMetadata, owner types.UID) {
 		return
 	}
 	group.master = object
-}
-
-func ownedBy(object metav1.Object, uid types.UID) bool {
-	for _, reference := range object.GetOwnerReferences() {
-		if reference.UID == uid {
-			return true
-		}
-	}
-	return false
 }
 
 // group returns the snapshot with an index, an empty one if there is none yet.
@@ -116,11 +107,7 @@ func (g *snapshotGroup) has(sub int, hash string) bool {
 }
 
 func (g *snapshotGroup) labelled() bool {
-	return g.master != nil && isLatest(g.master)
-}
-
-func isLatest(object metav1.Object) bool {
-	return object.GetLabels()[placementv1beta1.IsLatestSnapshotLabel] == placementv1beta1.LabelValueTrue
+	return g.master != nil && placementv1beta1.IsLatestSnapshot(g.master)
 }
 
 // latest is the newest snapshot, or nil: the one that says so; if several do, the

@@ -1,4 +1,4 @@
-package placement
+package rollingupdate
 
 import (
 	"context"
@@ -65,7 +65,7 @@ func shortUID(uid string) string { return uid[:min(uidLength, len(uid))] }
 
 // claimBatch stores the claim for the batch, unless an earlier attempt has. It says
 // whether the batch may be written: not if somebody else has claimed since it was decided.
-func (a *rolling) claimBatch(ctx context.Context) (bool, error) {
+func (a *advanceCall) claimBatch(ctx context.Context) (bool, error) {
 	old := a.claim
 	next := claim{
 		Epoch: a.in.Epoch, Revision: a.in.Snapshot, Clusters: map[string]string{}, Evictions: map[string]begun{},
@@ -110,7 +110,7 @@ func (a *rolling) claimBatch(ctx context.Context) (bool, error) {
 // settle looks, and takes back what was claimed and is not to be done any more: the epoch
 // on a binding keeps every attempt that has read it before from writing to it. That is no
 // change of the cluster, and needs no decision.
-func (a *rolling) settle(ctx context.Context) (*rolloutFacts, error) {
+func (a *advanceCall) settle(ctx context.Context) (*rolloutFacts, error) {
 	for {
 		facts, err := a.look(ctx)
 		if err != nil {
@@ -132,7 +132,7 @@ func (a *rolling) settle(ctx context.Context) (*rolloutFacts, error) {
 	}
 }
 
-func (a *rolling) release(ctx context.Context, name string) error {
+func (a *advanceCall) release(ctx context.Context, name string) error {
 	binding, err := a.liveBinding(ctx, name)
 	if err != nil || binding == nil || !a.claim.pends(binding) {
 		return err
@@ -160,11 +160,11 @@ func (c *claim) take(change act.Change) {
 }
 
 // carryOver keeps evictions of an earlier claim that have no outcome yet.
-func (a *rolling) carryOver(ctx context.Context, old claim, next *claim) error {
+func (a *advanceCall) carryOver(ctx context.Context, old claim, next *claim) error {
 	if len(old.Evictions) == 0 {
 		return nil
 	}
-	waiting, err := waitingEvictions(ctx, a.Client, a.placement.Name)
+	waiting, err := WaitingEvictions(ctx, a.Client, a.placement.Name)
 	if err != nil {
 		return err
 	}

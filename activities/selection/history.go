@@ -1,4 +1,4 @@
-package placement
+package selection
 
 import (
 	"context"
@@ -9,50 +9,51 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/liveread"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // defaultHistoryLimit is how many snapshots are kept if the placement does not say.
 const defaultHistoryLimit = 10
 
-func historyLimit(placement *placementv1beta1.ClusterResourcePlacement) int {
+// HistoryLimit is how many snapshots of a placement are kept.
+func HistoryLimit(placement *placementv1beta1.ClusterResourcePlacement) int {
 	if limit := placement.Spec.RevisionHistoryLimit; limit != nil && *limit > 0 {
 		return int(*limit)
 	}
 	return defaultHistoryLimit
 }
 
-// references are the snapshots that something still needs.
-type references struct {
-	// snapshots and policies by name, resource and policy indexes as runs pin them.
-	snapshots, policies            map[string]bool
-	resourceIndexes, policyIndexes map[string]bool
+// References are the snapshots that something still needs.
+type References struct {
+	// Snapshots and Policies by name, resource and policy indexes as runs pin them.
+	Snapshots, Policies            map[string]bool
+	ResourceIndexes, PolicyIndexes map[string]bool
 }
 
-// readReferences reads live what bindings and unfinished runs of a placement refer
+// ReadReferences reads live what bindings and unfinished runs of a placement refer
 // to, as of a revision of the hub's store or later.
-func readReferences(ctx context.Context, live client.Reader, placement, revision string) (references, error) {
-	options := notOlderThan(revision)
-	r := references{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+func ReadReferences(ctx context.Context, live client.Reader, placement, revision string) (References, error) {
+	r := References{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	bindings := &placementv1beta1.ClusterResourceBindingList{}
-	if err := live.List(ctx, bindings, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}, &client.ListOptions{Raw: &options}); err != nil {
+	if err := live.List(ctx, bindings, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}, liveread.SinceRevision(revision)); err != nil {
 		return r, fmt.Errorf("listing bindings of placement %s: %w", placement, err)
 	}
 	for i := range bindings.Items {
 		binding := &bindings.Items[i]
-		r.snapshots[binding.Spec.ResourceSnapshotName] = true
-		r.snapshots[binding.Annotations[placementv1beta1.PreviousResourceSnapshotAnnotation]] = true
-		r.policies[binding.Spec.SchedulingPolicySnapshotName] = true
+		r.Snapshots[binding.Spec.ResourceSnapshotName] = true
+		r.Snapshots[binding.Annotations[placementv1beta1.PreviousResourceSnapshotAnnotation]] = true
+		r.Policies[binding.Spec.SchedulingPolicySnapshotName] = true
 	}
 	runs := &placementv1beta1.ClusterStagedUpdateRunList{}
-	if err := live.List(ctx, runs, &client.ListOptions{Raw: &options}); err != nil {
+	if err := live.List(ctx, runs, liveread.SinceRevision(revision)); err != nil {
 		return r, fmt.Errorf("listing update runs: %w", err)
 	}
 	for i := range runs.Items {
 		if run := &runs.Items[i]; run.Spec.PlacementName == placement && !ended(run) {
-			r.resourceIndexes[run.Spec.ResourceSnapshotIndex] = true
-			r.resourceIndexes[run.Status.ResourceSnapshotIndexUsed] = true
-			r.policyIndexes[run.Status.PolicySnapshotIndexUsed] = true
+			r.ResourceIndexes[run.Spec.ResourceSnapshotIndex] = true
+			r.ResourceIndexes[run.Status.ResourceSnapshotIndexUsed] = true
+			r.PolicyIndexes[run.Status.PolicySnapshotIndexUsed] = true
 		}
 	}
 	return r, nil
@@ -70,12 +71,12 @@ func ended(run *placementv1beta1.ClusterStagedUpdateRun) bool {
 func (s *Selector) prune(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, existing *series, latest int) error {
 	victims := existing.leftovers(latest)
 	groups := existing.sorted()
-	excess := len(groups) - historyLimit(placement)
+	excess := len(groups) - HistoryLimit(placement)
 	if existing.group(latest).master == nil {
 		excess++ // the latest has just been written
 	}
 	if excess > 0 {
-		refs, err := readReferences(ctx, s.Live, placement.Name, existing.revision)
+		refs, err := ReadReferences(ctx, s.Live, placement.Name, existing.revision)
 		if err != nil {
 			return err
 		}
@@ -83,7 +84,7 @@ func (s *Selector) prune(ctx context.Context, placement *placementv1beta1.Cluste
 			if excess == 0 || group.index == latest {
 				break
 			}
-			if refs.snapshots[group.master.Name] || refs.resourceIndexes[strconv.Itoa(group.index)] {
+			if refs.Snapshots[group.master.Name] || refs.ResourceIndexes[strconv.Itoa(group.index)] {
 				continue
 			}
 			victims = append(victims, group.objects()...)
@@ -115,7 +116,7 @@ func (s *Selector) sweep(ctx context.Context, placement *placementv1beta1.Cluste
 	if len(foreign) == 0 {
 		return nil
 	}
-	now, err := readPlacement(ctx, s.Live, placement.Name)
+	now, err := liveread.Placement(ctx, s.Live, placement.Name)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,5 @@
-package placement
+// Package servedkinds knows which kinds of objects the hub serves.
+package servedkinds
 
 import (
 	"context"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 )
 
@@ -33,10 +35,10 @@ type Discovery interface {
 	ServerGroupsAndResourcesWithContext(ctx context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
 }
 
-// Kinds keeps the catalog of what the hub serves. Discovery is slow, so it is
+// Cache keeps the catalog of what the hub serves. Discovery is slow, so it is
 // repeated only when the CustomResourceDefinitions have changed, which is read
 // live each time: a kind that was just installed is never overlooked.
-type Kinds struct {
+type Cache struct {
 	// Discovery reads the catalog.
 	Discovery Discovery
 	// Live reads the CustomResourceDefinitions.
@@ -56,29 +58,28 @@ type Kinds struct {
 
 // Catalog returns what the hub serves, as of a revision of its store or later; an
 // empty revision stands for now.
-func (k *Kinds) Catalog(ctx context.Context, revision string) (*snapshot.Catalog, error) {
+func (c *Cache) Catalog(ctx context.Context, revision string) (*snapshot.Catalog, error) {
 	definitions := &metav1.PartialObjectMetadataList{}
 	definitions.SetGroupVersionKind(schema.GroupVersionKind{
 		Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList",
 	})
-	options := notOlderThan(revision)
-	if err := k.Live.List(ctx, definitions, &client.ListOptions{Raw: &options}); err != nil {
+	if err := c.Live.List(ctx, definitions, liveread.SinceRevision(revision)); err != nil {
 		return nil, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
 	}
 	version := versionOf(definitions)
 
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.catalog != nil && k.version == version && k.Clock.Since(k.read) < believed(k.catalog) {
-		return k.catalog, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.catalog != nil && c.version == version && c.Clock.Since(c.read) < believed(c.catalog) {
+		return c.catalog, nil
 	}
-	catalog, err := k.discover(ctx, definitions)
+	catalog, err := c.discover(ctx, definitions)
 	if err != nil {
 		return nil, err
 	}
-	k.catalog, k.version, k.read = catalog, version, k.Clock.Now()
-	if k.lagging(definitions, catalog) {
-		k.version = ""
+	c.catalog, c.version, c.read = catalog, version, c.Clock.Now()
+	if c.lagging(definitions, catalog) {
+		c.version = ""
 	}
 	return catalog, nil
 }
@@ -93,10 +94,10 @@ func believed(catalog *snapshot.Catalog) time.Duration {
 
 // Lagging says whether the last catalog was read before the hub served all
 // CustomResourceDefinitions there were: another look will tell more.
-func (k *Kinds) Lagging() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.catalog != nil && k.version == ""
+func (c *Cache) Lagging() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.catalog != nil && c.version == ""
 }
 
 // versionOf tells states of the CustomResourceDefinitions apart.
@@ -109,13 +110,13 @@ func versionOf(definitions *metav1.PartialObjectMetadataList) string {
 }
 
 // lagging says whether a definition is not served yet though it should be soon.
-func (k *Kinds) lagging(definitions *metav1.PartialObjectMetadataList, catalog *snapshot.Catalog) bool {
+func (c *Cache) lagging(definitions *metav1.PartialObjectMetadataList, catalog *snapshot.Catalog) bool {
 	for i := range definitions.Items {
 		definition := &definitions.Items[i]
 		resource, group, _ := strings.Cut(definition.Name, ".")
 		if definition.DeletionTimestamp == nil &&
 			!catalog.Serves(schema.GroupResource{Group: group, Resource: resource}) &&
-			k.Clock.Since(definition.CreationTimestamp.Time) < servedWithin {
+			c.Clock.Since(definition.CreationTimestamp.Time) < servedWithin {
 			return true
 		}
 	}
@@ -125,8 +126,8 @@ func (k *Kinds) lagging(definitions *metav1.PartialObjectMetadataList, catalog *
 // discover reads the catalog. An API group that cannot be read would look as if
 // its objects had been deleted: what was last known of it holds on, and if that is
 // nothing, the catalog says so. Nobody misses a group of which nothing is ever placed.
-func (k *Kinds) discover(ctx context.Context, definitions *metav1.PartialObjectMetadataList) (*snapshot.Catalog, error) {
-	groups, lists, err := k.Discovery.ServerGroupsAndResourcesWithContext(ctx)
+func (c *Cache) discover(ctx context.Context, definitions *metav1.PartialObjectMetadataList) (*snapshot.Catalog, error) {
+	groups, lists, err := c.Discovery.ServerGroupsAndResourcesWithContext(ctx)
 	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if err != nil && !partial {
 		return nil, fmt.Errorf("discovering what the hub serves: %w", err)
@@ -137,7 +138,7 @@ func (k *Kinds) discover(ctx context.Context, definitions *metav1.PartialObjectM
 	}
 	unreadable, outdated := map[string]error{}, false
 	for gv, cause := range failed {
-		last, known := k.served[gv.String()]
+		last, known := c.served[gv.String()]
 		switch {
 		case snapshot.DisabledGroup(gv.Group) || served[gv.String()] != nil:
 		case known:
@@ -147,12 +148,12 @@ func (k *Kinds) discover(ctx context.Context, definitions *metav1.PartialObjectM
 			unreadable[gv.Group] = cause
 		}
 	}
-	k.served = served
+	c.served = served
 	names := make([]string, 0, len(definitions.Items))
 	for i := range definitions.Items {
 		names = append(names, definitions.Items[i].Name)
 	}
-	catalog := snapshot.NewCatalog(groups, lists, names, k.Filter)
+	catalog := snapshot.NewCatalog(groups, lists, names, c.Filter)
 	catalog.Doubt(unreadable, outdated)
 	return catalog, nil
 }

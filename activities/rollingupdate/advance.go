@@ -1,4 +1,4 @@
-package placement
+package rollingupdate
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/heartbeat"
+	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
@@ -24,7 +25,6 @@ import (
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
-	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
@@ -33,10 +33,10 @@ type WorkSyncer interface {
 	Sync(ctx context.Context, binding placementv1beta1.BindingObject) error
 }
 
-// Rolling has the activity that rolls a placement out. It only ever writes the
+// Activities has the activity that rolls a placement out. It only ever writes the
 // batch it is given, which is in history before; what should come next it
 // proposes.
-type Rolling struct {
+type Activities struct {
 	Client   client.Client
 	Live     client.Reader
 	Works    WorkSyncer
@@ -56,14 +56,14 @@ type progress struct {
 
 // AdvancePlacement makes the batch true, then plans; when the limits leave
 // nothing to do it waits for a cluster to become available first.
-func (r *Rolling) AdvancePlacement(ctx context.Context, in act.AdvanceRequest) (act.AdvanceResult, error) {
+func (r *Activities) AdvancePlacement(ctx context.Context, in act.AdvanceRequest) (act.AdvanceResult, error) {
 	scope := placementv1beta1.Scope{Namespace: in.Placement.Namespace}
 	sub := r.Notifier.Subscribe(clusterwait.PlacementKey(scope, in.Placement.Name), clusterwait.BindingsKey(scope, in.Placement.Name))
 	defer sub.Close()
 	if len(in.Overrides) > 0 {
 		sub.Add(clusterwait.ClusterLabelsKey)
 	}
-	placement, err := r.current(ctx, in.Placement)
+	placement, err := liveread.CurrentPlacement(ctx, r.Live, in.Placement)
 	if err != nil {
 		return act.AdvanceResult{}, err
 	}
@@ -77,8 +77,8 @@ func (r *Rolling) AdvancePlacement(ctx context.Context, in act.AdvanceRequest) (
 	if err != nil {
 		return act.AdvanceResult{}, err
 	}
-	if external(placement) || !latest {
-		return act.AdvanceResult{Changed: true, Reschedule: external(placement)}, nil
+	if placementv1beta1.IsExternal(placement) || !latest {
+		return act.AdvanceResult{Changed: true, Reschedule: placementv1beta1.IsExternal(placement)}, nil
 	}
 	overrides, err := r.overrides(ctx, in.Overrides)
 	if _, gone := errors.AsType[*overridesource.MissingError](err); gone {
@@ -91,26 +91,16 @@ func (r *Rolling) AdvancePlacement(ctx context.Context, in act.AdvanceRequest) (
 }
 
 // begin prepares one call.
-func (r *Rolling) begin(in act.AdvanceRequest, placement *placementv1beta1.ClusterResourcePlacement, sub *clusterwait.Subscription, overrides *override.Matcher) *rolling {
-	return &rolling{
-		Rolling: r, in: in, placement: placement, sub: sub, overrides: overrides, view: clusterwait.NewBindingCache(r.Client, r.Live),
+func (r *Activities) begin(in act.AdvanceRequest, placement *placementv1beta1.ClusterResourcePlacement, sub *clusterwait.Subscription, overrides *override.Matcher) *advanceCall {
+	return &advanceCall{
+		Activities: r, in: in, placement: placement, sub: sub, overrides: overrides, view: clusterwait.NewBindingCache(r.Client, r.Live),
 		inFlight: map[string]struct{}{}, flown: map[string]struct{}{}, concluded: map[types.UID]bool{}, claim: claimOn(placement),
 	}
 }
 
-// current reads the placement live; nil when it is gone, on its way out or
-// another one.
-func (r *Rolling) current(ctx context.Context, ref wf.Ref) (*placementv1beta1.ClusterResourcePlacement, error) {
-	placement, err := readPlacement(ctx, r.Live, ref.Name)
-	if err != nil || placement == nil || string(placement.UID) != ref.UID || !placement.DeletionTimestamp.IsZero() {
-		return nil, err
-	}
-	return placement, nil
-}
-
 // isLatest says whether the snapshot to roll out, with its overrides, is still what
 // was selected last.
-func (r *Rolling) isLatest(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, in act.AdvanceRequest) (bool, error) {
+func (r *Activities) isLatest(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, in act.AdvanceRequest) (bool, error) {
 	verdict, err := snapshot.DecodeVerdict(placement.Annotations[placementv1beta1.SelectionVerdictAnnotation])
 	if err == nil && verdict.Snapshot == in.Snapshot && !slices.Equal(verdict.Overrides, in.Overrides) {
 		return false, nil
@@ -123,9 +113,9 @@ func (r *Rolling) isLatest(ctx context.Context, placement *placementv1beta1.Clus
 	return master.Labels[placementv1beta1.IsLatestSnapshotLabel] == placementv1beta1.LabelValueTrue, nil
 }
 
-// rolling is one call of AdvancePlacement.
-type rolling struct {
-	*Rolling
+// advanceCall is one call of AdvancePlacement.
+type advanceCall struct {
+	*Activities
 	in        act.AdvanceRequest
 	placement *placementv1beta1.ClusterResourcePlacement
 	sub       *clusterwait.Subscription
@@ -148,7 +138,7 @@ type rolling struct {
 	mu         sync.Mutex
 }
 
-func (a *rolling) advance(ctx context.Context) (act.AdvanceResult, error) {
+func (a *advanceCall) advance(ctx context.Context) (act.AdvanceResult, error) {
 	for _, name := range a.in.InFlight {
 		a.fly(name)
 	}
@@ -179,7 +169,7 @@ func (a *rolling) advance(ctx context.Context) (act.AdvanceResult, error) {
 // wait waits until an unavailable cluster becomes available, one that the limits hold back
 // goes down, or the plan is another one; changed says that selection and scheduling must be
 // looked at again.
-func (a *rolling) wait(ctx context.Context, facts *rolloutFacts) (changed bool, err error) {
+func (a *advanceCall) wait(ctx context.Context, facts *rolloutFacts) (changed bool, err error) {
 	pending, held := map[string]struct{}{}, map[string]struct{}{}
 	for _, c := range facts.Clusters {
 		switch {
@@ -211,7 +201,7 @@ func (a *rolling) wait(ctx context.Context, facts *rolloutFacts) (changed bool, 
 
 // bound is when the workflow wants to look again, by its own clock: not within
 // the next second, so that two clocks that differ never make a hot loop.
-func (a *rolling) bound() time.Time {
+func (a *advanceCall) bound() time.Time {
 	if soon := a.Clock.Now().Add(time.Second); !a.in.WakeAt.IsZero() && a.in.WakeAt.Before(soon) {
 		return soon
 	}
@@ -228,7 +218,7 @@ func earliest(a, b time.Time) time.Time {
 
 // news says whether there is something new to plan with about a cluster: it is
 // available, or no more if it was up, or it will be at a time that nobody waits for yet.
-func (a *rolling) news(ctx context.Context, facts *rolloutFacts, cluster string, up bool, wakeAt time.Time) (bool, error) {
+func (a *advanceCall) news(ctx context.Context, facts *rolloutFacts, cluster string, up bool, wakeAt time.Time) (bool, error) {
 	name, known := facts.bindings[cluster]
 	if !known {
 		return false, nil
@@ -247,8 +237,8 @@ func (a *rolling) news(ctx context.Context, facts *rolloutFacts, cluster string,
 
 // planChanged says whether the placement or its latest snapshot is another one,
 // and whether the bindings there are now leave something to write.
-func (a *rolling) planChanged(ctx context.Context) (outdated, again bool, err error) {
-	placement, err := a.current(ctx, a.in.Placement)
+func (a *advanceCall) planChanged(ctx context.Context) (outdated, again bool, err error) {
+	placement, err := liveread.CurrentPlacement(ctx, a.Live, a.in.Placement)
 	if err != nil {
 		return false, false, err
 	}
@@ -277,7 +267,7 @@ func decided(plan rollout.Plan) bool {
 // maxBatch bounds a batch: it is part of the history, and of the claim.
 const maxBatch = 1000
 
-func (a *rolling) result(facts *rolloutFacts, plan rollout.Plan) act.AdvanceResult {
+func (a *advanceCall) result(facts *rolloutFacts, plan rollout.Plan) act.AdvanceResult {
 	out := act.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, WakeAt: plan.WakeAt, Held: plan.Held}
 	if !decided(plan) {
 		out.Waiting = facts.waiting()
@@ -308,7 +298,7 @@ func (a *rolling) result(facts *rolloutFacts, plan rollout.Plan) act.AdvanceResu
 
 // readyAt is when a cluster whose objects cannot be tracked counts as
 // available.
-func (a *rolling) readyAt(state workmodel.ClusterState) time.Time {
+func (a *advanceCall) readyAt(state workmodel.ClusterState) time.Time {
 	period := 60 * time.Second
 	if s := a.placement.Spec.Strategy; s != nil && s.RollingUpdate != nil && s.RollingUpdate.UnavailablePeriodSeconds != nil {
 		period = time.Duration(*s.RollingUpdate.UnavailablePeriodSeconds) * time.Second

@@ -1,4 +1,4 @@
-package placement_test
+package rollingupdate_test
 
 import (
 	"context"
@@ -370,9 +370,15 @@ func TestLimitsComeFromTheStrategy(t *testing.T) {
 		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{MaxUnavailable: &half}}
 	})
 	assert.Len(t, r.advance(act.AdvanceRequest{}).Next, 2)
-	r.edit(pickN(6)) // two slots unfilled, three may be unavailable
+	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(6))}
+	}) // two slots unfilled, three may be unavailable
 	assert.Len(t, r.advance(act.AdvanceRequest{}).Next, 1)
-	r.edit(pickFixed("a", "b", "c", "d", "e", "f", "g", "h"))
+	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Policy = &placementv1beta1.PlacementPolicy{
+			PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: []string{"a", "b", "c", "d", "e", "f", "g", "h"},
+		}
+	})
 	assert.Empty(t, r.ended(func() chan act.AdvanceResult {
 		result := r.waiting(act.AdvanceRequest{})
 		r.clock.Step(time.Hour)

@@ -1,4 +1,4 @@
-package placement
+package rollingupdate
 
 import (
 	"cmp"
@@ -16,14 +16,15 @@ import (
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/activities/liveread"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
-// waitingEvictions lists the evictions from a placement that have no outcome, in the
+// WaitingEvictions lists the evictions from a placement that have no outcome, in the
 // order in which they were created.
-func waitingEvictions(ctx context.Context, reader client.Reader, placement string) ([]placementv1beta1.ClusterResourcePlacementEviction, error) {
+func WaitingEvictions(ctx context.Context, reader client.Reader, placement string) ([]placementv1beta1.ClusterResourcePlacementEviction, error) {
 	var all placementv1beta1.ClusterResourcePlacementEvictionList
 	if err := reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the evictions from placement %s: %w", placement, err)
@@ -44,8 +45,8 @@ func waitingEvictions(ctx context.Context, reader client.Reader, placement strin
 const maxEvictions = 200
 
 // askedFor adds to the facts which evictions wait, and what bounds them.
-func (a *rolling) askedFor(ctx context.Context, f *rolloutFacts) error {
-	waiting, err := waitingEvictions(ctx, a.Client, a.placement.Name)
+func (a *advanceCall) askedFor(ctx context.Context, f *rolloutFacts) error {
+	waiting, err := WaitingEvictions(ctx, a.Client, a.placement.Name)
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (a *rolling) askedFor(ctx context.Context, f *rolloutFacts) error {
 }
 
 // evictionPolicy reads, live, what evictions from the placement are judged by.
-func (a *rolling) evictionPolicy(ctx context.Context) (rollout.EvictionPolicy, error) {
+func (a *advanceCall) evictionPolicy(ctx context.Context) (rollout.EvictionPolicy, error) {
 	out := rollout.EvictionPolicy{Type: string(placementv1beta1.PickAllPlacementType)}
 	if p := a.placement.Spec.Policy; p != nil {
 		if p.PlacementType != "" {
@@ -141,7 +142,7 @@ func verdictOf(change act.Change) rollout.Verdict {
 // between the two has left the claim, by which the next one knows that the eviction was
 // executed.
 // It says whether the eviction is over.
-func (a *rolling) writeEviction(ctx context.Context, change act.Change, now rollout.EvictionStep) (bool, error) {
+func (a *advanceCall) writeEviction(ctx context.Context, change act.Change, now rollout.EvictionStep) (bool, error) {
 	if now.Op == rollout.Conclude {
 		if change.Op == act.OpConclude || now.Verdict.Executed() {
 			return true, a.conclude(ctx, change, now.Verdict)
@@ -166,7 +167,7 @@ func (a *rolling) writeEviction(ctx context.Context, change act.Change, now roll
 }
 
 // conclude writes the outcome of an eviction that has none.
-func (a *rolling) conclude(ctx context.Context, change act.Change, verdict rollout.Verdict) error {
+func (a *advanceCall) conclude(ctx context.Context, change act.Change, verdict rollout.Verdict) error {
 	a.mu.Lock()
 	if verdict.Executed() {
 		a.evicted = true
@@ -184,7 +185,7 @@ func (a *rolling) conclude(ctx context.Context, change act.Change, verdict rollo
 
 // outcome writes the outcome of an eviction and tells of it. It returns nil if another
 // writer was faster: then the eviction is looked at again.
-func (r *Rolling) outcome(ctx context.Context, name, uid string, verdict rollout.Verdict) (*placementv1beta1.ClusterResourcePlacementEviction, error) {
+func (r *Activities) outcome(ctx context.Context, name, uid string, verdict rollout.Verdict) (*placementv1beta1.ClusterResourcePlacementEviction, error) {
 	e := &placementv1beta1.ClusterResourcePlacementEviction{}
 	err := r.Live.Get(ctx, client.ObjectKey{Name: name}, e)
 	if apierrors.IsNotFound(err) {
@@ -232,7 +233,7 @@ func outcomeConditions(verdict rollout.Verdict, generation int64, now metav1.Tim
 }
 
 // tellOutcome emits an event on the eviction.
-func (r *Rolling) tellOutcome(e *placementv1beta1.ClusterResourcePlacementEviction, verdict rollout.Verdict) {
+func (r *Activities) tellOutcome(e *placementv1beta1.ClusterResourcePlacementEviction, verdict rollout.Verdict) {
 	if r.Events == nil {
 		return
 	}
@@ -248,12 +249,12 @@ func (r *Rolling) tellOutcome(e *placementv1beta1.ClusterResourcePlacementEvicti
 
 // RefuseEvictions concludes the evictions from a placement that is not there, or going.
 // One that was about to be executed is: with the placement, its resources go.
-func (r *Rolling) RefuseEvictions(ctx context.Context, ref wf.Ref) (bool, error) {
-	placement, err := readPlacement(ctx, r.Live, ref.Name)
+func (r *Activities) RefuseEvictions(ctx context.Context, ref wf.Ref) (bool, error) {
+	placement, err := liveread.Placement(ctx, r.Live, ref.Name)
 	if err != nil || placement != nil && placement.DeletionTimestamp.IsZero() {
 		return false, err
 	}
-	waiting, err := waitingEvictions(ctx, r.Client, ref.Name)
+	waiting, err := WaitingEvictions(ctx, r.Client, ref.Name)
 	if err != nil {
 		return false, err
 	}

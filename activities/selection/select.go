@@ -1,4 +1,4 @@
-package placement
+package selection
 
 import (
 	"context"
@@ -14,9 +14,10 @@ import (
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/servedkinds"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // selectTries is how often a selection that was overtaken by another one starts
@@ -33,7 +34,7 @@ type Selector struct {
 	// Dynamic reads the selected objects.
 	Dynamic dynamic.Interface
 	// Kinds knows what the hub serves.
-	Kinds *Kinds
+	Kinds *servedkinds.Cache
 	// Pace says how soon a snapshot may follow on another one, Clock how late it is.
 	Pace  Pace
 	Clock clock.PassiveClock
@@ -54,21 +55,14 @@ func NewSelector(config *rest.Config, c client.Client, live client.Reader, clk c
 	}
 	return &Selector{
 		Client: c, Live: live, Dynamic: reader, Pace: pace, Clock: clk,
-		Kinds: &Kinds{Discovery: catalog, Live: live, Clock: clk, Filter: filter},
+		Kinds: &servedkinds.Cache{Discovery: catalog, Live: live, Clock: clk, Filter: filter},
 	}, nil
 }
 
-// SelectResources makes the latest snapshot of a placement hold what it selects, as
-// soon as the pace allows it.
-func (a *Activities) SelectResources(ctx context.Context, ref wf.Ref) (act.SelectResult, error) {
-	placement, err := a.placement(ctx, ref)
-	if err != nil {
-		return act.SelectResult{}, err
-	}
-	if placement == nil {
-		return act.SelectResult{Gone: true}, nil
-	}
-	return a.Selector.selectAt(ctx, placement, false)
+// SelectAtPace makes the latest snapshot of a placement hold what it selects, as soon
+// as the pace allows it.
+func (s *Selector) SelectAtPace(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (act.SelectResult, error) {
+	return s.selectAt(ctx, placement, false)
 }
 
 // Select makes the latest snapshot of a placement hold what it selects at this moment,
@@ -89,7 +83,7 @@ func (s *Selector) selectAt(ctx context.Context, placement *placementv1beta1.Clu
 		if !errors.Is(err, errOvertaken) || try == selectTries {
 			return result, err
 		}
-		again, err := readPlacement(ctx, s.Live, placement.Name)
+		again, err := liveread.Placement(ctx, s.Live, placement.Name)
 		if err != nil {
 			return act.SelectResult{}, err
 		}

@@ -1,4 +1,4 @@
-package placement_test
+package rollingupdate_test
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
-	"github.com/fleetflow/fleetflow/activities/placement"
+	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -32,7 +32,7 @@ type flow struct {
 // negative. A process that died is followed by another attempt, or by another execution
 // that knows nothing.
 func (f *flow) step(writes int) bool {
-	rolling := &placement.Rolling{
+	rolling := &rollingupdate.Activities{
 		Client: f.process(writes), Live: f.world, Works: f.world, Notifier: f.rolling.Notifier, Clock: f.rolling.Clock,
 	}
 	f.request.Snapshot, f.request.Placement = fmt.Sprintf("crp-%d-snapshot", f.snapshot), ref

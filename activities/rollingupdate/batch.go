@@ -1,4 +1,4 @@
-package placement
+package rollingupdate
 
 import (
 	"context"
@@ -26,7 +26,7 @@ import (
 // now. What is left out is planned for again from what there is now.
 //
 // It says whether it has been overtaken by another claim: then nothing is written.
-func (a *rolling) write(ctx context.Context) (overtaken bool, err error) {
+func (a *advanceCall) write(ctx context.Context) (overtaken bool, err error) {
 	if len(a.in.Batch) == 0 {
 		return false, nil
 	}
@@ -50,7 +50,7 @@ func (a *rolling) write(ctx context.Context) (overtaken bool, err error) {
 //
 // Those that a budget lets through go one after the other, in the order in which they were
 // decided: each was weighed with what the ones before it have left.
-func (a *rolling) writeEvictions(ctx context.Context, facts *rolloutFacts, plan rollout.Plan) (bool, error) {
+func (a *advanceCall) writeEvictions(ctx context.Context, facts *rolloutFacts, plan rollout.Plan) (bool, error) {
 	now := map[string]rollout.EvictionStep{}
 	for _, step := range plan.Evictions {
 		now[step.Eviction] = step
@@ -89,7 +89,7 @@ func (a *rolling) writeEvictions(ctx context.Context, facts *rolloutFacts, plan 
 }
 
 // writeClusters makes the batch's other changes.
-func (a *rolling) writeClusters(ctx context.Context, plan rollout.Plan) error {
+func (a *advanceCall) writeClusters(ctx context.Context, plan rollout.Plan) error {
 	allowed := map[rollout.Step]bool{}
 	for _, step := range plan.Steps {
 		allowed[step] = true
@@ -116,7 +116,7 @@ func (a *rolling) writeClusters(ctx context.Context, plan rollout.Plan) error {
 }
 
 // writeCluster makes one change. One whose basis is gone is left out.
-func (a *rolling) writeCluster(ctx context.Context, change act.Change) error {
+func (a *advanceCall) writeCluster(ctx context.Context, change act.Change) error {
 	binding, err := a.liveBinding(ctx, change.Binding)
 	if err != nil || binding == nil || !binding.DeletionTimestamp.IsZero() {
 		return err
@@ -149,7 +149,7 @@ func (a *rolling) writeCluster(ctx context.Context, change act.Change) error {
 
 // finishCluster completes a change that an earlier attempt has begun: the plan
 // no longer has it, because the binding is at the target.
-func (a *rolling) finishCluster(ctx context.Context, change act.Change) error {
+func (a *advanceCall) finishCluster(ctx context.Context, change act.Change) error {
 	binding, err := a.liveBinding(ctx, change.Binding)
 	if err != nil || binding == nil {
 		return err
@@ -158,7 +158,7 @@ func (a *rolling) finishCluster(ctx context.Context, change act.Change) error {
 }
 
 // finish writes the Works of a binding that is at the target.
-func (a *rolling) finish(ctx context.Context, change act.Change, binding *placementv1beta1.ClusterResourceBinding) error {
+func (a *advanceCall) finish(ctx context.Context, change act.Change, binding *placementv1beta1.ClusterResourceBinding) error {
 	if change.Op == act.OpRemove || string(binding.UID) != change.UID || !a.atTarget(binding) {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (a *rolling) finish(ctx context.Context, change act.Change, binding *placem
 
 // liveBinding reads a binding past the cache, nil if it is gone. Should the
 // cache lag behind, what is refused must not be proposed again from what it has.
-func (a *rolling) liveBinding(ctx context.Context, name string) (*placementv1beta1.ClusterResourceBinding, error) {
+func (a *advanceCall) liveBinding(ctx context.Context, name string) (*placementv1beta1.ClusterResourceBinding, error) {
 	binding := &placementv1beta1.ClusterResourceBinding{}
 	err := a.Live.Get(ctx, client.ObjectKey{Name: name}, binding)
 	if apierrors.IsNotFound(err) {
@@ -188,20 +188,20 @@ func (a *rolling) liveBinding(ctx context.Context, name string) (*placementv1bet
 }
 
 // fly notes that a cluster was written to.
-func (a *rolling) fly(cluster string) {
+func (a *advanceCall) fly(cluster string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.inFlight[cluster], a.flown[cluster] = struct{}{}, struct{}{}
 }
 
 // atTarget says whether a binding says what it shall.
-func (a *rolling) atTarget(b *placementv1beta1.ClusterResourceBinding) bool {
+func (a *advanceCall) atTarget(b *placementv1beta1.ClusterResourceBinding) bool {
 	return b.Spec.State == placementv1beta1.BindingStateBound && b.DeletionTimestamp.IsZero() &&
 		workmodel.Revision(b) == workmodel.Revision(moved(b, a.target(b.Spec.TargetCluster)))
 }
 
 // target is what the binding of a cluster shall say.
-func (a *rolling) target(cluster string) bindingwrite.Target {
+func (a *advanceCall) target(cluster string) bindingwrite.Target {
 	applicable := a.applicable[cluster]
 	t := bindingwrite.Target{
 		Annotations:                      overridesource.Annotations(applicable.inputs),

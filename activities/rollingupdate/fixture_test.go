@@ -1,4 +1,4 @@
-package placement_test
+package rollingupdate_test
 
 import (
 	"context"
@@ -26,10 +26,11 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
-	"github.com/fleetflow/fleetflow/activities/placement"
+	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // waitClock is a fake clock that says when somebody waits on it.
@@ -53,13 +54,21 @@ func (c *waitClock) After(time.Duration) <-chan time.Time {
 	return out
 }
 
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+var ref = wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: "crp", UID: "crp-uid"}
+
+func crp() *placementv1beta1.ClusterResourcePlacement {
+	return &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "crp", UID: "crp-uid", Generation: 1}}
+}
+
 // rollout is a hub in memory with a placement that rolls out crp-1-snapshot.
 type rollout struct {
 	t *testing.T
 	client.WithWatch
 	clock     *waitClock
 	informers *informertest.FakeInformers
-	rolling   *placement.Rolling
+	rolling   *rollingupdate.Activities
 	// prompt lets members report at once what they are told.
 	prompt bool
 	// epoch is what the last call proposed; with claims, results tell it.
@@ -85,7 +94,7 @@ func newRollout(t *testing.T, bindings ...*placementv1beta1.ClusterResourceBindi
 		WithInterceptorFuncs(interceptor.Funcs{Patch: fenced, SubResourcePatch: fencedStatus}).Build()
 	notifier := clusterwait.NewNotifier()
 	require.NoError(t, notifier.Watch(t.Context(), r.informers))
-	r.rolling = &placement.Rolling{Client: r, Live: r, Works: r, Notifier: notifier, Clock: r.clock}
+	r.rolling = &rollingupdate.Activities{Client: r, Live: r, Works: r, Notifier: notifier, Clock: r.clock}
 	for _, b := range bindings {
 		if b.Spec.ResourceSnapshotName != "" {
 			require.NoError(t, r.Sync(t.Context(), b))

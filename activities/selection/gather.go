@@ -1,4 +1,4 @@
-package placement
+package selection
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 )
 
@@ -168,7 +169,7 @@ func (s *Selector) list(ctx context.Context, q *query) ([]unstructured.Unstructu
 	var found []unstructured.Unstructured
 	options := metav1.ListOptions{}
 	if q.rule.Kind.Native {
-		options = notOlderThan(q.revision)
+		options = liveread.NotOlderThan(q.revision)
 	}
 	options.LabelSelector, options.Limit = q.rule.Labels.String(), pageSize
 	for {
@@ -185,15 +186,4 @@ func (s *Selector) list(ctx context.Context, q *query) ([]unstructured.Unstructu
 		}
 		options = metav1.ListOptions{LabelSelector: options.LabelSelector, Limit: pageSize, Continue: page.GetContinue()}
 	}
-}
-
-// notOlderThan asks for a list as of a revision of the store or later. The API
-// server answers it from memory as soon as its memory is that new, while without a
-// revision it makes sure each time that it has seen the very latest write. An empty
-// revision asks for that.
-func notOlderThan(revision string) metav1.ListOptions {
-	if revision == "" {
-		return metav1.ListOptions{}
-	}
-	return metav1.ListOptions{ResourceVersion: revision, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}
 }

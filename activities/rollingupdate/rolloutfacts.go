@@ -1,4 +1,4 @@
-package placement
+package rollingupdate
 
 import (
 	"context"
@@ -42,14 +42,14 @@ func (f *rolloutFacts) change(step rollout.Step) act.Change {
 // yet, lists the bindings live and waits for the cache to be as new; later ones
 // can trust the cache, because what we wrote ourselves is known (view, in
 // flight) and what others wrote makes the fence hold.
-func (a *rolling) look(ctx context.Context) (*rolloutFacts, error) {
+func (a *advanceCall) look(ctx context.Context) (*rolloutFacts, error) {
 	return a.gather(ctx, len(a.in.Batch) == 0 && len(a.in.InFlight) == 0 || slices.ContainsFunc(a.in.Batch, isEviction))
 }
 
 // lookAgain gathers the facts before a write. The batch may have been decided by another
 // worker: if the cache of this one does not have what that was decided from, it may lag
 // behind, and count a cluster as available that is gone.
-func (a *rolling) lookAgain(ctx context.Context) (*rolloutFacts, error) {
+func (a *advanceCall) lookAgain(ctx context.Context) (*rolloutFacts, error) {
 	facts, err := a.look(ctx)
 	if err != nil || a.in.Basis == "" || facts.basis() == a.in.Basis {
 		return facts, err
@@ -75,7 +75,7 @@ func (f *rolloutFacts) basis() string {
 	return strconv.FormatUint(sum, 36)
 }
 
-func (a *rolling) gather(ctx context.Context, first bool) (*rolloutFacts, error) {
+func (a *advanceCall) gather(ctx context.Context, first bool) (*rolloutFacts, error) {
 	var reader client.Reader = a.Client
 	if first {
 		reader = a.Live
@@ -127,7 +127,7 @@ func isEviction(change act.Change) bool { return change.Eviction != "" }
 // newest prefers what we have written over what was listed. One that was written
 // to and does not look so is read live: either the cache lags behind, or somebody
 // has changed it since, and then it is no longer in flight.
-func (a *rolling) newest(ctx context.Context, listed *placementv1beta1.ClusterResourceBinding) (*placementv1beta1.ClusterResourceBinding, error) {
+func (a *advanceCall) newest(ctx context.Context, listed *placementv1beta1.ClusterResourceBinding) (*placementv1beta1.ClusterResourceBinding, error) {
 	a.view.Record(listed)
 	binding, err := a.view.Get(ctx, listed.Name)
 	if err != nil || binding == nil {
@@ -163,7 +163,7 @@ func (f *rolloutFacts) add(c rollout.Cluster, b *placementv1beta1.ClusterResourc
 
 // cluster turns a binding and its Works into a planner's fact. A cluster in
 // flight counts as unavailable until it is seen available at the target.
-func (a *rolling) cluster(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (rollout.Cluster, error) {
+func (a *advanceCall) cluster(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (rollout.Cluster, error) {
 	state, err := a.view.ClusterState(ctx, b)
 	if err != nil {
 		return rollout.Cluster{}, err

@@ -1,0 +1,58 @@
+// Package liveread reads from the API server, past every cache, what more than one
+// activity must know as it is now.
+package liveread
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// Placement reads a placement; nil if there is none of that name.
+func Placement(ctx context.Context, live client.Reader, name string) (*placementv1beta1.ClusterResourcePlacement, error) {
+	placement := &placementv1beta1.ClusterResourcePlacement{}
+	err := live.Get(ctx, client.ObjectKey{Name: name}, placement)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading placement %s: %w", name, err)
+	}
+	return placement, nil
+}
+
+// CurrentPlacement reads the placement that a workflow works for. It is nil if the
+// placement is gone, is being deleted, or was replaced by another one of its name:
+// each of these ends the work for it.
+func CurrentPlacement(ctx context.Context, live client.Reader, ref wf.Ref) (*placementv1beta1.ClusterResourcePlacement, error) {
+	placement, err := Placement(ctx, live, ref.Name)
+	if err != nil || placement == nil || placement.UID != types.UID(ref.UID) || !placement.DeletionTimestamp.IsZero() {
+		return nil, err
+	}
+	return placement, nil
+}
+
+// NotOlderThan asks for a list as of a revision of the hub's store or later. The API
+// server answers it from memory as soon as its memory is that new, while a list
+// without a revision makes it ask the store for the latest write each time. An empty
+// revision asks for the latest write.
+func NotOlderThan(revision string) metav1.ListOptions {
+	if revision == "" {
+		return metav1.ListOptions{}
+	}
+	return metav1.ListOptions{ResourceVersion: revision, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}
+}
+
+// SinceRevision is NotOlderThan for one list of a client: the client writes the other
+// options of the list into it, so it must not be used for a second one.
+func SinceRevision(revision string) *client.ListOptions {
+	options := NotOlderThan(revision)
+	return &client.ListOptions{Raw: &options}
+}
