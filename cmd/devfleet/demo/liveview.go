@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -38,7 +40,7 @@ func (v *liveView) see(run *placementv1beta1.ClusterStagedUpdateRun, now time.Ti
 	before, after := v.last, *run.Status.DeepCopy()
 	v.initialized(before.Conditions, after)
 	for i := range after.StagesStatus {
-		v.stage(stageAt(before.StagesStatus, i), &after.StagesStatus[i], waitOf(&after, i), now)
+		v.stage(stageAt(before.StagesStatus, i), &after.StagesStatus[i], configAt(&after, i), now)
 	}
 	if stage := after.DeletionStageStatus; stage != nil && len(stage.Clusters) > 0 {
 		previous := before.DeletionStageStatus
@@ -47,7 +49,7 @@ func (v *liveView) see(run *placementv1beta1.ClusterStagedUpdateRun, now time.Ti
 		}
 		shown := stage.DeepCopy()
 		shown.StageName = "deletion"
-		v.stage(previous, shown, 0, now)
+		v.stage(previous, shown, nil, now)
 	}
 	v.progressing(before.Conditions, after.Conditions)
 	v.ended(before.Conditions, after.Conditions, now)
@@ -74,19 +76,14 @@ func (v *liveView) initialized(before []metav1.Condition, after placementv1beta1
 	}
 }
 
-func (v *liveView) stage(before, after *placementv1beta1.StageUpdatingStatus, soak time.Duration, now time.Time) {
+func (v *liveView) stage(before, after *placementv1beta1.StageUpdatingStatus, config *placementv1beta1.StageConfig, now time.Time) {
 	name := after.StageName
-	for _, task := range after.BeforeStageTaskStatus {
-		v.task(name, taskLike(before.BeforeStageTaskStatus, task.Type), task)
-	}
+	v.tasks(before, after, config, stagetask.Before)
 	for i := range after.Clusters {
 		c := &after.Clusters[i]
 		v.cluster(name, clusterLike(before.Clusters, c.ClusterName), c, now)
 	}
-	v.soaking(before, after, soak)
-	for _, task := range after.AfterStageTaskStatus {
-		v.task(name, taskLike(before.AfterStageTaskStatus, task.Type), task)
-	}
+	v.tasks(before, after, config, stagetask.After)
 	c := became(before.Conditions, after.Conditions, placementv1beta1.ConditionTypeSucceeded)
 	switch {
 	case c == nil:
@@ -118,26 +115,30 @@ func (v *liveView) cluster(stage string, before []metav1.Condition, after *place
 	}
 }
 
-// soaking tells that the timed wait has begun, and from which stored instant it counts.
-func (v *liveView) soaking(before, after *placementv1beta1.StageUpdatingStatus, soak time.Duration) {
-	if soak == 0 || waitingSince(before) != nil {
-		return
+// tasks tells what has become of the tasks on one side of a stage.
+func (v *liveView) tasks(before, after *placementv1beta1.StageUpdatingStatus, config *placementv1beta1.StageConfig, side stagetask.Side) {
+	earlier := map[placementv1beta1.StageTaskType]stagetask.State{}
+	for _, task := range stagetask.List(before, config, side, updaterun.WaitsSince(before, side)) {
+		earlier[task.Status.Type] = task.Describe()
 	}
-	if since := waitingSince(after); since != nil {
-		v.add(after.StageName, "", toneWait, "soaks for %s, until %s", soak, since.Add(soak).Local().Format(time.TimeOnly))
+	for _, task := range stagetask.List(after, config, side, updaterun.WaitsSince(after, side)) {
+		v.task(after.StageName, earlier[task.Status.Type], task.Describe())
 	}
 }
 
-func (v *liveView) task(stage string, before []metav1.Condition, task placementv1beta1.StageTaskStatus) {
-	if became(before, task.Conditions, placementv1beta1.ConditionTypeWaitTimeElapsed) != nil {
-		v.add(stage, "", toneGood, "soak is over")
+func (v *liveView) task(stage string, before, after stagetask.State) {
+	switch {
+	case before.Begun.IsZero() && after.Timed && !after.Due.IsZero():
+		v.add(stage, "", toneWait, "%ss for %s, until %s", after.Title, after.Duration, after.Due.Local().Format(time.TimeOnly))
+	case before.Begun.IsZero() && !after.Begun.IsZero() && !after.Done():
+		v.add(stage, "", toneWait, "waiting for %s of %s", after.Title, after.Subject)
 	}
-	approved := became(before, task.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved)
-	if became(before, task.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated) != nil && approved == nil {
-		v.add(stage, "", toneWait, "waiting for approval of %s", task.ApprovalRequestName)
-	}
-	if approved != nil {
+	switch {
+	case before.Done() || !after.Done():
+	case after.Approvable:
 		v.add(stage, "", toneGood, "approved")
+	default:
+		v.add(stage, "", toneGood, "%s is over", after.Title)
 	}
 }
 
@@ -183,17 +184,12 @@ func waitingSince(stage *placementv1beta1.StageUpdatingStatus) *metav1.Time {
 	return &c.LastTransitionTime
 }
 
-// waitOf is the timed wait after a stage, by the strategy the run has frozen; 0 for none.
-func waitOf(status *placementv1beta1.UpdateRunStatus, stage int) time.Duration {
+// configAt is a stage of the strategy that the run has frozen; nil if there is none.
+func configAt(status *placementv1beta1.UpdateRunStatus, stage int) *placementv1beta1.StageConfig {
 	if status.StagedUpdateStrategySnapshot == nil || stage >= len(status.StagedUpdateStrategySnapshot.Stages) {
-		return 0
+		return nil
 	}
-	for _, task := range status.StagedUpdateStrategySnapshot.Stages[stage].AfterStageTasks {
-		if task.Type == placementv1beta1.StageTaskTypeTimedWait && task.WaitTime != nil {
-			return task.WaitTime.Duration
-		}
-	}
-	return 0
+	return &status.StagedUpdateStrategySnapshot.Stages[stage]
 }
 
 func stageAt(stages []placementv1beta1.StageUpdatingStatus, i int) *placementv1beta1.StageUpdatingStatus {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -79,10 +81,8 @@ func (s *steering) approveNamed(ctx context.Context, arg, name, stage, comment s
 
 // gate is an approval that a run needs.
 type gate struct {
-	stage, request string
-	// when is "before" or "after".
-	when              string
-	created, approved bool
+	stage, request  string
+	begun, approved bool
 }
 
 // gates are the approvals that a run needs, in their order.
@@ -90,16 +90,13 @@ func gates(run hub.Run) []gate {
 	var all []gate
 	for i := range run.Status.StagesStatus {
 		stage := &run.Status.StagesStatus[i]
-		for when, tasks := range [][]placementv1beta1.StageTaskStatus{stage.BeforeStageTaskStatus, stage.AfterStageTaskStatus} {
-			for _, task := range tasks {
-				if task.Type != placementv1beta1.StageTaskTypeApproval {
-					continue
+		for _, side := range []stagetask.Side{stagetask.Before, stagetask.After} {
+			for _, task := range stagetask.List(stage, nil, side, time.Time{}) {
+				if state := task.Describe(); state.Approvable {
+					all = append(all, gate{
+						stage: stage.StageName, request: state.Subject, begun: !state.Begun.IsZero(), approved: state.Done(),
+					})
 				}
-				all = append(all, gate{
-					stage: stage.StageName, request: task.ApprovalRequestName, when: []string{"before", "after"}[when],
-					created:  meta.IsStatusConditionTrue(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated),
-					approved: meta.IsStatusConditionTrue(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved),
-				})
 			}
 		}
 	}
@@ -112,13 +109,13 @@ func choose(run hub.Run, stage string) (gate, error) {
 	var passed *gate
 	for _, g := range gates(run) {
 		switch {
-		case g.created && !g.approved && (stage == "" || stage == g.stage):
+		case g.begun && !g.approved && (stage == "" || stage == g.stage):
 			return g, nil
-		case g.created && !g.approved:
+		case g.begun && !g.approved:
 			waiting = append(waiting, g.stage)
 		case g.approved && g.stage == stage:
 			passed = &g
-		case !g.created:
+		case !g.begun:
 			ahead = append(ahead, g.stage)
 		}
 	}

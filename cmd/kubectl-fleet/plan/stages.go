@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
@@ -92,23 +92,23 @@ func newStage(run string, config placementv1beta1.StageConfig, clusters []string
 		return stage // it is skipped with its gates
 	}
 	for _, task := range config.BeforeStageTasks {
-		stage.Before = append(stage.Before, gate(task, placementv1beta1.BeforeStageApprovalName(run, config.Name)))
+		stage.Before = append(stage.Before, describeTask(stagetask.Preview(run, config.Name, stagetask.Before, task)))
 	}
 	for _, task := range config.AfterStageTasks {
-		stage.After = append(stage.After, gate(task, placementv1beta1.AfterStageApprovalName(run, config.Name)))
+		stage.After = append(stage.After, describeTask(stagetask.Preview(run, config.Name, stagetask.After, task)))
 	}
 	return stage
 }
 
-func gate(task placementv1beta1.StageTask, request string) string {
-	if task.Type == placementv1beta1.StageTaskTypeApproval {
-		return "approval of " + request
+// describeTask says what a run will wait for.
+func describeTask(task stagetask.State) string {
+	switch {
+	case task.Timed:
+		return task.Title + " of " + tree.Wait(task.Duration)
+	case task.Subject != "":
+		return task.Title + " of " + task.Subject
 	}
-	wait := time.Duration(0)
-	if task.WaitTime != nil {
-		wait = task.WaitTime.Duration
-	}
-	return "soak of " + tree.Wait(wait)
+	return task.Title
 }
 
 // failures says in words what a stage does when clusters fail.
