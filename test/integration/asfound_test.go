@@ -25,8 +25,12 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
 )
 
-// giveBackTimeout bounds how long the fleet may take to be as it was found.
-const giveBackTimeout = 2 * time.Minute
+const (
+	// giveBackTimeout bounds how long the fleet may take to be as it was found.
+	giveBackTimeout = 2 * time.Minute
+	// settleTimeout bounds how long members may take to clear what a test has deleted on the hub in the end.
+	settleTimeout = 15 * time.Second
+)
 
 // evictionKind is the kind of objects that the hub deletes by itself, a while after they were decided.
 const evictionKind = "ClusterResourcePlacementEviction"
@@ -154,7 +158,7 @@ func (f *fleet) giveBack(ctx context.Context, found *fleetState, failed bool) (l
 	if err := f.Control.WaitReady(ctx, found.ready...); err != nil {
 		return left, fmt.Errorf("waiting for the components: %w", err)
 	}
-	now, err := f.state(ctx)
+	now, err := f.settled(ctx, found)
 	if err != nil {
 		return left, err
 	}
@@ -167,6 +171,24 @@ func (f *fleet) giveBack(ctx context.Context, found *fleetState, failed bool) (l
 	}
 	deleted, err := deleteNew(ctx, found, now, failed)
 	return append(left, deleted...), err
+}
+
+// settled looks at the fleet once everything that was not found there is on its way out, or settleTimeout has passed.
+func (f *fleet) settled(ctx context.Context, found *fleetState) (now *fleetState, err error) {
+	waiting, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	_ = wait.PollUntilContextCancel(waiting, againEvery, true, func(context.Context) (bool, error) {
+		if now, err = f.state(ctx); err != nil {
+			return false, nil //nolint:nilerr // a server may be starting
+		}
+		for uid, object := range now.objects {
+			if _, before := found.objects[uid]; !before && object.Kind != evictionKind && object.DeletionTimestamp == nil {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	return now, err
 }
 
 // giveMemberBack gives a member the labels and taints that it had.

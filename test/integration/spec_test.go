@@ -101,7 +101,7 @@ func (s *spec) mine() client.MatchingLabels {
 // owns says whether a name is one of the spec's.
 func (s *spec) owns(name string) bool { return name == s.name || strings.HasPrefix(name, s.name+"-") }
 
-// remove deletes what the spec has made on the hub, so that a long run does not pile objects up.
+// remove deletes what the spec has made on the hub, and what stayed on members, so that a long run does not pile objects up.
 func (s *spec) remove(ctx context.Context) {
 	for _, list := range []client.ObjectList{
 		&placementv1beta1.ClusterStagedUpdateRunList{}, &placementv1beta1.ClusterResourcePlacementList{},
@@ -109,19 +109,27 @@ func (s *spec) remove(ctx context.Context) {
 		&placementv1beta1.ClusterResourceEnvelopeList{}, &placementv1beta1.ClusterResourcePlacementEvictionList{},
 		&placementv1beta1.ClusterResourcePlacementDisruptionBudgetList{},
 	} {
-		if err := s.hub.List(ctx, list); err != nil {
-			s.Logf("cleaning up: listing %T: %v", list, err)
-			continue
-		}
-		_ = eachOf(list, func(object client.Object) {
-			if !s.owns(object.GetName()) {
-				return
-			}
-			if err := s.hub.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
-				s.Logf("cleaning up: %v", err)
-			}
-		})
+		s.removeAll(ctx, s.hub, list)
 	}
+	for _, member := range s.members {
+		s.removeAll(ctx, member, &corev1.NamespaceList{})
+	}
+}
+
+// removeAll deletes the spec's objects of a kind.
+func (s *spec) removeAll(ctx context.Context, c *cluster, list client.ObjectList) {
+	if err := c.List(ctx, list); err != nil {
+		s.Logf("cleaning up: listing %T on %s: %v", list, c.name, err)
+		return
+	}
+	_ = eachOf(list, func(object client.Object) {
+		if !s.owns(object.GetName()) {
+			return
+		}
+		if err := c.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+			s.Logf("cleaning up: %v", err)
+		}
+	})
 }
 
 // explain prints the objects of a failed spec, their events and the end of the hub agent's log.
