@@ -12,15 +12,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 // calls counts what a hub was asked for.
@@ -38,9 +37,7 @@ func (c *calls) add(verb string, list client.ObjectList) {
 // counted is a hub in memory that serves some kinds only and counts calls.
 func counted(t *testing.T, served func(kind string) bool, objects ...client.Object) (client.WithWatch, *calls) {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
-	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	scheme := fixture.Scheme(t)
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for kind := range scheme.AllKnownTypes() {
 		if served(kind.Kind) {

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +15,7 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/eviction"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 func TestOnlyExecutedEvictionsExpire(t *testing.T) {
@@ -35,11 +35,9 @@ func TestOnlyExecutedEvictionsExpire(t *testing.T) {
 		"one executed some time ago expires": {conditions: said("Executed", metav1.ConditionTrue, 5*time.Minute), gone: true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			require.NoError(t, placementv1beta1.AddToScheme(scheme))
 			e := &placementv1beta1.ClusterResourcePlacementEviction{ObjectMeta: metav1.ObjectMeta{Name: "e", UID: "uid"}}
 			e.Status.Conditions = test.conditions
-			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(e).Build()
+			c := fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(e).Build()
 			r := eviction.NewReconciler(c, clocktesting.NewFakePassiveClock(now), 5*time.Minute)
 			result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "e"}})
 			require.NoError(t, err)

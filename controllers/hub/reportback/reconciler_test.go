@@ -20,6 +20,7 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 const memberNS = "fleet-member-one"
@@ -33,11 +34,7 @@ type bench struct {
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	require.NoError(t, placementv1beta1.AddToScheme(scheme))
-	require.NoError(t, appsv1.AddToScheme(scheme))
-	require.NoError(t, corev1.AddToScheme(scheme))
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&appsv1.Deployment{})
+	builder := fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(objects...).WithStatusSubresource(&appsv1.Deployment{})
 	for _, i := range fieldindex.All() {
 		if _, ok := i.Object.(*placementv1beta1.ClusterResourceBinding); ok {
 			builder = builder.WithIndex(i.Object, i.Field, i.Extract)

@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 // epoch is when everything begins; at is some seconds later.
@@ -40,13 +40,10 @@ const (
 // collect gathers what the collector says of objects, without comments, and only series of one metric.
 func collect(t *testing.T, name string, objects ...client.Object) []string {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	require.NoError(t, placementv1beta1.AddToScheme(scheme))
-	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
 	leading := make(chan struct{})
 	close(leading)
 	return lines(t, name, &Collector{
-		Cache:   fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
+		Cache:   fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(objects...).Build(),
 		Leading: leading, Clock: clocktesting.NewFakePassiveClock(at(100).Time), Log: logr.Discard(),
 	})
 }
