@@ -15,16 +15,17 @@ func Tasks(run placementv1beta1.UpdateRunObject, index int, side stagetask.Side)
 	return stagetask.List(stage, &config, side, WaitsSince(stage, side))
 }
 
-// WaitsSince is when a stage began to wait for the tasks on one side of it; zero while it does not.
+// WaitsSince is when a stage began to wait for the tasks on one side of it; zero before, and for the tasks before a stage
+// once it has started.
 func WaitsSince(stage *placementv1beta1.StageUpdatingStatus, side stagetask.Side) time.Time {
 	waits := AfterTasksBegan(stage)
 	if side == stagetask.Before {
 		waits = meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
-		if waits != nil && (waits.Reason != placementv1beta1.ReasonStageUpdatingWaiting || stage.StartTime != nil) {
+		if waits != nil && (waits.Reason != placementv1beta1.ReasonStageUpdatingWaiting || stage.StartTime != nil || StageOver(stage)) {
 			waits = nil
 		}
 	}
-	if waits == nil || StageOver(stage) {
+	if waits == nil {
 		return time.Time{}
 	}
 	return waits.LastTransitionTime.Time

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -139,11 +138,9 @@ func (s *steering) approve(ctx context.Context, c client.WithWatch, run hub.Run,
 	if err != nil {
 		return err
 	}
-	var object client.Object = &placementv1beta1.ClusterApprovalRequest{}
-	if run.Namespace != "" {
-		object = &placementv1beta1.ApprovalRequest{}
-	}
-	err = c.Get(ctx, types.NamespacedName{Namespace: run.Namespace, Name: g.request}, object)
+	scope := placementv1beta1.ScopeOf(run.Object)
+	object := scope.NewApprovalRequest(g.request)
+	err = c.Get(ctx, scope.Key(g.request), object)
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("approval request %q of %s is gone: the hub will make it anew, try again in a moment", g.request, run.Ref)
 	}
@@ -173,10 +170,10 @@ func approvedBy(request hub.Approval) string {
 }
 
 // writeApproval approves a request, or returns the request if it is approved already.
-func (s *steering) writeApproval(ctx context.Context, c client.WithWatch, object client.Object, comment string) (approved *hub.Approval, err error) {
-	decide := func(before client.Object) (client.Patch, error) {
-		object = before.DeepCopyObject().(client.Object)
-		request, _ := hub.ApprovalOf(object)
+func (s *steering) writeApproval(ctx context.Context, c client.WithWatch, object placementv1beta1.ApprovalRequestObject, comment string) (approved *hub.Approval, err error) {
+	decide := func(before placementv1beta1.ApprovalRequestObject) (client.Patch, error) {
+		object = before.DeepCopyObject().(placementv1beta1.ApprovalRequestObject)
+		request := hub.ApprovalOf(object)
 		if meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApproved) {
 			approved = &request
 			return nil, nil
@@ -197,7 +194,7 @@ func (s *steering) writeApproval(ctx context.Context, c client.WithWatch, object
 		}
 		return client.RawPatch(patch.Type(), data), nil
 	}
-	write := func(object client.Object, patch client.Patch) error {
+	write := func(object placementv1beta1.ApprovalRequestObject, patch client.Patch) error {
 		return s.writer(c).Status().Patch(ctx, object, patch)
 	}
 	return approved, changeObject(ctx, c, object, decide, write)

@@ -115,7 +115,7 @@ func readLoads(ctx context.Context, c client.WithWatch) (func(cluster string) lo
 		return nil, err
 	}
 	bindings := map[string][]hub.Binding{}
-	for _, list := range []client.ObjectList{&placementv1beta1.ClusterResourceBindingList{}, &placementv1beta1.ResourceBindingList{}} {
+	for _, list := range []placementv1beta1.ObjectList[placementv1beta1.BindingObject]{&placementv1beta1.ClusterResourceBindingList{}, &placementv1beta1.ResourceBindingList{}} {
 		found, err := reader.AllBindings(ctx, list)
 		if err != nil {
 			return nil, err

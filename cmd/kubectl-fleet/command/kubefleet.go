@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -50,24 +49,23 @@ func requestOf(arg, name string) (request string, namespaced, is bool) {
 
 // runAndStage are the run that an approval request belongs to, and the stage it is for.
 func (s *steering) runAndStage(ctx context.Context, c client.WithWatch, name string, namespaced bool) (run, stage string, err error) {
-	var object client.Object = &placementv1beta1.ClusterApprovalRequest{}
-	key := types.NamespacedName{Name: name}
+	var scope placementv1beta1.Scope
 	if namespaced {
-		object = &placementv1beta1.ApprovalRequest{}
-		if key.Namespace, _, err = s.factory.Namespace(); err != nil {
+		if scope.Namespace, _, err = s.factory.Namespace(); err != nil {
 			return "", "", err
 		}
 	}
-	err = c.Get(ctx, key, object)
+	request := scope.NewApprovalRequest(name)
+	err = c.Get(ctx, scope.Key(name), request)
 	if apierrors.IsNotFound(err) || hub.Unserved(err) {
 		return "", "", fmt.Errorf("there is no approval request %q; kubectl fleet get runs shows which runs wait for one", name)
 	}
 	if err != nil {
 		return "", "", fmt.Errorf("reading approval request %q: %w", name, err)
 	}
-	request, _ := hub.ApprovalOf(object)
-	ref := hub.Ref{Kind: hub.KindRun, Namespace: key.Namespace, Name: request.Spec.ParentStageRollout}
-	return qualifiedRun(ref), request.Spec.TargetStage, nil
+	spec := request.GetApprovalRequestSpec()
+	ref := hub.Ref{Kind: hub.KindRun, Namespace: scope.Namespace, Name: spec.ParentStageRollout}
+	return qualifiedRun(ref), spec.TargetStage, nil
 }
 
 // approvalArgs wants a run, or an approval request as KubeFleet's plugin does.

@@ -75,8 +75,8 @@ func (s *steering) orphan(ctx context.Context, c client.WithWatch, p hub.Placeme
 	}
 	if s.Sends() {
 		deletion := &placementv1beta1.DeleteStrategy{PropagationPolicy: policy}
-		err := changeSpec(ctx, s.writer(c), p.Object, func(object client.Object) ([]fence.Op, error) {
-			if object.(placementv1beta1.PlacementObject).GetPlacementSpec().Strategy == nil {
+		err := changeSpec(ctx, s.writer(c), p.Object, func(object placementv1beta1.PlacementObject) ([]fence.Op, error) {
+			if object.GetPlacementSpec().Strategy == nil {
 				return []fence.Op{fence.Add("/spec/strategy", placementv1beta1.RolloutStrategy{DeleteStrategy: deletion})}, nil
 			}
 			return []fence.Op{fence.Add("/spec/strategy/deleteStrategy", deletion)}, nil

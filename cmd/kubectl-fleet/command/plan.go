@@ -13,11 +13,11 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
 )
 
 // planOptions are what `plan` was asked for.
@@ -145,13 +145,13 @@ func (o *planOptions) wish(ctx context.Context, c client.Reader, args []string) 
 	}
 	var notes []string
 	var frozen *placementv1beta1.UpdateRunStatus
-	switch view := runs.Read(*run); {
-	case view.State == runs.StateInitialized:
+	switch view := updaterun.Read(run.Object); {
+	case view.Phase == updaterun.PhaseInitialized:
 		frozen = run.Status
 	case run.Spec.RollbackOf != "":
 		return hub.Placement{}, plan.Wish{}, nil, fmt.Errorf("%s takes every cluster back to a snapshot of its own, which kubectl fleet status %s shows; to plan it, create it with spec.state Initialize", run.Ref, run.Flags())
 	case len(view.Stages) > 0:
-		notes = append(notes, fmt.Sprintf("%s is %s and has its clusters frozen: this is what another run like it would do now; see kubectl fleet status %s", run.Ref, view.State, run.Flags()))
+		notes = append(notes, fmt.Sprintf("%s is %s and has its clusters frozen: this is what another run like it would do now; see kubectl fleet status %s", run.Ref, view.Phase, run.Flags()))
 	}
 	index := indexIn(cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex))
 	return placement, plan.Wish{Name: run.Name, Strategy: run.Spec.StagedRolloutStrategyName, Snapshot: index, Frozen: frozen, RollbackOf: run.Spec.RollbackOf, Content: !o.noDiff}, notes, nil

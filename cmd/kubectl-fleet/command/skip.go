@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
 )
 
 // NewSkip returns `kubectl fleet skip`.
@@ -132,16 +132,16 @@ func (s *steering) inTime(run hub.Run, clusters []string, action placementv1beta
 // tooLate says of clusters why a run does nothing about them any more, whatever it is asked for.
 func tooLate(run hub.Run, clusters []string, action placementv1beta1.ClusterActionType) map[string]error {
 	late := map[string]error{}
-	for _, stage := range runs.Read(run).Stages {
+	for _, stage := range updaterun.Read(run.Object).Stages {
 		for _, c := range stage.Clusters {
 			if stage.Deletion || !slices.Contains(clusters, c.Name) {
 				continue
 			}
 			another := "a new run takes it along, as with kubectl fleet run " + run.Placement().Flags()
 			switch {
-			case c.State == runs.StateSucceeded:
+			case c.Phase == updaterun.PhaseSucceeded:
 				late[c.Name] = fmt.Errorf("%s has updated %s already: there is nothing to %s", run.Ref, c.Name, strings.ToLower(string(action)))
-			case stage.Passed() && c.State == runs.StateFailed:
+			case stage.Passed() && c.Phase == updaterun.PhaseFailed:
 				late[c.Name] = fmt.Errorf("%s has gone on without %s, as stage %s is over or soaks: what was written to the cluster stays, and %s",
 					run.Ref, c.Name, stage.Name, another)
 			case stage.Passed():

@@ -10,10 +10,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/live"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/status"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
@@ -130,10 +130,10 @@ func (o *statusOptions) picture(found hub.Found, objects []client.Object) live.P
 		return o.runPicture(*found.Run, facts)
 	}
 	if facts.Placement == nil {
-		return live.Picture{Root: tree.Node{Kind: string(hub.KindPlacement), Name: found.Ref().String(), State: runs.StateAbandoned, Detail: "deleted"}, Over: true}
+		return live.Picture{Root: tree.Node{Kind: string(hub.KindPlacement), Name: found.Ref().String(), State: tree.StateAbandoned, Detail: "deleted"}, Over: true}
 	}
 	root := status.Placement(*facts.Placement, facts, o.Options)
-	return live.Picture{Root: root, Over: root.State == runs.StateSucceeded || root.State == runs.StateFailed}
+	return live.Picture{Root: root, Over: root.State == updaterun.PhaseSucceeded || root.State == updaterun.PhaseFailed}
 }
 
 func (o *statusOptions) runPicture(run hub.Run, facts status.Facts) live.Picture {
@@ -143,7 +143,7 @@ func (o *statusOptions) runPicture(run hub.Run, facts status.Facts) live.Picture
 			return live.Picture{Root: root, Over: root.State.Over()}
 		}
 	}
-	return live.Picture{Root: tree.Node{Kind: string(hub.KindRun), Name: run.String(), State: runs.StateAbandoned, Detail: "deleted"}, Over: true}
+	return live.Picture{Root: tree.Node{Kind: string(hub.KindRun), Name: run.String(), State: tree.StateAbandoned, Detail: "deleted"}, Over: true}
 }
 
 // follow shows the tree until the rollout is over.
@@ -170,7 +170,7 @@ func (o *statusOptions) follow(ctx context.Context, c client.WithWatch, found hu
 	if err := loop.Run(ctx); err != nil {
 		return o.ended(err, found, string(last.Root.State))
 	}
-	if last.Root.State != runs.StateSucceeded {
+	if last.Root.State != updaterun.PhaseSucceeded {
 		return &cli.Exit{Code: cli.CodeFailed}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -63,7 +64,7 @@ func (s *steering) patchRun(ctx context.Context, c client.WithWatch, run hub.Run
 	if !s.Sends() {
 		return nil
 	}
-	decide := func(fresh client.Object) ([]fence.Op, error) {
+	decide := func(fresh placementv1beta1.UpdateRunObject) ([]fence.Op, error) {
 		if fresh.GetGeneration() != run.Object.GetGeneration() {
 			return nil, errChanged
 		}

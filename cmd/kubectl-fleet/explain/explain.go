@@ -74,7 +74,7 @@ func Clusters(facts Facts, names ...string) []Answer {
 		Policy: facts.Placement.Spec.Policy, Clusters: facts.Members, Now: facts.Now, Bindings: bindings(facts.Bindings),
 	}
 	if policy != nil {
-		question.PolicySnapshot = policy.Name
+		question.PolicySnapshot = policy.GetName()
 	}
 	var answers []Answer
 	for _, said := range scheduler.Explain(question, names...) {
@@ -92,7 +92,7 @@ func bindings(stored []hub.Binding) []scheduler.Binding {
 			Name: binding.Object.GetName(), Cluster: binding.Spec.TargetCluster, State: binding.Spec.State,
 			Previous:       placementv1beta1.BindingState(binding.Object.GetAnnotations()[placementv1beta1.PreviousBindingStateAnnotation]),
 			PolicySnapshot: binding.Spec.SchedulingPolicySnapshotName, Decision: binding.Spec.ClusterDecision,
-			Terminating: !binding.Object.GetDeletionTimestamp().IsZero(),
+			Terminating: placementv1beta1.IsDeleting(binding.Object),
 		})
 	}
 	return known
@@ -126,10 +126,10 @@ func (a *Answer) compare(facts Facts, policy *hub.PolicySnapshot) {
 	for _, binding := range facts.Bindings {
 		if binding.Spec.TargetCluster == a.Cluster {
 			a.Binding = string(binding.Spec.State)
-			if !binding.Object.GetDeletionTimestamp().IsZero() {
+			if placementv1beta1.IsDeleting(binding.Object) {
 				a.Binding += ", being removed"
 			}
-			bound = bound || binding.Spec.State != placementv1beta1.BindingStateUnscheduled && binding.Object.GetDeletionTimestamp().IsZero()
+			bound = bound || placementv1beta1.IsLiveBinding(binding.Object)
 		}
 	}
 	generation := facts.Placement.Object.GetGeneration()

@@ -12,9 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
@@ -70,10 +71,10 @@ func policies(all []hub.PolicySnapshot) []Entry {
 			}
 		}
 		text := fmt.Sprintf("policy %d: %s", policy.Index, describe(policy.Spec.Policy))
-		if hub.Latest(policy.ObjectMeta) {
+		if placementv1beta1.IsLatestSnapshot(policy) {
 			text += fmt.Sprintf(", in force, %d clusters picked", picked)
 		}
-		entries = append(entries, Entry{At: policy.CreationTimestamp.Time, What: "policy", Name: policy.Name, Text: text})
+		entries = append(entries, Entry{At: policy.GetCreationTimestamp().Time, What: "policy", Name: policy.GetName(), Text: text})
 	}
 	return entries
 }
@@ -103,13 +104,13 @@ func snapshots(parts []hub.ResourceSnapshot, bindings []hub.Binding) []Entry {
 			continue // the master is first
 		}
 		text := fmt.Sprintf("snapshot %d taken", part.Index)
-		if hub.Latest(part.ObjectMeta) {
+		if placementv1beta1.IsLatestSnapshot(part) {
 			text += ", the latest"
 		}
-		if number := on[part.Name]; number > 0 {
+		if number := on[part.GetName()]; number > 0 {
 			text += fmt.Sprintf(", on %d clusters now", number)
 		}
-		entries = append(entries, Entry{At: part.CreationTimestamp.Time, What: "snapshot", Name: part.Name, Text: text})
+		entries = append(entries, Entry{At: part.GetCreationTimestamp().Time, What: "snapshot", Name: part.GetName(), Text: text})
 	}
 	return entries
 }
@@ -120,45 +121,41 @@ func runEntries(run hub.Run, approvals []hub.Approval) []Entry {
 		text = "takes back what run " + run.Spec.RollbackOf + " has done"
 	}
 	entries := []Entry{{At: run.Object.GetCreationTimestamp().Time, What: "run", Name: run.Name, Text: text}}
-	view := runs.Read(run)
+	view := updaterun.Read(run.Object)
 	for _, stage := range view.Stages {
-		for _, gate := range append(slices.Clone(stage.Before), stage.After...) {
-			if gate.Type == placementv1beta1.StageTaskTypeApproval && gate.Done {
-				entries = append(entries, approval(gate, stage.Name, approvals))
+		for _, task := range slices.Concat(stage.Before, stage.After) {
+			if task.Approvable && task.Done() {
+				entries = append(entries, approval(task, stage.Name, approvals))
 			}
 		}
-		if !stage.End.IsZero() && !stage.Start.IsZero() && stage.Total > 0 {
-			entries = append(entries, Entry{At: stage.End, What: "run", Name: run.Name, Text: fmt.Sprintf("stage %s %s, %d of %d clusters, after %s",
-				stage.Title(), strings.ToLower(string(stage.State)), stage.Done, stage.Total, tree.Elapsed(stage.End.Sub(stage.Start)))})
+		if !stage.Ended.IsZero() && !stage.Started.IsZero() && stage.Total > 0 {
+			entries = append(entries, Entry{At: stage.Ended, What: "run", Name: run.Name, Text: fmt.Sprintf("stage %s %s, %d of %d clusters, after %s",
+				stage.Title(), strings.ToLower(string(stage.Phase)), stage.Done, stage.Total, tree.Elapsed(stage.Ended.Sub(stage.Started)))})
 		}
 	}
 	return append(entries, ending(run, view)...)
 }
 
 // ending says how a run has ended, or what it is at.
-func ending(run hub.Run, view runs.Run) []Entry {
-	c := run.Condition(placementv1beta1.ConditionTypeSucceeded)
-	if c == nil || c.Status == metav1.ConditionUnknown {
-		c = run.Condition(placementv1beta1.ConditionTypeInitialized)
-		if !view.State.Over() || c == nil {
-			return nil
-		}
+func ending(run hub.Run, view updaterun.State) []Entry {
+	if !placementv1beta1.IsRunOver(run.Object) {
+		return nil
 	}
-	text := strings.ToLower(string(view.State))
-	if view.State == runs.StateFailed {
-		text += ": " + view.Message
+	text := strings.ToLower(string(view.Phase))
+	if view.Phase == updaterun.PhaseFailed {
+		text += ": " + view.Why
 	} else if view.Total > 0 {
 		text += fmt.Sprintf(", %d of %d clusters", view.Done, view.Total)
 	}
-	return []Entry{{At: c.LastTransitionTime.Time, What: "run", Name: run.Name, Text: text}}
+	return []Entry{{At: view.Since, What: "run", Name: run.Name, Text: text}}
 }
 
 // approval says who approved: as the request has recorded it, else as its condition says.
-func approval(gate runs.Gate, stage string, approvals []hub.Approval) Entry {
-	entry := Entry{At: gate.At, What: "approval", Name: gate.Request, Text: "stage " + stage + " approved"}
-	i := slices.IndexFunc(approvals, func(a hub.Approval) bool { return a.Object.GetName() == gate.Request })
+func approval(task stagetask.State, stage string, approvals []hub.Approval) Entry {
+	entry := Entry{At: task.DoneAt, What: "approval", Name: task.Subject, Text: "stage " + stage + " approved"}
+	i := slices.IndexFunc(approvals, func(a hub.Approval) bool { return a.Object.GetName() == task.Subject })
 	if i < 0 {
-		entry.Comment = gate.Message
+		entry.Comment = task.Message
 		return entry
 	}
 	if record := approvals[i].Status.Approval; record != nil {

@@ -30,48 +30,31 @@ type Source struct {
 
 // RunSources are what tells of a run: itself, its approval requests, the bindings of its placement.
 func RunSources(run Run) []Source {
+	scope := run.scope()
 	named := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", run.Name)}
 	requests := client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.Name}
-	if run.Namespace != "" {
-		in := client.InNamespace(run.Namespace)
-		return []Source{
-			{"the run", &placementv1beta1.StagedUpdateRun{}, func() client.ObjectList { return &placementv1beta1.StagedUpdateRunList{} }, []client.ListOption{named, in}},
-			{"approval requests", &placementv1beta1.ApprovalRequest{}, func() client.ObjectList { return &placementv1beta1.ApprovalRequestList{} }, []client.ListOption{requests, in}},
-			bindingSource(run.Placement()),
-		}
-	}
 	return []Source{
-		{"the run", &placementv1beta1.ClusterStagedUpdateRun{}, func() client.ObjectList { return &placementv1beta1.ClusterStagedUpdateRunList{} }, []client.ListOption{named}},
-		{"approval requests", &placementv1beta1.ClusterApprovalRequest{}, func() client.ObjectList { return &placementv1beta1.ClusterApprovalRequestList{} }, []client.ListOption{requests}},
+		{"the run", scope.NewUpdateRun(""), func() client.ObjectList { return scope.NewUpdateRunList() }, inScope(scope, named)},
+		{"approval requests", scope.NewApprovalRequest(""), func() client.ObjectList { return scope.NewApprovalRequestList() }, inScope(scope, requests)},
 		bindingSource(run.Placement()),
 	}
 }
 
 // PlacementSources are what tells of a placement: itself, its bindings, the runs there are.
 func PlacementSources(p Placement) []Source {
+	scope := p.scope()
 	named := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", p.Name)}
-	if p.Namespace != "" {
-		in := client.InNamespace(p.Namespace)
-		return []Source{
-			{"the placement", &placementv1beta1.ResourcePlacement{}, func() client.ObjectList { return &placementv1beta1.ResourcePlacementList{} }, []client.ListOption{named, in}},
-			bindingSource(p.Ref),
-			{"runs", &placementv1beta1.StagedUpdateRun{}, func() client.ObjectList { return &placementv1beta1.StagedUpdateRunList{} }, []client.ListOption{in}},
-		}
-	}
 	return []Source{
-		{"the placement", &placementv1beta1.ClusterResourcePlacement{}, func() client.ObjectList { return &placementv1beta1.ClusterResourcePlacementList{} }, []client.ListOption{named}},
+		{"the placement", scope.NewPlacement(""), func() client.ObjectList { return scope.NewPlacementList() }, inScope(scope, named)},
 		bindingSource(p.Ref),
-		{"runs", &placementv1beta1.ClusterStagedUpdateRun{}, func() client.ObjectList { return &placementv1beta1.ClusterStagedUpdateRunList{} }, nil},
+		{"runs", scope.NewUpdateRun(""), func() client.ObjectList { return scope.NewUpdateRunList() }, inScope(scope)},
 	}
 }
 
 func bindingSource(placement Ref) Source {
-	of := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}
-	if placement.Namespace != "" {
-		return Source{"bindings", &placementv1beta1.ResourceBinding{}, func() client.ObjectList { return &placementv1beta1.ResourceBindingList{} },
-			[]client.ListOption{of, client.InNamespace(placement.Namespace)}}
-	}
-	return Source{"bindings", &placementv1beta1.ClusterResourceBinding{}, func() client.ObjectList { return &placementv1beta1.ClusterResourceBindingList{} }, []client.ListOption{of}}
+	scope := placement.scope()
+	return Source{"bindings", scope.NewBinding(""), func() client.ObjectList { return scope.NewBindingList() },
+		inScope(scope, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name})}
 }
 
 // Load reads all objects of some sources once.
@@ -95,14 +78,9 @@ func (r Reader) Load(ctx context.Context, sources []Source) ([]client.Object, er
 
 // BindingsOf reads the bindings of a placement.
 func (r Reader) BindingsOf(ctx context.Context, placement Ref) ([]Binding, error) {
-	objects, err := r.Load(ctx, []Source{bindingSource(placement)})
-	bindings := make([]Binding, 0, len(objects))
-	for _, object := range objects {
-		if binding, ok := BindingOf(object); ok {
-			bindings = append(bindings, binding)
-		}
-	}
-	return bindings, err
+	scope := placement.scope()
+	return listViews(ctx, r, "bindings", scope.NewBindingList(), BindingOf,
+		inScope(scope, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name})...)
 }
 
 // Feed follows sources by one watch each.

@@ -78,7 +78,7 @@ func everything(string) bool { return true }
 func TestAFeedMakesOneListAndOneWatchAKindWhateverHappens(t *testing.T) {
 	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-5"}, Spec: placementv1beta1.UpdateRunSpec{PlacementName: "web"}}
 	c, made := counted(t, everything, run)
-	feed, err := Follow(t.Context(), c, RunSources(ClusterRun(run.DeepCopy())))
+	feed, err := Follow(t.Context(), c, RunSources(RunOf(run.DeepCopy())))
 	require.NoError(t, err)
 	const clusters = 200
 	for i := range clusters {
@@ -118,7 +118,7 @@ func TestKindsThatAHubDoesNotServeAreEmpty(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, runs)
 	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-5"}, Spec: placementv1beta1.UpdateRunSpec{PlacementName: "web"}}
-	_, err = Follow(t.Context(), c, RunSources(ClusterRun(run)))
+	_, err = Follow(t.Context(), c, RunSources(RunOf(run)))
 	require.NoError(t, err)
 	assert.Zero(t, made.made["watch *v1beta1.ClusterApprovalRequestList"])
 	assert.Equal(t, 1, made.made["watch *v1beta1.ClusterResourceBindingList"])
@@ -144,7 +144,7 @@ func TestWhatMustNotBeReadEndsAFeedBeforeItBegins(t *testing.T) {
 	}})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	_, err := Follow(ctx, c, RunSources(ClusterRun(run.DeepCopy())))
+	_, err := Follow(ctx, c, RunSources(RunOf(run.DeepCopy())))
 	require.ErrorContains(t, err, `listing bindings: clusterresourcebindings.placement.kubernetes-fleet.io is forbidden: User "eve" cannot list resource`)
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -168,30 +167,20 @@ func (r Reader) get(ctx context.Context, ref Ref) (Found, error) {
 	}
 }
 
-func (r Ref) key() client.ObjectKey {
-	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
-}
+func (r Ref) key() client.ObjectKey { return r.scope().Key(r.Name) }
+
+func (r Ref) scope() placementv1beta1.Scope { return placementv1beta1.Scope{Namespace: r.Namespace} }
 
 // Placement reads a placement.
 func (r Reader) Placement(ctx context.Context, ref Ref) (Placement, error) {
-	if ref.Namespace != "" {
-		p := &placementv1beta1.ResourcePlacement{}
-		err := r.Get(ctx, ref.key(), p)
-		return NamespacedPlacement(p), err
-	}
-	p := &placementv1beta1.ClusterResourcePlacement{}
+	p := ref.scope().NewPlacement(ref.Name)
 	err := r.Get(ctx, ref.key(), p)
-	return ClusterPlacement(p), err
+	return PlacementOf(p), err
 }
 
 // Run reads a staged update run.
 func (r Reader) Run(ctx context.Context, ref Ref) (Run, error) {
-	if ref.Namespace != "" {
-		run := &placementv1beta1.StagedUpdateRun{}
-		err := r.Get(ctx, ref.key(), run)
-		return NamespacedRun(run), err
-	}
-	run := &placementv1beta1.ClusterStagedUpdateRun{}
+	run := ref.scope().NewUpdateRun(ref.Name)
 	err := r.Get(ctx, ref.key(), run)
-	return ClusterRun(run), err
+	return RunOf(run), err
 }

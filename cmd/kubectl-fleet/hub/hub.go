@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -75,59 +74,48 @@ func (r Reader) Members(ctx context.Context) ([]clusterv1beta1.MemberCluster, er
 
 // Placements returns the placements of both scopes; with a namespace, only those in it.
 func (r Reader) Placements(ctx context.Context) ([]Placement, error) {
-	var found []Placement
-	if r.Namespace == "" {
-		list := &placementv1beta1.ClusterResourcePlacementList{}
-		if err := r.list(ctx, "placements", list); err != nil {
-			return nil, err
-		}
-		for i := range list.Items {
-			found = append(found, ClusterPlacement(&list.Items[i]))
-		}
-	}
-	list := &placementv1beta1.ResourcePlacementList{}
-	if err := r.list(ctx, "namespaced placements", list, client.InNamespace(r.Namespace)); err != nil {
-		return nil, err
-	}
-	for i := range list.Items {
-		found = append(found, NamespacedPlacement(&list.Items[i]))
-	}
-	return found, nil
+	return listBoth[placementv1beta1.PlacementObject](ctx, r, "placements", &placementv1beta1.ClusterResourcePlacementList{}, &placementv1beta1.ResourcePlacementList{}, PlacementOf)
 }
 
 // Runs returns the staged update runs of both scopes; with a namespace, only those in it.
 func (r Reader) Runs(ctx context.Context) ([]Run, error) {
-	var found []Run
+	return listBoth[placementv1beta1.UpdateRunObject](ctx, r, "staged update runs", &placementv1beta1.ClusterStagedUpdateRunList{}, &placementv1beta1.StagedUpdateRunList{}, RunOf)
+}
+
+// AllBindings returns the bindings of all placements, of the kind of the list.
+func (r Reader) AllBindings(ctx context.Context, list placementv1beta1.ObjectList[placementv1beta1.BindingObject]) ([]Binding, error) {
+	return listViews(ctx, r, "bindings", list, BindingOf)
+}
+
+// listBoth returns views of the objects of both scopes; with a namespace, only of those in it.
+func listBoth[T placementv1beta1.Object, V any](ctx context.Context, r Reader, what string, clusterScoped, namespaced placementv1beta1.ObjectList[T], viewOf func(T) V) ([]V, error) {
+	var found []V
 	if r.Namespace == "" {
-		list := &placementv1beta1.ClusterStagedUpdateRunList{}
-		if err := r.list(ctx, "staged update runs", list); err != nil {
+		var err error
+		if found, err = listViews(ctx, r, what, clusterScoped, viewOf); err != nil {
 			return nil, err
 		}
-		for i := range list.Items {
-			found = append(found, ClusterRun(&list.Items[i]))
-		}
 	}
-	list := &placementv1beta1.StagedUpdateRunList{}
-	if err := r.list(ctx, "namespaced staged update runs", list, client.InNamespace(r.Namespace)); err != nil {
+	more, err := listViews(ctx, r, "namespaced "+what, namespaced, viewOf, client.InNamespace(r.Namespace))
+	return append(found, more...), err
+}
+
+// listViews returns views of the objects of a list that is read.
+func listViews[T placementv1beta1.Object, V any](ctx context.Context, r Reader, what string, list placementv1beta1.ObjectList[T], viewOf func(T) V, options ...client.ListOption) ([]V, error) {
+	if err := r.list(ctx, what, list, options...); err != nil {
 		return nil, err
 	}
-	for i := range list.Items {
-		found = append(found, NamespacedRun(&list.Items[i]))
+	var found []V
+	for _, object := range list.Objects() {
+		found = append(found, viewOf(object))
 	}
 	return found, nil
 }
 
-// AllBindings returns the bindings of all placements, of the kind of the list.
-func (r Reader) AllBindings(ctx context.Context, list client.ObjectList) ([]Binding, error) {
-	if err := r.list(ctx, "bindings", list); err != nil {
-		return nil, err
+// inScope are the options of a list in a scope.
+func inScope(scope placementv1beta1.Scope, options ...client.ListOption) []client.ListOption {
+	if scope.Namespaced() {
+		options = append(options, client.InNamespace(scope.Namespace))
 	}
-	var found []Binding
-	err := meta.EachListItem(list, func(object runtime.Object) error {
-		if binding, is := BindingOf(object.(client.Object)); is {
-			found = append(found, binding)
-		}
-		return nil
-	})
-	return found, err
+	return options
 }

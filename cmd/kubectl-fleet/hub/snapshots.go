@@ -14,7 +14,7 @@ import (
 
 // PolicySnapshot is a ClusterSchedulingPolicySnapshot or a SchedulingPolicySnapshot.
 type PolicySnapshot struct {
-	metav1.ObjectMeta
+	metav1.Object
 	// Index counts the policies of the placement.
 	Index int
 	// Spec and Status are those of the object.
@@ -24,37 +24,25 @@ type PolicySnapshot struct {
 
 // PolicySnapshots returns the policy snapshots of a placement by index.
 func (r Reader) PolicySnapshots(ctx context.Context, placement Ref) ([]PolicySnapshot, error) {
-	var found []PolicySnapshot
+	scope := placement.scope()
 	of := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}
-	if placement.Namespace != "" {
-		list := &placementv1beta1.SchedulingPolicySnapshotList{}
-		if err := r.list(ctx, "policy snapshots", list, of, client.InNamespace(placement.Namespace)); err != nil {
-			return nil, err
-		}
-		for i := range list.Items {
-			found = append(found, PolicySnapshot{list.Items[i].ObjectMeta, 0, &list.Items[i].Spec, &list.Items[i].Status})
-		}
-	} else {
-		list := &placementv1beta1.ClusterSchedulingPolicySnapshotList{}
-		if err := r.list(ctx, "policy snapshots", list, of); err != nil {
-			return nil, err
-		}
-		for i := range list.Items {
-			found = append(found, PolicySnapshot{list.Items[i].ObjectMeta, 0, &list.Items[i].Spec, &list.Items[i].Status})
-		}
-	}
-	for i := range found {
-		found[i].Index = indexOf(found[i].Labels[placementv1beta1.PolicyIndexLabel])
+	found, err := listViews(ctx, r, "policy snapshots", scope.NewPolicySnapshotList(), policySnapshot, inScope(scope, of)...)
+	if err != nil {
+		return nil, err
 	}
 	slices.SortFunc(found, func(a, b PolicySnapshot) int { return cmp.Compare(a.Index, b.Index) })
 	return found, nil
+}
+
+func policySnapshot(o placementv1beta1.PolicySnapshotObject) PolicySnapshot {
+	return PolicySnapshot{o, indexOf(o.GetLabels()[placementv1beta1.PolicyIndexLabel]), o.GetPolicySnapshotSpec(), o.GetPolicySnapshotStatus()}
 }
 
 // LatestPolicy is the policy in force of policy snapshots in their order: the highest that says it is the latest, or the
 // highest of all; nil if there is none.
 func LatestPolicy(policies []PolicySnapshot) *PolicySnapshot {
 	for i := len(policies) - 1; i >= 0; i-- {
-		if Latest(policies[i].ObjectMeta) {
+		if placementv1beta1.IsLatestSnapshot(policies[i]) {
 			return &policies[i]
 		}
 	}
@@ -67,7 +55,7 @@ func LatestPolicy(policies []PolicySnapshot) *PolicySnapshot {
 // LatestIndex is the index of the latest of resource snapshots in their order; -1 if there is none.
 func LatestIndex(snapshots []ResourceSnapshot) int {
 	for _, snapshot := range slices.Backward(snapshots) {
-		if Latest(snapshot.ObjectMeta) {
+		if placementv1beta1.IsLatestSnapshot(snapshot) {
 			return snapshot.Index
 		}
 	}
@@ -88,7 +76,7 @@ func indexOf(label string) int {
 
 // ResourceSnapshot is a part of a resource snapshot of either scope.
 type ResourceSnapshot struct {
-	metav1.ObjectMeta
+	metav1.Object
 	// Index counts the snapshots of the placement; its parts share it.
 	Index int
 	// Sub is the number of the part; 0 is the master's.
@@ -99,26 +87,15 @@ type ResourceSnapshot struct {
 
 // ResourceSnapshots returns the parts of one resource snapshot of a placement, in their order, with what is in them.
 func (r Reader) ResourceSnapshots(ctx context.Context, placement Ref, index int) ([]ResourceSnapshot, error) {
-	var found []ResourceSnapshot
+	scope := placement.scope()
 	of := client.MatchingLabels{
 		placementv1beta1.ParentPlacementLabel: placement.Name, placementv1beta1.ResourceIndexLabel: strconv.Itoa(index),
 	}
-	if placement.Namespace != "" {
-		list := &placementv1beta1.ResourceSnapshotList{}
-		if err := r.list(ctx, "resource snapshots", list, of, client.InNamespace(placement.Namespace)); err != nil {
-			return nil, err
-		}
-		for i := range list.Items {
-			found = append(found, resourceSnapshot(list.Items[i].ObjectMeta, &list.Items[i].Spec))
-		}
-	} else {
-		list := &placementv1beta1.ClusterResourceSnapshotList{}
-		if err := r.list(ctx, "resource snapshots", list, of); err != nil {
-			return nil, err
-		}
-		for i := range list.Items {
-			found = append(found, resourceSnapshot(list.Items[i].ObjectMeta, &list.Items[i].Spec))
-		}
+	found, err := listViews(ctx, r, "resource snapshots", scope.NewResourceSnapshotList(), func(o placementv1beta1.ResourceSnapshotObject) ResourceSnapshot {
+		return resourceSnapshot(o, o.GetResourceSnapshotSpec())
+	}, inScope(scope, of)...)
+	if err != nil {
+		return nil, err
 	}
 	sortSnapshots(found)
 	return found, nil
@@ -140,18 +117,18 @@ func (r Reader) ResourceSnapshotIndexes(ctx context.Context, placement Ref) ([]R
 	}
 	var found []ResourceSnapshot
 	for i := range list.Items {
-		found = append(found, resourceSnapshot(list.Items[i].ObjectMeta, nil))
+		found = append(found, resourceSnapshot(&list.Items[i], nil))
 	}
 	sortSnapshots(found)
 	return found, nil
 }
 
-func resourceSnapshot(object metav1.ObjectMeta, spec *placementv1beta1.ResourceSnapshotSpec) ResourceSnapshot {
-	snapshot := ResourceSnapshot{ObjectMeta: object, Index: indexOf(object.Labels[placementv1beta1.ResourceIndexLabel]), Spec: spec}
-	if sub, err := strconv.Atoi(object.Annotations[placementv1beta1.SubindexOfResourceSnapshotAnnotation]); err == nil {
+func resourceSnapshot(object metav1.Object, spec *placementv1beta1.ResourceSnapshotSpec) ResourceSnapshot {
+	snapshot := ResourceSnapshot{Object: object, Index: indexOf(object.GetLabels()[placementv1beta1.ResourceIndexLabel]), Spec: spec}
+	if sub, err := strconv.Atoi(object.GetAnnotations()[placementv1beta1.SubindexOfResourceSnapshotAnnotation]); err == nil {
 		snapshot.Sub = sub
 	}
-	if object.Annotations[placementv1beta1.ResourceGroupHashAnnotation] != "" {
+	if object.GetAnnotations()[placementv1beta1.ResourceGroupHashAnnotation] != "" {
 		snapshot.Sub = -1 // the master comes first, however its parts are counted
 	}
 	return snapshot
@@ -159,14 +136,9 @@ func resourceSnapshot(object metav1.ObjectMeta, spec *placementv1beta1.ResourceS
 
 func sortSnapshots(found []ResourceSnapshot) {
 	slices.SortFunc(found, func(a, b ResourceSnapshot) int {
-		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Sub, b.Sub), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Sub, b.Sub), cmp.Compare(a.GetName(), b.GetName()))
 	})
 }
 
 // Master says whether the part is the one that the others belong to.
 func (s ResourceSnapshot) Master() bool { return s.Sub < 0 }
-
-// Latest says whether the object is marked as the latest of its kind.
-func Latest(object metav1.ObjectMeta) bool {
-	return object.Labels[placementv1beta1.IsLatestSnapshotLabel] == placementv1beta1.LabelValueTrue
-}

@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -48,22 +47,17 @@ func (r Ref) Flags() string {
 type Placement struct {
 	Ref
 	// Object is the object itself.
-	Object client.Object
+	Object placementv1beta1.PlacementObject
 	// Spec and Status are those of the object.
 	Spec   *placementv1beta1.PlacementSpec
 	Status *placementv1beta1.PlacementStatus
 }
 
-// ClusterPlacement returns the view of a ClusterResourcePlacement.
-func ClusterPlacement(p *placementv1beta1.ClusterResourcePlacement) Placement {
-	p.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacement"))
-	return Placement{Ref{KindPlacement, "", p.Name}, p, &p.Spec, &p.Status}
-}
-
-// NamespacedPlacement returns the view of a ResourcePlacement.
-func NamespacedPlacement(p *placementv1beta1.ResourcePlacement) Placement {
-	p.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ResourcePlacement"))
-	return Placement{Ref{KindPlacement, p.Namespace, p.Name}, p, &p.Spec, &p.Status}
+// PlacementOf returns the view of a placement.
+func PlacementOf(p placementv1beta1.PlacementObject) Placement {
+	scope := placementv1beta1.ScopeOf(p)
+	p.GetObjectKind().SetGroupVersionKind(scope.PlacementKind())
+	return Placement{Ref{KindPlacement, scope.Namespace, p.GetName()}, p, p.GetPlacementSpec(), p.GetPlacementStatus()}
 }
 
 // Condition returns the condition of a placement as a whole by its plain type, such as Applied; nil if it has none.
@@ -104,22 +98,17 @@ func Plain(conditionType string) string {
 type Run struct {
 	Ref
 	// Object is the object itself.
-	Object client.Object
+	Object placementv1beta1.UpdateRunObject
 	// Spec and Status are those of the object.
 	Spec   *placementv1beta1.UpdateRunSpec
 	Status *placementv1beta1.UpdateRunStatus
 }
 
-// ClusterRun returns the view of a ClusterStagedUpdateRun.
-func ClusterRun(r *placementv1beta1.ClusterStagedUpdateRun) Run {
-	r.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterStagedUpdateRun"))
-	return Run{Ref{KindRun, "", r.Name}, r, &r.Spec, &r.Status}
-}
-
-// NamespacedRun returns the view of a StagedUpdateRun.
-func NamespacedRun(r *placementv1beta1.StagedUpdateRun) Run {
-	r.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("StagedUpdateRun"))
-	return Run{Ref{KindRun, r.Namespace, r.Name}, r, &r.Spec, &r.Status}
+// RunOf returns the view of a run.
+func RunOf(r placementv1beta1.UpdateRunObject) Run {
+	scope := placementv1beta1.ScopeOf(r)
+	r.GetObjectKind().SetGroupVersionKind(scope.UpdateRunKind())
+	return Run{Ref{KindRun, scope.Namespace, r.GetName()}, r, r.GetUpdateRunSpec(), r.GetUpdateRunStatus()}
 }
 
 // Condition returns a condition of the run as a whole, nil if it has none of the type.
@@ -144,41 +133,27 @@ func (r Run) Outcome() metav1.ConditionStatus {
 // Binding is a ClusterResourceBinding or a ResourceBinding.
 type Binding struct {
 	// Object is the object itself.
-	Object client.Object
+	Object placementv1beta1.BindingObject
 	// Spec and Status are those of the object.
 	Spec   *placementv1beta1.ResourceBindingSpec
 	Status *placementv1beta1.ResourceBindingStatus
 }
 
-// BindingOf returns the view of a binding of either kind, and whether the object is one.
-func BindingOf(object client.Object) (Binding, bool) {
-	switch b := object.(type) {
-	case *placementv1beta1.ClusterResourceBinding:
-		return Binding{b, &b.Spec, &b.Status}, true
-	case *placementv1beta1.ResourceBinding:
-		return Binding{b, &b.Spec, &b.Status}, true
-	default:
-		return Binding{}, false
-	}
+// BindingOf returns the view of a binding.
+func BindingOf(b placementv1beta1.BindingObject) Binding {
+	return Binding{b, b.GetBindingSpec(), b.GetBindingStatus()}
 }
 
 // Approval is a ClusterApprovalRequest or an ApprovalRequest.
 type Approval struct {
 	// Object is the object itself.
-	Object client.Object
+	Object placementv1beta1.ApprovalRequestObject
 	// Spec and Status are those of the object.
 	Spec   *placementv1beta1.ApprovalRequestSpec
 	Status *placementv1beta1.ApprovalRequestStatus
 }
 
-// ApprovalOf returns the view of an approval request of either kind, and whether the object is one.
-func ApprovalOf(object client.Object) (Approval, bool) {
-	switch a := object.(type) {
-	case *placementv1beta1.ClusterApprovalRequest:
-		return Approval{a, &a.Spec, &a.Status}, true
-	case *placementv1beta1.ApprovalRequest:
-		return Approval{a, &a.Spec, &a.Status}, true
-	default:
-		return Approval{}, false
-	}
+// ApprovalOf returns the view of an approval request.
+func ApprovalOf(a placementv1beta1.ApprovalRequestObject) Approval {
+	return Approval{a, a.GetApprovalRequestSpec(), a.GetApprovalRequestStatus()}
 }

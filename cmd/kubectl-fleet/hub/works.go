@@ -21,25 +21,8 @@ func (r Reader) Works(ctx context.Context, placement Ref, cluster string) ([]pla
 
 // Approvals returns the approval requests of runs in a namespace, or with none, of cluster-scoped runs.
 func (r Reader) Approvals(ctx context.Context, namespace string) ([]Approval, error) {
-	var found []Approval
-	if namespace != "" {
-		list := &placementv1beta1.ApprovalRequestList{}
-		if err := r.list(ctx, "approval requests", list, client.InNamespace(namespace)); err != nil {
-			return nil, err
-		}
-		for i := range list.Items {
-			found = append(found, Approval{&list.Items[i], &list.Items[i].Spec, &list.Items[i].Status})
-		}
-		return found, nil
-	}
-	list := &placementv1beta1.ClusterApprovalRequestList{}
-	if err := r.list(ctx, "approval requests", list); err != nil {
-		return nil, err
-	}
-	for i := range list.Items {
-		found = append(found, Approval{&list.Items[i], &list.Items[i].Spec, &list.Items[i].Status})
-	}
-	return found, nil
+	scope := placementv1beta1.Scope{Namespace: namespace}
+	return listViews(ctx, r, "approval requests", scope.NewApprovalRequestList(), ApprovalOf, inScope(scope)...)
 }
 
 // Evictions returns the evictions of a placement; namespaced placements have none.

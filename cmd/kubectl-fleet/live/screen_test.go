@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
@@ -105,12 +105,12 @@ func TestTheScreenLeavesOutWhatDoesNotFit(t *testing.T) {
 
 func TestEventsTellOfEveryChangeOnce(t *testing.T) {
 	events := &Events{}
-	cluster := tree.Node{Kind: "cluster", Name: "member-1", State: runs.StateRunning}
-	stage := tree.Node{Kind: "stage", Name: "canary", State: runs.StateRunning, Count: &runs.Count{Total: 2}, Children: []tree.Node{cluster, {Kind: "cluster", Name: "member-2", State: runs.StatePending}}}
-	root := tree.Node{Kind: "run", Name: "run/web", State: runs.StateRunning, Children: []tree.Node{stage}}
+	cluster := tree.Node{Kind: "cluster", Name: "member-1", State: updaterun.PhaseRunning}
+	stage := tree.Node{Kind: "stage", Name: "canary", State: updaterun.PhaseRunning, Count: &updaterun.Counts{Total: 2}, Children: []tree.Node{cluster, {Kind: "cluster", Name: "member-2", State: updaterun.PhasePending}}}
+	root := tree.Node{Kind: "run", Name: "run/web", State: updaterun.PhaseRunning, Children: []tree.Node{stage}}
 	assert.Equal(t, []string{"run/web  Running", "run/web › canary  Running  0/2"}, events.Changes(root))
 	assert.Empty(t, events.Changes(root))
-	root.Children[0].Children[0].State = runs.StateSucceeded
+	root.Children[0].Children[0].State = updaterun.PhaseSucceeded
 	assert.Equal(t, []string{"run/web › canary › member-1  Succeeded"}, events.Changes(root))
 }
 

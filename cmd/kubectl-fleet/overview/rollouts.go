@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
 )
 
 // Placement is a row about a placement.
@@ -131,8 +131,8 @@ func rollout(p hub.Placement, active []hub.Run) (state, message string) {
 		return "deleting", ""
 	}
 	if run := runOf(p, active); run != nil {
-		view := runs.Read(*run)
-		return fmt.Sprintf("run %s: %s", run.Name, view.State), view.Message
+		view := updaterun.Read(run.Object)
+		return fmt.Sprintf("run %s: %s", run.Name, view.Phase), view.Why
 	}
 	if p.Current(placementv1beta1.ConditionTypeScheduled) == nil {
 		return "scheduling", ""
@@ -201,18 +201,18 @@ func Runs(all []hub.Run, now time.Time) []Run {
 }
 
 func runRow(run hub.Run, now time.Time) Run {
-	view := runs.Read(run)
+	view := updaterun.Read(run.Object)
 	row := Run{
 		Namespace: run.Namespace, Name: run.Name, Placement: run.Spec.PlacementName,
 		Snapshot: cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "latest"),
-		State:    string(view.State), Strategy: run.Spec.StagedRolloutStrategyName,
-		WaitingFor: view.WaitingFor(now), Age: Age(run.Object.GetCreationTimestamp().Time, now),
+		State:    string(view.Phase), Strategy: run.Spec.StagedRolloutStrategyName,
+		WaitingFor: waitingFor(view, now), Age: Age(run.Object.GetCreationTimestamp().Time, now),
 	}
 	if run.Spec.RollbackOf != "" {
 		row.Snapshot = "before " + run.Spec.RollbackOf
 	}
-	if view.State == runs.StateFailed || view.State == runs.StateStuck {
-		row.Message = view.Message
+	if view.Phase == updaterun.PhaseFailed || view.Phase == updaterun.PhaseStuck {
+		row.Message = view.Why
 	}
 	if len(view.Stages) > 0 {
 		row.Progress = fraction(view.Done, view.Total)

@@ -88,7 +88,7 @@ func (c *comparer) content(index int) *workmodel.Content {
 	}
 	var parts []placementv1beta1.ResourceSnapshotObject
 	for _, part := range c.facts.Parts[index] {
-		parts = append(parts, &placementv1beta1.ClusterResourceSnapshot{ObjectMeta: part.ObjectMeta, Spec: *part.Spec})
+		parts = append(parts, part.Object.(placementv1beta1.ResourceSnapshotObject))
 	}
 	c.contents[index] = workmodel.NewContent(parts)
 	return c.contents[index]

@@ -69,7 +69,7 @@ func (f *Facts) readSnapshots(ctx context.Context, reader hub.Reader, wish Wish)
 	}
 	f.Indexes, f.Latest = map[string]int{}, hub.LatestIndex(all)
 	for _, part := range all {
-		f.Indexes[part.Name] = part.Index
+		f.Indexes[part.GetName()] = part.Index
 	}
 	f.Target = f.Latest
 	if wish.Snapshot != nil {

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
@@ -56,16 +56,16 @@ func describe(p hub.Placement) string {
 
 // PlacementState says what a placement is at: Succeeded if everything is where it should be; Failed if it will not get
 // there before somebody mends something, with what the condition says.
-func PlacementState(p hub.Placement) (runs.State, string) {
+func PlacementState(p hub.Placement) (updaterun.Phase, string) {
 	if !p.Object.GetDeletionTimestamp().IsZero() {
-		return runs.StateDeleting, ""
+		return updaterun.PhaseDeleting, ""
 	}
 	scheduled := p.Current(placementv1beta1.ConditionTypeScheduled)
 	if scheduled == nil || scheduled.Status == metav1.ConditionUnknown {
-		return runs.StateRunning, ""
+		return updaterun.PhaseRunning, ""
 	}
 	if scheduled.Reason == placementv1beta1.ReasonInvalidResourceSelectors {
-		return runs.StateFailed, scheduled.Message
+		return updaterun.PhaseFailed, scheduled.Message
 	}
 	last := ""
 	for _, step := range steps {
@@ -81,28 +81,28 @@ func PlacementState(p hub.Placement) (runs.State, string) {
 }
 
 // stateAt is the state of a placement that has come as far as a condition that is not true.
-func stateAt(p hub.Placement, c *metav1.Condition) runs.State {
+func stateAt(p hub.Placement, c *metav1.Condition) updaterun.Phase {
 	switch step := hub.Plain(c.Type); {
 	case c.Status == metav1.ConditionFalse && (step == placementv1beta1.ConditionTypeOverridden || step == placementv1beta1.ConditionTypeApplied):
-		return runs.StateFailed
+		return updaterun.PhaseFailed
 	case step == placementv1beta1.ConditionTypeRolloutStarted && p.External():
-		return runs.StateWaiting
+		return updaterun.PhaseWaiting
 	default:
-		return runs.StateRunning
+		return updaterun.PhaseRunning
 	}
 }
 
 // stateAfter is the state of a placement of which every condition there is is true, last being the last of them.
-func stateAfter(p hub.Placement, scheduled *metav1.Condition, last string) runs.State {
+func stateAfter(p hub.Placement, scheduled *metav1.Condition, last string) updaterun.Phase {
 	switch {
 	case scheduled.Status == metav1.ConditionFalse:
-		return runs.StateFailed
+		return updaterun.PhaseFailed
 	case last == "" && len(p.Status.PlacementStatuses) > 0:
-		return runs.StateRunning // clusters are picked, nothing is said of the rollout yet
+		return updaterun.PhaseRunning // clusters are picked, nothing is said of the rollout yet
 	case last != "" && last != placementv1beta1.ConditionTypeAvailable && last != placementv1beta1.ConditionTypeDiffReported:
-		return runs.StateRunning
+		return updaterun.PhaseRunning
 	default:
-		return runs.StateSucceeded
+		return updaterun.PhaseSucceeded
 	}
 }
 
@@ -121,47 +121,39 @@ func stepsOf(p hub.Placement) []tree.Node {
 		nodes = append(nodes, node)
 	}
 	if c := p.Condition(placementv1beta1.ConditionTypeEngineReachable); c != nil && c.Status == metav1.ConditionFalse {
-		nodes = append(nodes, tree.Node{Kind: KindStep, Name: c.Type, State: runs.StateStuck, Detail: c.Message})
+		nodes = append(nodes, tree.Node{Kind: KindStep, Name: c.Type, State: updaterun.PhaseStuck, Detail: c.Message})
 	}
 	return nodes
 }
 
-func stepState(c *metav1.Condition) runs.State {
+func stepState(c *metav1.Condition) updaterun.Phase {
 	switch c.Status {
 	case metav1.ConditionTrue:
-		return runs.StateSucceeded
+		return updaterun.PhaseSucceeded
 	case metav1.ConditionFalse:
 		if c.Reason == placementv1beta1.ReasonRolloutNotStartedYet || c.Reason == placementv1beta1.ReasonResourceNotAvailableYet {
-			return runs.StateWaiting
+			return updaterun.PhaseWaiting
 		}
-		return runs.StateFailed
+		return updaterun.PhaseFailed
 	default:
-		return runs.StateRunning
+		return updaterun.PhaseRunning
 	}
 }
 
 // clustersOf are the clusters of a placement, and how many of them are done.
-func clustersOf(p hub.Placement, facts Facts, options Options) ([]tree.Node, runs.Count) {
+func clustersOf(p hub.Placement, facts Facts, options Options) ([]tree.Node, updaterun.Counts) {
 	entries := entriesOf(p, facts)
 	var nodes []tree.Node
-	var count runs.Count
+	var count updaterun.Counts
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		node := clusterNode(entries[name])
-		count.Total++
-		switch node.State {
-		case runs.StateSucceeded:
-			count.Done++
-		case runs.StateFailed:
-			count.Failed++
-		case runs.StateRunning:
-			count.InFlight++
-		}
+		count.Count(node.State)
 		nodes = append(nodes, node)
 	}
 	nodes = choose(nodes, options.All)
 	for i := range p.Status.PlacementStatuses {
 		if entry := &p.Status.PlacementStatuses[i]; entry.ClusterName == "" {
-			nodes = append(nodes, tree.Node{Kind: KindCluster, Name: "(no cluster)", State: runs.StateFailed, Detail: messageOf(entry.Conditions)})
+			nodes = append(nodes, tree.Node{Kind: KindCluster, Name: "(no cluster)", State: updaterun.PhaseFailed, Detail: messageOf(entry.Conditions)})
 		}
 	}
 	return nodes, count
@@ -196,21 +188,21 @@ func entriesOf(p hub.Placement, facts Facts) map[string]placementv1beta1.PerClus
 }
 
 func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
-	node := tree.Node{Kind: KindCluster, Name: entry.ClusterName, State: runs.StateSucceeded, Children: objects(entry.FailedPlacements)}
+	node := tree.Node{Kind: KindCluster, Name: entry.ClusterName, State: updaterun.PhaseSucceeded, Children: objects(entry.FailedPlacements)}
 	held := unmet(entry.Conditions)
 	started := meta.IsStatusConditionTrue(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted)
 	switch {
 	case held == nil && ended(entry.Conditions):
 	case held == nil:
-		node.State = runs.StatePending
+		node.State = updaterun.PhasePending
 	case held.Status == metav1.ConditionUnknown && (held.Type == placementv1beta1.ConditionTypeRolloutStarted || !started):
-		node.State = runs.StatePending // it has not had its turn, which is all there is to say
+		node.State = updaterun.PhasePending // it has not had its turn, which is all there is to say
 	case held.Type == placementv1beta1.ConditionTypeRolloutStarted:
-		node.State, node.Detail = runs.StatePending, cmp.Or(held.Message, held.Reason)
+		node.State, node.Detail = updaterun.PhasePending, cmp.Or(held.Message, held.Reason)
 	case held.Status == metav1.ConditionFalse && held.Type != placementv1beta1.ConditionTypeAvailable && held.Type != placementv1beta1.ConditionTypeWorkSynchronized:
-		node.State, node.Detail = runs.StateFailed, about(held)
+		node.State, node.Detail = updaterun.PhaseFailed, about(held)
 	default:
-		node.State, node.Detail, node.Start = runs.StateRunning, about(held), held.LastTransitionTime.Time
+		node.State, node.Detail, node.Start = updaterun.PhaseRunning, about(held), held.LastTransitionTime.Time
 	}
 	for _, finding := range []struct {
 		number int

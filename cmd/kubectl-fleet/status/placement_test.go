@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
 )
 
 func says(step string, status metav1.ConditionStatus, reason string) metav1.Condition {
@@ -26,29 +26,29 @@ func TestWatchingAPlacementEndsWhenNothingMoreComesByItself(t *testing.T) {
 		spec       placementv1beta1.PlacementSpec
 		conditions []metav1.Condition
 		clusters   int
-		want       runs.State
+		want       updaterun.Phase
 	}{
-		"nothing said yet":                       {want: runs.StateRunning},
-		"a change nobody has looked at yet":      {conditions: []metav1.Condition{stale, applied, available}, want: runs.StateRunning},
-		"selectors that make no sense":           {conditions: []metav1.Condition{says("Scheduled", no, placementv1beta1.ReasonInvalidResourceSelectors)}, want: runs.StateFailed},
-		"clusters picked and nothing rolled out": {conditions: []metav1.Condition{scheduled}, clusters: 2, want: runs.StateRunning},
-		"no cluster picked":                      {conditions: []metav1.Condition{scheduled}, want: runs.StateSucceeded},
-		"a rollout held back by its limits":      {conditions: []metav1.Condition{scheduled, says("RolloutStarted", no, placementv1beta1.ReasonRolloutNotStartedYet)}, clusters: 2, want: runs.StateRunning},
-		"a rollout that waits for a run":         {spec: external, conditions: []metav1.Condition{scheduled, says("RolloutStarted", unknown, placementv1beta1.ReasonRolloutStartedUnknown)}, clusters: 2, want: runs.StateWaiting},
-		"an override that fails":                 {conditions: []metav1.Condition{scheduled, started, says("Overridden", no, placementv1beta1.ReasonOverriddenFailed)}, clusters: 2, want: runs.StateFailed},
-		"a manifest that cannot be applied":      {conditions: []metav1.Condition{scheduled, started, says("Applied", no, placementv1beta1.ReasonApplyFailed)}, clusters: 2, want: runs.StateFailed},
-		"a workload that is not up yet":          {conditions: []metav1.Condition{scheduled, started, applied, says("Available", no, placementv1beta1.ReasonResourceNotAvailableYet)}, clusters: 2, want: runs.StateRunning},
-		"applied, and nothing said of the rest":  {conditions: []metav1.Condition{scheduled, started, applied}, clusters: 2, want: runs.StateRunning},
-		"all is well":                            {conditions: []metav1.Condition{scheduled, started, applied, available}, clusters: 2, want: runs.StateSucceeded},
-		"differences are reported":               {conditions: []metav1.Condition{scheduled, started, says("DiffReported", yes, "DiffReportingCompleted")}, clusters: 2, want: runs.StateSucceeded},
-		"all is well but too few clusters fit":   {conditions: []metav1.Condition{says("Scheduled", no, placementv1beta1.ReasonSchedulingPolicyUnfulfilled), started, applied, available}, clusters: 2, want: runs.StateFailed},
-		"too few clusters fit, others under way": {conditions: []metav1.Condition{says("Scheduled", no, placementv1beta1.ReasonSchedulingPolicyUnfulfilled), started, says("Applied", unknown, "")}, clusters: 2, want: runs.StateRunning},
+		"nothing said yet":                       {want: updaterun.PhaseRunning},
+		"a change nobody has looked at yet":      {conditions: []metav1.Condition{stale, applied, available}, want: updaterun.PhaseRunning},
+		"selectors that make no sense":           {conditions: []metav1.Condition{says("Scheduled", no, placementv1beta1.ReasonInvalidResourceSelectors)}, want: updaterun.PhaseFailed},
+		"clusters picked and nothing rolled out": {conditions: []metav1.Condition{scheduled}, clusters: 2, want: updaterun.PhaseRunning},
+		"no cluster picked":                      {conditions: []metav1.Condition{scheduled}, want: updaterun.PhaseSucceeded},
+		"a rollout held back by its limits":      {conditions: []metav1.Condition{scheduled, says("RolloutStarted", no, placementv1beta1.ReasonRolloutNotStartedYet)}, clusters: 2, want: updaterun.PhaseRunning},
+		"a rollout that waits for a run":         {spec: external, conditions: []metav1.Condition{scheduled, says("RolloutStarted", unknown, placementv1beta1.ReasonRolloutStartedUnknown)}, clusters: 2, want: updaterun.PhaseWaiting},
+		"an override that fails":                 {conditions: []metav1.Condition{scheduled, started, says("Overridden", no, placementv1beta1.ReasonOverriddenFailed)}, clusters: 2, want: updaterun.PhaseFailed},
+		"a manifest that cannot be applied":      {conditions: []metav1.Condition{scheduled, started, says("Applied", no, placementv1beta1.ReasonApplyFailed)}, clusters: 2, want: updaterun.PhaseFailed},
+		"a workload that is not up yet":          {conditions: []metav1.Condition{scheduled, started, applied, says("Available", no, placementv1beta1.ReasonResourceNotAvailableYet)}, clusters: 2, want: updaterun.PhaseRunning},
+		"applied, and nothing said of the rest":  {conditions: []metav1.Condition{scheduled, started, applied}, clusters: 2, want: updaterun.PhaseRunning},
+		"all is well":                            {conditions: []metav1.Condition{scheduled, started, applied, available}, clusters: 2, want: updaterun.PhaseSucceeded},
+		"differences are reported":               {conditions: []metav1.Condition{scheduled, started, says("DiffReported", yes, "DiffReportingCompleted")}, clusters: 2, want: updaterun.PhaseSucceeded},
+		"all is well but too few clusters fit":   {conditions: []metav1.Condition{says("Scheduled", no, placementv1beta1.ReasonSchedulingPolicyUnfulfilled), started, applied, available}, clusters: 2, want: updaterun.PhaseFailed},
+		"too few clusters fit, others under way": {conditions: []metav1.Condition{says("Scheduled", no, placementv1beta1.ReasonSchedulingPolicyUnfulfilled), started, says("Applied", unknown, "")}, clusters: 2, want: updaterun.PhaseRunning},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2}, Spec: placed.spec}
 			p.Status.Conditions = placed.conditions
 			p.Status.PlacementStatuses = make([]placementv1beta1.PerClusterPlacementStatus, placed.clusters)
-			state, _ := PlacementState(hub.ClusterPlacement(p))
+			state, _ := PlacementState(hub.PlacementOf(p))
 			assert.Equal(t, placed.want, state)
 		})
 	}

@@ -12,9 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
@@ -41,25 +42,19 @@ type Facts struct {
 func Sort(objects []client.Object) Facts {
 	facts := Facts{Bindings: map[string]hub.Binding{}, Approvals: map[string]hub.Approval{}}
 	for _, object := range objects {
-		switch o := object.(type) {
-		case *placementv1beta1.ClusterResourcePlacement:
-			p := hub.ClusterPlacement(o.DeepCopy())
+		switch o := object.DeepCopyObject().(type) {
+		case placementv1beta1.PlacementObject:
+			p := hub.PlacementOf(o)
 			facts.Placement = &p
-		case *placementv1beta1.ResourcePlacement:
-			p := hub.NamespacedPlacement(o.DeepCopy())
-			facts.Placement = &p
-		case *placementv1beta1.ClusterStagedUpdateRun:
-			facts.Runs = append(facts.Runs, hub.ClusterRun(o.DeepCopy()))
-		case *placementv1beta1.StagedUpdateRun:
-			facts.Runs = append(facts.Runs, hub.NamespacedRun(o.DeepCopy()))
-		}
-		if binding, ok := hub.BindingOf(object); ok {
-			if before, twice := facts.Bindings[binding.Spec.TargetCluster]; !twice || !before.Object.GetDeletionTimestamp().IsZero() {
+		case placementv1beta1.UpdateRunObject:
+			facts.Runs = append(facts.Runs, hub.RunOf(o))
+		case placementv1beta1.BindingObject:
+			binding := hub.BindingOf(o)
+			if before, twice := facts.Bindings[binding.Spec.TargetCluster]; !twice || placementv1beta1.IsDeleting(before.Object) {
 				facts.Bindings[binding.Spec.TargetCluster] = binding
 			}
-		}
-		if approval, ok := hub.ApprovalOf(object); ok {
-			facts.Approvals[approval.Object.GetName()] = approval
+		case placementv1beta1.ApprovalRequestObject:
+			facts.Approvals[o.GetName()] = hub.ApprovalOf(o)
 		}
 	}
 	return facts
@@ -79,12 +74,12 @@ const shown = 20
 
 // Run makes the tree of a run.
 func Run(run hub.Run, facts Facts, options Options) tree.Node {
-	view := runs.Read(run)
+	view := updaterun.Read(run.Object)
 	root := tree.Node{
-		Kind: string(hub.KindRun), Name: run.String(), State: view.State, Count: &view.Count,
+		Kind: string(hub.KindRun), Name: run.String(), State: view.Phase, Count: &view.Counts,
 		Start: run.Object.GetCreationTimestamp().Time, Detail: detailOf(run, view),
 	}
-	if c := run.Condition(placementv1beta1.ConditionTypeSucceeded); c != nil && view.State.Over() {
+	if c := run.Condition(placementv1beta1.ConditionTypeSucceeded); c != nil && view.Phase.Over() {
 		root.End = c.LastTransitionTime.Time
 	}
 	b := builder{facts, options, run}
@@ -94,15 +89,15 @@ func Run(run hub.Run, facts Facts, options Options) tree.Node {
 	return root
 }
 
-func detailOf(run hub.Run, view runs.Run) string {
+func detailOf(run hub.Run, view updaterun.State) string {
 	detail := fmt.Sprintf("snapshot %s of %s", cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "latest"), run.Placement())
 	if run.Spec.RollbackOf != "" {
 		detail = fmt.Sprintf("%s back to before run %s", run.Placement(), run.Spec.RollbackOf)
 	}
-	switch view.State {
-	case runs.StateFailed, runs.StateStuck:
-		return detail + ": " + view.Message
-	case runs.StateInitialized:
+	switch view.Phase {
+	case updaterun.PhaseFailed, updaterun.PhaseStuck:
+		return detail + ": " + view.Why
+	case updaterun.PhaseInitialized:
 		return detail + ": waits for its start (kubectl fleet resume)"
 	default:
 		return detail
@@ -115,33 +110,33 @@ type builder struct {
 	run     hub.Run
 }
 
-func (b builder) stage(stage runs.Stage, view runs.Run, index int) tree.Node {
-	count := stage.Count
-	node := tree.Node{Kind: KindStage, Name: stage.Title(), State: stage.State, Count: &count, Start: stage.Start, End: stage.End}
+func (b builder) stage(stage updaterun.Stage, view updaterun.State, index int) tree.Node {
+	count := stage.Counts
+	node := tree.Node{Kind: KindStage, Name: stage.Title(), State: stage.Phase, Count: &count, Start: stage.Started, End: stage.Ended}
 	if stage.Total == 0 {
 		node.Count = nil
 		node.Detail = "no clusters"
 	}
-	if stage.State == runs.StatePending && stage.MaxConcurrency != "" {
+	if stage.Phase == updaterun.PhasePending && stage.MaxConcurrency != "" {
 		if atOnce, err := rollout.Concurrency(stage.MaxConcurrency, stage.Total); err == nil {
 			node.Detail = fmt.Sprintf("%d at a time", atOnce)
 		}
 	}
-	if view.State == runs.StateStopped && index == view.Current && !stage.State.Over() {
-		node.State = runs.StateStopped
+	if view.Phase == updaterun.PhaseStopped && index == view.Current && !stage.Phase.Over() {
+		node.State = updaterun.PhaseStopped
 	}
-	for _, gate := range stage.Before {
-		node.Children = append(node.Children, b.gate(gate, stage.Name, "before"))
+	for _, task := range stage.Before {
+		node.Children = append(node.Children, b.task(task, stage.Name, "before"))
 	}
 	node.Children = append(node.Children, b.clusters(stage)...)
-	for _, gate := range stage.After {
-		node.Children = append(node.Children, b.gate(gate, stage.Name, "after"))
+	for _, task := range stage.After {
+		node.Children = append(node.Children, b.task(task, stage.Name, "after"))
 	}
 	return node
 }
 
 // clusters are those of a stage, of many only the ones there is something to say of.
-func (b builder) clusters(stage runs.Stage) []tree.Node {
+func (b builder) clusters(stage updaterun.Stage) []tree.Node {
 	nodes := make([]tree.Node, 0, len(stage.Clusters))
 	for _, cluster := range stage.Clusters {
 		nodes = append(nodes, b.cluster(cluster, stage.Deletion))
@@ -175,13 +170,13 @@ func choose(nodes []tree.Node, all bool) []tree.Node {
 // weight says how much a cluster stands out; 0 is not at all.
 func weight(node tree.Node) int {
 	switch {
-	case node.State == runs.StateFailed:
+	case node.State == updaterun.PhaseFailed:
 		return 4
 	case len(node.Children) > 0:
 		return 3
-	case node.State == runs.StateRunning:
+	case node.State == updaterun.PhaseRunning:
 		return 2
-	case node.State == runs.StateSkipped || node.Detail != "":
+	case node.State == updaterun.PhaseSkipped || node.Detail != "":
 		return 1
 	default:
 		return 0
@@ -190,7 +185,7 @@ func weight(node tree.Node) int {
 
 // more counts what is not shown.
 func more(nodes []tree.Node, chosen []int) []tree.Node {
-	hidden := map[runs.State]int{}
+	hidden := map[updaterun.Phase]int{}
 	for _, node := range nodes {
 		hidden[node.State]++
 	}
@@ -198,7 +193,7 @@ func more(nodes []tree.Node, chosen []int) []tree.Node {
 		hidden[nodes[i].State]--
 	}
 	var parts []string
-	for _, state := range []runs.State{runs.StateSucceeded, runs.StateRunning, runs.StateFailed, runs.StateSkipped, runs.StatePending} {
+	for _, state := range []updaterun.Phase{updaterun.PhaseSucceeded, updaterun.PhaseRunning, updaterun.PhaseFailed, updaterun.PhaseSkipped, updaterun.PhasePending} {
 		if number := hidden[state]; number > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", number, strings.ToLower(string(state))))
 		}
@@ -209,16 +204,16 @@ func more(nodes []tree.Node, chosen []int) []tree.Node {
 	return []tree.Node{{Kind: KindMore, Name: "not shown:", Detail: strings.Join(parts, ", ") + " (--all shows them)"}}
 }
 
-func (b builder) cluster(cluster runs.Cluster, deletion bool) tree.Node {
-	node := tree.Node{Kind: KindCluster, Name: cluster.Name, State: cluster.State, Start: cluster.Start, End: cluster.End}
-	if cluster.State == runs.StateFailed || cluster.State == runs.StateSkipped {
-		node.Detail = cluster.Message
+func (b builder) cluster(cluster updaterun.Cluster, deletion bool) tree.Node {
+	node := tree.Node{Kind: KindCluster, Name: cluster.Name, State: cluster.Phase, Start: cluster.Started, End: cluster.Ended}
+	if cluster.Phase == updaterun.PhaseFailed || cluster.Phase == updaterun.PhaseSkipped {
+		node.Detail = cluster.Why
 	}
 	binding, ok := b.facts.Bindings[cluster.Name]
-	if !ok || deletion || cluster.State == runs.StateSucceeded || cluster.State == runs.StatePending {
+	if !ok || deletion || cluster.Phase == updaterun.PhaseSucceeded || cluster.Phase == updaterun.PhasePending {
 		return node
 	}
-	if held := unmet(binding.Status.Conditions); held != nil && cluster.State == runs.StateRunning {
+	if held := unmet(binding.Status.Conditions); held != nil && cluster.Phase == updaterun.PhaseRunning {
 		node.Detail = about(held)
 	}
 	node.Children = objects(binding.Status.FailedPlacements)
@@ -253,7 +248,7 @@ func about(c *metav1.Condition) string {
 func objects(failed []placementv1beta1.FailedResourcePlacement) []tree.Node {
 	nodes := make([]tree.Node, 0, len(failed))
 	for i := range failed {
-		nodes = append(nodes, tree.Node{Kind: KindObject, Name: ObjectName(failed[i].ResourceIdentifier), State: runs.StateFailed, Detail: about(&failed[i].Condition)})
+		nodes = append(nodes, tree.Node{Kind: KindObject, Name: ObjectName(failed[i].ResourceIdentifier), State: updaterun.PhaseFailed, Detail: about(&failed[i].Condition)})
 	}
 	slices.SortStableFunc(nodes, func(a, b tree.Node) int { return cmp.Compare(a.Name, b.Name) })
 	return nodes
@@ -276,51 +271,42 @@ func ObjectName(id placementv1beta1.ResourceIdentifier) string {
 	return name
 }
 
-func (b builder) gate(gate runs.Gate, stage, side string) tree.Node {
-	if gate.Type == placementv1beta1.StageTaskTypeApproval {
-		return b.approval(gate, stage, side)
-	}
-	node := tree.Node{Kind: KindGate, Name: "soak " + tree.Wait(gate.Wait), State: gateState(gate)}
-	if !gate.From.IsZero() {
-		node.Start, node.Due = gate.From, gate.Until()
-	}
-	if gate.Done {
-		node.End = gate.At
-	}
-	return node
-}
-
-func gateState(gate runs.Gate) runs.State {
+func (b builder) task(task stagetask.State, stage, side string) tree.Node {
+	node := tree.Node{Kind: KindGate, Name: task.Title + " " + side, State: taskState(task)}
 	switch {
-	case gate.Done:
-		return runs.StateSucceeded
-	case gate.Open:
-		return runs.StateWaiting
-	default:
-		return runs.StatePending
-	}
-}
-
-func (b builder) approval(gate runs.Gate, stage, side string) tree.Node {
-	node := tree.Node{Kind: KindGate, Name: "approval " + side, State: gateState(gate)}
-	switch {
-	case gate.Done:
-		node.Detail = b.approvedBy(gate)
-	case gate.Open:
-		node.Start = gate.From
-		node.Detail = "kubectl fleet approve " + b.run.Name + " --stage " + stage
-		if b.run.Namespace != "" {
-			node.Detail += " -n " + b.run.Namespace
+	case task.Timed:
+		node.Name = task.Title + " " + tree.Wait(task.Duration)
+		node.Start, node.Due, node.End = task.WaitsSince, task.Due, task.DoneAt
+	case task.Done():
+		node.Detail = b.approvedBy(task)
+	case task.Waiting():
+		node.Start = task.WaitsSince
+		if task.Approvable {
+			node.Detail = "kubectl fleet approve " + b.run.Name + " --stage " + stage
+			if b.run.Namespace != "" {
+				node.Detail += " -n " + b.run.Namespace
+			}
 		}
 	}
 	return node
 }
 
+func taskState(task stagetask.State) updaterun.Phase {
+	switch {
+	case task.Done():
+		return updaterun.PhaseSucceeded
+	case task.Waiting():
+		return updaterun.PhaseWaiting
+	default:
+		return updaterun.PhasePending
+	}
+}
+
 // approvedBy says who approved, as far as the hub has recorded it.
-func (b builder) approvedBy(gate runs.Gate) string {
-	request, ok := b.facts.Approvals[gate.Request]
+func (b builder) approvedBy(task stagetask.State) string {
+	request, ok := b.facts.Approvals[task.Subject]
 	if !ok || request.Status.Approval == nil {
-		return gate.Request
+		return task.Subject
 	}
 	return Approved(*request.Status.Approval)
 }

@@ -10,8 +10,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/runs"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 )
+
+// StateAbandoned is the state of what was deleted while the user watched it.
+const StateAbandoned updaterun.Phase = "Abandoned"
 
 // Node is a node of a tree. Printed for programs, it is nested the same way.
 type Node struct {
@@ -19,11 +22,11 @@ type Node struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	// State is what it is at; lines begin with a mark for it.
-	State runs.State `json:"state,omitempty"`
+	State updaterun.Phase `json:"state,omitempty"`
 	// Detail is what else there is to say.
 	Detail string `json:"detail,omitempty"`
 	// Count is how far the clusters below are.
-	Count *runs.Count `json:"count,omitempty"`
+	Count *updaterun.Counts `json:"count,omitempty"`
 	// Start and End are when it began and ended. Due is when it ends by itself.
 	Start time.Time `json:"start,omitzero"`
 	End   time.Time `json:"end,omitzero"`
@@ -43,15 +46,15 @@ type Style struct {
 }
 
 // marks stand for states.
-var marks = map[runs.State]string{
-	runs.StateSucceeded: "✓", runs.StateSkipped: "–", runs.StateFailed: "✗", runs.StateAbandoned: "✗", runs.StateStuck: "!",
-	runs.StateRunning: "▶", runs.StateWaiting: "◷", runs.StateStopping: "‖", runs.StateStopped: "‖",
+var marks = map[updaterun.Phase]string{
+	updaterun.PhaseSucceeded: "✓", updaterun.PhaseSkipped: "–", updaterun.PhaseFailed: "✗", StateAbandoned: "✗", updaterun.PhaseStuck: "!",
+	updaterun.PhaseRunning: "▶", updaterun.PhaseWaiting: "◷", updaterun.PhaseStopping: "‖", updaterun.PhaseStopped: "‖",
 }
 
 // colours of states, as the numbers of terminals.
-var colours = map[runs.State]string{
-	runs.StateSucceeded: "32", runs.StateFailed: "31", runs.StateAbandoned: "31", runs.StateStuck: "31",
-	runs.StateRunning: "36", runs.StateWaiting: "33", runs.StateStopping: "33", runs.StateStopped: "33", runs.StatePending: "2", runs.StateSkipped: "2",
+var colours = map[updaterun.Phase]string{
+	updaterun.PhaseSucceeded: "32", updaterun.PhaseFailed: "31", StateAbandoned: "31", updaterun.PhaseStuck: "31",
+	updaterun.PhaseRunning: "36", updaterun.PhaseWaiting: "33", updaterun.PhaseStopping: "33", updaterun.PhaseStopped: "33", updaterun.PhasePending: "2", updaterun.PhaseSkipped: "2",
 }
 
 const (
@@ -103,7 +106,7 @@ func pad(text string, width int) string {
 func (s Style) line(indent string, node Node) string {
 	parts := []string{node.Name}
 	if node.State != "" && node.Kind != "object" {
-		parts = append(parts, pad(string(node.State), len(runs.StateSucceeded)))
+		parts = append(parts, pad(string(node.State), len(updaterun.PhaseSucceeded)))
 	}
 	if bar := s.bar(node); bar != "" {
 		parts = append(parts, bar)
@@ -120,7 +123,7 @@ func (s Style) line(indent string, node Node) string {
 }
 
 // fit cuts a line to the width, in characters, and colours its mark.
-func (s Style) fit(indent, mark, text string, state runs.State) string {
+func (s Style) fit(indent, mark, text string, state updaterun.Phase) string {
 	used := utf8.RuneCountInString(indent) + utf8.RuneCountInString(mark) + 1
 	text = Cut(strings.ReplaceAll(text, "\n", " "), s.Width-used, s.Width > 0)
 	if colour := colours[state]; s.Colours && colour != "" {
@@ -152,7 +155,7 @@ func (s Style) bar(node Node) string {
 	return ""
 }
 
-func remarks(count runs.Count) string {
+func remarks(count updaterun.Counts) string {
 	text := ""
 	for _, remark := range []struct {
 		number int

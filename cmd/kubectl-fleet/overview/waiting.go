@@ -1,0 +1,84 @@
+package overview
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+)
+
+// waitingFor says in a few words what a run waits for; empty if it is over.
+func waitingFor(run updaterun.State, now time.Time) string {
+	switch run.Phase {
+	case updaterun.PhaseInitializing:
+		return "its plan"
+	case updaterun.PhaseInitialized:
+		return "its start (kubectl fleet resume)"
+	case updaterun.PhaseStopped:
+		return "to be resumed"
+	case updaterun.PhaseDeleting:
+		return "its clean-up"
+	}
+	if run.Phase.Over() || run.Current >= len(run.Stages) {
+		return ""
+	}
+	stage := run.Stages[run.Current]
+	if tasks := describeTasks(stage, now); tasks != "" {
+		return tasks
+	}
+	return namesUpdating(stage)
+}
+
+// describeTasks says for which tasks a stage waits.
+func describeTasks(stage updaterun.Stage, now time.Time) string {
+	var parts []string
+	for _, task := range slices.Concat(stage.Before, stage.After) {
+		if task.Waiting() {
+			parts = append(parts, describeTask(task, now))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func describeTask(task stagetask.State, now time.Time) string {
+	text := task.Title
+	if task.Subject != "" {
+		text += " of " + task.Subject
+	}
+	if task.Timed {
+		text += ", " + remaining(task.Due.Sub(now))
+	}
+	return text
+}
+
+// remaining says how much of a timed wait is left.
+func remaining(left time.Duration) string {
+	if left <= 0 {
+		return "due"
+	}
+	return duration.HumanDuration(left) + " left"
+}
+
+// namesUpdating names the clusters of a stage that are being updated.
+func namesUpdating(stage updaterun.Stage) string {
+	var names []string
+	for _, cluster := range stage.Clusters {
+		if cluster.Phase == updaterun.PhaseRunning {
+			names = append(names, cluster.Name)
+		}
+	}
+	const shown = 2
+	switch {
+	case len(names) == 0:
+		return ""
+	case len(names) > shown:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
+	default:
+		return strings.Join(names, ", ")
+	}
+}
