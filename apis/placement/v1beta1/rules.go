@@ -19,11 +19,6 @@ func IsRunOver(run UpdateRunObject) bool {
 		meta.IsStatusConditionFalse(conditions, ConditionTypeInitialized)
 }
 
-// IsLatestSnapshot says that a snapshot is labelled as the latest of its placement. After a crash, two may be.
-func IsLatestSnapshot(o metav1.Object) bool {
-	return o.GetLabels()[IsLatestSnapshotLabel] == LabelValueTrue
-}
-
 // IsLiveBinding says that a binding says what a cluster is to run: the placement selects the cluster, and the binding is not
 // being deleted.
 func IsLiveBinding(b BindingObject) bool {
