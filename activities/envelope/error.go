@@ -45,10 +45,10 @@ func (e *Error) Error() string {
 
 // Describe is an envelope as users write it, such as "ResourceEnvelope app/example".
 func Describe(id placementv1beta1.EnvelopeIdentifier) string {
-	return string(id.Type) + " " + qualified(id.Namespace, id.Name)
+	return string(id.Type) + " " + qualifiedName(id.Namespace, id.Name)
 }
 
-func qualified(namespace, name string) string {
+func qualifiedName(namespace, name string) string {
 	if namespace == "" {
 		return name
 	}

@@ -19,14 +19,14 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// open makes an object of what is under a key, or names the rule it breaks.
-func open(value any, id placementv1beta1.EnvelopeIdentifier, scope ScopeOf) (object *unstructured.Unstructured, rule string) {
+// openEntry makes an object of what is under a key, or names the rule it breaks.
+func openEntry(value any, id placementv1beta1.EnvelopeIdentifier, scope ScopeOf) (object *unstructured.Unstructured, rule string) {
 	if id.Type == placementv1beta1.ConfigMapEnvelopeType {
 		text, is := value.(string)
 		if !is {
 			return nil, "its value is no text"
 		}
-		if value, rule = parse(text); rule != "" {
+		if value, rule = parseDocument(text); rule != "" {
 			return nil, rule
 		}
 	}
@@ -35,20 +35,20 @@ func open(value any, id placementv1beta1.EnvelopeIdentifier, scope ScopeOf) (obj
 		return nil, "it is no object: write apiVersion, kind, metadata and so on below the key"
 	}
 	object = &unstructured.Unstructured{Object: content}
-	for _, check := range []func(*unstructured.Unstructured) string{identified, single, placeable} {
+	for _, check := range []func(*unstructured.Unstructured) string{checkIdentity, refuseList, refuseUnplaceable} {
 		if rule := check(object); rule != "" {
 			return nil, rule
 		}
 	}
-	return object, settle(object, id, scope)
+	return object, checkNamespace(object, id, scope)
 }
 
 // quoted finds what an error of the YAML reader repeats of a document. That may be a
 // secret, and errors are told where more people read than may read the envelope.
 var quoted = regexp.MustCompile(`(?s)(cannot decode \S+ |unknown anchor |invalid map key: ).*?( as a !!\w+| referenced|)$`)
 
-// parse reads the one YAML or JSON document in a text.
-func parse(text string) (value any, rule string) {
+// parseDocument reads the one YAML or JSON document in a text.
+func parseDocument(text string) (value any, rule string) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader([]byte(text))))
 	for {
 		document, err := documents.Read()
@@ -58,7 +58,7 @@ func parse(text string) (value any, rule string) {
 		if err != nil {
 			return nil, "it cannot be read: " + err.Error()
 		}
-		next, err := decode(document)
+		next, err := decodeDocument(document)
 		switch {
 		case err != nil:
 			return nil, "it is neither YAML nor JSON: " + quoted.ReplaceAllString(err.Error(), "$1…$2")
@@ -75,9 +75,9 @@ func parse(text string) (value any, rule string) {
 	return value, ""
 }
 
-// decode reads a document. A field that is there twice is an error: which of the two
+// decodeDocument reads a document. A field that is there twice is an error: which of the two
 // is meant cannot be told.
-func decode(document []byte) (any, error) {
+func decodeDocument(document []byte) (any, error) {
 	data, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {
 		return nil, err
@@ -89,8 +89,8 @@ func decode(document []byte) (any, error) {
 	return value, nil
 }
 
-// identified demands that an object says what it is.
-func identified(object *unstructured.Unstructured) string {
+// checkIdentity demands that an object says what it is.
+func checkIdentity(object *unstructured.Unstructured) string {
 	for _, field := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}} {
 		if _, _, err := unstructured.NestedString(object.Object, field...); err != nil {
 			return strings.Join(field, ".") + ", which names the object, is no text"
@@ -111,16 +111,16 @@ func identified(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// single refuses lists.
-func single(object *unstructured.Unstructured) string {
+// refuseList refuses lists.
+func refuseList(object *unstructured.Unstructured) string {
 	if object.IsList() {
 		return "it is a list: put each object under a key of its own"
 	}
 	return ""
 }
 
-// placeable refuses what must not get to a member by any way.
-func placeable(object *unstructured.Unstructured) string {
+// refuseUnplaceable refuses what must not get to a member by any way.
+func refuseUnplaceable(object *unstructured.Unstructured) string {
 	gk := object.GroupVersionKind().GroupKind()
 	annotations, _, err := unstructured.NestedMap(object.Object, "metadata", "annotations")
 	if err != nil {

@@ -35,15 +35,15 @@ func BuiltIn(gk schema.GroupKind) Scope {
 	switch {
 	case !known:
 		return UnknownScope
-	case listed(kinds.cluster, gk.Kind):
+	case isListed(kinds.cluster, gk.Kind):
 		return ClusterScope
-	case listed(kinds.namespaced, gk.Kind):
+	case isListed(kinds.namespaced, gk.Kind):
 		return NamespaceScope
 	}
 	return UnknownScope // newer than this list
 }
 
-func listed(kinds, kind string) bool {
+func isListed(kinds, kind string) bool {
 	for name := range strings.FieldsSeq(kinds) {
 		if name == kind {
 			return true
@@ -84,13 +84,13 @@ var builtIn = map[string]struct{ cluster, namespaced string }{
 	},
 }
 
-// settle checks that an object may be in its envelope as far as its namespace goes.
+// checkNamespace checks that an object may be in its envelope as far as its namespace goes.
 // An object that has to be in a namespace and names none gets the envelope's.
-func settle(object *unstructured.Unstructured, id placementv1beta1.EnvelopeIdentifier, scope ScopeOf) (rule string) {
+func checkNamespace(object *unstructured.Unstructured, id placementv1beta1.EnvelopeIdentifier, scope ScopeOf) (rule string) {
 	lives := scope(object.GroupVersionKind().GroupKind())
 	known := lives != UnknownScope
 	if !known {
-		lives = apparent(object)
+		lives = apparentScope(object)
 	}
 	switch {
 	case lives == NamespaceScope && id.Type == placementv1beta1.ClusterResourceEnvelopeType:
@@ -108,8 +108,8 @@ func settle(object *unstructured.Unstructured, id placementv1beta1.EnvelopeIdent
 		KeyOf(object), id.Namespace)
 }
 
-// apparent is the scope that an object itself makes one think of.
-func apparent(object *unstructured.Unstructured) Scope {
+// apparentScope is the scope that an object itself makes one think of.
+func apparentScope(object *unstructured.Unstructured) Scope {
 	if object.GetNamespace() == "" {
 		return ClusterScope
 	}

@@ -53,17 +53,17 @@ func Unpack(manifest []byte, scope ScopeOf) (placementv1beta1.EnvelopeIdentifier
 	if !is {
 		return id, nil, fmt.Errorf("unpacking a manifest: it is no envelope")
 	}
-	data, problems := read(manifest, id)
+	data, problems := readEntries(manifest, id)
 	var entries []Entry
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		object, rule := open(data[key], id, scope)
+		object, rule := openEntry(data[key], id, scope)
 		if rule != "" {
 			problems = append(problems, Problem{Key: key, Rule: rule})
 			continue
 		}
 		entries = append(entries, Entry{Key: key, Object: object})
 	}
-	problems = append(problems, repeated(entries)...)
+	problems = append(problems, findRepeated(entries)...)
 	if len(problems) > 0 {
 		slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Key, b.Key) })
 		return id, nil, &Error{Envelope: id, Problems: problems}
@@ -72,8 +72,8 @@ func Unpack(manifest []byte, scope ScopeOf) (placementv1beta1.EnvelopeIdentifier
 	return id, entries, nil
 }
 
-// read returns what an envelope has under each key.
-func read(manifest []byte, id placementv1beta1.EnvelopeIdentifier) (map[string]any, []Problem) {
+// readEntries returns what an envelope has under each key.
+func readEntries(manifest []byte, id placementv1beta1.EnvelopeIdentifier) (map[string]any, []Problem) {
 	var content struct {
 		Data       map[string]any `json:"data"`
 		BinaryData map[string]any `json:"binaryData"`
@@ -91,8 +91,8 @@ func read(manifest []byte, id placementv1beta1.EnvelopeIdentifier) (map[string]a
 	return content.Data, problems
 }
 
-// repeated finds entries that hold the same object, in whatever version.
-func repeated(entries []Entry) []Problem {
+// findRepeated finds entries that hold the same object, in whatever version.
+func findRepeated(entries []Entry) []Problem {
 	var problems []Problem
 	first := map[ObjectKey]string{}
 	for _, entry := range entries {
@@ -136,4 +136,4 @@ func KeyOf(object interface {
 }
 
 // String is the object as users write it, such as "ConfigMap app/config".
-func (k ObjectKey) String() string { return k.Kind + " " + qualified(k.Namespace, k.Name) }
+func (k ObjectKey) String() string { return k.Kind + " " + qualifiedName(k.Namespace, k.Name) }

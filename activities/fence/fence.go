@@ -44,13 +44,13 @@ func Replace(path string, value any) Op { return Op{"replace", path, value} }
 func Remove(path string) Op { return Op{Op: "remove", Path: path} }
 
 // AnnotationPath is the path of an annotation, LabelPath that of a label.
-func AnnotationPath(key string) string { return "/metadata/annotations/" + escape(key) }
+func AnnotationPath(key string) string { return "/metadata/annotations/" + escapePointer(key) }
 
 // LabelPath is the path of a label.
-func LabelPath(key string) string { return "/metadata/labels/" + escape(key) }
+func LabelPath(key string) string { return "/metadata/labels/" + escapePointer(key) }
 
-// escape makes a key usable in a JSON pointer (RFC 6901).
-func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
+// escapePointer makes a key usable in a JSON pointer (RFC 6901).
+func escapePointer(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
 
 // Annotate sets an annotation on an object last seen with these annotations,
 // provided that nobody has changed that one since.

@@ -34,7 +34,7 @@ func newClusters(selector *placementv1beta1.ClusterSelector) clusters {
 	return c
 }
 
-func (c clusters) include(cluster Cluster) bool {
+func (c clusters) includesCluster(cluster Cluster) bool {
 	if c.all || c.unreadable != nil {
 		return true
 	}

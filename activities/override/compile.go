@@ -44,7 +44,7 @@ type operation struct {
 // namespace and name, which therefore have the last word. What is wrong with a rule comes to
 // light on the objects and clusters that it is for, and leaves the others alone.
 func Compile(snapshots []placementv1beta1.OverrideSnapshotObject) *Set {
-	set := &Set{specs: specs(snapshots)}
+	set := &Set{specs: sortedSpecs(snapshots)}
 	set.index = newIndex(set.specs)
 	for _, s := range set.specs {
 		rules := make([]rule, len(s.rules))
@@ -86,10 +86,10 @@ func compileOperation(from *placementv1beta1.JSONPatchOverride) operation {
 	if op.broken = checkValue(from); op.broken != nil || from.Operator == placementv1beta1.JSONPatchOverrideOpRemove {
 		return op
 	}
-	value, err := decode(from.Value.Raw)
+	value, err := decodeJSON(from.Value.Raw)
 	switch {
 	case err != nil: // it was checked
-		op.broken = op.invalid(err)
+		op.broken = op.invalidValue(err)
 	case hasVariables(value):
 		op.template = value
 	default:
@@ -120,13 +120,13 @@ func checkValue(from *placementv1beta1.JSONPatchOverride) *problem {
 
 // setValue gives the operation a value without variables.
 func (op *operation) setValue(value any) {
-	if err := op.path.takes(value); err != nil {
-		op.broken = op.invalid(err)
+	if err := op.path.acceptsValue(value); err != nil {
+		op.broken = op.invalidValue(err)
 		return
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
-		op.broken = op.invalid(err)
+		op.broken = op.invalidValue(err)
 		return
 	}
 	op.value = newNode(text)
@@ -137,20 +137,20 @@ func (op operation) onCluster(cluster Cluster) operation {
 	if op.template == nil {
 		return op
 	}
-	value, err := expand(op.template, cluster)
+	value, err := expandValue(op.template, cluster)
 	var missing *missingLabelError
 	switch {
 	case errors.As(err, &missing):
-		op.broken = op.invalid(err)
+		op.broken = op.invalidValue(err)
 		op.broken.advice = fmt.Sprintf("label the MemberCluster, or leave clusters without the label out by the clusterSelector of the rule: a variable in the value for %s asks for it", op.written)
 	case err != nil:
-		op.broken = op.invalid(err)
+		op.broken = op.invalidValue(err)
 	default:
 		op.setValue(value)
 	}
 	return op
 }
 
-func (op *operation) invalid(err error) *problem {
+func (op *operation) invalidValue(err error) *problem {
 	return &problem{text: err.Error(), advice: fmt.Sprintf("correct the value for %s", op.written)}
 }

@@ -53,7 +53,7 @@ func (m *Matcher) Concerns() []Concern {
 // Picked is the Matcher of overrides that were found to concern a placement before.
 func Picked(snapshots []placementv1beta1.OverrideSnapshotObject) *Matcher {
 	m := &Matcher{}
-	for _, candidate := range specs(snapshots) {
+	for _, candidate := range sortedSpecs(snapshots) {
 		m.overrides = append(m.overrides, newMatch(candidate))
 	}
 	return m
@@ -66,8 +66,8 @@ const fingerprintLength = 12
 // of their snapshots and what those say. It is empty if there are none.
 func Made(placement Placement, snapshots []placementv1beta1.OverrideSnapshotObject) string {
 	var made []string
-	for _, candidate := range specs(snapshots) {
-		if candidate.placement != nil && candidate.concerns(placement) {
+	for _, candidate := range sortedSpecs(snapshots) {
+		if candidate.placement != nil && candidate.concernsPlacement(placement) {
 			// One that was deleted and made anew can have the name of its snapshot again.
 			made = append(made, fmt.Sprintf("%s %x", candidate.source, candidate.content))
 		}

@@ -81,8 +81,8 @@ func FuzzApply(f *testing.F) {
 	})
 }
 
-// variable is what is replaced, written in another way than the package does.
-var variable = regexp.MustCompile(`\$\{MEMBER-CLUSTER-(?:NAME|LABEL-KEY-([^}]*))\}`)
+// expandVariable is what is replaced, written in another way than the package does.
+var expandVariable = regexp.MustCompile(`\$\{MEMBER-CLUSTER-(?:NAME|LABEL-KEY-([^}]*))\}`)
 
 // FuzzVariables puts any text, with anything for variables in it, into an object.
 func FuzzVariables(f *testing.F) {
@@ -110,8 +110,8 @@ func FuzzVariables(f *testing.F) {
 		got, err := ourselves(t, []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`), cluster, []placementv1beta1.JSONPatchOverride{o})
 
 		missing := false
-		want := variable.ReplaceAllStringFunc(text, func(found string) string {
-			groups := variable.FindStringSubmatch(found)
+		want := expandVariable.ReplaceAllStringFunc(text, func(found string) string {
+			groups := expandVariable.FindStringSubmatch(found)
 			switch {
 			case found == "${MEMBER-CLUSTER-NAME}":
 				return name

@@ -16,7 +16,7 @@ func Hash(override placementv1beta1.OverrideObject) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hashing an override: %w", err)
 	}
-	content, err := decode(written)
+	content, err := decodeJSON(written)
 	if err != nil {
 		return nil, fmt.Errorf("hashing an override: %w", err)
 	}

@@ -53,8 +53,8 @@ func NewMatcher(
 	snapshots []placementv1beta1.OverrideSnapshotObject,
 ) *Matcher {
 	var candidates []spec
-	for _, candidate := range specs(snapshots) {
-		if candidate.concerns(placement) {
+	for _, candidate := range sortedSpecs(snapshots) {
+		if candidate.concernsPlacement(placement) {
 			candidates = append(candidates, candidate)
 		}
 	}
@@ -69,7 +69,7 @@ func NewMatcher(
 		}
 		for j, selector := range candidate.selectors {
 			if !selected[i][j] {
-				m.idle = append(m.idle, Idle{Override: candidate.source, Selector: j, Resource: selector.identifier()})
+				m.idle = append(m.idle, Idle{Override: candidate.source, Selector: j, Resource: selector.toIdentifier()})
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func selectedOf(overrides []spec, resources []placementv1beta1.ResourceIdentifie
 	found := newIndex(overrides)
 	var mentions []mention
 	for _, id := range resources {
-		mentions = found.find(mentions[:0], identify(id))
+		mentions = found.findMentions(mentions[:0], resourceOf(id))
 		for _, m := range mentions {
 			if selected[m.override] == nil {
 				selected[m.override] = map[int]bool{}
@@ -101,9 +101,9 @@ func newMatch(s spec) match {
 	return m
 }
 
-// concerns says whether an override is for a placement. A reference that leaves out its
+// concernsPlacement says whether an override is for a placement. A reference that leaves out its
 // scope is to a ClusterResourcePlacement.
-func (s *spec) concerns(placement Placement) bool {
+func (s *spec) concernsPlacement(placement Placement) bool {
 	switch {
 	case s.placement == nil:
 		return true
@@ -135,7 +135,7 @@ func (m *Matcher) Applicable(cluster Cluster) Applicable {
 
 func (m *match) hasRuleFor(cluster Cluster) bool {
 	for _, rule := range m.rules {
-		if rule.include(cluster) {
+		if rule.includesCluster(cluster) {
 			return true
 		}
 	}

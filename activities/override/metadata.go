@@ -7,9 +7,9 @@ import (
 	apicontent "k8s.io/apimachinery/pkg/api/validate/content"
 )
 
-// takes says whether a value can be put where the path leads: labels and annotations have
+// acceptsValue says whether a value can be put where the path leads: labels and annotations have
 // the same form in all objects, so a wrong one is found here rather than on every member.
-func (p pointer) takes(value any) error {
+func (p pointer) acceptsValue(value any) error {
 	if !p.inMetadata() {
 		return nil
 	}

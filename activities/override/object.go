@@ -26,16 +26,16 @@ func NewObject(manifest []byte) (*Object, error) {
 		return nil, errors.New("the manifest is no valid JSON")
 	}
 	root := newNode(bytes.TrimSpace(manifest))
-	fields := root.content()
+	fields := root.splitContent()
 	if fields.shape != shapeObject {
 		return nil, errors.New("the manifest is no JSON object")
 	}
-	version := fields.field("apiVersion").asString()
-	kind := fields.field("kind").asString()
+	version := fields.findField("apiVersion").asString()
+	kind := fields.findField("kind").asString()
 	var name, namespace string
-	if metadata := fields.field("metadata"); metadata != nil {
-		name = metadata.content().field("name").asString()
-		namespace = metadata.content().field("namespace").asString()
+	if metadata := fields.findField("metadata"); metadata != nil {
+		name = metadata.splitContent().findField("name").asString()
+		namespace = metadata.splitContent().findField("namespace").asString()
 	}
 	if version == "" || kind == "" || name == "" {
 		return nil, fmt.Errorf("the manifest has apiVersion %q, kind %q and metadata.name %q, and all of them have to be set", version, kind, name)
@@ -51,4 +51,4 @@ func NewObject(manifest []byte) (*Object, error) {
 }
 
 // Identifier says which object it is.
-func (o *Object) Identifier() placementv1beta1.ResourceIdentifier { return o.id.identifier() }
+func (o *Object) Identifier() placementv1beta1.ResourceIdentifier { return o.id.toIdentifier() }

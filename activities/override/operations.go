@@ -14,14 +14,14 @@ type problem struct {
 	advice string
 }
 
-// edit carries out the operation on what is at a depth of its path. As RFC 6902 asks for, it
+// editNode carries out the operation on what is at a depth of its path. As RFC 6902 asks for, it
 // fails if the place is missing, be it the target of a removal or replacement, or what an
 // addition adds to.
-func (op *operation) edit(n *node, depth int) (*node, *problem) {
-	inner := n.content()
+func (op *operation) editNode(n *node, depth int) (*node, *problem) {
+	inner := n.splitContent()
 	name := op.path.names[depth]
 	if inner.shape == shapeScalar {
-		return nil, op.missing(fmt.Sprintf("%s is neither an object nor a list and nothing can be inside it: correct the path", op.path.prefix(depth)))
+		return nil, op.missingPlace(fmt.Sprintf("%s is neither an object nor a list and nothing can be inside it: correct the path", op.path.prefixTo(depth)))
 	}
 	if depth == len(op.path.names)-1 {
 		if inner.shape == shapeList {
@@ -30,21 +30,21 @@ func (op *operation) edit(n *node, depth int) (*node, *problem) {
 		return op.editObject(inner, name)
 	}
 	if inner.shape == shapeList {
-		at, found := position(name)
+		at, found := parsePosition(name)
 		if !found || at >= len(inner.items) {
-			return nil, op.beyond(inner, depth)
+			return nil, op.beyondList(inner, depth)
 		}
-		changed, failed := op.edit(inner.items[at], depth+1)
+		changed, failed := op.editNode(inner.items[at], depth+1)
 		if failed != nil {
 			return nil, failed
 		}
 		return inner.withItem(at, changed), nil
 	}
-	next := inner.field(name)
+	next := inner.findField(name)
 	if next == nil {
-		return nil, op.missing(fmt.Sprintf("the object has no %s: add that first, or as a whole", op.path.prefix(depth+1)))
+		return nil, op.missingPlace(fmt.Sprintf("the object has no %s: add that first, or as a whole", op.path.prefixTo(depth+1)))
 	}
-	changed, failed := op.edit(next, depth+1)
+	changed, failed := op.editNode(next, depth+1)
 	if failed != nil {
 		return nil, failed
 	}
@@ -53,12 +53,12 @@ func (op *operation) edit(n *node, depth int) (*node, *problem) {
 
 // editObject carries out the operation on a field.
 func (op *operation) editObject(inner *content, key string) (*node, *problem) {
-	at, found := inner.search(key)
+	at, found := inner.searchField(key)
 	switch {
 	case op.operator == placementv1beta1.JSONPatchOverrideOpAdd:
 		return inner.withField(key, op.value), nil
 	case !found:
-		return nil, op.missing(fmt.Sprintf("the object has no %s: correct the path, or leave the operation out", op.path.prefix(len(op.path.names))))
+		return nil, op.missingPlace(fmt.Sprintf("the object has no %s: correct the path, or leave the operation out", op.path.prefixTo(len(op.path.names))))
 	case op.operator == placementv1beta1.JSONPatchOverrideOpReplace:
 		return inner.withField(key, op.value), nil
 	default:
@@ -72,12 +72,12 @@ func (op *operation) editList(inner *content, name string) (*node, *problem) {
 	if adds && name == "-" {
 		return inner.withInserted(len(inner.items), op.value), nil
 	}
-	at, found := position(name)
+	at, found := parsePosition(name)
 	switch {
 	case found && adds && at <= len(inner.items):
 		return inner.withInserted(at, op.value), nil
 	case !found || adds || at >= len(inner.items):
-		return nil, op.beyond(inner, len(op.path.names)-1)
+		return nil, op.beyondList(inner, len(op.path.names)-1)
 	case op.operator == placementv1beta1.JSONPatchOverrideOpReplace:
 		return inner.withItem(at, op.value), nil
 	default:
@@ -85,15 +85,15 @@ func (op *operation) editList(inner *content, name string) (*node, *problem) {
 	}
 }
 
-func (op *operation) missing(advice string) *problem {
+func (op *operation) missingPlace(advice string) *problem {
 	return &problem{text: fmt.Sprintf("%s operation does not apply: doc is missing path: %q: missing value", op.operator, op.written), advice: advice}
 }
 
-func (op *operation) beyond(inner *content, depth int) *problem {
+func (op *operation) beyondList(inner *content, depth int) *problem {
 	where := "the object"
 	if depth > 0 {
-		where = op.path.prefix(depth)
+		where = op.path.prefixTo(depth)
 	}
-	return op.missing(fmt.Sprintf("%s is a list of %d and has no element %q: elements count from 0, and only add can use - for the place behind the last",
+	return op.missingPlace(fmt.Sprintf("%s is a list of %d and has no element %q: elements count from 0, and only add can use - for the place behind the last",
 		where, len(inner.items), op.path.written[depth]))
 }

@@ -26,7 +26,7 @@ func (s *Set) On(cluster Cluster) *Patch {
 	p := &Patch{set: s, rules: make([][]clusterRule, len(s.rules))}
 	for i, rules := range s.rules {
 		for j := range rules {
-			if r := &rules[j]; r.clusters.include(cluster) {
+			if r := &rules[j]; r.clusters.includesCluster(cluster) {
 				p.rules[i] = append(p.rules[i], clusterRule{position: j, deletes: r.deletes, broken: r.broken, operations: r.onCluster(cluster)})
 			}
 		}
@@ -58,8 +58,8 @@ type Result struct {
 // word, whatever others do to it. The error is an *Error.
 func (p *Patch) Apply(o *Object) (Result, error) {
 	var buffer [4]mention
-	mentions := p.set.index.find(buffer[:0], o.id)
-	if p.deletes(mentions) {
+	mentions := p.set.index.findMentions(buffer[:0], o.id)
+	if p.deletesObject(mentions) {
 		return Result{Removed: true}, nil
 	}
 	root := o.root
@@ -71,9 +71,9 @@ func (p *Patch) Apply(o *Object) (Result, error) {
 		}
 		for j := range p.rules[m.override] {
 			r := &p.rules[m.override][j]
-			changed, at, failed := r.apply(root)
+			changed, at, failed := r.applyRule(root)
 			if failed != nil {
-				return Result{}, p.failure(o, m, r, at, failed)
+				return Result{}, p.describeFailure(o, m, r, at, failed)
 			}
 			if changed != root {
 				root, last, lastOf = changed, r, m
@@ -85,7 +85,7 @@ func (p *Patch) Apply(o *Object) (Result, error) {
 	}
 	manifest := root.appendTo(make([]byte, 0, len(o.manifest)+len(o.manifest)/8+64))
 	if len(manifest) > sizeLimit && len(manifest) > len(o.manifest) {
-		return Result{}, p.failure(o, lastOf, last, noOperation, &problem{
+		return Result{}, p.describeFailure(o, lastOf, last, noOperation, &problem{
 			text:   fmt.Sprintf("the object grows from %d to %d bytes, and no cluster takes more than %d", len(o.manifest), len(manifest), sizeLimit),
 			advice: "add less to it",
 		})
@@ -96,7 +96,7 @@ func (p *Patch) Apply(o *Object) (Result, error) {
 // sizeLimit is how large an object can be in bytes, by what etcd takes.
 const sizeLimit = 1536 * 1024
 
-func (p *Patch) deletes(mentions []mention) bool {
+func (p *Patch) deletesObject(mentions []mention) bool {
 	for _, m := range mentions {
 		for _, r := range p.rules[m.override] {
 			if r.deletes && r.broken == nil {
@@ -107,9 +107,9 @@ func (p *Patch) deletes(mentions []mention) bool {
 	return false
 }
 
-// apply carries out the operations of the rule. If one fails, it says which: noOperation, if
+// applyRule carries out the operations of the rule. If one fails, it says which: noOperation, if
 // it is the rule as a whole.
-func (r *clusterRule) apply(root *node) (*node, int, *problem) {
+func (r *clusterRule) applyRule(root *node) (*node, int, *problem) {
 	if r.broken != nil {
 		return nil, noOperation, r.broken
 	}
@@ -118,7 +118,7 @@ func (r *clusterRule) apply(root *node) (*node, int, *problem) {
 		if op.broken != nil {
 			return nil, i, op.broken
 		}
-		changed, failed := op.edit(root, 0)
+		changed, failed := op.editNode(root, 0)
 		if failed != nil {
 			return nil, i, failed
 		}
@@ -127,7 +127,7 @@ func (r *clusterRule) apply(root *node) (*node, int, *problem) {
 	return root, noOperation, nil
 }
 
-func (p *Patch) failure(o *Object, m mention, r *clusterRule, at int, failed *problem) *Error {
+func (p *Patch) describeFailure(o *Object, m mention, r *clusterRule, at int, failed *problem) *Error {
 	e := &Error{
 		Override: p.set.specs[m.override].source, Rule: r.position, Operation: at,
 		Object: o.Identifier(), Problem: failed.text, Advice: failed.advice,

@@ -46,10 +46,10 @@ func parsePath(path string) (pointer, error) {
 		}
 		p.names = append(p.names, unescape.Replace(written))
 	}
-	return p, p.allowed()
+	return p, p.checkAllowed()
 }
 
-func (p pointer) allowed() error {
+func (p pointer) checkAllowed() error {
 	switch p.names[0] {
 	case "apiVersion", "kind":
 		return errPathTypeMeta
@@ -71,13 +71,13 @@ func (p pointer) inMetadata() bool {
 	return len(p.names) > 1 && p.names[0] == "metadata" && (p.names[1] == "labels" || p.names[1] == "annotations")
 }
 
-// prefix is the path down to a depth, as it was written.
-func (p pointer) prefix(depth int) string {
+// prefixTo is the path down to a depth, as it was written.
+func (p pointer) prefixTo(depth int) string {
 	return "/" + strings.Join(p.written[:depth], "/")
 }
 
-// position reads a name as a position in a list: digits, without zeros in front.
-func position(name string) (int, bool) {
+// parsePosition reads a name as a position in a list: digits, without zeros in front.
+func parsePosition(name string) (int, bool) {
 	if name == "" || len(name) > 9 || (len(name) > 1 && name[0] == '0') {
 		return 0, false
 	}

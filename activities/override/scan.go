@@ -14,21 +14,21 @@ type scanner struct {
 	at   int
 }
 
-// split reads one level of a value: what is inside an object or a list stays text.
-func split(text []byte) *content {
+// splitLevel reads one level of a value: what is inside an object or a list stays text.
+func splitLevel(text []byte) *content {
 	s := &scanner{text: text}
-	switch s.next() {
+	switch s.nextByte() {
 	case '{':
-		return &content{shape: shapeObject, members: s.members()}
+		return &content{shape: shapeObject, members: s.readMembers()}
 	case '[':
-		return &content{shape: shapeList, items: s.items()}
+		return &content{shape: shapeList, items: s.readItems()}
 	default:
 		return &content{shape: shapeScalar}
 	}
 }
 
-// next goes past space and returns the byte that comes after it; 0 at the end.
-func (s *scanner) next() byte {
+// nextByte goes past space and returns the byte that comes after it; 0 at the end.
+func (s *scanner) nextByte() byte {
 	for ; s.at < len(s.text); s.at++ {
 		switch c := s.text[s.at]; c {
 		case ' ', '\t', '\n', '\r':
@@ -39,16 +39,16 @@ func (s *scanner) next() byte {
 	return 0
 }
 
-// members reads the fields of the object that begins here.
-func (s *scanner) members() []*member {
+// readMembers reads the fields of the object that begins here.
+func (s *scanner) readMembers() []*member {
 	var members []*member
 	s.at++ // {
-	for s.next() != '}' {
-		label := s.value()
-		s.next()
+	for s.nextByte() != '}' {
+		label := s.skipValue()
+		s.nextByte()
 		s.at++ // :
-		members = append(members, &member{key: unquote(label), label: label, value: newNode(s.value())})
-		if s.next() == ',' {
+		members = append(members, &member{key: unquoteString(label), label: label, value: newNode(s.skipValue())})
+		if s.nextByte() == ',' {
 			s.at++
 		}
 	}
@@ -68,22 +68,22 @@ func lastOfEach(members []*member) []*member {
 	return kept
 }
 
-// items reads the elements of the list that begins here.
-func (s *scanner) items() []*node {
+// readItems reads the elements of the list that begins here.
+func (s *scanner) readItems() []*node {
 	var items []*node
 	s.at++ // [
-	for s.next() != ']' {
-		items = append(items, newNode(s.value()))
-		if s.next() == ',' {
+	for s.nextByte() != ']' {
+		items = append(items, newNode(s.skipValue()))
+		if s.nextByte() == ',' {
 			s.at++
 		}
 	}
 	return items
 }
 
-// value goes past the value that begins here, after space, and returns its text.
-func (s *scanner) value() []byte {
-	first := s.next()
+// skipValue goes past the value that begins here, after space, and returns its text.
+func (s *scanner) skipValue() []byte {
+	first := s.nextByte()
 	begin := s.at
 	switch first {
 	case '"':
@@ -134,8 +134,8 @@ func (s *scanner) pastNested() {
 	}
 }
 
-// unquote decodes a JSON string.
-func unquote(text []byte) string {
+// unquoteString decodes a JSON string.
+func unquoteString(text []byte) string {
 	inside := text[1 : len(text)-1]
 	if bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {
 		return string(inside)
@@ -147,8 +147,8 @@ func unquote(text []byte) string {
 	return decoded
 }
 
-// decode reads JSON and leaves numbers as they are written.
-func decode(text []byte) (any, error) {
+// decodeJSON reads JSON and leaves numbers as they are written.
+func decodeJSON(text []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var value any

@@ -17,15 +17,15 @@ type resource struct {
 	version string
 }
 
-// identify reads which resource an identifier of the API stands for.
-func identify(id placementv1beta1.ResourceIdentifier) resource {
+// resourceOf reads which resource an identifier of the API stands for.
+func resourceOf(id placementv1beta1.ResourceIdentifier) resource {
 	return resource{
 		object:  object{group: id.Group, kind: id.Kind, namespace: id.Namespace, name: id.Name},
 		version: id.Version,
 	}
 }
 
-func (r resource) identifier() placementv1beta1.ResourceIdentifier {
+func (r resource) toIdentifier() placementv1beta1.ResourceIdentifier {
 	return placementv1beta1.ResourceIdentifier{Group: r.group, Version: r.version, Kind: r.kind, Namespace: r.namespace, Name: r.name}
 }
 
@@ -68,8 +68,8 @@ func newIndex(overrides []spec) *index {
 	return x
 }
 
-// find appends the mentions that select the resource, in the order of the overrides.
-func (x *index) find(to []mention, r resource) []mention {
+// findMentions appends the mentions that select the resource, in the order of the overrides.
+func (x *index) findMentions(to []mention, r resource) []mention {
 	for _, m := range x.objects[r.object] {
 		if r.ofVersion(m.version) {
 			to = append(to, m)

@@ -47,10 +47,10 @@ type spec struct {
 	content []byte
 }
 
-// specs reads snapshots and brings them into the order in which they are applied:
+// sortedSpecs reads snapshots and brings them into the order in which they are applied:
 // ClusterResourceOverrides before ResourceOverrides, which so have the last word, and
 // each kind by name.
-func specs(snapshots []placementv1beta1.OverrideSnapshotObject) []spec {
+func sortedSpecs(snapshots []placementv1beta1.OverrideSnapshotObject) []spec {
 	all := make([]spec, 0, len(snapshots))
 	for _, snapshot := range snapshots {
 		all = append(all, specOf(snapshot))
@@ -73,7 +73,7 @@ func specOf(snapshot placementv1beta1.OverrideSnapshotObject) spec {
 		content:   snapshot.GetOverrideHash(),
 	}
 	for _, selector := range snapshot.GetOverrideSelectors() {
-		s.selectors = append(s.selectors, identify(selector))
+		s.selectors = append(s.selectors, resourceOf(selector))
 	}
 	return s
 }

@@ -44,8 +44,8 @@ type member struct {
 // newNode makes a node of valid JSON without space around it.
 func newNode(text []byte) *node { return &node{text: text} }
 
-// compose makes a node of what is inside.
-func compose(inner content) *node {
+// composeNode makes a node of what is inside.
+func composeNode(inner content) *node {
 	made := &struct {
 		node  node
 		inner content
@@ -54,24 +54,24 @@ func compose(inner content) *node {
 	return &made.node
 }
 
-func (n *node) content() *content {
+func (n *node) splitContent() *content {
 	if inner := n.inner.Load(); inner != nil {
 		return inner
 	}
-	inner := split(n.text)
+	inner := splitLevel(n.text)
 	n.inner.Store(inner)
 	return inner
 }
 
-// field returns the field of an object, or nil.
-func (c *content) field(key string) *node {
-	if at, found := c.search(key); found {
+// findField returns the field of an object, or nil.
+func (c *content) findField(key string) *node {
+	if at, found := c.searchField(key); found {
 		return c.members[at].value
 	}
 	return nil
 }
 
-func (c *content) search(key string) (int, bool) {
+func (c *content) searchField(key string) (int, bool) {
 	return slices.BinarySearchFunc(c.members, key, func(m *member, key string) int { return cmp.Compare(m.key, key) })
 }
 
@@ -80,34 +80,34 @@ func (n *node) asString() string {
 	if n == nil || len(n.text) == 0 || n.text[0] != '"' {
 		return ""
 	}
-	return unquote(n.text)
+	return unquoteString(n.text)
 }
 
 // withField returns the object with a field set.
 func (c *content) withField(key string, value *node) *node {
-	at, found := c.search(key)
+	at, found := c.searchField(key)
 	if found {
 		members := slices.Clone(c.members)
 		members[at] = &member{key: key, label: c.members[at].label, value: value}
-		return compose(content{shape: shapeObject, members: members})
+		return composeNode(content{shape: shapeObject, members: members})
 	}
 	members := make([]*member, 0, len(c.members)+1)
 	members = append(members, c.members[:at]...)
-	members = append(members, &member{key: key, label: quote(key), value: value})
+	members = append(members, &member{key: key, label: quoteString(key), value: value})
 	members = append(members, c.members[at:]...)
-	return compose(content{shape: shapeObject, members: members})
+	return composeNode(content{shape: shapeObject, members: members})
 }
 
 // withoutField returns the object without the field at a position.
 func (c *content) withoutField(at int) *node {
-	return compose(content{shape: shapeObject, members: without(c.members, at)})
+	return composeNode(content{shape: shapeObject, members: withoutIndex(c.members, at)})
 }
 
 // withItem returns the list with an element set.
 func (c *content) withItem(at int, value *node) *node {
 	items := slices.Clone(c.items)
 	items[at] = value
-	return compose(content{shape: shapeList, items: items})
+	return composeNode(content{shape: shapeList, items: items})
 }
 
 // withInserted returns the list with an element inserted.
@@ -116,15 +116,15 @@ func (c *content) withInserted(at int, value *node) *node {
 	items = append(items, c.items[:at]...)
 	items = append(items, value)
 	items = append(items, c.items[at:]...)
-	return compose(content{shape: shapeList, items: items})
+	return composeNode(content{shape: shapeList, items: items})
 }
 
 // withoutItem returns the list without an element.
 func (c *content) withoutItem(at int) *node {
-	return compose(content{shape: shapeList, items: without(c.items, at)})
+	return composeNode(content{shape: shapeList, items: withoutIndex(c.items, at)})
 }
 
-func without[T any](all []T, at int) []T {
+func withoutIndex[T any](all []T, at int) []T {
 	rest := make([]T, 0, len(all)-1)
 	rest = append(rest, all[:at]...)
 	return append(rest, all[at+1:]...)
@@ -135,7 +135,7 @@ func (n *node) appendTo(to []byte) []byte {
 	if n.text != nil {
 		return append(to, n.text...)
 	}
-	inner := n.content()
+	inner := n.splitContent()
 	if inner.shape == shapeList {
 		to = append(to, '[')
 		for i, item := range inner.items {
@@ -158,7 +158,7 @@ func (n *node) appendTo(to []byte) []byte {
 	return append(to, '}')
 }
 
-func quote(text string) []byte {
+func quoteString(text string) []byte {
 	quoted, err := json.Marshal(text)
 	if err != nil {
 		panic(err) // strings always encode

@@ -33,7 +33,7 @@ func expandText(text string, cluster Cluster) (string, error) {
 		}
 		expanded.WriteString(text[:start])
 		text = text[start:]
-		value, length, err := variable(text, cluster)
+		value, length, err := expandVariable(text, cluster)
 		if err != nil {
 			return "", err
 		}
@@ -44,9 +44,9 @@ func expandText(text string, cluster Cluster) (string, error) {
 	return expanded.String(), nil
 }
 
-// variable returns what stands for the variable at the start of a text, and the length of
+// expandVariable returns what stands for the variable at the start of a text, and the length of
 // the variable.
-func variable(text string, cluster Cluster) (value string, length int, err error) {
+func expandVariable(text string, cluster Cluster) (value string, length int, err error) {
 	if strings.HasPrefix(text, nameVariable) {
 		return cluster.Name, len(nameVariable), nil
 	}
@@ -62,9 +62,9 @@ func variable(text string, cluster Cluster) (value string, length int, err error
 	return variables, len(variables), nil
 }
 
-// expand replaces the variables in all strings of a decoded JSON value, the keys of objects
+// expandValue replaces the variables in all strings of a decoded JSON value, the keys of objects
 // included. The value itself stays as it is.
-func expand(value any, cluster Cluster) (any, error) {
+func expandValue(value any, cluster Cluster) (any, error) {
 	switch value := value.(type) {
 	case string:
 		return expandText(value, cluster)
@@ -72,7 +72,7 @@ func expand(value any, cluster Cluster) (any, error) {
 		expanded := make([]any, len(value))
 		for i, element := range value {
 			var err error
-			if expanded[i], err = expand(element, cluster); err != nil {
+			if expanded[i], err = expandValue(element, cluster); err != nil {
 				return nil, err
 			}
 		}
@@ -94,7 +94,7 @@ func expandObject(value map[string]any, cluster Cluster) (any, error) {
 		if _, taken := expanded[name]; taken {
 			return nil, fmt.Errorf("two keys of an object are %q on cluster %q, once their variables are replaced", name, cluster.Name)
 		}
-		if expanded[name], err = expand(element, cluster); err != nil {
+		if expanded[name], err = expandValue(element, cluster); err != nil {
 			return nil, err
 		}
 	}

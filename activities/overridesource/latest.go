@@ -51,7 +51,7 @@ func Latest(ctx context.Context, live client.Reader, placement string) (Snapshot
 		if leaving[key] || !isFor(o.GetOverridePlacement(), placement) {
 			continue
 		}
-		if err := settled(o, hashes[key]); err != nil {
+		if err := checkSettled(o, hashes[key]); err != nil {
 			return nil, err
 		}
 	}
@@ -66,8 +66,8 @@ func isFor(made *placementv1beta1.PlacementRef, placement string) bool {
 	return made == nil || made.Name == placement && made.Scope != placementv1beta1.NamespaceScoped
 }
 
-// settled says whether the snapshot in force, by its hash, shows an override as it is.
-func settled(o placementv1beta1.OverrideObject, inForce []byte) error {
+// checkSettled says whether the snapshot in force, by its hash, shows an override as it is.
+func checkSettled(o placementv1beta1.OverrideObject, inForce []byte) error {
 	hash, err := override.Hash(o)
 	if err != nil {
 		return fmt.Errorf("hashing override %s: %w", o.GetName(), err)
@@ -87,7 +87,7 @@ func settled(o placementv1beta1.OverrideObject, inForce []byte) error {
 // and was changed since. There is nothing to be gained by waiting for the next rollout
 // with what cannot work, so the change counts at once.
 func Mended(inForce Snapshots, picked []string, bindings []placementv1beta1.BindingObject) bool {
-	latest := inForce.refs()
+	latest := inForce.shortForms()
 	superseded := func(ref string) bool { return slices.Contains(picked, ref) && !slices.Contains(latest, ref) }
 	return slices.ContainsFunc(bindings, func(binding placementv1beta1.BindingObject) bool {
 		overridden := meta.FindStatusCondition(binding.GetConditions(), placementv1beta1.ConditionTypeOverridden)

@@ -20,8 +20,8 @@ import (
 // nobody changes them.
 type Snapshots []placementv1beta1.OverrideSnapshotObject
 
-// refs are all snapshots in short form.
-func (s Snapshots) refs() []string {
+// shortForms are all snapshots in short form.
+func (s Snapshots) shortForms() []string {
 	refs := make([]string, 0, len(s))
 	for _, snapshot := range s {
 		refs = append(refs, override.SourceOf(snapshot).Ref())
@@ -49,14 +49,14 @@ func InForce(ctx context.Context, reader client.Reader) (Snapshots, error) {
 		if err := reader.List(ctx, list, latest...); err != nil {
 			return nil, fmt.Errorf("listing the snapshots of overrides: %w", err)
 		}
-		all = append(all, newest(list.Objects())...)
+		all = append(all, keepNewest(list.Objects())...)
 	}
 	return all, nil
 }
 
-// newest keeps one snapshot of each override: should a crash have left two that say they
+// keepNewest keeps one snapshot of each override: should a crash have left two that say they
 // are the latest, the one with the higher index.
-func newest(snapshots Snapshots) Snapshots {
+func keepNewest(snapshots Snapshots) Snapshots {
 	best := map[types.NamespacedName]int{}
 	var kept Snapshots
 	for _, snapshot := range snapshots {
@@ -99,7 +99,7 @@ func Load(ctx context.Context, cached, live client.Reader, refs []string) (Snaps
 			return nil, err
 		}
 		snapshot := placementv1beta1.Scope{Namespace: source.Namespace}.NewOverrideSnapshot(source.Name)
-		if err := get(ctx, cached, live, source, snapshot); err != nil {
+		if err := getSnapshot(ctx, cached, live, source, snapshot); err != nil {
 			return nil, err
 		}
 		all = append(all, snapshot)
@@ -107,7 +107,7 @@ func Load(ctx context.Context, cached, live client.Reader, refs []string) (Snaps
 	return all, nil
 }
 
-func get(ctx context.Context, cached, live client.Reader, source override.Source, into client.Object) error {
+func getSnapshot(ctx context.Context, cached, live client.Reader, source override.Source, into client.Object) error {
 	key := types.NamespacedName{Namespace: source.Namespace, Name: source.Name}
 	err := cached.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {

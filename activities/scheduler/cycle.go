@@ -51,28 +51,28 @@ func newCycle(facts Facts) *cycle {
 	clearing := map[string]bool{}
 	for _, binding := range facts.Bindings {
 		clearing[binding.Cluster] = clearing[binding.Cluster] || binding.Terminating || binding.Foreign
-		c.classify(binding)
+		c.sortBinding(binding)
 	}
 	c.tellHolds(clearing)
 	return c
 }
 
-func (c *cycle) classify(binding Binding) {
+func (c *cycle) sortBinding(binding Binding) {
 	switch {
-	case binding.Terminating, binding.Foreign, c.cluster(binding.Cluster) == nil:
-		c.unschedule(binding)
-	case !binding.live():
+	case binding.Terminating, binding.Foreign, c.findCluster(binding.Cluster) == nil:
+		c.unscheduleBinding(binding)
+	case !binding.holdsCluster():
 		c.unscheduled[binding.Cluster] = binding
 	case binding.PolicySnapshot == c.facts.PolicySnapshot:
-		c.hold(c.current, binding)
+		c.holdBinding(c.current, binding)
 	default:
-		c.hold(c.obsolete, binding)
+		c.holdBinding(c.obsolete, binding)
 	}
 }
 
-// hold takes a binding as the one of its cluster. Should there be two, the one
+// holdBinding takes a binding as the one of its cluster. Should there be two, the one
 // that carries resources stays; of two that do or do not, the lower name.
-func (c *cycle) hold(group map[string]Binding, binding Binding) {
+func (c *cycle) holdBinding(group map[string]Binding, binding Binding) {
 	for _, held := range []map[string]Binding{c.current, c.obsolete} {
 		other, ok := held[binding.Cluster]
 		if !ok {
@@ -80,11 +80,11 @@ func (c *cycle) hold(group map[string]Binding, binding Binding) {
 		}
 		mine, theirs := rankState(binding.State), rankState(other.State)
 		if theirs > mine || theirs == mine && other.Name < binding.Name {
-			c.unschedule(binding)
+			c.unscheduleBinding(binding)
 			return
 		}
 		delete(held, binding.Cluster)
-		c.unschedule(other)
+		c.unscheduleBinding(other)
 	}
 	group[binding.Cluster] = binding
 }
@@ -104,23 +104,23 @@ func (c *cycle) tellHolds(clearing map[string]bool) {
 	}
 }
 
-func (c *cycle) unschedule(binding Binding) {
-	if binding.live() {
+func (c *cycle) unscheduleBinding(binding Binding) {
+	if binding.holdsCluster() {
 		c.decision.Unschedule = append(c.decision.Unschedule, binding.Name)
 	}
 }
 
-// release lets go of what a cluster got under an earlier policy.
-func (c *cycle) release(cluster string) {
+// releaseObsolete lets go of what a cluster got under an earlier policy.
+func (c *cycle) releaseObsolete(cluster string) {
 	if binding, ok := c.obsolete[cluster]; ok {
-		c.unschedule(binding)
+		c.unscheduleBinding(binding)
 		delete(c.obsolete, cluster)
 		delete(c.known.Has, cluster)
 	}
 }
 
-// keep leaves a binding in place, in the state it has.
-func (c *cycle) keep(binding Binding, decision placementv1beta1.ClusterDecision) {
+// keepBinding leaves a binding in place, in the state it has.
+func (c *cycle) keepBinding(binding Binding, decision placementv1beta1.ClusterDecision) {
 	c.decision.Selected = append(c.decision.Selected, decision)
 	c.decision.Keep = append(c.decision.Keep, Kept{Name: binding.Name, State: binding.State, Decision: decision})
 }
@@ -128,19 +128,19 @@ func (c *cycle) keep(binding Binding, decision placementv1beta1.ClusterDecision)
 // keepCurrent leaves what the latest policy picked in place.
 func (c *cycle) keepCurrent() {
 	for _, binding := range c.current {
-		c.keep(binding, binding.Decision)
+		c.keepBinding(binding, binding.Decision)
 	}
 }
 
-// pick selects a cluster: it keeps the binding there is, gives an Unscheduled one
+// pickCluster selects a cluster: it keeps the binding there is, gives an Unscheduled one
 // its state back, or asks for a new one.
-func (c *cycle) pick(cluster string, score *placementv1beta1.ClusterScore) {
+func (c *cycle) pickCluster(cluster string, score *placementv1beta1.ClusterScore) {
 	decision := placementv1beta1.ClusterDecision{
 		ClusterName: cluster, Selected: true, ClusterScore: score,
-		Reason: "Successfully scheduled resources for placement in \"" + cluster + "\"" + c.wording.of(score),
+		Reason: "Successfully scheduled resources for placement in \"" + cluster + "\"" + c.wording.endingFor(score),
 	}
 	if binding, ok := c.obsolete[cluster]; ok {
-		c.keep(binding, decision)
+		c.keepBinding(binding, decision)
 		return
 	}
 	if binding, ok := c.unscheduled[cluster]; ok {
@@ -148,15 +148,15 @@ func (c *cycle) pick(cluster string, score *placementv1beta1.ClusterScore) {
 		if binding.State != placementv1beta1.BindingStateBound {
 			binding.State = placementv1beta1.BindingStateScheduled
 		}
-		c.keep(binding, decision)
+		c.keepBinding(binding, decision)
 		return
 	}
 	c.decision.Selected = append(c.decision.Selected, decision)
 	c.decision.Create = append(c.decision.Create, decision)
 }
 
-// cluster finds a cluster by name; nil if it is not in the fleet, or leaving it.
-func (c *cycle) cluster(name string) *clusterv1beta1.MemberCluster {
+// findCluster finds a cluster by name; nil if it is not in the fleet, or leaving it.
+func (c *cycle) findCluster(name string) *clusterv1beta1.MemberCluster {
 	if c.byName == nil {
 		c.byName = make(map[string]*clusterv1beta1.MemberCluster, len(c.known.Fleet))
 		for _, cluster := range c.known.Fleet {

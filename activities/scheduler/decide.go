@@ -10,12 +10,12 @@ import (
 
 // Decide picks the clusters of a placement.
 func Decide(facts Facts) Decision {
-	_, decision := decide(facts)
+	_, decision := runCycle(facts)
 	return decision
 }
 
-// decide also returns the cycle as it ended, for explanations.
-func decide(facts Facts) (*cycle, Decision) {
+// runCycle also returns the cycle as it ended, for explanations.
+func runCycle(facts Facts) (*cycle, Decision) {
 	c := newCycle(facts)
 	picks := map[placementv1beta1.PlacementType]func() error{
 		placementv1beta1.PickAllPlacementType:   c.pickAll,
@@ -24,43 +24,43 @@ func decide(facts Facts) (*cycle, Decision) {
 	}
 	pick, ok := picks[typeOf(facts.Policy)]
 	if !ok {
-		return c, c.unchanged(fmt.Errorf("the scheduling policy's placementType %q is none of PickAll, PickN, PickFixed", facts.Policy.PlacementType))
+		return c, c.keepEverything(fmt.Errorf("the scheduling policy's placementType %q is none of PickAll, PickN, PickFixed", facts.Policy.PlacementType))
 	}
 	if err := pick(); err != nil {
-		return c, c.unchanged(err)
+		return c, c.keepEverything(err)
 	}
-	return c, c.conclude()
+	return c, c.finishDecision()
 }
 
-// start prepares the plug-ins of the policy's profile. The error is for the user.
-func (c *cycle) start() error {
+// startPlugins prepares the plug-ins of the policy's profile. The error is for the user.
+func (c *cycle) startPlugins() error {
 	var err error
 	c.run, err = newRunner(profiles[typeOf(c.facts.Policy)], c.known)
 	return err
 }
 
-// unchanged keeps what is placed when the policy cannot be followed.
-func (c *cycle) unchanged(reason error) Decision {
+// keepEverything keeps what is placed when the policy cannot be followed.
+func (c *cycle) keepEverything(reason error) Decision {
 	c.run = nil
 	c.keepCurrent()
 	for _, binding := range c.obsolete {
-		c.keep(binding, binding.Decision)
+		c.keepBinding(binding, binding.Decision)
 	}
-	decision := c.conclude()
+	decision := c.finishDecision()
 	decision.Satisfied = false
 	decision.Message = reason.Error()
 	return decision
 }
 
-// conclude brings the decision into a stable order and words it.
-func (c *cycle) conclude() Decision {
+// finishDecision brings the decision into a stable order and words it.
+func (c *cycle) finishDecision() Decision {
 	d := c.decision
 	byCluster := func(a, b placementv1beta1.ClusterDecision) int { return cmp.Compare(a.ClusterName, b.ClusterName) }
 	slices.SortFunc(d.Selected, byCluster)
 	slices.SortFunc(d.Create, byCluster)
 	slices.SortFunc(d.Keep, func(a, b Kept) int { return cmp.Compare(a.Name, b.Name) })
 	slices.Sort(d.Unschedule)
-	d.Unselected = c.rejected.telling()
+	d.Unselected = c.rejected.mostTelling()
 	found := len(d.Selected) - c.amiss
 	d.Satisfied = found >= c.wanted
 	switch {

@@ -74,7 +74,7 @@ func over(key string, maxSkew int32, action placementv1beta1.UnsatisfiableConstr
 
 func fleet(clusters ...clusterv1beta1.MemberCluster) []clusterv1beta1.MemberCluster { return clusters }
 
-func decide(policy *placementv1beta1.PlacementPolicy, clusters []clusterv1beta1.MemberCluster, bindings ...scheduler.Binding) scheduler.Decision {
+func runCycle(policy *placementv1beta1.PlacementPolicy, clusters []clusterv1beta1.MemberCluster, bindings ...scheduler.Binding) scheduler.Decision {
 	return scheduler.Decide(scheduler.Facts{PolicySnapshot: "p-1", Policy: policy, Clusters: clusters, Bindings: bindings, Now: now})
 }
 
@@ -118,7 +118,7 @@ func TestDocumentedRequiredTerms(t *testing.T) {
 	}
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			assert.Equal(t, tc.want, outcomeOf(decide(requiring(pickAll(), tc.terms...), clusters)).Create)
+			assert.Equal(t, tc.want, outcomeOf(runCycle(requiring(pickAll(), tc.terms...), clusters)).Create)
 		})
 	}
 }
@@ -133,8 +133,8 @@ func TestDocumentedPropertySelectors(t *testing.T) {
 		cluster("four", count("4"), labelled("region", "east")), cluster("five", count("5")),
 		cluster("six", count("6"), labelled("region", "east")), cluster("unknown", labelled("region", "east")),
 	)
-	assert.Equal(t, []string{"five", "six"}, outcomeOf(decide(requiring(pickAll(), five), clusters)).Create, "at least five nodes")
-	assert.Equal(t, []string{"six"}, outcomeOf(decide(requiring(pickAll(), eastOfFive), clusters)).Create, "in the east, with at least five nodes")
+	assert.Equal(t, []string{"five", "six"}, outcomeOf(runCycle(requiring(pickAll(), five), clusters)).Create, "at least five nodes")
+	assert.Equal(t, []string{"six"}, outcomeOf(runCycle(requiring(pickAll(), eastOfFive), clusters)).Create, "in the east, with at least five nodes")
 }
 
 func TestDocumentedPreferredTerms(t *testing.T) {
@@ -144,16 +144,16 @@ func TestDocumentedPreferredTerms(t *testing.T) {
 		cluster("prod", labels("environment", "prod")), cluster("neither"),
 	)
 	t.Run("a cluster that matches earns the weight", func(t *testing.T) {
-		d := decide(preferring(pickN(10), weighed(20, west)), clusters)
+		d := runCycle(preferring(pickN(10), weighed(20, west)), clusters)
 		assert.Equal(t, map[string][2]int32{"both": {20, 0}, "west": {20, 0}, "prod": {0, 0}, "neither": {0, 0}}, picks(d))
 	})
 	t.Run("weights of several terms add up", func(t *testing.T) {
-		d := decide(preferring(pickN(10), weighed(20, west), weighed(-20, prod)), clusters)
+		d := runCycle(preferring(pickN(10), weighed(20, west), weighed(-20, prod)), clusters)
 		assert.Equal(t, map[string][2]int32{"both": {0, 0}, "west": {20, 0}, "prod": {-20, 0}, "neither": {0, 0}}, picks(d))
 	})
 	t.Run("clusters that match are picked first, others if there are not enough", func(t *testing.T) {
 		critical := matching("critical-level", "1")
-		d := decide(preferring(pickN(3), weighed(20, critical)), fleet(
+		d := runCycle(preferring(pickN(3), weighed(20, critical)), fleet(
 			cluster("a", labels("critical-level", "1")), cluster("b", labels("critical-level", "1")), cluster("x"), cluster("y", labels("critical-level", "2")),
 		))
 		assert.Equal(t, map[string][2]int32{"a": {20, 0}, "b": {20, 0}, "y": {0, 0}}, picks(d))
@@ -161,7 +161,7 @@ func TestDocumentedPreferredTerms(t *testing.T) {
 	})
 	t.Run("required terms filter before preferred ones rank", func(t *testing.T) {
 		policy := preferring(requiring(pickN(1), expressing("system", metav1.LabelSelectorOpExists)), weighed(20, west))
-		d := decide(policy, fleet(
+		d := runCycle(policy, fleet(
 			cluster("z-west-without-system", labels("region", "west")),
 			cluster("a-west", labels("region", "west", "system", "any")), cluster("east", labels("region", "east", "system", "any")),
 		))
@@ -176,13 +176,13 @@ func TestDocumentedPreferredTerms(t *testing.T) {
 func TestDocumentedPropertySorters(t *testing.T) {
 	cpu := "resources.kubernetes-fleet.io/available-cpu"
 	t.Run("descending: the more the better", func(t *testing.T) {
-		d := decide(preferring(pickN(3), weighed(100, sortedBy(cpu, placementv1beta1.Descending))), fleet(
+		d := runCycle(preferring(pickN(3), weighed(100, sortedBy(cpu, placementv1beta1.Descending))), fleet(
 			cluster("bravelion", available("cpu", "100")), cluster("smartfish", available("cpu", "20")), cluster("jumpingcat", available("cpu", "10")),
 		))
 		assert.Equal(t, map[string][2]int32{"bravelion": {100, 0}, "smartfish": {11, 0}, "jumpingcat": {0, 0}}, picks(d))
 	})
 	t.Run("ascending: the less the better", func(t *testing.T) {
-		d := decide(preferring(pickN(3), weighed(100, sortedBy("per-cpu-core-cost", placementv1beta1.Ascending))), fleet(
+		d := runCycle(preferring(pickN(3), weighed(100, sortedBy("per-cpu-core-cost", placementv1beta1.Ascending))), fleet(
 			cluster("bravelion", reporting("per-cpu-core-cost", "1")), cluster("smartfish", reporting("per-cpu-core-cost", "0.2")),
 			cluster("jumpingcat", reporting("per-cpu-core-cost", "0.1")),
 		))
@@ -190,14 +190,14 @@ func TestDocumentedPropertySorters(t *testing.T) {
 	})
 	t.Run("the range of the API reference, both ways", func(t *testing.T) {
 		clusters := fleet(cluster("a", reporting("p", "10")), cluster("b", reporting("p", "20")), cluster("c", reporting("p", "100")))
-		d := decide(preferring(pickN(3), weighed(100, sortedBy("p", placementv1beta1.Descending))), clusters)
+		d := runCycle(preferring(pickN(3), weighed(100, sortedBy("p", placementv1beta1.Descending))), clusters)
 		assert.Equal(t, map[string][2]int32{"a": {0, 0}, "b": {11, 0}, "c": {100, 0}}, picks(d))
-		d = decide(preferring(pickN(3), weighed(100, sortedBy("p", placementv1beta1.Ascending))), clusters)
+		d = runCycle(preferring(pickN(3), weighed(100, sortedBy("p", placementv1beta1.Ascending))), clusters)
 		assert.Equal(t, map[string][2]int32{"a": {100, 0}, "b": {89, 0}, "c": {0, 0}}, picks(d))
 	})
 	t.Run("the cluster with most nodes earns the weight of 20, the one with fewest none", func(t *testing.T) {
 		count := func(value string) change { return reporting("kubernetes-fleet.io/node-count", value) }
-		d := decide(preferring(pickN(10), weighed(20, sortedBy("kubernetes-fleet.io/node-count", placementv1beta1.Descending))), fleet(
+		d := runCycle(preferring(pickN(10), weighed(20, sortedBy("kubernetes-fleet.io/node-count", placementv1beta1.Descending))), fleet(
 			cluster("few", count("3")), cluster("some", count("5")), cluster("many", count("11")), cluster("unknown"),
 		))
 		assert.Equal(t, map[string][2]int32{"few": {0, 0}, "some": {5, 0}, "many": {20, 0}, "unknown": {0, 0}}, picks(d))
@@ -205,14 +205,14 @@ func TestDocumentedPropertySorters(t *testing.T) {
 	t.Run("with a label selector, clusters that fail it earn nothing", func(t *testing.T) {
 		term := sortedBy("resources.kubernetes-fleet.io/total-cpu", placementv1beta1.Descending)
 		term.LabelSelector = matching("env", "prod").LabelSelector
-		d := decide(preferring(pickN(10), weighed(20, term)), fleet(
+		d := runCycle(preferring(pickN(10), weighed(20, term)), fleet(
 			cluster("large", total("cpu", "40")), cluster("prod", labelled("env", "prod"), total("cpu", "30")), cluster("small", labelled("env", "prod"), total("cpu", "20")),
 		))
 		assert.Equal(t, map[string][2]int32{"large": {0, 0}, "prod": {10, 0}, "small": {0, 0}}, picks(d), "the range is that of the whole fleet")
 	})
 	t.Run("where all have the same value nobody earns anything", func(t *testing.T) {
 		for _, order := range []placementv1beta1.PropertySortOrder{placementv1beta1.Ascending, placementv1beta1.Descending} {
-			d := decide(preferring(pickN(2), weighed(20, sortedBy("nodes", order))), fleet(cluster("a", property("3")), cluster("b", property("3"))))
+			d := runCycle(preferring(pickN(2), weighed(20, sortedBy("nodes", order))), fleet(cluster("a", property("3")), cluster("b", property("3"))))
 			assert.Equal(t, map[string][2]int32{"a": {0, 0}, "b": {0, 0}}, picks(d))
 		}
 	})
@@ -228,45 +228,45 @@ func fourAnimals() []clusterv1beta1.MemberCluster {
 
 func TestDocumentedTopologySpread(t *testing.T) {
 	t.Run("the first pick goes by name, the second to the other region", func(t *testing.T) {
-		d := decide(spreading(pickN(2), over("region", 1, placementv1beta1.DoNotSchedule)), fourAnimals())
+		d := runCycle(spreading(pickN(2), over("region", 1, placementv1beta1.DoNotSchedule)), fourAnimals())
 		assert.Equal(t, map[string][2]int32{"smartfish": {0, -1}, "jumpingcat": {0, 1}}, picks(d))
 		assert.True(t, d.Satisfied)
 	})
 	t.Run("between the picks the rest of the region would violate the constraint", func(t *testing.T) {
-		d := decide(spreading(pickN(1), over("region", 1, placementv1beta1.DoNotSchedule)), fourAnimals())
+		d := runCycle(spreading(pickN(1), over("region", 1, placementv1beta1.DoNotSchedule)), fourAnimals())
 		assert.Equal(t, map[string][2]int32{"smartfish": {0, -1}}, picks(d))
 		assert.Equal(t, map[string]string{
 			"bravelion": violated("region", 1), "jumpingcat": lowScore("jumpingcat", 0, 1), "flyingpenguin": lowScore("flyingpenguin", 0, 1),
 		}, outcomeOf(d).Unselected)
 	})
 	t.Run("or score -1000 where that is not forbidden", func(t *testing.T) {
-		d := decide(spreading(pickN(1), over("region", 1, placementv1beta1.ScheduleAnyway)), fourAnimals())
+		d := runCycle(spreading(pickN(1), over("region", 1, placementv1beta1.ScheduleAnyway)), fourAnimals())
 		assert.Equal(t, map[string]string{
 			"bravelion": lowScore("bravelion", 0, -1000), "jumpingcat": lowScore("jumpingcat", 0, 1), "flyingpenguin": lowScore("flyingpenguin", 0, 1),
 		}, outcomeOf(d).Unselected)
 	})
 	t.Run("an action and a skew that are left out are DoNotSchedule and 1", func(t *testing.T) {
 		policy := spreading(pickN(3), placementv1beta1.TopologySpreadConstraint{TopologyKey: "region"})
-		d := decide(policy, fleet(cluster("a", labels("region", "east")), cluster("b", labels("region", "east")), cluster("c", labels("region", "west"), silent)))
+		d := runCycle(policy, fleet(cluster("a", labels("region", "east")), cluster("b", labels("region", "east")), cluster("c", labels("region", "west"), silent)))
 		assert.Equal(t, map[string][2]int32{"b": {0, -1}}, picks(d))
 		assert.False(t, d.Satisfied)
 		assert.Equal(t, violated("region", 1), outcomeOf(d).Unselected["a"], "the group that is out of reach counts as well")
 	})
 	t.Run("three clusters in two groups are all picked with a skew of 2", func(t *testing.T) {
-		d := decide(spreading(pickN(3), over("system", 2, placementv1beta1.DoNotSchedule)), fleet(
+		d := runCycle(spreading(pickN(3), over("system", 2, placementv1beta1.DoNotSchedule)), fleet(
 			cluster("bravelion", labels("system", "critical", "region", "east")), cluster("smartfish", labels("system", "critical", "region", "west")),
 			cluster("jumpingcat", labels("system", "normal", "region", "east")),
 		))
 		assert.Equal(t, map[string][2]int32{"smartfish": {0, -1}, "jumpingcat": {0, 1}, "bravelion": {0, -1}}, picks(d))
 	})
 	t.Run("a cluster without the label is in no group and may be picked", func(t *testing.T) {
-		d := decide(spreading(pickN(4), over("region", 1, placementv1beta1.DoNotSchedule)), fleet(
+		d := runCycle(spreading(pickN(4), over("region", 1, placementv1beta1.DoNotSchedule)), fleet(
 			cluster("a", labels("region", "east")), cluster("b", labels("region", "east")), cluster("c", labels("region", "west")), cluster("plain"),
 		))
 		assert.Equal(t, map[string][2]int32{"plain": {0, 0}, "c": {0, -1}, "b": {0, 1}, "a": {0, -1}}, picks(d))
 	})
 	t.Run("a single group has no effect", func(t *testing.T) {
-		d := decide(spreading(pickN(2), over("region", 1, placementv1beta1.DoNotSchedule)), fleet(
+		d := runCycle(spreading(pickN(2), over("region", 1, placementv1beta1.DoNotSchedule)), fleet(
 			cluster("a", labels("region", "east")), cluster("b", labels("region", "east")), cluster("plain"),
 		))
 		assert.Equal(t, map[string][2]int32{"plain": {0, 0}, "b": {0, 0}}, picks(d))
@@ -277,23 +277,23 @@ func TestDocumentedTopologySpread(t *testing.T) {
 			cluster("d", labels("region", "east", "environment", "prod")), cluster("c", labels("region", "east", "environment", "test")),
 			cluster("b", labels("region", "west", "environment", "prod")), cluster("a", labels("region", "west", "environment", "test")),
 		)
-		assert.Equal(t, map[string][2]int32{"d": {0, -2}, "a": {0, 2}}, picks(decide(policy, clusters)))
+		assert.Equal(t, map[string][2]int32{"d": {0, -2}, "a": {0, 2}}, picks(runCycle(policy, clusters)))
 		policy = spreading(pickN(1), over("region", 1, placementv1beta1.DoNotSchedule), over("environment", 1, placementv1beta1.ScheduleAnyway))
 		assert.Equal(t, map[string]string{"c": violated("region", 1), "b": lowScore("b", 0, -999), "a": lowScore("a", 0, 2)},
-			outcomeOf(decide(policy, clusters)).Unselected)
+			outcomeOf(runCycle(policy, clusters)).Unselected)
 	})
 	t.Run("topology outranks affinity", func(t *testing.T) {
 		policy := preferring(spreading(pickN(2), over("region", 1, placementv1beta1.ScheduleAnyway)), weighed(100, matching("region", "east")))
-		assert.Equal(t, map[string][2]int32{"smartfish": {100, -1}, "jumpingcat": {0, 1}}, picks(decide(policy, fourAnimals())))
+		assert.Equal(t, map[string][2]int32{"smartfish": {100, -1}, "jumpingcat": {0, 1}}, picks(runCycle(policy, fourAnimals())))
 	})
 	t.Run("what is placed already counts", func(t *testing.T) {
-		d := decide(spreading(pickN(2), over("region", 1, placementv1beta1.DoNotSchedule)), fourAnimals(), bound("flyingpenguin"))
+		d := runCycle(spreading(pickN(2), over("region", 1, placementv1beta1.DoNotSchedule)), fourAnimals(), bound("flyingpenguin"))
 		assert.Equal(t, map[string][2]int32{"flyingpenguin": {0, 0}, "smartfish": {0, 1}}, picks(d))
 	})
 }
 
 func TestDocumentedNames(t *testing.T) {
-	d := decide(pickN(2), fourAnimals())
+	d := runCycle(pickN(2), fourAnimals())
 	assert.Equal(t, map[string][2]int32{"smartfish": {0, 0}, "jumpingcat": {0, 0}}, picks(d), "without terms the names decide")
 }
 
@@ -311,37 +311,37 @@ func TestDocumentedScaling(t *testing.T) {
 		bindings := []scheduler.Binding{recorded("a", 0, 1), recorded("b", 0, 0), recorded("c", 20, 0), recorded("d", 0, -1)}
 		leave := [][]string{{}, {"b-d"}, {"b-b", "b-d"}, {"b-b", "b-c", "b-d"}, {"b-a", "b-b", "b-c", "b-d"}}
 		for n := 4; n >= 0; n-- {
-			assert.Equal(t, leave[4-n], append([]string{}, decide(prefersWest(int32(n)), clusters, bindings...).Unschedule...), "%d wanted", n)
+			assert.Equal(t, leave[4-n], append([]string{}, runCycle(prefersWest(int32(n)), clusters, bindings...).Unschedule...), "%d wanted", n)
 		}
 	})
 	t.Run("down: among equals the lowest name leaves first", func(t *testing.T) {
-		d := decide(pickN(1), fleet(cluster("a"), cluster("b")), recorded("a", 0, 0), recorded("b", 0, 0))
+		d := runCycle(pickN(1), fleet(cluster("a"), cluster("b")), recorded("a", 0, 0), recorded("b", 0, 0))
 		assert.Equal(t, []string{"b-a"}, d.Unschedule)
 	})
 	t.Run("up: only clusters not picked earlier are scored", func(t *testing.T) {
-		d := decide(prefersWest(2), fleet(cluster("a"), cluster("b", labels("region", "west")), cluster("c", labels("region", "west"))), recorded("a", 0, 0))
+		d := runCycle(prefersWest(2), fleet(cluster("a"), cluster("b", labels("region", "west")), cluster("c", labels("region", "west"))), recorded("a", 0, 0))
 		assert.Equal(t, map[string][2]int32{"a": {0, 0}, "c": {20, 0}}, picks(d))
 	})
 	t.Run("once all are found a better cluster changes nothing", func(t *testing.T) {
-		d := decide(prefersWest(1), fleet(cluster("a"), cluster("z", labels("region", "west"))), recorded("a", 0, 0))
+		d := runCycle(prefersWest(1), fleet(cluster("a"), cluster("z", labels("region", "west"))), recorded("a", 0, 0))
 		assert.Equal(t, map[string][2]int32{"a": {0, 0}}, picks(d))
 		assert.Equal(t, map[string]string{"z": lowScore("z", 20, 0)}, outcomeOf(d).Unselected)
 	})
 	t.Run("a cluster that leaves is replaced", func(t *testing.T) {
-		d := decide(pickN(2), fleet(cluster("a", leaving), cluster("b"), cluster("c")), recorded("a", 0, 0), recorded("c", 0, 0))
+		d := runCycle(pickN(2), fleet(cluster("a", leaving), cluster("b"), cluster("c")), recorded("a", 0, 0), recorded("c", 0, 0))
 		assert.Equal(t, map[string][2]int32{"b": {0, 0}, "c": {0, 0}}, picks(d))
 		assert.Equal(t, []string{"b-a"}, d.Unschedule)
 	})
 	t.Run("clusters that appear fill up what is missing", func(t *testing.T) {
-		d := decide(pickN(3), fleet(cluster("a"), cluster("b")))
+		d := runCycle(pickN(3), fleet(cluster("a"), cluster("b")))
 		assert.False(t, d.Satisfied)
 		assert.Equal(t, "could not find all clusters needed as specified by the scheduling policy, found 2 cluster(s) instead", d.Message)
-		d = decide(pickN(3), fleet(cluster("a"), cluster("b"), cluster("c")), recorded("a", 0, 0), recorded("b", 0, 0))
+		d = runCycle(pickN(3), fleet(cluster("a"), cluster("b"), cluster("c")), recorded("a", 0, 0), recorded("b", 0, 0))
 		assert.True(t, d.Satisfied)
 		assert.Equal(t, []string{"c"}, outcomeOf(d).Create)
 	})
 	t.Run("a cluster that no longer fits, is out of reach or tainted stays", func(t *testing.T) {
-		d := decide(requiring(pickN(1), prod()), fleet(cluster("a", silent, tainted), cluster("b", labelled("env", "prod"))), recorded("a", 0, 0))
+		d := runCycle(requiring(pickN(1), prod()), fleet(cluster("a", silent, tainted), cluster("b", labelled("env", "prod"))), recorded("a", 0, 0))
 		assert.Equal(t, map[string][2]int32{"a": {0, 0}}, picks(d))
 		assert.True(t, d.Satisfied)
 	})
@@ -357,18 +357,18 @@ func TestDocumentedTaints(t *testing.T) {
 		PlacementType: placementv1beta1.PickAllPlacementType,
 		Tolerations:   []placementv1beta1.Toleration{{Key: "test-key1", Operator: corev1.TolerationOpExists}},
 	}
-	d := decide(pickAll(), kind(key1))
+	d := runCycle(pickAll(), kind(key1))
 	assert.True(t, d.Satisfied, "picking all is always satisfied")
 	assert.Equal(t, map[string]string{"kind-cluster-1": "ClusterUnschedulable, taint {Key:test-key1 Value:test-value1 Effect:NoSchedule} cannot be tolerated"}, outcomeOf(d).Unselected)
 
-	assert.Len(t, decide(pickAll(), kind()).Create, 1, "without the taint")
-	assert.Len(t, decide(tolerating, kind(key1)).Create, 1, "with a toleration")
-	assert.Empty(t, decide(tolerating, kind(key1, key2)).Create, "every taint has to be tolerated")
-	assert.Len(t, decide(tolerating, kind(key1, key2), bound("kind-cluster-1")).Keep, 1, "what is there stays")
+	assert.Len(t, runCycle(pickAll(), kind()).Create, 1, "without the taint")
+	assert.Len(t, runCycle(tolerating, kind(key1)).Create, 1, "with a toleration")
+	assert.Empty(t, runCycle(tolerating, kind(key1, key2)).Create, "every taint has to be tolerated")
+	assert.Len(t, runCycle(tolerating, kind(key1, key2), bound("kind-cluster-1")).Keep, 1, "what is there stays")
 }
 
 func TestDocumentedFailureToFindEnough(t *testing.T) {
-	d := decide(requiring(pickN(2), prod()), fleet(cluster("kind-cluster-1", labelled("env", "prod")), cluster("kind-cluster-2")))
+	d := runCycle(requiring(pickN(2), prod()), fleet(cluster("kind-cluster-1", labelled("env", "prod")), cluster("kind-cluster-2")))
 	require.Len(t, d.Selected, 1)
 	assert.Equal(t, "kind-cluster-1", d.Selected[0].ClusterName)
 	assert.False(t, d.Satisfied)

@@ -49,20 +49,20 @@ type Rival struct {
 // same facts, or why not. Without names it tells of the whole fleet and of every cluster
 // the policy names.
 func Explain(facts Facts, clusters ...string) []Explanation {
-	c, decision := decide(facts)
+	c, decision := runCycle(facts)
 	e := &explainer{cycle: c, message: decision.Message, picked: map[string]placementv1beta1.ClusterDecision{}}
 	for _, one := range decision.Selected {
 		e.picked[one.ClusterName] = one
 	}
 	if c.run != nil && typeOf(facts.Policy) == placementv1beta1.PickNPlacementType {
-		e.rank()
+		e.rankClusters()
 	}
 	if len(clusters) == 0 {
-		clusters = e.everyone()
+		clusters = e.allClusterNames()
 	}
 	explanations := make([]Explanation, 0, len(clusters))
 	for _, name := range clusters {
-		explanations = append(explanations, e.explain(name))
+		explanations = append(explanations, e.explainCluster(name))
 	}
 	return explanations
 }
@@ -77,9 +77,9 @@ type explainer struct {
 	last *Rival
 }
 
-// everyone are the clusters of the fleet, those that are leaving it and those the policy
+// allClusterNames are the clusters of the fleet, those that are leaving it and those the policy
 // names, by name.
-func (e *explainer) everyone() []string {
+func (e *explainer) allClusterNames() []string {
 	var names []string
 	for i := range e.facts.Clusters {
 		names = append(names, e.facts.Clusters[i].Name)
@@ -89,52 +89,52 @@ func (e *explainer) everyone() []string {
 	return slices.Compact(names)
 }
 
-// rank puts the clusters in line, and finds the last that was picked.
-func (e *explainer) rank() {
+// rankClusters puts the clusters in line, and finds the last that was picked.
+func (e *explainer) rankClusters() {
 	for _, cluster := range e.known.Fleet {
 		if decision, ok := e.picked[cluster.Name]; ok {
 			rival := Rival{cluster.Name, recordedScore(decision)}
-			if e.last == nil || beats(*e.last, rival) {
+			if e.last == nil || ranksAbove(*e.last, rival) {
 				e.last = &rival
 			}
 			continue
 		}
-		if reason, _ := e.against(cluster); reason == "" {
-			e.line = append(e.line, candidate{cluster, e.run.score(cluster).Add(e.run.batchScore(cluster))})
+		if reason, _ := e.reasonAgainst(cluster); reason == "" {
+			e.line = append(e.line, candidate{cluster, e.run.scoreCluster(cluster).Add(e.run.batchScore(cluster))})
 		}
 	}
 	slices.SortFunc(e.line, compareCandidates)
 }
 
-func beats(a, b Rival) bool {
+func ranksAbove(a, b Rival) bool {
 	order := a.Score.Compare(b.Score)
 	return order < 0 || order == 0 && a.Cluster > b.Cluster
 }
 
-// against is the first reason against picking a cluster next.
-func (e *explainer) against(cluster *clusterv1beta1.MemberCluster) (string, int) {
-	if reason, by := e.run.filter(cluster); reason != "" {
+// reasonAgainst is the first reason against picking a cluster next.
+func (e *explainer) reasonAgainst(cluster *clusterv1beta1.MemberCluster) (string, int) {
+	if reason, by := e.run.filterCluster(cluster); reason != "" {
 		return reason, by
 	}
 	return e.run.batchFilter(cluster)
 }
 
-func (e *explainer) explain(name string) Explanation {
+func (e *explainer) explainCluster(name string) Explanation {
 	explanation := Explanation{Cluster: name, Last: e.last, InLine: len(e.line)}
-	cluster := e.cluster(name)
+	cluster := e.findCluster(name)
 	decision, picked := e.picked[name]
 	switch {
 	case picked:
 		explanation.Selected, explanation.Reason, explanation.Score = true, decision.Reason, recordedScore(decision)
 		explanation.Before = e.known.Has[name] == framework.Picked || e.known.Has[name] == framework.Obsolete
-		explanation.Checks = e.checks(cluster, false)
+		explanation.Checks = e.checkFilters(cluster, false)
 	case e.run == nil:
 		explanation.Reason = e.message
 	case cluster == nil:
 		explanation.Reason = e.explainAbsence(name)
 	default:
-		explanation.Checks = e.checks(cluster, true)
-		explanation.Details = e.details(cluster)
+		explanation.Checks = e.checkFilters(cluster, true)
+		explanation.Details = e.scoreDetails(cluster)
 		e.explainMiss(&explanation, cluster)
 	}
 	return explanation
@@ -147,13 +147,13 @@ func (e *explainer) explainAbsence(name string) string {
 			return unschedulable + "cluster has left the fleet"
 		}
 	}
-	return e.absent(name)
+	return e.reasonForAbsence(name)
 }
 
 // explainMiss tells of a cluster that could be picked by another policy, or next.
 func (e *explainer) explainMiss(explanation *Explanation, cluster *clusterv1beta1.MemberCluster) {
 	name := cluster.Name
-	reason, by := e.against(cluster)
+	reason, by := e.reasonAgainst(cluster)
 	missed := rejection{cluster: name, by: by, reason: reason}
 	switch {
 	case typeOf(e.facts.Policy) == placementv1beta1.PickFixedPlacementType && !slices.Contains(e.known.Policy.ClusterNames, name):
@@ -165,12 +165,12 @@ func (e *explainer) explainMiss(explanation *Explanation, cluster *clusterv1beta
 		explanation.Rank, explanation.Score = place+1, e.line[place].score
 		missed = rejection{cluster: name, by: byRank, rank: explanation.Score}
 	}
-	explanation.Reason = missed.decision().Reason
+	explanation.Reason = missed.asDecision().Reason
 }
 
-// checks asks every filter about a cluster, as if the placement were not on it. Filters
+// checkFilters asks every filter about a cluster, as if the placement were not on it. Filters
 // that compare it with what is picked can only be asked about one that is not.
-func (e *explainer) checks(cluster *clusterv1beta1.MemberCluster, compare bool) []Check {
+func (e *explainer) checkFilters(cluster *clusterv1beta1.MemberCluster, compare bool) []Check {
 	if e.run == nil || cluster == nil {
 		return nil
 	}
@@ -189,7 +189,7 @@ func (e *explainer) checks(cluster *clusterv1beta1.MemberCluster, compare bool) 
 	return checks
 }
 
-func (e *explainer) details(cluster *clusterv1beta1.MemberCluster) []string {
+func (e *explainer) scoreDetails(cluster *clusterv1beta1.MemberCluster) []string {
 	var details []string
 	for _, score := range append(slices.Clone(e.run.scores), e.run.batchScores...) {
 		if plugin, ok := score.(framework.DetailPlugin); ok {

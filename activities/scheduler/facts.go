@@ -62,8 +62,8 @@ func BindingsOf(placement metav1.Object, stored []placementv1beta1.BindingObject
 	return bindings
 }
 
-// live says that the binding holds its cluster for the placement.
-func (b Binding) live() bool {
+// holdsCluster says that the binding holds its cluster for the placement.
+func (b Binding) holdsCluster() bool {
 	return !b.Terminating && b.State != placementv1beta1.BindingStateUnscheduled
 }
 

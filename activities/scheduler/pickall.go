@@ -12,7 +12,7 @@ import (
 // pickAll picks every cluster that passes the filters. Clusters picked for the
 // same policy before stay, whatever has become of them.
 func (c *cycle) pickAll() error {
-	if err := c.start(); err != nil {
+	if err := c.startPlugins(); err != nil {
 		return err
 	}
 	// In order from the start, there is little left to sort at the end.
@@ -24,11 +24,11 @@ func (c *cycle) pickAll() error {
 		if _, ok := c.current[cluster.Name]; ok {
 			continue
 		}
-		if reason, by := c.run.filter(cluster); reason != "" {
-			c.reject(cluster, reason, by)
+		if reason, by := c.run.filterCluster(cluster); reason != "" {
+			c.rejectCluster(cluster, reason, by)
 			continue
 		}
-		c.pick(cluster.Name, c.scores.of(framework.Score{}))
+		c.pickCluster(cluster.Name, c.scores.shareScore(framework.Score{}))
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 // pickFixed picks the clusters the user named. Taints and affinity do not matter;
 // a cluster that cannot take anything yet is reported and waited for.
 func (c *cycle) pickFixed() error {
-	if err := c.start(); err != nil {
+	if err := c.startPlugins(); err != nil {
 		return err
 	}
 	names := slices.Clone(c.facts.Policy.ClusterNames)
@@ -23,7 +23,7 @@ func (c *cycle) pickFixed() error {
 	for _, group := range []map[string]Binding{c.current, c.obsolete} {
 		for name, binding := range group {
 			if _, found := slices.BinarySearch(names, name); !found {
-				c.unschedule(binding)
+				c.unscheduleBinding(binding)
 			}
 		}
 	}
@@ -31,18 +31,18 @@ func (c *cycle) pickFixed() error {
 }
 
 func (c *cycle) pickNamed(name string) {
-	cluster := c.cluster(name)
+	cluster := c.findCluster(name)
 	if cluster == nil {
-		c.rejected.add(rejection{cluster: name, by: byName, reason: c.absent(name)})
+		c.rejected.addRejection(rejection{cluster: name, by: byName, reason: c.reasonForAbsence(name)})
 		return
 	}
 	if binding, ok := c.current[name]; ok {
-		c.keep(binding, binding.Decision)
-	} else if reason, _ := c.run.filter(cluster); reason != "" {
-		c.rejected.add(rejection{cluster: name, by: byName, reason: notEligible(name, reason)})
+		c.keepBinding(binding, binding.Decision)
+	} else if reason, _ := c.run.filterCluster(cluster); reason != "" {
+		c.rejected.addRejection(rejection{cluster: name, by: byName, reason: notEligible(name, reason)})
 		return
 	} else {
-		c.pick(name, nil)
+		c.pickCluster(name, nil)
 	}
 	// What is placed stays; but whoever named a cluster wants to know that it is out of reach.
 	if reason := clustereligibility.Ineligible(cluster, c.facts.Now); reason != "" {
@@ -51,8 +51,8 @@ func (c *cycle) pickNamed(name string) {
 	}
 }
 
-// absent is why a named cluster that cannot be found in the fleet is not picked.
-func (c *cycle) absent(name string) string {
+// reasonForAbsence is why a named cluster that cannot be found in the fleet is not picked.
+func (c *cycle) reasonForAbsence(name string) string {
 	for i := range c.facts.Clusters {
 		if cluster := &c.facts.Clusters[i]; cluster.Name == name {
 			return notEligible(name, clustereligibility.Ineligible(cluster, c.facts.Now))

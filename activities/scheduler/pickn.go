@@ -15,14 +15,14 @@ func (c *cycle) pickN() error {
 		c.wanted = int(*n)
 	}
 	tooMany := c.scaleDown()
-	if err := c.start(); err != nil {
+	if err := c.startPlugins(); err != nil {
 		return err
 	}
 	if err := c.run.preScore(); err != nil {
 		return err
 	}
 	for _, binding := range tooMany {
-		c.unschedule(binding)
+		c.unscheduleBinding(binding)
 		delete(c.current, binding.Cluster)
 	}
 	c.keepCurrent()
@@ -31,16 +31,16 @@ func (c *cycle) pickN() error {
 		if _, ok := c.current[cluster.Name]; ok {
 			continue
 		}
-		if reason, by := c.run.filter(cluster); reason != "" {
-			c.reject(cluster, reason, by)
+		if reason, by := c.run.filterCluster(cluster); reason != "" {
+			c.rejectCluster(cluster, reason, by)
 			continue
 		}
-		pool.add(cluster)
+		pool.addCandidate(cluster)
 	}
-	for _, best := range pool.pick(c.wanted - len(c.current)) {
-		c.pick(best.cluster.Name, c.scores.of(best.score))
+	for _, best := range pool.takeBatches(c.wanted - len(c.current)) {
+		c.pickCluster(best.cluster.Name, c.scores.shareScore(best.score))
 	}
-	c.leave(pool)
+	c.rejectRemaining(pool)
 	return nil
 }
 
@@ -92,27 +92,27 @@ func recordedScore(decision placementv1beta1.ClusterDecision) framework.Score {
 	return result
 }
 
-// leave reports the clusters that were not picked, as the next pick would see them.
-func (c *cycle) leave(pool *pool) {
-	pool.look()
+// rejectRemaining reports the clusters that were not picked, as the next pick would see them.
+func (c *cycle) rejectRemaining(pool *pool) {
+	pool.askPlugins()
 	for _, class := range pool.classes {
 		for _, left := range class.waiting.items {
 			if _, ok := c.obsolete[left.cluster.Name]; ok {
 				// From now on it is a cluster like all others.
-				c.release(left.cluster.Name)
-				if reason, by := c.run.filter(left.cluster); reason != "" {
-					c.reject(left.cluster, reason, by)
+				c.releaseObsolete(left.cluster.Name)
+				if reason, by := c.run.filterCluster(left.cluster); reason != "" {
+					c.rejectCluster(left.cluster, reason, by)
 					continue
 				}
-				left.score = c.run.score(left.cluster)
+				left.score = c.run.scoreCluster(left.cluster)
 			}
 			if class.reason != "" {
-				c.reject(left.cluster, class.reason, class.by)
+				c.rejectCluster(left.cluster, class.reason, class.by)
 				continue
 			}
 			rank := left.score.Add(class.extra)
-			c.rejected.add(rejection{
-				cluster: left.cluster.Name, by: byRank, rank: rank, score: c.scores.of(rank),
+			c.rejected.addRejection(rejection{
+				cluster: left.cluster.Name, by: byRank, rank: rank, score: c.scores.shareScore(rank),
 			})
 		}
 	}

@@ -43,8 +43,8 @@ func newPool(run *runner) *pool {
 	return &pool{run: run, byClass: map[int]*class{}}
 }
 
-// add adds a cluster that passed the filters.
-func (p *pool) add(cluster *clusterv1beta1.MemberCluster) {
+// addCandidate adds a cluster that passed the filters.
+func (p *pool) addCandidate(cluster *clusterv1beta1.MemberCluster) {
 	key := p.run.classOf(cluster)
 	found, ok := p.byClass[key]
 	if !ok {
@@ -52,12 +52,12 @@ func (p *pool) add(cluster *clusterv1beta1.MemberCluster) {
 		p.byClass[key] = found
 		p.classes = append(p.classes, found)
 	}
-	found.waiting.items = append(found.waiting.items, candidate{cluster: cluster, score: p.run.score(cluster)})
+	found.waiting.items = append(found.waiting.items, candidate{cluster: cluster, score: p.run.scoreCluster(cluster)})
 }
 
-// pick takes the best candidates out, in the order they are picked: batch by batch, if
+// takeBatches takes the best candidates out, in the order they are picked: batch by batch, if
 // some plug-in wants that. There may be fewer than are wanted.
-func (p *pool) pick(count int) []candidate {
+func (p *pool) takeBatches(count int) []candidate {
 	if count <= 0 {
 		return nil
 	}
@@ -70,10 +70,10 @@ func (p *pool) pick(count int) []candidate {
 		if p.run.batch > 0 {
 			batch = min(batch, p.run.batch)
 		}
-		p.look()
+		p.askPlugins()
 		before := len(picked)
 		for range batch {
-			best, ok := p.best()
+			best, ok := p.takeBest()
 			if !ok {
 				break
 			}
@@ -83,14 +83,14 @@ func (p *pool) pick(count int) []candidate {
 			return picked
 		}
 		for _, one := range picked[before:] {
-			p.run.reserve(one.cluster)
+			p.run.reserveCluster(one.cluster)
 		}
 	}
 	return picked
 }
 
-// look asks the plug-ins about every class anew.
-func (p *pool) look() {
+// askPlugins asks the plug-ins about every class anew.
+func (p *pool) askPlugins() {
 	for _, class := range p.classes {
 		if len(class.waiting.items) == 0 {
 			continue
@@ -101,8 +101,8 @@ func (p *pool) look() {
 	}
 }
 
-// best takes the best candidate out.
-func (p *pool) best() (candidate, bool) {
+// takeBest takes the best candidate out.
+func (p *pool) takeBest() (candidate, bool) {
 	var best candidate
 	var from *class
 	for _, class := range p.classes {

@@ -33,7 +33,7 @@ func newRunner(plugins profile, cycle *framework.Cycle) (*runner, error) {
 		plugin := create()
 		r.plugins = append(r.plugins, plugin)
 		if bound, ok := plugin.(framework.PostBatchPlugin); ok {
-			r.limit(bound.PostBatch(cycle))
+			r.limitBatch(bound.PostBatch(cycle))
 		}
 		filter, ok := plugin.(framework.FilterPlugin)
 		if pre, asks := plugin.(framework.PreFilterPlugin); asks {
@@ -56,7 +56,7 @@ func newRunner(plugins profile, cycle *framework.Cycle) (*runner, error) {
 	return r, nil
 }
 
-func (r *runner) limit(bound int) {
+func (r *runner) limitBatch(bound int) {
 	if bound > 0 && (r.batch == 0 || bound < r.batch) {
 		r.batch = bound
 	}
@@ -88,9 +88,9 @@ func (r *runner) preScore() error {
 	return nil
 }
 
-// filter returns the first reason against a cluster, of those that hold for the whole
+// filterCluster returns the first reason against a cluster, of those that hold for the whole
 // cycle, and which filter it is from.
-func (r *runner) filter(cluster *clusterv1beta1.MemberCluster) (reason string, by int) {
+func (r *runner) filterCluster(cluster *clusterv1beta1.MemberCluster) (reason string, by int) {
 	return firstReason(r.filters, r.cycle, cluster)
 }
 
@@ -110,17 +110,17 @@ func firstReason(filters []framework.FilterPlugin, cycle *framework.Cycle, clust
 	return "", 0
 }
 
-// score is the part of a cluster's score that holds for the whole cycle.
-func (r *runner) score(cluster *clusterv1beta1.MemberCluster) framework.Score {
-	return sum(r.scores, r.cycle, cluster)
+// scoreCluster is the part of a cluster's score that holds for the whole cycle.
+func (r *runner) scoreCluster(cluster *clusterv1beta1.MemberCluster) framework.Score {
+	return sumScores(r.scores, r.cycle, cluster)
 }
 
 // batchScore is the part of a cluster's score that holds until the next pick.
 func (r *runner) batchScore(cluster *clusterv1beta1.MemberCluster) framework.Score {
-	return sum(r.batchScores, r.cycle, cluster)
+	return sumScores(r.batchScores, r.cycle, cluster)
 }
 
-func sum(scores []framework.ScorePlugin, cycle *framework.Cycle, cluster *clusterv1beta1.MemberCluster) framework.Score {
+func sumScores(scores []framework.ScorePlugin, cycle *framework.Cycle, cluster *clusterv1beta1.MemberCluster) framework.Score {
 	var total framework.Score
 	for _, score := range scores {
 		total = total.Add(score.Score(cycle, cluster))
@@ -143,8 +143,8 @@ func (r *runner) classOf(cluster *clusterv1beta1.MemberCluster) int {
 	return class
 }
 
-// reserve tells that a cluster has been picked.
-func (r *runner) reserve(cluster *clusterv1beta1.MemberCluster) {
+// reserveCluster tells that a cluster has been picked.
+func (r *runner) reserveCluster(cluster *clusterv1beta1.MemberCluster) {
 	for _, reserve := range r.reserves {
 		reserve.Reserve(r.cycle, cluster)
 	}

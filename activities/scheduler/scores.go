@@ -11,7 +11,7 @@ import (
 // ones are made once.
 type scores map[framework.Score]*placementv1beta1.ClusterScore
 
-func (s scores) of(score framework.Score) *placementv1beta1.ClusterScore {
+func (s scores) shareScore(score framework.Score) *placementv1beta1.ClusterScore {
 	score.Placed = 0 // is not told of
 	known, ok := s[score]
 	if !ok {
@@ -25,7 +25,7 @@ func (s scores) of(score framework.Score) *placementv1beta1.ClusterScore {
 // wordings are how the reason of a picked cluster ends, by its score in scores.
 type wordings map[*placementv1beta1.ClusterScore]string
 
-func (w wordings) of(score *placementv1beta1.ClusterScore) string {
+func (w wordings) endingFor(score *placementv1beta1.ClusterScore) string {
 	known, ok := w[score]
 	if !ok {
 		known = ": picked by scheduling policy"

@@ -39,7 +39,7 @@ func (t *Taker) Takes(cluster *clusterv1beta1.MemberCluster, now time.Time) bool
 		return false
 	}
 	t.cycle.Now = now
-	reason, _ := t.run.filter(cluster)
+	reason, _ := t.run.filterCluster(cluster)
 	return reason == ""
 }
 

@@ -30,17 +30,17 @@ const (
 	byName = -1
 )
 
-// reject reports a cluster that a filter keeps out, and lets go of what it got under an
+// rejectCluster reports a cluster that a filter keeps out, and lets go of what it got under an
 // earlier policy.
-func (c *cycle) reject(cluster *clusterv1beta1.MemberCluster, reason string, by int) {
+func (c *cycle) rejectCluster(cluster *clusterv1beta1.MemberCluster, reason string, by int) {
 	if _, ok := c.obsolete[cluster.Name]; ok {
-		c.release(cluster.Name)
+		c.releaseObsolete(cluster.Name)
 		// What the placement has there no longer speaks for it.
-		if now, filter := c.run.filter(cluster); now != "" {
+		if now, filter := c.run.filterCluster(cluster); now != "" {
 			reason, by = now, filter
 		}
 	}
-	c.rejected.add(rejection{cluster: cluster.Name, by: by, reason: reason})
+	c.rejected.addRejection(rejection{cluster: cluster.Name, by: by, reason: reason})
 }
 
 func compareRejections(a, b rejection) int {
@@ -50,7 +50,7 @@ func compareRejections(a, b rejection) int {
 	return cmp.Compare(a.cluster, b.cluster)
 }
 
-func (r *rejection) decision() placementv1beta1.ClusterDecision {
+func (r *rejection) asDecision() placementv1beta1.ClusterDecision {
 	decision := placementv1beta1.ClusterDecision{ClusterName: r.cluster, ClusterScore: r.score, Reason: r.reason}
 	switch r.by {
 	case byName:
@@ -67,8 +67,8 @@ func (r *rejection) decision() placementv1beta1.ClusterDecision {
 // kind than could be told of.
 type rejections map[int][]rejection
 
-// add takes note of a rejection, if it may be among those that are told of.
-func (r rejections) add(rejected rejection) {
+// addRejection takes note of a rejection, if it may be among those that are told of.
+func (r rejections) addRejection(rejected rejection) {
 	kind := r[rejected.by]
 	if len(kind) == MaxUnselected {
 		if compareRejections(rejected, kind[len(kind)-1]) > 0 {
@@ -80,17 +80,17 @@ func (r rejections) add(rejected rejection) {
 	r[rejected.by] = slices.Insert(kind, at, rejected)
 }
 
-// telling are those that tell most: from every kind of reason some, the kinds in turn,
+// mostTelling are those that tell most: from every kind of reason some, the kinds in turn,
 // that which came closest to being picked first; within a kind the best ranked first, or
 // in the order of names.
-func (r rejections) telling() []placementv1beta1.ClusterDecision {
+func (r rejections) mostTelling() []placementv1beta1.ClusterDecision {
 	kinds := slices.Sorted(maps.Keys(r))
 	slices.Reverse(kinds)
 	var told []placementv1beta1.ClusterDecision
 	for turn := range MaxUnselected {
 		for _, kind := range kinds {
 			if turn < len(r[kind]) && len(told) < MaxUnselected {
-				told = append(told, r[kind][turn].decision())
+				told = append(told, r[kind][turn].asDecision())
 			}
 		}
 	}

@@ -65,7 +65,7 @@ func tooLarge(object *unstructured.Unstructured, size int) error {
 	if object.GetNamespace() != "" {
 		name = object.GetNamespace() + "/" + name
 	}
-	return invalid("%s %q has %d bytes, and an object that is placed may have %d at most: make it smaller, or split it into several; "+
+	return newInvalidError("%s %q has %d bytes, and an object that is placed may have %d at most: make it smaller, or split it into several; "+
 		"until then the placement stays as it is", Kind{GroupVersionKind: object.GroupVersionKind()}, name, size, ObjectLimit)
 }
 

@@ -75,10 +75,10 @@ func (f Filter) Empty() bool {
 // SkipsNamespace says whether a namespace and all in it are kept from being placed.
 func (f Filter) SkipsNamespace(name string) bool { return f.namespaces[name] }
 
-// excludes returns the flag that keeps a kind from being placed, in words, and an
+// reasonToExclude returns the flag that keeps a kind from being placed, in words, and an
 // empty string if none does.
-func (f Filter) excludes(gvk schema.GroupVersionKind) string {
-	matches := func(e apiEntry) bool { return e.matches(gvk) }
+func (f Filter) reasonToExclude(gvk schema.GroupVersionKind) string {
+	matches := func(e apiEntry) bool { return e.matchesKind(gvk) }
 	switch {
 	case slices.ContainsFunc(f.skipped, matches):
 		return "the hub agent's flag --" + SkippedAPIsFlag + " names"
@@ -93,7 +93,7 @@ func (f Filter) excludes(gvk schema.GroupVersionKind) string {
 // volumeClaim is a kind that workloads make for themselves, without owning it.
 var volumeClaim = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 
-func (e apiEntry) matches(gvk schema.GroupVersionKind) bool {
+func (e apiEntry) matchesKind(gvk schema.GroupVersionKind) bool {
 	return e.group == gvk.Group &&
 		(e.version == "" || e.version == gvk.Version) &&
 		(e.kind == "" || e.kind == strings.ToLower(gvk.Kind))
@@ -146,7 +146,7 @@ func parseAPI(token string) ([]apiEntry, error) {
 		if next.kind == "" {
 			return nil, fmt.Errorf("%q is no kind", strings.TrimSpace(item))
 		}
-		if err := next.valid(); err != nil {
+		if err := next.checkSyntax(); err != nil {
 			return nil, err
 		}
 		entries = append(entries, next)
@@ -176,11 +176,11 @@ func parseOne(item string) (apiEntry, error) {
 	if entry.group == "" && entry.version == "" {
 		return apiEntry{}, fmt.Errorf("%q is empty", item)
 	}
-	return entry, entry.valid()
+	return entry, entry.checkSyntax()
 }
 
-// valid says what in an entry cannot be a name; most often it is a typing error.
-func (e apiEntry) valid() error {
+// checkSyntax says what in an entry cannot be a name; most often it is a typing error.
+func (e apiEntry) checkSyntax() error {
 	if problems := validation.IsDNS1123Subdomain(e.group); e.group != "" && len(problems) > 0 {
 		return fmt.Errorf("%q is no API group", e.group)
 	}

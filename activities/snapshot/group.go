@@ -40,13 +40,13 @@ func Group(placement placementv1beta1.PlacementObject, index int, content Conten
 		}
 		part.SetLabels(labels)
 		part.SetOwnerReferences([]metav1.OwnerReference{Owner(placement)})
-		part.GetResourceSnapshotSpec().SelectedResources = contents(manifests)
+		part.GetResourceSnapshotSpec().SelectedResources = toContents(manifests)
 		group[sub] = part
 	}
 	return group
 }
 
-func contents(manifests [][]byte) []placementv1beta1.ResourceContent {
+func toContents(manifests [][]byte) []placementv1beta1.ResourceContent {
 	// Not nil: a selection without resources is stored as an empty list.
 	resources := make([]placementv1beta1.ResourceContent, 0, len(manifests))
 	for _, manifest := range manifests {

@@ -69,19 +69,19 @@ func NewCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, defi
 			continue
 		}
 		for i := range list.APIResources {
-			c.add(gv, &list.APIResources[i], definitions)
+			c.addKind(gv, &list.APIResources[i], definitions)
 		}
 	}
-	c.contents = c.preferred(versionRanks(groups))
+	c.contents = c.preferredKinds(versionRanks(groups))
 	return c
 }
 
-func (c *Catalog) add(gv schema.GroupVersion, resource *metav1.APIResource, definitions []string) {
+func (c *Catalog) addKind(gv schema.GroupVersion, resource *metav1.APIResource, definitions []string) {
 	if strings.Contains(resource.Name, "/") {
 		return // a subresource
 	}
 	kind := Kind{GroupVersionKind: gv.WithKind(resource.Kind), Resource: resource.Name, Namespaced: resource.Namespaced}
-	kind.Placeable = !Disabled(kind.GroupKind()) && supports(resource, "get", "list", "watch", "create")
+	kind.Placeable = !Disabled(kind.GroupKind()) && supportsVerbs(resource, "get", "list", "watch", "create")
 	kind.Native = builtIn(gv.Group) || slices.Contains(definitions, kind.GVR().GroupResource().String())
 	c.kinds[kind.GroupVersionKind] = kind
 	c.resources[kind.GVR().GroupResource()] = true
@@ -92,7 +92,7 @@ func builtIn(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && group != "metrics.k8s.io" && !strings.HasSuffix(group, ".metrics.k8s.io")
 }
 
-func supports(resource *metav1.APIResource, verbs ...string) bool {
+func supportsVerbs(resource *metav1.APIResource, verbs ...string) bool {
 	for _, verb := range verbs {
 		if !slices.Contains(resource.Verbs, verb) {
 			return false
@@ -113,13 +113,13 @@ func versionRanks(groups []*metav1.APIGroup) map[schema.GroupVersion]int {
 	return ranks
 }
 
-// preferred lists the placeable namespaced kinds, each once, in its preferred version;
+// preferredKinds lists the placeable namespaced kinds, each once, in its preferred version;
 // where only some APIs are allowed, in the best of those. A kind whose preferred
 // version is skipped is left out: its objects are the same in every version.
-func (c *Catalog) preferred(ranks map[schema.GroupVersion]int) []Kind {
+func (c *Catalog) preferredKinds(ranks map[schema.GroupVersion]int) []Kind {
 	best := map[schema.GroupKind]Kind{}
 	for _, kind := range c.kinds {
-		if !kind.Namespaced || !kind.Placeable || len(c.filter.allowed) > 0 && c.filter.excludes(kind.GroupVersionKind) != "" {
+		if !kind.Namespaced || !kind.Placeable || len(c.filter.allowed) > 0 && c.filter.reasonToExclude(kind.GroupVersionKind) != "" {
 			continue
 		}
 		current, ok := best[kind.GroupKind()]
@@ -129,7 +129,7 @@ func (c *Catalog) preferred(ranks map[schema.GroupVersion]int) []Kind {
 	}
 	kinds := make([]Kind, 0, len(best))
 	for _, kind := range best {
-		if c.filter.excludes(kind.GroupVersionKind) == "" {
+		if c.filter.reasonToExclude(kind.GroupVersionKind) == "" {
 			kinds = append(kinds, kind)
 		}
 	}

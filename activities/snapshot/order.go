@@ -9,7 +9,7 @@ import (
 
 // kindOrder lists kinds in the order in which they can depend on each other.
 // Kinds that are not listed come after all others.
-var kindOrder = rank(
+var kindOrder = rankKinds(
 	"PriorityClass", "Namespace", "CustomResourceDefinition",
 	"NetworkPolicy", "ResourceQuota", "LimitRange", "PodDisruptionBudget",
 	"ServiceAccount", "Secret", "ConfigMap",
@@ -22,7 +22,7 @@ var kindOrder = rank(
 	"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 )
 
-func rank(kinds ...string) map[string]int {
+func rankKinds(kinds ...string) map[string]int {
 	ranks := make(map[string]int, len(kinds))
 	for i, kind := range kinds {
 		ranks[kind] = i

@@ -18,7 +18,7 @@ type InvalidError struct{ Message string }
 // Error is the message for the user.
 func (e *InvalidError) Error() string { return e.Message }
 
-func invalid(format string, args ...any) error {
+func newInvalidError(format string, args ...any) error {
 	return &InvalidError{Message: fmt.Sprintf(format, args...)}
 }
 
@@ -86,7 +86,7 @@ func Compile(terms []placementv1beta1.ResourceSelectorTerm, catalog *Catalog) (*
 		case byRules:
 			selection.Inside = append(selection.Inside, rule)
 		default:
-			return nil, invalid("resourceSelectors[%d] selects %s, which lives in namespaces: select its Namespace instead, and everything in it comes along", i, rule.Kind)
+			return nil, newInvalidError("resourceSelectors[%d] selects %s, which lives in namespaces: select its Namespace instead, and everything in it comes along", i, rule.Kind)
 		}
 	}
 	return selection, nil
@@ -108,28 +108,28 @@ func compileTerm(i int, term *placementv1beta1.ResourceSelectorTerm, catalog *Ca
 	gvk := schema.GroupVersionKind{Group: term.Group, Version: term.Version, Kind: term.Kind}
 	rule := Rule{Index: i, Name: term.Name, Labels: labels.Everything(), Scope: term.SelectionScope, filter: catalog.filter}
 	if Disabled(gvk.GroupKind()) {
-		return rule, invalid("resourceSelectors[%d] selects %s, a kind that is never placed: remove the selector", i, Kind{GroupVersionKind: gvk})
+		return rule, newInvalidError("resourceSelectors[%d] selects %s, a kind that is never placed: remove the selector", i, Kind{GroupVersionKind: gvk})
 	}
 	kind, ok := catalog.Lookup(gvk)
 	switch {
 	case !ok:
 		return rule, unknownKind(i, gvk, catalog)
-	case catalog.filter.excludes(gvk) != "":
-		return rule, invalid("resourceSelectors[%d] selects %s, a kind that %s: remove the selector, or have the flag changed", i, kind, catalog.filter.excludes(gvk))
+	case catalog.filter.reasonToExclude(gvk) != "":
+		return rule, newInvalidError("resourceSelectors[%d] selects %s, a kind that %s: remove the selector, or have the flag changed", i, kind, catalog.filter.reasonToExclude(gvk))
 	case !kind.Placeable:
-		return rule, invalid("resourceSelectors[%d] selects %s, which cannot be listed, watched and created: remove the selector", i, kind)
+		return rule, newInvalidError("resourceSelectors[%d] selects %s, which cannot be listed, watched and created: remove the selector", i, kind)
 	case gvk.GroupKind() == NamespaceKind && ReservedNamespace(term.Name):
-		return rule, invalid("resourceSelectors[%d] selects namespace %q, which is reserved: namespaces named default, kube-* and fleet-* are never placed; move what you want to place to another namespace", i, term.Name)
+		return rule, newInvalidError("resourceSelectors[%d] selects namespace %q, which is reserved: namespaces named default, kube-* and fleet-* are never placed; move what you want to place to another namespace", i, term.Name)
 	case gvk.GroupKind() == NamespaceKind && catalog.filter.SkipsNamespace(term.Name):
-		return rule, invalid("resourceSelectors[%d] selects namespace %q, which the hub agent's flag --%s keeps from being placed: remove the selector, or have the flag changed", i, term.Name, SkippedNamespacesFlag)
+		return rule, newInvalidError("resourceSelectors[%d] selects namespace %q, which the hub agent's flag --%s keeps from being placed: remove the selector, or have the flag changed", i, term.Name, SkippedNamespacesFlag)
 	case term.Name != "" && term.LabelSelector != nil:
-		return rule, invalid("resourceSelectors[%d] has both a name and a labelSelector: remove one of them", i)
+		return rule, newInvalidError("resourceSelectors[%d] has both a name and a labelSelector: remove one of them", i)
 	}
 	rule.Kind = kind
 	if term.LabelSelector != nil {
 		selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
 		if err != nil {
-			return rule, invalid("resourceSelectors[%d] has a labelSelector that cannot be read: %v", i, err)
+			return rule, newInvalidError("resourceSelectors[%d] has a labelSelector that cannot be read: %v", i, err)
 		}
 		rule.Labels = selector
 	}
@@ -139,12 +139,12 @@ func compileTerm(i int, term *placementv1beta1.ResourceSelectorTerm, catalog *Ca
 func unknownKind(i int, gvk schema.GroupVersionKind, catalog *Catalog) error {
 	kind := Kind{GroupVersionKind: gvk}
 	if versions := catalog.Versions(gvk.GroupKind()); len(versions) > 0 {
-		return invalid("resourceSelectors[%d] selects %s, but the hub serves this kind as %s: correct the version", i, kind, strings.Join(versions, ", "))
+		return newInvalidError("resourceSelectors[%d] selects %s, but the hub serves this kind as %s: correct the version", i, kind, strings.Join(versions, ", "))
 	}
 	if cause, ok := catalog.unreadable[gvk.Group]; ok {
 		return fmt.Errorf("resourceSelectors[%d] selects %s, whose API group cannot be read now: %w", i, kind, cause)
 	}
-	return invalid("resourceSelectors[%d] selects %s, a kind the hub does not serve: correct group, version and kind, or install its CustomResourceDefinition on the hub", i, kind)
+	return newInvalidError("resourceSelectors[%d] selects %s, a kind the hub does not serve: correct group, version and kind, or install its CustomResourceDefinition on the hub", i, kind)
 }
 
 // All is a rule that selects every object of a kind.

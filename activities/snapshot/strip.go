@@ -66,7 +66,7 @@ var strippers = map[schema.GroupKind]func(object, annotations map[string]any){
 func Strip(object *unstructured.Unstructured) *unstructured.Unstructured {
 	stripped := maps.Clone(object.Object)
 	delete(stripped, "status")
-	metadata := inner(stripped, "metadata")
+	metadata := cloneMapAt(stripped, "metadata")
 	for _, field := range serverMetadata {
 		delete(metadata, field)
 	}
@@ -82,9 +82,9 @@ func Strip(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: stripped}
 }
 
-// inner replaces the map at a field by a copy that may be changed, and returns it. If
+// cloneMapAt replaces the map at a field by a copy that may be changed, and returns it. If
 // there is none, the copy belongs to nobody.
-func inner(object map[string]any, path ...string) map[string]any {
+func cloneMapAt(object map[string]any, path ...string) map[string]any {
 	for _, field := range path {
 		value, ok := object[field].(map[string]any)
 		if !ok {
@@ -127,7 +127,7 @@ func withoutItems(object map[string]any, field string, unwanted func(item any) b
 }
 
 func stripService(service, _ map[string]any) {
-	spec := inner(service, "spec")
+	spec := cloneMapAt(service, "spec")
 	// "None" is a wish of the user, an address is an allocation of the hub.
 	if spec["clusterIP"] != corev1.ClusterIPNone {
 		delete(spec, "clusterIP")
@@ -164,10 +164,10 @@ func stripServiceAccount(account, _ map[string]any) {
 // user has reserved it for, which claim of that name it was.
 func stripVolume(volume, annotations map[string]any) {
 	if annotations[boundByController] == "yes" {
-		delete(inner(volume, "spec"), "claimRef")
+		delete(cloneMapAt(volume, "spec"), "claimRef")
 		return
 	}
-	claim := inner(volume, "spec", "claimRef")
+	claim := cloneMapAt(volume, "spec", "claimRef")
 	delete(claim, "uid")
 	delete(claim, "resourceVersion")
 }
@@ -175,16 +175,16 @@ func stripVolume(volume, annotations map[string]any) {
 // stripClaim removes the volume that the hub, not the user, has chosen for a claim.
 func stripClaim(claim, annotations map[string]any) {
 	if annotations[boundByController] == "yes" {
-		delete(inner(claim, "spec"), "volumeName")
+		delete(cloneMapAt(claim, "spec"), "volumeName")
 	}
 }
 
 func stripJob(job, _ map[string]any) {
-	spec := inner(job, "spec")
+	spec := cloneMapAt(job, "spec")
 	if spec["manualSelector"] == true {
 		return
 	}
 	delete(spec, "selector")
-	withoutKeys(inner(spec, "template", "metadata"), "labels", jobLabels)
-	withoutKeys(inner(job, "metadata"), "labels", jobLabels)
+	withoutKeys(cloneMapAt(spec, "template", "metadata"), "labels", jobLabels)
+	withoutKeys(cloneMapAt(job, "metadata"), "labels", jobLabels)
 }

@@ -20,22 +20,22 @@ import (
 // carried by none.
 type Content struct {
 	parts   []placementv1beta1.ResourceSnapshotObject
-	parcels []parcel
+	units   []workUnit
 	invalid []*envelope.Error
 	// objects are those of the parcels, read once somebody wants to change them.
 	objects func() ([][]*override.Object, error)
 }
 
-// parcel is what one Work carries.
-type parcel struct {
+// workUnit is what one Work carries.
+type workUnit struct {
 	// part of the snapshot, by its index, that the resources are from.
 	part int
 	// envelope they were in; nil for those that are in the snapshot itself.
 	envelope  *placementv1beta1.EnvelopeIdentifier
 	manifests []placementv1beta1.Manifest
-	// unfit says that the envelope cannot be unpacked. Its Work is needed and cannot
+	// invalid says that the envelope cannot be unpacked. Its Work is needed and cannot
 	// be written; one that an earlier snapshot has brought stays as it is.
-	unfit bool
+	invalid bool
 }
 
 // InvalidError says that envelopes cannot be unpacked. Trying again does not help:
@@ -59,41 +59,41 @@ func (e *InvalidError) Error() string {
 // cluster.
 func NewContent(parts []placementv1beta1.ResourceSnapshotObject) *Content {
 	c := &Content{parts: parts}
-	var wrapped []parcel
+	var wrapped []workUnit
 	for i := range parts {
 		selected := parts[i].GetResourceSnapshotSpec().SelectedResources
-		plain := parcel{part: i, manifests: make([]placementv1beta1.Manifest, 0, len(selected))}
+		plain := workUnit{part: i, manifests: make([]placementv1beta1.Manifest, 0, len(selected))}
 		for _, resource := range selected {
 			if _, is := envelope.Identify(resource.Raw); is {
-				wrapped = append(wrapped, parcel{part: i, manifests: []placementv1beta1.Manifest{placementv1beta1.Manifest(resource)}})
+				wrapped = append(wrapped, workUnit{part: i, manifests: []placementv1beta1.Manifest{placementv1beta1.Manifest(resource)}})
 				continue
 			}
 			plain.manifests = append(plain.manifests, placementv1beta1.Manifest(resource))
 		}
-		c.parcels = append(c.parcels, plain)
+		c.units = append(c.units, plain)
 	}
 	if len(wrapped) > 0 {
-		c.unwrap(wrapped)
+		c.addEnvelopes(wrapped)
 	}
-	c.objects = sync.OnceValues(func() ([][]*override.Object, error) { return prepare(c.parcels) })
+	c.objects = sync.OnceValues(func() ([][]*override.Object, error) { return readObjects(c.units) })
 	return c
 }
 
-// unwrap adds a parcel for each envelope.
-func (c *Content) unwrap(wrapped []parcel) {
-	taken := c.owners()
+// addEnvelopes adds a parcel for each envelope.
+func (c *Content) addEnvelopes(wrapped []workUnit) {
+	taken := c.plainOwners()
 	for _, p := range wrapped {
 		id, entries, err := envelope.Unpack(p.manifests[0].Raw, envelope.BuiltIn)
 		if err == nil {
-			err = taken.claim(id, entries)
+			err = taken.claimObjects(id, entries)
 		}
-		p.envelope, p.unfit = &id, err != nil
+		p.envelope, p.invalid = &id, err != nil
 		if err != nil {
 			c.invalid = append(c.invalid, asInvalid(id, err))
 		} else {
-			p.manifests = encode(entries)
+			p.manifests = encodeManifests(entries)
 		}
-		c.parcels = append(c.parcels, p)
+		c.units = append(c.units, p)
 	}
 }
 
@@ -104,8 +104,8 @@ func asInvalid(id placementv1beta1.EnvelopeIdentifier, err error) *envelope.Erro
 	return &envelope.Error{Envelope: id, Problems: []envelope.Problem{{Rule: err.Error()}}}
 }
 
-// encode writes objects down as manifests.
-func encode(entries []envelope.Entry) []placementv1beta1.Manifest {
+// encodeManifests writes objects down as manifests.
+func encodeManifests(entries []envelope.Entry) []placementv1beta1.Manifest {
 	manifests := make([]placementv1beta1.Manifest, 0, len(entries))
 	for _, entry := range entries {
 		raw, err := json.Marshal(entry.Object.Object)
@@ -121,10 +121,10 @@ func encode(entries []envelope.Entry) []placementv1beta1.Manifest {
 // one Work only.
 type owners map[envelope.ObjectKey]string
 
-// owners are those of the resources that are in no envelope.
-func (c *Content) owners() owners {
+// plainOwners are those of the resources that are in no envelope.
+func (c *Content) plainOwners() owners {
 	taken := owners{}
-	for _, p := range c.parcels {
+	for _, p := range c.units {
 		for _, manifest := range p.manifests {
 			var head metav1.PartialObjectMetadata
 			if err := json.Unmarshal(manifest.Raw, &head); err != nil {
@@ -136,8 +136,8 @@ func (c *Content) owners() owners {
 	return taken
 }
 
-// claim takes the objects of an envelope, unless one of them is taken.
-func (o owners) claim(id placementv1beta1.EnvelopeIdentifier, entries []envelope.Entry) error {
+// claimObjects takes the objects of an envelope, unless one of them is taken.
+func (o owners) claimObjects(id placementv1beta1.EnvelopeIdentifier, entries []envelope.Entry) error {
 	var problems []envelope.Problem
 	for _, entry := range entries {
 		key := envelope.KeyOf(entry.Object)

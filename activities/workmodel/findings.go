@@ -24,7 +24,7 @@ func failedPlacements(works []placementv1beta1.Work) (failed []placementv1beta1.
 		case len(failed) == maxFindings:
 			more++
 		default:
-			found := placementv1beta1.FailedResourcePlacement{ResourceIdentifier: identifier(work, manifest.Identifier), Condition: *condition}
+			found := placementv1beta1.FailedResourcePlacement{ResourceIdentifier: resourceIdentifier(work, manifest.Identifier), Condition: *condition}
 			found.Condition.Message = bounded(found.Condition.Message)
 			failed = append(failed, found)
 		}
@@ -56,7 +56,7 @@ func driftedPlacements(works []placementv1beta1.Work) (drifted []placementv1beta
 			more++
 		default:
 			drifted = append(drifted, placementv1beta1.DriftedResourcePlacement{
-				ResourceIdentifier:              identifier(work, manifest.Identifier),
+				ResourceIdentifier:              resourceIdentifier(work, manifest.Identifier),
 				ObservationTime:                 details.ObservationTime,
 				TargetClusterObservedGeneration: details.ObservedInMemberClusterGeneration,
 				FirstDriftedObservedTime:        details.FirstDriftedObservedTime,
@@ -78,7 +78,7 @@ func diffedPlacements(works []placementv1beta1.Work) (diffed []placementv1beta1.
 			more++
 		default:
 			diffed = append(diffed, placementv1beta1.DiffedResourcePlacement{
-				ResourceIdentifier:              identifier(work, manifest.Identifier),
+				ResourceIdentifier:              resourceIdentifier(work, manifest.Identifier),
 				ObservationTime:                 details.ObservationTime,
 				TargetClusterObservedGeneration: details.ObservedInMemberClusterGeneration,
 				FirstDiffedObservedTime:         details.FirstDiffedObservedTime,
@@ -121,12 +121,12 @@ func tellOfMore(conditions []metav1.Condition, failed, drifted, diffed int) {
 }
 
 func hasReported(work *placementv1beta1.Work) bool {
-	return reported(work, placementv1beta1.ConditionTypeApplied) != nil ||
-		reported(work, placementv1beta1.ConditionTypeDiffReported) != nil
+	return currentCondition(work, placementv1beta1.ConditionTypeApplied) != nil ||
+		currentCondition(work, placementv1beta1.ConditionTypeDiffReported) != nil
 }
 
-// identifier names a resource of a Work, with the envelope it was in.
-func identifier(work *placementv1beta1.Work, from placementv1beta1.WorkResourceIdentifier) placementv1beta1.ResourceIdentifier {
+// resourceIdentifier names a resource of a Work, with the envelope it was in.
+func resourceIdentifier(work *placementv1beta1.Work, from placementv1beta1.WorkResourceIdentifier) placementv1beta1.ResourceIdentifier {
 	return placementv1beta1.ResourceIdentifier{
 		Group:     from.Group,
 		Version:   from.Version,

@@ -15,9 +15,9 @@ const (
 	messageBytes = 1 << 10
 )
 
-// fit brings the single resources in a status to size. All are named; of how they differ, fewer
+// fitStatus brings the single resources in a status to size. All are named; of how they differ, fewer
 // and fewer fields are told. The Works have them all.
-func fit(status placementv1beta1.ResourceBindingStatus) placementv1beta1.ResourceBindingStatus {
+func fitStatus(status placementv1beta1.ResourceBindingStatus) placementv1beta1.ResourceBindingStatus {
 	for _, fields := range []int{20, 5, 1} {
 		if sizeOf(status) <= findingsBytes {
 			return status

@@ -35,7 +35,7 @@ func TestFindingsFitIntoTheStatusOfABinding(t *testing.T) {
 					Condition: metav1.Condition{Message: strings.Repeat("m", tc.message)},
 				})
 			}
-			fitted := fit(status)
+			fitted := fitStatus(status)
 			assert.LessOrEqual(t, sizeOf(fitted), findingsBytes)
 			require.Len(t, fitted.DriftedPlacements, maxFindings, "all are named")
 			assert.Len(t, fitted.DriftedPlacements[0].ObservedDrifts, tc.fields)

@@ -32,14 +32,14 @@ func Generate(binding placementv1beta1.BindingObject, content *Content) ([]place
 		return nil, fmt.Errorf("generating works of binding %s: the label %s is missing", binding.GetName(), placementv1beta1.ParentPlacementLabel)
 	}
 	base := baseOfWorkNames(binding.GetNamespace(), placement)
-	works := make([]placementv1beta1.Work, 0, len(content.parcels))
-	for i := range content.parcels {
-		p := &content.parcels[i]
-		if p.unfit {
+	works := make([]placementv1beta1.Work, 0, len(content.units))
+	for i := range content.units {
+		p := &content.units[i]
+		if p.invalid {
 			continue
 		}
 		work := placementv1beta1.Work{
-			ObjectMeta: workMeta(binding, content.parts[p.part], len(content.parcels)),
+			ObjectMeta: workMeta(binding, content.parts[p.part], len(content.units)),
 			Spec: placementv1beta1.WorkSpec{
 				Workload:      placementv1beta1.WorkloadTemplate{Manifests: p.manifests},
 				ApplyStrategy: binding.GetBindingSpec().ApplyStrategy.DeepCopy(),
@@ -48,7 +48,7 @@ func Generate(binding placementv1beta1.BindingObject, content *Content) ([]place
 		work.Name = placementv1beta1.WorkName(base, p.part)
 		if p.envelope != nil {
 			work.Name = placementv1beta1.EnvelopeWorkName(base, *p.envelope)
-			mark(&work.ObjectMeta, p.envelope)
+			markEnvelope(&work.ObjectMeta, p.envelope)
 		}
 		works = append(works, work)
 	}
@@ -97,8 +97,8 @@ func ReportBack(placement placementv1beta1.PlacementObject) *placementv1beta1.Re
 	return strategy.ReportBackStrategy.DeepCopy()
 }
 
-// mark says on a Work which envelope it was made of.
-func mark(work *metav1.ObjectMeta, id *placementv1beta1.EnvelopeIdentifier) {
+// markEnvelope says on a Work which envelope it was made of.
+func markEnvelope(work *metav1.ObjectMeta, id *placementv1beta1.EnvelopeIdentifier) {
 	work.Labels[placementv1beta1.EnvelopeTypeLabel] = string(id.Type)
 	work.Labels[placementv1beta1.EnvelopeNamespaceLabel] = id.Namespace
 	work.Labels[placementv1beta1.EnvelopeNameLabel] = labelValue(id.Name)

@@ -26,11 +26,11 @@ func (c *Content) Override(patch *override.Patch) (*Content, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed := &Content{parts: c.parts, invalid: c.invalid, parcels: make([]parcel, len(c.parcels)), objects: c.objects}
-	copy(changed.parcels, c.parcels)
-	for i := range changed.parcels {
-		p := &changed.parcels[i]
-		if p.unfit {
+	changed := &Content{parts: c.parts, invalid: c.invalid, units: make([]workUnit, len(c.units)), objects: c.objects}
+	copy(changed.units, c.units)
+	for i := range changed.units {
+		p := &changed.units[i]
+		if p.invalid {
 			continue
 		}
 		if p.manifests, err = overriddenManifests(prepared[i], patch); err != nil {
@@ -54,12 +54,12 @@ func overriddenManifests(objects []*override.Object, patch *override.Patch) ([]p
 	return manifests, nil
 }
 
-// prepare reads the manifests of all parcels, so that they can be changed for any number
+// readObjects reads the manifests of all parcels, so that they can be changed for any number
 // of clusters.
-func prepare(parcels []parcel) ([][]*override.Object, error) {
+func readObjects(parcels []workUnit) ([][]*override.Object, error) {
 	all := make([][]*override.Object, len(parcels))
 	for i := range parcels {
-		if parcels[i].unfit {
+		if parcels[i].invalid {
 			continue
 		}
 		for _, manifest := range parcels[i].manifests {

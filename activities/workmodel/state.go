@@ -40,7 +40,7 @@ func StateOf(binding placementv1beta1.BindingObject, works []placementv1beta1.Wo
 	}
 	state := ClusterState{Synced: true, Applied: true, Available: true}
 	for i := range current {
-		state = state.and(&current[i], reportsDiff(binding.GetBindingSpec()))
+		state = state.withWork(&current[i], reportsDiff(binding.GetBindingSpec()))
 	}
 	if !state.Available {
 		state.AvailableSince = time.Time{}
@@ -48,20 +48,20 @@ func StateOf(binding placementv1beta1.BindingObject, works []placementv1beta1.Wo
 	return state
 }
 
-// and adds what one more Work says.
-func (s ClusterState) and(work *placementv1beta1.Work, diffOnly bool) ClusterState {
+// withWork adds what one more Work says.
+func (s ClusterState) withWork(work *placementv1beta1.Work, diffOnly bool) ClusterState {
 	appliedType, availableType := placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable
 	if diffOnly {
 		appliedType, availableType = placementv1beta1.ConditionTypeDiffReported, placementv1beta1.ConditionTypeDiffReported
 	}
-	applied := reported(work, appliedType)
+	applied := currentCondition(work, appliedType)
 	if applied == nil || applied.Status != metav1.ConditionTrue {
 		s.Applied = false
 	}
 	if applied != nil && applied.Status == metav1.ConditionFalse {
 		s.Failed = true
 	}
-	available := reported(work, availableType)
+	available := currentCondition(work, availableType)
 	if !s.Applied || available == nil || available.Status != metav1.ConditionTrue {
 		s.Available = false
 		return s
@@ -94,8 +94,8 @@ func availableSince(work *placementv1beta1.Work, available *metav1.Condition) ti
 	return since
 }
 
-// reported is the condition a Work has for its present spec, or nil.
-func reported(work *placementv1beta1.Work, conditionType string) *metav1.Condition {
+// currentCondition is the condition a Work has for its present spec, or nil.
+func currentCondition(work *placementv1beta1.Work, conditionType string) *metav1.Condition {
 	condition := meta.FindStatusCondition(work.Status.Conditions, conditionType)
 	if condition == nil || condition.ObservedGeneration != work.Generation {
 		return nil

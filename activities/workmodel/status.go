@@ -28,7 +28,7 @@ func BindingStatus(binding placementv1beta1.BindingObject, works []placementv1be
 		status.DiffedPlacements, diffed = diffedPlacements(current)
 		tellOfMore(status.Conditions, failed, drifted, diffed)
 	}
-	return fit(status)
+	return fitStatus(status)
 }
 
 // BindingConditions rolls the conditions of the Works up into those of their
@@ -39,16 +39,16 @@ func BindingConditions(binding placementv1beta1.BindingObject, works []placement
 		return nil
 	}
 	failed, notOverridden := errors.AsType[*OverrideError](syncErr)
-	wanted := []metav1.Condition{rolloutStarted(binding), overridden(binding, failed)}
+	wanted := []metav1.Condition{rolloutStarted(binding), overriddenCondition(binding, failed)}
 	current, synced := currentWorks(binding, works)
 	switch {
 	case notOverridden: // nothing was written
 	case syncErr != nil:
-		wanted = append(wanted, condition(placementv1beta1.ConditionTypeWorkSynchronized, metav1.ConditionFalse,
+		wanted = append(wanted, newCondition(placementv1beta1.ConditionTypeWorkSynchronized, metav1.ConditionFalse,
 			placementv1beta1.ReasonSyncWorkFailed, fmt.Sprintf("Failed to synchronize the work to the latest: %v", syncErr)))
 	case synced:
 		sortByName(current)
-		wanted = append(wanted, condition(placementv1beta1.ConditionTypeWorkSynchronized, metav1.ConditionTrue,
+		wanted = append(wanted, newCondition(placementv1beta1.ConditionTypeWorkSynchronized, metav1.ConditionTrue,
 			placementv1beta1.ReasonAllWorkSynced, "All of the works are synchronized to the latest"))
 		wanted = append(wanted, reportedConditions(binding, current)...)
 	}
@@ -76,7 +76,7 @@ func rolloutStarted(binding placementv1beta1.BindingObject) metav1.Condition {
 		message += fmt.Sprintf(", resourceSnapshotIndex: %s, clusterStagedUpdateRun: %s",
 			SnapshotIndex(binding.GetBindingSpec().ResourceSnapshotName), run)
 	}
-	return condition(placementv1beta1.ConditionTypeRolloutStarted, metav1.ConditionTrue, placementv1beta1.ReasonRolloutStarted, message)
+	return newCondition(placementv1beta1.ConditionTypeRolloutStarted, metav1.ConditionTrue, placementv1beta1.ReasonRolloutStarted, message)
 }
 
 // SnapshotIndex reads the resource index out of the name of a master resource
@@ -89,35 +89,35 @@ func SnapshotIndex(snapshotName string) string {
 	return base[strings.LastIndexByte(base, '-')+1:]
 }
 
-func overridden(binding placementv1beta1.BindingObject, failed *OverrideError) metav1.Condition {
+func overriddenCondition(binding placementv1beta1.BindingObject, failed *OverrideError) metav1.Condition {
 	if failed != nil {
-		return condition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionFalse,
+		return newCondition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionFalse,
 			placementv1beta1.ReasonOverriddenFailed, fmt.Sprintf("Failed to apply the override rules on the resources: %v", failed))
 	}
 	if len(binding.GetBindingSpec().ClusterResourceOverrideSnapshots)+len(binding.GetBindingSpec().ResourceOverrideSnapshots) == 0 {
-		return condition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionTrue,
+		return newCondition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionTrue,
 			placementv1beta1.ReasonNoOverrideSpecified, "No override rules are configured for the selected resources")
 	}
-	return condition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionTrue,
+	return newCondition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionTrue,
 		placementv1beta1.ReasonOverriddenSucceeded, "Successfully applied the override rules on the resources")
 }
 
 // reportedConditions are the conditions that rest on what the member says.
 func reportedConditions(binding placementv1beta1.BindingObject, works []placementv1beta1.Work) []metav1.Condition {
 	if reportsDiff(binding.GetBindingSpec()) {
-		return []metav1.Condition{diffReported(works)}
+		return []metav1.Condition{diffReportedCondition(works)}
 	}
-	applied := applied(works)
+	applied := appliedCondition(works)
 	if applied.Status != metav1.ConditionTrue {
 		return []metav1.Condition{applied}
 	}
-	return []metav1.Condition{applied, available(works)}
+	return []metav1.Condition{applied, availableCondition(works)}
 }
 
-func applied(works []placementv1beta1.Work) metav1.Condition {
-	failed, pending := outcome(works, placementv1beta1.ConditionTypeApplied)
+func appliedCondition(works []placementv1beta1.Work) metav1.Condition {
+	failed, pending := sortByCondition(works, placementv1beta1.ConditionTypeApplied)
 	made := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-		return condition(placementv1beta1.ConditionTypeApplied, status, reason, message)
+		return newCondition(placementv1beta1.ConditionTypeApplied, status, reason, message)
 	}
 	switch {
 	case failed != "":
@@ -130,10 +130,10 @@ func applied(works []placementv1beta1.Work) metav1.Condition {
 	return made(metav1.ConditionTrue, placementv1beta1.ReasonAllWorkHaveBeenApplied, "All corresponding work objects are applied")
 }
 
-func available(works []placementv1beta1.Work) metav1.Condition {
-	failed, pending := outcome(works, placementv1beta1.ConditionTypeAvailable)
+func availableCondition(works []placementv1beta1.Work) metav1.Condition {
+	failed, pending := sortByCondition(works, placementv1beta1.ConditionTypeAvailable)
 	made := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-		return condition(placementv1beta1.ConditionTypeAvailable, status, reason, message)
+		return newCondition(placementv1beta1.ConditionTypeAvailable, status, reason, message)
 	}
 	switch {
 	case failed != "":
@@ -142,7 +142,7 @@ func available(works []placementv1beta1.Work) metav1.Condition {
 		return made(metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkAreAvailable, fmt.Sprintf("Work object %s has not yet completed availability check", pending[0]))
 	}
 	for i := range works {
-		if reported(&works[i], placementv1beta1.ConditionTypeAvailable).Reason == placementv1beta1.ReasonWorkNotTrackable {
+		if currentCondition(&works[i], placementv1beta1.ConditionTypeAvailable).Reason == placementv1beta1.ReasonWorkNotTrackable {
 			return made(metav1.ConditionTrue, placementv1beta1.ReasonNotAllWorkAreAvailabilityTrackable,
 				fmt.Sprintf("The availability of work object %s is not trackable", works[i].Name))
 		}
@@ -150,10 +150,10 @@ func available(works []placementv1beta1.Work) metav1.Condition {
 	return made(metav1.ConditionTrue, placementv1beta1.ReasonAllWorkAreAvailable, "All corresponding work objects are available")
 }
 
-func diffReported(works []placementv1beta1.Work) metav1.Condition {
-	failed, pending := outcome(works, placementv1beta1.ConditionTypeDiffReported)
+func diffReportedCondition(works []placementv1beta1.Work) metav1.Condition {
+	failed, pending := sortByCondition(works, placementv1beta1.ConditionTypeDiffReported)
 	made := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-		return condition(placementv1beta1.ConditionTypeDiffReported, status, reason, message)
+		return newCondition(placementv1beta1.ConditionTypeDiffReported, status, reason, message)
 	}
 	switch {
 	case failed != "":
@@ -166,11 +166,11 @@ func diffReported(works []placementv1beta1.Work) metav1.Condition {
 	return made(metav1.ConditionTrue, placementv1beta1.ReasonAllWorkHaveDiffReported, "All corresponding work objects have reported diff")
 }
 
-// outcome sorts Works by what they say of a condition for their present spec:
+// sortByCondition sorts Works by what they say of a condition for their present spec:
 // the first that says False, and all that do not say yet.
-func outcome(works []placementv1beta1.Work, conditionType string) (failed string, pending []string) {
+func sortByCondition(works []placementv1beta1.Work, conditionType string) (failed string, pending []string) {
 	for i := range works {
-		said := reported(&works[i], conditionType)
+		said := currentCondition(&works[i], conditionType)
 		switch {
 		case said == nil || said.Status == metav1.ConditionUnknown:
 			pending = append(pending, works[i].Name)
@@ -181,7 +181,7 @@ func outcome(works []placementv1beta1.Work, conditionType string) (failed string
 	return failed, pending
 }
 
-func condition(conditionType string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+func newCondition(conditionType string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: bounded(message)}
 }
 

@@ -52,23 +52,23 @@ func (s *Syncer) removeStale(ctx context.Context, binding placementv1beta1.Bindi
 // Delete starts the deletion of all Works of a binding and says how many are
 // still there. The answer 0 was read live: no Work will come back to life.
 func (s *Syncer) Delete(ctx context.Context, binding placementv1beta1.BindingObject) (remaining int, err error) {
-	return s.clear(ctx, binding, s.remove)
+	return s.clearWorks(ctx, binding, s.removeWork)
 }
 
 // Abandon deletes all Works of a binding without waiting for the member to
 // clean up: there is no member any more that could.
 func (s *Syncer) Abandon(ctx context.Context, binding placementv1beta1.BindingObject) (remaining int, err error) {
-	return s.clear(ctx, binding, s.abandon)
+	return s.clearWorks(ctx, binding, s.abandonWork)
 }
 
 // Leave deletes all Works of a binding and has their member leave what they placed.
 func (s *Syncer) Leave(ctx context.Context, binding placementv1beta1.BindingObject) (remaining int, err error) {
-	return s.clear(ctx, binding, s.leave)
+	return s.clearWorks(ctx, binding, s.leaveWork)
 }
 
-// leave deletes a Work that says that what it has brought is to stay. It says so first: a
+// leaveWork deletes a Work that says that what it has brought is to stay. It says so first: a
 // member that sees it being deleted must know.
-func (s *Syncer) leave(ctx context.Context, work client.Object) error {
+func (s *Syncer) leaveWork(ctx context.Context, work client.Object) error {
 	if !work.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
@@ -85,18 +85,18 @@ func (s *Syncer) leave(ctx context.Context, work client.Object) error {
 	}
 	if apierrors.IsInvalid(err) {
 		// Both a test that failed and a policy that does not want the write answer so.
-		if changed, failed := s.changed(ctx, work); failed != nil || changed {
+		if changed, failed := s.hasChanged(ctx, work); failed != nil || changed {
 			return failed // it is gone, or another one, or was changed: what is left is looked at again
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("marking work %s/%s: %w", work.GetNamespace(), work.GetName(), err)
 	}
-	return s.remove(ctx, work)
+	return s.removeWork(ctx, work)
 }
 
-// changed says whether a Work is no longer what it was as to what leave tests.
-func (s *Syncer) changed(ctx context.Context, work client.Object) (bool, error) {
+// hasChanged says whether a Work is no longer what it was as to what leave tests.
+func (s *Syncer) hasChanged(ctx context.Context, work client.Object) (bool, error) {
 	now := &metav1.PartialObjectMetadata{}
 	now.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("Work"))
 	err := s.live.Get(ctx, client.ObjectKeyFromObject(work), now)
@@ -109,7 +109,7 @@ func (s *Syncer) changed(ctx context.Context, work client.Object) (bool, error) 
 	return !same, nil
 }
 
-func (s *Syncer) clear(ctx context.Context, binding placementv1beta1.BindingObject, remove func(context.Context, client.Object) error) (int, error) {
+func (s *Syncer) clearWorks(ctx context.Context, binding placementv1beta1.BindingObject, remove func(context.Context, client.Object) error) (int, error) {
 	works, err := s.Of(ctx, binding)
 	if err != nil {
 		return 0, err
@@ -152,7 +152,7 @@ func clearEach(ctx context.Context, binding placementv1beta1.BindingObject, work
 	return remaining, errors.Join(failures...)
 }
 
-func (s *Syncer) remove(ctx context.Context, work client.Object) error {
+func (s *Syncer) removeWork(ctx context.Context, work client.Object) error {
 	if !work.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
@@ -163,8 +163,8 @@ func (s *Syncer) remove(ctx context.Context, work client.Object) error {
 	return nil
 }
 
-func (s *Syncer) abandon(ctx context.Context, work client.Object) error {
-	if err := s.remove(ctx, work); err != nil {
+func (s *Syncer) abandonWork(ctx context.Context, work client.Object) error {
+	if err := s.removeWork(ctx, work); err != nil {
 		return err
 	}
 	if len(work.GetFinalizers()) == 0 {

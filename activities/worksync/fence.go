@@ -17,10 +17,10 @@ import (
 
 const timeFormat = time.RFC3339
 
-// replacement is the patch that makes have what want is. It tests that nobody
+// replacementPatch is the patch that makes have what want is. It tests that nobody
 // has replaced the Work since have was read. The resource version is no fence
 // here: it moves with every report of the member.
-func replacement(want, have *placementv1beta1.Work) (client.Patch, error) {
+func replacementPatch(want, have *placementv1beta1.Work) (client.Patch, error) {
 	var operations []fence.Op
 	for _, key := range []string{
 		placementv1beta1.BindingUIDAnnotation,
@@ -53,7 +53,7 @@ func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingO
 	if err != nil {
 		return false, err
 	}
-	if have == nil || verdict(want, have) != foreign {
+	if have == nil || stateOfWork(want, have) != foreign {
 		return true, nil
 	}
 	held := &HeldError{Work: want.Namespace + "/" + want.Name, Why: "belongs to another binding"}

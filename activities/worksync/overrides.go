@@ -30,14 +30,14 @@ func newOverrider(cached, live client.Reader) *overrider {
 	return &overrider{cached: cached, live: live, kept: lru.New(keptOverrides)}
 }
 
-// apply returns the content as the cluster of a binding is to have it. A
+// applyOverrides returns the content as the cluster of a binding is to have it. A
 // *workmodel.OverrideError is for people to mend.
-func (o *overrider) apply(ctx context.Context, binding placementv1beta1.BindingObject, content *workmodel.Content) (*workmodel.Content, error) {
+func (o *overrider) applyOverrides(ctx context.Context, binding placementv1beta1.BindingObject, content *workmodel.Content) (*workmodel.Content, error) {
 	refs := overridesource.RefsOf(*binding.GetBindingSpec())
 	if len(refs) == 0 {
 		return content, nil
 	}
-	set, err := o.compiled(ctx, refs)
+	set, err := o.compileOverrides(ctx, refs)
 	if missing, gone := errors.AsType[*overridesource.MissingError](err); gone {
 		return nil, &workmodel.OverrideError{Cause: missing}
 	}
@@ -51,9 +51,9 @@ func (o *overrider) apply(ctx context.Context, binding placementv1beta1.BindingO
 	return content.Override(set.On(cluster))
 }
 
-// compiled returns overrides ready to use. Their specs never change, so what was compiled
+// compileOverrides returns overrides ready to use. Their specs never change, so what was compiled
 // once is kept by the uids.
-func (o *overrider) compiled(ctx context.Context, refs []string) (*override.Set, error) {
+func (o *overrider) compileOverrides(ctx context.Context, refs []string) (*override.Set, error) {
 	named, err := overridesource.Load(ctx, o.cached, o.live, refs)
 	if err != nil {
 		return nil, err

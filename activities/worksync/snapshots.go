@@ -49,9 +49,9 @@ func newSnapshotLoader(cached, live client.Reader) *snapshotLoader {
 	return &snapshotLoader{cached: cached, live: live, kept: newKept(keptSnapshots, keptBytes)}
 }
 
-// load returns the content of the snapshot a binding names, the same for all bindings
+// loadContent returns the content of the snapshot a binding names, the same for all bindings
 // that name it. Callers must not change it.
-func (l *snapshotLoader) load(ctx context.Context, binding placementv1beta1.BindingObject) (*workmodel.Content, error) {
+func (l *snapshotLoader) loadContent(ctx context.Context, binding placementv1beta1.BindingObject) (*workmodel.Content, error) {
 	scope := placementv1beta1.ScopeOf(binding)
 	name := binding.GetBindingSpec().ResourceSnapshotName
 	master := &metav1.PartialObjectMetadata{}
@@ -60,29 +60,29 @@ func (l *snapshotLoader) load(ctx context.Context, binding placementv1beta1.Bind
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading the metadata of snapshot %s%s: %w", scope, name, err)
 	}
-	if err == nil && belongs(binding, master) {
+	if err == nil && belongsToPlacement(binding, master) {
 		if content, ok := l.kept.get(master.UID); ok {
 			return content, nil
 		}
 	}
 	placement := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	content, err, _ := l.flight.Do(scope.String()+name+"/"+placement, func() (any, error) {
-		return l.read(ctx, scope, name, placement)
+		return l.readParts(ctx, scope, name, placement)
 	})
 	if err != nil {
 		return nil, err
 	}
 	read := content.(*workmodel.Content)
-	if !belongs(binding, read.Parts()[0]) {
+	if !belongsToPlacement(binding, read.Parts()[0]) {
 		return nil, &SnapshotMissingError{Name: name}
 	}
 	return read, nil
 }
 
-// belongs says whether a snapshot is of the placement the binding is of, and
+// belongsToPlacement says whether a snapshot is of the placement the binding is of, and
 // not of an earlier one of the same name: the name of a binding rests on the
 // uid of its placement.
-func belongs(binding placementv1beta1.BindingObject, snapshot metav1.Object) bool {
+func belongsToPlacement(binding placementv1beta1.BindingObject, snapshot metav1.Object) bool {
 	owner := metav1.GetControllerOf(snapshot)
 	if owner == nil {
 		return true
@@ -90,9 +90,9 @@ func belongs(binding placementv1beta1.BindingObject, snapshot metav1.Object) boo
 	return placementv1beta1.BindingName(owner.Name, owner.UID, binding.GetBindingSpec().TargetCluster) == binding.GetName()
 }
 
-func (l *snapshotLoader) read(ctx context.Context, scope placementv1beta1.Scope, name, placement string) (*workmodel.Content, error) {
+func (l *snapshotLoader) readParts(ctx context.Context, scope placementv1beta1.Scope, name, placement string) (*workmodel.Content, error) {
 	master := scope.NewResourceSnapshot(name)
-	if err := l.get(ctx, master); err != nil {
+	if err := l.getPart(ctx, master); err != nil {
 		return nil, err
 	}
 	count, err := strconv.Atoi(master.GetAnnotations()[placementv1beta1.NumberOfResourceSnapshotsAnnotation])
@@ -110,7 +110,7 @@ func (l *snapshotLoader) read(ctx context.Context, scope placementv1beta1.Scope,
 	for i := 1; i < count; i++ {
 		group.Go(func() error {
 			parts[i] = scope.NewResourceSnapshot(placementv1beta1.ResourceSnapshotName(placement, index, i))
-			return l.get(groupCtx, parts[i])
+			return l.getPart(groupCtx, parts[i])
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -121,7 +121,7 @@ func (l *snapshotLoader) read(ctx context.Context, scope placementv1beta1.Scope,
 	return content, nil
 }
 
-func (l *snapshotLoader) get(ctx context.Context, part placementv1beta1.ResourceSnapshotObject) error {
+func (l *snapshotLoader) getPart(ctx context.Context, part placementv1beta1.ResourceSnapshotObject) error {
 	key := client.ObjectKeyFromObject(part)
 	err := l.live.Get(ctx, key, part)
 	if apierrors.IsNotFound(err) {

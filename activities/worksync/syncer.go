@@ -69,11 +69,11 @@ func (s *Syncer) Sync(ctx context.Context, binding placementv1beta1.BindingObjec
 	case state.Synced:
 		return nil
 	}
-	content, err := s.snapshots.load(ctx, binding)
+	content, err := s.snapshots.loadContent(ctx, binding)
 	if err != nil {
 		return err
 	}
-	if content, err = s.overrides.apply(ctx, binding, content); err != nil {
+	if content, err = s.overrides.applyOverrides(ctx, binding, content); err != nil {
 		return err
 	}
 	wanted, err := workmodel.Generate(binding, content)
@@ -150,7 +150,7 @@ func holdsNothing(want, have *placementv1beta1.Work) bool {
 	if have == nil {
 		return true
 	}
-	is := verdict(want, have)
+	is := stateOfWork(want, have)
 	return is == leaving || is == foreign
 }
 
@@ -161,7 +161,7 @@ func (s *Syncer) writeEach(ctx context.Context, binding placementv1beta1.Binding
 	failures := make([]error, len(wanted))
 	for i, want := range wanted {
 		group.Go(func() error {
-			failures[i] = s.write(ctx, binding, want, have[want.Name])
+			failures[i] = s.writeWork(ctx, binding, want, have[want.Name])
 			return nil
 		})
 	}
@@ -169,16 +169,16 @@ func (s *Syncer) writeEach(ctx context.Context, binding placementv1beta1.Binding
 	return errors.Join(failures...)
 }
 
-// write creates or replaces one Work. have is what the cache knows of it; once
+// writeWork creates or replaces one Work. have is what the cache knows of it; once
 // that turns out to be out of date, it is read live.
-func (s *Syncer) write(ctx context.Context, binding placementv1beta1.BindingObject, want, have *placementv1beta1.Work) error {
+func (s *Syncer) writeWork(ctx context.Context, binding placementv1beta1.BindingObject, want, have *placementv1beta1.Work) error {
 	want.Annotations[workmodel.RevisionTimeAnnotation] = s.clock.Now().UTC().Format(timeFormat)
 	carryTrace(ctx, want)
 	var lost error
 	for range attempts {
 		again, err := s.tryWrite(ctx, binding, want, have)
 		if !again {
-			return writing(want, err)
+			return wrapWriteError(want, err)
 		}
 		lost = err
 		before := have
@@ -192,14 +192,14 @@ func (s *Syncer) write(ctx context.Context, binding placementv1beta1.BindingObje
 	if lost == nil {
 		lost = errFaster
 	}
-	return writing(want, lost)
+	return wrapWriteError(want, lost)
 }
 
 // errFaster says that a Work was written by others again and again.
 var errFaster = fmt.Errorf("other writers were faster %d times", attempts)
 
-// writing says of an error which Work could not be written; nil stays nil.
-func writing(work *placementv1beta1.Work, err error) error {
+// wrapWriteError says of an error which Work could not be written; nil stays nil.
+func wrapWriteError(work *placementv1beta1.Work, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -212,7 +212,7 @@ func (s *Syncer) tryWrite(ctx context.Context, binding placementv1beta1.BindingO
 		err := s.client.Create(ctx, want.DeepCopy())
 		return apierrors.IsAlreadyExists(err), ignoreExists(err)
 	}
-	switch verdict(want, have) {
+	switch stateOfWork(want, have) {
 	case upToDate, newer:
 		return false, nil
 	case leaving:
@@ -221,7 +221,7 @@ func (s *Syncer) tryWrite(ctx context.Context, binding placementv1beta1.BindingO
 		return s.takeOver(ctx, binding, want)
 	case outdated:
 	}
-	patch, err := replacement(want, have)
+	patch, err := replacementPatch(want, have)
 	if err != nil {
 		return false, err
 	}
@@ -229,18 +229,18 @@ func (s *Syncer) tryWrite(ctx context.Context, binding placementv1beta1.BindingO
 	return lostRace(err), err
 }
 
-// standing of an existing Work of the wanted name.
-type standing int
+// workState of an existing Work of the wanted name.
+type workState int
 
 const (
-	upToDate standing = iota // it is what is wanted
-	outdated                 // it is the binding's, of another revision
-	newer                    // it was written for a later generation of the binding
-	leaving                  // it is being deleted
-	foreign                  // it was written for another binding
+	upToDate workState = iota // it is what is wanted
+	outdated                  // it is the binding's, of another revision
+	newer                     // it was written for a later generation of the binding
+	leaving                   // it is being deleted
+	foreign                   // it was written for another binding
 )
 
-func verdict(want, have *placementv1beta1.Work) standing {
+func stateOfWork(want, have *placementv1beta1.Work) workState {
 	switch {
 	case !have.DeletionTimestamp.IsZero():
 		return leaving

@@ -67,11 +67,11 @@ func (t *Traces) Start(ctx context.Context, service string, log logr.Logger, att
 	if err != nil {
 		return nil, nil, fmt.Errorf("preparing to send traces to %s: %w", t.endpoint, err)
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { lost(log, err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logLostSpans(log, err) }))
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(exporter),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(t.ratio))),
-		sdktrace.WithResource(describe(service, attributes)),
+		sdktrace.WithResource(describeService(service, attributes)),
 	)
 	// What ends the agent must not keep the last spans from being sent.
 	unending := context.WithoutCancel(ctx)
@@ -79,18 +79,18 @@ func (t *Traces) Start(ctx context.Context, service string, log logr.Logger, att
 		ctx, cancel := context.WithTimeout(unending, flushTimeout)
 		defer cancel()
 		if err := provider.Shutdown(ctx); err != nil {
-			lost(log, err)
+			logLostSpans(log, err)
 		}
 	}
 	return provider.Tracer(instrumentation), stop, nil
 }
 
-func lost(log logr.Logger, err error) {
+func logLostSpans(log logr.Logger, err error) {
 	log.Info("Traces could not be sent", "cause", err.Error())
 }
 
-// describe says whose spans they are.
-func describe(service string, attributes []attribute.KeyValue) *resource.Resource {
+// describeService says whose spans they are.
+func describeService(service string, attributes []attribute.KeyValue) *resource.Resource {
 	all := append([]attribute.KeyValue{attribute.String("service.name", service)}, attributes...)
 	if host, err := os.Hostname(); err == nil {
 		all = append(all, attribute.String("service.instance.id", host))

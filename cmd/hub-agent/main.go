@@ -31,7 +31,7 @@ func main() {
 }
 
 func run(args []string) error {
-	o, err := parse(args, os.Stderr, os.LookupEnv)
+	o, err := parseOptions(args, os.Stderr, os.LookupEnv)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func run(args []string) error {
 }
 
 func newManager(o *options, log logr.Logger) (ctrl.Manager, error) {
-	config, err := o.config()
+	config, err := o.hubConfig()
 	if err != nil {
 		return nil, err
 	}

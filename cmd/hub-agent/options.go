@@ -60,15 +60,15 @@ type options struct {
 	sight *stagedupdate.Sight
 }
 
-// parse reads the flags; the error names what is wrong and what is allowed.
-func parse(args []string, out io.Writer, lookup func(string) (string, bool)) (*options, error) {
+// parseOptions reads the flags; the error names what is wrong and what is allowed.
+func parseOptions(args []string, out io.Writer, lookup func(string) (string, bool)) (*options, error) {
 	o := &options{sight: &stagedupdate.Sight{Clock: clock.RealClock{}}}
 	f := flag.NewFlagSet("hub-agent", flag.ContinueOnError)
 	f.SetOutput(out)
 	f.BoolVar(&o.version, "version", false, "print the version and end")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the hub; the Pod's service account is used if empty")
 	f.StringVar(&o.role, "role", roleAll, "what this process runs: controllers (one replica leads), worker (every replica works), or all")
-	o.temporal.add(f)
+	o.temporal.addFlags(f)
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 for none")
 	f.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of the endpoints /healthz and /readyz; 0 for none")
 	f.BoolVar(&o.leaderElect, "leader-elect", true, "let one of several hub agents run the controllers")
@@ -95,10 +95,10 @@ func parse(args []string, out io.Writer, lookup func(string) (string, bool)) (*o
 	if err := f.Parse(args); err != nil || o.version {
 		return o, err
 	}
-	return o, errors.Join(o.check(), o.temporal.check(lookup), o.log.Check(), o.profiling.Check(), o.traces.Check())
+	return o, errors.Join(o.checkFlags(), o.temporal.checkFlags(lookup), o.log.Check(), o.profiling.Check(), o.traces.Check())
 }
 
-func (o *options) check() error {
+func (o *options) checkFlags() error {
 	switch o.role {
 	case roleAll, roleControllers, roleWorker:
 	default:
@@ -123,14 +123,14 @@ func (o *options) check() error {
 
 // config is the connection to the hub.
 // profiles is where members have ClusterProfiles; empty if they have none.
-func (o *options) profiles() string {
+func (o *options) namespaceOfProfiles() string {
 	if !o.inventory {
 		return ""
 	}
 	return o.profileNamespace
 }
 
-func (o *options) config() (*rest.Config, error) {
+func (o *options) hubConfig() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("loading the kubeconfig of the hub: %w", err)

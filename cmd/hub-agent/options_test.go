@@ -12,12 +12,12 @@ import (
 )
 
 func TestFlagsThatKeepSomethingFromBeingPlaced(t *testing.T) {
-	o, err := parse(nil, io.Discard, nothing)
+	o, err := parseOptions(nil, io.Discard, nothing)
 	require.NoError(t, err)
 	assert.True(t, o.filter.Empty())
 	assert.Equal(t, selection.Pace{}, o.pace, "every change is taken up at once")
 
-	o, err = parse([]string{"--skipped-propagating-apis=apps;v1/Secret", "--skipped-propagating-namespaces=a,b;c",
+	o, err = parseOptions([]string{"--skipped-propagating-apis=apps;v1/Secret", "--skipped-propagating-namespaces=a,b;c",
 		"--resource-snapshot-creation-minimum-interval=30s", "--resource-changes-collection-duration=15s"}, io.Discard, nothing)
 	require.NoError(t, err)
 	assert.False(t, o.filter.Empty())
@@ -44,7 +44,7 @@ func TestWhatTheAgentRefusesToStartWith(t *testing.T) {
 		"a format of the log unheard of": {[]string{"--log-format=xml"}, "--log-format"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			_, err := parse(test.args, io.Discard, nothing)
+			_, err := parseOptions(test.args, io.Discard, nothing)
 			assert.ErrorContains(t, err, test.want)
 		})
 	}
@@ -54,7 +54,7 @@ func TestWhatTheAgentRefusesToStartWith(t *testing.T) {
 func nothing(string) (string, bool) { return "", false }
 
 func TestTheVersionNeedsNothingElse(t *testing.T) {
-	o, err := parse([]string{"--version", "--role=leader"}, io.Discard, nothing)
+	o, err := parseOptions([]string{"--version", "--role=leader"}, io.Discard, nothing)
 	require.NoError(t, err)
 	assert.True(t, o.version)
 }

@@ -32,8 +32,8 @@ type temporalOptions struct {
 	security  temporalclient.Security
 }
 
-// add adds the flags.
-func (o *temporalOptions) add(f *flag.FlagSet) {
+// addFlags adds the flags.
+func (o *temporalOptions) addFlags(f *flag.FlagSet) {
 	f.StringVar(&o.address, temporalAddressFlag, "localhost:7233", "host:port of the Temporal frontend; it need not be up yet")
 	f.StringVar(&o.namespace, temporalNamespaceFlag, "default", "Temporal namespace; it is created, with its search attributes, if it does not exist")
 	f.BoolVar(&o.security.TLS, temporalTLSFlag, false, "encrypt the connection to Temporal; implied by the other flags of TLS and by an API key")
@@ -44,9 +44,9 @@ func (o *temporalOptions) add(f *flag.FlagSet) {
 	f.StringVar(&o.security.APIKeyFile, temporalAPIKeyFlag, "", "file with the API key for Temporal, read again for every call; without it the environment variable "+envTemporalAPIKey+" counts")
 }
 
-// check names the flag that is wrong. Files are read now, so that a mistake shows at the start and not as a Temporal
+// checkFlags names the flag that is wrong. Files are read now, so that a mistake shows at the start and not as a Temporal
 // that seems to be away.
-func (o *temporalOptions) check(lookup func(string) (string, bool)) error {
+func (o *temporalOptions) checkFlags(lookup func(string) (string, bool)) error {
 	if value, _ := lookup(envTemporalAPIKey); o.security.APIKeyFile == "" {
 		o.security.APIKey = strings.TrimSpace(value)
 	}

@@ -32,7 +32,7 @@ func TestMistakesInTheConnectionToTemporalAreNamed(t *testing.T) {
 		"all mistakes, not just the first": {[]string{"--temporal-namespace=", "--temporal-api-key-file=" + empty}, []string{"--temporal-namespace", "--temporal-api-key-file"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			_, err := parse(test.args, io.Discard, nothing)
+			_, err := parseOptions(test.args, io.Discard, nothing)
 			for _, want := range test.want {
 				assert.ErrorContains(t, err, want)
 			}
@@ -45,16 +45,16 @@ func TestTheAPIKeyIsOfTheFileOrElseOfTheEnvironment(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("of the file\n"), 0o600))
 	environment := func(name string) (string, bool) { return " of the environment ", name == envTemporalAPIKey }
 
-	o, err := parse(nil, io.Discard, environment)
+	o, err := parseOptions(nil, io.Discard, environment)
 	require.NoError(t, err)
 	assert.Equal(t, temporalclient.Security{APIKey: "of the environment"}, o.temporal.security)
 	assert.True(t, o.temporal.security.Encrypted(), "a key is not sent in plain text")
 
-	o, err = parse([]string{"--temporal-api-key-file=" + file}, io.Discard, environment)
+	o, err = parseOptions([]string{"--temporal-api-key-file=" + file}, io.Discard, environment)
 	require.NoError(t, err)
 	assert.Equal(t, temporalclient.Security{APIKeyFile: file}, o.temporal.security)
 
-	o, err = parse(nil, io.Discard, nothing)
+	o, err = parseOptions(nil, io.Discard, nothing)
 	require.NoError(t, err)
 	assert.False(t, o.temporal.security.Encrypted())
 }

@@ -37,7 +37,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 	syncer := worksync.NewSyncer(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{})
 	if o.role != roleWorker {
 		if err := hub.Setup(ctx, mgr, hub.Options{
-			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, ProfileNamespace: o.profiles(),
+			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, ProfileNamespace: o.namespaceOfProfiles(),
 			Temporal: temporal, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL,
 			Registry: metrics.Registry,
 		}); err != nil {
@@ -54,8 +54,8 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 	return checks, nil
 }
 
-// register registers metrics with those of the controllers.
-func register(collectors []prometheus.Collector) error {
+// registerMetrics registers metrics with those of the controllers.
+func registerMetrics(collectors []prometheus.Collector) error {
 	for _, c := range collectors {
 		if err := metrics.Registry.Register(c); err != nil {
 			return fmt.Errorf("registering metrics: %w", err)
@@ -67,7 +67,7 @@ func register(collectors []prometheus.Collector) error {
 // newTemporalClient connects to Temporal, lazily.
 func newTemporalClient(o *options, tracer trace.Tracer, log logr.Logger) (*temporalclient.Client, error) {
 	measured := temporalclient.NewMetrics()
-	if err := register(measured.Collectors()); err != nil {
+	if err := registerMetrics(measured.Collectors()); err != nil {
 		return nil, err
 	}
 	host, err := os.Hostname()
@@ -99,7 +99,7 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.C
 		return nil, err
 	}
 	measured := worker.NewMetrics()
-	if err := register(measured.Collectors()); err != nil {
+	if err := registerMetrics(measured.Collectors()); err != nil {
 		return nil, err
 	}
 	runner := &worker.Runner{

@@ -30,7 +30,7 @@ func main() {
 }
 
 func run(args []string) error {
-	o, err := parse(args, os.LookupEnv)
+	o, err := parseOptions(args, os.LookupEnv)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(config, member.ManagerOptions(o.manager(logger)))
+	mgr, err := ctrl.NewManager(config, member.ManagerOptions(o.managerOptions(logger)))
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}

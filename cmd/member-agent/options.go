@@ -69,8 +69,8 @@ type options struct {
 	traces                       agent.Traces
 }
 
-// parse reads flags and environment. It names everything that is missing, not just the first.
-func parse(args []string, lookup func(string) (string, bool)) (*options, error) {
+// parseOptions reads flags and environment. It names everything that is missing, not just the first.
+func parseOptions(args []string, lookup func(string) (string, bool)) (*options, error) {
 	o := &options{}
 	flags := flag.NewFlagSet("member-agent", flag.ContinueOnError)
 	flags.Usage = func() {
@@ -204,8 +204,8 @@ func (o *options) memberConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// manager returns the options of the manager that runs the agent.
-func (o *options) manager(logger logr.Logger) ctrl.Options {
+// managerOptions returns the options of the manager that runs the agent.
+func (o *options) managerOptions(logger logr.Logger) ctrl.Options {
 	shutdown := shutdownTimeout
 	return ctrl.Options{
 		Logger:                        logger,

@@ -45,7 +45,7 @@ func TestParseSaysWhatIsMissing(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := parse(tc.args, environment(tc.changes))
+			_, err := parseOptions(tc.args, environment(tc.changes))
 			if len(tc.want) == 0 {
 				require.NoError(t, err)
 				return
@@ -76,7 +76,7 @@ func TestHubConfigFindsTheAuthority(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			o, err := parse(tc.args, environment(tc.changes))
+			o, err := parseOptions(tc.args, environment(tc.changes))
 			require.NoError(t, err)
 			config, err := o.hubConfig(&rest.Config{})
 			require.NoError(t, err)
@@ -90,7 +90,7 @@ func TestHubConfigFindsTheAuthority(t *testing.T) {
 }
 
 func TestTheVersionNeedsNothingElse(t *testing.T) {
-	o, err := parse([]string{"--version"}, func(string) (string, bool) { return "", false })
+	o, err := parseOptions([]string{"--version"}, func(string) (string, bool) { return "", false })
 	require.NoError(t, err)
 	assert.True(t, o.version)
 }

@@ -24,9 +24,9 @@ const (
 	HeartbeatEvery   = 2 * time.Second
 )
 
-// retries never end: what cannot be done now is done later, and only errors
+// retryForever never end: what cannot be done now is done later, and only errors
 // that a person must mend are final.
-func retries() *temporal.RetryPolicy {
+func retryForever() *temporal.RetryPolicy {
 	return &temporal.RetryPolicy{
 		InitialInterval:        200 * time.Millisecond,
 		BackoffCoefficient:     2,
@@ -37,22 +37,22 @@ func retries() *temporal.RetryPolicy {
 
 // Short runs an activity that reads and writes but never waits.
 func Short[R any](ctx workflow.Context, name, summary string, request any) (R, error) {
-	return within[R](ctx, ShortTimeout, name, summary, request)
+	return runWithin[R](ctx, ShortTimeout, name, summary, request)
 }
 
 // Long runs an activity that never waits either, but may have ten thousand objects
 // to read and to write.
 func Long[R any](ctx workflow.Context, name, summary string, request any) (R, error) {
-	return within[R](ctx, LongTimeout, name, summary, request)
+	return runWithin[R](ctx, LongTimeout, name, summary, request)
 }
 
-func within[R any](ctx workflow.Context, timeout time.Duration, name, summary string, request any) (R, error) {
+func runWithin[R any](ctx workflow.Context, timeout time.Duration, name, summary string, request any) (R, error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           wf.TaskQueue,
 		StartToCloseTimeout: timeout,
 		HeartbeatTimeout:    HeartbeatTimeout,
-		RetryPolicy:         retries(),
-		Summary:             bounded(summary),
+		RetryPolicy:         retryForever(),
+		Summary:             boundSummary(summary),
 	})
 	var result R
 	err := workflow.ExecuteActivity(ctx, name, request).Get(ctx, &result)
@@ -66,8 +66,8 @@ func Wait(ctx workflow.Context, name, summary string, request any) workflow.Futu
 		TaskQueue:           wf.AdvanceTaskQueue,
 		StartToCloseTimeout: WaitTimeout,
 		HeartbeatTimeout:    HeartbeatTimeout,
-		RetryPolicy:         retries(),
-		Summary:             bounded(summary),
+		RetryPolicy:         retryForever(),
+		Summary:             boundSummary(summary),
 	})
 	return workflow.ExecuteActivity(ctx, name, request)
 }
@@ -75,7 +75,7 @@ func Wait(ctx workflow.Context, name, summary string, request any) workflow.Futu
 // maxSummary is the server's limit for summaries, in bytes.
 const maxSummary = 200
 
-func bounded(s string) string {
+func boundSummary(s string) string {
 	if len(s) > maxSummary {
 		return s[:maxSummary-3] + "..."
 	}

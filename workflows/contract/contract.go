@@ -108,14 +108,14 @@ const maxID = 255
 
 // PlacementID is the workflow ID of a placement; namespace is empty for a
 // ClusterResourcePlacement.
-func PlacementID(namespace, name string) string { return id("placement", namespace, name) }
+func PlacementID(namespace, name string) string { return workflowID("placement", namespace, name) }
 
 // UpdateRunID is the workflow ID of an update run; namespace is empty for a
 // ClusterStagedUpdateRun.
-func UpdateRunID(namespace, name string) string { return id("updaterun", namespace, name) }
+func UpdateRunID(namespace, name string) string { return workflowID("updaterun", namespace, name) }
 
 // StageID is the workflow ID of one stage of the run with the given ID.
-func StageID(runID, stage string) string { return bounded(runID + "/stage/" + stage) }
+func StageID(runID, stage string) string { return boundID(runID + "/stage/" + stage) }
 
 // ID is the workflow ID for a reference, by its kind.
 func (r Ref) ID() string {
@@ -125,17 +125,17 @@ func (r Ref) ID() string {
 	return PlacementID(r.Namespace, r.Name)
 }
 
-func id(kind, namespace, name string) string {
+func workflowID(kind, namespace, name string) string {
 	parts := []string{kind, name}
 	if namespace != "" {
 		parts = []string{kind, namespace, name}
 	}
-	return bounded(strings.Join(parts, "/"))
+	return boundID(strings.Join(parts, "/"))
 }
 
-// bounded shortens an ID that is too long, keeping it unique by a hash of the
+// boundID shortens an ID that is too long, keeping it unique by a hash of the
 // whole and readable by its beginning.
-func bounded(s string) string {
+func boundID(s string) string {
 	if len(s) <= maxID {
 		return s
 	}

@@ -11,8 +11,8 @@ import (
 // named is how many clusters a summary names.
 const named = 3
 
-// details say what is being rolled out, and to how many clusters if that is known.
-func (p *placement) details(selected act.SelectResult) string {
+// describeRollout say what is being rolled out, and to how many clusters if that is known.
+func (p *placement) describeRollout(selected act.SelectResult) string {
 	if p.scheduled.PolicySnapshot == "" {
 		return fmt.Sprintf("Snapshot **%s**, the clusters stay those that were selected before.", selected.Snapshot)
 	}
@@ -20,8 +20,8 @@ func (p *placement) details(selected act.SelectResult) string {
 		selected.Snapshot, p.scheduled.Selected, p.scheduled.PolicySnapshot)
 }
 
-// how says how far a rollout is, and if it is stuck, on what.
-func how(result act.AdvanceResult, progress, now time.Time) string {
+// describeProgress says how far a rollout is, and if it is stuck, on what.
+func describeProgress(result act.AdvanceResult, progress, now time.Time) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n\n| changing next | in flight | waiting for the limits |\n|---|---|---|\n| %d | %d | %d |",
 		len(result.Next), len(result.InFlight), result.Blocked)
@@ -44,8 +44,8 @@ func how(result act.AdvanceResult, progress, now time.Time) string {
 	return out.String()
 }
 
-// summary says what an activity is asked to do, to which clusters and why.
-func summary(r act.AdvanceRequest) string {
+// summarizeRequest says what an activity is asked to do, to which clusters and why.
+func summarizeRequest(r act.AdvanceRequest) string {
 	if r.EvictionsOnly {
 		return fmt.Sprintf("decide %d evictions", len(r.Batch))
 	}
@@ -64,14 +64,14 @@ func summary(r act.AdvanceRequest) string {
 			}
 		}
 		if len(clusters) > 0 {
-			parts = append(parts, op.words+" "+names(clusters))
+			parts = append(parts, op.words+" "+listClusters(clusters))
 		}
 	}
 	return fmt.Sprintf("%s for %s, %d in flight", strings.Join(parts, "; "), r.Snapshot, len(r.InFlight))
 }
 
-// names lists some clusters and counts the rest.
-func names(clusters []string) string {
+// listClusters lists some clusters and counts the rest.
+func listClusters(clusters []string) string {
 	if len(clusters) <= named {
 		return strings.Join(clusters, ", ")
 	}

@@ -27,7 +27,7 @@ const (
 // Workflow brings a placement's clusters to what the placement asks for.
 func Workflow(ctx workflow.Context, ref wf.Ref) error {
 	p := &placement{ref: ref, pokes: workflow.GetSignalChannel(ctx, wf.PokeSignal), reload: true}
-	return p.run(ctx)
+	return p.runUntilQuiet(ctx)
 }
 
 // placement is the state of one execution. Nothing in it is needed after a
@@ -50,58 +50,58 @@ type placement struct {
 	due time.Time
 }
 
-func (p *placement) run(ctx workflow.Context) error {
-	if !p.drain() {
+func (p *placement) runUntilQuiet(ctx workflow.Context) error {
+	if !p.drainPokes() {
 		p.schedule = true // without a poke nobody knows what has changed
 	}
 	for {
-		p.drain()
+		p.drainPokes()
 		p.again = false
-		if err := p.converge(ctx); err != nil {
+		if err := p.convergeOnce(ctx); err != nil {
 			return err
 		}
 		if p.gone {
-			if !p.drain() {
+			if !p.drainPokes() {
 				return nil
 			}
 			p.gone, p.reload, p.schedule = false, true, true // somebody may have created it again
 			continue
 		}
-		if !p.again && !p.rest(ctx) {
+		if !p.again && !p.waitForWork(ctx) {
 			return nil
 		}
 		if call.Exhausted(ctx, p.signals) {
-			p.drain()
+			p.drainPokes()
 			return workflow.NewContinueAsNewError(ctx, wf.PlacementWorkflow, p.ref)
 		}
 	}
 }
 
-// converge is one round: load, select, schedule, roll out.
-func (p *placement) converge(ctx workflow.Context) error {
+// convergeOnce is one round: load, select, schedule, roll out.
+func (p *placement) convergeOnce(ctx workflow.Context) error {
 	if p.reload {
-		if err := p.load(ctx); err != nil || p.gone {
+		if err := p.loadPlacement(ctx); err != nil || p.gone {
 			return err
 		}
 	}
-	selected, err := p.decide(ctx)
+	selected, err := p.selectAndSchedule(ctx)
 	switch {
 	case err != nil || p.again:
 		return err
 	case selected.Snapshot != "" && !p.external:
-		return p.roll(ctx, selected)
+		return p.rollOut(ctx, selected)
 	case p.evictions:
-		return p.evict(ctx)
+		return p.decideEvictions(ctx)
 	}
 	return nil
 }
 
-// evict decides the evictions of a placement that is not rolled out here. Those of the
+// decideEvictions decides the evictions of a placement that is not rolled out here. Those of the
 // others are part of the rollout.
-func (p *placement) evict(ctx workflow.Context) error {
+func (p *placement) decideEvictions(ctx workflow.Context) error {
 	request := act.AdvanceRequest{Placement: p.ref, EvictionsOnly: true}
 	for {
-		result, err := p.advance(ctx, request)
+		result, err := p.advanceBatch(ctx, request)
 		if err != nil {
 			return err
 		}
@@ -121,8 +121,8 @@ func (p *placement) evict(ctx workflow.Context) error {
 	}
 }
 
-// load reads the placement live and adopts a successor of the same name.
-func (p *placement) load(ctx workflow.Context) error {
+// loadPlacement reads the placement live and adopts a successor of the same name.
+func (p *placement) loadPlacement(ctx workflow.Context) error {
 	p.reload = false
 	state, err := call.Short[act.PlacementState](ctx, act.LoadPlacement, "read the placement", p.ref)
 	if err != nil {
@@ -143,9 +143,9 @@ func (p *placement) load(ctx workflow.Context) error {
 	return nil
 }
 
-// decide selects, and schedules if need be; it returns the snapshot to roll out, with
+// selectAndSchedule selects, and schedules if need be; it returns the snapshot to roll out, with
 // the overrides that concern it. Its name is empty when there is none.
-func (p *placement) decide(ctx workflow.Context) (act.SelectResult, error) {
+func (p *placement) selectAndSchedule(ctx workflow.Context) (act.SelectResult, error) {
 	var nothing act.SelectResult
 	selected, err := call.Long[act.SelectResult](ctx, act.SelectResources, "select resources", p.ref)
 	if err != nil {
@@ -170,19 +170,19 @@ func (p *placement) decide(ctx workflow.Context) (act.SelectResult, error) {
 	if selected.Invalid {
 		return nothing, nil
 	}
-	workflow.SetCurrentDetails(ctx, p.details(selected))
+	workflow.SetCurrentDetails(ctx, p.describeRollout(selected))
 	return selected, nil
 }
 
-// roll advances batch by batch. Each batch is in history, as the input of the
+// rollOut advances batch by batch. Each batch is in history, as the input of the
 // activity, before anything of it is written.
-func (p *placement) roll(ctx workflow.Context, selected act.SelectResult) error {
+func (p *placement) rollOut(ctx workflow.Context, selected act.SelectResult) error {
 	progress := workflow.Now(ctx)
 	request := act.AdvanceRequest{
 		Placement: p.ref, Snapshot: selected.Snapshot, Overrides: selected.Overrides, WakeAt: progress.Add(StuckAfter),
 	}
 	for {
-		result, err := p.advance(ctx, request)
+		result, err := p.advanceBatch(ctx, request)
 		if err != nil {
 			return err
 		}
@@ -198,7 +198,7 @@ func (p *placement) roll(ctx workflow.Context, selected act.SelectResult) error 
 		if len(result.Next) > 0 || len(result.Done) > 0 {
 			progress = now
 		}
-		workflow.SetCurrentDetails(ctx, p.details(selected)+how(result, progress, now))
+		workflow.SetCurrentDetails(ctx, p.describeRollout(selected)+describeProgress(result, progress, now))
 		// What only time will change is waited for here: nobody else would notice.
 		if result.WakeAt.IsZero() && now.Sub(progress) >= BlockedFor {
 			return nil
@@ -210,7 +210,7 @@ func (p *placement) roll(ctx workflow.Context, selected act.SelectResult) error 
 			return nil
 		}
 		request.Batch, request.InFlight, request.Epoch, request.Basis = result.Next, result.InFlight, result.Epoch, result.Basis
-		request.WakeAt = earlier(result.WakeAt, lookAgain(progress, now))
+		request.WakeAt = earlierOf(result.WakeAt, lookAgain(progress, now))
 	}
 }
 
@@ -224,28 +224,28 @@ func lookAgain(progress, now time.Time) time.Time {
 	return now.Add(StuckAfter)
 }
 
-// earlier is the earlier of two instants, of which the first may be missing.
-func earlier(a, b time.Time) time.Time {
+// earlierOf is the earlier of two instants, of which the first may be missing.
+func earlierOf(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
 	}
 	return a
 }
 
-// advance runs one batch. Changes that arrive meanwhile are selected and
+// advanceBatch runs one batch. Changes that arrive meanwhile are selected and
 // scheduled at once; the activity notices what they alter by itself and
 // returns.
-func (p *placement) advance(ctx workflow.Context, request act.AdvanceRequest) (act.AdvanceResult, error) {
-	future := call.Wait(ctx, act.AdvancePlacement, summary(request), request)
+func (p *placement) advanceBatch(ctx workflow.Context, request act.AdvanceRequest) (act.AdvanceResult, error) {
+	future := call.Wait(ctx, act.AdvancePlacement, summarizeRequest(request), request)
 	var result act.AdvanceResult
 	for {
 		done := false
 		timerCtx, cancel := workflow.WithCancel(ctx)
 		s := workflow.NewSelector(ctx)
 		s.AddFuture(future, func(workflow.Future) { done = true })
-		s.AddReceive(p.pokes, func(workflow.ReceiveChannel, bool) { p.drain() })
+		s.AddReceive(p.pokes, func(workflow.ReceiveChannel, bool) { p.drainPokes() })
 		if !p.due.IsZero() {
-			s.AddFuture(p.collected(timerCtx), func(workflow.Future) { p.again = true })
+			s.AddFuture(p.collectTimer(timerCtx), func(workflow.Future) { p.again = true })
 		}
 		s.Select(ctx)
 		cancel()
@@ -256,48 +256,48 @@ func (p *placement) advance(ctx workflow.Context, request act.AdvanceRequest) (a
 			continue
 		}
 		p.again = false
-		if _, err := p.decide(ctx); err != nil {
+		if _, err := p.selectAndSchedule(ctx); err != nil {
 			return result, err
 		}
 	}
 }
 
-// rest waits for a reason to go on; false means that there is none. Changes that are
+// waitForWork waits for a reason to go on; false means that there is none. Changes that are
 // being collected are one when their time has come.
-func (p *placement) rest(ctx workflow.Context) bool {
+func (p *placement) waitForWork(ctx workflow.Context) bool {
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
 	if !p.due.IsZero() {
-		return p.wait(ctx, p.collected(timerCtx)) || ctx.Err() == nil
+		return p.waitForPoke(ctx, p.collectTimer(timerCtx)) || ctx.Err() == nil
 	}
-	return p.wait(ctx, workflow.NewTimerWithOptions(timerCtx, Linger, workflow.TimerOptions{Summary: "wait for further changes"}))
+	return p.waitForPoke(ctx, workflow.NewTimerWithOptions(timerCtx, Linger, workflow.TimerOptions{Summary: "wait for further changes"}))
 }
 
-// collected is the end of the time in which changes are collected. Clocks may differ a
+// collectTimer is the end of the time in which changes are collected. Clocks may differ a
 // little, so it is never at once.
-func (p *placement) collected(ctx workflow.Context) workflow.Future {
+func (p *placement) collectTimer(ctx workflow.Context) workflow.Future {
 	left := max(p.due.Sub(workflow.Now(ctx)), 100*time.Millisecond)
 	return workflow.NewTimerWithOptions(ctx, left, workflow.TimerOptions{Summary: "collect changes of what is selected"})
 }
 
-// wait waits for another change until a timer has elapsed; false means that none came.
-func (p *placement) wait(ctx workflow.Context, timer workflow.Future) bool {
+// waitForPoke waits for another change until a timer has elapsed; false means that none came.
+func (p *placement) waitForPoke(ctx workflow.Context, timer workflow.Future) bool {
 	elapsed, poked := false, false
 	s := workflow.NewSelector(ctx)
 	s.AddFuture(timer, func(workflow.Future) { elapsed = true })
-	s.AddReceive(p.pokes, func(workflow.ReceiveChannel, bool) { poked = p.drain() })
+	s.AddReceive(p.pokes, func(workflow.ReceiveChannel, bool) { poked = p.drainPokes() })
 	for !elapsed && !poked {
 		s.Select(ctx)
 	}
 	// A poke that came with the timer must not be lost.
-	return (p.drain() || poked) && ctx.Err() == nil
+	return (p.drainPokes() || poked) && ctx.Err() == nil
 }
 
-// drain takes all pokes there are and says whether there was one. A change of
+// drainPokes takes all pokes there are and says whether there was one. A change of
 // availability asks for no new selection: it only matters to a rollout, and one
 // that is under way watches for itself. One of resources or overrides asks for no
 // new schedule.
-func (p *placement) drain() bool {
+func (p *placement) drainPokes() bool {
 	any := false
 	var poke wf.Poke
 	for p.pokes.ReceiveAsync(&poke) {

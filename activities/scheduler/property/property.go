@@ -27,11 +27,11 @@ const (
 func NewReader(name string) Reader {
 	usage, isResource := strings.CutPrefix(name, clusterv1beta1.ResourcePropertyPrefix)
 	if !isResource {
-		return reported(clusterv1beta1.PropertyName(name))
+		return reportedProperty(clusterv1beta1.PropertyName(name))
 	}
 	capacity, resourceName, _ := strings.Cut(usage, "-")
 	return func(cluster *clusterv1beta1.MemberCluster) (resource.Quantity, bool) {
-		resources := listed(&cluster.Status.ResourceUsage, capacity)
+		resources := amountsOf(&cluster.Status.ResourceUsage, capacity)
 		if value, ok := resources[corev1.ResourceName(resourceName)]; ok {
 			return value, true
 		}
@@ -50,7 +50,7 @@ func OfResource(capacity, name string) string {
 	return clusterv1beta1.ResourcePropertyPrefix + capacity + "-" + strings.ReplaceAll(name, "/", ".")
 }
 
-func reported(name clusterv1beta1.PropertyName) Reader {
+func reportedProperty(name clusterv1beta1.PropertyName) Reader {
 	return func(cluster *clusterv1beta1.MemberCluster) (resource.Quantity, bool) {
 		said, ok := cluster.Status.Properties[name]
 		if !ok {
@@ -61,7 +61,7 @@ func reported(name clusterv1beta1.PropertyName) Reader {
 	}
 }
 
-func listed(usage *clusterv1beta1.ResourceUsage, capacity string) corev1.ResourceList {
+func amountsOf(usage *clusterv1beta1.ResourceUsage, capacity string) corev1.ResourceList {
 	switch capacity {
 	case total:
 		return usage.Capacity
@@ -88,7 +88,7 @@ func Changed(before, after *clusterv1beta1.MemberCluster) []string {
 		}
 	}
 	for _, capacity := range []string{total, allocatable, available} {
-		was, is := listed(&before.Status.ResourceUsage, capacity), listed(&after.Status.ResourceUsage, capacity)
+		was, is := amountsOf(&before.Status.ResourceUsage, capacity), amountsOf(&after.Status.ResourceUsage, capacity)
 		for _, name := range changedResources(was, is) {
 			names = append(names, OfResource(capacity, name))
 		}

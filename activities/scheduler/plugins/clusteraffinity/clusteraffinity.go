@@ -34,7 +34,7 @@ func (p *plugin) PreFilter(c *framework.Cycle) (bool, error) {
 // Filter keeps clusters out that match none of the required terms.
 func (p *plugin) Filter(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) string {
 	for i := range p.required {
-		if p.required[i].matches(cluster) {
+		if p.required[i].matchesCluster(cluster) {
 			return ""
 		}
 	}
@@ -55,7 +55,7 @@ func (p *plugin) PreScore(c *framework.Cycle) (bool, error) {
 	}
 	for i := range p.preferred {
 		if sorter := p.preferred[i].sorter; sorter != nil {
-			sorter.survey(c.Fleet)
+			sorter.surveyFleet(c.Fleet)
 		}
 	}
 	return len(p.preferred) == 0, nil
@@ -65,7 +65,7 @@ func (p *plugin) PreScore(c *framework.Cycle) (bool, error) {
 func (p *plugin) Score(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) framework.Score {
 	var score framework.Score
 	for i := range p.preferred {
-		score.Affinity += p.preferred[i].weigh(cluster)
+		score.Affinity += p.preferred[i].weighCluster(cluster)
 	}
 	return score
 }
@@ -74,7 +74,7 @@ func (p *plugin) Score(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster
 func (p *plugin) Details(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) []string {
 	details := make([]string, 0, len(p.preferred))
 	for i := range p.preferred {
-		details = append(details, p.preferred[i].describe(i, cluster))
+		details = append(details, p.preferred[i].describeTerm(i, cluster))
 	}
 	return details
 }

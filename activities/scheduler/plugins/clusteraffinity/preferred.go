@@ -43,26 +43,26 @@ func newPreferred(specs []placementv1beta1.PreferredClusterSelector) ([]preferre
 	return terms, nil
 }
 
-// weigh is what the term adds to the score of a cluster.
-func (t *preferred) weigh(cluster *clusterv1beta1.MemberCluster) int32 {
+// weighCluster is what the term adds to the score of a cluster.
+func (t *preferred) weighCluster(cluster *clusterv1beta1.MemberCluster) int32 {
 	switch {
 	case !t.labels.Matches(labels.Set(cluster.Labels)):
 		return 0
 	case t.sorter == nil:
 		return t.weight
 	}
-	return t.sorter.share(cluster, t.weight)
+	return t.sorter.shareOfWeight(cluster, t.weight)
 }
 
-func (t *preferred) describe(index int, cluster *clusterv1beta1.MemberCluster) string {
-	name := fmt.Sprintf("preferred term %d adds %d of %d", index, t.weigh(cluster), t.weight)
+func (t *preferred) describeTerm(index int, cluster *clusterv1beta1.MemberCluster) string {
+	name := fmt.Sprintf("preferred term %d adds %d of %d", index, t.weighCluster(cluster), t.weight)
 	switch {
 	case !t.labels.Matches(labels.Set(cluster.Labels)):
 		return name + ": its labelSelector does not match"
 	case t.sorter == nil:
 		return name + ": its labelSelector matches"
 	}
-	return name + ": " + t.sorter.describe(cluster)
+	return name + ": " + t.sorter.describeValue(cluster)
 }
 
 // sorter shares a weight out among clusters by the value of a property: all of it for
@@ -87,25 +87,25 @@ func newSorter(field string, spec *placementv1beta1.PropertySorter) (*sorter, er
 	return s, nil
 }
 
-// survey finds the range of the property in a fleet.
-func (s *sorter) survey(fleet []*clusterv1beta1.MemberCluster) {
+// surveyFleet finds the range of the property in a fleet.
+func (s *sorter) surveyFleet(fleet []*clusterv1beta1.MemberCluster) {
 	s.low, s.high = math.Inf(1), math.Inf(-1)
 	for _, cluster := range fleet {
-		if value, ok := s.value(cluster); ok {
+		if value, ok := s.readValue(cluster); ok {
 			s.low, s.high = min(s.low, value), max(s.high, value)
 		}
 	}
 }
 
-func (s *sorter) value(cluster *clusterv1beta1.MemberCluster) (float64, bool) {
+func (s *sorter) readValue(cluster *clusterv1beta1.MemberCluster) (float64, bool) {
 	value, ok := s.read(cluster)
 	return value.AsApproximateFloat64(), ok
 }
 
-// share is the part of the weight that a cluster earns, rounded. A cluster without the
+// shareOfWeight is the part of the weight that a cluster earns, rounded. A cluster without the
 // property earns none; nor does any if all have the same value.
-func (s *sorter) share(cluster *clusterv1beta1.MemberCluster, weight int32) int32 {
-	value, ok := s.value(cluster)
+func (s *sorter) shareOfWeight(cluster *clusterv1beta1.MemberCluster, weight int32) int32 {
+	value, ok := s.readValue(cluster)
 	if !ok || s.low >= s.high {
 		return 0
 	}
@@ -117,8 +117,8 @@ func (s *sorter) share(cluster *clusterv1beta1.MemberCluster, weight int32) int3
 	return int32(math.Round(distance * float64(weight) / (s.high - s.low)))
 }
 
-func (s *sorter) describe(cluster *clusterv1beta1.MemberCluster) string {
-	value, ok := s.value(cluster)
+func (s *sorter) describeValue(cluster *clusterv1beta1.MemberCluster) string {
+	value, ok := s.readValue(cluster)
 	switch {
 	case !ok:
 		return fmt.Sprintf("the cluster does not report %s as a quantity", s.name)

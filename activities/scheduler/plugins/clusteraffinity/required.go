@@ -18,12 +18,12 @@ type required struct {
 	properties []requirement
 }
 
-func (t *required) matches(cluster *clusterv1beta1.MemberCluster) bool {
+func (t *required) matchesCluster(cluster *clusterv1beta1.MemberCluster) bool {
 	if !t.labels.Matches(labels.Set(cluster.Labels)) {
 		return false
 	}
 	for i := range t.properties {
-		if !t.properties[i].holds(cluster) {
+		if !t.properties[i].isMetBy(cluster) {
 			return false
 		}
 	}
@@ -107,8 +107,8 @@ func newRequirement(spec placementv1beta1.PropertySelectorRequirement) (requirem
 	return requirement{read: property.NewReader(spec.Name), satisfies: satisfies, value: value}, nil
 }
 
-// holds is false for a cluster that does not have the property.
-func (r *requirement) holds(cluster *clusterv1beta1.MemberCluster) bool {
+// isMetBy is false for a cluster that does not have the property.
+func (r *requirement) isMetBy(cluster *clusterv1beta1.MemberCluster) bool {
 	value, ok := r.read(cluster)
 	return ok && r.satisfies(value.Cmp(r.value))
 }

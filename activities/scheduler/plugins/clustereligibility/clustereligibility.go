@@ -63,7 +63,7 @@ func Ineligible(cluster *clusterv1beta1.MemberCluster, now time.Time) string {
 	if healthy == nil {
 		return notConnected + "health condition from member agent is not available yet"
 	}
-	if unhealthy := now.Sub(since(cluster, healthy)); healthy.Status == metav1.ConditionFalse && unhealthy > patience {
+	if unhealthy := now.Sub(conditionSince(cluster, healthy)); healthy.Status == metav1.ConditionFalse && unhealthy > patience {
 		return fmt.Sprintf(notConnected+"unhealthy for a prolonged period of time (last transitioned %.2f minutes ago)", unhealthy.Minutes())
 	}
 	return ""
@@ -81,7 +81,7 @@ func Until(cluster *clusterv1beta1.MemberCluster) time.Time {
 	if healthy == nil || healthy.Status != metav1.ConditionFalse {
 		return until
 	}
-	if sick := since(cluster, healthy).Add(patience); sick.Before(until) {
+	if sick := conditionSince(cluster, healthy).Add(patience); sick.Before(until) {
 		return sick
 	}
 	return until
@@ -93,9 +93,9 @@ func silenceOf(cluster *clusterv1beta1.MemberCluster) time.Duration {
 	return max(patience, 3*time.Duration(cluster.Spec.HeartbeatPeriodSeconds)*time.Second)
 }
 
-// since is when an agent's condition became what it is: by the hub's clock if the hub
+// conditionSince is when an agent's condition became what it is: by the hub's clock if the hub
 // has copied it, as the agent's may be wrong.
-func since(cluster *clusterv1beta1.MemberCluster, said *metav1.Condition) time.Time {
+func conditionSince(cluster *clusterv1beta1.MemberCluster, said *metav1.Condition) time.Time {
 	copied := meta.FindStatusCondition(cluster.Status.Conditions, said.Type)
 	if copied != nil && copied.Status == said.Status {
 		return copied.LastTransitionTime.Time

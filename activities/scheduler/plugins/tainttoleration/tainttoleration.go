@@ -27,7 +27,7 @@ func (plugin) Filter(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) 
 		return ""
 	}
 	for _, taint := range cluster.Spec.Taints {
-		if !tolerated(c.Policy.Tolerations, taint) {
+		if !isTolerated(c.Policy.Tolerations, taint) {
 			return fmt.Sprintf("taint %+v cannot be tolerated", taint)
 		}
 	}
@@ -43,13 +43,13 @@ func (plugin) Watches(policy *placementv1beta1.PlacementPolicy) []framework.Inte
 	return []framework.Interest{framework.Taints}
 }
 
-func tolerated(tolerations []placementv1beta1.Toleration, taint clusterv1beta1.Taint) bool {
-	return slices.ContainsFunc(tolerations, func(t placementv1beta1.Toleration) bool { return tolerates(t, taint) })
+func isTolerated(tolerations []placementv1beta1.Toleration, taint clusterv1beta1.Taint) bool {
+	return slices.ContainsFunc(tolerations, func(t placementv1beta1.Toleration) bool { return toleratesTaint(t, taint) })
 }
 
-// tolerates follows the rules of Kubernetes: an empty key with Exists tolerates
+// toleratesTaint follows the rules of Kubernetes: an empty key with Exists tolerates
 // every key, an empty effect every effect.
-func tolerates(toleration placementv1beta1.Toleration, taint clusterv1beta1.Taint) bool {
+func toleratesTaint(toleration placementv1beta1.Toleration, taint clusterv1beta1.Taint) bool {
 	if toleration.Effect != "" && toleration.Effect != taint.Effect {
 		return false
 	}

@@ -37,12 +37,12 @@ type constraint struct {
 	least, most, atLeast int
 }
 
-func strict(spec *placementv1beta1.TopologySpreadConstraint) bool {
+func isStrict(spec *placementv1beta1.TopologySpreadConstraint) bool {
 	return spec.WhenUnsatisfiable != placementv1beta1.ScheduleAnyway
 }
 
 func newConstraint(spec *placementv1beta1.TopologySpreadConstraint, c *framework.Cycle) *constraint {
-	s := &constraint{key: spec.TopologyKey, maxSkew: 1, strict: strict(spec), groups: map[string]int{}}
+	s := &constraint{key: spec.TopologyKey, maxSkew: 1, strict: isStrict(spec), groups: map[string]int{}}
 	if spec.MaxSkew != nil {
 		s.maxSkew = int(*spec.MaxSkew)
 	}
@@ -62,12 +62,12 @@ func newConstraint(spec *placementv1beta1.TopologySpreadConstraint, c *framework
 			s.placed[group]++
 		}
 	}
-	s.weigh()
+	s.weighGroups()
 	return s
 }
 
-// group is the number of a cluster's group; -1 if it is in none.
-func (s *constraint) group(cluster *clusterv1beta1.MemberCluster) int {
+// groupOf is the number of a cluster's group; -1 if it is in none.
+func (s *constraint) groupOf(cluster *clusterv1beta1.MemberCluster) int {
 	value, ok := cluster.Labels[s.key]
 	if !ok {
 		return -1
@@ -75,15 +75,15 @@ func (s *constraint) group(cluster *clusterv1beta1.MemberCluster) int {
 	return s.groups[value]
 }
 
-// place counts a picked cluster.
-func (s *constraint) place(cluster *clusterv1beta1.MemberCluster) {
-	if group := s.group(cluster); group >= 0 {
+// countPick counts a picked cluster.
+func (s *constraint) countPick(cluster *clusterv1beta1.MemberCluster) {
+	if group := s.groupOf(cluster); group >= 0 {
 		s.placed[group]++
-		s.weigh()
+		s.weighGroups()
 	}
 }
 
-func (s *constraint) weigh() {
+func (s *constraint) weighGroups() {
 	if len(s.placed) == 0 {
 		return
 	}
@@ -95,9 +95,9 @@ func (s *constraint) weigh() {
 	}
 }
 
-// effect works out what one more pick in a cluster's group would do.
-func (s *constraint) effect(cluster *clusterv1beta1.MemberCluster) effect {
-	group := s.group(cluster)
+// effectOfPick works out what one more pick in a cluster's group would do.
+func (s *constraint) effectOfPick(cluster *clusterv1beta1.MemberCluster) effect {
+	group := s.groupOf(cluster)
 	if group < 0 || len(s.placed) < 2 {
 		return none // it is in no group, or there is nothing to spread over
 	}
@@ -112,7 +112,7 @@ func (s *constraint) effect(cluster *clusterv1beta1.MemberCluster) effect {
 	return none
 }
 
-func (s *constraint) describe(cluster *clusterv1beta1.MemberCluster) string {
+func (s *constraint) describeGroup(cluster *clusterv1beta1.MemberCluster) string {
 	value, ok := cluster.Labels[s.key]
 	switch {
 	case !ok:
@@ -122,7 +122,7 @@ func (s *constraint) describe(cluster *clusterv1beta1.MemberCluster) string {
 	}
 	now := fmt.Sprintf("%s: %d picked in group %q, between %d and %d in each group, max skew %d",
 		s.key, s.placed[s.groups[value]], value, s.least, s.most, s.maxSkew)
-	switch s.effect(cluster) {
+	switch s.effectOfPick(cluster) {
 	case evens:
 		return now + "; picking it evens the spread (1)"
 	case unbalances:

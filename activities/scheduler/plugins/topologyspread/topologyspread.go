@@ -38,7 +38,7 @@ func (p *plugin) PreFilter(c *framework.Cycle) (bool, error) {
 // Filter keeps clusters out that would break a spread which has to hold.
 func (p *plugin) Filter(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) string {
 	for _, constraint := range p.constraints {
-		if constraint.strict && constraint.effect(cluster) == violates {
+		if constraint.strict && constraint.effectOfPick(cluster) == violates {
 			return constraint.forbidden
 		}
 	}
@@ -52,7 +52,7 @@ func (p *plugin) PreScore(*framework.Cycle) (bool, error) { return len(p.constra
 func (p *plugin) Score(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) framework.Score {
 	var score framework.Score
 	for _, constraint := range p.constraints {
-		score.Topology += int32(constraint.effect(cluster))
+		score.Topology += int32(constraint.effectOfPick(cluster))
 	}
 	return score
 }
@@ -61,7 +61,7 @@ func (p *plugin) Score(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster
 func (p *plugin) Class(cluster *clusterv1beta1.MemberCluster) int {
 	class := 0
 	for _, constraint := range p.constraints {
-		pair := [2]int{class, constraint.group(cluster)}
+		pair := [2]int{class, constraint.groupOf(cluster)}
 		known, ok := p.classes[pair]
 		if !ok {
 			known = len(p.classes) + 1
@@ -75,7 +75,7 @@ func (p *plugin) Class(cluster *clusterv1beta1.MemberCluster) int {
 // Reserve counts a picked cluster.
 func (p *plugin) Reserve(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) {
 	for _, constraint := range p.constraints {
-		constraint.place(cluster)
+		constraint.countPick(cluster)
 	}
 }
 
@@ -83,7 +83,7 @@ func (p *plugin) Reserve(_ *framework.Cycle, cluster *clusterv1beta1.MemberClust
 func (p *plugin) Details(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) []string {
 	details := make([]string, 0, len(p.constraints))
 	for _, constraint := range p.constraints {
-		details = append(details, constraint.describe(cluster))
+		details = append(details, constraint.describeGroup(cluster))
 	}
 	return details
 }
@@ -94,7 +94,7 @@ func (p *plugin) Details(_ *framework.Cycle, cluster *clusterv1beta1.MemberClust
 func (*plugin) Watches(policy *placementv1beta1.PlacementPolicy) []framework.Interest {
 	var interests []framework.Interest
 	for i := range policy.TopologySpreadConstraints {
-		if spec := &policy.TopologySpreadConstraints[i]; strict(spec) {
+		if spec := &policy.TopologySpreadConstraints[i]; isStrict(spec) {
 			interests = append(interests, framework.Group(spec.TopologyKey), framework.Presence)
 		}
 	}
