@@ -22,9 +22,8 @@ import (
 // Retention of closed executions in a namespace that we create ourselves.
 const Retention = 72 * time.Hour
 
-// Ensure makes sure that the Temporal namespace and the search attributes
-// exist. It is called on every connect: after the loss of Temporal's database
-// they are gone.
+// Ensure creates the Temporal namespace and the search attributes if they are missing. It is called
+// on every connect: after the loss of Temporal's database they are gone.
 func Ensure(ctx context.Context, c client.Client, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, setUpTimeout)
 	defer cancel()
@@ -39,8 +38,8 @@ func Ensure(ctx context.Context, c client.Client, namespace string) error {
 
 func ensureNamespace(ctx context.Context, c client.Client, namespace string) error {
 	_, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
-	if notOurs(err) {
-		return nil // where it can be used but not looked at, it exists
+	if isAdminDenied(err) {
+		return nil // a client that may not describe it can still use it, so it exists
 	}
 	if _, ok := errors.AsType[*serviceerror.NamespaceNotFound](err); !ok {
 		return err
@@ -56,15 +55,15 @@ func ensureNamespace(ctx context.Context, c client.Client, namespace string) err
 
 func ensureAttributes(ctx context.Context, c client.Client, namespace string) error {
 	list, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
-	if notOurs(err) {
-		return nil // whoever keeps them to himself has to make them; a start without them says so
+	if isAdminDenied(err) {
+		return nil // Temporal's administrator has to create them; starting a workflow fails without them
 	}
 	if err != nil {
 		return err
 	}
 	missing := map[string]enums.IndexedValueType{}
 	for _, name := range []string{wf.PlacementAttribute, wf.RunAttribute, wf.StageAttribute, wf.PhaseAttribute} {
-		if _, there := list.GetCustomAttributes()[name]; !there {
+		if _, exists := list.GetCustomAttributes()[name]; !exists {
 			missing[name] = enums.INDEXED_VALUE_TYPE_KEYWORD
 		}
 	}
@@ -81,8 +80,9 @@ func ensureAttributes(ctx context.Context, c client.Client, namespace string) er
 	return nil
 }
 
-// notOurs says that Temporal's administration is closed to this client, as with an API key of one namespace.
-func notOurs(err error) bool {
+// isAdminDenied tells whether Temporal denies its administration to this client, as it does to an
+// API key of one namespace.
+func isAdminDenied(err error) bool {
 	if _, ok := errors.AsType[*serviceerror.PermissionDenied](err); ok {
 		return true
 	}

@@ -17,11 +17,10 @@ import (
 	"github.com/fleetflow/fleetflow/workflows/call"
 )
 
-// guard does for every activity what none should have to do itself: it says
-// that the activity is alive, so that the server notices within the heartbeat
-// timeout that the process which ran it was killed; and it keeps the texts of
-// errors out of histories, where anybody who may see a workflow could read what
-// an API server quotes of a manifest.
+// guard does two things for every activity. It sends heartbeats, so that the server notices within
+// the heartbeat timeout that the process of the activity was killed. And it keeps the texts of
+// errors out of histories: an API server may quote a manifest in an error, and everyone with access
+// to a workflow could read it there.
 type guard struct {
 	interceptor.WorkerInterceptorBase
 	log logr.Logger
@@ -39,12 +38,12 @@ type guardedActivity struct {
 	log logr.Logger
 }
 
-// ExecuteActivity runs the activity under guard.
+// ExecuteActivity sends heartbeats while the activity runs, and replaces the text of its error.
 func (a *guardedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	ctx = heartbeat.WithProgress(ctx)
 	done := make(chan struct{})
 	defer close(done)
-	go beat(ctx, done)
+	go sendHeartbeats(ctx, done)
 	result, err := a.Next.ExecuteActivity(ctx, in)
 	if err == nil || errors.Is(err, context.Canceled) || temporal.IsCanceledError(err) || temporal.IsApplicationError(err) {
 		return result, err
@@ -52,10 +51,10 @@ func (a *guardedActivity) ExecuteActivity(ctx context.Context, in *interceptor.E
 	info := activity.GetInfo(ctx)
 	a.log.Info("An activity failed and will be tried again", "activity", info.ActivityType.Name,
 		"workflow", info.WorkflowExecution.ID, "attempt", info.Attempt, "cause", err.Error())
-	return result, temporal.NewApplicationError(shown(err), string(apierrors.ReasonForError(err)))
+	return result, temporal.NewApplicationError(textForHistory(err), string(apierrors.ReasonForError(err)))
 }
 
-func beat(ctx context.Context, done <-chan struct{}) {
+func sendHeartbeats(ctx context.Context, done <-chan struct{}) {
 	tick := time.NewTicker(call.HeartbeatEvery)
 	defer tick.Stop()
 	for {
@@ -68,9 +67,9 @@ func beat(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// shown is what of an error may be recorded: what we were doing, which are our
-// own words and names, and the kind of answer; not the answer itself.
-func shown(err error) string {
+// textForHistory is the part of an error that a history may contain: what the activity was doing,
+// in our own words and names, and the reason of the API server's answer; not the answer itself.
+func textForHistory(err error) string {
 	doing := "the activity failed"
 	if errors.Unwrap(err) != nil {
 		doing, _, _ = strings.Cut(err.Error(), ": ")

@@ -15,24 +15,24 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// Identities reads from a workflow's history who sent what: workflow code never
-// sees it. What a client says of itself is not verified; a principal that the
-// server stamped is.
+// Identities reads the senders of signals, updates and cancellations from a workflow's history,
+// because workflow code never sees them. The identity that a client claims is not verified; a
+// principal that the server stamped is.
 type Identities struct {
 	Client    client.Client
 	Namespace string
 }
 
-// unknownSender stands for a client that gave no name.
+// unknownSender stands for a client without a name.
 const unknownSender = "unknown"
 
-// Approver finds the newest approval of a stage that came through a door.
+// Approver finds the sender of the newest approval of a stage that came through a door.
 func (i *Identities) Approver(ctx context.Context, in act.ApprovalRequest) (string, bool, error) {
-	event, err := i.newest(ctx, in.Workflow, in.Execution, func(e *history.HistoryEvent) bool {
+	event, err := i.newestEvent(ctx, in.Workflow, in.Execution, func(e *history.HistoryEvent) bool {
 		if in.Door == act.DoorUpdate {
 			return e.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest().GetMeta().GetUpdateId() == in.Update && in.Update != ""
 		}
-		return approves(e.GetWorkflowExecutionSignaledEventAttributes(), in.Stage)
+		return isApprovalOf(e.GetWorkflowExecutionSignaledEventAttributes(), in.Stage)
 	})
 	if err != nil || event == nil {
 		return unknownSender, false, err
@@ -44,12 +44,12 @@ func (i *Identities) Approver(ctx context.Context, in act.ApprovalRequest) (stri
 	if in.Door == act.DoorUpdate {
 		identity = event.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest().GetMeta().GetIdentity()
 	}
-	return orUnknown(identity), false, nil
+	return nameOrUnknown(identity), false, nil
 }
 
-// Canceller finds who asked to cancel a workflow.
+// Canceller finds the sender of a request to cancel a workflow.
 func (i *Identities) Canceller(ctx context.Context, workflow, execution string) (string, error) {
-	event, err := i.newest(ctx, workflow, execution, func(e *history.HistoryEvent) bool {
+	event, err := i.newestEvent(ctx, workflow, execution, func(e *history.HistoryEvent) bool {
 		return e.GetEventType() == enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED
 	})
 	if err != nil || event == nil {
@@ -58,10 +58,10 @@ func (i *Identities) Canceller(ctx context.Context, workflow, execution string) 
 	if name := event.GetPrincipal().GetName(); name != "" {
 		return name, nil
 	}
-	return orUnknown(event.GetWorkflowExecutionCancelRequestedEventAttributes().GetIdentity()), nil
+	return nameOrUnknown(event.GetWorkflowExecutionCancelRequestedEventAttributes().GetIdentity()), nil
 }
 
-func approves(signal *history.WorkflowExecutionSignaledEventAttributes, stage string) bool {
+func isApprovalOf(signal *history.WorkflowExecutionSignaledEventAttributes, stage string) bool {
 	if signal.GetSignalName() != wf.ApproveSignal {
 		return false
 	}
@@ -70,9 +70,8 @@ func approves(signal *history.WorkflowExecutionSignaledEventAttributes, stage st
 	return err == nil && approval.Stage == stage
 }
 
-// newest walks a history backwards to the first event that matches; nil when
-// there is none.
-func (i *Identities) newest(ctx context.Context, workflow, execution string, match func(*history.HistoryEvent) bool) (*history.HistoryEvent, error) {
+// newestEvent returns the newest event of a history that matches; nil when there is none.
+func (i *Identities) newestEvent(ctx context.Context, workflow, execution string, matches func(*history.HistoryEvent) bool) (*history.HistoryEvent, error) {
 	request := &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
 		Namespace: i.Namespace,
 		Execution: &common.WorkflowExecution{WorkflowId: workflow, RunId: execution},
@@ -83,7 +82,7 @@ func (i *Identities) newest(ctx context.Context, workflow, execution string, mat
 			return nil, fmt.Errorf("reading the history of workflow %s: %w", workflow, err)
 		}
 		for _, e := range page.GetHistory().GetEvents() {
-			if match(e) {
+			if matches(e) {
 				return e, nil
 			}
 		}
@@ -93,7 +92,7 @@ func (i *Identities) newest(ctx context.Context, workflow, execution string, mat
 	}
 }
 
-func orUnknown(s string) string {
+func nameOrUnknown(s string) string {
 	if s == "" {
 		return unknownSender
 	}

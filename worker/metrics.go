@@ -11,15 +11,15 @@ import (
 	act "github.com/fleetflow/fleetflow/activities/contract"
 )
 
-// Metrics are those of the workers themselves; Temporal's SDK reports on workflows and activities. Those of scheduling
-// have KubeFleet's names.
+// Metrics are those of the workers themselves; Temporal's SDK has metrics of workflows and
+// activities. The metrics of scheduling have KubeFleet's names.
 type Metrics struct {
 	running    prometheus.Gauge
 	scheduling prometheus.Gauge
 	cycles     *prometheus.HistogramVec
 }
 
-// NewMetrics returns metrics that nobody collects yet.
+// NewMetrics returns metrics that are not registered yet.
 func NewMetrics() *Metrics {
 	return &Metrics{
 		running: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -40,7 +40,7 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.running, m.scheduling, m.cycles}
 }
 
-// meter observes the activities that have metrics of their own.
+// meter measures the activities that have metrics of their own.
 type meter struct {
 	interceptor.WorkerInterceptorBase
 	metrics *Metrics
@@ -58,7 +58,7 @@ type meteredActivity struct {
 	metrics *Metrics
 }
 
-// ExecuteActivity runs the activity; if it schedules, it is observed.
+// ExecuteActivity runs the activity, and measures it if it schedules.
 func (a *meteredActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	if activity.GetInfo(ctx).ActivityType.Name != act.ScheduleClusters {
 		return a.Next.ExecuteActivity(ctx, in)
@@ -69,7 +69,7 @@ func (a *meteredActivity) ExecuteActivity(ctx context.Context, in *interceptor.E
 	result, err := a.Next.ExecuteActivity(ctx, in)
 	failed := "false"
 	if err != nil {
-		failed = "true" // and will be tried again
+		failed = "true" // Temporal retries it
 	}
 	a.metrics.cycles.WithLabelValues(failed, failed).Observe(float64(time.Since(began)) / float64(time.Millisecond))
 	return result, err

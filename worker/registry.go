@@ -1,6 +1,5 @@
-// Package worker is what runs where: the list of every workflow and activity,
-// the options of the workers, and what a Temporal namespace must have before
-// they can run.
+// Package worker runs the Temporal workers: it has the list of all workflows and activities, the
+// options of the workers, and what a Temporal namespace must have before they can run.
 package worker
 
 import (
@@ -17,7 +16,7 @@ import (
 	updaterunflow "github.com/fleetflow/fleetflow/workflows/stagedupdate"
 )
 
-// Activities are all the activities there are.
+// Activities are all activities.
 type Activities struct {
 	Placement *placement.Activities
 	Rolling   *rollingupdate.Activities
@@ -31,7 +30,7 @@ func RegisterWorkflows(r worker.WorkflowRegistry) {
 	r.RegisterWorkflowWithOptions(updaterunflow.StageWorkflow, workflow.RegisterOptions{Name: wf.StageWorkflow})
 }
 
-// RegisterShort registers the activities that read and write but never wait.
+// RegisterShort registers the activities that read and write but never wait for clusters.
 func RegisterShort(r worker.ActivityRegistry, a Activities) {
 	for name, f := range map[string]any{
 		act.LoadPlacement:    a.Placement.LoadPlacement,

@@ -16,39 +16,38 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// Options of the workers (design §3, operating parameters): enough pollers that
-// no task waits for one, enough slots that no waiting activity keeps another
-// from running, and time to hand work over when the process ends.
+// Options of the workers: enough pollers that no task waits for one, enough
+// slots that no waiting activity keeps another from running, and time to hand
+// tasks over when the process ends.
 const (
-	pollers     = 10
-	waitSlots   = 10000
-	stopTimeout = 10 * time.Second
-	// After a crash, what was meant for the dead process waits this long before
-	// another one may take it. The default of 5 s would prolong every gate that
-	// opens in that time; much less would replay histories on a busy worker.
+	pollers      = 10
+	waitingSlots = 10000
+	stopTimeout  = 10 * time.Second
+	// After a crash, tasks meant for the dead process wait this long before another process may
+	// take them. The default of 5 s would prolong every gate that opens in that time; a much
+	// shorter timeout would replay histories on a busy worker.
 	stickyTimeout = 2 * time.Second
-	retryStart    = 500 * time.Millisecond
-	retryAtMost   = 5 * time.Second
+	minRetryDelay = 500 * time.Millisecond
+	maxRetryDelay = 5 * time.Second
 	setUpTimeout  = 10 * time.Second
 )
 
-// Runner keeps the workers of this process running, whatever becomes of
-// Temporal: it waits for it to appear and starts again when a worker gives up.
-// It runs on every replica, leader or not.
+// Runner keeps the workers of this process running: it waits for Temporal to be reachable and
+// starts the workers again when one gives up. It runs on every replica, leader or not.
 type Runner struct {
 	Client     client.Client
 	Namespace  string
 	Activities Activities
 	Log        logr.Logger
-	// Metrics, if set, are reported to.
+	// Metrics are optional.
 	Metrics *Metrics
-	// Ready, if set, is called each time the workers are up.
+	// Ready, if set, is called each time the workers have started.
 	Ready func()
 
 	running atomic.Bool
 }
 
-// Check says why the workers do not work, if they do not.
+// Check returns an error if the workers are not running.
 func (r *Runner) Check() error {
 	if !r.running.Load() {
 		return errors.New("the Temporal workers are not running; the log says why")
@@ -56,20 +55,20 @@ func (r *Runner) Check() error {
 	return nil
 }
 
-// NeedLeaderElection lets every replica work.
+// NeedLeaderElection is false: every replica runs workers.
 func (r *Runner) NeedLeaderElection() bool { return false }
 
 // Start runs until the context ends.
 func (r *Runner) Start(ctx context.Context) error {
-	wait := retryStart
+	wait := minRetryDelay
 	for {
 		began := time.Now()
-		err := r.serve(ctx)
+		err := r.runWorkers(ctx)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // that is how it ends
+			return nil //nolint:nilerr // the runner ends without an error when its context ends
 		}
-		if time.Since(began) > retryAtMost {
-			wait = retryStart
+		if time.Since(began) > maxRetryDelay {
+			wait = minRetryDelay
 		}
 		r.Log.Info("Temporal workers are not running; trying again", "after", wait.String(), "cause", fmt.Sprint(err))
 		select {
@@ -77,12 +76,12 @@ func (r *Runner) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		wait = min(2*wait, retryAtMost)
+		wait = min(2*wait, maxRetryDelay)
 	}
 }
 
-// serve runs the workers once.
-func (r *Runner) serve(ctx context.Context) error {
+// runWorkers starts the workers and returns when one fails or the context ends.
+func (r *Runner) runWorkers(ctx context.Context) error {
 	if err := Ensure(ctx, r.Client, r.Namespace); err != nil {
 		return err
 	}
@@ -109,7 +108,7 @@ func (r *Runner) serve(ctx context.Context) error {
 	RegisterShort(main, r.Activities)
 	waiting := worker.New(r.Client, wf.AdvanceTaskQueue, worker.Options{
 		DisableWorkflowWorker:              true,
-		MaxConcurrentActivityExecutionSize: waitSlots,
+		MaxConcurrentActivityExecutionSize: waitingSlots,
 		MaxConcurrentActivityTaskPollers:   pollers,
 		WorkerStopTimeout:                  stopTimeout,
 		OnFatalError:                       onFatal,
@@ -123,7 +122,7 @@ func (r *Runner) serve(ctx context.Context) error {
 		main.Stop()
 		return fmt.Errorf("starting the worker of queue %s: %w", wf.AdvanceTaskQueue, err)
 	}
-	defer stop(main, waiting)
+	defer stopWorkers(main, waiting)
 	r.Log.Info("Temporal workers are running", "temporalNamespace", r.Namespace)
 	r.running.Store(true)
 	metrics.running.Set(1)
@@ -142,8 +141,8 @@ func (r *Runner) serve(ctx context.Context) error {
 	}
 }
 
-// stop ends workers at the same time: each may take until its stop timeout.
-func stop(workers ...worker.Worker) {
+// stopWorkers stops workers in parallel: each may take until its stop timeout.
+func stopWorkers(workers ...worker.Worker) {
 	var g sync.WaitGroup
 	for _, w := range workers {
 		g.Go(w.Stop)

@@ -1,9 +1,9 @@
-// Package informer makes informers that find their API server again soon after it was away.
+// Package informer makes informers that reconnect soon after their API server was away.
 //
-// Those of client-go try again less and less often, in the end every 30 to 60 seconds, whatever it is that went wrong. An
-// agent that sees what it has to do up to a minute late makes a rollout wait as long; and after a second short outage
-// within two minutes the first attempt comes late already. A request that an API server refuses for a reason of its own
-// is still tried again as client-go does.
+// Informers of client-go retry with growing delays, up to 30 to 60 seconds, whatever the cause of
+// the error. An agent that sees its work up to a minute late delays a rollout by as much; and after
+// a second short outage within two minutes even the first retry is late. If an API server refuses a
+// request for a reason of its own, it is still retried as client-go does.
 package informer
 
 import (
@@ -30,43 +30,44 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// How often an API server that is away is tried again: every 5 to 10 seconds in the end, so that a hub that comes back is
-// not overrun by thousands of members.
+// The delay between two attempts to reach an API server that is away. It grows to 5 to 10 seconds, so that thousands
+// of members do not overload a hub that comes back.
 const (
-	firstRetry = 500 * time.Millisecond
-	lastRetry  = 5 * time.Second
+	minRetryDelay = 500 * time.Millisecond
+	maxRetryDelay = 5 * time.Second
 )
 
-// startsUp is for how long an API server that was away may not know custom kinds and rights yet.
-const startsUp = 30 * time.Second
+// startUpPeriod is for how long an API server that was away may not know custom kinds and
+// permissions yet.
+const startUpPeriod = 30 * time.Second
 
-// tellEvery is after how long client-go hears of an error that lasts: it logs the error and, where it has asked for a
-// list by a watch, asks in another way. As that is longer than the two minutes after which client-go forgets earlier
-// errors, it comes back at once.
-const tellEvery = 150 * time.Second
+// reportInterval is after how long client-go receives an error that lasts: it logs the error and,
+// if it has asked for a list by a watch, asks in another way. The interval is longer than the two
+// minutes after which client-go forgets earlier errors, so client-go retries at once.
+const reportInterval = 150 * time.Second
 
 // New is cache.NewSharedIndexInformer, for the NewInformer of a cache's options.
 func New(of cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	return cache.NewSharedIndexInformer(persistent(of, fmt.Sprintf("%T", example), clock.RealClock{}), example, resync, indexers)
+	return cache.NewSharedIndexInformer(newRetryingSource(of, fmt.Sprintf("%T", example), clock.RealClock{}), example, resync, indexers)
 }
 
-// OfMetadata returns an informer of the metadata of all objects of a kind.
+// OfMetadata returns an informer of the metadata of all objects of a resource.
 func OfMetadata(client metadata.Interface, kind schema.GroupVersionResource, indexers cache.Indexers) cache.SharedIndexInformer {
-	return all(client, client.Resource(kind), &metav1.PartialObjectMetadata{}, indexers)
+	return newInformer(client, client.Resource(kind), &metav1.PartialObjectMetadata{}, indexers)
 }
 
-// OfObjects returns an informer of all objects of a kind.
+// OfObjects returns an informer of all objects of a resource.
 func OfObjects(client dynamic.Interface, kind schema.GroupVersionResource, indexers cache.Indexers) cache.SharedIndexInformer {
-	return all(client, client.Resource(kind), &unstructured.Unstructured{}, indexers)
+	return newInformer(client, client.Resource(kind), &unstructured.Unstructured{}, indexers)
 }
 
-// resource is a client of one kind.
+// resource is a client of one resource.
 type resource[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-func all[L runtime.Object](client any, of resource[L], example runtime.Object, indexers cache.Indexers) cache.SharedIndexInformer {
+func newInformer[L runtime.Object](client any, of resource[L], example runtime.Object, indexers cache.Indexers) cache.SharedIndexInformer {
 	return New(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return of.List(ctx, options)
@@ -77,48 +78,50 @@ func all[L runtime.Object](client any, of resource[L], example runtime.Object, i
 	}, client), example, 0, indexers)
 }
 
-// source lists and watches, and tries again by itself while the API server is away.
-type source struct {
+// retryingSource lists and watches, and retries by itself while the API server is away.
+type retryingSource struct {
 	cache.ListerWatcher
 	inner cache.ListerWatcherWithContext
-	// of is the type of what is watched, for people.
-	of    string
+	// kind is the type of the objects, for logs.
+	kind  string
 	clock clock.Clock
-	// lost is when the API server was last found to be away, in nanoseconds since 1970; 0 if it never was.
-	lost atomic.Int64
+	// lastAway is when the API server was last found to be away, in nanoseconds since 1970; 0 if it
+	// never was.
+	lastAway atomic.Int64
 }
 
-func persistent(inner cache.ListerWatcher, of string, clock clock.Clock) *source {
-	return &source{ListerWatcher: inner, inner: cache.ToListerWatcherWithContext(inner), of: of, clock: clock}
+func newRetryingSource(inner cache.ListerWatcher, of string, clock clock.Clock) *retryingSource {
+	return &retryingSource{ListerWatcher: inner, inner: cache.ToListerWatcherWithContext(inner), kind: of, clock: clock}
 }
 
-// ListWithContext lists.
-func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	return persist(ctx, s, func() (runtime.Object, error) { return s.inner.ListWithContext(ctx, options) })
+// ListWithContext lists, with retries while the API server is away.
+func (s *retryingSource) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return retryWhileAway(ctx, s, func() (runtime.Object, error) { return s.inner.ListWithContext(ctx, options) })
 }
 
-// WatchWithContext begins a watch.
-func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	return persist(ctx, s, func() (watch.Interface, error) { return s.inner.WatchWithContext(ctx, options) })
+// WatchWithContext begins a watch, with retries while the API server is away.
+func (s *retryingSource) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return retryWhileAway(ctx, s, func() (watch.Interface, error) { return s.inner.WatchWithContext(ctx, options) })
 }
 
-// IsWatchListSemanticsUnSupported is asked by client-go of clients that are not real ones.
-func (s *source) IsWatchListSemanticsUnSupported() bool {
+// IsWatchListSemanticsUnSupported is called by client-go for fake clients.
+func (s *retryingSource) IsWatchListSemanticsUnSupported() bool {
 	return watchlist.DoesClientNotSupportWatchListSemantics(s.ListerWatcher)
 }
 
-// persist does something until the API server has answered, for as long as nobody has to be told.
-func persist[T any](ctx context.Context, s *source, do func() (T, error)) (T, error) {
-	backoff := wait.Backoff{Duration: firstRetry, Factor: 2, Jitter: 1, Steps: 10, Cap: lastRetry}
-	began, told := s.clock.Now(), false
+// retryWhileAway repeats a request while the API server is away, until client-go is to receive the
+// error.
+func retryWhileAway[T any](ctx context.Context, s *retryingSource, request func() (T, error)) (T, error) {
+	backoff := wait.Backoff{Duration: minRetryDelay, Factor: 2, Jitter: 1, Steps: 10, Cap: maxRetryDelay}
+	began, logged := s.clock.Now(), false
 	for {
-		result, err := do()
-		if err == nil || !s.again(err) || s.clock.Since(began) >= tellEvery {
+		result, err := request()
+		if err == nil || !s.isAwayOrStarting(err) || s.clock.Since(began) >= reportInterval {
 			return result, err
 		}
-		if !told {
-			klog.FromContext(ctx).Info("The API server is away; it is tried again until it is back", "kind", s.of, "cause", err.Error())
-			told = true
+		if !logged {
+			klog.FromContext(ctx).Info("The API server is away; it is tried again until it is back", "kind", s.kind, "cause", err.Error())
+			logged = true
 		}
 		select {
 		case <-ctx.Done():
@@ -128,25 +131,27 @@ func persist[T any](ctx context.Context, s *source, do func() (T, error)) (T, er
 	}
 }
 
-// again says whether an error is one of an API server that is away or has not quite started.
-func (s *source) again(err error) bool {
+// isAwayOrStarting tells whether an error comes from an API server that is away or has not fully
+// started.
+func (s *retryingSource) isAwayOrStarting(err error) bool {
 	now := s.clock.Now()
-	if away(err) {
-		s.lost.Store(now.UnixNano())
+	if isAway(err) {
+		s.lastAway.Store(now.UnixNano())
 		return true
 	}
-	lost := s.lost.Load()
-	return lost != 0 && now.Sub(time.Unix(0, lost)) < startsUp &&
+	away := s.lastAway.Load()
+	return away != 0 && now.Sub(time.Unix(0, away)) < startUpPeriod &&
 		(apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err))
 }
 
-// away says that nobody answered, or somebody did who cannot reach the API server or its database.
-func away(err error) bool {
+// isAway tells whether there was no answer, or an answer that the API server or its database cannot
+// be reached.
+func isAway(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
-		return op.Op != "remote error" && op.Op != "local error" // those are of TLS: somebody does not trust the other
+		return op.Op != "remote error" && op.Op != "local error" // these are of TLS: one side does not trust the other
 	}
 	if apierrors.IsTimeout(err) {
-		// A cache that lags behind says the same.
+		// An API server's cache that lags behind gives the same error.
 		return !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 	}
 	_, name := errors.AsType[*net.DNSError](err)

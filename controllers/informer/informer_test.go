@@ -50,7 +50,7 @@ func (c *patientClock) After(d time.Duration) <-chan time.Time {
 }
 
 // failing answers with each of some errors in turn, and then well.
-func failing(clock clock.Clock, failures ...error) (*source, *int) {
+func failing(clock clock.Clock, failures ...error) (*retryingSource, *int) {
 	calls := 0
 	next := func() error {
 		if calls++; calls <= len(failures) {
@@ -58,7 +58,7 @@ func failing(clock clock.Clock, failures ...error) (*source, *int) {
 		}
 		return nil
 	}
-	return persistent(&cache.ListWatch{
+	return newRetryingSource(&cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return &corev1.PodList{}, next() },
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 			return watch.NewEmptyWatch(), next()
@@ -76,12 +76,12 @@ func TestAnAPIServerThatIsAwayIsTriedAgainEveryFewSeconds(t *testing.T) {
 	_, err := s.WatchWithContext(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, 16, *calls)
-	assert.Less(t, clock.waited[0], 2*firstRetry)
+	assert.Less(t, clock.waited[0], 2*minRetryDelay)
 	for _, waited := range clock.waited {
-		assert.GreaterOrEqual(t, waited, firstRetry)
-		assert.LessOrEqual(t, waited, 2*lastRetry)
+		assert.GreaterOrEqual(t, waited, minRetryDelay)
+		assert.LessOrEqual(t, waited, 2*maxRetryDelay)
 	}
-	assert.GreaterOrEqual(t, clock.waited[14], lastRetry, "a hub that comes back is not overrun")
+	assert.GreaterOrEqual(t, clock.waited[14], maxRetryDelay, "a hub that comes back is not overrun")
 }
 
 func TestAnAPIServerThatStartsMayNotKnowKindsAndRightsForAWhile(t *testing.T) {
@@ -115,7 +115,7 @@ func TestWhatAnAPIServerRefusesIsNotTriedAgainHere(t *testing.T) {
 		s, _ := failing(clock, refused, nil, forbidden)
 		_, err := s.WatchWithContext(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
-		clock.Step(startsUp)
+		clock.Step(startUpPeriod)
 		_, err = s.WatchWithContext(t.Context(), metav1.ListOptions{})
 		require.Equal(t, forbidden, err)
 	})
@@ -131,7 +131,7 @@ func TestAnErrorThatLastsIsTold(t *testing.T) {
 	_, err := s.WatchWithContext(t.Context(), metav1.ListOptions{})
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	assert.Less(t, *calls, 40)
-	assert.Less(t, clock.Since(time.Unix(1, 0)), tellEvery+2*lastRetry)
+	assert.Less(t, clock.Since(time.Unix(1, 0)), reportInterval+2*maxRetryDelay)
 }
 
 func TestNobodyWaitsForAnAPIServerOnceTheAgentStops(t *testing.T) {

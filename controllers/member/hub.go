@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	firstAttempt = 200 * time.Millisecond
-	lastAttempt  = 5 * time.Second
+	minRetryDelay = 200 * time.Millisecond
+	maxRetryDelay = 5 * time.Second
 )
 
-// hubConnection starts watching the hub once it lets the agent in. The hub may be away, or not
-// know of this member yet; watches that were refused come back ever more slowly, so the agent
-// knocks first and joins soon after it is invited.
+// hubConnection starts watching the hub once the hub admits the agent. The hub may be away, or this
+// member may not be registered yet. Informers retry refused watches with growing delays, so the
+// agent first polls with short delays and joins soon after it is admitted.
 type hubConnection struct {
 	hub       cluster.Cluster
 	namespace string
@@ -28,23 +28,23 @@ type hubConnection struct {
 // Start waits for the hub and runs the caches of its objects until ctx ends.
 func (h *hubConnection) Start(ctx context.Context) error {
 	logger := log.FromContext(ctx).WithName("hub")
-	delay, told := firstAttempt, ""
+	delay, lastCause := minRetryDelay, ""
 	for {
 		err := h.hub.GetAPIReader().List(ctx, &clusterv1beta1.InternalMemberClusterList{},
 			client.InNamespace(h.namespace), client.Limit(1))
 		if err == nil {
 			break
 		}
-		if text := err.Error(); text != told {
+		if text := err.Error(); text != lastCause {
 			logger.Info("The hub does not let the agent in yet; trying again", "namespace", h.namespace, "cause", text)
-			told = text
+			lastCause = text
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(delay + time.Duration(rand.Int64N(int64(delay/4)))): //nolint:gosec // spreading load needs no secrecy
 		}
-		delay = min(delay*2, lastAttempt)
+		delay = min(delay*2, maxRetryDelay)
 	}
 	logger.Info("Connected to the hub", "namespace", h.namespace)
 	return h.hub.Start(ctx)

@@ -1,6 +1,5 @@
-// Package member puts the member agent together: everything that runs in it is in the list in
-// Setup. The agent talks to two clusters, its own and the hub, and on the hub to one namespace
-// only.
+// Package member wires the member agent: Setup lists everything that runs in it. The agent talks to
+// two clusters, its own and the hub, and on the hub to one namespace only.
 package member
 
 import (
@@ -33,7 +32,8 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/work"
 )
 
-// Scheme has the kinds the agent reads and writes as Go types. What it applies needs none.
+// Scheme has the kinds that the agent reads and writes as Go types. The objects of Works are
+// unstructured and need none.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -42,8 +42,8 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-// ManagerOptions adds to the options of a manager of the member what the agent needs: a cache
-// of nodes and pods that keeps only what adds up to the cluster's resource usage.
+// ManagerOptions adds the agent's needs to the options of a manager of the member: a cache of nodes
+// and pods that keeps only the fields from which the cluster's resource usage is computed.
 func ManagerOptions(options ctrl.Options) ctrl.Options {
 	options.Scheme = Scheme()
 	options.MapperProvider = fixedMapper(map[runtime.Object]meta.RESTScope{
@@ -64,35 +64,35 @@ func ManagerOptions(options ctrl.Options) ctrl.Options {
 	return options
 }
 
-// Options are what an agent needs beside a manager of its member.
+// Options are what an agent needs besides a manager of its member.
 type Options struct {
 	// Name of the member in the fleet.
 	Name string
-	// Hub is how the agent reaches the hub.
+	// Hub is the configuration to reach the hub.
 	Hub *rest.Config
-	// Pruning says how what left a Work is removed.
+	// Pruning says how objects that left a Work are removed.
 	Pruning work.PruningOptions
 	// Provider reports properties of the member; nil if there is none.
 	Provider propertyprovider.PropertyProvider
-	// Metrics are reported to if they are given.
+	// Metrics are optional.
 	Metrics *work.Metrics
-	// Tracer, if it is given, makes spans of what the hub has written in a trace.
+	// Tracer makes spans of passes over Works that the hub has written in a trace. It is optional.
 	Tracer trace.Tracer
 }
 
-// Setup adds the whole agent of a member to a manager of that member. Neither cluster needs to
-// be reachable yet.
+// Setup adds the whole agent of a member to a manager of that member. Neither cluster needs to be
+// reachable yet.
 func Setup(mgr ctrl.Manager, o Options) error {
 	name := o.Name
-	hub, err := newHub(o.Hub, name)
+	hub, err := newHubCluster(o.Hub, name)
 	if err != nil {
 		return err
 	}
-	works, err := newWorks(mgr, hub, o)
+	works, err := newWorkReconciler(mgr, hub, o)
 	if err != nil {
 		return err
 	}
-	properties, err := newProperties(mgr, o.Provider)
+	properties, err := addPropertyProvider(mgr, o.Provider)
 	if err != nil {
 		return err
 	}
@@ -119,8 +119,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// newProperties starts a provider with the agent; nil if there is none.
-func newProperties(mgr ctrl.Manager, provider propertyprovider.PropertyProvider) (*propertyprovider.Runner, error) {
+// addPropertyProvider starts a provider with the agent; it returns nil if there is none.
+func addPropertyProvider(mgr ctrl.Manager, provider propertyprovider.PropertyProvider) (*propertyprovider.Runner, error) {
 	if provider == nil {
 		return nil, nil // no provider is a choice, not a failure
 	}
@@ -135,9 +135,9 @@ func newProperties(mgr ctrl.Manager, provider propertyprovider.PropertyProvider)
 	return runner, nil
 }
 
-// newHub returns the agent's view of the hub: the Works of its namespace and its own
+// newHubCluster returns the cached part of the hub: the Works of the agent's namespace and its own
 // InternalMemberCluster.
-func newHub(config *rest.Config, name string) (cluster.Cluster, error) {
+func newHubCluster(config *rest.Config, name string) (cluster.Cluster, error) {
 	hub, err := cluster.New(config, func(o *cluster.Options) {
 		o.Scheme = Scheme()
 		o.MapperProvider = fixedMapper(map[runtime.Object]meta.RESTScope{
@@ -159,7 +159,7 @@ func newHub(config *rest.Config, name string) (cluster.Cluster, error) {
 	return hub, nil
 }
 
-func newWorks(mgr ctrl.Manager, hub cluster.Cluster, o Options) (*work.Reconciler, error) {
+func newWorkReconciler(mgr ctrl.Manager, hub cluster.Cluster, o Options) (*work.Reconciler, error) {
 	mapper, err := apiutil.NewDynamicRESTMapper(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("creating the mapper of the member's kinds: %w", err)
@@ -181,7 +181,7 @@ func newWorks(mgr ctrl.Manager, hub cluster.Cluster, o Options) (*work.Reconcile
 	}), nil
 }
 
-// fixedMapper knows the given kinds without asking the API server, which may be away.
+// fixedMapper knows the given kinds without asking the API server, which may not be reachable.
 func fixedMapper(kinds map[runtime.Object]meta.RESTScope) func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 		mapper := meta.NewDefaultRESTMapper(nil)

@@ -16,7 +16,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// createdMeanwhile lets somebody else create the object after it was found to be absent, once.
+// createdMeanwhile lets another client create the object after it was found to be absent, once.
 func createdMeanwhile(e *Engine, object *corev1.ConfigMap) {
 	plain, done := e.Client, false
 	e.Client = interceptor.NewClient(plain.(client.WithWatch), interceptor.Funcs{

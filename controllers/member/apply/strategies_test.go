@@ -52,7 +52,7 @@ func apply(t *testing.T, e *Engine, req Request) Result {
 	return result
 }
 
-// edit changes the ConfigMap as somebody on the cluster would.
+// edit changes the ConfigMap as a user of the cluster would.
 func edit(t *testing.T, e *Engine, change func(*corev1.ConfigMap)) {
 	t.Helper()
 	object := stored(t, e)

@@ -1,8 +1,8 @@
-// Package availability tells whether an object on a member is ready to serve. The package
-// is pure: an object in, a verdict out.
+// Package availability tells whether an object on a member is ready to serve. The package is pure:
+// it maps an object to a status.
 //
-// Kinds that Kubernetes itself has are judged each by its own fields (workloads.go, others.go);
-// every other kind by what it says about itself, if it follows the conventions (conventions.go).
+// Built-in kinds are judged by their own fields (workloads.go, others.go), every other kind by its
+// conditions, if it follows the conventions (conventions.go).
 package availability
 
 import (
@@ -19,75 +19,75 @@ type Status string
 const (
 	// Available objects serve as their manifest says.
 	Available Status = "Available"
-	// NotYet means that the object is on its way; it may also stay there for ever.
+	// NotYet objects are not available now, and possibly never.
 	NotYet Status = "NotYet"
-	// NotTrackable objects have nothing to tell their readiness by, so it is assumed.
+	// NotTrackable objects have no field that tells their readiness, so it is assumed.
 	NotTrackable Status = "NotTrackable"
 )
 
-// check tells the verdict on one kind of object. An error means that the object does not
-// have the shape of its kind.
+// check returns the status of an object of one kind. An error means that the object does not have
+// the shape of its kind.
 type check func(object *unstructured.Unstructured) (Status, error)
 
-// checks has the kinds that do not follow the conventions for others. It does not depend on
-// the version a kind is served in.
-var checks = merged(
+// checks has the kinds that are not judged by the conventions. The version of a kind does not
+// matter.
+var checks = mergeChecks(
 	map[schema.GroupKind]check{
-		{Group: "apps", Kind: "Deployment"}:            typed(deployment),
-		{Group: "apps", Kind: "StatefulSet"}:           typed(statefulSet),
-		{Group: "apps", Kind: "DaemonSet"}:             typed(daemonSet),
-		{Group: "apps", Kind: "ReplicaSet"}:            typed(replicaSet),
-		{Group: "", Kind: "ReplicationController"}:     typed(replicationController),
-		{Group: "", Kind: "Pod"}:                       typed(pod),
-		{Group: "batch", Kind: "Job"}:                  typed(job),
-		{Group: "policy", Kind: "PodDisruptionBudget"}: typed(podDisruptionBudget),
-		{Group: "apps.kruise.io", Kind: "CloneSet"}:    typed(cloneSet),
+		{Group: "apps", Kind: "Deployment"}:            checkTyped(checkDeployment),
+		{Group: "apps", Kind: "StatefulSet"}:           checkTyped(checkStatefulSet),
+		{Group: "apps", Kind: "DaemonSet"}:             checkTyped(checkDaemonSet),
+		{Group: "apps", Kind: "ReplicaSet"}:            checkTyped(checkReplicaSet),
+		{Group: "", Kind: "ReplicationController"}:     checkTyped(checkReplicationController),
+		{Group: "", Kind: "Pod"}:                       checkTyped(checkPod),
+		{Group: "batch", Kind: "Job"}:                  checkTyped(checkJob),
+		{Group: "policy", Kind: "PodDisruptionBudget"}: checkTyped(checkPodDisruptionBudget),
+		{Group: "apps.kruise.io", Kind: "CloneSet"}:    checkTyped(checkCloneSet),
 
-		{Group: "", Kind: "Service"}:                                      typed(service),
-		{Group: "networking.k8s.io", Kind: "Ingress"}:                     typed(ingress),
-		{Group: "", Kind: "PersistentVolume"}:                             typed(persistentVolume),
-		{Group: "", Kind: "PersistentVolumeClaim"}:                        typed(persistentVolumeClaim),
-		{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           horizontalPodAutoscaler,
-		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: typed(customResourceDefinition),
-		{Group: "apiregistration.k8s.io", Kind: "APIService"}:             apiService,
+		{Group: "", Kind: "Service"}:                                      checkTyped(checkService),
+		{Group: "networking.k8s.io", Kind: "Ingress"}:                     checkTyped(checkIngress),
+		{Group: "", Kind: "PersistentVolume"}:                             checkTyped(checkPersistentVolume),
+		{Group: "", Kind: "PersistentVolumeClaim"}:                        checkTyped(checkPersistentVolumeClaim),
+		{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           checkHorizontalPodAutoscaler,
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: checkTyped(checkCustomResourceDefinition),
+		{Group: "apiregistration.k8s.io", Kind: "APIService"}:             checkAPIService,
 	},
-	data("",
+	dataKinds("",
 		"Namespace", "Secret", "ConfigMap", "ServiceAccount", "LimitRange", "ResourceQuota", "Endpoints", "PodTemplate"),
-	data("rbac.authorization.k8s.io", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
-	data("networking.k8s.io", "NetworkPolicy", "IngressClass"),
-	data("discovery.k8s.io", "EndpointSlice"),
-	data("storage.k8s.io", "StorageClass", "VolumeAttributesClass", "CSIDriver", "CSINode", "CSIStorageCapacity"),
-	data("apps", "ControllerRevision"),
-	data("scheduling.k8s.io", "PriorityClass"),
-	data("node.k8s.io", "RuntimeClass"),
-	data("coordination.k8s.io", "Lease"),
-	data("admissionregistration.k8s.io",
+	dataKinds("rbac.authorization.k8s.io", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
+	dataKinds("networking.k8s.io", "NetworkPolicy", "IngressClass"),
+	dataKinds("discovery.k8s.io", "EndpointSlice"),
+	dataKinds("storage.k8s.io", "StorageClass", "VolumeAttributesClass", "CSIDriver", "CSINode", "CSIStorageCapacity"),
+	dataKinds("apps", "ControllerRevision"),
+	dataKinds("scheduling.k8s.io", "PriorityClass"),
+	dataKinds("node.k8s.io", "RuntimeClass"),
+	dataKinds("coordination.k8s.io", "Lease"),
+	dataKinds("admissionregistration.k8s.io",
 		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 		"ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
-	// A CronJob serves by having its schedule, which may be due tomorrow.
-	data("batch", "CronJob"),
+	// A CronJob is available once it has its schedule, which may be due tomorrow.
+	dataKinds("batch", "CronJob"),
 )
 
-// Of tells how ready an object is, as read from the cluster.
+// Of returns the status of an object as it was read from the cluster.
 func Of(object *unstructured.Unstructured) (Status, error) {
 	if check, ok := checks[object.GroupVersionKind().GroupKind()]; ok {
 		return check(object)
 	}
-	return byConvention(object)
+	return checkByConvention(object)
 }
 
-// data lists kinds of a group that are data: to exist is to be available.
-func data(group string, kinds ...string) map[schema.GroupKind]check {
+// dataKinds lists kinds of a group that are data: they are available once they exist.
+func dataKinds(group string, kinds ...string) map[schema.GroupKind]check {
 	out := make(map[schema.GroupKind]check, len(kinds))
 	for _, kind := range kinds {
-		out[schema.GroupKind{Group: group, Kind: kind}] = onceApplied
+		out[schema.GroupKind{Group: group, Kind: kind}] = alwaysAvailable
 	}
 	return out
 }
 
-func onceApplied(*unstructured.Unstructured) (Status, error) { return Available, nil }
+func alwaysAvailable(*unstructured.Unstructured) (Status, error) { return Available, nil }
 
-func merged(parts ...map[schema.GroupKind]check) map[schema.GroupKind]check {
+func mergeChecks(parts ...map[schema.GroupKind]check) map[schema.GroupKind]check {
 	out := map[schema.GroupKind]check{}
 	for _, part := range parts {
 		maps.Copy(out, part)
@@ -95,14 +95,14 @@ func merged(parts ...map[schema.GroupKind]check) map[schema.GroupKind]check {
 	return out
 }
 
-// typed turns a check of a Go type into a check of an unstructured object.
-func typed[T any](verdict func(*T) Status) check {
+// checkTyped turns a check of a Go type into a check of an unstructured object.
+func checkTyped[T any](statusOf func(*T) Status) check {
 	return func(object *unstructured.Unstructured) (Status, error) {
 		out := new(T)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, out); err != nil {
 			return NotYet, err
 		}
-		return verdict(out), nil
+		return statusOf(out), nil
 	}
 }
 

@@ -9,12 +9,12 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 )
 
-// condition is what all conditions have in common.
+// condition has the fields that all conditions have in common.
 type condition struct {
 	Type   string                 `json:"type"`
 	Status corev1.ConditionStatus `json:"status"`
 	Reason string                 `json:"reason"`
-	// ObservedGeneration is what the condition is about; nil if it does not say.
+	// ObservedGeneration is nil if the condition does not have one.
 	ObservedGeneration *int64 `json:"observedGeneration"`
 }
 
@@ -28,10 +28,10 @@ func conditionsOf(object *unstructured.Unstructured) (map[string]condition, erro
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &shape); err != nil {
 		return nil, fmt.Errorf("reading the conditions: %w", err)
 	}
-	return byType(shape.Status.Conditions), nil
+	return conditionsByType(shape.Status.Conditions), nil
 }
 
-func byType(list []condition) map[string]condition {
+func conditionsByType(list []condition) map[string]condition {
 	out := make(map[string]condition, len(list))
 	for _, c := range list {
 		out[c.Type] = c
@@ -39,14 +39,14 @@ func byType(list []condition) map[string]condition {
 	return out
 }
 
-// telling are the condition types by which the conventions judge an object.
-var telling = []string{"Ready", string(status.ConditionReconciling), string(status.ConditionStalled)}
+// conventionConditions are the condition types by which the conventions judge an object.
+var conventionConditions = []string{"Ready", string(status.ConditionReconciling), string(status.ConditionStalled)}
 
-// byConvention judges an object of a kind nothing else is known of by kstatus' conventions: the
-// generation its controller has seen, and the conditions Ready, Reconciling and Stalled. The
-// conventions take an object that has none of them to be fine; here nothing can be told then,
-// nor of one that means something else by these words.
-func byConvention(object *unstructured.Unstructured) (Status, error) {
+// checkByConvention judges an object by kstatus' conventions: the generation that its controller
+// has observed, and the conditions Ready, Reconciling and Stalled. The conventions regard an object
+// without any of them as current; here it is not trackable, and neither is an object whose status
+// has another shape.
+func checkByConvention(object *unstructured.Unstructured) (Status, error) {
 	_, observed, err := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
 	if err != nil {
 		return NotTrackable, nil //nolint:nilerr // not of the conventions' shape
@@ -55,11 +55,11 @@ func byConvention(object *unstructured.Unstructured) (Status, error) {
 	if err != nil {
 		return NotTrackable, nil //nolint:nilerr // not of the conventions' shape
 	}
-	for _, name := range telling {
+	for _, name := range conventionConditions {
 		c, ok := conditions[name]
 		observed = observed || ok
 		if c.ObservedGeneration != nil && *c.ObservedGeneration < object.GetGeneration() {
-			return NotYet, nil // it is about an earlier manifest
+			return NotYet, nil // the condition is of an earlier generation
 		}
 	}
 	if !observed {

@@ -20,15 +20,15 @@ const (
 	MaxValue = 512
 	// WholeObject stands for an object that one side does not have.
 	WholeObject = "(the whole object)"
-	// Redacted stands for a value that nobody may see.
+	// Redacted stands for a secret value.
 	Redacted = "(redacted for security reasons)"
 )
 
-// Report is in which fields two objects differ.
+// Report lists the fields in which two objects differ.
 type Report struct {
-	// Details are the fields, ordered by path; no more than MaxDetails.
+	// Details are the fields, ordered by path; at most MaxDetails.
 	Details []placementv1beta1.PatchDetail
-	// Omitted is how many more there are.
+	// Omitted is how many more fields differ.
 	Omitted int
 }
 
@@ -40,12 +40,12 @@ func Absent() Report {
 	return Report{Details: []placementv1beta1.PatchDetail{{Path: "/", ValueInHub: WholeObject}}}
 }
 
-// Objects compares what the member has with what it shall have. Wanted is the manifest itself if
-// every field counts, or the object as applying the manifest would leave it if only those count
-// that the manifest sets. Neither object is changed.
+// Objects compares the member's object with the wanted one. Wanted is the manifest itself if every
+// field counts, or the result of applying the manifest if only the fields in the manifest count. It
+// changes neither object.
 func Objects(manifest, wanted, member *unstructured.Unstructured) Report {
 	d := differ{secret: isSecret(manifest)}
-	d.maps("", relevant(manifest, wanted), relevant(manifest, member))
+	d.compareMaps("", relevantFields(manifest, wanted), relevantFields(manifest, member))
 	return d.report
 }
 
@@ -53,22 +53,22 @@ func isSecret(object *unstructured.Unstructured) bool {
 	return object.GetKind() == "Secret" && object.GroupVersionKind().Group == ""
 }
 
-// differ walks over two values at once.
+// differ walks two values in parallel and collects their differences.
 type differ struct {
 	secret bool
 	report Report
 }
 
-func (d *differ) values(path string, hub, member any) {
+func (d *differ) compareValues(path string, hub, member any) {
 	switch h := hub.(type) {
 	case map[string]any:
 		if m, ok := member.(map[string]any); ok {
-			d.maps(path, h, m)
+			d.compareMaps(path, h, m)
 			return
 		}
 	case []any:
 		if m, ok := member.([]any); ok {
-			d.lists(path, h, m)
+			d.compareLists(path, h, m)
 			return
 		}
 	default:
@@ -76,10 +76,10 @@ func (d *differ) values(path string, hub, member any) {
 			return
 		}
 	}
-	d.add(path, hub, member)
+	d.addDetail(path, hub, member)
 }
 
-func (d *differ) maps(path string, hub, member map[string]any) {
+func (d *differ) compareMaps(path string, hub, member map[string]any) {
 	keys := slices.Collect(maps.Keys(hub))
 	for key := range member {
 		if _, ok := hub[key]; !ok {
@@ -88,11 +88,11 @@ func (d *differ) maps(path string, hub, member map[string]any) {
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		d.values(path+"/"+escape(key), hub[key], member[key])
+		d.compareValues(path+"/"+escapeKey(key), hub[key], member[key])
 	}
 }
 
-func (d *differ) lists(path string, hub, member []any) {
+func (d *differ) compareLists(path string, hub, member []any) {
 	for i := range max(len(hub), len(member)) {
 		var h, m any
 		if i < len(hub) {
@@ -101,33 +101,33 @@ func (d *differ) lists(path string, hub, member []any) {
 		if i < len(member) {
 			m = member[i]
 		}
-		d.values(path+"/"+strconv.Itoa(i), h, m)
+		d.compareValues(path+"/"+strconv.Itoa(i), h, m)
 	}
 }
 
-func (d *differ) add(path string, hub, member any) {
+func (d *differ) addDetail(path string, hub, member any) {
 	if len(d.report.Details) == MaxDetails {
 		d.report.Omitted++
 		return
 	}
 	d.report.Details = append(d.report.Details, placementv1beta1.PatchDetail{
-		Path: path, ValueInHub: d.shown(path, hub), ValueInMember: d.shown(path, member),
+		Path: path, ValueInHub: d.formatValue(path, hub), ValueInMember: d.formatValue(path, member),
 	})
 }
 
-// shown is a value as it is reported; a null is a field that is not there.
-func (d *differ) shown(path string, value any) string {
+// formatValue returns a value as it is reported; a null is a missing field.
+func (d *differ) formatValue(path string, value any) string {
 	if value == nil {
 		return ""
 	}
-	if d.secret && isContent(path) {
+	if d.secret && isSecretValue(path) {
 		return Redacted
 	}
 	text, ok := value.(string)
 	if !ok {
 		data, err := json.Marshal(value)
 		if err != nil {
-			data = fmt.Append(nil, value) // nothing that was read from JSON
+			data = fmt.Append(nil, value) // the value was not read from JSON
 		}
 		text = string(data)
 	}
@@ -137,8 +137,8 @@ func (d *differ) shown(path string, value any) string {
 	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:MaxValue], ""), len(text))
 }
 
-// isContent tells whether a path is in what a Secret keeps.
-func isContent(path string) bool {
+// isSecretValue tells whether a path is inside the values of a Secret.
+func isSecretValue(path string) bool {
 	for _, field := range []string{"/data", "/stringData"} {
 		if path == field || strings.HasPrefix(path, field+"/") {
 			return true
@@ -147,7 +147,7 @@ func isContent(path string) bool {
 	return false
 }
 
-// equalScalars compares numbers by their value: JSON does not tell 1 from 1.0.
+// equalScalars compares numbers by their value: JSON does not distinguish 1 from 1.0.
 func equalScalars(a, b any) bool {
 	switch b.(type) {
 	case map[string]any, []any:
@@ -156,12 +156,12 @@ func equalScalars(a, b any) bool {
 	if a == b {
 		return true
 	}
-	x, isNumber := number(a)
-	y, areNumbers := number(b)
+	x, isNumber := numberOf(a)
+	y, areNumbers := numberOf(b)
 	return isNumber && areNumbers && x == y
 }
 
-func number(value any) (float64, bool) {
+func numberOf(value any) (float64, bool) {
 	switch n := value.(type) {
 	case int64:
 		return float64(n), true
@@ -172,7 +172,7 @@ func number(value any) (float64, bool) {
 	}
 }
 
-// escape makes a key a part of a JSON pointer.
-func escape(key string) string {
+// escapeKey makes a key a token of a JSON pointer.
+func escapeKey(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }

@@ -1,5 +1,5 @@
-// Package compare tells in which fields an object on a member differs from what the hub wants.
+// Package compare finds the fields in which an object on a member differs from what the hub wants.
 //
-// What is no matter of the hub is left out (ignore.go), the rest is compared value by value
-// (compare.go). Everything here is a pure function of two objects.
+// ignore.go removes fields that the hub does not decide on; compare.go compares the rest value by
+// value. Both are pure functions of two objects.
 package compare

@@ -40,7 +40,7 @@ func FuzzCompare(f *testing.F) {
 			if !leads(hub.Object, d.Path) && !leads(member.Object, d.Path) {
 				t.Fatalf("%q leads nowhere", d.Path)
 			}
-			if secret && isContent(d.Path) && strings.TrimPrefix(d.ValueInHub+d.ValueInMember, Redacted) != "" &&
+			if secret && isSecretValue(d.Path) && strings.TrimPrefix(d.ValueInHub+d.ValueInMember, Redacted) != "" &&
 				d.ValueInHub+d.ValueInMember != Redacted+Redacted {
 				t.Fatalf("%q is shown", d.Path)
 			}

@@ -11,8 +11,8 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// clusters are the fields that only the cluster an object lives in may set.
-var clusters = [][]string{
+// clusterFields are the fields that only the cluster of an object may set.
+var clusterFields = [][]string{
 	{"status"},
 	{"metadata", "uid"},
 	{"metadata", "resourceVersion"},
@@ -27,9 +27,9 @@ var clusters = [][]string{
 	{"metadata", "selfLink"},
 }
 
-// given are fields that the cluster fills in, with values no hub can know. They count if the
-// manifest sets them.
-var given = map[schema.GroupKind][][]string{
+// defaultedFields are fields that the cluster fills in with values that no hub can know. They count
+// if the manifest sets them.
+var defaultedFields = map[schema.GroupKind][][]string{
 	{Kind: "Namespace"}:      {{"spec", "finalizers"}},
 	{Kind: "ServiceAccount"}: {{"secrets"}},
 	{Kind: "Service"}: {
@@ -48,42 +48,43 @@ var given = map[schema.GroupKind][][]string{
 	},
 }
 
-// domains are those under which Kubernetes and the fleet itself keep labels and annotations.
-var domains = []string{"kubernetes.io", "k8s.io", strings.TrimSuffix(placementv1beta1.FleetPrefix, "/")}
+// reservedDomains are the domains of the labels and annotations that Kubernetes and the fleet
+// itself set.
+var reservedDomains = []string{"kubernetes.io", "k8s.io", strings.TrimSuffix(placementv1beta1.FleetPrefix, "/")}
 
-// bookkeeping are annotations that say what somebody wrote, and nothing of their own. They hold
-// whole objects, of Secrets too.
-var bookkeeping = []string{
+// bookkeepingKeys are annotations in which clients record what they applied. They contain whole
+// objects, also Secrets.
+var bookkeepingKeys = []string{
 	placementv1beta1.LastAppliedConfigAnnotation, placementv1beta1.ManifestHashAnnotation,
 	"kubectl.kubernetes.io/last-applied-configuration",
 }
 
-// relevant returns a copy of an object with what counts.
-func relevant(manifest, object *unstructured.Unstructured) map[string]any {
-	out := copyOf(object.Object)
-	for _, field := range clusters {
+// relevantFields returns a copy of an object with the fields that count.
+func relevantFields(manifest, object *unstructured.Unstructured) map[string]any {
+	out := deepCopy(object.Object)
+	for _, field := range clusterFields {
 		unstructured.RemoveNestedField(out, field...)
 	}
-	for _, field := range given[manifest.GroupVersionKind().GroupKind()] {
-		if !has(manifest.Object, field) {
-			remove(manifest.Object, out, field)
+	for _, field := range defaultedFields[manifest.GroupVersionKind().GroupKind()] {
+		if !hasField(manifest.Object, field) {
+			removeField(manifest.Object, out, field)
 		}
 	}
 	if (manifest.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Service"}) {
-		withoutNodePorts(manifest.Object, out)
+		removeNodePorts(manifest.Object, out)
 	}
 	if manifest.GetAnnotations()[placementv1beta1.RetainReplicasAnnotation] == "true" {
 		unstructured.RemoveNestedField(out, "spec", "replicas")
 	}
-	withoutForeignKeys(manifest.Object, out, "labels")
-	withoutForeignKeys(manifest.Object, out, "annotations")
-	return withoutNulls(out)
+	removeForeignKeys(manifest.Object, out, "labels")
+	removeForeignKeys(manifest.Object, out, "annotations")
+	return removeNulls(out)
 }
 
-// remove removes a field, and what it was the only one in.
-func remove(manifest, object map[string]any, field []string) {
+// removeField removes a field, and each parent that is empty then.
+func removeField(manifest, object map[string]any, field []string) {
 	unstructured.RemoveNestedField(object, field...)
-	for at := len(field) - 1; at > 0 && !has(manifest, field[:at]); at-- {
+	for at := len(field) - 1; at > 0 && !hasField(manifest, field[:at]); at-- {
 		parent, found, err := unstructured.NestedFieldNoCopy(object, field[:at]...)
 		if rest, ok := parent.(map[string]any); err != nil || !found || !ok || len(rest) > 0 {
 			return
@@ -92,17 +93,17 @@ func remove(manifest, object map[string]any, field []string) {
 	}
 }
 
-func copyOf(object map[string]any) map[string]any {
+func deepCopy(object map[string]any) map[string]any {
 	return (&unstructured.Unstructured{Object: object}).DeepCopy().Object
 }
 
-func has(object map[string]any, field []string) bool {
+func hasField(object map[string]any, field []string) bool {
 	value, found, err := unstructured.NestedFieldNoCopy(object, field...)
 	return found && err == nil && value != nil
 }
 
-// withoutNodePorts removes the node ports that the manifest leaves to the cluster.
-func withoutNodePorts(manifest, object map[string]any) {
+// removeNodePorts removes the node ports that the manifest leaves to the cluster.
+func removeNodePorts(manifest, object map[string]any) {
 	wanted, _, _ := unstructured.NestedFieldNoCopy(manifest, "spec", "ports")
 	wantedPorts, _ := wanted.([]any)
 	set := map[string]bool{}
@@ -129,16 +130,16 @@ func portKey(port map[string]any) string {
 	return protocol + string(number)
 }
 
-// withoutForeignKeys removes the labels or annotations that belong to Kubernetes or to the fleet,
+// removeForeignKeys removes the labels or annotations that belong to Kubernetes or to the fleet,
 // unless the manifest sets them.
-func withoutForeignKeys(manifest, object map[string]any, field string) {
+func removeForeignKeys(manifest, object map[string]any, field string) {
 	value, _, _ := unstructured.NestedFieldNoCopy(object, "metadata", field)
 	all, ok := value.(map[string]any)
 	if !ok {
 		return
 	}
 	for key := range all {
-		if isBookkeeping(key) || isReserved(key) && !has(manifest, []string{"metadata", field, key}) {
+		if isBookkeeping(key) || isReserved(key) && !hasField(manifest, []string{"metadata", field, key}) {
 			delete(all, key)
 		}
 	}
@@ -147,27 +148,27 @@ func withoutForeignKeys(manifest, object map[string]any, field string) {
 	}
 }
 
-func isBookkeeping(key string) bool { return slices.Contains(bookkeeping, key) }
+func isBookkeeping(key string) bool { return slices.Contains(bookkeepingKeys, key) }
 
 func isReserved(key string) bool {
 	domain, _, found := strings.Cut(key, "/")
-	return found && slices.ContainsFunc(domains, func(reserved string) bool {
+	return found && slices.ContainsFunc(reservedDomains, func(reserved string) bool {
 		return domain == reserved || strings.HasSuffix(domain, "."+reserved)
 	})
 }
 
-// withoutNulls removes fields that are null, which is the same as not being there.
-func withoutNulls(object map[string]any) map[string]any {
+// removeNulls removes fields that are null, which means the same as a missing field.
+func removeNulls(object map[string]any) map[string]any {
 	for key, value := range object {
 		switch v := value.(type) {
 		case nil:
 			delete(object, key)
 		case map[string]any:
-			withoutNulls(v)
+			removeNulls(v)
 		case []any:
 			for _, item := range v {
 				if m, ok := item.(map[string]any); ok {
-					withoutNulls(m)
+					removeNulls(m)
 				}
 			}
 		}

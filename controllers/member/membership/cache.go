@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// WatchPods starts the cache of pods with the manager, so that the first report need not wait
-// for it.
+// WatchPods starts the cache of pods with the manager, so that the first report does not have to
+// wait for it.
 func WatchPods(mgr ctrl.Manager) error {
 	if _, err := mgr.GetCache().GetInformer(context.Background(), &corev1.Pod{}, cache.BlockUntilSynced(false)); err != nil {
 		return fmt.Errorf("watching pods: %w", err)
@@ -19,30 +19,30 @@ func WatchPods(mgr ctrl.Manager) error {
 	return nil
 }
 
-// StripNode leaves of a node what its resources are summed up from.
+// StripNode keeps only the fields of a node that usage is computed from.
 func StripNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
 		return obj, nil
 	}
 	return &corev1.Node{
-		ObjectMeta: identity(node.ObjectMeta),
+		ObjectMeta: keepIdentity(node.ObjectMeta),
 		Status:     corev1.NodeStatus{Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable},
 	}, nil
 }
 
-// StripPod leaves of a pod what it takes of its node.
+// StripPod keeps only the fields of a pod that usage is computed from.
 func StripPod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return obj, nil
 	}
 	slim := &corev1.Pod{
-		ObjectMeta: identity(pod.ObjectMeta),
+		ObjectMeta: keepIdentity(pod.ObjectMeta),
 		Spec: corev1.PodSpec{
 			NodeName:       pod.Spec.NodeName,
-			Containers:     requestsOnly(pod.Spec.Containers),
-			InitContainers: requestsOnly(pod.Spec.InitContainers),
+			Containers:     keepRequests(pod.Spec.Containers),
+			InitContainers: keepRequests(pod.Spec.InitContainers),
 			Overhead:       pod.Spec.Overhead,
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
@@ -53,13 +53,13 @@ func StripPod(obj any) (any, error) {
 	return slim, nil
 }
 
-func identity(meta metav1.ObjectMeta) metav1.ObjectMeta {
+func keepIdentity(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
 	}
 }
 
-func requestsOnly(containers []corev1.Container) []corev1.Container {
+func keepRequests(containers []corev1.Container) []corev1.Container {
 	out := make([]corev1.Container, 0, len(containers))
 	for i := range containers {
 		out = append(out, corev1.Container{

@@ -31,28 +31,30 @@ import (
 )
 
 const (
-	defaultPeriod = 60 * time.Second
-	// nodesSettle is how long the number of nodes may go on changing before it is reported.
-	nodesSettle = 500 * time.Millisecond
-	// leaveResync is how often the way out is looked at besides the events.
-	leaveResync = 30 * time.Second
-	// forEver is longer than any hub is away. Waiting for the hub is no reason to stop.
-	forEver = 10 * 365 * 24 * time.Hour
+	defaultHeartbeatPeriod = 60 * time.Second
+	// nodeDebounce is how long to wait after nodes were added or removed before their number is
+	// reported.
+	nodeDebounce = 500 * time.Millisecond
+	// leaveResyncPeriod is how often the progress of leaving is checked, besides events.
+	leaveResyncPeriod = 30 * time.Second
+	// neverTimeout is longer than any hub is away. The agent does not give up because it waits for
+	// the hub.
+	neverTimeout = 10 * 365 * 24 * time.Hour
 )
 
-// Applier is the part of the agent that applies Works. It is told whether to.
+// Applier is the part of the agent that applies Works.
 type Applier interface {
 	// SetMode says what to do with Works from now on.
 	SetMode(ctx context.Context, mode work.Mode) error
-	// Remaining returns the names of the Works of which something is still on the cluster.
+	// Remaining returns the names of the Works that still have objects on the cluster.
 	Remaining(ctx context.Context) ([]string, error)
 }
 
-// Reporter finds out how the cluster is.
+// Reporter collects facts about the cluster.
 type Reporter interface {
 	// NodeCount returns the number of nodes.
 	NodeCount(ctx context.Context) (int, error)
-	// Survey finds out everything a report says.
+	// Survey collects all facts for a report.
 	Survey(ctx context.Context, now metav1.Time) (Survey, error)
 }
 
@@ -60,17 +62,14 @@ type Reporter interface {
 type Reconciler struct {
 	// Cluster is the name of this member, Namespace its namespace on the hub.
 	Cluster, Namespace string
-	// Hub reads from the cache and writes.
-	Hub client.Client
-	// Applier applies Works.
-	Applier Applier
-	// Reporter finds out how the cluster is.
+	// Hub reads from the cache and writes to the hub's API server.
+	Hub      client.Client
+	Applier  Applier
 	Reporter Reporter
-	// Clock tells the time.
-	Clock clock.PassiveClock
+	Clock    clock.PassiveClock
 
-	last  Last // of a single worker
-	wakes chan event.TypedGenericEvent[types.NamespacedName]
+	lastReport LastReport // used by a single worker, so it needs no lock
+	wakes      chan event.TypedGenericEvent[types.NamespacedName]
 }
 
 // NewReconciler returns a Reconciler for a member.
@@ -82,26 +81,26 @@ func NewReconciler(name string, hub client.Client, reporter Reporter, clock cloc
 	}
 }
 
-// SetupWithManager starts the controller with the manager of the member; the
-// InternalMemberCluster comes from the hub.
+// SetupWithManager adds the controller to the manager of the member; the InternalMemberCluster
+// comes from the hub.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, hub cluster.Cluster) error {
 	c, err := controller.New("membership", mgr, controller.Options{
 		Reconciler:       r,
-		CacheSyncTimeout: forEver,
+		CacheSyncTimeout: neverTimeout,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 			200*time.Millisecond, 5*time.Second),
 	})
 	if err != nil {
 		return fmt.Errorf("creating the membership controller: %w", err)
 	}
-	letterBox := source.Kind(hub.GetCache(), &clusterv1beta1.InternalMemberCluster{},
+	internalMember := source.Kind(hub.GetCache(), &clusterv1beta1.InternalMemberCluster{},
 		&handler.TypedEnqueueRequestForObject[*clusterv1beta1.InternalMemberCluster]{},
 		predicate.NewTypedPredicateFuncs(func(o *clusterv1beta1.InternalMemberCluster) bool { return o.Name == r.Cluster }),
-		predicate.TypedFuncs[*clusterv1beta1.InternalMemberCluster]{UpdateFunc: concerns})
-	if err := c.Watch(letterBox); err != nil {
+		predicate.TypedFuncs[*clusterv1beta1.InternalMemberCluster]{UpdateFunc: isRelevantUpdate})
+	if err := c.Watch(internalMember); err != nil {
 		return fmt.Errorf("watching the InternalMemberCluster: %w", err)
 	}
-	if err := c.Watch(source.Kind(mgr.GetCache(), &corev1.Node{}, r.nodesChanged())); err != nil {
+	if err := c.Watch(source.Kind(mgr.GetCache(), &corev1.Node{}, r.enqueueAfterNodeChange())); err != nil {
 		return fmt.Errorf("watching nodes: %w", err)
 	}
 	woken := handler.TypedFuncs[types.NamespacedName, reconcile.Request]{
@@ -115,18 +114,19 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, hub cluster.Cluster) err
 	return nil
 }
 
-// concerns tells whether a change of the InternalMemberCluster is for the agent to act on. Its
-// own reports are not.
-func concerns(e event.TypedUpdateEvent[*clusterv1beta1.InternalMemberCluster]) bool {
+// isRelevantUpdate tells whether the agent acts on an update of the InternalMemberCluster. It
+// ignores its own reports.
+func isRelevantUpdate(e event.TypedUpdateEvent[*clusterv1beta1.InternalMemberCluster]) bool {
 	return e.ObjectOld.UID != e.ObjectNew.UID ||
 		e.ObjectOld.Generation != e.ObjectNew.Generation ||
 		e.ObjectOld.Annotations[clusterv1beta1.KeepPlacedAnnotation] != e.ObjectNew.Annotations[clusterv1beta1.KeepPlacedAnnotation]
 }
 
-// nodesChanged reports a while after nodes came or went, so that many at once make one report.
-func (r *Reconciler) nodesChanged() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
+// enqueueAfterNodeChange enqueues the member with a delay after nodes were added or removed, so
+// that many changes make one report.
+func (r *Reconciler) enqueueAfterNodeChange() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
 	later := func(q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		q.AddAfter(reconcile.Request{NamespacedName: r.key()}, nodesSettle)
+		q.AddAfter(reconcile.Request{NamespacedName: r.memberKey()}, nodeDebounce)
 	}
 	return handler.TypedFuncs[*corev1.Node, reconcile.Request]{
 		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[*corev1.Node], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
@@ -138,98 +138,99 @@ func (r *Reconciler) nodesChanged() handler.TypedEventHandler[*corev1.Node, reco
 	}
 }
 
-func (r *Reconciler) key() types.NamespacedName {
+func (r *Reconciler) memberKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Cluster}
 }
 
-// Wake makes the Reconciler look again. It never blocks.
+// Wake enqueues the member. It never blocks.
 func (r *Reconciler) Wake() {
 	select {
-	case r.wakes <- event.TypedGenericEvent[types.NamespacedName]{Object: r.key()}:
-	default: // a wake is under way already
+	case r.wakes <- event.TypedGenericEvent[types.NamespacedName]{Object: r.memberKey()}:
+	default: // it is about to be enqueued already
 	}
 }
 
-// Reconcile does what the InternalMemberCluster asks for and reports if a report is due.
+// Reconcile does what the InternalMemberCluster asks for, and reports if a report is due.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	imc := &clusterv1beta1.InternalMemberCluster{}
 	err := r.Hub.Get(ctx, req.NamespacedName, imc)
 	if apierrors.IsNotFound(err) {
-		r.last = Last{}
+		r.lastReport = LastReport{}
 		return reconcile.Result{}, r.Applier.SetMode(ctx, work.ModeIdle)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading InternalMemberCluster %s: %w", req, err)
 	}
-	progress, moveErr := r.move(ctx, imc)
-	if errors.Is(moveErr, reconcile.TerminalError(nil)) {
-		return reconcile.Result{}, moveErr
+	progress, followErr := r.followHub(ctx, imc)
+	if errors.Is(followErr, reconcile.TerminalError(nil)) {
+		return reconcile.Result{}, followErr
 	}
-	if (progress.Stage == StageLeft || progress.Stuck != "") && hasLeft(imc) {
-		return reconcile.Result{}, moveErr // a cluster that has left has no heartbeat
+	if (progress.Phase == PhaseLeft || progress.RemainingUnknown != "") && hasLeft(imc) {
+		return reconcile.Result{}, followErr // a cluster that has left sends no heartbeat
 	}
-	// A cluster that cannot move is alive nevertheless.
-	wait, err := r.report(ctx, imc, progress)
-	if err := errors.Join(moveErr, err); err != nil {
+	// The heartbeat does not depend on progress: the cluster is alive although it cannot join or
+	// leave.
+	wait, err := r.reportIfDue(ctx, imc, progress)
+	if err := errors.Join(followErr, err); err != nil {
 		return reconcile.Result{}, err
 	}
-	if progress.Stage == StageLeaving {
-		wait = min(wait, leaveResync)
+	if progress.Phase == PhaseLeaving {
+		wait = min(wait, leaveResyncPeriod)
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
-// move sets the applier to what the hub asks for, and returns how far that has come, also if
-// it fails.
-func (r *Reconciler) move(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) (Progress, error) {
+// followHub sets the applier's mode to the state that the hub asks for. It returns the progress,
+// also if it fails.
+func (r *Reconciler) followHub(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) (Progress, error) {
 	switch {
 	case imc.Spec.State == clusterv1beta1.ClusterStateJoin:
-		return Progress{Stage: StageJoined}, r.Applier.SetMode(ctx, work.ModeApply)
+		return Progress{Phase: PhaseJoined}, r.Applier.SetMode(ctx, work.ModeApply)
 	case imc.Spec.State != clusterv1beta1.ClusterStateLeave:
 		return Progress{}, reconcile.TerminalError(fmt.Errorf("the hub asks for state %q; only Join and Leave are known", imc.Spec.State))
 	case imc.Annotations[clusterv1beta1.KeepPlacedAnnotation] == clusterv1beta1.KeepPlacedValue:
 		if err := r.Applier.SetMode(ctx, work.ModeAbandon); err != nil {
-			return stuck(err), err
+			return progressUnknown(err), err
 		}
-		return Progress{Stage: StageLeft}, nil
+		return Progress{Phase: PhaseLeft}, nil
 	}
 	if err := r.Applier.SetMode(ctx, work.ModeLeave); err != nil {
-		return stuck(err), err
+		return progressUnknown(err), err
 	}
 	remaining, err := r.Applier.Remaining(ctx)
 	if err != nil {
-		return stuck(err), err
+		return progressUnknown(err), err
 	}
 	if len(remaining) > 0 {
 		slices.Sort(remaining)
-		return Progress{Stage: StageLeaving, Remaining: remaining}, nil
+		return Progress{Phase: PhaseLeaving, Remaining: remaining}, nil
 	}
-	return Progress{Stage: StageLeft}, nil
+	return Progress{Phase: PhaseLeft}, nil
 }
 
-// stuck is the progress of a cluster that is to leave and cannot for now.
-func stuck(err error) Progress {
-	return Progress{Stage: StageLeaving, Stuck: err.Error()}
+// progressUnknown is the progress of a cluster that cannot leave for now.
+func progressUnknown(err error) Progress {
+	return Progress{Phase: PhaseLeaving, RemainingUnknown: err.Error()}
 }
 
-// hasLeft tells whether the hub knows already that the agent has left.
+// hasLeft tells whether the last report says that the agent has left.
 func hasLeft(imc *clusterv1beta1.InternalMemberCluster) bool {
-	agent := agentOf(imc.Status.DeepCopy())
+	agent := agentStatus(imc.Status.DeepCopy())
 	c := meta.FindStatusCondition(agent.Conditions, clusterv1beta1.ConditionTypeJoined)
 	return c != nil && c.Reason == clusterv1beta1.ReasonInternalMemberClusterLeft && c.ObservedGeneration == imc.Generation
 }
 
-// report writes a report if one is due, and returns how long it is until the next.
-func (r *Reconciler) report(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster, progress Progress) (time.Duration, error) {
-	stage := progress.Stage
+// reportIfDue writes a report if one is due, and returns the time until the next.
+func (r *Reconciler) reportIfDue(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster, progress Progress) (time.Duration, error) {
+	phase := progress.Phase
 	nodes, err := r.Reporter.NodeCount(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if r.last.Box != imc.UID {
-		r.last = Last{}
+	if r.lastReport.InternalMemberClusterUID != imc.UID {
+		r.lastReport = LastReport{}
 	}
-	if wait := UntilReport(r.last, stage, nodes, imc.Generation, r.Clock.Now()); wait > 0 {
+	if wait := UntilReport(r.lastReport, phase, nodes, imc.Generation, r.Clock.Now()); wait > 0 {
 		return wait, nil
 	}
 	now := metav1.NewTime(r.Clock.Now())
@@ -242,17 +243,20 @@ func (r *Reconciler) report(ctx context.Context, imc *clusterv1beta1.InternalMem
 	if err := r.Hub.Status().Update(ctx, updated, client.FieldOwner("member-agent")); err != nil {
 		return 0, fmt.Errorf("reporting to the hub: %w", err)
 	}
-	if r.last.At.IsZero() || r.last.Stage != stage {
-		log.FromContext(ctx).Info("Reported to the hub", "stage", stage.String(), "nodes", survey.NodeCount)
+	if r.lastReport.At.IsZero() || r.lastReport.Phase != phase {
+		log.FromContext(ctx).Info("Reported to the hub", "stage", phase.String(), "nodes", survey.NodeCount)
 	}
-	period := Spread(heartbeat(imc), rand.Float64()) //nolint:gosec // spreading load needs no secrecy
-	r.last = Last{At: now.Time, Next: r.Clock.Now().Add(period), Stage: stage, NodeCount: survey.NodeCount, Generation: imc.Generation, Box: imc.UID}
+	period := Spread(heartbeatPeriod(imc), rand.Float64()) //nolint:gosec // spreading load needs no secrecy
+	r.lastReport = LastReport{
+		At: now.Time, Next: r.Clock.Now().Add(period), Phase: phase,
+		NodeCount: survey.NodeCount, Generation: imc.Generation, InternalMemberClusterUID: imc.UID,
+	}
 	return period, nil
 }
 
-func heartbeat(imc *clusterv1beta1.InternalMemberCluster) time.Duration {
+func heartbeatPeriod(imc *clusterv1beta1.InternalMemberCluster) time.Duration {
 	if imc.Spec.HeartbeatPeriodSeconds <= 0 {
-		return defaultPeriod
+		return defaultHeartbeatPeriod
 	}
 	return time.Duration(imc.Spec.HeartbeatPeriodSeconds) * time.Second
 }

@@ -80,7 +80,7 @@ func newMember(t *testing.T, imc *clusterv1beta1.InternalMemberCluster) *member 
 
 func (m *member) look(t *testing.T) reconcile.Result {
 	t.Helper()
-	result, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.key()})
+	result, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.memberKey()})
 	require.NoError(t, err)
 	return result
 }
@@ -88,7 +88,7 @@ func (m *member) look(t *testing.T) reconcile.Result {
 func (m *member) imc(t *testing.T) *clusterv1beta1.InternalMemberCluster {
 	t.Helper()
 	out := &clusterv1beta1.InternalMemberCluster{}
-	require.NoError(t, m.Hub.Get(t.Context(), m.key(), out))
+	require.NoError(t, m.Hub.Get(t.Context(), m.memberKey(), out))
 	return out
 }
 
@@ -124,7 +124,7 @@ func TestAMemberThatIsInvitedJoinsAtOnceAndThenReportsOncePerHeartbeat(t *testin
 	m.look(t)
 	assert.Equal(t, 1, m.writes, "nothing is written between heartbeats")
 
-	m.clock.SetTime(m.clock.Now().Add(newsGap))
+	m.clock.SetTime(m.clock.Now().Add(minNodeReportInterval))
 	m.reporter.nodes = 3
 	m.look(t)
 	assert.Equal(t, 2, m.writes, "another number of nodes does not wait for the next heartbeat")
@@ -160,8 +160,8 @@ func TestAMemberWhoseNodesComeAndGoDoesNotWriteTheHubAllTheTime(t *testing.T) {
 			next = m.clock.Now().Add(wait)
 		}
 	}
-	assert.LessOrEqual(t, m.writes, 1+int(time.Minute/newsGap), "600 changes in a minute")
-	assert.Greater(t, m.writes, int(time.Minute/newsGap)-2, "but they are reported")
+	assert.LessOrEqual(t, m.writes, 1+int(time.Minute/minNodeReportInterval), "600 changes in a minute")
+	assert.Greater(t, m.writes, int(time.Minute/minNodeReportInterval)-2, "but they are reported")
 
 	m.clock.SetTime(next)
 	m.look(t)
@@ -185,7 +185,7 @@ func TestAMemberHasLeftOnlyWhenNothingRemains(t *testing.T) {
 	assert.Zero(t, m.look(t).RequeueAfter, "a cluster that has left has no heartbeat")
 	assert.Equal(t, writes, m.writes)
 	m.applier.listFails = errors.New("away")
-	_, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.key()})
+	_, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.memberKey()})
 	require.Error(t, err)
 	assert.Equal(t, writes, m.writes, "nor does it come back because of a failure")
 }
@@ -209,7 +209,7 @@ func TestAMemberThatCannotMoveKeepsReporting(t *testing.T) {
 			m := newMember(t, tc.imc)
 			*m.applier = tc.fail
 			for range 2 {
-				_, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.key()})
+				_, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.memberKey()})
 				require.ErrorIs(t, err, away)
 			}
 			assert.Equal(t, 1, m.writes, "trying again soon makes no more reports")
@@ -218,7 +218,7 @@ func TestAMemberThatCannotMoveKeepsReporting(t *testing.T) {
 			assert.Contains(t, joined.Message, tc.message)
 
 			m.clock.SetTime(m.clock.Now().Add(22 * time.Second))
-			_, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.key()})
+			_, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.memberKey()})
 			require.ErrorIs(t, err, away)
 			assert.Equal(t, 2, m.writes)
 		})
@@ -237,7 +237,7 @@ func TestAMemberLeavesAtOnceIfWhatWasPlacedStays(t *testing.T) {
 
 func TestAnUnknownWishChangesNothing(t *testing.T) {
 	m := newMember(t, invited("Dance"))
-	_, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.key()})
+	_, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.memberKey()})
 	assert.ErrorIs(t, err, reconcile.TerminalError(nil))
 	assert.Equal(t, work.ModeIdle, m.applier.mode)
 	assert.Zero(t, m.writes)

@@ -1,6 +1,7 @@
-// Package membership speaks for this cluster in the fleet: it joins and leaves as the hub says
-// in the InternalMemberCluster, and reports there, once per heartbeat, how the cluster is.
+// Package membership represents this cluster in the fleet: it joins and leaves as the
+// InternalMemberCluster on the hub says, and reports the state of the cluster there, once per
+// heartbeat.
 //
-// usage.go and report.go are pure: what nodes and pods add up to, and what the status says.
-// survey.go collects the facts, controller.go decides when to report.
+// usage.go and report.go are pure: they sum up nodes and pods, and build the status. survey.go
+// collects the facts, and controller.go decides when to report.
 package membership

@@ -14,11 +14,11 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
-// Survey is what was found out about the cluster for one report.
+// Survey is the facts about the cluster for one report.
 type Survey struct {
 	// NodeCount is the number of nodes.
 	NodeCount int
-	// Usage sums up the nodes' resources; empty if it is not known.
+	// Usage sums up the nodes' resources; empty if they are unknown.
 	Usage clusterv1beta1.ResourceUsage
 	// UsageUnknown is why the resources could not be summed up; empty if they were.
 	UsageUnknown string
@@ -30,48 +30,47 @@ type Survey struct {
 	CertificateAuthority string
 	// Unhealthy is why the API server is not ready; empty if it is.
 	Unhealthy string
-	// Properties are what the property provider reports; they go before those above.
+	// Properties are those of the property provider; they take precedence over the agent's own.
 	Properties map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue
-	// Conditions say how the property provider fares; none without one.
+	// Conditions describe the state of the property provider; none without a provider.
 	Conditions []metav1.Condition
 }
 
-// Stage is how far the cluster is on its way into or out of the fleet.
-type Stage int
+// Phase is how far the cluster has joined or left the fleet.
+type Phase int
 
 const (
-	// StageJoined is for a cluster that is part of the fleet.
-	StageJoined Stage = iota
-	// StageLeaving is for a cluster that is removing what was placed on it.
-	StageLeaving
-	// StageLeft is for a cluster that has left.
-	StageLeft
+	// PhaseJoined is for a cluster that is part of the fleet.
+	PhaseJoined Phase = iota
+	// PhaseLeaving is for a cluster that is removing the objects that were placed on it.
+	PhaseLeaving
+	// PhaseLeft is for a cluster that has left.
+	PhaseLeft
 )
 
-// String names the stage for logs.
-func (s Stage) String() string {
-	return [...]string{"joined", "leaving", "left"}[s]
+// String names the phase for logs.
+func (p Phase) String() string {
+	return [...]string{"joined", "leaving", "left"}[p]
 }
 
-// Progress is how far the cluster has come on its way.
+// Progress is the phase of the cluster, and what keeps it from leaving.
 type Progress struct {
-	// Stage is what it has come to.
-	Stage Stage
-	// Remaining are the Works of which something is still to be removed before it has left.
+	Phase Phase
+	// Remaining are the Works that still have objects on a cluster that is leaving.
 	Remaining []string
-	// Stuck is why it is not known what remains; empty if it is.
-	Stuck string
+	// RemainingUnknown is why the remaining Works are unknown; empty if they are known.
+	RemainingUnknown string
 }
 
-// Report makes the status of the InternalMemberCluster. What other agents report is kept, and
-// so is the transition time of conditions that have not changed.
+// Report makes the status of the InternalMemberCluster. It keeps the reports of other agents, and
+// the transition time of conditions that have not changed.
 func Report(p Progress, s Survey, previous clusterv1beta1.InternalMemberClusterStatus, generation int64, now metav1.Time) clusterv1beta1.InternalMemberClusterStatus {
 	status := *previous.DeepCopy()
-	status.Properties = properties(s, now)
+	status.Properties = mergeProperties(s, now)
 	status.ResourceUsage = s.Usage
-	status.Conditions = conditions(s.Conditions, previous.Conditions, generation, now)
-	agent := agentOf(&status)
-	for _, c := range []metav1.Condition{joined(p), healthy(s)} {
+	status.Conditions = providerConditions(s.Conditions, previous.Conditions, generation, now)
+	agent := agentStatus(&status)
+	for _, c := range []metav1.Condition{joinedCondition(p), healthyCondition(s)} {
 		c.ObservedGeneration = generation
 		c.LastTransitionTime = now
 		meta.SetStatusCondition(&agent.Conditions, c)
@@ -80,8 +79,8 @@ func Report(p Progress, s Survey, previous clusterv1beta1.InternalMemberClusterS
 	return status
 }
 
-// agentOf returns this agent's entry, made if need be.
-func agentOf(status *clusterv1beta1.InternalMemberClusterStatus) *clusterv1beta1.AgentStatus {
+// agentStatus returns this agent's entry, and adds it if it is missing.
+func agentStatus(status *clusterv1beta1.InternalMemberClusterStatus) *clusterv1beta1.AgentStatus {
 	for i := range status.AgentStatus {
 		if status.AgentStatus[i].Type == clusterv1beta1.MemberAgent {
 			return &status.AgentStatus[i]
@@ -91,7 +90,7 @@ func agentOf(status *clusterv1beta1.InternalMemberClusterStatus) *clusterv1beta1
 	return &status.AgentStatus[len(status.AgentStatus)-1]
 }
 
-func properties(s Survey, now metav1.Time) map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue {
+func mergeProperties(s Survey, now metav1.Time) map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue {
 	out := map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
 		clusterv1beta1.NodeCountProperty: {Value: strconv.Itoa(s.NodeCount), ObservationTime: now},
 	}
@@ -113,10 +112,11 @@ func properties(s Survey, now metav1.Time) map[clusterv1beta1.PropertyName]clust
 	return out
 }
 
-// conditions are those of a survey. What is no longer said, as there is no provider any more, is dropped.
-func conditions(said, previous []metav1.Condition, generation int64, now metav1.Time) []metav1.Condition {
+// providerConditions are the conditions of a survey. Previous conditions that are not in the survey
+// are dropped, as there is no provider any more.
+func providerConditions(current, previous []metav1.Condition, generation int64, now metav1.Time) []metav1.Condition {
 	var out []metav1.Condition
-	for _, c := range said {
+	for _, c := range current {
 		if before := meta.FindStatusCondition(previous, c.Type); before != nil {
 			meta.SetStatusCondition(&out, *before)
 		}
@@ -126,19 +126,19 @@ func conditions(said, previous []metav1.Condition, generation int64, now metav1.
 	return out
 }
 
-func joined(p Progress) metav1.Condition {
-	switch p.Stage {
-	case StageLeft:
+func joinedCondition(p Progress) metav1.Condition {
+	switch p.Phase {
+	case PhaseLeft:
 		return metav1.Condition{
 			Type: clusterv1beta1.ConditionTypeJoined, Status: metav1.ConditionFalse,
 			Reason:  clusterv1beta1.ReasonInternalMemberClusterLeft,
 			Message: "The member agent has left the fleet",
 		}
-	case StageLeaving:
+	case PhaseLeaving:
 		return metav1.Condition{
 			Type: clusterv1beta1.ConditionTypeJoined, Status: metav1.ConditionTrue,
 			Reason:  clusterv1beta1.ReasonInternalMemberClusterJoined,
-			Message: "The member agent is leaving the fleet; " + waitingFor(p),
+			Message: "The member agent is leaving the fleet; " + describeRemaining(p),
 		}
 	default:
 		return metav1.Condition{
@@ -149,12 +149,12 @@ func joined(p Progress) metav1.Condition {
 	}
 }
 
-// waitingFor names at most a few Works, as there may be thousands.
-func waitingFor(p Progress) string {
+// describeRemaining names at most a few Works, as there may be thousands.
+func describeRemaining(p Progress) string {
 	const named = 5
 	remaining := p.Remaining
-	if p.Stuck != "" {
-		return "what it still has to remove is not known: " + p.Stuck
+	if p.RemainingUnknown != "" {
+		return "what it still has to remove is not known: " + p.RemainingUnknown
 	}
 	shown := remaining[:min(len(remaining), named)]
 	text := fmt.Sprintf("it still removes what %d Works have placed: %s", len(remaining), strings.Join(shown, ", "))
@@ -164,7 +164,7 @@ func waitingFor(p Progress) string {
 	return text
 }
 
-func healthy(s Survey) metav1.Condition {
+func healthyCondition(s Survey) metav1.Condition {
 	if s.Unhealthy != "" {
 		return metav1.Condition{
 			Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionFalse,
@@ -183,39 +183,41 @@ func healthy(s Survey) metav1.Condition {
 	}
 }
 
-// newsGap is the least time between two reports of another number of nodes: a cluster that scales all the time must not
-// have the hub written all the time.
-const newsGap = 5 * time.Second
+// minNodeReportInterval is the shortest interval between two reports of another number of nodes: a
+// cluster that scales all the time must not cause writes to the hub all the time.
+const minNodeReportInterval = 5 * time.Second
 
-// Last is what was reported last.
-type Last struct {
-	// At is when that was; zero if nothing was reported since the agent started.
+// LastReport is what was reported last.
+type LastReport struct {
+	// At is the time of the report; zero if the agent has not reported since it started.
 	At time.Time
 	// Next is when the next heartbeat is due.
 	Next time.Time
-	// Stage, NodeCount and Generation are what was reported then.
-	Stage      Stage
+	// Phase, NodeCount and Generation are what was reported then.
+	Phase      Phase
 	NodeCount  int
 	Generation int64
-	// Box is the letter box it was reported in: another one has no report yet, though it may look the same.
-	Box types.UID
+	// InternalMemberClusterUID tells which object was written: a new one has no report yet, though
+	// it may have the same generation.
+	InternalMemberClusterUID types.UID
 }
 
-// UntilReport is how long to wait before the next report: not at all if there is news the hub waits for, and not until
-// the next heartbeat if the number of nodes is another.
-func UntilReport(last Last, stage Stage, nodes int, generation int64, now time.Time) time.Duration {
-	if last.At.IsZero() || last.Stage != stage || last.Generation != generation {
+// UntilReport is how long to wait before the next report: no time if the phase or the generation
+// has changed, a short time if the number of nodes has changed, and until the next heartbeat
+// otherwise.
+func UntilReport(last LastReport, phase Phase, nodes int, generation int64, now time.Time) time.Duration {
+	if last.At.IsZero() || last.Phase != phase || last.Generation != generation {
 		return 0
 	}
 	due := last.Next
-	if soon := last.At.Add(newsGap); last.NodeCount != nodes && soon.Before(due) {
+	if soon := last.At.Add(minNodeReportInterval); last.NodeCount != nodes && soon.Before(due) {
 		due = soon
 	}
 	return max(0, due.Sub(now))
 }
 
-// Spread varies a period by up to 5 % either way, so that the members of a fleet do not report
-// in step. The fraction is a random number from 0 to 1.
+// Spread varies a period by up to 5 % either way, so that the members of a fleet do not all report
+// at the same time. The fraction is a random number from 0 to 1.
 func Spread(period time.Duration, fraction float64) time.Duration {
 	const share = 0.05
 	factor := 1 - share + 2*share*math.Max(0, math.Min(1, fraction))

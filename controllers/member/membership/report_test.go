@@ -17,7 +17,7 @@ func TestReport(t *testing.T) {
 	now := metav1.NewTime(before.Add(time.Minute))
 	wellKnown := Survey{NodeCount: 3, Version: "v1.36.3", EntryPoint: "https://member"}
 	tests := map[string]struct {
-		stage         Stage
+		stage         Phase
 		remaining     []string
 		survey        Survey
 		joined        metav1.ConditionStatus
@@ -35,18 +35,18 @@ func TestReport(t *testing.T) {
 			healthy: metav1.ConditionFalse, healthyReason: clusterv1beta1.ReasonInternalMemberClusterUnhealthy,
 		},
 		"a cluster on its way out has not left yet": {
-			stage: StageLeaving, remaining: []string{"a", "b", "c", "d", "e", "f"}, survey: wellKnown,
+			stage: PhaseLeaving, remaining: []string{"a", "b", "c", "d", "e", "f"}, survey: wellKnown,
 			joined: metav1.ConditionTrue, joinedReason: clusterv1beta1.ReasonInternalMemberClusterJoined, message: "6 Works have placed: a, b, c, d, e …",
 			healthy: metav1.ConditionTrue, healthyReason: clusterv1beta1.ReasonInternalMemberClusterHealthy,
 		},
 		"a cluster that has left": {
-			stage: StageLeft, survey: wellKnown, joined: metav1.ConditionFalse, joinedReason: clusterv1beta1.ReasonInternalMemberClusterLeft,
+			stage: PhaseLeft, survey: wellKnown, joined: metav1.ConditionFalse, joinedReason: clusterv1beta1.ReasonInternalMemberClusterLeft,
 			healthy: metav1.ConditionTrue, healthyReason: clusterv1beta1.ReasonInternalMemberClusterHealthy,
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Report(Progress{Stage: tc.stage, Remaining: tc.remaining}, tc.survey, clusterv1beta1.InternalMemberClusterStatus{}, 4, now)
+			got := Report(Progress{Phase: tc.stage, Remaining: tc.remaining}, tc.survey, clusterv1beta1.InternalMemberClusterStatus{}, 4, now)
 			require.Len(t, got.AgentStatus, 1)
 			agent := got.AgentStatus[0]
 			assert.Equal(t, clusterv1beta1.MemberAgent, agent.Type)
@@ -86,28 +86,28 @@ func TestReportKeepsWhatHasNotChanged(t *testing.T) {
 
 func TestUntilReport(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	last := Last{At: now.Add(-10 * time.Second), Next: now.Add(20 * time.Second), NodeCount: 3, Generation: 2}
+	last := LastReport{At: now.Add(-10 * time.Second), Next: now.Add(20 * time.Second), NodeCount: 3, Generation: 2}
 	lately, nearly := last, last
 	lately.At = now.Add(-2 * time.Second)
 	nearly.At, nearly.Next = now.Add(-2*time.Second), now.Add(time.Second)
 	tests := map[string]struct {
-		last       Last
-		stage      Stage
+		last       LastReport
+		stage      Phase
 		nodes      int
 		generation int64
 		now        time.Time
 		want       time.Duration
 	}{
-		"the first report is made at once":       {Last{}, StageJoined, 3, 2, now, 0},
-		"without news it waits for its time":     {last, StageJoined, 3, 2, now, 20 * time.Second},
-		"when the time has come it is made":      {last, StageJoined, 3, 2, now.Add(20 * time.Second), 0},
-		"also if the time is long over":          {last, StageJoined, 3, 2, now.Add(time.Hour), 0},
-		"another number of nodes is news":        {last, StageJoined, 4, 2, now, 0},
-		"but not at once after a report":         {lately, StageJoined, 4, 2, now, newsGap - 2*time.Second},
-		"a heartbeat that is due is not put off": {nearly, StageJoined, 4, 2, now, time.Second},
-		"another wish of the hub is news":        {last, StageJoined, 3, 3, now, 0},
-		"so is another stage of joining":         {last, StageLeft, 3, 2, now, 0},
-		"the hub does not wait for its wish":     {lately, StageLeft, 3, 3, now, 0},
+		"the first report is made at once":       {LastReport{}, PhaseJoined, 3, 2, now, 0},
+		"without news it waits for its time":     {last, PhaseJoined, 3, 2, now, 20 * time.Second},
+		"when the time has come it is made":      {last, PhaseJoined, 3, 2, now.Add(20 * time.Second), 0},
+		"also if the time is long over":          {last, PhaseJoined, 3, 2, now.Add(time.Hour), 0},
+		"another number of nodes is news":        {last, PhaseJoined, 4, 2, now, 0},
+		"but not at once after a report":         {lately, PhaseJoined, 4, 2, now, minNodeReportInterval - 2*time.Second},
+		"a heartbeat that is due is not put off": {nearly, PhaseJoined, 4, 2, now, time.Second},
+		"another wish of the hub is news":        {last, PhaseJoined, 3, 3, now, 0},
+		"so is another stage of joining":         {last, PhaseLeft, 3, 2, now, 0},
+		"the hub does not wait for its wish":     {lately, PhaseLeft, 3, 3, now, 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -16,14 +16,14 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
 )
 
-// probeTimeout is how long the API server may take to say that it is ready.
+// probeTimeout is how long to wait for the API server's readiness.
 const probeTimeout = 5 * time.Second
 
-// cacheTimeout is how long the cache of pods may take to fill. A report must not wait for pods
-// that cannot be listed: without heartbeats the cluster would pass for dead.
+// cacheTimeout is how long to wait for the cache of pods to fill. A report must not wait for pods
+// that cannot be listed: without heartbeats the hub would treat the cluster as dead.
 const cacheTimeout = 5 * time.Second
 
-// Surveyor finds out how the cluster is.
+// Surveyor collects facts about the cluster.
 type Surveyor struct {
 	cached    client.Reader
 	discovery discovery.DiscoveryInterface
@@ -32,8 +32,8 @@ type Surveyor struct {
 	provider  *propertyprovider.Runner
 }
 
-// NewSurveyor returns a Surveyor of the cluster that config points to. Nodes and pods are read
-// from the cache; provider is asked for what only it knows, if there is one.
+// NewSurveyor returns a Surveyor of the cluster that config points to. It reads nodes and pods from
+// the cache, and asks the provider for further properties, if there is one.
 func NewSurveyor(config *rest.Config, cached client.Reader, provider *propertyprovider.Runner) (*Surveyor, error) {
 	api, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -61,10 +61,9 @@ func (s *Surveyor) NodeCount(ctx context.Context) (int, error) {
 	return len(nodes.Items), nil
 }
 
-// Survey finds out how the cluster is now. An API server that does not answer is a finding,
-// not an error.
+// Survey collects the current facts. An API server that does not answer is a fact, not an error.
 func (s *Surveyor) Survey(ctx context.Context, now metav1.Time) (Survey, error) {
-	out, err := s.resources(ctx, now)
+	out, err := s.surveyResources(ctx, now)
 	if err != nil {
 		return Survey{}, err
 	}
@@ -72,7 +71,7 @@ func (s *Surveyor) Survey(ctx context.Context, now metav1.Time) (Survey, error) 
 	if s.provider != nil {
 		var response *propertyprovider.PropertyCollectionResponse
 		response, out.Conditions = s.provider.Collect(ctx)
-		out.take(response)
+		out.applyResponse(response)
 	}
 	probe, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -86,8 +85,9 @@ func (s *Surveyor) Survey(ctx context.Context, now metav1.Time) (Survey, error) 
 	return out, nil
 }
 
-// take puts what a provider reports before what was found without it. What it leaves out stays.
-func (s *Survey) take(response *propertyprovider.PropertyCollectionResponse) {
+// applyResponse overrides the survey with the values that the provider reports. Values that it
+// leaves out stay.
+func (s *Survey) applyResponse(response *propertyprovider.PropertyCollectionResponse) {
 	if response == nil {
 		return
 	}
@@ -107,8 +107,8 @@ func (s *Survey) take(response *propertyprovider.PropertyCollectionResponse) {
 	}
 }
 
-// resources sums up nodes and pods. Pods that cannot be listed are a finding, not an error.
-func (s *Surveyor) resources(ctx context.Context, now metav1.Time) (Survey, error) {
+// surveyResources sums up nodes and pods. Pods that cannot be listed are a fact, not an error.
+func (s *Surveyor) surveyResources(ctx context.Context, now metav1.Time) (Survey, error) {
 	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
 	if err := s.cached.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return Survey{}, fmt.Errorf("listing nodes: %w", err)

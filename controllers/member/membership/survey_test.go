@@ -39,14 +39,14 @@ func TestPodsThatCannotBeListedHoldUpNoReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Surveyor{cached: cached}
 		began := time.Now()
-		survey, err := s.resources(t.Context(), metav1.Now())
+		survey, err := s.surveyResources(t.Context(), metav1.Now())
 		require.NoError(t, err)
 		assert.Equal(t, cacheTimeout, time.Since(began))
 		assert.Equal(t, 1, survey.NodeCount)
 		assert.Zero(t, survey.Usage)
 		assert.Contains(t, survey.UsageUnknown, "deadline")
-		assert.Contains(t, healthy(survey).Message, "resource usage is not known")
-		assert.Equal(t, metav1.ConditionTrue, healthy(survey).Status)
+		assert.Contains(t, healthyCondition(survey).Message, "resource usage is not known")
+		assert.Equal(t, metav1.ConditionTrue, healthyCondition(survey).Status)
 	})
 }
 
@@ -54,7 +54,7 @@ func TestASurveyThatIsCalledOffIsNoFinding(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s := &Surveyor{cached: withoutPods{fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()}}
-	_, err := s.resources(ctx, metav1.Now())
+	_, err := s.surveyResources(ctx, metav1.Now())
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -73,16 +73,16 @@ func TestSurvey(t *testing.T) {
 	assert.Equal(t, "v1.35.0", survey.Version)
 	assert.Equal(t, server.URL, survey.EntryPoint)
 	assert.Empty(t, survey.UsageUnknown)
-	assert.Equal(t, "The cluster's API server is ready", healthy(survey).Message)
+	assert.Equal(t, "The cluster's API server is ready", healthyCondition(survey).Message)
 }
 
 func TestWhatAProviderLeavesOutIsSummedUp(t *testing.T) {
 	own := corev1.ResourceList{"cpu": resource.MustParse("8")}
 	theirs := corev1.ResourceList{"example.com/slots": resource.MustParse("2")}
 	s := Survey{Usage: clusterv1beta1.ResourceUsage{Capacity: own, Allocatable: own}, UsageUnknown: "listing pods: away"}
-	s.take(nil)
+	s.applyResponse(nil)
 	assert.Equal(t, own, s.Usage.Capacity)
-	s.take(&propertyprovider.PropertyCollectionResponse{Resources: clusterv1beta1.ResourceUsage{Available: theirs}})
+	s.applyResponse(&propertyprovider.PropertyCollectionResponse{Resources: clusterv1beta1.ResourceUsage{Available: theirs}})
 	assert.Equal(t, clusterv1beta1.ResourceUsage{Capacity: own, Allocatable: own, Available: theirs}, s.Usage)
 	assert.Empty(t, s.UsageUnknown)
 }

@@ -24,45 +24,46 @@ const (
 const (
 	// ReasonStarted means that the provider runs.
 	ReasonStarted = "ClusterPropertyProviderStarted"
-	// ReasonStarting means that it has not been asked for long enough to tell.
+	// ReasonStarting means that the provider has not had time to start yet.
 	ReasonStarting = "ClusterPropertyProviderStarting"
-	// ReasonStartFailed means that it has ended with an error.
+	// ReasonStartFailed means that the provider's Start returned an error.
 	ReasonStartFailed = "ClusterPropertyProviderStartFailed"
-	// ReasonStartTimedOut means that it has not answered in time.
+	// ReasonStartTimedOut means that the provider's Start has not returned in time.
 	ReasonStartTimedOut = "ClusterPropertyProviderStartTimedOut"
-	// ReasonCollected means that the properties shown are the provider's.
+	// ReasonCollected means that the properties are the provider's.
 	ReasonCollected = "ClusterPropertyCollectionSucceeded"
-	// ReasonCollectionFailed means that the provider broke down, or that its answer cannot be used.
+	// ReasonCollectionFailed means that the provider panicked, or that its response is invalid.
 	ReasonCollectionFailed = "ClusterPropertyCollectionFailed"
-	// ReasonCollectionTimedOut means that it did not answer in time.
+	// ReasonCollectionTimedOut means that the provider did not respond in time.
 	ReasonCollectionTimedOut = "ClusterPropertyCollectionTimedOut"
-	// ReasonNotStarted means that it was not asked, as it has not started.
+	// ReasonNotStarted means that the provider was not called, because it has not started.
 	ReasonNotStarted = "ClusterPropertyProviderNotStarted"
 )
 
-// What the hub admits as type and reason of a condition.
+// The hub's API server admits these types and reasons of conditions.
 var (
 	conditionType   = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`)
 	conditionReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 )
 
-// longestMessage is what a condition takes as its message.
-const longestMessage = 32768
+// maxMessageLength is the longest message that the hub's API server admits in a condition.
+const maxMessageLength = 32768
 
-// builtIn ends the messages of conditions that are not True.
-const builtIn = "; the member agent reports what it finds itself"
+// fallbackText ends the messages of conditions that are not True.
+const fallbackText = "; the member agent reports what it finds itself"
 
-// Runner starts a provider and asks it, with deadlines. It is for a single caller, but for Start.
+// Runner starts a provider and calls it, with deadlines. Apart from Start, it is for a single
+// caller.
 type Runner struct {
 	provider PropertyProvider
-	// started has what came of starting, once.
+	// started receives the result of the provider's Start, once.
 	started chan error
 
-	condition *metav1.Condition // of starting, once it is known
+	condition *metav1.Condition // of the start, once it has succeeded, failed or timed out
 	pending   chan answer       // of a call that has not returned
 }
 
-// answer is what came of one call.
+// answer is the result of one call.
 type answer struct {
 	response PropertyCollectionResponse
 	err      error
@@ -73,40 +74,41 @@ func NewRunner(provider PropertyProvider) *Runner {
 	return &Runner{provider: provider, started: make(chan error, 1)}
 }
 
-// Start starts the provider and does not wait for it. The context has to live as long as the agent.
+// Start starts the provider without waiting for it. The context has to live as long as the agent.
 func (r *Runner) Start(ctx context.Context, config *rest.Config) {
 	go func() {
-		r.started <- guarded(func() error { return r.provider.Start(ctx, rest.CopyConfig(config)) })
+		r.started <- recoverPanic(func() error { return r.provider.Start(ctx, rest.CopyConfig(config)) })
 	}()
 }
 
-// Collect asks the provider and returns its answer, if there is one, and the conditions that say what came of it: the
-// provider's own, too.
+// Collect calls the provider and returns its response, if there is one, and the conditions of the
+// call together with the provider's own.
 func (r *Runner) Collect(ctx context.Context) (*PropertyCollectionResponse, []metav1.Condition) {
-	start := r.awaitStart(ctx)
-	if start.Status != metav1.ConditionTrue {
-		return nil, []metav1.Condition{start, collection(metav1.ConditionFalse, ReasonNotStarted, "The property provider has not started"+builtIn)}
+	started := r.awaitStart(ctx)
+	if started.Status != metav1.ConditionTrue {
+		return nil, []metav1.Condition{started, collectedCondition(metav1.ConditionFalse, ReasonNotStarted, "The property provider has not started"+fallbackText)}
 	}
-	response, outcome := r.ask(ctx)
+	response, collected := r.askProvider(ctx)
 	if response == nil {
-		return nil, []metav1.Condition{start, outcome}
+		return nil, []metav1.Condition{started, collected}
 	}
-	conditions := []metav1.Condition{start, outcome}
+	conditions := []metav1.Condition{started, collected}
 	for _, c := range response.Conditions {
-		if c.Type != start.Type && c.Type != outcome.Type {
+		if c.Type != started.Type && c.Type != collected.Type {
 			conditions = append(conditions, c)
 		}
 	}
 	return response, conditions
 }
 
-// awaitStart waits for the provider to start, the first time; later it only looks whether one that was late has.
+// awaitStart waits for the provider to start, but only once; later calls only check whether it has
+// started meanwhile.
 func (r *Runner) awaitStart(ctx context.Context) metav1.Condition {
 	if r.condition != nil {
 		select {
 		case err := <-r.started:
-			r.condition = startedBy(err)
-		default: // it had its time
+			r.condition = conditionOfStart(err)
+		default: // the deadline has passed
 		}
 		return *r.condition
 	}
@@ -114,41 +116,41 @@ func (r *Runner) awaitStart(ctx context.Context) metav1.Condition {
 	defer timer.Stop()
 	select {
 	case err := <-r.started:
-		r.condition = startedBy(err)
+		r.condition = conditionOfStart(err)
 	case <-ctx.Done():
-		return starting(metav1.ConditionUnknown, ReasonStarting, "The property provider is being started")
+		return startedCondition(metav1.ConditionUnknown, ReasonStarting, "The property provider is being started")
 	case <-timer.C:
-		c := starting(metav1.ConditionFalse, ReasonStartTimedOut, fmt.Sprintf("The property provider has not started within %s", StartDeadline)+builtIn)
+		c := startedCondition(metav1.ConditionFalse, ReasonStartTimedOut, fmt.Sprintf("The property provider has not started within %s", StartDeadline)+fallbackText)
 		r.condition = &c
 	}
 	return *r.condition
 }
 
-func startedBy(err error) *metav1.Condition {
-	c := starting(metav1.ConditionTrue, ReasonStarted, "The property provider has started")
+func conditionOfStart(err error) *metav1.Condition {
+	c := startedCondition(metav1.ConditionTrue, ReasonStarted, "The property provider has started")
 	if err != nil {
-		c = starting(metav1.ConditionFalse, ReasonStartFailed, "The property provider cannot be started: "+short(err)+builtIn)
+		c = startedCondition(metav1.ConditionFalse, ReasonStartFailed, "The property provider cannot be started: "+shortText(err)+fallbackText)
 	}
 	return &c
 }
 
-// ask asks the provider once and waits for its answer, not longer than it may take. While a call has not returned there
-// is no other.
-func (r *Runner) ask(ctx context.Context) (*PropertyCollectionResponse, metav1.Condition) {
+// askProvider calls the provider once and waits for its response until the deadline. There is no
+// other call before a call has returned.
+func (r *Runner) askProvider(ctx context.Context) (*PropertyCollectionResponse, metav1.Condition) {
 	limited, cancel := context.WithTimeout(ctx, CollectDeadline)
 	defer cancel()
 	if r.pending != nil {
 		select {
-		case <-r.pending: // of another heartbeat
+		case <-r.pending: // the response to an earlier heartbeat
 			r.pending = nil
 		default:
-			return nil, collection(metav1.ConditionFalse, ReasonCollectionTimedOut, "The property provider has not answered since it was asked at an earlier heartbeat"+builtIn)
+			return nil, collectedCondition(metav1.ConditionFalse, ReasonCollectionTimedOut, "The property provider has not answered since it was asked at an earlier heartbeat"+fallbackText)
 		}
 	}
 	answers := make(chan answer, 1)
 	go func() {
 		var a answer
-		a.err = guarded(func() error {
+		a.err = recoverPanic(func() error {
 			a.response = r.provider.Collect(limited)
 			return nil
 		})
@@ -157,20 +159,21 @@ func (r *Runner) ask(ctx context.Context) (*PropertyCollectionResponse, metav1.C
 	select {
 	case a := <-answers:
 		if a.err == nil {
-			a.err = check(&a.response)
+			a.err = validateResponse(&a.response)
 		}
 		if a.err != nil {
-			return nil, collection(metav1.ConditionFalse, ReasonCollectionFailed, "What the property provider reports cannot be used: "+short(a.err)+builtIn)
+			return nil, collectedCondition(metav1.ConditionFalse, ReasonCollectionFailed, "What the property provider reports cannot be used: "+shortText(a.err)+fallbackText)
 		}
-		return &a.response, collection(metav1.ConditionTrue, ReasonCollected, "The property provider has reported")
+		return &a.response, collectedCondition(metav1.ConditionTrue, ReasonCollected, "The property provider has reported")
 	case <-limited.Done():
 		r.pending = answers
-		return nil, collection(metav1.ConditionFalse, ReasonCollectionTimedOut, fmt.Sprintf("The property provider has not answered within %s", CollectDeadline)+builtIn)
+		return nil, collectedCondition(metav1.ConditionFalse, ReasonCollectionTimedOut, fmt.Sprintf("The property provider has not answered within %s", CollectDeadline)+fallbackText)
 	}
 }
 
-// check refuses an answer that the hub would refuse, which would cost the heartbeat with it.
-func check(response *PropertyCollectionResponse) error {
+// validateResponse refuses a response that the hub's API server would refuse: the refused report
+// would cost the heartbeat as well.
+func validateResponse(response *PropertyCollectionResponse) error {
 	var problems []error
 	for i := range response.Conditions {
 		c := &response.Conditions[i]
@@ -179,8 +182,8 @@ func check(response *PropertyCollectionResponse) error {
 		default:
 			problems = append(problems, fmt.Errorf("condition %q has status %q", c.Type, c.Status))
 		}
-		if len(c.Message) > longestMessage {
-			c.Message = c.Message[:longestMessage]
+		if len(c.Message) > maxMessageLength {
+			c.Message = c.Message[:maxMessageLength]
 		}
 		if !conditionType.MatchString(c.Type) || !conditionReason.MatchString(c.Reason) {
 			problems = append(problems, fmt.Errorf("condition %q with reason %q needs a type and a reason of letters and digits", c.Type, c.Reason))
@@ -189,14 +192,14 @@ func check(response *PropertyCollectionResponse) error {
 	return errors.Join(problems...)
 }
 
-// short is the text of an error, of a length that fits into a condition with more around it.
-func short(err error) string {
+// shortText is the text of an error, short enough for a condition with more text around it.
+func shortText(err error) string {
 	text := err.Error()
-	return text[:min(len(text), longestMessage/2)]
+	return text[:min(len(text), maxMessageLength/2)]
 }
 
-// guarded turns a panic of somebody else's code into an error.
-func guarded(call func() error) (err error) {
+// recoverPanic turns a panic of the provider into an error.
+func recoverPanic(call func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("it panicked: %v", cause)
@@ -205,10 +208,10 @@ func guarded(call func() error) (err error) {
 	return call()
 }
 
-func starting(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+func startedCondition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: clusterv1beta1.ConditionTypeClusterPropertyProviderStarted, Status: status, Reason: reason, Message: message}
 }
 
-func collection(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+func collectedCondition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: clusterv1beta1.ConditionTypeClusterPropertyCollectionSucceeded, Status: status, Reason: reason, Message: message}
 }

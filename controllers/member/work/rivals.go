@@ -51,7 +51,7 @@ func (f *rivalFinder) Find(ctx context.Context, me metav1.OwnerReference, key ap
 			return nil, err
 		}
 		if other != nil {
-			rival.Placement = placementOf(other)
+			rival.Placement = parentPlacement(other)
 			rival.Yields = hasSameBinding(mine, other) && !hasManifestOf(other, key)
 		}
 		out = append(out, rival)
@@ -105,7 +105,7 @@ func (f *rivalFinder) readWork(ctx context.Context, name string) (*placementv1be
 	return work, nil
 }
 
-func placementOf(work *placementv1beta1.Work) string {
+func parentPlacement(work *placementv1beta1.Work) string {
 	name := work.Labels[placementv1beta1.ParentPlacementLabel]
 	if namespace := work.Labels[placementv1beta1.ParentNamespaceLabel]; namespace != "" && name != "" {
 		return namespace + "/" + name
