@@ -14,6 +14,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/worksync"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/binding"
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterprofile"
 	"github.com/fleetflow/fleetflow/controllers/hub/clusterwatch"
@@ -58,6 +59,9 @@ type Options struct {
 	// Clock is the real one unless a test says otherwise.
 	Clock clock.PassiveClock
 }
+
+// clusterScoped has the controllers look after the cluster-scoped kinds; their twins in namespaces have none yet.
+var clusterScoped = placementv1beta1.Scope{}
 
 // controllers is the one list of the hub's controllers. Each entry registers
 // one with the manager; those whose objects have workflows return what the audit
@@ -134,18 +138,18 @@ func addClusterProfile(mgr ctrl.Manager, options Options) (waker.Source, error) 
 func addBinding(mgr ctrl.Manager, options Options) (waker.Source, error) {
 	return nil, binding.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Works, options.Clock, binding.Options{
 		ForceDeleteWaitTime: options.ForceDeleteWaitTime, Events: mgr.GetEventRecorder(placement.EventSource),
-	}).SetupWithManager(mgr)
+	}).SetupWithManager(mgr, clusterScoped)
 }
 
 func addPlacement(mgr ctrl.Manager, options Options) (waker.Source, error) {
 	r := placement.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Temporal,
 		mgr.GetEventRecorder(placement.EventSource), options.Clock)
-	return r.Needing, r.SetupWithManager(mgr)
+	return r.Needing, r.SetupWithManager(mgr, clusterScoped)
 }
 
 func addStagedUpdate(mgr ctrl.Manager, options Options) (waker.Source, error) {
 	r := stagedupdate.New(mgr.GetClient(), options.Temporal, options.Clock)
-	return r.Needing, r.SetupWithManager(mgr)
+	return r.Needing, r.SetupWithManager(mgr, clusterScoped)
 }
 
 func addEviction(mgr ctrl.Manager, options Options) (waker.Source, error) {
@@ -156,11 +160,11 @@ func addEviction(mgr ctrl.Manager, options Options) (waker.Source, error) {
 }
 
 func addResourceWatch(mgr ctrl.Manager, options Options) (waker.Source, error) {
-	return nil, resourcewatch.SetupWithManager(mgr, options.Temporal, options.Filter)
+	return nil, resourcewatch.SetupWithManager(mgr, options.Temporal, options.Filter, clusterScoped)
 }
 
 func addClusterWatch(mgr ctrl.Manager, options Options) (waker.Source, error) {
-	return nil, clusterwatch.SetupWithManager(mgr, options.Temporal)
+	return nil, clusterwatch.SetupWithManager(mgr, options.Temporal, clusterScoped)
 }
 
 func addOverride(mgr ctrl.Manager, options Options) (waker.Source, error) {
@@ -173,7 +177,7 @@ func addOverride(mgr ctrl.Manager, options Options) (waker.Source, error) {
 }
 
 func addReportBack(mgr ctrl.Manager, _ Options) (waker.Source, error) {
-	return nil, reportback.NewReconciler(mgr.GetClient(), mgr.GetAPIReader()).SetupWithManager(mgr)
+	return nil, reportback.NewReconciler(mgr.GetClient(), mgr.GetAPIReader()).SetupWithManager(mgr, clusterScoped)
 }
 
 func addTelemetry(mgr ctrl.Manager, options Options) (waker.Source, error) {

@@ -23,38 +23,39 @@ const ReasonClusterLeftBehind = "PlacementClusterLeftBehind"
 // it; waits is false if it has waited enough. Only with its placement does a binding go
 // without that, and only if nobody has heard of the member for too long: its Works stay
 // behind, on their way out, and the member cleans up after them when it comes back.
-func (r *Reconciler) patience(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, standing standing, remaining int) (wait time.Duration, waits bool, err error) {
+func (r *Reconciler) patience(ctx context.Context, binding placementv1beta1.BindingObject, standing standing, remaining int) (wait time.Duration, waits bool, err error) {
 	if standing == memberGone {
 		return 0, true, nil // the hub itself removes its Works
 	}
 	placement, err := r.placement(ctx, binding)
-	if err != nil || placement != nil && placement.DeletionTimestamp.IsZero() {
+	if err != nil || placement != nil && placement.GetDeletionTimestamp().IsZero() {
 		return 0, true, err
 	}
 	member := &clusterv1beta1.MemberCluster{}
-	err = r.get(ctx, types.NamespacedName{Name: binding.Spec.TargetCluster}, member)
+	err = r.get(ctx, types.NamespacedName{Name: binding.GetBindingSpec().TargetCluster}, member)
 	if err != nil {
-		return 0, true, fmt.Errorf("reading member cluster %s: %w", binding.Spec.TargetCluster, err)
+		return 0, true, fmt.Errorf("reading member cluster %s: %w", binding.GetBindingSpec().TargetCluster, err)
 	}
 	if !membership.Silent(member) {
 		return 0, true, nil // an event tells when that changes
 	}
-	if wait = binding.DeletionTimestamp.Add(r.ForceDeleteWaitTime).Sub(r.clock.Now()); wait > 0 {
+	if wait = binding.GetDeletionTimestamp().Add(r.ForceDeleteWaitTime).Sub(r.clock.Now()); wait > 0 {
 		return wait, true, nil
 	}
 	if placement != nil && r.Events != nil {
 		r.Events.Eventf(placement, binding, "Warning", ReasonClusterLeftBehind, "Delete",
 			"Cluster %s has not been heard of, so nobody waits any longer until %d work(s) are removed from it: that happens when it comes back",
-			binding.Spec.TargetCluster, remaining)
+			binding.GetBindingSpec().TargetCluster, remaining)
 	}
 	return 0, false, nil
 }
 
 // placement of a binding; nil if it is gone.
-func (r *Reconciler) placement(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (*placementv1beta1.ClusterResourcePlacement, error) {
-	name := binding.Labels[placementv1beta1.ParentPlacementLabel]
-	placement := &placementv1beta1.ClusterResourcePlacement{}
-	err := r.get(ctx, types.NamespacedName{Name: name}, placement)
+func (r *Reconciler) placement(ctx context.Context, binding placementv1beta1.BindingObject) (placementv1beta1.PlacementObject, error) {
+	name := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
+	scope := placementv1beta1.ScopeOf(binding)
+	placement := scope.NewPlacement(name)
+	err := r.get(ctx, scope.Key(name), placement)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil

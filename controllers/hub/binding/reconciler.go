@@ -56,11 +56,13 @@ type Options struct {
 type Reconciler struct {
 	Options
 	client client.Client
-	live   client.Reader
-	works  Works
-	clock  clock.PassiveClock
-	since  *stopwatch
-	usual  *usual
+	// scope chooses between the cluster-scoped kinds and their twins in namespaces.
+	scope placementv1beta1.Scope
+	live  client.Reader
+	works Works
+	clock clock.PassiveClock
+	since *stopwatch
+	usual *usual
 }
 
 // NewReconciler makes a Reconciler; live reads past the cache.
@@ -70,12 +72,12 @@ func NewReconciler(c client.Client, live client.Reader, w Works, clk clock.Passi
 
 // Reconcile looks at one binding.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	binding := &placementv1beta1.ClusterResourceBinding{}
+	binding := placementv1beta1.Scope{Namespace: request.Namespace}.NewBinding(request.Name)
 	if err := r.client.Get(ctx, request.NamespacedName, binding); err != nil {
-		r.since.forget(request.Name)
+		r.since.forget(keyOf(binding))
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	member, err := r.member(ctx, binding.Spec.TargetCluster)
+	member, err := r.member(ctx, binding.GetBindingSpec().TargetCluster)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -83,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if !binding.DeletionTimestamp.IsZero() {
+	if !binding.GetDeletionTimestamp().IsZero() {
 		wait, err := r.cleanUp(ctx, binding, member)
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
@@ -94,6 +96,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	return r.project(ctx, binding, member)
+}
+
+// keyOf is what the stopwatch knows a binding by.
+func keyOf(binding placementv1beta1.BindingObject) string {
+	return placementv1beta1.ScopeOf(binding).String() + binding.GetName()
 }
 
 // standing to the fleet of the cluster a binding is for.
@@ -143,8 +150,8 @@ func (r *Reconciler) kept(ctx context.Context, cluster string) (standing, error)
 
 // abandoned says whether the placement of a binding does not exist any more: an
 // activity that began before the placement was deleted wrote the binding after.
-func (r *Reconciler) abandoned(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (bool, error) {
-	if binding.Labels[placementv1beta1.ParentPlacementLabel] == "" {
+func (r *Reconciler) abandoned(ctx context.Context, binding placementv1beta1.BindingObject) (bool, error) {
+	if binding.GetLabels()[placementv1beta1.ParentPlacementLabel] == "" {
 		return false, nil
 	}
 	placement, err := r.placement(ctx, binding)
@@ -163,7 +170,7 @@ func (r *Reconciler) get(ctx context.Context, key types.NamespacedName, into cli
 // cleanUp removes the Works of a binding that is being deleted, then lets it go.
 // While Works remain, the event of their end brings it back here. A member that
 // keeps what it has is to leave first; that it is gone brings it back, too.
-func (r *Reconciler) cleanUp(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, member standing) (time.Duration, error) {
+func (r *Reconciler) cleanUp(ctx context.Context, binding placementv1beta1.BindingObject, member standing) (time.Duration, error) {
 	clear := r.works.Delete
 	switch member {
 	case memberKept:
@@ -188,35 +195,35 @@ func (r *Reconciler) cleanUp(ctx context.Context, binding *placementv1beta1.Clus
 			return wait, err
 		}
 	}
-	r.since.forget(binding.Name)
+	r.since.forget(keyOf(binding))
 	return 0, fencedwrite.RemoveFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer)
 }
 
 // left says whether the placement of a binding is being deleted and wants what it placed
 // to be left on its clusters.
-func (r *Reconciler) left(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) (bool, error) {
+func (r *Reconciler) left(ctx context.Context, binding placementv1beta1.BindingObject) (bool, error) {
 	placement, err := r.placement(ctx, binding)
 	if err != nil || placement == nil {
 		return false, err
 	}
-	strategy := placement.Spec.Strategy
-	return !placement.DeletionTimestamp.IsZero() && strategy != nil && strategy.DeleteStrategy != nil &&
+	strategy := placement.GetPlacementSpec().Strategy
+	return !placement.GetDeletionTimestamp().IsZero() && strategy != nil && strategy.DeleteStrategy != nil &&
 		strategy.DeleteStrategy.PropagationPolicy == placementv1beta1.DeletePropagationPolicyAbandon, nil
 }
 
 // removeOrphan deletes a binding whose cluster or placement does not exist any
 // more: that deletion was the user's, and a later object of the name starts afresh.
-func (r *Reconciler) removeOrphan(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) error {
-	err := r.client.Delete(ctx, binding, client.Preconditions{UID: &binding.UID})
+func (r *Reconciler) removeOrphan(ctx context.Context, binding placementv1beta1.BindingObject) error {
+	err := r.client.Delete(ctx, binding, client.Preconditions{UID: new(binding.GetUID())})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting binding %s, whose cluster or placement is gone: %w", binding.Name, err)
+		return fmt.Errorf("deleting binding %s, whose cluster or placement is gone: %w", binding.GetName(), err)
 	}
 	return nil
 }
 
 // project repairs the Works if need be and writes what the binding's status
 // should be.
-func (r *Reconciler) project(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, member standing) (ctrl.Result, error) {
+func (r *Reconciler) project(ctx context.Context, binding placementv1beta1.BindingObject, member standing) (ctrl.Result, error) {
 	existing, err := r.works.Of(ctx, binding)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -239,9 +246,9 @@ func (r *Reconciler) project(ctx context.Context, binding *placementv1beta1.Clus
 // failedLast says whether the status already tells that the Works of the binding as
 // it is now could not be written. A process that has just started does not know yet
 // whether that is still so.
-func failedLast(binding *placementv1beta1.ClusterResourceBinding) bool {
-	said := meta.FindStatusCondition(binding.Status.Conditions, placementv1beta1.ConditionTypeWorkSynchronized)
-	return said != nil && said.Status == metav1.ConditionFalse && said.ObservedGeneration == binding.Generation
+func failedLast(binding placementv1beta1.BindingObject) bool {
+	said := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeWorkSynchronized)
+	return said != nil && said.Status == metav1.ConditionFalse && said.ObservedGeneration == binding.GetGeneration()
 }
 
 // outcome turns what went wrong into when to look again: what waits for
@@ -268,7 +275,7 @@ var errLeaving = errors.New("the member cluster is leaving the fleet")
 
 // ensure brings the Works in line with the binding and with its member. It
 // returns how long to wait before it will.
-func (r *Reconciler) ensure(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, member standing, state workmodel.ClusterState, existing []placementv1beta1.Work) (time.Duration, error) {
+func (r *Reconciler) ensure(ctx context.Context, binding placementv1beta1.BindingObject, member standing, state workmodel.ClusterState, existing []placementv1beta1.Work) (time.Duration, error) {
 	switch {
 	case member == memberKept:
 		return 0, errLeaving
@@ -278,7 +285,7 @@ func (r *Reconciler) ensure(ctx context.Context, binding *placementv1beta1.Clust
 		}
 		return 0, errLeaving
 	case inPlace(binding, state, existing):
-		r.since.stop(binding.Name, repairTimer)
+		r.since.stop(keyOf(binding), repairTimer)
 		return 0, nil
 	}
 	// Whoever wrote the binding is about to write its Works, as soon as the hub lets it. Those of
@@ -287,7 +294,7 @@ func (r *Reconciler) ensure(ctx context.Context, binding *placementv1beta1.Clust
 	if _, told := toldOf(binding); told {
 		patience = interimAtLeast
 	}
-	if rest := r.since.remaining(binding.Name, repairTimer, binding.Generation, patience); rest > 0 {
+	if rest := r.since.remaining(keyOf(binding), repairTimer, binding.GetGeneration(), patience); rest > 0 {
 		return rest, nil
 	}
 	return 0, r.works.Sync(ctx, binding)
@@ -295,16 +302,16 @@ func (r *Reconciler) ensure(ctx context.Context, binding *placementv1beta1.Clust
 
 // inPlace says whether there is nothing to write: every Work is there, and no
 // other.
-func inPlace(binding *placementv1beta1.ClusterResourceBinding, state workmodel.ClusterState, existing []placementv1beta1.Work) bool {
-	if binding.Spec.ResourceSnapshotName == "" {
+func inPlace(binding placementv1beta1.BindingObject, state workmodel.ClusterState, existing []placementv1beta1.Work) bool {
+	if binding.GetBindingSpec().ResourceSnapshotName == "" {
 		return true
 	}
 	if !state.Synced {
 		return false
 	}
 	revision := workmodel.Revision(binding)
-	for i := range existing {
-		work := &existing[i]
+	for _, binding := range existing {
+		work := &binding
 		if work.DeletionTimestamp.IsZero() && work.Annotations[placementv1beta1.RevisionAnnotation] != revision {
 			return false
 		}
@@ -314,36 +321,36 @@ func inPlace(binding *placementv1beta1.ClusterResourceBinding, state workmodel.C
 
 // store writes the status if it changed. An interim one is held back for a
 // moment, and store returns how long.
-func (r *Reconciler) store(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, status placementv1beta1.ResourceBindingStatus, interim bool) (time.Duration, error) {
-	if apiequality.Semantic.DeepEqual(binding.Status, status) {
-		r.since.stop(binding.Name, statusTimer)
+func (r *Reconciler) store(ctx context.Context, binding placementv1beta1.BindingObject, status placementv1beta1.ResourceBindingStatus, interim bool) (time.Duration, error) {
+	if apiequality.Semantic.DeepEqual(*binding.GetBindingStatus(), status) {
+		r.since.stop(keyOf(binding), statusTimer)
 		return 0, nil
 	}
 	if interim {
 		patience := r.usual.patience()
 		switch available, told := toldOf(binding); {
 		case !told: // a change is on its way
-			r.since.remaining(binding.Name, outcomeTimer, binding.Generation, 0)
+			r.since.remaining(keyOf(binding), outcomeTimer, binding.GetGeneration(), 0)
 		case available: // what was there is lost
 			patience = interimAtLeast
 		}
-		if rest := r.since.remaining(binding.Name, statusTimer, binding.Generation, patience); rest > 0 {
+		if rest := r.since.remaining(keyOf(binding), statusTimer, binding.GetGeneration(), patience); rest > 0 {
 			return rest, nil
 		}
-	} else if took, running := r.since.elapsed(binding.Name, outcomeTimer, binding.Generation); running {
+	} else if took, running := r.since.elapsed(keyOf(binding), outcomeTimer, binding.GetGeneration()); running {
 		r.usual.saw(took)
-		r.since.stop(binding.Name, outcomeTimer)
+		r.since.stop(keyOf(binding), outcomeTimer)
 	}
-	r.since.stop(binding.Name, statusTimer)
+	r.since.stop(keyOf(binding), statusTimer)
 	return 0, fencedwrite.ReplaceStatus(ctx, r.client, binding, status)
 }
 
 // toldOf says whether the status of a binding is about the binding as it is now, and whether it
 // says that its cluster is available.
-func toldOf(binding *placementv1beta1.ClusterResourceBinding) (available, told bool) {
-	for i := range binding.Status.Conditions {
-		said := &binding.Status.Conditions[i]
-		if said.ObservedGeneration != binding.Generation {
+func toldOf(binding placementv1beta1.BindingObject) (available, told bool) {
+	for i := range binding.GetBindingStatus().Conditions {
+		said := &binding.GetBindingStatus().Conditions[i]
+		if said.ObservedGeneration != binding.GetGeneration() {
 			continue
 		}
 		told = true

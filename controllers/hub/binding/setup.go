@@ -26,15 +26,16 @@ const workers = 16
 
 // SetupWithManager registers the reconciler: it runs when a binding, one of its
 // Works or its member changes.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.Scope) error {
+	r.scope = scope
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("binding").
-		For(&placementv1beta1.ClusterResourceBinding{}, builder.WithPredicates(predicate.Or(
+		For(scope.NewBinding(""), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionStarted(),
 		))).
 		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(ofWork)).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofMember), builder.WithPredicates(comesOrGoes())).
-		Watches(&placementv1beta1.ClusterResourcePlacement{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement), builder.WithPredicates(placementEnds())).
+		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.ofPlacement), builder.WithPredicates(placementEnds())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 	if err != nil {
@@ -49,29 +50,29 @@ func ofWork(_ context.Context, work client.Object) []reconcile.Request {
 	if name == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: work.GetLabels()[placementv1beta1.ParentNamespaceLabel], Name: name}}}
 }
 
 // ofMember finds the bindings to a cluster.
 func (r *Reconciler) ofMember(ctx context.Context, member client.Object) []reconcile.Request {
-	return r.indexed(ctx, fieldindex.ByCluster, member.GetName())
+	return r.indexed(ctx, "", fieldindex.ByCluster, member.GetName())
 }
 
 // ofPlacement finds the bindings of a placement.
 func (r *Reconciler) ofPlacement(ctx context.Context, placement client.Object) []reconcile.Request {
-	return r.indexed(ctx, fieldindex.ByPlacement, placement.GetName())
+	return r.indexed(ctx, placement.GetNamespace(), fieldindex.ByPlacement, placement.GetName())
 }
 
-func (r *Reconciler) indexed(ctx context.Context, field, name string) []reconcile.Request {
-	var bindings placementv1beta1.ClusterResourceBindingList
-	err := r.client.List(ctx, &bindings, client.MatchingFields{field: name}, client.UnsafeDisableDeepCopy)
+func (r *Reconciler) indexed(ctx context.Context, namespace, field, name string) []reconcile.Request {
+	bindings := r.scope.NewBindingList()
+	err := r.client.List(ctx, bindings, client.InNamespace(namespace), client.MatchingFields{field: name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Listing bindings", "index", field, "name", name)
 		return nil
 	}
-	requests := make([]reconcile.Request, 0, len(bindings.Items))
-	for i := range bindings.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: bindings.Items[i].Name}})
+	requests := make([]reconcile.Request, 0, len(bindings.Objects()))
+	for _, binding := range bindings.Objects() {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(binding)})
 	}
 	return requests
 }

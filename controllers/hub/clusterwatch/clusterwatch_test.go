@@ -236,9 +236,9 @@ func TestReconcileMarksWhoCares(t *testing.T) {
 		"a figure nobody looks at":   {clusterwatch.Request{Cluster: "c", Changed: framework.Property("cores")}, nil},
 		"a label nobody looks at":    {clusterwatch.Request{Cluster: "c", Changed: framework.Label("env")}, nil},
 		"a cluster that left":        {clusterwatch.Request{Cluster: "gone", Changed: framework.Presence}, marks{"lost clusters"}},
-		"the end of a binding":       {clusterwatch.Request{Cluster: "c", Placement: "all"}, marks{"all clusters"}},
-		"the end of one with enough": {clusterwatch.Request{Cluster: "c", Placement: "one"}, nil},
-		"the end of a placement":     {clusterwatch.Request{Cluster: "c", Placement: "deleted"}, nil},
+		"the end of a binding":       {clusterwatch.Request{Cluster: "c", Placement: types.NamespacedName{Name: "all"}}, marks{"all clusters"}},
+		"the end of one with enough": {clusterwatch.Request{Cluster: "c", Placement: types.NamespacedName{Name: "one"}}, nil},
+		"the end of a placement":     {clusterwatch.Request{Cluster: "c", Placement: types.NamespacedName{Name: "deleted"}}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -331,7 +331,7 @@ func TestEveryClusterThatIsClearedCanBePickedAgain(t *testing.T) {
 				require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(binding(crp, name)), cleared))
 				cleared.Finalizers = nil
 				require.NoError(t, h.Update(t.Context(), cleared), "its clean-up is over")
-				assert.Equal(t, marks{"crp clusters"}, h.reconcile(t, clusterwatch.Request{Cluster: name, Placement: "crp"}), name)
+				assert.Equal(t, marks{"crp clusters"}, h.reconcile(t, clusterwatch.Request{Cluster: name, Placement: types.NamespacedName{Name: "crp"}}), name)
 			}
 		})
 	}

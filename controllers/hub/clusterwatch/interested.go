@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
@@ -14,18 +15,18 @@ import (
 )
 
 // interested are the placements that a request may concern.
-func (r *Reconciler) interested(ctx context.Context, request Request, stakes map[string]Stake) ([]*placementv1beta1.ClusterResourcePlacement, error) {
-	if request.Placement != "" {
-		return r.byName(ctx, request.Placement)
+func (r *Reconciler) interested(ctx context.Context, request Request, stakes map[types.NamespacedName]Stake) ([]placementv1beta1.PlacementObject, error) {
+	if request.Placement.Name != "" {
+		return r.byKey(ctx, request.Placement)
 	}
-	found := map[string]*placementv1beta1.ClusterResourcePlacement{}
+	found := map[types.NamespacedName]placementv1beta1.PlacementObject{}
 	for _, interest := range interestsOf(request) {
-		placements, err := caring(ctx, r.client, interest)
+		placements, err := r.caring(ctx, interest)
 		if err != nil {
 			return nil, err
 		}
-		for i := range placements {
-			found[placements[i].Name] = &placements[i]
+		for _, placement := range placements {
+			found[client.ObjectKeyFromObject(placement)] = placement
 		}
 	}
 	if request.Changed == framework.Presence {
@@ -48,40 +49,40 @@ func interestsOf(request Request) []framework.Interest {
 }
 
 // addBound adds the placements that are on the cluster.
-func (r *Reconciler) addBound(ctx context.Context, found map[string]*placementv1beta1.ClusterResourcePlacement, stakes map[string]Stake) error {
-	for name, stake := range stakes {
+func (r *Reconciler) addBound(ctx context.Context, found map[types.NamespacedName]placementv1beta1.PlacementObject, stakes map[types.NamespacedName]Stake) error {
+	for key, stake := range stakes {
 		if !stake.Bound {
 			continue
 		}
-		placements, err := r.byName(ctx, name)
+		placements, err := r.byKey(ctx, key)
 		if err != nil {
 			return err
 		}
 		for _, placement := range placements {
-			found[name] = placement
+			found[key] = placement
 		}
 	}
 	return nil
 }
 
-// byName finds a placement, if there is one of that name.
-func (r *Reconciler) byName(ctx context.Context, name string) ([]*placementv1beta1.ClusterResourcePlacement, error) {
-	placement := &placementv1beta1.ClusterResourcePlacement{}
-	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, placement); err != nil {
+// byKey finds a placement, if there is one with that key.
+func (r *Reconciler) byKey(ctx context.Context, key types.NamespacedName) ([]placementv1beta1.PlacementObject, error) {
+	placement := placementv1beta1.Scope{Namespace: key.Namespace}.NewPlacement(key.Name)
+	if err := r.client.Get(ctx, key, placement); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return nil, nil
 		}
-		return nil, fmt.Errorf("reading placement %s: %w", name, err)
+		return nil, fmt.Errorf("reading placement %s: %w", key.Name, err)
 	}
-	return []*placementv1beta1.ClusterResourcePlacement{placement}, nil
+	return []placementv1beta1.PlacementObject{placement}, nil
 }
 
 // caring are the placements with an interest.
-func caring(ctx context.Context, cache client.Reader, interest framework.Interest) ([]placementv1beta1.ClusterResourcePlacement, error) {
-	placements := &placementv1beta1.ClusterResourcePlacementList{}
-	err := cache.List(ctx, placements, client.MatchingFields{fieldindex.ByInterest: string(interest)}, client.UnsafeDisableDeepCopy)
+func (r *Reconciler) caring(ctx context.Context, interest framework.Interest) ([]placementv1beta1.PlacementObject, error) {
+	placements := r.scope.NewPlacementList()
+	err := r.client.List(ctx, placements, client.MatchingFields{fieldindex.ByInterest: string(interest)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("listing the placements with an interest in %s: %w", interest, err)
 	}
-	return placements.Items, nil
+	return placements.Objects(), nil
 }

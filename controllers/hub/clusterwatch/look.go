@@ -18,44 +18,45 @@ import (
 // wouldDecideAnew schedules a placement on what the cache has, writes nothing, and
 // compares. What costs a look at the whole fleet is asked last: most placements have
 // all the clusters they want.
-func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (bool, error) {
+func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1beta1.PlacementObject) (bool, error) {
 	// Counted before anything is read: what changes meanwhile asks for a look of its own,
 	// which this one must not answer.
-	asked := look{changes: r.changes.Load(), generation: placement.Generation}
+	asked := look{changes: r.changes.Load(), generation: placement.GetGeneration()}
 	if _, known := r.known(placement, asked); known {
 		return false, nil
 	}
-	bindings := &placementv1beta1.ClusterResourceBindingList{}
-	if err := r.client.List(ctx, bindings, client.MatchingFields{fieldindex.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement.Name, err)
+	scope := placementv1beta1.ScopeOf(placement)
+	bindings := scope.NewBindingList()
+	if err := r.client.List(ctx, bindings, client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
 	}
-	if isFull(placement, bindings.Items) {
-		r.looks.Add(placement.UID, looked{look: asked})
+	if isFull(placement, bindings.Objects()) {
+		r.looks.Add(placement.GetUID(), looked{look: asked})
 		return false, nil
 	}
 	policy, err := r.policy(ctx, placement)
 	if err != nil {
 		return false, err
 	}
-	told := meta.FindStatusCondition(policy.Status.Conditions, placementv1beta1.ConditionTypeScheduled)
-	if told == nil || policy.Status.ObservedCRPGeneration != placement.Generation {
+	told := meta.FindStatusCondition(policy.GetPolicySnapshotStatus().Conditions, placementv1beta1.ConditionTypeScheduled)
+	if told == nil || policy.GetPolicySnapshotStatus().ObservedCRPGeneration != placement.GetGeneration() {
 		return true, nil // it is about to be scheduled, perhaps on what was before
 	}
-	asked.policy, asked.told = policy.Name, told.Status
+	asked.policy, asked.told = policy.GetName(), told.Status
 	if anew, known := r.known(placement, asked); known {
 		return anew, nil
 	}
-	clusters, err := r.clusters(ctx, placement.Spec.Policy)
+	clusters, err := r.clusters(ctx, placement.GetPlacementSpec().Policy)
 	if err != nil {
 		return false, err
 	}
 	facts := scheduler.Facts{
-		PolicySnapshot: policy.Name, Policy: placement.Spec.Policy, Clusters: clusters,
+		PolicySnapshot: policy.GetName(), Policy: placement.GetPlacementSpec().Policy, Clusters: clusters,
 		Bindings: scheduler.BindingsOf(placement, bindings.Objects()), Now: r.clock.Now(),
 	}
 	decision := scheduler.Decide(facts)
 	anew := decision.Satisfied != (told.Status == metav1.ConditionTrue) || differs(decision, facts.Bindings)
-	r.looks.Add(placement.UID, looked{asked, anew})
+	r.looks.Add(placement.GetUID(), looked{asked, anew})
 	return anew, nil
 }
 
@@ -97,22 +98,22 @@ type looked struct {
 }
 
 // known is the outcome of the last look at a placement, if it depended on the same.
-func (r *Reconciler) known(placement *placementv1beta1.ClusterResourcePlacement, asked look) (anew, known bool) {
-	if last, ok := r.looks.Get(placement.UID); ok && last.(looked).look == asked {
+func (r *Reconciler) known(placement placementv1beta1.PlacementObject, asked look) (anew, known bool) {
+	if last, ok := r.looks.Get(placement.GetUID()); ok && last.(looked).look == asked {
 		return last.(looked).anew, true
 	}
 	return false, false
 }
 
 // isFull says whether a placement that wants a number of clusters has them.
-func isFull(placement *placementv1beta1.ClusterResourcePlacement, bindings []placementv1beta1.ClusterResourceBinding) bool {
-	policy := placement.Spec.Policy
+func isFull(placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject) bool {
+	policy := placement.GetPlacementSpec().Policy
 	if policy == nil || policy.PlacementType != placementv1beta1.PickNPlacementType || policy.NumberOfClusters == nil {
 		return false
 	}
 	picked := 0
-	for i := range bindings {
-		if holds(&bindings[i]) {
+	for _, binding := range bindings {
+		if holds(binding) {
 			picked++
 		}
 	}
@@ -120,19 +121,19 @@ func isFull(placement *placementv1beta1.ClusterResourcePlacement, bindings []pla
 }
 
 // policy is the latest policy snapshot of a placement; an empty one if there is none.
-func (r *Reconciler) policy(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (*placementv1beta1.ClusterSchedulingPolicySnapshot, error) {
-	policies := &placementv1beta1.ClusterSchedulingPolicySnapshotList{}
-	if err := r.client.List(ctx, policies, client.MatchingFields{fieldindex.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the policy snapshots of placement %s: %w", placement.Name, err)
+func (r *Reconciler) policy(ctx context.Context, placement placementv1beta1.PlacementObject) (placementv1beta1.PolicySnapshotObject, error) {
+	scope := placementv1beta1.ScopeOf(placement)
+	policies := scope.NewPolicySnapshotList()
+	if err := r.client.List(ctx, policies, client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the policy snapshots of placement %s: %w", placement.GetName(), err)
 	}
-	latest, highest := &placementv1beta1.ClusterSchedulingPolicySnapshot{}, -1
-	for i := range policies.Items {
-		policy := &policies.Items[i]
-		if policy.Labels[placementv1beta1.IsLatestSnapshotLabel] != placementv1beta1.LabelValueTrue || !metav1.IsControlledBy(policy, placement) {
+	latest, highest := scope.NewPolicySnapshot(""), -1
+	for _, policy := range policies.Objects() {
+		if policy.GetLabels()[placementv1beta1.IsLatestSnapshotLabel] != placementv1beta1.LabelValueTrue || !metav1.IsControlledBy(policy, placement) {
 			continue
 		}
 		// A label that is no number was not written by us.
-		if at, err := strconv.Atoi(policy.Labels[placementv1beta1.PolicyIndexLabel]); err == nil && at > highest {
+		if at, err := strconv.Atoi(policy.GetLabels()[placementv1beta1.PolicyIndexLabel]); err == nil && at > highest {
 			latest, highest = policy, at
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
+	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -37,7 +39,7 @@ type Request struct {
 	Changed framework.Interest
 	// Placement has only that placement looked at: something about its bindings to the
 	// cluster has changed.
-	Placement string
+	Placement types.NamespacedName
 }
 
 // Time asks whether a cluster has been out of reach for so long by now that nothing new
@@ -61,6 +63,8 @@ const (
 // time.
 type Reconciler struct {
 	client client.Reader
+	// scope chooses between the cluster-scoped kinds and their twins in namespaces.
+	scope  placementv1beta1.Scope
 	marker Marker
 	clock  clock.PassiveClock
 	takers *lru.Cache
@@ -101,14 +105,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request Request) (reconcile.
 
 // considerAll wakes those of the placements that a request may concern which would
 // decide anew.
-func (r *Reconciler) considerAll(ctx context.Context, request Request, cluster *clusterv1beta1.MemberCluster, stakes map[string]Stake) (reconcile.Result, error) {
+func (r *Reconciler) considerAll(ctx context.Context, request Request, cluster *clusterv1beta1.MemberCluster, stakes map[types.NamespacedName]Stake) (reconcile.Result, error) {
 	placements, err := r.interested(ctx, request, stakes)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	result := reconcile.Result{}
 	for _, placement := range placements {
-		woken, err := r.consider(ctx, placement, stakes[placement.Name], request, cluster)
+		woken, err := r.consider(ctx, placement, stakes[client.ObjectKeyFromObject(placement)], request, cluster)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -120,11 +124,11 @@ func (r *Reconciler) considerAll(ctx context.Context, request Request, cluster *
 }
 
 // consider wakes a placement if it would decide anew.
-func (r *Reconciler) consider(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, stake Stake, request Request, cluster *clusterv1beta1.MemberCluster) (woken bool, err error) {
-	if placement.DeletionTimestamp != nil {
+func (r *Reconciler) consider(ctx context.Context, placement placementv1beta1.PlacementObject, stake Stake, request Request, cluster *clusterv1beta1.MemberCluster) (woken bool, err error) {
+	if placement.GetDeletionTimestamp() != nil {
 		return false, nil
 	}
-	stake.Policy, stake.Taker = placement.Spec.Policy, r.taker(placement)
+	stake.Policy, stake.Taker = placement.GetPlacementSpec().Policy, r.taker(placement)
 	concern := Concerns(stake, request.Changed, cluster, request.Cluster, r.clock.Now())
 	if concern == Perhaps {
 		anew, err := r.wouldDecideAnew(ctx, placement)
@@ -139,8 +143,7 @@ func (r *Reconciler) consider(ctx context.Context, placement *placementv1beta1.C
 		return false, nil
 	}
 	r.marker.Mark(
-		wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: placement.Name, UID: string(placement.UID)},
-		wf.Poke{UID: string(placement.UID), Generation: placement.Generation, Cause: wf.CauseClusters},
+		waker.PlacementRef(placement), wf.Poke{UID: string(placement.GetUID()), Generation: placement.GetGeneration(), Cause: wf.CauseClusters},
 	)
 	return true, nil
 }
@@ -159,38 +162,42 @@ func (r *Reconciler) cluster(ctx context.Context, name string) (*clusterv1beta1.
 }
 
 // stakes tells by placement which bindings there are on a cluster.
-func (r *Reconciler) stakes(ctx context.Context, cluster string) (map[string]Stake, error) {
-	bindings := &placementv1beta1.ClusterResourceBindingList{}
+func (r *Reconciler) stakes(ctx context.Context, cluster string) (map[types.NamespacedName]Stake, error) {
+	bindings := r.scope.NewBindingList()
 	if err := r.client.List(ctx, bindings, client.MatchingFields{fieldindex.ByCluster: cluster}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the bindings of cluster %s: %w", cluster, err)
 	}
-	stakes := map[string]Stake{}
-	for i := range bindings.Items {
-		binding := &bindings.Items[i]
-		name := binding.Labels[placementv1beta1.ParentPlacementLabel]
-		stake := stakes[name]
+	stakes := map[types.NamespacedName]Stake{}
+	for _, binding := range bindings.Objects() {
+		key := parentOf(binding)
+		stake := stakes[key]
 		stake.Bound = stake.Bound || holds(binding)
-		stake.Terminating = stake.Terminating || binding.DeletionTimestamp != nil
-		stakes[name] = stake
+		stake.Terminating = stake.Terminating || binding.GetDeletionTimestamp() != nil
+		stakes[key] = stake
 	}
 	return stakes, nil
 }
 
+// parentOf is the key of the placement that a binding was made for.
+func parentOf(binding placementv1beta1.BindingObject) types.NamespacedName {
+	return placementv1beta1.ScopeOf(binding).Key(binding.GetLabels()[placementv1beta1.ParentPlacementLabel])
+}
+
 // holds says whether a binding stands for a cluster that is picked.
-func holds(binding *placementv1beta1.ClusterResourceBinding) bool {
-	return binding.DeletionTimestamp == nil && binding.Spec.State != placementv1beta1.BindingStateUnscheduled
+func holds(binding placementv1beta1.BindingObject) bool {
+	return binding.GetDeletionTimestamp() == nil && binding.GetBindingSpec().State != placementv1beta1.BindingStateUnscheduled
 }
 
 // taker prepares the policy of a placement, once for each generation.
-func (r *Reconciler) taker(placement *placementv1beta1.ClusterResourcePlacement) *scheduler.Taker {
+func (r *Reconciler) taker(placement placementv1beta1.PlacementObject) *scheduler.Taker {
 	type prepared struct {
 		generation int64
 		*scheduler.Taker
 	}
-	if known, ok := r.takers.Get(placement.UID); ok && known.(prepared).generation == placement.Generation {
+	if known, ok := r.takers.Get(placement.GetUID()); ok && known.(prepared).generation == placement.GetGeneration() {
 		return known.(prepared).Taker
 	}
-	taker := scheduler.NewTaker(placement.Spec.Policy)
-	r.takers.Add(placement.UID, prepared{placement.Generation, taker})
+	taker := scheduler.NewTaker(placement.GetPlacementSpec().Policy)
+	r.takers.Add(placement.GetUID(), prepared{placement.GetGeneration(), taker})
 	return taker
 }

@@ -15,17 +15,18 @@ import (
 // SetupWithManager adds the watching of clusters to a manager; the poker wakes
 // workflows. On start it looks at every cluster once, so that what changed while no
 // hub was running is not missed.
-func SetupWithManager(mgr ctrl.Manager, poker waker.Poker) error {
+func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, scope placementv1beta1.Scope) error {
 	debouncer := waker.NewDebouncer(poker, clock.RealClock{}, mgr.GetLogger().WithName("clusterwatch"))
 	if err := mgr.Add(debouncer); err != nil {
 		return fmt.Errorf("adding the debouncer of changed clusters: %w", err)
 	}
 	reconciler := NewReconciler(mgr.GetClient(), debouncer, clock.RealClock{})
+	reconciler.scope = scope
 	source := &source{Reconciler: reconciler, log: mgr.GetLogger().WithName("clusterwatch")}
 	err := builder.TypedControllerManagedBy[Request](mgr).
 		Named("clusterwatch").
 		Watches(&clusterv1beta1.MemberCluster{}, source.ofClusters()).
-		Watches(&placementv1beta1.ClusterResourceBinding{}, source.ofBindings()).
+		Watches(scope.NewBinding(""), source.ofBindings()).
 		Complete(reconciler)
 	if err != nil {
 		return fmt.Errorf("setting up the watching of clusters: %w", err)

@@ -66,7 +66,7 @@ func (s *source) request(ctx context.Context, cluster string, changed framework.
 		q.Add(Request{Cluster: cluster, Changed: Time})
 	case framework.Presence: // always matters to those that have the cluster
 	default:
-		placements, err := caring(ctx, s.client, changed)
+		placements, err := s.caring(ctx, changed)
 		if err != nil {
 			s.log.Error(err, "Finding out whom a change of a cluster concerns", "cluster", cluster)
 		} else if len(placements) == 0 {
@@ -83,8 +83,8 @@ func (s *source) request(ctx context.Context, cluster string, changed framework.
 // have been lost while no hub was running.
 func (s *source) ofBindings() handler.TypedEventHandler[client.Object, Request] {
 	request := func(object client.Object) Request {
-		binding, _ := object.(*placementv1beta1.ClusterResourceBinding)
-		return Request{Cluster: binding.Spec.TargetCluster, Placement: binding.Labels[placementv1beta1.ParentPlacementLabel]}
+		binding, _ := object.(placementv1beta1.BindingObject)
+		return Request{Cluster: binding.GetBindingSpec().TargetCluster, Placement: parentOf(binding)}
 	}
 	return handler.TypedFuncs[client.Object, Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], q queue) {
@@ -94,8 +94,8 @@ func (s *source) ofBindings() handler.TypedEventHandler[client.Object, Request] 
 			s.changes.Add(1)
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], q queue) {
-			before, _ := e.ObjectOld.(*placementv1beta1.ClusterResourceBinding)
-			if after, ok := e.ObjectNew.(*placementv1beta1.ClusterResourceBinding); ok && holds(before) && !holds(after) {
+			before, _ := e.ObjectOld.(placementv1beta1.BindingObject)
+			if after, ok := e.ObjectNew.(placementv1beta1.BindingObject); ok && holds(before) && !holds(after) {
 				s.changes.Add(1)
 				q.Add(request(after))
 			}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -176,7 +177,7 @@ func TestTheEndOfABindingAsksForALookAtItsCluster(t *testing.T) {
 			for _, cluster := range []string{"one", "two"} {
 				s.ofBindings().Delete(t.Context(), event.TypedDeleteEvent[client.Object]{Object: bound(state, cluster)}, q)
 			}
-			assert.Equal(t, []Request{{Cluster: "one", Placement: "crp"}, {Cluster: "two", Placement: "crp"}}, asked(q))
+			assert.Equal(t, []Request{{Cluster: "one", Placement: types.NamespacedName{Name: "crp"}}, {Cluster: "two", Placement: types.NamespacedName{Name: "crp"}}}, asked(q))
 		})
 	}
 	t.Run("it no longer holds its cluster", func(t *testing.T) {
@@ -184,7 +185,7 @@ func TestTheEndOfABindingAsksForALookAtItsCluster(t *testing.T) {
 		s.ofBindings().Update(t.Context(), event.TypedUpdateEvent[client.Object]{
 			ObjectOld: bound(placementv1beta1.BindingStateBound, "one"), ObjectNew: bound(placementv1beta1.BindingStateUnscheduled, "one"),
 		}, q)
-		assert.Equal(t, []Request{{Cluster: "one", Placement: "crp"}}, asked(q))
+		assert.Equal(t, []Request{{Cluster: "one", Placement: types.NamespacedName{Name: "crp"}}}, asked(q))
 		s.ofBindings().Update(t.Context(), event.TypedUpdateEvent[client.Object]{
 			ObjectOld: bound(placementv1beta1.BindingStateScheduled, "one"), ObjectNew: bound(placementv1beta1.BindingStateBound, "one"),
 		}, q)

@@ -40,14 +40,15 @@ type Index struct {
 
 // All are the indexes; tests give them to a fake client.
 func All() []Index {
+	scope := placementv1beta1.Scope{} // the twins in namespaces are not looked up yet
 	return []Index{
-		{Object: &placementv1beta1.ClusterResourceBinding{}, Field: ByPlacement, Extract: placementOf},
-		{Object: &placementv1beta1.ClusterResourceBinding{}, Field: ByCluster, Extract: clusterOf},
-		{Object: &placementv1beta1.ClusterResourceBinding{}, Field: ByOverrideSnapshot, Extract: overrideSnapshotsOf},
-		{Object: &placementv1beta1.ClusterSchedulingPolicySnapshot{}, Field: ByPlacement, Extract: placementOf},
-		{Object: SnapshotMetadata(), Field: ByPlacement, Extract: placementOf},
+		{Object: scope.NewBinding(""), Field: ByPlacement, Extract: placementOf},
+		{Object: scope.NewBinding(""), Field: ByCluster, Extract: clusterOf},
+		{Object: scope.NewBinding(""), Field: ByOverrideSnapshot, Extract: overrideSnapshotsOf},
+		{Object: scope.NewPolicySnapshot(""), Field: ByPlacement, Extract: placementOf},
+		{Object: SnapshotMetadata(scope), Field: ByPlacement, Extract: placementOf},
 		{Object: &placementv1beta1.ClusterResourcePlacementEviction{}, Field: ByPlacement, Extract: evictedFrom},
-		{Object: &placementv1beta1.ClusterResourcePlacement{}, Field: ByInterest, Extract: interestsOf},
+		{Object: scope.NewPlacement(""), Field: ByInterest, Extract: interestsOf},
 		{Object: &placementv1beta1.ClusterResourceOverride{}, Field: BySelected, Extract: Selected},
 		{Object: &placementv1beta1.ResourceOverride{}, Field: BySelected, Extract: Selected},
 	}
@@ -63,18 +64,18 @@ func Setup(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// SnapshotMetadata is an empty resource snapshot to read metadata into: the
-// cache holds no more of them.
-func SnapshotMetadata() *metav1.PartialObjectMetadata {
+// SnapshotMetadata is an empty resource snapshot to read metadata into: the cache holds no more of them.
+func SnapshotMetadata(scope placementv1beta1.Scope) *metav1.PartialObjectMetadata {
 	snapshot := &metav1.PartialObjectMetadata{}
-	snapshot.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshot"))
+	snapshot.SetGroupVersionKind(scope.ResourceSnapshotKind())
 	return snapshot
 }
 
 // SnapshotMetadataList is the list that belongs to SnapshotMetadata.
-func SnapshotMetadataList() *metav1.PartialObjectMetadataList {
+func SnapshotMetadataList(scope placementv1beta1.Scope) *metav1.PartialObjectMetadataList {
+	kind := scope.ResourceSnapshotKind()
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshotList"))
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	return list
 }
 
@@ -93,27 +94,27 @@ func evictedFrom(object client.Object) []string {
 }
 
 func clusterOf(object client.Object) []string {
-	binding, ok := object.(*placementv1beta1.ClusterResourceBinding)
+	binding, ok := object.(placementv1beta1.BindingObject)
 	if !ok {
 		return nil
 	}
-	return []string{binding.Spec.TargetCluster}
+	return []string{binding.GetBindingSpec().TargetCluster}
 }
 
 func overrideSnapshotsOf(object client.Object) []string {
-	binding, ok := object.(*placementv1beta1.ClusterResourceBinding)
+	binding, ok := object.(placementv1beta1.BindingObject)
 	if !ok {
 		return nil
 	}
-	return overridesource.RefsOf(binding.Spec)
+	return overridesource.RefsOf(*binding.GetBindingSpec())
 }
 
 func interestsOf(object client.Object) []string {
-	placement, ok := object.(*placementv1beta1.ClusterResourcePlacement)
+	placement, ok := object.(placementv1beta1.PlacementObject)
 	if !ok {
 		return nil
 	}
-	interests := scheduler.Interests(placement.Spec.Policy)
+	interests := scheduler.Interests(placement.GetPlacementSpec().Policy)
 	names := make([]string, 0, len(interests))
 	for _, interest := range interests {
 		names = append(names, string(interest))

@@ -22,13 +22,13 @@ import (
 // frozen returns the indexes of an override that update runs under way have frozen, read live:
 // what a run brings to its clusters does not change while it is on its way.
 func (r *Reconciler) frozen(ctx context.Context, key types.NamespacedName) (sets.Set[int], error) {
-	var list placementv1beta1.ClusterStagedUpdateRunList
-	if err := r.live.List(ctx, &list); err != nil {
+	list := placementv1beta1.Scope{}.NewUpdateRunList()
+	if err := r.live.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("reading which update runs have frozen override %s: %w", key, err)
 	}
 	u := usage{}
-	for i := range list.Items {
-		u.noteRun(&list.Items[i].Status)
+	for _, run := range list.Objects() {
+		u.noteRun(run.GetUpdateRunStatus())
 	}
 	return u[key], nil
 }

@@ -31,7 +31,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named(r.kind.name).
 		Watches(r.kind.empty(), r.handler()).
 		Watches(r.kind.emptySnapshot(), handler.EnqueueRequestsFromMapFunc(parentOf)).
-		Watches(&placementv1beta1.ClusterStagedUpdateRun{}, handler.EnqueueRequestsFromMapFunc(r.beingDeleted), builder.WithPredicates(runEnds())).
+		Watches(placementv1beta1.Scope{}.NewUpdateRun(""), handler.EnqueueRequestsFromMapFunc(r.beingDeleted), builder.WithPredicates(runEnds())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 	if err != nil {

@@ -55,14 +55,10 @@ func (u usage) add(names ...string) {
 // note adds what an object names: a binding, an update run or a placement.
 func (u usage) note(o runtime.Object) {
 	switch o := o.(type) {
-	case *placementv1beta1.ClusterResourceBinding:
-		u.add(overridesource.RefsOf(o.Spec)...)
-	case *placementv1beta1.ResourceBinding:
-		u.add(overridesource.RefsOf(o.Spec)...)
-	case *placementv1beta1.ClusterStagedUpdateRun:
-		u.noteRun(&o.Status)
-	case *placementv1beta1.StagedUpdateRun:
-		u.noteRun(&o.Status)
+	case placementv1beta1.BindingObject:
+		u.add(overridesource.RefsOf(*o.GetBindingSpec())...)
+	case placementv1beta1.UpdateRunObject:
+		u.noteRun(o.GetUpdateRunStatus())
 	case *metav1.PartialObjectMetadata:
 		// Nobody else writes the annotation; one that cannot be read is written anew.
 		verdict, _ := snapshot.DecodeVerdict(o.Annotations[placementv1beta1.SelectionVerdictAnnotation])
@@ -86,23 +82,16 @@ func (u usage) noteRun(status *placementv1beta1.UpdateRunStatus) {
 	}
 }
 
-// users are the lists of what can name a snapshot of an override.
-func users() []func() client.ObjectList {
-	metadata := func(kind string) func() client.ObjectList {
-		return func() client.ObjectList {
-			list := &metav1.PartialObjectMetadataList{}
-			list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(kind + "List"))
-			return list
-		}
+// users are empty lists of the kinds that can name a snapshot of an override. Of placements, metadata is enough.
+func users() []client.ObjectList {
+	var lists []client.ObjectList
+	for _, scope := range []placementv1beta1.Scope{{}, {Namespace: "any"}} {
+		kind := scope.PlacementKind()
+		placements := &metav1.PartialObjectMetadataList{}
+		placements.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		lists = append(lists, scope.NewBindingList(), scope.NewUpdateRunList(), placements)
 	}
-	return []func() client.ObjectList{
-		func() client.ObjectList { return &placementv1beta1.ClusterResourceBindingList{} },
-		func() client.ObjectList { return &placementv1beta1.ResourceBindingList{} },
-		func() client.ObjectList { return &placementv1beta1.ClusterStagedUpdateRunList{} },
-		func() client.ObjectList { return &placementv1beta1.StagedUpdateRunList{} },
-		metadata("ClusterResourcePlacement"),
-		metadata("ResourcePlacement"),
-	}
+	return lists
 }
 
 // readUsage reads live what is named by anybody.
@@ -110,7 +99,7 @@ func readUsage(ctx context.Context, live client.Reader) (usage, error) {
 	u := usage{}
 	for _, empty := range users() {
 		for next, more := "", true; more; more = next != "" {
-			page := empty()
+			page := empty.DeepCopyObject().(client.ObjectList)
 			if err := live.List(ctx, page, client.Limit(pageSize), client.Continue(next)); err != nil {
 				return nil, fmt.Errorf("reading which snapshots of overrides are named in a %T: %w", page, err)
 			}
@@ -178,12 +167,12 @@ func (r *Reconciler) noteIfNamed(ctx context.Context, key types.NamespacedName, 
 	if key.Namespace != "" {
 		name = key.Namespace + "/" + name
 	}
-	var list placementv1beta1.ClusterResourceBindingList
-	err := r.client.List(ctx, &list, client.MatchingFields{fieldindex.ByOverrideSnapshot: name}, client.Limit(1), client.UnsafeDisableDeepCopy)
+	list := placementv1beta1.Scope{}.NewBindingList()
+	err := r.client.List(ctx, list, client.MatchingFields{fieldindex.ByOverrideSnapshot: name}, client.Limit(1), client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("listing the bindings that name %s: %w", name, err)
 	}
-	if len(list.Items) > 0 {
+	if len(list.Objects()) > 0 {
 		named.Insert(at)
 	}
 	return nil

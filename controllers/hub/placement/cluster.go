@@ -16,24 +16,23 @@ import (
 type picked struct {
 	cluster  string
 	decision placementv1beta1.ClusterDecision
-	binding  *placementv1beta1.ClusterResourceBinding
+	binding  placementv1beta1.BindingObject
 }
 
 // pickedClusters are the clusters that were picked, by name.
 func pickedClusters(facts *Facts) []picked {
 	byCluster := map[string]picked{}
 	if facts.Policy != nil {
-		for _, decision := range facts.Policy.Status.ClusterDecisions {
+		for _, decision := range facts.Policy.GetPolicySnapshotStatus().ClusterDecisions {
 			if decision.Selected {
 				byCluster[decision.ClusterName] = picked{cluster: decision.ClusterName, decision: decision}
 			}
 		}
 	}
-	for i := range facts.Bindings {
-		binding := &facts.Bindings[i]
+	for _, binding := range facts.Bindings {
 		if live(binding) {
-			byCluster[binding.Spec.TargetCluster] = picked{
-				cluster: binding.Spec.TargetCluster, decision: binding.Spec.ClusterDecision, binding: binding,
+			byCluster[binding.GetBindingSpec().TargetCluster] = picked{
+				cluster: binding.GetBindingSpec().TargetCluster, decision: binding.GetBindingSpec().ClusterDecision, binding: binding,
 			}
 		}
 	}
@@ -49,11 +48,11 @@ func pickedClusters(facts *Facts) []picked {
 func perCluster(facts *Facts, observed Snapshot, now metav1.Time) []placementv1beta1.PerClusterPlacementStatus {
 	clusters := pickedClusters(facts)
 	started := slices.ContainsFunc(clusters, func(p picked) bool {
-		return p.binding != nil && p.binding.Spec.State == placementv1beta1.BindingStateBound
+		return p.binding != nil && p.binding.GetBindingSpec().State == placementv1beta1.BindingStateBound
 	})
 	before := map[string]*placementv1beta1.PerClusterPlacementStatus{}
-	for i := range facts.Placement.Status.PlacementStatuses {
-		entry := &facts.Placement.Status.PlacementStatuses[i]
+	for i := range facts.Placement.GetPlacementStatus().PlacementStatuses {
+		entry := &facts.Placement.GetPlacementStatus().PlacementStatuses[i]
 		before[entry.ClusterName] = entry
 	}
 	entries := make([]placementv1beta1.PerClusterPlacementStatus, 0, len(clusters))
@@ -75,13 +74,13 @@ func entryOf(facts *Facts, p picked, observed Snapshot, started bool, last *plac
 	}
 	conditions := workmodel.KeepTransitions(last.Conditions, []metav1.Condition{scheduled}, now)
 	if p.binding != nil {
-		spec := &p.binding.Spec
+		spec := p.binding.GetBindingSpec()
 		entry.ObservedResourceIndex = workmodel.SnapshotIndex(spec.ResourceSnapshotName)
 		entry.ApplicableResourceOverrides = spec.ResourceOverrideSnapshots
 		entry.ApplicableClusterResourceOverrides = spec.ClusterResourceOverrideSnapshots
 	}
 	if p.binding != nil && observed.Name != "" && upToDate(facts, p.binding, observed.Name) {
-		status := &p.binding.Status
+		status := p.binding.GetBindingStatus()
 		known := last.Conditions
 		if !sameMatter(facts, last, &entry) {
 			known = nil
@@ -95,7 +94,7 @@ func entryOf(facts *Facts, p picked, observed Snapshot, started bool, last *plac
 		conditions = append(conditions, workmodel.KeepTransitions(last.Conditions, []metav1.Condition{waiting}, now)...)
 	}
 	for i := range conditions {
-		conditions[i].ObservedGeneration = facts.Placement.Generation
+		conditions[i].ObservedGeneration = facts.Placement.GetGeneration()
 	}
 	entry.Conditions = conditions
 	return entry
@@ -105,7 +104,7 @@ func entryOf(facts *Facts, p picked, observed Snapshot, started bool, last *plac
 // the same way: that is part of what the placement asks for, and may be another with each of its
 // generations.
 func sameMatter(facts *Facts, last, entry *placementv1beta1.PerClusterPlacementStatus) bool {
-	otherWay := func(told metav1.Condition) bool { return told.ObservedGeneration != facts.Placement.Generation }
+	otherWay := func(told metav1.Condition) bool { return told.ObservedGeneration != facts.Placement.GetGeneration() }
 	return last.ObservedResourceIndex == entry.ObservedResourceIndex &&
 		slices.Equal(last.ApplicableClusterResourceOverrides, entry.ApplicableClusterResourceOverrides) &&
 		slices.Equal(last.ApplicableResourceOverrides, entry.ApplicableResourceOverrides) &&
@@ -114,7 +113,7 @@ func sameMatter(facts *Facts, last, entry *placementv1beta1.PerClusterPlacementS
 
 // notStarted says why a cluster does not have the observed resources yet: its
 // turn has not come under the rollout strategy, or nothing has been decided.
-func notStarted(facts *Facts, binding *placementv1beta1.ClusterResourceBinding, started bool) metav1.Condition {
+func notStarted(facts *Facts, binding placementv1beta1.BindingObject, started bool) metav1.Condition {
 	if binding == nil || facts.External() || !started {
 		return rolloutStartedWording.clusterUnknown.made(placementv1beta1.ConditionTypeRolloutStarted, metav1.ConditionUnknown)
 	}
@@ -129,12 +128,12 @@ func notStarted(facts *Facts, binding *placementv1beta1.ClusterResourceBinding, 
 // present spec yet, its spec tells that the rollout reached the cluster, and
 // what was known last of the same resources still holds: a binding also changes
 // when its cluster is picked anew, which leaves the cluster as it is.
-func copied(binding *placementv1beta1.ClusterResourceBinding, known []metav1.Condition, now metav1.Time) []metav1.Condition {
+func copied(binding placementv1beta1.BindingObject, known []metav1.Condition, now metav1.Time) []metav1.Condition {
 	told := workmodel.BindingConditions(binding, nil, nil, now)
 	var conditions []metav1.Condition
-	for _, step := range steps(isReportDiff(binding.Spec.ApplyStrategy)) {
-		said := meta.FindStatusCondition(binding.Status.Conditions, step.step)
-		if said == nil || said.ObservedGeneration != binding.Generation {
+	for _, step := range steps(isReportDiff(binding.GetBindingSpec().ApplyStrategy)) {
+		said := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, step.step)
+		if said == nil || said.ObservedGeneration != binding.GetGeneration() {
 			said = meta.FindStatusCondition(told, step.step)
 		}
 		if said == nil {
@@ -158,22 +157,22 @@ func unfilled(facts *Facts, now metav1.Time) []placementv1beta1.PerClusterPlacem
 	if !facts.scheduled() {
 		return nil
 	}
-	missing := wanted(facts.Placement.Spec.Policy) - len(pickedClusters(facts))
+	missing := wanted(facts.Placement.GetPlacementSpec().Policy) - len(pickedClusters(facts))
 	var conditionsBefore [][]metav1.Condition
-	for i := range facts.Placement.Status.PlacementStatuses {
-		if entry := &facts.Placement.Status.PlacementStatuses[i]; entry.ClusterName == "" {
+	for i := range facts.Placement.GetPlacementStatus().PlacementStatuses {
+		if entry := &facts.Placement.GetPlacementStatus().PlacementStatuses[i]; entry.ClusterName == "" {
 			conditionsBefore = append(conditionsBefore, entry.Conditions)
 		}
 	}
 	var entries []placementv1beta1.PerClusterPlacementStatus
-	for _, decision := range facts.Policy.Status.ClusterDecisions {
+	for _, decision := range facts.Policy.GetPolicySnapshotStatus().ClusterDecisions {
 		if decision.Selected || len(entries) >= missing {
 			continue
 		}
 		failed := metav1.Condition{
 			Type: placementv1beta1.ConditionTypeScheduled, Status: metav1.ConditionFalse,
 			Reason: placementv1beta1.ReasonScheduleFailed, Message: decision.ClusterName + " is not selected: " + decision.Reason,
-			ObservedGeneration: facts.Placement.Generation,
+			ObservedGeneration: facts.Placement.GetGeneration(),
 		}
 		var before []metav1.Condition
 		if len(entries) < len(conditionsBefore) {

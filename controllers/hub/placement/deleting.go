@@ -31,12 +31,12 @@ const (
 
 // projectDeletion shows how far a deletion is and which clusters it waits for. One that is
 // quick is not told of.
-func (r *Reconciler) projectDeletion(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, bindings []placementv1beta1.ClusterResourceBinding) (time.Duration, error) {
+func (r *Reconciler) projectDeletion(ctx context.Context, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject) (time.Duration, error) {
 	now := r.clock.Now()
-	if wait := placement.DeletionTimestamp.Add(deletionShown).Sub(now); wait > 0 {
+	if wait := placement.GetDeletionTimestamp().Add(deletionShown).Sub(now); wait > 0 {
 		return wait, nil
 	}
-	if wait := r.limiter.wait(placement.Name, false, now); wait > 0 {
+	if wait := r.limiter.wait(keyOf(placement), false, now); wait > 0 {
 		return wait, nil
 	}
 	silent, err := r.silent(ctx, bindings)
@@ -44,14 +44,14 @@ func (r *Reconciler) projectDeletion(ctx context.Context, placement *placementv1
 		return 0, err
 	}
 	status := Deleting(&Facts{Placement: placement, Bindings: bindings}, silent, metav1.NewTime(now))
-	if apiequality.Semantic.DeepEqual(placement.Status, status) {
+	if apiequality.Semantic.DeepEqual(*placement.GetPlacementStatus(), status) {
 		return deletionPause, nil
 	}
 	if err := fencedwrite.ReplaceStatus(ctx, r.client, placement, status); err != nil {
 		return 0, err
 	}
-	r.limiter.wrote(placement.Name, now, pauseAfter(len(bindings), false, r.clock.Since(now)))
-	before := meta.FindStatusCondition(placement.Status.Conditions, placementv1beta1.ConditionTypeDeleting)
+	r.limiter.wrote(keyOf(placement), now, pauseAfter(len(bindings), false, r.clock.Since(now)))
+	before := meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, placementv1beta1.ConditionTypeDeleting)
 	after := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeDeleting)
 	if after.Reason == placementv1beta1.ReasonWaitingForSilentClusters && (before == nil || before.Reason != after.Reason) {
 		r.events.Eventf(placement, nil, "Warning", "PlacementDeletionWaiting", "Delete", "%s", cut(after.Message, maxNote))
@@ -60,10 +60,10 @@ func (r *Reconciler) projectDeletion(ctx context.Context, placement *placementv1
 }
 
 // silent finds out which of the clusters of some bindings have not been heard of.
-func (r *Reconciler) silent(ctx context.Context, bindings []placementv1beta1.ClusterResourceBinding) (map[string]bool, error) {
+func (r *Reconciler) silent(ctx context.Context, bindings []placementv1beta1.BindingObject) (map[string]bool, error) {
 	silent := map[string]bool{}
-	for i := range bindings {
-		cluster := bindings[i].Spec.TargetCluster
+	for _, binding := range bindings {
+		cluster := binding.GetBindingSpec().TargetCluster
 		member := &clusterv1beta1.MemberCluster{}
 		err := r.client.Get(ctx, types.NamespacedName{Name: cluster}, member)
 		if apierrors.IsNotFound(err) {
@@ -83,12 +83,12 @@ func (r *Reconciler) silent(ctx context.Context, bindings []placementv1beta1.Clu
 // pure.
 func Deleting(facts *Facts, silent map[string]bool, now metav1.Time) placementv1beta1.PlacementStatus {
 	status := placementv1beta1.PlacementStatus{
-		SelectedResources: facts.Placement.Status.SelectedResources, ObservedResourceIndex: facts.Placement.Status.ObservedResourceIndex,
+		SelectedResources: facts.Placement.GetPlacementStatus().SelectedResources, ObservedResourceIndex: facts.Placement.GetPlacementStatus().ObservedResourceIndex,
 		PlacementStatuses: leaving(facts, nil, now),
 	}
 	var waiting, quiet []string
-	for i := range facts.Bindings {
-		cluster := facts.Bindings[i].Spec.TargetCluster
+	for _, binding := range facts.Bindings {
+		cluster := binding.GetBindingSpec().TargetCluster
 		if waiting = append(waiting, cluster); silent[cluster] {
 			quiet = append(quiet, cluster)
 		}
@@ -96,13 +96,13 @@ func Deleting(facts *Facts, silent map[string]bool, now metav1.Time) placementv1
 	said := metav1.Condition{
 		Type: placementv1beta1.ConditionTypeDeleting, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonCleaningUp,
 		Message:            fmt.Sprintf("Waiting until what was placed is removed from %d cluster(s): %s", len(waiting), list(waiting)),
-		ObservedGeneration: facts.Placement.Generation,
+		ObservedGeneration: facts.Placement.GetGeneration(),
 	}
 	if len(quiet) > 0 {
 		said.Reason = placementv1beta1.ReasonWaitingForSilentClusters
 		said.Message += fmt.Sprintf(". Of them, %d have not been heard of and are not waited for for ever: %s", len(quiet), list(quiet))
 	}
-	status.Conditions = workmodel.KeepTransitions(facts.Placement.Status.Conditions, []metav1.Condition{said}, now)
+	status.Conditions = workmodel.KeepTransitions(facts.Placement.GetPlacementStatus().Conditions, []metav1.Condition{said}, now)
 	return fit(status)
 }
 

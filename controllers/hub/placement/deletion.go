@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -25,34 +24,35 @@ const parallelDeletes = 16
 //
 // If that takes a while, the status says what it waits for, and cleanUp returns when to say
 // so anew.
-func (r *Reconciler) cleanUp(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (time.Duration, error) {
-	var bindings placementv1beta1.ClusterResourceBindingList
-	err := r.client.List(ctx, &bindings, client.MatchingFields{fieldindex.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy)
+func (r *Reconciler) cleanUp(ctx context.Context, placement placementv1beta1.PlacementObject) (time.Duration, error) {
+	scope := placementv1beta1.ScopeOf(placement)
+	bindings := scope.NewBindingList()
+	err := r.client.List(ctx, bindings, client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return 0, fmt.Errorf("listing the bindings of %s: %w", placement.Name, err)
+		return 0, fmt.Errorf("listing the bindings of %s: %w", placement.GetName(), err)
 	}
-	if len(bindings.Items) > 0 {
+	if len(bindings.Objects()) > 0 {
 		var stay []client.Object
-		for i := range bindings.Items {
-			if bindings.Items[i].DeletionTimestamp.IsZero() {
-				stay = append(stay, bindings.Items[i].DeepCopy())
+		for _, binding := range bindings.Objects() {
+			if binding.GetDeletionTimestamp().IsZero() {
+				stay = append(stay, placementv1beta1.DeepCopyOf(binding))
 			}
 		}
 		if err := r.deleteAll(ctx, stay); err != nil {
 			return 0, err
 		}
-		return r.projectDeletion(ctx, placement, bindings.Items)
+		return r.projectDeletion(ctx, placement, bindings.Objects())
 	}
 	// The cache may lag behind the last write of an activity.
-	bound, err := r.children(ctx, placement.Name, "ClusterResourceBinding")
+	bound, err := r.children(ctx, placement, scope.NewBinding(""))
 	if err != nil {
 		return 0, err
 	}
 	if len(bound) > 0 {
 		return 0, r.deleteAll(ctx, bound)
 	}
-	for _, kind := range []string{"ClusterResourceSnapshot", "ClusterSchedulingPolicySnapshot"} {
-		snapshots, err := r.children(ctx, placement.Name, kind)
+	for _, kind := range []client.Object{scope.NewResourceSnapshot(""), scope.NewPolicySnapshot("")} {
+		snapshots, err := r.children(ctx, placement, kind)
 		if err != nil {
 			return 0, err
 		}
@@ -63,18 +63,22 @@ func (r *Reconciler) cleanUp(ctx context.Context, placement *placementv1beta1.Cl
 	if err := fencedwrite.RemoveFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
 		return 0, err
 	}
-	r.forget(placement.Name)
+	r.forget(placement)
 	r.events.Eventf(placement, nil, "Normal", "PlacementCleanupFinalizerRemoved", "Delete", "Removed the placement cleanup finalizer")
 	return 0, nil
 }
 
-// children lists live what was made for a placement.
-func (r *Reconciler) children(ctx context.Context, placement, kind string) ([]client.Object, error) {
-	gvk := schema.GroupVersionKind{Group: placementv1beta1.GroupName, Version: placementv1beta1.GroupVersion.Version, Kind: kind}
+// children lists live the objects of a kind that were made for a placement.
+func (r *Reconciler) children(ctx context.Context, placement placementv1beta1.PlacementObject, of client.Object) ([]client.Object, error) {
+	gvk, err := r.client.GroupVersionKindFor(of)
+	if err != nil {
+		return nil, fmt.Errorf("looking up the kind of %T: %w", of, err)
+	}
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(kind + "List"))
-	if err := r.live.List(ctx, list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}); err != nil {
-		return nil, fmt.Errorf("listing what %s made of kind %s: %w", placement, kind, err)
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	err = r.live.List(ctx, list, client.InNamespace(placement.GetNamespace()), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()})
+	if err != nil {
+		return nil, fmt.Errorf("listing what %s made of kind %s: %w", placement.GetName(), gvk.Kind, err)
 	}
 	objects := make([]client.Object, 0, len(list.Items))
 	for i := range list.Items {

@@ -16,12 +16,12 @@ const maxFailureEvents = 10
 
 // tell emits an event for every step of the rollout that has just been done, and
 // for clusters that have just failed.
-func (r *Reconciler) tell(placement *placementv1beta1.ClusterResourcePlacement, status placementv1beta1.PlacementStatus) {
+func (r *Reconciler) tell(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
 	done := func(conditions []metav1.Condition, step string) bool {
 		return meta.IsStatusConditionTrue(conditions, placementv1beta1.ClusterResourcePlacementConditionType(step))
 	}
 	for _, step := range append(steps(false), &diffReportedWording) {
-		if !done(status.Conditions, step.step) || done(placement.Status.Conditions, step.step) {
+		if !done(status.Conditions, step.step) || done(placement.GetPlacementStatus().Conditions, step.step) {
 			continue
 		}
 		r.events.Eventf(placement, nil, "Normal", step.eventReason, step.step, "%s", step.eventNote)
@@ -29,13 +29,13 @@ func (r *Reconciler) tell(placement *placementv1beta1.ClusterResourcePlacement, 
 			r.events.Eventf(placement, nil, "Normal", "PlacementRolloutCompleted", "Rollout", "%s", completedNote(step))
 		}
 	}
-	for _, failure := range newFailures(placement.Status.PlacementStatuses, status.PlacementStatuses) {
+	for _, failure := range newFailures(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses) {
 		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOnCluster", failure.Condition.Type, "%s", failure.note())
 	}
-	for _, note := range newFindings(placement.Status.PlacementStatuses, status.PlacementStatuses, drifts) {
+	for _, note := range newFindings(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses, drifts) {
 		r.events.Eventf(placement, nil, "Warning", "PlacementDriftedOnCluster", "DriftDetection", "%s", note)
 	}
-	for _, note := range newFindings(placement.Status.PlacementStatuses, status.PlacementStatuses, diffs) {
+	for _, note := range newFindings(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses, diffs) {
 		r.events.Eventf(placement, nil, "Normal", "PlacementDiffersOnCluster", "DiffReporting", "%s", note)
 	}
 }

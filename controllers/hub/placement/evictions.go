@@ -28,10 +28,13 @@ func evictedFrom(_ context.Context, object client.Object) []reconcile.Request {
 
 // newestEviction is the uid of the youngest eviction from a placement that has no outcome;
 // empty if there is none. It stays the same while the workflow decides one after the other.
-func newestEviction(ctx context.Context, cached client.Reader, placement string) (string, error) {
+func newestEviction(ctx context.Context, cached client.Reader, placement placementv1beta1.PlacementObject) (string, error) {
+	if placement.GetNamespace() != "" {
+		return "", nil // evictions are from cluster-scoped placements only
+	}
 	var evictions placementv1beta1.ClusterResourcePlacementEvictionList
-	if err := cached.List(ctx, &evictions, client.MatchingFields{fieldindex.ByPlacement: placement}, client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("listing the evictions from %s: %w", placement, err)
+	if err := cached.List(ctx, &evictions, client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("listing the evictions from %s: %w", placement.GetName(), err)
 	}
 	var newest *placementv1beta1.ClusterResourcePlacementEviction
 	for i := range evictions.Items {
@@ -51,22 +54,24 @@ func newestEviction(ctx context.Context, cached client.Reader, placement string)
 
 // refuseEvictions has the workflow refuse evictions from a placement that is not there, or
 // on its way out; it returns when to come back for it.
-func (r *Reconciler) refuseEvictions(ctx context.Context, placement string, uid types.UID) (time.Duration, error) {
+func (r *Reconciler) refuseEvictions(ctx context.Context, placement placementv1beta1.PlacementObject) (time.Duration, error) {
 	newest, err := newestEviction(ctx, r.client, placement)
 	if err != nil || newest == "" {
 		return 0, err
 	}
-	ref := wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: placement, UID: string(uid)}
-	need := waker.Need{Cause: wf.CauseEvictions, Demand: fmt.Sprintf("%s eviction %s", uid, newest)}
-	return r.waker.WakeIfDue(ctx, ref, 0, need), nil
+	need := waker.Need{Cause: wf.CauseEvictions, Demand: fmt.Sprintf("%s eviction %s", placement.GetUID(), newest)}
+	return r.waker.WakeIfDue(ctx, waker.PlacementRef(placement), 0, need), nil
 }
 
 // evictionsFromNothing names the placements that are not there or going and still have
 // evictions without an outcome.
-func (r *Reconciler) evictionsFromNothing(ctx context.Context, placements []placementv1beta1.ClusterResourcePlacement) ([]wf.Ref, error) {
+func (r *Reconciler) evictionsFromNothing(ctx context.Context, placements []placementv1beta1.PlacementObject) ([]wf.Ref, error) {
+	if r.scope.Namespaced() {
+		return nil, nil
+	}
 	there := map[string]bool{}
-	for i := range placements {
-		there[placements[i].Name] = placements[i].DeletionTimestamp.IsZero()
+	for _, placement := range placements {
+		there[placement.GetName()] = placement.GetDeletionTimestamp().IsZero()
 	}
 	var evictions placementv1beta1.ClusterResourcePlacementEvictionList
 	if err := r.client.List(ctx, &evictions, client.UnsafeDisableDeepCopy); err != nil {
@@ -81,7 +86,7 @@ func (r *Reconciler) evictionsFromNothing(ctx context.Context, placements []plac
 			continue
 		}
 		named[name] = true
-		refs = append(refs, wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: name})
+		refs = append(refs, waker.PlacementRef(r.scope.NewPlacement(name)))
 	}
 	return refs, nil
 }

@@ -33,17 +33,17 @@ type Snapshot struct {
 // changes them.
 type Facts struct {
 	// Placement as stored.
-	Placement *placementv1beta1.ClusterResourcePlacement
+	Placement placementv1beta1.PlacementObject
 	// Verdict of the last selection; its generation is 0 before the first.
 	Verdict snapshot.Verdict
 	// Policy is the latest policy snapshot, nil before the first.
-	Policy *placementv1beta1.ClusterSchedulingPolicySnapshot
+	Policy placementv1beta1.PolicySnapshotObject
 	// Latest resource snapshot.
 	Latest Snapshot
 	// Snapshots that are complete, by name of the master.
 	Snapshots map[string]Snapshot
 	// Bindings of the placement, those being deleted included.
-	Bindings []placementv1beta1.ClusterResourceBinding
+	Bindings []placementv1beta1.BindingObject
 	// Overrides that concern the placement.
 	Overrides Overrides
 	// Eviction is the uid of the youngest eviction that waits for an outcome.
@@ -52,61 +52,61 @@ type Facts struct {
 
 // External says whether update runs bring changes to the clusters.
 func (f *Facts) External() bool {
-	strategy := f.Placement.Spec.Strategy
+	strategy := f.Placement.GetPlacementSpec().Strategy
 	return strategy != nil && strategy.Type == placementv1beta1.ExternalRolloutStrategyType
 }
 
 // applyStrategy is what the placement wants now; nil if it leaves it open.
 func (f *Facts) applyStrategy() *placementv1beta1.ApplyStrategy {
-	if f.Placement.Spec.Strategy == nil {
+	if f.Placement.GetPlacementSpec().Strategy == nil {
 		return nil
 	}
-	return f.Placement.Spec.Strategy.ApplyStrategy
+	return f.Placement.GetPlacementSpec().Strategy.ApplyStrategy
 }
 
 // scheduled says whether the policy as it is now has been scheduled.
 func (f *Facts) scheduled() bool {
-	return f.Policy != nil && f.Policy.Status.ObservedCRPGeneration == f.Placement.Generation
+	return f.Policy != nil && f.Policy.GetPolicySnapshotStatus().ObservedCRPGeneration == f.Placement.GetGeneration()
 }
 
 // Gather reads the facts about a placement from the cache.
-func Gather(ctx context.Context, cached client.Reader, placement *placementv1beta1.ClusterResourcePlacement) (*Facts, error) {
+func Gather(ctx context.Context, cached client.Reader, placement placementv1beta1.PlacementObject) (*Facts, error) {
 	facts := &Facts{Placement: placement}
 	// A verdict that cannot be read is none: the next selection replaces it.
-	facts.Verdict, _ = snapshot.DecodeVerdict(placement.Annotations[placementv1beta1.SelectionVerdictAnnotation])
+	facts.Verdict, _ = snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
 
-	mine := []client.ListOption{client.MatchingFields{fieldindex.ByPlacement: placement.Name}, client.UnsafeDisableDeepCopy}
-	var policies placementv1beta1.ClusterSchedulingPolicySnapshotList
-	if err := cached.List(ctx, &policies, mine...); err != nil {
-		return nil, fmt.Errorf("listing the policy snapshots of %s: %w", placement.Name, err)
+	scope := placementv1beta1.ScopeOf(placement)
+	mine := []client.ListOption{client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy}
+	policies := scope.NewPolicySnapshotList()
+	if err := cached.List(ctx, policies, mine...); err != nil {
+		return nil, fmt.Errorf("listing the policy snapshots of %s: %w", placement.GetName(), err)
 	}
-	facts.Policy = latestPolicy(policies.Items, placement.UID)
-	snapshots := fieldindex.SnapshotMetadataList()
+	facts.Policy = latestPolicy(policies.Objects(), placement.GetUID())
+	snapshots := fieldindex.SnapshotMetadataList(scope)
 	if err := cached.List(ctx, snapshots, mine...); err != nil {
-		return nil, fmt.Errorf("listing the resource snapshots of %s: %w", placement.Name, err)
+		return nil, fmt.Errorf("listing the resource snapshots of %s: %w", placement.GetName(), err)
 	}
-	facts.Snapshots, facts.Latest = complete(snapshots.Items, placement.UID)
-	var bindings placementv1beta1.ClusterResourceBindingList
-	if err := cached.List(ctx, &bindings, mine...); err != nil {
-		return nil, fmt.Errorf("listing the bindings of %s: %w", placement.Name, err)
+	facts.Snapshots, facts.Latest = complete(snapshots.Items, placement.GetUID())
+	bindings := scope.NewBindingList()
+	if err := cached.List(ctx, bindings, mine...); err != nil {
+		return nil, fmt.Errorf("listing the bindings of %s: %w", placement.GetName(), err)
 	}
-	facts.Bindings = bindings.Items
+	facts.Bindings = bindings.Objects()
 	var err error
-	if facts.Eviction, err = newestEviction(ctx, cached, placement.Name); err != nil {
+	if facts.Eviction, err = newestEviction(ctx, cached, placement); err != nil {
 		return nil, err
 	}
 	if err := facts.gatherOverrides(ctx, cached); err != nil {
-		return nil, fmt.Errorf("reading the overrides of %s: %w", placement.Name, err)
+		return nil, fmt.Errorf("reading the overrides of %s: %w", placement.GetName(), err)
 	}
 	return facts, nil
 }
 
 // latestPolicy is the policy snapshot that says it is the latest; of several the
 // one with the highest index.
-func latestPolicy(policies []placementv1beta1.ClusterSchedulingPolicySnapshot, owner types.UID) *placementv1beta1.ClusterSchedulingPolicySnapshot {
-	var latest *placementv1beta1.ClusterSchedulingPolicySnapshot
-	for i := range policies {
-		policy := &policies[i]
+func latestPolicy(policies []placementv1beta1.PolicySnapshotObject, owner types.UID) placementv1beta1.PolicySnapshotObject {
+	var latest placementv1beta1.PolicySnapshotObject
+	for _, policy := range policies {
 		if !ownedBy(policy, owner) || !isLatest(policy) {
 			continue
 		}

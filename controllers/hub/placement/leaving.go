@@ -20,24 +20,23 @@ func leaving(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus, 
 		stays[picked[i].ClusterName] = true
 	}
 	before := map[string][]metav1.Condition{}
-	for i := range facts.Placement.Status.PlacementStatuses {
-		entry := &facts.Placement.Status.PlacementStatuses[i]
+	for i := range facts.Placement.GetPlacementStatus().PlacementStatuses {
+		entry := &facts.Placement.GetPlacementStatus().PlacementStatuses[i]
 		before[entry.ClusterName] = entry.Conditions
 	}
 	var entries []placementv1beta1.PerClusterPlacementStatus
-	for i := range facts.Bindings {
-		binding := &facts.Bindings[i]
-		cluster := binding.Spec.TargetCluster
-		if stays[cluster] || binding.Spec.ResourceSnapshotName == "" || live(binding) && facts.Placement.DeletionTimestamp.IsZero() {
+	for _, binding := range facts.Bindings {
+		cluster := binding.GetBindingSpec().TargetCluster
+		if stays[cluster] || binding.GetBindingSpec().ResourceSnapshotName == "" || live(binding) && facts.Placement.GetDeletionTimestamp().IsZero() {
 			continue
 		}
 		said := metav1.Condition{
 			Type: placementv1beta1.ConditionTypeScheduled, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonClusterLeaving,
-			Message: whyLeaving(binding), ObservedGeneration: facts.Placement.Generation,
+			Message: whyLeaving(binding), ObservedGeneration: facts.Placement.GetGeneration(),
 		}
 		entries = append(entries, placementv1beta1.PerClusterPlacementStatus{
 			ClusterName:           cluster,
-			ObservedResourceIndex: workmodel.SnapshotIndex(binding.Spec.ResourceSnapshotName),
+			ObservedResourceIndex: workmodel.SnapshotIndex(binding.GetBindingSpec().ResourceSnapshotName),
 			Conditions:            workmodel.KeepTransitions(before[cluster], []metav1.Condition{said}, now),
 		})
 	}
@@ -47,11 +46,11 @@ func leaving(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus, 
 	return entries
 }
 
-func whyLeaving(binding *placementv1beta1.ClusterResourceBinding) string {
-	if binding.DeletionTimestamp.IsZero() {
+func whyLeaving(binding placementv1beta1.BindingObject) string {
+	if binding.GetDeletionTimestamp().IsZero() {
 		return "The cluster is no longer selected; its resources are removed when the rollout strategy allows it"
 	}
-	return fmt.Sprintf("The resources are being removed from the cluster since %s", instant(binding.DeletionTimestamp.Time))
+	return fmt.Sprintf("The resources are being removed from the cluster since %s", instant(binding.GetDeletionTimestamp().Time))
 }
 
 // instant is how messages tell the time.

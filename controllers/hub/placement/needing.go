@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -15,21 +15,20 @@ import (
 // reconnect alone: its workflow may be lost, but if its limits hold it back one
 // that ended is not to be started again and again.
 func (r *Reconciler) Needing(ctx context.Context, reconnected bool) ([]wf.Ref, error) {
-	var placements placementv1beta1.ClusterResourcePlacementList
-	if err := r.client.List(ctx, &placements, client.UnsafeDisableDeepCopy); err != nil {
+	placements := r.scope.NewPlacementList()
+	if err := r.client.List(ctx, placements, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing placements: %w", err)
 	}
 	var refs []wf.Ref
-	for i := range placements.Items {
-		placement := &placements.Items[i]
+	for _, placement := range placements.Objects() {
 		facts, err := Gather(ctx, r.client, placement)
 		if err != nil {
 			return nil, err
 		}
 		if need := NeedsWork(facts); need.Demand != "" || need.HasDeferredChanges || reconnected && need.Cause != "" {
-			refs = append(refs, refOf(placement))
+			refs = append(refs, waker.PlacementRef(placement))
 		}
 	}
-	orphans, err := r.evictionsFromNothing(ctx, placements.Items)
+	orphans, err := r.evictionsFromNothing(ctx, placements.Objects())
 	return append(refs, orphans...), err
 }

@@ -17,12 +17,12 @@ import (
 
 // NeedsWork says whether a decision about a placement is pending. It is pure.
 func NeedsWork(facts *Facts) waker.Need {
-	if !facts.Placement.DeletionTimestamp.IsZero() {
+	if !facts.Placement.GetDeletionTimestamp().IsZero() {
 		return waker.Need{}
 	}
 	need := waker.Need{Progress: progress(facts), HasDeferredChanges: !facts.Verdict.Due.IsZero()}
 	lost := lostClusters(facts)
-	generation := facts.Placement.Generation
+	generation := facts.Placement.GetGeneration()
 	switch {
 	case facts.Verdict.Generation != generation:
 		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
@@ -56,14 +56,13 @@ func lostClusters(facts *Facts) []string {
 		return nil
 	}
 	bound := map[string]bool{}
-	for i := range facts.Bindings {
-		binding := &facts.Bindings[i]
+	for _, binding := range facts.Bindings {
 		if live(binding) {
-			bound[binding.Spec.TargetCluster] = true
+			bound[binding.GetBindingSpec().TargetCluster] = true
 		}
 	}
 	var lost []string
-	for _, decision := range facts.Policy.Status.ClusterDecisions {
+	for _, decision := range facts.Policy.GetPolicySnapshotStatus().ClusterDecisions {
 		if decision.Selected && !bound[decision.ClusterName] {
 			lost = append(lost, decision.ClusterName)
 		}
@@ -75,18 +74,17 @@ func lostClusters(facts *Facts) []string {
 // surplus says whether there are bindings that the policy as it is now does not ask for:
 // somebody made them, or whoever was to drop them did not come to it.
 func surplus(facts *Facts) bool {
-	policy := facts.Placement.Spec.Policy
+	policy := facts.Placement.GetPlacementSpec().Policy
 	if policy == nil {
 		return false
 	}
 	held := 0
-	for i := range facts.Bindings {
-		binding := &facts.Bindings[i]
+	for _, binding := range facts.Bindings {
 		if !live(binding) {
 			continue
 		}
 		held++
-		if policy.PlacementType == placementv1beta1.PickFixedPlacementType && !slices.Contains(policy.ClusterNames, binding.Spec.TargetCluster) {
+		if policy.PlacementType == placementv1beta1.PickFixedPlacementType && !slices.Contains(policy.ClusterNames, binding.GetBindingSpec().TargetCluster) {
 			return true
 		}
 	}
@@ -99,37 +97,37 @@ func rolloutPending(facts *Facts) bool {
 	if facts.External() || facts.Latest.Name == "" {
 		return false
 	}
-	return slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.ClusterResourceBinding) bool {
-		return binding.DeletionTimestamp.IsZero() && !upToDate(facts, &binding, facts.Latest.Name)
+	return slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.BindingObject) bool {
+		return binding.GetDeletionTimestamp().IsZero() && !upToDate(facts, binding, facts.Latest.Name)
 	})
 }
 
 // upToDate says whether a binding asks for a snapshot in the way the placement
 // wants it applied. How a run applies is frozen in the run.
-func upToDate(facts *Facts, binding *placementv1beta1.ClusterResourceBinding, snapshot string) bool {
-	if binding.Spec.State != placementv1beta1.BindingStateBound || binding.Spec.ResourceSnapshotName != snapshot {
+func upToDate(facts *Facts, binding placementv1beta1.BindingObject, snapshot string) bool {
+	if binding.GetBindingSpec().State != placementv1beta1.BindingStateBound || binding.GetBindingSpec().ResourceSnapshotName != snapshot {
 		return false
 	}
-	return facts.External() || facts.overridden(binding) && apiequality.Semantic.DeepEqual(binding.Spec.ApplyStrategy, facts.applyStrategy())
+	return facts.External() || facts.overridden(binding) && apiequality.Semantic.DeepEqual(binding.GetBindingSpec().ApplyStrategy, facts.applyStrategy())
 }
 
 // live says whether a binding still stands for a picked cluster.
-func live(binding *placementv1beta1.ClusterResourceBinding) bool {
-	return binding.DeletionTimestamp.IsZero() && binding.Spec.State != placementv1beta1.BindingStateUnscheduled
+func live(binding placementv1beta1.BindingObject) bool {
+	return binding.GetDeletionTimestamp().IsZero() && binding.GetBindingSpec().State != placementv1beta1.BindingStateUnscheduled
 }
 
 // ripens is for how long a cluster that cannot tell whether it is available does not count as
 // such, if there is one.
 func ripens(facts *Facts) time.Duration {
-	untrackable := slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.ClusterResourceBinding) bool {
-		said := meta.FindStatusCondition(binding.Status.Conditions, placementv1beta1.ConditionTypeAvailable)
+	untrackable := slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.BindingObject) bool {
+		said := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeAvailable)
 		return said != nil && said.Reason == placementv1beta1.ReasonNotAllWorkAreAvailabilityTrackable
 	})
 	if !untrackable {
 		return 0
 	}
 	period := time.Minute
-	if s := facts.Placement.Spec.Strategy; s != nil && s.RollingUpdate != nil && s.RollingUpdate.UnavailablePeriodSeconds != nil {
+	if s := facts.Placement.GetPlacementSpec().Strategy; s != nil && s.RollingUpdate != nil && s.RollingUpdate.UnavailablePeriodSeconds != nil {
 		period = time.Duration(*s.RollingUpdate.UnavailablePeriodSeconds) * time.Second
 	}
 	return period
@@ -139,12 +137,11 @@ func ripens(facts *Facts) time.Duration {
 // asks for, and whether its cluster is available.
 func progress(facts *Facts) uint64 {
 	var sum uint64
-	for i := range facts.Bindings {
-		binding := &facts.Bindings[i]
+	for _, binding := range facts.Bindings {
 		hash := fnv.New64a()
 		// Writing to a hash never fails.
-		_, _ = fmt.Fprint(hash, binding.UID, binding.Spec.State, binding.Spec.ResourceSnapshotName, binding.DeletionTimestamp.IsZero(), available(binding),
-			binding.Spec.ClusterResourceOverrideSnapshots, binding.Spec.ResourceOverrideSnapshots)
+		_, _ = fmt.Fprint(hash, binding.GetUID(), binding.GetBindingSpec().State, binding.GetBindingSpec().ResourceSnapshotName, binding.GetDeletionTimestamp().IsZero(), available(binding),
+			binding.GetBindingSpec().ClusterResourceOverrideSnapshots, binding.GetBindingSpec().ResourceOverrideSnapshots)
 		sum += hash.Sum64() // a sum does not depend on the order of the list
 	}
 	return sum

@@ -34,7 +34,7 @@ func TestNeedsWork(t *testing.T) {
 			return s
 		}},
 		"a placement without a policy snapshot": {cause: wf.CauseSpec, change: func(s situation) situation {
-			s.Policy = nil
+			s.Facts.Policy = nil
 			return s
 		}},
 		"a new generation has not been scheduled": {cause: wf.CauseSpec, change: func(s situation) situation {
@@ -42,7 +42,7 @@ func TestNeedsWork(t *testing.T) {
 			return s
 		}},
 		"selectors only the user can mend": {change: func(s situation) situation {
-			s.Verdict.Error, s.Policy = "no such kind", nil
+			s.Verdict.Error, s.Facts.Policy = "no such kind", nil
 			return s
 		}},
 		"a cluster that waits for the latest resources": {cause: wf.CauseAvailability, change: func(s situation) situation {

@@ -43,7 +43,7 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 	if err != nil {
 		return err
 	}
-	f.Overrides.Made = override.Made(override.Placement{Name: f.Placement.Name}, inForce)
+	f.Overrides.Made = override.Made(override.Placement{Name: f.Placement.GetName(), Namespace: f.Placement.GetNamespace()}, inForce)
 	if len(f.Verdict.Overrides) == 0 {
 		return nil
 	}
@@ -55,13 +55,12 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 	if err != nil {
 		return err
 	}
-	f.Overrides.Mended = overridesource.Mended(inForce, f.Verdict.Overrides,
-		(&placementv1beta1.ClusterResourceBindingList{Items: f.Bindings}).Objects())
+	f.Overrides.Mended = overridesource.Mended(inForce, f.Verdict.Overrides, f.Bindings)
 	matcher := override.Picked(picked)
 	f.Overrides.Applicable = make(map[string]override.Applicable, len(f.Bindings))
 	f.Overrides.Inputs = make(map[string]string, len(f.Bindings))
-	for i := range f.Bindings {
-		cluster, err := overridesource.Cluster(ctx, cached, f.Bindings[i].Spec.TargetCluster)
+	for _, binding := range f.Bindings {
+		cluster, err := overridesource.Cluster(ctx, cached, binding.GetBindingSpec().TargetCluster)
 		if err != nil {
 			return err
 		}
@@ -80,17 +79,17 @@ func (f *Facts) overridesChanged() bool {
 // overridden says whether a binding names the overrides that apply to its cluster, as
 // they are. As long as it is not known which do, nobody can tell, and the next selection
 // will.
-func (f *Facts) overridden(binding *placementv1beta1.ClusterResourceBinding) bool {
+func (f *Facts) overridden(binding placementv1beta1.BindingObject) bool {
 	if f.Overrides.Gone {
 		return true
 	}
-	wanted := f.Overrides.Applicable[binding.Spec.TargetCluster]
-	if inputs := f.Overrides.Inputs[binding.Spec.TargetCluster]; inputs != "" && inputs != binding.Annotations[placementv1beta1.OverrideInputsAnnotation] {
+	wanted := f.Overrides.Applicable[binding.GetBindingSpec().TargetCluster]
+	if inputs := f.Overrides.Inputs[binding.GetBindingSpec().TargetCluster]; inputs != "" && inputs != binding.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation] {
 		return false
 	}
 	return apiequality.Semantic.DeepEqual(wanted, override.Applicable{
-		ClusterResourceOverrideSnapshots: binding.Spec.ClusterResourceOverrideSnapshots,
-		ResourceOverrideSnapshots:        binding.Spec.ResourceOverrideSnapshots,
+		ClusterResourceOverrideSnapshots: binding.GetBindingSpec().ClusterResourceOverrideSnapshots,
+		ResourceOverrideSnapshots:        binding.GetBindingSpec().ResourceOverrideSnapshots,
 	})
 }
 
@@ -121,15 +120,15 @@ func (r *Reconciler) havingAny(ctx context.Context, _ client.Object) []reconcile
 // havingPicked finds the placements by the overrides picked with their last selection.
 // Overrides and labels of clusters change rarely: this looks at every placement.
 func (r *Reconciler) havingPicked(ctx context.Context, picked func(refs []string) bool) []reconcile.Request {
-	var placements placementv1beta1.ClusterResourcePlacementList
-	if err := r.client.List(ctx, &placements, client.UnsafeDisableDeepCopy); err != nil {
+	placements := r.scope.NewPlacementList()
+	if err := r.client.List(ctx, placements, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache always answers once it has started
 	}
 	var requests []reconcile.Request
-	for i := range placements.Items {
-		verdict, err := snapshot.DecodeVerdict(placements.Items[i].Annotations[placementv1beta1.SelectionVerdictAnnotation])
+	for _, placement := range placements.Objects() {
+		verdict, err := snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
 		if err == nil && picked(verdict.Overrides) {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: placements.Items[i].Name}})
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: placement.GetName()}})
 		}
 	}
 	return requests

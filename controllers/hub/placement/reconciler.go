@@ -19,7 +19,6 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
-	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // EventSource is the name events on placements come from.
@@ -27,7 +26,9 @@ const EventSource = "cluster-resource-placement-controller"
 
 // Reconciler keeps the status of placements true and their workflows awake.
 type Reconciler struct {
-	client   client.Client
+	client client.Client
+	// scope chooses between the cluster-scoped kinds and their twins in namespaces.
+	scope    placementv1beta1.Scope
 	live     client.Reader
 	events   events.EventRecorder
 	clock    clock.PassiveClock
@@ -48,19 +49,20 @@ func NewReconciler(c client.Client, live client.Reader, poker waker.Poker, recor
 
 // Reconcile looks at one placement.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	placement := &placementv1beta1.ClusterResourcePlacement{}
+	scope := placementv1beta1.Scope{Namespace: request.Namespace}
+	placement := scope.NewPlacement(request.Name)
 	if err := r.client.Get(ctx, request.NamespacedName, placement); err != nil {
 		if client.IgnoreNotFound(err) != nil {
 			return ctrl.Result{}, err
 		}
-		wait, err := r.refuseEvictions(ctx, request.Name, "")
+		wait, err := r.refuseEvictions(ctx, scope.NewPlacement(request.Name))
 		if wait == 0 {
-			r.forget(request.Name)
+			r.forget(placement)
 		}
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
-	if !placement.DeletionTimestamp.IsZero() {
-		wait, err := r.refuseEvictions(ctx, placement.Name, placement.UID)
+	if !placement.GetDeletionTimestamp().IsZero() {
+		wait, err := r.refuseEvictions(ctx, placement)
 		again, cleanErr := r.cleanUp(ctx, placement)
 		return ctrl.Result{RequeueAfter: shorter(wait, again)}, errors.Join(err, cleanErr)
 	}
@@ -72,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	// The poke goes first: what it starts takes longer than a status write.
-	pokeWait := r.waker.WakeIfDue(ctx, refOf(placement), placement.Generation, NeedsWork(facts))
+	pokeWait := r.waker.WakeIfDue(ctx, waker.PlacementRef(placement), placement.GetGeneration(), NeedsWork(facts))
 	statusWait, err := r.project(ctx, facts)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -80,48 +82,49 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: shorter(pokeWait, statusWait)}, nil
 }
 
-func refOf(placement *placementv1beta1.ClusterResourcePlacement) wf.Ref {
-	return wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: placement.Name, UID: string(placement.UID)}
-}
-
 // project writes the status if it changed and if it is time, and returns when to
 // come back if it is not.
 func (r *Reconciler) project(ctx context.Context, facts *Facts) (time.Duration, error) {
 	placement := facts.Placement
 	now := r.clock.Now()
-	if wait := r.limiter.rest(placement.Name, now); wait > 0 {
+	if wait := r.limiter.rest(keyOf(placement), now); wait > 0 {
 		return wait, nil // whatever there is to write: it is not worth being worked out yet
 	}
-	selected, err := r.selected.of(ctx, placement.Name, Observed(facts))
+	selected, err := r.selected.of(ctx, placement, Observed(facts))
 	if err != nil {
 		return 0, err
 	}
 	status := Project(facts, View{
 		Selected:          selected,
-		EngineUnreachable: r.waker.IsUnreachable(refOf(placement)),
+		EngineUnreachable: r.waker.IsUnreachable(waker.PlacementRef(placement)),
 		Now:               metav1.NewTime(now),
 	})
 	r.tellStuck(placement, status, now)
-	if apiequality.Semantic.DeepEqual(placement.Status, status) {
+	if apiequality.Semantic.DeepEqual(*placement.GetPlacementStatus(), status) {
 		return nextStuck(status, now), nil
 	}
-	if wait := r.limiter.wait(placement.Name, settled(facts, status), now); wait > 0 {
-		r.limiter.looked(placement.Name, now)
+	if wait := r.limiter.wait(keyOf(placement), settled(facts, status), now); wait > 0 {
+		r.limiter.looked(keyOf(placement), now)
 		return wait, nil
 	}
 	if err := fencedwrite.ReplaceStatus(ctx, r.client, placement, status); err != nil {
 		return 0, err
 	}
 	size := len(facts.Bindings) + len(status.SelectedResources)/resourcesPerCluster
-	r.limiter.wrote(placement.Name, now, pauseAfter(size, facts.External(), r.clock.Since(now)))
+	r.limiter.wrote(keyOf(placement), now, pauseAfter(size, facts.External(), r.clock.Since(now)))
 	r.tell(placement, status)
 	return nextStuck(status, now), nil
 }
 
-func (r *Reconciler) forget(name string) {
-	r.limiter.forget(name)
-	r.waker.Forget(wf.Ref{Name: name})
-	r.stuck.news(name, "")
+func (r *Reconciler) forget(placement placementv1beta1.PlacementObject) {
+	r.limiter.forget(keyOf(placement))
+	r.waker.Forget(waker.PlacementRef(placement))
+	r.stuck.news(keyOf(placement), "")
+}
+
+// keyOf is what the memories of a reconciler know a placement by.
+func keyOf(placement placementv1beta1.PlacementObject) string {
+	return placementv1beta1.ScopeOf(placement).String() + placement.GetName()
 }
 
 // shorter is the shorter of two waits, where 0 means none.

@@ -117,8 +117,8 @@ func stored(s situation) []client.Object {
 	}
 	objects := []client.Object{s.Placement, policy, master}
 	for i := range s.Bindings {
-		s.Bindings[i].Finalizers = []string{placementv1beta1.WorkFinalizer}
-		objects = append(objects, &s.Bindings[i])
+		s.Bindings[i].SetFinalizers([]string{placementv1beta1.WorkFinalizer})
+		objects = append(objects, s.Bindings[i])
 	}
 	return objects
 }
@@ -150,7 +150,7 @@ func TestReconcileSpacesStatusWrites(t *testing.T) {
 	become := func(state metav1.Condition) {
 		binding := &placementv1beta1.ClusterResourceBinding{}
 		require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: placementv1beta1.BindingName("crp", uid, "member1")}, binding))
-		binding.Status.Conditions = newSituation("member1").bound(0, state, "member1").Bindings[0].Status.Conditions
+		binding.Status.Conditions = newSituation("member1").bound(0, state, "member1").Bindings[0].GetBindingStatus().Conditions
 		require.NoError(t, b.hub.Status().Update(t.Context(), binding))
 	}
 	become(up)

@@ -28,7 +28,7 @@ func newSelections(live client.Reader) *selections {
 }
 
 // of lists the resources in a snapshot; none if it has been deleted.
-func (s *selections) of(ctx context.Context, placement string, snapshot Snapshot) ([]placementv1beta1.ResourceIdentifier, error) {
+func (s *selections) of(ctx context.Context, placement placementv1beta1.PlacementObject, snapshot Snapshot) ([]placementv1beta1.ResourceIdentifier, error) {
 	if snapshot.Name == "" || snapshot.UID == "" {
 		return nil, nil
 	}
@@ -37,16 +37,16 @@ func (s *selections) of(ctx context.Context, placement string, snapshot Snapshot
 	}
 	var identifiers []placementv1beta1.ResourceIdentifier
 	for sub := range snapshot.Parts {
-		part := &placementv1beta1.ClusterResourceSnapshot{}
-		name := placementv1beta1.ResourceSnapshotName(placement, snapshot.Index, sub)
-		if err := s.live.Get(ctx, client.ObjectKey{Name: name}, part); err != nil {
+		scope, name := placementv1beta1.ScopeOf(placement), placementv1beta1.ResourceSnapshotName(placement.GetName(), snapshot.Index, sub)
+		part := scope.NewResourceSnapshot(name)
+		if err := s.live.Get(ctx, scope.Key(name), part); err != nil {
 			if apierrors.IsNotFound(err) {
 				return nil, nil // pruned meanwhile: the status will name another
 			}
 			return nil, fmt.Errorf("reading resource snapshot %s: %w", name, err)
 		}
-		for i := range part.Spec.SelectedResources {
-			identifier, err := identify(part.Spec.SelectedResources[i].Raw)
+		for i := range part.GetResourceSnapshotSpec().SelectedResources {
+			identifier, err := identify(part.GetResourceSnapshotSpec().SelectedResources[i].Raw)
 			if err != nil {
 				return nil, fmt.Errorf("reading resource %d of snapshot %s: %w", i, name, err)
 			}

@@ -24,17 +24,18 @@ const workers = 16
 // SetupWithManager registers the reconciler: it runs when a placement, one of
 // its bindings, snapshots or overrides changes, or the labels that decide which
 // overrides apply.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.Scope) error {
+	r.scope = scope
 	toPlacement := handler.EnqueueRequestsFromMapFunc(placementOf)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("placement").
-		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(predicate.Or(
+		For(scope.NewPlacement(""), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionStarted(),
 		))).
-		Watches(&placementv1beta1.ClusterResourceBinding{}, toPlacement).
+		Watches(scope.NewBinding(""), toPlacement).
 		Watches(&placementv1beta1.ClusterResourcePlacementEviction{}, handler.EnqueueRequestsFromMapFunc(evictedFrom)).
-		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, toPlacement).
-		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, toPlacement).
+		Watches(scope.NewPolicySnapshot(""), toPlacement).
+		WatchesMetadata(scope.NewResourceSnapshot(""), toPlacement).
 		Watches(&placementv1beta1.ClusterResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.overriddenBy)).
 		Watches(&placementv1beta1.ResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.overriddenBy)).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.havingAny), builder.WithPredicates(relabelled())).
@@ -52,7 +53,7 @@ func placementOf(_ context.Context, object client.Object) []reconcile.Request {
 	if name == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }
 
 // deletionStarted keeps away every update but the one that sets the deletion

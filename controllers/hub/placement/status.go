@@ -40,13 +40,12 @@ func (f *Facts) single() (Snapshot, bool) {
 		return Snapshot{}, false
 	}
 	name := ""
-	for i := range f.Bindings {
-		binding := &f.Bindings[i]
+	for _, binding := range f.Bindings {
 		if !live(binding) {
 			continue
 		}
-		running := binding.Spec.ResourceSnapshotName
-		if binding.Spec.State != placementv1beta1.BindingStateBound || running == "" || (name != "" && running != name) {
+		running := binding.GetBindingSpec().ResourceSnapshotName
+		if binding.GetBindingSpec().State != placementv1beta1.BindingStateBound || running == "" || (name != "" && running != name) {
 			return Snapshot{}, false
 		}
 		name = running
@@ -83,9 +82,9 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 		})
 	}
 	for i := range conditions {
-		conditions[i].ObservedGeneration = facts.Placement.Generation
+		conditions[i].ObservedGeneration = facts.Placement.GetGeneration()
 	}
-	status.Conditions = workmodel.KeepTransitions(facts.Placement.Status.Conditions, conditions, view.Now)
+	status.Conditions = workmodel.KeepTransitions(facts.Placement.GetPlacementStatus().Conditions, conditions, view.Now)
 	return fit(status)
 }
 
@@ -97,14 +96,14 @@ func (f *Facts) settled() bool {
 
 func scheduledCondition(facts *Facts) metav1.Condition {
 	conditionType := placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeScheduled)
-	if facts.Verdict.Error != "" && facts.Verdict.Generation == facts.Placement.Generation {
+	if facts.Verdict.Error != "" && facts.Verdict.Generation == facts.Placement.GetGeneration() {
 		return metav1.Condition{
 			Type: conditionType, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonInvalidResourceSelectors,
 			Message: "The resource selectors are invalid: " + facts.Verdict.Error,
 		}
 	}
 	if facts.scheduled() {
-		if said := meta.FindStatusCondition(facts.Policy.Status.Conditions, placementv1beta1.ConditionTypeScheduled); said != nil {
+		if said := meta.FindStatusCondition(facts.Policy.GetPolicySnapshotStatus().Conditions, placementv1beta1.ConditionTypeScheduled); said != nil {
 			return metav1.Condition{Type: conditionType, Status: said.Status, Reason: said.Reason, Message: said.Message + note(facts)}
 		}
 	}
@@ -116,7 +115,7 @@ func scheduledCondition(facts *Facts) metav1.Condition {
 
 // note tells of what is selected and cannot be placed yet.
 func note(facts *Facts) string {
-	if facts.Verdict.Note == "" || facts.Verdict.Generation != facts.Placement.Generation {
+	if facts.Verdict.Note == "" || facts.Verdict.Generation != facts.Placement.GetGeneration() {
 		return ""
 	}
 	return "; " + facts.Verdict.Note
@@ -182,7 +181,7 @@ func reportsDiff(facts *Facts) bool {
 		return isReportDiff(facts.applyStrategy())
 	}
 	for i := range facts.Bindings {
-		if binding := &facts.Bindings[i]; live(binding) && isReportDiff(binding.Spec.ApplyStrategy) {
+		if binding := facts.Bindings[i]; live(binding) && isReportDiff(binding.GetBindingSpec().ApplyStrategy) {
 			return true
 		}
 	}

@@ -32,20 +32,25 @@ var (
 const uid = types.UID("placement-uid")
 
 // situation builds facts step by step.
-type situation struct{ *Facts }
+type situation struct {
+	*Facts
+	Placement *placementv1beta1.ClusterResourcePlacement
+	Policy    *placementv1beta1.ClusterSchedulingPolicySnapshot
+}
 
 func newSituation(clusters ...string) situation {
+	placement, policy := &placementv1beta1.ClusterResourcePlacement{
+		ObjectMeta: metav1.ObjectMeta{Name: "crp", UID: uid, Generation: 1},
+		Spec: placementv1beta1.PlacementSpec{Strategy: &placementv1beta1.RolloutStrategy{
+			Type: placementv1beta1.RollingUpdateRolloutStrategyType,
+		}},
+	}, &placementv1beta1.ClusterSchedulingPolicySnapshot{}
 	s := situation{&Facts{
-		Placement: &placementv1beta1.ClusterResourcePlacement{
-			ObjectMeta: metav1.ObjectMeta{Name: "crp", UID: uid, Generation: 1},
-			Spec: placementv1beta1.PlacementSpec{Strategy: &placementv1beta1.RolloutStrategy{
-				Type: placementv1beta1.RollingUpdateRolloutStrategyType,
-			}},
-		},
+		Placement: placement,
 		Verdict:   snapshot.Verdict{Generation: 1, Snapshot: "crp-0-snapshot"},
 		Snapshots: map[string]Snapshot{},
-		Policy:    &placementv1beta1.ClusterSchedulingPolicySnapshot{},
-	}}
+		Policy:    policy,
+	}, placement, policy}
 	s.Policy.Status.ObservedCRPGeneration = 1
 	s.snapshot(0)
 	for _, cluster := range clusters {
@@ -87,7 +92,7 @@ func (s situation) external() situation {
 func (s situation) applyStrategy(strategy placementv1beta1.ApplyStrategyType) situation {
 	s.Placement.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: strategy}
 	for i := range s.Bindings {
-		s.Bindings[i].Spec.ApplyStrategy = s.Placement.Spec.Strategy.ApplyStrategy
+		s.Bindings[i].GetBindingSpec().ApplyStrategy = s.Placement.Spec.Strategy.ApplyStrategy
 	}
 	return s
 }
@@ -98,7 +103,7 @@ func (s situation) pick(cluster string) {
 		Reason: fmt.Sprintf("Successfully scheduled resources for placement in %q (affinity score: 0, topology spread score: 0): picked by scheduling policy", cluster),
 	}
 	s.Policy.Status.ClusterDecisions = append(s.Policy.Status.ClusterDecisions, decision)
-	s.Bindings = append(s.Bindings, placementv1beta1.ClusterResourceBinding{
+	s.Bindings = append(s.Bindings, &placementv1beta1.ClusterResourceBinding{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: placementv1beta1.BindingName("crp", uid, cluster), UID: types.UID("binding " + cluster), Generation: 2,
 			Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "crp"},
@@ -111,8 +116,8 @@ func (s situation) pick(cluster string) {
 
 func (s situation) binding(cluster string) *placementv1beta1.ClusterResourceBinding {
 	for i := range s.Bindings {
-		if s.Bindings[i].Spec.TargetCluster == cluster {
-			return &s.Bindings[i]
+		if s.Bindings[i].GetBindingSpec().TargetCluster == cluster {
+			return s.Bindings[i].(*placementv1beta1.ClusterResourceBinding)
 		}
 	}
 	panic("no binding to " + cluster)
@@ -165,7 +170,7 @@ func TestStatusGolden(t *testing.T) {
 	cases := map[string]func() (situation, View){
 		"pending": func() (situation, View) {
 			s := newSituation()
-			s.Policy, s.Verdict, s.Latest = nil, snapshot.Verdict{}, Snapshot{}
+			s.Facts.Policy, s.Verdict, s.Latest = nil, snapshot.Verdict{}, Snapshot{}
 			return s, View{}
 		},
 		"pending-while-the-engine-is-away": func() (situation, View) {
@@ -175,7 +180,7 @@ func TestStatusGolden(t *testing.T) {
 		},
 		"invalid-selectors": func() (situation, View) {
 			s := newSituation()
-			s.Policy, s.Latest = nil, Snapshot{}
+			s.Facts.Policy, s.Latest = nil, Snapshot{}
 			s.Verdict.Error = `resourceSelectors[0]: the hub does not serve the kind apps/v3, Kind=Deployment`
 			return s, View{}
 		},

@@ -107,7 +107,7 @@ func stuckNote(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatu
 
 // blockedBefore says whether the rollout has been blocked since before an instant.
 func blockedBefore(facts *Facts, before time.Time) bool {
-	said := meta.FindStatusCondition(facts.Placement.Status.Conditions, placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted))
+	said := meta.FindStatusCondition(facts.Placement.GetPlacementStatus().Conditions, placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted))
 	return said != nil && said.Status == metav1.ConditionFalse && !said.LastTransitionTime.After(before)
 }
 
@@ -115,9 +115,8 @@ func blockedBefore(facts *Facts, before time.Time) bool {
 // cluster may still become available it has nothing to wait for.
 func account(facts *Facts) rollout.Account {
 	a := rollout.Account{Limits: limits(facts)}
-	for i := range facts.Bindings {
-		binding := &facts.Bindings[i]
-		holds := binding.Spec.ResourceSnapshotName != "" || !binding.DeletionTimestamp.IsZero()
+	for _, binding := range facts.Bindings {
+		holds := binding.GetBindingSpec().ResourceSnapshotName != "" || !binding.GetDeletionTimestamp().IsZero()
 		if holds {
 			a.Placed++
 		}
@@ -128,7 +127,7 @@ func account(facts *Facts) rollout.Account {
 		switch {
 		case holds && !up:
 			return rollout.Account{} // it is waited for
-		case binding.Spec.State == placementv1beta1.BindingStateScheduled:
+		case binding.GetBindingSpec().State == placementv1beta1.BindingStateScheduled:
 			a.Additions++
 		case !upToDate(facts, binding, facts.Latest.Name):
 			a.Changes++
@@ -138,13 +137,13 @@ func account(facts *Facts) rollout.Account {
 }
 
 // available says whether a binding says so of its cluster.
-func available(binding *placementv1beta1.ClusterResourceBinding) bool {
-	if !binding.DeletionTimestamp.IsZero() {
+func available(binding placementv1beta1.BindingObject) bool {
+	if !binding.GetDeletionTimestamp().IsZero() {
 		return false
 	}
 	for _, step := range []string{placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported} {
-		said := meta.FindStatusCondition(binding.Status.Conditions, step)
-		if said != nil && said.Status == metav1.ConditionTrue && said.ObservedGeneration == binding.Generation {
+		said := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, step)
+		if said != nil && said.Status == metav1.ConditionTrue && said.ObservedGeneration == binding.GetGeneration() {
 			return true
 		}
 	}
@@ -153,17 +152,17 @@ func available(binding *placementv1beta1.ClusterResourceBinding) bool {
 
 // limits of a rollout as numbers of clusters. What cannot be read is refused elsewhere.
 func limits(facts *Facts) rollout.Limits {
-	policy := facts.Placement.Spec.Policy
+	policy := facts.Placement.GetPlacementSpec().Policy
 	out := rollout.Limits{Target: wanted(policy)}
 	if policy == nil || policy.PlacementType == placementv1beta1.PickAllPlacementType || policy.PlacementType == "" {
-		for i := range facts.Bindings {
-			if live(&facts.Bindings[i]) {
+		for _, binding := range facts.Bindings {
+			if live(binding) {
 				out.Target++
 			}
 		}
 	}
 	unavailable, surge := intstr.FromString("25%"), intstr.FromString("25%")
-	if s := facts.Placement.Spec.Strategy; s != nil && s.RollingUpdate != nil {
+	if s := facts.Placement.GetPlacementSpec().Strategy; s != nil && s.RollingUpdate != nil {
 		unavailable = *cmp.Or(s.RollingUpdate.MaxUnavailable, &unavailable)
 		surge = *cmp.Or(s.RollingUpdate.MaxSurge, &surge)
 	}
@@ -214,7 +213,7 @@ func (t *stuckTold) news(placement, on string) bool {
 }
 
 // tellStuck emits an event once a rollout is stuck, and whenever it is on other clusters.
-func (r *Reconciler) tellStuck(placement *placementv1beta1.ClusterResourcePlacement, status placementv1beta1.PlacementStatus, now time.Time) {
+func (r *Reconciler) tellStuck(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus, now time.Time) {
 	on, message := "", ""
 	for i := range status.Conditions {
 		if strings.Contains(status.Conditions[i].Message, stuckMark) {
@@ -227,7 +226,7 @@ func (r *Reconciler) tellStuck(placement *placementv1beta1.ClusterResourcePlacem
 			on += w.cluster + ","
 		}
 	}
-	if r.stuck.news(placement.Name, on) {
+	if r.stuck.news(keyOf(placement), on) {
 		r.events.Eventf(placement, nil, "Warning", "PlacementRolloutStuck", "Rollout", "%s", cut(message, maxNote))
 	}
 }

@@ -76,8 +76,8 @@ func TestAStuckRolloutIsToldOfOnce(t *testing.T) {
 
 func TestWhatWillBeStuckIsLookedAtThen(t *testing.T) {
 	s := newSituation("member1").bound(0, notUp, "member1")
-	for i := range s.Bindings[0].Status.Conditions {
-		s.Bindings[0].Status.Conditions[i].LastTransitionTime = now
+	for i := range s.Bindings[0].GetBindingStatus().Conditions {
+		s.Bindings[0].GetBindingStatus().Conditions[i].LastTransitionTime = now
 	}
 	b := newBench(t, stored(s)...)
 	assert.Equal(t, stuckAfter, b.reconcile(t).RequeueAfter)

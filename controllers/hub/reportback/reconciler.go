@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -35,7 +34,9 @@ var ownKinds = map[schema.GroupKind]bool{
 // Reconciler keeps Works in line with how their placement wants status reported.
 type Reconciler struct {
 	client client.Client
-	live   client.Reader
+	// scope chooses between the cluster-scoped kinds and their twins in namespaces.
+	scope placementv1beta1.Scope
+	live  client.Reader
 }
 
 // NewReconciler makes a Reconciler; live reads past the cache.
@@ -50,11 +51,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	name := work.Labels[placementv1beta1.ParentPlacementLabel]
-	if name == "" || work.Labels[placementv1beta1.ParentNamespaceLabel] != "" || !work.DeletionTimestamp.IsZero() {
+	scope := placementv1beta1.Scope{Namespace: work.Labels[placementv1beta1.ParentNamespaceLabel]}
+	if name == "" || scope.Namespaced() != r.scope.Namespaced() || !work.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	placement := &placementv1beta1.ClusterResourcePlacement{}
-	if err := r.client.Get(ctx, types.NamespacedName{Name: name}, placement); err != nil {
+	placement := scope.NewPlacement(name)
+	if err := r.client.Get(ctx, scope.Key(name), placement); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	wanted := workmodel.ReportBack(placement)
@@ -64,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !toOriginal(work) {
 		return ctrl.Result{}, nil
 	}
-	only, err := r.onlyCluster(ctx, name)
+	only, err := r.onlyCluster(ctx, scope, name)
 	if err != nil || !only {
 		return ctrl.Result{}, err
 	}
@@ -102,13 +104,13 @@ func (r *Reconciler) instruct(ctx context.Context, work *placementv1beta1.Work, 
 
 // onlyCluster tells whether a placement is on one cluster only: of several, none is to be told
 // from the other by one status.
-func (r *Reconciler) onlyCluster(ctx context.Context, placement string) (bool, error) {
-	var bindings placementv1beta1.ClusterResourceBindingList
-	err := r.client.List(ctx, &bindings, client.MatchingFields{fieldindex.ByPlacement: placement}, client.UnsafeDisableDeepCopy)
+func (r *Reconciler) onlyCluster(ctx context.Context, scope placementv1beta1.Scope, placement string) (bool, error) {
+	bindings := scope.NewBindingList()
+	err := r.client.List(ctx, bindings, client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement, err)
 	}
-	return len(bindings.Items) == 1, nil
+	return len(bindings.Objects()) == 1, nil
 }
 
 // mirror copies what a member has reported to the originals. A member says what the status is;

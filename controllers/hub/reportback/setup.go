@@ -25,7 +25,8 @@ const workers = 4
 // SetupWithManager registers the reconciler: it runs when a Work comes, when one that reports to
 // the hub does, and when a placement wants status reported differently or on another number of
 // clusters.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.Scope) error {
+	r.scope = scope
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("reportback").
 		For(&placementv1beta1.Work{}, builder.WithPredicates(predicate.Funcs{
@@ -33,13 +34,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			DeleteFunc:  func(event.DeleteEvent) bool { return false },
 			GenericFunc: func(event.GenericEvent) bool { return false },
 		})).
-		Watches(&placementv1beta1.ClusterResourcePlacement{}, handler.EnqueueRequestsFromMapFunc(r.worksOf), builder.WithPredicates(predicate.Funcs{
+		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.worksOf), builder.WithPredicates(predicate.Funcs{
 			CreateFunc:  func(event.CreateEvent) bool { return false }, // its Works come as well
 			UpdateFunc:  changesItsMind,
 			DeleteFunc:  func(event.DeleteEvent) bool { return false },
 			GenericFunc: func(event.GenericEvent) bool { return false },
 		})).
-		Watches(&placementv1beta1.ClusterResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.worksBeside), builder.WithPredicates(predicate.Funcs{
+		Watches(scope.NewBinding(""), handler.EnqueueRequestsFromMapFunc(r.worksBeside), builder.WithPredicates(predicate.Funcs{
 			CreateFunc:  func(event.CreateEvent) bool { return false }, // one more is no reason to report
 			UpdateFunc:  func(event.UpdateEvent) bool { return false },
 			GenericFunc: func(event.GenericEvent) bool { return false },
@@ -64,26 +65,27 @@ func reports(e event.UpdateEvent) bool {
 }
 
 func changesItsMind(e event.UpdateEvent) bool {
-	before, ok := e.ObjectOld.(*placementv1beta1.ClusterResourcePlacement)
-	after, also := e.ObjectNew.(*placementv1beta1.ClusterResourcePlacement)
+	before, ok := e.ObjectOld.(placementv1beta1.PlacementObject)
+	after, also := e.ObjectNew.(placementv1beta1.PlacementObject)
 	return ok && also && !apiequality.Semantic.DeepEqual(workmodel.ReportBack(before), workmodel.ReportBack(after))
 }
 
 func (r *Reconciler) worksOf(ctx context.Context, placement client.Object) []reconcile.Request {
-	return r.labelled(ctx, placement.GetName())
+	return r.labelled(ctx, placementv1beta1.ScopeOf(placement), placement.GetName())
 }
 
 // worksBeside finds the Works of a binding's placement that reports to the originals.
 func (r *Reconciler) worksBeside(ctx context.Context, binding client.Object) []reconcile.Request {
 	name := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
-	placement := &placementv1beta1.ClusterResourcePlacement{}
-	if name == "" || r.client.Get(ctx, client.ObjectKey{Name: name}, placement) != nil || workmodel.ReportBack(placement) == nil {
+	scope := placementv1beta1.ScopeOf(binding)
+	placement := scope.NewPlacement(name)
+	if name == "" || r.client.Get(ctx, scope.Key(name), placement) != nil || workmodel.ReportBack(placement) == nil {
 		return nil
 	}
-	return r.labelled(ctx, name)
+	return r.labelled(ctx, scope, name)
 }
 
-func (r *Reconciler) labelled(ctx context.Context, placement string) []reconcile.Request {
+func (r *Reconciler) labelled(ctx context.Context, scope placementv1beta1.Scope, placement string) []reconcile.Request {
 	var works placementv1beta1.WorkList
 	err := r.client.List(ctx, &works, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}, client.UnsafeDisableDeepCopy)
 	if err != nil {

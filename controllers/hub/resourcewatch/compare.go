@@ -9,17 +9,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // watchedPlacement is what is known of a placement.
 type watchedPlacement struct {
-	uid        types.UID
+	ref        wf.Ref
 	generation int64
 	verdict    snapshot.Verdict
 	catalog    *snapshot.Catalog
@@ -34,11 +34,7 @@ type watchedPlacement struct {
 	epoch int
 }
 
-func (p *watchedPlacement) ref(name string) wf.Ref {
-	return wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: name, UID: string(p.uid)}
-}
-
-// known are the names of the placements that are watched.
+// known are the keys of the placements that are watched.
 func (w *Watcher) known() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,31 +50,36 @@ func (w *Watcher) mark(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if p, ok := w.placements[name]; ok {
-		w.Marker.Mark(p.ref(name), wf.Poke{UID: string(p.uid), Generation: p.generation, Cause: wf.CauseResources})
+		w.Marker.Mark(p.ref, wf.Poke{UID: p.ref.UID, Generation: p.generation, Cause: wf.CauseResources})
 	}
 }
 
 // observe takes a placement into the index as it is now.
 func (w *Watcher) observe(ctx context.Context, name string) error {
-	placement := &placementv1beta1.ClusterResourcePlacement{}
-	err := w.Placements.Get(ctx, client.ObjectKey{Name: name}, placement)
+	namespace, base, err := toolscache.SplitMetaNamespaceKey(name)
+	if err != nil {
+		return fmt.Errorf("reading the key of a placement: %w", err)
+	}
+	scope := placementv1beta1.Scope{Namespace: namespace}
+	placement := scope.NewPlacement(base)
+	err = w.Placements.Get(ctx, scope.Key(base), placement)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading placement %s: %w", name, err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	known := w.placements[name]
-	if err != nil || placement.DeletionTimestamp != nil {
+	if err != nil || placement.GetDeletionTimestamp() != nil {
 		w.forget(name, known)
 		return nil
 	}
-	if known != nil && known.uid != placement.UID {
+	if known != nil && known.ref.UID != string(placement.GetUID()) {
 		w.forget(name, known)
 		known = nil
 	}
 	// A verdict that cannot be read counts as none: the next selection replaces it.
-	verdict, _ := snapshot.DecodeVerdict(placement.Annotations[placementv1beta1.SelectionVerdictAnnotation])
-	if known != nil && known.generation == placement.Generation && known.catalog == w.catalog {
+	verdict, _ := snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
+	if known != nil && known.generation == placement.GetGeneration() && known.catalog == w.catalog {
 		known.verdict = verdict
 		return nil
 	}
@@ -91,33 +92,33 @@ func (w *Watcher) forget(name string, known *watchedPlacement) {
 	w.index.Remove(name)
 	delete(w.placements, name)
 	if known != nil {
-		w.Marker.Forget(known.ref(name))
+		w.Marker.Forget(known.ref)
 	}
 }
 
 // resolve puts the selectors of a placement into the index. As long as it selects
 // the same kinds as before, nothing can have been missed.
-func (w *Watcher) resolve(placement *placementv1beta1.ClusterResourcePlacement, before *watchedPlacement) *watchedPlacement {
+func (w *Watcher) resolve(placement placementv1beta1.PlacementObject, before *watchedPlacement) *watchedPlacement {
 	resolved := &watchedPlacement{
-		uid: placement.UID, generation: placement.Generation, catalog: w.catalog, kinds: map[schema.GroupKind]bool{},
+		ref: waker.PlacementRef(placement), generation: placement.GetGeneration(), catalog: w.catalog, kinds: map[schema.GroupKind]bool{},
 	}
-	selection, err := snapshot.Compile(placement.Spec.ResourceSelectors, w.catalog)
+	selection, err := snapshot.Compile(placement.GetPlacementSpec().ResourceSelectors, w.catalog)
 	if _, ok := errors.AsType[*snapshot.InvalidError](err); ok {
 		resolved.invalid = true
-		w.index.Remove(placement.Name)
+		w.index.Remove(resolved.ref.Key())
 		return resolved
 	}
 	if err != nil { // an API group it needs cannot be read: the next catalog will tell
 		resolved.invalid, resolved.compared = true, true
-		w.index.Remove(placement.Name)
+		w.index.Remove(resolved.ref.Key())
 		return resolved
 	}
 	resolved.selection = selection
-	w.index.Set(placement.Name, selection)
+	w.index.Set(resolved.ref.Key(), selection)
 	for _, kind := range kindsOf(selection, w.catalog) {
 		resolved.kinds[kind.GroupKind()] = true
 	}
-	if before != nil && before.compared && !before.invalid && before.generation == placement.Generation {
+	if before != nil && before.compared && !before.invalid && before.generation == placement.GetGeneration() {
 		resolved.compared = maps.Equal(before.kinds, resolved.kinds)
 	}
 	return resolved

@@ -12,12 +12,13 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/servedkinds"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 )
 
 // SetupWithManager adds the watcher to a manager; the poker wakes workflows, and the
 // filter is what the operator of the hub keeps from being placed.
-func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, filter snapshot.Filter) error {
+func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, filter snapshot.Filter, scope placementv1beta1.Scope) error {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.WarningHandlerWithContext = rest.NoWarnings{} // the versions are not our choice
 	watches, err := metadata.NewForConfig(config)
@@ -38,6 +39,7 @@ func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, filter snapshot.Filte
 		return fmt.Errorf("adding the debouncer of changed resources: %w", err)
 	}
 	watcher := &Watcher{
+		Scope:      scope,
 		Placements: mgr.GetClient(),
 		Cache:      mgr.GetCache(),
 		Kinds:      &servedkinds.Cache{Discovery: catalog, Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Filter: filter},

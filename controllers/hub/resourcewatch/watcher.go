@@ -26,6 +26,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -64,6 +65,8 @@ type Informers interface {
 
 // Watcher wakes placements when what they select changes. Only the leader runs it.
 type Watcher struct {
+	// Scope chooses between cluster-scoped placements and those in namespaces.
+	Scope placementv1beta1.Scope
 	// Placements reads placements from the manager's cache, Cache tells of changes.
 	Placements client.Reader
 	Cache      Informers
@@ -98,7 +101,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 	w.informers = &informers{client: w.Metadata, contents: w.Contents, log: w.Log, changed: w.changed, listed: w.listed, running: map[schema.GroupKind]*watched{}}
 	w.placements, w.touched = map[string]*watchedPlacement{}, map[string]bool{}
 	w.kick = make(chan struct{}, 1)
-	informer, err := w.Cache.GetInformer(ctx, &placementv1beta1.ClusterResourcePlacement{})
+	informer, err := w.Cache.GetInformer(ctx, w.Scope.NewPlacement(""))
 	if err != nil {
 		return fmt.Errorf("watching placements: %w", err)
 	}
@@ -153,18 +156,18 @@ func (w *Watcher) handler() toolscache.ResourceEventHandler {
 		if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 			object = tombstone.Obj
 		}
-		if placement, ok := object.(*placementv1beta1.ClusterResourcePlacement); ok {
-			w.touch(placement.Name)
+		if placement, ok := object.(placementv1beta1.PlacementObject); ok {
+			w.touch(waker.PlacementRef(placement).Key())
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    touch,
 		DeleteFunc: touch,
 		UpdateFunc: func(before, after any) {
-			old, _ := before.(*placementv1beta1.ClusterResourcePlacement)
-			updated, ok := after.(*placementv1beta1.ClusterResourcePlacement)
+			old, _ := before.(placementv1beta1.PlacementObject)
+			updated, ok := after.(placementv1beta1.PlacementObject)
 			if ok && concerns(old, updated) {
-				w.touch(updated.Name)
+				w.touch(waker.PlacementRef(updated).Key())
 			}
 		},
 	}
@@ -172,11 +175,11 @@ func (w *Watcher) handler() toolscache.ResourceEventHandler {
 
 // concerns says whether an update of a placement is about what it selects. Most are
 // about its status.
-func concerns(before, after *placementv1beta1.ClusterResourcePlacement) bool {
+func concerns(before, after placementv1beta1.PlacementObject) bool {
 	key := placementv1beta1.SelectionVerdictAnnotation
-	return before.UID != after.UID || before.Generation != after.Generation ||
-		before.Annotations[key] != after.Annotations[key] ||
-		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
+		before.GetAnnotations()[key] != after.GetAnnotations()[key] ||
+		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero()
 }
 
 // touch asks for a look at a placement.

@@ -10,19 +10,19 @@ import (
 // has ended does not, nor one that stands still because its user wants it to; a
 // run that waits for an approval does: that is how the approval can come
 // through Temporal.
-func NeedsWork(run *placementv1beta1.ClusterStagedUpdateRun) bool {
-	conditions := run.Status.Conditions
+func NeedsWork(run placementv1beta1.UpdateRunObject) bool {
+	conditions := run.GetUpdateRunStatus().Conditions
 	switch {
-	case !run.DeletionTimestamp.IsZero():
+	case !run.GetDeletionTimestamp().IsZero():
 		return false
 	case meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeSucceeded) != nil,
 		meta.IsStatusConditionFalse(conditions, placementv1beta1.ConditionTypeInitialized):
 		return false
-	case run.Annotations[placementv1beta1.RolledBackByAnnotation] != "":
+	case run.GetAnnotations()[placementv1beta1.RolledBackByAnnotation] != "":
 		return true // it ends, even if it stands still
-	case run.Spec.State == placementv1beta1.StateInitialize:
+	case run.GetUpdateRunSpec().State == placementv1beta1.StateInitialize:
 		return !meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeInitialized)
-	case run.Spec.State == placementv1beta1.StateStop:
+	case run.GetUpdateRunSpec().State == placementv1beta1.StateStop:
 		progressing := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeProgressing)
 		return progressing == nil || progressing.Reason != placementv1beta1.ReasonUpdateRunStopped
 	}

@@ -22,7 +22,9 @@ import (
 // Reconciler watches over update runs.
 type Reconciler struct {
 	client client.Client
-	waker  *waker.Waker
+	// scope chooses between the cluster-scoped kinds and their twins in namespaces.
+	scope placementv1beta1.Scope
+	waker *waker.Waker
 }
 
 // New returns a reconciler; see SetupWithManager.
@@ -32,41 +34,41 @@ func New(c client.Client, poker waker.Poker, clk clock.PassiveClock) *Reconciler
 
 // Reconcile looks at one run.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	run := &placementv1beta1.ClusterStagedUpdateRun{}
+	run := placementv1beta1.Scope{Namespace: request.Namespace}.NewUpdateRun(request.Name)
 	if err := r.client.Get(ctx, request.NamespacedName, run); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !run.DeletionTimestamp.IsZero() {
+	if !run.GetDeletionTimestamp().IsZero() {
 		return ctrl.Result{}, r.abandon(ctx, run)
 	}
 	if err := fencedwrite.AddFinalizer(ctx, r.client, run, placementv1beta1.UpdateRunFinalizer); err != nil {
-		return ctrl.Result{}, fmt.Errorf("adding the finalizer to run %s: %w", run.Name, err)
+		return ctrl.Result{}, fmt.Errorf("adding the finalizer to run %s: %w", run.GetName(), err)
 	}
 	if !NeedsWork(run) {
-		r.waker.Forget(refOf(run))
+		r.waker.Forget(waker.UpdateRunRef(run))
 		return ctrl.Result{}, nil
 	}
 	return r.wake(ctx, run)
 }
 
 // wake wakes the run's workflow. That Temporal is away is no error: the run says so, and the poke is tried again.
-func (r *Reconciler) wake(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) (ctrl.Result, error) {
-	ref, cause := refOf(run), wf.CauseSpec
-	if r.waker.HasWokenFor(ref, run.Generation) {
+func (r *Reconciler) wake(ctx context.Context, run placementv1beta1.UpdateRunObject) (ctrl.Result, error) {
+	ref, cause := waker.UpdateRunRef(run), wf.CauseSpec
+	if r.waker.HasWokenFor(ref, run.GetGeneration()) {
 		cause = wf.CauseApproval // whatever else may open a gate
 	}
-	if retry := r.waker.Wake(ctx, ref, run.Generation, cause); retry > 0 {
+	if retry := r.waker.Wake(ctx, ref, run.GetGeneration(), cause); retry > 0 {
 		return ctrl.Result{RequeueAfter: retry}, r.unreachable(ctx, run)
 	}
 	return ctrl.Result{}, r.reachable(ctx, run)
 }
 
 // unreachable says on the run why it does not move; reachable takes that back.
-func (r *Reconciler) unreachable(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) error {
-	changed := run.DeepCopy()
-	if !meta.SetStatusCondition(&changed.Status.Conditions, metav1.Condition{
+func (r *Reconciler) unreachable(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+	changed := placementv1beta1.DeepCopyOf(run)
+	if !meta.SetStatusCondition(&changed.GetUpdateRunStatus().Conditions, metav1.Condition{
 		Type: placementv1beta1.ConditionTypeEngineReachable, Status: metav1.ConditionFalse,
-		Reason: placementv1beta1.ReasonTemporalUnreachable, ObservedGeneration: run.Generation,
+		Reason: placementv1beta1.ReasonTemporalUnreachable, ObservedGeneration: run.GetGeneration(),
 		Message: "Temporal cannot be reached; the run continues by itself once it can",
 	}) {
 		return nil
@@ -74,9 +76,9 @@ func (r *Reconciler) unreachable(ctx context.Context, run *placementv1beta1.Clus
 	return r.patchConditions(ctx, run, changed)
 }
 
-func (r *Reconciler) reachable(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) error {
-	changed := run.DeepCopy()
-	if !meta.RemoveStatusCondition(&changed.Status.Conditions, placementv1beta1.ConditionTypeEngineReachable) {
+func (r *Reconciler) reachable(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+	changed := placementv1beta1.DeepCopyOf(run)
+	if !meta.RemoveStatusCondition(&changed.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeEngineReachable) {
 		return nil
 	}
 	return r.patchConditions(ctx, run, changed)
@@ -84,10 +86,10 @@ func (r *Reconciler) reachable(ctx context.Context, run *placementv1beta1.Cluste
 
 // patchConditions writes only over the version it has seen: the rest of the
 // status belongs to the run's activities.
-func (r *Reconciler) patchConditions(ctx context.Context, run, changed *placementv1beta1.ClusterStagedUpdateRun) error {
+func (r *Reconciler) patchConditions(ctx context.Context, run, changed placementv1beta1.UpdateRunObject) error {
 	err := r.client.Status().Patch(ctx, changed, client.MergeFromWithOptions(run, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing whether Temporal is reachable to run %s: %w", run.Name, err)
+		return fmt.Errorf("writing whether Temporal is reachable to run %s: %w", run.GetName(), err)
 	}
 	return nil
 }
@@ -95,36 +97,32 @@ func (r *Reconciler) patchConditions(ctx context.Context, run, changed *placemen
 // abandon cleans up after a run that is being deleted: its approval requests
 // go, what it has placed stays. The workflow is poked, finds the run gone and
 // ends; should that fail, it finds out at its next step.
-func (r *Reconciler) abandon(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) error {
-	err := r.client.DeleteAllOf(ctx, &placementv1beta1.ClusterApprovalRequest{},
-		client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.Name})
+func (r *Reconciler) abandon(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+	err := r.client.DeleteAllOf(ctx, placementv1beta1.ScopeOf(run).NewApprovalRequest(""), client.InNamespace(run.GetNamespace()),
+		client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.GetName()})
 	if err != nil {
-		return fmt.Errorf("deleting the approval requests of run %s: %w", run.Name, err)
+		return fmt.Errorf("deleting the approval requests of run %s: %w", run.GetName(), err)
 	}
-	if meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded) == nil {
-		r.waker.Wake(ctx, refOf(run), run.Generation, wf.CauseSpec) // without it, the workflow ends at its next step
+	if meta.FindStatusCondition(run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeSucceeded) == nil {
+		r.waker.Wake(ctx, waker.UpdateRunRef(run), run.GetGeneration(), wf.CauseSpec) // without it, the workflow ends at its next step
 	}
-	r.waker.Forget(refOf(run))
+	r.waker.Forget(waker.UpdateRunRef(run))
 	if err := fencedwrite.RemoveFinalizer(ctx, r.client, run, placementv1beta1.UpdateRunFinalizer); err != nil {
-		return fmt.Errorf("removing the finalizer of run %s: %w", run.Name, err)
+		return fmt.Errorf("removing the finalizer of run %s: %w", run.GetName(), err)
 	}
 	return nil
 }
 
-func refOf(run *placementv1beta1.ClusterStagedUpdateRun) wf.Ref {
-	return wf.Ref{Kind: wf.KindClusterStagedUpdateRun, Name: run.Name, UID: string(run.UID)}
-}
-
 // Needing lists the runs that need an open workflow, for the audit.
 func (r *Reconciler) Needing(ctx context.Context, _ bool) ([]wf.Ref, error) {
-	var runs placementv1beta1.ClusterStagedUpdateRunList
-	if err := r.client.List(ctx, &runs, client.UnsafeDisableDeepCopy); err != nil {
+	runs := r.scope.NewUpdateRunList()
+	if err := r.client.List(ctx, runs, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing update runs: %w", err)
 	}
 	var refs []wf.Ref
-	for i := range runs.Items {
-		if NeedsWork(&runs.Items[i]) {
-			refs = append(refs, refOf(&runs.Items[i]))
+	for _, run := range runs.Objects() {
+		if NeedsWork(run) {
+			refs = append(refs, waker.UpdateRunRef(run))
 		}
 	}
 	return refs, nil

@@ -27,23 +27,24 @@ const workers = 8
 const byPlacement = "stagedupdate.placement"
 
 // SetupWithManager registers the reconciler.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := mgr.GetFieldIndexer().IndexField(context.Background(), &placementv1beta1.ClusterStagedUpdateRun{}, byPlacement, func(o client.Object) []string {
-		run, ok := o.(*placementv1beta1.ClusterStagedUpdateRun)
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.Scope) error {
+	r.scope = scope
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), scope.NewUpdateRun(""), byPlacement, func(o client.Object) []string {
+		run, ok := o.(placementv1beta1.UpdateRunObject)
 		if !ok {
 			return nil
 		}
-		return []string{run.Spec.PlacementName}
+		return []string{run.GetUpdateRunSpec().PlacementName}
 	})
 	if err != nil {
 		return fmt.Errorf("indexing update runs by placement: %w", err)
 	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("stagedupdate").
-		For(&placementv1beta1.ClusterStagedUpdateRun{}, builder.WithPredicates(specOrDeletion())).
-		Watches(&placementv1beta1.ClusterApprovalRequest{}, handler.EnqueueRequestsFromMapFunc(ofRequest), builder.WithPredicates(opensGate())).
-		Watches(&placementv1beta1.ClusterResourcePlacement{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement), builder.WithPredicates(specOrDeletionOnly())).
-		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, handler.EnqueueRequestsFromMapFunc(r.ofPolicy), builder.WithPredicates(decidedAnew())).
+		For(scope.NewUpdateRun(""), builder.WithPredicates(specOrDeletion())).
+		Watches(scope.NewApprovalRequest(""), handler.EnqueueRequestsFromMapFunc(ofRequest), builder.WithPredicates(opensGate())).
+		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.ofPlacement), builder.WithPredicates(specOrDeletionOnly())).
+		Watches(scope.NewPolicySnapshot(""), handler.EnqueueRequestsFromMapFunc(r.ofPolicy), builder.WithPredicates(decidedAnew())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 	if err != nil {
@@ -74,14 +75,14 @@ func specOrDeletionOnly() predicate.Predicate {
 // approval that is not accepted yet, and the loss of a request.
 func opensGate() predicate.Predicate {
 	open := func(o client.Object) bool {
-		request, ok := o.(*placementv1beta1.ClusterApprovalRequest)
-		return ok && meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApproved) && !accepted(request)
+		request, ok := o.(placementv1beta1.ApprovalRequestObject)
+		return ok && meta.IsStatusConditionTrue(request.GetApprovalRequestStatus().Conditions, placementv1beta1.ConditionTypeApproved) && !accepted(request)
 	}
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return open(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool { return open(e.ObjectNew) },
 		DeleteFunc: func(e event.DeleteEvent) bool {
-			request, ok := e.Object.(*placementv1beta1.ClusterApprovalRequest)
+			request, ok := e.Object.(placementv1beta1.ApprovalRequestObject)
 			return ok && !accepted(request)
 		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
@@ -97,19 +98,19 @@ func decidedAnew() predicate.Predicate {
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*placementv1beta1.ClusterSchedulingPolicySnapshot)
+			before, ok := e.ObjectOld.(placementv1beta1.PolicySnapshotObject)
 			if !ok {
 				return false
 			}
-			after, ok := e.ObjectNew.(*placementv1beta1.ClusterSchedulingPolicySnapshot)
-			return ok && (before.Status.ObservedCRPGeneration != after.Status.ObservedCRPGeneration ||
-				!equality.Semantic.DeepEqual(before.Status.ClusterDecisions, after.Status.ClusterDecisions))
+			after, ok := e.ObjectNew.(placementv1beta1.PolicySnapshotObject)
+			return ok && (before.GetPolicySnapshotStatus().ObservedCRPGeneration != after.GetPolicySnapshotStatus().ObservedCRPGeneration ||
+				!equality.Semantic.DeepEqual(before.GetPolicySnapshotStatus().ClusterDecisions, after.GetPolicySnapshotStatus().ClusterDecisions))
 		},
 	}
 }
 
-func accepted(request *placementv1beta1.ClusterApprovalRequest) bool {
-	return meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApprovalAccepted)
+func accepted(request placementv1beta1.ApprovalRequestObject) bool {
+	return meta.IsStatusConditionTrue(request.GetApprovalRequestStatus().Conditions, placementv1beta1.ConditionTypeApprovalAccepted)
 }
 
 func ofRequest(_ context.Context, o client.Object) []reconcile.Request {
@@ -117,29 +118,29 @@ func ofRequest(_ context.Context, o client.Object) []reconcile.Request {
 	if name == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
 // ofPlacement finds the runs that work on a placement.
 func (r *Reconciler) ofPlacement(ctx context.Context, placement client.Object) []reconcile.Request {
-	return r.workingOn(ctx, placement.GetName())
+	return r.workingOn(ctx, placement.GetNamespace(), placement.GetName())
 }
 
 // ofPolicy finds the runs that work on the placement of a policy snapshot.
 func (r *Reconciler) ofPolicy(ctx context.Context, policy client.Object) []reconcile.Request {
-	return r.workingOn(ctx, policy.GetLabels()[placementv1beta1.ParentPlacementLabel])
+	return r.workingOn(ctx, policy.GetNamespace(), policy.GetLabels()[placementv1beta1.ParentPlacementLabel])
 }
 
-func (r *Reconciler) workingOn(ctx context.Context, placement string) []reconcile.Request {
-	var runs placementv1beta1.ClusterStagedUpdateRunList
-	if err := r.client.List(ctx, &runs, client.MatchingFields{byPlacement: placement}, client.UnsafeDisableDeepCopy); err != nil {
+func (r *Reconciler) workingOn(ctx context.Context, namespace, placement string) []reconcile.Request {
+	runs := placementv1beta1.Scope{Namespace: namespace}.NewUpdateRunList()
+	if err := r.client.List(ctx, runs, client.InNamespace(namespace), client.MatchingFields{byPlacement: placement}, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "Listing the update runs of a placement", "placement", placement)
 		return nil
 	}
 	var requests []reconcile.Request
-	for i := range runs.Items {
-		if NeedsWork(&runs.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: runs.Items[i].Name}})
+	for _, run := range runs.Objects() {
+		if NeedsWork(run) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(run)})
 		}
 	}
 	return requests

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -25,6 +26,16 @@ type Poker interface {
 // retryPause is when a poke is repeated that Temporal has not taken; half as much is added at random, so that the
 // objects of a fleet do not come back all at once.
 const retryPause = 5 * time.Second
+
+// PlacementRef names a placement for its workflow.
+func PlacementRef(o placementv1beta1.PlacementObject) wf.Ref {
+	return wf.Ref{Kind: placementv1beta1.ScopeOf(o).PlacementKind().Kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID())}
+}
+
+// UpdateRunRef names an update run for its workflow.
+func UpdateRunRef(o placementv1beta1.UpdateRunObject) wf.Ref {
+	return wf.Ref{Kind: placementv1beta1.ScopeOf(o).UpdateRunKind().Kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID())}
+}
 
 // Waker wakes the workflows of the objects of one kind. What it remembers of them lives in memory only: after a
 // restart of the hub, an object that needs its workflow wakes it once more.
