@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -58,16 +57,9 @@ func BindingConditions(binding placementv1beta1.BindingObject, works []placement
 	return KeepTransitions(binding.GetBindingStatus().Conditions, wanted, now)
 }
 
-// KeepTransitions gives every wanted condition its last transition time: that
-// of the old condition of its type if the status is the same, now otherwise.
+// KeepTransitions is placementv1beta1.KeepTransitionTimes.
 func KeepTransitions(old, wanted []metav1.Condition, now metav1.Time) []metav1.Condition {
-	for i := range wanted {
-		wanted[i].LastTransitionTime = now
-		if before := meta.FindStatusCondition(old, wanted[i].Type); before != nil && before.Status == wanted[i].Status {
-			wanted[i].LastTransitionTime = before.LastTransitionTime
-		}
-	}
-	return wanted
+	return placementv1beta1.KeepTransitionTimes(old, wanted, now)
 }
 
 func rolloutStarted(binding placementv1beta1.BindingObject) metav1.Condition {

@@ -1,5 +1,10 @@
 package v1beta1
 
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
 // Condition types of bindings, of placements per cluster, of Works and of manifests. On a
 // placement as a whole they carry a prefix; see ClusterResourcePlacementConditionType.
 const (
@@ -136,3 +141,15 @@ const (
 	ReasonAllManifestsDiffReported         = "AllManifestsDiffReported"         // all compared
 	ReasonSomeManifestsHaveNotReportedDiff = "SomeManifestsHaveNotReportedDiff" // not all compared
 )
+
+// KeepTransitionTimes returns the wanted conditions, each with a last transition time: that of the
+// old condition of its type if the status is the same, now otherwise.
+func KeepTransitionTimes(old, wanted []metav1.Condition, now metav1.Time) []metav1.Condition {
+	for i := range wanted {
+		wanted[i].LastTransitionTime = now
+		if before := meta.FindStatusCondition(old, wanted[i].Type); before != nil && before.Status == wanted[i].Status {
+			wanted[i].LastTransitionTime = before.LastTransitionTime
+		}
+	}
+	return wanted
+}

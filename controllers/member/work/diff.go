@@ -90,7 +90,7 @@ func buildDiffStatus(generation int64, outcomes []outcome, previous placementv1b
 		}
 		status.ManifestConditions = append(status.ManifestConditions, placementv1beta1.ManifestCondition{
 			Identifier:  o.id,
-			Conditions:  keepTransitionTimes(last.Conditions, []metav1.Condition{wanted}, now),
+			Conditions:  placementv1beta1.KeepTransitionTimes(last.Conditions, []metav1.Condition{wanted}, now),
 			DiffDetails: diffDetails(o, last.DiffDetails, now),
 		})
 	}
@@ -103,7 +103,7 @@ func buildDiffStatus(generation int64, outcomes []outcome, previous placementv1b
 		summary.Status, summary.Reason = metav1.ConditionFalse, placementv1beta1.ReasonSomeManifestsHaveNotReportedDiff
 		summary.Message = fmt.Sprintf("Failed to compare all manifests with the cluster (%d of %d manifests are compared)", reported, len(outcomes))
 	}
-	status.Conditions = keepTransitionTimes(previous.Conditions, []metav1.Condition{summary}, now)
+	status.Conditions = placementv1beta1.KeepTransitionTimes(previous.Conditions, []metav1.Condition{summary}, now)
 	return status
 }
 

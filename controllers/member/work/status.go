@@ -3,7 +3,6 @@ package work
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -22,7 +21,7 @@ func buildApplyStatus(generation int64, outcomes []outcome, previous placementv1
 		last := before(o.id)
 		manifest := placementv1beta1.ManifestCondition{
 			Identifier: o.id,
-			Conditions: keepTransitionTimes(last.Conditions, manifestConditions(o), now),
+			Conditions: placementv1beta1.KeepTransitionTimes(last.Conditions, manifestConditions(o), now),
 		}
 		if o.isDrift() {
 			manifest.DriftDetails = driftDetails(o, last.DriftDetails, now)
@@ -35,7 +34,7 @@ func buildApplyStatus(generation int64, outcomes []outcome, previous placementv1
 	for i := range wanted {
 		wanted[i].ObservedGeneration = generation
 	}
-	status.Conditions = keepTransitionTimes(previous.Conditions, wanted, now)
+	status.Conditions = placementv1beta1.KeepTransitionTimes(previous.Conditions, wanted, now)
 	return status
 }
 
@@ -57,18 +56,6 @@ func findPrevious(previous placementv1beta1.WorkStatus) func(placementv1beta1.Wo
 		byKey[key] = byKey[key][1:]
 		return next
 	}
-}
-
-// keepTransitionTimes returns the wanted conditions, each with its previous transition time if its
-// status has not changed.
-func keepTransitionTimes(before, wanted []metav1.Condition, now metav1.Time) []metav1.Condition {
-	for i := range wanted {
-		wanted[i].LastTransitionTime = now
-		if old := meta.FindStatusCondition(before, wanted[i].Type); old != nil && old.Status == wanted[i].Status {
-			wanted[i].LastTransitionTime = old.LastTransitionTime
-		}
-	}
-	return wanted
 }
 
 func manifestConditions(o outcome) []metav1.Condition {

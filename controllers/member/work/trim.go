@@ -50,7 +50,7 @@ func trimStatus(status, previous placementv1beta1.WorkStatus, limit int, generat
 		status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c metav1.Condition) bool {
 			return c.Type == placementv1beta1.ConditionTypeStatusTrimmed
 		})
-		status.Conditions = append(status.Conditions, keepTransitionTimes(previous.Conditions, wanted, now)...)
+		status.Conditions = append(status.Conditions, placementv1beta1.KeepTransitionTimes(previous.Conditions, wanted, now)...)
 	}
 
 	if dropMirrored(status.ManifestConditions) {
