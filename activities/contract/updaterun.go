@@ -174,6 +174,8 @@ type TaskWait struct {
 	Approvable bool `json:"approvable,omitempty"`
 	// Until is when the task ends by itself; zero if it does not.
 	Until time.Time `json:"until,omitzero"`
+	// CheckAt is when to check the task again; zero if only a change can end it.
+	CheckAt time.Time `json:"checkAt,omitzero"`
 }
 
 // NeedsApproval says that the stage waits for an approval.
@@ -186,10 +188,10 @@ func (s *GateState) Approved() { s.Waits = slices.DeleteFunc(s.Waits, isApprovab
 
 func isApprovable(w TaskWait) bool { return w.Approvable }
 
-// NextDue is the task that ends by itself first, if any does.
-func (s GateState) NextDue() (next TaskWait, ok bool) {
+// NextCheck is the task that is to be checked again first, if any is.
+func (s GateState) NextCheck() (next TaskWait, ok bool) {
 	for _, w := range s.Waits {
-		if !w.Until.IsZero() && (!ok || w.Until.Before(next.Until)) {
+		if !w.CheckAt.IsZero() && (!ok || w.CheckAt.Before(next.CheckAt)) {
 			next, ok = w, true
 		}
 	}

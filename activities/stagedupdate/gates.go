@@ -122,7 +122,8 @@ func waitsOf(checked []checkedTask, now time.Time) []act.TaskWait {
 	for _, c := range checked {
 		if s := c.DescribeAfter(c.outcome, now); !s.Done() {
 			waits = append(waits, act.TaskWait{
-				Type: string(s.Type), Title: s.Title, Subject: s.Subject, Phase: s.RunPhase, Approvable: s.Approvable, Until: s.Due,
+				Type: string(s.Type), Title: s.Title, Subject: s.Subject, Phase: s.RunPhase, Approvable: s.Approvable,
+				Until: s.Due, CheckAt: c.outcome.CheckAgain,
 			})
 		}
 	}

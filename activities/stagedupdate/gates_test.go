@@ -42,7 +42,7 @@ func waitsForApproval(request string) act.GateState {
 
 // soakEnd is when the timed wait of a gate ends; zero if none is waited for.
 func soakEnd(state act.GateState) time.Time {
-	wait, _ := state.NextDue()
+	wait, _ := state.NextCheck()
 	return wait.Until
 }
 

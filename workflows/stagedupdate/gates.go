@@ -94,17 +94,17 @@ func (r *run) waitForTasks(ctx workflow.Context, stage int, before bool) error {
 // although it is over by the server's clock: the two clocks differ.
 const clockLag = time.Second
 
-// sleepUntilTold waits for the instant at which a task ends by itself, an approval or a poke. The
-// timer is cancelled when something else comes first.
+// sleepUntilTold waits for the instant at which a task is to be checked again, an approval or a poke.
+// The timer is cancelled when something else comes first.
 func (r *run) sleepUntilTold(ctx workflow.Context) error {
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
 	awake := false
 	s := workflow.NewSelector(ctx)
-	if wait, ok := r.gate.state.NextDue(); ok {
+	if wait, ok := r.gate.state.NextCheck(); ok {
 		now := workflow.Now(ctx)
-		summary := fmt.Sprintf("%s %s until %s", wait.Title, r.gate.name, formatClock(now, wait.Until))
-		left := wait.Until.Sub(now)
+		summary := fmt.Sprintf("%s %s until %s", wait.Title, r.gate.name, formatClock(now, wait.CheckAt))
+		left := wait.CheckAt.Sub(now)
 		if left <= 0 {
 			left = clockLag
 		}

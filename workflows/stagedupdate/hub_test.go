@@ -353,7 +353,7 @@ func (h *hub) tasks(st *stage, task *approvalTask, in act.GateRequest) (state ac
 		st.waitsSince = h.now()
 	}
 	if until := st.waitsSince.Add(st.wait); h.now().Before(until) {
-		state.Waits = append(state.Waits, act.TaskWait{Type: "TimedWait", Title: "soak", Phase: "Soaking", Until: until})
+		state.Waits = append(state.Waits, act.TaskWait{Type: "TimedWait", Title: "soak", Phase: "Soaking", Until: until, CheckAt: until})
 	}
 	return state
 }

@@ -89,6 +89,9 @@ type Check struct {
 type Outcome struct {
 	// Conditions are recorded in the status of the task, in this order; Describe says whether it is done then.
 	Conditions []metav1.Condition
+	// CheckAgain is when to check a task again that is not done, unless a change is noticed before; zero if only a
+	// change can end it.
+	CheckAgain time.Time
 	// RunEnded says that the run has ended or was deleted meanwhile: there is nothing to record.
 	RunEnded bool
 	// Refused ends the run, with this sentence for the user.

@@ -42,8 +42,8 @@ func (timedWait) Describe(task Task) State {
 
 // Check implements Type.
 func (w timedWait) Check(_ context.Context, check Check) (Outcome, error) {
-	if check.Now.Before(w.Describe(check.Task).Due) {
-		return Outcome{}, nil
+	if due := w.Describe(check.Task).Due; check.Now.Before(due) {
+		return Outcome{CheckAgain: due}, nil
 	}
 	return Outcome{Conditions: []metav1.Condition{{
 		Type: placementv1beta1.ConditionTypeWaitTimeElapsed, Status: metav1.ConditionTrue,
