@@ -16,7 +16,7 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// administration is Temporal as far as namespaces and search attributes go.
+// administration is a Temporal server with namespaces and search attributes only.
 type administration struct {
 	workflowservice.WorkflowServiceClient
 	operatorservice.OperatorServiceClient
@@ -26,7 +26,7 @@ type administration struct {
 	added                         map[string]enums.IndexedValueType
 }
 
-// administered is a client of it.
+// administered is a client of that server.
 type administered struct {
 	client.Client
 	server *administration

@@ -36,10 +36,10 @@ type connected struct {
 	server *temporal
 }
 
-// WorkflowService is the server itself.
+// WorkflowService returns the server itself.
 func (c connected) WorkflowService() workflowservice.WorkflowServiceClient { return c.server }
 
-// GetWorkflowExecutionHistoryReverse serves a page; its token is as long as what came before.
+// GetWorkflowExecutionHistoryReverse serves a page; its token has the length of the position.
 func (s *temporal) GetWorkflowExecutionHistoryReverse(_ context.Context, in *workflowservice.GetWorkflowExecutionHistoryReverseRequest, _ ...grpc.CallOption) (*workflowservice.GetWorkflowExecutionHistoryReverseResponse, error) {
 	if s.err != nil {
 		return nil, s.err

@@ -20,7 +20,7 @@ import (
 	"github.com/fleetflow/fleetflow/worker"
 )
 
-// registry notes what is registered.
+// registry records registrations.
 type registry struct {
 	t     *testing.T
 	names []string
@@ -76,7 +76,7 @@ func constants(t *testing.T, folder string) map[string]string {
 }
 
 func TestEveryActivityOfTheContractIsRegisteredOnce(t *testing.T) {
-	// The constant of an activity is called like the activity.
+	// The constant of an activity has the activity's name.
 	var want []string
 	for name, value := range constants(t, "activities/contract") {
 		if name == value {

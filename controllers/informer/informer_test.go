@@ -35,7 +35,7 @@ var (
 	distrust = &url.Error{Op: "Get", URL: "https://hub", Err: &net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}}
 )
 
-// patientClock passes at once, and remembers for how long it was waited.
+// patientClock lets waits return at once, and records their durations.
 type patientClock struct {
 	*clocktesting.FakeClock
 	waited []time.Duration
@@ -49,8 +49,8 @@ func (c *patientClock) After(d time.Duration) <-chan time.Time {
 	return done
 }
 
-// failing answers with each of some errors in turn, and then well.
-func failing(clock clock.Clock, failures ...error) (*retryingSource, *int) {
+// newFailingSource returns the errors one after the other, and then succeeds.
+func newFailingSource(clock clock.Clock, failures ...error) (*retryingSource, *int) {
 	calls := 0
 	next := func() error {
 		if calls++; calls <= len(failures) {
@@ -72,7 +72,7 @@ func TestAnAPIServerThatIsAwayIsTriedAgainEveryFewSeconds(t *testing.T) {
 	for i := range failures {
 		failures[i] = []error{refused, apierrors.NewServiceUnavailable("starting"), apierrors.NewInternalError(errors.New("etcd")), gateway}[i%4]
 	}
-	s, calls := failing(clock, failures...)
+	s, calls := newFailingSource(clock, failures...)
 	_, err := s.WatchWithContext(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, 16, *calls)
@@ -85,7 +85,7 @@ func TestAnAPIServerThatIsAwayIsTriedAgainEveryFewSeconds(t *testing.T) {
 }
 
 func TestAnAPIServerThatStartsMayNotKnowKindsAndRightsForAWhile(t *testing.T) {
-	s, calls := failing(&patientClock{FakeClock: clocktesting.NewFakeClock(time.Unix(1, 0))}, refused, forbidden, unknown)
+	s, calls := newFailingSource(&patientClock{FakeClock: clocktesting.NewFakeClock(time.Unix(1, 0))}, refused, forbidden, unknown)
 	_, err := s.ListWithContext(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, 4, *calls)
@@ -104,7 +104,7 @@ func TestWhatAnAPIServerRefusesIsNotTriedAgainHere(t *testing.T) {
 		"too many requests":          {[]error{apierrors.NewTooManyRequests("slow down", 1)}, apierrors.NewTooManyRequests("slow down", 1)},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			s, calls := failing(&patientClock{FakeClock: clocktesting.NewFakeClock(time.Unix(1, 0))}, test.failures...)
+			s, calls := newFailingSource(&patientClock{FakeClock: clocktesting.NewFakeClock(time.Unix(1, 0))}, test.failures...)
 			_, err := s.WatchWithContext(t.Context(), metav1.ListOptions{})
 			require.Equal(t, test.want, err)
 			assert.Equal(t, 1, *calls)
@@ -112,7 +112,7 @@ func TestWhatAnAPIServerRefusesIsNotTriedAgainHere(t *testing.T) {
 	}
 	t.Run("no rights long after the API server was back", func(t *testing.T) {
 		clock := &patientClock{FakeClock: clocktesting.NewFakeClock(time.Unix(1, 0))}
-		s, _ := failing(clock, refused, nil, forbidden)
+		s, _ := newFailingSource(clock, refused, nil, forbidden)
 		_, err := s.WatchWithContext(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		clock.Step(startUpPeriod)
@@ -127,7 +127,7 @@ func TestAnErrorThatLastsIsTold(t *testing.T) {
 		failures[i] = refused
 	}
 	clock := &patientClock{FakeClock: clocktesting.NewFakeClock(time.Unix(1, 0))}
-	s, calls := failing(clock, failures...)
+	s, calls := newFailingSource(clock, failures...)
 	_, err := s.WatchWithContext(t.Context(), metav1.ListOptions{})
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	assert.Less(t, *calls, 40)
@@ -136,7 +136,7 @@ func TestAnErrorThatLastsIsTold(t *testing.T) {
 
 func TestNobodyWaitsForAnAPIServerOnceTheAgentStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s, _ := failing(clocktesting.NewFakeClock(time.Unix(1, 0)), refused)
+	s, _ := newFailingSource(clocktesting.NewFakeClock(time.Unix(1, 0)), refused)
 	cancel()
 	_, err := s.ListWithContext(ctx, metav1.ListOptions{})
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)

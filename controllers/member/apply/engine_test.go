@@ -23,14 +23,14 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// rivalsOf is a RivalFinder that knows its answer.
-type rivalsOf []Rival
+// fixedRivals is a RivalFinder with a fixed answer.
+type fixedRivals []Rival
 
-func (r rivalsOf) Find(context.Context, metav1.OwnerReference, Key, []metav1.OwnerReference) ([]Rival, error) {
+func (r fixedRivals) Find(context.Context, metav1.OwnerReference, Key, []metav1.OwnerReference) ([]Rival, error) {
 	return r, nil
 }
 
-// newEngine returns an engine on a cluster with these objects, and counts what it stores there.
+// newEngine returns an engine on a cluster with these objects, and counts the engine's writes.
 func newEngine(rivals []Rival, objects ...client.Object) (*Engine, *int) {
 	writes := 0
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithReturnManagedFields().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
@@ -41,7 +41,7 @@ func newEngine(rivals []Rival, objects ...client.Object) (*Engine, *int) {
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			options := client.PatchOptions{}
 			if options.ApplyOptions(opts); len(options.DryRun) > 0 {
-				return rehearse(ctx, c, o, p, options)
+				return dryRun(ctx, c, o, p, options)
 			}
 			writes++
 			return c.Patch(ctx, o, p, opts...)
@@ -49,11 +49,11 @@ func newEngine(rivals []Rival, objects ...client.Object) (*Engine, *int) {
 	}).Build()
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
-	return &Engine{Client: c, Mapper: mapper, Rivals: rivalsOf(rivals)}, &writes
+	return &Engine{Client: c, Mapper: mapper, Rivals: fixedRivals(rivals)}, &writes
 }
 
-// rehearse makes a dry run, which the fake client does not: it patches a copy of the object.
-func rehearse(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options client.PatchOptions) error {
+// dryRun makes a dry run, which the fake client does not support: it patches a copy of the object.
+func dryRun(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options client.PatchOptions) error {
 	current := o.DeepCopyObject().(client.Object)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(o), current); err != nil {
 		return err
@@ -82,7 +82,7 @@ func request(text string) Request {
 
 const manifestX1 = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"x":"1"}}`
 
-func stored(t *testing.T, e *Engine) *corev1.ConfigMap {
+func storedConfigMap(t *testing.T, e *Engine) *corev1.ConfigMap {
 	t.Helper()
 	out := &corev1.ConfigMap{}
 	require.NoError(t, e.Client.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "a"}, out))
@@ -95,7 +95,7 @@ func TestApplyCreatesOnceAndThenWritesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, problem)
 	assert.True(t, result.Wrote)
-	assert.Equal(t, []metav1.OwnerReference{me}, stored(t, e).OwnerReferences)
+	assert.Equal(t, []metav1.OwnerReference{me}, storedConfigMap(t, e).OwnerReferences)
 
 	result, problem, err = e.Apply(t.Context(), request(manifestX1))
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestApplyTakesOver(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, problem)
 	assert.True(t, result.Wrote)
-	got := stored(t, e)
+	got := storedConfigMap(t, e)
 	assert.Equal(t, "1", got.Data["x"])
 	assert.Equal(t, []metav1.OwnerReference{me}, got.OwnerReferences)
 }
@@ -131,7 +131,7 @@ func TestApplyReplacesADanglingOwner(t *testing.T) {
 	_, problem, err := e.Apply(t.Context(), req)
 	require.NoError(t, err)
 	require.Nil(t, problem)
-	assert.Equal(t, []metav1.OwnerReference{foreign, me}, stored(t, e).OwnerReferences)
+	assert.Equal(t, []metav1.OwnerReference{foreign, me}, storedConfigMap(t, e).OwnerReferences)
 }
 
 func TestApplyHoldsBackWhenToldTo(t *testing.T) {
@@ -143,7 +143,7 @@ func TestApplyHoldsBackWhenToldTo(t *testing.T) {
 	require.Nil(t, problem)
 	assert.False(t, result.Wrote)
 	assert.Zero(t, *writes)
-	assert.Equal(t, "theirs", stored(t, e).Data["x"])
+	assert.Equal(t, "theirs", storedConfigMap(t, e).Data["x"])
 }
 
 func TestApplyTellsARefusalFromSilence(t *testing.T) {
@@ -303,7 +303,7 @@ func TestRemoveJudgesAgainWhatChangedMeanwhile(t *testing.T) {
 				Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 					if !changed {
 						changed = true
-						now := stored(t, &Engine{Client: plain})
+						now := storedConfigMap(t, &Engine{Client: plain})
 						tc.change(now)
 						require.NoError(t, plain.Update(ctx, now))
 					}

@@ -24,7 +24,7 @@ func desired(t *testing.T, manifest string) *unstructured.Unstructured {
 	return object
 }
 
-// live is an object as it stands after a manifest was applied and another client changed it.
+// live is an object to which a manifest was applied, changed by another client afterwards.
 func live(t *testing.T, manifest string, change func(object map[string]any)) *unstructured.Unstructured {
 	t.Helper()
 	object := desired(t, manifest)

@@ -31,7 +31,7 @@ func TestOwnersOf(t *testing.T) {
 		"the other came first":               {[]metav1.OwnerReference{other, me}, Owners{Mine: true, Before: []metav1.OwnerReference{other}}},
 		"an AppliedWork of our name did":     {[]metav1.OwnerReference{former}, Owners{Former: []metav1.OwnerReference{former}}},
 		"somebody outside the fleet does":    {[]metav1.OwnerReference{foreign, me}, Owners{Mine: true, Foreign: []metav1.OwnerReference{foreign}}},
-		"an AppliedWork of an older version": {[]metav1.OwnerReference{older(other)}, Owners{Before: []metav1.OwnerReference{older(other)}}},
+		"an AppliedWork of an older version": {[]metav1.OwnerReference{formerReference(other)}, Owners{Before: []metav1.OwnerReference{formerReference(other)}}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestOwnersOf(t *testing.T) {
 	}
 }
 
-func older(ref metav1.OwnerReference) metav1.OwnerReference {
+func formerReference(ref metav1.OwnerReference) metav1.OwnerReference {
 	ref.APIVersion = "placement.kubernetes-fleet.io/v1alpha1"
 	return ref
 }

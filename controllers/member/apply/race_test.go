@@ -27,7 +27,7 @@ func createdMeanwhile(e *Engine, object *corev1.ConfigMap) {
 				if err := plain.Create(ctx, object, client.FieldOwner("kubectl")); err != nil {
 					return err
 				}
-				// The fake begins to count versions at 1, where no API server does.
+				// The fake client's versions begin at 1; those of API servers begin higher.
 				if err := plain.Update(ctx, object, client.FieldOwner("kubectl")); err != nil {
 					return err
 				}
@@ -48,12 +48,12 @@ func TestWhatSomebodyCreatesAtTheSameTimeIsTakenOverAsToldTo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, _ := newEngine(nil)
 			createdMeanwhile(e, configMap("9"))
-			_, problem, err := e.Apply(t.Context(), with(manifestX1, strategy))
+			_, problem, err := e.Apply(t.Context(), requestWith(manifestX1, strategy))
 			require.NoError(t, err)
 			require.NotNil(t, problem, "it is there, and not to be taken over")
 			assert.Equal(t, "NotTakenOver", problem.Reason)
-			assert.Equal(t, "9", stored(t, e).Data["x"])
-			assert.Empty(t, stored(t, e).OwnerReferences)
+			assert.Equal(t, "9", storedConfigMap(t, e).Data["x"])
+			assert.Empty(t, storedConfigMap(t, e).OwnerReferences)
 		})
 	}
 }
@@ -63,11 +63,11 @@ func TestOfTwoPlacementsThatCreateAtTheSameTimeOneGetsTheObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, _ := newEngine([]Rival{{Name: "other", Placement: "crp-2"}})
 			createdMeanwhile(e, configMap("1", OwnerReference("other", "uid-other")))
-			_, problem, err := e.Apply(t.Context(), with(manifestX1, placementv1beta1.ApplyStrategy{Type: kind}))
+			_, problem, err := e.Apply(t.Context(), requestWith(manifestX1, placementv1beta1.ApplyStrategy{Type: kind}))
 			require.NoError(t, err)
 			require.NotNil(t, problem)
 			assert.Equal(t, "ApplyConflictBetweenPlacements", problem.Reason)
-			assert.Len(t, stored(t, e).OwnerReferences, 1, "the first stays the only owner")
+			assert.Len(t, storedConfigMap(t, e).OwnerReferences, 1, "the first stays the only owner")
 		})
 	}
 }

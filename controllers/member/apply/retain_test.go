@@ -45,15 +45,15 @@ func TestReplicasAreKept(t *testing.T) {
 			t.Run(name+", "+string(kind), func(t *testing.T) {
 				e, writes := newEngine(nil)
 				strategy := placementv1beta1.ApplyStrategy{Type: kind, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{Force: true}}
-				apply(t, e, with(tc.first, strategy))
+				mustApply(t, e, requestWith(tc.first, strategy))
 				if tc.between != nil {
 					tc.between(t, e)
 				}
-				apply(t, e, with(tc.then, strategy))
+				mustApply(t, e, requestWith(tc.then, strategy))
 				require.NotNil(t, storedDeployment(t, e).Spec.Replicas)
 				assert.Equal(t, tc.want, *storedDeployment(t, e).Spec.Replicas)
 				*writes = 0
-				apply(t, e, with(tc.then, strategy))
+				mustApply(t, e, requestWith(tc.then, strategy))
 				assert.Zero(t, *writes)
 			})
 		}

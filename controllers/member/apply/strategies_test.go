@@ -33,8 +33,8 @@ const (
 
 type detail = placementv1beta1.PatchDetail
 
-// with is a request with a strategy.
-func with(text string, strategy placementv1beta1.ApplyStrategy) Request {
+// requestWith is a request with a strategy.
+func requestWith(text string, strategy placementv1beta1.ApplyStrategy) Request {
 	req := request(text)
 	req.Strategy = strategy
 	if req.Strategy.Type == "" {
@@ -43,8 +43,8 @@ func with(text string, strategy placementv1beta1.ApplyStrategy) Request {
 	return req
 }
 
-// apply applies a manifest that nothing is wrong with.
-func apply(t *testing.T, e *Engine, req Request) Result {
+// mustApply applies a manifest and expects no problem.
+func mustApply(t *testing.T, e *Engine, req Request) Result {
 	t.Helper()
 	result, problem, err := e.Apply(t.Context(), req)
 	require.NoError(t, err)
@@ -52,18 +52,18 @@ func apply(t *testing.T, e *Engine, req Request) Result {
 	return result
 }
 
-// edit changes the ConfigMap as a user of the cluster would.
-func edit(t *testing.T, e *Engine, change func(*corev1.ConfigMap)) {
+// editConfigMap changes the ConfigMap as a user of the cluster would.
+func editConfigMap(t *testing.T, e *Engine, change func(*corev1.ConfigMap)) {
 	t.Helper()
-	object := stored(t, e)
+	object := storedConfigMap(t, e)
 	change(object)
 	require.NoError(t, e.Client.Update(t.Context(), object, client.FieldOwner("kubectl")))
 }
 
-func managed(c *corev1.ConfigMap)   { c.Data["x"] = "9" }
-func unmanaged(c *corev1.ConfigMap) { c.Data["extra"] = "9" }
+func changeManagedKey(c *corev1.ConfigMap) { c.Data["x"] = "9" }
+func addUnmanagedKey(c *corev1.ConfigMap)  { c.Data["extra"] = "9" }
 
-// TestDriftsAreTreatedAsTheStrategySays is the summary of the options there are.
+// TestDriftsAreTreatedAsTheStrategySays is a summary of all options.
 func TestDriftsAreTreatedAsTheStrategySays(t *testing.T) {
 	var (
 		changed = detail{Path: "/data/x", ValueInHub: "1", ValueInMember: "9"}
@@ -78,25 +78,25 @@ func TestDriftsAreTreatedAsTheStrategySays(t *testing.T) {
 		x          string // what the managed field comes to
 		writes     int
 	}{
-		"if not drifted, a managed field that is edited is an error and is told":      {ifNot, partial, managed, "FoundDrifts", []detail{changed}, "9", 0},
-		"if not drifted, an unmanaged field is ignored":                               {ifNot, partial, unmanaged, "", nil, "1", 0},
-		"if not drifted, comparing fully, a managed field is an error and is told":    {ifNot, full, managed, "FoundDrifts", []detail{changed}, "9", 0},
-		"if not drifted, comparing fully, an unmanaged field is an error and is told": {ifNot, full, unmanaged, "FoundDrifts", []detail{added}, "1", 0},
-		"always, a managed field is overwritten":                                      {always, partial, managed, "", nil, "1", 1},
-		"always, an unmanaged field is ignored":                                       {always, partial, unmanaged, "", nil, "1", 0},
-		"always, comparing fully, a managed field is overwritten":                     {always, full, managed, "", nil, "1", 1},
-		"always, comparing fully, an unmanaged field is told and is no error":         {always, full, unmanaged, "", []detail{added}, "1", 0},
+		"if not drifted, a managed field that is edited is an error and is told":      {ifNot, partial, changeManagedKey, "FoundDrifts", []detail{changed}, "9", 0},
+		"if not drifted, an unmanaged field is ignored":                               {ifNot, partial, addUnmanagedKey, "", nil, "1", 0},
+		"if not drifted, comparing fully, a managed field is an error and is told":    {ifNot, full, changeManagedKey, "FoundDrifts", []detail{changed}, "9", 0},
+		"if not drifted, comparing fully, an unmanaged field is an error and is told": {ifNot, full, addUnmanagedKey, "FoundDrifts", []detail{added}, "1", 0},
+		"always, a managed field is overwritten":                                      {always, partial, changeManagedKey, "", nil, "1", 1},
+		"always, an unmanaged field is ignored":                                       {always, partial, addUnmanagedKey, "", nil, "1", 0},
+		"always, comparing fully, a managed field is overwritten":                     {always, full, changeManagedKey, "", nil, "1", 1},
+		"always, comparing fully, an unmanaged field is told and is no error":         {always, full, addUnmanagedKey, "", []detail{added}, "1", 0},
 	}
 	for name, tc := range tests {
 		for _, kind := range []placementv1beta1.ApplyStrategyType{clientSide, serverSide} {
 			t.Run(name+", "+string(kind), func(t *testing.T) {
 				e, writes := newEngine(nil)
-				req := with(manifestX1, placementv1beta1.ApplyStrategy{
+				req := requestWith(manifestX1, placementv1beta1.ApplyStrategy{
 					Type: kind, WhenToApply: tc.when, ComparisonOption: tc.comparison,
 					ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{Force: true},
 				})
-				apply(t, e, req)
-				edit(t, e, tc.edit)
+				mustApply(t, e, req)
+				editConfigMap(t, e, tc.edit)
 				*writes = 0
 				for range 2 {
 					result, problem, err := e.Apply(t.Context(), req)
@@ -113,7 +113,7 @@ func TestDriftsAreTreatedAsTheStrategySays(t *testing.T) {
 					assert.Contains(t, problem.Message,
 						"Failed to apply the manifest (error: cannot apply manifest: drifts are found between the manifest and the object from the member cluster)")
 				}
-				assert.Equal(t, tc.x, stored(t, e).Data["x"])
+				assert.Equal(t, tc.x, storedConfigMap(t, e).Data["x"])
 				assert.Equal(t, tc.writes, *writes)
 			})
 		}
@@ -123,19 +123,19 @@ func TestDriftsAreTreatedAsTheStrategySays(t *testing.T) {
 func TestANewRevisionIsAppliedOverADrift(t *testing.T) {
 	e, _ := newEngine(nil)
 	strategy := placementv1beta1.ApplyStrategy{WhenToApply: ifNot}
-	apply(t, e, with(manifestX1, strategy))
-	edit(t, e, managed)
-	apply(t, e, with(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"x":"2"}}`, strategy))
-	assert.Equal(t, "2", stored(t, e).Data["x"])
+	mustApply(t, e, requestWith(manifestX1, strategy))
+	editConfigMap(t, e, changeManagedKey)
+	mustApply(t, e, requestWith(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"x":"2"}}`, strategy))
+	assert.Equal(t, "2", storedConfigMap(t, e).Data["x"])
 }
 
 func TestAnObjectThatIsDeletedIsNoDrift(t *testing.T) {
 	e, _ := newEngine(nil)
-	req := with(manifestX1, placementv1beta1.ApplyStrategy{WhenToApply: ifNot, ComparisonOption: full})
-	apply(t, e, req)
-	require.NoError(t, e.Client.Delete(t.Context(), stored(t, e)))
-	assert.True(t, apply(t, e, req).Wrote)
-	assert.Equal(t, "1", stored(t, e).Data["x"])
+	req := requestWith(manifestX1, placementv1beta1.ApplyStrategy{WhenToApply: ifNot, ComparisonOption: full})
+	mustApply(t, e, req)
+	require.NoError(t, e.Client.Delete(t.Context(), storedConfigMap(t, e)))
+	assert.True(t, mustApply(t, e, req).Wrote)
+	assert.Equal(t, "1", storedConfigMap(t, e).Data["x"])
 }
 
 func TestTakeOver(t *testing.T) {
@@ -167,15 +167,15 @@ func TestTakeOver(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			e, writes := newEngine(nil, tc.object)
-			req := with(manifestX1, placementv1beta1.ApplyStrategy{WhenToTakeOver: tc.when, ComparisonOption: tc.comparison})
+			req := requestWith(manifestX1, placementv1beta1.ApplyStrategy{WhenToTakeOver: tc.when, ComparisonOption: tc.comparison})
 			result, problem, err := e.Apply(t.Context(), req)
 			require.NoError(t, err)
 			assert.Empty(t, cmp.Diff(tc.diffs, result.Findings.Details))
 			if tc.reason == "" {
 				require.Nil(t, problem)
-				assert.Equal(t, "1", stored(t, e).Data["x"])
-				assert.Equal(t, tc.object.Data["extra"], stored(t, e).Data["extra"], "what the hub does not set is left untouched")
-				assert.Equal(t, []metav1.OwnerReference{me}, stored(t, e).OwnerReferences)
+				assert.Equal(t, "1", storedConfigMap(t, e).Data["x"])
+				assert.Equal(t, tc.object.Data["extra"], storedConfigMap(t, e).Data["extra"], "what the hub does not set is left untouched")
+				assert.Equal(t, []metav1.OwnerReference{me}, storedConfigMap(t, e).OwnerReferences)
 				return
 			}
 			require.NotNil(t, problem)
@@ -190,22 +190,22 @@ func TestTakeOver(t *testing.T) {
 
 func withExtra() *corev1.ConfigMap {
 	object := configMap("1")
-	unmanaged(object)
+	addUnmanagedKey(object)
 	return object
 }
 
 func TestWhatWasTakenOverIsKept(t *testing.T) {
 	e, _ := newEngine(nil, configMap("9"))
-	req := with(manifestX1, placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeIfNoDiff})
+	req := requestWith(manifestX1, placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeIfNoDiff})
 	_, problem, err := e.Apply(t.Context(), req)
 	require.NoError(t, err)
 	require.NotNil(t, problem)
-	edit(t, e, func(c *corev1.ConfigMap) { c.Data["x"] = "1" })
-	apply(t, e, req)
-	edit(t, e, managed)
+	editConfigMap(t, e, func(c *corev1.ConfigMap) { c.Data["x"] = "1" })
+	mustApply(t, e, req)
+	editConfigMap(t, e, changeManagedKey)
 	req.Strategy.WhenToTakeOver = placementv1beta1.WhenToTakeOverTypeNever
-	apply(t, e, req)
-	assert.Equal(t, "1", stored(t, e).Data["x"], "it is ours by now")
+	mustApply(t, e, req)
+	assert.Equal(t, "1", storedConfigMap(t, e).Data["x"], "it is ours by now")
 }
 
 func TestReportDiffWritesNothing(t *testing.T) {
@@ -227,7 +227,7 @@ func TestReportDiffWritesNothing(t *testing.T) {
 		for _, when := range []placementv1beta1.WhenToTakeOverType{placementv1beta1.WhenToTakeOverTypeAlways, placementv1beta1.WhenToTakeOverTypeNever} {
 			t.Run(name+", taking over "+string(when), func(t *testing.T) {
 				e, writes := newEngine([]Rival{{Name: "other"}}, tc.objects...)
-				result, problem, err := e.Diff(t.Context(), with(manifestX1, placementv1beta1.ApplyStrategy{Type: reportDiff, ComparisonOption: tc.comparison, WhenToTakeOver: when}))
+				result, problem, err := e.Diff(t.Context(), requestWith(manifestX1, placementv1beta1.ApplyStrategy{Type: reportDiff, ComparisonOption: tc.comparison, WhenToTakeOver: when}))
 				require.NoError(t, err)
 				require.Nil(t, problem)
 				assert.Empty(t, cmp.Diff(tc.want, result.Findings.Details))
@@ -242,8 +242,8 @@ func TestReportDiffTellsWhatLeftTheManifest(t *testing.T) {
 	for _, kind := range []placementv1beta1.ApplyStrategyType{clientSide, serverSide} {
 		t.Run(string(kind), func(t *testing.T) {
 			e, _ := newEngine(nil)
-			apply(t, e, with(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"x":"1","y":"2"}}`, placementv1beta1.ApplyStrategy{Type: kind}))
-			result, problem, err := e.Diff(t.Context(), with(manifestX1, placementv1beta1.ApplyStrategy{Type: reportDiff}))
+			mustApply(t, e, requestWith(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"x":"1","y":"2"}}`, placementv1beta1.ApplyStrategy{Type: kind}))
+			result, problem, err := e.Diff(t.Context(), requestWith(manifestX1, placementv1beta1.ApplyStrategy{Type: reportDiff}))
 			require.NoError(t, err)
 			require.Nil(t, problem)
 			assert.Equal(t, []detail{{Path: "/data/y", ValueInMember: "2"}}, result.Findings.Details)
@@ -251,8 +251,8 @@ func TestReportDiffTellsWhatLeftTheManifest(t *testing.T) {
 	}
 }
 
-// dryRunsFail makes rehearsals fail.
-func dryRunsFail(e *Engine, err error) {
+// failDryRuns makes dry runs fail.
+func failDryRuns(e *Engine, err error) {
 	e.Client = interceptor.NewClient(e.Client.(client.WithWatch), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			options := client.PatchOptions{}
@@ -287,11 +287,11 @@ func TestAComparisonThatFails(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			req := with(manifestX1, tc.strategy)
+			req := requestWith(manifestX1, tc.strategy)
 			object := configMap("9", tc.owners...)
 			object.Annotations = map[string]string{placementv1beta1.ManifestHashAnnotation: req.Manifest.Hash}
 			e, writes := newEngine(nil, object)
-			dryRunsFail(e, tc.err)
+			failDryRuns(e, tc.err)
 			do := e.Apply
 			if req.Strategy.Type == reportDiff {
 				do = e.Diff
@@ -318,17 +318,17 @@ func TestAComparisonThatFails(t *testing.T) {
 func TestAMemberThatIsSilentIsNotCompared(t *testing.T) {
 	e, _ := newEngine(nil, configMap("9"))
 	silent := &url.Error{Op: "Patch", URL: "https://member", Err: errors.New("refused")}
-	dryRunsFail(e, silent)
-	_, problem, err := e.Diff(t.Context(), with(manifestX1, placementv1beta1.ApplyStrategy{Type: reportDiff}))
+	failDryRuns(e, silent)
+	_, problem, err := e.Diff(t.Context(), requestWith(manifestX1, placementv1beta1.ApplyStrategy{Type: reportDiff}))
 	require.ErrorIs(t, err, silent)
 	assert.Nil(t, problem)
 }
 
 func TestAConflictNamesTheFieldAndItsOwner(t *testing.T) {
 	e, writes := newEngine(nil)
-	req := with(manifestX1, placementv1beta1.ApplyStrategy{Type: serverSide})
-	apply(t, e, req)
-	edit(t, e, managed)
+	req := requestWith(manifestX1, placementv1beta1.ApplyStrategy{Type: serverSide})
+	mustApply(t, e, req)
+	editConfigMap(t, e, changeManagedKey)
 	*writes = 0
 	result, problem, err := e.Apply(t.Context(), req)
 	require.NoError(t, err)
@@ -338,24 +338,24 @@ func TestAConflictNamesTheFieldAndItsOwner(t *testing.T) {
 	assert.True(t, problem.NoRetry)
 	assert.NotNil(t, result.Object)
 	assert.Equal(t, 1, *writes, "it is tried once")
-	assert.Equal(t, "9", stored(t, e).Data["x"])
+	assert.Equal(t, "9", storedConfigMap(t, e).Data["x"])
 
 	req.Strategy.ServerSideApplyConfig = &placementv1beta1.ServerSideApplyConfig{Force: true}
-	apply(t, e, req)
-	assert.Equal(t, "1", stored(t, e).Data["x"])
+	mustApply(t, e, req)
+	assert.Equal(t, "1", storedConfigMap(t, e).Data["x"])
 }
 
 func TestALargeManifestOverwritesWhatOthersChangedAsASmallOneDoes(t *testing.T) {
 	large := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"},"data":{"x":"1","y":"` + strings.Repeat("y", maxAnnotations) + `"}}`
 	e, writes := newEngine(nil)
-	req := with(large, placementv1beta1.ApplyStrategy{})
-	apply(t, e, req)
-	assert.NotContains(t, stored(t, e).Annotations, placementv1beta1.LastAppliedConfigAnnotation)
-	edit(t, e, managed)
-	apply(t, e, req)
-	assert.Equal(t, "1", stored(t, e).Data["x"])
+	req := requestWith(large, placementv1beta1.ApplyStrategy{})
+	mustApply(t, e, req)
+	assert.NotContains(t, storedConfigMap(t, e).Annotations, placementv1beta1.LastAppliedConfigAnnotation)
+	editConfigMap(t, e, changeManagedKey)
+	mustApply(t, e, req)
+	assert.Equal(t, "1", storedConfigMap(t, e).Data["x"])
 	*writes = 0
-	apply(t, e, req)
+	mustApply(t, e, req)
 	assert.Zero(t, *writes)
 }
 
@@ -370,14 +370,14 @@ func TestNothingIsWrittenWhenNothingChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, _ := newEngine(nil)
-			apply(t, e, with(manifestX1, strategy))
+			mustApply(t, e, requestWith(manifestX1, strategy))
 			e.Client = interceptor.NewClient(e.Client.(client.WithWatch), interceptor.Funcs{
 				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 					return errors.New("not even a rehearsal is needed")
 				},
 			})
 			for range 2 {
-				assert.False(t, apply(t, e, with(manifestX1, strategy)).Wrote)
+				assert.False(t, mustApply(t, e, requestWith(manifestX1, strategy)).Wrote)
 			}
 		})
 	}

@@ -10,15 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// FuzzCompare compares any two objects. Whatever they hold, an object does not differ from
-// itself, both directions tell the same, every path leads somewhere, and no Secret is shown.
+// FuzzCompare compares any two objects. Whatever they contain, an object does not differ from
+// itself, both directions find the same paths, every path points to a value, and no Secret is
+// shown.
 func FuzzCompare(f *testing.F) {
 	f.Add(`{"data":{"x":"1"}}`, `{"data":{"x":"2","y/z":"~"}}`, false)
 	f.Add(`{"data":{"x":"c2VjcmV0"}}`, `{"data":{"x":"b3RoZXI="},"type":null}`, true)
 	f.Add(`{"metadata":{"labels":{"kubernetes.io/a":"b"},"annotations":{"a":1}}}`, `{"metadata":{"labels":{"c":null}}}`, false)
 	f.Add(`{"spec":{"ports":[{"port":80,"nodePort":1}],"list":[[1],{"a":[]}]}}`, `{"spec":{"ports":"x","list":[[1.0,2]]}}`, false)
 	f.Fuzz(func(t *testing.T, hubText, memberText string, secret bool) {
-		hub, member := parsed(hubText, secret), parsed(memberText, secret)
+		hub, member := parseObject(hubText, secret), parseObject(memberText, secret)
 		if hub == nil || member == nil {
 			return
 		}
@@ -37,7 +38,7 @@ func FuzzCompare(f *testing.F) {
 			t.Fatalf("%d details, %d omitted", len(forth.Details), forth.Omitted)
 		}
 		for _, d := range forth.Details {
-			if !leads(hub.Object, d.Path) && !leads(member.Object, d.Path) {
+			if !pointsToValue(hub.Object, d.Path) && !pointsToValue(member.Object, d.Path) {
 				t.Fatalf("%q leads nowhere", d.Path)
 			}
 			if secret && isSecretValue(d.Path) && strings.TrimPrefix(d.ValueInHub+d.ValueInMember, Redacted) != "" &&
@@ -48,8 +49,8 @@ func FuzzCompare(f *testing.F) {
 	})
 }
 
-// parsed is an object of any content, nil if the text is none.
-func parsed(text string, secret bool) *unstructured.Unstructured {
+// parseObject is an object of any content, nil if the text is none.
+func parseObject(text string, secret bool) *unstructured.Unstructured {
 	var content map[string]any
 	if json.Unmarshal([]byte(text), &content) != nil || content == nil {
 		return nil
@@ -69,8 +70,8 @@ func parsed(text string, secret bool) *unstructured.Unstructured {
 	return out
 }
 
-// leads tells whether a JSON pointer leads to something.
-func leads(value any, path string) bool {
+// pointsToValue tells whether a JSON pointer points to a value.
+func pointsToValue(value any, path string) bool {
 	for _, token := range strings.Split(path, "/")[1:] {
 		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
 		switch v := value.(type) {

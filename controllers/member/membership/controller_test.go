@@ -22,35 +22,35 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/work"
 )
 
-// applier remembers what it is told.
-type applier struct {
+// fakeApplier records its calls.
+type fakeApplier struct {
 	mode      work.Mode
 	remaining []string
-	// setFails and listFails are what goes wrong, if anything.
+	// setFails and listFails are the errors that it returns.
 	setFails, listFails error
 }
 
-func (a *applier) SetMode(_ context.Context, mode work.Mode) error {
+func (a *fakeApplier) SetMode(_ context.Context, mode work.Mode) error {
 	a.mode = mode
 	return a.setFails
 }
 
-func (a *applier) Remaining(context.Context) ([]string, error) { return a.remaining, a.listFails }
+func (a *fakeApplier) Remaining(context.Context) ([]string, error) { return a.remaining, a.listFails }
 
-// reporter knows its answers.
-type reporter struct{ nodes int }
+// fakeReporter has fixed answers.
+type fakeReporter struct{ nodes int }
 
-func (r *reporter) NodeCount(context.Context) (int, error) { return r.nodes, nil }
+func (r *fakeReporter) NodeCount(context.Context) (int, error) { return r.nodes, nil }
 
-func (r *reporter) Survey(context.Context, metav1.Time) (Survey, error) {
+func (r *fakeReporter) Survey(context.Context, metav1.Time) (Survey, error) {
 	return Survey{NodeCount: r.nodes}, nil
 }
 
-// member is a membership controller with everything around it.
+// member is a membership controller with its fakes.
 type member struct {
 	*Reconciler
-	applier  *applier
-	reporter *reporter
+	applier  *fakeApplier
+	reporter *fakeReporter
 	clock    *testclock.FakePassiveClock
 	writes   int
 }
@@ -60,7 +60,7 @@ func newMember(t *testing.T, imc *clusterv1beta1.InternalMemberCluster) *member 
 	scheme := runtime.NewScheme()
 	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
 	m := &member{
-		applier: &applier{}, reporter: &reporter{nodes: 2},
+		applier: &fakeApplier{}, reporter: &fakeReporter{nodes: 2},
 		clock: testclock.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&clusterv1beta1.InternalMemberCluster{}).
@@ -78,7 +78,7 @@ func newMember(t *testing.T, imc *clusterv1beta1.InternalMemberCluster) *member 
 	return m
 }
 
-func (m *member) look(t *testing.T) reconcile.Result {
+func (m *member) reconcile(t *testing.T) reconcile.Result {
 	t.Helper()
 	result, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.memberKey()})
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ func (m *member) joinedReason(t *testing.T) string {
 	return meta.FindStatusCondition(agents[0].Conditions, clusterv1beta1.ConditionTypeJoined).Reason
 }
 
-func invited(state clusterv1beta1.ClusterState) *clusterv1beta1.InternalMemberCluster {
+func internalMemberCluster(state clusterv1beta1.ClusterState) *clusterv1beta1.InternalMemberCluster {
 	return &clusterv1beta1.InternalMemberCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-one", Name: "one", Generation: 1},
 		Spec:       clusterv1beta1.InternalMemberClusterSpec{State: state, HeartbeatPeriodSeconds: 20},
@@ -109,54 +109,54 @@ func invited(state clusterv1beta1.ClusterState) *clusterv1beta1.InternalMemberCl
 func TestAMemberThatIsNotInvitedWaits(t *testing.T) {
 	m := newMember(t, nil)
 	m.applier.mode = work.ModeApply
-	assert.Zero(t, m.look(t).RequeueAfter)
+	assert.Zero(t, m.reconcile(t).RequeueAfter)
 	assert.Equal(t, work.ModeIdle, m.applier.mode)
 }
 
 func TestAMemberThatIsInvitedJoinsAtOnceAndThenReportsOncePerHeartbeat(t *testing.T) {
-	m := newMember(t, invited(clusterv1beta1.ClusterStateJoin))
-	next := m.look(t).RequeueAfter
+	m := newMember(t, internalMemberCluster(clusterv1beta1.ClusterStateJoin))
+	next := m.reconcile(t).RequeueAfter
 	assert.Equal(t, work.ModeApply, m.applier.mode)
 	assert.Equal(t, clusterv1beta1.ReasonInternalMemberClusterJoined, m.joinedReason(t))
 	assert.InDelta(t, 20, next.Seconds(), 1, "the period, give or take 5 %")
 	assert.Equal(t, 1, m.writes)
 
-	m.look(t)
+	m.reconcile(t)
 	assert.Equal(t, 1, m.writes, "nothing is written between heartbeats")
 
 	m.clock.SetTime(m.clock.Now().Add(minNodeReportInterval))
 	m.reporter.nodes = 3
-	m.look(t)
+	m.reconcile(t)
 	assert.Equal(t, 2, m.writes, "another number of nodes does not wait for the next heartbeat")
 	assert.Equal(t, "3", m.imc(t).Status.Properties[clusterv1beta1.NodeCountProperty].Value)
 
 	m.clock.SetTime(m.clock.Now().Add(22 * time.Second))
-	m.look(t)
+	m.reconcile(t)
 	assert.Equal(t, 3, m.writes)
 }
 
 func TestAMemberReportsAtOnceInALetterBoxThatWasMadeAnew(t *testing.T) {
-	first := invited(clusterv1beta1.ClusterStateJoin)
+	first := internalMemberCluster(clusterv1beta1.ClusterStateJoin)
 	first.UID = "first"
 	m := newMember(t, first)
-	m.look(t)
+	m.reconcile(t)
 	require.NoError(t, m.Hub.Delete(t.Context(), m.imc(t)))
-	second := invited(clusterv1beta1.ClusterStateJoin)
+	second := internalMemberCluster(clusterv1beta1.ClusterStateJoin)
 	second.UID = "second"
 	require.NoError(t, m.Hub.Create(t.Context(), second))
-	m.look(t) // that the first was gone it has never seen
+	m.reconcile(t) // that the first was gone it has never seen
 	assert.Equal(t, 2, m.writes)
 	assert.Equal(t, clusterv1beta1.ReasonInternalMemberClusterJoined, m.joinedReason(t))
 }
 
 func TestAMemberWhoseNodesComeAndGoDoesNotWriteTheHubAllTheTime(t *testing.T) {
-	m := newMember(t, invited(clusterv1beta1.ClusterStateJoin))
-	m.look(t)
+	m := newMember(t, internalMemberCluster(clusterv1beta1.ClusterStateJoin))
+	m.reconcile(t)
 	began, next := m.clock.Now(), m.clock.Now()
 	for m.clock.Since(began) < time.Minute {
 		m.clock.SetTime(m.clock.Now().Add(100 * time.Millisecond))
 		m.reporter.nodes++
-		if wait := m.look(t).RequeueAfter; wait > 0 {
+		if wait := m.reconcile(t).RequeueAfter; wait > 0 {
 			next = m.clock.Now().Add(wait)
 		}
 	}
@@ -164,25 +164,25 @@ func TestAMemberWhoseNodesComeAndGoDoesNotWriteTheHubAllTheTime(t *testing.T) {
 	assert.Greater(t, m.writes, int(time.Minute/minNodeReportInterval)-2, "but they are reported")
 
 	m.clock.SetTime(next)
-	m.look(t)
+	m.reconcile(t)
 	assert.Equal(t, strconv.Itoa(m.reporter.nodes), m.imc(t).Status.Properties[clusterv1beta1.NodeCountProperty].Value,
 		"the last change is reported when its time has come")
 }
 
 func TestAMemberHasLeftOnlyWhenNothingRemains(t *testing.T) {
-	m := newMember(t, invited(clusterv1beta1.ClusterStateLeave))
+	m := newMember(t, internalMemberCluster(clusterv1beta1.ClusterStateLeave))
 	m.applier.remaining = []string{"crp-work"}
-	m.look(t)
+	m.reconcile(t)
 	assert.Equal(t, work.ModeLeave, m.applier.mode)
 	assert.Equal(t, clusterv1beta1.ReasonInternalMemberClusterJoined, m.joinedReason(t))
 
 	m.applier.remaining = nil
-	m.look(t)
+	m.reconcile(t)
 	assert.Equal(t, clusterv1beta1.ReasonInternalMemberClusterLeft, m.joinedReason(t))
 
 	writes := m.writes
 	m.clock.SetTime(m.clock.Now().Add(time.Hour))
-	assert.Zero(t, m.look(t).RequeueAfter, "a cluster that has left has no heartbeat")
+	assert.Zero(t, m.reconcile(t).RequeueAfter, "a cluster that has left has no heartbeat")
 	assert.Equal(t, writes, m.writes)
 	m.applier.listFails = errors.New("away")
 	_, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.memberKey()})
@@ -192,17 +192,17 @@ func TestAMemberHasLeftOnlyWhenNothingRemains(t *testing.T) {
 
 func TestAMemberThatCannotMoveKeepsReporting(t *testing.T) {
 	away := errors.New("the member's API server is away")
-	kept := invited(clusterv1beta1.ClusterStateLeave)
+	kept := internalMemberCluster(clusterv1beta1.ClusterStateLeave)
 	kept.Annotations = map[string]string{clusterv1beta1.KeepPlacedAnnotation: "true"}
 	tests := map[string]struct {
 		imc     *clusterv1beta1.InternalMemberCluster
-		fail    applier
+		fail    fakeApplier
 		message string
 	}{
-		"what is left cannot be listed":     {invited(clusterv1beta1.ClusterStateLeave), applier{listFails: away}, "away"},
-		"leaving cannot begin":              {invited(clusterv1beta1.ClusterStateLeave), applier{setFails: away}, "away"},
-		"leaving and keeping cannot begin":  {kept, applier{setFails: away}, "away"},
-		"joining does not bring up all yet": {invited(clusterv1beta1.ClusterStateJoin), applier{setFails: away}, "has joined"},
+		"what is left cannot be listed":     {internalMemberCluster(clusterv1beta1.ClusterStateLeave), fakeApplier{listFails: away}, "away"},
+		"leaving cannot begin":              {internalMemberCluster(clusterv1beta1.ClusterStateLeave), fakeApplier{setFails: away}, "away"},
+		"leaving and keeping cannot begin":  {kept, fakeApplier{setFails: away}, "away"},
+		"joining does not bring up all yet": {internalMemberCluster(clusterv1beta1.ClusterStateJoin), fakeApplier{setFails: away}, "has joined"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -226,17 +226,17 @@ func TestAMemberThatCannotMoveKeepsReporting(t *testing.T) {
 }
 
 func TestAMemberLeavesAtOnceIfWhatWasPlacedStays(t *testing.T) {
-	imc := invited(clusterv1beta1.ClusterStateLeave)
+	imc := internalMemberCluster(clusterv1beta1.ClusterStateLeave)
 	imc.Annotations = map[string]string{clusterv1beta1.KeepPlacedAnnotation: "true"}
 	m := newMember(t, imc)
 	m.applier.remaining = []string{"crp-work"}
-	m.look(t)
+	m.reconcile(t)
 	assert.Equal(t, work.ModeAbandon, m.applier.mode)
 	assert.Equal(t, clusterv1beta1.ReasonInternalMemberClusterLeft, m.joinedReason(t))
 }
 
 func TestAnUnknownWishChangesNothing(t *testing.T) {
-	m := newMember(t, invited("Dance"))
+	m := newMember(t, internalMemberCluster("Dance"))
 	_, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: m.memberKey()})
 	assert.ErrorIs(t, err, reconcile.TerminalError(nil))
 	assert.Equal(t, work.ModeIdle, m.applier.mode)

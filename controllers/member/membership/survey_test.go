@@ -22,10 +22,10 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
 )
 
-// withoutPods is a cache that knows nodes and waits for pods for as long as it may.
-type withoutPods struct{ client.Reader }
+// blockedPods is a cache that has nodes and blocks when pods are listed.
+type blockedPods struct{ client.Reader }
 
-func (c withoutPods) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (c blockedPods) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if _, ok := list.(*corev1.PodList); ok {
 		<-ctx.Done()
 		return ctx.Err()
@@ -35,7 +35,7 @@ func (c withoutPods) List(ctx context.Context, list client.ObjectList, opts ...c
 
 func TestPodsThatCannotBeListedHoldUpNoReport(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-	cached := withoutPods{fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(node).Build()}
+	cached := blockedPods{fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(node).Build()}
 	synctest.Test(t, func(t *testing.T) {
 		s := &Surveyor{cached: cached}
 		began := time.Now()
@@ -53,7 +53,7 @@ func TestPodsThatCannotBeListedHoldUpNoReport(t *testing.T) {
 func TestASurveyThatIsCalledOffIsNoFinding(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s := &Surveyor{cached: withoutPods{fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()}}
+	s := &Surveyor{cached: blockedPods{fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()}}
 	_, err := s.surveyResources(ctx, metav1.Now())
 	require.ErrorIs(t, err, context.Canceled)
 }

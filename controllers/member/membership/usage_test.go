@@ -23,7 +23,7 @@ func node(capacity, allocatable corev1.ResourceList) corev1.Node {
 	return corev1.Node{Status: corev1.NodeStatus{Capacity: capacity, Allocatable: allocatable}}
 }
 
-func asks(requests corev1.ResourceList) corev1.Container {
+func containerRequesting(requests corev1.ResourceList) corev1.Container {
 	return corev1.Container{Resources: corev1.ResourceRequirements{Requests: requests}}
 }
 
@@ -35,12 +35,12 @@ func pod(phase corev1.PodPhase, nodeName string, containers ...corev1.Container)
 }
 
 func TestUsage(t *testing.T) {
-	sidecar := asks(list("cpu", "1"))
+	sidecar := containerRequesting(list("cpu", "1"))
 	sidecar.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
-	withInit := pod(corev1.PodRunning, "n", asks(list("cpu", "2")))
-	withInit.Spec.InitContainers = []corev1.Container{sidecar, asks(list("cpu", "4", "memory", "1Gi"))}
+	withInit := pod(corev1.PodRunning, "n", containerRequesting(list("cpu", "2")))
+	withInit.Spec.InitContainers = []corev1.Container{sidecar, containerRequesting(list("cpu", "4", "memory", "1Gi"))}
 	withInit.Spec.Overhead = list("cpu", "500m")
-	asWhole := pod(corev1.PodRunning, "n", asks(list("cpu", "1", "memory", "1Gi")))
+	asWhole := pod(corev1.PodRunning, "n", containerRequesting(list("cpu", "1", "memory", "1Gi")))
 	asWhole.Spec.Resources = &corev1.ResourceRequirements{Requests: list("cpu", "3")}
 	asWhole.Spec.Overhead = list("cpu", "500m")
 
@@ -58,16 +58,16 @@ func TestUsage(t *testing.T) {
 		},
 		"pods take what their containers request": {
 			nodes: []corev1.Node{eight}, pods: []corev1.Pod{
-				pod(corev1.PodRunning, "n", asks(list("cpu", "1500m", "memory", "1Gi")), asks(list("cpu", "500m"))),
-				pod(corev1.PodPending, "n", asks(list("cpu", "1"))),
+				pod(corev1.PodRunning, "n", containerRequesting(list("cpu", "1500m", "memory", "1Gi")), containerRequesting(list("cpu", "500m"))),
+				pod(corev1.PodPending, "n", containerRequesting(list("cpu", "1"))),
 			},
 			capacity: list("cpu", "8", "memory", "8Gi"), allocatable: list("cpu", "7", "memory", "7Gi"),
 			available: list("cpu", "4", "memory", "6Gi"),
 		},
 		"pods that have ended or have no node take nothing": {
 			nodes: []corev1.Node{eight}, pods: []corev1.Pod{
-				pod(corev1.PodSucceeded, "n", asks(list("cpu", "1"))), pod(corev1.PodFailed, "n", asks(list("cpu", "1"))),
-				pod(corev1.PodPending, "", asks(list("cpu", "1"))),
+				pod(corev1.PodSucceeded, "n", containerRequesting(list("cpu", "1"))), pod(corev1.PodFailed, "n", containerRequesting(list("cpu", "1"))),
+				pod(corev1.PodPending, "", containerRequesting(list("cpu", "1"))),
 			},
 			capacity: list("cpu", "8", "memory", "8Gi"), allocatable: list("cpu", "7", "memory", "7Gi"),
 			available: list("cpu", "7", "memory", "7Gi"),
@@ -78,13 +78,13 @@ func TestUsage(t *testing.T) {
 			available: list("cpu", "1500m", "memory", "6Gi"),
 		},
 		"what a pod requests as a whole counts instead of what its containers do": {
-			nodes: []corev1.Node{eight}, pods: []corev1.Pod{stripped(t, asWhole)},
+			nodes: []corev1.Node{eight}, pods: []corev1.Pod{strippedPod(t, asWhole)},
 			capacity: list("cpu", "8", "memory", "8Gi"), allocatable: list("cpu", "7", "memory", "7Gi"),
 			available: list("cpu", "3500m", "memory", "6Gi"),
 		},
 		"more requested than there is leaves nothing, not less": {
 			nodes:    []corev1.Node{node(list("cpu", "1"), list("cpu", "1"))},
-			pods:     []corev1.Pod{pod(corev1.PodRunning, "n", asks(list("cpu", "2", "memory", "1Gi")))},
+			pods:     []corev1.Pod{pod(corev1.PodRunning, "n", containerRequesting(list("cpu", "2", "memory", "1Gi")))},
 			capacity: list("cpu", "1"), allocatable: list("cpu", "1"), available: list("cpu", "0"),
 		},
 		"each pod takes one of the places for pods": {
@@ -97,23 +97,23 @@ func TestUsage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := metav1.Now()
 			got := Usage(tc.nodes, tc.pods, now)
-			same(t, tc.capacity, got.Capacity)
-			same(t, tc.allocatable, got.Allocatable)
-			same(t, tc.available, got.Available)
+			equalResources(t, tc.capacity, got.Capacity)
+			equalResources(t, tc.allocatable, got.Allocatable)
+			equalResources(t, tc.available, got.Available)
 			assert.Equal(t, now, got.ObservationTime)
 		})
 	}
 }
 
-// stripped is a pod as it is in the cache.
-func stripped(t *testing.T, pod corev1.Pod) corev1.Pod {
+// strippedPod is a pod as it is in the cache.
+func strippedPod(t *testing.T, pod corev1.Pod) corev1.Pod {
 	t.Helper()
 	slim, err := StripPod(&pod)
 	require.NoError(t, err)
 	return *slim.(*corev1.Pod)
 }
 
-func same(t *testing.T, want, got corev1.ResourceList) {
+func equalResources(t *testing.T, want, got corev1.ResourceList) {
 	t.Helper()
 	assert.Len(t, got, len(want))
 	for name, quantity := range want {

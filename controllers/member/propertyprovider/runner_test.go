@@ -23,7 +23,7 @@ const (
 	collected = "ClusterPropertyCollectionSucceeded"
 )
 
-// provider does what a test says.
+// provider returns what a test sets.
 type provider struct {
 	start   func(context.Context, *rest.Config) error
 	collect func(context.Context) propertyprovider.PropertyCollectionResponse
@@ -49,7 +49,7 @@ func nodes(context.Context) propertyprovider.PropertyCollectionResponse {
 	}
 }
 
-// run starts a provider in a bubble of time of its own.
+// run starts a provider in a synctest bubble.
 func run(t *testing.T, p *provider, then func(t *testing.T, r *propertyprovider.Runner)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,7 +59,7 @@ func run(t *testing.T, p *provider, then func(t *testing.T, r *propertyprovider.
 	})
 }
 
-// said asserts what the conditions say of starting and collecting.
+// said asserts the reasons of the conditions of starting and collecting.
 func said(t *testing.T, conditions []metav1.Condition, startReason, collectReason string) {
 	t.Helper()
 	for kind, reason := range map[string]string{started: startReason, collected: collectReason} {

@@ -20,17 +20,17 @@ func TestWhatAnAbandoningWorkHasBroughtStaysAndIsNobodys(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
-			a.mustLook(t, "w")
+			a.mustReconcile(t, "w")
 			work := a.work(t, "w")
 			work.Annotations = map[string]string{placementv1beta1.DeletePropagationAnnotation: "Abandon"}
 			require.NoError(t, a.hub.Update(t.Context(), work))
 			require.NoError(t, a.hub.Delete(t.Context(), work))
 			require.NoError(t, a.SetMode(t.Context(), mode))
-			a.mustLook(t, "w")
+			a.mustReconcile(t, "w")
 
 			got := &corev1.ConfigMap{}
 			for _, name := range []string{"a", "b"} {
-				require.True(t, a.has(t, got, name))
+				require.True(t, a.readMember(t, got, name))
 				assert.Empty(t, got.OwnerReferences, "nobody collects it")
 				assert.NotContains(t, got.Annotations, placementv1beta1.LastAppliedConfigAnnotation)
 				assert.NotContains(t, got.Annotations, placementv1beta1.ManifestHashAnnotation)

@@ -34,19 +34,19 @@ import (
 
 const testNamespace = "fleet-member-one"
 
-// agent is a Reconciler between a hub and a member that the test can look into. Its watches see
-// nothing, so that every pass reads live.
+// agent is a Reconciler with a fake hub and a fake member. Its watches see nothing, so that every
+// pass reads live.
 type agent struct {
 	*Reconciler
 	hub, member client.WithWatch
 	clock       *testclock.FakePassiveClock
-	// writes lists what was written, in order: hub or member, verb, kind and name.
+	// writes lists the writes in order: hub or member, verb, kind and name.
 	writes []string
-	// fail makes a write fail; it gets what writes lists.
+	// fail makes a write fail; its argument is the entry in writes.
 	fail func(write string) error
 }
 
-// testScheme is made once: some tests make an agent hundreds of times.
+// testScheme is made once: some tests make hundreds of agents.
 var testScheme = sync.OnceValue(func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -101,7 +101,7 @@ func (a *agent) recording(where string) interceptor.Funcs {
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			options := client.PatchOptions{}
 			if options.ApplyOptions(opts); len(options.DryRun) > 0 {
-				return rehearse(ctx, c, o, p, options)
+				return dryRun(ctx, c, o, p, options)
 			}
 			if err := note("patch", o); err != nil {
 				return err
@@ -134,23 +134,23 @@ func kindOf(o client.Object) string {
 	}
 }
 
-// look reconciles one Work and returns the writes it took.
-func (a *agent) look(t *testing.T, name string) ([]string, reconcile.Result, error) {
+// reconcileByName reconciles one Work and returns the writes.
+func (a *agent) reconcileByName(t *testing.T, name string) ([]string, reconcile.Result, error) {
 	t.Helper()
 	a.writes = nil
 	result, err := a.Reconcile(t.Context(), requestForWork(testNamespace, name))
 	return a.writes, result, err
 }
 
-func (a *agent) mustLook(t *testing.T, name string) []string {
+func (a *agent) mustReconcile(t *testing.T, name string) []string {
 	t.Helper()
-	writes, _, err := a.look(t, name)
+	writes, _, err := a.reconcileByName(t, name)
 	require.NoError(t, err)
 	return writes
 }
 
-// later lets the time pass after which anything that failed is tried again.
-func (a *agent) later() *agent {
+// afterRetryDelay advances the clock until everything that failed is tried again.
+func (a *agent) afterRetryDelay() *agent {
 	a.clock.SetTime(a.clock.Now().Add(maxRetryDelay))
 	return a
 }
@@ -162,8 +162,8 @@ func (a *agent) work(t *testing.T, name string) *placementv1beta1.Work {
 	return out
 }
 
-// says returns the reasons of the conditions Applied and Available of a Work.
-func (a *agent) says(t *testing.T, name string) [2]string {
+// conditionReasons returns the reasons of the conditions Applied and Available of a Work.
+func (a *agent) conditionReasons(t *testing.T, name string) [2]string {
 	t.Helper()
 	var out [2]string
 	for i, kind := range []string{placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable} {
@@ -174,7 +174,7 @@ func (a *agent) says(t *testing.T, name string) [2]string {
 	return out
 }
 
-func (a *agent) has(t *testing.T, o client.Object, name string) bool {
+func (a *agent) readMember(t *testing.T, o client.Object, name string) bool {
 	t.Helper()
 	err := a.member.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: name}, o)
 	if apierrors.IsNotFound(err) {
@@ -184,9 +184,9 @@ func (a *agent) has(t *testing.T, o client.Object, name string) bool {
 	return true
 }
 
-func (a *agent) hasMap(t *testing.T, name string) bool {
+func (a *agent) hasConfigMap(t *testing.T, name string) bool {
 	t.Helper()
-	return a.has(t, &corev1.ConfigMap{}, name)
+	return a.readMember(t, &corev1.ConfigMap{}, name)
 }
 
 // manifestWork makes a Work with ConfigMaps of these names.
@@ -209,8 +209,8 @@ func mapManifests(names ...string) []placementv1beta1.Manifest {
 	return out
 }
 
-// edit changes the manifests of a Work as the hub would.
-func (a *agent) edit(t *testing.T, name string, manifests []placementv1beta1.Manifest) {
+// setManifests changes the manifests of a Work as the hub does.
+func (a *agent) setManifests(t *testing.T, name string, manifests []placementv1beta1.Manifest) {
 	t.Helper()
 	w := a.work(t, name)
 	w.Spec.Workload.Manifests = manifests
@@ -226,11 +226,11 @@ func TestAWorkIsAnnouncedAppliedAndReportedOnce(t *testing.T) {
 		"member create ConfigMap a",
 		"hub status Work w",
 		"member status AppliedWork w", // with UIDs
-	}, a.mustLook(t, "w"))
-	assert.Equal(t, [2]string{"AllManifestsApplied", "AllManifestsAvailable"}, a.says(t, "w"))
-	assert.Empty(t, a.mustLook(t, "w"), "a second look writes nothing")
+	}, a.mustReconcile(t, "w"))
+	assert.Equal(t, [2]string{"AllManifestsApplied", "AllManifestsAvailable"}, a.conditionReasons(t, "w"))
+	assert.Empty(t, a.mustReconcile(t, "w"), "a second look writes nothing")
 	a.memories = newMemories()
-	assert.Empty(t, a.mustLook(t, "w"), "nor does another agent")
+	assert.Empty(t, a.mustReconcile(t, "w"), "nor does another agent")
 }
 
 func TestADeploymentIsReportedTwice(t *testing.T) {
@@ -238,23 +238,23 @@ func TestADeploymentIsReportedTwice(t *testing.T) {
 	w.Spec.Workload.Manifests = []placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(
 		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"n","name":"d"},"spec":{"replicas":1}}`)}}}
 	a := newAgent(t, []client.Object{w}, nil)
-	a.mustLook(t, "w")
-	assert.Equal(t, [2]string{"AllManifestsApplied", "SomeManifestsAreNotAvailable"}, a.says(t, "w"))
+	a.mustReconcile(t, "w")
+	assert.Equal(t, [2]string{"AllManifestsApplied", "SomeManifestsAreNotAvailable"}, a.conditionReasons(t, "w"))
 
 	d := &appsv1.Deployment{}
-	require.True(t, a.has(t, d, "d"))
+	require.True(t, a.readMember(t, d, "d"))
 	d.Status.Replicas = 1
 	require.NoError(t, a.member.Status().Update(t.Context(), d))
-	assert.Empty(t, a.mustLook(t, "w"), "progress that changes nothing is not reported")
+	assert.Empty(t, a.mustReconcile(t, "w"), "progress that changes nothing is not reported")
 
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}
 	require.NoError(t, a.member.Status().Update(t.Context(), d))
-	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
-	assert.Equal(t, [2]string{"AllManifestsApplied", "AllManifestsAvailable"}, a.says(t, "w"))
+	assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
+	assert.Equal(t, [2]string{"AllManifestsApplied", "AllManifestsAvailable"}, a.conditionReasons(t, "w"))
 }
 
 func TestACrashBetweenAnyTwoWritesLosesNothing(t *testing.T) {
-	// Every write that a Work with two manifests, one of which goes, takes from first to last.
+	// Every write in the life of a Work with two manifests, one of which is removed.
 	for n := range 12 {
 		t.Run(fmt.Sprintf("after %d writes", n), func(t *testing.T) {
 			a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
@@ -266,20 +266,20 @@ func TestACrashBetweenAnyTwoWritesLosesNothing(t *testing.T) {
 				}
 				return nil
 			}
-			_, _, _ = a.look(t, "w")
-			a.edit(t, "w", mapManifests("b"))
-			_, _, _ = a.look(t, "w")
-			// Another agent takes over, knowing nothing.
+			_, _, _ = a.reconcileByName(t, "w")
+			a.setManifests(t, "w", mapManifests("b"))
+			_, _, _ = a.reconcileByName(t, "w")
+			// Another agent without memory takes over.
 			a.fail = func(string) error { return nil }
 			a.memories = newMemories()
-			a.mustLook(t, "w")
-			assert.Equal(t, [2]string{"AllManifestsApplied", "AllManifestsAvailable"}, a.says(t, "w"))
-			assert.False(t, a.hasMap(t, "a"))
-			assert.True(t, a.hasMap(t, "b"))
+			a.mustReconcile(t, "w")
+			assert.Equal(t, [2]string{"AllManifestsApplied", "AllManifestsAvailable"}, a.conditionReasons(t, "w"))
+			assert.False(t, a.hasConfigMap(t, "a"))
+			assert.True(t, a.hasConfigMap(t, "b"))
 
 			require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
-			a.mustLook(t, "w")
-			assert.False(t, a.hasMap(t, "b"), "what was made is known and removed")
+			a.mustReconcile(t, "w")
+			assert.False(t, a.hasConfigMap(t, "b"), "what was made is known and removed")
 		})
 	}
 }
@@ -288,18 +288,18 @@ func TestASecondPlacementIsRefusedUntilTheFirstLetsGo(t *testing.T) {
 	second := manifestWork("second", "a")
 	second.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: "crp-2", placementv1beta1.ParentBindingLabel: "crp-2-one"}
 	a := newAgent(t, []client.Object{manifestWork("first", "a"), second}, nil)
-	a.mustLook(t, "first")
-	a.mustLook(t, "second")
+	a.mustReconcile(t, "first")
+	a.mustReconcile(t, "second")
 	c := meta.FindStatusCondition(a.work(t, "second").Status.ManifestConditions[0].Conditions, placementv1beta1.ConditionTypeApplied)
 	require.NotNil(t, c)
 	assert.Equal(t, placementv1beta1.ReasonApplyConflictBetweenPlacements, c.Reason)
 	assert.Contains(t, c.Message, "placement crp (AppliedWork first)")
 
-	a.edit(t, "first", nil)
-	a.mustLook(t, "first")
-	assert.False(t, a.hasMap(t, "a"))
-	a.later().mustLook(t, "second")
-	assert.Equal(t, "AllManifestsApplied", a.says(t, "second")[0])
+	a.setManifests(t, "first", nil)
+	a.mustReconcile(t, "first")
+	assert.False(t, a.hasConfigMap(t, "a"))
+	a.afterRetryDelay().mustReconcile(t, "second")
+	assert.Equal(t, "AllManifestsApplied", a.conditionReasons(t, "second")[0])
 }
 
 func TestAMemberThatCannotBeReachedSaysNothingAboutTheWork(t *testing.T) {
@@ -310,29 +310,29 @@ func TestAMemberThatCannotBeReachedSaysNothingAboutTheWork(t *testing.T) {
 		}
 		return nil
 	}
-	_, _, err := a.look(t, "w")
+	_, _, err := a.reconcileByName(t, "w")
 	require.Error(t, err)
 	assert.Empty(t, a.work(t, "w").Status.Conditions)
 }
 
 func TestARepairThatIsUndoneAgainAndAgainIsHeldBack(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
-	a.mustLook(t, "w")
+	a.mustReconcile(t, "w")
 	spoil := func() {
 		got := &corev1.ConfigMap{}
-		require.True(t, a.has(t, got, "a"))
+		require.True(t, a.readMember(t, got, "a"))
 		got.Data["x"] = "9"
 		require.NoError(t, a.member.Update(t.Context(), got))
 	}
 	for range immediateRepairs {
 		spoil()
-		assert.Equal(t, []string{"member patch ConfigMap a"}, a.mustLook(t, "w"))
+		assert.Equal(t, []string{"member patch ConfigMap a"}, a.mustReconcile(t, "w"))
 	}
 	spoil()
-	writes, result, err := a.look(t, "w")
+	writes, result, err := a.reconcileByName(t, "w")
 	require.NoError(t, err)
 	assert.Empty(t, writes)
 	assert.InDelta(t, 200, result.RequeueAfter.Milliseconds(), 1)
 	a.clock.SetTime(a.clock.Now().Add(200 * time.Millisecond))
-	assert.Equal(t, []string{"member patch ConfigMap a"}, a.mustLook(t, "w"))
+	assert.Equal(t, []string{"member patch ConfigMap a"}, a.mustReconcile(t, "w"))
 }

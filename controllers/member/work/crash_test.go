@@ -19,75 +19,74 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// doom ends an agent after some calls: nothing it asks for afterwards is answered.
-type doom struct {
-	left int
-	// lost is whether the last call reaches the API server, and only its answer does not come back.
-	lost bool
+// crash ends an agent after some calls: it receives no answer to later ones.
+type crash struct {
+	callsLeft int
+	// loseAnswer is whether the last call reaches the API server and only its answer is lost.
+	loseAnswer bool
 }
 
-// call makes one call, as long as the agent is alive.
-func (d *doom) call(do func() error) error {
+// runCall makes one call while the agent is alive.
+func (d *crash) runCall(do func() error) error {
 	gone := &url.Error{Op: "Call", URL: "https://api", Err: errors.New("gone")}
-	d.left--
+	d.callsLeft--
 	switch {
-	case d.left >= 0:
+	case d.callsLeft >= 0:
 		return do()
-	case d.left == -1 && d.lost:
-		_ = do() // it does not hear of it
+	case d.callsLeft == -1 && d.loseAnswer:
+		_ = do() // its answer is lost
 	}
 	return gone
 }
 
-// over returns a client whose every call counts.
-func (d *doom) over(c client.WithWatch) client.WithWatch {
+// wrapClient returns a client that counts every call.
+func (d *crash) wrapClient(c client.WithWatch) client.WithWatch {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			return d.call(func() error { return c.Get(ctx, key, o, opts...) })
+			return d.runCall(func() error { return c.Get(ctx, key, o, opts...) })
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			return d.call(func() error { return c.List(ctx, list, opts...) })
+			return d.runCall(func() error { return c.List(ctx, list, opts...) })
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			return d.call(func() error { return c.Create(ctx, o, opts...) })
+			return d.runCall(func() error { return c.Create(ctx, o, opts...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			return d.call(func() error { return c.Patch(ctx, o, p, opts...) })
+			return d.runCall(func() error { return c.Patch(ctx, o, p, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			return d.call(func() error { return c.Delete(ctx, o, opts...) })
+			return d.runCall(func() error { return c.Delete(ctx, o, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			return d.call(func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+			return d.runCall(func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	})
 }
 
-// restart replaces the agent by one that knows nothing, and dies as it is told to.
-func (a *agent) restart(t *testing.T, d *doom) {
+// restart replaces the agent by one without memory, which crashes as d says.
+func (a *agent) restart(t *testing.T, d *crash) {
 	t.Helper()
 	o := a.Options
 	o.Hub, o.HubLive, o.Member = a.hub, a.hub, a.member
 	if d != nil {
-		hub := d.over(a.hub)
-		o.Hub, o.HubLive, o.Member = hub, hub, d.over(a.member)
+		hub := d.wrapClient(a.hub)
+		o.Hub, o.HubLive, o.Member = hub, hub, d.wrapClient(a.member)
 	}
 	a.Reconciler = NewReconciler(o)
-	a.mode = ModeApply // without a look at the Works, which is no part of the story
+	a.mode = ModeApply // without the list of Works that SetMode makes
 }
 
-// story is what happens to a Work: it comes, is changed, and goes. It calls look after each step
-// with what has come of it.
-func (a *agent) story(t *testing.T, strategy placementv1beta1.ApplyStrategy, look func(step string)) {
+// runLifecycle creates, changes and deletes a Work. It calls check after each step.
+func (a *agent) runLifecycle(t *testing.T, strategy placementv1beta1.ApplyStrategy, check func(step string)) {
 	t.Helper()
 	w := manifestWork("w", "a", "b")
 	w.Spec.ApplyStrategy = &strategy
 	require.NoError(t, a.hub.Create(t.Context(), w))
-	look("created")
-	a.edit(t, "w", mapManifests("b", "c"))
-	look("changed")
+	check("created")
+	a.setManifests(t, "w", mapManifests("b", "c"))
+	check("changed")
 	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
-	look("deleted")
+	check("deleted")
 }
 
 // describeState lists the objects of hub and member without the values that differ in each run.
@@ -128,45 +127,45 @@ func TestAnAgentThatDiesAtAnyCallIsMadeUpForByTheNext(t *testing.T) {
 		"to report only": {Type: placementv1beta1.ApplyStrategyTypeReportDiff},
 	} {
 		t.Run(name, func(t *testing.T) {
-			undisturbed, all := map[string]string{}, &doom{left: 1000}
+			undisturbed, all := map[string]string{}, &crash{callsLeft: 1000}
 			a := newAgent(t, nil, nil)
 			a.restart(t, all)
-			a.story(t, strategy, func(step string) {
-				a.mustLook(t, "w")
+			a.runLifecycle(t, strategy, func(step string) {
+				a.mustReconcile(t, "w")
 				undisturbed[step] = a.describeState(t)
 			})
-			calls := 1000 - all.left
+			calls := 1000 - all.callsLeft
 			require.Greater(t, calls, 10)
 			for n := range calls {
-				dieAndCompare(t, strategy, undisturbed, n, false, n%2 == 0)
-				dieAndCompare(t, strategy, undisturbed, n, true, true) // the hardest to make up for
+				crashAndCompare(t, strategy, undisturbed, n, false, n%2 == 0)
+				crashAndCompare(t, strategy, undisturbed, n, true, true) // the hardest to make up for
 			}
 		})
 	}
 }
 
-// dieAndCompare takes a Work through its story with an agent that dies at a call and one that makes
-// up for it, at once or after something more has happened.
-func dieAndCompare(t *testing.T, strategy placementv1beta1.ApplyStrategy, undisturbed map[string]string, n int, lost, late bool) {
+// crashAndCompare runs the lifecycle of a Work with an agent that crashes at a call and one that
+// replaces it, at once or one step later.
+func crashAndCompare(t *testing.T, strategy placementv1beta1.ApplyStrategy, undisturbed map[string]string, n int, lost, late bool) {
 	t.Helper()
 	a := newAgent(t, nil, nil)
-	d := &doom{left: n, lost: lost}
+	d := &crash{callsLeft: n, loseAnswer: lost}
 	a.restart(t, d)
 	dead := false
-	a.story(t, strategy, func(step string) {
+	a.runLifecycle(t, strategy, func(step string) {
 		if dead {
 			a.restart(t, nil)
 		}
-		_, _, err := a.look(t, "w")
+		_, _, err := a.reconcileByName(t, "w")
 		if err != nil {
-			require.Negative(t, d.left)
+			require.Negative(t, d.callsLeft)
 			if dead = true; late && step != "deleted" {
 				return
 			}
 			a.restart(t, nil)
-			a.mustLook(t, "w")
+			a.mustReconcile(t, "w")
 		}
 		require.Equal(t, undisturbed[step], a.describeState(t), "%s; died at call %d, lost: %v, late: %v", step, n, lost, late)
 	})
-	assert.Negative(t, d.left, "it died at all")
+	assert.Negative(t, d.callsLeft, "it died at all")
 }

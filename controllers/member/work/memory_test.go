@@ -51,23 +51,23 @@ func TestHeldUntilIsTheFirstRepairDue(t *testing.T) {
 	assert.Equal(t, noon.Add(200*time.Millisecond), got)
 }
 
-// A pass that fails has perhaps written other manifests. If the Work is set back to what the memory
-// knows, a watch that lags behind would not tell that the objects stand otherwise.
+// A pass that fails may have written other manifests. If the Work is set back to the one that the
+// memory knows, a watch that lags behind would not show that the objects differ.
 func TestAPassThatFailsLeavesNothingKnownOfEarlierManifests(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
-	a.mustLook(t, "w")
+	a.mustReconcile(t, "w")
 	before := a.work(t, "w")
 	manifests := apply.Decode(before.Spec.Workload.Manifests)
 	require.Len(t, a.memories.memoryOf(before).lastOutcomes(before.Generation+1, manifests), 2)
 
-	a.edit(t, "w", mapManifests("b", "c"))
+	a.setManifests(t, "w", mapManifests("b", "c"))
 	a.fail = func(write string) error {
 		if write == "member create ConfigMap c" {
 			return &url.Error{Op: "Post", URL: "https://member", Err: errors.New("refused")}
 		}
 		return nil
 	}
-	_, _, err := a.look(t, "w")
+	_, _, err := a.reconcileByName(t, "w")
 	require.Error(t, err)
 	assert.Empty(t, a.memories.memoryOf(before).lastOutcomes(before.Generation+2, manifests))
 }

@@ -14,26 +14,26 @@ func TestModes(t *testing.T) {
 	t.Run("an idle agent applies nothing", func(t *testing.T) {
 		a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
 		require.NoError(t, a.SetMode(t.Context(), ModeIdle))
-		assert.Empty(t, a.mustLook(t, "w"))
+		assert.Empty(t, a.mustReconcile(t, "w"))
 	})
 	t.Run("an idle agent neither cleans up after a deleted Work nor lets go of it", func(t *testing.T) {
 		a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
-		a.mustLook(t, "w")
+		a.mustReconcile(t, "w")
 		require.NoError(t, a.SetMode(t.Context(), ModeIdle))
 		require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
-		assert.Empty(t, a.mustLook(t, "w"), "whether to keep what was placed is not known yet")
+		assert.Empty(t, a.mustReconcile(t, "w"), "whether to keep what was placed is not known yet")
 		require.NoError(t, a.SetMode(t.Context(), ModeAbandon))
-		assert.Equal(t, []string{"hub patch Work w"}, a.mustLook(t, "w"))
-		assert.True(t, a.hasMap(t, "a"))
+		assert.Equal(t, []string{"hub patch Work w"}, a.mustReconcile(t, "w"))
+		assert.True(t, a.hasConfigMap(t, "a"))
 	})
 	t.Run("an agent that leaves removes what it applied and says so", func(t *testing.T) {
 		a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
-		a.mustLook(t, "w")
+		a.mustReconcile(t, "w")
 		removed := 0
 		a.Removed = func() { removed++ }
 		require.NoError(t, a.SetMode(t.Context(), ModeLeave))
-		a.mustLook(t, "w")
-		assert.False(t, a.hasMap(t, "a"))
+		a.mustReconcile(t, "w")
+		assert.False(t, a.hasConfigMap(t, "a"))
 		assert.Equal(t, 1, removed)
 		names, err := a.Remaining(t.Context())
 		require.NoError(t, err)
@@ -41,21 +41,21 @@ func TestModes(t *testing.T) {
 	})
 	t.Run("an agent that abandons lets go of deleted Works and keeps what they brought", func(t *testing.T) {
 		a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
-		a.mustLook(t, "w")
+		a.mustReconcile(t, "w")
 		require.NoError(t, a.SetMode(t.Context(), ModeAbandon))
 		require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
-		assert.Equal(t, []string{"hub patch Work w"}, a.mustLook(t, "w"))
-		assert.True(t, a.hasMap(t, "a"))
+		assert.Equal(t, []string{"hub patch Work w"}, a.mustReconcile(t, "w"))
+		assert.True(t, a.hasConfigMap(t, "a"))
 	})
 }
 
-// lister is a client whose lists the test looks over.
-type lister struct {
+// listObserver is a client that calls the test for each list.
+type listObserver struct {
 	client.Client
 	before func() error
 }
 
-func (l lister) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (l listObserver) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if err := l.before(); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func TestAChangeOfModeMissesNoWork(t *testing.T) {
 	require.NoError(t, a.SetMode(t.Context(), ModeIdle))
 	a.enqueuer.waiting = nil
 	lists, failing := 0, true
-	a.Hub = lister{a.hub, func() error {
+	a.Hub = listObserver{a.hub, func() error {
 		lists++
 		assert.Equal(t, ModeApply, a.mode, "what arrives after the list is looked at in the new mode already")
 		if failing {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// lookLogged reconciles Work w and returns what was logged.
-func (a *agent) lookLogged(t *testing.T) string {
+// reconcileAndLog reconciles Work w and returns the log.
+func (a *agent) reconcileAndLog(t *testing.T) string {
 	t.Helper()
 	said := ""
 	logger := funcr.New(func(_, args string) { said += args + "\n" }, funcr.Options{})
@@ -28,34 +28,34 @@ func (a *agent) lookLogged(t *testing.T) string {
 func TestWhatLeftStaysUntilTheRestIsAvailableIfAskedTo(t *testing.T) {
 	a := newAgent(t, []client.Object{workWith("w", plainDeployment, plainMap)}, nil)
 	a.Pruning.ReconcileTimeout = 10 * time.Minute
-	a.mustLook(t, "w")
-	a.edit(t, "w", workWith("w", plainDeployment).Spec.Workload.Manifests)
-	assert.Empty(t, a.lookLogged(t))
-	assert.True(t, a.hasMap(t, "a"), "the Deployment is not available yet")
+	a.mustReconcile(t, "w")
+	a.setManifests(t, "w", workWith("w", plainDeployment).Spec.Workload.Manifests)
+	assert.Empty(t, a.reconcileAndLog(t))
+	assert.True(t, a.hasConfigMap(t, "a"), "the Deployment is not available yet")
 
 	a.clock.SetTime(a.clock.Now().Add(10 * time.Minute))
-	assert.Contains(t, a.lookLogged(t), "has become available in time")
-	assert.Empty(t, a.lookLogged(t), "it is said once")
-	assert.True(t, a.hasMap(t, "a"))
+	assert.Contains(t, a.reconcileAndLog(t), "has become available in time")
+	assert.Empty(t, a.reconcileAndLog(t), "it is said once")
+	assert.True(t, a.hasConfigMap(t, "a"))
 
 	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1})
-	a.mustLook(t, "w")
-	assert.False(t, a.hasMap(t, "a"))
+	a.mustReconcile(t, "w")
+	assert.False(t, a.hasConfigMap(t, "a"))
 }
 
 func TestRemovedObjectsThatStayAreNamedIfAskedTo(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
 	a.Pruning.PruneTimeout = time.Minute
-	a.mustLook(t, "w")
+	a.mustReconcile(t, "w")
 	held := &corev1.ConfigMap{}
-	require.True(t, a.has(t, held, "a"))
+	require.True(t, a.readMember(t, held, "a"))
 	held.Finalizers = []string{"example.com/hold"}
 	require.NoError(t, a.member.Update(t.Context(), held))
-	a.edit(t, "w", mapManifests("b"))
-	assert.Empty(t, a.lookLogged(t))
+	a.setManifests(t, "w", mapManifests("b"))
+	assert.Empty(t, a.reconcileAndLog(t))
 	a.clock.SetTime(a.clock.Now().Add(time.Minute))
-	assert.Contains(t, a.lookLogged(t), "ConfigMap n/a")
-	assert.Empty(t, a.lookLogged(t), "it is said once")
+	assert.Contains(t, a.reconcileAndLog(t), "ConfigMap n/a")
+	assert.Empty(t, a.reconcileAndLog(t), "it is said once")
 }
 
 func TestPruningOfAnotherGenerationBeginsAnew(t *testing.T) {
@@ -76,22 +76,22 @@ func TestDependentsGoAsConfigured(t *testing.T) {
 			a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
 			a.engine.Propagation = tc.configured
 			var got []metav1.DeletionPropagation
-			a.engine.Client = deletions{a.member, &got}
-			a.mustLook(t, "w")
-			a.edit(t, "w", mapManifests("b"))
-			a.mustLook(t, "w")
+			a.engine.Client = deleteRecorder{a.member, &got}
+			a.mustReconcile(t, "w")
+			a.setManifests(t, "w", mapManifests("b"))
+			a.mustReconcile(t, "w")
 			assert.Equal(t, []metav1.DeletionPropagation{tc.want}, got)
 		})
 	}
 }
 
-// deletions is a client that notes how it is asked to delete.
-type deletions struct {
+// deleteRecorder is a client that records the options of deletions.
+type deleteRecorder struct {
 	client.Client
 	asked *[]metav1.DeletionPropagation
 }
 
-func (d deletions) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
+func (d deleteRecorder) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	options := &client.DeleteOptions{}
 	options.ApplyOptions(opts)
 	*d.asked = append(*d.asked, *options.PropagationPolicy)

@@ -20,12 +20,12 @@ import (
 
 func TestWhatLeavesAWorkLeavesTheMember(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
-	a.mustLook(t, "w")
-	a.edit(t, "w", mapManifests("b", "c"))
-	a.mustLook(t, "w")
-	assert.False(t, a.hasMap(t, "a"))
-	assert.True(t, a.hasMap(t, "b"))
-	assert.True(t, a.hasMap(t, "c"))
+	a.mustReconcile(t, "w")
+	a.setManifests(t, "w", mapManifests("b", "c"))
+	a.mustReconcile(t, "w")
+	assert.False(t, a.hasConfigMap(t, "a"))
+	assert.True(t, a.hasConfigMap(t, "b"))
+	assert.True(t, a.hasConfigMap(t, "c"))
 	applied := &placementv1beta1.AppliedWork{}
 	require.NoError(t, a.member.Get(t.Context(), types.NamespacedName{Name: "w"}, applied))
 	require.Len(t, applied.Status.AppliedResources, 2)
@@ -36,71 +36,71 @@ func TestWhatLeavesAWorkLeavesTheMember(t *testing.T) {
 
 func TestNothingIsPrunedWhileAManifestFails(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
-	a.mustLook(t, "w")
+	a.mustReconcile(t, "w")
 	a.fail = func(write string) error {
 		if write == "member create ConfigMap b" {
 			return apierrors.NewForbidden(corev1.Resource("configmaps"), "b", errors.New("quota"))
 		}
 		return nil
 	}
-	a.edit(t, "w", mapManifests("b"))
-	_, result, err := a.look(t, "w")
+	a.setManifests(t, "w", mapManifests("b"))
+	_, result, err := a.reconcileByName(t, "w")
 	require.NoError(t, err)
 	assert.InDelta(t, 210, result.RequeueAfter.Milliseconds(), 11, "it is tried again soon")
-	assert.True(t, a.hasMap(t, "a"), "what runs may still need it")
-	assert.Equal(t, "SomeManifestsAreNotApplied", a.says(t, "w")[0])
+	assert.True(t, a.hasConfigMap(t, "a"), "what runs may still need it")
+	assert.Equal(t, "SomeManifestsAreNotApplied", a.conditionReasons(t, "w")[0])
 
 	a.clock.SetTime(a.clock.Now().Add(result.RequeueAfter))
-	_, result, _ = a.look(t, "w")
+	_, result, _ = a.reconcileByName(t, "w")
 	assert.InDelta(t, 420, result.RequeueAfter.Milliseconds(), 22, "and then ever more slowly")
 	a.fail = func(string) error { return nil }
-	a.later().mustLook(t, "w")
-	assert.False(t, a.hasMap(t, "a"))
-	assert.True(t, a.hasMap(t, "b"))
+	a.afterRetryDelay().mustReconcile(t, "w")
+	assert.False(t, a.hasConfigMap(t, "a"))
+	assert.True(t, a.hasConfigMap(t, "b"))
 }
 
 func TestNothingIsPrunedWhileAManifestCannotBeRead(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
-	a.mustLook(t, "w")
-	a.edit(t, "w", []placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"kind":"?"}`)}}})
-	a.mustLook(t, "w")
-	assert.True(t, a.hasMap(t, "a"), "the manifest may be of this object")
-	assert.Equal(t, "SomeManifestsAreNotApplied", a.says(t, "w")[0])
+	a.mustReconcile(t, "w")
+	a.setManifests(t, "w", []placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"kind":"?"}`)}}})
+	a.mustReconcile(t, "w")
+	assert.True(t, a.hasConfigMap(t, "a"), "the manifest may be of this object")
+	assert.Equal(t, "SomeManifestsAreNotApplied", a.conditionReasons(t, "w")[0])
 }
 
 func TestADeletedWorkIsLetGoWhenAllItBroughtIsGone(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
-	a.mustLook(t, "w")
+	a.mustReconcile(t, "w")
 	stuck := &corev1.ConfigMap{}
-	require.True(t, a.has(t, stuck, "b"))
+	require.True(t, a.readMember(t, stuck, "b"))
 	stuck.Finalizers = []string{"example.com/hold"}
 	require.NoError(t, a.member.Update(t.Context(), stuck))
 
 	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
-	a.mustLook(t, "w")
-	assert.False(t, a.hasMap(t, "a"))
+	a.mustReconcile(t, "w")
+	assert.False(t, a.hasConfigMap(t, "a"))
 	assert.NotEmpty(t, a.work(t, "w").Finalizers, "one object is still there")
 
-	require.True(t, a.has(t, stuck, "b"))
+	require.True(t, a.readMember(t, stuck, "b"))
 	stuck.Finalizers = nil
 	require.NoError(t, a.member.Update(t.Context(), stuck))
-	assert.Equal(t, []string{"member delete AppliedWork w", "hub patch Work w"}, a.mustLook(t, "w"))
+	assert.Equal(t, []string{"member delete AppliedWork w", "hub patch Work w"}, a.mustReconcile(t, "w"))
 	err := a.hub.Get(t.Context(), types.NamespacedName{Namespace: testNamespace, Name: "w"}, &placementv1beta1.Work{})
 	assert.True(t, apierrors.IsNotFound(err))
 
-	nothing := &doom{}
-	a.HubLive, a.engine.Client, a.Member = nothing.over(a.hub), nothing.over(a.member), nothing.over(a.member)
-	assert.Empty(t, a.mustLook(t, "w"), "and when the cache hears of it, nobody is asked")
-	assert.Zero(t, nothing.left)
+	nothing := &crash{}
+	a.HubLive, a.engine.Client, a.Member = nothing.wrapClient(a.hub), nothing.wrapClient(a.member), nothing.wrapClient(a.member)
+	assert.Empty(t, a.mustReconcile(t, "w"), "and when the cache hears of it, nobody is asked")
+	assert.Zero(t, nothing.callsLeft)
 }
 
 func TestWhatAVanishedWorkHasBroughtStays(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
 	var logged []string
 	ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}))
-	a.mustLook(t, "w")
+	a.mustReconcile(t, "w")
 	again := manifestWork("w", "a")
-	a.vanish(t, "w")
+	a.removeWorkFromHub(t, "w")
 	for range 3 {
 		a.writes = nil
 		_, err := a.Reconcile(ctx, requestForWork(testNamespace, "w"))
@@ -108,19 +108,19 @@ func TestWhatAVanishedWorkHasBroughtStays(t *testing.T) {
 		assert.Empty(t, a.writes, "a Work is never gone before the agent has let go of it: the hub has lost it")
 	}
 	require.Len(t, logged, 1, "it is said once")
-	assert.True(t, a.hasMap(t, "a"))
+	assert.True(t, a.hasConfigMap(t, "a"))
 
 	again.UID = "another"
 	require.NoError(t, a.hub.Create(t.Context(), again))
-	a.mustLook(t, "w")
-	assert.Equal(t, "AllManifestsApplied", a.says(t, "w")[0], "a Work of that name takes up again what it finds")
-	assert.True(t, a.hasMap(t, "a"))
-	assert.False(t, a.hasMap(t, "b"))
+	a.mustReconcile(t, "w")
+	assert.Equal(t, "AllManifestsApplied", a.conditionReasons(t, "w")[0], "a Work of that name takes up again what it finds")
+	assert.True(t, a.hasConfigMap(t, "a"))
+	assert.False(t, a.hasConfigMap(t, "b"))
 }
 
 func TestWhatAWorkHasBroughtGoesIfItVanishesWhileItIsCleanedUp(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
-	a.mustLook(t, "w")
+	a.mustReconcile(t, "w")
 	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
 	busy := true
 	a.fail = func(write string) error {
@@ -129,16 +129,16 @@ func TestWhatAWorkHasBroughtGoesIfItVanishesWhileItIsCleanedUp(t *testing.T) {
 		}
 		return nil
 	}
-	_, _, err := a.look(t, "w")
+	_, _, err := a.reconcileByName(t, "w")
 	require.Error(t, err)
 	busy = false
-	a.vanish(t, "w")
-	assert.Equal(t, []string{"member delete ConfigMap a", "member delete AppliedWork w"}, a.mustLook(t, "w"))
+	a.removeWorkFromHub(t, "w")
+	assert.Equal(t, []string{"member delete ConfigMap a", "member delete AppliedWork w"}, a.mustReconcile(t, "w"))
 }
 
 func TestWhatWasKeptStaysWhenTheClusterJoinsAgain(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
-	a.mustLook(t, "w")
+	a.mustReconcile(t, "w")
 	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
 	a.fail = func(write string) error {
 		if write == "member delete ConfigMap a" {
@@ -146,15 +146,15 @@ func TestWhatWasKeptStaysWhenTheClusterJoinsAgain(t *testing.T) {
 		}
 		return nil
 	}
-	_, _, err := a.look(t, "w")
+	_, _, err := a.reconcileByName(t, "w")
 	require.Error(t, err, "the clean-up has begun")
 	a.fail = func(string) error { return nil }
 	require.NoError(t, a.SetMode(t.Context(), ModeAbandon))
-	assert.Equal(t, []string{"hub patch Work w"}, a.mustLook(t, "w"))
+	assert.Equal(t, []string{"hub patch Work w"}, a.mustReconcile(t, "w"))
 
 	require.NoError(t, a.SetMode(t.Context(), ModeApply))
-	assert.Empty(t, a.mustLook(t, "w"))
-	assert.True(t, a.hasMap(t, "a"))
+	assert.Empty(t, a.mustReconcile(t, "w"))
+	assert.True(t, a.hasConfigMap(t, "a"))
 }
 
 func TestAnAppliedWorkOfAnotherHubIsLeftAlone(t *testing.T) {
@@ -163,7 +163,7 @@ func TestAnAppliedWorkOfAnotherHubIsLeftAlone(t *testing.T) {
 		Spec:       placementv1beta1.AppliedWorkSpec{WorkName: "w", WorkNamespace: "fleet-member-other"},
 	}
 	a := newAgent(t, nil, []client.Object{foreign})
-	assert.Empty(t, a.mustLook(t, "w"))
+	assert.Empty(t, a.mustReconcile(t, "w"))
 	names, err := a.Remaining(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, names)
@@ -176,17 +176,17 @@ func TestAnObjectMovesBetweenWorksOfABindingWithoutBeingDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAgent(t, []client.Object{manifestWork("first", "a", "b"), manifestWork("second")}, nil)
-			a.mustLook(t, "first")
-			a.mustLook(t, "second")
-			a.edit(t, "first", mapManifests("b"))
-			a.edit(t, "second", mapManifests("a"))
+			a.mustReconcile(t, "first")
+			a.mustReconcile(t, "second")
+			a.setManifests(t, "first", mapManifests("b"))
+			a.setManifests(t, "second", mapManifests("a"))
 			var writes []string
 			for _, work := range order {
-				writes = append(writes, a.mustLook(t, work)...)
+				writes = append(writes, a.mustReconcile(t, work)...)
 			}
 			assert.NotContains(t, writes, "member delete ConfigMap a")
 			got := &corev1.ConfigMap{}
-			require.True(t, a.has(t, got, "a"))
+			require.True(t, a.readMember(t, got, "a"))
 			require.Len(t, got.OwnerReferences, 1)
 			assert.Equal(t, "second", got.OwnerReferences[0].Name)
 		})
@@ -195,23 +195,23 @@ func TestAnObjectMovesBetweenWorksOfABindingWithoutBeingDeleted(t *testing.T) {
 
 func TestWhatADeletedWorkLeavesToItsSiblingIsNeverDeleted(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("first", "a"), manifestWork("second", "b", "c")}, nil)
-	a.mustLook(t, "first")
-	a.mustLook(t, "second")
-	a.edit(t, "first", mapManifests("a", "b"))
+	a.mustReconcile(t, "first")
+	a.mustReconcile(t, "second")
+	a.setManifests(t, "first", mapManifests("a", "b"))
 	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "second")))
 
-	writes := a.mustLook(t, "second")
+	writes := a.mustReconcile(t, "second")
 	assert.NotContains(t, writes, "member delete ConfigMap b", "the first Work has not applied it yet")
 	assert.Contains(t, writes, "member delete ConfigMap c", "nobody has it any more")
 	assert.NotEmpty(t, a.work(t, "second").Finalizers, "b is not handed over yet")
 
-	a.mustLook(t, "first")
+	a.mustReconcile(t, "first")
 	got := &corev1.ConfigMap{}
-	require.True(t, a.has(t, got, "b"))
+	require.True(t, a.readMember(t, got, "b"))
 	require.Len(t, got.OwnerReferences, 1)
 	assert.Equal(t, "first", got.OwnerReferences[0].Name)
-	assert.Equal(t, []string{"member delete AppliedWork second", "hub patch Work second"}, a.mustLook(t, "second"))
-	assert.True(t, a.hasMap(t, "b"))
+	assert.Equal(t, []string{"member delete AppliedWork second", "hub patch Work second"}, a.mustReconcile(t, "second"))
+	assert.True(t, a.hasConfigMap(t, "b"))
 }
 
 func TestADeletedWorkLeavesNothingToOthers(t *testing.T) {
@@ -226,26 +226,26 @@ func TestADeletedWorkLeavesNothingToOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAgent(t, []client.Object{manifestWork("first"), manifestWork("second", "b")}, nil)
-			a.mustLook(t, "second")
-			a.edit(t, "first", mapManifests("b"))
+			a.mustReconcile(t, "second")
+			a.setManifests(t, "first", mapManifests("b"))
 			sibling := a.work(t, "first")
 			change(a, sibling)
 			if sibling.DeletionTimestamp.IsZero() {
 				_ = a.hub.Update(t.Context(), sibling)
 			}
 			require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "second")))
-			assert.Contains(t, a.mustLook(t, "second"), "member delete ConfigMap b")
+			assert.Contains(t, a.mustReconcile(t, "second"), "member delete ConfigMap b")
 		})
 	}
 }
 
 func TestWhatWasHandedOverIsNoLongerListed(t *testing.T) {
 	a := newAgent(t, []client.Object{manifestWork("first", "a", "b"), manifestWork("second")}, nil)
-	a.mustLook(t, "first")
-	a.edit(t, "first", mapManifests("b"))
-	a.edit(t, "second", mapManifests("a"))
+	a.mustReconcile(t, "first")
+	a.setManifests(t, "first", mapManifests("b"))
+	a.setManifests(t, "second", mapManifests("a"))
 	for _, name := range []string{"first", "second", "first"} {
-		a.mustLook(t, name)
+		a.mustReconcile(t, name)
 	}
 	applied := &placementv1beta1.AppliedWork{}
 	require.NoError(t, a.member.Get(t.Context(), types.NamespacedName{Name: "first"}, applied))
@@ -253,8 +253,8 @@ func TestWhatWasHandedOverIsNoLongerListed(t *testing.T) {
 	assert.Equal(t, "b", applied.Status.AppliedResources[0].Name)
 }
 
-// vanish takes a Work away without the agent having released it.
-func (a *agent) vanish(t *testing.T, name string) {
+// removeWorkFromHub removes a Work without the agent having removed its finalizer.
+func (a *agent) removeWorkFromHub(t *testing.T, name string) {
 	t.Helper()
 	lost := a.work(t, name)
 	lost.Finalizers = nil

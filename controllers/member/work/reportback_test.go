@@ -20,7 +20,7 @@ const (
 	plainMap        = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"n","name":"a"}}`
 )
 
-func mirrored(w *placementv1beta1.Work) *placementv1beta1.Work {
+func withMirroring(w *placementv1beta1.Work) *placementv1beta1.Work {
 	w.Spec.ReportBackStrategy = &placementv1beta1.ReportBackStrategy{
 		Type: placementv1beta1.ReportBackStrategyTypeMirror, Destination: new(placementv1beta1.ReportBackDestinationWorkAPI),
 	}
@@ -30,17 +30,17 @@ func mirrored(w *placementv1beta1.Work) *placementv1beta1.Work {
 func (a *agent) setStatus(t *testing.T, status appsv1.DeploymentStatus) {
 	t.Helper()
 	d := &appsv1.Deployment{}
-	require.True(t, a.has(t, d, "d"))
+	require.True(t, a.readMember(t, d, "d"))
 	d.Status = status
 	require.NoError(t, a.member.Status().Update(t.Context(), d))
 }
 
 func TestTheStatusOfObjectsIsMirroredOnTheWork(t *testing.T) {
-	a := newAgent(t, []client.Object{mirrored(workWith("w", plainMap, plainDeployment))}, nil)
-	a.mustLook(t, "w")
+	a := newAgent(t, []client.Object{withMirroring(workWith("w", plainMap, plainDeployment))}, nil)
+	a.mustReconcile(t, "w")
 	a.clock.SetTime(a.clock.Now().Add(mirrorInterval))
 	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 3})
-	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+	assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
 
 	conditions := a.work(t, "w").Status.ManifestConditions
 	assert.Nil(t, conditions[0].BackReportedStatus, "a ConfigMap has no status")
@@ -51,18 +51,18 @@ func TestTheStatusOfObjectsIsMirroredOnTheWork(t *testing.T) {
 
 	a.clock.SetTime(a.clock.Now().Add(time.Minute))
 	a.memories = newMemories()
-	assert.Empty(t, a.mustLook(t, "w"), "another agent finds the same and writes nothing")
+	assert.Empty(t, a.mustReconcile(t, "w"), "another agent finds the same and writes nothing")
 	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 2})
-	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+	assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
 	assert.True(t, first.Before(&a.work(t, "w").Status.ManifestConditions[1].BackReportedStatus.ObservationTime))
 }
 
 func TestAStatusThatChangesAllTheTimeIsMirroredOnceASecond(t *testing.T) {
-	a := newAgent(t, []client.Object{mirrored(workWith("w", plainDeployment))}, nil)
-	a.mustLook(t, "w")
+	a := newAgent(t, []client.Object{withMirroring(workWith("w", plainDeployment))}, nil)
+	a.mustReconcile(t, "w")
 	for n := range int32(3) {
 		a.setStatus(t, appsv1.DeploymentStatus{Replicas: n + 1})
-		writes, result, err := a.look(t, "w")
+		writes, result, err := a.reconcileByName(t, "w")
 		require.NoError(t, err)
 		if n > 0 {
 			assert.Empty(t, writes)
@@ -70,22 +70,22 @@ func TestAStatusThatChangesAllTheTimeIsMirroredOnceASecond(t *testing.T) {
 		}
 	}
 	a.clock.SetTime(a.clock.Now().Add(mirrorInterval))
-	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+	assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
 	assert.Contains(t, string(a.work(t, "w").Status.ManifestConditions[0].BackReportedStatus.ObservedStatus.Raw), `"replicas":3`, "the last one")
-	assert.Empty(t, a.mustLook(t, "w"))
+	assert.Empty(t, a.mustReconcile(t, "w"))
 }
 
 func TestNothingIsMirroredUnlessAskedFor(t *testing.T) {
 	a := newAgent(t, []client.Object{workWith("w", plainDeployment)}, nil)
-	a.mustLook(t, "w")
+	a.mustReconcile(t, "w")
 	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 3})
-	assert.Empty(t, a.mustLook(t, "w"))
+	assert.Empty(t, a.mustReconcile(t, "w"))
 	assert.Nil(t, a.work(t, "w").Status.ManifestConditions[0].BackReportedStatus)
 }
 
 func TestMirroredStatusIsLeftOutBeforeAnythingElse(t *testing.T) {
 	a := newAgent(t, []client.Object{workWith("w", plainDeployment)}, nil)
-	a.mustLook(t, "w")
+	a.mustReconcile(t, "w")
 	status := a.work(t, "w").Status
 	status.ManifestConditions[0].BackReportedStatus = &placementv1beta1.BackReportedStatus{
 		ObservedStatus: runtime.RawExtension{Raw: []byte(`{"status":"` + strings.Repeat("x", 5000) + `"}`)},
@@ -98,9 +98,9 @@ func TestMirroredStatusIsLeftOutBeforeAnythingElse(t *testing.T) {
 }
 
 func TestTheStatusOfWhatIsOursIsMirroredThoughDifferencesAreReportedOnly(t *testing.T) {
-	a := newAgent(t, []client.Object{mirrored(workWith("w", plainDeployment))}, nil)
-	a.mustLook(t, "w")
-	stranger := mirrored(workWith("stranger", strings.ReplaceAll(plainDeployment, `"d"`, `"other"`)))
+	a := newAgent(t, []client.Object{withMirroring(workWith("w", plainDeployment))}, nil)
+	a.mustReconcile(t, "w")
+	stranger := withMirroring(workWith("stranger", strings.ReplaceAll(plainDeployment, `"d"`, `"other"`)))
 	stranger.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeReportDiff}
 	require.NoError(t, a.hub.Create(t.Context(), stranger))
 	other := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "other"}, Status: appsv1.DeploymentStatus{Replicas: 7}}
@@ -112,16 +112,16 @@ func TestTheStatusOfWhatIsOursIsMirroredThoughDifferencesAreReportedOnly(t *test
 	require.NoError(t, a.hub.Update(t.Context(), w))
 	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 3})
 	a.clock.SetTime(a.clock.Now().Add(mirrorInterval))
-	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+	assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
 	ours := a.work(t, "w").Status.ManifestConditions[0]
 	require.NotNil(t, ours.BackReportedStatus)
 	assert.Contains(t, string(ours.BackReportedStatus.ObservedStatus.Raw), `"replicas":3`)
 
 	a.setStatus(t, appsv1.DeploymentStatus{Replicas: 4})
-	assert.Empty(t, a.mustLook(t, "w"), "not more than once a second")
+	assert.Empty(t, a.mustReconcile(t, "w"), "not more than once a second")
 	a.clock.SetTime(a.clock.Now().Add(mirrorInterval))
-	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+	assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
 
-	a.mustLook(t, "stranger")
+	a.mustReconcile(t, "stranger")
 	assert.Nil(t, a.work(t, "stranger").Status.ManifestConditions[0].BackReportedStatus, "what is not ours is not for us to tell")
 }

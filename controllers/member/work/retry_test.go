@@ -26,28 +26,28 @@ func TestAManifestThatFailsBacksOffByItself(t *testing.T) {
 		}
 		return nil
 	}
-	_, result, err := a.look(t, "w")
+	_, result, err := a.reconcileByName(t, "w")
 	require.NoError(t, err)
 	assert.InDelta(t, 210, result.RequeueAfter.Milliseconds(), 11)
 	assert.Equal(t, priorityRecheck, *result.Priority, "what is new goes first")
 
-	a.enqueueAfterEvent("w", mapNamed("good"))
-	assert.Empty(t, a.mustLook(t, "w"), "what happens to another does not concern it")
+	a.enqueueAfterEvent("w", configMapRef("good"))
+	assert.Empty(t, a.mustReconcile(t, "w"), "what happens to another does not concern it")
 	a.clock.SetTime(a.clock.Now().Add(minRetryDelay))
-	assert.Equal(t, []string{"member create ConfigMap bad"}, a.mustLook(t, "w"), "its time has come")
-	assert.Empty(t, a.mustLook(t, "w"))
+	assert.Equal(t, []string{"member create ConfigMap bad"}, a.mustReconcile(t, "w"), "its time has come")
+	assert.Empty(t, a.mustReconcile(t, "w"))
 
-	a.edit(t, "w", mapManifests("bad", "good"))
-	assert.Contains(t, a.mustLook(t, "w"), "member create ConfigMap bad", "a new generation is tried at once")
+	a.setManifests(t, "w", mapManifests("bad", "good"))
+	assert.Contains(t, a.mustReconcile(t, "w"), "member create ConfigMap bad", "a new generation is tried at once")
 	for range 5 {
-		a.later().mustLook(t, "w")
+		a.afterRetryDelay().mustReconcile(t, "w")
 	}
 	a.clock.SetTime(a.clock.Now().Add(minRetryDelay))
-	assert.Empty(t, a.mustLook(t, "w"), "after many failures it rests for longer")
-	a.enqueueAfterEvent("w", mapNamed("bad"))
-	assert.Contains(t, a.mustLook(t, "w"), "member create ConfigMap bad", "unless somebody has changed it")
-	a.enqueueAfterEvent("w", mapNamed("bad"))
-	assert.Empty(t, a.mustLook(t, "w"), "but not each time somebody does")
+	assert.Empty(t, a.mustReconcile(t, "w"), "after many failures it rests for longer")
+	a.enqueueAfterEvent("w", configMapRef("bad"))
+	assert.Contains(t, a.mustReconcile(t, "w"), "member create ConfigMap bad", "unless somebody has changed it")
+	a.enqueueAfterEvent("w", configMapRef("bad"))
+	assert.Empty(t, a.mustReconcile(t, "w"), "but not each time somebody does")
 }
 
 func TestWhatMayHelpAManifestThatFailed(t *testing.T) {
@@ -59,8 +59,8 @@ func TestWhatMayHelpAManifestThatFailed(t *testing.T) {
 		event objectRef
 		helps bool
 	}{
-		"the object itself":           {mapNamed("a"), true},
-		"another object of the kind":  {mapNamed("b"), false},
+		"the object itself":           {configMapRef("a"), true},
+		"another object of the kind":  {configMapRef("b"), false},
 		"the first list of its kind":  {objectRef{gvr: configMaps}, true},
 		"its namespace":               {objectRef{gvr: namespaceResource, name: types.NamespacedName{Name: "n"}}, true},
 		"another namespace":           {objectRef{gvr: namespaceResource, name: types.NamespacedName{Name: "m"}}, false},
@@ -80,13 +80,13 @@ func TestWhatMayHelpAManifestThatFailed(t *testing.T) {
 
 func TestWhatHappensToAWorkThatIsWellIsNotNoted(t *testing.T) {
 	m := newMemories()
-	m.recordChange("w", mapNamed("a"))
+	m.recordChange("w", configMapRef("a"))
 	assert.Empty(t, m.takeChangedObjects("w"))
 	m.recordUnapplied("w", []outcome{{retry: true}})
-	m.recordChange("w", mapNamed("a"))
-	assert.Equal(t, map[objectRef]bool{mapNamed("a"): true}, m.takeChangedObjects("w"))
+	m.recordChange("w", configMapRef("a"))
+	assert.Equal(t, map[objectRef]bool{configMapRef("a"): true}, m.takeChangedObjects("w"))
 	assert.Empty(t, m.takeChangedObjects("w"), "it is told once")
-	m.recordChange("w", mapNamed("a"))
+	m.recordChange("w", configMapRef("a"))
 	m.recordUnapplied("w", nil)
 	assert.Empty(t, m.takeChangedObjects("w"))
 }

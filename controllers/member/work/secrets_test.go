@@ -31,7 +31,7 @@ import (
 // secretLetters are those of the secrets: some are written differently in JSON and in Go.
 const secretLetters = "abcXYZ019\"\\\n\t<>&é/+= "
 
-// drawSecret returns a secret that no other text has by chance.
+// drawSecret returns a random secret that cannot occur in other texts.
 func drawSecret(chance *rand.Rand) string {
 	letters := []rune(secretLetters)
 	text := []rune(fmt.Sprintf("s%04d", chance.IntN(10000)))
@@ -41,15 +41,15 @@ func drawSecret(chance *rand.Rand) string {
 	return string(text)
 }
 
-// forms returns the ways in which a text may be written.
-func forms(text string) []string {
+// spellingsOf returns the forms in which a text may be written.
+func spellingsOf(text string) []string {
 	inJSON, _ := json.Marshal(text)
 	inGo := strconv.Quote(text)
 	return []string{text, base64.StdEncoding.EncodeToString([]byte(text)), inGo[1 : len(inGo)-1], string(inJSON[1 : len(inJSON)-1])}
 }
 
-// telltales are API servers whose refusals repeat what they were sent.
-var telltales = map[string]func(secret string) error{
+// echoingRefusals are refusals of API servers that repeat the request.
+var echoingRefusals = map[string]func(secret string) error{
 	"not at all": func(string) error { return nil },
 	"as invalid": func(secret string) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "s", field.ErrorList{field.Invalid(field.NewPath("data"), secret, "it is no good")})
@@ -58,10 +58,10 @@ var telltales = map[string]func(secret string) error{
 		return apierrors.NewBadRequest(fmt.Sprintf("cannot read %q, %v and %s", secret, []byte(secret), secret))
 	},
 	"by a policy": func(secret string) error {
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", errors.New("I saw "+strings.Join(forms(secret), " or ")))
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", errors.New("I saw "+strings.Join(spellingsOf(secret), " or ")))
 	},
 	"by a webhook": func(secret string) error {
-		return apierrors.NewInternalError(fmt.Errorf("failed calling webhook: %s", strings.Join(forms(secret), " or ")))
+		return apierrors.NewInternalError(fmt.Errorf("failed calling webhook: %s", strings.Join(spellingsOf(secret), " or ")))
 	},
 }
 
@@ -95,11 +95,11 @@ func TestNoSecretIsEverShown(t *testing.T) {
 		"to report only":            {Type: placementv1beta1.ApplyStrategyTypeReportDiff},
 		"to report only, and fully": {Type: placementv1beta1.ApplyStrategyTypeReportDiff, ComparisonOption: fully},
 	} {
-		for refused, tell := range telltales {
+		for refused, tell := range echoingRefusals {
 			mine, theirs := drawSecret(chance), drawSecret(chance)
 			t.Run(name+", refused "+refused, func(t *testing.T) {
-				told := tellOf(t, strategy, secretManifest(chance, mine), [2]error{tell(mine), tell(theirs)}, theirs)
-				for _, secret := range append(forms(mine), forms(theirs)...) {
+				told := collectTexts(t, strategy, secretManifest(chance, mine), [2]error{tell(mine), tell(theirs)}, theirs)
+				for _, secret := range append(spellingsOf(mine), spellingsOf(theirs)...) {
 					assert.NotContains(t, told, secret)
 				}
 			})
@@ -107,16 +107,17 @@ func TestNoSecretIsEverShown(t *testing.T) {
 	}
 }
 
-// tellOf returns all that an agent says of a Secret that is new, then refused, then drifted.
-func tellOf(t *testing.T, strategy placementv1beta1.ApplyStrategy, manifest placementv1beta1.Manifest, refusals [2]error, theirs string) string {
+// collectTexts returns all that an agent reports and logs about a Secret that is new, then refused,
+// then drifted.
+func collectTexts(t *testing.T, strategy placementv1beta1.ApplyStrategy, manifest placementv1beta1.Manifest, refusals [2]error, theirs string) string {
 	t.Helper()
-	w := mirrored(manifestWork("w"))
+	w := withMirroring(manifestWork("w"))
 	w.Spec.ApplyStrategy, w.Spec.Workload.Manifests = &strategy, []placementv1beta1.Manifest{manifest}
 	a := newAgent(t, []client.Object{w}, nil)
 	a.Mapper.(*meta.DefaultRESTMapper).Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	o := a.Options
 	refusal := refusals[0]
-	o.Member = refusing(a.member, &refusal)
+	o.Member = refuseSecrets(a.member, &refusal)
 	a.Reconciler = NewReconciler(o)
 	a.mode = ModeApply
 	var told strings.Builder
@@ -131,26 +132,26 @@ func tellOf(t *testing.T, strategy placementv1beta1.ApplyStrategy, manifest plac
 	}
 	look()
 	theirSecret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s"}, Data: map[string][]byte{"token": []byte(theirs), "more": []byte(theirs)}}
-	if !a.has(t, &corev1.Secret{}, "s") {
+	if !a.readMember(t, &corev1.Secret{}, "s") {
 		require.NoError(t, a.member.Create(t.Context(), theirSecret))
 	} else {
 		got := &corev1.Secret{}
-		require.True(t, a.has(t, got, "s"))
+		require.True(t, a.readMember(t, got, "s"))
 		got.Data = theirSecret.Data
 		require.NoError(t, a.member.Update(t.Context(), got))
 	}
 	refusal = refusals[1]
-	a.later()
+	a.afterRetryDelay()
 	look()
 	refusal = nil
-	a.later()
+	a.afterRetryDelay()
 	look()
 	return told.String()
 }
 
-// refusing returns a member that refuses to write Secrets, and to rehearse it, as long as there is a
-// refusal.
-func refusing(c client.WithWatch, refusal *error) client.WithWatch {
+// refuseSecrets returns a member that refuses to write Secrets, also in dry runs, as long as
+// refusal is set.
+func refuseSecrets(c client.WithWatch, refusal *error) client.WithWatch {
 	isSecret := func(o client.Object) bool { return o.GetObjectKind().GroupVersionKind().Kind == "Secret" }
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {

@@ -20,12 +20,12 @@ var (
 	noon    = metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 )
 
-func done(name string, verdict availability.Status) outcome {
+func appliedOutcome(name string, verdict availability.Status) outcome {
 	return outcome{id: placementv1beta1.WorkResourceIdentifier{Kind: "ConfigMap", Version: "v1", Name: name}, availability: verdict}
 }
 
-func refused(name, reason string) outcome {
-	o := done(name, "")
+func failedOutcome(name, reason string) outcome {
+	o := appliedOutcome(name, "")
 	o.problem = &apply.Problem{Reason: reason, Message: "no"}
 	return o
 }
@@ -42,22 +42,22 @@ func TestReportSumsUpTheManifests(t *testing.T) {
 	}{
 		"a Work without manifests is done": {nil, allApplied, allAvailable},
 		"all is applied and up": {
-			[]outcome{done("a", availability.Available), done("b", availability.Available)}, allApplied, allAvailable,
+			[]outcome{appliedOutcome("a", availability.Available), appliedOutcome("b", availability.Available)}, allApplied, allAvailable,
 		},
 		"one is not up yet": {
-			[]outcome{done("a", availability.Available), done("b", availability.NotYet)}, allApplied,
+			[]outcome{appliedOutcome("a", availability.Available), appliedOutcome("b", availability.NotYet)}, allApplied,
 			said{"False", "SomeManifestsAreNotAvailable", "Some manifests are not available (1 of 2 manifests are available)"},
 		},
 		"of one it cannot be told": {
-			[]outcome{done("a", availability.Available), done("b", availability.NotTrackable)}, allApplied,
+			[]outcome{appliedOutcome("a", availability.Available), appliedOutcome("b", availability.NotTrackable)}, allApplied,
 			said{"True", "WorkNotTrackable", "The availability of some manifests is not trackable (1 of 2); Fleet assumes that they are available"},
 		},
 		"one is not up, and of another it cannot be told": {
-			[]outcome{done("a", availability.NotYet), done("b", availability.NotTrackable)}, allApplied,
+			[]outcome{appliedOutcome("a", availability.NotYet), appliedOutcome("b", availability.NotTrackable)}, allApplied,
 			said{"False", "SomeManifestsAreNotAvailable", "Some manifests are not available (1 of 2 manifests are available)"},
 		},
 		"one is not applied": {
-			[]outcome{done("a", availability.Available), refused("b", "ManifestApplyFailed")},
+			[]outcome{appliedOutcome("a", availability.Available), failedOutcome("b", "ManifestApplyFailed")},
 			said{"False", "SomeManifestsAreNotApplied", "Failed to apply all manifests (1 of 2 manifests are applied)"},
 			said{"False", "SomeManifestsAreNotAvailable", "Some manifests are not available (1 of 2 manifests are available)"},
 		},
@@ -79,17 +79,17 @@ func TestReportSumsUpTheManifests(t *testing.T) {
 }
 
 func TestReportOfOneManifest(t *testing.T) {
-	broken := done("a", availability.NotYet)
+	broken := appliedOutcome("a", availability.NotYet)
 	broken.availabilityError = "no such field"
 	tests := map[string]struct {
 		outcome            outcome
 		applied, available string // reasons; empty for no condition
 	}{
-		"applied and up":              {done("a", availability.Available), "Applied", "Available"},
-		"applied and not up":          {done("a", availability.NotYet), "Applied", "ManifestNotAvailableYet"},
-		"applied, and no telling":     {done("a", availability.NotTrackable), "Applied", "NotTrackable"},
+		"applied and up":              {appliedOutcome("a", availability.Available), "Applied", "Available"},
+		"applied and not up":          {appliedOutcome("a", availability.NotYet), "Applied", "ManifestNotAvailableYet"},
+		"applied, and no telling":     {appliedOutcome("a", availability.NotTrackable), "Applied", "NotTrackable"},
 		"applied, but looking failed": {broken, "Applied", "Failed"},
-		"not applied":                 {refused("a", "Duplicated"), "Duplicated", ""},
+		"not applied":                 {failedOutcome("a", "Duplicated"), "Duplicated", ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestReportOfOneManifest(t *testing.T) {
 func TestReportIsTheSameAsLongAsNothingChanges(t *testing.T) {
 	unreadable := outcome{problem: &apply.Problem{Reason: "DecodingErred", Message: "no"}}
 	outcomes := []outcome{
-		done("a", availability.Available), refused("a", "Duplicated"), unreadable, unreadable, done("b", availability.NotYet),
+		appliedOutcome("a", availability.Available), failedOutcome("a", "Duplicated"), unreadable, unreadable, appliedOutcome("b", availability.NotYet),
 	}
 	first := buildApplyStatus(1, outcomes, placementv1beta1.WorkStatus{}, morning)
 	assert.Empty(t, cmp.Diff(first, buildApplyStatus(1, outcomes, first, noon)))
@@ -117,8 +117,8 @@ func TestReportIsTheSameAsLongAsNothingChanges(t *testing.T) {
 }
 
 func TestReportDatesTransitionsByObjectAndNotByPosition(t *testing.T) {
-	first := buildApplyStatus(1, []outcome{done("a", availability.Available), done("b", availability.NotYet)}, placementv1beta1.WorkStatus{}, morning)
-	second := buildApplyStatus(2, []outcome{done("b", availability.Available), done("a", availability.Available)}, first, noon)
+	first := buildApplyStatus(1, []outcome{appliedOutcome("a", availability.Available), appliedOutcome("b", availability.NotYet)}, placementv1beta1.WorkStatus{}, morning)
+	second := buildApplyStatus(2, []outcome{appliedOutcome("b", availability.Available), appliedOutcome("a", availability.Available)}, first, noon)
 	at := func(i int, kind string) metav1.Time {
 		return meta.FindStatusCondition(second.ManifestConditions[i].Conditions, kind).LastTransitionTime
 	}

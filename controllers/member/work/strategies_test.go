@@ -22,29 +22,29 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/compare"
 )
 
-// strategicWork is a Work with one ConfigMap, applied in a certain way.
-func strategicWork(strategy placementv1beta1.ApplyStrategy) *placementv1beta1.Work {
+// workWithStrategy is a Work with one ConfigMap and a strategy.
+func workWithStrategy(strategy placementv1beta1.ApplyStrategy) *placementv1beta1.Work {
 	w := manifestWork("w", "a")
 	w.Spec.ApplyStrategy = &strategy
 	return w
 }
 
-// theirs is a ConfigMap that a user has created on the member.
-func theirs(x string) *corev1.ConfigMap {
+// foreignConfigMap is a ConfigMap that a user has created on the member.
+func foreignConfigMap(x string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", UID: "uid-theirs"}, Data: map[string]string{"x": x}}
 }
 
-// set changes the ConfigMap as a user of the member would.
-func (a *agent) set(t *testing.T, key, value string) {
+// setConfigMapKey changes the ConfigMap as a user of the member would.
+func (a *agent) setConfigMapKey(t *testing.T, key, value string) {
 	t.Helper()
 	got := &corev1.ConfigMap{}
-	require.True(t, a.has(t, got, "a"))
+	require.True(t, a.readMember(t, got, "a"))
 	got.Data[key] = value
 	require.NoError(t, a.member.Update(t.Context(), got))
 }
 
-// change changes the strategy of the Work as the hub would.
-func (a *agent) change(t *testing.T, strategy placementv1beta1.ApplyStrategy) {
+// setStrategy changes the strategy of the Work as the hub does.
+func (a *agent) setStrategy(t *testing.T, strategy placementv1beta1.ApplyStrategy) {
 	t.Helper()
 	w := a.work(t, "w")
 	w.Spec.ApplyStrategy = &strategy
@@ -52,8 +52,8 @@ func (a *agent) change(t *testing.T, strategy placementv1beta1.ApplyStrategy) {
 	require.NoError(t, a.hub.Update(t.Context(), w))
 }
 
-// manifest returns what is said of the only manifest.
-func (a *agent) manifest(t *testing.T) placementv1beta1.ManifestCondition {
+// manifestStatus returns the conditions of the only manifest.
+func (a *agent) manifestStatus(t *testing.T) placementv1beta1.ManifestCondition {
 	t.Helper()
 	all := a.work(t, "w").Status.ManifestConditions
 	require.Len(t, all, 1)
@@ -67,124 +67,124 @@ func reasonOf(m placementv1beta1.ManifestCondition, kind string) string {
 	return ""
 }
 
-func applied(m placementv1beta1.ManifestCondition) string {
+func appliedReason(m placementv1beta1.ManifestCondition) string {
 	return reasonOf(m, placementv1beta1.ConditionTypeApplied)
 }
 
 var changed = []placementv1beta1.PatchDetail{{Path: "/data/x", ValueInHub: "1", ValueInMember: "9"}}
 
 func TestADriftIsReportedUntilItIsGone(t *testing.T) {
-	a := newAgent(t, []client.Object{strategicWork(placementv1beta1.ApplyStrategy{WhenToApply: placementv1beta1.WhenToApplyTypeIfNotDrifted})}, nil)
-	a.mustLook(t, "w")
-	a.set(t, "x", "9")
-	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
-	m := a.manifest(t)
-	assert.Equal(t, "FoundDrifts", applied(m))
-	assert.Equal(t, "SomeManifestsAreNotApplied", a.says(t, "w")[0])
+	a := newAgent(t, []client.Object{workWithStrategy(placementv1beta1.ApplyStrategy{WhenToApply: placementv1beta1.WhenToApplyTypeIfNotDrifted})}, nil)
+	a.mustReconcile(t, "w")
+	a.setConfigMapKey(t, "x", "9")
+	assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
+	m := a.manifestStatus(t)
+	assert.Equal(t, "FoundDrifts", appliedReason(m))
+	assert.Equal(t, "SomeManifestsAreNotApplied", a.conditionReasons(t, "w")[0])
 	require.NotNil(t, m.DriftDetails)
 	assert.Nil(t, m.DiffDetails)
 	assert.Equal(t, changed, m.DriftDetails.ObservedDrifts)
 	first := m.DriftDetails.FirstDriftedObservedTime
 
 	a.clock.SetTime(a.clock.Now().Add(time.Minute))
-	writes, result, err := a.look(t, "w")
+	writes, result, err := a.reconcileByName(t, "w")
 	require.NoError(t, err)
 	assert.Empty(t, writes, "it is said once")
 	assert.LessOrEqual(t, catchUpDelay, result.RequeueAfter, "and not tried again, as nothing but a change helps")
 
-	a.set(t, "x", "8")
-	a.mustLook(t, "w")
-	m = a.manifest(t)
+	a.setConfigMapKey(t, "x", "8")
+	a.mustReconcile(t, "w")
+	m = a.manifestStatus(t)
 	assert.True(t, first.Equal(&m.DriftDetails.FirstDriftedObservedTime), "it has drifted since the first time")
 	assert.True(t, first.Before(&m.DriftDetails.ObservationTime))
 	assert.Equal(t, "8", m.DriftDetails.ObservedDrifts[0].ValueInMember)
 
 	a.memories = newMemories()
-	assert.Empty(t, a.mustLook(t, "w"), "another agent says the same")
+	assert.Empty(t, a.mustReconcile(t, "w"), "another agent says the same")
 
-	a.set(t, "x", "1")
-	a.mustLook(t, "w")
-	m = a.manifest(t)
-	assert.Equal(t, "Applied", applied(m))
+	a.setConfigMapKey(t, "x", "1")
+	a.mustReconcile(t, "w")
+	m = a.manifestStatus(t)
+	assert.Equal(t, "Applied", appliedReason(m))
 	assert.Nil(t, m.DriftDetails)
 }
 
 func TestADriftIsOverwrittenByANewRevisionOrByTheStrategy(t *testing.T) {
 	drifted := func(t *testing.T) *agent {
 		t.Helper()
-		a := newAgent(t, []client.Object{strategicWork(placementv1beta1.ApplyStrategy{WhenToApply: placementv1beta1.WhenToApplyTypeIfNotDrifted})}, nil)
-		a.mustLook(t, "w")
-		a.set(t, "x", "9")
-		a.mustLook(t, "w")
-		require.Equal(t, "FoundDrifts", applied(a.manifest(t)))
+		a := newAgent(t, []client.Object{workWithStrategy(placementv1beta1.ApplyStrategy{WhenToApply: placementv1beta1.WhenToApplyTypeIfNotDrifted})}, nil)
+		a.mustReconcile(t, "w")
+		a.setConfigMapKey(t, "x", "9")
+		a.mustReconcile(t, "w")
+		require.Equal(t, "FoundDrifts", appliedReason(a.manifestStatus(t)))
 		return a
 	}
 	for name, change := range map[string]func(*testing.T, *agent){
 		"the hub has a new revision": func(t *testing.T, a *agent) {
 			t.Helper()
 			text := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"n","name":"a"},"data":{"x":"2"}}`
-			a.edit(t, "w", []placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(text)}}})
+			a.setManifests(t, "w", []placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(text)}}})
 		},
-		"it is always to be applied": func(t *testing.T, a *agent) { t.Helper(); a.change(t, placementv1beta1.ApplyStrategy{}) },
+		"it is always to be applied": func(t *testing.T, a *agent) { t.Helper(); a.setStrategy(t, placementv1beta1.ApplyStrategy{}) },
 		"the object is deleted": func(t *testing.T, a *agent) {
 			t.Helper()
-			require.NoError(t, a.member.Delete(t.Context(), theirs("")))
+			require.NoError(t, a.member.Delete(t.Context(), foreignConfigMap("")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := drifted(t)
 			change(t, a)
-			a.mustLook(t, "w")
-			assert.Equal(t, "Applied", applied(a.manifest(t)))
-			assert.Nil(t, a.manifest(t).DriftDetails)
+			a.mustReconcile(t, "w")
+			assert.Equal(t, "Applied", appliedReason(a.manifestStatus(t)))
+			assert.Nil(t, a.manifestStatus(t).DriftDetails)
 		})
 	}
 }
 
 func TestAppliedAndDriftedIfEveryFieldCounts(t *testing.T) {
-	a := newAgent(t, []client.Object{strategicWork(placementv1beta1.ApplyStrategy{ComparisonOption: placementv1beta1.ComparisonOptionTypeFullComparison})}, nil)
-	a.mustLook(t, "w")
-	a.set(t, "extra", "9")
-	assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
-	m := a.manifest(t)
-	assert.Equal(t, "Applied", applied(m))
-	assert.Equal(t, [2]string{"AllManifestsApplied", "AllManifestsAvailable"}, a.says(t, "w"))
+	a := newAgent(t, []client.Object{workWithStrategy(placementv1beta1.ApplyStrategy{ComparisonOption: placementv1beta1.ComparisonOptionTypeFullComparison})}, nil)
+	a.mustReconcile(t, "w")
+	a.setConfigMapKey(t, "extra", "9")
+	assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
+	m := a.manifestStatus(t)
+	assert.Equal(t, "Applied", appliedReason(m))
+	assert.Equal(t, [2]string{"AllManifestsApplied", "AllManifestsAvailable"}, a.conditionReasons(t, "w"))
 	require.NotNil(t, m.DriftDetails)
 	assert.Equal(t, []placementv1beta1.PatchDetail{{Path: "/data/extra", ValueInMember: "9"}}, m.DriftDetails.ObservedDrifts)
 }
 
 func TestAnObjectIsTakenOverOnceItDoesNotDiffer(t *testing.T) {
-	a := newAgent(t, []client.Object{strategicWork(placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeIfNoDiff})}, []client.Object{theirs("9")})
-	assert.NotContains(t, a.mustLook(t, "w"), "member patch ConfigMap a")
-	m := a.manifest(t)
-	assert.Equal(t, "FailedToTakeOver", applied(m))
+	a := newAgent(t, []client.Object{workWithStrategy(placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeIfNoDiff})}, []client.Object{foreignConfigMap("9")})
+	assert.NotContains(t, a.mustReconcile(t, "w"), "member patch ConfigMap a")
+	m := a.manifestStatus(t)
+	assert.Equal(t, "FailedToTakeOver", appliedReason(m))
 	assert.Nil(t, m.DriftDetails, "only what is ours can drift")
 	require.NotNil(t, m.DiffDetails)
 	assert.Equal(t, changed, m.DiffDetails.ObservedDiffs)
 	assert.Equal(t, new(int64(0)), m.DiffDetails.ObservedInMemberClusterGeneration)
-	assert.Empty(t, a.mustLook(t, "w"))
+	assert.Empty(t, a.mustReconcile(t, "w"))
 
-	a.set(t, "x", "1")
-	a.mustLook(t, "w")
-	m = a.manifest(t)
-	assert.Equal(t, "Applied", applied(m))
+	a.setConfigMapKey(t, "x", "1")
+	a.mustReconcile(t, "w")
+	m = a.manifestStatus(t)
+	assert.Equal(t, "Applied", appliedReason(m))
 	assert.Nil(t, m.DiffDetails)
 }
 
 func TestOnlyTheObjectConcernedIsNotTakenOver(t *testing.T) {
 	w := manifestWork("w", "a", "b")
 	w.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeNever}
-	a := newAgent(t, []client.Object{w}, []client.Object{theirs("9")})
-	a.mustLook(t, "w")
-	assert.True(t, a.hasMap(t, "b"))
+	a := newAgent(t, []client.Object{w}, []client.Object{foreignConfigMap("9")})
+	a.mustReconcile(t, "w")
+	assert.True(t, a.hasConfigMap(t, "b"))
 	all := a.work(t, "w").Status.ManifestConditions
-	assert.Equal(t, "NotTakenOver", applied(all[0]))
-	assert.Equal(t, "Applied", applied(all[1]))
+	assert.Equal(t, "NotTakenOver", appliedReason(all[0]))
+	assert.Equal(t, "Applied", appliedReason(all[1]))
 
 	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
-	a.mustLook(t, "w")
-	assert.True(t, a.hasMap(t, "a"), "what was not taken over is not removed")
-	assert.False(t, a.hasMap(t, "b"))
+	a.mustReconcile(t, "w")
+	assert.True(t, a.hasConfigMap(t, "a"), "what was not taken over is not removed")
+	assert.False(t, a.hasConfigMap(t, "b"))
 }
 
 func TestDifferencesAreReportedAndNothingIsWritten(t *testing.T) {
@@ -193,71 +193,71 @@ func TestDifferencesAreReportedAndNothingIsWritten(t *testing.T) {
 		t.Helper()
 		conditions := a.work(t, "w").Status.Conditions
 		require.Len(t, conditions, 1)
-		return conditions[0].Reason, reasonOf(a.manifest(t), placementv1beta1.ConditionTypeDiffReported)
+		return conditions[0].Reason, reasonOf(a.manifestStatus(t), placementv1beta1.ConditionTypeDiffReported)
 	}
 	t.Run("an object that is absent differs as a whole", func(t *testing.T) {
-		a := newAgent(t, []client.Object{strategicWork(report)}, nil)
-		assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+		a := newAgent(t, []client.Object{workWithStrategy(report)}, nil)
+		assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
 		sum, one := says(t, a)
 		assert.Equal(t, [2]string{"AllManifestsDiffReported", "FoundDiff"}, [2]string{sum, one})
-		m := a.manifest(t)
+		m := a.manifestStatus(t)
 		require.NotNil(t, m.DiffDetails)
 		assert.Equal(t, compare.Absent().Details, m.DiffDetails.ObservedDiffs)
 		assert.Nil(t, m.DiffDetails.ObservedInMemberClusterGeneration)
-		assert.Empty(t, a.mustLook(t, "w"), "it is said once")
+		assert.Empty(t, a.mustReconcile(t, "w"), "it is said once")
 	})
 	t.Run("differences come and go", func(t *testing.T) {
-		a := newAgent(t, []client.Object{strategicWork(report)}, []client.Object{theirs("1")})
-		a.mustLook(t, "w")
+		a := newAgent(t, []client.Object{workWithStrategy(report)}, []client.Object{foreignConfigMap("1")})
+		a.mustReconcile(t, "w")
 		sum, one := says(t, a)
 		assert.Equal(t, [2]string{"AllManifestsDiffReported", "NoDiffFound"}, [2]string{sum, one})
-		a.set(t, "x", "9")
-		assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
-		m := a.manifest(t)
+		a.setConfigMapKey(t, "x", "9")
+		assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
+		m := a.manifestStatus(t)
 		assert.Equal(t, changed, m.DiffDetails.ObservedDiffs)
-		a.set(t, "x", "1")
-		a.mustLook(t, "w")
-		assert.Nil(t, a.manifest(t).DiffDetails)
+		a.setConfigMapKey(t, "x", "1")
+		a.mustReconcile(t, "w")
+		assert.Nil(t, a.manifestStatus(t).DiffDetails)
 	})
 	t.Run("what was applied before stays as it is, and is applied again when asked to", func(t *testing.T) {
 		a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
-		a.mustLook(t, "w")
-		a.change(t, report)
-		a.edit(t, "w", mapManifests("a"))
-		a.set(t, "x", "9")
-		assert.Equal(t, []string{"hub status Work w"}, a.mustLook(t, "w"))
+		a.mustReconcile(t, "w")
+		a.setStrategy(t, report)
+		a.setManifests(t, "w", mapManifests("a"))
+		a.setConfigMapKey(t, "x", "9")
+		assert.Equal(t, []string{"hub status Work w"}, a.mustReconcile(t, "w"))
 		sum, one := says(t, a)
 		assert.Equal(t, [2]string{"AllManifestsDiffReported", "FoundDiff"}, [2]string{sum, one})
-		assert.True(t, a.hasMap(t, "b"), "what left the Work is not removed")
+		assert.True(t, a.hasConfigMap(t, "b"), "what left the Work is not removed")
 
-		a.change(t, placementv1beta1.ApplyStrategy{})
-		a.mustLook(t, "w")
-		assert.Equal(t, "Applied", applied(a.manifest(t)))
-		assert.False(t, a.hasMap(t, "b"), "until it is applied again")
+		a.setStrategy(t, placementv1beta1.ApplyStrategy{})
+		a.mustReconcile(t, "w")
+		assert.Equal(t, "Applied", appliedReason(a.manifestStatus(t)))
+		assert.False(t, a.hasConfigMap(t, "b"), "until it is applied again")
 	})
 	t.Run("what was applied before is removed with the Work", func(t *testing.T) {
 		a := newAgent(t, []client.Object{manifestWork("w", "a")}, nil)
-		a.mustLook(t, "w")
-		a.change(t, report)
-		a.mustLook(t, "w")
+		a.mustReconcile(t, "w")
+		a.setStrategy(t, report)
+		a.mustReconcile(t, "w")
 		require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
-		a.mustLook(t, "w")
-		assert.False(t, a.hasMap(t, "a"))
+		a.mustReconcile(t, "w")
+		assert.False(t, a.hasConfigMap(t, "a"))
 	})
 	t.Run("what was never taken over stays without the Work", func(t *testing.T) {
-		a := newAgent(t, []client.Object{strategicWork(report)}, []client.Object{theirs("9")})
-		a.mustLook(t, "w")
+		a := newAgent(t, []client.Object{workWithStrategy(report)}, []client.Object{foreignConfigMap("9")})
+		a.mustReconcile(t, "w")
 		require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
-		assert.Equal(t, []string{"hub patch Work w"}, a.mustLook(t, "w"))
-		assert.True(t, a.hasMap(t, "a"))
+		assert.Equal(t, []string{"hub patch Work w"}, a.mustReconcile(t, "w"))
+		assert.True(t, a.hasConfigMap(t, "a"))
 	})
 }
 
 func TestReportDiffs(t *testing.T) {
-	found := outcome{id: done("a", "").id, observed: true, version: objectVersion{uid: "u"}, findings: apply.Findings{Report: compare.Report{Details: changed}}}
+	found := outcome{id: appliedOutcome("a", "").id, observed: true, version: objectVersion{uid: "u"}, findings: apply.Findings{Report: compare.Report{Details: changed}}}
 	degraded, huge, none := found, found, found
 	degraded.findings.Degraded, huge.findings.Omitted, none.findings = true, 7, apply.Findings{}
-	failed := refused("a", "FailedToReportDiff")
+	failed := failedOutcome("a", "FailedToReportDiff")
 	failed.problem.Message = apierrors.NewInternalError(errors.New("too busy")).Error()
 	tests := map[string]struct {
 		outcome              outcome
@@ -269,7 +269,7 @@ func TestReportDiffs(t *testing.T) {
 		"one that the API server cannot tell":  {degraded, "AllManifestsDiffReported", "FoundDiffInDegradedMode", "would refuse", true},
 		"more differences than are listed":     {huge, "AllManifestsDiffReported", "FoundDiff", "7 more fields differ", true},
 		"a comparison that failed says why":    {failed, "SomeManifestsHaveNotReportedDiff", "FailedToReportDiff", "too busy", false},
-		"so does a manifest that is no object": {refused("a", "DecodingErred"), "SomeManifestsHaveNotReportedDiff", "FailedToReportDiff", "no", false},
+		"so does a manifest that is no object": {failedOutcome("a", "DecodingErred"), "SomeManifestsHaveNotReportedDiff", "FailedToReportDiff", "no", false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -308,8 +308,8 @@ func TestLongListsOfFieldsAreCutFirstOfAll(t *testing.T) {
 	assert.Empty(t, cmp.Diff(cut, again), "what is cut off is nothing new")
 }
 
-// rehearse makes a dry run, which the fake client does not: it patches a copy of the object.
-func rehearse(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options client.PatchOptions) error {
+// dryRun makes a dry run, which the fake client does not support: it patches a copy of the object.
+func dryRun(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options client.PatchOptions) error {
 	current := o.DeepCopyObject().(client.Object)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(o), current); err != nil {
 		return err

@@ -22,15 +22,15 @@ const (
 	traceParent = "00-" + hubTrace + "-" + hubSpan + "-01"
 )
 
-// traced makes a Work that was written in a trace.
-func traced(parent string) *placementv1beta1.Work {
+// tracedWork makes a Work that was written in a trace.
+func tracedWork(parent string) *placementv1beta1.Work {
 	w := manifestWork("w", "a", "b")
 	w.Annotations = map[string]string{placementv1beta1.TraceParentAnnotation: parent}
 	return w
 }
 
-// tracing lets an agent make spans; of its own accord it would record none.
-func (a *agent) tracing() *tracetest.SpanRecorder {
+// recordSpans gives an agent a tracer that records its spans.
+func (a *agent) recordSpans() *tracetest.SpanRecorder {
 	spans := tracetest.NewSpanRecorder()
 	a.Tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample()))).Tracer("test")
@@ -38,9 +38,9 @@ func (a *agent) tracing() *tracetest.SpanRecorder {
 }
 
 func TestAPassGoesOnWithTheTraceOfTheHub(t *testing.T) {
-	a := newAgent(t, []client.Object{traced(traceParent)}, nil)
-	spans := a.tracing()
-	a.mustLook(t, "w")
+	a := newAgent(t, []client.Object{tracedWork(traceParent)}, nil)
+	spans := a.recordSpans()
+	a.mustReconcile(t, "w")
 	ended := spans.Ended()
 	require.Len(t, ended, 1)
 	assert.Equal(t, "apply Work", ended[0].Name())
@@ -56,39 +56,39 @@ func TestAPassGoesOnWithTheTraceOfTheHub(t *testing.T) {
 }
 
 func TestATraceEndsWhenTheWorkIsThere(t *testing.T) {
-	a := newAgent(t, []client.Object{traced(traceParent)}, nil)
-	spans := a.tracing()
+	a := newAgent(t, []client.Object{tracedWork(traceParent)}, nil)
+	spans := a.recordSpans()
 	a.fail = func(write string) error {
 		if write == "member create ConfigMap b" {
 			return errors.New("secret content")
 		}
 		return nil
 	}
-	a.mustLook(t, "w")
+	a.mustReconcile(t, "w")
 	require.Len(t, spans.Ended(), 1)
 	assert.Contains(t, spans.Ended()[0].Attributes(), attribute.Int("fleet.work.failed", 1))
 	assert.Contains(t, spans.Ended()[0].Attributes(), attribute.String("fleet.work.applied", "False"))
 
 	a.fail = func(string) error { return nil }
-	a.later().mustLook(t, "w")
+	a.afterRetryDelay().mustReconcile(t, "w")
 	require.Len(t, spans.Ended(), 2, "another try is of the same rollout")
 	assert.Contains(t, spans.Ended()[1].Attributes(), attribute.String("fleet.work.available", "True"))
 
 	a.clock.SetTime(a.clock.Now().Add(2 * resyncPeriod))
-	a.mustLook(t, "w")
+	a.mustReconcile(t, "w")
 	assert.Len(t, spans.Ended(), 2, "a look at what has been there is not")
 }
 
 func TestAPassThatCannotBeFinishedSaysSoWithoutContent(t *testing.T) {
-	a := newAgent(t, []client.Object{traced(traceParent)}, nil)
-	spans := a.tracing()
+	a := newAgent(t, []client.Object{tracedWork(traceParent)}, nil)
+	spans := a.recordSpans()
 	a.fail = func(write string) error {
 		if write == "member create AppliedWork w" {
 			return errors.New("secret content")
 		}
 		return nil
 	}
-	_, _, err := a.look(t, "w")
+	_, _, err := a.reconcileByName(t, "w")
 	require.Error(t, err)
 	require.Len(t, spans.Ended(), 1)
 	assert.Equal(t, codes.Error, spans.Ended()[0].Status().Code)
@@ -103,16 +103,16 @@ func TestWhatIsOfNoTraceMakesNoSpan(t *testing.T) {
 		"an annotation that cannot be read": "nonsense",
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			a := newAgent(t, []client.Object{traced(parent)}, nil)
-			spans := a.tracing()
-			a.mustLook(t, "w")
-			assert.True(t, a.hasMap(t, "a"))
+			a := newAgent(t, []client.Object{tracedWork(parent)}, nil)
+			spans := a.recordSpans()
+			a.mustReconcile(t, "w")
+			assert.True(t, a.hasConfigMap(t, "a"))
 			assert.Empty(t, spans.Started())
 		})
 	}
 	t.Run("an agent that makes none", func(t *testing.T) {
-		a := newAgent(t, []client.Object{traced(traceParent)}, nil)
-		a.mustLook(t, "w")
-		assert.True(t, a.hasMap(t, "a"))
+		a := newAgent(t, []client.Object{tracedWork(traceParent)}, nil)
+		a.mustReconcile(t, "w")
+		assert.True(t, a.hasConfigMap(t, "a"))
 	})
 }

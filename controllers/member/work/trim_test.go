@@ -18,7 +18,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/member/availability"
 )
 
-// manyOutcomes are of manifests of which the first few have failed with a long message.
+// manyOutcomes are of manifests; the first few have failed with a long message.
 func manyOutcomes(all, failing, message int) []outcome {
 	out := make([]outcome, 0, all)
 	for i := range all {
@@ -105,14 +105,14 @@ func TestAReportThatIsTooLargeIsTrimmedOnItsWayToTheHub(t *testing.T) {
 		}
 		return nil
 	}
-	a.mustLook(t, "w")
+	a.mustReconcile(t, "w")
 	w := a.work(t, "w")
 	assert.True(t, meta.IsStatusConditionTrue(w.Status.Conditions, placementv1beta1.ConditionTypeStatusTrimmed))
 	assert.Len(t, w.Status.ManifestConditions, 60, "all that failed, with shorter messages")
-	assert.Equal(t, "SomeManifestsAreNotApplied", a.says(t, "w")[0])
+	assert.Equal(t, "SomeManifestsAreNotApplied", a.conditionReasons(t, "w")[0])
 
 	a.fail = func(string) error { return nil }
-	a.later().mustLook(t, "w")
+	a.afterRetryDelay().mustReconcile(t, "w")
 	w = a.work(t, "w")
 	assert.Nil(t, meta.FindStatusCondition(w.Status.Conditions, placementv1beta1.ConditionTypeStatusTrimmed))
 	assert.Len(t, w.Status.ManifestConditions, 61)

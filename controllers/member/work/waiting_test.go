@@ -23,13 +23,13 @@ const (
 	widget = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"namespace":"n","name":"a"}}`
 )
 
-// learning is a mapper that comes to know Widgets after so many questions.
-type learning struct {
+// lateMapper is a mapper that knows Widgets only after some questions.
+type lateMapper struct {
 	meta.RESTMapper
 	ignorant atomic.Int32
 }
 
-func (m *learning) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+func (m *lateMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	if kind.Kind == "Widget" && m.ignorant.Add(-1) >= 0 {
 		return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
 	}
@@ -44,18 +44,18 @@ func workWith(name string, manifests ...string) *placementv1beta1.Work {
 	return w
 }
 
-// newLearner is an agent on a member that serves Widgets after so many questions.
-func newLearner(t *testing.T, questions int32, works ...client.Object) (*agent, *learning) {
+// newLateMapperAgent is an agent on a member that serves Widgets only after some questions.
+func newLateMapperAgent(t *testing.T, questions int32, works ...client.Object) (*agent, *lateMapper) {
 	t.Helper()
 	a := newAgent(t, works, nil)
-	m := &learning{RESTMapper: a.Mapper}
+	m := &lateMapper{RESTMapper: a.Mapper}
 	m.ignorant.Store(questions)
 	a.engine.Mapper, a.kindTimeout = m, time.Minute
 	return a, m
 }
 
-// applied returns the reason and message of a manifest's condition Applied.
-func (a *agent) applied(t *testing.T, name string, ordinal int) (reason, message string) {
+// appliedReasonAndMessage returns the reason and message of a manifest's condition Applied.
+func (a *agent) appliedReasonAndMessage(t *testing.T, name string, ordinal int) (reason, message string) {
 	t.Helper()
 	c := meta.FindStatusCondition(a.work(t, name).Status.ManifestConditions[ordinal].Conditions, placementv1beta1.ConditionTypeApplied)
 	require.NotNil(t, c)
@@ -63,8 +63,8 @@ func (a *agent) applied(t *testing.T, name string, ordinal int) (reason, message
 }
 
 func TestAResourceWaitsForTheDefinitionItComesWith(t *testing.T) {
-	a, _ := newLearner(t, 3, workWith("w", widget, widgetDefinition))
-	writes, _, err := a.look(t, "w")
+	a, _ := newLateMapperAgent(t, 3, workWith("w", widget, widgetDefinition))
+	writes, _, err := a.reconcileByName(t, "w")
 	require.NoError(t, err)
 	assert.Equal(t, []string{
 		"member create AppliedWork w",
@@ -74,39 +74,39 @@ func TestAResourceWaitsForTheDefinitionItComesWith(t *testing.T) {
 		"hub status Work w", // once, with both applied
 		"member status AppliedWork w",
 	}, writes)
-	assert.Equal(t, "AllManifestsApplied", a.says(t, "w")[0])
+	assert.Equal(t, "AllManifestsApplied", a.conditionReasons(t, "w")[0])
 }
 
 func TestWaitingForAKindHasAnEnd(t *testing.T) {
-	a, m := newLearner(t, 1000, workWith("w", widgetDefinition, widget))
+	a, m := newLateMapperAgent(t, 1000, workWith("w", widgetDefinition, widget))
 	a.kindTimeout = 0
-	a.mustLook(t, "w")
-	reason, message := a.applied(t, "w", 1)
+	a.mustReconcile(t, "w")
+	reason, message := a.appliedReasonAndMessage(t, "w", 1)
 	assert.Equal(t, placementv1beta1.ReasonDecodingErred, reason)
 	assert.Contains(t, message, "widgets.example.com, which is placed with it, has been applied, but the cluster does not serve the kind yet")
 
 	m.ignorant.Store(0)
-	a.later().mustLook(t, "w")
-	assert.Equal(t, "AllManifestsApplied", a.says(t, "w")[0])
+	a.afterRetryDelay().mustReconcile(t, "w")
+	assert.Equal(t, "AllManifestsApplied", a.conditionReasons(t, "w")[0])
 }
 
 func TestAResourceWhoseDefinitionFailsIsNotWaitedFor(t *testing.T) {
-	a, _ := newLearner(t, 1000, workWith("w", widgetDefinition, widget))
+	a, _ := newLateMapperAgent(t, 1000, workWith("w", widgetDefinition, widget))
 	a.fail = func(write string) error {
 		if write == "member create CustomResourceDefinition widgets.example.com" {
 			return errors.New("refused")
 		}
 		return nil
 	}
-	a.mustLook(t, "w")
-	_, message := a.applied(t, "w", 1)
+	a.mustReconcile(t, "w")
+	_, message := a.appliedReasonAndMessage(t, "w", 1)
 	assert.Contains(t, message, "widgets.example.com, which is placed with it, could not be applied")
 }
 
 func TestAKindOfAnotherWorkIsNotWaitedFor(t *testing.T) {
-	a, _ := newLearner(t, 1000, workWith("w", widget))
-	a.mustLook(t, "w")
-	_, message := a.applied(t, "w", 0)
+	a, _ := newLateMapperAgent(t, 1000, workWith("w", widget))
+	a.mustReconcile(t, "w")
+	_, message := a.appliedReasonAndMessage(t, "w", 0)
 	assert.Contains(t, message, "after its CustomResourceDefinition is installed")
 	assert.Equal(t, []string{"w"}, a.memories.worksLacking("example.com"), "its definition wakes it")
 }
@@ -119,16 +119,16 @@ func TestAMissingNamespaceIsWatchedFor(t *testing.T) {
 		}
 		return nil
 	}
-	a.mustLook(t, "w")
-	_, message := a.applied(t, "w", 0)
+	a.mustReconcile(t, "w")
+	_, message := a.appliedReasonAndMessage(t, "w", 0)
 	assert.Contains(t, message, `namespaces "n" not found`)
-	a.mustLook(t, "w")
+	a.mustReconcile(t, "w")
 	namespace := objectRef{gvr: namespaceResource, name: types.NamespacedName{Name: "n"}}
 	assert.Contains(t, a.watcher.interestOf["w"], namespace)
 
 	a.fail = func(string) error { return nil }
 	a.enqueueAfterEvent("w", namespace)
 	a.clock.SetTime(a.clock.Now().Add(minRetryDelay))
-	a.mustLook(t, "w")
-	assert.Equal(t, "AllManifestsApplied", a.says(t, "w")[0])
+	a.mustReconcile(t, "w")
+	assert.Equal(t, "AllManifestsApplied", a.conditionReasons(t, "w")[0])
 }

@@ -16,29 +16,29 @@ import (
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-func partial(name, version string) *metav1.PartialObjectMetadata {
+func partialConfigMap(name, version string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, ResourceVersion: version, UID: types.UID("uid-" + name), Labels: map[string]string{"a": "b"}},
 	}
 }
 
-func mapNamed(name string) objectRef {
+func configMapRef(name string) objectRef {
 	return objectRef{gvr: configMaps, name: types.NamespacedName{Namespace: "n", Name: name}}
 }
 
-// watching is a Watcher on a cluster that the test changes.
-type watching struct {
+// watcherTest is a Watcher on a cluster that the test changes.
+type watcherTest struct {
 	*Watcher
 	cluster *metadatafake.FakeMetadataClient
 	noticed chan string
 }
 
-func newWatching(t *testing.T, objects ...*metav1.PartialObjectMetadata) *watching {
+func newWatcherTest(t *testing.T, objects ...*metav1.PartialObjectMetadata) *watcherTest {
 	t.Helper()
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
-	w := &watching{noticed: make(chan string, 100)}
+	w := &watcherTest{noticed: make(chan string, 100)}
 	w.cluster = metadatafake.NewSimpleMetadataClient(scheme)
 	for _, o := range objects {
 		require.NoError(t, w.cluster.Tracker().Create(configMaps, o, o.Namespace))
@@ -51,8 +51,8 @@ func newWatching(t *testing.T, objects ...*metav1.PartialObjectMetadata) *watchi
 	return w
 }
 
-// expect waits for a notice of each Work, in any order and any number.
-func (w *watching) expect(t *testing.T, works ...string) {
+// expectNotices waits for at least one notice of each Work, in any order.
+func (w *watcherTest) expectNotices(t *testing.T, works ...string) {
 	t.Helper()
 	missing := map[string]bool{}
 	for _, work := range works {
@@ -68,13 +68,13 @@ func (w *watching) expect(t *testing.T, works ...string) {
 	}
 }
 
-func (w *watching) synced(t *testing.T) {
+func (w *watcherTest) synced(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool { return w.HasSynced(configMaps) }, 10*time.Second, time.Millisecond)
 }
 
-// drain forgets all notices so far.
-func (w *watching) drain() {
+// dropNotices drops all notices so far.
+func (w *watcherTest) dropNotices() {
 	for {
 		select {
 		case <-w.noticed:
@@ -85,37 +85,37 @@ func (w *watching) drain() {
 }
 
 func TestWatcherNoticesChangesOfWhatAWorkWants(t *testing.T) {
-	w := newWatching(t, partial("a", "1"))
-	w.SetInterest("work-a", []objectRef{mapNamed("a")})
-	w.expect(t, "work-a")
+	w := newWatcherTest(t, partialConfigMap("a", "1"))
+	w.SetInterest("work-a", []objectRef{configMapRef("a")})
+	w.expectNotices(t, "work-a")
 	w.synced(t)
-	assert.Equal(t, versionCurrent, w.CompareVersion(mapNamed("a"), objectVersion{uid: "uid-a", resourceVersion: "1"}))
-	assert.Equal(t, versionAhead, w.CompareVersion(mapNamed("a"), objectVersion{uid: "uid-a", resourceVersion: "2"}), "the watch is behind")
-	assert.Equal(t, versionChanged, w.CompareVersion(mapNamed("a"), objectVersion{uid: "uid-other", resourceVersion: "1"}))
+	assert.Equal(t, versionCurrent, w.CompareVersion(configMapRef("a"), objectVersion{uid: "uid-a", resourceVersion: "1"}))
+	assert.Equal(t, versionAhead, w.CompareVersion(configMapRef("a"), objectVersion{uid: "uid-a", resourceVersion: "2"}), "the watch is behind")
+	assert.Equal(t, versionChanged, w.CompareVersion(configMapRef("a"), objectVersion{uid: "uid-other", resourceVersion: "1"}))
 
-	w.drain()
-	require.NoError(t, w.cluster.Tracker().Update(configMaps, partial("a", "2"), "n"))
-	w.expect(t, "work-a")
-	assert.Equal(t, versionChanged, w.CompareVersion(mapNamed("a"), objectVersion{uid: "uid-a", resourceVersion: "1"}))
-	w.drain()
+	w.dropNotices()
+	require.NoError(t, w.cluster.Tracker().Update(configMaps, partialConfigMap("a", "2"), "n"))
+	w.expectNotices(t, "work-a")
+	assert.Equal(t, versionChanged, w.CompareVersion(configMapRef("a"), objectVersion{uid: "uid-a", resourceVersion: "1"}))
+	w.dropNotices()
 	require.NoError(t, w.cluster.Tracker().Delete(configMaps, "n", "a"))
-	w.expect(t, "work-a")
-	assert.Equal(t, versionChanged, w.CompareVersion(mapNamed("a"), objectVersion{uid: "uid-a", resourceVersion: "2"}))
+	w.expectNotices(t, "work-a")
+	assert.Equal(t, versionChanged, w.CompareVersion(configMapRef("a"), objectVersion{uid: "uid-a", resourceVersion: "2"}))
 }
 
 func TestWatcherTellsEveryWorkThatWantsAnObjectAndNoOther(t *testing.T) {
-	w := newWatching(t)
-	w.SetInterest("owner", []objectRef{mapNamed("a")})
-	w.SetInterest("rival", []objectRef{mapNamed("a")})
-	w.SetInterest("stranger", []objectRef{mapNamed("b")})
-	w.expect(t, "owner", "rival", "stranger") // the first list is news to all
-	w.drain()
-	require.NoError(t, w.cluster.Tracker().Create(configMaps, partial("a", "1"), "n"))
-	w.expect(t, "owner", "rival")
-	w.drain()
-	// Events of a kind come in order: what arrives before the marker is all there was.
-	w.SetInterest("marker", []objectRef{mapNamed("z")})
-	require.NoError(t, w.cluster.Tracker().Create(configMaps, partial("z", "1"), "n"))
+	w := newWatcherTest(t)
+	w.SetInterest("owner", []objectRef{configMapRef("a")})
+	w.SetInterest("rival", []objectRef{configMapRef("a")})
+	w.SetInterest("stranger", []objectRef{configMapRef("b")})
+	w.expectNotices(t, "owner", "rival", "stranger") // the first list is news to all
+	w.dropNotices()
+	require.NoError(t, w.cluster.Tracker().Create(configMaps, partialConfigMap("a", "1"), "n"))
+	w.expectNotices(t, "owner", "rival")
+	w.dropNotices()
+	// Events of a kind come in order, so there is no other notice before the marker's.
+	w.SetInterest("marker", []objectRef{configMapRef("z")})
+	require.NoError(t, w.cluster.Tracker().Create(configMaps, partialConfigMap("z", "1"), "n"))
 	for work := range w.noticed {
 		assert.NotEqual(t, "stranger", work)
 		if work == "marker" {
@@ -125,23 +125,23 @@ func TestWatcherTellsEveryWorkThatWantsAnObjectAndNoOther(t *testing.T) {
 }
 
 func TestWatcherStopsWatchingAKindNobodyWants(t *testing.T) {
-	w := newWatching(t)
-	w.SetInterest("one", []objectRef{mapNamed("a")})
-	w.SetInterest("two", []objectRef{mapNamed("a"), mapNamed("b")})
+	w := newWatcherTest(t)
+	w.SetInterest("one", []objectRef{configMapRef("a")})
+	w.SetInterest("two", []objectRef{configMapRef("a"), configMapRef("b")})
 	w.synced(t)
 	w.SetInterest("one", nil)
 	assert.True(t, w.HasSynced(configMaps), "the other Work still needs it")
 	w.SetInterest("two", nil)
 	assert.False(t, w.HasSynced(configMaps))
-	w.SetInterest("two", []objectRef{mapNamed("b")})
+	w.SetInterest("two", []objectRef{configMapRef("b")})
 	w.synced(t)
 }
 
 func TestWatcherKeepsAPinnedKind(t *testing.T) {
-	w := newWatching(t, partial("a", "1"))
+	w := newWatcherTest(t, partialConfigMap("a", "1"))
 	w.WatchAlways(configMaps, func(name types.NamespacedName) []string { return []string{"by-" + name.Name} })
-	w.expect(t, "by-a")
-	w.SetInterest("one", []objectRef{mapNamed("a")})
+	w.expectNotices(t, "by-a")
+	w.SetInterest("one", []objectRef{configMapRef("a")})
 	w.SetInterest("one", nil)
 	w.synced(t)
 	assert.Equal(t, []string{"n/a"}, w.Names(configMaps))
