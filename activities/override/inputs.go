@@ -3,10 +3,13 @@ package override
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"hash"
 	"regexp"
 	"slices"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // labelKeys finds the variables that stand for labels of a cluster.
@@ -50,4 +53,23 @@ func (m *Matcher) Inputs(cluster Cluster) string {
 		return ""
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:fingerprintLength]
+}
+
+// Hash tells what overrides say apart: the SHA-256 sum of their specs, in hexadecimal digits. How the
+// values of patches are written, their spaces and the order of their keys, does not go into it.
+func Hash(override placementv1beta1.OverrideObject) ([]byte, error) {
+	written, err := json.Marshal(override.GetOverrideSpec())
+	if err != nil {
+		return nil, fmt.Errorf("hashing an override: %w", err)
+	}
+	content, err := decodeJSON(written)
+	if err != nil {
+		return nil, fmt.Errorf("hashing an override: %w", err)
+	}
+	canonical, err := json.Marshal(content) // the keys of maps come in order
+	if err != nil {
+		return nil, fmt.Errorf("hashing an override: %w", err)
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.AppendEncode(nil, sum[:]), nil
 }

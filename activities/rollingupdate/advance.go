@@ -179,7 +179,7 @@ func (a *advanceCall) wait(ctx context.Context, facts *rolloutFacts) (changed bo
 			held[c.Name] = struct{}{}
 		}
 	}
-	wakeAt := earliest(facts.plan().WakeAt, a.bound())
+	wakeAt := rollout.EarlierOf(facts.plan().WakeAt, a.bound())
 	blocked := facts.plan().Blocked
 	w := clusterwait.Wait{
 		Clock: a.Clock, Subscription: a.sub, Pending: pending, Watched: held, WaitWithoutPending: true, WakeAt: wakeAt,
@@ -206,14 +206,6 @@ func (a *advanceCall) bound() time.Time {
 		return soon
 	}
 	return a.in.WakeAt
-}
-
-// earliest is the earlier of two instants, each of which may be missing.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // news says whether there is something new to plan with about a cluster: it is

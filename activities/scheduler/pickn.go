@@ -96,7 +96,7 @@ func recordedScore(decision placementv1beta1.ClusterDecision) framework.Score {
 func (c *cycle) rejectRemaining(pool *pool) {
 	pool.askPlugins()
 	for _, class := range pool.classes {
-		for _, left := range class.waiting.items {
+		for _, left := range class.waiting {
 			if _, ok := c.obsolete[left.cluster.Name]; ok {
 				// From now on it is a cluster like all others.
 				c.releaseObsolete(left.cluster.Name)

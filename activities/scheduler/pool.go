@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"container/heap"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -19,6 +20,26 @@ func compareCandidates(a, b candidate) int {
 	return cmp.Or(a.score.Compare(b.score), cmp.Compare(b.cluster.Name, a.cluster.Name))
 }
 
+// candidateHeap gives candidates in order, the best first. To sort all of them would cost
+// more than is needed.
+type candidateHeap []candidate
+
+// Len, Less, Swap, Push and Pop are for container/heap.
+func (h candidateHeap) Len() int           { return len(h) }
+func (h candidateHeap) Less(i, j int) bool { return compareCandidates(h[i], h[j]) < 0 }
+func (h candidateHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+// Push is not used: candidates are appended before the heap is made.
+func (h *candidateHeap) Push(x any) { *h = append(*h, x.(candidate)) }
+
+// Pop takes the last off.
+func (h *candidateHeap) Pop() any {
+	last := len(*h) - 1
+	taken := (*h)[last]
+	*h = (*h)[:last]
+	return taken
+}
+
 // pool holds the candidates and gives out the best ones. What plug-ins make of a cluster
 // from pick to pick is the same for all clusters of a class; so a pick costs a look at
 // every class, not at every cluster.
@@ -31,7 +52,7 @@ type pool struct {
 
 // class are candidates that no plug-in tells apart from pick to pick.
 type class struct {
-	waiting queue[candidate]
+	waiting candidateHeap
 	// reason keeps the class out of the next batch, said by a filter; extra is added
 	// to the scores.
 	reason string
@@ -48,11 +69,11 @@ func (p *pool) addCandidate(cluster *clusterv1beta1.MemberCluster) {
 	key := p.run.classOf(cluster)
 	found, ok := p.byClass[key]
 	if !ok {
-		found = &class{waiting: queue[candidate]{compare: compareCandidates}}
+		found = &class{}
 		p.byClass[key] = found
 		p.classes = append(p.classes, found)
 	}
-	found.waiting.items = append(found.waiting.items, candidate{cluster: cluster, score: p.run.scoreCluster(cluster)})
+	found.waiting = append(found.waiting, candidate{cluster: cluster, score: p.run.scoreCluster(cluster)})
 }
 
 // takeBatches takes the best candidates out, in the order they are picked: batch by batch, if
@@ -62,7 +83,7 @@ func (p *pool) takeBatches(count int) []candidate {
 		return nil
 	}
 	for _, class := range p.classes {
-		class.waiting.order()
+		heap.Init(&class.waiting)
 	}
 	var picked []candidate
 	for len(picked) < count {
@@ -92,10 +113,10 @@ func (p *pool) takeBatches(count int) []candidate {
 // askPlugins asks the plug-ins about every class anew.
 func (p *pool) askPlugins() {
 	for _, class := range p.classes {
-		if len(class.waiting.items) == 0 {
+		if len(class.waiting) == 0 {
 			continue
 		}
-		any := class.waiting.items[0].cluster
+		any := class.waiting[0].cluster
 		class.reason, class.by = p.run.batchFilter(any)
 		class.extra = p.run.batchScore(any)
 	}
@@ -106,10 +127,10 @@ func (p *pool) takeBest() (candidate, bool) {
 	var best candidate
 	var from *class
 	for _, class := range p.classes {
-		if len(class.waiting.items) == 0 || class.reason != "" {
+		if len(class.waiting) == 0 || class.reason != "" {
 			continue
 		}
-		first := class.waiting.items[0]
+		first := class.waiting[0]
 		first.score = first.score.Add(class.extra)
 		if from == nil || compareCandidates(first, best) < 0 {
 			best, from = first, class
@@ -118,6 +139,6 @@ func (p *pool) takeBest() (candidate, bool) {
 	if from == nil {
 		return candidate{}, false
 	}
-	from.waiting.pop()
+	heap.Pop(&from.waiting)
 	return best, true
 }

@@ -25,7 +25,7 @@ func failedPlacements(works []placementv1beta1.Work) (failed []placementv1beta1.
 			more++
 		default:
 			found := placementv1beta1.FailedResourcePlacement{ResourceIdentifier: resourceIdentifier(work, manifest.Identifier), Condition: *condition}
-			found.Condition.Message = bounded(found.Condition.Message)
+			found.Condition.Message = CutMessage(found.Condition.Message, maxMessage)
 			failed = append(failed, found)
 		}
 	})
@@ -117,7 +117,7 @@ func tellOfMore(conditions []metav1.Condition, failed, drifted, diffed int) {
 		return
 	}
 	last := &conditions[len(conditions)-1]
-	last.Message = bounded(last.Message + " (" + strings.Join(parts, ", ") + " are not listed; see the Works)")
+	last.Message = CutMessage(last.Message+" ("+strings.Join(parts, ", ")+" are not listed; see the Works)", maxMessage)
 }
 
 func hasReported(work *placementv1beta1.Work) bool {

@@ -2,7 +2,6 @@ package workmodel
 
 import (
 	"encoding/json"
-	"strings"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -12,7 +11,7 @@ const (
 	// takes no object above 1.5 MiB, and a hundred resources may differ in a hundred fields each.
 	findingsBytes = 512 << 10
 	// messageBytes is what is left of a message if they take up more.
-	messageBytes = 1 << 10
+	messageBytes = 1<<10 + len("…")
 )
 
 // fitStatus brings the single resources in a status to size. All are named; of how they differ, fewer
@@ -24,9 +23,7 @@ func fitStatus(status placementv1beta1.ResourceBindingStatus) placementv1beta1.R
 		}
 		for i := range status.FailedPlacements {
 			c := &status.FailedPlacements[i].Condition
-			if len(c.Message) > messageBytes {
-				c.Message = strings.ToValidUTF8(c.Message[:messageBytes], "") + "…"
-			}
+			c.Message = CutMessage(c.Message, messageBytes)
 		}
 		for i := range status.DriftedPlacements {
 			d := &status.DriftedPlacements[i]

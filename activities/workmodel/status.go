@@ -54,12 +54,7 @@ func BindingConditions(binding placementv1beta1.BindingObject, works []placement
 	for i := range wanted {
 		wanted[i].ObservedGeneration = binding.GetGeneration()
 	}
-	return KeepTransitions(binding.GetBindingStatus().Conditions, wanted, now)
-}
-
-// KeepTransitions is placementv1beta1.KeepTransitionTimes.
-func KeepTransitions(old, wanted []metav1.Condition, now metav1.Time) []metav1.Condition {
-	return placementv1beta1.KeepTransitionTimes(old, wanted, now)
+	return placementv1beta1.KeepTransitionTimes(binding.GetBindingStatus().Conditions, wanted, now)
 }
 
 func rolloutStarted(binding placementv1beta1.BindingObject) metav1.Condition {
@@ -174,20 +169,20 @@ func sortByCondition(works []placementv1beta1.Work, conditionType string) (faile
 }
 
 func newCondition(conditionType string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: bounded(message)}
+	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: CutMessage(message, maxMessage)}
 }
 
 // maxMessage bounds a message, in bytes. The API refuses some that are longer, and a
 // placement tells of 150 clusters in full.
 const maxMessage = 4096
 
-// bounded cuts what is too long of a message, and shows that it did.
-func bounded(message string) string {
+// CutMessage cuts a message that takes more than that many bytes, and shows that it did.
+func CutMessage(message string, most int) string {
 	const more = "…"
-	if len(message) <= maxMessage {
+	if len(message) <= most {
 		return message
 	}
-	return strings.ToValidUTF8(message[:maxMessage-len(more)], "") + more
+	return strings.ToValidUTF8(message[:most-len(more)], "") + more
 }
 
 func sortByName(works []placementv1beta1.Work) {

@@ -9,9 +9,12 @@ import (
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 )
 
-// kept has the contents of the snapshots that were asked for last, by the uid of their
-// masters: as many as fit, in number and in bytes, but always the last one.
-type kept struct {
+// keptContents has the contents of the snapshots that were asked for last, by the uid of their
+// masters: as many as fit, in number and in bytes, but always the last one. The LRU caches of
+// k8s.io/utils and hashicorp/golang-lru bound their number only, and the latter with a count
+// of bytes around it saves 25 lines for one more module; otter bounds weights, but drops at
+// once what is heavier than all of its room.
+type keptContents struct {
 	most, mostBytes int
 
 	mu    sync.Mutex
@@ -26,11 +29,11 @@ type keptContent struct {
 	bytes   int
 }
 
-func newKept(most, mostBytes int) *kept {
-	return &kept{most: most, mostBytes: mostBytes, all: map[types.UID]*list.Element{}, order: list.New()}
+func newKept(most, mostBytes int) *keptContents {
+	return &keptContents{most: most, mostBytes: mostBytes, all: map[types.UID]*list.Element{}, order: list.New()}
 }
 
-func (k *kept) get(uid types.UID) (*workmodel.Content, bool) {
+func (k *keptContents) contentOf(uid types.UID) (*workmodel.Content, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	element, ok := k.all[uid]
@@ -41,21 +44,21 @@ func (k *kept) get(uid types.UID) (*workmodel.Content, bool) {
 	return element.Value.(*keptContent).content, true
 }
 
-func (k *kept) add(uid types.UID, content *workmodel.Content) {
+func (k *keptContents) addContent(uid types.UID, content *workmodel.Content) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if known, ok := k.all[uid]; ok {
-		k.drop(known)
+		k.dropElement(known)
 	}
 	entry := &keptContent{uid: uid, content: content, bytes: sizeOf(content)}
 	k.all[uid] = k.order.PushFront(entry)
 	k.bytes += entry.bytes
 	for k.order.Len() > 1 && (k.order.Len() > k.most || k.bytes > k.mostBytes) {
-		k.drop(k.order.Back())
+		k.dropElement(k.order.Back())
 	}
 }
 
-func (k *kept) drop(element *list.Element) {
+func (k *keptContents) dropElement(element *list.Element) {
 	entry := k.order.Remove(element).(*keptContent)
 	delete(k.all, entry.uid)
 	k.bytes -= entry.bytes

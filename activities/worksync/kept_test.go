@@ -35,21 +35,21 @@ func TestSnapshotsAreKeptAsFarAsThereIsRoom(t *testing.T) {
 		assert.Equal(t, uids, found)
 	}
 	a := contentOf(40)
-	k.add("a", a)
-	k.add("b", contentOf(40))
-	got, ok := k.get("a")
+	k.addContent("a", a)
+	k.addContent("b", contentOf(40))
+	got, ok := k.contentOf("a")
 	assert.True(t, ok)
 	assert.Same(t, a, got)
-	k.add("c", contentOf(40))
+	k.addContent("c", contentOf(40))
 	there("a", "c") // b was asked for longest ago, and three are too large together
-	k.add("d", contentOf(1))
-	k.add("b", contentOf(1))
+	k.addContent("d", contentOf(1))
+	k.addContent("b", contentOf(1))
 	there("b", "c", "d") // no more than three
-	k.add("large", contentOf(1000))
+	k.addContent("large", contentOf(1000))
 	there("large") // what is in use now is kept, however large
-	k.add("large", contentOf(1000))
-	k.add("a", contentOf(100))
+	k.addContent("large", contentOf(1000))
+	k.addContent("a", contentOf(100))
 	there("a")
-	_, ok = k.get("b")
+	_, ok = k.contentOf("b")
 	assert.False(t, ok)
 }

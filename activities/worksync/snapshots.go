@@ -41,7 +41,7 @@ func (e *SnapshotMissingError) Error() string {
 type snapshotLoader struct {
 	cached client.Reader
 	live   client.Reader
-	kept   *kept
+	kept   *keptContents
 	flight singleflight.Group
 }
 
@@ -61,7 +61,7 @@ func (l *snapshotLoader) loadContent(ctx context.Context, binding placementv1bet
 		return nil, fmt.Errorf("reading the metadata of snapshot %s%s: %w", scope, name, err)
 	}
 	if err == nil && belongsToPlacement(binding, master) {
-		if content, ok := l.kept.get(master.UID); ok {
+		if content, ok := l.kept.contentOf(master.UID); ok {
 			return content, nil
 		}
 	}
@@ -117,7 +117,7 @@ func (l *snapshotLoader) readParts(ctx context.Context, scope placementv1beta1.S
 		return nil, err
 	}
 	content := workmodel.NewContent(parts)
-	l.kept.add(master.GetUID(), content)
+	l.kept.addContent(master.GetUID(), content)
 	return content, nil
 }
 

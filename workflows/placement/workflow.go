@@ -12,6 +12,7 @@ import (
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/workflows/call"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // Linger is how long an execution waits for another change before it ends, so
@@ -210,7 +211,7 @@ func (p *placement) rollOut(ctx workflow.Context, selected act.SelectResult) err
 			return nil
 		}
 		request.Batch, request.InFlight, request.Epoch, request.Basis = result.Next, result.InFlight, result.Epoch, result.Basis
-		request.WakeAt = earlierOf(result.WakeAt, lookAgain(progress, now))
+		request.WakeAt = rollout.EarlierOf(result.WakeAt, lookAgain(progress, now))
 	}
 }
 
@@ -222,14 +223,6 @@ func lookAgain(progress, now time.Time) time.Time {
 		}
 	}
 	return now.Add(StuckAfter)
-}
-
-// earlierOf is the earlier of two instants, of which the first may be missing.
-func earlierOf(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // advanceBatch runs one batch. Changes that arrive meanwhile are selected and

@@ -176,9 +176,15 @@ func (p *planner) count(c Cluster) {
 	if c.Claimed && !holds(c) {
 		p.reservedRoom++
 	}
-	if !c.ReadyAt.IsZero() && (p.plan.WakeAt.IsZero() || c.ReadyAt.Before(p.plan.WakeAt)) {
-		p.plan.WakeAt = c.ReadyAt
+	p.plan.WakeAt = EarlierOf(p.plan.WakeAt, c.ReadyAt)
+}
+
+// EarlierOf is the earlier of two instants, each of which may be missing.
+func EarlierOf(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
+	return a
 }
 
 func up(c Cluster) bool    { return c.Available && !c.Deleting }

@@ -72,7 +72,7 @@ func entryOf(facts *Facts, p picked, observed Snapshot, started bool, last *plac
 		Type: placementv1beta1.ConditionTypeScheduled, Status: metav1.ConditionTrue,
 		Reason: placementv1beta1.ReasonScheduled, Message: p.decision.Reason,
 	}
-	conditions := workmodel.KeepTransitions(last.Conditions, []metav1.Condition{scheduled}, now)
+	conditions := placementv1beta1.KeepTransitionTimes(last.Conditions, []metav1.Condition{scheduled}, now)
 	if p.binding != nil {
 		spec := p.binding.GetBindingSpec()
 		entry.ObservedResourceIndex = workmodel.SnapshotIndex(spec.ResourceSnapshotName)
@@ -91,7 +91,7 @@ func entryOf(facts *Facts, p picked, observed Snapshot, started bool, last *plac
 		entry.DiffedPlacements = status.DiffedPlacements
 	} else {
 		waiting := notStarted(facts, p.binding, started)
-		conditions = append(conditions, workmodel.KeepTransitions(last.Conditions, []metav1.Condition{waiting}, now)...)
+		conditions = append(conditions, placementv1beta1.KeepTransitionTimes(last.Conditions, []metav1.Condition{waiting}, now)...)
 	}
 	for i := range conditions {
 		conditions[i].ObservedGeneration = facts.Placement.GetGeneration()
@@ -141,7 +141,7 @@ func copied(binding placementv1beta1.BindingObject, known []metav1.Condition, no
 		}
 		if said == nil {
 			unknown := step.clusterUnknown.made(step.step, metav1.ConditionUnknown)
-			return append(conditions, workmodel.KeepTransitions(known, []metav1.Condition{unknown}, now)...)
+			return append(conditions, placementv1beta1.KeepTransitionTimes(known, []metav1.Condition{unknown}, now)...)
 		}
 		conditions = append(conditions, *said)
 		if said.Status != metav1.ConditionTrue {
@@ -179,7 +179,7 @@ func unfilled(facts *Facts, now metav1.Time) []placementv1beta1.PerClusterPlacem
 			before = conditionsBefore[len(entries)]
 		}
 		entries = append(entries, placementv1beta1.PerClusterPlacementStatus{
-			Conditions: workmodel.KeepTransitions(before, []metav1.Condition{failed}, now),
+			Conditions: placementv1beta1.KeepTransitionTimes(before, []metav1.Condition{failed}, now),
 		})
 	}
 	return entries

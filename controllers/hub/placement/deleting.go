@@ -54,7 +54,7 @@ func (r *Reconciler) projectDeletion(ctx context.Context, placement placementv1b
 	before := meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, placementv1beta1.ConditionTypeDeleting)
 	after := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeDeleting)
 	if after.Reason == placementv1beta1.ReasonWaitingForSilentClusters && (before == nil || before.Reason != after.Reason) {
-		r.events.Eventf(placement, nil, "Warning", "PlacementDeletionWaiting", "Delete", "%s", cut(after.Message, maxNote))
+		r.events.Eventf(placement, nil, "Warning", "PlacementDeletionWaiting", "Delete", "%s", workmodel.CutMessage(after.Message, maxNote))
 	}
 	return deletionPause, nil
 }
@@ -102,7 +102,7 @@ func Deleting(facts *Facts, silent map[string]bool, now metav1.Time) placementv1
 		said.Reason = placementv1beta1.ReasonWaitingForSilentClusters
 		said.Message += fmt.Sprintf(". Of them, %d have not been heard of and are not waited for for ever: %s", len(quiet), list(quiet))
 	}
-	status.Conditions = workmodel.KeepTransitions(facts.Placement.GetPlacementStatus().Conditions, []metav1.Condition{said}, now)
+	status.Conditions = placementv1beta1.KeepTransitionTimes(facts.Placement.GetPlacementStatus().Conditions, []metav1.Condition{said}, now)
 	return fit(status)
 }
 

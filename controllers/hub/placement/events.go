@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -52,7 +53,7 @@ func newFindings(before, after []placementv1beta1.PerClusterPlacementStatus, tel
 		if said == "" || known[after[i].ClusterName] {
 			continue
 		}
-		if notes = append(notes, cut("Cluster "+after[i].ClusterName+": "+said, maxNote)); len(notes) == maxFailureEvents {
+		if notes = append(notes, workmodel.CutMessage("Cluster "+after[i].ClusterName+": "+said, maxNote)); len(notes) == maxFailureEvents {
 			break
 		}
 	}
@@ -106,7 +107,7 @@ func named(id *placementv1beta1.ResourceIdentifier) string {
 const maxNote = 1024
 
 func (f *failure) note() string {
-	return cut(fmt.Sprintf("Cluster %s: %s %s: %s", f.cluster, f.Kind, f.Name, f.Condition.Message), maxNote)
+	return workmodel.CutMessage(fmt.Sprintf("Cluster %s: %s %s: %s", f.cluster, f.Kind, f.Name, f.Condition.Message), maxNote)
 }
 
 func completedNote(step *wording) string {

@@ -37,7 +37,7 @@ func leaving(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus, 
 		entries = append(entries, placementv1beta1.PerClusterPlacementStatus{
 			ClusterName:           cluster,
 			ObservedResourceIndex: workmodel.SnapshotIndex(binding.GetBindingSpec().ResourceSnapshotName),
-			Conditions:            workmodel.KeepTransitions(before[cluster], []metav1.Condition{said}, now),
+			Conditions:            placementv1beta1.KeepTransitionTimes(before[cluster], []metav1.Condition{said}, now),
 		})
 	}
 	slices.SortFunc(entries, func(a, b placementv1beta1.PerClusterPlacementStatus) int {

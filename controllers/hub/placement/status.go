@@ -84,7 +84,7 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	for i := range conditions {
 		conditions[i].ObservedGeneration = facts.Placement.GetGeneration()
 	}
-	status.Conditions = workmodel.KeepTransitions(facts.Placement.GetPlacementStatus().Conditions, conditions, view.Now)
+	status.Conditions = placementv1beta1.KeepTransitionTimes(facts.Placement.GetPlacementStatus().Conditions, conditions, view.Now)
 	return fit(status)
 }
 

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
@@ -66,19 +67,10 @@ func undone(entry *placementv1beta1.PerClusterPlacementStatus) *metav1.Condition
 // why says what is missing on a cluster: the first resource that fails, if one is known.
 func why(entry *placementv1beta1.PerClusterPlacementStatus, missing *metav1.Condition) string {
 	if len(entry.FailedPlacements) == 0 {
-		return cut(missing.Message, maxWhy)
+		return workmodel.CutMessage(missing.Message, maxWhy)
 	}
 	first := &entry.FailedPlacements[0]
-	return fmt.Sprintf("%s: %s", named(&first.ResourceIdentifier), cut(first.Condition.Message, maxWhy))
-}
-
-// cut shortens a text.
-func cut(text string, most int) string {
-	const more = "…"
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most-len(more)], "") + more
+	return fmt.Sprintf("%s: %s", named(&first.ResourceIdentifier), workmodel.CutMessage(first.Condition.Message, maxWhy))
 }
 
 // stuckNote adds to the message of the step that a placement is at what it waits for: clusters
@@ -227,6 +219,6 @@ func (r *Reconciler) tellStuck(placement placementv1beta1.PlacementObject, statu
 		}
 	}
 	if r.stuck.news(keyOf(placement), on) {
-		r.events.Eventf(placement, nil, "Warning", "PlacementRolloutStuck", "Rollout", "%s", cut(message, maxNote))
+		r.events.Eventf(placement, nil, "Warning", "PlacementRolloutStuck", "Rollout", "%s", workmodel.CutMessage(message, maxNote))
 	}
 }
