@@ -124,3 +124,28 @@ func TestPathsAreFoundInText(t *testing.T) {
 		"run `go run ./cmd/devfleet demo` and `kubectl apply -f deploy/samples/x.yaml`."
 	assert.Equal(t, []string{"README.md", "cmd/a/main.go", "cmd/b/main.go", "deploy", "cmd/devfleet", "deploy/samples/x.yaml"}, pathsIn(text, "test"))
 }
+
+func TestTheReadmeNamesEveryPackage(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	require.NoError(t, err)
+	named := pathsIn(string(text), ".")
+	for _, folder := range []string{"activities", "controllers", "workflows"} {
+		for _, f := range parseFolders(t, folder) {
+			assert.Contains(t, named, f.folder)
+		}
+	}
+}
+
+// maxWords bounds the glossary: what needs more words than these should use others.
+const maxWords = 25
+
+func TestTheGlossaryIsShort(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	require.NoError(t, err)
+	_, words, found := strings.Cut(string(text), "\n### Words\n")
+	require.True(t, found)
+	words, _, _ = strings.Cut(words, "\n## ")
+	rows := strings.Count(words, "\n| ") - 1 // less the header
+	assert.Positive(t, rows)
+	assert.LessOrEqual(t, rows, maxWords)
+}
