@@ -71,7 +71,9 @@ func isApprovalOf(signal *history.WorkflowExecutionSignaledEventAttributes, stag
 }
 
 // newestEvent returns the newest event of a history that matches; nil when there is none.
-func (i *Identities) newestEvent(ctx context.Context, workflow, execution string, matches func(*history.HistoryEvent) bool) (*history.HistoryEvent, error) {
+func (i *Identities) newestEvent(
+	ctx context.Context, workflow, execution string, matches func(*history.HistoryEvent) bool,
+) (*history.HistoryEvent, error) {
 	request := &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
 		Namespace: i.Namespace,
 		Execution: &common.WorkflowExecution{WorkflowId: workflow, RunId: execution},

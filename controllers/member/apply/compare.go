@@ -93,7 +93,9 @@ func isLastAppliedTo(live *unstructured.Unstructured, m Manifest) bool {
 }
 
 // dryRunPatch asks the API server how the object would be after the patch, without storing it.
-func (e *Engine) dryRunPatch(ctx context.Context, desired, live *unstructured.Unstructured, patch Patch, serverSide bool) (*unstructured.Unstructured, error) {
+func (e *Engine) dryRunPatch(
+	ctx context.Context, desired, live *unstructured.Unstructured, patch Patch, serverSide bool,
+) (*unstructured.Unstructured, error) {
 	out := live.DeepCopy()
 	options := []client.PatchOption{client.FieldOwner(FieldManager), client.DryRunAll}
 	if !serverSide {

@@ -265,7 +265,9 @@ func (e *Engine) readObject(ctx context.Context, id placementv1beta1.WorkResourc
 // ensureOwned makes req.Owner an owner of an existing object if that is allowed. The owner
 // references are written alone, before anything else, and only to the version that was decided on.
 // So if two AppliedWorks want an object at the same time, one gets it.
-func (e *Engine) ensureOwned(ctx context.Context, req Request, live *unstructured.Unstructured) (*unstructured.Unstructured, Findings, *Problem, error) {
+func (e *Engine) ensureOwned(
+	ctx context.Context, req Request, live *unstructured.Unstructured,
+) (*unstructured.Unstructured, Findings, *Problem, error) {
 	refs := live.GetOwnerReferences()
 	owners := OwnersOf(refs, req.Owner)
 	var rivals []Rival
@@ -303,7 +305,9 @@ func (e *Engine) ensureOwned(ctx context.Context, req Request, live *unstructure
 	return owned, Findings{}, nil, err
 }
 
-func (e *Engine) writeOwners(ctx context.Context, live *unstructured.Unstructured, refs []metav1.OwnerReference) (*unstructured.Unstructured, error) {
+func (e *Engine) writeOwners(
+	ctx context.Context, live *unstructured.Unstructured, refs []metav1.OwnerReference,
+) (*unstructured.Unstructured, error) {
 	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": live.GetResourceVersion(),
 		"ownerReferences": refs,

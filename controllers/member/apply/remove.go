@@ -105,7 +105,9 @@ func (e *Engine) HandOver(ctx context.Context, id placementv1beta1.WorkResourceI
 // findObject reads an object that may have been applied long ago. If its version is not served any
 // more, the object still exists in another version. The identifier it returns has the version in
 // which the object is served.
-func (e *Engine) findObject(ctx context.Context, id placementv1beta1.WorkResourceIdentifier) (placementv1beta1.WorkResourceIdentifier, *unstructured.Unstructured, error) {
+func (e *Engine) findObject(
+	ctx context.Context, id placementv1beta1.WorkResourceIdentifier,
+) (placementv1beta1.WorkResourceIdentifier, *unstructured.Unstructured, error) {
 	live, err := e.readObject(ctx, id)
 	if !isUnknownKind(err) && !isUnknownPath(err) {
 		return id, live, err

@@ -64,7 +64,9 @@ type Progress struct {
 
 // Report makes the status of the InternalMemberCluster. It keeps the reports of other agents, and
 // the transition time of conditions that have not changed.
-func Report(p Progress, s Survey, previous clusterv1beta1.InternalMemberClusterStatus, generation int64, now metav1.Time) clusterv1beta1.InternalMemberClusterStatus {
+func Report(
+	p Progress, s Survey, previous clusterv1beta1.InternalMemberClusterStatus, generation int64, now metav1.Time,
+) clusterv1beta1.InternalMemberClusterStatus {
 	status := *previous.DeepCopy()
 	status.Properties = mergeProperties(s, now)
 	status.ResourceUsage = s.Usage

@@ -40,7 +40,9 @@ func (r *Reconciler) diffAndReport(
 	return r.writeReport(ctx, work, mem, collectOutcomes(steps), buildDiffStatus)
 }
 
-func (r *Reconciler) diffManifest(ctx context.Context, work string, s *step, before outcome, strategy placementv1beta1.ApplyStrategy) error {
+func (r *Reconciler) diffManifest(
+	ctx context.Context, work string, s *step, before outcome, strategy placementv1beta1.ApplyStrategy,
+) error {
 	if s.outcome.problem != nil {
 		s.outcome.failedTries = before.failedTries.addFailure(r.Clock.Now())
 		if s.outcome.problem.Reason == placementv1beta1.ReasonDecodingErred {
@@ -79,7 +81,9 @@ func wasApplied(live *unstructured.Unstructured, work string) bool {
 
 // buildDiffStatus makes the status of a Work whose differences are only reported. Differences are
 // no failure. It is pure.
-func buildDiffStatus(generation int64, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) placementv1beta1.WorkStatus {
+func buildDiffStatus(
+	generation int64, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time,
+) placementv1beta1.WorkStatus {
 	before := findPrevious(previous)
 	status := placementv1beta1.WorkStatus{}
 	reported := 0

@@ -17,7 +17,9 @@ import (
 
 // ensureAppliedWork returns the AppliedWork of a Work and creates it if it is missing. It reuses
 // what the last pass wrote until the watch sees another version.
-func (r *Reconciler) ensureAppliedWork(ctx context.Context, work *placementv1beta1.Work, mem *memory) (*placementv1beta1.AppliedWork, error) {
+func (r *Reconciler) ensureAppliedWork(
+	ctx context.Context, work *placementv1beta1.Work, mem *memory,
+) (*placementv1beta1.AppliedWork, error) {
 	name := types.NamespacedName{Name: work.Name}
 	if mem.applied != nil && r.isAppliedWorkCurrent(mem.applied) {
 		return mem.applied, nil

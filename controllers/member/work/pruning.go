@@ -64,7 +64,9 @@ func allAvailable(steps []*step) bool {
 }
 
 // logSlowRemoval logs once that removed objects still exist after the timeout.
-func (r *Reconciler) logSlowRemoval(ctx context.Context, work *placementv1beta1.Work, mem *memory, left []placementv1beta1.AppliedResourceMeta) {
+func (r *Reconciler) logSlowRemoval(
+	ctx context.Context, work *placementv1beta1.Work, mem *memory, left []placementv1beta1.AppliedResourceMeta,
+) {
 	p, now := mem.pruning.forGeneration(work.Generation, r.Clock.Now()), r.Clock.Now()
 	if p.removed.IsZero() {
 		p.removed = now

@@ -57,7 +57,9 @@ func (m mirroring) nextReport() time.Time { return m.changed.Add(mirrorInterval)
 // addObjectStatuses adds the objects' own statuses to a report on the same outcomes. A status that
 // has not changed keeps its observation time, so that nothing is written for it. One that has
 // changed too soon keeps its previous value.
-func (m *mirroring) addObjectStatuses(status *placementv1beta1.WorkStatus, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) {
+func (m *mirroring) addObjectStatuses(
+	status *placementv1beta1.WorkStatus, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time,
+) {
 	tooSoon := now.Time.Before(m.nextReport())
 	m.owed = false
 	before := map[placementv1beta1.WorkResourceIdentifier]*placementv1beta1.BackReportedStatus{}

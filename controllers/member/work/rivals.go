@@ -30,7 +30,9 @@ var _ apply.RivalFinder = (*rivalFinder)(nil)
 
 // Find returns the references that point to an AppliedWork that exists, each with whether its Work
 // gives the object up.
-func (f *rivalFinder) Find(ctx context.Context, me metav1.OwnerReference, key apply.Key, refs []metav1.OwnerReference) ([]apply.Rival, error) {
+func (f *rivalFinder) Find(
+	ctx context.Context, me metav1.OwnerReference, key apply.Key, refs []metav1.OwnerReference,
+) ([]apply.Rival, error) {
 	mine, err := f.readWork(ctx, me.Name)
 	if err != nil {
 		return nil, err

@@ -12,7 +12,9 @@ import (
 
 // buildApplyStatus makes the status of a Work from the outcomes of its manifests. A condition whose
 // status has not changed keeps the time of its last transition. It is pure.
-func buildApplyStatus(generation int64, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time) placementv1beta1.WorkStatus {
+func buildApplyStatus(
+	generation int64, outcomes []outcome, previous placementv1beta1.WorkStatus, now metav1.Time,
+) placementv1beta1.WorkStatus {
 	before := findPrevious(previous)
 	status := placementv1beta1.WorkStatus{}
 	var t tally
