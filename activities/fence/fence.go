@@ -53,7 +53,7 @@ func LabelPath(key string) string { return "/metadata/labels/" + escapePointer(k
 func escapePointer(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
 
 // Annotate sets an annotation on an object last seen with these annotations,
-// provided that nobody has changed that one since.
+// provided that it has not been changed since.
 func Annotate(seen map[string]string, key, value string) []Op {
 	if len(seen) == 0 {
 		return []Op{Test("/metadata/annotations", nil), Add("/metadata/annotations", map[string]string{key: value})}

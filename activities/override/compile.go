@@ -22,7 +22,7 @@ type rule struct {
 	operations []operation
 	// variable says whether some operation depends on the cluster.
 	variable bool
-	// broken says why nobody can carry out the rule.
+	// broken says why the rule cannot be carried out anywhere.
 	broken *problem
 }
 
@@ -35,7 +35,7 @@ type operation struct {
 	value    *node
 	// template is the value with variables, decoded.
 	template any
-	// broken says why nobody can carry out the operation.
+	// broken says why the operation cannot be carried out anywhere.
 	broken *problem
 }
 

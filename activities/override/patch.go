@@ -155,7 +155,7 @@ type Error struct {
 	Problem, Advice string
 }
 
-// Error begins with what is wrong, so that whoever looks for KubeFleet's words finds them.
+// Error begins with what is wrong, so that a search for KubeFleet's words finds it.
 func (e *Error) Error() string {
 	var text strings.Builder
 	text.WriteString(e.Problem)

@@ -8,7 +8,7 @@ import (
 )
 
 // node is a JSON value that never changes: an edit makes new nodes on the way to what it
-// changes and shares the others. What nobody looks into stays text, is never decoded, and is
+// changes and shares the others. What no path leads into stays text, is never decoded, and is
 // written as it was read; that is what makes patching one object for many clusters cheap.
 type node struct {
 	// text is the value as JSON; nil if an edit made the node.

@@ -16,8 +16,8 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Snapshots are snapshots of overrides of both kinds. They may be shared with a cache:
-// nobody changes them.
+// Snapshots are snapshots of overrides of both kinds. They may be shared with a cache
+// and must not be changed.
 type Snapshots []placementv1beta1.OverrideSnapshotObject
 
 // shortForms are all snapshots in short form.

@@ -44,7 +44,7 @@ func (c *cycle) pickNamed(name string) {
 	} else {
 		c.pickCluster(name, nil)
 	}
-	// What is placed stays; but whoever named a cluster wants to know that it is out of reach.
+	// What is placed stays; but the user who named the cluster is told that it is out of reach.
 	if reason := clustereligibility.Ineligible(cluster, c.facts.Now); reason != "" {
 		c.amiss++
 		c.decision.Selected[len(c.decision.Selected)-1].Reason = notEligible(name, reason) + "; what was placed on it before stays"

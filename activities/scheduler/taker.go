@@ -11,9 +11,9 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Taker says of single clusters whether a policy could pick them. It is for whoever
-// watches clusters and wants to know whom a change of one concerns; it is prepared once
-// for many clusters. It is not for use by several at a time.
+// Taker says of single clusters whether a policy could pick them. A watcher of
+// clusters asks it which placements a change concerns. It is prepared once for many
+// clusters. It is not safe for concurrent use.
 type Taker struct {
 	cycle *framework.Cycle
 	run   *runner

@@ -133,7 +133,7 @@ var uncounted = map[schema.GroupKind]bool{
 }
 
 // Uncounted says that only the content of objects of a kind tells whether a write was
-// about more than their status: whoever wants to know has to watch all of it.
+// about more than their status: to know, one has to watch all of it.
 func Uncounted(gk schema.GroupKind) bool { return uncounted[gk] }
 
 // Version tells those states of an object apart that a snapshot can tell apart, as

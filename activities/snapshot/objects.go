@@ -23,7 +23,7 @@ var generatedWhenOwned = map[schema.GroupKind]bool{
 }
 
 // Candidate says whether an object may be placed as far as its metadata tells.
-// Whoever watches metadata only and whoever reads content agree on it.
+// The watcher, which has metadata only, and the selection, which reads content, agree on it.
 func Candidate(gk schema.GroupKind, object metav1.Object) bool {
 	switch {
 	case object.GetDeletionTimestamp() != nil,

@@ -83,7 +83,7 @@ func Strip(object *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // cloneMapAt replaces the map at a field by a copy that may be changed, and returns it. If
-// there is none, the copy belongs to nobody.
+// there is none, the copy is empty and not part of the object.
 func cloneMapAt(object map[string]any, path ...string) map[string]any {
 	for _, field := range path {
 		value, ok := object[field].(map[string]any)

@@ -22,7 +22,7 @@ type Content struct {
 	parts   []placementv1beta1.ResourceSnapshotObject
 	units   []workUnit
 	invalid []*envelope.Error
-	// objects are those of the parcels, read once somebody wants to change them.
+	// objects are those of the units, read when an override first asks for them.
 	objects func() ([][]*override.Object, error)
 }
 
@@ -128,7 +128,7 @@ func (c *Content) plainOwners() owners {
 		for _, manifest := range p.manifests {
 			var head metav1.PartialObjectMetadata
 			if err := json.Unmarshal(manifest.Raw, &head); err != nil {
-				continue // no object anybody could share
+				continue // not an object, so no other Work can have it
 			}
 			taken[envelope.KeyOf(&head)] = "selected by the placement itself"
 		}
@@ -156,7 +156,7 @@ func (o owners) claimObjects(id placementv1beta1.EnvelopeIdentifier, entries []e
 	return nil
 }
 
-// Parts are the parts the content was made of, the master first. Nobody changes them.
+// Parts are the parts the content was made of, the master first. They must not be changed.
 func (c *Content) Parts() []placementv1beta1.ResourceSnapshotObject { return c.parts }
 
 // Invalid is an *InvalidError if envelopes cannot be unpacked, else nil.

@@ -46,7 +46,7 @@ func failedCondition(conditions []metav1.Condition) *metav1.Condition {
 	return nil
 }
 
-// driftedPlacements are the resources somebody changed on the cluster.
+// driftedPlacements are the resources that were changed on the cluster.
 func driftedPlacements(works []placementv1beta1.Work) (drifted []placementv1beta1.DriftedResourcePlacement, more int) {
 	eachManifest(works, func(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) {
 		details := manifest.DriftDetails

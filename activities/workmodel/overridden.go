@@ -10,7 +10,7 @@ import (
 )
 
 // OverrideError says that the overrides of a binding cannot be applied. Trying again does
-// not help: somebody has to change an override, a resource or the labels of the cluster.
+// not help: a user has to change an override, a resource or the labels of the cluster.
 type OverrideError struct{ Cause error }
 
 // Error says which rule of which override fails on which object, and why.

@@ -17,8 +17,8 @@ import (
 
 const timeFormat = time.RFC3339
 
-// replacementPatch is the patch that makes have what want is. It tests that nobody
-// has replaced the Work since have was read. The resource version is no fence
+// replacementPatch is the patch that makes have what want is. It tests that the Work
+// has not been replaced since have was read. The resource version is no fence
 // here: it moves with every report of the member.
 func replacementPatch(want, have *placementv1beta1.Work) (client.Patch, error) {
 	var operations []fence.Op
@@ -45,7 +45,7 @@ func replacementPatch(want, have *placementv1beta1.Work) (client.Patch, error) {
 	return fence.Patch(have.UID, append(operations, fence.Add("/spec", want.Spec))...)
 }
 
-// takeOver replaces a Work whose binding is gone: somebody removed that binding
+// takeOver replaces a Work whose binding is gone: that binding was removed
 // without its clean-up. It proves live that the old binding is gone and that
 // the new one is the present one; a late attempt for the old one fails here.
 func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingObject, want *placementv1beta1.Work) (again bool, err error) {

@@ -186,7 +186,7 @@ func (s *Syncer) writeWork(ctx context.Context, binding placementv1beta1.Binding
 			return err
 		}
 		if lost != nil && before != nil && have != nil && before.ResourceVersion == have.ResourceVersion {
-			break // nobody was faster: a policy that does not want the write answers as a lost race does
+			break // no other write came first: an admission policy that refuses the write answers as a lost race does
 		}
 	}
 	if lost == nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // carryTrace notes on a Work that is about to be written which trace it is written in, for the member to go on with. It
-// is no reason to write a Work: nobody compares it.
+// is no reason to write a Work: comparisons leave it out.
 func carryTrace(ctx context.Context, want *placementv1beta1.Work) {
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return

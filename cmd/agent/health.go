@@ -42,7 +42,7 @@ func AddHealth(mgr ctrl.Manager, checks ...Check) error {
 	return nil
 }
 
-// CachesAreFilled checks that a cache has all it is to have. It asks nobody.
+// CachesAreFilled checks that a cache has all it is to have. It makes no request.
 func CachesAreFilled(name string, objects cache.Cache) Check {
 	return Check{Name: name, Run: func(ctx context.Context) error {
 		// Caches that are not filled stay so for a while: to wait for long would not help.
@@ -55,7 +55,7 @@ func CachesAreFilled(name string, objects cache.Cache) Check {
 	}}
 }
 
-// APIServerAnswers checks that an API server says that it is ready to whoever the configuration stands for.
+// APIServerAnswers checks that an API server says that it is ready to the user of the configuration.
 func APIServerAnswers(name string, config *rest.Config) (Check, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = checkTimeout

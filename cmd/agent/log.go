@@ -45,6 +45,6 @@ func (l *Log) Logger(out io.Writer) logr.Logger {
 	if l.format == consoleFormat {
 		encoder = zap.ConsoleEncoder(shape)
 	}
-	// Stack traces of expected errors, such as an API server that is away, help nobody.
+	// Stack traces of expected errors, such as an API server that is away, tell nothing.
 	return zap.New(encoder, zap.Level(zapcore.Level(-l.verbosity)), zap.StacktraceLevel(zapcore.PanicLevel), zap.WriteTo(out))
 }

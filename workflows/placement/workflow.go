@@ -53,7 +53,7 @@ type placement struct {
 
 func (p *placement) runUntilQuiet(ctx workflow.Context) error {
 	if !p.drainPokes() {
-		p.schedule = true // without a poke nobody knows what has changed
+		p.schedule = true // without a poke it is unknown what has changed
 	}
 	for {
 		p.drainPokes()
@@ -65,7 +65,7 @@ func (p *placement) runUntilQuiet(ctx workflow.Context) error {
 			if !p.drainPokes() {
 				return nil
 			}
-			p.gone, p.reload, p.schedule = false, true, true // somebody may have created it again
+			p.gone, p.reload, p.schedule = false, true, true // it may have been created again
 			continue
 		}
 		if !p.again && !p.waitForWork(ctx) {
@@ -200,7 +200,7 @@ func (p *placement) rollOut(ctx workflow.Context, selected act.SelectResult) err
 			progress = now
 		}
 		workflow.SetCurrentDetails(ctx, p.describeRollout(selected)+describeProgress(result, progress, now))
-		// What only time will change is waited for here: nobody else would notice.
+		// What only time will change is waited for here: no event tells of it.
 		if result.WakeAt.IsZero() && now.Sub(progress) >= BlockedFor {
 			return nil
 		}

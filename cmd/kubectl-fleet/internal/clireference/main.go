@@ -1,5 +1,8 @@
 // Command clireference writes the reference of `kubectl fleet` from its commands, as Markdown. The argument is the file
 // it writes.
+//
+// cobra/doc writes a page for each command: it repeats the flags of all commands on each of 25 pages, links them to
+// files, leaves out the groups that `kubectl fleet help` has, and needs two more modules (go-md2man, blackfriday).
 package main
 
 import (
