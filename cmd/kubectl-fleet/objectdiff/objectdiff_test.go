@@ -26,16 +26,20 @@ func TestEditsLeadFromOneTextToTheOther(t *testing.T) {
 		a, b := lines(chance), lines(chance)
 		var left, right []string
 		changed := 0
-		for _, e := range edits(a, b) {
-			if e.op != '+' {
-				left = append(left, e.line)
+		for _, line := range unifiedDiff(strings.Join(a, "\n"), strings.Join(b, "\n"), 10) {
+			switch sign, text := line[0], line[1:]; sign {
+			case '@':
+			case ' ':
+				left, right = append(left, text), append(right, text)
+			case '-':
+				left, changed = append(left, text), changed+1
+			case '+':
+				right, changed = append(right, text), changed+1
 			}
-			if e.op != '-' {
-				right = append(right, e.line)
-			}
-			if e.op != ' ' {
-				changed++
-			}
+		}
+		if changed == 0 {
+			require.Equal(t, a, b)
+			continue
 		}
 		require.Equal(t, a, left)
 		require.Equal(t, b, right)
