@@ -33,68 +33,71 @@ type Target struct {
 // and snapshot as in from: when any of them has changed, nothing is written and
 // ErrFenced is returned. The resourceVersion is no fence, because each status
 // write moves it.
-func Bind(ctx context.Context, c client.Client, from *placementv1beta1.ClusterResourceBinding, to Target) (*placementv1beta1.ClusterResourceBinding, error) {
+func Bind[B placementv1beta1.BindingObject](ctx context.Context, c client.Client, from B, to Target) (B, error) {
+	spec, annotations := from.GetBindingSpec(), from.GetAnnotations()
 	ops := []fence.Op{
-		fence.Test("/spec/state", from.Spec.State),
-		fence.Test("/spec/resourceSnapshotName", from.Spec.ResourceSnapshotName),
+		fence.Test("/spec/state", spec.State),
+		fence.Test("/spec/resourceSnapshotName", spec.ResourceSnapshotName),
 		fence.Replace("/spec/state", placementv1beta1.BindingStateBound),
 		fence.Replace("/spec/resourceSnapshotName", to.Snapshot),
 	}
-	if _, claimed := to.Annotations[placementv1beta1.RolloutEpochAnnotation]; claimed && len(from.Annotations) > 0 {
-		ops = append(ops, pinned(from, placementv1beta1.RolloutEpochAnnotation))
+	if _, claimed := to.Annotations[placementv1beta1.RolloutEpochAnnotation]; claimed && len(annotations) > 0 {
+		ops = append(ops, pinAnnotation(annotations, placementv1beta1.RolloutEpochAnnotation))
 	}
-	ops = append(ops, annotate(from.Annotations, to.Annotations)...)
-	if _, byRun := to.Annotations[placementv1beta1.UpdateRunUIDAnnotation]; byRun && len(from.Annotations) > 0 {
+	ops = append(ops, addAnnotations(annotations, to.Annotations)...)
+	if _, byRun := to.Annotations[placementv1beta1.UpdateRunUIDAnnotation]; byRun && len(annotations) > 0 {
 		// Of two runs that take a cluster at the same time one must fail.
-		ops = append([]fence.Op{pinned(from, placementv1beta1.UpdateRunUIDAnnotation)}, ops...)
+		ops = append([]fence.Op{pinAnnotation(annotations, placementv1beta1.UpdateRunUIDAnnotation)}, ops...)
 	}
-	ops = set(ops, "/spec/resourceOverrideSnapshots", to.ResourceOverrideSnapshots, len(to.ResourceOverrideSnapshots) > 0, len(from.Spec.ResourceOverrideSnapshots) > 0)
-	ops = set(ops, "/spec/clusterResourceOverrideSnapshots", to.ClusterResourceOverrideSnapshots, len(to.ClusterResourceOverrideSnapshots) > 0, len(from.Spec.ClusterResourceOverrideSnapshots) > 0)
-	ops = set(ops, "/spec/applyStrategy", to.ApplyStrategy, to.ApplyStrategy != nil, from.Spec.ApplyStrategy != nil)
-	out := from.DeepCopy()
-	if err := patch(ctx, c, out, ops); err != nil {
-		return nil, err
+	ops = setOptional(ops, "/spec/resourceOverrideSnapshots", to.ResourceOverrideSnapshots,
+		len(to.ResourceOverrideSnapshots) > 0, len(spec.ResourceOverrideSnapshots) > 0)
+	ops = setOptional(ops, "/spec/clusterResourceOverrideSnapshots", to.ClusterResourceOverrideSnapshots,
+		len(to.ClusterResourceOverrideSnapshots) > 0, len(spec.ClusterResourceOverrideSnapshots) > 0)
+	ops = setOptional(ops, "/spec/applyStrategy", to.ApplyStrategy, to.ApplyStrategy != nil, spec.ApplyStrategy != nil)
+	out := placementv1beta1.DeepCopyOf(from)
+	if err := patchBinding(ctx, c, out, ops); err != nil {
+		return *new(B), err
 	}
 	return out, nil
 }
 
 // Remove deletes a binding that is still what the decision was based on.
-func Remove(ctx context.Context, c client.Client, from *placementv1beta1.ClusterResourceBinding) error {
-	if !from.DeletionTimestamp.IsZero() {
+func Remove(ctx context.Context, c client.Client, from placementv1beta1.BindingObject) error {
+	if !from.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
-	uid, version := from.UID, from.ResourceVersion
-	err := c.Delete(ctx, from.DeepCopy(), client.Preconditions{UID: &uid, ResourceVersion: &version})
+	uid, version := from.GetUID(), from.GetResourceVersion()
+	err := c.Delete(ctx, placementv1beta1.DeepCopyOf(from), client.Preconditions{UID: &uid, ResourceVersion: &version})
 	switch {
 	case err == nil || apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsConflict(err):
-		return fmt.Errorf("deleting binding %s: %w", from.Name, ErrFenced)
+		return fmt.Errorf("deleting binding %s: %w", from.GetName(), ErrFenced)
 	}
-	return fmt.Errorf("deleting binding %s: %w", from.Name, err)
+	return fmt.Errorf("deleting binding %s: %w", from.GetName(), err)
 }
 
-// Touch annotates a binding that is as it was seen, so that whoever has read it before
-// can no longer change or delete it. It returns what is stored now.
-func Touch(ctx context.Context, c client.Client, from *placementv1beta1.ClusterResourceBinding, key, value string) (*placementv1beta1.ClusterResourceBinding, error) {
-	out := from.DeepCopy()
-	if err := patch(ctx, c, out, fence.Annotate(from.Annotations, key, value)); err != nil {
-		return nil, err
+// Touch annotates a binding, so that an attempt that has read it before can no longer
+// delete it or bind it with the same annotation. It returns the binding as stored.
+func Touch[B placementv1beta1.BindingObject](ctx context.Context, c client.Client, from B, key, value string) (B, error) {
+	out := placementv1beta1.DeepCopyOf(from)
+	if err := patchBinding(ctx, c, out, fence.Annotate(from.GetAnnotations(), key, value)); err != nil {
+		return *new(B), err
 	}
 	return out, nil
 }
 
-// pinned pins an annotation to what was seen of it.
-func pinned(from *placementv1beta1.ClusterResourceBinding, key string) fence.Op {
+// pinAnnotation pins an annotation to its value when it was read.
+func pinAnnotation(annotations map[string]string, key string) fence.Op {
 	var seen any
-	if value, ok := from.Annotations[key]; ok {
+	if value, ok := annotations[key]; ok {
 		seen = value
 	}
 	return fence.Test(fence.AnnotationPath(key), seen)
 }
 
-// annotate sets annotations beside those there are.
-func annotate(seen, wanted map[string]string) []fence.Op {
+// addAnnotations sets annotations beside the existing ones.
+func addAnnotations(seen, wanted map[string]string) []fence.Op {
 	if len(seen) == 0 && len(wanted) > 0 {
 		return []fence.Op{fence.Test("/metadata/annotations", nil), fence.Add("/metadata/annotations", wanted)}
 	}
@@ -105,8 +108,8 @@ func annotate(seen, wanted map[string]string) []fence.Op {
 	return ops
 }
 
-// set adds or removes an optional field.
-func set(ops []fence.Op, path string, value any, wanted, present bool) []fence.Op {
+// setOptional adds or removes an optional field.
+func setOptional(ops []fence.Op, path string, value any, wanted, present bool) []fence.Op {
 	switch {
 	case wanted:
 		return append(ops, fence.Add(path, value))
@@ -116,7 +119,7 @@ func set(ops []fence.Op, path string, value any, wanted, present bool) []fence.O
 	return ops
 }
 
-func patch(ctx context.Context, c client.Client, object client.Object, ops []fence.Op) error {
+func patchBinding(ctx context.Context, c client.Client, object client.Object, ops []fence.Op) error {
 	patch, err := fence.Patch(object.GetUID(), ops...)
 	if err != nil {
 		return fmt.Errorf("patching binding %s: %w", object.GetName(), err)

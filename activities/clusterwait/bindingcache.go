@@ -15,65 +15,103 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// BindingCache is the state of a placement's clusters as the informer cache has it, but
-// never older than our own last write: what was written stands in for the
-// cache until the cache has caught up.
+// BindingCache reads a placement's bindings and their Works from the informer cache.
+// Bindings that the activity has written or read live replace those of the cache until
+// the cache is as new.
 type BindingCache struct {
 	cache, live client.Reader
 
-	mu      sync.Mutex
-	written map[string]*placementv1beta1.ClusterResourceBinding // by name
+	mu       sync.Mutex
+	recorded map[types.NamespacedName]placementv1beta1.BindingObject
 }
 
-// NewBindingCache returns a view over the cache; live is asked about bindings that the
-// cache does not have.
+// NewBindingCache returns a BindingCache over the informer cache; bindings that the cache
+// does not have are read live.
 func NewBindingCache(cache, live client.Reader) *BindingCache {
-	return &BindingCache{cache: cache, live: live, written: map[string]*placementv1beta1.ClusterResourceBinding{}}
+	return &BindingCache{cache: cache, live: live, recorded: map[types.NamespacedName]placementv1beta1.BindingObject{}}
 }
 
-// Record notes a binding that was written or read live.
-func (v *BindingCache) Record(b *placementv1beta1.ClusterResourceBinding) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if old := v.written[b.Name]; old == nil || isAtLeastAsNew(b, old) {
-		v.written[b.Name] = b
+// Record keeps a binding that was written or read live.
+func (c *BindingCache) Record(b placementv1beta1.BindingObject) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := client.ObjectKeyFromObject(b)
+	if old := c.recorded[key]; old == nil || isAtLeastAsNew(b, old) {
+		c.recorded[key] = b
 	}
 }
 
-// Get returns the newest version known of a binding, nil when it is gone.
-func (v *BindingCache) Get(ctx context.Context, name string) (*placementv1beta1.ClusterResourceBinding, error) {
-	v.mu.Lock()
-	written := v.written[name]
-	v.mu.Unlock()
-	found := &placementv1beta1.ClusterResourceBinding{}
-	err := v.cache.Get(ctx, types.NamespacedName{Name: name}, found)
+// Binding returns the newest known version of a binding, nil if it is gone.
+func (c *BindingCache) Binding(ctx context.Context, key types.NamespacedName) (placementv1beta1.BindingObject, error) {
+	c.mu.Lock()
+	recorded := c.recorded[key]
+	c.mu.Unlock()
+	found := placementv1beta1.Scope{Namespace: key.Namespace}.NewBinding(key.Name)
+	err := c.cache.Get(ctx, key, found)
 	if apierrors.IsNotFound(err) {
-		// It may be gone, or so new that the cache has not heard of it.
-		err = v.live.Get(ctx, types.NamespacedName{Name: name}, found)
+		// It may be gone, or so new that the cache does not have it yet.
+		err = c.live.Get(ctx, key, found)
 	}
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("reading binding %s: %w", name, err)
-	case written != nil && !isAtLeastAsNew(found, written):
-		return written, nil
+		return nil, fmt.Errorf("reading binding %s: %w", key.Name, err)
+	case recorded != nil && !isAtLeastAsNew(found, recorded):
+		return recorded, nil
 	}
 	return found, nil
 }
 
-// catchUpFor bounds the wait for a cache that is behind.
-const catchUpFor = 5 * time.Second
+// Get is Binding for a caller that knows cluster-scoped bindings only.
+func (c *BindingCache) Get(ctx context.Context, name string) (*placementv1beta1.ClusterResourceBinding, error) {
+	binding, err := c.Binding(ctx, types.NamespacedName{Name: name})
+	known, _ := binding.(*placementv1beta1.ClusterResourceBinding)
+	return known, err
+}
+
+// maxCatchUp bounds the wait for a cache that lags behind.
+const maxCatchUp = 5 * time.Second
 
 // WaitForVersions waits until the cache is at least as new as bindings that were read
 // live, so that what is read from it later is too.
-func (v *BindingCache) WaitForVersions(ctx context.Context, sub *Subscription, bindings []placementv1beta1.ClusterResourceBinding) error {
-	ctx, cancel := context.WithTimeout(ctx, catchUpFor)
+func (c *BindingCache) WaitForVersions(ctx context.Context, sub *Subscription, bindings []placementv1beta1.BindingObject) error {
+	return waitForCache(ctx, sub, bindings, "have", c.isOlderInCache)
+}
+
+// WaitForDeletions waits until the cache has dropped the deleted bindings of a placement;
+// existing are all of its bindings, read live.
+func (c *BindingCache) WaitForDeletions(ctx context.Context, sub *Subscription, placement placementv1beta1.PlacementObject,
+	existing []placementv1beta1.BindingObject) error {
+	exists := make(map[types.UID]bool, len(existing))
+	for _, binding := range existing {
+		exists[binding.GetUID()] = true
+	}
+	name, cached := placement.GetName(), placementv1beta1.ScopeOf(placement).NewBindingList()
+	err := c.cache.List(ctx, cached, client.InNamespace(placement.GetNamespace()),
+		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("listing the bindings of placement %s from the cache: %w", name, err)
+	}
+	var suspects []placementv1beta1.BindingObject
+	for _, binding := range cached.Objects() {
+		if !exists[binding.GetUID()] { // deleted, or created since
+			suspects = append(suspects, binding)
+		}
+	}
+	return waitForCache(ctx, sub, suspects, "drop", c.isDeletedButCached)
+}
+
+// waitForCache waits until the cache is no longer behind for any of the bindings. The
+// signal that it has used up is given again: the events are still to be taken.
+func waitForCache(ctx context.Context, sub *Subscription, bindings []placementv1beta1.BindingObject, verb string,
+	isBehind func(context.Context, placementv1beta1.BindingObject) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, maxCatchUp)
 	defer cancel()
-	defer sub.signalChange() // what came while waiting is still to be looked at
-	for i := range bindings {
+	defer sub.signalChange()
+	for _, binding := range bindings {
 		for {
-			behind, err := v.isOlderInCache(ctx, &bindings[i])
+			behind, err := isBehind(ctx, binding)
 			if err != nil {
 				return err
 			}
@@ -83,103 +121,61 @@ func (v *BindingCache) WaitForVersions(ctx context.Context, sub *Subscription, b
 			select {
 			case <-sub.C:
 			case <-ctx.Done():
-				return fmt.Errorf("waiting for the cache to have binding %s: %w", bindings[i].Name, ctx.Err())
+				return fmt.Errorf("waiting for the cache to %s binding %s: %w", verb, binding.GetName(), ctx.Err())
 			}
 		}
 	}
 	return nil
 }
 
-// WaitForDeletions waits until the cache has no binding of a placement any more that is gone, by
-// a list of those there are that was read live.
-func (v *BindingCache) WaitForDeletions(ctx context.Context, sub *Subscription, placement string, bindings []placementv1beta1.ClusterResourceBinding) error {
-	there := make(map[types.UID]bool, len(bindings))
-	for i := range bindings {
-		there[bindings[i].UID] = true
-	}
-	var cached placementv1beta1.ClusterResourceBindingList
-	err := v.cache.List(ctx, &cached, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return fmt.Errorf("listing the bindings of placement %s from the cache: %w", placement, err)
-	}
-	var suspects []placementv1beta1.ClusterResourceBinding
-	for i := range cached.Items {
-		if !there[cached.Items[i].UID] { // gone, or made since
-			suspects = append(suspects, cached.Items[i])
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, catchUpFor)
-	defer cancel()
-	defer sub.signalChange()
-	for i := range suspects {
-		for {
-			haunts, err := v.isDeletedButCached(ctx, &suspects[i])
-			if err != nil {
-				return err
-			}
-			if !haunts {
-				break
-			}
-			select {
-			case <-sub.C:
-			case <-ctx.Done():
-				return fmt.Errorf("waiting for the cache to drop binding %s: %w", suspects[i].Name, ctx.Err())
-			}
-		}
-	}
-	return nil
-}
-
-// isDeletedButCached says whether the cache still has a binding that is gone.
-func (v *BindingCache) isDeletedButCached(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (bool, error) {
-	cached, err := bindingExists(ctx, v.cache, b)
+func (c *BindingCache) isDeletedButCached(ctx context.Context, b placementv1beta1.BindingObject) (bool, error) {
+	cached, err := bindingExists(ctx, c.cache, b)
 	if err != nil || !cached {
 		return false, err
 	}
-	there, err := bindingExists(ctx, v.live, b)
-	return !there, err
+	exists, err := bindingExists(ctx, c.live, b)
+	return !exists, err
 }
 
-// bindingExists says whether a binding is there, and not another one of its name.
-func bindingExists(ctx context.Context, reader client.Reader, b *placementv1beta1.ClusterResourceBinding) (bool, error) {
-	now := &placementv1beta1.ClusterResourceBinding{}
-	err := reader.Get(ctx, client.ObjectKeyFromObject(b), now)
+// bindingExists reports whether a reader has a binding, and not another one of its name.
+func bindingExists(ctx context.Context, reader client.Reader, b placementv1beta1.BindingObject) (bool, error) {
+	found := placementv1beta1.ScopeOf(b).NewBinding(b.GetName())
+	err := reader.Get(ctx, client.ObjectKeyFromObject(b), found)
 	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading binding %s: %w", b.Name, err)
+		return false, fmt.Errorf("reading binding %s: %w", b.GetName(), err)
 	}
-	return err == nil && now.UID == b.UID, nil
+	return err == nil && found.GetUID() == b.GetUID(), nil
 }
 
-// isOlderInCache says whether the cache has an older version of a binding; one that is
-// gone from both is not behind.
-func (v *BindingCache) isOlderInCache(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (bool, error) {
-	cached := &placementv1beta1.ClusterResourceBinding{}
-	err := v.cache.Get(ctx, types.NamespacedName{Name: b.Name}, cached)
+// isOlderInCache reports whether the cache has an older version of a binding, or none of
+// one that exists.
+func (c *BindingCache) isOlderInCache(ctx context.Context, b placementv1beta1.BindingObject) (bool, error) {
+	key, found := client.ObjectKeyFromObject(b), placementv1beta1.ScopeOf(b).NewBinding(b.GetName())
+	err := c.cache.Get(ctx, key, found)
 	if err == nil {
-		return !isAtLeastAsNew(cached, b), nil
+		return !isAtLeastAsNew(found, b), nil
 	}
 	if !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("reading binding %s from the cache: %w", b.Name, err)
+		return false, fmt.Errorf("reading binding %s from the cache: %w", b.GetName(), err)
 	}
-	err = v.live.Get(ctx, types.NamespacedName{Name: b.Name}, cached)
+	err = c.live.Get(ctx, key, found)
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// ClusterState says how far a cluster is with its binding, from the Works in the
-// cache. A Work that lags behind counts as not there yet, never as available.
-func (v *BindingCache) ClusterState(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (workmodel.ClusterState, error) {
-	var list placementv1beta1.WorkList
-	err := v.cache.List(ctx, &list,
-		client.InNamespace(placementv1beta1.MemberNamespace(b.Spec.TargetCluster)),
-		client.MatchingLabels{placementv1beta1.ParentBindingLabel: b.Name})
+// ClusterState says how far a cluster is with its binding, from the Works in the cache. A
+// Work of which the cache has an older version counts as missing, never as available.
+func (c *BindingCache) ClusterState(ctx context.Context, b placementv1beta1.BindingObject) (workmodel.ClusterState, error) {
+	var works placementv1beta1.WorkList
+	err := c.cache.List(ctx, &works,
+		client.InNamespace(placementv1beta1.MemberNamespace(b.GetBindingSpec().TargetCluster)),
+		client.MatchingLabels{placementv1beta1.ParentBindingLabel: b.GetName()})
 	if err != nil {
-		return workmodel.ClusterState{}, fmt.Errorf("listing the Works of binding %s: %w", b.Name, err)
+		return workmodel.ClusterState{}, fmt.Errorf("listing the Works of binding %s: %w", b.GetName(), err)
 	}
-	return workmodel.StateOf(b, list.Items), nil
+	return workmodel.StateOf(b, works.Items), nil
 }
 
-// isAtLeastAsNew says whether a is at least as new as b; both are versions of one
-// object, whose resourceVersions grow.
+// isAtLeastAsNew compares two versions of one object by their resourceVersions, which grow.
 func isAtLeastAsNew(a, b client.Object) bool {
 	x, errX := strconv.ParseUint(a.GetResourceVersion(), 10, 64)
 	y, errY := strconv.ParseUint(b.GetResourceVersion(), 10, 64)

@@ -49,13 +49,13 @@ func TestAViewIsNeverOlderThanWhatWasSeen(t *testing.T) {
 			for _, b := range test.saw {
 				view.Record(b)
 			}
-			got, err := view.Get(t.Context(), "crp-a")
+			got, err := view.Binding(t.Context(), client.ObjectKey{Name: "crp-a"})
 			require.NoError(t, err)
 			if test.want == "" {
 				assert.Nil(t, got)
 				return
 			}
-			assert.Equal(t, test.want, got.Spec.ResourceSnapshotName)
+			assert.Equal(t, test.want, got.GetBindingSpec().ResourceSnapshotName)
 		})
 	}
 }
@@ -69,7 +69,7 @@ func TestCatchUpWaitsForTheCache(t *testing.T) {
 	view := clusterwait.NewBindingCache(cached, fixture.APIServer(t, live))
 	done := make(chan error, 1)
 	go func() {
-		done <- view.WaitForVersions(t.Context(), sub, []placementv1beta1.ClusterResourceBinding{*live, *version("gone", "5", "x")})
+		done <- view.WaitForVersions(t.Context(), sub, []placementv1beta1.BindingObject{live, version("gone", "5", "x")})
 	}()
 	now := readBinding(t, cached, "crp-a")
 	for now.ResourceVersion != "12" { // each update is one version further
@@ -82,7 +82,7 @@ func TestCatchUpWaitsForTheCache(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	behind := clusterwait.NewBindingCache(fixture.APIServer(t, version("a", "10", "old")), fixture.APIServer(t, live))
-	require.ErrorIs(t, behind.WaitForVersions(ctx, sub, []placementv1beta1.ClusterResourceBinding{*live}), context.Canceled)
+	require.ErrorIs(t, behind.WaitForVersions(ctx, sub, []placementv1beta1.BindingObject{live}), context.Canceled)
 }
 
 func TestWhatIsGoneIsWaitedForToLeaveTheCache(t *testing.T) {
@@ -93,11 +93,12 @@ func TestWhatIsGoneIsWaitedForToLeaveTheCache(t *testing.T) {
 	for _, b := range []*placementv1beta1.ClusterResourceBinding{stays, gone} {
 		b.UID, b.Labels = types.UID("uid of "+b.Name), map[string]string{placementv1beta1.ParentPlacementLabel: "crp"}
 	}
+	placement := placementv1beta1.Scope{}.NewPlacement("crp")
 	cached := fixture.APIServer(t, stays, gone)
 	view := clusterwait.NewBindingCache(cached, fixture.APIServer(t, stays.DeepCopy()))
 	done := make(chan error, 1)
 	go func() {
-		done <- view.WaitForDeletions(t.Context(), sub, "crp", []placementv1beta1.ClusterResourceBinding{*stays})
+		done <- view.WaitForDeletions(t.Context(), sub, placement, []placementv1beta1.BindingObject{stays})
 	}()
 	dropped := readBinding(t, cached, gone.Name)
 	require.NoError(t, cached.Delete(t.Context(), dropped))
@@ -107,7 +108,7 @@ func TestWhatIsGoneIsWaitedForToLeaveTheCache(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	behind := clusterwait.NewBindingCache(fixture.APIServer(t, stays.DeepCopy(), gone.DeepCopy()), fixture.APIServer(t, stays.DeepCopy()))
-	require.ErrorIs(t, behind.WaitForDeletions(ctx, sub, "crp", []placementv1beta1.ClusterResourceBinding{*stays}), context.Canceled)
+	require.ErrorIs(t, behind.WaitForDeletions(ctx, sub, placement, []placementv1beta1.BindingObject{stays}), context.Canceled)
 }
 
 func TestTheStateOfAClusterIsThatOfItsWorks(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -16,9 +15,9 @@ import (
 )
 
 // Placement reads a placement; nil if there is none of that name.
-func Placement(ctx context.Context, live client.Reader, name string) (*placementv1beta1.ClusterResourcePlacement, error) {
-	placement := &placementv1beta1.ClusterResourcePlacement{}
-	err := live.Get(ctx, client.ObjectKey{Name: name}, placement)
+func Placement(ctx context.Context, live client.Reader, scope placementv1beta1.Scope, name string) (placementv1beta1.PlacementObject, error) {
+	placement := scope.NewPlacement(name)
+	err := live.Get(ctx, scope.Key(name), placement)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -31,9 +30,9 @@ func Placement(ctx context.Context, live client.Reader, name string) (*placement
 // CurrentPlacement reads the placement that a workflow works for. It is nil if the
 // placement is gone, is being deleted, or was replaced by another one of its name:
 // each of these ends the work for it.
-func CurrentPlacement(ctx context.Context, live client.Reader, ref wf.Ref) (*placementv1beta1.ClusterResourcePlacement, error) {
-	placement, err := Placement(ctx, live, ref.Name)
-	if err != nil || placement == nil || placement.UID != types.UID(ref.UID) || !placement.DeletionTimestamp.IsZero() {
+func CurrentPlacement(ctx context.Context, live client.Reader, ref wf.Ref) (placementv1beta1.PlacementObject, error) {
+	placement, err := Placement(ctx, live, placementv1beta1.Scope{Namespace: ref.Namespace}, ref.Name)
+	if err != nil || placement == nil || string(placement.GetUID()) != ref.UID || placementv1beta1.IsDeleting(placement) {
 		return nil, err
 	}
 	return placement, nil

@@ -1,7 +1,3 @@
-// Package placement is the hands of the placement workflow: it reads what a
-// placement selects, writes snapshots, picks clusters and writes bindings. What to
-// write is decided by the pure packages snapshot and scheduler; here is only
-// reading, storing, and what makes both safe when attempts overlap or die.
 package placement
 
 import (
@@ -26,7 +22,7 @@ type Activities struct {
 	FleetReads throttle.Limit
 }
 
-// NewActivities puts the activities of the placement workflow together.
+// NewActivities returns the activities of the placement workflow.
 func NewActivities(c client.Client, live client.Reader, selector *selection.Selector, clk clock.Clock) *Activities {
 	return &Activities{Client: c, Live: live, Selector: selector, Clock: clk}
 }

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
@@ -20,10 +19,11 @@ const parallelBindings = 16
 
 // writeBindings stores a decision, several bindings at a time, and returns how
 // many are new.
-func (a *Activities) writeBindings(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, policy string, existing []placementv1beta1.ClusterResourceBinding, decision scheduler.Decision) (int, error) {
-	byName := make(map[string]*placementv1beta1.ClusterResourceBinding, len(existing))
-	for i := range existing {
-		byName[existing[i].Name] = &existing[i]
+func (a *Activities) writeBindings(ctx context.Context, placement placementv1beta1.PlacementObject, policy string,
+	existing []placementv1beta1.BindingObject, decision scheduler.Decision) (int, error) {
+	byName := make(map[string]placementv1beta1.BindingObject, len(existing))
+	for _, binding := range existing {
+		byName[binding.GetName()] = binding
 	}
 	var created atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
@@ -49,41 +49,40 @@ func (a *Activities) writeBindings(ctx context.Context, placement *placementv1be
 
 // createBinding writes a new binding. Its name follows from placement and cluster,
 // so that an attempt that overlaps with this one writes the same object.
-func (a *Activities) createBinding(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, policy string, decision placementv1beta1.ClusterDecision) (bool, error) {
-	binding := &placementv1beta1.ClusterResourceBinding{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:       placementv1beta1.BindingName(placement.Name, placement.UID, decision.ClusterName),
-			Labels:     map[string]string{placementv1beta1.ParentPlacementLabel: placement.Name},
-			Finalizers: []string{placementv1beta1.WorkFinalizer},
-		},
-		Spec: placementv1beta1.ResourceBindingSpec{
-			State:                        placementv1beta1.BindingStateScheduled,
-			SchedulingPolicySnapshotName: policy,
-			TargetCluster:                decision.ClusterName,
-			ClusterDecision:              decision,
-		},
+func (a *Activities) createBinding(ctx context.Context, placement placementv1beta1.PlacementObject, policy string,
+	decision placementv1beta1.ClusterDecision) (bool, error) {
+	name := placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), decision.ClusterName)
+	binding := placementv1beta1.ScopeOf(placement).NewBinding(name)
+	binding.SetLabels(map[string]string{placementv1beta1.ParentPlacementLabel: placement.GetName()})
+	binding.SetFinalizers([]string{placementv1beta1.WorkFinalizer})
+	*binding.GetBindingSpec() = placementv1beta1.ResourceBindingSpec{
+		State:                        placementv1beta1.BindingStateScheduled,
+		SchedulingPolicySnapshotName: policy,
+		TargetCluster:                decision.ClusterName,
+		ClusterDecision:              decision,
 	}
 	err := a.Client.Create(ctx, binding)
 	if apierrors.IsAlreadyExists(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("creating binding %s for cluster %s: %w", binding.Name, decision.ClusterName, err)
+		return false, fmt.Errorf("creating binding %s for cluster %s: %w", binding.GetName(), decision.ClusterName, err)
 	}
 	return true, nil
 }
 
-// keepBinding points a binding to the latest policy, and gives one that is picked
-// again its state back.
-func (a *Activities) keepBinding(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, policy string, kept scheduler.Kept) error {
+// keepBinding points a binding to the latest policy, and restores the state of one whose
+// cluster is picked again.
+func (a *Activities) keepBinding(ctx context.Context, binding placementv1beta1.BindingObject, policy string, kept scheduler.Kept) error {
+	spec := binding.GetBindingSpec()
 	var operations []fence.Op
-	if binding.Spec.State != kept.State {
+	if spec.State != kept.State {
 		operations = append(operations, fence.Replace("/spec/state", kept.State))
 	}
-	if binding.Spec.SchedulingPolicySnapshotName != policy {
+	if spec.SchedulingPolicySnapshotName != policy {
 		operations = append(operations, fence.Replace("/spec/schedulingPolicySnapshotName", policy))
 	}
-	if !equality.Semantic.DeepEqual(binding.Spec.ClusterDecision, kept.Decision) {
+	if !equality.Semantic.DeepEqual(spec.ClusterDecision, kept.Decision) {
 		operations = append(operations, fence.Replace("/spec/clusterDecision", kept.Decision))
 	}
 	return a.patchBinding(ctx, binding, operations)
@@ -91,27 +90,27 @@ func (a *Activities) keepBinding(ctx context.Context, binding *placementv1beta1.
 
 // unscheduleBinding marks a binding as no longer picked. Removing what it placed
 // is part of the rollout.
-func (a *Activities) unscheduleBinding(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding) error {
-	operations := fence.Annotate(binding.Annotations, placementv1beta1.PreviousBindingStateAnnotation, string(binding.Spec.State))
+func (a *Activities) unscheduleBinding(ctx context.Context, binding placementv1beta1.BindingObject) error {
+	operations := fence.Annotate(binding.GetAnnotations(), placementv1beta1.PreviousBindingStateAnnotation, string(binding.GetBindingSpec().State))
 	return a.patchBinding(ctx, binding, append(operations, fence.Replace("/spec/state", placementv1beta1.BindingStateUnscheduled)))
 }
 
-// patchBinding writes a binding unless another writer has changed what the
-// decision rests on: then the activity is repeated with a fresh look.
-func (a *Activities) patchBinding(ctx context.Context, binding *placementv1beta1.ClusterResourceBinding, operations []fence.Op) error {
+// patchBinding writes a binding unless another writer has changed what the decision
+// rests on: then the activity fails and is retried, which reads everything again.
+func (a *Activities) patchBinding(ctx context.Context, binding placementv1beta1.BindingObject, operations []fence.Op) error {
 	if len(operations) == 0 {
 		return nil
 	}
 	pins := []fence.Op{
-		fence.Test("/spec/state", binding.Spec.State),
-		fence.Test("/spec/schedulingPolicySnapshotName", binding.Spec.SchedulingPolicySnapshotName),
+		fence.Test("/spec/state", binding.GetBindingSpec().State),
+		fence.Test("/spec/schedulingPolicySnapshotName", binding.GetBindingSpec().SchedulingPolicySnapshotName),
 	}
-	patch, err := fence.Patch(binding.UID, append(pins, operations...)...)
+	patch, err := fence.Patch(binding.GetUID(), append(pins, operations...)...)
 	if err != nil {
 		return err
 	}
-	if err := a.Client.Patch(ctx, binding.DeepCopy(), patch); err != nil {
-		return fmt.Errorf("patching binding %s: %w", binding.Name, err)
+	if err := a.Client.Patch(ctx, placementv1beta1.DeepCopyOf(binding), patch); err != nil {
+		return fmt.Errorf("patching binding %s: %w", binding.GetName(), err)
 	}
 	return nil
 }

@@ -13,20 +13,21 @@ import (
 // LoadPlacement reads live what the workflow must know before it does anything.
 // The uid is that of the placement there is now, which the workflow compares.
 func (a *Activities) LoadPlacement(ctx context.Context, ref wf.Ref) (act.PlacementState, error) {
-	placement, err := liveread.Placement(ctx, a.Live, ref.Name)
+	scope := placementv1beta1.Scope{Namespace: ref.Namespace}
+	placement, err := liveread.Placement(ctx, a.Live, scope, ref.Name)
 	if err != nil {
 		return act.PlacementState{}, err
 	}
-	waiting, err := rollingupdate.WaitingEvictions(ctx, a.Client, ref.Name)
+	waiting, err := rollingupdate.WaitingEvictions(ctx, a.Client, scope, ref.Name)
 	if err != nil || placement == nil {
 		return act.PlacementState{Evictions: len(waiting) > 0}, err
 	}
 	return act.PlacementState{
 		Found:      true,
-		UID:        string(placement.UID),
-		Deleting:   placement.DeletionTimestamp != nil,
+		UID:        string(placement.GetUID()),
+		Deleting:   placementv1beta1.IsDeleting(placement),
 		External:   placementv1beta1.IsExternal(placement),
-		Generation: placement.Generation,
+		Generation: placement.GetGeneration(),
 		Evictions:  len(waiting) > 0,
 	}, nil
 }

@@ -33,8 +33,8 @@ const maxClusterReads = 16
 // for clusters that were picked, Unscheduled for those no longer picked. What is
 // rolled out to them, and when, is not decided here.
 func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.ScheduleResult, error) {
-	// The time is taken before anything is read: no cluster is called silent because it
-	// took long to read what it said last.
+	// The time is taken before anything is read, so that a slow read makes no cluster look
+	// as if it had stopped to send heartbeats.
 	now := a.Clock.Now()
 	placement, err := liveread.CurrentPlacement(ctx, a.Live, ref)
 	if err != nil {
@@ -43,7 +43,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	if placement == nil {
 		return act.ScheduleResult{Gone: true}, nil
 	}
-	policies, revision, err := a.policySnapshots(ctx, placement)
+	policies, revision, err := a.listPolicySnapshots(ctx, placement)
 	if err != nil {
 		return act.ScheduleResult{}, err
 	}
@@ -51,11 +51,11 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	if err != nil {
 		return act.ScheduleResult{}, err
 	}
-	decision, bindings, err := a.decide(ctx, placement, policy.Name, revision, now)
+	decision, bindings, err := a.decideClusters(ctx, placement, policy.GetName(), revision, now)
 	if err != nil {
 		return act.ScheduleResult{}, err
 	}
-	created, err := a.writeBindings(ctx, placement, policy.Name, bindings, decision)
+	created, err := a.writeBindings(ctx, placement, policy.GetName(), bindings, decision)
 	if err != nil {
 		return act.ScheduleResult{}, err
 	}
@@ -63,50 +63,45 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 		return act.ScheduleResult{}, err
 	}
 	return act.ScheduleResult{
-		PolicySnapshot: policy.Name,
+		PolicySnapshot: policy.GetName(),
 		Selected:       len(decision.Selected),
 		Created:        created,
 		Unscheduled:    len(decision.Unschedule),
-	}, a.prunePolicies(ctx, placement, policies, policy.Name, revision)
+	}, a.prunePolicies(ctx, placement, policies, policy.GetName(), revision)
 }
 
-// decide reads what there is to pick from and picks. The fleet is in memory no longer than that.
-func (a *Activities) decide(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, policy, revision string, now time.Time) (scheduler.Decision, []placementv1beta1.ClusterResourceBinding, error) {
+// decideClusters reads the fleet and the bindings and picks clusters. It holds the copy
+// of the fleet no longer than that.
+func (a *Activities) decideClusters(ctx context.Context, placement placementv1beta1.PlacementObject, policy, revision string,
+	now time.Time) (scheduler.Decision, []placementv1beta1.BindingObject, error) {
 	release, err := throttle.Acquire(ctx, a.FleetReads)
 	if err != nil {
 		return scheduler.Decision{}, nil, err
 	}
 	defer release()
-	clusters, bindings, err := a.scheduleFacts(ctx, placement, revision)
+	clusters, err := a.readCandidates(ctx, placement.GetPlacementSpec().Policy, revision)
 	if err != nil {
 		return scheduler.Decision{}, nil, err
 	}
+	bindings := placementv1beta1.ScopeOf(placement).NewBindingList()
+	err = a.Live.List(ctx, bindings, client.InNamespace(placement.GetNamespace()),
+		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()}, liveread.SinceRevision(revision))
+	if err != nil {
+		return scheduler.Decision{}, nil, fmt.Errorf("listing bindings of placement %s: %w", placement.GetName(), err)
+	}
 	return scheduler.Decide(scheduler.Facts{
 		PolicySnapshot: policy,
-		Policy:         placement.Spec.Policy,
+		Policy:         placement.GetPlacementSpec().Policy,
 		Clusters:       clusters,
-		Bindings:       scheduler.BindingsOf(placement, (&placementv1beta1.ClusterResourceBindingList{Items: bindings}).Objects()),
+		Bindings:       scheduler.BindingsOf(placement, bindings.Objects()),
 		Now:            now,
-	}), bindings, nil
+	}), bindings.Objects(), nil
 }
 
-// scheduleFacts reads the clusters of the fleet and the bindings of a placement, as
-// of a revision of the hub's store or later.
-func (a *Activities) scheduleFacts(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, revision string) ([]clusterv1beta1.MemberCluster, []placementv1beta1.ClusterResourceBinding, error) {
-	clusters, err := a.candidates(ctx, placement.Spec.Policy, revision)
-	if err != nil {
-		return nil, nil, err
-	}
-	bindings := &placementv1beta1.ClusterResourceBindingList{}
-	if err := a.Live.List(ctx, bindings, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}, liveread.SinceRevision(revision)); err != nil {
-		return nil, nil, fmt.Errorf("listing bindings of placement %s: %w", placement.Name, err)
-	}
-	return clusters, bindings.Items, nil
-}
-
-// candidates are the clusters a policy can pick from: the few it names, or a whole fleet,
+// readCandidates reads the clusters a policy can pick from: the few it names, or a whole fleet,
 // which is much to read.
-func (a *Activities) candidates(ctx context.Context, policy *placementv1beta1.PlacementPolicy, revision string) ([]clusterv1beta1.MemberCluster, error) {
+func (a *Activities) readCandidates(ctx context.Context, policy *placementv1beta1.PlacementPolicy,
+	revision string) ([]clusterv1beta1.MemberCluster, error) {
 	if policy == nil || policy.PlacementType != placementv1beta1.PickFixedPlacementType {
 		clusters := &clusterv1beta1.MemberClusterList{}
 		if err := a.Live.List(ctx, clusters, liveread.SinceRevision(revision)); err != nil {
@@ -132,42 +127,43 @@ func (a *Activities) candidates(ctx context.Context, policy *placementv1beta1.Pl
 
 // reportDecision writes the status of the policy snapshot, if it says something
 // else than before.
-func (a *Activities) reportDecision(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, policy *placementv1beta1.ClusterSchedulingPolicySnapshot, decision scheduler.Decision) error {
-	base := policy.DeepCopy()
-	status := &policy.Status
-	status.ObservedCRPGeneration = placement.Generation
-	status.ClusterDecisions = listed(decision)
+func (a *Activities) reportDecision(ctx context.Context, placement placementv1beta1.PlacementObject,
+	policy placementv1beta1.PolicySnapshotObject, decision scheduler.Decision) error {
+	base := placementv1beta1.DeepCopyOf(policy)
+	before, status := base.GetPolicySnapshotStatus(), policy.GetPolicySnapshotStatus()
+	status.ObservedCRPGeneration = placement.GetGeneration()
+	status.ClusterDecisions = boundDecisions(decision)
 	meta.SetStatusCondition(&status.Conditions, a.scheduledCondition(policy, decision))
-	if equality.Semantic.DeepEqual(ageless(base.Status), ageless(policy.Status)) {
+	if equality.Semantic.DeepEqual(withoutAges(*before), withoutAges(*status)) {
 		return nil
 	}
 	// Pinned to what was read: an attempt that was overtaken must not have the last word.
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	if err := a.Client.Status().Patch(ctx, policy, patch); err != nil {
-		return fmt.Errorf("writing the status of policy snapshot %s: %w", policy.Name, err)
+		return fmt.Errorf("writing the status of policy snapshot %s: %w", policy.GetName(), err)
 	}
 	return nil
 }
 
-// age is how reasons tell for how long a cluster has been out of reach or unhealthy.
-var age = regexp.MustCompile(`[0-9.]+ minutes ago`)
+// agePattern matches how long, in a reason, a cluster has been out of reach or unhealthy.
+var agePattern = regexp.MustCompile(`[0-9.]+ minutes ago`)
 
-// ageless is a status without what in it is different every time.
-func ageless(status placementv1beta1.SchedulingPolicySnapshotStatus) placementv1beta1.SchedulingPolicySnapshotStatus {
+// withoutAges is a status without the ages in its reasons, which grow all the time.
+func withoutAges(status placementv1beta1.SchedulingPolicySnapshotStatus) placementv1beta1.SchedulingPolicySnapshotStatus {
 	status.ClusterDecisions = slices.Clone(status.ClusterDecisions)
 	for i := range status.ClusterDecisions {
 		decision := &status.ClusterDecisions[i]
 		if strings.Contains(decision.Reason, "minutes ago") {
-			decision.Reason = age.ReplaceAllLiteralString(decision.Reason, "")
+			decision.Reason = agePattern.ReplaceAllLiteralString(decision.Reason, "")
 		}
 	}
 	return status
 }
 
-// listed are the decisions for which there is room: every selected cluster, then the
-// others. Where there are too many selected ones to list them all, the others tell more
+// boundDecisions are the decisions for which there is room: every selected cluster, then
+// the others. If there are too many selected ones to list them all, the others tell more
 // than the last of them.
-func listed(decision scheduler.Decision) []placementv1beta1.ClusterDecision {
+func boundDecisions(decision scheduler.Decision) []placementv1beta1.ClusterDecision {
 	selected, unselected := decision.Selected, decision.Unselected
 	if len(selected) > maxDecisions {
 		selected = selected[:maxDecisions-len(unselected)]
@@ -176,13 +172,13 @@ func listed(decision scheduler.Decision) []placementv1beta1.ClusterDecision {
 	return slices.Concat(selected, unselected)
 }
 
-func (a *Activities) scheduledCondition(policy *placementv1beta1.ClusterSchedulingPolicySnapshot, decision scheduler.Decision) metav1.Condition {
+func (a *Activities) scheduledCondition(policy placementv1beta1.PolicySnapshotObject, decision scheduler.Decision) metav1.Condition {
 	condition := metav1.Condition{
 		Type:               placementv1beta1.ConditionTypeScheduled,
 		Status:             metav1.ConditionTrue,
 		Reason:             placementv1beta1.ReasonSchedulingPolicyFulfilled,
 		Message:            decision.Message,
-		ObservedGeneration: policy.Generation,
+		ObservedGeneration: policy.GetGeneration(),
 	}
 	if !decision.Satisfied {
 		condition.Status = metav1.ConditionFalse

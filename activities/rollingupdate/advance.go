@@ -3,13 +3,13 @@ package rollingupdate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,31 +18,27 @@ import (
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/heartbeat"
 	"github.com/fleetflow/fleetflow/activities/liveread"
-	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/throttle"
-	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
-// WorkSyncer writes the Works a binding needs.
+// WorkSyncer writes the Works of a binding.
 type WorkSyncer interface {
 	Sync(ctx context.Context, binding placementv1beta1.BindingObject) error
 }
 
-// Activities has the activity that rolls a placement out. It only ever writes the
-// batch it is given, which is in history before; what should come next it
-// proposes.
+// Activities roll placements out and conclude evictions.
 type Activities struct {
 	Client   client.Client
 	Live     client.Reader
 	Works    WorkSyncer
 	Notifier *clusterwait.Notifier
 	Clock    clock.WithTicker
-	// Events tells of the outcome of evictions; nil tells nobody.
+	// Events records the outcomes of evictions; nil records none.
 	Events events.EventRecorder
 	// ClusterWrites bounds the clusters that this process writes to at the same time.
 	ClusterWrites throttle.Limit
@@ -54,246 +50,289 @@ type progress struct {
 	Blocked  int `json:"blocked"`
 }
 
-// AdvancePlacement makes the batch true, then plans; when the limits leave
-// nothing to do it waits for a cluster to become available first.
-func (r *Activities) AdvancePlacement(ctx context.Context, in act.AdvanceRequest) (act.AdvanceResult, error) {
+// AdvancePlacement carries out the batch, which is in the workflow's history, and
+// proposes the next one. If the limits allow none it waits first until a cluster becomes
+// available.
+func (a *Activities) AdvancePlacement(ctx context.Context, in act.AdvanceRequest) (act.AdvanceResult, error) {
 	scope := placementv1beta1.Scope{Namespace: in.Placement.Namespace}
-	sub := r.Notifier.Subscribe(clusterwait.PlacementKey(scope, in.Placement.Name), clusterwait.BindingsKey(scope, in.Placement.Name))
+	sub := a.Notifier.Subscribe(clusterwait.PlacementKey(scope, in.Placement.Name), clusterwait.BindingsKey(scope, in.Placement.Name))
 	defer sub.Close()
 	if len(in.Overrides) > 0 {
 		sub.Add(clusterwait.ClusterLabelsKey)
 	}
-	placement, err := liveread.CurrentPlacement(ctx, r.Live, in.Placement)
+	placement, err := liveread.CurrentPlacement(ctx, a.Live, in.Placement)
 	if err != nil {
 		return act.AdvanceResult{}, err
 	}
 	if placement == nil {
 		return act.AdvanceResult{Gone: true}, nil
 	}
-	if in.EvictionsOnly {
-		return r.begin(in, placement, sub, nil).advance(ctx)
+	state := &callState{
+		acts: a, in: in, placement: placement, claim: claimOn(placement), flight: newFlightLog(),
+		goal:     goal{snapshot: in.Snapshot, strategy: placement.GetPlacementSpec().Strategy},
+		bindings: clusterwait.NewBindingCache(a.Client, a.Live),
 	}
-	latest, err := r.isLatest(ctx, placement, in)
+	c := &advanceCall{callState: state, sub: sub, observer: observer{state, sub}, writer: batchWriter{state}}
+	if in.EvictionsOnly {
+		return c.advance(ctx)
+	}
+	latest, err := isLatestSelection(ctx, a.Live, placement, in)
 	if err != nil {
 		return act.AdvanceResult{}, err
 	}
-	if placementv1beta1.IsExternal(placement) || !latest {
-		return act.AdvanceResult{Changed: true, Reschedule: placementv1beta1.IsExternal(placement)}, nil
+	if external := placementv1beta1.IsExternal(placement); external || !latest {
+		return act.AdvanceResult{Changed: true, Reschedule: external}, nil
 	}
-	overrides, err := r.overrides(ctx, in.Overrides)
+	c.goal.matcher, err = readOverrides(ctx, a.Client, a.Live, in.Overrides)
 	if _, gone := errors.AsType[*overridesource.MissingError](err); gone {
 		return act.AdvanceResult{Changed: true}, nil
 	}
 	if err != nil {
 		return act.AdvanceResult{}, err
 	}
-	return r.begin(in, placement, sub, overrides).advance(ctx)
+	return c.advance(ctx)
 }
 
-// begin prepares one call.
-func (r *Activities) begin(in act.AdvanceRequest, placement *placementv1beta1.ClusterResourcePlacement, sub *clusterwait.Subscription, overrides *override.Matcher) *advanceCall {
-	return &advanceCall{
-		Activities: r, in: in, placement: placement, sub: sub, overrides: overrides, view: clusterwait.NewBindingCache(r.Client, r.Live),
-		inFlight: map[string]struct{}{}, flown: map[string]struct{}{}, concluded: map[types.UID]bool{}, claim: claimOn(placement),
-	}
-}
-
-// isLatest says whether the snapshot to roll out, with its overrides, is still what
-// was selected last.
-func (r *Activities) isLatest(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, in act.AdvanceRequest) (bool, error) {
-	verdict, err := snapshot.DecodeVerdict(placement.Annotations[placementv1beta1.SelectionVerdictAnnotation])
+// isLatestSelection reports whether the snapshot to roll out, with its overrides, is
+// still the outcome of the last selection.
+func isLatestSelection(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject,
+	in act.AdvanceRequest) (bool, error) {
+	verdict, err := snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
 	if err == nil && verdict.Snapshot == in.Snapshot && !slices.Equal(verdict.Overrides, in.Overrides) {
 		return false, nil
 	}
-	master := &metav1.PartialObjectMetadata{}
-	master.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshot"))
-	if err := r.Live.Get(ctx, client.ObjectKey{Name: in.Snapshot}, master); err != nil {
+	scope, master := placementv1beta1.ScopeOf(placement), &metav1.PartialObjectMetadata{}
+	master.SetGroupVersionKind(scope.ResourceSnapshotKind())
+	if err := live.Get(ctx, scope.Key(in.Snapshot), master); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	return master.Labels[placementv1beta1.IsLatestSnapshotLabel] == placementv1beta1.LabelValueTrue, nil
+	return placementv1beta1.IsLatestSnapshot(master), nil
+}
+
+// callState is what the parts of one call of AdvancePlacement share.
+type callState struct {
+	acts      *Activities
+	in        act.AdvanceRequest
+	placement placementv1beta1.PlacementObject
+	// claim is the one on the placement.
+	claim    claim
+	goal     goal
+	flight   *flightLog
+	bindings *clusterwait.BindingCache
+}
+
+// readBinding reads a binding live, nil if it is gone. A change that was refused must not
+// be proposed again from a cache that lags behind.
+func (s *callState) readBinding(ctx context.Context, name string) (placementv1beta1.BindingObject, error) {
+	scope := placementv1beta1.ScopeOf(s.placement)
+	binding := scope.NewBinding(name)
+	err := s.acts.Live.Get(ctx, scope.Key(name), binding)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading binding %s: %w", name, err)
+	}
+	s.bindings.Record(binding)
+	return binding, nil
 }
 
 // advanceCall is one call of AdvancePlacement.
 type advanceCall struct {
-	*Activities
-	in        act.AdvanceRequest
-	placement *placementv1beta1.ClusterResourcePlacement
-	sub       *clusterwait.Subscription
-	view      *clusterwait.BindingCache
-	// claim is the one on the placement.
-	claim claim
-	// overrides are those that concern the snapshot; applicable are those of them that
-	// apply to each cluster, by its labels when they were last looked at.
-	overrides  *override.Matcher
-	applicable map[string]applicable
-	// inFlight are clusters that were written to and not yet seen available,
-	// flown all that ever were.
-	inFlight, flown map[string]struct{}
-	// concluded are the evictions whose outcome was written, evicted says that some
-	// were executed.
-	concluded map[types.UID]bool
-	evicted   bool
-	// reschedule says that something else than the resources has changed.
+	*callState
+	sub      *clusterwait.Subscription
+	observer observer
+	writer   batchWriter
+	// reschedule says that not only the resources have changed.
 	reschedule bool
-	mu         sync.Mutex
 }
 
-func (a *advanceCall) advance(ctx context.Context) (act.AdvanceResult, error) {
-	for _, name := range a.in.InFlight {
-		a.fly(name)
+func (c *advanceCall) advance(ctx context.Context) (act.AdvanceResult, error) {
+	for _, name := range c.in.InFlight {
+		c.flight.markInFlight(name)
 	}
-	overtaken, err := a.write(ctx)
+	overtaken, err := c.writeBatch(ctx)
 	if err != nil {
 		return act.AdvanceResult{}, err
 	}
-	if overtaken || a.evicted { // who is evicted may be replaced
+	if overtaken || c.flight.hasEvicted() { // an evicted cluster may be replaced
 		return act.AdvanceResult{Changed: true, Reschedule: true}, nil
 	}
-	facts, err := a.settle(ctx)
+	facts, err := c.observeAndRelease(ctx)
 	if err != nil {
 		return act.AdvanceResult{}, err
 	}
-	if plan := facts.plan(); decided(plan) || a.in.EvictionsOnly {
-		return a.result(facts, plan), nil
+	if plan := facts.decide(); isConclusive(plan) || c.in.EvictionsOnly {
+		return c.proposeNext(facts, plan), nil
 	}
-	changed, err := a.wait(ctx, facts)
+	changed, err := c.waitForChange(ctx, facts)
 	if err != nil || changed {
-		return act.AdvanceResult{Changed: changed, Reschedule: a.reschedule}, err
+		return act.AdvanceResult{Changed: changed, Reschedule: c.reschedule}, err
 	}
-	if facts, err = a.settle(ctx); err != nil {
+	if facts, err = c.observeAndRelease(ctx); err != nil {
 		return act.AdvanceResult{}, err
 	}
-	return a.result(facts, facts.plan()), nil
+	return c.proposeNext(facts, facts.decide()), nil
 }
 
-// wait waits until an unavailable cluster becomes available, one that the limits hold back
-// goes down, or the plan is another one; changed says that selection and scheduling must be
-// looked at again.
-func (a *advanceCall) wait(ctx context.Context, facts *rolloutFacts) (changed bool, err error) {
-	pending, held := map[string]struct{}{}, map[string]struct{}{}
-	for _, c := range facts.Clusters {
-		switch {
-		case !c.Available:
-			pending[c.Name] = struct{}{}
-		case c.WantsTakeAway():
-			held[c.Name] = struct{}{}
+// writeBatch carries out the batch, as far as it is still allowed: the process may have
+// been away since the decision, and what the limits allowed then they may forbid now.
+// Changes that are left out are decided anew from the current facts. It reports overtaken
+// if another attempt has claimed clusters since: then nothing is written.
+func (c *advanceCall) writeBatch(ctx context.Context) (overtaken bool, err error) {
+	if len(c.in.Batch) == 0 {
+		return false, nil
+	}
+	mine, err := c.writer.claimBatch(ctx)
+	if err != nil || !mine {
+		return !mine && err == nil, err
+	}
+	facts, err := c.observer.observeBeforeWrite(ctx)
+	if err != nil {
+		return false, err
+	}
+	plan := facts.decide()
+	// A budget counts every unavailable cluster: evictions go before the changes that make
+	// more clusters unavailable.
+	if done, err := c.writer.writeEvictions(ctx, facts, plan); err != nil || !done {
+		return false, err
+	}
+	return false, c.writer.writeClusters(ctx, plan)
+}
+
+// observeAndRelease observes, and releases what was claimed and is not to be done any
+// more. Releasing is no change of the cluster, and needs no decision of the workflow.
+func (c *advanceCall) observeAndRelease(ctx context.Context) (*rolloutFacts, error) {
+	for {
+		facts, err := c.observer.observe(ctx)
+		if err != nil {
+			return nil, err
+		}
+		released := 0
+		for _, step := range facts.decide().Steps {
+			if step.Op != rollout.Release {
+				continue
+			}
+			released++
+			if err := c.writer.releaseClaim(ctx, facts.bindingNames[step.Cluster]); err != nil {
+				return nil, err
+			}
+		}
+		if released == 0 {
+			return facts, nil
 		}
 	}
-	wakeAt := rollout.EarlierOf(facts.plan().WakeAt, a.bound())
-	blocked := facts.plan().Blocked
+}
+
+// waitForChange waits until an unavailable cluster becomes available, one that the limits
+// hold back becomes unavailable, or the plan may have changed. It reports whether
+// resources must be selected and clusters scheduled again.
+func (c *advanceCall) waitForChange(ctx context.Context, facts *rolloutFacts) (changed bool, err error) {
+	pending, held := map[string]struct{}{}, map[string]struct{}{}
+	for _, cluster := range facts.Clusters {
+		switch {
+		case !cluster.Available:
+			pending[cluster.Name] = struct{}{}
+		case cluster.WantsTakeAway():
+			held[cluster.Name] = struct{}{}
+		}
+	}
+	plan := facts.decide()
+	wakeAt := rollout.EarlierOf(plan.WakeAt, c.requestedWakeAt())
 	w := clusterwait.Wait{
-		Clock: a.Clock, Subscription: a.sub, Pending: pending, Watched: held, WaitWithoutPending: true, WakeAt: wakeAt,
+		Clock: c.acts.Clock, Subscription: c.sub, Pending: pending, Watched: held, WaitWithoutPending: true, WakeAt: wakeAt,
 		IsDone: func(ctx context.Context, cluster string) (bool, error) {
-			_, up := held[cluster]
-			return a.news(ctx, facts, cluster, up, wakeAt)
+			_, wasAvailable := held[cluster]
+			return c.clusterChanged(ctx, facts, cluster, wasAvailable, wakeAt)
 		},
 		PlanChanged: func(ctx context.Context) (bool, error) {
-			outdated, again, err := a.planChanged(ctx)
+			outdated, conclusive, err := c.replan(ctx)
 			changed = outdated
-			return outdated || again, err
+			return outdated || conclusive, err
 		},
 		Stop: activity.GetWorkerStopChannel(ctx), HeartbeatEvery: call.HeartbeatEvery,
-		Heartbeat: func() { heartbeat.Report(ctx, progress{InFlight: len(a.inFlight), Blocked: blocked}) },
+		Heartbeat: func() { heartbeat.Report(ctx, progress{InFlight: c.flight.size(), Blocked: plan.Blocked}) },
 	}
 	_, err = w.Await(ctx)
 	return changed, err
 }
 
-// bound is when the workflow wants to look again, by its own clock: not within
-// the next second, so that two clocks that differ never make a hot loop.
-func (a *advanceCall) bound() time.Time {
-	if soon := a.Clock.Now().Add(time.Second); !a.in.WakeAt.IsZero() && a.in.WakeAt.Before(soon) {
+// requestedWakeAt is when the workflow wants the call to return, by its own clock: not
+// within the next second, so that two clocks that differ never make a hot loop.
+func (c *advanceCall) requestedWakeAt() time.Time {
+	if soon := c.acts.Clock.Now().Add(time.Second); !c.in.WakeAt.IsZero() && c.in.WakeAt.Before(soon) {
 		return soon
 	}
-	return a.in.WakeAt
+	return c.in.WakeAt
 }
 
-// news says whether there is something new to plan with about a cluster: it is
-// available, or no more if it was up, or it will be at a time that nobody waits for yet.
-func (a *advanceCall) news(ctx context.Context, facts *rolloutFacts, cluster string, up bool, wakeAt time.Time) (bool, error) {
-	name, known := facts.bindings[cluster]
+// clusterChanged reports whether a cluster asks for another plan: it is gone, its
+// availability is another one, or it will count as available before wakeAt.
+func (c *advanceCall) clusterChanged(ctx context.Context, facts *rolloutFacts, cluster string, wasAvailable bool,
+	wakeAt time.Time) (bool, error) {
+	name, known := facts.bindingNames[cluster]
 	if !known {
 		return false, nil
 	}
-	binding, err := a.view.Get(ctx, name)
+	binding, err := c.bindings.Binding(ctx, placementv1beta1.ScopeOf(c.placement).Key(name))
 	if err != nil {
 		return false, err
 	}
 	if binding == nil {
-		return true, nil // gone: the plan counts it no longer
+		return true, nil
 	}
-	c, err := a.cluster(ctx, binding)
-	sooner := !c.ReadyAt.IsZero() && (wakeAt.IsZero() || c.ReadyAt.Before(wakeAt))
-	return c.Available != up || sooner, err
+	now, err := c.observer.observeCluster(ctx, binding)
+	sooner := !now.ReadyAt.IsZero() && (wakeAt.IsZero() || now.ReadyAt.Before(wakeAt))
+	return now.Available != wasAvailable || sooner, err
 }
 
-// planChanged says whether the placement or its latest snapshot is another one,
-// and whether the bindings there are now leave something to write.
-func (a *advanceCall) planChanged(ctx context.Context) (outdated, again bool, err error) {
-	placement, err := liveread.CurrentPlacement(ctx, a.Live, a.in.Placement)
+// replan reports whether the placement or its latest snapshot has changed since the call
+// began and, if not, whether the current facts make the plan conclusive.
+func (c *advanceCall) replan(ctx context.Context) (outdated, conclusive bool, err error) {
+	placement, err := liveread.CurrentPlacement(ctx, c.acts.Live, c.in.Placement)
 	if err != nil {
 		return false, false, err
 	}
-	if placement == nil || placement.Generation != a.placement.Generation ||
-		claimOn(placement).Epoch != a.claim.Epoch {
-		a.reschedule = true
+	if placement == nil || placement.GetGeneration() != c.placement.GetGeneration() || claimOn(placement).Epoch != c.claim.Epoch {
+		c.reschedule = true
 		return true, false, nil
 	}
-	latest, err := a.isLatest(ctx, placement, a.in)
+	latest, err := isLatestSelection(ctx, c.acts.Live, placement, c.in)
 	if err != nil || !latest {
 		return !latest && err == nil, false, err
 	}
-	facts, err := a.look(ctx)
+	facts, err := c.observer.observe(ctx)
 	if err != nil {
 		return false, false, err
 	}
-	plan := facts.plan()
-	return false, decided(plan), nil
+	return false, isConclusive(facts.decide()), nil
 }
 
-// decided says whether there is nothing to wait for before the next batch.
-func decided(plan rollout.Plan) bool {
+// isConclusive reports whether a plan leaves nothing to wait for before the next batch.
+func isConclusive(plan rollout.Plan) bool {
 	return plan.Settled || len(plan.Steps) > 0 || len(plan.Evictions) > 0
 }
 
 // maxBatch bounds a batch: it is part of the history, and of the claim.
 const maxBatch = 1000
 
-func (a *advanceCall) result(facts *rolloutFacts, plan rollout.Plan) act.AdvanceResult {
+// proposeNext makes the result of the call of a plan.
+func (c *advanceCall) proposeNext(facts *rolloutFacts, plan rollout.Plan) act.AdvanceResult {
 	out := act.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, WakeAt: plan.WakeAt, Held: plan.Held}
-	if !decided(plan) {
-		out.Waiting = facts.waiting()
+	if !isConclusive(plan) {
+		out.Waiting = describeWaiting(facts.unavailable)
 	}
-	for name := range a.flown {
-		if _, still := a.inFlight[name]; !still {
-			out.Done = append(out.Done, name)
-		}
-	}
-	slices.Sort(out.Done)
-	for name := range a.inFlight {
-		out.InFlight = append(out.InFlight, name)
-	}
-	slices.Sort(out.InFlight)
+	out.Done, out.InFlight = c.flight.names()
 	for _, step := range plan.Evictions {
 		out.Next = append(out.Next, facts.evictionChange(step))
 	}
 	for _, step := range plan.Steps[:min(len(plan.Steps), maxBatch)] {
 		if step.Op != rollout.Release {
-			out.Next = append(out.Next, facts.change(step))
+			out.Next = append(out.Next, facts.clusterChange(step))
 		}
 	}
 	if len(out.Next) > 0 {
-		out.Epoch, out.Basis = a.claim.Epoch+1, facts.basis()
+		out.Epoch, out.Basis = c.claim.Epoch+1, facts.basis()
 	}
 	return out
-}
-
-// readyAt is when a cluster whose objects cannot be tracked counts as
-// available.
-func (a *advanceCall) readyAt(state workmodel.ClusterState) time.Time {
-	period := 60 * time.Second
-	if s := a.placement.Spec.Strategy; s != nil && s.RollingUpdate != nil && s.RollingUpdate.UnavailablePeriodSeconds != nil {
-		period = time.Duration(*s.RollingUpdate.UnavailablePeriodSeconds) * time.Second
-	}
-	return state.AvailableSince.Add(period)
 }

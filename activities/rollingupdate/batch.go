@@ -2,6 +2,7 @@ package rollingupdate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,130 +11,210 @@ import (
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	act "github.com/fleetflow/fleetflow/activities/contract"
-	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
-// write makes the batch true, as far as it still may be: the process may have
-// been away since the decision, and what the limits allowed then they may forbid
-// now. What is left out is planned for again from what there is now.
-//
-// It says whether it has been overtaken by another claim: then nothing is written.
-func (a *advanceCall) write(ctx context.Context) (overtaken bool, err error) {
-	if len(a.in.Batch) == 0 {
+// batchWriter writes the batch of a call.
+type batchWriter struct{ *callState }
+
+// claimBatch stores the claim for the batch, unless an earlier attempt has. It reports
+// whether the batch may be written: not if another attempt has claimed since it was
+// decided.
+func (w batchWriter) claimBatch(ctx context.Context) (bool, error) {
+	last, next := w.claim, newClaim(w.in, w.claim)
+	switch {
+	case len(next.Clusters) == 0:
+		return true, nil // outcomes of evictions only
+	case last.Epoch == next.Epoch:
+		return true, nil
+	case last.Epoch+1 != next.Epoch:
 		return false, nil
 	}
-	mine, err := a.claimBatch(ctx)
-	if err != nil || !mine {
-		return !mine && err == nil, err
+	name := w.placement.GetName()
+	if len(last.Evictions) > 0 {
+		waiting, err := WaitingEvictions(ctx, w.acts.Client, placementv1beta1.ScopeOf(w.placement), name)
+		if err != nil {
+			return false, err
+		}
+		next.keepStartedEvictions(last, waiting)
 	}
-	facts, err := a.lookAgain(ctx)
+	text, err := json.Marshal(next)
+	if err != nil {
+		return false, fmt.Errorf("encoding the claim on placement %s: %w", name, err)
+	}
+	annotate := fence.Annotate(w.placement.GetAnnotations(), placementv1beta1.RolloutClaimAnnotation, string(text))
+	patch, err := fence.Patch(types.UID(w.in.Placement.UID), annotate...)
 	if err != nil {
 		return false, err
 	}
-	plan := facts.plan()
-	// A budget counts whoever is unavailable: evictions go before what makes more so.
-	if done, err := a.writeEvictions(ctx, facts, plan); err != nil || !done {
-		return false, err
+	claimed := placementv1beta1.DeepCopyOf(w.placement)
+	err = w.acts.Client.Patch(ctx, claimed, patch)
+	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return false, nil
 	}
-	return false, a.writeClusters(ctx, plan)
+	if err != nil {
+		return false, fmt.Errorf("claiming clusters on placement %s: %w", name, err)
+	}
+	w.placement, w.claim = claimed, next
+	return true, nil
 }
 
-// writeEvictions makes the batch's evictions. It says whether all of them are over.
+// releaseClaim writes the claim's epoch to a binding: every attempt that has read the
+// binding before can no longer write to it.
+func (w batchWriter) releaseClaim(ctx context.Context, name string) error {
+	binding, err := w.readBinding(ctx, name)
+	if err != nil || binding == nil || !w.claim.isPending(binding) {
+		return err
+	}
+	touched, err := bindingwrite.Touch(ctx, w.acts.Client, binding, placementv1beta1.RolloutEpochAnnotation, w.claim.epochText())
+	if errors.Is(err, bindingwrite.ErrFenced) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	w.bindings.Record(touched)
+	return nil
+}
+
+// writeEvictions carries out the batch's evictions and reports whether all of them are
+// over.
 //
 // Those that a budget lets through go one after the other, in the order in which they were
-// decided: each was weighed with what the ones before it have left.
-func (a *advanceCall) writeEvictions(ctx context.Context, facts *rolloutFacts, plan rollout.Plan) (bool, error) {
-	now := map[string]rollout.EvictionStep{}
+// decided: each was judged with what the ones before it have left.
+func (w batchWriter) writeEvictions(ctx context.Context, facts *rolloutFacts, plan rollout.Plan) (bool, error) {
+	steps := map[string]rollout.EvictionStep{}
 	for _, step := range plan.Evictions {
-		now[step.Eviction] = step
+		steps[step.Eviction] = step
 	}
-	over := true
-	var others []act.Change
-	for _, change := range a.in.Batch {
-		step, waits := now[change.Eviction]
+	allOver := true
+	var unbudgeted []act.Change
+	for _, change := range w.in.Batch {
+		step, waits := steps[change.Eviction]
 		if !isEviction(change) || !waits || facts.evictionUIDs[change.Eviction] != change.EvictionUID {
 			continue
 		}
 		if step.Op != rollout.Evict || step.Verdict.Code != rollout.WithinBudget {
-			others = append(others, change)
+			unbudgeted = append(unbudgeted, change)
 			continue
 		}
-		done, err := a.writeEviction(ctx, change, step)
+		over, err := w.writeEviction(ctx, change, step)
 		if err != nil {
 			return false, err
 		}
-		over = over && done
+		allOver = allOver && over
 	}
 	var left atomic.Int64
 	var g errgroup.Group
 	g.SetLimit(throttle.MaxClusterWrites)
-	for _, change := range others {
+	for _, change := range unbudgeted {
 		g.Go(func() error {
-			done, err := a.writeEviction(ctx, change, now[change.Eviction])
-			if !done {
+			over, err := w.writeEviction(ctx, change, steps[change.Eviction])
+			if !over {
 				left.Add(1)
 			}
 			return err
 		})
 	}
 	err := g.Wait()
-	return over && left.Load() == 0, err
+	return allOver && left.Load() == 0, err
 }
 
-// writeClusters makes the batch's other changes.
-func (a *advanceCall) writeClusters(ctx context.Context, plan rollout.Plan) error {
+// writeEviction carries out what was decided about an eviction, if the current facts lead
+// to the same decision. First the binding is deleted, then the outcome is written: an
+// attempt that dies between the two has left the claim, which tells the next one that the
+// eviction was executed. It reports whether the eviction is over.
+func (w batchWriter) writeEviction(ctx context.Context, change act.Change, step rollout.EvictionStep) (bool, error) {
+	if step.Op == rollout.Conclude {
+		if change.Op == act.OpConclude || step.Verdict.Executed() {
+			return true, w.concludeEviction(ctx, change, step.Verdict)
+		}
+		return false, nil
+	}
+	if change.Op != act.OpEvict {
+		return false, nil
+	}
+	binding, err := w.readBinding(ctx, change.Binding)
+	if err != nil || binding == nil || string(binding.GetUID()) != change.UID || !w.claim.isPending(binding) {
+		return false, err
+	}
+	err = bindingwrite.Remove(ctx, w.acts.Client, binding)
+	if errors.Is(err, bindingwrite.ErrFenced) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, w.concludeEviction(ctx, change, step.Verdict)
+}
+
+// concludeEviction writes the outcome of an eviction that has none.
+func (w batchWriter) concludeEviction(ctx context.Context, change act.Change, verdict rollout.Verdict) error {
+	if verdict.Executed() {
+		w.flight.markEvicted()
+	}
+	e, err := w.acts.writeOutcome(ctx, change.Eviction, change.EvictionUID, verdict)
+	if err == nil && e != nil {
+		w.flight.markConcluded(e.UID)
+	}
+	return err
+}
+
+// writeClusters carries out the batch's other changes.
+func (w batchWriter) writeClusters(ctx context.Context, plan rollout.Plan) error {
 	allowed := map[rollout.Step]bool{}
 	for _, step := range plan.Steps {
 		allowed[step] = true
 	}
 	var g errgroup.Group
 	g.SetLimit(throttle.MaxClusterWrites)
-	for _, change := range a.in.Batch {
+	for _, change := range w.in.Batch {
 		if isEviction(change) {
 			continue
 		}
 		g.Go(func() error {
-			release, err := throttle.Acquire(ctx, a.ClusterWrites)
+			release, err := throttle.Acquire(ctx, w.acts.ClusterWrites)
 			if err != nil {
 				return err
 			}
 			defer release()
 			if allowed[rollout.Step{Cluster: change.Cluster, Op: rollout.Op(change.Op)}] {
-				return a.writeCluster(ctx, change)
+				return w.writeCluster(ctx, change)
 			}
-			return a.finishCluster(ctx, change)
+			return w.finishCluster(ctx, change)
 		})
 	}
 	return g.Wait()
 }
 
-// writeCluster makes one change. One whose basis is gone is left out.
-func (a *advanceCall) writeCluster(ctx context.Context, change act.Change) error {
-	binding, err := a.liveBinding(ctx, change.Binding)
-	if err != nil || binding == nil || !binding.DeletionTimestamp.IsZero() {
+// writeCluster carries out one change, unless the binding is not what it was decided from.
+func (w batchWriter) writeCluster(ctx context.Context, change act.Change) error {
+	binding, err := w.readBinding(ctx, change.Binding)
+	if err != nil || binding == nil || placementv1beta1.IsDeleting(binding) {
 		return err
 	}
-	if !a.claim.pends(binding) || string(binding.UID) != change.UID || string(binding.Spec.State) != change.FromState || workmodel.Revision(binding) != change.FromRevision {
-		return a.finish(ctx, change, binding)
+	if !w.claim.isPending(binding) || string(binding.GetUID()) != change.UID ||
+		string(binding.GetBindingSpec().State) != change.FromState || workmodel.Revision(binding) != change.FromRevision {
+		return w.syncWorks(ctx, change, binding)
 	}
 	if change.Op == act.OpRemove {
-		err = bindingwrite.Remove(ctx, a.Client, binding)
+		err = bindingwrite.Remove(ctx, w.acts.Client, binding)
 	} else {
-		to := a.target(change.Cluster)
+		to := w.goal.targetOf(change.Cluster)
 		to.Annotations = maps.Clone(to.Annotations)
 		if to.Annotations == nil {
 			to.Annotations = map[string]string{}
 		}
-		to.Annotations[placementv1beta1.RolloutEpochAnnotation] = a.claim.epoch()
-		binding, err = bindingwrite.Bind(ctx, a.Client, binding, to)
+		to.Annotations[placementv1beta1.RolloutEpochAnnotation] = w.claim.epochText()
+		binding, err = bindingwrite.Bind(ctx, w.acts.Client, binding, to)
 	}
 	switch {
 	case errors.Is(err, bindingwrite.ErrFenced):
@@ -141,88 +222,33 @@ func (a *advanceCall) writeCluster(ctx context.Context, change act.Change) error
 	case err != nil:
 		return err
 	case change.Op == act.OpRemove:
-		a.fly(change.Cluster)
+		w.flight.markInFlight(change.Cluster)
 		return nil
 	}
-	return a.finish(ctx, change, binding)
+	return w.syncWorks(ctx, change, binding)
 }
 
-// finishCluster completes a change that an earlier attempt has begun: the plan
-// no longer has it, because the binding is at the target.
-func (a *advanceCall) finishCluster(ctx context.Context, change act.Change) error {
-	binding, err := a.liveBinding(ctx, change.Binding)
+// finishCluster completes a change that an earlier attempt has begun: the plan no longer
+// has it, because the binding is at the target.
+func (w batchWriter) finishCluster(ctx context.Context, change act.Change) error {
+	binding, err := w.readBinding(ctx, change.Binding)
 	if err != nil || binding == nil {
 		return err
 	}
-	return a.finish(ctx, change, binding)
+	return w.syncWorks(ctx, change, binding)
 }
 
-// finish writes the Works of a binding that is at the target.
-func (a *advanceCall) finish(ctx context.Context, change act.Change, binding *placementv1beta1.ClusterResourceBinding) error {
-	if change.Op == act.OpRemove || string(binding.UID) != change.UID || !a.atTarget(binding) {
+// syncWorks writes the Works of a binding, if that is at the target.
+func (w batchWriter) syncWorks(ctx context.Context, change act.Change, binding placementv1beta1.BindingObject) error {
+	if change.Op == act.OpRemove || string(binding.GetUID()) != change.UID || !w.goal.isReached(binding) {
 		return nil
 	}
-	a.fly(change.Cluster)
-	a.view.Record(binding)
-	if err := a.Works.Sync(ctx, binding); err != nil {
-		// The binding controller tries again and says on the binding what is wrong;
-		// one such cluster must not keep the others from being rolled out.
+	w.flight.markInFlight(change.Cluster)
+	w.bindings.Record(binding)
+	if err := w.acts.Works.Sync(ctx, binding); err != nil {
+		// The binding controller tries again and reports on the binding what is wrong; one
+		// such cluster must not keep the others from being rolled out.
 		activity.GetLogger(ctx).Warn("The Works of a cluster could not be written", "cluster", change.Cluster, "error", err)
 	}
 	return nil
-}
-
-// liveBinding reads a binding past the cache, nil if it is gone. Should the
-// cache lag behind, what is refused must not be proposed again from what it has.
-func (a *advanceCall) liveBinding(ctx context.Context, name string) (*placementv1beta1.ClusterResourceBinding, error) {
-	binding := &placementv1beta1.ClusterResourceBinding{}
-	err := a.Live.Get(ctx, client.ObjectKey{Name: name}, binding)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading binding %s: %w", name, err)
-	}
-	a.view.Record(binding)
-	return binding, nil
-}
-
-// fly notes that a cluster was written to.
-func (a *advanceCall) fly(cluster string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.inFlight[cluster], a.flown[cluster] = struct{}{}, struct{}{}
-}
-
-// atTarget says whether a binding says what it shall.
-func (a *advanceCall) atTarget(b *placementv1beta1.ClusterResourceBinding) bool {
-	return b.Spec.State == placementv1beta1.BindingStateBound && b.DeletionTimestamp.IsZero() &&
-		workmodel.Revision(b) == workmodel.Revision(moved(b, a.target(b.Spec.TargetCluster)))
-}
-
-// target is what the binding of a cluster shall say.
-func (a *advanceCall) target(cluster string) bindingwrite.Target {
-	applicable := a.applicable[cluster]
-	t := bindingwrite.Target{
-		Annotations:                      overridesource.Annotations(applicable.inputs),
-		Snapshot:                         a.in.Snapshot,
-		ClusterResourceOverrideSnapshots: applicable.ClusterResourceOverrideSnapshots,
-		ResourceOverrideSnapshots:        applicable.ResourceOverrideSnapshots,
-	}
-	if s := a.placement.Spec.Strategy; s != nil {
-		t.ApplyStrategy = s.ApplyStrategy
-	}
-	return t
-}
-
-// moved is a binding, as far as its revision is concerned, once it is brought to the
-// target.
-func moved(b *placementv1beta1.ClusterResourceBinding, to bindingwrite.Target) *placementv1beta1.ClusterResourceBinding {
-	there := &placementv1beta1.ClusterResourceBinding{Spec: b.Spec}
-	there.Annotations = to.Annotations
-	there.Spec.ResourceSnapshotName = to.Snapshot
-	there.Spec.ApplyStrategy = to.ApplyStrategy
-	there.Spec.ResourceOverrideSnapshots = to.ResourceOverrideSnapshots
-	there.Spec.ClusterResourceOverrideSnapshots = to.ClusterResourceOverrideSnapshots
-	return there
 }

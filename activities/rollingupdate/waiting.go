@@ -15,14 +15,20 @@ import (
 // maxWaiting bounds how many clusters a result names: it is part of the history.
 const maxWaiting = 10
 
-// stepRemoved is what a cluster is told to wait for whose binding is being deleted.
+// stepRemoved is the step that a cluster waits for whose binding is being deleted.
 const stepRemoved = "Removed"
 
-// waiting tells which clusters a rollout waits for, the longest first.
-func (f *rolloutFacts) waiting() []act.Waiting {
-	all := make([]act.Waiting, 0, len(f.down))
-	for _, b := range f.down {
-		all = append(all, waitingFor(b))
+// bindingSteps are the conditions of a binding in the order in which they become true.
+var bindingSteps = []string{
+	placementv1beta1.ConditionTypeOverridden, placementv1beta1.ConditionTypeWorkSynchronized, placementv1beta1.ConditionTypeApplied,
+	placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported,
+}
+
+// describeWaiting says what the bindings of a rollout wait for, the longest wait first.
+func describeWaiting(bindings []placementv1beta1.BindingObject) []act.Waiting {
+	all := make([]act.Waiting, 0, len(bindings))
+	for _, b := range bindings {
+		all = append(all, describeWait(b))
 	}
 	slices.SortFunc(all, func(a, b act.Waiting) int {
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Cluster, b.Cluster))
@@ -30,33 +36,29 @@ func (f *rolloutFacts) waiting() []act.Waiting {
 	return all[:min(len(all), maxWaiting)]
 }
 
-// waitingFor tells what is missing on a cluster, as far as its binding knows. It has no
+// describeWait says what is missing on a cluster, as far as its binding tells. It has no
 // messages: they may be long, and the binding has them.
-func waitingFor(b *placementv1beta1.ClusterResourceBinding) act.Waiting {
-	w := act.Waiting{Cluster: b.Spec.TargetCluster, Step: placementv1beta1.ConditionTypeAvailable}
-	if !b.DeletionTimestamp.IsZero() {
-		w.Step, w.Since = stepRemoved, b.DeletionTimestamp.UTC()
+func describeWait(b placementv1beta1.BindingObject) act.Waiting {
+	w := act.Waiting{Cluster: b.GetBindingSpec().TargetCluster, Step: placementv1beta1.ConditionTypeAvailable}
+	if deleted := b.GetDeletionTimestamp(); !deleted.IsZero() {
+		w.Step, w.Since = stepRemoved, deleted.UTC()
 		return w
 	}
-	for _, step := range []string{
-		placementv1beta1.ConditionTypeOverridden, placementv1beta1.ConditionTypeWorkSynchronized, placementv1beta1.ConditionTypeApplied,
-		placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported,
-	} {
-		c := meta.FindStatusCondition(b.Status.Conditions, step)
+	for _, step := range bindingSteps {
+		c := meta.FindStatusCondition(b.GetConditions(), step)
 		if c != nil && c.Status != metav1.ConditionTrue {
 			w.Step, w.Reason, w.Since = step, c.Reason, c.LastTransitionTime.UTC()
 			break
 		}
 	}
-	if len(b.Status.FailedPlacements) > 0 {
-		first := &b.Status.FailedPlacements[0]
-		w.Object, w.Reason = objectOf(first.ResourceIdentifier), first.Condition.Reason
+	if failed := b.GetBindingStatus().FailedPlacements; len(failed) > 0 {
+		w.Object, w.Reason = formatObject(failed[0].ResourceIdentifier), failed[0].Condition.Reason
 	}
 	return w
 }
 
-// objectOf names an object for people.
-func objectOf(id placementv1beta1.ResourceIdentifier) string {
+// formatObject names an object for users.
+func formatObject(id placementv1beta1.ResourceIdentifier) string {
 	if id.Namespace == "" {
 		return id.Kind + " " + id.Name
 	}

@@ -30,14 +30,14 @@ func TestWhatARolloutWaitsForIsNamed(t *testing.T) {
 	}
 	leaving := binding("leaving", 0)
 	leaving.DeletionTimestamp = new(since)
-	facts := &rolloutFacts{down: []*placementv1beta1.ClusterResourceBinding{binding("later", time.Minute), binding("first", time.Second, front), leaving}}
+	waiting := []placementv1beta1.BindingObject{binding("later", time.Minute), binding("first", time.Second, front), leaving}
 	assert.Equal(t, []act.Waiting{
 		{Cluster: "leaving", Since: since.Time, Step: "Removed"},
 		{Cluster: "first", Since: since.Add(time.Second), Step: "Available", Reason: "ManifestNotAvailableYet", Object: "Deployment web/front"},
 		{Cluster: "later", Since: since.Add(time.Minute), Step: "Available", Reason: "NotAllWorkAreAvailable"},
-	}, facts.waiting())
+	}, describeWaiting(waiting))
 	for i := range 100 {
-		facts.down = append(facts.down, binding(fmt.Sprint(i), time.Hour))
+		waiting = append(waiting, binding(fmt.Sprint(i), time.Hour))
 	}
-	assert.Len(t, facts.waiting(), maxWaiting)
+	assert.Len(t, describeWaiting(waiting), maxWaiting)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,8 +16,8 @@ import (
 const defaultHistoryLimit = 10
 
 // HistoryLimit is how many snapshots of a placement are kept.
-func HistoryLimit(placement *placementv1beta1.ClusterResourcePlacement) int {
-	if limit := placement.Spec.RevisionHistoryLimit; limit != nil && *limit > 0 {
+func HistoryLimit(placement placementv1beta1.PlacementObject) int {
+	if limit := placement.GetPlacementSpec().RevisionHistoryLimit; limit != nil && *limit > 0 {
 		return int(*limit)
 	}
 	return defaultHistoryLimit
@@ -33,50 +32,46 @@ type References struct {
 
 // ReadReferences reads live what bindings and unfinished runs of a placement refer
 // to, as of a revision of the hub's store or later.
-func ReadReferences(ctx context.Context, live client.Reader, placement, revision string) (References, error) {
+func ReadReferences(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject, revision string) (References, error) {
 	r := References{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
-	bindings := &placementv1beta1.ClusterResourceBindingList{}
-	if err := live.List(ctx, bindings, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}, liveread.SinceRevision(revision)); err != nil {
-		return r, fmt.Errorf("listing bindings of placement %s: %w", placement, err)
+	scope, name := placementv1beta1.ScopeOf(placement), placement.GetName()
+	bindings := scope.NewBindingList()
+	err := live.List(ctx, bindings, liveread.SinceRevision(revision),
+		client.InNamespace(scope.Namespace), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name})
+	if err != nil {
+		return r, fmt.Errorf("listing bindings of placement %s: %w", name, err)
 	}
-	for i := range bindings.Items {
-		binding := &bindings.Items[i]
-		r.Snapshots[binding.Spec.ResourceSnapshotName] = true
-		r.Snapshots[binding.Annotations[placementv1beta1.PreviousResourceSnapshotAnnotation]] = true
-		r.Policies[binding.Spec.SchedulingPolicySnapshotName] = true
+	for _, binding := range bindings.Objects() {
+		r.Snapshots[binding.GetBindingSpec().ResourceSnapshotName] = true
+		r.Snapshots[binding.GetAnnotations()[placementv1beta1.PreviousResourceSnapshotAnnotation]] = true
+		r.Policies[binding.GetBindingSpec().SchedulingPolicySnapshotName] = true
 	}
-	runs := &placementv1beta1.ClusterStagedUpdateRunList{}
-	if err := live.List(ctx, runs, liveread.SinceRevision(revision)); err != nil {
+	runs := scope.NewUpdateRunList()
+	if err := live.List(ctx, runs, liveread.SinceRevision(revision), client.InNamespace(scope.Namespace)); err != nil {
 		return r, fmt.Errorf("listing update runs: %w", err)
 	}
-	for i := range runs.Items {
-		if run := &runs.Items[i]; run.Spec.PlacementName == placement && !ended(run) {
-			r.ResourceIndexes[run.Spec.ResourceSnapshotIndex] = true
-			r.ResourceIndexes[run.Status.ResourceSnapshotIndexUsed] = true
-			r.PolicyIndexes[run.Status.PolicySnapshotIndexUsed] = true
+	for _, run := range runs.Objects() {
+		spec, status := run.GetUpdateRunSpec(), run.GetUpdateRunStatus()
+		if spec.PlacementName == name && !placementv1beta1.IsRunOver(run) {
+			r.ResourceIndexes[spec.ResourceSnapshotIndex] = true
+			r.ResourceIndexes[status.ResourceSnapshotIndexUsed] = true
+			r.PolicyIndexes[status.PolicySnapshotIndexUsed] = true
 		}
 	}
 	return r, nil
 }
 
-// ended says whether a run will not touch a cluster any more.
-func ended(run *placementv1beta1.ClusterStagedUpdateRun) bool {
-	succeeded := meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded)
-	return succeeded != nil && succeeded.Status != metav1.ConditionUnknown ||
-		meta.IsStatusConditionFalse(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized)
-}
-
-// prune deletes snapshots beyond the history limit that nothing refers to, and
-// what attempts that died have left.
-func (s *Selector) prune(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, existing *series, latest int) error {
-	victims := existing.leftovers(latest)
-	groups := existing.sorted()
-	excess := len(groups) - HistoryLimit(placement)
+// pruneSeries deletes the snapshots beyond the history limit to which nothing refers, and
+// the parts that attempts which died have left.
+func (w snapshotWriter) pruneSeries(ctx context.Context, existing *series, latest int) error {
+	victims := existing.partsWithoutMaster(latest)
+	groups := existing.withMaster()
+	excess := len(groups) - HistoryLimit(w.placement)
 	if existing.group(latest).master == nil {
 		excess++ // the latest has just been written
 	}
 	if excess > 0 {
-		refs, err := ReadReferences(ctx, s.Live, placement.Name, existing.revision)
+		refs, err := ReadReferences(ctx, w.live, w.placement, existing.revision)
 		if err != nil {
 			return err
 		}
@@ -87,21 +82,21 @@ func (s *Selector) prune(ctx context.Context, placement *placementv1beta1.Cluste
 			if refs.Snapshots[group.master.Name] || refs.ResourceIndexes[strconv.Itoa(group.index)] {
 				continue
 			}
-			victims = append(victims, group.objects()...)
+			victims = append(victims, group.masterAndParts()...)
 			excess--
 		}
 	}
 	for _, victim := range victims {
-		if err := s.remove(ctx, victim); err != nil {
+		if err := w.deleteSnapshot(ctx, victim); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// objects of a snapshot in the order in which they are deleted: without the master
-// the snapshot no longer exists, and the rest are leftovers.
-func (g *snapshotGroup) objects() []*metav1.PartialObjectMetadata {
+// masterAndParts are the objects of a snapshot in the order in which they are deleted:
+// without the master the snapshot no longer exists, and the parts are leftovers.
+func (g *snapshotGroup) masterAndParts() []*metav1.PartialObjectMetadata {
 	objects := []*metav1.PartialObjectMetadata{g.master}
 	for _, part := range g.parts {
 		objects = append(objects, part)
@@ -109,31 +104,9 @@ func (g *snapshotGroup) objects() []*metav1.PartialObjectMetadata {
 	return objects
 }
 
-// sweep deletes the snapshots of an earlier placement of the same name: they have names
-// that are needed now. That the placement is still there makes sure that they are not of
-// a later one.
-func (s *Selector) sweep(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, foreign []*metav1.PartialObjectMetadata) error {
-	if len(foreign) == 0 {
-		return nil
-	}
-	now, err := liveread.Placement(ctx, s.Live, placement.Name)
-	if err != nil {
-		return err
-	}
-	if now == nil || now.UID != placement.UID {
-		return fmt.Errorf("clearing away after an earlier placement %s: %w", placement.Name, errOvertaken)
-	}
-	for _, object := range foreign {
-		if err := s.remove(ctx, object); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// leftovers are parts without a master. Those of a higher index than the latest may be
-// of an attempt that is just being made.
-func (s *series) leftovers(latest int) []*metav1.PartialObjectMetadata {
+// partsWithoutMaster are leftovers. Parts of a higher index than the latest may be those
+// of an attempt under way.
+func (s *series) partsWithoutMaster(latest int) []*metav1.PartialObjectMetadata {
 	var leftovers []*metav1.PartialObjectMetadata
 	for _, group := range s.groups {
 		if group.master != nil || group.index >= latest {

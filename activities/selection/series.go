@@ -32,20 +32,22 @@ type snapshotGroup struct {
 }
 
 // listSeries reads live which snapshots there are, without their content.
-func listSeries(ctx context.Context, live client.Reader, placement *placementv1beta1.ClusterResourcePlacement) (*series, error) {
+func listSeries(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject) (*series, error) {
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshotList"))
-	if err := live.List(ctx, list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}); err != nil {
-		return nil, fmt.Errorf("listing resource snapshots of placement %s: %w", placement.Name, err)
+	kind := placementv1beta1.ScopeOf(placement).ResourceSnapshotKind()
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := live.List(ctx, list, client.InNamespace(placement.GetNamespace()),
+		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()}); err != nil {
+		return nil, fmt.Errorf("listing resource snapshots of placement %s: %w", placement.GetName(), err)
 	}
 	s := &series{groups: map[int]*snapshotGroup{}, revision: list.ResourceVersion}
 	for i := range list.Items {
-		s.add(&list.Items[i], placement.UID)
+		s.addObject(&list.Items[i], placement.GetUID())
 	}
 	return s, nil
 }
 
-func (s *series) add(object *metav1.PartialObjectMetadata, owner types.UID) {
+func (s *series) addObject(object *metav1.PartialObjectMetadata, owner types.UID) {
 	index, err := strconv.Atoi(object.Labels[placementv1beta1.ResourceIndexLabel])
 	if err != nil || object.DeletionTimestamp != nil {
 		return // not ours to make sense of
@@ -77,9 +79,9 @@ func (g *snapshotGroup) hash() string {
 	return g.master.Annotations[placementv1beta1.ResourceGroupHashAnnotation]
 }
 
-// complete says whether the snapshot can be read: the master is there and with it
+// isComplete reports whether the snapshot can be read: the master is there and with it
 // every part it counts, all with the same content in mind.
-func (g *snapshotGroup) complete() bool {
+func (g *snapshotGroup) isComplete() bool {
 	if g.master == nil {
 		return false
 	}
@@ -88,16 +90,16 @@ func (g *snapshotGroup) complete() bool {
 		return false
 	}
 	for sub := 1; sub < count; sub++ {
-		if !g.has(sub, g.hash()) {
+		if !g.hasPart(sub, g.hash()) {
 			return false
 		}
 	}
 	return true
 }
 
-// has says whether a part is there and belongs to the content with this hash.
+// hasPart says whether a part is there and belongs to the content with this hash.
 // Snapshots of KubeFleet do not say; they are believed.
-func (g *snapshotGroup) has(sub int, hash string) bool {
+func (g *snapshotGroup) hasPart(sub int, hash string) bool {
 	part, ok := g.parts[sub]
 	if !ok {
 		return false
@@ -106,21 +108,17 @@ func (g *snapshotGroup) has(sub int, hash string) bool {
 	return stated == "" || stated == hash
 }
 
-func (g *snapshotGroup) labelled() bool {
-	return g.master != nil && placementv1beta1.IsLatestSnapshot(g.master)
-}
-
 // latest is the newest snapshot, or nil: the one that says so; if several do, the
 // complete one with the highest index; if none does, the same among all.
 func (s *series) latest() *snapshotGroup {
-	groups := s.sorted()
+	groups := s.withMaster()
 	if len(groups) == 0 {
 		return nil
 	}
 	return slices.MaxFunc(groups, func(a, b *snapshotGroup) int {
 		return cmp.Or(
-			cmp.Compare(rankBool(a.complete()), rankBool(b.complete())),
-			cmp.Compare(rankBool(a.labelled()), rankBool(b.labelled())),
+			cmp.Compare(rankBool(a.isComplete()), rankBool(b.isComplete())),
+			cmp.Compare(rankBool(placementv1beta1.IsLatestSnapshot(a.master)), rankBool(placementv1beta1.IsLatestSnapshot(b.master))),
 			cmp.Compare(a.index, b.index),
 		)
 	})
@@ -133,8 +131,8 @@ func rankBool(b bool) int {
 	return 0
 }
 
-// sorted are the snapshots that have a master, by index.
-func (s *series) sorted() []*snapshotGroup {
+// withMaster are the snapshots that have a master, by index.
+func (s *series) withMaster() []*snapshotGroup {
 	var groups []*snapshotGroup
 	for _, group := range s.groups {
 		if group.master != nil {
@@ -145,9 +143,9 @@ func (s *series) sorted() []*snapshotGroup {
 	return groups
 }
 
-// next is the index of a new snapshot.
-func (s *series) next() int {
-	groups := s.sorted()
+// nextIndex is the index of a new snapshot.
+func (s *series) nextIndex() int {
+	groups := s.withMaster()
 	if len(groups) == 0 {
 		return 0
 	}

@@ -10,75 +10,87 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// parallelWrites bounds how many parts of a snapshot are under way at a time: each is
-// large.
+// parallelWrites bounds how many parts of a snapshot are written at the same time: each
+// is large.
 const parallelWrites = 4
 
-// errOvertaken says that another attempt wrote first: look again before writing.
+// errOvertaken says that another attempt wrote first: everything must be read again
+// before writing.
 var errOvertaken = errors.New("another selection was faster")
 
-// stored is the snapshot that holds the selected content.
-type stored struct {
+// snapshotWriter writes and deletes the resource snapshots of a placement.
+type snapshotWriter struct {
+	client    client.Client
+	live      client.Reader
+	placement placementv1beta1.PlacementObject
+}
+
+func (s *Selector) snapshotWriter(placement placementv1beta1.PlacementObject) snapshotWriter {
+	return snapshotWriter{client: s.Client, live: s.Live, placement: placement}
+}
+
+// storedSnapshot is the snapshot that holds the selected content.
+type storedSnapshot struct {
 	name    string
 	index   int
 	created bool
 }
 
-// store makes sure that the latest snapshot holds the content. Parts are written
-// first and the master last, which carries the latest label from the start; only
-// then the label is taken from the one before. So whenever the process dies, there
-// is a latest snapshot, and it is complete.
-func (s *Selector) store(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, existing *series, content snapshot.Content) (stored, error) {
-	latest := existing.latest()
-	index := existing.next()
-	if latest != nil && latest.hash() == content.Hash {
+// storeContent makes sure that the latest snapshot holds the content. Parts are written
+// first and the master last, which carries the latest label from the start; only then
+// the label is taken from the one before. So whenever the process dies, there is a
+// latest snapshot, and it is complete.
+func (w snapshotWriter) storeContent(ctx context.Context, existing *series, content snapshot.Content) (storedSnapshot, error) {
+	index := existing.nextIndex()
+	if latest := existing.latest(); latest != nil && latest.hash() == content.Hash {
 		index = latest.index
 	}
-	group := snapshot.Group(placement, index, content)
+	group := snapshot.Group(w.placement, index, content)
 	target := existing.group(index)
-	result := stored{name: group[0].GetName(), index: index, created: target.master == nil}
-	if err := s.sweep(ctx, placement, existing.foreign); err != nil {
-		return stored{}, err
+	result := storedSnapshot{name: group[0].GetName(), index: index, created: target.master == nil}
+	if err := w.deleteForeign(ctx, existing.foreign); err != nil {
+		return storedSnapshot{}, err
 	}
-	if err := s.storeParts(ctx, target, content.Hash, group); err != nil {
-		return stored{}, err
+	if err := w.storeParts(ctx, target, content.Hash, group); err != nil {
+		return storedSnapshot{}, err
 	}
 	if target.master == nil {
-		if err := s.storeMaster(ctx, placement, group[0], content.Hash, len(group)); err != nil {
-			return stored{}, err
+		if err := w.storeMaster(ctx, group[0], content.Hash, len(group)); err != nil {
+			return storedSnapshot{}, err
 		}
-	} else if err := s.label(ctx, target.master, placementv1beta1.LabelValueTrue); err != nil {
-		return stored{}, err
+	} else if err := w.labelLatest(ctx, target.master, placementv1beta1.LabelValueTrue); err != nil {
+		return storedSnapshot{}, err
 	}
-	return result, s.unlabel(ctx, existing, index)
+	return result, w.unlabelOthers(ctx, existing, index)
 }
 
 // storeParts writes all but the master, several at a time.
-func (s *Selector) storeParts(ctx context.Context, target *snapshotGroup, hash string, group []placementv1beta1.ResourceSnapshotObject) error {
+func (w snapshotWriter) storeParts(ctx context.Context, target *snapshotGroup, hash string, group []placementv1beta1.ResourceSnapshotObject) error {
 	writes, ctx := errgroup.WithContext(ctx)
 	writes.SetLimit(parallelWrites)
 	for sub := 1; sub < len(group); sub++ {
-		writes.Go(func() error { return s.storePart(ctx, target, sub, hash, group[sub]) })
+		writes.Go(func() error { return w.storePart(ctx, target, sub, hash, group[sub]) })
 	}
 	return writes.Wait()
 }
 
-// storePart writes a part unless it is there. A part with other content was left
-// by an attempt that died; its master does not exist, so nobody has read it.
-func (s *Selector) storePart(ctx context.Context, target *snapshotGroup, sub int, hash string, part placementv1beta1.ResourceSnapshotObject) error {
-	if target.has(sub, hash) {
+// storePart writes a part unless it exists. A part with other content was left by an
+// attempt that died; its master does not exist, so no program has read it.
+func (w snapshotWriter) storePart(ctx context.Context, target *snapshotGroup, sub int, hash string, part placementv1beta1.ResourceSnapshotObject) error {
+	if target.hasPart(sub, hash) {
 		return nil
 	}
 	if stale := target.parts[sub]; stale != nil {
-		if err := s.remove(ctx, stale); err != nil {
+		if err := w.deleteSnapshot(ctx, stale); err != nil {
 			return err
 		}
 	}
-	err := s.Client.Create(ctx, part)
+	err := w.client.Create(ctx, part)
 	if apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("writing part %s: %w", part.GetName(), errOvertaken)
 	}
@@ -88,11 +100,11 @@ func (s *Selector) storePart(ctx context.Context, target *snapshotGroup, sub int
 	return nil
 }
 
-// storeMaster writes the master, which makes the snapshot exist. The name settles
-// which of two attempts that run at the same time is first. Where there are parts,
-// a last look makes sure that they are still those of this content.
-func (s *Selector) storeMaster(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, master placementv1beta1.ResourceSnapshotObject, hash string, parts int) error {
-	err := s.Client.Create(ctx, master)
+// storeMaster writes the master, with which the snapshot begins to exist. Its name
+// decides which of two overlapping attempts is first. If there are further parts, they
+// are listed again to make sure that they are still those of this content.
+func (w snapshotWriter) storeMaster(ctx context.Context, master placementv1beta1.ResourceSnapshotObject, hash string, parts int) error {
+	err := w.client.Create(ctx, master)
 	if apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("writing snapshot %s: %w", master.GetName(), errOvertaken)
 	}
@@ -102,53 +114,96 @@ func (s *Selector) storeMaster(ctx context.Context, placement *placementv1beta1.
 	if parts == 1 {
 		return nil
 	}
-	written, err := listSeries(ctx, s.Live, placement)
+	written, err := listSeries(ctx, w.live, w.placement)
 	if err != nil {
 		return err
 	}
-	for _, group := range written.sorted() {
-		if group.master.Name == master.GetName() && group.complete() && group.hash() == hash {
+	for _, group := range written.withMaster() {
+		if group.master.Name == master.GetName() && group.isComplete() && group.hash() == hash {
 			return nil
 		}
 	}
 	return fmt.Errorf("checking snapshot %s: %w", master.GetName(), errOvertaken)
 }
 
-// unlabel takes the latest label from every snapshot but the one with this index.
-func (s *Selector) unlabel(ctx context.Context, existing *series, index int) error {
-	for _, group := range existing.sorted() {
-		if group.index == index || !group.labelled() {
+// unlabelOthers takes the latest label from every snapshot but the one with this index.
+func (w snapshotWriter) unlabelOthers(ctx context.Context, existing *series, index int) error {
+	for _, group := range existing.withMaster() {
+		if group.index == index || !placementv1beta1.IsLatestSnapshot(group.master) {
 			continue
 		}
-		if err := s.label(ctx, group.master, placementv1beta1.LabelValueFalse); err != nil {
+		if err := w.labelLatest(ctx, group.master, placementv1beta1.LabelValueFalse); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// label sets the latest label of a snapshot.
-func (s *Selector) label(ctx context.Context, object *metav1.PartialObjectMetadata, value string) error {
+// labelLatest sets the latest label of a snapshot.
+func (w snapshotWriter) labelLatest(ctx context.Context, object *metav1.PartialObjectMetadata, value string) error {
 	if object.Labels[placementv1beta1.IsLatestSnapshotLabel] == value {
 		return nil
 	}
 	patched := object.DeepCopy()
-	patched.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshot"))
+	patched.SetGroupVersionKind(placementv1beta1.ScopeOf(object).ResourceSnapshotKind())
 	base := patched.DeepCopy()
 	patched.Labels[placementv1beta1.IsLatestSnapshotLabel] = value
-	if err := s.Client.Patch(ctx, patched, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
+	if err := w.client.Patch(ctx, patched, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("labelling snapshot %s: %w", object.Name, err)
 	}
 	return nil
 }
 
-// remove deletes exactly this snapshot object.
-func (s *Selector) remove(ctx context.Context, object *metav1.PartialObjectMetadata) error {
+// noteChangeSeen notes on the latest snapshot when other content than its own was first
+// seen to be selected; an empty text says that its content is what is selected.
+func noteChangeSeen(ctx context.Context, c client.Client, master *metav1.PartialObjectMetadata, when string) error {
+	key := placementv1beta1.NextResourceSnapshotCandidateDetectionTimeAnnotation
+	if master.Annotations[key] == when {
+		return nil
+	}
+	patched := master.DeepCopy()
+	patched.SetGroupVersionKind(placementv1beta1.ScopeOf(master).ResourceSnapshotKind())
+	base := patched.DeepCopy()
+	patched.Annotations[key] = when
+	if when == "" {
+		delete(patched.Annotations, key)
+	}
+	if err := c.Patch(ctx, patched, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("annotating snapshot %s: %w", master.Name, err)
+	}
+	return nil
+}
+
+// deleteSnapshot deletes exactly this snapshot object.
+func (w snapshotWriter) deleteSnapshot(ctx context.Context, object *metav1.PartialObjectMetadata) error {
 	victim := object.DeepCopy()
-	victim.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshot"))
-	err := s.Client.Delete(ctx, victim, client.Preconditions{UID: &victim.UID})
+	victim.SetGroupVersionKind(placementv1beta1.ScopeOf(object).ResourceSnapshotKind())
+	err := w.client.Delete(ctx, victim, client.Preconditions{UID: &victim.UID})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting snapshot %s: %w", object.Name, err)
+	}
+	return nil
+}
+
+// deleteForeign deletes the snapshots of an earlier placement of the same name, whose
+// names are needed now. That this placement still exists makes sure that they are not
+// those of a later one.
+func (w snapshotWriter) deleteForeign(ctx context.Context, foreign []*metav1.PartialObjectMetadata) error {
+	if len(foreign) == 0 {
+		return nil
+	}
+	name := w.placement.GetName()
+	now, err := liveread.Placement(ctx, w.live, placementv1beta1.ScopeOf(w.placement), name)
+	if err != nil {
+		return err
+	}
+	if now == nil || now.GetUID() != w.placement.GetUID() {
+		return fmt.Errorf("deleting snapshots of an earlier placement %s: %w", name, errOvertaken)
+	}
+	for _, object := range foreign {
+		if err := w.deleteSnapshot(ctx, object); err != nil {
+			return err
+		}
 	}
 	return nil
 }

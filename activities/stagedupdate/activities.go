@@ -30,9 +30,9 @@ import (
 // Snapshotter makes sure that the latest resource snapshot of a placement holds
 // what it selects now, and says which one that is.
 type Snapshotter interface {
-	Select(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement) (act.SelectResult, error)
+	Select(ctx context.Context, placement placementv1beta1.PlacementObject) (act.SelectResult, error)
 	// Overrides are those that concern the snapshot with an index; nil if there are none.
-	Overrides(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, index string) (*override.Matcher, error)
+	Overrides(ctx context.Context, placement placementv1beta1.PlacementObject, index string) (*override.Matcher, error)
 }
 
 // WorkSyncer writes the Works a binding needs.

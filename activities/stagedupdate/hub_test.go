@@ -252,12 +252,12 @@ func (h *hub) environment() *testsuite.TestActivityEnvironment {
 }
 
 // Select stands in for selecting resources.
-func (h *hub) Select(context.Context, *placementv1beta1.ClusterResourcePlacement) (act.SelectResult, error) {
+func (h *hub) Select(context.Context, placementv1beta1.PlacementObject) (act.SelectResult, error) {
 	return h.latest, nil
 }
 
 // Overrides stands in for reading overrides.
-func (h *hub) Overrides(context.Context, *placementv1beta1.ClusterResourcePlacement, string) (*override.Matcher, error) {
+func (h *hub) Overrides(context.Context, placementv1beta1.PlacementObject, string) (*override.Matcher, error) {
 	return h.overrides, nil
 }
 

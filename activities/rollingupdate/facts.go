@@ -1,0 +1,135 @@
+package rollingupdate
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// rolloutFacts are what one batch is decided from.
+type rolloutFacts struct {
+	rollout.Facts
+	// bindingNames and pins by cluster; a pin is what a change of the binding must find.
+	bindingNames map[string]string
+	pins         map[string]act.Change
+	// staying says of each binding, by its uid, that it is not being deleted.
+	staying map[string]bool
+	// evictionUIDs are the uids of evictions without an outcome, by name.
+	evictionUIDs map[string]string
+	// unavailable are the bindings of clusters that have resources and are not available.
+	unavailable []placementv1beta1.BindingObject
+}
+
+func newRolloutFacts() *rolloutFacts {
+	return &rolloutFacts{
+		bindingNames: map[string]string{}, pins: map[string]act.Change{}, staying: map[string]bool{}, evictionUIDs: map[string]string{},
+	}
+}
+
+func (f *rolloutFacts) decide() rollout.Plan { return rollout.Decide(f.Facts) }
+
+func (f *rolloutFacts) addCluster(c rollout.Cluster, b placementv1beta1.BindingObject) {
+	f.Clusters = append(f.Clusters, c)
+	f.bindingNames[c.Name] = b.GetName()
+	if c.Placed && !c.Available {
+		f.unavailable = append(f.unavailable, b)
+	}
+	f.staying[string(b.GetUID())] = !placementv1beta1.IsDeleting(b)
+	f.pins[c.Name] = act.Change{
+		Cluster: c.Name, Binding: b.GetName(), UID: string(b.GetUID()),
+		FromState: string(b.GetBindingSpec().State), FromRevision: workmodel.Revision(b),
+	}
+}
+
+// basis is a fingerprint of the bindings that the facts were gathered from: which there
+// are, and what they ask for.
+func (f *rolloutFacts) basis() string {
+	var sum uint64
+	for uid, stays := range f.staying {
+		sum += hashOf(uid, stays) // a sum does not depend on the order
+	}
+	for _, pin := range f.pins {
+		sum += hashOf(pin.UID, pin.FromState, pin.FromRevision)
+	}
+	return strconv.FormatUint(sum, 36)
+}
+
+func hashOf(values ...any) uint64 {
+	hash := fnv.New64a()
+	_, _ = fmt.Fprint(hash, values...) // writing to a hash never fails
+	return hash.Sum64()
+}
+
+// clusterChange is what the history keeps of a decided step.
+func (f *rolloutFacts) clusterChange(step rollout.Step) act.Change {
+	c := f.pins[step.Cluster]
+	c.Op = string(step.Op)
+	return c
+}
+
+// evictionChange is what the history keeps of a decided eviction.
+func (f *rolloutFacts) evictionChange(step rollout.EvictionStep) act.Change {
+	c := act.Change{Cluster: step.Cluster}
+	if step.Op == rollout.Evict {
+		c = f.pins[step.Cluster]
+	}
+	c.Op, c.Eviction, c.EvictionUID = string(step.Op), step.Eviction, f.evictionUIDs[step.Eviction]
+	c.Verdict = &act.Verdict{Code: string(step.Verdict.Code), Available: step.Verdict.Available, Total: step.Verdict.Total}
+	return c
+}
+
+func isEviction(change act.Change) bool { return change.Eviction != "" }
+
+// recordedVerdict is the verdict in a change as the history keeps it.
+func recordedVerdict(change act.Change) rollout.Verdict {
+	if change.Verdict == nil {
+		return rollout.Verdict{}
+	}
+	return rollout.Verdict{Code: rollout.Code(change.Verdict.Code), Available: change.Verdict.Available, Total: change.Verdict.Total}
+}
+
+// limitsOf resolves the limits of the rollout, whose percentages are of the number of
+// clusters that the placement asks for (API reference, RollingUpdateConfig).
+func limitsOf(placement placementv1beta1.PlacementObject, clusters []rollout.Cluster) (rollout.Limits, error) {
+	limits := rollout.Limits{Target: targetClusters(placement.GetPlacementSpec().Policy, clusters)}
+	unavailable, surge := intstr.FromString("25%"), intstr.FromString("25%")
+	if s := placement.GetPlacementSpec().Strategy; s != nil && s.RollingUpdate != nil {
+		if s.RollingUpdate.MaxUnavailable != nil {
+			unavailable = *s.RollingUpdate.MaxUnavailable
+		}
+		if s.RollingUpdate.MaxSurge != nil {
+			surge = *s.RollingUpdate.MaxSurge
+		}
+	}
+	var err error
+	if limits.MaxUnavailable, err = rollout.Resolve(unavailable.String(), limits.Target); err != nil {
+		return limits, fmt.Errorf("maxUnavailable of placement %s: %w", placement.GetName(), err)
+	}
+	if limits.MaxSurge, err = rollout.Resolve(surge.String(), limits.Target); err != nil {
+		return limits, fmt.Errorf("maxSurge of placement %s: %w", placement.GetName(), err)
+	}
+	return limits, nil
+}
+
+func targetClusters(policy *placementv1beta1.PlacementPolicy, clusters []rollout.Cluster) int {
+	if policy != nil && policy.PlacementType == placementv1beta1.PickFixedPlacementType {
+		return len(policy.ClusterNames)
+	}
+	if policy != nil && policy.PlacementType == placementv1beta1.PickNPlacementType && policy.NumberOfClusters != nil {
+		return int(*policy.NumberOfClusters)
+	}
+	n := 0
+	for _, c := range clusters {
+		if c.State != rollout.Unscheduled && !c.Deleting {
+			n++
+		}
+	}
+	return n
+}

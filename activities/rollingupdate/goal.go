@@ -1,0 +1,104 @@
+package rollingupdate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// goal is what a rollout brings the bindings to.
+type goal struct {
+	snapshot string
+	strategy *placementv1beta1.RolloutStrategy
+	// matcher has the overrides that concern the snapshot, nil if there are none;
+	// overrides are those that apply to each cluster, by its labels when last read.
+	matcher   *override.Matcher
+	overrides map[string]clusterOverrides
+}
+
+// clusterOverrides are the overrides that apply to a cluster, and the fingerprint of what
+// they are applied from.
+type clusterOverrides struct {
+	override.Applicable
+	inputs string
+}
+
+// readOverrides reads the overrides that a rollout is to apply; nil if there are none.
+func readOverrides(ctx context.Context, cached, live client.Reader, refs []string) (*override.Matcher, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	named, err := overridesource.Load(ctx, cached, live, refs)
+	if err != nil {
+		return nil, fmt.Errorf("reading the overrides to roll out: %w", err)
+	}
+	return override.Picked(named), nil
+}
+
+// matchClusters works out which overrides apply to the clusters of bindings.
+func (g *goal) matchClusters(ctx context.Context, reader client.Reader, bindings []placementv1beta1.BindingObject) error {
+	if g.matcher == nil {
+		return nil
+	}
+	all := make(map[string]clusterOverrides, len(bindings))
+	for _, binding := range bindings {
+		cluster, err := overridesource.Cluster(ctx, reader, binding.GetBindingSpec().TargetCluster)
+		if err != nil {
+			return err
+		}
+		all[cluster.Name] = clusterOverrides{g.matcher.Applicable(cluster), g.matcher.Inputs(cluster)}
+	}
+	g.overrides = all
+	return nil
+}
+
+// targetOf is what the binding of a cluster shall say.
+func (g *goal) targetOf(cluster string) bindingwrite.Target {
+	overrides := g.overrides[cluster]
+	t := bindingwrite.Target{
+		Annotations:                      overridesource.Annotations(overrides.inputs),
+		Snapshot:                         g.snapshot,
+		ClusterResourceOverrideSnapshots: overrides.ClusterResourceOverrideSnapshots,
+		ResourceOverrideSnapshots:        overrides.ResourceOverrideSnapshots,
+	}
+	if g.strategy != nil {
+		t.ApplyStrategy = g.strategy.ApplyStrategy
+	}
+	return t
+}
+
+// isReached reports whether a binding says what it shall.
+func (g *goal) isReached(b placementv1beta1.BindingObject) bool {
+	return b.GetBindingSpec().State == placementv1beta1.BindingStateBound && !placementv1beta1.IsDeleting(b) &&
+		workmodel.Revision(b) == revisionAt(b, g.targetOf(b.GetBindingSpec().TargetCluster))
+}
+
+// revisionAt is the revision of a binding once it is brought to a target.
+func revisionAt(b placementv1beta1.BindingObject, to bindingwrite.Target) string {
+	bound := placementv1beta1.ScopeOf(b).NewBinding(b.GetName())
+	bound.SetAnnotations(to.Annotations)
+	spec := bound.GetBindingSpec()
+	*spec = *b.GetBindingSpec()
+	spec.ResourceSnapshotName = to.Snapshot
+	spec.ApplyStrategy = to.ApplyStrategy
+	spec.ResourceOverrideSnapshots = to.ResourceOverrideSnapshots
+	spec.ClusterResourceOverrideSnapshots = to.ClusterResourceOverrideSnapshots
+	return workmodel.Revision(bound)
+}
+
+// readyAt is when a cluster whose objects cannot be tracked counts as available.
+func (g *goal) readyAt(state workmodel.ClusterState) time.Time {
+	period := 60 * time.Second
+	if s := g.strategy; s != nil && s.RollingUpdate != nil && s.RollingUpdate.UnavailablePeriodSeconds != nil {
+		period = time.Duration(*s.RollingUpdate.UnavailablePeriodSeconds) * time.Second
+	}
+	return state.AvailableSince.Add(period)
+}

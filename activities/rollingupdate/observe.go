@@ -1,0 +1,171 @@
+package rollingupdate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// observer gathers the facts that a call decides from.
+type observer struct {
+	*callState
+	sub *clusterwait.Subscription
+}
+
+// observe gathers the facts. At the start of a rollout, when nothing is recorded yet, it
+// lists the bindings live and waits until the cache is as new. Later it can trust the
+// cache, because the call knows its own writes, and because the fence refuses a write to
+// a binding that another writer has changed.
+func (o observer) observe(ctx context.Context) (*rolloutFacts, error) {
+	return o.gatherFacts(ctx, len(o.in.Batch) == 0 && len(o.in.InFlight) == 0 || slices.ContainsFunc(o.in.Batch, isEviction))
+}
+
+// observeBeforeWrite gathers the facts before a write. The batch may have been decided by
+// another worker: if the cache of this one does not have the bindings that the decision
+// was based on, it may lag behind, and count a cluster as available that is gone.
+func (o observer) observeBeforeWrite(ctx context.Context) (*rolloutFacts, error) {
+	facts, err := o.observe(ctx)
+	if err != nil || o.in.Basis == "" || facts.basis() == o.in.Basis {
+		return facts, err
+	}
+	return o.gatherFacts(ctx, true)
+}
+
+func (o observer) gatherFacts(ctx context.Context, live bool) (*rolloutFacts, error) {
+	bindings, err := o.listBindings(ctx, live)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.goal.matchClusters(ctx, o.acts.Client, bindings); err != nil {
+		return nil, err
+	}
+	f := newRolloutFacts()
+	f.EvictionsOnly = o.in.EvictionsOnly
+	for _, listed := range bindings {
+		binding, err := o.readNewest(ctx, listed)
+		if err != nil {
+			return nil, err
+		}
+		cluster, err := o.observeCluster(ctx, binding)
+		if err != nil {
+			return nil, err
+		}
+		f.addCluster(cluster, binding)
+	}
+	o.flight.keepInFlight(func(cluster string) bool { return f.bindingNames[cluster] != "" })
+	if f.Limits, err = limitsOf(o.placement, f.Clusters); err != nil {
+		return nil, err
+	}
+	return f, o.addEvictions(ctx, f)
+}
+
+// listBindings lists the bindings of the placement, from the cache or live. After a live
+// list it waits until the cache is as new.
+func (o observer) listBindings(ctx context.Context, live bool) ([]placementv1beta1.BindingObject, error) {
+	var reader client.Reader = o.acts.Client
+	if live {
+		reader = o.acts.Live
+	}
+	name, list := o.placement.GetName(), placementv1beta1.ScopeOf(o.placement).NewBindingList()
+	err := reader.List(ctx, list, client.InNamespace(o.placement.GetNamespace()),
+		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name})
+	if err != nil {
+		return nil, fmt.Errorf("listing the bindings of placement %s: %w", name, err)
+	}
+	bindings := list.Objects()
+	if !live {
+		return bindings, nil
+	}
+	if err := o.bindings.WaitForVersions(ctx, o.sub, bindings); err != nil {
+		return nil, err
+	}
+	return bindings, o.bindings.WaitForDeletions(ctx, o.sub, o.placement, bindings)
+}
+
+// readNewest returns the binding that the call has written, if that is newer than the
+// listed one. One that was written to and does not look so is read live: either the cache
+// lags behind, or another writer has changed it since, and then it is no longer in flight.
+func (o observer) readNewest(ctx context.Context, listed placementv1beta1.BindingObject) (placementv1beta1.BindingObject, error) {
+	o.bindings.Record(listed)
+	binding, err := o.bindings.Binding(ctx, client.ObjectKeyFromObject(listed))
+	if err != nil || binding == nil {
+		return listed, err
+	}
+	cluster := binding.GetBindingSpec().TargetCluster
+	seemsUnwritten := o.flight.isInFlight(cluster) && !o.goal.isReached(binding) && !placementv1beta1.IsDeleting(binding)
+	if !seemsUnwritten && !o.claim.isPending(binding) {
+		return binding, nil
+	}
+	live, err := o.readBinding(ctx, binding.GetName())
+	if err != nil || live == nil {
+		return binding, err
+	}
+	if !o.goal.isReached(live) && !placementv1beta1.IsDeleting(live) {
+		o.flight.markLanded(cluster)
+	}
+	return live, nil
+}
+
+// observeCluster makes a fact of a binding and its Works. A cluster in flight counts as
+// unavailable until it is seen available at the target.
+func (o observer) observeCluster(ctx context.Context, b placementv1beta1.BindingObject) (rollout.Cluster, error) {
+	state, err := o.bindings.ClusterState(ctx, b)
+	if err != nil {
+		return rollout.Cluster{}, err
+	}
+	spec, deleting := b.GetBindingSpec(), placementv1beta1.IsDeleting(b)
+	c := rollout.Cluster{
+		Name: spec.TargetCluster, State: rollout.State(spec.State), Deleting: deleting,
+		Placed:  spec.ResourceSnapshotName != "",
+		Current: o.goal.isReached(b),
+		Claimed: o.claim.isPending(b), Expendable: isExpendable(b),
+		Reports: reportsOnly(spec.ApplyStrategy) && reportsOnly(o.goal.targetOf(spec.TargetCluster).ApplyStrategy),
+		Failed:  state.Failed, Available: state.Available && !deleting,
+	}
+	if ready := o.goal.readyAt(state); state.Available && state.NotTrackable && o.acts.Clock.Now().Before(ready) {
+		c.Available, c.ReadyAt = false, ready
+	}
+	if !o.flight.isInFlight(c.Name) {
+		return c, nil
+	}
+	if c.Current && c.Available {
+		o.flight.markLanded(c.Name)
+		return c, nil
+	}
+	c.Available = false
+	return c, nil
+}
+
+// maxEvictions bounds how many evictions one batch decides.
+const maxEvictions = 200
+
+// addEvictions adds to the facts the evictions without an outcome and what bounds them.
+func (o observer) addEvictions(ctx context.Context, f *rolloutFacts) error {
+	waiting, err := WaitingEvictions(ctx, o.acts.Client, placementv1beta1.ScopeOf(o.placement), o.placement.GetName())
+	if err != nil {
+		return err
+	}
+	for i := range waiting {
+		e := &waiting[i]
+		if o.flight.isConcluded(e.UID) || len(f.Evictions) == maxEvictions {
+			continue
+		}
+		asked := rollout.Eviction{Name: e.Name, Cluster: e.Spec.ClusterName}
+		if started, ok := o.claim.startedEviction(e); ok {
+			asked.Begun, asked.Gone = &started.Verdict, !f.staying[started.Binding]
+		}
+		f.Evictions = append(f.Evictions, asked)
+		f.evictionUIDs[e.Name] = string(e.UID)
+	}
+	if len(f.Evictions) == 0 {
+		return nil
+	}
+	f.Policy, err = readEvictionPolicy(ctx, o.acts.Live, o.placement)
+	return err
+}
