@@ -62,7 +62,7 @@ type StageState struct {
 	// InFlight are clusters that were started and are neither done, failed nor skipped.
 	InFlight int `json:"inFlight,omitempty"`
 	// Failed are clusters the stage goes on without, within its failure budget, and
-	// Skipped those somebody asked to go on without, or that have left.
+	// Skipped those the user asked to go on without, or that have left.
 	Failed  int `json:"failed,omitempty"`
 	Skipped int `json:"skipped,omitempty"`
 	// TasksBefore are the types of the tasks before the stage that are not done, and TasksAfter of
