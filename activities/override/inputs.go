@@ -15,8 +15,8 @@ import (
 // labelKeys finds the variables that stand for labels of a cluster.
 var labelKeys = regexp.MustCompile(regexp.QuoteMeta(labelVariable) + `([^}]*)}`)
 
-// labelsOf are the labels that the rules of an override take values from, sorted.
-func (s *spec) labelsOf() []string {
+// variableLabels are the labels that the rules of an override take values from, sorted.
+func (s *spec) variableLabels() []string {
 	var keys []string
 	for _, rule := range s.rules {
 		for _, operation := range rule.JSONPatchOverrides {

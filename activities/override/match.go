@@ -94,7 +94,7 @@ func selectedOf(overrides []spec, resources []placementv1beta1.ResourceIdentifie
 }
 
 func newMatch(s spec) match {
-	m := match{source: s.source, made: s.placement != nil, content: s.content, labels: s.labelsOf()}
+	m := match{source: s.source, made: s.placement != nil, content: s.content, labels: s.variableLabels()}
 	for _, rule := range s.rules {
 		m.rules = append(m.rules, newClusters(rule.ClusterSelector))
 	}

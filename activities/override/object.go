@@ -46,7 +46,7 @@ func NewObject(manifest []byte) (*Object, error) {
 	}
 	return &Object{
 		manifest: manifest, root: root,
-		id: resource{object: object{group: gv.Group, kind: kind, namespace: namespace, name: name}, version: gv.Version},
+		id: resource{objectKey: objectKey{group: gv.Group, kind: kind, namespace: namespace, name: name}, version: gv.Version},
 	}, nil
 }
 

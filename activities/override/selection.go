@@ -6,22 +6,22 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// object tells one object from others, in whatever version.
-type object struct {
+// objectKey tells one object from others, in whatever version.
+type objectKey struct {
 	group, kind, namespace, name string
 }
 
 // resource is an object in a version, which is empty if it does not matter.
 type resource struct {
-	object
+	objectKey
 	version string
 }
 
 // resourceOf reads which resource an identifier of the API stands for.
 func resourceOf(id placementv1beta1.ResourceIdentifier) resource {
 	return resource{
-		object:  object{group: id.Group, kind: id.Kind, namespace: id.Namespace, name: id.Name},
-		version: id.Version,
+		objectKey: objectKey{group: id.Group, kind: id.Kind, namespace: id.Namespace, name: id.Name},
+		version:   id.Version,
 	}
 }
 
@@ -30,7 +30,7 @@ func (r resource) toIdentifier() placementv1beta1.ResourceIdentifier {
 }
 
 // isNamespace says whether the resource is a Namespace.
-func (o object) isNamespace() bool {
+func (o objectKey) isNamespace() bool {
 	return o.group == "" && o.kind == "Namespace" && o.namespace == ""
 }
 
@@ -49,17 +49,17 @@ type mention struct {
 
 // index finds the overrides that select a resource.
 type index struct {
-	objects map[object][]mention
+	objects map[objectKey][]mention
 	// contents are the mentions of Namespaces, by name: those select what is inside, too.
 	contents map[string][]mention
 }
 
 func newIndex(overrides []spec) *index {
-	x := &index{objects: map[object][]mention{}, contents: map[string][]mention{}}
+	x := &index{objects: map[objectKey][]mention{}, contents: map[string][]mention{}}
 	for i, override := range overrides {
 		for j, selector := range override.selectors {
 			m := mention{override: i, selector: j, version: selector.version}
-			x.objects[selector.object] = append(x.objects[selector.object], m)
+			x.objects[selector.objectKey] = append(x.objects[selector.objectKey], m)
 			if selector.isNamespace() && selector.ofVersion("v1") {
 				x.contents[selector.name] = append(x.contents[selector.name], m)
 			}
@@ -70,7 +70,7 @@ func newIndex(overrides []spec) *index {
 
 // findMentions appends the mentions that select the resource, in the order of the overrides.
 func (x *index) findMentions(to []mention, r resource) []mention {
-	for _, m := range x.objects[r.object] {
+	for _, m := range x.objects[r.objectKey] {
 		if r.ofVersion(m.version) {
 			to = append(to, m)
 		}

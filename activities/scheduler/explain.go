@@ -69,7 +69,7 @@ func Explain(facts Facts, clusters ...string) []Explanation {
 
 // explainer explains a cycle that has ended.
 type explainer struct {
-	*cycle
+	cycle   *cycle
 	message string
 	picked  map[string]placementv1beta1.ClusterDecision
 	// line are the clusters that could be picked next, the best first.
@@ -81,17 +81,17 @@ type explainer struct {
 // names, by name.
 func (e *explainer) allClusterNames() []string {
 	var names []string
-	for i := range e.facts.Clusters {
-		names = append(names, e.facts.Clusters[i].Name)
+	for i := range e.cycle.facts.Clusters {
+		names = append(names, e.cycle.facts.Clusters[i].Name)
 	}
-	names = append(names, e.known.Policy.ClusterNames...)
+	names = append(names, e.cycle.known.Policy.ClusterNames...)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
 // rankClusters puts the clusters in line, and finds the last that was picked.
 func (e *explainer) rankClusters() {
-	for _, cluster := range e.known.Fleet {
+	for _, cluster := range e.cycle.known.Fleet {
 		if decision, ok := e.picked[cluster.Name]; ok {
 			rival := Rival{cluster.Name, recordedScore(decision)}
 			if e.last == nil || ranksAbove(*e.last, rival) {
@@ -100,7 +100,7 @@ func (e *explainer) rankClusters() {
 			continue
 		}
 		if reason, _ := e.reasonAgainst(cluster); reason == "" {
-			e.line = append(e.line, candidate{cluster, e.run.scoreCluster(cluster).Add(e.run.batchScore(cluster))})
+			e.line = append(e.line, candidate{cluster, e.cycle.run.scoreCluster(cluster).Add(e.cycle.run.batchScore(cluster))})
 		}
 	}
 	slices.SortFunc(e.line, compareCandidates)
@@ -113,22 +113,22 @@ func ranksAbove(a, b Rival) bool {
 
 // reasonAgainst is the first reason against picking a cluster next.
 func (e *explainer) reasonAgainst(cluster *clusterv1beta1.MemberCluster) (string, int) {
-	if reason, by := e.run.filterCluster(cluster); reason != "" {
+	if reason, by := e.cycle.run.filterCluster(cluster); reason != "" {
 		return reason, by
 	}
-	return e.run.batchFilter(cluster)
+	return e.cycle.run.batchFilter(cluster)
 }
 
 func (e *explainer) explainCluster(name string) Explanation {
 	explanation := Explanation{Cluster: name, Last: e.last, InLine: len(e.line)}
-	cluster := e.findCluster(name)
+	cluster := e.cycle.findCluster(name)
 	decision, picked := e.picked[name]
 	switch {
 	case picked:
 		explanation.Selected, explanation.Reason, explanation.Score = true, decision.Reason, recordedScore(decision)
-		explanation.Before = e.known.Has[name] == framework.Picked || e.known.Has[name] == framework.Obsolete
+		explanation.Before = e.cycle.known.Has[name] == framework.Picked || e.cycle.known.Has[name] == framework.Obsolete
 		explanation.Checks = e.checkFilters(cluster, false)
-	case e.run == nil:
+	case e.cycle.run == nil:
 		explanation.Reason = e.message
 	case cluster == nil:
 		explanation.Reason = e.explainAbsence(name)
@@ -142,12 +142,12 @@ func (e *explainer) explainCluster(name string) Explanation {
 
 // explainAbsence tells of a cluster that is not in the fleet, or leaving it.
 func (e *explainer) explainAbsence(name string) string {
-	for i := range e.facts.Clusters {
-		if e.facts.Clusters[i].Name == name && !slices.Contains(e.known.Policy.ClusterNames, name) {
+	for i := range e.cycle.facts.Clusters {
+		if e.cycle.facts.Clusters[i].Name == name && !slices.Contains(e.cycle.known.Policy.ClusterNames, name) {
 			return unschedulable + "cluster has left the fleet"
 		}
 	}
-	return e.reasonForAbsence(name)
+	return e.cycle.reasonForAbsence(name)
 }
 
 // explainMiss tells of a cluster that could be picked by another policy, or next.
@@ -156,9 +156,9 @@ func (e *explainer) explainMiss(explanation *Explanation, cluster *clusterv1beta
 	reason, by := e.reasonAgainst(cluster)
 	missed := rejection{cluster: name, by: by, reason: reason}
 	switch {
-	case typeOf(e.facts.Policy) == placementv1beta1.PickFixedPlacementType && !slices.Contains(e.known.Policy.ClusterNames, name):
+	case typeOf(e.cycle.facts.Policy) == placementv1beta1.PickFixedPlacementType && !slices.Contains(e.cycle.known.Policy.ClusterNames, name):
 		missed = rejection{by: byName, reason: fmt.Sprintf("The scheduling policy picks clusters by name, and does not name %q", name)}
-	case typeOf(e.facts.Policy) == placementv1beta1.PickFixedPlacementType:
+	case typeOf(e.cycle.facts.Policy) == placementv1beta1.PickFixedPlacementType:
 		missed = rejection{by: byName, reason: notEligible(name, reason)}
 	case reason == "":
 		place := slices.IndexFunc(e.line, func(c candidate) bool { return c.cluster == cluster })
@@ -171,29 +171,29 @@ func (e *explainer) explainMiss(explanation *Explanation, cluster *clusterv1beta
 // checkFilters asks every filter about a cluster, as if the placement were not on it. Filters
 // that compare it with what is picked can only be asked about one that is not.
 func (e *explainer) checkFilters(cluster *clusterv1beta1.MemberCluster, compare bool) []Check {
-	if e.run == nil || cluster == nil {
+	if e.cycle.run == nil || cluster == nil {
 		return nil
 	}
-	if has, ok := e.known.Has[cluster.Name]; ok && has != framework.Clearing {
-		delete(e.known.Has, cluster.Name)
-		defer func() { e.known.Has[cluster.Name] = has }()
+	if has, ok := e.cycle.known.Has[cluster.Name]; ok && has != framework.Clearing {
+		delete(e.cycle.known.Has, cluster.Name)
+		defer func() { e.cycle.known.Has[cluster.Name] = has }()
 	}
-	filters := e.run.filters
+	filters := e.cycle.run.filters
 	if compare {
-		filters = append(slices.Clone(filters), e.run.batchFilters...)
+		filters = append(slices.Clone(filters), e.cycle.run.batchFilters...)
 	}
 	checks := make([]Check, 0, len(filters))
 	for _, filter := range filters {
-		checks = append(checks, Check{filter.Name(), filter.Filter(e.known, cluster)})
+		checks = append(checks, Check{filter.Name(), filter.Filter(e.cycle.known, cluster)})
 	}
 	return checks
 }
 
 func (e *explainer) scoreDetails(cluster *clusterv1beta1.MemberCluster) []string {
 	var details []string
-	for _, score := range append(slices.Clone(e.run.scores), e.run.batchScores...) {
+	for _, score := range append(slices.Clone(e.cycle.run.scores), e.cycle.run.batchScores...) {
 		if plugin, ok := score.(framework.DetailPlugin); ok {
-			details = append(details, plugin.Details(e.known, cluster)...)
+			details = append(details, plugin.Details(e.cycle.known, cluster)...)
 		}
 	}
 	return details

@@ -18,7 +18,7 @@ const (
 // and fewer fields are told. The Works have them all.
 func fitStatus(status placementv1beta1.ResourceBindingStatus) placementv1beta1.ResourceBindingStatus {
 	for _, fields := range []int{20, 5, 1} {
-		if sizeOf(status) <= findingsBytes {
+		if statusSize(status) <= findingsBytes {
 			return status
 		}
 		for i := range status.FailedPlacements {
@@ -37,7 +37,7 @@ func fitStatus(status placementv1beta1.ResourceBindingStatus) placementv1beta1.R
 	return status
 }
 
-func sizeOf(status placementv1beta1.ResourceBindingStatus) int {
+func statusSize(status placementv1beta1.ResourceBindingStatus) int {
 	data, err := json.Marshal(status)
 	if err != nil {
 		return 0 // of strings, numbers and times; it cannot fail

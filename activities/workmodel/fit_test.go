@@ -36,7 +36,7 @@ func TestFindingsFitIntoTheStatusOfABinding(t *testing.T) {
 				})
 			}
 			fitted := fitStatus(status)
-			assert.LessOrEqual(t, sizeOf(fitted), findingsBytes)
+			assert.LessOrEqual(t, statusSize(fitted), findingsBytes)
 			require.Len(t, fitted.DriftedPlacements, maxFindings, "all are named")
 			assert.Len(t, fitted.DriftedPlacements[0].ObservedDrifts, tc.fields)
 			assert.LessOrEqual(t, len(fitted.FailedPlacements[0].Condition.Message), max(tc.message, messageBytes+len("…")))

@@ -42,7 +42,7 @@ func (s *Syncer) removeStale(ctx context.Context, binding placementv1beta1.Bindi
 		if !apierrors.IsConflict(err) {
 			return fmt.Errorf("deleting work %s/%s: %w", work.Namespace, work.Name, err)
 		}
-		if work, err = s.liveWork(ctx, work); err != nil || work == nil {
+		if work, err = s.readLiveWork(ctx, work); err != nil || work == nil {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ func replacementPatch(want, have *placementv1beta1.Work) (client.Patch, error) {
 // without its clean-up. It proves live that the old binding is gone and that
 // the new one is the present one; a late attempt for the old one fails here.
 func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingObject, want *placementv1beta1.Work) (again bool, err error) {
-	have, err := s.liveWork(ctx, want)
+	have, err := s.readLiveWork(ctx, want)
 	if err != nil {
 		return false, err
 	}
@@ -57,7 +57,7 @@ func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingO
 		return true, nil
 	}
 	held := &HeldError{Work: want.Namespace + "/" + want.Name, Why: "belongs to another binding"}
-	owner, err := s.liveBinding(ctx, placementv1beta1.Scope{Namespace: have.Labels[placementv1beta1.ParentNamespaceLabel]},
+	owner, err := s.readLiveBinding(ctx, placementv1beta1.Scope{Namespace: have.Labels[placementv1beta1.ParentNamespaceLabel]},
 		have.Labels[placementv1beta1.ParentBindingLabel])
 	if err != nil {
 		return false, err
@@ -65,7 +65,7 @@ func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingO
 	if owner != nil && workmodel.Owns(owner, have) {
 		return false, held
 	}
-	present, err := s.liveBinding(ctx, placementv1beta1.ScopeOf(binding), binding.GetName())
+	present, err := s.readLiveBinding(ctx, placementv1beta1.ScopeOf(binding), binding.GetName())
 	if err != nil {
 		return false, err
 	}
@@ -81,7 +81,7 @@ func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingO
 	return false, err
 }
 
-func (s *Syncer) liveBinding(ctx context.Context, scope placementv1beta1.Scope, name string) (placementv1beta1.BindingObject, error) {
+func (s *Syncer) readLiveBinding(ctx context.Context, scope placementv1beta1.Scope, name string) (placementv1beta1.BindingObject, error) {
 	if name == "" {
 		return nil, nil // no binding is an answer, not a failure
 	}

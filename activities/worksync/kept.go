@@ -50,7 +50,7 @@ func (k *keptContents) addContent(uid types.UID, content *workmodel.Content) {
 	if known, ok := k.all[uid]; ok {
 		k.dropElement(known)
 	}
-	entry := &keptContent{uid: uid, content: content, bytes: sizeOf(content)}
+	entry := &keptContent{uid: uid, content: content, bytes: contentSize(content)}
 	k.all[uid] = k.order.PushFront(entry)
 	k.bytes += entry.bytes
 	for k.order.Len() > 1 && (k.order.Len() > k.most || k.bytes > k.mostBytes) {
@@ -64,8 +64,8 @@ func (k *keptContents) dropElement(element *list.Element) {
 	k.bytes -= entry.bytes
 }
 
-// sizeOf is how much JSON a content was made of.
-func sizeOf(content *workmodel.Content) int {
+// contentSize is how much JSON a content was made of.
+func contentSize(content *workmodel.Content) int {
 	bytes := 0
 	for _, part := range content.Parts() {
 		for _, resource := range part.GetResourceSnapshotSpec().SelectedResources {

@@ -182,7 +182,7 @@ func (s *Syncer) writeWork(ctx context.Context, binding placementv1beta1.Binding
 		}
 		lost = err
 		before := have
-		if have, err = s.liveWork(ctx, want); err != nil {
+		if have, err = s.readLiveWork(ctx, want); err != nil {
 			return err
 		}
 		if lost != nil && before != nil && have != nil && before.ResourceVersion == have.ResourceVersion {
@@ -282,7 +282,7 @@ func generationOf(work *placementv1beta1.Work) int64 {
 	return generation
 }
 
-func (s *Syncer) liveWork(ctx context.Context, want *placementv1beta1.Work) (*placementv1beta1.Work, error) {
+func (s *Syncer) readLiveWork(ctx context.Context, want *placementv1beta1.Work) (*placementv1beta1.Work, error) {
 	have := &placementv1beta1.Work{}
 	err := s.live.Get(ctx, client.ObjectKeyFromObject(want), have)
 	if apierrors.IsNotFound(err) {
