@@ -15,7 +15,8 @@ import (
 )
 
 // Placement reads a placement; nil if there is none of that name.
-func Placement(ctx context.Context, live client.Reader, scope placementv1beta1.Scope, name string) (placementv1beta1.PlacementObject, error) {
+func Placement(ctx context.Context, live client.Reader, scope placementv1beta1.Scope,
+	name string) (placementv1beta1.PlacementObject, error) {
 	placement := scope.NewPlacement(name)
 	err := live.Get(ctx, scope.Key(name), placement)
 	if apierrors.IsNotFound(err) {

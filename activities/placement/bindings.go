@@ -91,7 +91,8 @@ func (a *Activities) keepBinding(ctx context.Context, binding placementv1beta1.B
 // unscheduleBinding marks a binding as no longer picked. Removing what it placed
 // is part of the rollout.
 func (a *Activities) unscheduleBinding(ctx context.Context, binding placementv1beta1.BindingObject) error {
-	operations := fence.Annotate(binding.GetAnnotations(), placementv1beta1.PreviousBindingStateAnnotation, string(binding.GetBindingSpec().State))
+	state := string(binding.GetBindingSpec().State)
+	operations := fence.Annotate(binding.GetAnnotations(), placementv1beta1.PreviousBindingStateAnnotation, state)
 	return a.patchBinding(ctx, binding, append(operations, fence.Replace("/spec/state", placementv1beta1.BindingStateUnscheduled)))
 }
 

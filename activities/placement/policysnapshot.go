@@ -82,7 +82,8 @@ func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement placeme
 // listPolicySnapshots reads live the policy snapshots of a placement, by index, and
 // returns the revision of the hub's store they were read at. Those left over from an
 // earlier placement of the same name are removed.
-func (a *Activities) listPolicySnapshots(ctx context.Context, placement placementv1beta1.PlacementObject) ([]placementv1beta1.PolicySnapshotObject, string, error) {
+func (a *Activities) listPolicySnapshots(ctx context.Context,
+	placement placementv1beta1.PlacementObject) ([]placementv1beta1.PolicySnapshotObject, string, error) {
 	list := placementv1beta1.ScopeOf(placement).NewPolicySnapshotList()
 	err := a.Live.List(ctx, list, client.InNamespace(placement.GetNamespace()),
 		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()})

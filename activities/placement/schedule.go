@@ -137,7 +137,8 @@ func (a *Activities) reportDecision(ctx context.Context, placement placementv1be
 	if equality.Semantic.DeepEqual(withoutAges(*before), withoutAges(*status)) {
 		return nil
 	}
-	// Pinned to what was read: an attempt that was overtaken must not have the last word.
+	// Pinned to the version that was read, so that an attempt that was overtaken does not
+	// overwrite the decision of a newer one.
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	if err := a.Client.Status().Patch(ctx, policy, patch); err != nil {
 		return fmt.Errorf("writing the status of policy snapshot %s: %w", policy.GetName(), err)

@@ -74,7 +74,7 @@ func (a *Activities) AdvancePlacement(ctx context.Context, in act.AdvanceRequest
 	}
 	c := &advanceCall{callState: state, sub: sub, observer: observer{state, sub}, writer: batchWriter{state}}
 	if in.EvictionsOnly {
-		return c.advance(ctx)
+		return c.carryOutAndPropose(ctx)
 	}
 	latest, err := isLatestSelection(ctx, a.Live, placement, in)
 	if err != nil {
@@ -90,7 +90,7 @@ func (a *Activities) AdvancePlacement(ctx context.Context, in act.AdvanceRequest
 	if err != nil {
 		return act.AdvanceResult{}, err
 	}
-	return c.advance(ctx)
+	return c.carryOutAndPropose(ctx)
 }
 
 // isLatestSelection reports whether the snapshot to roll out, with its overrides, is
@@ -147,7 +147,7 @@ type advanceCall struct {
 	reschedule bool
 }
 
-func (c *advanceCall) advance(ctx context.Context) (act.AdvanceResult, error) {
+func (c *advanceCall) carryOutAndPropose(ctx context.Context) (act.AdvanceResult, error) {
 	for _, name := range c.in.InFlight {
 		c.flight.markInFlight(name)
 	}
@@ -162,7 +162,7 @@ func (c *advanceCall) advance(ctx context.Context) (act.AdvanceResult, error) {
 	if err != nil {
 		return act.AdvanceResult{}, err
 	}
-	if plan := facts.decide(); isConclusive(plan) || c.in.EvictionsOnly {
+	if plan := facts.decidePlan(); isConclusive(plan) || c.in.EvictionsOnly {
 		return c.proposeNext(facts, plan), nil
 	}
 	changed, err := c.waitForChange(ctx, facts)
@@ -172,7 +172,7 @@ func (c *advanceCall) advance(ctx context.Context) (act.AdvanceResult, error) {
 	if facts, err = c.observeAndRelease(ctx); err != nil {
 		return act.AdvanceResult{}, err
 	}
-	return c.proposeNext(facts, facts.decide()), nil
+	return c.proposeNext(facts, facts.decidePlan()), nil
 }
 
 // writeBatch carries out the batch, as far as it is still allowed: the process may have
@@ -191,7 +191,7 @@ func (c *advanceCall) writeBatch(ctx context.Context) (overtaken bool, err error
 	if err != nil {
 		return false, err
 	}
-	plan := facts.decide()
+	plan := facts.decidePlan()
 	// A budget counts every unavailable cluster: evictions go before the changes that make
 	// more clusters unavailable.
 	if done, err := c.writer.writeEvictions(ctx, facts, plan); err != nil || !done {
@@ -209,7 +209,7 @@ func (c *advanceCall) observeAndRelease(ctx context.Context) (*rolloutFacts, err
 			return nil, err
 		}
 		released := 0
-		for _, step := range facts.decide().Steps {
+		for _, step := range facts.decidePlan().Steps {
 			if step.Op != rollout.Release {
 				continue
 			}
@@ -237,7 +237,7 @@ func (c *advanceCall) waitForChange(ctx context.Context, facts *rolloutFacts) (c
 			held[cluster.Name] = struct{}{}
 		}
 	}
-	plan := facts.decide()
+	plan := facts.decidePlan()
 	wakeAt := rollout.EarlierOf(plan.WakeAt, c.requestedWakeAt())
 	w := clusterwait.Wait{
 		Clock: c.acts.Clock, Subscription: c.sub, Pending: pending, Watched: held, WaitWithoutPending: true, WakeAt: wakeAt,
@@ -251,7 +251,7 @@ func (c *advanceCall) waitForChange(ctx context.Context, facts *rolloutFacts) (c
 			return outdated || conclusive, err
 		},
 		Stop: activity.GetWorkerStopChannel(ctx), HeartbeatEvery: call.HeartbeatEvery,
-		Heartbeat: func() { heartbeat.Report(ctx, progress{InFlight: c.flight.size(), Blocked: plan.Blocked}) },
+		Heartbeat: func() { heartbeat.Report(ctx, progress{InFlight: c.flight.countInFlight(), Blocked: plan.Blocked}) },
 	}
 	_, err = w.Await(ctx)
 	return changed, err
@@ -305,7 +305,7 @@ func (c *advanceCall) replan(ctx context.Context) (outdated, conclusive bool, er
 	if err != nil {
 		return false, false, err
 	}
-	return false, isConclusive(facts.decide()), nil
+	return false, isConclusive(facts.decidePlan()), nil
 }
 
 // isConclusive reports whether a plan leaves nothing to wait for before the next batch.
@@ -322,7 +322,7 @@ func (c *advanceCall) proposeNext(facts *rolloutFacts, plan rollout.Plan) act.Ad
 	if !isConclusive(plan) {
 		out.Waiting = describeWaiting(facts.unavailable)
 	}
-	out.Done, out.InFlight = c.flight.names()
+	out.Done, out.InFlight = c.flight.sortedNames()
 	for _, step := range plan.Evictions {
 		out.Next = append(out.Next, facts.evictionChange(step))
 	}

@@ -40,7 +40,8 @@ func WaitingEvictions(ctx context.Context, reader client.Reader, scope placement
 }
 
 // readEvictionPolicy reads, live, what evictions from a placement are judged by.
-func readEvictionPolicy(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject) (rollout.EvictionPolicy, error) {
+func readEvictionPolicy(ctx context.Context, live client.Reader,
+	placement placementv1beta1.PlacementObject) (rollout.EvictionPolicy, error) {
 	out := rollout.EvictionPolicy{Type: string(placementv1beta1.PickAllPlacementType)}
 	if p := placement.GetPlacementSpec().Policy; p != nil {
 		if p.PlacementType != "" {
@@ -122,14 +123,18 @@ func (a *Activities) writeOutcome(ctx context.Context, name, uid string,
 // outcomeConditions say how an eviction was decided.
 func outcomeConditions(verdict rollout.Verdict, generation int64, now metav1.Time) []metav1.Condition {
 	condition := func(kind string, status bool, yes, no, message string) metav1.Condition {
-		c := metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: yes, Message: message, ObservedGeneration: generation, LastTransitionTime: now}
+		c := metav1.Condition{
+			Type: kind, Status: metav1.ConditionTrue, Reason: yes, Message: message, ObservedGeneration: generation, LastTransitionTime: now,
+		}
 		if !status {
 			c.Status, c.Reason = metav1.ConditionFalse, no
 		}
 		return c
 	}
 	if !verdict.Valid() {
-		return []metav1.Condition{condition(placementv1beta1.ConditionTypeValid, false, "", placementv1beta1.ReasonEvictionInvalid, verdict.Message())}
+		return []metav1.Condition{
+			condition(placementv1beta1.ConditionTypeValid, false, "", placementv1beta1.ReasonEvictionInvalid, verdict.Message()),
+		}
 	}
 	return []metav1.Condition{
 		condition(placementv1beta1.ConditionTypeValid, true, placementv1beta1.ReasonEvictionValid, "", rollout.ValidMessage),

@@ -33,7 +33,7 @@ func newRolloutFacts() *rolloutFacts {
 	}
 }
 
-func (f *rolloutFacts) decide() rollout.Plan { return rollout.Decide(f.Facts) }
+func (f *rolloutFacts) decidePlan() rollout.Plan { return rollout.Decide(f.Facts) }
 
 func (f *rolloutFacts) addCluster(c rollout.Cluster, b placementv1beta1.BindingObject) {
 	f.Clusters = append(f.Clusters, c)

@@ -52,15 +52,15 @@ func (l *flightLog) isInFlight(cluster string) bool {
 	return is
 }
 
-// size is the number of clusters in flight.
-func (l *flightLog) size() int {
+// countInFlight is the number of clusters in flight.
+func (l *flightLog) countInFlight() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.inFlight)
 }
 
-// names are the clusters that have landed and those that are in flight, in order.
-func (l *flightLog) names() (landed, inFlight []string) {
+// sortedNames are the clusters that have landed and those that are in flight, in order.
+func (l *flightLog) sortedNames() (landed, inFlight []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for name := range l.everInFlight {

@@ -32,7 +32,8 @@ type References struct {
 
 // ReadReferences reads live what bindings and unfinished runs of a placement refer
 // to, as of a revision of the hub's store or later.
-func ReadReferences(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject, revision string) (References, error) {
+func ReadReferences(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject,
+	revision string) (References, error) {
 	r := References{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	scope, name := placementv1beta1.ScopeOf(placement), placement.GetName()
 	bindings := scope.NewBindingList()
@@ -67,7 +68,7 @@ func (w snapshotWriter) pruneSeries(ctx context.Context, existing *series, lates
 	victims := existing.partsWithoutMaster(latest)
 	groups := existing.withMaster()
 	excess := len(groups) - HistoryLimit(w.placement)
-	if existing.group(latest).master == nil {
+	if existing.groupAt(latest).master == nil {
 		excess++ // the latest has just been written
 	}
 	if excess > 0 {

@@ -105,7 +105,8 @@ func describeIdle(matcher *override.Matcher) []string {
 
 // addKeptOverrides adds the overrides for all placements with which the rollout has begun
 // and of which there is a later version by now, which waits for the next rollout.
-func (s *Selector) addKeptOverrides(ctx context.Context, inForce overridesource.Snapshots, refs []string) (overridesource.Snapshots, error) {
+func (s *Selector) addKeptOverrides(ctx context.Context, inForce overridesource.Snapshots,
+	refs []string) (overridesource.Snapshots, error) {
 	for _, ref := range refs {
 		kept, err := overridesource.Load(ctx, s.Client, s.Live, []string{ref})
 		if _, gone := errors.AsType[*overridesource.MissingError](err); gone {

@@ -39,7 +39,7 @@ func (s *Selector) dueOf(ctx context.Context, latest *snapshotGroup, hash string
 	if atOnce || latest == nil || !latest.isComplete() {
 		return time.Time{}, nil
 	}
-	if latest.hash() == hash {
+	if latest.contentHash() == hash {
 		return time.Time{}, noteChangeSeen(ctx, s.Client, latest.master, "")
 	}
 	now := s.Clock.Now()
@@ -73,7 +73,7 @@ func (s *Selector) changeSeenAt(ctx context.Context, master *metav1.PartialObjec
 // recordedDue is the due time of the last verdict, as long as it is to come. Until then
 // there is no need to read what is selected.
 func (s *Selector) recordedDue(placement placementv1beta1.PlacementObject, existing *series) time.Time {
-	latest, last := existing.latest(), lastVerdict(placement)
+	latest, last := existing.latestGroup(), lastVerdict(placement)
 	if latest == nil || !latest.isComplete() || last.Generation != placement.GetGeneration() ||
 		last.Snapshot != latest.master.Name || !last.Due.After(s.Clock.Now()) {
 		return time.Time{}
@@ -86,13 +86,14 @@ func (s *Selector) recordedDue(placement placementv1beta1.PlacementObject, exist
 // sees it, for example after a restart, has the placement selected again.
 func (s *Selector) keepLatest(ctx context.Context, placement placementv1beta1.PlacementObject, existing *series,
 	due time.Time) (act.SelectResult, error) {
-	latest, writer := existing.latest(), s.snapshotWriter(placement)
-	err := errors.Join(writer.labelLatest(ctx, latest.master, placementv1beta1.LabelValueTrue), writer.unlabelOthers(ctx, existing, latest.index))
+	latest, writer := existing.latestGroup(), s.snapshotWriter(placement)
+	err := errors.Join(writer.labelLatest(ctx, latest.master, placementv1beta1.LabelValueTrue),
+		writer.unlabelOthers(ctx, existing, latest.index))
 	if err != nil {
 		return act.SelectResult{}, err
 	}
 	verdict := snapshot.Verdict{
-		Generation: placement.GetGeneration(), Snapshot: latest.master.Name, Index: latest.index, Hash: latest.hash(), Due: due,
+		Generation: placement.GetGeneration(), Snapshot: latest.master.Name, Index: latest.index, Hash: latest.contentHash(), Due: due,
 		Note: lastVerdict(placement).Note,
 	}
 	err = s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {

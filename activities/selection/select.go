@@ -76,7 +76,8 @@ func (s *Selector) Select(ctx context.Context, placement placementv1beta1.Placem
 // selectWithRetries may be repeated and may overlap with itself: the existing snapshots
 // are listed before the objects are read, so an attempt that has read older objects than
 // another one finds the index of its snapshot taken, and starts over.
-func (s *Selector) selectWithRetries(ctx context.Context, placement placementv1beta1.PlacementObject, atOnce bool) (act.SelectResult, error) {
+func (s *Selector) selectWithRetries(ctx context.Context, placement placementv1beta1.PlacementObject,
+	atOnce bool) (act.SelectResult, error) {
 	ref := wf.Ref{Namespace: placement.GetNamespace(), Name: placement.GetName(), UID: string(placement.GetUID())}
 	created := false
 	for try := 1; ; try++ {
@@ -110,7 +111,7 @@ func (s *Selector) selectOnce(ctx context.Context, placement placementv1beta1.Pl
 	if err != nil {
 		return act.SelectResult{}, fmt.Errorf("resolving the selectors of placement %s: %w", placement.GetName(), err)
 	}
-	due, err := s.dueOf(ctx, existing.latest(), content.Hash, atOnce)
+	due, err := s.dueOf(ctx, existing.latestGroup(), content.Hash, atOnce)
 	if err != nil {
 		return act.SelectResult{}, err
 	}
@@ -151,7 +152,7 @@ func (s *Selector) resolveSelectors(ctx context.Context, placement placementv1be
 	if err != nil {
 		return selectedObjects{}, snapshot.Content{}, err
 	}
-	if err := s.refuseUnreadable(ctx, placement, existing.latest(), catalog.Unreadable()); err != nil {
+	if err := s.refuseUnreadable(ctx, placement, existing.latestGroup(), catalog.Unreadable()); err != nil {
 		return selectedObjects{}, snapshot.Content{}, err
 	}
 	selected, err := readSelected(ctx, s.Dynamic, selection, catalog, existing.revision)
@@ -167,8 +168,8 @@ func (s *Selector) resolveSelectors(ctx context.Context, placement placementv1be
 func (s *Selector) recordInvalid(ctx context.Context, placement placementv1beta1.PlacementObject, existing *series,
 	reason *snapshot.InvalidError) (act.SelectResult, error) {
 	verdict := snapshot.Verdict{Generation: placement.GetGeneration(), Error: reason.Message}
-	if latest := existing.latest(); latest != nil {
-		verdict.Snapshot, verdict.Index, verdict.Hash = latest.master.Name, latest.index, latest.hash()
+	if latest := existing.latestGroup(); latest != nil {
+		verdict.Snapshot, verdict.Index, verdict.Hash = latest.master.Name, latest.index, latest.contentHash()
 	}
 	return s.recordVerdict(ctx, placement, verdict, false)
 }

@@ -56,7 +56,7 @@ func (s *series) addObject(object *metav1.PartialObjectMetadata, owner types.UID
 		s.foreign = append(s.foreign, object)
 		return
 	}
-	group := s.group(index)
+	group := s.groupAt(index)
 	if sub, err := strconv.Atoi(object.Annotations[placementv1beta1.SubindexOfResourceSnapshotAnnotation]); err == nil {
 		group.parts[sub] = object
 		return
@@ -64,8 +64,8 @@ func (s *series) addObject(object *metav1.PartialObjectMetadata, owner types.UID
 	group.master = object
 }
 
-// group returns the snapshot with an index, an empty one if there is none yet.
-func (s *series) group(index int) *snapshotGroup {
+// groupAt returns the snapshot with an index, an empty one if there is none yet.
+func (s *series) groupAt(index int) *snapshotGroup {
 	group, ok := s.groups[index]
 	if !ok {
 		group = &snapshotGroup{index: index, parts: map[int]*metav1.PartialObjectMetadata{}}
@@ -74,8 +74,8 @@ func (s *series) group(index int) *snapshotGroup {
 	return group
 }
 
-// hash of the content, as the master states it.
-func (g *snapshotGroup) hash() string {
+// contentHash is the hash of the content, as the master states it.
+func (g *snapshotGroup) contentHash() string {
 	return g.master.Annotations[placementv1beta1.ResourceGroupHashAnnotation]
 }
 
@@ -90,7 +90,7 @@ func (g *snapshotGroup) isComplete() bool {
 		return false
 	}
 	for sub := 1; sub < count; sub++ {
-		if !g.hasPart(sub, g.hash()) {
+		if !g.hasPart(sub, g.contentHash()) {
 			return false
 		}
 	}
@@ -108,9 +108,9 @@ func (g *snapshotGroup) hasPart(sub int, hash string) bool {
 	return stated == "" || stated == hash
 }
 
-// latest is the newest snapshot, or nil: the one that says so; if several do, the
+// latestGroup is the newest snapshot, or nil: the one that says so; if several do, the
 // complete one with the highest index; if none does, the same among all.
-func (s *series) latest() *snapshotGroup {
+func (s *series) latestGroup() *snapshotGroup {
 	groups := s.withMaster()
 	if len(groups) == 0 {
 		return nil

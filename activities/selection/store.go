@@ -47,11 +47,11 @@ type storedSnapshot struct {
 // latest snapshot, and it is complete.
 func (w snapshotWriter) storeContent(ctx context.Context, existing *series, content snapshot.Content) (storedSnapshot, error) {
 	index := existing.nextIndex()
-	if latest := existing.latest(); latest != nil && latest.hash() == content.Hash {
+	if latest := existing.latestGroup(); latest != nil && latest.contentHash() == content.Hash {
 		index = latest.index
 	}
 	group := snapshot.Group(w.placement, index, content)
-	target := existing.group(index)
+	target := existing.groupAt(index)
 	result := storedSnapshot{name: group[0].GetName(), index: index, created: target.master == nil}
 	if err := w.deleteForeign(ctx, existing.foreign); err != nil {
 		return storedSnapshot{}, err
@@ -70,7 +70,8 @@ func (w snapshotWriter) storeContent(ctx context.Context, existing *series, cont
 }
 
 // storeParts writes all but the master, several at a time.
-func (w snapshotWriter) storeParts(ctx context.Context, target *snapshotGroup, hash string, group []placementv1beta1.ResourceSnapshotObject) error {
+func (w snapshotWriter) storeParts(ctx context.Context, target *snapshotGroup, hash string,
+	group []placementv1beta1.ResourceSnapshotObject) error {
 	writes, ctx := errgroup.WithContext(ctx)
 	writes.SetLimit(parallelWrites)
 	for sub := 1; sub < len(group); sub++ {
@@ -81,7 +82,8 @@ func (w snapshotWriter) storeParts(ctx context.Context, target *snapshotGroup, h
 
 // storePart writes a part unless it exists. A part with other content was left by an
 // attempt that died; its master does not exist, so no program has read it.
-func (w snapshotWriter) storePart(ctx context.Context, target *snapshotGroup, sub int, hash string, part placementv1beta1.ResourceSnapshotObject) error {
+func (w snapshotWriter) storePart(ctx context.Context, target *snapshotGroup, sub int, hash string,
+	part placementv1beta1.ResourceSnapshotObject) error {
 	if target.hasPart(sub, hash) {
 		return nil
 	}
@@ -119,7 +121,7 @@ func (w snapshotWriter) storeMaster(ctx context.Context, master placementv1beta1
 		return err
 	}
 	for _, group := range written.withMaster() {
-		if group.master.Name == master.GetName() && group.isComplete() && group.hash() == hash {
+		if group.master.Name == master.GetName() && group.isComplete() && group.contentHash() == hash {
 			return nil
 		}
 	}

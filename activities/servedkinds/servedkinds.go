@@ -1,4 +1,7 @@
-// Package servedkinds knows which kinds of objects the hub serves.
+// Package servedkinds keeps the catalog of the kinds of objects that the hub serves. It
+// reads the CustomResourceDefinitions live each time, and repeats the slow discovery only
+// when they have changed or the catalog is old. Selections and the watcher of selected
+// resources share it.
 package servedkinds
 
 import (
@@ -19,12 +22,12 @@ import (
 )
 
 const (
-	// catalogAge bounds how long a catalog is believed, for kinds of aggregated API
-	// servers: nothing announces those.
-	catalogAge = 5 * time.Minute
-	// incompleteAge bounds how long a catalog is believed that lacks an API group which
-	// could not be read.
-	incompleteAge = 10 * time.Second
+	// maxCatalogAge bounds the use of a catalog, for kinds of aggregated API servers: no
+	// object that could be watched announces those.
+	maxCatalogAge = 5 * time.Minute
+	// maxIncompleteAge bounds the use of a catalog without an API group that could not be
+	// read.
+	maxIncompleteAge = 10 * time.Second
 	// servedWithin is how long after its creation a CustomResourceDefinition may take
 	// until the hub serves it; one that takes longer is not waited for.
 	servedWithin = 30 * time.Second
@@ -70,30 +73,30 @@ func (c *Cache) Catalog(ctx context.Context, revision string) (*snapshot.Catalog
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.catalog != nil && c.version == version && c.Clock.Since(c.read) < believed(c.catalog) {
+	if c.catalog != nil && c.version == version && c.Clock.Since(c.read) < maxAgeOf(c.catalog) {
 		return c.catalog, nil
 	}
-	catalog, err := c.discover(ctx, definitions)
+	catalog, err := c.discoverCatalog(ctx, definitions)
 	if err != nil {
 		return nil, err
 	}
 	c.catalog, c.version, c.read = catalog, version, c.Clock.Now()
-	if c.lagging(definitions, catalog) {
+	if c.lacksDefinition(definitions, catalog) {
 		c.version = ""
 	}
 	return catalog, nil
 }
 
-// believed is how long a catalog counts as true.
-func believed(catalog *snapshot.Catalog) time.Duration {
+// maxAgeOf is how long a catalog is used before it is read again.
+func maxAgeOf(catalog *snapshot.Catalog) time.Duration {
 	if catalog.Incomplete() {
-		return incompleteAge
+		return maxIncompleteAge
 	}
-	return catalogAge
+	return maxCatalogAge
 }
 
-// Lagging says whether the last catalog was read before the hub served all
-// CustomResourceDefinitions there were: another look will tell more.
+// Lagging reports whether the hub did not serve all CustomResourceDefinitions yet when the
+// last catalog was read: it must be read again.
 func (c *Cache) Lagging() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,8 +112,8 @@ func versionOf(definitions *metav1.PartialObjectMetadataList) string {
 	return snapshot.Fingerprint(ids)
 }
 
-// lagging says whether a definition is not served yet though it should be soon.
-func (c *Cache) lagging(definitions *metav1.PartialObjectMetadataList, catalog *snapshot.Catalog) bool {
+// lacksDefinition reports whether a definition is not served yet though it should be soon.
+func (c *Cache) lacksDefinition(definitions *metav1.PartialObjectMetadataList, catalog *snapshot.Catalog) bool {
 	for i := range definitions.Items {
 		definition := &definitions.Items[i]
 		resource, group, _ := strings.Cut(definition.Name, ".")
@@ -123,10 +126,10 @@ func (c *Cache) lagging(definitions *metav1.PartialObjectMetadataList, catalog *
 	return false
 }
 
-// discover reads the catalog. An API group that cannot be read would look as if
-// its objects had been deleted: what was last known of it holds on, and if that is
-// nothing, the catalog says so. Nobody misses a group of which nothing is ever placed.
-func (c *Cache) discover(ctx context.Context, definitions *metav1.PartialObjectMetadataList) (*snapshot.Catalog, error) {
+// discoverCatalog reads the catalog. An API group that cannot be read would look as if its
+// objects had been deleted: its last known kinds are kept, and if none are known, the
+// catalog says so. Groups of which nothing is ever placed may be missing.
+func (c *Cache) discoverCatalog(ctx context.Context, definitions *metav1.PartialObjectMetadataList) (*snapshot.Catalog, error) {
 	groups, lists, err := c.Discovery.ServerGroupsAndResourcesWithContext(ctx)
 	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if err != nil && !partial {
