@@ -103,14 +103,6 @@ type ClusterApprovalRequestList struct {
 	Items []ClusterApprovalRequest `json:"items"`
 }
 
-// GetConditions returns the conditions in the status.
-func (a *ClusterApprovalRequest) GetConditions() []metav1.Condition { return a.Status.Conditions }
-
-// SetConditions replaces the conditions in the status.
-func (a *ClusterApprovalRequest) SetConditions(conditions []metav1.Condition) {
-	a.Status.Conditions = conditions
-}
-
 // ApprovalRequest asks somebody to approve a stage of an update run in its namespace. Set the
 // condition Approved to True in its status to approve.
 //
@@ -146,12 +138,4 @@ type ApprovalRequestList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	// Items are the requests listed.
 	Items []ApprovalRequest `json:"items"`
-}
-
-// GetConditions returns the conditions in the status.
-func (a *ApprovalRequest) GetConditions() []metav1.Condition { return a.Status.Conditions }
-
-// SetConditions replaces the conditions in the status.
-func (a *ApprovalRequest) SetConditions(conditions []metav1.Condition) {
-	a.Status.Conditions = conditions
 }

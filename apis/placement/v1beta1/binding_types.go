@@ -121,14 +121,6 @@ type ClusterResourceBindingList struct {
 	Items []ClusterResourceBinding `json:"items"`
 }
 
-// GetConditions returns the conditions in the status.
-func (b *ClusterResourceBinding) GetConditions() []metav1.Condition { return b.Status.Conditions }
-
-// SetConditions replaces the conditions in the status.
-func (b *ClusterResourceBinding) SetConditions(conditions []metav1.Condition) {
-	b.Status.Conditions = conditions
-}
-
 // ResourceBinding ties a ResourcePlacement to one cluster: that the cluster was picked, which
 // snapshot it is to run, and how far it is.
 //
@@ -166,12 +158,4 @@ type ResourceBindingList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	// Items are the bindings listed.
 	Items []ResourceBinding `json:"items"`
-}
-
-// GetConditions returns the conditions in the status.
-func (b *ResourceBinding) GetConditions() []metav1.Condition { return b.Status.Conditions }
-
-// SetConditions replaces the conditions in the status.
-func (b *ResourceBinding) SetConditions(conditions []metav1.Condition) {
-	b.Status.Conditions = conditions
 }

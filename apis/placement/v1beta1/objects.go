@@ -14,12 +14,16 @@ import (
 // objects of one or the other. Only this file chooses between the two.
 
 // Object is an API object.
+//
+// +kubebuilder:object:generate=false
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
 // ConditionedObject is an object whose status has conditions.
+//
+// +kubebuilder:object:generate=false
 type ConditionedObject interface {
 	Object
 	GetConditions() []metav1.Condition
@@ -162,59 +166,9 @@ func twin[T any](s Scope, clusterScoped, namespaced T) T {
 	return clusterScoped
 }
 
-// PlacementKind is the kind of placements of the scope.
-func (s Scope) PlacementKind() schema.GroupVersionKind {
-	return GroupVersion.WithKind(twin(s, "ClusterResourcePlacement", "ResourcePlacement"))
-}
-
-// ResourceSnapshotKind is the kind of resource snapshots of the scope.
-func (s Scope) ResourceSnapshotKind() schema.GroupVersionKind {
-	return GroupVersion.WithKind(twin(s, "ClusterResourceSnapshot", "ResourceSnapshot"))
-}
-
-// UpdateRunKind is the kind of update runs of the scope.
-func (s Scope) UpdateRunKind() schema.GroupVersionKind {
-	return GroupVersion.WithKind(twin(s, "ClusterStagedUpdateRun", "StagedUpdateRun"))
-}
-
 // OverrideSnapshotKind is the kind of override snapshots of the scope.
 func (s Scope) OverrideSnapshotKind() schema.GroupVersionKind {
 	return GroupVersion.WithKind(twin(s, "ClusterResourceOverrideSnapshot", "ResourceOverrideSnapshot"))
-}
-
-// NewPlacement returns an empty placement of the scope, with its namespace and name.
-func (s Scope) NewPlacement(name string) PlacementObject {
-	return named(s, name, twin[PlacementObject](s, &ClusterResourcePlacement{}, &ResourcePlacement{}))
-}
-
-// NewPolicySnapshot returns an empty policy snapshot of the scope, with its namespace and name.
-func (s Scope) NewPolicySnapshot(name string) PolicySnapshotObject {
-	return named(s, name, twin[PolicySnapshotObject](s, &ClusterSchedulingPolicySnapshot{}, &SchedulingPolicySnapshot{}))
-}
-
-// NewResourceSnapshot returns an empty resource snapshot of the scope, with its namespace and name.
-func (s Scope) NewResourceSnapshot(name string) ResourceSnapshotObject {
-	return named(s, name, twin[ResourceSnapshotObject](s, &ClusterResourceSnapshot{}, &ResourceSnapshot{}))
-}
-
-// NewBinding returns an empty binding of the scope, with its namespace and name.
-func (s Scope) NewBinding(name string) BindingObject {
-	return named(s, name, twin[BindingObject](s, &ClusterResourceBinding{}, &ResourceBinding{}))
-}
-
-// NewUpdateStrategy returns an empty strategy of the scope, with its namespace and name.
-func (s Scope) NewUpdateStrategy(name string) UpdateStrategyObject {
-	return named(s, name, twin[UpdateStrategyObject](s, &ClusterStagedUpdateStrategy{}, &StagedUpdateStrategy{}))
-}
-
-// NewUpdateRun returns an empty update run of the scope, with its namespace and name.
-func (s Scope) NewUpdateRun(name string) UpdateRunObject {
-	return named(s, name, twin[UpdateRunObject](s, &ClusterStagedUpdateRun{}, &StagedUpdateRun{}))
-}
-
-// NewApprovalRequest returns an empty approval request of the scope, with its namespace and name.
-func (s Scope) NewApprovalRequest(name string) ApprovalRequestObject {
-	return named(s, name, twin[ApprovalRequestObject](s, &ClusterApprovalRequest{}, &ApprovalRequest{}))
 }
 
 // NewOverrideSnapshot returns an empty override snapshot of the scope, with its namespace and name.
@@ -226,41 +180,6 @@ func named[T Object](s Scope, name string, o T) T {
 	o.SetNamespace(s.Namespace)
 	o.SetName(name)
 	return o
-}
-
-// NewPlacementList returns an empty list of placements of the scope.
-func (s Scope) NewPlacementList() ObjectList[PlacementObject] {
-	return twin[ObjectList[PlacementObject]](s, &ClusterResourcePlacementList{}, &ResourcePlacementList{})
-}
-
-// NewPolicySnapshotList returns an empty list of policy snapshots of the scope.
-func (s Scope) NewPolicySnapshotList() ObjectList[PolicySnapshotObject] {
-	return twin[ObjectList[PolicySnapshotObject]](s, &ClusterSchedulingPolicySnapshotList{}, &SchedulingPolicySnapshotList{})
-}
-
-// NewResourceSnapshotList returns an empty list of resource snapshots of the scope.
-func (s Scope) NewResourceSnapshotList() ObjectList[ResourceSnapshotObject] {
-	return twin[ObjectList[ResourceSnapshotObject]](s, &ClusterResourceSnapshotList{}, &ResourceSnapshotList{})
-}
-
-// NewBindingList returns an empty list of bindings of the scope.
-func (s Scope) NewBindingList() ObjectList[BindingObject] {
-	return twin[ObjectList[BindingObject]](s, &ClusterResourceBindingList{}, &ResourceBindingList{})
-}
-
-// NewUpdateStrategyList returns an empty list of strategies of the scope.
-func (s Scope) NewUpdateStrategyList() ObjectList[UpdateStrategyObject] {
-	return twin[ObjectList[UpdateStrategyObject]](s, &ClusterStagedUpdateStrategyList{}, &StagedUpdateStrategyList{})
-}
-
-// NewUpdateRunList returns an empty list of update runs of the scope.
-func (s Scope) NewUpdateRunList() ObjectList[UpdateRunObject] {
-	return twin[ObjectList[UpdateRunObject]](s, &ClusterStagedUpdateRunList{}, &StagedUpdateRunList{})
-}
-
-// NewApprovalRequestList returns an empty list of approval requests of the scope.
-func (s Scope) NewApprovalRequestList() ObjectList[ApprovalRequestObject] {
-	return twin[ObjectList[ApprovalRequestObject]](s, &ClusterApprovalRequestList{}, &ApprovalRequestList{})
 }
 
 // OverrideLists returns an empty list of the overrides of either kind: those of all

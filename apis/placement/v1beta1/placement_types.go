@@ -234,14 +234,6 @@ type ClusterResourcePlacementList struct {
 	Items []ClusterResourcePlacement `json:"items"`
 }
 
-// GetConditions returns the conditions in the status.
-func (p *ClusterResourcePlacement) GetConditions() []metav1.Condition { return p.Status.Conditions }
-
-// SetConditions replaces the conditions in the status.
-func (p *ClusterResourcePlacement) SetConditions(conditions []metav1.Condition) {
-	p.Status.Conditions = conditions
-}
-
 // ResourcePlacement selects resources in its own namespace on the hub and places them on the
 // member clusters its policy picks. The namespace itself has to be on the clusters already;
 // a ClusterResourcePlacement that selects it with selectionScope NamespaceOnly brings it.
@@ -286,12 +278,4 @@ type ResourcePlacementList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	// Items are the placements listed.
 	Items []ResourcePlacement `json:"items"`
-}
-
-// GetConditions returns the conditions in the status.
-func (p *ResourcePlacement) GetConditions() []metav1.Condition { return p.Status.Conditions }
-
-// SetConditions replaces the conditions in the status.
-func (p *ResourcePlacement) SetConditions(conditions []metav1.Condition) {
-	p.Status.Conditions = conditions
 }

@@ -99,16 +99,6 @@ type ClusterSchedulingPolicySnapshotList struct {
 	Items []ClusterSchedulingPolicySnapshot `json:"items"`
 }
 
-// GetConditions returns the conditions in the status.
-func (s *ClusterSchedulingPolicySnapshot) GetConditions() []metav1.Condition {
-	return s.Status.Conditions
-}
-
-// SetConditions replaces the conditions in the status.
-func (s *ClusterSchedulingPolicySnapshot) SetConditions(conditions []metav1.Condition) {
-	s.Status.Conditions = conditions
-}
-
 // ClusterResourceSnapshot keeps the resources a placement selected as they were at one
 // time. A selection too large for one object is split: {placement}-{index}-snapshot is the
 // master, {placement}-{index}-{part} are the further parts. The spec never changes.
@@ -168,14 +158,6 @@ type ClusterResourceSnapshotList struct {
 	Items []ClusterResourceSnapshot `json:"items"`
 }
 
-// GetConditions returns the conditions in the status.
-func (s *ClusterResourceSnapshot) GetConditions() []metav1.Condition { return s.Status.Conditions }
-
-// SetConditions replaces the conditions in the status.
-func (s *ClusterResourceSnapshot) SetConditions(conditions []metav1.Condition) {
-	s.Status.Conditions = conditions
-}
-
 // SchedulingPolicySnapshot keeps the policy of a ResourcePlacement as it was at one time, and
 // which clusters were picked for it. The spec never changes.
 //
@@ -210,16 +192,6 @@ type SchedulingPolicySnapshotList struct {
 	Items []SchedulingPolicySnapshot `json:"items"`
 }
 
-// GetConditions returns the conditions in the status.
-func (s *SchedulingPolicySnapshot) GetConditions() []metav1.Condition {
-	return s.Status.Conditions
-}
-
-// SetConditions replaces the conditions in the status.
-func (s *SchedulingPolicySnapshot) SetConditions(conditions []metav1.Condition) {
-	s.Status.Conditions = conditions
-}
-
 // ResourceSnapshot keeps the resources a ResourcePlacement selected as they were at one time.
 // A selection too large for one object is split into parts. The spec never changes.
 //
@@ -252,12 +224,4 @@ type ResourceSnapshotList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	// Items are the snapshots listed.
 	Items []ResourceSnapshot `json:"items"`
-}
-
-// GetConditions returns the conditions in the status.
-func (s *ResourceSnapshot) GetConditions() []metav1.Condition { return s.Status.Conditions }
-
-// SetConditions replaces the conditions in the status.
-func (s *ResourceSnapshot) SetConditions(conditions []metav1.Condition) {
-	s.Status.Conditions = conditions
 }

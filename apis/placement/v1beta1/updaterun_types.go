@@ -283,14 +283,6 @@ type ClusterStagedUpdateRunList struct {
 	Items []ClusterStagedUpdateRun `json:"items"`
 }
 
-// GetConditions returns the conditions in the status.
-func (r *ClusterStagedUpdateRun) GetConditions() []metav1.Condition { return r.Status.Conditions }
-
-// SetConditions replaces the conditions in the status.
-func (r *ClusterStagedUpdateRun) SetConditions(conditions []metav1.Condition) {
-	r.Status.Conditions = conditions
-}
-
 // StagedUpdateRun rolls one resource snapshot of a ResourcePlacement in its namespace out,
 // stage by stage. The clusters the placement no longer picks are cleared at the end. Deleting
 // a run abandons it; clusters keep what they have.
@@ -336,12 +328,4 @@ type StagedUpdateRunList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	// Items are the runs listed.
 	Items []StagedUpdateRun `json:"items"`
-}
-
-// GetConditions returns the conditions in the status.
-func (r *StagedUpdateRun) GetConditions() []metav1.Condition { return r.Status.Conditions }
-
-// SetConditions replaces the conditions in the status.
-func (r *StagedUpdateRun) SetConditions(conditions []metav1.Condition) {
-	r.Status.Conditions = conditions
 }
