@@ -67,7 +67,7 @@ const fingerprintLength = 12
 func Made(placement Placement, snapshots []placementv1beta1.OverrideSnapshotObject) string {
 	var made []string
 	for _, candidate := range sortedSpecs(snapshots) {
-		if candidate.placement != nil && candidate.concernsPlacement(placement) {
+		if candidate.placement != nil && Concerns(candidate.placement, candidate.source.Namespace, placement) {
 			// One that was deleted and made anew can have the name of its snapshot again.
 			made = append(made, fmt.Sprintf("%s %x", candidate.source, candidate.content))
 		}

@@ -54,7 +54,7 @@ func NewMatcher(
 ) *Matcher {
 	var candidates []spec
 	for _, candidate := range sortedSpecs(snapshots) {
-		if candidate.concernsPlacement(placement) {
+		if Concerns(candidate.placement, candidate.source.Namespace, placement) {
 			candidates = append(candidates, candidate)
 		}
 	}
@@ -101,16 +101,16 @@ func newMatch(s spec) match {
 	return m
 }
 
-// concernsPlacement says whether an override is for a placement. A reference that leaves out its
-// scope is to a ClusterResourcePlacement.
-func (s *spec) concernsPlacement(placement Placement) bool {
+// Concerns says whether an override, by the placement that it refers to and its namespace,
+// is for a placement. A reference that leaves out its scope is to a ClusterResourcePlacement.
+func Concerns(ref *placementv1beta1.PlacementRef, namespace string, placement Placement) bool {
 	switch {
-	case s.placement == nil:
+	case ref == nil:
 		return true
-	case s.placement.Name != placement.Name:
+	case ref.Name != placement.Name:
 		return false
-	case s.placement.Scope == placementv1beta1.NamespaceScoped:
-		return placement.Namespace != "" && placement.Namespace == s.source.Namespace
+	case ref.Scope == placementv1beta1.NamespaceScoped:
+		return placement.Namespace != "" && placement.Namespace == namespace
 	default:
 		return placement.Namespace == ""
 	}

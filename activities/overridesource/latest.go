@@ -25,10 +25,10 @@ func (e *UnsettledError) Error() string {
 }
 
 // Latest lists the snapshots that are in force and makes sure, with the overrides
-// themselves, that nothing is missing in them that was changed before and can concern a
-// ClusterResourcePlacement; an UnsettledError says that it is. Read live, it answers for
+// themselves, that nothing is missing in them that was changed before and can concern the
+// placement; an UnsettledError says that it is. Read live, it answers for
 // everything that was written before.
-func Latest(ctx context.Context, live client.Reader, placement string) (Snapshots, error) {
+func Latest(ctx context.Context, live client.Reader, placement override.Placement) (Snapshots, error) {
 	var overrides []placementv1beta1.OverrideObject
 	for _, list := range placementv1beta1.OverrideLists() {
 		if err := live.List(ctx, list); err != nil {
@@ -48,7 +48,7 @@ func Latest(ctx context.Context, live client.Reader, placement string) (Snapshot
 	for _, o := range overrides {
 		key := client.ObjectKeyFromObject(o)
 		leaving[key] = !o.GetDeletionTimestamp().IsZero()
-		if leaving[key] || !isFor(o.GetOverridePlacement(), placement) {
+		if leaving[key] || !override.Concerns(o.GetOverridePlacement(), o.GetNamespace(), placement) {
 			continue
 		}
 		if err := checkSettled(o, hashes[key]); err != nil {
@@ -59,11 +59,6 @@ func Latest(ctx context.Context, live client.Reader, placement string) (Snapshot
 	return slices.DeleteFunc(inForce, func(snapshot placementv1beta1.OverrideSnapshotObject) bool {
 		return leaving[overrideOf(snapshot)]
 	}), nil
-}
-
-// isFor says whether an override can concern a ClusterResourcePlacement.
-func isFor(made *placementv1beta1.PlacementRef, placement string) bool {
-	return made == nil || made.Name == placement && made.Scope != placementv1beta1.NamespaceScoped
 }
 
 // checkSettled says whether the snapshot in force, by its hash, shows an override as it is.

@@ -161,7 +161,7 @@ func identifyObject(gvk schema.GroupVersionKind, object metav1.Object) placement
 // Overrides picks, for an update run that starts, the overrides that concern a snapshot of
 // a placement, in their latest version; nil if there are none. It reads everything live.
 func (s *Selector) Overrides(ctx context.Context, placement placementv1beta1.PlacementObject, index string) (*override.Matcher, error) {
-	inForce, err := overridesource.Latest(ctx, s.Live, placement.GetName())
+	inForce, err := overridesource.Latest(ctx, s.Live, override.Placement{Namespace: placement.GetNamespace(), Name: placement.GetName()})
 	if err != nil {
 		return nil, fmt.Errorf("picking the overrides of placement %s: %w", placement.GetName(), err)
 	}

@@ -56,3 +56,21 @@ func Placeable(objects []*unstructured.Unstructured) []*unstructured.Unstructure
 	}
 	return kept
 }
+
+// envelopes are the only kinds of the placement group that can be placed.
+var envelopes = map[string]bool{
+	string(placementv1beta1.ClusterResourceEnvelopeType): true,
+	string(placementv1beta1.ResourceEnvelopeType):        true,
+}
+
+// EnvelopeType says which type of envelope an object is, by its kind and
+// annotations; false if it is none. Any other ConfigMap is just a ConfigMap.
+func EnvelopeType(gk schema.GroupKind, annotations map[string]string) (placementv1beta1.EnvelopeType, bool) {
+	switch {
+	case gk.Group == placementv1beta1.GroupVersion.Group && envelopes[gk.Kind]:
+		return placementv1beta1.EnvelopeType(gk.Kind), true
+	case gk == schema.GroupKind{Kind: "ConfigMap"} && annotations[placementv1beta1.EnvelopeConfigMapAnnotation] == placementv1beta1.LabelValueTrue:
+		return placementv1beta1.ConfigMapEnvelopeType, true
+	}
+	return "", false
+}

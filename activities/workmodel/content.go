@@ -79,7 +79,7 @@ func NewContent(parts []placementv1beta1.ResourceSnapshotObject) *Content {
 	return c
 }
 
-// addEnvelopes adds a parcel for each envelope.
+// addEnvelopes adds a unit for each envelope.
 func (c *Content) addEnvelopes(wrapped []workUnit) {
 	taken := c.plainOwners()
 	for _, p := range wrapped {

@@ -54,15 +54,15 @@ func overriddenManifests(objects []*override.Object, patch *override.Patch) ([]p
 	return manifests, nil
 }
 
-// readObjects reads the manifests of all parcels, so that they can be changed for any number
+// readObjects reads the manifests of all units, so that they can be changed for any number
 // of clusters.
-func readObjects(parcels []workUnit) ([][]*override.Object, error) {
-	all := make([][]*override.Object, len(parcels))
-	for i := range parcels {
-		if parcels[i].invalid {
+func readObjects(units []workUnit) ([][]*override.Object, error) {
+	all := make([][]*override.Object, len(units))
+	for i := range units {
+		if units[i].invalid {
 			continue
 		}
-		for _, manifest := range parcels[i].manifests {
+		for _, manifest := range units[i].manifests {
 			object, err := override.NewObject(manifest.Raw)
 			if err != nil {
 				return nil, fmt.Errorf("reading an object to override: %w", err)

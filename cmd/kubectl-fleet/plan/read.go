@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -99,7 +100,7 @@ func (f *Facts) readSnapshots(ctx context.Context, reader hub.Reader, wish Wish)
 
 // readOverrides reads the override snapshots in force, and those that clusters were updated with.
 func (f *Facts) readOverrides(ctx context.Context, c client.Reader) (notes []string, err error) {
-	f.Overrides, err = overridesource.Latest(ctx, c, f.Placement.Name)
+	f.Overrides, err = overridesource.Latest(ctx, c, override.Placement{Namespace: f.Placement.Namespace, Name: f.Placement.Name})
 	if unsettled, is := errors.AsType[*overridesource.UnsettledError](err); is {
 		notes = append(notes, unsettled.Error()+": what changes by it is not told here")
 		f.Overrides, err = overridesource.InForce(ctx, c)
