@@ -29,9 +29,9 @@ import (
 )
 
 const (
-	// heldDelay is when to look again for a Work that stands in the way and does
+	// foreignWorkDelay is when to look again for a Work that stands in the way and does
 	// not belong to this binding, so that no event will tell of its end.
-	heldDelay = 2 * time.Second
+	foreignWorkDelay = 2 * time.Second
 )
 
 // Works is what the reconciler needs of the writer of Works.
@@ -57,36 +57,36 @@ type Reconciler struct {
 	Options
 	client client.Client
 	// scope chooses between the cluster-scoped kinds and their twins in namespaces.
-	scope placementv1beta1.Scope
-	live  client.Reader
-	works Works
-	clock clock.PassiveClock
-	since *stopwatch
-	usual *usual
+	scope   placementv1beta1.Scope
+	live    client.Reader
+	works   Works
+	clock   clock.PassiveClock
+	timers  *stopwatch
+	latency *latencyEWMA
 }
 
 // NewReconciler makes a Reconciler; live reads past the cache.
 func NewReconciler(c client.Client, live client.Reader, w Works, clk clock.PassiveClock, options Options) *Reconciler {
-	return &Reconciler{Options: options, client: c, live: live, works: w, clock: clk, since: newStopwatch(clk), usual: &usual{}}
+	return &Reconciler{Options: options, client: c, live: live, works: w, clock: clk, timers: newStopwatch(clk), latency: &latencyEWMA{}}
 }
 
 // Reconcile looks at one binding.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	binding := placementv1beta1.Scope{Namespace: request.Namespace}.NewBinding(request.Name)
 	if err := r.client.Get(ctx, request.NamespacedName, binding); err != nil {
-		r.since.forget(keyOf(binding))
+		r.timers.stopTimers(keyOf(binding))
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	member, err := r.member(ctx, binding.GetBindingSpec().TargetCluster)
+	member, err := r.readMembership(ctx, binding.GetBindingSpec().TargetCluster)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	abandoned, err := r.abandoned(ctx, binding)
+	abandoned, err := r.hasLostPlacement(ctx, binding)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if !binding.GetDeletionTimestamp().IsZero() {
-		wait, err := r.cleanUp(ctx, binding, member)
+		wait, err := r.removeWorks(ctx, binding, member)
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	if member == memberGone || abandoned {
@@ -95,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := fencedwrite.AddFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer); err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.project(ctx, binding, member)
+	return r.projectWorks(ctx, binding, member)
 }
 
 // keyOf is what the stopwatch knows a binding by.
@@ -103,21 +103,21 @@ func keyOf(binding placementv1beta1.BindingObject) string {
 	return placementv1beta1.ScopeOf(binding).String() + binding.GetName()
 }
 
-// standing to the fleet of the cluster a binding is for.
-type standing int
+// membershipState to the fleet of the cluster a binding is for.
+type membershipState int
 
 const (
-	memberPresent standing = iota
+	memberPresent membershipState = iota
 	memberLeaving
 	memberKept // it leaves, and what was placed on it stays there
 	memberGone // nobody is left who would clean up
 )
 
-// member tells how a cluster stands to the fleet. That it is gone is asked live:
+// readMembership tells how a cluster stands to the fleet. That it is gone is asked live:
 // a binding may be known before the cluster it is for.
-func (r *Reconciler) member(ctx context.Context, cluster string) (standing, error) {
+func (r *Reconciler) readMembership(ctx context.Context, cluster string) (membershipState, error) {
 	member := &clusterv1beta1.MemberCluster{}
-	err := r.get(ctx, types.NamespacedName{Name: cluster}, member)
+	err := r.getConfirmingAbsence(ctx, types.NamespacedName{Name: cluster}, member)
 	switch {
 	case apierrors.IsNotFound(err):
 		return memberGone, nil
@@ -126,17 +126,17 @@ func (r *Reconciler) member(ctx context.Context, cluster string) (standing, erro
 	case member.DeletionTimestamp.IsZero():
 		return memberPresent, nil
 	case membership.KeepsPlaced(member):
-		return r.kept(ctx, cluster)
+		return r.readKeptMembership(ctx, cluster)
 	}
 	return memberLeaving, nil
 }
 
-// kept tells whether the agent of a member that keeps what it has is still there:
+// readKeptMembership tells whether the agent of a member that keeps what it has is still there:
 // until it has left, it would clean up after every Work that is deleted.
-func (r *Reconciler) kept(ctx context.Context, cluster string) (standing, error) {
+func (r *Reconciler) readKeptMembership(ctx context.Context, cluster string) (membershipState, error) {
 	box := &clusterv1beta1.InternalMemberCluster{}
 	key := types.NamespacedName{Namespace: clusterv1beta1.MemberNamespace(cluster), Name: cluster}
-	err := r.get(ctx, key, box)
+	err := r.getConfirmingAbsence(ctx, key, box)
 	switch {
 	case apierrors.IsNotFound(err):
 		return memberGone, nil
@@ -148,18 +148,18 @@ func (r *Reconciler) kept(ctx context.Context, cluster string) (standing, error)
 	return memberKept, nil
 }
 
-// abandoned says whether the placement of a binding does not exist any more: an
+// hasLostPlacement says whether the placement of a binding does not exist any more: an
 // activity that began before the placement was deleted wrote the binding after.
-func (r *Reconciler) abandoned(ctx context.Context, binding placementv1beta1.BindingObject) (bool, error) {
+func (r *Reconciler) hasLostPlacement(ctx context.Context, binding placementv1beta1.BindingObject) (bool, error) {
 	if binding.GetLabels()[placementv1beta1.ParentPlacementLabel] == "" {
 		return false, nil
 	}
-	placement, err := r.placement(ctx, binding)
+	placement, err := r.readPlacement(ctx, binding)
 	return placement == nil && err == nil, err
 }
 
-// get reads an object. That it does not exist is asked live.
-func (r *Reconciler) get(ctx context.Context, key types.NamespacedName, into client.Object) error {
+// getConfirmingAbsence reads an object. That it does not exist is asked live.
+func (r *Reconciler) getConfirmingAbsence(ctx context.Context, key types.NamespacedName, into client.Object) error {
 	err := r.client.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {
 		err = r.live.Get(ctx, key, into)
@@ -167,10 +167,10 @@ func (r *Reconciler) get(ctx context.Context, key types.NamespacedName, into cli
 	return err
 }
 
-// cleanUp removes the Works of a binding that is being deleted, then lets it go.
+// removeWorks removes the Works of a binding that is being deleted, then lets it go.
 // While Works remain, the event of their end brings it back here. A member that
 // keeps what it has is to leave first; that it is gone brings it back, too.
-func (r *Reconciler) cleanUp(ctx context.Context, binding placementv1beta1.BindingObject, member standing) (time.Duration, error) {
+func (r *Reconciler) removeWorks(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState) (time.Duration, error) {
 	clear := r.works.Delete
 	switch member {
 	case memberKept:
@@ -178,7 +178,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, binding placementv1beta1.Bindi
 	case memberGone:
 		clear = r.works.Abandon
 	case memberPresent, memberLeaving:
-		left, err := r.left(ctx, binding)
+		left, err := r.isLeftBehind(ctx, binding)
 		if err != nil {
 			return 0, err
 		}
@@ -191,18 +191,18 @@ func (r *Reconciler) cleanUp(ctx context.Context, binding placementv1beta1.Bindi
 		return 0, err
 	}
 	if remaining > 0 {
-		if wait, waits, err := r.patience(ctx, binding, member, remaining); err != nil || waits {
+		if wait, waits, err := r.waitForSilentMember(ctx, binding, member, remaining); err != nil || waits {
 			return wait, err
 		}
 	}
-	r.since.forget(keyOf(binding))
+	r.timers.stopTimers(keyOf(binding))
 	return 0, fencedwrite.RemoveFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer)
 }
 
-// left says whether the placement of a binding is being deleted and wants what it placed
+// isLeftBehind says whether the placement of a binding is being deleted and wants what it placed
 // to be left on its clusters.
-func (r *Reconciler) left(ctx context.Context, binding placementv1beta1.BindingObject) (bool, error) {
-	placement, err := r.placement(ctx, binding)
+func (r *Reconciler) isLeftBehind(ctx context.Context, binding placementv1beta1.BindingObject) (bool, error) {
+	placement, err := r.readPlacement(ctx, binding)
 	if err != nil || placement == nil {
 		return false, err
 	}
@@ -221,47 +221,47 @@ func (r *Reconciler) removeOrphan(ctx context.Context, binding placementv1beta1.
 	return nil
 }
 
-// project repairs the Works if need be and writes what the binding's status
+// projectWorks repairs the Works if need be and writes what the binding's status
 // should be.
-func (r *Reconciler) project(ctx context.Context, binding placementv1beta1.BindingObject, member standing) (ctrl.Result, error) {
+func (r *Reconciler) projectWorks(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState) (ctrl.Result, error) {
 	existing, err := r.works.Of(ctx, binding)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	state := workmodel.StateOf(binding, existing)
-	wait, syncErr := r.ensure(ctx, binding, member, state, existing)
-	if wait > 0 && failedLast(binding) {
+	wait, syncErr := r.ensureWorks(ctx, binding, member, state, existing)
+	if wait > 0 && hasToldOfFailure(binding) {
 		return ctrl.Result{RequeueAfter: wait}, nil // what is wrong is known, and so it stays until tried again
 	}
 	now := metav1.NewTime(r.clock.Now())
 	status := workmodel.BindingStatus(binding, existing, syncErr, now)
 	interim := syncErr == nil && !state.Available && !state.Failed
-	held, err := r.store(ctx, binding, status, interim)
+	held, err := r.storeBindingStatus(ctx, binding, status, interim)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return outcome(syncErr, shorter(wait, held))
+	return resultOf(syncErr, shorterWait(wait, held))
 }
 
-// failedLast says whether the status already tells that the Works of the binding as
+// hasToldOfFailure says whether the status already tells that the Works of the binding as
 // it is now could not be written. A process that has just started does not know yet
 // whether that is still so.
-func failedLast(binding placementv1beta1.BindingObject) bool {
+func hasToldOfFailure(binding placementv1beta1.BindingObject) bool {
 	said := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeWorkSynchronized)
 	return said != nil && said.Status == metav1.ConditionFalse && said.ObservedGeneration == binding.GetGeneration()
 }
 
-// outcome turns what went wrong into when to look again: what waits for
+// resultOf turns what went wrong into when to look again: what waits for
 // somebody else is no failure of this controller. An invalid envelope is only
 // mended by another snapshot and an override by another one, which changes the
 // binding, or by labels of the cluster, of which an event tells.
-func outcome(syncErr error, wait time.Duration) (ctrl.Result, error) {
+func resultOf(syncErr error, wait time.Duration) (ctrl.Result, error) {
 	var held *worksync.HeldError
 	var invalid *workmodel.InvalidError
 	var override *workmodel.OverrideError
 	switch {
 	case errors.As(syncErr, &held):
-		return ctrl.Result{RequeueAfter: heldDelay}, nil
+		return ctrl.Result{RequeueAfter: foreignWorkDelay}, nil
 	case errors.Is(syncErr, errLeaving), errors.As(syncErr, &invalid), errors.As(syncErr, &override):
 		return ctrl.Result{}, nil
 	case syncErr != nil:
@@ -273,9 +273,9 @@ func outcome(syncErr error, wait time.Duration) (ctrl.Result, error) {
 // errLeaving is shown in the status of a binding whose cluster leaves.
 var errLeaving = errors.New("the member cluster is leaving the fleet")
 
-// ensure brings the Works in line with the binding and with its member. It
+// ensureWorks brings the Works in line with the binding and with its member. It
 // returns how long to wait before it will.
-func (r *Reconciler) ensure(ctx context.Context, binding placementv1beta1.BindingObject, member standing, state workmodel.ClusterState, existing []placementv1beta1.Work) (time.Duration, error) {
+func (r *Reconciler) ensureWorks(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState, state workmodel.ClusterState, existing []placementv1beta1.Work) (time.Duration, error) {
 	switch {
 	case member == memberKept:
 		return 0, errLeaving
@@ -284,25 +284,25 @@ func (r *Reconciler) ensure(ctx context.Context, binding placementv1beta1.Bindin
 			return 0, err
 		}
 		return 0, errLeaving
-	case inPlace(binding, state, existing):
-		r.since.stop(keyOf(binding), repairTimer)
+	case areWorksInPlace(binding, state, existing):
+		r.timers.stopTimer(keyOf(binding), repairTimer)
 		return 0, nil
 	}
 	// Whoever wrote the binding is about to write its Works, as soon as the hub lets it. Those of
 	// a binding that was told of have been written, and somebody has taken them away.
-	patience := r.usual.patience()
-	if _, told := toldOf(binding); told {
+	patience := r.latency.holdBackTime()
+	if _, told := describesGeneration(binding); told {
 		patience = interimAtLeast
 	}
-	if rest := r.since.remaining(keyOf(binding), repairTimer, binding.GetGeneration(), patience); rest > 0 {
+	if rest := r.timers.remainingDelay(keyOf(binding), repairTimer, binding.GetGeneration(), patience); rest > 0 {
 		return rest, nil
 	}
 	return 0, r.works.Sync(ctx, binding)
 }
 
-// inPlace says whether there is nothing to write: every Work is there, and no
+// areWorksInPlace says whether there is nothing to write: every Work is there, and no
 // other.
-func inPlace(binding placementv1beta1.BindingObject, state workmodel.ClusterState, existing []placementv1beta1.Work) bool {
+func areWorksInPlace(binding placementv1beta1.BindingObject, state workmodel.ClusterState, existing []placementv1beta1.Work) bool {
 	if binding.GetBindingSpec().ResourceSnapshotName == "" {
 		return true
 	}
@@ -319,35 +319,35 @@ func inPlace(binding placementv1beta1.BindingObject, state workmodel.ClusterStat
 	return true
 }
 
-// store writes the status if it changed. An interim one is held back for a
+// storeBindingStatus writes the status if it changed. An interim one is held back for a
 // moment, and store returns how long.
-func (r *Reconciler) store(ctx context.Context, binding placementv1beta1.BindingObject, status placementv1beta1.ResourceBindingStatus, interim bool) (time.Duration, error) {
+func (r *Reconciler) storeBindingStatus(ctx context.Context, binding placementv1beta1.BindingObject, status placementv1beta1.ResourceBindingStatus, interim bool) (time.Duration, error) {
 	if apiequality.Semantic.DeepEqual(*binding.GetBindingStatus(), status) {
-		r.since.stop(keyOf(binding), statusTimer)
+		r.timers.stopTimer(keyOf(binding), statusTimer)
 		return 0, nil
 	}
 	if interim {
-		patience := r.usual.patience()
-		switch available, told := toldOf(binding); {
+		patience := r.latency.holdBackTime()
+		switch available, told := describesGeneration(binding); {
 		case !told: // a change is on its way
-			r.since.remaining(keyOf(binding), outcomeTimer, binding.GetGeneration(), 0)
+			r.timers.remainingDelay(keyOf(binding), outcomeTimer, binding.GetGeneration(), 0)
 		case available: // what was there is lost
 			patience = interimAtLeast
 		}
-		if rest := r.since.remaining(keyOf(binding), statusTimer, binding.GetGeneration(), patience); rest > 0 {
+		if rest := r.timers.remainingDelay(keyOf(binding), statusTimer, binding.GetGeneration(), patience); rest > 0 {
 			return rest, nil
 		}
-	} else if took, running := r.since.elapsed(keyOf(binding), outcomeTimer, binding.GetGeneration()); running {
-		r.usual.saw(took)
-		r.since.stop(keyOf(binding), outcomeTimer)
+	} else if took, running := r.timers.elapsedTime(keyOf(binding), outcomeTimer, binding.GetGeneration()); running {
+		r.latency.observeLatency(took)
+		r.timers.stopTimer(keyOf(binding), outcomeTimer)
 	}
-	r.since.stop(keyOf(binding), statusTimer)
+	r.timers.stopTimer(keyOf(binding), statusTimer)
 	return 0, fencedwrite.ReplaceStatus(ctx, r.client, binding, status)
 }
 
-// toldOf says whether the status of a binding is about the binding as it is now, and whether it
+// describesGeneration says whether the status of a binding is about the binding as it is now, and whether it
 // says that its cluster is available.
-func toldOf(binding placementv1beta1.BindingObject) (available, told bool) {
+func describesGeneration(binding placementv1beta1.BindingObject) (available, told bool) {
 	for i := range binding.GetBindingStatus().Conditions {
 		said := &binding.GetBindingStatus().Conditions[i]
 		if said.ObservedGeneration != binding.GetGeneration() {
@@ -361,8 +361,8 @@ func toldOf(binding placementv1beta1.BindingObject) (available, told bool) {
 	return available, told
 }
 
-// shorter is the shorter of two waits, where 0 means none.
-func shorter(a, b time.Duration) time.Duration {
+// shorterWait is the shorter of two waits, where 0 means none.
+func shorterWait(a, b time.Duration) time.Duration {
 	if a == 0 || (b != 0 && b < a) {
 		return b
 	}

@@ -191,7 +191,7 @@ func TestClustersThatTakeAsLongAsOthersCostOneStatusWrite(t *testing.T) {
 	}
 	assert.Equal(t, metav1.ConditionTrue, b.condition(t, placementv1beta1.ConditionTypeAvailable).Status)
 	assert.InDelta(t, 12+3, b.statusWrites, 2, "only the first are told of on their way")
-	assert.InDelta(t, 2*slow, b.usual.patience(), float64(time.Second))
+	assert.InDelta(t, 2*slow, b.latency.holdBackTime(), float64(time.Second))
 }
 
 func TestALossIsToldOfSoonHoweverLongChangesTake(t *testing.T) {
@@ -200,9 +200,9 @@ func TestALossIsToldOfSoonHoweverLongChangesTake(t *testing.T) {
 	b.report(t, metav1.ConditionTrue)
 	b.reconcile(t)
 	for range 50 {
-		b.usual.saw(5 * time.Second) // a large rollout kept the hub busy
+		b.latency.observeLatency(5 * time.Second) // a large rollout kept the hub busy
 	}
-	before := b.usual.patience()
+	before := b.latency.holdBackTime()
 	b.report(t, metav1.ConditionFalse)
 	assert.LessOrEqual(t, b.reconcile(t).RequeueAfter, interimAtLeast)
 	b.later(interimAtLeast)
@@ -213,7 +213,7 @@ func TestALossIsToldOfSoonHoweverLongChangesTake(t *testing.T) {
 	b.report(t, metav1.ConditionTrue)
 	b.reconcile(t)
 	assert.Equal(t, metav1.ConditionTrue, b.condition(t, placementv1beta1.ConditionTypeAvailable).Status)
-	assert.Equal(t, before, b.usual.patience(), "how long a cluster was down says nothing about how long changes take")
+	assert.Equal(t, before, b.latency.holdBackTime(), "how long a cluster was down says nothing about how long changes take")
 }
 
 func TestAWorkThatSomebodyDeletesIsBackSoonHoweverLongChangesTake(t *testing.T) {
@@ -222,7 +222,7 @@ func TestAWorkThatSomebodyDeletesIsBackSoonHoweverLongChangesTake(t *testing.T) 
 	b.report(t, metav1.ConditionTrue)
 	b.reconcile(t)
 	for range 50 {
-		b.usual.saw(5 * time.Second)
+		b.latency.observeLatency(5 * time.Second)
 	}
 	work := &b.list(t)[0]
 	work.Finalizers = nil
@@ -236,18 +236,18 @@ func TestAWorkThatSomebodyDeletesIsBackSoonHoweverLongChangesTake(t *testing.T) 
 }
 
 func TestWhatIsUsual(t *testing.T) {
-	u := &usual{}
-	assert.Equal(t, interimAtLeast, u.patience())
+	u := &latencyEWMA{}
+	assert.Equal(t, interimAtLeast, u.holdBackTime())
 	for range 50 {
-		u.saw(10 * time.Second)
+		u.observeLatency(10 * time.Second)
 	}
-	assert.Equal(t, interimAtMost, u.patience())
+	assert.Equal(t, interimAtMost, u.holdBackTime())
 	for range 50 {
-		u.saw(time.Second)
+		u.observeLatency(time.Second)
 	}
-	assert.InDelta(t, 2*time.Second, u.patience(), float64(10*time.Millisecond))
-	u.saw(time.Hour)
-	assert.InDelta(t, 2*time.Second, u.patience(), float64(10*time.Millisecond), "a cluster that was away says nothing about the others")
+	assert.InDelta(t, 2*time.Second, u.holdBackTime(), float64(10*time.Millisecond))
+	u.observeLatency(time.Hour)
+	assert.InDelta(t, 2*time.Second, u.holdBackTime(), float64(10*time.Millisecond), "a cluster that was away says nothing about the others")
 }
 
 func TestWorksThatNobodyWritesAreRepaired(t *testing.T) {

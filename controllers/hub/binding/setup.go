@@ -31,11 +31,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("binding").
 		For(scope.NewBinding(""), builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionStarted(),
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, onDeletionStarted(),
 		))).
-		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(ofWork)).
-		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofMember), builder.WithPredicates(comesOrGoes())).
-		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.ofPlacement), builder.WithPredicates(placementEnds())).
+		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(requestBindingOfWork)).
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestOfMember), builder.WithPredicates(onMemberChanged())).
+		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestOfPlacement), builder.WithPredicates(onPlacementDeletion())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 	if err != nil {
@@ -44,8 +44,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 	return nil
 }
 
-// ofWork finds the binding a Work was made for.
-func ofWork(_ context.Context, work client.Object) []reconcile.Request {
+// requestBindingOfWork finds the binding a Work was made for.
+func requestBindingOfWork(_ context.Context, work client.Object) []reconcile.Request {
 	name := work.GetLabels()[placementv1beta1.ParentBindingLabel]
 	if name == "" {
 		return nil
@@ -53,17 +53,17 @@ func ofWork(_ context.Context, work client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: work.GetLabels()[placementv1beta1.ParentNamespaceLabel], Name: name}}}
 }
 
-// ofMember finds the bindings to a cluster.
-func (r *Reconciler) ofMember(ctx context.Context, member client.Object) []reconcile.Request {
-	return r.indexed(ctx, "", fieldindex.ByCluster, member.GetName())
+// requestOfMember finds the bindings to a cluster.
+func (r *Reconciler) requestOfMember(ctx context.Context, member client.Object) []reconcile.Request {
+	return r.requestIndexed(ctx, "", fieldindex.ByCluster, member.GetName())
 }
 
-// ofPlacement finds the bindings of a placement.
-func (r *Reconciler) ofPlacement(ctx context.Context, placement client.Object) []reconcile.Request {
-	return r.indexed(ctx, placement.GetNamespace(), fieldindex.ByPlacement, placement.GetName())
+// requestOfPlacement finds the bindings of a placement.
+func (r *Reconciler) requestOfPlacement(ctx context.Context, placement client.Object) []reconcile.Request {
+	return r.requestIndexed(ctx, placement.GetNamespace(), fieldindex.ByPlacement, placement.GetName())
 }
 
-func (r *Reconciler) indexed(ctx context.Context, namespace, field, name string) []reconcile.Request {
+func (r *Reconciler) requestIndexed(ctx context.Context, namespace, field, name string) []reconcile.Request {
 	bindings := r.scope.NewBindingList()
 	err := r.client.List(ctx, bindings, client.InNamespace(namespace), client.MatchingFields{field: name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -77,26 +77,26 @@ func (r *Reconciler) indexed(ctx context.Context, namespace, field, name string)
 	return requests
 }
 
-// deletionStarted lets the update through that sets the deletion timestamp,
+// onDeletionStarted lets the update through that sets the deletion timestamp,
 // which not every kind of object counts as a new generation.
-func deletionStarted() predicate.Predicate {
+func onDeletionStarted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 	}}
 }
 
-// comesOrGoes keeps heartbeats away: bindings care only whether the member is
+// onMemberChanged keeps heartbeats away: bindings care only whether the member is
 // there, whether it is heard of, whether it keeps what it has, and for labels that an override asks for.
-func comesOrGoes() predicate.Predicate {
-	return predicate.Or(deletionStarted(), fallsSilent(), predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+func onMemberChanged() predicate.Predicate {
+	return predicate.Or(onDeletionStarted(), onSilenceChanged(), predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
-// placementEnds lets through that the deletion of a placement has begun, and that it is gone. A
+// onPlacementDeletion lets through that the deletion of a placement has begun, and that it is gone. A
 // binding that was already on its way out then waits for its member no longer than the others.
-func placementEnds() predicate.Predicate {
+func onPlacementDeletion() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  deletionStarted().Update,
+		UpdateFunc:  onDeletionStarted().Update,
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }

@@ -36,9 +36,9 @@ func newStopwatch(clk clock.PassiveClock) *stopwatch {
 	return &stopwatch{clock: clk, since: map[stopwatchKey]started{}}
 }
 
-// remaining is how much of a delay is left for this generation of a binding.
+// remainingDelay is how much of a delay is left for this generation of a binding.
 // The first call for a generation starts the time.
-func (s *stopwatch) remaining(binding string, timer int, generation int64, delay time.Duration) time.Duration {
+func (s *stopwatch) remainingDelay(binding string, timer int, generation int64, delay time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := stopwatchKey{binding: binding, timer: timer}
@@ -50,8 +50,8 @@ func (s *stopwatch) remaining(binding string, timer int, generation int64, delay
 	return max(0, delay-s.clock.Since(start.at))
 }
 
-// elapsed is for how long a timer has been running for this generation of a binding.
-func (s *stopwatch) elapsed(binding string, timer int, generation int64) (time.Duration, bool) {
+// elapsedTime is for how long a timer has been running for this generation of a binding.
+func (s *stopwatch) elapsedTime(binding string, timer int, generation int64) (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	start, running := s.since[stopwatchKey{binding: binding, timer: timer}]
@@ -61,16 +61,16 @@ func (s *stopwatch) elapsed(binding string, timer int, generation int64) (time.D
 	return s.clock.Since(start.at), true
 }
 
-// stop ends a timer.
-func (s *stopwatch) stop(binding string, timer int) {
+// stopTimer ends a timer.
+func (s *stopwatch) stopTimer(binding string, timer int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.since, stopwatchKey{binding: binding, timer: timer})
 }
 
-// forget drops all timers of a binding.
-func (s *stopwatch) forget(binding string) {
-	s.stop(binding, repairTimer)
-	s.stop(binding, statusTimer)
-	s.stop(binding, outcomeTimer)
+// stopTimers drops all timers of a binding.
+func (s *stopwatch) stopTimers(binding string) {
+	s.stopTimer(binding, repairTimer)
+	s.stopTimer(binding, statusTimer)
+	s.stopTimer(binding, outcomeTimer)
 }

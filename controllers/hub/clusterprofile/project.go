@@ -77,18 +77,18 @@ func Spec(member *clusterv1beta1.MemberCluster) inventoryv1alpha1.ClusterProfile
 // whether that is news compared to what the profile says now.
 func Status(member *clusterv1beta1.MemberCluster, profile *inventoryv1alpha1.ClusterProfile) (inventoryv1alpha1.ClusterProfileStatus, bool) {
 	status := *profile.Status.DeepCopy()
-	for _, condition := range []metav1.Condition{healthy(member), joined(member)} {
+	for _, condition := range []metav1.Condition{controlPlaneHealthy(member), joinedToFleet(member)} {
 		condition.ObservedGeneration = profile.Generation
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	status.Version.Kubernetes = member.Status.Properties[clusterv1beta1.KubernetesVersionProperty].Value
-	status.Properties = properties(&member.Status)
-	status.AccessProviders = access(&member.Status)
-	return status, isNews(&profile.Status, &status)
+	status.Properties = listProperties(&member.Status)
+	status.AccessProviders = accessProviders(&member.Status)
+	return status, isWorthWriting(&profile.Status, &status)
 }
 
-// isNews leaves the times of observation aside until they are old.
-func isNews(before, after *inventoryv1alpha1.ClusterProfileStatus) bool {
+// isWorthWriting leaves the times of observation aside until they are old.
+func isWorthWriting(before, after *inventoryv1alpha1.ClusterProfileStatus) bool {
 	values := func(status *inventoryv1alpha1.ClusterProfileStatus) map[string]string {
 		all := make(map[string]string, len(status.Properties))
 		for _, p := range status.Properties {
@@ -109,7 +109,7 @@ func isNews(before, after *inventoryv1alpha1.ClusterProfileStatus) bool {
 		!maps.Equal(values(before), values(after)) || newest(after).Sub(newest(before)) >= observedAfresh
 }
 
-func healthy(member *clusterv1beta1.MemberCluster) metav1.Condition {
+func controlPlaneHealthy(member *clusterv1beta1.MemberCluster) metav1.Condition {
 	condition := metav1.Condition{
 		Type: inventoryv1alpha1.ClusterConditionControlPlaneHealthy, Status: metav1.ConditionUnknown,
 		Reason: ReasonNoHealthInfo, Message: "The agent of the member cluster has not said how its API server is",
@@ -132,7 +132,7 @@ func healthy(member *clusterv1beta1.MemberCluster) metav1.Condition {
 	return condition
 }
 
-func joined(member *clusterv1beta1.MemberCluster) metav1.Condition {
+func joinedToFleet(member *clusterv1beta1.MemberCluster) metav1.Condition {
 	condition := metav1.Condition{
 		Type: conditionJoined, Status: metav1.ConditionUnknown,
 		Reason: clusterv1beta1.ReasonMemberClusterJoinStateUnknown, Message: "The agent of the member cluster has not reported yet",
@@ -145,9 +145,9 @@ func joined(member *clusterv1beta1.MemberCluster) metav1.Condition {
 	return condition
 }
 
-// properties are those of the member, and what its nodes have and can give. What is available at the moment changes
+// listProperties are those of the member, and what its nodes have and can give. What is available at the moment changes
 // with every pod; who needs that reads the MemberCluster.
-func properties(status *clusterv1beta1.MemberClusterStatus) []inventoryv1alpha1.Property {
+func listProperties(status *clusterv1beta1.MemberClusterStatus) []inventoryv1alpha1.Property {
 	all := map[string]inventoryv1alpha1.Property{}
 	put := func(name, value string, at metav1.Time) {
 		if value != "" && len(value) <= longestValue {
@@ -178,9 +178,9 @@ func properties(status *clusterv1beta1.MemberClusterStatus) []inventoryv1alpha1.
 	return sorted
 }
 
-// access is the address of the member's API server as its agent knows it. Who
+// accessProviders is the address of the member's API server as its agent knows it. Who
 // logs in there needs an identity of his own.
-func access(status *clusterv1beta1.MemberClusterStatus) []inventoryv1alpha1.AccessProvider {
+func accessProviders(status *clusterv1beta1.MemberClusterStatus) []inventoryv1alpha1.AccessProvider {
 	server := status.Properties[clusterv1beta1.ClusterEntryPointProperty].Value
 	if server == "" {
 		return nil

@@ -56,7 +56,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, nil
 	case Wanted(member, exists):
-		return ctrl.Result{}, r.keep(ctx, member, profile, exists)
+		return ctrl.Result{}, r.keepProfile(ctx, member, profile, exists)
 	case exists && profile.DeletionTimestamp.IsZero():
 		err := r.client.Delete(ctx, profile, client.Preconditions{UID: &profile.UID})
 		if client.IgnoreNotFound(err) != nil {
@@ -66,8 +66,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// keep makes a profile say what the member says.
-func (r *Reconciler) keep(ctx context.Context, member *clusterv1beta1.MemberCluster, profile *inventoryv1alpha1.ClusterProfile, exists bool) error {
+// keepProfile makes a profile say what the member says.
+func (r *Reconciler) keepProfile(ctx context.Context, member *clusterv1beta1.MemberCluster, profile *inventoryv1alpha1.ClusterProfile, exists bool) error {
 	wanted := profile.DeepCopy()
 	wanted.Namespace, wanted.Name, wanted.Spec = r.namespace, member.Name, Spec(member)
 	metav1.SetMetaDataLabel(&wanted.ObjectMeta, inventoryv1alpha1.LabelClusterManagerKey, ManagerName)

@@ -37,7 +37,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		if !awaitKind(ctx, mgr) {
 			return nil
 		}
-		return r.run(ctx, mgr)
+		return r.runController(ctx, mgr)
 	}))
 }
 
@@ -60,7 +60,7 @@ func awaitKind(ctx context.Context, mgr ctrl.Manager) bool {
 	return err == nil
 }
 
-func (r *Reconciler) run(ctx context.Context, mgr ctrl.Manager) error {
+func (r *Reconciler) runController(ctx context.Context, mgr ctrl.Manager) error {
 	c, err := controller.NewUnmanaged("cluster-profile", controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: workers, CacheSyncTimeout: forEver, Logger: mgr.GetLogger().WithName("cluster-profile"),
 	})
@@ -69,7 +69,7 @@ func (r *Reconciler) run(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	for _, watched := range []source.Source{
 		source.Kind(mgr.GetCache(), &clusterv1beta1.MemberCluster{}, handler.TypedEnqueueRequestsFromMapFunc(
-			func(_ context.Context, m *clusterv1beta1.MemberCluster) []reconcile.Request { return request(m) })),
+			func(_ context.Context, m *clusterv1beta1.MemberCluster) []reconcile.Request { return requestNamed(m) })),
 		source.Kind(mgr.GetCache(), &inventoryv1alpha1.ClusterProfile{}, handler.TypedEnqueueRequestsFromMapFunc(r.memberOf)),
 	} {
 		if err := c.Watch(watched); err != nil {
@@ -87,9 +87,9 @@ func (r *Reconciler) memberOf(_ context.Context, profile *inventoryv1alpha1.Clus
 	if profile.Namespace != r.namespace {
 		return nil
 	}
-	return request(profile)
+	return requestNamed(profile)
 }
 
-func request(object client.Object) []reconcile.Request {
+func requestNamed(object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetName()}}}
 }

@@ -47,16 +47,16 @@ type Request struct {
 const Time framework.Interest = "time"
 
 const (
-	// kept is for how many placements the prepared policy and the last look are kept.
-	kept = 4096
-	// afterwards is how long after an instant it is sure to have passed.
-	afterwards = 10 * time.Millisecond
-	// longest is how long no look because of the time may be put off: should the clock be
+	// maxRemembered is for how many placements the prepared policy and the last look are kept.
+	maxRemembered = 4096
+	// timeMargin is how long after an instant it is sure to have passed.
+	timeMargin = 10 * time.Millisecond
+	// longestWait is how long no look because of the time may be put off: should the clock be
 	// set back, an instant that is near looks far away.
-	longest = 5*time.Minute + afterwards
-	// untilTold is when to look again at who was woken because of the time. Who schedules
+	longestWait = 5*time.Minute + timeMargin
+	// repeatAfterWake is when to look again at who was woken because of the time. Who schedules
 	// may run elsewhere, with a clock for which the instant has not come.
-	untilTold = 15 * time.Second
+	repeatAfterWake = 15 * time.Second
 )
 
 // Reconciler finds out which placements a change concerns. It handles one request at a
@@ -64,23 +64,23 @@ const (
 type Reconciler struct {
 	client client.Reader
 	// scope chooses between the cluster-scoped kinds and their twins in namespaces.
-	scope  placementv1beta1.Scope
-	marker Marker
-	clock  clock.PassiveClock
-	takers *lru.Cache
-	looks  *lru.Cache
+	scope     placementv1beta1.Scope
+	marker    Marker
+	clock     clock.PassiveClock
+	takers    *lru.Cache
+	decisions *lru.Cache
 	// changes counts what may change the outcome of a look.
 	changes atomic.Uint64
 }
 
 // NewReconciler returns a reconciler that reads from a cache with the hub's indexes.
 func NewReconciler(cache client.Reader, marker Marker, clk clock.PassiveClock) *Reconciler {
-	return &Reconciler{client: cache, marker: marker, clock: clk, takers: lru.New(kept), looks: lru.New(kept)}
+	return &Reconciler{client: cache, marker: marker, clock: clk, takers: lru.New(maxRemembered), decisions: lru.New(maxRemembered)}
 }
 
 // Reconcile wakes the placements that care about a cluster as it is now.
 func (r *Reconciler) Reconcile(ctx context.Context, request Request) (reconcile.Result, error) {
-	cluster, err := r.cluster(ctx, request.Cluster)
+	cluster, err := r.readCluster(ctx, request.Cluster)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -89,46 +89,46 @@ func (r *Reconciler) Reconcile(ctx context.Context, request Request) (reconcile.
 	switch {
 	case request.Changed == Time && !ineligible:
 		// Heartbeats have come since the look was asked for: look again when they end.
-		return reconcile.Result{RequeueAfter: min(scheduler.EligibleUntil(cluster).Sub(now)+afterwards, longest)}, nil
+		return reconcile.Result{RequeueAfter: min(scheduler.EligibleUntil(cluster).Sub(now)+timeMargin, longestWait)}, nil
 	case request.Changed == framework.Standing && ineligible:
 		return reconcile.Result{}, nil // a look because of the time is under way
 	}
 	if request.Changed == Time {
 		r.changes.Add(1)
 	}
-	stakes, err := r.stakes(ctx, request.Cluster)
+	stakes, err := r.listStakes(ctx, request.Cluster)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return r.considerAll(ctx, request, cluster, stakes)
+	return r.wakeConcerned(ctx, request, cluster, stakes)
 }
 
-// considerAll wakes those of the placements that a request may concern which would
+// wakeConcerned wakes those of the placements that a request may concern which would
 // decide anew.
-func (r *Reconciler) considerAll(ctx context.Context, request Request, cluster *clusterv1beta1.MemberCluster, stakes map[types.NamespacedName]Stake) (reconcile.Result, error) {
-	placements, err := r.interested(ctx, request, stakes)
+func (r *Reconciler) wakeConcerned(ctx context.Context, request Request, cluster *clusterv1beta1.MemberCluster, stakes map[types.NamespacedName]Stake) (reconcile.Result, error) {
+	placements, err := r.listInterested(ctx, request, stakes)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	result := reconcile.Result{}
 	for _, placement := range placements {
-		woken, err := r.consider(ctx, placement, stakes[client.ObjectKeyFromObject(placement)], request, cluster)
+		woken, err := r.wakeIfConcerned(ctx, placement, stakes[client.ObjectKeyFromObject(placement)], request, cluster)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
 		if woken && request.Changed == Time {
-			result.RequeueAfter = untilTold
+			result.RequeueAfter = repeatAfterWake
 		}
 	}
 	return result, nil
 }
 
-// consider wakes a placement if it would decide anew.
-func (r *Reconciler) consider(ctx context.Context, placement placementv1beta1.PlacementObject, stake Stake, request Request, cluster *clusterv1beta1.MemberCluster) (woken bool, err error) {
+// wakeIfConcerned wakes a placement if it would decide anew.
+func (r *Reconciler) wakeIfConcerned(ctx context.Context, placement placementv1beta1.PlacementObject, stake Stake, request Request, cluster *clusterv1beta1.MemberCluster) (woken bool, err error) {
 	if placement.GetDeletionTimestamp() != nil {
 		return false, nil
 	}
-	stake.Policy, stake.Taker = placement.GetPlacementSpec().Policy, r.taker(placement)
+	stake.Policy, stake.Taker = placement.GetPlacementSpec().Policy, r.takerOf(placement)
 	concern := Concerns(stake, request.Changed, cluster, request.Cluster, r.clock.Now())
 	if concern == Perhaps {
 		anew, err := r.wouldDecideAnew(ctx, placement)
@@ -148,8 +148,8 @@ func (r *Reconciler) consider(ctx context.Context, placement placementv1beta1.Pl
 	return true, nil
 }
 
-// cluster is nil if it is gone.
-func (r *Reconciler) cluster(ctx context.Context, name string) (*clusterv1beta1.MemberCluster, error) {
+// readCluster is nil if it is gone.
+func (r *Reconciler) readCluster(ctx context.Context, name string) (*clusterv1beta1.MemberCluster, error) {
 	cluster := &clusterv1beta1.MemberCluster{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: name}, cluster)
 	if apierrors.IsNotFound(err) {
@@ -161,8 +161,8 @@ func (r *Reconciler) cluster(ctx context.Context, name string) (*clusterv1beta1.
 	return cluster, nil
 }
 
-// stakes tells by placement which bindings there are on a cluster.
-func (r *Reconciler) stakes(ctx context.Context, cluster string) (map[types.NamespacedName]Stake, error) {
+// listStakes tells by placement which bindings there are on a cluster.
+func (r *Reconciler) listStakes(ctx context.Context, cluster string) (map[types.NamespacedName]Stake, error) {
 	bindings := r.scope.NewBindingList()
 	if err := r.client.List(ctx, bindings, client.MatchingFields{fieldindex.ByCluster: cluster}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the bindings of cluster %s: %w", cluster, err)
@@ -171,7 +171,7 @@ func (r *Reconciler) stakes(ctx context.Context, cluster string) (map[types.Name
 	for _, binding := range bindings.Objects() {
 		key := parentOf(binding)
 		stake := stakes[key]
-		stake.Bound = stake.Bound || holds(binding)
+		stake.Bound = stake.Bound || holdsCluster(binding)
 		stake.Terminating = stake.Terminating || binding.GetDeletionTimestamp() != nil
 		stakes[key] = stake
 	}
@@ -183,13 +183,13 @@ func parentOf(binding placementv1beta1.BindingObject) types.NamespacedName {
 	return placementv1beta1.ScopeOf(binding).Key(binding.GetLabels()[placementv1beta1.ParentPlacementLabel])
 }
 
-// holds says whether a binding stands for a cluster that is picked.
-func holds(binding placementv1beta1.BindingObject) bool {
+// holdsCluster says whether a binding stands for a cluster that is picked.
+func holdsCluster(binding placementv1beta1.BindingObject) bool {
 	return binding.GetDeletionTimestamp() == nil && binding.GetBindingSpec().State != placementv1beta1.BindingStateUnscheduled
 }
 
-// taker prepares the policy of a placement, once for each generation.
-func (r *Reconciler) taker(placement placementv1beta1.PlacementObject) *scheduler.Taker {
+// takerOf prepares the policy of a placement, once for each generation.
+func (r *Reconciler) takerOf(placement placementv1beta1.PlacementObject) *scheduler.Taker {
 	type prepared struct {
 		generation int64
 		*scheduler.Taker

@@ -25,8 +25,8 @@ func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, scope placementv1beta
 	source := &source{Reconciler: reconciler, log: mgr.GetLogger().WithName("clusterwatch")}
 	err := builder.TypedControllerManagedBy[Request](mgr).
 		Named("clusterwatch").
-		Watches(&clusterv1beta1.MemberCluster{}, source.ofClusters()).
-		Watches(scope.NewBinding(""), source.ofBindings()).
+		Watches(&clusterv1beta1.MemberCluster{}, source.handleClusters()).
+		Watches(scope.NewBinding(""), source.handleBindings()).
 		Complete(reconciler)
 	if err != nil {
 		return fmt.Errorf("setting up the watching of clusters: %w", err)

@@ -29,8 +29,8 @@ type source struct {
 	log logr.Logger
 }
 
-// ofClusters asks for a look at what has changed about a cluster.
-func (s *source) ofClusters() handler.TypedEventHandler[client.Object, Request] {
+// handleClusters asks for a look at what has changed about a cluster.
+func (s *source) handleClusters() handler.TypedEventHandler[client.Object, Request] {
 	return handler.TypedFuncs[client.Object, Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], q queue) {
 			cluster, ok := e.Object.(*clusterv1beta1.MemberCluster)
@@ -53,20 +53,20 @@ func (s *source) ofClusters() handler.TypedEventHandler[client.Object, Request] 
 				return
 			}
 			for _, changed := range scheduler.Changes(before, after, s.clock.Now()) {
-				s.request(ctx, after.Name, changed, q)
+				s.requestIfWatched(ctx, after.Name, changed, q)
 			}
 		},
 	}
 }
 
-// request asks for a look, unless no placement has an interest in what changed.
-func (s *source) request(ctx context.Context, cluster string, changed framework.Interest, q queue) {
+// requestIfWatched asks for a look, unless no placement has an interest in what changed.
+func (s *source) requestIfWatched(ctx context.Context, cluster string, changed framework.Interest, q queue) {
 	switch changed {
 	case framework.Standing:
 		q.Add(Request{Cluster: cluster, Changed: Time})
 	case framework.Presence: // always matters to those that have the cluster
 	default:
-		placements, err := s.caring(ctx, changed)
+		placements, err := s.listByInterest(ctx, changed)
 		if err != nil {
 			s.log.Error(err, "Finding out whom a change of a cluster concerns", "cluster", cluster)
 		} else if len(placements) == 0 {
@@ -77,11 +77,11 @@ func (s *source) request(ctx context.Context, cluster string, changed framework.
 	q.Add(Request{Cluster: cluster, Changed: changed})
 }
 
-// ofBindings asks for a look when a binding no longer holds its cluster, whoever did
+// handleBindings asks for a look when a binding no longer holds its cluster, whoever did
 // that: then another one may be picked; and when it is gone: only then can its cluster
 // be picked again. On start it asks for a look at every cluster that is bound, as it may
 // have been lost while no hub was running.
-func (s *source) ofBindings() handler.TypedEventHandler[client.Object, Request] {
+func (s *source) handleBindings() handler.TypedEventHandler[client.Object, Request] {
 	request := func(object client.Object) Request {
 		binding, _ := object.(placementv1beta1.BindingObject)
 		return Request{Cluster: binding.GetBindingSpec().TargetCluster, Placement: parentOf(binding)}
@@ -95,7 +95,7 @@ func (s *source) ofBindings() handler.TypedEventHandler[client.Object, Request] 
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], q queue) {
 			before, _ := e.ObjectOld.(placementv1beta1.BindingObject)
-			if after, ok := e.ObjectNew.(placementv1beta1.BindingObject); ok && holds(before) && !holds(after) {
+			if after, ok := e.ObjectNew.(placementv1beta1.BindingObject); ok && holdsCluster(before) && !holdsCluster(after) {
 				s.changes.Add(1)
 				q.Add(request(after))
 			}

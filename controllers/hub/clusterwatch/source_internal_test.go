@@ -138,7 +138,7 @@ func TestWhatIsAskedAfterAChangeOfACluster(t *testing.T) {
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			s, q := listening(t)
-			s.ofClusters().Update(t.Context(), event.TypedUpdateEvent[client.Object]{ObjectOld: heard(tc.before), ObjectNew: heard(tc.after)}, q)
+			s.handleClusters().Update(t.Context(), event.TypedUpdateEvent[client.Object]{ObjectOld: heard(tc.before), ObjectNew: heard(tc.after)}, q)
 			assert.Equal(t, tc.want, asked(q))
 		})
 	}
@@ -153,7 +153,7 @@ func TestAStormOfHeartbeatsAsksForNothing(t *testing.T) {
 			c.Status.Properties["cost"] = clusterv1beta1.PropertyValue{Value: fmt.Sprint(i)}
 			c.Status.ResourceUsage.Available = corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(int64(i), resource.DecimalSI)}
 		})
-		s.ofClusters().Update(t.Context(), event.TypedUpdateEvent[client.Object]{ObjectOld: before, ObjectNew: after}, q)
+		s.handleClusters().Update(t.Context(), event.TypedUpdateEvent[client.Object]{ObjectOld: before, ObjectNew: after}, q)
 		before = after
 	}
 	assert.Zero(t, q.Len())
@@ -175,18 +175,18 @@ func TestTheEndOfABindingAsksForALookAtItsCluster(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			s, q := listening(t)
 			for _, cluster := range []string{"one", "two"} {
-				s.ofBindings().Delete(t.Context(), event.TypedDeleteEvent[client.Object]{Object: bound(state, cluster)}, q)
+				s.handleBindings().Delete(t.Context(), event.TypedDeleteEvent[client.Object]{Object: bound(state, cluster)}, q)
 			}
 			assert.Equal(t, []Request{{Cluster: "one", Placement: types.NamespacedName{Name: "crp"}}, {Cluster: "two", Placement: types.NamespacedName{Name: "crp"}}}, asked(q))
 		})
 	}
 	t.Run("it no longer holds its cluster", func(t *testing.T) {
 		s, q := listening(t)
-		s.ofBindings().Update(t.Context(), event.TypedUpdateEvent[client.Object]{
+		s.handleBindings().Update(t.Context(), event.TypedUpdateEvent[client.Object]{
 			ObjectOld: bound(placementv1beta1.BindingStateBound, "one"), ObjectNew: bound(placementv1beta1.BindingStateUnscheduled, "one"),
 		}, q)
 		assert.Equal(t, []Request{{Cluster: "one", Placement: types.NamespacedName{Name: "crp"}}}, asked(q))
-		s.ofBindings().Update(t.Context(), event.TypedUpdateEvent[client.Object]{
+		s.handleBindings().Update(t.Context(), event.TypedUpdateEvent[client.Object]{
 			ObjectOld: bound(placementv1beta1.BindingStateScheduled, "one"), ObjectNew: bound(placementv1beta1.BindingStateBound, "one"),
 		}, q)
 		assert.Empty(t, asked(q), "a rollout frees nothing")

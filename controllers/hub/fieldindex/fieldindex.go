@@ -42,13 +42,13 @@ type Index struct {
 func All() []Index {
 	scope := placementv1beta1.Scope{} // the twins in namespaces are not looked up yet
 	return []Index{
-		{Object: scope.NewBinding(""), Field: ByPlacement, Extract: placementOf},
-		{Object: scope.NewBinding(""), Field: ByCluster, Extract: clusterOf},
+		{Object: scope.NewBinding(""), Field: ByPlacement, Extract: parentPlacement},
+		{Object: scope.NewBinding(""), Field: ByCluster, Extract: targetCluster},
 		{Object: scope.NewBinding(""), Field: ByOverrideSnapshot, Extract: overrideSnapshotsOf},
-		{Object: scope.NewPolicySnapshot(""), Field: ByPlacement, Extract: placementOf},
-		{Object: SnapshotMetadata(scope), Field: ByPlacement, Extract: placementOf},
-		{Object: &placementv1beta1.ClusterResourcePlacementEviction{}, Field: ByPlacement, Extract: evictedFrom},
-		{Object: scope.NewPlacement(""), Field: ByInterest, Extract: interestsOf},
+		{Object: scope.NewPolicySnapshot(""), Field: ByPlacement, Extract: parentPlacement},
+		{Object: SnapshotMetadata(scope), Field: ByPlacement, Extract: parentPlacement},
+		{Object: &placementv1beta1.ClusterResourcePlacementEviction{}, Field: ByPlacement, Extract: evictedPlacement},
+		{Object: scope.NewPlacement(""), Field: ByInterest, Extract: policyInterests},
 		{Object: &placementv1beta1.ClusterResourceOverride{}, Field: BySelected, Extract: Selected},
 		{Object: &placementv1beta1.ResourceOverride{}, Field: BySelected, Extract: Selected},
 	}
@@ -79,21 +79,21 @@ func SnapshotMetadataList(scope placementv1beta1.Scope) *metav1.PartialObjectMet
 	return list
 }
 
-func placementOf(object client.Object) []string {
+func parentPlacement(object client.Object) []string {
 	if name := object.GetLabels()[placementv1beta1.ParentPlacementLabel]; name != "" {
 		return []string{name}
 	}
 	return nil
 }
 
-func evictedFrom(object client.Object) []string {
+func evictedPlacement(object client.Object) []string {
 	if e, ok := object.(*placementv1beta1.ClusterResourcePlacementEviction); ok && !e.Ended() {
 		return []string{e.Spec.PlacementName}
 	}
 	return nil
 }
 
-func clusterOf(object client.Object) []string {
+func targetCluster(object client.Object) []string {
 	binding, ok := object.(placementv1beta1.BindingObject)
 	if !ok {
 		return nil
@@ -109,7 +109,7 @@ func overrideSnapshotsOf(object client.Object) []string {
 	return overridesource.RefsOf(*binding.GetBindingSpec())
 }
 
-func interestsOf(object client.Object) []string {
+func policyInterests(object client.Object) []string {
 	placement, ok := object.(placementv1beta1.PlacementObject)
 	if !ok {
 		return nil

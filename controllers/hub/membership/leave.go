@@ -40,25 +40,25 @@ var serviceExports = schema.GroupVersionKind{Group: "networking.fleet.azure.com"
 // left and its namespace is still there.
 const ReasonNamespaceRemains = "MemberClusterNamespaceRemains"
 
-// leave sees a member off: first what was placed on it is removed, by its agent;
+// seeOffMember sees a member off: first what was placed on it is removed, by its agent;
 // then the agent is told to leave; and when it has, the hub's side is cleared.
 // An agent that does not answer holds this up for the force-delete wait only.
-func (r *Reconciler) leave(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (ctrl.Result, error) {
+func (r *Reconciler) seeOffMember(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (ctrl.Result, error) {
 	owes, err := r.owed(ctx, member, box)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	report := Report{Box: box, Now: metav1.NewTime(r.clock.Now()), Obstacle: "Member cluster is leaving the fleet"}
+	report := Report{Mailbox: box, Now: metav1.NewTime(r.clock.Now()), Obstacle: "Member cluster is leaving the fleet"}
 	var beat time.Duration
-	report.Heard, report.HeartbeatsMissed, beat = r.watchHeart(member, box)
+	report.Heard, report.HeartbeatsMissed, beat = r.checkHeartbeat(member, box)
 	if rest := owes.until.Sub(r.clock.Now()); owes.what != "" && rest > 0 {
 		report.Obstacle += fmt.Sprintf(": waiting for %s; it is removed without that at %s", owes.what, owes.until.UTC().Format(time.TimeOnly+" MST"))
 		if beat > 0 {
 			rest = min(rest, beat)
 		}
-		return ctrl.Result{RequeueAfter: min(rest, owes.every)}, r.store(ctx, member, Project(member, report))
+		return ctrl.Result{RequeueAfter: min(rest, owes.every)}, r.storeStatus(ctx, member, Project(member, report))
 	}
-	return r.clear(ctx, member, report, owes.what)
+	return r.clearWorks(ctx, member, report, owes.what)
 }
 
 // owed is what a leaving member waits for.
@@ -94,7 +94,7 @@ func (r *Reconciler) sayGoodbye(ctx context.Context, member *clusterv1beta1.Memb
 		return "", nil
 	}
 	if !KeepsPlaced(member) {
-		placed, err := r.placed(ctx, r.client, member)
+		placed, err := r.listPlaced(ctx, r.client, member)
 		if err != nil {
 			return "", err
 		}
@@ -102,7 +102,7 @@ func (r *Reconciler) sayGoodbye(ctx context.Context, member *clusterv1beta1.Memb
 			return fmt.Sprintf("%d work(s) to be removed from the cluster", len(placed)), nil
 		}
 	}
-	if err := r.ensureBox(ctx, member, box, clusterv1beta1.ClusterStateLeave); err != nil {
+	if err := r.ensureMailbox(ctx, member, box, clusterv1beta1.ClusterStateLeave); err != nil {
 		return "", err
 	}
 	return "the member agent to leave", nil
@@ -131,8 +131,8 @@ func (r *Reconciler) exports(ctx context.Context, member *clusterv1beta1.MemberC
 		len(list.Items), strings.Join(names, ", ")), nil
 }
 
-// placed lists the Works in a member's namespace.
-func (r *Reconciler) placed(ctx context.Context, reader client.Reader, member *clusterv1beta1.MemberCluster) ([]placementv1beta1.Work, error) {
+// listPlaced lists the Works in a member's namespace.
+func (r *Reconciler) listPlaced(ctx context.Context, reader client.Reader, member *clusterv1beta1.MemberCluster) ([]placementv1beta1.Work, error) {
 	var list placementv1beta1.WorkList
 	if err := reader.List(ctx, &list, client.InNamespace(clusterv1beta1.MemberNamespace(member.Name))); err != nil {
 		return nil, fmt.Errorf("listing the works of member cluster %s: %w", member.Name, err)
@@ -140,9 +140,9 @@ func (r *Reconciler) placed(ctx context.Context, reader client.Reader, member *c
 	return list.Items, nil
 }
 
-// clear removes the hub's side of a member and lets it go. waitsFor is what the
+// clearWorks removes the hub's side of a member and lets it go. waitsFor is what the
 // agent still owed when its time was up.
-func (r *Reconciler) clear(ctx context.Context, member *clusterv1beta1.MemberCluster, report Report, waitsFor string) (ctrl.Result, error) {
+func (r *Reconciler) clearWorks(ctx context.Context, member *clusterv1beta1.MemberCluster, report Report, waitsFor string) (ctrl.Result, error) {
 	if waitsFor != "" {
 		r.events.Eventf(member, nil, "Warning", "MemberClusterForceRemoved", "Leave",
 			"The member agent did not answer in time; removing the member cluster without waiting for %s", waitsFor)
@@ -157,11 +157,11 @@ func (r *Reconciler) clear(ctx context.Context, member *clusterv1beta1.MemberClu
 	if !gone {
 		return ctrl.Result{RequeueAfter: namespaceGrace / 4}, nil
 	}
-	report.Box = nil
-	if err := r.store(ctx, member, farewell(Project(member, report), report.Now)); err != nil {
+	report.Mailbox = nil
+	if err := r.storeStatus(ctx, member, farewell(Project(member, report), report.Now)); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.forget(member.Name)
+	r.forgetMember(member.Name)
 	return ctrl.Result{}, fencedwrite.RemoveFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer)
 }
 
@@ -186,13 +186,13 @@ func farewell(status clusterv1beta1.MemberClusterStatus, now metav1.Time) cluste
 // clean up any more are released.
 func (r *Reconciler) clearNamespace(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
 	namespace := clusterv1beta1.MemberNamespace(member.Name)
-	remaining, err := r.placed(ctx, r.live, member)
+	remaining, err := r.listPlaced(ctx, r.live, member)
 	if err != nil {
 		return err
 	}
 	var failures []error
 	for i := range remaining {
-		failures = append(failures, r.remove(ctx, &remaining[i]), worksync.ReleaseWork(ctx, r.client, &remaining[i]))
+		failures = append(failures, r.removeMember(ctx, &remaining[i]), worksync.ReleaseWork(ctx, r.client, &remaining[i]))
 	}
 	meta := metav1.ObjectMeta{Namespace: namespace}
 	box := &clusterv1beta1.InternalMemberCluster{ObjectMeta: meta}
@@ -201,13 +201,13 @@ func (r *Reconciler) clearNamespace(ctx context.Context, member *clusterv1beta1.
 	binding.Name = clusterv1beta1.MemberRoleBindingName(member.Name)
 	role := &rbacv1.Role{ObjectMeta: meta}
 	role.Name = clusterv1beta1.MemberRoleName(member.Name)
-	failures = append(failures, r.remove(ctx, box), r.remove(ctx, binding), r.remove(ctx, role))
+	failures = append(failures, r.removeMember(ctx, box), r.removeMember(ctx, binding), r.removeMember(ctx, role))
 	return errors.Join(failures...)
 }
 
-func (r *Reconciler) remove(ctx context.Context, object client.Object) error {
+func (r *Reconciler) removeMember(ctx context.Context, object client.Object) error {
 	if err := r.client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
-		return wrap(err, "deleting", object)
+		return wrapError(err, "deleting", object)
 	}
 	return nil
 }
@@ -225,7 +225,7 @@ func (r *Reconciler) deleteNamespace(ctx context.Context, member *clusterv1beta1
 		return false, fmt.Errorf("reading namespace %s: %w", name, err)
 	}
 	if namespace.DeletionTimestamp.IsZero() {
-		return false, r.remove(ctx, namespace)
+		return false, r.removeMember(ctx, namespace)
 	}
 	if r.clock.Since(namespace.DeletionTimestamp.Time) < namespaceGrace {
 		return false, nil

@@ -16,26 +16,26 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// prepare makes the member's namespace, its access to it and its letter box. It
+// prepareNamespace makes the member's namespace, its access to it and its letter box. It
 // returns what stands in the way, in words for the user, if that is not a
 // failure of this controller.
-func (r *Reconciler) prepare(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (obstacle string, err error) {
+func (r *Reconciler) prepareNamespace(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (obstacle string, err error) {
 	namespace := clusterv1beta1.MemberNamespace(member.Name)
-	existing, err := r.namespace(ctx, namespace)
+	existing, err := r.ensureNamespace(ctx, namespace)
 	switch {
 	case err != nil:
 		return "", err
 	case existing == nil:
-		if err := r.create(ctx, &corev1.Namespace{ObjectMeta: fleetMeta("", namespace)}); err != nil {
+		if err := r.createOrUpdate(ctx, &corev1.Namespace{ObjectMeta: fleetMeta("", namespace)}); err != nil {
 			return "", err
 		}
 	case !existing.DeletionTimestamp.IsZero():
 		return stuckNamespace(namespace), nil
 	}
-	if err := r.grant(ctx, member, namespace); err != nil {
+	if err := r.ensureAccess(ctx, member, namespace); err != nil {
 		return "", err
 	}
-	return "", r.ensureBox(ctx, member, box, clusterv1beta1.ClusterStateJoin)
+	return "", r.ensureMailbox(ctx, member, box, clusterv1beta1.ClusterStateJoin)
 }
 
 // stuckNamespace says what to do about a namespace that does not go away. The
@@ -46,8 +46,8 @@ func stuckNamespace(namespace string) string {
 		`echo '{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%[1]s"},"spec":{"finalizers":[]}}' | kubectl replace --raw /api/v1/namespaces/%[1]s/finalize -f -`, namespace)
 }
 
-// namespace reads the metadata of a namespace; nil if there is none.
-func (r *Reconciler) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+// ensureNamespace reads the metadata of a namespace; nil if there is none.
+func (r *Reconciler) ensureNamespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	err := r.client.Get(ctx, client.ObjectKey{Name: name}, namespace)
@@ -60,13 +60,13 @@ func (r *Reconciler) namespace(ctx context.Context, name string) (*metav1.Partia
 	return namespace, nil
 }
 
-// grant lets the member's identity into its namespace, and only there.
-func (r *Reconciler) grant(ctx context.Context, member *clusterv1beta1.MemberCluster, namespace string) error {
+// ensureAccess lets the member's identity into its namespace, and only there.
+func (r *Reconciler) ensureAccess(ctx context.Context, member *clusterv1beta1.MemberCluster, namespace string) error {
 	role := &rbacv1.Role{
 		ObjectMeta: fleetMeta(namespace, clusterv1beta1.MemberRoleName(member.Name)),
 		Rules:      memberRules(),
 	}
-	if err := ensure(ctx, r, role, func(have *rbacv1.Role) bool {
+	if err := ensureMeta(ctx, r, role, func(have *rbacv1.Role) bool {
 		same := apiequality.Semantic.DeepEqual(have.Rules, role.Rules)
 		have.Rules = role.Rules
 		return same
@@ -75,13 +75,13 @@ func (r *Reconciler) grant(ctx context.Context, member *clusterv1beta1.MemberClu
 	}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: fleetMeta(namespace, clusterv1beta1.MemberRoleBindingName(member.Name)),
-		Subjects:   []rbacv1.Subject{subject(member.Spec.Identity)},
+		Subjects:   []rbacv1.Subject{subjectOf(member.Spec.Identity)},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 	}
 	if err := r.dropOther(ctx, binding); err != nil {
 		return err
 	}
-	return ensure(ctx, r, binding, func(have *rbacv1.RoleBinding) bool {
+	return ensureMeta(ctx, r, binding, func(have *rbacv1.RoleBinding) bool {
 		same := apiequality.Semantic.DeepEqual(have.Subjects, binding.Subjects)
 		have.Subjects = binding.Subjects
 		return same
@@ -94,9 +94,9 @@ func (r *Reconciler) dropOther(ctx context.Context, want *rbacv1.RoleBinding) er
 	have := &rbacv1.RoleBinding{}
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(want), have)
 	if err != nil || have.RoleRef == want.RoleRef {
-		return wrap(client.IgnoreNotFound(err), "reading", want)
+		return wrapError(client.IgnoreNotFound(err), "reading", want)
 	}
-	return r.remove(ctx, have)
+	return r.removeMember(ctx, have)
 }
 
 // memberRules is all a member's agent may do on the hub: read its letter box and its Works, report on both, and take
@@ -111,17 +111,17 @@ func memberRules() []rbacv1.PolicyRule {
 	}
 }
 
-// subject fills in the API group the way the API server does, so that the
+// subjectOf fills in the API group the way the API server does, so that the
 // comparison with what is stored does not find a difference for ever.
-func subject(identity rbacv1.Subject) rbacv1.Subject {
+func subjectOf(identity rbacv1.Subject) rbacv1.Subject {
 	if identity.APIGroup == "" && identity.Kind != rbacv1.ServiceAccountKind {
 		identity.APIGroup = rbacv1.GroupName
 	}
 	return identity
 }
 
-// ensureBox makes the letter box say what the hub wants of the member.
-func (r *Reconciler) ensureBox(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster, state clusterv1beta1.ClusterState) error {
+// ensureMailbox makes the letter box say what the hub wants of the member.
+func (r *Reconciler) ensureMailbox(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster, state clusterv1beta1.ClusterState) error {
 	want := clusterv1beta1.InternalMemberClusterSpec{State: state, HeartbeatPeriodSeconds: member.Spec.HeartbeatPeriodSeconds}
 	if box == nil {
 		created := &clusterv1beta1.InternalMemberCluster{
@@ -129,7 +129,7 @@ func (r *Reconciler) ensureBox(ctx context.Context, member *clusterv1beta1.Membe
 			Spec:       want,
 		}
 		markKept(created, member)
-		return r.create(ctx, created)
+		return r.createOrUpdate(ctx, created)
 	}
 	changed := box.DeepCopy()
 	changed.Spec = want
@@ -160,29 +160,29 @@ func fleetMeta(namespace, name string) metav1.ObjectMeta {
 	}
 }
 
-func (r *Reconciler) create(ctx context.Context, object client.Object) error {
+func (r *Reconciler) createOrUpdate(ctx context.Context, object client.Object) error {
 	if err := r.client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 	}
 	return nil
 }
 
-// ensure makes sure an object exists and is as wanted: align makes it so and
+// ensureMeta makes sure an object exists and is as wanted: align makes it so and
 // says whether it already was. The cache knows only objects with the fleet's
 // label; one without it is found live and gets the label.
-func ensure[T client.Object](ctx context.Context, r *Reconciler, want T, align func(T) bool) error {
+func ensureMeta[T client.Object](ctx context.Context, r *Reconciler, want T, align func(T) bool) error {
 	have := want.DeepCopyObject().(T)
 	key := client.ObjectKeyFromObject(want)
 	err := r.client.Get(ctx, key, have)
 	if apierrors.IsNotFound(err) {
 		err = r.client.Create(ctx, want.DeepCopyObject().(T))
 		if !apierrors.IsAlreadyExists(err) {
-			return wrap(err, "creating", want)
+			return wrapError(err, "creating", want)
 		}
 		err = r.live.Get(ctx, key, have)
 	}
 	if err != nil {
-		return wrap(err, "reading", want)
+		return wrapError(err, "reading", want)
 	}
 	labelled := have.GetLabels()[clusterv1beta1.FleetResourceLabel] == clusterv1beta1.FleetResourceLabelValue
 	if align(have) && labelled {
@@ -194,10 +194,10 @@ func ensure[T client.Object](ctx context.Context, r *Reconciler, want T, align f
 	}
 	labels[clusterv1beta1.FleetResourceLabel] = clusterv1beta1.FleetResourceLabelValue
 	have.SetLabels(labels)
-	return wrap(r.client.Update(ctx, have), "updating", want)
+	return wrapError(r.client.Update(ctx, have), "updating", want)
 }
 
-func wrap(err error, doing string, object client.Object) error {
+func wrapError(err error, doing string, object client.Object) error {
 	if err == nil {
 		return nil
 	}

@@ -70,39 +70,39 @@ func NewReconciler(c client.Client, live client.Reader, recorder events.EventRec
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	member := &clusterv1beta1.MemberCluster{}
 	if err := r.client.Get(ctx, request.NamespacedName, member); err != nil {
-		r.forget(request.Name)
+		r.forgetMember(request.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	box, err := r.letterBox(ctx, member.Name)
+	box, err := r.readMailbox(ctx, member.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if !member.DeletionTimestamp.IsZero() {
-		return r.leave(ctx, member, box)
+		return r.seeOffMember(ctx, member, box)
 	}
-	return r.join(ctx, member, box)
+	return r.admitMember(ctx, member, box)
 }
 
-// join prepares the hub for the member and projects what its agent reports.
-func (r *Reconciler) join(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (ctrl.Result, error) {
-	if err := r.mark(ctx, member); err != nil {
+// admitMember prepares the hub for the member and projects what its agent reports.
+func (r *Reconciler) admitMember(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (ctrl.Result, error) {
+	if err := r.addFinalizerAndLabel(ctx, member); err != nil {
 		return ctrl.Result{}, err
 	}
-	obstacle, err := r.prepare(ctx, member, box)
-	report := Report{Obstacle: obstacle, Box: box, Now: metav1.NewTime(r.clock.Now())}
+	obstacle, err := r.prepareNamespace(ctx, member, box)
+	report := Report{Obstacle: obstacle, Mailbox: box, Now: metav1.NewTime(r.clock.Now())}
 	if err != nil {
 		report.Obstacle = err.Error()
 	}
 	var wait time.Duration
-	report.Heard, report.HeartbeatsMissed, wait = r.watchHeart(member, box)
-	if statusErr := r.store(ctx, member, Project(member, report)); statusErr != nil {
+	report.Heard, report.HeartbeatsMissed, wait = r.checkHeartbeat(member, box)
+	if statusErr := r.storeStatus(ctx, member, Project(member, report)); statusErr != nil {
 		return ctrl.Result{}, statusErr
 	}
 	return ctrl.Result{RequeueAfter: wait}, err
 }
 
-// mark puts the finalizer and the label with its own name on a member.
-func (r *Reconciler) mark(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
+// addFinalizerAndLabel puts the finalizer and the label with its own name on a member.
+func (r *Reconciler) addFinalizerAndLabel(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
 	if err := fencedwrite.AddFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer); err != nil {
 		return err
 	}
@@ -117,9 +117,9 @@ func (r *Reconciler) mark(ctx context.Context, member *clusterv1beta1.MemberClus
 	return nil
 }
 
-// watchHeart says when the agent was last heard of, whether reports have stayed away
+// checkHeartbeat says when the agent was last heard of, whether reports have stayed away
 // too long since, and if not, when they will have.
-func (r *Reconciler) watchHeart(member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (heard metav1.Time, missed bool, wait time.Duration) {
+func (r *Reconciler) checkHeartbeat(member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (heard metav1.Time, missed bool, wait time.Duration) {
 	agent := memberAgent(box)
 	if agent == nil || agent.LastReceivedHeartbeat.IsZero() {
 		return metav1.Time{}, false, 0
@@ -129,25 +129,25 @@ func (r *Reconciler) watchHeart(member *clusterv1beta1.MemberCluster, box *clust
 	beat, known := r.beats[member.Name]
 	switch {
 	case !known:
-		beat = resume(member, agent.LastReceivedHeartbeat, now)
+		beat = resumeHeartbeat(member, agent.LastReceivedHeartbeat, now)
 	case !beat.reported.Equal(&agent.LastReceivedHeartbeat):
 		beat = heartbeat{reported: agent.LastReceivedHeartbeat, seen: now, heard: inSeconds(now)}
 	}
 	r.beats[member.Name] = beat
 	r.mu.Unlock()
 
-	rest := r.threshold(member) - now.Sub(beat.seen)
+	rest := r.unhealthyAfter(member) - now.Sub(beat.seen)
 	if rest <= 0 {
 		return beat.heard, true, 0
 	}
 	return beat.heard, false, rest
 }
 
-// resume makes of what is stored the first heartbeat a hub knows of after its start.
+// resumeHeartbeat makes of what is stored the first heartbeat a hub knows of after its start.
 // It gives the member as much time as if it had reported just now, unless its reports
 // had been missed before. The report's own time counts only where the hub's clock
 // does not contradict it.
-func resume(member *clusterv1beta1.MemberCluster, reported metav1.Time, now time.Time) heartbeat {
+func resumeHeartbeat(member *clusterv1beta1.MemberCluster, reported metav1.Time, now time.Time) heartbeat {
 	beat := heartbeat{reported: reported, seen: now, heard: inSeconds(now)}
 	if agent := memberAgentOf(member.Status.AgentStatus); agent != nil {
 		beat.heard = agent.LastReceivedHeartbeat
@@ -165,19 +165,19 @@ func resume(member *clusterv1beta1.MemberCluster, reported metav1.Time, now time
 // inSeconds is a time as objects store it.
 func inSeconds(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
-// threshold allows for three heartbeats in any case.
-func (r *Reconciler) threshold(member *clusterv1beta1.MemberCluster) time.Duration {
+// unhealthyAfter allows for three heartbeats in any case.
+func (r *Reconciler) unhealthyAfter(member *clusterv1beta1.MemberCluster) time.Duration {
 	return max(r.options.UnhealthyThreshold, 3*time.Duration(member.Spec.HeartbeatPeriodSeconds)*time.Second)
 }
 
-func (r *Reconciler) forget(name string) {
+func (r *Reconciler) forgetMember(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.beats, name)
 }
 
-// store writes the status if it changed and tells of every transition in it.
-func (r *Reconciler) store(ctx context.Context, member *clusterv1beta1.MemberCluster, status clusterv1beta1.MemberClusterStatus) error {
+// storeStatus writes the status if it changed and tells of every transition in it.
+func (r *Reconciler) storeStatus(ctx context.Context, member *clusterv1beta1.MemberCluster, status clusterv1beta1.MemberClusterStatus) error {
 	if apiequality.Semantic.DeepEqual(member.Status, status) {
 		return nil
 	}
@@ -190,15 +190,15 @@ func (r *Reconciler) store(ctx context.Context, member *clusterv1beta1.MemberClu
 		if before != nil && before.Status == condition.Status && before.Reason == condition.Reason {
 			continue
 		}
-		r.tell(member, condition)
+		r.emitTransition(member, condition)
 	}
 	member.Status = status
 	return nil
 }
 
-// tell emits an event for a condition that changed. What is merely not known
+// emitTransition emits an event for a condition that changed. What is merely not known
 // yet is no news.
-func (r *Reconciler) tell(member *clusterv1beta1.MemberCluster, condition *metav1.Condition) {
+func (r *Reconciler) emitTransition(member *clusterv1beta1.MemberCluster, condition *metav1.Condition) {
 	switch {
 	case condition.Status == metav1.ConditionTrue, condition.Reason == clusterv1beta1.ReasonMemberClusterLeft, !member.DeletionTimestamp.IsZero():
 		r.events.Eventf(member, nil, "Normal", condition.Reason, condition.Type, "%s", condition.Message)
@@ -207,8 +207,8 @@ func (r *Reconciler) tell(member *clusterv1beta1.MemberCluster, condition *metav
 	}
 }
 
-// letterBox reads the InternalMemberCluster of a member; nil if there is none.
-func (r *Reconciler) letterBox(ctx context.Context, name string) (*clusterv1beta1.InternalMemberCluster, error) {
+// readMailbox reads the InternalMemberCluster of a member; nil if there is none.
+func (r *Reconciler) readMailbox(ctx context.Context, name string) (*clusterv1beta1.InternalMemberCluster, error) {
 	box := &clusterv1beta1.InternalMemberCluster{}
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(name), Name: name}, box)
 	if apierrors.IsNotFound(err) {

@@ -30,12 +30,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("membership").
 		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, deletionStarted(),
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, onDeletion(),
 		))).
 		Watches(&clusterv1beta1.InternalMemberCluster{}, toMember).
 		Watches(&rbacv1.Role{}, toMember).
 		Watches(&rbacv1.RoleBinding{}, toMember).
-		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(memberOfNamespace), builder.WithPredicates(deletionStarted())).
+		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(memberOfNamespace), builder.WithPredicates(onDeletion())).
 		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(r.leavingMember), builder.WithPredicates(onlyDeletes())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
@@ -47,14 +47,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // memberOf finds the member by the namespace an object is in.
 func memberOf(_ context.Context, object client.Object) []reconcile.Request {
-	return request(object.GetNamespace())
+	return requestMember(object.GetNamespace())
 }
 
 func memberOfNamespace(_ context.Context, namespace client.Object) []reconcile.Request {
-	return request(namespace.GetName())
+	return requestMember(namespace.GetName())
 }
 
-func request(namespace string) []reconcile.Request {
+func requestMember(namespace string) []reconcile.Request {
 	member, ok := clusterv1beta1.MemberOfNamespace(namespace)
 	if !ok {
 		return nil
@@ -75,9 +75,9 @@ func (r *Reconciler) leavingMember(ctx context.Context, work client.Object) []re
 	return requests
 }
 
-// deletionStarted keeps away every update but the one that sets the deletion
+// onDeletion keeps away every update but the one that sets the deletion
 // timestamp.
-func deletionStarted() predicate.Predicate {
+func onDeletion() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 	}}

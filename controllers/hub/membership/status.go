@@ -24,8 +24,8 @@ const (
 
 // Report is what is known of a member when its status is worked out.
 type Report struct {
-	// Box is the member's letter box, nil before there is one.
-	Box *clusterv1beta1.InternalMemberCluster
+	// Mailbox is the member's letter box, nil before there is one.
+	Mailbox *clusterv1beta1.InternalMemberCluster
 	// Obstacle says why the member cannot join yet; empty if it can.
 	Obstacle string
 	// Heard is when the agent was last heard of, by the hub's clock; zero if that does
@@ -40,7 +40,7 @@ type Report struct {
 // Project works out the status of a member. It is pure.
 func Project(member *clusterv1beta1.MemberCluster, report Report) clusterv1beta1.MemberClusterStatus {
 	status := *member.Status.DeepCopy()
-	if box := report.Box; box != nil {
+	if box := report.Mailbox; box != nil {
 		reported := box.Status.DeepCopy()
 		status.Properties = reported.Properties
 		status.ResourceUsage = reported.ResourceUsage
@@ -51,22 +51,22 @@ func Project(member *clusterv1beta1.MemberCluster, report Report) clusterv1beta1
 		}
 		// A provider that is gone says nothing any more; what it said before would seem to hold.
 		status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
-			return !hubs(c.Type) && meta.FindStatusCondition(reported.Conditions, c.Type) == nil
+			return !isHubCondition(c.Type) && meta.FindStatusCondition(reported.Conditions, c.Type) == nil
 		})
 		for _, condition := range reported.Conditions {
-			if !hubs(condition.Type) {
-				set(&status, member, report.Now, condition)
+			if !isHubCondition(condition.Type) {
+				setMemberCondition(&status, member, report.Now, condition)
 			}
 		}
 	}
-	set(&status, member, report.Now, readyToJoin(report))
-	set(&status, member, report.Now, joined(report.Box))
-	set(&status, member, report.Now, healthy(report))
+	setMemberCondition(&status, member, report.Now, readyToJoinCondition(report))
+	setMemberCondition(&status, member, report.Now, joinedCondition(report.Mailbox))
+	setMemberCondition(&status, member, report.Now, healthyCondition(report))
 	return status
 }
 
-// hubs says whether a condition is for the hub to work out.
-func hubs(conditionType string) bool {
+// isHubCondition says whether a condition is for the hub to work out.
+func isHubCondition(conditionType string) bool {
 	switch conditionType {
 	case clusterv1beta1.ConditionTypeReadyToJoin, clusterv1beta1.ConditionTypeJoined, clusterv1beta1.ConditionTypeHealthy:
 		return true
@@ -74,13 +74,13 @@ func hubs(conditionType string) bool {
 	return false
 }
 
-func set(status *clusterv1beta1.MemberClusterStatus, member *clusterv1beta1.MemberCluster, now metav1.Time, condition metav1.Condition) {
+func setMemberCondition(status *clusterv1beta1.MemberClusterStatus, member *clusterv1beta1.MemberCluster, now metav1.Time, condition metav1.Condition) {
 	condition.ObservedGeneration = member.Generation
 	condition.LastTransitionTime = now
 	meta.SetStatusCondition(&status.Conditions, condition)
 }
 
-func readyToJoin(report Report) metav1.Condition {
+func readyToJoinCondition(report Report) metav1.Condition {
 	if report.Obstacle != "" {
 		return metav1.Condition{
 			Type: clusterv1beta1.ConditionTypeReadyToJoin, Status: metav1.ConditionFalse,
@@ -93,7 +93,7 @@ func readyToJoin(report Report) metav1.Condition {
 	}
 }
 
-func joined(box *clusterv1beta1.InternalMemberCluster) metav1.Condition {
+func joinedCondition(box *clusterv1beta1.InternalMemberCluster) metav1.Condition {
 	condition := metav1.Condition{
 		Type: clusterv1beta1.ConditionTypeJoined, Status: metav1.ConditionUnknown,
 		Reason: clusterv1beta1.ReasonMemberClusterJoinStateUnknown, Message: "The member agent has not reported yet",
@@ -113,12 +113,12 @@ func joined(box *clusterv1beta1.InternalMemberCluster) metav1.Condition {
 	return condition
 }
 
-func healthy(report Report) metav1.Condition {
+func healthyCondition(report Report) metav1.Condition {
 	condition := metav1.Condition{
 		Type: clusterv1beta1.ConditionTypeHealthy, Status: metav1.ConditionUnknown,
 		Reason: ReasonHealthUnknown, Message: "The member agent has not reported yet",
 	}
-	said := agentCondition(report.Box, clusterv1beta1.ConditionTypeHealthy)
+	said := agentCondition(report.Mailbox, clusterv1beta1.ConditionTypeHealthy)
 	switch {
 	case report.HeartbeatsMissed:
 		condition.Reason = ReasonHeartbeatMissed

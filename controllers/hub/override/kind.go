@@ -55,9 +55,9 @@ func namespacedKind() kind {
 	}
 }
 
-// known is what has to be known of those overrides that are to stay: one that is
+// overridesToKeep is what has to be known of those overrides that are to stay: one that is
 // being deleted keeps nothing.
-func known(objects []placementv1beta1.OverrideObject) []Override {
+func overridesToKeep(objects []placementv1beta1.OverrideObject) []Override {
 	overrides := make([]Override, 0, len(objects))
 	for _, o := range objects {
 		if o.GetDeletionTimestamp().IsZero() {
@@ -105,14 +105,14 @@ func labelsOf(name string, index int, m mark) map[string]string {
 // markOf reads the labels of the snapshot of an override with an index.
 func markOf(labels map[string]string, name string, index int) mark {
 	for _, m := range []mark{inForce, retired} {
-		if says(labels, labelsOf(name, index, m)) {
+		if hasLabels(labels, labelsOf(name, index, m)) {
 			return m
 		}
 	}
 	return unclear
 }
 
-func says(labels, wanted map[string]string) bool {
+func hasLabels(labels, wanted map[string]string) bool {
 	for key, value := range wanted {
 		if got, ok := labels[key]; !ok || got != value {
 			return false

@@ -72,7 +72,7 @@ type step struct {
 	version *version
 }
 
-// plan says what to do so that the snapshots show an override, in this order: the
+// planSteps says what to do so that the snapshots show an override, in this order: the
 // process may die after each step, and the next one continues from there. The new
 // snapshot is in force before the one before it is retired, so that whoever looks
 // finds one; of two that are in force, the one with the higher index counts.
@@ -80,11 +80,11 @@ type step struct {
 // Named are indexes that somebody names. No new snapshot gets one of those, nor one
 // below: an earlier override of the same name may have had them, and a name must not
 // change its meaning while somebody uses it.
-func plan(want desired, there []version, named sets.Set[int]) []step {
+func planSteps(want desired, there []version, named sets.Set[int]) []step {
 	if !want.exists {
-		return undo(want, there)
+		return planRemoval(want, there)
 	}
-	own := history(there)
+	own := ownVersions(there)
 	var steps []step
 	latest, kept := -1, historyLimit
 	switch {
@@ -95,7 +95,7 @@ func plan(want desired, there []version, named sets.Set[int]) []step {
 			steps = append(steps, step{enforce, latest, own[0]})
 		}
 	default:
-		latest = next(there, named)
+		latest = nextIndex(there, named)
 		kept--
 		steps = append(steps, step{create, latest, nil})
 	}
@@ -104,7 +104,7 @@ func plan(want desired, there []version, named sets.Set[int]) []step {
 			steps = append(steps, step{retire, v.index, v})
 		}
 	}
-	steps = append(steps, deletions(there, func(v *version) bool { return v.foreign })...)
+	steps = append(steps, deletionsOf(there, func(v *version) bool { return v.foreign })...)
 	for i, v := range own {
 		if i >= kept && !named.Has(v.index) {
 			steps = append(steps, step{prune, v.index, v})
@@ -113,19 +113,19 @@ func plan(want desired, there []version, named sets.Set[int]) []step {
 	return steps
 }
 
-// undo deletes all snapshots but those that are still needed, which are in force no more.
-func undo(want desired, there []version) []step {
+// planRemoval deletes all snapshots but those that are still needed, which are in force no more.
+func planRemoval(want desired, there []version) []step {
 	var steps []step
 	for i := range there {
 		if v := &there[i]; want.frozen.Has(v.index) && !v.leaving && v.mark != retired {
 			steps = append(steps, step{retire, v.index, v})
 		}
 	}
-	return append(steps, deletions(there, func(v *version) bool { return !want.frozen.Has(v.index) })...)
+	return append(steps, deletionsOf(there, func(v *version) bool { return !want.frozen.Has(v.index) })...)
 }
 
-// deletions are the steps that delete some snapshots.
-func deletions(there []version, which func(*version) bool) []step {
+// deletionsOf are the steps that delete some snapshots.
+func deletionsOf(there []version, which func(*version) bool) []step {
 	var steps []step
 	for i := range there {
 		if v := &there[i]; !v.leaving && which(v) {
@@ -135,8 +135,8 @@ func deletions(there []version, which func(*version) bool) []step {
 	return steps
 }
 
-// history are the snapshots of the override itself, the newest first.
-func history(there []version) []*version {
+// ownVersions are the snapshots of the override itself, the newest first.
+func ownVersions(there []version) []*version {
 	own := make([]*version, 0, len(there))
 	for i := range there {
 		if !there[i].foreign && !there[i].leaving {
@@ -147,8 +147,8 @@ func history(there []version) []*version {
 	return own
 }
 
-// next is the index of a new snapshot.
-func next(there []version, named sets.Set[int]) int {
+// nextIndex is the index of a new snapshot.
+func nextIndex(there []version, named sets.Set[int]) int {
 	highest := -1
 	for i := range there {
 		highest = max(highest, there[i].index)

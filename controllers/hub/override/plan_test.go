@@ -104,7 +104,7 @@ func TestPlan(t *testing.T) {
 			if strings.Contains(tc.plan, "remove") {
 				slices.SortFunc(there, func(a, b version) int { return a.index - b.index })
 			}
-			assert.Equal(t, tc.plan, inWords(plan(tc.want, there, sets.New(tc.named...))))
+			assert.Equal(t, tc.plan, inWords(planSteps(tc.want, there, sets.New(tc.named...))))
 		})
 	}
 }
@@ -156,7 +156,7 @@ func (w *world) settle(left int, check func(w *world)) bool {
 		v.foreign = w.taken[index] != w.uid
 		there = append(there, v)
 	}
-	for _, s := range plan(w.want, there, sets.KeySet(w.named)) {
+	for _, s := range planSteps(w.want, there, sets.KeySet(w.named)) {
 		if left == 0 {
 			return false
 		}

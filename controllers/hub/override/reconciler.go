@@ -48,37 +48,37 @@ func NewReconcilers(c client.Client, live client.Reader, recorder events.EventRe
 // decides over all overrides, which are few and cached. The snapshots come first: what
 // the condition says is so by then.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	seen, err := r.look(ctx, r.client, request.NamespacedName)
+	seen, err := r.readState(ctx, r.client, request.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	unsettled, err := r.unsettled(ctx, seen)
+	unsettled, err := r.needsSteps(ctx, seen)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if unsettled {
-		if err = r.settle(ctx, request.NamespacedName); err != nil && !seen.verdict.Valid() {
+		if err = r.updateSnapshots(ctx, request.NamespacedName); err != nil && !seen.verdict.Valid() {
 			return ctrl.Result{}, err // it may still have an effect
 		}
 	}
-	if seen.stays() {
-		err = errors.Join(err, r.store(ctx, seen.override, seen.verdict))
+	if seen.isKept() {
+		err = errors.Join(err, r.storeCondition(ctx, seen.override, seen.verdict))
 	}
 	return ctrl.Result{}, err
 }
 
-// unsettled says whether there seems to be something to do about the snapshots. If the
+// needsSteps says whether there seems to be something to do about the snapshots. If the
 // cache is behind, it has more to say soon.
-func (r *Reconciler) unsettled(ctx context.Context, seen *scene) (bool, error) {
-	if !seen.finalized() {
+func (r *Reconciler) needsSteps(ctx context.Context, seen *overrideState) (bool, error) {
+	if !seen.isFinalizerRight() {
 		return true, nil
 	}
-	named, err := r.namedAsCached(ctx, seen)
-	return len(plan(seen.want, seen.versions, named)) > 0, err
+	named, err := r.listReferencedCached(ctx, seen)
+	return len(planSteps(seen.want, seen.versions, named)) > 0, err
 }
 
-// all returns every override of the kind, to be read only.
-func (r *Reconciler) all(ctx context.Context, reader client.Reader) ([]placementv1beta1.OverrideObject, error) {
+// listOverrides returns every override of the kind, to be read only.
+func (r *Reconciler) listOverrides(ctx context.Context, reader client.Reader) ([]placementv1beta1.OverrideObject, error) {
 	list := r.kind.list()
 	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing overrides: %w", err)
@@ -86,9 +86,9 @@ func (r *Reconciler) all(ctx context.Context, reader client.Reader) ([]placement
 	return list.Objects(), nil
 }
 
-// store writes the condition if it changed, and tells if the override no longer
+// storeCondition writes the condition if it changed, and tells if the override no longer
 // has an effect.
-func (r *Reconciler) store(ctx context.Context, override placementv1beta1.OverrideObject, verdict Verdict) error {
+func (r *Reconciler) storeCondition(ctx context.Context, override placementv1beta1.OverrideObject, verdict Verdict) error {
 	condition := metav1.Condition{
 		Type: placementv1beta1.ConditionTypeValid, Status: metav1.ConditionFalse, ObservedGeneration: override.GetGeneration(),
 		LastTransitionTime: metav1.NewTime(r.clock.Now()), Reason: verdict.Reason, Message: verdict.Message,

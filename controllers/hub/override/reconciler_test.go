@@ -206,7 +206,7 @@ func TestWhoIsLookedAtAgain(t *testing.T) {
 	reported := clusterOverride(3, "c", "z")
 	reported.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeValid}}
 	bench := newBench(t, a, ab, b, c)
-	handler := bench.cluster.handler()
+	handler := bench.cluster.newEventHandler()
 	cases := map[string]struct {
 		happens func(context.Context, queue)
 		want    []string

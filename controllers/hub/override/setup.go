@@ -29,9 +29,9 @@ const workers = 8
 // deleted when an update run ends.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named(r.kind.name).
-		Watches(r.kind.empty(), r.handler()).
+		Watches(r.kind.empty(), r.newEventHandler()).
 		Watches(r.kind.emptySnapshot(), handler.EnqueueRequestsFromMapFunc(parentOf)).
-		Watches(placementv1beta1.Scope{}.NewUpdateRun(""), handler.EnqueueRequestsFromMapFunc(r.beingDeleted), builder.WithPredicates(runEnds())).
+		Watches(placementv1beta1.Scope{}.NewUpdateRun(""), handler.EnqueueRequestsFromMapFunc(r.requestDeleted), builder.WithPredicates(onRunOver())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 	if err != nil {
@@ -51,27 +51,27 @@ func parentOf(_ context.Context, snapshot client.Object) []reconcile.Request {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-func (r *Reconciler) handler() handler.EventHandler {
+func (r *Reconciler) newEventHandler() handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.enqueue(ctx, q, true, e.Object) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.enqueueConcerned(ctx, q, true, e.Object) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			leaves := e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 			if leaves || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
-				r.enqueue(ctx, q, leaves, e.ObjectOld, e.ObjectNew)
+				r.enqueueConcerned(ctx, q, leaves, e.ObjectOld, e.ObjectNew)
 				return
 			}
 			// Only its status can have changed, and with it the condition.
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.ObjectNew)})
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.enqueue(ctx, q, true, e.Object) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.enqueueConcerned(ctx, q, true, e.Object) },
 	}
 }
 
-// enqueue adds what an override, as it was and as it is, concerns.
-func (r *Reconciler) enqueue(ctx context.Context, q queue, comesOrGoes bool, versions ...client.Object) {
-	concerned, err := r.sharing(ctx, versions)
+// enqueueConcerned adds what an override, as it was and as it is, concerns.
+func (r *Reconciler) enqueueConcerned(ctx context.Context, q queue, comesOrGoes bool, versions ...client.Object) {
+	concerned, err := r.listSharing(ctx, versions)
 	if err == nil && comesOrGoes {
-		err = r.crowded(ctx, concerned)
+		err = r.addMovedByLimit(ctx, concerned)
 	}
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Finding the overrides that a change concerns", "override", client.ObjectKeyFromObject(versions[0]))
@@ -81,9 +81,9 @@ func (r *Reconciler) enqueue(ctx context.Context, q queue, comesOrGoes bool, ver
 	}
 }
 
-// sharing returns an override and those that share an object with it, directly or
+// listSharing returns an override and those that share an object with it, directly or
 // through others: one that is no longer valid lets go of its other objects.
-func (r *Reconciler) sharing(ctx context.Context, versions []client.Object) (sets.Set[types.NamespacedName], error) {
+func (r *Reconciler) listSharing(ctx context.Context, versions []client.Object) (sets.Set[types.NamespacedName], error) {
 	concerned := sets.New(client.ObjectKeyFromObject(versions[0]))
 	seen := sets.New[string]()
 	var open []string
@@ -112,9 +112,9 @@ func (r *Reconciler) sharing(ctx context.Context, versions []client.Object) (set
 	return concerned, nil
 }
 
-// crowded adds the overrides that came in or fell out by the limit.
-func (r *Reconciler) crowded(ctx context.Context, concerned sets.Set[types.NamespacedName]) error {
-	objects, err := r.all(ctx, r.client)
+// addMovedByLimit adds the overrides that came in or fell out by the limit.
+func (r *Reconciler) addMovedByLimit(ctx context.Context, concerned sets.Set[types.NamespacedName]) error {
+	objects, err := r.listOverrides(ctx, r.client)
 	if err != nil {
 		return err
 	}
@@ -124,6 +124,6 @@ func (r *Reconciler) crowded(ctx context.Context, concerned sets.Set[types.Names
 			told[client.ObjectKeyFromObject(o)] = valid.Reason
 		}
 	}
-	concerned.Insert(limitMoved(known(objects), told)...)
+	concerned.Insert(limitMoved(overridesToKeep(objects), told)...)
 	return nil
 }

@@ -25,9 +25,9 @@ const tries = 3
 // errOvertaken says that somebody else took a snapshot with the same index.
 var errOvertaken = errors.New("somebody else was faster")
 
-// scene is what there is of an override. Its objects may be the cache's: they are to
+// overrideState is what there is of an override. Its objects may be the cache's: they are to
 // be read only.
-type scene struct {
+type overrideState struct {
 	key types.NamespacedName
 	// override is nil if there is none.
 	override placementv1beta1.OverrideObject
@@ -38,22 +38,22 @@ type scene struct {
 	seen sets.Set[types.UID]
 }
 
-// stays says that there is an override and that it is not being deleted.
-func (s *scene) stays() bool { return s.want.exists }
+// isKept says that there is an override and that it is not being deleted.
+func (s *overrideState) isKept() bool { return s.want.exists }
 
-// finalized says whether the override has the finalizer as it should.
-func (s *scene) finalized() bool {
+// isFinalizerRight says whether the override has the finalizer as it should.
+func (s *overrideState) isFinalizerRight() bool {
 	return s.override == nil ||
-		controllerutil.ContainsFinalizer(s.override, placementv1beta1.OverrideCleanupFinalizer) == s.stays()
+		controllerutil.ContainsFinalizer(s.override, placementv1beta1.OverrideCleanupFinalizer) == s.isKept()
 }
 
-// look reads an override, what the others of its kind mean for it, and its snapshots.
-func (r *Reconciler) look(ctx context.Context, reader client.Reader, key types.NamespacedName) (*scene, error) {
-	all, err := r.all(ctx, reader)
+// readState reads an override, what the others of its kind mean for it, and its snapshots.
+func (r *Reconciler) readState(ctx context.Context, reader client.Reader, key types.NamespacedName) (*overrideState, error) {
+	all, err := r.listOverrides(ctx, reader)
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{key: key, seen: sets.New[types.UID]()}
+	s := &overrideState{key: key, seen: sets.New[types.UID]()}
 	for _, o := range all {
 		s.seen.Insert(o.GetUID())
 		if client.ObjectKeyFromObject(o) == key {
@@ -61,7 +61,7 @@ func (r *Reconciler) look(ctx context.Context, reader client.Reader, key types.N
 		}
 	}
 	if s.override != nil {
-		s.verdict = Decide(known(all))[key]
+		s.verdict = Decide(overridesToKeep(all))[key]
 		s.want = desired{exists: s.override.GetDeletionTimestamp().IsZero(), valid: s.verdict.Valid()}
 		if s.want.hash, err = override.Hash(s.override); err != nil {
 			return nil, err
@@ -72,7 +72,7 @@ func (r *Reconciler) look(ctx context.Context, reader client.Reader, key types.N
 
 // readVersions reads the snapshots of an override. Their names tell what they are,
 // whatever somebody did to their labels.
-func (r *Reconciler) readVersions(ctx context.Context, reader client.Reader, s *scene) error {
+func (r *Reconciler) readVersions(ctx context.Context, reader client.Reader, s *overrideState) error {
 	list := r.kind.snapshots()
 	if err := reader.List(ctx, list, client.InNamespace(s.key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the snapshots of override %s: %w", s.key, err)
@@ -83,84 +83,84 @@ func (r *Reconciler) readVersions(ctx context.Context, reader client.Reader, s *
 		if ok && name == s.key.Name {
 			s.versions = append(s.versions, version{
 				index: index, hash: snapshot.GetOverrideHash(), mark: markOf(snapshot.GetLabels(), name, index),
-				foreign: r.foreign(snapshot, s.override), leaving: !snapshot.GetDeletionTimestamp().IsZero(), object: snapshot,
+				foreign: r.isOfAnother(snapshot, s.override), leaving: !snapshot.GetDeletionTimestamp().IsZero(), object: snapshot,
 			})
 		}
 	}
 	return nil
 }
 
-// foreign says whether a snapshot says that it was taken of another override.
-func (r *Reconciler) foreign(snapshot client.Object, o placementv1beta1.OverrideObject) bool {
+// isOfAnother says whether a snapshot says that it was taken of another override.
+func (r *Reconciler) isOfAnother(snapshot client.Object, o placementv1beta1.OverrideObject) bool {
 	owner := metav1.GetControllerOf(snapshot)
 	return o != nil && owner != nil && owner.Kind == r.kind.owner && owner.UID != o.GetUID()
 }
 
-// settle makes the snapshots show the override. Other than what led here, it decides
+// updateSnapshots makes the snapshots show the override. Other than what led here, it decides
 // from what the API server says: the cache may not have seen the last snapshot, nor
 // who names one.
-func (r *Reconciler) settle(ctx context.Context, key types.NamespacedName) error {
+func (r *Reconciler) updateSnapshots(ctx context.Context, key types.NamespacedName) error {
 	taken := sets.New[int]()
 	for try := 1; ; try++ {
-		err := r.settleOnce(ctx, key, taken)
+		err := r.tryUpdateSnapshots(ctx, key, taken)
 		if !errors.Is(err, errOvertaken) || try == tries {
 			return err
 		}
 	}
 }
 
-func (r *Reconciler) settleOnce(ctx context.Context, key types.NamespacedName, taken sets.Set[int]) error {
-	now, err := r.look(ctx, r.live, key)
+func (r *Reconciler) tryUpdateSnapshots(ctx context.Context, key types.NamespacedName, taken sets.Set[int]) error {
+	now, err := r.readState(ctx, r.live, key)
 	if err != nil {
 		return err
 	}
-	if now.stays() {
+	if now.isKept() {
 		if err := fencedwrite.AddFinalizer(ctx, r.client, now.override, placementv1beta1.OverrideCleanupFinalizer); err != nil {
 			return err
 		}
 	}
-	if now.override != nil && !now.stays() {
-		if now.want.frozen, err = r.frozen(ctx, now.key); err != nil {
+	if now.override != nil && !now.isKept() {
+		if now.want.frozen, err = r.listFrozen(ctx, now.key); err != nil {
 			return err
 		}
 	}
-	named, err := r.named(ctx, now)
+	named, err := r.listReferenced(ctx, now)
 	if err != nil {
 		return err
 	}
-	for _, s := range plan(now.want, now.versions, named.Union(taken)) {
+	for _, s := range planSteps(now.want, now.versions, named.Union(taken)) {
 		if s.do == prune {
 			continue
 		}
-		if err := r.carryOut(ctx, now, s); err != nil {
+		if err := r.takeStep(ctx, now, s); err != nil {
 			if errors.Is(err, errOvertaken) {
 				taken.Insert(s.index)
 			}
 			return err
 		}
 	}
-	if now.stays() {
-		return r.prune(ctx, now, named)
+	if now.isKept() {
+		return r.pruneVersions(ctx, now, named)
 	}
-	return r.release(ctx, now)
+	return r.releaseOverride(ctx, now)
 }
 
-// named returns the indexes that a new snapshot must not have, and those that need not
+// listReferenced returns the indexes that a new snapshot must not have, and those that need not
 // be looked at to be pruned.
-func (r *Reconciler) named(ctx context.Context, now *scene) (sets.Set[int], error) {
-	if !now.stays() {
+func (r *Reconciler) listReferenced(ctx context.Context, now *overrideState) (sets.Set[int], error) {
+	if !now.isKept() {
 		return nil, nil
 	}
-	if now.want.valid && len(history(now.versions)) == 0 {
-		return r.namedSince(ctx, now)
+	if now.want.valid && len(ownVersions(now.versions)) == 0 {
+		return r.listReferencedLive(ctx, now)
 	}
-	return r.namedAsCached(ctx, now)
+	return r.listReferencedCached(ctx, now)
 }
 
-// prune deletes the snapshots beyond the limit that nobody names. What is in force is
+// pruneVersions deletes the snapshots beyond the limit that nobody names. What is in force is
 // by now what it should be: this may take a while.
-func (r *Reconciler) prune(ctx context.Context, now *scene, named sets.Set[int]) error {
-	surplus := slices.DeleteFunc(plan(now.want, now.versions, named), func(s step) bool { return s.do != prune })
+func (r *Reconciler) pruneVersions(ctx context.Context, now *overrideState, named sets.Set[int]) error {
+	surplus := slices.DeleteFunc(planSteps(now.want, now.versions, named), func(s step) bool { return s.do != prune })
 	if len(surplus) == 0 {
 		return nil
 	}
@@ -172,15 +172,15 @@ func (r *Reconciler) prune(ctx context.Context, now *scene, named sets.Set[int])
 		if all[now.key].Has(s.index) {
 			continue
 		}
-		if err := r.carryOut(ctx, now, s); err != nil {
+		if err := r.takeStep(ctx, now, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// release lets an override go once it has no snapshots.
-func (r *Reconciler) release(ctx context.Context, now *scene) error {
+// releaseOverride lets an override go once it has no snapshots.
+func (r *Reconciler) releaseOverride(ctx context.Context, now *overrideState) error {
 	if now.override == nil {
 		return nil
 	}
@@ -190,29 +190,29 @@ func (r *Reconciler) release(ctx context.Context, now *scene) error {
 		}
 	}
 	if len(now.versions) > 0 {
-		r.tellHeld(now)
+		r.emitInUse(now)
 		return nil // somebody holds them; their end brings us back
 	}
 	return fencedwrite.RemoveFinalizer(ctx, r.client, now.override, placementv1beta1.OverrideCleanupFinalizer)
 }
 
-// carryOut takes a step.
-func (r *Reconciler) carryOut(ctx context.Context, now *scene, s step) error {
+// takeStep takes a step.
+func (r *Reconciler) takeStep(ctx context.Context, now *overrideState, s step) error {
 	switch s.do {
 	case create:
-		return r.take(ctx, now, s.index)
+		return r.createSnapshot(ctx, now, s.index)
 	case enforce:
-		return r.label(ctx, now.key.Name, s.version, inForce)
+		return r.labelSnapshot(ctx, now.key.Name, s.version, inForce)
 	case retire:
-		return r.label(ctx, now.key.Name, s.version, retired)
+		return r.labelSnapshot(ctx, now.key.Name, s.version, retired)
 	case remove, prune:
-		return r.remove(ctx, s.version.object)
+		return r.deleteSnapshot(ctx, s.version.object)
 	}
 	return nil
 }
 
-// take creates a snapshot. Its name settles who is first.
-func (r *Reconciler) take(ctx context.Context, now *scene, index int) error {
+// createSnapshot creates a snapshot. Its name settles who is first.
+func (r *Reconciler) createSnapshot(ctx context.Context, now *overrideState, index int) error {
 	snapshot := r.kind.take(now.override, index, now.want.hash)
 	err := r.client.Create(ctx, snapshot)
 	switch {
@@ -226,9 +226,9 @@ func (r *Reconciler) take(ctx context.Context, now *scene, index int) error {
 	return nil
 }
 
-// label makes the labels of exactly this snapshot say what it is. One that is gone
+// labelSnapshot makes the labels of exactly this snapshot say what it is. One that is gone
 // needs none.
-func (r *Reconciler) label(ctx context.Context, name string, v *version, m mark) error {
+func (r *Reconciler) labelSnapshot(ctx context.Context, name string, v *version, m mark) error {
 	labels := labelsOf(name, v.index, m)
 	var operations []fence.Op
 	if len(v.object.GetLabels()) == 0 {
@@ -249,8 +249,8 @@ func (r *Reconciler) label(ctx context.Context, name string, v *version, m mark)
 	return nil
 }
 
-// remove deletes exactly this snapshot.
-func (r *Reconciler) remove(ctx context.Context, snapshot client.Object) error {
+// deleteSnapshot deletes exactly this snapshot.
+func (r *Reconciler) deleteSnapshot(ctx context.Context, snapshot client.Object) error {
 	err := r.client.Delete(ctx, snapshot, client.Preconditions{UID: new(snapshot.GetUID())})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting snapshot %s: %w", client.ObjectKeyFromObject(snapshot), err)

@@ -33,8 +33,8 @@ const (
 // a ClusterResourceOverride is empty.
 type usage map[types.NamespacedName]sets.Set[int]
 
-// add notes a name as bindings are indexed by it.
-func (u usage) add(names ...string) {
+// addRefs notes a name as bindings are indexed by it.
+func (u usage) addRefs(names ...string) {
 	for _, name := range names {
 		namespace, snapshot, namespaced := strings.Cut(name, "/")
 		if !namespaced {
@@ -52,29 +52,29 @@ func (u usage) add(names ...string) {
 	}
 }
 
-// note adds what an object names: a binding, an update run or a placement.
-func (u usage) note(o runtime.Object) {
+// addObject adds what an object names: a binding, an update run or a placement.
+func (u usage) addObject(o runtime.Object) {
 	switch o := o.(type) {
 	case placementv1beta1.BindingObject:
-		u.add(overridesource.RefsOf(*o.GetBindingSpec())...)
+		u.addRefs(overridesource.RefsOf(*o.GetBindingSpec())...)
 	case placementv1beta1.UpdateRunObject:
-		u.noteRun(o.GetUpdateRunStatus())
+		u.addRun(o.GetUpdateRunStatus())
 	case *metav1.PartialObjectMetadata:
 		// Nobody else writes the annotation; one that cannot be read is written anew.
 		verdict, _ := snapshot.DecodeVerdict(o.Annotations[placementv1beta1.SelectionVerdictAnnotation])
-		u.add(verdict.Overrides...)
+		u.addRefs(verdict.Overrides...)
 	}
 }
 
-// noteRun adds what an update run is going to bring to its clusters, unless it has ended.
-func (u usage) noteRun(status *placementv1beta1.UpdateRunStatus) {
+// addRun adds what an update run is going to bring to its clusters, unless it has ended.
+func (u usage) addRun(status *placementv1beta1.UpdateRunStatus) {
 	if hasEnded(status.Conditions) {
 		return
 	}
 	for i := range status.StagesStatus {
 		for j := range status.StagesStatus[i].Clusters {
 			cluster := &status.StagesStatus[i].Clusters[j]
-			u.add(overridesource.RefsOf(placementv1beta1.ResourceBindingSpec{
+			u.addRefs(overridesource.RefsOf(placementv1beta1.ResourceBindingSpec{
 				ClusterResourceOverrideSnapshots: cluster.ClusterResourceOverrideSnapshots,
 				ResourceOverrideSnapshots:        cluster.ResourceOverrideSnapshots,
 			})...)
@@ -82,8 +82,8 @@ func (u usage) noteRun(status *placementv1beta1.UpdateRunStatus) {
 	}
 }
 
-// users are empty lists of the kinds that can name a snapshot of an override. Of placements, metadata is enough.
-func users() []client.ObjectList {
+// listsOfUsers are empty lists of the kinds that can name a snapshot of an override. Of placements, metadata is enough.
+func listsOfUsers() []client.ObjectList {
 	var lists []client.ObjectList
 	for _, scope := range []placementv1beta1.Scope{{}, {Namespace: "any"}} {
 		kind := scope.PlacementKind()
@@ -97,14 +97,14 @@ func users() []client.ObjectList {
 // readUsage reads live what is named by anybody.
 func readUsage(ctx context.Context, live client.Reader) (usage, error) {
 	u := usage{}
-	for _, empty := range users() {
+	for _, empty := range listsOfUsers() {
 		for next, more := "", true; more; more = next != "" {
 			page := empty.DeepCopyObject().(client.ObjectList)
 			if err := live.List(ctx, page, client.Limit(pageSize), client.Continue(next)); err != nil {
 				return nil, fmt.Errorf("reading which snapshots of overrides are named in a %T: %w", page, err)
 			}
 			next = page.GetContinue()
-			if err := meta.EachListItem(page, func(o runtime.Object) error { u.note(o); return nil }); err != nil {
+			if err := meta.EachListItem(page, func(o runtime.Object) error { u.addObject(o); return nil }); err != nil {
 				return nil, fmt.Errorf("reading a %T: %w", page, err)
 			}
 		}
@@ -122,9 +122,9 @@ type scan struct {
 	named usage
 }
 
-// namedSince returns the indexes of an override that somebody names, read after the
+// listReferencedLive returns the indexes of an override that somebody names, read after the
 // override was seen: those of an earlier one of the same name are among them.
-func (r *Reconciler) namedSince(ctx context.Context, s *scene) (sets.Set[int], error) {
+func (r *Reconciler) listReferencedLive(ctx context.Context, s *overrideState) (sets.Set[int], error) {
 	last := &r.scan
 	last.mu.Lock()
 	defer last.mu.Unlock()
@@ -139,20 +139,20 @@ func (r *Reconciler) namedSince(ctx context.Context, s *scene) (sets.Set[int], e
 	return last.named[s.key], nil
 }
 
-// namedAsCached returns, of the indexes that matter, those that a binding names as far
+// listReferencedCached returns, of the indexes that matter, those that a binding names as far
 // as the cache knows: those of snapshots beyond the history limit, and those that would
 // be the next.
-func (r *Reconciler) namedAsCached(ctx context.Context, s *scene) (sets.Set[int], error) {
+func (r *Reconciler) listReferencedCached(ctx context.Context, s *overrideState) (sets.Set[int], error) {
 	named := sets.New[int]()
-	own := history(s.versions)
+	own := ownVersions(s.versions)
 	for i := historyLimit - 1; i < len(own); i++ {
-		if err := r.noteIfNamed(ctx, s.key, own[i].index, named); err != nil {
+		if err := r.addIfReferenced(ctx, s.key, own[i].index, named); err != nil {
 			return nil, err
 		}
 	}
 	for {
-		candidate := next(s.versions, named)
-		if err := r.noteIfNamed(ctx, s.key, candidate, named); err != nil {
+		candidate := nextIndex(s.versions, named)
+		if err := r.addIfReferenced(ctx, s.key, candidate, named); err != nil {
 			return nil, err
 		}
 		if !named.Has(candidate) {
@@ -161,8 +161,8 @@ func (r *Reconciler) namedAsCached(ctx context.Context, s *scene) (sets.Set[int]
 	}
 }
 
-// noteIfNamed adds an index if a binding in the cache names the snapshot that has it.
-func (r *Reconciler) noteIfNamed(ctx context.Context, key types.NamespacedName, at int, named sets.Set[int]) error {
+// addIfReferenced adds an index if a binding in the cache names the snapshot that has it.
+func (r *Reconciler) addIfReferenced(ctx context.Context, key types.NamespacedName, at int, named sets.Set[int]) error {
 	name := placementv1beta1.OverrideSnapshotName(key.Name, at)
 	if key.Namespace != "" {
 		name = key.Namespace + "/" + name

@@ -81,7 +81,7 @@ func TestObjectsInEnvelopesAreReportedAsPrinted(t *testing.T) {
 
 			scheme := runtime.NewScheme()
 			require.NoError(t, placementv1beta1.AddToScheme(scheme))
-			selected, err := newSelections(fake.NewClientBuilder().WithScheme(scheme).WithObjects(parts[0]).Build()).of(t.Context(), s.Placement, s.Latest)
+			selected, err := newSelectionCache(fake.NewClientBuilder().WithScheme(scheme).WithObjects(parts[0]).Build()).listSelected(t.Context(), s.Placement, s.Latest)
 			require.NoError(t, err)
 			status := Project(s.Facts, View{Selected: selected, Now: now})
 			assert.Empty(t, cmp.Diff(printed.Status.SelectedResources, status.SelectedResources))

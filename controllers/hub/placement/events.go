@@ -15,28 +15,28 @@ import (
 // status names them all.
 const maxFailureEvents = 10
 
-// tell emits an event for every step of the rollout that has just been done, and
+// emitEvents emits an event for every step of the rollout that has just been done, and
 // for clusters that have just failed.
-func (r *Reconciler) tell(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
+func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
 	done := func(conditions []metav1.Condition, step string) bool {
 		return meta.IsStatusConditionTrue(conditions, placementv1beta1.ClusterResourcePlacementConditionType(step))
 	}
-	for _, step := range append(steps(false), &diffReportedWording) {
+	for _, step := range append(rolloutSteps(false), &diffReportedStep) {
 		if !done(status.Conditions, step.step) || done(placement.GetPlacementStatus().Conditions, step.step) {
 			continue
 		}
 		r.events.Eventf(placement, nil, "Normal", step.eventReason, step.step, "%s", step.eventNote)
-		if step == &availableWording || step == &diffReportedWording {
+		if step == &availableStep || step == &diffReportedStep {
 			r.events.Eventf(placement, nil, "Normal", "PlacementRolloutCompleted", "Rollout", "%s", completedNote(step))
 		}
 	}
 	for _, failure := range newFailures(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses) {
-		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOnCluster", failure.Condition.Type, "%s", failure.note())
+		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOnCluster", failure.Condition.Type, "%s", failure.describeFailure())
 	}
-	for _, note := range newFindings(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses, drifts) {
+	for _, note := range newFindings(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses, describeDrifts) {
 		r.events.Eventf(placement, nil, "Warning", "PlacementDriftedOnCluster", "DriftDetection", "%s", note)
 	}
-	for _, note := range newFindings(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses, diffs) {
+	for _, note := range newFindings(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses, describeDiffs) {
 		r.events.Eventf(placement, nil, "Normal", "PlacementDiffersOnCluster", "DiffReporting", "%s", note)
 	}
 }
@@ -60,31 +60,31 @@ func newFindings(before, after []placementv1beta1.PerClusterPlacementStatus, tel
 	return notes
 }
 
-// drifts tells which fields of which resource somebody has changed on a cluster. Values are
+// describeDrifts tells which fields of which resource somebody has changed on a cluster. Values are
 // left to the status.
-func drifts(entry *placementv1beta1.PerClusterPlacementStatus) string {
+func describeDrifts(entry *placementv1beta1.PerClusterPlacementStatus) string {
 	if len(entry.DriftedPlacements) == 0 {
 		return ""
 	}
 	first := &entry.DriftedPlacements[0]
 	return fmt.Sprintf("%d resource(s) were changed there, first %s at %s",
-		len(entry.DriftedPlacements), named(&first.ResourceIdentifier), paths(first.ObservedDrifts))
+		len(entry.DriftedPlacements), formatResource(&first.ResourceIdentifier), joinPaths(first.ObservedDrifts))
 }
 
-// diffs tells which fields of which resource differ on a cluster.
-func diffs(entry *placementv1beta1.PerClusterPlacementStatus) string {
+// describeDiffs tells which fields of which resource differ on a cluster.
+func describeDiffs(entry *placementv1beta1.PerClusterPlacementStatus) string {
 	if len(entry.DiffedPlacements) == 0 {
 		return ""
 	}
 	first := &entry.DiffedPlacements[0]
 	return fmt.Sprintf("%d resource(s) differ there, first %s at %s",
-		len(entry.DiffedPlacements), named(&first.ResourceIdentifier), paths(first.ObservedDiffs))
+		len(entry.DiffedPlacements), formatResource(&first.ResourceIdentifier), joinPaths(first.ObservedDiffs))
 }
 
 // maxPaths is how many fields a note names.
 const maxPaths = 5
 
-func paths(details []placementv1beta1.PatchDetail) string {
+func joinPaths(details []placementv1beta1.PatchDetail) string {
 	var all []string
 	for i := range details[:min(len(details), maxPaths)] {
 		all = append(all, details[i].Path)
@@ -95,8 +95,8 @@ func paths(details []placementv1beta1.PatchDetail) string {
 	return strings.Join(all, ", ")
 }
 
-// named names a resource for people.
-func named(id *placementv1beta1.ResourceIdentifier) string {
+// formatResource names a resource for people.
+func formatResource(id *placementv1beta1.ResourceIdentifier) string {
 	if id.Namespace == "" {
 		return id.Kind + " " + id.Name
 	}
@@ -106,12 +106,12 @@ func named(id *placementv1beta1.ResourceIdentifier) string {
 // maxNote is how long the API lets the note of an event be, in bytes.
 const maxNote = 1024
 
-func (f *failure) note() string {
+func (f *failure) describeFailure() string {
 	return workmodel.CutMessage(fmt.Sprintf("Cluster %s: %s %s: %s", f.cluster, f.Kind, f.Name, f.Condition.Message), maxNote)
 }
 
-func completedNote(step *wording) string {
-	if step == &availableWording {
+func completedNote(step *stepTemplate) string {
+	if step == &availableStep {
 		return "Resources are available in the selected clusters"
 	}
 	return "Configuration differences have been reported in the selected clusters"

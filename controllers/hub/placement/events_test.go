@@ -15,11 +15,11 @@ func TestTheNoteOfAnEventIsAsLongAsTheAPITakesIt(t *testing.T) {
 		ResourceIdentifier: placementv1beta1.ResourceIdentifier{Kind: "ConfigMap", Name: "config"},
 	}}
 	f.Condition.Message = "refused"
-	assert.Equal(t, "Cluster member1: ConfigMap config: refused", f.note())
+	assert.Equal(t, "Cluster member1: ConfigMap config: refused", f.describeFailure())
 	f.Condition.Message = strings.Repeat("ä", 4000)
-	assert.LessOrEqual(t, len(f.note()), 1024)
-	assert.True(t, utf8.ValidString(f.note()))
-	assert.True(t, strings.HasSuffix(f.note(), "ä…"))
+	assert.LessOrEqual(t, len(f.describeFailure()), 1024)
+	assert.True(t, utf8.ValidString(f.describeFailure()))
+	assert.True(t, strings.HasSuffix(f.describeFailure(), "ä…"))
 }
 
 func TestWhatWasChangedOrDiffersOnAClusterIsToldOfOnce(t *testing.T) {
@@ -39,6 +39,6 @@ func TestWhatWasChangedOrDiffersOnAClusterIsToldOfOnce(t *testing.T) {
 	after := []placementv1beta1.PerClusterPlacementStatus{entry("member1"), entry("member2"), {ClusterName: "member3"}}
 	labels := strings.Repeat(", /metadata/labels/a", 4)
 	assert.Equal(t, []string{"Cluster member2: 2 resource(s) were changed there, first Deployment web/front at /spec/replicas" + labels + ", 2 more"},
-		newFindings(before, after, drifts))
-	assert.Equal(t, []string{"Cluster member2: 1 resource(s) differ there, first Deployment web/front at /spec/replicas"}, newFindings(before, after, diffs))
+		newFindings(before, after, describeDrifts))
+	assert.Equal(t, []string{"Cluster member2: 1 resource(s) differ there, first Deployment web/front at /spec/replicas"}, newFindings(before, after, describeDiffs))
 }

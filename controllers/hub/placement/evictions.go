@@ -17,8 +17,8 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// evictedFrom finds the placement that an eviction without an outcome is from.
-func evictedFrom(_ context.Context, object client.Object) []reconcile.Request {
+// requestEvictedPlacement finds the placement that an eviction without an outcome is from.
+func requestEvictedPlacement(_ context.Context, object client.Object) []reconcile.Request {
 	e, ok := object.(*placementv1beta1.ClusterResourcePlacementEviction)
 	if !ok || e.Ended() || !e.DeletionTimestamp.IsZero() {
 		return nil
@@ -26,9 +26,9 @@ func evictedFrom(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: e.Spec.PlacementName}}}
 }
 
-// newestEviction is the uid of the youngest eviction from a placement that has no outcome;
+// findNewestEviction is the uid of the youngest eviction from a placement that has no outcome;
 // empty if there is none. It stays the same while the workflow decides one after the other.
-func newestEviction(ctx context.Context, cached client.Reader, placement placementv1beta1.PlacementObject) (string, error) {
+func findNewestEviction(ctx context.Context, cached client.Reader, placement placementv1beta1.PlacementObject) (string, error) {
 	if placement.GetNamespace() != "" {
 		return "", nil // evictions are from cluster-scoped placements only
 	}
@@ -55,7 +55,7 @@ func newestEviction(ctx context.Context, cached client.Reader, placement placeme
 // refuseEvictions has the workflow refuse evictions from a placement that is not there, or
 // on its way out; it returns when to come back for it.
 func (r *Reconciler) refuseEvictions(ctx context.Context, placement placementv1beta1.PlacementObject) (time.Duration, error) {
-	newest, err := newestEviction(ctx, r.client, placement)
+	newest, err := findNewestEviction(ctx, r.client, placement)
 	if err != nil || newest == "" {
 		return 0, err
 	}
@@ -63,9 +63,9 @@ func (r *Reconciler) refuseEvictions(ctx context.Context, placement placementv1b
 	return r.waker.WakeIfDue(ctx, waker.PlacementRef(placement), 0, need), nil
 }
 
-// evictionsFromNothing names the placements that are not there or going and still have
+// listOrphanedEvictions names the placements that are not there or going and still have
 // evictions without an outcome.
-func (r *Reconciler) evictionsFromNothing(ctx context.Context, placements []placementv1beta1.PlacementObject) ([]wf.Ref, error) {
+func (r *Reconciler) listOrphanedEvictions(ctx context.Context, placements []placementv1beta1.PlacementObject) ([]wf.Ref, error) {
 	if r.scope.Namespaced() {
 		return nil, nil
 	}

@@ -21,7 +21,7 @@ func evictionFrom(placement, name string) *placementv1beta1.ClusterResourcePlace
 func TestAnEvictionFromNothingWakesAWorkflowThatRefusesIt(t *testing.T) {
 	e := evictionFrom("crp", "off")
 	b := newBench(t, e)
-	assert.Equal(t, "crp", evictedFrom(t.Context(), e)[0].Name)
+	assert.Equal(t, "crp", requestEvictedPlacement(t.Context(), e)[0].Name)
 	result := b.reconcile(t)
 	assert.Equal(t, []string{wf.CauseEvictions}, b.pokes.causes)
 	assert.Positive(t, result.RequeueAfter, "somebody has to see to it")
@@ -31,7 +31,7 @@ func TestAnEvictionFromNothingWakesAWorkflowThatRefusesIt(t *testing.T) {
 	e.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeValid, Status: metav1.ConditionFalse, LastTransitionTime: now}}
 	require.NoError(t, b.hub.Update(t.Context(), e))
 	assert.Zero(t, b.reconcile(t).RequeueAfter)
-	assert.Empty(t, evictedFrom(t.Context(), e))
+	assert.Empty(t, requestEvictedPlacement(t.Context(), e))
 }
 
 func TestTheAuditNamesEvictionsFromNothingOnce(t *testing.T) {

@@ -64,8 +64,8 @@ func (f *Facts) applyStrategy() *placementv1beta1.ApplyStrategy {
 	return f.Placement.GetPlacementSpec().Strategy.ApplyStrategy
 }
 
-// scheduled says whether the policy as it is now has been scheduled.
-func (f *Facts) scheduled() bool {
+// isScheduled says whether the policy as it is now has been scheduled.
+func (f *Facts) isScheduled() bool {
 	return f.Policy != nil && f.Policy.GetPolicySnapshotStatus().ObservedCRPGeneration == f.Placement.GetGeneration()
 }
 
@@ -86,14 +86,14 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 	if err := cached.List(ctx, snapshots, mine...); err != nil {
 		return nil, fmt.Errorf("listing the resource snapshots of %s: %w", placement.GetName(), err)
 	}
-	facts.Snapshots, facts.Latest = complete(snapshots.Items, placement.GetUID())
+	facts.Snapshots, facts.Latest = findCompleteSnapshots(snapshots.Items, placement.GetUID())
 	bindings := scope.NewBindingList()
 	if err := cached.List(ctx, bindings, mine...); err != nil {
 		return nil, fmt.Errorf("listing the bindings of %s: %w", placement.GetName(), err)
 	}
 	facts.Bindings = bindings.Objects()
 	var err error
-	if facts.Eviction, err = newestEviction(ctx, cached, placement); err != nil {
+	if facts.Eviction, err = findNewestEviction(ctx, cached, placement); err != nil {
 		return nil, err
 	}
 	if err := facts.gatherOverrides(ctx, cached); err != nil {
@@ -117,9 +117,9 @@ func latestPolicy(policies []placementv1beta1.PolicySnapshotObject, owner types.
 	return latest
 }
 
-// complete finds the resource snapshots whose parts are all there, and the
+// findCompleteSnapshots finds the resource snapshots whose parts are all there, and the
 // latest of them: one that says so, before others; then the highest index.
-func complete(objects []metav1.PartialObjectMetadata, owner types.UID) (all map[string]Snapshot, latest Snapshot) {
+func findCompleteSnapshots(objects []metav1.PartialObjectMetadata, owner types.UID) (all map[string]Snapshot, latest Snapshot) {
 	parts := map[int]int{}
 	var masters []*metav1.PartialObjectMetadata
 	for i := range objects {

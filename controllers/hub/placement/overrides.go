@@ -76,10 +76,10 @@ func (f *Facts) overridesChanged() bool {
 	return !f.External() && (f.Overrides.Gone || f.Overrides.Mended || f.Overrides.Made != f.Verdict.OverridesMade)
 }
 
-// overridden says whether a binding names the overrides that apply to its cluster, as
+// hasApplicableOverrides says whether a binding names the overrides that apply to its cluster, as
 // they are. As long as it is not known which do, nobody can tell, and the next selection
 // will.
-func (f *Facts) overridden(binding placementv1beta1.BindingObject) bool {
+func (f *Facts) hasApplicableOverrides(binding placementv1beta1.BindingObject) bool {
 	if f.Overrides.Gone {
 		return true
 	}
@@ -93,9 +93,9 @@ func (f *Facts) overridden(binding placementv1beta1.BindingObject) bool {
 	})
 }
 
-// overriddenBy finds the placements that a snapshot of an override concerns at once: the
+// requestOverridden finds the placements that a snapshot of an override concerns at once: the
 // one it was made for, and all that have picked it.
-func (r *Reconciler) overriddenBy(ctx context.Context, object client.Object) []reconcile.Request {
+func (r *Reconciler) requestOverridden(ctx context.Context, object client.Object) []reconcile.Request {
 	source := override.Source{Name: object.GetName(), Namespace: object.GetNamespace()}
 	var made *placementv1beta1.PlacementRef
 	switch o := object.(type) {
@@ -104,22 +104,22 @@ func (r *Reconciler) overriddenBy(ctx context.Context, object client.Object) []r
 	case *placementv1beta1.ResourceOverrideSnapshot:
 		made = o.Spec.OverrideSpec.Placement
 	}
-	requests := r.havingPicked(ctx, func(refs []string) bool { return slices.Contains(refs, source.Ref()) })
+	requests := r.requestByOverrides(ctx, func(refs []string) bool { return slices.Contains(refs, source.Ref()) })
 	if made != nil && made.Scope != placementv1beta1.NamespaceScoped {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: made.Name}})
 	}
 	return requests
 }
 
-// havingAny finds the placements with overrides: which of them apply to a cluster can
+// requestAllOverridden finds the placements with overrides: which of them apply to a cluster can
 // change with its labels.
-func (r *Reconciler) havingAny(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.havingPicked(ctx, func(refs []string) bool { return len(refs) > 0 })
+func (r *Reconciler) requestAllOverridden(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.requestByOverrides(ctx, func(refs []string) bool { return len(refs) > 0 })
 }
 
-// havingPicked finds the placements by the overrides picked with their last selection.
+// requestByOverrides finds the placements by the overrides picked with their last selection.
 // Overrides and labels of clusters change rarely: this looks at every placement.
-func (r *Reconciler) havingPicked(ctx context.Context, picked func(refs []string) bool) []reconcile.Request {
+func (r *Reconciler) requestByOverrides(ctx context.Context, picked func(refs []string) bool) []reconcile.Request {
 	placements := r.scope.NewPlacementList()
 	if err := r.client.List(ctx, placements, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the cache always answers once it has started
@@ -134,8 +134,8 @@ func (r *Reconciler) havingPicked(ctx context.Context, picked func(refs []string
 	return requests
 }
 
-// relabelled keeps away every update but those that change labels.
-func relabelled() predicate.Predicate {
+// onLabelsChanged keeps away every update but those that change labels.
+func onLabelsChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {

@@ -32,10 +32,10 @@ type Reconciler struct {
 	live     client.Reader
 	events   events.EventRecorder
 	clock    clock.PassiveClock
-	limiter  *limiter
-	selected *selections
+	limiter  *statusLimiter
+	selected *selectionCache
 	waker    *waker.Waker
-	stuck    *stuckTold
+	stuck    *stuckReports
 }
 
 // NewReconciler makes a Reconciler; live reads past the cache. Without a poker
@@ -43,7 +43,7 @@ type Reconciler struct {
 func NewReconciler(c client.Client, live client.Reader, poker waker.Poker, recorder events.EventRecorder, clk clock.PassiveClock) *Reconciler {
 	return &Reconciler{
 		client: c, live: live, events: recorder, clock: clk,
-		limiter: newLimiter(), selected: newSelections(live), waker: waker.New(poker, clk), stuck: &stuckTold{last: map[string]string{}},
+		limiter: newStatusLimiter(), selected: newSelectionCache(live), waker: waker.New(poker, clk), stuck: &stuckReports{last: map[string]string{}},
 	}
 }
 
@@ -57,14 +57,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		wait, err := r.refuseEvictions(ctx, scope.NewPlacement(request.Name))
 		if wait == 0 {
-			r.forget(placement)
+			r.forgetPlacement(placement)
 		}
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	if !placement.GetDeletionTimestamp().IsZero() {
 		wait, err := r.refuseEvictions(ctx, placement)
-		again, cleanErr := r.cleanUp(ctx, placement)
-		return ctrl.Result{RequeueAfter: shorter(wait, again)}, errors.Join(err, cleanErr)
+		again, cleanErr := r.removeChildren(ctx, placement)
+		return ctrl.Result{RequeueAfter: shorterWait(wait, again)}, errors.Join(err, cleanErr)
 	}
 	if err := fencedwrite.AddFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
 		return ctrl.Result{}, err
@@ -75,22 +75,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	// The poke goes first: what it starts takes longer than a status write.
 	pokeWait := r.waker.WakeIfDue(ctx, waker.PlacementRef(placement), placement.GetGeneration(), NeedsWork(facts))
-	statusWait, err := r.project(ctx, facts)
+	statusWait, err := r.projectStatus(ctx, facts)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: shorter(pokeWait, statusWait)}, nil
+	return ctrl.Result{RequeueAfter: shorterWait(pokeWait, statusWait)}, nil
 }
 
-// project writes the status if it changed and if it is time, and returns when to
+// projectStatus writes the status if it changed and if it is time, and returns when to
 // come back if it is not.
-func (r *Reconciler) project(ctx context.Context, facts *Facts) (time.Duration, error) {
+func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Duration, error) {
 	placement := facts.Placement
 	now := r.clock.Now()
-	if wait := r.limiter.rest(keyOf(placement), now); wait > 0 {
+	if wait := r.limiter.waitBeforeProjection(keyOf(placement), now); wait > 0 {
 		return wait, nil // whatever there is to write: it is not worth being worked out yet
 	}
-	selected, err := r.selected.of(ctx, placement, Observed(facts))
+	selected, err := r.selected.listSelected(ctx, placement, Observed(facts))
 	if err != nil {
 		return 0, err
 	}
@@ -99,27 +99,27 @@ func (r *Reconciler) project(ctx context.Context, facts *Facts) (time.Duration, 
 		EngineUnreachable: r.waker.IsUnreachable(waker.PlacementRef(placement)),
 		Now:               metav1.NewTime(now),
 	})
-	r.tellStuck(placement, status, now)
+	r.emitStuckEvent(placement, status, now)
 	if apiequality.Semantic.DeepEqual(*placement.GetPlacementStatus(), status) {
-		return nextStuck(status, now), nil
+		return waitUntilStuck(status, now), nil
 	}
-	if wait := r.limiter.wait(keyOf(placement), settled(facts, status), now); wait > 0 {
-		r.limiter.looked(keyOf(placement), now)
+	if wait := r.limiter.waitBeforeWrite(keyOf(placement), isOutcome(facts, status), now); wait > 0 {
+		r.limiter.recordProjection(keyOf(placement), now)
 		return wait, nil
 	}
 	if err := fencedwrite.ReplaceStatus(ctx, r.client, placement, status); err != nil {
 		return 0, err
 	}
 	size := len(facts.Bindings) + len(status.SelectedResources)/resourcesPerCluster
-	r.limiter.wrote(keyOf(placement), now, pauseAfter(size, facts.External(), r.clock.Since(now)))
-	r.tell(placement, status)
-	return nextStuck(status, now), nil
+	r.limiter.recordWrite(keyOf(placement), now, pauseAfter(size, facts.External(), r.clock.Since(now)))
+	r.emitEvents(placement, status)
+	return waitUntilStuck(status, now), nil
 }
 
-func (r *Reconciler) forget(placement placementv1beta1.PlacementObject) {
-	r.limiter.forget(keyOf(placement))
+func (r *Reconciler) forgetPlacement(placement placementv1beta1.PlacementObject) {
+	r.limiter.forgetPlacement(keyOf(placement))
 	r.waker.Forget(waker.PlacementRef(placement))
-	r.stuck.news(keyOf(placement), "")
+	r.stuck.recordIfChanged(keyOf(placement), "")
 }
 
 // keyOf is what the memories of a reconciler know a placement by.
@@ -127,8 +127,8 @@ func keyOf(placement placementv1beta1.PlacementObject) string {
 	return placementv1beta1.ScopeOf(placement).String() + placement.GetName()
 }
 
-// shorter is the shorter of two waits, where 0 means none.
-func shorter(a, b time.Duration) time.Duration {
+// shorterWait is the shorter of two waits, where 0 means none.
+func shorterWait(a, b time.Duration) time.Duration {
 	if a == 0 || (b != 0 && b < a) {
 		return b
 	}

@@ -26,19 +26,19 @@ const workers = 16
 // overrides apply.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.Scope) error {
 	r.scope = scope
-	toPlacement := handler.EnqueueRequestsFromMapFunc(placementOf)
+	toPlacement := handler.EnqueueRequestsFromMapFunc(requestParent)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("placement").
 		For(scope.NewPlacement(""), builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionStarted(),
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, onDeletionStarted(),
 		))).
 		Watches(scope.NewBinding(""), toPlacement).
-		Watches(&placementv1beta1.ClusterResourcePlacementEviction{}, handler.EnqueueRequestsFromMapFunc(evictedFrom)).
+		Watches(&placementv1beta1.ClusterResourcePlacementEviction{}, handler.EnqueueRequestsFromMapFunc(requestEvictedPlacement)).
 		Watches(scope.NewPolicySnapshot(""), toPlacement).
 		WatchesMetadata(scope.NewResourceSnapshot(""), toPlacement).
-		Watches(&placementv1beta1.ClusterResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.overriddenBy)).
-		Watches(&placementv1beta1.ResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.overriddenBy)).
-		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.havingAny), builder.WithPredicates(relabelled())).
+		Watches(&placementv1beta1.ClusterResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.requestOverridden)).
+		Watches(&placementv1beta1.ResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.requestOverridden)).
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestAllOverridden), builder.WithPredicates(onLabelsChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 	if err != nil {
@@ -47,8 +47,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 	return nil
 }
 
-// placementOf finds the placement something was made for.
-func placementOf(_ context.Context, object client.Object) []reconcile.Request {
+// requestParent finds the placement something was made for.
+func requestParent(_ context.Context, object client.Object) []reconcile.Request {
 	name := object.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	if name == "" {
 		return nil
@@ -56,9 +56,9 @@ func placementOf(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }
 
-// deletionStarted keeps away every update but the one that sets the deletion
+// onDeletionStarted keeps away every update but the one that sets the deletion
 // timestamp.
-func deletionStarted() predicate.Predicate {
+func onDeletionStarted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 	}}

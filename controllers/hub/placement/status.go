@@ -28,20 +28,20 @@ type View struct {
 // latest; or, once update runs have brought every cluster to one and the same
 // snapshot, that one, which may be older.
 func Observed(facts *Facts) Snapshot {
-	if single, ok := facts.single(); ok {
+	if single, ok := facts.commonSnapshot(); ok {
 		return single
 	}
 	return facts.Latest
 }
 
-// single is the one snapshot all clusters of an External placement run, if they do.
-func (f *Facts) single() (Snapshot, bool) {
+// commonSnapshot is the one snapshot all clusters of an External placement run, if they do.
+func (f *Facts) commonSnapshot() (Snapshot, bool) {
 	if !f.External() || len(lostClusters(f)) > 0 {
 		return Snapshot{}, false
 	}
 	name := ""
 	for _, binding := range f.Bindings {
-		if !live(binding) {
+		if !isLiveBinding(binding) {
 			continue
 		}
 		running := binding.GetBindingSpec().ResourceSnapshotName
@@ -62,17 +62,17 @@ func (f *Facts) single() (Snapshot, bool) {
 // Project works out the status of a placement. It is pure.
 func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	observed := Observed(facts)
-	entries := perCluster(facts, observed, view.Now)
+	entries := describeClusters(facts, observed, view.Now)
 	status := placementv1beta1.PlacementStatus{
 		SelectedResources: view.Selected,
-		PlacementStatuses: slices.Concat(entries, leaving(facts, entries, view.Now), unfilled(facts, view.Now)),
+		PlacementStatuses: slices.Concat(entries, describeLeaving(facts, entries, view.Now), describeUnfilled(facts, view.Now)),
 	}
 	if observed.Name != "" {
 		status.ObservedResourceIndex = strconv.Itoa(observed.Index)
 	}
 	conditions := []metav1.Condition{scheduledCondition(facts)}
-	if facts.settled() && observed.Name != "" && len(entries) > 0 {
-		conditions = append(conditions, rollUp(facts, entries, view.Now.Time)...)
+	if facts.isSelectedAndScheduled() && observed.Name != "" && len(entries) > 0 {
+		conditions = append(conditions, sumUpSteps(facts, entries, view.Now.Time)...)
 	}
 	if view.EngineUnreachable {
 		conditions = append(conditions, metav1.Condition{
@@ -85,13 +85,13 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 		conditions[i].ObservedGeneration = facts.Placement.GetGeneration()
 	}
 	status.Conditions = placementv1beta1.KeepTransitionTimes(facts.Placement.GetPlacementStatus().Conditions, conditions, view.Now)
-	return fit(status)
+	return fitStatus(status)
 }
 
-// settled says whether the clusters were picked for the placement as it is now:
+// isSelectedAndScheduled says whether the clusters were picked for the placement as it is now:
 // before that, a condition about the rollout would speak of an earlier wish.
-func (f *Facts) settled() bool {
-	return f.scheduled() && f.Verdict.Error == ""
+func (f *Facts) isSelectedAndScheduled() bool {
+	return f.isScheduled() && f.Verdict.Error == ""
 }
 
 func scheduledCondition(facts *Facts) metav1.Condition {
@@ -102,9 +102,9 @@ func scheduledCondition(facts *Facts) metav1.Condition {
 			Message: "The resource selectors are invalid: " + facts.Verdict.Error,
 		}
 	}
-	if facts.scheduled() {
+	if facts.isScheduled() {
 		if said := meta.FindStatusCondition(facts.Policy.GetPolicySnapshotStatus().Conditions, placementv1beta1.ConditionTypeScheduled); said != nil {
-			return metav1.Condition{Type: conditionType, Status: said.Status, Reason: said.Reason, Message: said.Message + note(facts)}
+			return metav1.Condition{Type: conditionType, Status: said.Status, Reason: said.Reason, Message: said.Message + describeNote(facts)}
 		}
 	}
 	return metav1.Condition{
@@ -113,24 +113,24 @@ func scheduledCondition(facts *Facts) metav1.Condition {
 	}
 }
 
-// note tells of what is selected and cannot be placed yet.
-func note(facts *Facts) string {
+// describeNote tells of what is selected and cannot be placed yet.
+func describeNote(facts *Facts) string {
 	if facts.Verdict.Note == "" || facts.Verdict.Generation != facts.Placement.GetGeneration() {
 		return ""
 	}
 	return "; " + facts.Verdict.Note
 }
 
-// rollUp sums the conditions of all clusters up, step by step.
-func rollUp(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, now time.Time) []metav1.Condition {
+// sumUpSteps sums the conditions of all clusters up, step by step.
+func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, now time.Time) []metav1.Condition {
 	var conditions []metav1.Condition
-	for _, step := range steps(reportsDiff(facts)) {
-		condition := sumUp(step, entries)
-		if step == &overriddenWording && condition.Status == metav1.ConditionTrue {
-			condition.Message += idleOverrides(facts)
+	for _, step := range rolloutSteps(reportsDiff(facts)) {
+		condition := sumUpStep(step, entries)
+		if step == &overriddenStep && condition.Status == metav1.ConditionTrue {
+			condition.Message += describeIdleOverrides(facts)
 		}
 		if condition.Status != metav1.ConditionTrue {
-			condition.Message += stuckNote(facts, entries, step, now)
+			condition.Message += describeStuck(facts, entries, step, now)
 			return append(conditions, condition)
 		}
 		conditions = append(conditions, condition)
@@ -138,8 +138,8 @@ func rollUp(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, 
 	return conditions
 }
 
-// idleOverrides tells of overrides that were made for the placement and select nothing of it.
-func idleOverrides(facts *Facts) string {
+// describeIdleOverrides tells of overrides that were made for the placement and select nothing of it.
+func describeIdleOverrides(facts *Facts) string {
 	if len(facts.Verdict.OverridesIdle) == 0 {
 		return ""
 	}
@@ -147,9 +147,9 @@ func idleOverrides(facts *Facts) string {
 		", which this placement does not place: correct the selector of the override, or select the resource"
 }
 
-// sumUp is one step over all clusters: unknown if it is for some, else false if
+// sumUpStep is one step over all clusters: unknown if it is for some, else false if
 // it is for some.
-func sumUp(step *wording, entries []placementv1beta1.PerClusterPlacementStatus) metav1.Condition {
+func sumUpStep(step *stepTemplate, entries []placementv1beta1.PerClusterPlacementStatus) metav1.Condition {
 	conditionType := placementv1beta1.ClusterResourcePlacementConditionType(step.step)
 	unknown, failed, overridden := 0, 0, false
 	for i := range entries {
@@ -165,13 +165,13 @@ func sumUp(step *wording, entries []placementv1beta1.PerClusterPlacementStatus) 
 	}
 	switch {
 	case unknown > 0:
-		return step.unknown.made(conditionType, metav1.ConditionUnknown, unknown)
+		return step.unknown.newCondition(conditionType, metav1.ConditionUnknown, unknown)
 	case failed > 0:
-		return step.failed.made(conditionType, metav1.ConditionFalse, failed)
-	case step == &overriddenWording && !overridden:
-		return outcome{placementv1beta1.ReasonNoOverrideSpecified, noOverride}.made(conditionType, metav1.ConditionTrue)
+		return step.failed.newCondition(conditionType, metav1.ConditionFalse, failed)
+	case step == &overriddenStep && !overridden:
+		return conditionText{placementv1beta1.ReasonNoOverrideSpecified, noOverride}.newCondition(conditionType, metav1.ConditionTrue)
 	}
-	return step.done.made(conditionType, metav1.ConditionTrue, len(entries))
+	return step.done.newCondition(conditionType, metav1.ConditionTrue, len(entries))
 }
 
 // reportsDiff says whether differences are only reported, by what the placement
@@ -181,7 +181,7 @@ func reportsDiff(facts *Facts) bool {
 		return isReportDiff(facts.applyStrategy())
 	}
 	for i := range facts.Bindings {
-		if binding := facts.Bindings[i]; live(binding) && isReportDiff(binding.GetBindingSpec().ApplyStrategy) {
+		if binding := facts.Bindings[i]; isLiveBinding(binding) && isReportDiff(binding.GetBindingSpec().ApplyStrategy) {
 			return true
 		}
 	}

@@ -339,8 +339,8 @@ func many(n int, change func(i int, entry *placementv1beta1.PerClusterPlacementS
 	status := placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{{Type: "Scheduled", Message: "found all"}}}
 	for i := range n {
 		entry := placementv1beta1.PerClusterPlacementStatus{ClusterName: fmt.Sprintf("cluster-%04d", i), ObservedResourceIndex: "1"}
-		for _, step := range steps(false) {
-			entry.Conditions = append(entry.Conditions, step.done.made(step.step, metav1.ConditionTrue, 1))
+		for _, step := range rolloutSteps(false) {
+			entry.Conditions = append(entry.Conditions, step.done.newCondition(step.step, metav1.ConditionTrue, 1))
 		}
 		if change != nil {
 			change(i, &entry)
@@ -364,10 +364,10 @@ func TestFit(t *testing.T) {
 	}
 	t.Run("150 clusters are told of in full", func(t *testing.T) {
 		status := many(150, nil)
-		assert.Empty(t, cmp.Diff(status, fit(status)))
+		assert.Empty(t, cmp.Diff(status, fitStatus(status)))
 	})
 	t.Run("of more, what is not settled comes first and in full", func(t *testing.T) {
-		status := fit(many(400, func(i int, entry *placementv1beta1.PerClusterPlacementStatus) {
+		status := fitStatus(many(400, func(i int, entry *placementv1beta1.PerClusterPlacementStatus) {
 			if i == 390 {
 				unsettle(entry)
 			}
@@ -379,7 +379,7 @@ func TestFit(t *testing.T) {
 		assert.Equal(t, "found all", status.Conditions[0].Message)
 	})
 	t.Run("what does not fit is counted", func(t *testing.T) {
-		status := fit(many(5000, func(_ int, entry *placementv1beta1.PerClusterPlacementStatus) { unsettle(entry) }))
+		status := fitStatus(many(5000, func(_ int, entry *placementv1beta1.PerClusterPlacementStatus) { unsettle(entry) }))
 		left := 5000 - len(status.PlacementStatuses)
 		require.Positive(t, left)
 		assert.Equal(t, fmt.Sprintf("found all (%d more cluster(s) are not listed here; see the ClusterResourceBindings)", left), status.Conditions[0].Message)
@@ -388,13 +388,13 @@ func TestFit(t *testing.T) {
 	t.Run("ten thousand selected resources are listed", func(t *testing.T) {
 		status := many(3, nil)
 		status.SelectedResources = selected(10_000, "configmap")
-		assert.Empty(t, cmp.Diff(status, fit(status)))
+		assert.Empty(t, cmp.Diff(status, fitStatus(status)))
 	})
 	t.Run("of more selected resources than there is room for, the rest is counted", func(t *testing.T) {
 		for _, clusters := range []int{0, 150, 5000} {
 			status := many(clusters, func(_ int, entry *placementv1beta1.PerClusterPlacementStatus) { unsettle(entry) })
 			status.SelectedResources = selected(10_000, strings.Repeat("long-name-", 15))
-			fitted := fit(status)
+			fitted := fitStatus(status)
 			left := 10_000 - len(fitted.SelectedResources)
 			require.Positive(t, left)
 			assert.Contains(t, fitted.Conditions[0].Message, fmt.Sprintf(" (%d more selected resource(s) are not listed here; see the ClusterResourceSnapshots)", left))
@@ -403,7 +403,7 @@ func TestFit(t *testing.T) {
 		}
 	})
 	t.Run("single resources are left out before a status gets too large", func(t *testing.T) {
-		status := fit(many(100, func(_ int, entry *placementv1beta1.PerClusterPlacementStatus) {
+		status := fitStatus(many(100, func(_ int, entry *placementv1beta1.PerClusterPlacementStatus) {
 			entry.FailedPlacements = make([]placementv1beta1.FailedResourcePlacement, 100)
 			for i := range entry.FailedPlacements {
 				entry.FailedPlacements[i].Condition.Message = "a message of some length that says what went wrong with this resource"

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// stuckAfter is how long a cluster may take before the placement says that it waits for it.
-	stuckAfter = 5 * time.Minute
+	// stuckGracePeriod is how long a cluster may take before the placement says that it waits for it.
+	stuckGracePeriod = 5 * time.Minute
 	// namedStuck is how many such clusters it names.
 	namedStuck = 3
 	// stuckMark begins what is said about it.
@@ -28,8 +28,8 @@ const (
 	maxWhy = 200
 )
 
-// stuck is a cluster that has had the resources for a while and is not done with them.
-type stuck struct {
+// stuckCluster is a cluster that has had the resources for a while and is not done with them.
+type stuckCluster struct {
 	cluster string
 	since   time.Time
 	why     string
@@ -37,22 +37,22 @@ type stuck struct {
 
 // stuckClusters are those of the clusters that were written to which are not done since
 // before an instant; the longest first.
-func stuckClusters(entries []placementv1beta1.PerClusterPlacementStatus, before time.Time) []stuck {
-	var all []stuck
+func stuckClusters(entries []placementv1beta1.PerClusterPlacementStatus, before time.Time) []stuckCluster {
+	var all []stuckCluster
 	for i := range entries {
 		entry := &entries[i]
-		missing := undone(entry)
+		missing := firstUndoneStep(entry)
 		if missing == nil || missing.LastTransitionTime.After(before) {
 			continue
 		}
-		all = append(all, stuck{entry.ClusterName, missing.LastTransitionTime.Time, why(entry, missing)})
+		all = append(all, stuckCluster{entry.ClusterName, missing.LastTransitionTime.Time, reasonForStuck(entry, missing)})
 	}
-	slices.SortStableFunc(all, func(a, b stuck) int { return a.since.Compare(b.since) })
+	slices.SortStableFunc(all, func(a, b stuckCluster) int { return a.since.Compare(b.since) })
 	return all
 }
 
-// undone is the step that a cluster which was written to is not done with; nil if there is none.
-func undone(entry *placementv1beta1.PerClusterPlacementStatus) *metav1.Condition {
+// firstUndoneStep is the step that a cluster which was written to is not done with; nil if there is none.
+func firstUndoneStep(entry *placementv1beta1.PerClusterPlacementStatus) *metav1.Condition {
 	if !meta.IsStatusConditionTrue(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted) {
 		return nil
 	}
@@ -64,55 +64,55 @@ func undone(entry *placementv1beta1.PerClusterPlacementStatus) *metav1.Condition
 	return nil
 }
 
-// why says what is missing on a cluster: the first resource that fails, if one is known.
-func why(entry *placementv1beta1.PerClusterPlacementStatus, missing *metav1.Condition) string {
+// reasonForStuck says what is missing on a cluster: the first resource that fails, if one is known.
+func reasonForStuck(entry *placementv1beta1.PerClusterPlacementStatus, missing *metav1.Condition) string {
 	if len(entry.FailedPlacements) == 0 {
 		return workmodel.CutMessage(missing.Message, maxWhy)
 	}
 	first := &entry.FailedPlacements[0]
-	return fmt.Sprintf("%s: %s", named(&first.ResourceIdentifier), workmodel.CutMessage(first.Condition.Message, maxWhy))
+	return fmt.Sprintf("%s: %s", formatResource(&first.ResourceIdentifier), workmodel.CutMessage(first.Condition.Message, maxWhy))
 }
 
-// stuckNote adds to the message of the step that a placement is at what it waits for: clusters
+// describeStuck adds to the message of the step that a placement is at what it waits for: clusters
 // that take very long, or limits that cannot be kept.
-func stuckNote(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, step *wording, now time.Time) string {
-	waiting := stuckClusters(entries, now.Add(-stuckAfter))
+func describeStuck(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, step *stepTemplate, now time.Time) string {
+	waiting := stuckClusters(entries, now.Add(-stuckGracePeriod))
 	if len(waiting) > 0 {
 		var parts []string
 		for _, w := range waiting[:min(len(waiting), namedStuck)] {
-			parts = append(parts, fmt.Sprintf("%s since %s (%s)", w.cluster, instant(w.since), w.why))
+			parts = append(parts, fmt.Sprintf("%s since %s (%s)", w.cluster, formatTime(w.since), w.why))
 		}
 		if more := len(waiting) - len(parts); more > 0 {
 			parts = append(parts, fmt.Sprintf("%d more", more))
 		}
 		return stuckMark + " on " + strings.Join(parts, ", ")
 	}
-	if step != &rolloutStartedWording || facts.External() {
+	if step != &rolloutStartedStep || facts.External() {
 		return ""
 	}
-	held := account(facts)
-	if said := held.Held(); said != "" && (held.MaxUnavailable == 0 || blockedBefore(facts, now.Add(-stuckAfter))) {
+	held := accountLimits(facts)
+	if said := held.Held(); said != "" && (held.MaxUnavailable == 0 || hasBeenBlockedSince(facts, now.Add(-stuckGracePeriod))) {
 		return stuckMark + ": " + said
 	}
 	return ""
 }
 
-// blockedBefore says whether the rollout has been blocked since before an instant.
-func blockedBefore(facts *Facts, before time.Time) bool {
+// hasBeenBlockedSince says whether the rollout has been blocked since before an instant.
+func hasBeenBlockedSince(facts *Facts, before time.Time) bool {
 	said := meta.FindStatusCondition(facts.Placement.GetPlacementStatus().Conditions, placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted))
 	return said != nil && said.Status == metav1.ConditionFalse && !said.LastTransitionTime.After(before)
 }
 
-// account is how the rollout stands with its limits, as far as the bindings tell. While a
+// accountLimits is how the rollout stands with its limits, as far as the bindings tell. While a
 // cluster may still become available it has nothing to wait for.
-func account(facts *Facts) rollout.Account {
-	a := rollout.Account{Limits: limits(facts)}
+func accountLimits(facts *Facts) rollout.Account {
+	a := rollout.Account{Limits: resolveLimits(facts)}
 	for _, binding := range facts.Bindings {
 		holds := binding.GetBindingSpec().ResourceSnapshotName != "" || !binding.GetDeletionTimestamp().IsZero()
 		if holds {
 			a.Placed++
 		}
-		up := available(binding)
+		up := isBindingAvailable(binding)
 		if up {
 			a.Available++
 		}
@@ -128,8 +128,8 @@ func account(facts *Facts) rollout.Account {
 	return a
 }
 
-// available says whether a binding says so of its cluster.
-func available(binding placementv1beta1.BindingObject) bool {
+// isBindingAvailable says whether a binding says so of its cluster.
+func isBindingAvailable(binding placementv1beta1.BindingObject) bool {
 	if !binding.GetDeletionTimestamp().IsZero() {
 		return false
 	}
@@ -142,13 +142,13 @@ func available(binding placementv1beta1.BindingObject) bool {
 	return false
 }
 
-// limits of a rollout as numbers of clusters. What cannot be read is refused elsewhere.
-func limits(facts *Facts) rollout.Limits {
+// resolveLimits of a rollout as numbers of clusters. What cannot be read is refused elsewhere.
+func resolveLimits(facts *Facts) rollout.Limits {
 	policy := facts.Placement.GetPlacementSpec().Policy
-	out := rollout.Limits{Target: wanted(policy)}
+	out := rollout.Limits{Target: wantedClusterCount(policy)}
 	if policy == nil || policy.PlacementType == placementv1beta1.PickAllPlacementType || policy.PlacementType == "" {
 		for _, binding := range facts.Bindings {
-			if live(binding) {
+			if isLiveBinding(binding) {
 				out.Target++
 			}
 		}
@@ -164,33 +164,33 @@ func limits(facts *Facts) rollout.Limits {
 	return out
 }
 
-// nextStuck is when there will be more to be said to be stuck; 0 if nothing is waited for.
-func nextStuck(status placementv1beta1.PlacementStatus, now time.Time) time.Duration {
+// waitUntilStuck is when there will be more to be said to be stuck; 0 if nothing is waited for.
+func waitUntilStuck(status placementv1beta1.PlacementStatus, now time.Time) time.Duration {
 	var next time.Duration
 	consider := func(missing *metav1.Condition) {
 		if missing == nil || missing.Status == metav1.ConditionTrue {
 			return
 		}
-		if left := missing.LastTransitionTime.Add(stuckAfter).Sub(now); left > 0 {
-			next = shorter(next, left)
+		if left := missing.LastTransitionTime.Add(stuckGracePeriod).Sub(now); left > 0 {
+			next = shorterWait(next, left)
 		}
 	}
 	consider(meta.FindStatusCondition(status.Conditions, placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted)))
 	for i := range status.PlacementStatuses {
-		consider(undone(&status.PlacementStatuses[i]))
+		consider(firstUndoneStep(&status.PlacementStatuses[i]))
 	}
 	return next
 }
 
-// stuckTold remembers, of each placement, what was said last that it is stuck on. It lives
+// stuckReports remembers, of each placement, what was said last that it is stuck on. It lives
 // in memory only: after a restart it is said once more.
-type stuckTold struct {
+type stuckReports struct {
 	mu   sync.Mutex
 	last map[string]string
 }
 
-// news says whether a placement is stuck on something else than was said last.
-func (t *stuckTold) news(placement, on string) bool {
+// recordIfChanged says whether a placement is stuck on something else than was said last.
+func (t *stuckReports) recordIfChanged(placement, on string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.last[placement] == on {
@@ -204,21 +204,21 @@ func (t *stuckTold) news(placement, on string) bool {
 	return true
 }
 
-// tellStuck emits an event once a rollout is stuck, and whenever it is on other clusters.
-func (r *Reconciler) tellStuck(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus, now time.Time) {
+// emitStuckEvent emits an event once a rollout is stuck, and whenever it is on other clusters.
+func (r *Reconciler) emitStuckEvent(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus, now time.Time) {
 	on, message := "", ""
 	for i := range status.Conditions {
 		if strings.Contains(status.Conditions[i].Message, stuckMark) {
 			on, message = "limits", status.Conditions[i].Message
 		}
 	}
-	if waiting := stuckClusters(status.PlacementStatuses, now.Add(-stuckAfter)); on != "" && len(waiting) > 0 {
+	if waiting := stuckClusters(status.PlacementStatuses, now.Add(-stuckGracePeriod)); on != "" && len(waiting) > 0 {
 		on = ""
 		for _, w := range waiting[:min(len(waiting), namedStuck)] {
 			on += w.cluster + ","
 		}
 	}
-	if r.stuck.news(keyOf(placement), on) {
+	if r.stuck.recordIfChanged(keyOf(placement), on) {
 		r.events.Eventf(placement, nil, "Warning", "PlacementRolloutStuck", "Rollout", "%s", workmodel.CutMessage(message, maxNote))
 	}
 }

@@ -61,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	wanted := workmodel.ReportBack(placement)
 	if !apiequality.Semantic.DeepEqual(wanted, work.Spec.ReportBackStrategy) {
-		return ctrl.Result{}, r.instruct(ctx, work, wanted)
+		return ctrl.Result{}, r.instructMember(ctx, work, wanted)
 	}
 	if !toOriginal(work) {
 		return ctrl.Result{}, nil
@@ -70,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || !only {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.mirror(ctx, work)
+	return ctrl.Result{}, r.copyToOriginals(ctx, work)
 }
 
 // toOriginal tells whether a Work's report is for the objects on the hub. What came in an
@@ -82,8 +82,8 @@ func toOriginal(work *placementv1beta1.Work) bool {
 		work.Labels[placementv1beta1.EnvelopeTypeLabel] == ""
 }
 
-// instruct tells a member through its Work whether to report.
-func (r *Reconciler) instruct(ctx context.Context, work *placementv1beta1.Work, wanted *placementv1beta1.ReportBackStrategy) error {
+// instructMember tells a member through its Work whether to report.
+func (r *Reconciler) instructMember(ctx context.Context, work *placementv1beta1.Work, wanted *placementv1beta1.ReportBackStrategy) error {
 	operation := fence.Remove("/spec/reportBackStrategy")
 	if wanted != nil {
 		operation = fence.Add("/spec/reportBackStrategy", wanted)
@@ -113,9 +113,9 @@ func (r *Reconciler) onlyCluster(ctx context.Context, scope placementv1beta1.Sco
 	return len(bindings.Objects()) == 1, nil
 }
 
-// mirror copies what a member has reported to the originals. A member says what the status is;
+// copyToOriginals copies what a member has reported to the originals. A member says what the status is;
 // whose it is, only the manifests say, which no member can write.
-func (r *Reconciler) mirror(ctx context.Context, work *placementv1beta1.Work) error {
+func (r *Reconciler) copyToOriginals(ctx context.Context, work *placementv1beta1.Work) error {
 	whole := &placementv1beta1.Work{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(work), whole); err != nil {
 		return client.IgnoreNotFound(err)
@@ -138,7 +138,7 @@ func (r *Reconciler) mirror(ctx context.Context, work *placementv1beta1.Work) er
 		if ownKinds[original.GroupVersionKind().GroupKind()] {
 			continue
 		}
-		if err := r.copy(ctx, original, status); err != nil {
+		if err := r.copyStatus(ctx, original, status); err != nil {
 			return err
 		}
 	}
@@ -162,9 +162,9 @@ func sameObject(object *unstructured.Unstructured, id placementv1beta1.WorkResou
 	return kind.Group == id.Group && kind.Kind == id.Kind && object.GetNamespace() == id.Namespace && object.GetName() == id.Name
 }
 
-// copy makes a status that of the object on the hub, if it is not yet. An object that is gone
+// copyStatus makes a status that of the object on the hub, if it is not yet. An object that is gone
 // needs none, and one whose kind keeps no status apart gets none.
-func (r *Reconciler) copy(ctx context.Context, manifest *unstructured.Unstructured, status map[string]any) error {
+func (r *Reconciler) copyStatus(ctx context.Context, manifest *unstructured.Unstructured, status map[string]any) error {
 	original := &unstructured.Unstructured{}
 	original.SetGroupVersionKind(manifest.GroupVersionKind())
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(manifest), original)

@@ -177,21 +177,21 @@ func TestNothingIsCopiedToOriginals(t *testing.T) {
 func TestOnlyWhatMattersBringsAWorkUp(t *testing.T) {
 	original := mirror(placementv1beta1.ReportBackDestinationOriginalResource)
 	update := func(before, after *placementv1beta1.Work) bool {
-		return reports(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+		return onReport(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 	}
 	other := func(w *placementv1beta1.Work) { w.Status.ManifestConditions = nil }
 	assert.True(t, update(work(original), work(original, other)))
 	assert.False(t, update(work(nil), work(nil, other)), "what nobody wants")
 	assert.False(t, update(work(original), work(original, func(w *placementv1beta1.Work) { w.ResourceVersion = "2" })))
 	assert.True(t, update(work(nil), work(nil, func(w *placementv1beta1.Work) { w.Generation = 2 })))
-	assert.True(t, changesItsMind(event.UpdateEvent{ObjectOld: placement(nil), ObjectNew: placement(original)}))
-	assert.False(t, changesItsMind(event.UpdateEvent{ObjectOld: placement(original), ObjectNew: placement(original)}))
+	assert.True(t, onReportBackChanged(event.UpdateEvent{ObjectOld: placement(nil), ObjectNew: placement(original)}))
+	assert.False(t, onReportBackChanged(event.UpdateEvent{ObjectOld: placement(original), ObjectNew: placement(original)}))
 }
 
 func TestTheWorksOfAPlacementAreFound(t *testing.T) {
 	original := mirror(placementv1beta1.ReportBackDestinationOriginalResource)
 	b := newBench(t, placement(original), work(original))
 	want := []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: memberNS, Name: "app-work"}}}
-	assert.Equal(t, want, b.worksOf(t.Context(), placement(original)))
-	assert.Equal(t, want, b.worksBeside(t.Context(), bindingTo("two")))
+	assert.Equal(t, want, b.requestWorksOf(t.Context(), placement(original)))
+	assert.Equal(t, want, b.requestWorksBeside(t.Context(), bindingTo("two")))
 }

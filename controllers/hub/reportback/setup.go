@@ -30,17 +30,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("reportback").
 		For(&placementv1beta1.Work{}, builder.WithPredicates(predicate.Funcs{
-			UpdateFunc:  reports,
+			UpdateFunc:  onReport,
 			DeleteFunc:  func(event.DeleteEvent) bool { return false },
 			GenericFunc: func(event.GenericEvent) bool { return false },
 		})).
-		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.worksOf), builder.WithPredicates(predicate.Funcs{
+		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestWorksOf), builder.WithPredicates(predicate.Funcs{
 			CreateFunc:  func(event.CreateEvent) bool { return false }, // its Works come as well
-			UpdateFunc:  changesItsMind,
+			UpdateFunc:  onReportBackChanged,
 			DeleteFunc:  func(event.DeleteEvent) bool { return false },
 			GenericFunc: func(event.GenericEvent) bool { return false },
 		})).
-		Watches(scope.NewBinding(""), handler.EnqueueRequestsFromMapFunc(r.worksBeside), builder.WithPredicates(predicate.Funcs{
+		Watches(scope.NewBinding(""), handler.EnqueueRequestsFromMapFunc(r.requestWorksBeside), builder.WithPredicates(predicate.Funcs{
 			CreateFunc:  func(event.CreateEvent) bool { return false }, // one more is no reason to report
 			UpdateFunc:  func(event.UpdateEvent) bool { return false },
 			GenericFunc: func(event.GenericEvent) bool { return false },
@@ -53,8 +53,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 	return nil
 }
 
-// reports lets through what a member reports for the originals, and what is to be said to it.
-func reports(e event.UpdateEvent) bool {
+// onReport lets through what a member reports for the originals, and what is to be said to it.
+func onReport(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*placementv1beta1.Work)
 	after, also := e.ObjectNew.(*placementv1beta1.Work)
 	if !ok || !also {
@@ -64,28 +64,28 @@ func reports(e event.UpdateEvent) bool {
 		toOriginal(after) && !apiequality.Semantic.DeepEqual(before.Status.ManifestConditions, after.Status.ManifestConditions)
 }
 
-func changesItsMind(e event.UpdateEvent) bool {
+func onReportBackChanged(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(placementv1beta1.PlacementObject)
 	after, also := e.ObjectNew.(placementv1beta1.PlacementObject)
 	return ok && also && !apiequality.Semantic.DeepEqual(workmodel.ReportBack(before), workmodel.ReportBack(after))
 }
 
-func (r *Reconciler) worksOf(ctx context.Context, placement client.Object) []reconcile.Request {
-	return r.labelled(ctx, placementv1beta1.ScopeOf(placement), placement.GetName())
+func (r *Reconciler) requestWorksOf(ctx context.Context, placement client.Object) []reconcile.Request {
+	return r.requestLabelled(ctx, placementv1beta1.ScopeOf(placement), placement.GetName())
 }
 
-// worksBeside finds the Works of a binding's placement that reports to the originals.
-func (r *Reconciler) worksBeside(ctx context.Context, binding client.Object) []reconcile.Request {
+// requestWorksBeside finds the Works of a binding's placement that reports to the originals.
+func (r *Reconciler) requestWorksBeside(ctx context.Context, binding client.Object) []reconcile.Request {
 	name := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	scope := placementv1beta1.ScopeOf(binding)
 	placement := scope.NewPlacement(name)
 	if name == "" || r.client.Get(ctx, scope.Key(name), placement) != nil || workmodel.ReportBack(placement) == nil {
 		return nil
 	}
-	return r.labelled(ctx, scope, name)
+	return r.requestLabelled(ctx, scope, name)
 }
 
-func (r *Reconciler) labelled(ctx context.Context, scope placementv1beta1.Scope, placement string) []reconcile.Request {
+func (r *Reconciler) requestLabelled(ctx context.Context, scope placementv1beta1.Scope, placement string) []reconcile.Request {
 	var works placementv1beta1.WorkList
 	err := r.client.List(ctx, &works, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}, client.UnsafeDisableDeepCopy)
 	if err != nil {

@@ -34,8 +34,8 @@ type watchedPlacement struct {
 	epoch int
 }
 
-// known are the keys of the placements that are watched.
-func (w *Watcher) known() map[string]bool {
+// listKnown are the keys of the placements that are watched.
+func (w *Watcher) listKnown() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	names := make(map[string]bool, len(w.placements))
@@ -45,8 +45,8 @@ func (w *Watcher) known() map[string]bool {
 	return names
 }
 
-// mark asks for a poke of a placement.
-func (w *Watcher) mark(name string) {
+// wakePlacement asks for a poke of a placement.
+func (w *Watcher) wakePlacement(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if p, ok := w.placements[name]; ok {
@@ -54,8 +54,8 @@ func (w *Watcher) mark(name string) {
 	}
 }
 
-// observe takes a placement into the index as it is now.
-func (w *Watcher) observe(ctx context.Context, name string) error {
+// indexPlacement takes a placement into the index as it is now.
+func (w *Watcher) indexPlacement(ctx context.Context, name string) error {
 	namespace, base, err := toolscache.SplitMetaNamespaceKey(name)
 	if err != nil {
 		return fmt.Errorf("reading the key of a placement: %w", err)
@@ -70,11 +70,11 @@ func (w *Watcher) observe(ctx context.Context, name string) error {
 	defer w.mu.Unlock()
 	known := w.placements[name]
 	if err != nil || placement.GetDeletionTimestamp() != nil {
-		w.forget(name, known)
+		w.forgetPlacement(name, known)
 		return nil
 	}
 	if known != nil && known.ref.UID != string(placement.GetUID()) {
-		w.forget(name, known)
+		w.forgetPlacement(name, known)
 		known = nil
 	}
 	// A verdict that cannot be read counts as none: the next selection replaces it.
@@ -83,12 +83,12 @@ func (w *Watcher) observe(ctx context.Context, name string) error {
 		known.verdict = verdict
 		return nil
 	}
-	w.placements[name] = w.resolve(placement, known)
+	w.placements[name] = w.resolveSelectors(placement, known)
 	w.placements[name].verdict = verdict
 	return nil
 }
 
-func (w *Watcher) forget(name string, known *watchedPlacement) {
+func (w *Watcher) forgetPlacement(name string, known *watchedPlacement) {
 	w.index.Remove(name)
 	delete(w.placements, name)
 	if known != nil {
@@ -96,9 +96,9 @@ func (w *Watcher) forget(name string, known *watchedPlacement) {
 	}
 }
 
-// resolve puts the selectors of a placement into the index. As long as it selects
+// resolveSelectors puts the selectors of a placement into the index. As long as it selects
 // the same kinds as before, nothing can have been missed.
-func (w *Watcher) resolve(placement placementv1beta1.PlacementObject, before *watchedPlacement) *watchedPlacement {
+func (w *Watcher) resolveSelectors(placement placementv1beta1.PlacementObject, before *watchedPlacement) *watchedPlacement {
 	resolved := &watchedPlacement{
 		ref: waker.PlacementRef(placement), generation: placement.GetGeneration(), catalog: w.catalog, kinds: map[schema.GroupKind]bool{},
 	}
@@ -124,9 +124,9 @@ func (w *Watcher) resolve(placement placementv1beta1.PlacementObject, before *wa
 	return resolved
 }
 
-// distrust has the placements that select one of these kinds compared again: until
+// requestComparison has the placements that select one of these kinds compared again: until
 // just now nobody watched them.
-func (w *Watcher) distrust(kinds map[schema.GroupKind]bool) {
+func (w *Watcher) requestComparison(kinds map[schema.GroupKind]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, placement := range w.placements {
@@ -139,10 +139,10 @@ func (w *Watcher) distrust(kinds map[schema.GroupKind]bool) {
 	}
 }
 
-// compare wakes a placement if what there is is not what its last selection saw. It
+// compareSelection wakes a placement if what there is is not what its last selection saw. It
 // does so once, as soon as everything it selects has been listed: what has changed
 // while nobody watched is found, and a restart wakes nobody for nothing.
-func (w *Watcher) compare(name string) {
+func (w *Watcher) compareSelection(name string) {
 	w.mu.Lock()
 	p, ok := w.placements[name]
 	if !ok || p.compared || p.verdict.Generation != p.generation {
@@ -154,7 +154,7 @@ func (w *Watcher) compare(name string) {
 
 	differs := now.invalid != (now.verdict.Error != "")
 	if !now.invalid && now.verdict.Error == "" {
-		inputs, listed := w.inputs(&now)
+		inputs, listed := w.fingerprintSelected(&now)
 		if !listed {
 			return
 		}
@@ -166,14 +166,14 @@ func (w *Watcher) compare(name string) {
 	}
 	w.mu.Unlock()
 	if differs {
-		w.mark(name)
+		w.wakePlacement(name)
 	}
 }
 
-// inputs is the fingerprint of what a placement selects according to the watches;
+// fingerprintSelected is the fingerprint of what a placement selects according to the watches;
 // listed is false if some of them have not listed everything yet.
-func (w *Watcher) inputs(placement *watchedPlacement) (inputs string, listed bool) {
-	watches, listed := w.informers.of(placement.kinds)
+func (w *Watcher) fingerprintSelected(placement *watchedPlacement) (inputs string, listed bool) {
+	watches, listed := w.informers.listedWatches(placement.kinds)
 	if !listed {
 		return "", false
 	}
@@ -181,26 +181,26 @@ func (w *Watcher) inputs(placement *watchedPlacement) (inputs string, listed boo
 	var candidates []snapshot.Identity
 	for _, rule := range selection.Rules {
 		watch := watches[rule.Kind.GroupKind()]
-		for _, object := range watch.selected(rule) {
-			candidates = append(candidates, identify(watch.kind, object))
+		for _, object := range watch.listSelectedBy(rule) {
+			candidates = append(candidates, identifyReduced(watch.kind, object))
 			if rule.Kind.GroupKind() == snapshot.NamespaceKind {
-				candidates = append(candidates, insideOf(selection, object, watches)...)
+				candidates = append(candidates, listNamespaceContents(selection, object, watches)...)
 			}
 		}
 	}
 	return snapshot.Fingerprint(candidates), true
 }
 
-// insideOf are the objects that come along with a namespace.
-func insideOf(selection *snapshot.Selection, namespace *metav1.PartialObjectMetadata, watches map[schema.GroupKind]*watched) []snapshot.Identity {
+// listNamespaceContents are the objects that come along with a namespace.
+func listNamespaceContents(selection *snapshot.Selection, namespace *metav1.PartialObjectMetadata, watches map[schema.GroupKind]*watched) []snapshot.Identity {
 	var candidates []snapshot.Identity
 	for _, watch := range watches {
 		if !watch.kind.Namespaced {
 			continue
 		}
-		for _, object := range watch.inside(namespace.Name) {
+		for _, object := range watch.listInNamespace(namespace.Name) {
 			if snapshot.Candidate(watch.kind.GroupKind(), object) && selectsInside(selection, namespace.Labels, watch.kind, object) {
-				candidates = append(candidates, identify(watch.kind, object))
+				candidates = append(candidates, identifyReduced(watch.kind, object))
 			}
 		}
 	}

@@ -45,14 +45,14 @@ func NewIndex() *Index {
 func (i *Index) Set(placement string, selection *snapshot.Selection) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.remove(placement)
+	i.removePlacement(placement)
 	i.selections[placement] = selection
 	for _, rule := range selection.Rules {
 		gk := rule.Kind.GroupKind()
 		if rule.Name != "" {
-			add(i.named, named{gk, rule.Name}, placement)
+			addToSet(i.named, named{gk, rule.Name}, placement)
 		} else {
-			add(i.broad, gk, placement)
+			addToSet(i.broad, gk, placement)
 		}
 	}
 	clear(i.inside)
@@ -62,30 +62,30 @@ func (i *Index) Set(placement string, selection *snapshot.Selection) {
 func (i *Index) Remove(placement string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.remove(placement)
+	i.removePlacement(placement)
 	clear(i.inside)
 }
 
-func (i *Index) remove(placement string) {
+func (i *Index) removePlacement(placement string) {
 	selection, ok := i.selections[placement]
 	if !ok {
 		return
 	}
 	delete(i.selections, placement)
 	for _, rule := range selection.Rules {
-		drop(i.named, named{rule.Kind.GroupKind(), rule.Name}, placement)
-		drop(i.broad, rule.Kind.GroupKind(), placement)
+		dropFromSet(i.named, named{rule.Kind.GroupKind(), rule.Name}, placement)
+		dropFromSet(i.broad, rule.Kind.GroupKind(), placement)
 	}
 }
 
-func add[K comparable](sets map[K]map[string]bool, key K, placement string) {
+func addToSet[K comparable](sets map[K]map[string]bool, key K, placement string) {
 	if sets[key] == nil {
 		sets[key] = map[string]bool{}
 	}
 	sets[key][placement] = true
 }
 
-func drop[K comparable](sets map[K]map[string]bool, key K, placement string) {
+func dropFromSet[K comparable](sets map[K]map[string]bool, key K, placement string) {
 	delete(sets[key], placement)
 	if len(sets[key]) == 0 {
 		delete(sets, key)
@@ -120,7 +120,7 @@ func (i *Index) Selecting(kind snapshot.Kind, object metav1.Object) []string {
 		found = append(found, placement)
 	}
 	for placement := range i.broad[kind.GroupKind()] {
-		if selects(i.selections[placement].Rules, kind, object) {
+		if anyRuleSelects(i.selections[placement].Rules, kind, object) {
 			found = append(found, placement)
 		}
 	}
@@ -163,7 +163,7 @@ func (i *Index) Inside(namespace string) []string {
 		found = append(found, placement)
 	}
 	for placement := range i.broad[snapshot.NamespaceKind] {
-		if selects(i.selections[placement].Rules, snapshot.Kind{GroupVersionKind: snapshot.NamespaceKind.WithVersion("v1")}, object) {
+		if anyRuleSelects(i.selections[placement].Rules, snapshot.Kind{GroupVersionKind: snapshot.NamespaceKind.WithVersion("v1")}, object) {
 			found = append(found, placement)
 		}
 	}
@@ -173,8 +173,8 @@ func (i *Index) Inside(namespace string) []string {
 	return found
 }
 
-// selects says whether one of the rules selects an object of a kind.
-func selects(rules []snapshot.Rule, kind snapshot.Kind, object metav1.Object) bool {
+// anyRuleSelects says whether one of the rules selects an object of a kind.
+func anyRuleSelects(rules []snapshot.Rule, kind snapshot.Kind, object metav1.Object) bool {
 	return slices.ContainsFunc(rules, func(rule snapshot.Rule) bool {
 		return rule.Kind.GroupKind() == kind.GroupKind() && rule.Matches(object)
 	})
@@ -188,7 +188,7 @@ func selectsInside(selection *snapshot.Selection, set labels.Set, kind snapshot.
 			continue
 		}
 		rules, all := selection.Contents(rule)
-		if all || selects(rules, kind, object) {
+		if all || anyRuleSelects(rules, kind, object) {
 			return true
 		}
 	}

@@ -45,9 +45,9 @@ type informers struct {
 	running map[schema.GroupKind]*watched
 }
 
-// of returns the watches of some kinds; listed is false if one of them is missing or
+// listedWatches returns the watches of some kinds; listed is false if one of them is missing or
 // does not know all objects yet.
-func (i *informers) of(kinds map[schema.GroupKind]bool) (watches map[schema.GroupKind]*watched, listed bool) {
+func (i *informers) listedWatches(kinds map[schema.GroupKind]bool) (watches map[schema.GroupKind]*watched, listed bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	watches = make(map[schema.GroupKind]*watched, len(kinds))
@@ -61,9 +61,9 @@ func (i *informers) of(kinds map[schema.GroupKind]bool) (watches map[schema.Grou
 	return watches, true
 }
 
-// ensure starts and stops watches so that exactly these kinds are watched, and
+// ensureWatches starts and stops watches so that exactly these kinds are watched, and
 // returns which were started.
-func (i *informers) ensure(ctx context.Context, kinds map[schema.GroupKind]snapshot.Kind) (started map[schema.GroupKind]bool, failed error) {
+func (i *informers) ensureWatches(ctx context.Context, kinds map[schema.GroupKind]snapshot.Kind) (started map[schema.GroupKind]bool, failed error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for gk, running := range i.running {
@@ -77,7 +77,7 @@ func (i *informers) ensure(ctx context.Context, kinds map[schema.GroupKind]snaps
 		if _, ok := i.running[gk]; ok {
 			continue
 		}
-		running, err := i.start(ctx, kind)
+		running, err := i.startWatch(ctx, kind)
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("watching %s: %w", kind, err))
 			continue
@@ -87,9 +87,9 @@ func (i *informers) ensure(ctx context.Context, kinds map[schema.GroupKind]snaps
 	return started, failed
 }
 
-func (i *informers) start(ctx context.Context, kind snapshot.Kind) (*watched, error) {
-	informer := i.informer(kind)
-	if err := informer.SetTransform(keep(kind.GroupKind())); err != nil {
+func (i *informers) startWatch(ctx context.Context, kind snapshot.Kind) (*watched, error) {
+	informer := i.newInformer(kind)
+	if err := informer.SetTransform(reduceMetadata(kind.GroupKind())); err != nil {
 		return nil, err
 	}
 	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
@@ -97,7 +97,7 @@ func (i *informers) start(ctx context.Context, kind snapshot.Kind) (*watched, er
 	}); err != nil {
 		return nil, err
 	}
-	registration, err := informer.AddEventHandler(i.handler(kind))
+	registration, err := informer.AddEventHandler(i.newChangeHandler(kind))
 	if err != nil {
 		return nil, err
 	}
@@ -106,15 +106,15 @@ func (i *informers) start(ctx context.Context, kind snapshot.Kind) (*watched, er
 	go informer.RunWithContext(ctx)
 	go func() {
 		if cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
-			i.listed(kind, running.all())
+			i.listed(kind, running.listAll())
 		}
 	}()
 	return running, nil
 }
 
-// informer watches the metadata of a kind. Where that does not tell a change of status
+// newInformer watches the metadata of a kind. Where that does not tell a change of status
 // from others, it watches the objects; not more is kept of them.
-func (i *informers) informer(kind snapshot.Kind) cache.SharedIndexInformer {
+func (i *informers) newInformer(kind snapshot.Kind) cache.SharedIndexInformer {
 	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	if snapshot.Uncounted(kind.GroupKind()) {
 		return informer.OfObjects(i.contents, kind.GVR(), indexers)
@@ -122,7 +122,7 @@ func (i *informers) informer(kind snapshot.Kind) cache.SharedIndexInformer {
 	return informer.OfMetadata(i.client, kind.GVR(), indexers)
 }
 
-func (i *informers) handler(kind snapshot.Kind) cache.ResourceEventHandler {
+func (i *informers) newChangeHandler(kind snapshot.Kind) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, initial bool) {
 			// What the first list brings is compared as a whole; see listed.
@@ -133,7 +133,7 @@ func (i *informers) handler(kind snapshot.Kind) cache.ResourceEventHandler {
 		UpdateFunc: func(before, after any) {
 			old, _ := before.(*metav1.PartialObjectMetadata)
 			updated, ok := after.(*metav1.PartialObjectMetadata)
-			if ok && !same(kind, old, updated) {
+			if ok && !isSameVersion(kind, old, updated) {
 				i.changed(kind, old, updated)
 			}
 		},
@@ -148,15 +148,15 @@ func (i *informers) handler(kind snapshot.Kind) cache.ResourceEventHandler {
 	}
 }
 
-// same says whether a snapshot would be the same for both.
-func same(kind snapshot.Kind, before, after *metav1.PartialObjectMetadata) bool {
-	return before.UID == after.UID && identify(kind, before) == identify(kind, after) &&
+// isSameVersion says whether a snapshot would be the same for both.
+func isSameVersion(kind snapshot.Kind, before, after *metav1.PartialObjectMetadata) bool {
+	return before.UID == after.UID && identifyReduced(kind, before) == identifyReduced(kind, after) &&
 		snapshot.Candidate(kind.GroupKind(), before) == snapshot.Candidate(kind.GroupKind(), after)
 }
 
-// selected are the objects of a cluster-scoped kind that a rule selects.
-func (w *watched) selected(rule snapshot.Rule) []*metav1.PartialObjectMetadata {
-	objects := w.all
+// listSelectedBy are the objects of a cluster-scoped kind that a rule selects.
+func (w *watched) listSelectedBy(rule snapshot.Rule) []*metav1.PartialObjectMetadata {
+	objects := w.listAll
 	if rule.Name != "" {
 		objects = func() []*metav1.PartialObjectMetadata {
 			object, _, _ := w.informer.GetStore().GetByKey(rule.Name) // never fails: the store is in memory
@@ -168,14 +168,14 @@ func (w *watched) selected(rule snapshot.Rule) []*metav1.PartialObjectMetadata {
 	})
 }
 
-// inside are the objects in a namespace.
-func (w *watched) inside(namespace string) []*metav1.PartialObjectMetadata {
+// listInNamespace are the objects in a namespace.
+func (w *watched) listInNamespace(namespace string) []*metav1.PartialObjectMetadata {
 	// The index exists, so asking it cannot fail.
 	found, _ := w.informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	return metadataOf(found)
 }
 
-func (w *watched) all() []*metav1.PartialObjectMetadata {
+func (w *watched) listAll() []*metav1.PartialObjectMetadata {
 	return metadataOf(w.informer.GetStore().List())
 }
 
@@ -189,8 +189,8 @@ func metadataOf(objects []any) []*metav1.PartialObjectMetadata {
 	return all
 }
 
-// keep reduces an object, or its metadata, to what selecting and comparing need.
-func keep(gk schema.GroupKind) cache.TransformFunc {
+// reduceMetadata reduces an object, or its metadata, to what selecting and comparing need.
+func reduceMetadata(gk schema.GroupKind) cache.TransformFunc {
 	return func(object any) (any, error) {
 		full, ok := object.(metav1.Object)
 		if !ok {
@@ -213,8 +213,8 @@ func keep(gk schema.GroupKind) cache.TransformFunc {
 	}
 }
 
-// identify reads the identity of an object of which the metadata was reduced.
-func identify(kind snapshot.Kind, object *metav1.PartialObjectMetadata) snapshot.Identity {
+// identifyReduced reads the identity of an object of which the metadata was reduced.
+func identifyReduced(kind snapshot.Kind, object *metav1.PartialObjectMetadata) snapshot.Identity {
 	id := snapshot.Identify(kind.GroupKind(), object)
 	id.Version = object.Annotations[versionKey]
 	return id

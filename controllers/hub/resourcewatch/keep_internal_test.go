@@ -36,7 +36,7 @@ func TestOnlyWhatSelectingNeedsIsKeptOfAnObject(t *testing.T) {
 		"its content":  {schema.GroupKind{Kind: "Service"}, &unstructured.Unstructured{Object: content}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kept, err := keep(tc.gk)(tc.object)
+			kept, err := reduceMetadata(tc.gk)(tc.object)
 			require.NoError(t, err)
 			want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "app", Name: "s", UID: "u", ResourceVersion: "7", Labels: map[string]string{"a": "b"},
@@ -44,7 +44,7 @@ func TestOnlyWhatSelectingNeedsIsKeptOfAnObject(t *testing.T) {
 				OwnerReferences: []metav1.OwnerReference{{UID: "owner"}},
 			}}
 			assert.Empty(t, cmp.Diff(want, kept))
-			again, err := keep(tc.gk)(kept)
+			again, err := reduceMetadata(tc.gk)(kept)
 			require.NoError(t, err)
 			assert.Same(t, kept, again, "an informer may transform an object twice")
 		})

@@ -37,11 +37,11 @@ var definitions = snapshot.Kind{
 	Resource:         "customresourcedefinitions",
 }
 
-// lookAgain is when to look again after the hub does not serve a new kind yet, or
+// firstRefreshRetry is when to look again after the hub does not serve a new kind yet, or
 // could not be asked; repeated failures make it longer up to lookAgainMost.
 const (
-	lookAgain     = 250 * time.Millisecond
-	lookAgainMost = 10 * time.Second
+	firstRefreshRetry   = 250 * time.Millisecond
+	longestRefreshRetry = 10 * time.Second
 )
 
 // Marker takes note that the workflow of a placement has to look again.
@@ -98,21 +98,21 @@ func (w *Watcher) NeedLeaderElection() bool { return true }
 // Start watches until the context ends.
 func (w *Watcher) Start(ctx context.Context) error {
 	w.index = NewIndex()
-	w.informers = &informers{client: w.Metadata, contents: w.Contents, log: w.Log, changed: w.changed, listed: w.listed, running: map[schema.GroupKind]*watched{}}
+	w.informers = &informers{client: w.Metadata, contents: w.Contents, log: w.Log, changed: w.handleChange, listed: w.handleFirstList, running: map[schema.GroupKind]*watched{}}
 	w.placements, w.touched = map[string]*watchedPlacement{}, map[string]bool{}
 	w.kick = make(chan struct{}, 1)
 	informer, err := w.Cache.GetInformer(ctx, w.Scope.NewPlacement(""))
 	if err != nil {
 		return fmt.Errorf("watching placements: %w", err)
 	}
-	registration, err := informer.AddEventHandler(w.handler())
+	registration, err := informer.AddEventHandler(w.newPlacementHandler())
 	if err != nil {
 		return fmt.Errorf("watching placements: %w", err)
 	}
 	defer func() { _ = informer.RemoveEventHandler(registration) }()
-	w.reread()
+	w.requestCatalog()
 	for failures := 0; ; {
-		err := w.look(ctx)
+		err := w.refreshWatches(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -126,18 +126,18 @@ func (w *Watcher) Start(ctx context.Context) error {
 		default:
 			failures = 0
 		}
-		if !w.sleep(ctx, failures) {
+		if !w.waitForWork(ctx, failures) {
 			return nil
 		}
 	}
 }
 
-// sleep waits for something to look at; after failures also for a while, longer and
+// waitForWork waits for something to look at; after failures also for a while, longer and
 // longer. It is false when the context has ended.
-func (w *Watcher) sleep(ctx context.Context, failures int) bool {
+func (w *Watcher) waitForWork(ctx context.Context, failures int) bool {
 	var alarm <-chan time.Time
 	if failures > 0 {
-		timer := w.Clock.NewTimer(min(lookAgain<<min(failures-1, 10), lookAgainMost))
+		timer := w.Clock.NewTimer(min(firstRefreshRetry<<min(failures-1, 10), longestRefreshRetry))
 		defer timer.Stop()
 		alarm = timer.C()
 	}
@@ -145,19 +145,19 @@ func (w *Watcher) sleep(ctx context.Context, failures int) bool {
 	case <-ctx.Done():
 		return false
 	case <-alarm:
-		w.reread()
+		w.requestCatalog()
 	case <-w.kick:
 	}
 	return true
 }
 
-func (w *Watcher) handler() toolscache.ResourceEventHandler {
+func (w *Watcher) newPlacementHandler() toolscache.ResourceEventHandler {
 	touch := func(object any) {
 		if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 			object = tombstone.Obj
 		}
 		if placement, ok := object.(placementv1beta1.PlacementObject); ok {
-			w.touch(waker.PlacementRef(placement).Key())
+			w.requestPlacement(waker.PlacementRef(placement).Key())
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
@@ -166,47 +166,47 @@ func (w *Watcher) handler() toolscache.ResourceEventHandler {
 		UpdateFunc: func(before, after any) {
 			old, _ := before.(placementv1beta1.PlacementObject)
 			updated, ok := after.(placementv1beta1.PlacementObject)
-			if ok && concerns(old, updated) {
-				w.touch(waker.PlacementRef(updated).Key())
+			if ok && concernsSelection(old, updated) {
+				w.requestPlacement(waker.PlacementRef(updated).Key())
 			}
 		},
 	}
 }
 
-// concerns says whether an update of a placement is about what it selects. Most are
+// concernsSelection says whether an update of a placement is about what it selects. Most are
 // about its status.
-func concerns(before, after placementv1beta1.PlacementObject) bool {
+func concernsSelection(before, after placementv1beta1.PlacementObject) bool {
 	key := placementv1beta1.SelectionVerdictAnnotation
 	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
 		before.GetAnnotations()[key] != after.GetAnnotations()[key] ||
 		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero()
 }
 
-// touch asks for a look at a placement.
-func (w *Watcher) touch(name string) {
+// requestPlacement asks for a look at a placement.
+func (w *Watcher) requestPlacement(name string) {
 	w.mu.Lock()
 	w.touched[name] = true
 	w.mu.Unlock()
-	w.wake()
+	w.kickLoop()
 }
 
-// reread asks for a look at what the hub serves.
-func (w *Watcher) reread() {
+// requestCatalog asks for a look at what the hub serves.
+func (w *Watcher) requestCatalog() {
 	w.mu.Lock()
 	w.refresh = true
 	w.mu.Unlock()
-	w.wake()
+	w.kickLoop()
 }
 
-func (w *Watcher) wake() {
+func (w *Watcher) kickLoop() {
 	select {
 	case w.kick <- struct{}{}:
 	default: // it is awake
 	}
 }
 
-// take returns what there is to look at.
-func (w *Watcher) take() (touched map[string]bool, refresh bool) {
+// takeRequests returns what there is to look at.
+func (w *Watcher) takeRequests() (touched map[string]bool, refresh bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	touched, refresh = w.touched, w.refresh
@@ -214,72 +214,72 @@ func (w *Watcher) take() (touched map[string]bool, refresh bool) {
 	return touched, refresh
 }
 
-// putBack keeps placements for the next look, without asking for one.
-func (w *Watcher) putBack(names map[string]bool) {
+// restoreRequests keeps placements for the next look, without asking for one.
+func (w *Watcher) restoreRequests(names map[string]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	maps.Copy(w.touched, names)
 }
 
-// look brings index and watches up to date with placements and catalog.
-func (w *Watcher) look(ctx context.Context) error {
-	touched, refresh := w.take()
+// refreshWatches brings index and watches up to date with placements and catalog.
+func (w *Watcher) refreshWatches(ctx context.Context) error {
+	touched, refresh := w.takeRequests()
 	if len(touched) == 0 && !refresh {
 		return nil
 	}
 	catalog, err := w.Kinds.Catalog(ctx, "")
 	if err != nil {
-		w.putBack(touched)
+		w.restoreRequests(touched)
 		return err
 	}
 	if catalog != w.catalog {
 		w.catalog = catalog
-		for name := range w.known() {
+		for name := range w.listKnown() {
 			touched[name] = true
 		}
 	}
 	var failed error
 	for name := range touched {
-		if err := w.observe(ctx, name); err != nil {
-			w.putBack(map[string]bool{name: true})
+		if err := w.indexPlacement(ctx, name); err != nil {
+			w.restoreRequests(map[string]bool{name: true})
 			failed = errors.Join(failed, err)
 		}
 	}
 	kinds := w.index.Kinds(catalog)
 	kinds[definitions.GroupKind()] = definitions
-	started, err := w.informers.ensure(ctx, kinds)
-	w.distrust(started)
+	started, err := w.informers.ensureWatches(ctx, kinds)
+	w.requestComparison(started)
 	failed = errors.Join(failed, err)
 	for name := range touched {
-		w.compare(name)
+		w.compareSelection(name)
 	}
 	return failed
 }
 
-// changed wakes the placements that selected an object before a change, or do after
+// handleChange wakes the placements that selected an object before a change, or do after
 // it.
-func (w *Watcher) changed(kind snapshot.Kind, before, after *metav1.PartialObjectMetadata) {
+func (w *Watcher) handleChange(kind snapshot.Kind, before, after *metav1.PartialObjectMetadata) {
 	if kind.GroupKind() == definitions.GroupKind() {
-		w.reread()
+		w.requestCatalog()
 	}
 	var affected []string
 	if before != nil {
 		affected = w.index.Selecting(kind, before)
 	}
 	if kind.GroupKind() == snapshot.NamespaceKind {
-		w.note(before, after)
+		w.indexNamespace(before, after)
 	}
 	if after != nil {
 		affected = append(affected, w.index.Selecting(kind, after)...)
 	}
 	slices.Sort(affected)
 	for _, placement := range slices.Compact(affected) {
-		w.mark(placement)
+		w.wakePlacement(placement)
 	}
 }
 
-// note keeps the index informed about the labels of a namespace.
-func (w *Watcher) note(before, after *metav1.PartialObjectMetadata) {
+// indexNamespace keeps the index informed about the labels of a namespace.
+func (w *Watcher) indexNamespace(before, after *metav1.PartialObjectMetadata) {
 	if after == nil {
 		w.index.Namespace(before.Name, nil)
 		return
@@ -287,17 +287,17 @@ func (w *Watcher) note(before, after *metav1.PartialObjectMetadata) {
 	w.index.Namespace(after.Name, labels.Merge(labels.Set{}, after.Labels))
 }
 
-// listed takes the first list of a kind into account.
-func (w *Watcher) listed(kind snapshot.Kind, objects []*metav1.PartialObjectMetadata) {
+// handleFirstList takes the first list of a kind into account.
+func (w *Watcher) handleFirstList(kind snapshot.Kind, objects []*metav1.PartialObjectMetadata) {
 	if kind.GroupKind() == snapshot.NamespaceKind {
 		for _, object := range objects {
-			w.note(nil, object)
+			w.indexNamespace(nil, object)
 		}
 	}
 	if kind.GroupKind() == definitions.GroupKind() {
-		w.reread() // for what was defined since the catalog was read
+		w.requestCatalog() // for what was defined since the catalog was read
 	}
-	for name := range w.known() {
-		w.compare(name)
+	for name := range w.listKnown() {
+		w.compareSelection(name)
 	}
 }

@@ -39,7 +39,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !run.GetDeletionTimestamp().IsZero() {
-		return ctrl.Result{}, r.abandon(ctx, run)
+		return ctrl.Result{}, r.releaseRun(ctx, run)
 	}
 	if err := fencedwrite.AddFinalizer(ctx, r.client, run, placementv1beta1.UpdateRunFinalizer); err != nil {
 		return ctrl.Result{}, fmt.Errorf("adding the finalizer to run %s: %w", run.GetName(), err)
@@ -48,23 +48,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.waker.Forget(waker.UpdateRunRef(run))
 		return ctrl.Result{}, nil
 	}
-	return r.wake(ctx, run)
+	return r.wakeWorkflow(ctx, run)
 }
 
-// wake wakes the run's workflow. That Temporal is away is no error: the run says so, and the poke is tried again.
-func (r *Reconciler) wake(ctx context.Context, run placementv1beta1.UpdateRunObject) (ctrl.Result, error) {
+// wakeWorkflow wakes the run's workflow. That Temporal is away is no error: the run says so, and the poke is tried again.
+func (r *Reconciler) wakeWorkflow(ctx context.Context, run placementv1beta1.UpdateRunObject) (ctrl.Result, error) {
 	ref, cause := waker.UpdateRunRef(run), wf.CauseSpec
 	if r.waker.HasWokenFor(ref, run.GetGeneration()) {
 		cause = wf.CauseApproval // whatever else may open a gate
 	}
 	if retry := r.waker.Wake(ctx, ref, run.GetGeneration(), cause); retry > 0 {
-		return ctrl.Result{RequeueAfter: retry}, r.unreachable(ctx, run)
+		return ctrl.Result{RequeueAfter: retry}, r.reportUnreachable(ctx, run)
 	}
-	return ctrl.Result{}, r.reachable(ctx, run)
+	return ctrl.Result{}, r.clearUnreachable(ctx, run)
 }
 
-// unreachable says on the run why it does not move; reachable takes that back.
-func (r *Reconciler) unreachable(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+// reportUnreachable says on the run why it does not move; reachable takes that back.
+func (r *Reconciler) reportUnreachable(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	changed := placementv1beta1.DeepCopyOf(run)
 	if !meta.SetStatusCondition(&changed.GetUpdateRunStatus().Conditions, metav1.Condition{
 		Type: placementv1beta1.ConditionTypeEngineReachable, Status: metav1.ConditionFalse,
@@ -76,7 +76,7 @@ func (r *Reconciler) unreachable(ctx context.Context, run placementv1beta1.Updat
 	return r.patchConditions(ctx, run, changed)
 }
 
-func (r *Reconciler) reachable(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+func (r *Reconciler) clearUnreachable(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	changed := placementv1beta1.DeepCopyOf(run)
 	if !meta.RemoveStatusCondition(&changed.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeEngineReachable) {
 		return nil
@@ -94,10 +94,10 @@ func (r *Reconciler) patchConditions(ctx context.Context, run, changed placement
 	return nil
 }
 
-// abandon cleans up after a run that is being deleted: its approval requests
+// releaseRun cleans up after a run that is being deleted: its approval requests
 // go, what it has placed stays. The workflow is poked, finds the run gone and
 // ends; should that fail, it finds out at its next step.
-func (r *Reconciler) abandon(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+func (r *Reconciler) releaseRun(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	err := r.client.DeleteAllOf(ctx, placementv1beta1.ScopeOf(run).NewApprovalRequest(""), client.InNamespace(run.GetNamespace()),
 		client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.GetName()})
 	if err != nil {

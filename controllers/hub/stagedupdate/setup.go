@@ -41,10 +41,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("stagedupdate").
-		For(scope.NewUpdateRun(""), builder.WithPredicates(specOrDeletion())).
-		Watches(scope.NewApprovalRequest(""), handler.EnqueueRequestsFromMapFunc(ofRequest), builder.WithPredicates(opensGate())).
-		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.ofPlacement), builder.WithPredicates(specOrDeletionOnly())).
-		Watches(scope.NewPolicySnapshot(""), handler.EnqueueRequestsFromMapFunc(r.ofPolicy), builder.WithPredicates(decidedAnew())).
+		For(scope.NewUpdateRun(""), builder.WithPredicates(onSpecOrDeletion())).
+		Watches(scope.NewApprovalRequest(""), handler.EnqueueRequestsFromMapFunc(requestRun), builder.WithPredicates(onGateOpening())).
+		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestRunsOfPlacement), builder.WithPredicates(onSpecOrDeletionOnly())).
+		Watches(scope.NewPolicySnapshot(""), handler.EnqueueRequestsFromMapFunc(r.requestRunsOfPolicy), builder.WithPredicates(onNewDecision())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 	if err != nil {
@@ -53,9 +53,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 	return nil
 }
 
-// specOrDeletion lets changes of the spec, deletions and rollbacks of a run through: status is
+// onSpecOrDeletion lets changes of the spec, deletions and rollbacks of a run through: status is
 // written by the run's own activities and wakes nobody.
-func specOrDeletion() predicate.Predicate {
+func onSpecOrDeletion() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			const rolledBack = placementv1beta1.RolledBackByAnnotation
@@ -65,34 +65,34 @@ func specOrDeletion() predicate.Predicate {
 	})
 }
 
-// specOrDeletionOnly is specOrDeletion without the additions that every start
+// onSpecOrDeletionOnly is specOrDeletion without the additions that every start
 // of the process sees.
-func specOrDeletionOnly() predicate.Predicate {
-	return predicate.And(specOrDeletion(), predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
+func onSpecOrDeletionOnly() predicate.Predicate {
+	return predicate.And(onSpecOrDeletion(), predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
 }
 
-// opensGate lets through what may open a gate, or asks for a new request: an
+// onGateOpening lets through what may open a gate, or asks for a new request: an
 // approval that is not accepted yet, and the loss of a request.
-func opensGate() predicate.Predicate {
+func onGateOpening() predicate.Predicate {
 	open := func(o client.Object) bool {
 		request, ok := o.(placementv1beta1.ApprovalRequestObject)
-		return ok && meta.IsStatusConditionTrue(request.GetApprovalRequestStatus().Conditions, placementv1beta1.ConditionTypeApproved) && !accepted(request)
+		return ok && meta.IsStatusConditionTrue(request.GetApprovalRequestStatus().Conditions, placementv1beta1.ConditionTypeApproved) && !isAccepted(request)
 	}
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return open(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool { return open(e.ObjectNew) },
 		DeleteFunc: func(e event.DeleteEvent) bool {
 			request, ok := e.Object.(placementv1beta1.ApprovalRequestObject)
-			return ok && !accepted(request)
+			return ok && !isAccepted(request)
 		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
 
-// decidedAnew lets through a policy snapshot for which the scheduler has picked
+// onNewDecision lets through a policy snapshot for which the scheduler has picked
 // clusters: a run that was planned for others has to notice, even while it waits
 // for an approval.
-func decidedAnew() predicate.Predicate {
+func onNewDecision() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
@@ -109,11 +109,11 @@ func decidedAnew() predicate.Predicate {
 	}
 }
 
-func accepted(request placementv1beta1.ApprovalRequestObject) bool {
+func isAccepted(request placementv1beta1.ApprovalRequestObject) bool {
 	return meta.IsStatusConditionTrue(request.GetApprovalRequestStatus().Conditions, placementv1beta1.ConditionTypeApprovalAccepted)
 }
 
-func ofRequest(_ context.Context, o client.Object) []reconcile.Request {
+func requestRun(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[placementv1beta1.TargetUpdateRunLabel]
 	if name == "" {
 		return nil
@@ -121,17 +121,17 @@ func ofRequest(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// ofPlacement finds the runs that work on a placement.
-func (r *Reconciler) ofPlacement(ctx context.Context, placement client.Object) []reconcile.Request {
-	return r.workingOn(ctx, placement.GetNamespace(), placement.GetName())
+// requestRunsOfPlacement finds the runs that work on a placement.
+func (r *Reconciler) requestRunsOfPlacement(ctx context.Context, placement client.Object) []reconcile.Request {
+	return r.requestRunsWorkingOn(ctx, placement.GetNamespace(), placement.GetName())
 }
 
-// ofPolicy finds the runs that work on the placement of a policy snapshot.
-func (r *Reconciler) ofPolicy(ctx context.Context, policy client.Object) []reconcile.Request {
-	return r.workingOn(ctx, policy.GetNamespace(), policy.GetLabels()[placementv1beta1.ParentPlacementLabel])
+// requestRunsOfPolicy finds the runs that work on the placement of a policy snapshot.
+func (r *Reconciler) requestRunsOfPolicy(ctx context.Context, policy client.Object) []reconcile.Request {
+	return r.requestRunsWorkingOn(ctx, policy.GetNamespace(), policy.GetLabels()[placementv1beta1.ParentPlacementLabel])
 }
 
-func (r *Reconciler) workingOn(ctx context.Context, namespace, placement string) []reconcile.Request {
+func (r *Reconciler) requestRunsWorkingOn(ctx context.Context, namespace, placement string) []reconcile.Request {
 	runs := placementv1beta1.Scope{Namespace: namespace}.NewUpdateRunList()
 	if err := r.client.List(ctx, runs, client.InNamespace(namespace), client.MatchingFields{byPlacement: placement}, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "Listing the update runs of a placement", "placement", placement)

@@ -32,10 +32,10 @@ func TestANewDecisionOfTheSchedulerWakesRuns(t *testing.T) {
 		"another cluster wakes":                                {policy(1, "a"), policy(1, "a", "b"), true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			require.Equal(t, test.wakes, decidedAnew().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}))
+			require.Equal(t, test.wakes, onNewDecision().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}))
 		})
 	}
-	require.False(t, decidedAnew().Create(event.CreateEvent{Object: policy(1, "a")}), "what there is when the process starts wakes nobody")
+	require.False(t, onNewDecision().Create(event.CreateEvent{Object: policy(1, "a")}), "what there is when the process starts wakes nobody")
 }
 
 func TestAPolicySnapshotWakesTheRunsOfItsPlacementThatAreNotOver(t *testing.T) {
@@ -55,5 +55,5 @@ func TestAPolicySnapshotWakesTheRunsOfItsPlacementThatAreNotOver(t *testing.T) {
 	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{ObjectMeta: metav1.ObjectMeta{
 		Name: "mine-1", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "mine"},
 	}}
-	require.Equal(t, []reconcile.Request{{NamespacedName: client.ObjectKey{Name: "open"}}}, New(c, nil, nil).ofPolicy(t.Context(), policy))
+	require.Equal(t, []reconcile.Request{{NamespacedName: client.ObjectKey{Name: "open"}}}, New(c, nil, nil).requestRunsOfPolicy(t.Context(), policy))
 }

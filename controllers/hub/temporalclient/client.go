@@ -68,7 +68,7 @@ func New(o Options) (*Client, error) {
 			}),
 		}},
 	}
-	o.Security.protect(&options)
+	o.Security.addCredentials(&options)
 	if err := c.addTracing(o.Tracer, &options); err != nil {
 		return nil, err
 	}

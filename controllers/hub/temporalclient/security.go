@@ -72,8 +72,8 @@ func ReadAPIKey(file string) (string, error) {
 	return key, nil
 }
 
-// config reads the files as they are now.
-func (s Security) config() (*tls.Config, error) {
+// readTLSConfig reads the files as they are now.
+func (s Security) readTLSConfig() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.ServerName}
 	var err error
 	if s.CAFile != "" {
@@ -91,8 +91,8 @@ func (s Security) config() (*tls.Config, error) {
 	return config, nil
 }
 
-// protect adds the security to the options of a client.
-func (s Security) protect(o *client.Options) {
+// addCredentials adds the security to the options of a client.
+func (s Security) addCredentials(o *client.Options) {
 	if !s.Encrypted() {
 		return
 	}
@@ -117,7 +117,7 @@ type rotating struct {
 
 // ClientHandshake secures a new connection by the files as they are now.
 func (r *rotating) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	config, err := r.security.config()
+	config, err := r.security.readTLSConfig()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -65,7 +65,7 @@ func (a *Auditor) Start(ctx context.Context) error {
 		case <-next.C:
 		}
 		wait := AuditInterval
-		if err := a.audit(ctx, reconnected); err != nil {
+		if err := a.wakeMissing(ctx, reconnected); err != nil {
 			a.Log.V(1).Info("The audit of workflows could not be done", "cause", err.Error())
 			wait, retry = retry, min(2*retry, AuditInterval)
 		} else {
@@ -75,8 +75,8 @@ func (a *Auditor) Start(ctx context.Context) error {
 	}
 }
 
-// audit pokes the workflows that are missing.
-func (a *Auditor) audit(ctx context.Context, reconnected bool) error {
+// wakeMissing pokes the workflows that are missing.
+func (a *Auditor) wakeMissing(ctx context.Context, reconnected bool) error {
 	var needing []wf.Ref
 	for _, source := range a.Sources {
 		refs, err := source(ctx, reconnected)

@@ -60,16 +60,16 @@ func TestTheAuditStartsWhatIsMissingAndWakesWhatNothingNeeds(t *testing.T) {
 		Temporal: temporal,
 		Sources:  []Source{func(context.Context, bool) ([]wf.Ref, error) { return runs, nil }}, Log: logr.Discard(),
 	}
-	require.NoError(t, a.audit(t.Context(), false))
+	require.NoError(t, a.wakeMissing(t.Context(), false))
 	assert.Equal(t, []string{"updaterun/missing"}, server.started)
 	assert.Empty(t, server.signals, "it may end by itself in a moment")
 
 	runs, server.started = runs[:1], nil
-	require.NoError(t, a.audit(t.Context(), false))
+	require.NoError(t, a.wakeMissing(t.Context(), false))
 	assert.Equal(t, []string{"updaterun/gone"}, server.signals)
 	assert.Empty(t, server.started)
 
 	delete(server.open, "updaterun/gone")
-	require.NoError(t, a.audit(t.Context(), false))
+	require.NoError(t, a.wakeMissing(t.Context(), false))
 	assert.Len(t, server.signals, 1)
 }

@@ -63,7 +63,7 @@ func (w *Waker) WakeIfDue(ctx context.Context, ref wf.Ref, generation int64, nee
 	if !due {
 		return wait
 	}
-	if retry := w.poke(ctx, memory, ref, generation, need); retry > 0 {
+	if retry := w.deliverPoke(ctx, memory, ref, generation, need); retry > 0 {
 		return retry
 	}
 	_, wait = memory.isDue(need, w.clock.Now())
@@ -73,10 +73,10 @@ func (w *Waker) WakeIfDue(ctx context.Context, ref wf.Ref, generation int64, nee
 // Wake pokes the workflow of an object at once. It returns after how long to try again; 0 if Temporal has taken the
 // poke.
 func (w *Waker) Wake(ctx context.Context, ref wf.Ref, generation int64, cause string) time.Duration {
-	return w.poke(ctx, w.memoryOf(ref.Key()), ref, generation, Need{Cause: cause})
+	return w.deliverPoke(ctx, w.memoryOf(ref.Key()), ref, generation, Need{Cause: cause})
 }
 
-func (w *Waker) poke(ctx context.Context, memory *memory, ref wf.Ref, generation int64, need Need) time.Duration {
+func (w *Waker) deliverPoke(ctx context.Context, memory *memory, ref wf.Ref, generation int64, need Need) time.Duration {
 	now := w.clock.Now()
 	err := w.poker.Poke(ctx, ref, wf.Poke{UID: ref.UID, Generation: generation, Cause: need.Cause})
 	if err != nil {

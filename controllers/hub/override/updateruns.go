@@ -19,22 +19,22 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// frozen returns the indexes of an override that update runs under way have frozen, read live:
+// listFrozen returns the indexes of an override that update runs under way have frozen, read live:
 // what a run brings to its clusters does not change while it is on its way.
-func (r *Reconciler) frozen(ctx context.Context, key types.NamespacedName) (sets.Set[int], error) {
+func (r *Reconciler) listFrozen(ctx context.Context, key types.NamespacedName) (sets.Set[int], error) {
 	list := placementv1beta1.Scope{}.NewUpdateRunList()
 	if err := r.live.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("reading which update runs have frozen override %s: %w", key, err)
 	}
 	u := usage{}
 	for _, run := range list.Objects() {
-		u.noteRun(run.GetUpdateRunStatus())
+		u.addRun(run.GetUpdateRunStatus())
 	}
 	return u[key], nil
 }
 
-// tellHeld says why an override that is being deleted is still there.
-func (r *Reconciler) tellHeld(s *scene) {
+// emitInUse says why an override that is being deleted is still there.
+func (r *Reconciler) emitInUse(s *overrideState) {
 	var names []string
 	for _, v := range s.versions {
 		if s.want.frozen.Has(v.index) {
@@ -49,17 +49,17 @@ func (r *Reconciler) tellHeld(s *scene) {
 		"It goes when the update runs end that have frozen its snapshots %s; it has no effect on others any more", strings.Join(names, ", "))
 }
 
-// runEnds lets the end of update runs through.
-func runEnds() predicate.Predicate {
+// onRunOver lets the end of update runs through.
+func onRunOver() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return !ended(e.ObjectOld) && ended(e.ObjectNew) },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return !isOverRun(e.ObjectOld) && isOverRun(e.ObjectNew) },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
 
-// ended says whether an update run does nothing any more.
-func ended(o client.Object) bool {
+// isOverRun says whether an update run does nothing any more.
+func isOverRun(o client.Object) bool {
 	run, ok := o.(interface{ GetConditions() []metav1.Condition })
 	return ok && hasEnded(run.GetConditions())
 }
@@ -70,9 +70,9 @@ func hasEnded(conditions []metav1.Condition) bool {
 		meta.IsStatusConditionFalse(conditions, placementv1beta1.ConditionTypeInitialized)
 }
 
-// beingDeleted finds the overrides that may wait for the end of an update run.
-func (r *Reconciler) beingDeleted(ctx context.Context, _ client.Object) []reconcile.Request {
-	all, err := r.all(ctx, r.client)
+// requestDeleted finds the overrides that may wait for the end of an update run.
+func (r *Reconciler) requestDeleted(ctx context.Context, _ client.Object) []reconcile.Request {
+	all, err := r.listOverrides(ctx, r.client)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Finding the overrides that wait for an update run to end")
 		return nil

@@ -43,13 +43,13 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 		return Yes
 	case changed.OfAny():
 		// Another cluster may have been in the way of some third one.
-		return ifCounted(kind)
+		return concernOfComparing(kind)
 	case changed == "" && kind == placementv1beta1.PickNPlacementType:
 		return Perhaps // the place that became free is anybody's
 	case gone:
 		return No
 	case kind == placementv1beta1.PickFixedPlacementType:
-		return ifNamed(stake.Policy, name)
+		return concernOfNaming(stake.Policy, name)
 	case stake.Bound, stake.Terminating, !stake.Taker.Takes(cluster, now):
 		return No // the end of a clean-up will tell
 	case kind == placementv1beta1.PickNPlacementType:
@@ -65,15 +65,15 @@ func kindOf(policy *placementv1beta1.PlacementPolicy) placementv1beta1.Placement
 	return policy.PlacementType
 }
 
-// ifCounted is for what matters only to policies that compare clusters.
-func ifCounted(kind placementv1beta1.PlacementType) Concern {
+// concernOfComparing is for what matters only to policies that compare clusters.
+func concernOfComparing(kind placementv1beta1.PlacementType) Concern {
 	if kind == placementv1beta1.PickNPlacementType {
 		return Perhaps
 	}
 	return No
 }
 
-func ifNamed(policy *placementv1beta1.PlacementPolicy, name string) Concern {
+func concernOfNaming(policy *placementv1beta1.PlacementPolicy, name string) Concern {
 	if slices.Contains(policy.ClusterNames, name) {
 		return Perhaps
 	}

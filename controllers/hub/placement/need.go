@@ -20,7 +20,7 @@ func NeedsWork(facts *Facts) waker.Need {
 	if !facts.Placement.GetDeletionTimestamp().IsZero() {
 		return waker.Need{}
 	}
-	need := waker.Need{Progress: progress(facts), HasDeferredChanges: !facts.Verdict.Due.IsZero()}
+	need := waker.Need{Progress: hashProgress(facts), HasDeferredChanges: !facts.Verdict.Due.IsZero()}
 	lost := lostClusters(facts)
 	generation := facts.Placement.GetGeneration()
 	switch {
@@ -28,17 +28,17 @@ func NeedsWork(facts *Facts) waker.Need {
 		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
 	case facts.Verdict.Error != "":
 		// Only the user can mend it; what was placed before stays as it is.
-	case !facts.scheduled():
+	case !facts.isScheduled():
 		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
 	case facts.overridesChanged():
 		need.Cause, need.Demand = wf.CauseOverrides, fmt.Sprintf("overrides %s %t %t", facts.Overrides.Made, facts.Overrides.Gone, facts.Overrides.Mended)
 	case len(lost) > 0:
 		need.Cause, need.Demand = wf.CauseBindings, "lost "+strings.Join(lost, ",")
-	case surplus(facts):
+	case hasSurplusBindings(facts):
 		// No demand: it is only looked at once nothing moves, as somebody may just be at it.
 		need.Cause = wf.CauseBindings
 	case rolloutPending(facts):
-		need.Cause, need.Ripens = wf.CauseAvailability, ripens(facts)
+		need.Cause, need.Ripens = wf.CauseAvailability, untrackablePeriod(facts)
 	}
 	if facts.Eviction != "" {
 		if need.Demand == "" {
@@ -57,7 +57,7 @@ func lostClusters(facts *Facts) []string {
 	}
 	bound := map[string]bool{}
 	for _, binding := range facts.Bindings {
-		if live(binding) {
+		if isLiveBinding(binding) {
 			bound[binding.GetBindingSpec().TargetCluster] = true
 		}
 	}
@@ -71,16 +71,16 @@ func lostClusters(facts *Facts) []string {
 	return lost
 }
 
-// surplus says whether there are bindings that the policy as it is now does not ask for:
+// hasSurplusBindings says whether there are bindings that the policy as it is now does not ask for:
 // somebody made them, or whoever was to drop them did not come to it.
-func surplus(facts *Facts) bool {
+func hasSurplusBindings(facts *Facts) bool {
 	policy := facts.Placement.GetPlacementSpec().Policy
 	if policy == nil {
 		return false
 	}
 	held := 0
 	for _, binding := range facts.Bindings {
-		if !live(binding) {
+		if !isLiveBinding(binding) {
 			continue
 		}
 		held++
@@ -88,7 +88,7 @@ func surplus(facts *Facts) bool {
 			return true
 		}
 	}
-	return policy.PlacementType == placementv1beta1.PickNPlacementType && held > wanted(policy)
+	return policy.PlacementType == placementv1beta1.PickNPlacementType && held > wantedClusterCount(policy)
 }
 
 // rolloutPending says whether some cluster does not run yet what it should, or
@@ -108,17 +108,17 @@ func upToDate(facts *Facts, binding placementv1beta1.BindingObject, snapshot str
 	if binding.GetBindingSpec().State != placementv1beta1.BindingStateBound || binding.GetBindingSpec().ResourceSnapshotName != snapshot {
 		return false
 	}
-	return facts.External() || facts.overridden(binding) && apiequality.Semantic.DeepEqual(binding.GetBindingSpec().ApplyStrategy, facts.applyStrategy())
+	return facts.External() || facts.hasApplicableOverrides(binding) && apiequality.Semantic.DeepEqual(binding.GetBindingSpec().ApplyStrategy, facts.applyStrategy())
 }
 
-// live says whether a binding still stands for a picked cluster.
-func live(binding placementv1beta1.BindingObject) bool {
+// isLiveBinding says whether a binding still stands for a picked cluster.
+func isLiveBinding(binding placementv1beta1.BindingObject) bool {
 	return binding.GetDeletionTimestamp().IsZero() && binding.GetBindingSpec().State != placementv1beta1.BindingStateUnscheduled
 }
 
-// ripens is for how long a cluster that cannot tell whether it is available does not count as
+// untrackablePeriod is for how long a cluster that cannot tell whether it is available does not count as
 // such, if there is one.
-func ripens(facts *Facts) time.Duration {
+func untrackablePeriod(facts *Facts) time.Duration {
 	untrackable := slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.BindingObject) bool {
 		said := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeAvailable)
 		return said != nil && said.Reason == placementv1beta1.ReasonNotAllWorkAreAvailabilityTrackable
@@ -133,14 +133,14 @@ func ripens(facts *Facts) time.Duration {
 	return period
 }
 
-// progress is a number that changes with every binding that moves on: what it
+// hashProgress is a number that changes with every binding that moves on: what it
 // asks for, and whether its cluster is available.
-func progress(facts *Facts) uint64 {
+func hashProgress(facts *Facts) uint64 {
 	var sum uint64
 	for _, binding := range facts.Bindings {
 		hash := fnv.New64a()
 		// Writing to a hash never fails.
-		_, _ = fmt.Fprint(hash, binding.GetUID(), binding.GetBindingSpec().State, binding.GetBindingSpec().ResourceSnapshotName, binding.GetDeletionTimestamp().IsZero(), available(binding),
+		_, _ = fmt.Fprint(hash, binding.GetUID(), binding.GetBindingSpec().State, binding.GetBindingSpec().ResourceSnapshotName, binding.GetDeletionTimestamp().IsZero(), isBindingAvailable(binding),
 			binding.GetBindingSpec().ClusterResourceOverrideSnapshots, binding.GetBindingSpec().ResourceOverrideSnapshots)
 		sum += hash.Sum64() // a sum does not depend on the order of the list
 	}

@@ -17,14 +17,14 @@ import (
 // parallelDeletes bounds the requests made at a time for one placement.
 const parallelDeletes = 16
 
-// cleanUp removes what a deleted placement made, by name and kind and not
+// removeChildren removes what a deleted placement made, by name and kind and not
 // through the hub's garbage collector: first the bindings, whose end takes the
 // resources off the clusters; once they are gone, the snapshots. The end of a
 // binding brings it back here.
 //
 // If that takes a while, the status says what it waits for, and cleanUp returns when to say
 // so anew.
-func (r *Reconciler) cleanUp(ctx context.Context, placement placementv1beta1.PlacementObject) (time.Duration, error) {
+func (r *Reconciler) removeChildren(ctx context.Context, placement placementv1beta1.PlacementObject) (time.Duration, error) {
 	scope := placementv1beta1.ScopeOf(placement)
 	bindings := scope.NewBindingList()
 	err := r.client.List(ctx, bindings, client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy)
@@ -44,7 +44,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, placement placementv1beta1.Pla
 		return r.projectDeletion(ctx, placement, bindings.Objects())
 	}
 	// The cache may lag behind the last write of an activity.
-	bound, err := r.children(ctx, placement, scope.NewBinding(""))
+	bound, err := r.listChildren(ctx, placement, scope.NewBinding(""))
 	if err != nil {
 		return 0, err
 	}
@@ -52,7 +52,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, placement placementv1beta1.Pla
 		return 0, r.deleteAll(ctx, bound)
 	}
 	for _, kind := range []client.Object{scope.NewResourceSnapshot(""), scope.NewPolicySnapshot("")} {
-		snapshots, err := r.children(ctx, placement, kind)
+		snapshots, err := r.listChildren(ctx, placement, kind)
 		if err != nil {
 			return 0, err
 		}
@@ -63,13 +63,13 @@ func (r *Reconciler) cleanUp(ctx context.Context, placement placementv1beta1.Pla
 	if err := fencedwrite.RemoveFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
 		return 0, err
 	}
-	r.forget(placement)
+	r.forgetPlacement(placement)
 	r.events.Eventf(placement, nil, "Normal", "PlacementCleanupFinalizerRemoved", "Delete", "Removed the placement cleanup finalizer")
 	return 0, nil
 }
 
-// children lists live the objects of a kind that were made for a placement.
-func (r *Reconciler) children(ctx context.Context, placement placementv1beta1.PlacementObject, of client.Object) ([]client.Object, error) {
+// listChildren lists live the objects of a kind that were made for a placement.
+func (r *Reconciler) listChildren(ctx context.Context, placement placementv1beta1.PlacementObject, of client.Object) ([]client.Object, error) {
 	gvk, err := r.client.GroupVersionKindFor(of)
 	if err != nil {
 		return nil, fmt.Errorf("looking up the kind of %T: %w", of, err)

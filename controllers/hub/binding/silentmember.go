@@ -19,20 +19,20 @@ import (
 // without waiting for one of its clusters any longer.
 const ReasonClusterLeftBehind = "PlacementClusterLeftBehind"
 
-// patience is how much longer a binding waits for its member to remove what was placed on
+// waitForSilentMember is how much longer a binding waits for its member to remove what was placed on
 // it; waits is false if it has waited enough. Only with its placement does a binding go
 // without that, and only if nobody has heard of the member for too long: its Works stay
 // behind, on their way out, and the member cleans up after them when it comes back.
-func (r *Reconciler) patience(ctx context.Context, binding placementv1beta1.BindingObject, standing standing, remaining int) (wait time.Duration, waits bool, err error) {
+func (r *Reconciler) waitForSilentMember(ctx context.Context, binding placementv1beta1.BindingObject, standing membershipState, remaining int) (wait time.Duration, waits bool, err error) {
 	if standing == memberGone {
 		return 0, true, nil // the hub itself removes its Works
 	}
-	placement, err := r.placement(ctx, binding)
+	placement, err := r.readPlacement(ctx, binding)
 	if err != nil || placement != nil && placement.GetDeletionTimestamp().IsZero() {
 		return 0, true, err
 	}
 	member := &clusterv1beta1.MemberCluster{}
-	err = r.get(ctx, types.NamespacedName{Name: binding.GetBindingSpec().TargetCluster}, member)
+	err = r.getConfirmingAbsence(ctx, types.NamespacedName{Name: binding.GetBindingSpec().TargetCluster}, member)
 	if err != nil {
 		return 0, true, fmt.Errorf("reading member cluster %s: %w", binding.GetBindingSpec().TargetCluster, err)
 	}
@@ -50,12 +50,12 @@ func (r *Reconciler) patience(ctx context.Context, binding placementv1beta1.Bind
 	return 0, false, nil
 }
 
-// placement of a binding; nil if it is gone.
-func (r *Reconciler) placement(ctx context.Context, binding placementv1beta1.BindingObject) (placementv1beta1.PlacementObject, error) {
+// readPlacement of a binding; nil if it is gone.
+func (r *Reconciler) readPlacement(ctx context.Context, binding placementv1beta1.BindingObject) (placementv1beta1.PlacementObject, error) {
 	name := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	scope := placementv1beta1.ScopeOf(binding)
 	placement := scope.NewPlacement(name)
-	err := r.get(ctx, scope.Key(name), placement)
+	err := r.getConfirmingAbsence(ctx, scope.Key(name), placement)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
@@ -65,8 +65,8 @@ func (r *Reconciler) placement(ctx context.Context, binding placementv1beta1.Bin
 	return placement, nil
 }
 
-// fallsSilent lets the update of a member through with which it is given up, or heard of again.
-func fallsSilent() predicate.Predicate {
+// onSilenceChanged lets the update of a member through with which it is given up, or heard of again.
+func onSilenceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
 		after, is := e.ObjectNew.(*clusterv1beta1.MemberCluster)

@@ -21,8 +21,8 @@ import (
 func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1beta1.PlacementObject) (bool, error) {
 	// Counted before anything is read: what changes meanwhile asks for a look of its own,
 	// which this one must not answer.
-	asked := look{changes: r.changes.Load(), generation: placement.GetGeneration()}
-	if _, known := r.known(placement, asked); known {
+	asked := decisionInputs{changes: r.changes.Load(), generation: placement.GetGeneration()}
+	if _, known := r.recallDecision(placement, asked); known {
 		return false, nil
 	}
 	scope := placementv1beta1.ScopeOf(placement)
@@ -31,10 +31,10 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
 	}
 	if isFull(placement, bindings.Objects()) {
-		r.looks.Add(placement.GetUID(), looked{look: asked})
+		r.decisions.Add(placement.GetUID(), rememberedDecision{decisionInputs: asked})
 		return false, nil
 	}
-	policy, err := r.policy(ctx, placement)
+	policy, err := r.latestPolicyOf(ctx, placement)
 	if err != nil {
 		return false, err
 	}
@@ -43,10 +43,10 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 		return true, nil // it is about to be scheduled, perhaps on what was before
 	}
 	asked.policy, asked.told = policy.GetName(), told.Status
-	if anew, known := r.known(placement, asked); known {
+	if anew, known := r.recallDecision(placement, asked); known {
 		return anew, nil
 	}
-	clusters, err := r.clusters(ctx, placement.GetPlacementSpec().Policy)
+	clusters, err := r.listCandidates(ctx, placement.GetPlacementSpec().Policy)
 	if err != nil {
 		return false, err
 	}
@@ -55,13 +55,13 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 		Bindings: scheduler.BindingsOf(placement, bindings.Objects()), Now: r.clock.Now(),
 	}
 	decision := scheduler.Decide(facts)
-	anew := decision.Satisfied != (told.Status == metav1.ConditionTrue) || differs(decision, facts.Bindings)
-	r.looks.Add(placement.GetUID(), looked{asked, anew})
+	anew := decision.Satisfied != (told.Status == metav1.ConditionTrue) || differsFromBindings(decision, facts.Bindings)
+	r.decisions.Add(placement.GetUID(), rememberedDecision{asked, anew})
 	return anew, nil
 }
 
-// clusters are those that a policy can pick from: a whole fleet, or the few it names.
-func (r *Reconciler) clusters(ctx context.Context, policy *placementv1beta1.PlacementPolicy) ([]clusterv1beta1.MemberCluster, error) {
+// listCandidates are those that a policy can pick from: a whole fleet, or the few it names.
+func (r *Reconciler) listCandidates(ctx context.Context, policy *placementv1beta1.PlacementPolicy) ([]clusterv1beta1.MemberCluster, error) {
 	if policy == nil || policy.PlacementType != placementv1beta1.PickFixedPlacementType {
 		list := &clusterv1beta1.MemberClusterList{}
 		if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -71,7 +71,7 @@ func (r *Reconciler) clusters(ctx context.Context, policy *placementv1beta1.Plac
 	}
 	clusters := make([]clusterv1beta1.MemberCluster, 0, len(policy.ClusterNames))
 	for _, name := range policy.ClusterNames {
-		cluster, err := r.cluster(ctx, name)
+		cluster, err := r.readCluster(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -82,25 +82,25 @@ func (r *Reconciler) clusters(ctx context.Context, policy *placementv1beta1.Plac
 	return clusters, nil
 }
 
-// look is what the outcome of a look depends on. On start, and when much changes at
+// decisionInputs is what the outcome of a look depends on. On start, and when much changes at
 // once, every cluster asks for one; the first then answers for all. Where a placement
 // had all the clusters it wants, its policy was not looked at.
-type look struct {
+type decisionInputs struct {
 	changes    uint64
 	generation int64
 	policy     string
 	told       metav1.ConditionStatus
 }
 
-type looked struct {
-	look
+type rememberedDecision struct {
+	decisionInputs
 	anew bool
 }
 
-// known is the outcome of the last look at a placement, if it depended on the same.
-func (r *Reconciler) known(placement placementv1beta1.PlacementObject, asked look) (anew, known bool) {
-	if last, ok := r.looks.Get(placement.GetUID()); ok && last.(looked).look == asked {
-		return last.(looked).anew, true
+// recallDecision is the outcome of the last look at a placement, if it depended on the same.
+func (r *Reconciler) recallDecision(placement placementv1beta1.PlacementObject, asked decisionInputs) (anew, known bool) {
+	if last, ok := r.decisions.Get(placement.GetUID()); ok && last.(rememberedDecision).decisionInputs == asked {
+		return last.(rememberedDecision).anew, true
 	}
 	return false, false
 }
@@ -113,15 +113,15 @@ func isFull(placement placementv1beta1.PlacementObject, bindings []placementv1be
 	}
 	picked := 0
 	for _, binding := range bindings {
-		if holds(binding) {
+		if holdsCluster(binding) {
 			picked++
 		}
 	}
 	return picked >= int(*policy.NumberOfClusters)
 }
 
-// policy is the latest policy snapshot of a placement; an empty one if there is none.
-func (r *Reconciler) policy(ctx context.Context, placement placementv1beta1.PlacementObject) (placementv1beta1.PolicySnapshotObject, error) {
+// latestPolicyOf is the latest policy snapshot of a placement; an empty one if there is none.
+func (r *Reconciler) latestPolicyOf(ctx context.Context, placement placementv1beta1.PlacementObject) (placementv1beta1.PolicySnapshotObject, error) {
 	scope := placementv1beta1.ScopeOf(placement)
 	policies := scope.NewPolicySnapshotList()
 	if err := r.client.List(ctx, policies, client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -140,8 +140,8 @@ func (r *Reconciler) policy(ctx context.Context, placement placementv1beta1.Plac
 	return latest, nil
 }
 
-// differs says whether a decision asks for bindings other than those there are.
-func differs(decision scheduler.Decision, bindings []scheduler.Binding) bool {
+// differsFromBindings says whether a decision asks for bindings other than those there are.
+func differsFromBindings(decision scheduler.Decision, bindings []scheduler.Binding) bool {
 	if len(decision.Create) > 0 || len(decision.Unschedule) > 0 {
 		return true
 	}

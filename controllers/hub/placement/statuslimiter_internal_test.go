@@ -26,10 +26,10 @@ func TestHowLongToWaitBetweenStatuses(t *testing.T) {
 		"a hub that is not busy tells of runs at once, too":              {clusters: 100, took: 5 * time.Millisecond, external: true, want: statusPause},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			l, now := newLimiter(), time.Now()
-			l.wrote("app", now, pauseAfter(test.clusters, test.external, test.took))
-			assert.Equal(t, 2*test.want, l.wait("app", false, now), "what is on its way")
-			assert.Zero(t, l.wait("app", true, now), "how it has come out is told at once")
+			l, now := newStatusLimiter(), time.Now()
+			l.recordWrite("app", now, pauseAfter(test.clusters, test.external, test.took))
+			assert.Equal(t, 2*test.want, l.waitBeforeWrite("app", false, now), "what is on its way")
+			assert.Zero(t, l.waitBeforeWrite("app", true, now), "how it has come out is told at once")
 		})
 	}
 }
@@ -51,34 +51,34 @@ func TestARunIsNoEndOfAnExternalPlacement(t *testing.T) {
 		Type:   placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeAvailable),
 		Status: metav1.ConditionTrue,
 	}
-	assert.True(t, settled(facts(placementv1beta1.PlacementStatus{}), scheduled("0", 1)), "its clusters are picked")
-	assert.False(t, settled(facts(scheduled("0", 1)), scheduled("0", 1)), "a run is on its way")
-	assert.True(t, settled(facts(scheduled("0", 1)), scheduled("1", 1)), "other resources are selected")
-	assert.True(t, settled(facts(scheduled("0", 1)), scheduled("0", 2)), "it was changed, and scheduled again")
-	assert.True(t, settled(facts(scheduled("0", 1)), scheduled("0", 1, available)), "all clusters are updated")
+	assert.True(t, isOutcome(facts(placementv1beta1.PlacementStatus{}), scheduled("0", 1)), "its clusters are picked")
+	assert.False(t, isOutcome(facts(scheduled("0", 1)), scheduled("0", 1)), "a run is on its way")
+	assert.True(t, isOutcome(facts(scheduled("0", 1)), scheduled("1", 1)), "other resources are selected")
+	assert.True(t, isOutcome(facts(scheduled("0", 1)), scheduled("0", 2)), "it was changed, and scheduled again")
+	assert.True(t, isOutcome(facts(scheduled("0", 1)), scheduled("0", 1, available)), "all clusters are updated")
 }
 
 func TestAStatusThatHasToWaitIsNotWorkedOutAtEachEvent(t *testing.T) {
-	l, now := newLimiter(), time.Now()
-	assert.Zero(t, l.rest("app", now), "the first one is")
-	l.wrote("app", now, pauses{statusPause, statusPause})
-	assert.Zero(t, l.rest("app", now), "it may be the end already")
-	l.looked("app", now)
-	assert.Equal(t, statusPause/looks, l.rest("app", now), "it was not; the next look is worth it a little later")
-	assert.Zero(t, l.rest("app", now.Add(statusPause/looks)))
-	assert.Zero(t, l.wait("app", true, now), "what is found then is written at once")
-	l.wrote("app", now, pauses{statusPause, statusPause})
-	assert.Equal(t, 2*statusPause, l.rest("app", now), "after two writes there is nothing to work out")
-	assert.Zero(t, l.rest("other", now), "another placement has its own pauses")
+	l, now := newStatusLimiter(), time.Now()
+	assert.Zero(t, l.waitBeforeProjection("app", now), "the first one is")
+	l.recordWrite("app", now, pauses{statusPause, statusPause})
+	assert.Zero(t, l.waitBeforeProjection("app", now), "it may be the end already")
+	l.recordProjection("app", now)
+	assert.Equal(t, statusPause/projectionsPerPause, l.waitBeforeProjection("app", now), "it was not; the next look is worth it a little later")
+	assert.Zero(t, l.waitBeforeProjection("app", now.Add(statusPause/projectionsPerPause)))
+	assert.Zero(t, l.waitBeforeWrite("app", true, now), "what is found then is written at once")
+	l.recordWrite("app", now, pauses{statusPause, statusPause})
+	assert.Equal(t, 2*statusPause, l.waitBeforeProjection("app", now), "after two writes there is nothing to work out")
+	assert.Zero(t, l.waitBeforeProjection("other", now), "another placement has its own pauses")
 }
 
 // The API server may be away while a status is written, which then takes long.
 func TestHowARunHasComeOutIsToldSoonHoweverLongAWriteTook(t *testing.T) {
-	l, now := newLimiter(), time.Now()
-	l.wrote("app", now, pauseAfter(3, true, time.Millisecond))
-	l.wrote("app", now.Add(time.Second), pauseAfter(3, true, 10*time.Second))
-	assert.Equal(t, 2*maxExternalPause, l.wait("app", false, now.Add(time.Second)), "progress has time")
-	assert.LessOrEqual(t, l.wait("app", true, now.Add(time.Second)), 2*maxStatusPause)
-	l.looked("app", now.Add(20*time.Second))
-	assert.LessOrEqual(t, l.rest("app", now.Add(20*time.Second)), maxStatusPause/looks)
+	l, now := newStatusLimiter(), time.Now()
+	l.recordWrite("app", now, pauseAfter(3, true, time.Millisecond))
+	l.recordWrite("app", now.Add(time.Second), pauseAfter(3, true, 10*time.Second))
+	assert.Equal(t, 2*maxExternalPause, l.waitBeforeWrite("app", false, now.Add(time.Second)), "progress has time")
+	assert.LessOrEqual(t, l.waitBeforeWrite("app", true, now.Add(time.Second)), 2*maxStatusPause)
+	l.recordProjection("app", now.Add(20*time.Second))
+	assert.LessOrEqual(t, l.waitBeforeProjection("app", now.Add(20*time.Second)), maxStatusPause/projectionsPerPause)
 }

@@ -26,16 +26,16 @@ const (
 	// and costs the hub as much as the writes to twenty clusters. So it waits longer for a
 	// busy hub to have time for it.
 	externalBusyShare, maxExternalPause = 3 * busyShare, 30 * time.Second
-	// looks is how often in a pause it is looked whether things have come out, when what
+	// projectionsPerPause is how often in a pause it is looked whether things have come out, when what
 	// there is to write has to wait: each look works the whole status out.
-	looks = 4
+	projectionsPerPause = 4
 )
 
-// limiter spaces the writes of each placement's status, so that there are never
+// statusLimiter spaces the writes of each placement's status, so that there are never
 // more than two in twice the pause. The first change is written at once. What
 // only says how far things are has one of the two, so that the other is left
 // for what says how they have come out: that is not kept waiting.
-type limiter struct {
+type statusLimiter struct {
 	mu     sync.Mutex
 	writes map[string]writes
 }
@@ -44,18 +44,18 @@ type limiter struct {
 type writes struct {
 	last, before time.Time
 	pauses
-	// looked is when a status was last worked out that had to wait.
-	looked time.Time
+	// projected is when a status was last worked out that had to wait.
+	projected time.Time
 }
 
 // pauses after a write: before the next one that tells of progress, and of how things have come
 // out. The latter is never long: somebody waits for it, and it comes once.
 type pauses struct{ progress, outcome time.Duration }
 
-func newLimiter() *limiter { return &limiter{writes: map[string]writes{}} }
+func newStatusLimiter() *statusLimiter { return &statusLimiter{writes: map[string]writes{}} }
 
-// wait is how long the next write has to wait; 0 if it can be made now.
-func (l *limiter) wait(name string, settled bool, now time.Time) time.Duration {
+// waitBeforeWrite is how long the next write has to wait; 0 if it can be made now.
+func (l *statusLimiter) waitBeforeWrite(name string, settled bool, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.writes[name]
@@ -65,32 +65,32 @@ func (l *limiter) wait(name string, settled bool, now time.Time) time.Duration {
 	return max(0, w.last.Add(2*w.progress).Sub(now))
 }
 
-// rest is how long it is not worth working a status out: what it says could not be
+// waitBeforeProjection is how long it is not worth working a status out: what it says could not be
 // written, or would not be new to those who wait for the end.
-func (l *limiter) rest(name string, now time.Time) time.Duration {
+func (l *statusLimiter) waitBeforeProjection(name string, now time.Time) time.Duration {
 	l.mu.Lock()
 	w := l.writes[name]
 	l.mu.Unlock()
-	return max(l.wait(name, true, now), w.looked.Add(w.outcome/looks).Sub(now))
+	return max(l.waitBeforeWrite(name, true, now), w.projected.Add(w.outcome/projectionsPerPause).Sub(now))
 }
 
-// looked notes that a status was worked out and has to wait.
-func (l *limiter) looked(name string, now time.Time) {
+// recordProjection notes that a status was worked out and has to wait.
+func (l *statusLimiter) recordProjection(name string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.writes[name]
-	w.looked = now
+	w.projected = now
 	l.writes[name] = w
 }
 
-// wrote notes a write of a status, and the pauses after it.
-func (l *limiter) wrote(name string, now time.Time, after pauses) {
+// recordWrite notes a write of a status, and the pauses after it.
+func (l *statusLimiter) recordWrite(name string, now time.Time, after pauses) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.writes[name] = writes{last: now, before: l.writes[name].last, pauses: after}
 }
 
-func (l *limiter) forget(name string) {
+func (l *statusLimiter) forgetPlacement(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.writes, name)
@@ -111,10 +111,10 @@ func pauseFor(clusters int) time.Duration {
 	return min(time.Duration(pages)*statusPause, maxStatusPause)
 }
 
-// settled says that a status tells how things have come out, for now, rather
+// isOutcome says that a status tells how things have come out, for now, rather
 // than how far they are. A placement that is left to update runs has come to its
 // end once it is scheduled; how far a run is with it is told as it goes.
-func settled(facts *Facts, status placementv1beta1.PlacementStatus) bool {
+func isOutcome(facts *Facts, status placementv1beta1.PlacementStatus) bool {
 	is := func(kind string, wanted metav1.ConditionStatus) bool {
 		return meta.IsStatusConditionPresentAndEqual(status.Conditions, placementv1beta1.ClusterResourcePlacementConditionType(kind), wanted)
 	}

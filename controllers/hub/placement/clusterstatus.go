@@ -11,43 +11,43 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// picked is a cluster of the placement: the decision for it, and its binding,
+// pickedCluster is a cluster of the placement: the decision for it, and its binding,
 // if there is one.
-type picked struct {
+type pickedCluster struct {
 	cluster  string
 	decision placementv1beta1.ClusterDecision
 	binding  placementv1beta1.BindingObject
 }
 
-// pickedClusters are the clusters that were picked, by name.
-func pickedClusters(facts *Facts) []picked {
-	byCluster := map[string]picked{}
+// listPickedClusters are the clusters that were picked, by name.
+func listPickedClusters(facts *Facts) []pickedCluster {
+	byCluster := map[string]pickedCluster{}
 	if facts.Policy != nil {
 		for _, decision := range facts.Policy.GetPolicySnapshotStatus().ClusterDecisions {
 			if decision.Selected {
-				byCluster[decision.ClusterName] = picked{cluster: decision.ClusterName, decision: decision}
+				byCluster[decision.ClusterName] = pickedCluster{cluster: decision.ClusterName, decision: decision}
 			}
 		}
 	}
 	for _, binding := range facts.Bindings {
-		if live(binding) {
-			byCluster[binding.GetBindingSpec().TargetCluster] = picked{
+		if isLiveBinding(binding) {
+			byCluster[binding.GetBindingSpec().TargetCluster] = pickedCluster{
 				cluster: binding.GetBindingSpec().TargetCluster, decision: binding.GetBindingSpec().ClusterDecision, binding: binding,
 			}
 		}
 	}
-	clusters := make([]picked, 0, len(byCluster))
+	clusters := make([]pickedCluster, 0, len(byCluster))
 	for _, p := range byCluster {
 		clusters = append(clusters, p)
 	}
-	slices.SortFunc(clusters, func(a, b picked) int { return cmp.Compare(a.cluster, b.cluster) })
+	slices.SortFunc(clusters, func(a, b pickedCluster) int { return cmp.Compare(a.cluster, b.cluster) })
 	return clusters
 }
 
-// perCluster tells of every picked cluster how far it is.
-func perCluster(facts *Facts, observed Snapshot, now metav1.Time) []placementv1beta1.PerClusterPlacementStatus {
-	clusters := pickedClusters(facts)
-	started := slices.ContainsFunc(clusters, func(p picked) bool {
+// describeClusters tells of every picked cluster how far it is.
+func describeClusters(facts *Facts, observed Snapshot, now metav1.Time) []placementv1beta1.PerClusterPlacementStatus {
+	clusters := listPickedClusters(facts)
+	started := slices.ContainsFunc(clusters, func(p pickedCluster) bool {
 		return p.binding != nil && p.binding.GetBindingSpec().State == placementv1beta1.BindingStateBound
 	})
 	before := map[string]*placementv1beta1.PerClusterPlacementStatus{}
@@ -61,12 +61,12 @@ func perCluster(facts *Facts, observed Snapshot, now metav1.Time) []placementv1b
 		if last == nil {
 			last = &placementv1beta1.PerClusterPlacementStatus{}
 		}
-		entries = append(entries, entryOf(facts, p, observed, started, last, now))
+		entries = append(entries, describeCluster(facts, p, observed, started, last, now))
 	}
 	return entries
 }
 
-func entryOf(facts *Facts, p picked, observed Snapshot, started bool, last *placementv1beta1.PerClusterPlacementStatus, now metav1.Time) placementv1beta1.PerClusterPlacementStatus {
+func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started bool, last *placementv1beta1.PerClusterPlacementStatus, now metav1.Time) placementv1beta1.PerClusterPlacementStatus {
 	entry := placementv1beta1.PerClusterPlacementStatus{ClusterName: p.cluster}
 	scheduled := metav1.Condition{
 		Type: placementv1beta1.ConditionTypeScheduled, Status: metav1.ConditionTrue,
@@ -82,15 +82,15 @@ func entryOf(facts *Facts, p picked, observed Snapshot, started bool, last *plac
 	if p.binding != nil && observed.Name != "" && upToDate(facts, p.binding, observed.Name) {
 		status := p.binding.GetBindingStatus()
 		known := last.Conditions
-		if !sameMatter(facts, last, &entry) {
+		if !isAboutSameResources(facts, last, &entry) {
 			known = nil
 		}
-		conditions = append(conditions, copied(p.binding, known, now)...)
+		conditions = append(conditions, copyBindingConditions(p.binding, known, now)...)
 		entry.FailedPlacements = status.FailedPlacements
 		entry.DriftedPlacements = status.DriftedPlacements
 		entry.DiffedPlacements = status.DiffedPlacements
 	} else {
-		waiting := notStarted(facts, p.binding, started)
+		waiting := conditionNotStarted(facts, p.binding, started)
 		conditions = append(conditions, placementv1beta1.KeepTransitionTimes(last.Conditions, []metav1.Condition{waiting}, now)...)
 	}
 	for i := range conditions {
@@ -100,10 +100,10 @@ func entryOf(facts *Facts, p picked, observed Snapshot, started bool, last *plac
 	return entry
 }
 
-// sameMatter says whether what was told last of a cluster is about the same resources, applied in
+// isAboutSameResources says whether what was told last of a cluster is about the same resources, applied in
 // the same way: that is part of what the placement asks for, and may be another with each of its
 // generations.
-func sameMatter(facts *Facts, last, entry *placementv1beta1.PerClusterPlacementStatus) bool {
+func isAboutSameResources(facts *Facts, last, entry *placementv1beta1.PerClusterPlacementStatus) bool {
 	otherWay := func(told metav1.Condition) bool { return told.ObservedGeneration != facts.Placement.GetGeneration() }
 	return last.ObservedResourceIndex == entry.ObservedResourceIndex &&
 		slices.Equal(last.ApplicableClusterResourceOverrides, entry.ApplicableClusterResourceOverrides) &&
@@ -111,11 +111,11 @@ func sameMatter(facts *Facts, last, entry *placementv1beta1.PerClusterPlacementS
 		!slices.ContainsFunc(last.Conditions, otherWay)
 }
 
-// notStarted says why a cluster does not have the observed resources yet: its
+// conditionNotStarted says why a cluster does not have the observed resources yet: its
 // turn has not come under the rollout strategy, or nothing has been decided.
-func notStarted(facts *Facts, binding placementv1beta1.BindingObject, started bool) metav1.Condition {
+func conditionNotStarted(facts *Facts, binding placementv1beta1.BindingObject, started bool) metav1.Condition {
 	if binding == nil || facts.External() || !started {
-		return rolloutStartedWording.clusterUnknown.made(placementv1beta1.ConditionTypeRolloutStarted, metav1.ConditionUnknown)
+		return rolloutStartedStep.clusterUnknown.newCondition(placementv1beta1.ConditionTypeRolloutStarted, metav1.ConditionUnknown)
 	}
 	return metav1.Condition{
 		Type: placementv1beta1.ConditionTypeRolloutStarted, Status: metav1.ConditionFalse,
@@ -123,15 +123,15 @@ func notStarted(facts *Facts, binding placementv1beta1.BindingObject, started bo
 	}
 }
 
-// copied are the conditions of a binding that asks for the observed resources,
+// copyBindingConditions are the conditions of a binding that asks for the observed resources,
 // up to the first step that is not done. Where the binding does not speak of its
 // present spec yet, its spec tells that the rollout reached the cluster, and
 // what was known last of the same resources still holds: a binding also changes
 // when its cluster is picked anew, which leaves the cluster as it is.
-func copied(binding placementv1beta1.BindingObject, known []metav1.Condition, now metav1.Time) []metav1.Condition {
+func copyBindingConditions(binding placementv1beta1.BindingObject, known []metav1.Condition, now metav1.Time) []metav1.Condition {
 	told := workmodel.BindingConditions(binding, nil, nil, now)
 	var conditions []metav1.Condition
-	for _, step := range steps(isReportDiff(binding.GetBindingSpec().ApplyStrategy)) {
+	for _, step := range rolloutSteps(isReportDiff(binding.GetBindingSpec().ApplyStrategy)) {
 		said := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, step.step)
 		if said == nil || said.ObservedGeneration != binding.GetGeneration() {
 			said = meta.FindStatusCondition(told, step.step)
@@ -140,7 +140,7 @@ func copied(binding placementv1beta1.BindingObject, known []metav1.Condition, no
 			said = meta.FindStatusCondition(known, step.step)
 		}
 		if said == nil {
-			unknown := step.clusterUnknown.made(step.step, metav1.ConditionUnknown)
+			unknown := step.clusterUnknown.newCondition(step.step, metav1.ConditionUnknown)
 			return append(conditions, placementv1beta1.KeepTransitionTimes(known, []metav1.Condition{unknown}, now)...)
 		}
 		conditions = append(conditions, *said)
@@ -151,13 +151,13 @@ func copied(binding placementv1beta1.BindingObject, known []metav1.Condition, no
 	return conditions
 }
 
-// unfilled are the clusters that were asked for and not found, one entry without
+// describeUnfilled are the clusters that were asked for and not found, one entry without
 // a name each, as far as the scheduler says why.
-func unfilled(facts *Facts, now metav1.Time) []placementv1beta1.PerClusterPlacementStatus {
-	if !facts.scheduled() {
+func describeUnfilled(facts *Facts, now metav1.Time) []placementv1beta1.PerClusterPlacementStatus {
+	if !facts.isScheduled() {
 		return nil
 	}
-	missing := wanted(facts.Placement.GetPlacementSpec().Policy) - len(pickedClusters(facts))
+	missing := wantedClusterCount(facts.Placement.GetPlacementSpec().Policy) - len(listPickedClusters(facts))
 	var conditionsBefore [][]metav1.Condition
 	for i := range facts.Placement.GetPlacementStatus().PlacementStatuses {
 		if entry := &facts.Placement.GetPlacementStatus().PlacementStatuses[i]; entry.ClusterName == "" {
@@ -185,8 +185,8 @@ func unfilled(facts *Facts, now metav1.Time) []placementv1beta1.PerClusterPlacem
 	return entries
 }
 
-// wanted is the number of clusters a policy asks for; 0 if it takes what fits.
-func wanted(policy *placementv1beta1.PlacementPolicy) int {
+// wantedClusterCount is the number of clusters a policy asks for; 0 if it takes what fits.
+func wantedClusterCount(policy *placementv1beta1.PlacementPolicy) int {
 	switch {
 	case policy == nil:
 		return 0

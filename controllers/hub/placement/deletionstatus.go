@@ -36,10 +36,10 @@ func (r *Reconciler) projectDeletion(ctx context.Context, placement placementv1b
 	if wait := placement.GetDeletionTimestamp().Add(deletionShown).Sub(now); wait > 0 {
 		return wait, nil
 	}
-	if wait := r.limiter.wait(keyOf(placement), false, now); wait > 0 {
+	if wait := r.limiter.waitBeforeWrite(keyOf(placement), false, now); wait > 0 {
 		return wait, nil
 	}
-	silent, err := r.silent(ctx, bindings)
+	silent, err := r.findSilentClusters(ctx, bindings)
 	if err != nil {
 		return 0, err
 	}
@@ -50,7 +50,7 @@ func (r *Reconciler) projectDeletion(ctx context.Context, placement placementv1b
 	if err := fencedwrite.ReplaceStatus(ctx, r.client, placement, status); err != nil {
 		return 0, err
 	}
-	r.limiter.wrote(keyOf(placement), now, pauseAfter(len(bindings), false, r.clock.Since(now)))
+	r.limiter.recordWrite(keyOf(placement), now, pauseAfter(len(bindings), false, r.clock.Since(now)))
 	before := meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, placementv1beta1.ConditionTypeDeleting)
 	after := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeDeleting)
 	if after.Reason == placementv1beta1.ReasonWaitingForSilentClusters && (before == nil || before.Reason != after.Reason) {
@@ -59,8 +59,8 @@ func (r *Reconciler) projectDeletion(ctx context.Context, placement placementv1b
 	return deletionPause, nil
 }
 
-// silent finds out which of the clusters of some bindings have not been heard of.
-func (r *Reconciler) silent(ctx context.Context, bindings []placementv1beta1.BindingObject) (map[string]bool, error) {
+// findSilentClusters finds out which of the clusters of some bindings have not been heard of.
+func (r *Reconciler) findSilentClusters(ctx context.Context, bindings []placementv1beta1.BindingObject) (map[string]bool, error) {
 	silent := map[string]bool{}
 	for _, binding := range bindings {
 		cluster := binding.GetBindingSpec().TargetCluster
@@ -84,7 +84,7 @@ func (r *Reconciler) silent(ctx context.Context, bindings []placementv1beta1.Bin
 func Deleting(facts *Facts, silent map[string]bool, now metav1.Time) placementv1beta1.PlacementStatus {
 	status := placementv1beta1.PlacementStatus{
 		SelectedResources: facts.Placement.GetPlacementStatus().SelectedResources, ObservedResourceIndex: facts.Placement.GetPlacementStatus().ObservedResourceIndex,
-		PlacementStatuses: leaving(facts, nil, now),
+		PlacementStatuses: describeLeaving(facts, nil, now),
 	}
 	var waiting, quiet []string
 	for _, binding := range facts.Bindings {
@@ -95,19 +95,19 @@ func Deleting(facts *Facts, silent map[string]bool, now metav1.Time) placementv1
 	}
 	said := metav1.Condition{
 		Type: placementv1beta1.ConditionTypeDeleting, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonCleaningUp,
-		Message:            fmt.Sprintf("Waiting until what was placed is removed from %d cluster(s): %s", len(waiting), list(waiting)),
+		Message:            fmt.Sprintf("Waiting until what was placed is removed from %d cluster(s): %s", len(waiting), joinLimited(waiting)),
 		ObservedGeneration: facts.Placement.GetGeneration(),
 	}
 	if len(quiet) > 0 {
 		said.Reason = placementv1beta1.ReasonWaitingForSilentClusters
-		said.Message += fmt.Sprintf(". Of them, %d have not been heard of and are not waited for for ever: %s", len(quiet), list(quiet))
+		said.Message += fmt.Sprintf(". Of them, %d have not been heard of and are not waited for for ever: %s", len(quiet), joinLimited(quiet))
 	}
 	status.Conditions = placementv1beta1.KeepTransitionTimes(facts.Placement.GetPlacementStatus().Conditions, []metav1.Condition{said}, now)
-	return fit(status)
+	return fitStatus(status)
 }
 
-// list names some clusters and counts the rest.
-func list(clusters []string) string {
+// joinLimited names some clusters and counts the rest.
+func joinLimited(clusters []string) string {
 	slices.Sort(clusters)
 	if len(clusters) <= namedLeaving {
 		return strings.Join(clusters, ", ")

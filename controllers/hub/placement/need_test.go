@@ -201,33 +201,33 @@ func TestARolloutThatWaitsForTimeSaysForHowLong(t *testing.T) {
 
 func TestStatusWritesAreSpaced(t *testing.T) {
 	const progress, outcome = false, true
-	l := newLimiter()
+	l := newStatusLimiter()
 	at := func(ms int) time.Time { return now.Add(time.Duration(ms) * time.Millisecond) }
-	assert.Zero(t, l.wait("crp", progress, at(0)), "the first write is made at once")
-	l.wrote("crp", at(0), pauses{pauseFor(10), pauseFor(10)})
-	assert.Equal(t, 900*time.Millisecond, l.wait("crp", progress, at(100)), "progress is told once a second")
-	assert.Zero(t, l.wait("crp", progress, at(1000)))
-	assert.Zero(t, l.wait("crp", outcome, at(100)), "the outcome does not")
-	l.wrote("crp", at(100), pauses{pauseFor(10), pauseFor(10)})
-	assert.Equal(t, 800*time.Millisecond, l.wait("crp", outcome, at(200)), "but there are never three in a second")
-	assert.Zero(t, l.wait("crp", outcome, at(1000)))
-	assert.Zero(t, l.wait("another", progress, at(0)))
-	l.wrote("crp", at(2000), pauses{pauseFor(100 + 18_000/resourcesPerCluster), pauseFor(100 + 18_000/resourcesPerCluster)})
-	assert.Equal(t, 7*time.Second, l.wait("crp", progress, at(2000)), "a large status is written less often")
-	l.forget("crp")
-	assert.Zero(t, l.wait("crp", progress, at(2000)))
+	assert.Zero(t, l.waitBeforeWrite("crp", progress, at(0)), "the first write is made at once")
+	l.recordWrite("crp", at(0), pauses{pauseFor(10), pauseFor(10)})
+	assert.Equal(t, 900*time.Millisecond, l.waitBeforeWrite("crp", progress, at(100)), "progress is told once a second")
+	assert.Zero(t, l.waitBeforeWrite("crp", progress, at(1000)))
+	assert.Zero(t, l.waitBeforeWrite("crp", outcome, at(100)), "the outcome does not")
+	l.recordWrite("crp", at(100), pauses{pauseFor(10), pauseFor(10)})
+	assert.Equal(t, 800*time.Millisecond, l.waitBeforeWrite("crp", outcome, at(200)), "but there are never three in a second")
+	assert.Zero(t, l.waitBeforeWrite("crp", outcome, at(1000)))
+	assert.Zero(t, l.waitBeforeWrite("another", progress, at(0)))
+	l.recordWrite("crp", at(2000), pauses{pauseFor(100 + 18_000/resourcesPerCluster), pauseFor(100 + 18_000/resourcesPerCluster)})
+	assert.Equal(t, 7*time.Second, l.waitBeforeWrite("crp", progress, at(2000)), "a large status is written less often")
+	l.forgetPlacement("crp")
+	assert.Zero(t, l.waitBeforeWrite("crp", progress, at(2000)))
 }
 
 // Whatever the number of clusters that flap, a placement's status is written twice a second at
 // most, and the less often the larger it is.
 func TestAFlappingFleetWritesItsStatusRarely(t *testing.T) {
 	for clusters, most := range map[int]int{3: 2, 150: 2, 1000: 1, 10_000: 1} {
-		l := newLimiter()
+		l := newStatusLimiter()
 		var written []time.Time
 		for step := range 6000 { // a minute in which a cluster flaps every 10 ms, up and down
 			at := now.Add(time.Duration(step) * 10 * time.Millisecond)
-			if l.wait("crp", step%2 == 0, at) == 0 {
-				l.wrote("crp", at, pauses{pauseFor(clusters), pauseFor(clusters)})
+			if l.waitBeforeWrite("crp", step%2 == 0, at) == 0 {
+				l.recordWrite("crp", at, pauses{pauseFor(clusters), pauseFor(clusters)})
 				written = append(written, at)
 			}
 		}
@@ -249,7 +249,7 @@ func TestAFlappingFleetWritesItsStatusRarely(t *testing.T) {
 }
 
 func TestWhatAFlappingFleetWritesIsSmall(t *testing.T) {
-	status := fit(many(1000, func(i int, entry *placementv1beta1.PerClusterPlacementStatus) {
+	status := fitStatus(many(1000, func(i int, entry *placementv1beta1.PerClusterPlacementStatus) {
 		entry.Conditions[4].Status = metav1.ConditionFalse
 	}))
 	assert.LessOrEqual(t, sizeOf(status), targetBytes+10<<10)

@@ -12,9 +12,9 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// leaving tells of the clusters that are no longer picked and still have resources, until
+// describeLeaving tells of the clusters that are no longer picked and still have resources, until
 // they are clean.
-func leaving(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus, now metav1.Time) []placementv1beta1.PerClusterPlacementStatus {
+func describeLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus, now metav1.Time) []placementv1beta1.PerClusterPlacementStatus {
 	stays := make(map[string]bool, len(picked))
 	for i := range picked {
 		stays[picked[i].ClusterName] = true
@@ -27,12 +27,12 @@ func leaving(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus, 
 	var entries []placementv1beta1.PerClusterPlacementStatus
 	for _, binding := range facts.Bindings {
 		cluster := binding.GetBindingSpec().TargetCluster
-		if stays[cluster] || binding.GetBindingSpec().ResourceSnapshotName == "" || live(binding) && facts.Placement.GetDeletionTimestamp().IsZero() {
+		if stays[cluster] || binding.GetBindingSpec().ResourceSnapshotName == "" || isLiveBinding(binding) && facts.Placement.GetDeletionTimestamp().IsZero() {
 			continue
 		}
 		said := metav1.Condition{
 			Type: placementv1beta1.ConditionTypeScheduled, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonClusterLeaving,
-			Message: whyLeaving(binding), ObservedGeneration: facts.Placement.GetGeneration(),
+			Message: reasonForLeaving(binding), ObservedGeneration: facts.Placement.GetGeneration(),
 		}
 		entries = append(entries, placementv1beta1.PerClusterPlacementStatus{
 			ClusterName:           cluster,
@@ -46,12 +46,12 @@ func leaving(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus, 
 	return entries
 }
 
-func whyLeaving(binding placementv1beta1.BindingObject) string {
+func reasonForLeaving(binding placementv1beta1.BindingObject) string {
 	if binding.GetDeletionTimestamp().IsZero() {
 		return "The cluster is no longer selected; its resources are removed when the rollout strategy allows it"
 	}
-	return fmt.Sprintf("The resources are being removed from the cluster since %s", instant(binding.GetDeletionTimestamp().Time))
+	return fmt.Sprintf("The resources are being removed from the cluster since %s", formatTime(binding.GetDeletionTimestamp().Time))
 }
 
-// instant is how messages tell the time.
-func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
+// formatTime is how messages tell the time.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }

@@ -29,6 +29,6 @@ func (r *Reconciler) Needing(ctx context.Context, reconnected bool) ([]wf.Ref, e
 			refs = append(refs, waker.PlacementRef(placement))
 		}
 	}
-	orphans, err := r.evictionsFromNothing(ctx, placements.Objects())
+	orphans, err := r.listOrphanedEvictions(ctx, placements.Objects())
 	return append(refs, orphans...), err
 }

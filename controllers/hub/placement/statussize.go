@@ -24,11 +24,11 @@ const (
 	selectedBytes = 512 << 10
 )
 
-// fit brings a status to size. Up to 150 clusters, all are told of in full.
+// fitStatus brings a status to size. Up to 150 clusters, all are told of in full.
 // Above, those that are not settled come first and in full; the others by name
 // and index; what does not fit even so is counted. The bindings have it all. Of the
 // selected resources, those that do not fit beside the clusters are counted.
-func fit(status placementv1beta1.PlacementStatus) placementv1beta1.PlacementStatus {
+func fitStatus(status placementv1beta1.PlacementStatus) placementv1beta1.PlacementStatus {
 	if len(status.PlacementStatuses) > fullClusters {
 		status = fitMany(status)
 	}
@@ -37,7 +37,7 @@ func fit(status placementv1beta1.PlacementStatus) placementv1beta1.PlacementStat
 		if sizeOf(status) <= maxBytes {
 			return status
 		}
-		status.PlacementStatuses = withFindings(status.PlacementStatuses, findings)
+		status.PlacementStatuses = limitFindings(status.PlacementStatuses, findings)
 	}
 	return status
 }
@@ -67,12 +67,12 @@ func fitSelected(status placementv1beta1.PlacementStatus) placementv1beta1.Place
 func fitMany(status placementv1beta1.PlacementStatus) placementv1beta1.PlacementStatus {
 	entries := slices.Clone(status.PlacementStatuses)
 	slices.SortStableFunc(entries, func(a, b placementv1beta1.PerClusterPlacementStatus) int {
-		return cmp.Compare(asInt(isSettled(&a)), asInt(isSettled(&b)))
+		return cmp.Compare(asInt(isClusterDone(&a)), asInt(isClusterDone(&b)))
 	})
 	used, listed := 0, 0
 	for i := range entries {
 		entry := entries[i]
-		if !isSettled(&entry) {
+		if !isClusterDone(&entry) {
 			if size := sizeOf(entry); used+size <= targetBytes {
 				used, listed = used+size, listed+1
 				continue
@@ -93,17 +93,17 @@ func fitMany(status placementv1beta1.PlacementStatus) placementv1beta1.Placement
 	return status
 }
 
-// isSettled says whether all is well with a cluster: every condition is true and
+// isClusterDone says whether all is well with a cluster: every condition is true and
 // no resource stands out.
-func isSettled(entry *placementv1beta1.PerClusterPlacementStatus) bool {
+func isClusterDone(entry *placementv1beta1.PerClusterPlacementStatus) bool {
 	if len(entry.FailedPlacements)+len(entry.DriftedPlacements)+len(entry.DiffedPlacements) > 0 {
 		return false
 	}
 	return !slices.ContainsFunc(entry.Conditions, func(c metav1.Condition) bool { return c.Status != metav1.ConditionTrue })
 }
 
-// withFindings keeps no more than limit single resources per list and cluster.
-func withFindings(entries []placementv1beta1.PerClusterPlacementStatus, limit int) []placementv1beta1.PerClusterPlacementStatus {
+// limitFindings keeps no more than limit single resources per list and cluster.
+func limitFindings(entries []placementv1beta1.PerClusterPlacementStatus, limit int) []placementv1beta1.PerClusterPlacementStatus {
 	short := slices.Clone(entries)
 	for i := range short {
 		entry := &short[i]

@@ -14,14 +14,14 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
-// interested are the placements that a request may concern.
-func (r *Reconciler) interested(ctx context.Context, request Request, stakes map[types.NamespacedName]Stake) ([]placementv1beta1.PlacementObject, error) {
+// listInterested are the placements that a request may concern.
+func (r *Reconciler) listInterested(ctx context.Context, request Request, stakes map[types.NamespacedName]Stake) ([]placementv1beta1.PlacementObject, error) {
 	if request.Placement.Name != "" {
 		return r.byKey(ctx, request.Placement)
 	}
 	found := map[types.NamespacedName]placementv1beta1.PlacementObject{}
 	for _, interest := range interestsOf(request) {
-		placements, err := r.caring(ctx, interest)
+		placements, err := r.listByInterest(ctx, interest)
 		if err != nil {
 			return nil, err
 		}
@@ -77,8 +77,8 @@ func (r *Reconciler) byKey(ctx context.Context, key types.NamespacedName) ([]pla
 	return []placementv1beta1.PlacementObject{placement}, nil
 }
 
-// caring are the placements with an interest.
-func (r *Reconciler) caring(ctx context.Context, interest framework.Interest) ([]placementv1beta1.PlacementObject, error) {
+// listByInterest are the placements with an interest.
+func (r *Reconciler) listByInterest(ctx context.Context, interest framework.Interest) ([]placementv1beta1.PlacementObject, error) {
 	placements := r.scope.NewPlacementList()
 	err := r.client.List(ctx, placements, client.MatchingFields{fieldindex.ByInterest: string(interest)}, client.UnsafeDisableDeepCopy)
 	if err != nil {

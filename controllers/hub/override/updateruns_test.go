@@ -59,10 +59,10 @@ func TestTheEndOfARunWakesTheOverridesThatWaitForIt(t *testing.T) {
 	going.Finalizers = []string{placementv1beta1.OverrideCleanupFinalizer}
 	b := newBench(t, going, clusterOverride(0, "stays", "b"))
 	require.NoError(t, b.hub.Delete(t.Context(), going))
-	assert.Equal(t, []reconcile.Request{ctrl.Request{NamespacedName: client.ObjectKey{Name: "going"}}}, b.cluster.beingDeleted(t.Context(), nil))
+	assert.Equal(t, []reconcile.Request{ctrl.Request{NamespacedName: client.ObjectKey{Name: "going"}}}, b.cluster.requestDeleted(t.Context(), nil))
 
 	run := freezing("run", "going-0")
-	ends := runEnds()
+	ends := onRunOver()
 	for sentence, test := range map[string]struct{ got, want bool }{
 		"a run that begins":          {ends.Create(event.CreateEvent{Object: run}), false},
 		"a run that goes on":         {ends.Update(event.UpdateEvent{ObjectOld: run, ObjectNew: run}), false},

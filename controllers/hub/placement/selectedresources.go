@@ -16,23 +16,23 @@ import (
 // keptSelections is how many lists of selected resources are kept in memory.
 const keptSelections = 256
 
-// selections tells which resources a snapshot has. Their content is read live,
+// selectionCache tells which resources a snapshot has. Their content is read live,
 // once: snapshots never change, and only the names are kept.
-type selections struct {
-	live client.Reader
-	kept *lru.Cache
+type selectionCache struct {
+	live  client.Reader
+	byUID *lru.Cache
 }
 
-func newSelections(live client.Reader) *selections {
-	return &selections{live: live, kept: lru.New(keptSelections)}
+func newSelectionCache(live client.Reader) *selectionCache {
+	return &selectionCache{live: live, byUID: lru.New(keptSelections)}
 }
 
-// of lists the resources in a snapshot; none if it has been deleted.
-func (s *selections) of(ctx context.Context, placement placementv1beta1.PlacementObject, snapshot Snapshot) ([]placementv1beta1.ResourceIdentifier, error) {
+// listSelected lists the resources in a snapshot; none if it has been deleted.
+func (s *selectionCache) listSelected(ctx context.Context, placement placementv1beta1.PlacementObject, snapshot Snapshot) ([]placementv1beta1.ResourceIdentifier, error) {
 	if snapshot.Name == "" || snapshot.UID == "" {
 		return nil, nil
 	}
-	if known, ok := s.kept.Get(snapshot.UID); ok {
+	if known, ok := s.byUID.Get(snapshot.UID); ok {
 		return known.([]placementv1beta1.ResourceIdentifier), nil
 	}
 	var identifiers []placementv1beta1.ResourceIdentifier
@@ -46,19 +46,19 @@ func (s *selections) of(ctx context.Context, placement placementv1beta1.Placemen
 			return nil, fmt.Errorf("reading resource snapshot %s: %w", name, err)
 		}
 		for i := range part.GetResourceSnapshotSpec().SelectedResources {
-			identifier, err := identify(part.GetResourceSnapshotSpec().SelectedResources[i].Raw)
+			identifier, err := identifyManifest(part.GetResourceSnapshotSpec().SelectedResources[i].Raw)
 			if err != nil {
 				return nil, fmt.Errorf("reading resource %d of snapshot %s: %w", i, name, err)
 			}
 			identifiers = append(identifiers, identifier)
 		}
 	}
-	s.kept.Add(snapshot.UID, identifiers)
+	s.byUID.Add(snapshot.UID, identifiers)
 	return identifiers, nil
 }
 
-// identify reads out of a manifest what names it.
-func identify(manifest []byte) (placementv1beta1.ResourceIdentifier, error) {
+// identifyManifest reads out of a manifest what names it.
+func identifyManifest(manifest []byte) (placementv1beta1.ResourceIdentifier, error) {
 	var named struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
