@@ -96,12 +96,13 @@ type StagePlan struct {
 	Skipped []int `json:"skipped,omitempty"`
 	// OverBudget says that more have failed than may: the stage cannot pass as it is.
 	OverBudget bool `json:"overBudget,omitempty"`
-	// MaxConcurrency is the resolved number of clusters at once, at least 1.
+	// MaxConcurrency is how many clusters may be in flight, for display.
 	MaxConcurrency int `json:"maxConcurrency"`
+	// NextAt are the positions of the clusters that are proposed for the first request.
+	NextAt Positions `json:"nextAt,omitempty"`
 }
 
-// StageAdvance starts the recorded clusters, then waits until one of those in
-// flight is done.
+// StageAdvance is the recorded choice of clusters: the activity writes to these only.
 type StageAdvance struct {
 	StageRequest
 	// Start are the clusters to write now, InFlight those written earlier and
@@ -109,11 +110,13 @@ type StageAdvance struct {
 	Start    []string `json:"start,omitempty"`
 	InFlight []string `json:"inFlight,omitempty"`
 	Done     []string `json:"done,omitempty"`
-	// FlyingAt are further clusters in flight, by their positions in the stage: of a window of
+	// InFlightAt are further clusters in flight, by their positions in the stage: of a window of
 	// thousands, each call would repeat all names.
-	FlyingAt Positions `json:"flyingAt,omitempty"`
-	// Failed are those the stage goes on without: they may still recover.
-	Failed []string `json:"failed,omitempty"`
+	InFlightAt Positions `json:"inFlightAt,omitempty"`
+	// Failed are those the stage goes on without: they may still recover. SkippedAt are the positions
+	// of those that it goes on without because the user wants it so, or that have left.
+	Failed    []string  `json:"failed,omitempty"`
+	SkippedAt Positions `json:"skippedAt,omitempty"`
 }
 
 // StageDelta is what AdvanceStage saw.
@@ -135,7 +138,9 @@ type StageDelta struct {
 	Failed   []string `json:"failed,omitempty"`
 	Skipped  []string `json:"skipped,omitempty"`
 	Requeued []string `json:"requeued,omitempty"`
-	// Waiting names the cluster that has been in flight longest, for display.
+	// NextAt are the positions of the clusters that are proposed for the next request.
+	NextAt Positions `json:"nextAt,omitempty"`
+	// Waiting names the first cluster in flight, for display.
 	Waiting string `json:"waiting,omitempty"`
 }
 

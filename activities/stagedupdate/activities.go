@@ -6,9 +6,8 @@ package stagedupdate
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -69,17 +68,12 @@ type Activities struct {
 	// ClusterWrites bounds the clusters that this process writes to at the same time,
 	// FleetReads the copies of the fleet that it holds.
 	ClusterWrites, FleetReads throttle.Limit
-	// Sight knows when the API server was away; nil if nobody watches that.
-	Sight *Sight
+	// Outages knows when the API server could not be reached; nil if that is not observed.
+	Outages *APIServerOutages
 
-	refused refusals
-
-	mu sync.Mutex
-	// since is when this process began to see how clusters are doing.
-	since time.Time
-	// away is when that could last not be seen of a run, by name.
-	away map[string]time.Time
-	pace pace
+	refusals refusalLog
+	gaps     observationGaps
+	pace     statusPace
 }
 
 // run reads a run live; nil when there is none with this uid any more.
@@ -121,20 +115,17 @@ func (a *Activities) liveBinding(ctx context.Context, placement *placementv1beta
 	return binding, nil
 }
 
-// store records progress on a run. Another writer in between only means that
-// the same progress is recorded on the newer version; a run that is gone or has
-// ended is left alone, which errNotOn says.
-func (a *Activities) store(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, record func(updaterun.Recorder)) error {
+// recordStatus records progress in the status of a run, and says whether the run is still active. What
+// another writer has written meanwhile stays: the progress is recorded once more on the newer version.
+func (a *Activities) recordStatus(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, record func(updaterun.Recorder)) (active bool, err error) {
 	ref := wf.Ref{Name: run.Name, UID: string(run.UID)}
 	first := true
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	active = true
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if !first {
 			fresh, err := a.active(ctx, ref)
-			if err != nil {
+			if active = fresh != nil; err != nil || !active {
 				return err
-			}
-			if fresh == nil {
-				return errNotOn
 			}
 			fresh.DeepCopyInto(run)
 		}
@@ -145,18 +136,38 @@ func (a *Activities) store(ctx context.Context, run *placementv1beta1.ClusterSta
 			return nil
 		}
 		began := a.Clock.Now()
-		defer func() { a.pace.wrote(a.Clock.Since(began)) }()
+		defer func() { a.pace.observeWrite(a.Clock.Since(began)) }()
 		return a.Client.Status().Update(ctx, run)
 	})
-	switch why, refused := refusal(err); {
+	switch why, refused := writeRefusal(err); {
 	case err == nil:
-		return nil
+		return active, nil
 	case apierrors.IsNotFound(err):
-		return errNotOn
+		return false, nil
 	case refused && !apierrors.IsConflict(err):
-		a.warn(run, eventRefused, "The status of the run cannot be written, which is tried again: "+why)
+		a.warn(run, eventWriteRefused, "The status of the run cannot be written, which is tried again: "+why)
 	}
-	return fmt.Errorf("writing the status of run %s: %w", run.Name, err)
+	return true, fmt.Errorf("writing the status of run %s: %w", run.Name, err)
+}
+
+// store is recordStatus for those who need not know whether the run is still active.
+func (a *Activities) store(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, record func(updaterun.Recorder)) error {
+	active, err := a.recordStatus(ctx, run, record)
+	if err == nil && !active {
+		return errNotOn
+	}
+	return err
+}
+
+// errNotOn says that a run has ended meanwhile.
+var errNotOn = errors.New("the run has ended, or was told something else, meanwhile")
+
+// unlessNotOn is for those to whom it is all the same that a run has ended meanwhile.
+func unlessNotOn(err error) error {
+	if errors.Is(err, errNotOn) {
+		return nil
+	}
+	return err
 }
 
 // fail ends a run for good, with the message that users see.

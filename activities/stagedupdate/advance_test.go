@@ -43,7 +43,7 @@ const (
 func TestAdvanceStageStartsExactlyWhatItIsTold(t *testing.T) {
 	h := initialized(t)
 	delta := must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
-	assert.Equal(t, act.StageDelta{Done: names("member3")}, delta)
+	assert.Equal(t, act.StageDelta{Done: names("member3"), NextAt: "1"}, delta)
 	assert.Equal(t, "example-placement-0-snapshot", h.binding("member3").Spec.ResourceSnapshotName)
 	assert.Equal(t, "example-placement-1-snapshot", h.binding("member1").Spec.ResourceSnapshotName)
 	stage := h.run("example-run-2").Status.StagesStatus[1]
@@ -246,7 +246,7 @@ func TestAStuckClusterIsReportedOnceAndWaitedFor(t *testing.T) {
 	}
 	assert.Equal(t, isStuck, progressingOf(h), "waiting is no progress")
 	h.recover("member3")
-	assert.Equal(t, act.StageDelta{Done: names("member3")}, <-delta)
+	assert.Equal(t, act.StageDelta{Done: names("member3"), NextAt: "1"}, <-delta)
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, names("member3")))
 	assert.Equal(t, isStarted, progressingOf(h))
 	assert.Len(t, h.events, 1)
@@ -312,7 +312,7 @@ func TestLoadStageReadsPlanAndProgress(t *testing.T) {
 		s.Spec.Stages[1].MaxConcurrency = &half
 	})
 	initialize(h, "example-run-2")
-	assert.Equal(t, act.StagePlan{Clusters: names("member3", "member1"), MaxConcurrency: 1}, must(h, h.acts.LoadStage, stageOf("example-run-2", "canary", 1)))
+	assert.Equal(t, act.StagePlan{Clusters: names("member3", "member1"), MaxConcurrency: 1, NextAt: "0"}, must(h, h.acts.LoadStage, stageOf("example-run-2", "canary", 1)))
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	assert.Equal(t, []int{0}, must(h, h.acts.LoadStage, stageOf("example-run-2", "canary", 1)).Started)
 	assert.Equal(t, 1, must(h, h.acts.LoadRun, refOf("example-run-2")).Stages[1].InFlight)

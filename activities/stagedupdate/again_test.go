@@ -37,7 +37,7 @@ func TestTheNextAttemptTellsOfWhatTheOneThatDiedHasRecorded(t *testing.T) {
 		in := canaryAdvance(names("member3"), nil, nil)
 		h.died(in, 1, false)
 		require.Equal(t, wasSkipped, h.canaryCondition("member3", "Succeeded"))
-		assert.Equal(t, act.StageDelta{Skipped: names("member3")}, must(h, h.acts.AdvanceStage, in))
+		assert.Equal(t, act.StageDelta{Skipped: names("member3"), NextAt: "1"}, must(h, h.acts.AdvanceStage, in))
 		assert.Equal(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
 		assert.Empty(t, h.canaryCondition("member3", "Started"))
 	})
@@ -49,7 +49,7 @@ func TestTheNextAttemptTellsOfWhatTheOneThatDiedHasRecorded(t *testing.T) {
 		in := canaryAdvance(nil, names("member3"), nil)
 		h.died(in, 1, false)
 		delta := background(h, func() act.StageDelta { return must(h, h.acts.AdvanceStage, in) })
-		assert.Equal(t, act.StageDelta{Skipped: names("member3")}, soon(h, delta))
+		assert.Equal(t, act.StageDelta{Skipped: names("member3"), NextAt: "1"}, soon(h, delta))
 	})
 	t.Run("a cluster that was given up is not waited for", func(t *testing.T) {
 		h := withBudget(t, "1", placementv1beta1.FailureBudgetAbort)
@@ -77,7 +77,7 @@ func TestTheNextAttemptTellsOfWhatTheOneThatDiedHasRecorded(t *testing.T) {
 		in := canaryAdvance(nil, nil, nil)
 		in.Failed = names("member3")
 		h.died(in, 1, false)
-		assert.Equal(t, act.StageDelta{Requeued: names("member3")}, must(h, h.acts.AdvanceStage, in))
+		assert.Equal(t, act.StageDelta{Requeued: names("member3"), NextAt: "0-1"}, must(h, h.acts.AdvanceStage, in))
 	})
 }
 

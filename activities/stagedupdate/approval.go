@@ -46,9 +46,9 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 	request.GetApprovalRequestStatus().Approval = record
 	stagetask.SetRequestCondition(request, placementv1beta1.ConditionTypeApproved, approvedReason(in.Door), approvedMessage(record), now)
 	err = a.Client.Status().Update(ctx, request)
-	if why, refused := refusal(err); refused && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+	if why, refused := writeRefusal(err); refused && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		// The sender is told at once rather than after many attempts, and can send it again.
-		a.warn(run, eventRefused, fmt.Sprintf("The approval of stage %s by %s cannot be written: %s", in.Stage, who, why))
+		a.warn(run, eventWriteRefused, fmt.Sprintf("The approval of stage %s by %s cannot be written: %s", in.Stage, who, why))
 		return act.ApprovalResult{Ended: true}, nil
 	}
 	if err != nil {

@@ -8,35 +8,24 @@ import (
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
-// bindingVerdict says whose a cluster's binding is.
-type bindingVerdict int
-
-const (
-	bindingFree bindingVerdict = iota // this run may take it
-	bindingOurs                       // this run has taken it
-)
-
-// judgeBinding decides whether a run may write a cluster's binding, or already
-// has. A run never takes a cluster from a later run: it is preempted. It is
-// pure; the error is what ends the run.
-func judgeBinding(run *placementv1beta1.ClusterStagedUpdateRun, stage, cluster string, b *placementv1beta1.ClusterResourceBinding) (bindingVerdict, error) {
+// ownerOf says whose the binding of a cluster is; for one that the run cannot have, endText is the
+// sentence that the run ends with because of it. A run never takes a cluster from a later run.
+func ownerOf(run *placementv1beta1.ClusterStagedUpdateRun, stage, cluster string, b *placementv1beta1.ClusterResourceBinding) (owner rollout.BindingOwner, endText string) {
 	if b == nil || !b.DeletionTimestamp.IsZero() || b.Spec.State == placementv1beta1.BindingStateUnscheduled {
-		if frozen(run) {
-			return bindingFree, &leftError{cluster}
-		}
-		return bindingFree, refuse("%s", clientError(fmt.Sprintf("the clusters selected for clusterResourcePlacement `%s` have changed: cluster `%s` in the stage `%s` is no longer selected", run.Spec.PlacementName, cluster, stage)))
+		return rollout.OwnerGone, clientError(fmt.Sprintf("the clusters selected for clusterResourcePlacement `%s` have changed: cluster `%s` in the stage `%s` is no longer selected", run.Spec.PlacementName, cluster, stage))
 	}
 	want := snapshotFor(run, cluster)
 	holder := b.Annotations[placementv1beta1.UpdateRunUIDAnnotation]
 	if holder == string(run.UID) && b.Spec.ResourceSnapshotName == want && b.Spec.State == placementv1beta1.BindingStateBound {
-		return bindingOurs, nil
+		return rollout.OwnerThisRun, ""
 	}
 	if holder != "" && holder != string(run.UID) && createdLater(b, run) {
-		return bindingFree, refuse("%s", preempted(run, stage, cluster, b))
+		return rollout.OwnerLaterRun, preempted(run, stage, cluster, b)
 	}
-	return bindingFree, nil
+	return rollout.OwnerNone, ""
 }
 
 // createdLater says whether the run that holds a binding is later than another.

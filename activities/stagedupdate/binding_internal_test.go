@@ -1,19 +1,18 @@
 package stagedupdate
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
-func TestJudgeBinding(t *testing.T) {
+func TestOwnerOf(t *testing.T) {
 	created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	run := &placementv1beta1.ClusterStagedUpdateRun{
 		ObjectMeta: metav1.ObjectMeta{Name: "example-run", UID: "uid-m", CreationTimestamp: metav1.NewTime(created)},
@@ -42,39 +41,33 @@ func TestJudgeBinding(t *testing.T) {
 	bound := placementv1beta1.BindingStateBound
 	for sentence, test := range map[string]struct {
 		binding *placementv1beta1.ClusterResourceBinding
-		want    bindingVerdict
-		err     string
+		want    rollout.BindingOwner
+		endText string
 	}{
-		"a cluster that was just picked is free": {binding: binding(placementv1beta1.BindingStateScheduled, "", "", "", created)},
-		"a cluster at another snapshot is free":  {binding: binding(bound, theirs, "", "", created)},
-		"a cluster of an earlier run is free":    {binding: binding(bound, theirs, "example-run-1", "uid-z", created.Add(-time.Second))},
+		"a cluster that was just picked is free": {binding: binding(placementv1beta1.BindingStateScheduled, "", "", "", created), want: rollout.OwnerNone},
+		"a cluster at another snapshot is free":  {binding: binding(bound, theirs, "", "", created), want: rollout.OwnerNone},
+		"a cluster of an earlier run is free":    {binding: binding(bound, theirs, "example-run-1", "uid-z", created.Add(-time.Second)), want: rollout.OwnerNone},
 		"a cluster of a run created who knows when is free": {binding: func() *placementv1beta1.ClusterResourceBinding {
 			b := binding(bound, theirs, "x", "uid-z", created)
 			b.Annotations[placementv1beta1.UpdateRunCreatedAnnotation] = "soon"
 			return b
-		}()},
-		"a cluster we have taken is ours":                      {binding: binding(bound, ours, "example-run", "uid-m", created), want: bindingOurs},
-		"a cluster that was pulled away by hand is free again": {binding: binding(bound, theirs, "example-run", "uid-m", created)},
-		"a cluster at our snapshot by another run is not ours": {binding: binding(bound, ours, "example-run-1", "uid-z", created.Add(-time.Second))},
-		"a later run has taken the cluster":                    {binding: binding(bound, theirs, "example-run-1", "uid-a", created.Add(time.Second)), err: preempted},
-		"a later run has brought the cluster to the same snapshot": {binding: binding(bound, ours, "example-run-1", "uid-a", created.Add(time.Second)), err: strings.NewReplacer(
+		}(), want: rollout.OwnerNone},
+		"a cluster we have taken is ours":                      {binding: binding(bound, ours, "example-run", "uid-m", created), want: rollout.OwnerThisRun},
+		"a cluster that was pulled away by hand is free again": {binding: binding(bound, theirs, "example-run", "uid-m", created), want: rollout.OwnerNone},
+		"a cluster at our snapshot by another run is not ours": {binding: binding(bound, ours, "example-run-1", "uid-z", created.Add(-time.Second)), want: rollout.OwnerNone},
+		"a later run has taken the cluster":                    {binding: binding(bound, theirs, "example-run-1", "uid-a", created.Add(time.Second)), want: rollout.OwnerLaterRun, endText: preempted},
+		"a later run has brought the cluster to the same snapshot": {binding: binding(bound, ours, "example-run-1", "uid-a", created.Add(time.Second)), want: rollout.OwnerLaterRun, endText: strings.NewReplacer(
 			"binding has different resourceSnapshotName", "binding was taken by a later clusterStagedUpdateRun of the same resourceSnapshotName", "1-snapshot", "0-snapshot").Replace(preempted)},
-		"of two runs of the same second the greater uid wins": {binding: binding(bound, theirs, "example-run-1", "uid-z", created), err: preempted},
-		"and the smaller uid gives way":                       {binding: binding(bound, theirs, "example-run-1", "uid-a", created)},
-		"a binding that is gone":                              {err: deselected},
-		"a binding on its way out":                            {binding: deleting, err: deselected},
-		"a cluster that is no longer picked":                  {binding: binding(placementv1beta1.BindingStateUnscheduled, ours, "", "", created), err: deselected},
+		"of two runs of the same second the greater uid wins": {binding: binding(bound, theirs, "example-run-1", "uid-z", created), want: rollout.OwnerLaterRun, endText: preempted},
+		"and the smaller uid gives way":                       {binding: binding(bound, theirs, "example-run-1", "uid-a", created), want: rollout.OwnerNone},
+		"a binding that is gone":                              {want: rollout.OwnerGone, endText: deselected},
+		"a binding on its way out":                            {binding: deleting, want: rollout.OwnerGone, endText: deselected},
+		"a cluster that is no longer picked":                  {binding: binding(placementv1beta1.BindingStateUnscheduled, ours, "", "", created), want: rollout.OwnerGone, endText: deselected},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			got, err := judgeBinding(run, "staging", "member1", test.binding)
-			if test.err != "" {
-				var refused *userError
-				require.True(t, errors.As(err, &refused), "got %v", err)
-				assert.Equal(t, test.err, refused.text)
-				return
-			}
-			require.NoError(t, err)
-			assert.Equal(t, test.want, got)
+			owner, endText := ownerOf(run, "staging", "member1", test.binding)
+			assert.Equal(t, test.want, owner)
+			assert.Equal(t, test.endText, endText)
 		})
 	}
 }

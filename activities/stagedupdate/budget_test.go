@@ -38,7 +38,7 @@ func (h *hub) late(start, inFlight []string) act.StageDelta {
 
 func TestAStageGoesOnWithoutAClusterWithinItsBudget(t *testing.T) {
 	h := withBudget(t, "1", placementv1beta1.FailureBudgetAbort)
-	assert.Equal(t, act.StageDelta{Failed: names("member3")}, h.late(names("member3"), nil))
+	assert.Equal(t, act.StageDelta{Failed: names("member3"), NextAt: "1"}, h.late(names("member3"), nil))
 	assert.Equal(t, tooLate, h.canaryCondition("member3", "Succeeded"))
 	assert.Equal(t, isStarted, progressingOf(h), "that is not called stuck")
 	plan := must(h, h.acts.LoadStage, stageOf("example-run-2", "canary", 1))
@@ -91,9 +91,9 @@ func TestBeyondTheBudget(t *testing.T) {
 		event       string
 		state       placementv1beta1.UpdateRunState
 	}{
-		"a run waits by default": {delta: act.StageDelta{Waiting: "member3"}, progressing: isStuck,
+		"a run waits by default": {delta: act.StageDelta{Waiting: "member3", NextAt: "1"}, progressing: isStuck,
 			event: "Warning example-run-2 UpdateRunStuck: Cluster member3 in stage canary has not finished updating for 5m0s"},
-		"a run waits": {action: placementv1beta1.FailureBudgetWait, delta: act.StageDelta{Waiting: "member3"}, progressing: isStuck,
+		"a run waits": {action: placementv1beta1.FailureBudgetWait, delta: act.StageDelta{Waiting: "member3", NextAt: "1"}, progressing: isStuck,
 			event: "Warning example-run-2 UpdateRunStuck: Cluster member3 in stage canary has not finished updating for 5m0s"},
 		"a run stops": {action: placementv1beta1.FailureBudgetPause, delta: act.StageDelta{Stopping: true, Failed: names("member3")}, member: tooLate,
 			progressing: isStarted, state: placementv1beta1.StateStop,
@@ -175,7 +175,7 @@ func TestWhatWasPausedGoesOnOnlyWhenItsFailuresAreDealtWith(t *testing.T) {
 	})
 	t.Run("with one of them tried again, it goes on", func(t *testing.T) {
 		h := paused(t)
-		assert.Equal(t, act.StageDelta{Requeued: names("member1")}, resume(h, action("member1", retry, 1)))
+		assert.Equal(t, act.StageDelta{Requeued: names("member1"), NextAt: "1"}, resume(h, action("member1", retry, 1)))
 		h.stuck["member1"] = false
 		in := canaryAdvance(names("member1"), nil, nil)
 		in.Failed = names("member3")

@@ -2,7 +2,6 @@ package stagedupdate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -16,75 +15,71 @@ import (
 )
 
 // An attempt may outlive the execution that asked for it: one that was terminated, or whose worker
-// hung. While it has clusters left to write to, another execution may end the run, or let it stand
-// still, and plan a rollback that counts those clusters as never written to. What keeps such an
-// attempt from writing:
+// hung. While it has clusters left to write to, another execution may end the run, or stop it, and plan
+// a rollback that counts those clusters as never written to. What keeps such an attempt from writing:
 //
 //   - Temporal cancels its context with the answer to a heartbeat, at most 8 seconds (of the
 //     heartbeat timeout, 80 %) after the execution is gone, and requests end with their context;
-//   - before each write it looks at its run in the informer cache, which costs nothing: a run that
-//     the cache has as ended, deleted, replaced or with another spec is looked at live;
-//   - a live look older than lookFresh is repeated, in case the cache hears nothing any more: one
-//     read in so many seconds, not one for each write;
+//   - before each write it reads its run from the informer cache, which costs nothing: a run that
+//     has ended there, or is deleted, replaced or has another spec, is read live;
+//   - a live read older than maxReadAge is repeated, in case the informer receives nothing any more:
+//     one read in so many seconds, not one for each write;
 //   - of two runs that write to one binding, the fence on the binding lets one through.
 //
-// What remains is a write that is on its way already while the run ends. A fence in the API server
+// What remains is a write that has been sent already when the run ends. A fence in the API server
 // itself would have to change each binding when a run ends: a write more for each cluster.
 
-// lookFresh is how long an attempt trusts its last live look at its run.
-const lookFresh = 5 * time.Second
+// maxReadAge is how long an attempt relies on its last live read of its run.
+const maxReadAge = 5 * time.Second
 
-// errNotOn says that a run has ended meanwhile, or that its user wants something else of it:
-// whoever writes for it must begin again by reading it.
-var errNotOn = errors.New("the run has ended, or was told something else, meanwhile")
-
-// unlessNotOn is for those to whom it is all the same that a run has ended meanwhile.
-func unlessNotOn(err error) error {
-	if errors.Is(err, errNotOn) {
-		return nil
-	}
-	return err
-}
-
-// look is what an attempt has last seen of its run, live.
-type look struct {
-	ref wf.Ref
+// runFence keeps an attempt from writing for a run that has ended, or that its user wants something
+// else of, since the attempt has read it.
+type runFence struct {
+	acts *Activities
+	ref  wf.Ref
 
 	mu         sync.Mutex
-	at         time.Time
+	readAt     time.Time
 	generation int64
 	stopping   bool
 }
 
-// stillOn says whether a run is still what it was when an attempt looked last: errNotOn if not.
-func (a *Activities) stillOn(ctx context.Context, l *look) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// newRunFence is for an attempt that has just read its run.
+func newRunFence(a *Activities, ref wf.Ref, run placementv1beta1.UpdateRunObject) *runFence {
+	f := &runFence{acts: a, ref: ref}
+	f.noteRead(run)
+	return f
+}
+
+// noteRead notes a live read of the run.
+func (f *runFence) noteRead(run placementv1beta1.UpdateRunObject) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.readAt, f.generation, f.stopping = f.acts.Clock.Now(), run.GetGeneration(), updaterun.IsStopping(run)
+}
+
+// mayWrite says whether the run is still as it was when the attempt read it.
+func (f *runFence) mayWrite(ctx context.Context) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	cached := &placementv1beta1.ClusterStagedUpdateRun{}
 	// It is only read, and may be large.
-	err := a.Client.Get(ctx, types.NamespacedName{Name: l.ref.Name}, cached, client.UnsafeDisableDeepCopyOption(true))
-	if err == nil && l.same(cached) && a.Clock.Since(l.at) < lookFresh {
-		return nil
+	err := f.acts.Client.Get(ctx, types.NamespacedName{Name: f.ref.Name}, cached, client.UnsafeDisableDeepCopyOption(true))
+	if err == nil && f.isUnchanged(cached) && f.acts.Clock.Since(f.readAt) < maxReadAge {
+		return true, nil
 	}
-	run, err := a.active(ctx, l.ref)
+	run, err := f.acts.active(ctx, f.ref)
 	if err != nil {
-		return fmt.Errorf("making sure that a run is still on: %w", err)
+		return false, fmt.Errorf("making sure that a run is still to be updated: %w", err)
 	}
-	if run == nil || !l.same(run) {
-		return errNotOn
+	if run == nil || !f.isUnchanged(run) {
+		return false, nil
 	}
-	l.at = a.Clock.Now()
-	return nil
+	f.readAt = f.acts.Clock.Now()
+	return true, nil
 }
 
-// saw notes a live look.
-func (l *look) saw(run *placementv1beta1.ClusterStagedUpdateRun, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.at, l.generation, l.stopping = now, run.Generation, updaterun.IsStopping(run)
-}
-
-func (l *look) same(run *placementv1beta1.ClusterStagedUpdateRun) bool {
-	return (l.ref.UID == "" || l.ref.UID == string(run.UID)) && run.DeletionTimestamp.IsZero() && !placementv1beta1.IsRunOver(run) &&
-		run.Generation == l.generation && updaterun.IsStopping(run) == l.stopping
+func (f *runFence) isUnchanged(run placementv1beta1.UpdateRunObject) bool {
+	return (f.ref.UID == "" || f.ref.UID == string(run.GetUID())) && !placementv1beta1.IsDeleting(run) &&
+		!placementv1beta1.IsRunOver(run) && run.GetGeneration() == f.generation && updaterun.IsStopping(run) == f.stopping
 }

@@ -41,7 +41,7 @@ func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.Ga
 	var state act.GateState
 	if err = a.checkClusters(ctx, run, f, in); err == nil {
 		state, err = a.checkTasks(ctx, run, in)
-		err = a.troubled(ctx, run, err)
+		err = a.recordRefusedWrite(ctx, run, err)
 	}
 	if errors.Is(err, errNotOn) {
 		return act.GateState{Ended: true}, nil

@@ -42,7 +42,7 @@ func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (act.Initial
 	note, err := a.plan(ctx, planned)
 	var refused *userError
 	if err != nil && !errors.As(err, &refused) {
-		return act.InitializeResult{}, a.troubled(ctx, run, err)
+		return act.InitializeResult{}, a.recordRefusedWrite(ctx, run, err)
 	}
 	if err := a.storePlan(ctx, run, planned.Status, note, refused); err != nil {
 		return act.InitializeResult{}, unlessNotOn(err) // the run is looked at again, or is gone

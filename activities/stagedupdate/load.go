@@ -37,11 +37,28 @@ func (a *Activities) LoadStage(ctx context.Context, in act.StageRequest) (act.St
 	if run == nil || !hasStage(run, in) {
 		return act.StagePlan{Gone: true}, nil
 	}
-	limit, err := rollout.Concurrency(concurrencyOf(updaterun.StageConfig(run, in.Index)), len(run.Status.StagesStatus[in.Index].Clusters))
-	if err != nil {
+	if _, err := rollout.Concurrency(concurrencyOf(updaterun.StageConfig(run, in.Index)), len(run.Status.StagesStatus[in.Index].Clusters)); err != nil {
 		return act.StagePlan{Gone: true}, a.fail(ctx, run, cannotContinue("stage `"+in.Stage+"`: "+err.Error()))
 	}
-	return planOf(run, in.Index, limit), nil
+	return stagePlanOf(run, in.Index), nil
+}
+
+// stagePlanOf is the frozen order of a stage, how far it has come, and with which clusters it goes on. What
+// the user asks for in the spec is carried out by the call of AdvanceStage that follows.
+func stagePlanOf(run *placementv1beta1.ClusterStagedUpdateRun, index int) act.StagePlan {
+	stage, facts := &run.Status.StagesStatus[index], stageFacts(run, index)
+	facts.Budget, facts.Stopping = nil, updaterun.IsStopping(run)
+	for i := range facts.Clusters {
+		if facts.Clusters[i].Phase == rollout.ClusterUpdating {
+			facts.Clusters[i].Role = rollout.RoleInFlight
+		}
+	}
+	return act.StagePlan{
+		Clusters: updaterun.ClusterNames(stage), OverBudget: updaterun.OverBudget(run, index),
+		Done: updaterun.PositionsIn(stage, updaterun.PhaseSucceeded), Started: updaterun.PositionsIn(stage, updaterun.PhaseRunning),
+		Failed: updaterun.PositionsIn(stage, updaterun.PhaseFailed), Skipped: updaterun.PositionsIn(stage, updaterun.PhaseSkipped),
+		MaxConcurrency: facts.MaxConcurrency, NextAt: positionsIn(stage, rollout.DecideStage(facts).Next),
+	}
 }
 
 func hasStage(run *placementv1beta1.ClusterStagedUpdateRun, in act.StageRequest) bool {

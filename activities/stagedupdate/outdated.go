@@ -11,8 +11,8 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// holds says whether the plan of a run still holds. A user error is what ends the run.
-func (a *Activities) holds(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, f *facts) error {
+// checkPlanStillValid says why a run cannot go on with its plan. A *userError ends the run.
+func (a *Activities) checkPlanStillValid(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, f *facts) error {
 	if err := beingRolledBack(run); err != nil {
 		return err
 	}

@@ -64,15 +64,17 @@ func (d *driver) stage(name string, index int) {
 		}
 		return names
 	}
-	var report []string
-	for !progress.Settled() || len(report) > 0 {
-		in := act.StageAdvance{StageRequest: request, Done: report, InFlight: in(rollout.ClusterUpdating), Failed: in(rollout.ClusterFailed)}
-		for _, i := range progress.Next(plan.MaxConcurrency) {
-			in.Start, progress[i] = append(in.Start, plan.Clusters[i]), rollout.ClusterUpdating
+	var unrecorded []string
+	for next := plan.NextAt; !progress.Settled() || len(unrecorded) > 0; {
+		start := next.Of(plan.Clusters)
+		in := act.StageAdvance{
+			StageRequest: request, Start: start, Done: unrecorded, InFlight: in(rollout.ClusterUpdating), Failed: in(rollout.ClusterFailed),
+			SkippedAt: act.PositionsOf(progress.In(rollout.ClusterSkipped)),
 		}
+		mark(start, rollout.ClusterUpdating)
 		delta := try(d, func(in act.StageAdvance) (act.StageDelta, error) { return call(d.hub, d.acts.AdvanceStage, in) }, in)
 		require.False(d.t, delta.Ended)
-		report = delta.Done
+		next, unrecorded = delta.NextAt, delta.Done
 		mark(delta.Requeued, rollout.ClusterWaiting)
 		mark(delta.Failed, rollout.ClusterFailed)
 		mark(delta.Skipped, rollout.ClusterSkipped)
@@ -290,11 +292,11 @@ func anotherTry(s *placementv1beta1.UpdateRunSpec) {
 func TestARetryThatComesWithTheLastWriteOfAStageIsCarriedOut(t *testing.T) {
 	h := skipped(t)
 	afterTheRead(h, anotherTry)
-	delta := must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, nil))
-	assert.Equal(t, names("member1"), delta.Done, "the next call records it")
-	assert.Empty(t, delta.Recorded)
-	delta = must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, names("member1")))
+	delta := must(h, h.acts.AdvanceStage, withoutFirst(canaryAdvance(names("member1"), nil, nil)))
 	assert.Equal(t, names("member3"), delta.Requeued)
+	delta = must(h, h.acts.AdvanceStage, canaryAdvance(nil, names("member1"), nil))
+	assert.Equal(t, act.StageDelta{Done: names("member1"), NextAt: "0"}, delta, "the next call records it, and starts the other")
+	must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, names("member1")))
 	stage := h.run("example-run-2").Status.StagesStatus[1]
 	assert.Empty(t, conditionOf(stage.Conditions, "Succeeded"))
 	assert.Empty(t, stage.Clusters[0].Conditions)
@@ -303,7 +305,7 @@ func TestARetryThatComesWithTheLastWriteOfAStageIsCarriedOut(t *testing.T) {
 
 func TestAStageThatIsOverIsNotTakenUpAgainByALateRetry(t *testing.T) {
 	h := skipped(t)
-	last := canaryAdvance(names("member1"), nil, nil)
+	last := withoutFirst(canaryAdvance(names("member1"), nil, nil))
 	assert.Equal(t, names("member1"), must(h, h.acts.AdvanceStage, last).Recorded)
 	over := h.run("example-run-2").Status.StagesStatus[1]
 	require.Equal(t, "Succeeded=True StageUpdatingSucceeded: Stage update completed successfully, 1 skipped (member3)", conditionOf(over.Conditions, "Succeeded"))

@@ -64,13 +64,3 @@ func typesToDo(run *placementv1beta1.ClusterStagedUpdateRun, index int, side sta
 	}
 	return names
 }
-
-// planOf is the frozen order of a stage and how far it has come.
-func planOf(run *placementv1beta1.ClusterStagedUpdateRun, i int, maxConcurrency int) act.StagePlan {
-	stage := &run.Status.StagesStatus[i]
-	return act.StagePlan{
-		MaxConcurrency: maxConcurrency, Clusters: updaterun.ClusterNames(stage), OverBudget: updaterun.OverBudget(run, i),
-		Done: updaterun.PositionsIn(stage, updaterun.PhaseSucceeded), Started: updaterun.PositionsIn(stage, updaterun.PhaseRunning),
-		Failed: updaterun.PositionsIn(stage, updaterun.PhaseFailed), Skipped: updaterun.PositionsIn(stage, updaterun.PhaseSkipped),
-	}
-}

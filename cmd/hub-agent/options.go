@@ -56,13 +56,13 @@ type options struct {
 	profiling          agent.Profiles
 	traces             agent.Traces
 
-	// sight knows whether the hub's API server answers.
-	sight *stagedupdate.Sight
+	// outages knows when the hub's API server could not be reached.
+	outages *stagedupdate.APIServerOutages
 }
 
 // parseOptions reads the flags; the error names what is wrong and what is allowed.
 func parseOptions(args []string, out io.Writer, lookup func(string) (string, bool)) (*options, error) {
-	o := &options{sight: &stagedupdate.Sight{Clock: clock.RealClock{}}}
+	o := &options{outages: &stagedupdate.APIServerOutages{Clock: clock.RealClock{}}}
 	f := flag.NewFlagSet("hub-agent", flag.ContinueOnError)
 	f.SetOutput(out)
 	f.BoolVar(&o.version, "version", false, "print the version and end")
@@ -137,6 +137,6 @@ func (o *options) hubConfig() (*rest.Config, error) {
 	}
 	config.QPS, config.Burst = float32(o.qps), o.burst
 	config.UserAgent = "fleetflow-hub-agent"
-	config.Wrap(o.sight.Wrap)
+	config.Wrap(o.outages.Wrap)
 	return config, nil
 }

@@ -127,7 +127,7 @@ func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, syncer *wo
 		},
 		UpdateRun: &stagedupdate.Activities{
 			Client: cached, Live: live, Works: syncer, Snapshots: selector, Notifier: notifier, Clock: clk,
-			ClusterWrites: writes, FleetReads: fleetReads, Sight: o.sight,
+			ClusterWrites: writes, FleetReads: fleetReads, Outages: o.outages,
 			Events:     mgr.GetEventRecorder("staged-update-run"),
 			Identities: &worker.Identities{Client: temporal.SDK, Namespace: o.temporal.namespace},
 		},

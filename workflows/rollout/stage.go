@@ -67,8 +67,8 @@ const (
 	BudgetRollback BudgetAction = "Rollback"
 )
 
-// interrupts says that the run does not go on by itself.
-func (a BudgetAction) interrupts() bool { return a != BudgetKept && a != BudgetWait }
+// Interrupts says that the run does not go on by itself.
+func (a BudgetAction) Interrupts() bool { return a != BudgetKept && a != BudgetWait }
 
 // FailureBudget is how many clusters of a stage may fail, and what happens beyond.
 type FailureBudget struct {
@@ -160,10 +160,8 @@ type StagePlan struct {
 
 	// Start are clusters to be written to now. They are all in the request.
 	Start []string
-	// InFlight are clusters to be waited for, those of Start included, and Waiting is the one of
-	// them that was started first.
+	// InFlight are clusters to be waited for, those of Start included.
 	InFlight []string
-	Waiting  string
 	// NotStarted are clusters of the request that are left alone because the run stops. The status
 	// may say of those in TakeBack that they were started: it says so no longer.
 	NotStarted, TakeBack []string
@@ -190,12 +188,13 @@ func DecideStage(facts StageFacts) StagePlan {
 	d := stageDecision{StageFacts: facts}
 	d.Clusters = slices.Clone(facts.Clusters)
 	d.adoptRecordedOutcomes()
-	d.carryOutActions()
 	d.recordRefusals()
 	d.recordAvailable()
+	d.carryOutActions()
+	d.recordRecovered()
 	d.giveUpOverdue()
 	d.judgeBudget()
-	if d.plan.Exceeded.interrupts() {
+	if d.plan.Exceeded.Interrupts() {
 		return d.plan
 	}
 	d.dropLostBindings()
@@ -287,16 +286,23 @@ func withoutNames(list, names []string) []string {
 	return left
 }
 
-// recordAvailable finds the clusters that have become available.
+// isAvailable says that a cluster has what the run wants there.
+func (c *StageCluster) isAvailable() bool { return c.Owner == OwnerThisRun && c.Available }
+
+// recordAvailable finds the clusters in flight that have become available.
 func (d *stageDecision) recordAvailable() {
 	for i := range d.Clusters {
-		c := &d.Clusters[i]
-		switch {
-		case c.Owner != OwnerThisRun || !c.Available:
-		case c.inFlight():
+		if c := &d.Clusters[i]; c.isAvailable() && c.inFlight() {
 			d.plan.Done = append(d.plan.Done, c.Name)
 			c.conclude(ClusterDone)
-		case c.Role == RoleFailed, c.Phase == ClusterFailed:
+		}
+	}
+}
+
+// recordRecovered finds the clusters that were given up and are available after all.
+func (d *stageDecision) recordRecovered() {
+	for i := range d.Clusters {
+		if c := &d.Clusters[i]; c.isAvailable() && (c.Role == RoleFailed || c.Phase == ClusterFailed) {
 			d.plan.Recover = append(d.plan.Recover, c.Name)
 			c.conclude(ClusterDone)
 		}
@@ -381,7 +387,6 @@ func (d *stageDecision) dropLostBindings() {
 
 // startClusters decides what is written to and what is waited for.
 func (d *stageDecision) startClusters() {
-	var first time.Time
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
 		if !c.inFlight() {
@@ -398,9 +403,6 @@ func (d *stageDecision) startClusters() {
 		}
 		c.Phase = ClusterUpdating
 		d.plan.InFlight = append(d.plan.InFlight, c.Name)
-		if d.plan.Waiting == "" || !c.StartedAt.IsZero() && (first.IsZero() || c.StartedAt.Before(first)) {
-			d.plan.Waiting, first = c.Name, c.StartedAt
-		}
 	}
 	d.plan.RecordDone = len(d.plan.Done) > 0 && len(d.plan.InFlight) == 0 && (d.Stopping || d.countPhase(ClusterWaiting) == 0)
 }
@@ -410,14 +412,14 @@ func (d *stageDecision) mustWrite(c *StageCluster) bool {
 	switch {
 	case d.Stopping && c.Owner != OwnerThisRun:
 		return false
-	case slices.Contains(d.plan.Restart, c.Name):
+	case c.Role == RoleStart, slices.Contains(d.plan.Restart, c.Name):
 		return true
 	case c.Refusal != nil:
 		return !d.Now.Before(c.Refusal.NextTry)
 	case c.Owner == OwnerUnknown && c.RecordedRefusal != "":
 		return true // another process was refused, which says nothing of a write of this one
 	}
-	return c.Role == RoleStart || c.Owner == OwnerNone
+	return c.Owner == OwnerNone
 }
 
 // recordRefusals brings up to date what the status says of clusters that cannot be written to.
@@ -506,4 +508,10 @@ func (p *StagePlan) Concluded() []string {
 	recorded := p.AlreadyRecorded
 	return slices.Concat(recorded.Done, recorded.Failed, recorded.Skipped, recorded.Requeued,
 		p.Skip, p.Requeue, p.Recover, p.Done, p.GiveUp, p.Leave, p.NotStarted)
+}
+
+// HasOutcomes says that the status has to say something else before anything is written to a cluster.
+func (p *StagePlan) HasOutcomes() bool {
+	outcomes := slices.Concat(p.Skip, p.Requeue, p.Restart, p.Noted, p.Recover, p.GiveUp, p.Leave, p.TakeBack, p.Refused, p.Written)
+	return len(outcomes) > 0 || p.RecordDone || p.Stuck != ""
 }

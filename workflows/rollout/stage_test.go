@@ -193,7 +193,7 @@ func TestDecideStage(t *testing.T) {
 		"a cluster that nobody has looked at is not given up": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, updating)},
 			change:   func(f *rollout.StageFacts) { f.Now, f.Budget = instant(6), &rollout.FailureBudget{} },
-			want:     rollout.StagePlan{InFlight: []string{"a"}, Waiting: "a", LookAt: instant(5), Progress: true},
+			want:     rollout.StagePlan{InFlight: []string{"a"}, LookAt: instant(5), Progress: true},
 		},
 		"a cluster in flight that no request names is proposed before those that wait": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleNone, nil), inRequest("b", rollout.RoleNone, updating), inRequest("c", rollout.RoleNone, nil)},
@@ -205,21 +205,21 @@ func TestDecideStage(t *testing.T) {
 				inRequest("a", rollout.RoleInFlight, refusedFor("no", "no")), inRequest("b", rollout.RoleInFlight, refusedFor("no", "")), inRequest("c", rollout.RoleInFlight, refusedFor("no", "")),
 			},
 			change: func(f *rollout.StageFacts) { f.MaxRefusals = 2 },
-			want:   rollout.StagePlan{Refused: []string{"b"}, InFlight: []string{"a", "b", "c"}, Waiting: "a", LookAt: instant(5), Progress: true},
+			want:   rollout.StagePlan{Refused: []string{"b"}, InFlight: []string{"a", "b", "c"}, LookAt: instant(5), Progress: true},
 		},
 		"a refusal for another reason is said anew": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, refusedFor("a quota", "a policy"))},
-			want:     rollout.StagePlan{Refused: []string{"a"}, InFlight: []string{"a"}, Waiting: "a", LookAt: instant(5), Progress: true},
+			want:     rollout.StagePlan{Refused: []string{"a"}, InFlight: []string{"a"}, LookAt: instant(5), Progress: true},
 		},
 		"a run that is stuck stays so while it only waits": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, ours)},
 			change:   func(f *rollout.StageFacts) { f.Stuck = true },
-			want:     rollout.StagePlan{InFlight: []string{"a"}, Waiting: "a"},
+			want:     rollout.StagePlan{InFlight: []string{"a"}},
 		},
 		"a run that is stuck moves on once a cluster starts": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleStart, nil)},
 			change:   func(f *rollout.StageFacts) { f.Stuck = true },
-			want:     rollout.StagePlan{Start: []string{"a"}, InFlight: []string{"a"}, Waiting: "a", Progress: true},
+			want:     rollout.StagePlan{Start: []string{"a"}, InFlight: []string{"a"}, Progress: true},
 		},
 		"a run that stops writes again to a cluster that is its own only": {
 			clusters: []rollout.StageCluster{
@@ -231,7 +231,7 @@ func TestDecideStage(t *testing.T) {
 			},
 			change: func(f *rollout.StageFacts) { f.Stopping = true },
 			want: rollout.StagePlan{
-				Restart: []string{"a", "b"}, Start: []string{"a"}, InFlight: []string{"a"}, Waiting: "a", NotStarted: []string{"b"}, TakeBack: []string{"b"},
+				Restart: []string{"a", "b"}, Start: []string{"a"}, InFlight: []string{"a"}, NotStarted: []string{"b"}, TakeBack: []string{"b"},
 			},
 		},
 		"nothing can be asked for of a cluster that is done": {

@@ -133,20 +133,24 @@ func TestTheHistoryOfALargeStageStaysSmall(t *testing.T) {
 	st := &stage{name: "all", clusters: many, max: 2500}
 	h := newHub(t, st)
 	h.initialized = true
-	plan := act.StagePlan{Clusters: many, MaxConcurrency: 2500}
+	plan := act.StagePlan{Clusters: many, MaxConcurrency: 2500, NextAt: "0-2499"}
 	h.env.OnActivity(act.LoadStage, mock.Anything, mock.Anything).Return(plan, nil)
 	sizes, started, done := []int{}, 0, 0
 	h.env.OnActivity(act.AdvanceStage, mock.Anything, mock.Anything).Return(func(_ context.Context, in act.StageAdvance) (act.StageDelta, error) {
 		data, err := json.Marshal(in)
 		require.NoError(t, err)
 		sizes = append(sizes, len(data))
-		flying := append(in.FlyingAt.Of(many), in.InFlight...)
+		flying := append(in.InFlightAt.Of(many), in.InFlight...)
 		started += len(in.Start)
 		assert.Equal(t, started-done, len(flying)+len(in.Start), "whom the step waits for")
 		flying = append(flying, in.Start...)
 		finished := flying[:min(50, len(flying))]
 		done += len(finished)
-		return act.StageDelta{Done: finished}, nil
+		next := []int{}
+		for i := started; i < min(started+len(finished), len(many)); i++ {
+			next = append(next, i)
+		}
+		return act.StageDelta{Done: finished, NextAt: act.PositionsOf(next)}, nil
 	})
 	h.env.ExecuteWorkflow(wf.StageWorkflow, act.StageRequest{Run: runRef, Stage: "all"})
 	require.NoError(t, h.env.GetWorkflowError())

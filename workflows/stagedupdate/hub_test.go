@@ -21,6 +21,7 @@ import (
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 	"github.com/fleetflow/fleetflow/workflows/stagedupdate"
 )
 
@@ -263,7 +264,22 @@ func (h *hub) loadStage(_ context.Context, in act.StageRequest) (act.StagePlan, 
 			plan.Started = append(plan.Started, i)
 		}
 	}
+	plan.NextAt = st.proposal(nil)
 	return plan, nil
+}
+
+// proposal are the clusters to start next; done are those that nobody has recorded yet.
+func (st *stage) proposal(done []string) act.Positions {
+	progress := make(rollout.Progress, len(st.clusters))
+	for i, name := range st.clusters {
+		switch {
+		case slices.Contains(st.done, name), slices.Contains(done, name):
+			progress[i] = rollout.ClusterDone
+		case slices.Contains(st.started, name):
+			progress[i] = rollout.ClusterUpdating
+		}
+	}
+	return act.PositionsOf(progress.Next(max(1, st.max)))
 }
 
 // advanceStage starts what it is told to and then finishes the first cluster
@@ -291,6 +307,9 @@ func (h *hub) advanceStage(_ context.Context, in act.StageAdvance) (act.StageDel
 	flying := append(slices.Clone(in.Start), in.InFlight...)
 	slices.Sort(flying)
 	if len(flying) == 0 {
+		if !delta.Stopping {
+			delta.NextAt = st.proposal(nil)
+		}
 		return delta, nil
 	}
 	if len(flying) == 1 && (delta.Stopping || len(st.started) == len(st.clusters)) {
@@ -301,6 +320,9 @@ func (h *hub) advanceStage(_ context.Context, in act.StageAdvance) (act.StageDel
 	delta.Done = flying[:1]
 	if len(flying) > 1 {
 		delta.Waiting = flying[1]
+	}
+	if !delta.Stopping {
+		delta.NextAt = st.proposal(delta.Done)
 	}
 	return delta, nil
 }

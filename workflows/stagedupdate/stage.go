@@ -11,9 +11,9 @@ import (
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
-// StageWorkflow brings the clusters of one stage to the run's snapshot, at most
-// maxConcurrency at a time. Which clusters go next is in history, as the input
-// of the activity, before anything is written to them.
+// StageWorkflow brings the clusters of one stage to the run's snapshot. Which clusters go next, an
+// activity proposes; the workflow records it as the input of the next activity, before anything is written
+// to them.
 func StageWorkflow(ctx workflow.Context, request act.StageRequest) (act.StageResult, error) {
 	plan, err := call.Short[act.StagePlan](ctx, act.LoadStage, "read the plan of "+request.Stage, request)
 	if err != nil {
@@ -22,130 +22,138 @@ func StageWorkflow(ctx workflow.Context, request act.StageRequest) (act.StageRes
 	if plan.Gone {
 		return act.StageResult{Ended: true}, nil
 	}
-	w := newWindow(request, plan)
-	for !w.finished() {
-		if err := w.step(ctx); err != nil {
+	p := newStageProgress(request, plan)
+	for !p.isFinished() {
+		if err := p.advance(ctx); err != nil {
 			return act.StageResult{}, err
 		}
-		if w.ended {
+		if p.ended {
 			return act.StageResult{Ended: true}, nil
 		}
-		if w.stopping && w.inFlight() == 0 {
+		if p.stopping && p.countInFlight() == 0 {
 			return act.StageResult{Stopped: true}, nil
 		}
 		if call.Exhausted(ctx, 0) {
 			return act.StageResult{}, workflow.NewContinueAsNewError(ctx, wf.StageWorkflow, request)
 		}
 	}
-	return act.StageResult{Without: len(w.clusters) - w.count()}, nil
+	return act.StageResult{Without: len(p.clusters) - p.countDone()}, nil
 }
 
-// maxNamed is how many clusters in flight are named in each step, for people who read the
+// maxNamed is how many clusters in flight are named in each request, for people who read the
 // history.
 const maxNamed = 100
 
-// window is the progress of a stage.
-type window struct {
+// stageProgress is how far a stage is, as the workflow was told.
+type stageProgress struct {
 	request  act.StageRequest
 	clusters []string
 	position map[string]int
-	progress rollout.Progress
-	max      int
-	// overBudget says that the stage had failed beyond its budget when it was read: somebody
-	// must have a look before it can pass.
+	phases   rollout.Progress
+	// maxConcurrency is for display: what is proposed keeps to it.
+	maxConcurrency int
+	// next are the clusters that are proposed for the next request.
+	next act.Positions
+	// overBudget says that more clusters had failed than may when the stage was read: it cannot pass
+	// before the next request has dealt with that.
 	overBudget bool
-	// report are clusters found done that the object does not say yet.
-	report          []string
+	// unrecorded are clusters found done of which the status of the run does not say so yet.
+	unrecorded      []string
 	waiting         string
 	stopping, ended bool
 }
 
-func newWindow(request act.StageRequest, plan act.StagePlan) *window {
-	w := &window{
-		request: request, clusters: plan.Clusters, max: plan.MaxConcurrency, overBudget: plan.OverBudget,
+func newStageProgress(request act.StageRequest, plan act.StagePlan) *stageProgress {
+	p := &stageProgress{
+		request: request, clusters: plan.Clusters, maxConcurrency: plan.MaxConcurrency, next: plan.NextAt, overBudget: plan.OverBudget,
 		position: make(map[string]int, len(plan.Clusters)),
-		progress: make(rollout.Progress, len(plan.Clusters)),
+		phases:   make(rollout.Progress, len(plan.Clusters)),
 	}
 	for i, name := range plan.Clusters {
-		w.position[name] = i
+		p.position[name] = i
 	}
-	w.set(plan.Started, rollout.ClusterUpdating)
-	w.set(plan.Done, rollout.ClusterDone)
-	w.set(plan.Failed, rollout.ClusterFailed)
-	w.set(plan.Skipped, rollout.ClusterSkipped)
-	return w
+	p.setPhase(plan.Started, rollout.ClusterUpdating)
+	p.setPhase(plan.Done, rollout.ClusterDone)
+	p.setPhase(plan.Failed, rollout.ClusterFailed)
+	p.setPhase(plan.Skipped, rollout.ClusterSkipped)
+	return p
 }
 
-func (w *window) set(indexes []int, phase rollout.ClusterPhase) {
-	for _, i := range indexes {
-		w.progress[i] = phase
+func (p *stageProgress) setPhase(positions []int, phase rollout.ClusterPhase) {
+	for _, i := range positions {
+		p.phases[i] = phase
 	}
 }
 
-// mark sets the phase of clusters by name.
-func (w *window) mark(names []string, phase rollout.ClusterPhase) {
+// setPhaseOf sets the phase of clusters by name.
+func (p *stageProgress) setPhaseOf(names []string, phase rollout.ClusterPhase) {
 	for _, name := range names {
-		if i, ok := w.position[name]; ok {
-			w.progress[i] = phase
+		if i, ok := p.position[name]; ok {
+			p.phases[i] = phase
 		}
 	}
 }
 
-// names are the clusters in a phase.
-func (w *window) names(phase rollout.ClusterPhase) []string {
+// namesIn are the names of the clusters in a phase.
+func (p *stageProgress) namesIn(phase rollout.ClusterPhase) []string {
 	var names []string
-	for _, i := range w.progress.In(phase) {
-		names = append(names, w.clusters[i])
+	for _, i := range p.phases.In(phase) {
+		names = append(names, p.clusters[i])
 	}
 	return names
 }
 
-// finished says that there is nothing to do for any cluster and the object says so.
-func (w *window) finished() bool {
-	return w.progress.Settled() && len(w.report) == 0 && !w.overBudget
+// isFinished says that there is nothing to do for any cluster, and the status of the run says so.
+func (p *stageProgress) isFinished() bool {
+	return p.phases.Settled() && p.next == "" && len(p.unrecorded) == 0 && !p.overBudget
 }
 
-// step chooses, records by calling, and learns what became of it.
-func (w *window) step(ctx workflow.Context) error {
-	in := act.StageAdvance{StageRequest: w.request, Done: w.report, Failed: w.names(rollout.ClusterFailed)}
-	if flying := w.progress.In(rollout.ClusterUpdating); len(flying) <= maxNamed {
-		in.InFlight = w.names(rollout.ClusterUpdating)
-	} else {
-		in.FlyingAt = act.PositionsOf(flying)
-	}
-	if !w.stopping {
-		for _, i := range w.progress.Next(w.max) {
-			in.Start = append(in.Start, w.clusters[i])
-			w.progress[i] = rollout.ClusterUpdating
-		}
-	}
-	workflow.SetCurrentDetails(ctx, w.table())
+// advance records what was proposed as the next request, and learns what has become of it.
+func (p *stageProgress) advance(ctx workflow.Context) error {
+	request := p.nextRequest()
+	workflow.SetCurrentDetails(ctx, p.table())
 	var delta act.StageDelta
-	if err := call.Wait(ctx, act.AdvanceStage, w.summary(), in).Get(ctx, &delta); err != nil {
+	if err := call.Wait(ctx, act.AdvanceStage, p.summary(), request).Get(ctx, &delta); err != nil {
 		return err
 	}
-	w.learn(delta)
+	p.learn(delta)
 	return nil
 }
 
-// learn takes in what an activity saw.
-func (w *window) learn(delta act.StageDelta) {
-	w.report = delta.Done
-	w.mark(delta.NotStarted, rollout.ClusterWaiting)
-	w.mark(delta.Requeued, rollout.ClusterWaiting)
-	w.mark(delta.Failed, rollout.ClusterFailed)
-	w.mark(delta.Skipped, rollout.ClusterSkipped)
-	w.mark(delta.Done, rollout.ClusterDone)
-	w.mark(delta.Recorded, rollout.ClusterDone)
-	w.waiting, w.stopping, w.ended = delta.Waiting, delta.Stopping, delta.Ended
-	w.overBudget = false // had it stayed so, the run would have stopped or ended
+// nextRequest names the clusters in flight and those that are to be started beside them.
+func (p *stageProgress) nextRequest() act.StageAdvance {
+	start := p.next.Of(p.clusters)
+	p.setPhaseOf(start, rollout.ClusterWaiting) // whatever they were
+	request := act.StageAdvance{
+		StageRequest: p.request, Start: start, Done: p.unrecorded,
+		Failed: p.namesIn(rollout.ClusterFailed), SkippedAt: act.PositionsOf(p.phases.In(rollout.ClusterSkipped)),
+	}
+	if inFlight := p.phases.In(rollout.ClusterUpdating); len(inFlight) <= maxNamed {
+		request.InFlight = p.namesIn(rollout.ClusterUpdating)
+	} else {
+		request.InFlightAt = act.PositionsOf(inFlight)
+	}
+	p.setPhaseOf(start, rollout.ClusterUpdating)
+	return request
 }
 
-func (w *window) inFlight() int { return w.progress.Count(rollout.ClusterUpdating) }
+// learn takes in what an activity has reported.
+func (p *stageProgress) learn(delta act.StageDelta) {
+	p.next, p.unrecorded = delta.NextAt, delta.Done
+	p.setPhaseOf(delta.NotStarted, rollout.ClusterWaiting)
+	p.setPhaseOf(delta.Requeued, rollout.ClusterWaiting)
+	p.setPhaseOf(delta.Failed, rollout.ClusterFailed)
+	p.setPhaseOf(delta.Skipped, rollout.ClusterSkipped)
+	p.setPhaseOf(delta.Done, rollout.ClusterDone)
+	p.setPhaseOf(delta.Recorded, rollout.ClusterDone)
+	p.waiting, p.stopping, p.ended = delta.Waiting, delta.Stopping, delta.Ended
+	p.overBudget = false // had it stayed so, the run would have stopped or ended
+}
 
-// count is how many clusters are done.
-func (w *window) count() int { return w.progress.Count(rollout.ClusterDone) }
+func (p *stageProgress) countInFlight() int { return p.phases.Count(rollout.ClusterUpdating) }
 
-func (w *window) summary() string {
-	return fmt.Sprintf("updating %d of %d in %s, %d done", w.inFlight(), len(w.clusters), w.request.Stage, w.count())
+func (p *stageProgress) countDone() int { return p.phases.Count(rollout.ClusterDone) }
+
+func (p *stageProgress) summary() string {
+	return fmt.Sprintf("updating %d of %d in %s, %d done", p.countInFlight(), len(p.clusters), p.request.Stage, p.countDone())
 }

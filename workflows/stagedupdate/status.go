@@ -144,16 +144,16 @@ func orDash(s string) string {
 const maxRows = 100
 
 // table is the progress of one stage in Markdown; of a long stage it shows the
-// clusters around the window.
-func (w *window) table() string {
-	lines := []string{fmt.Sprintf("Stage **%s**: %d of %d done, %d at a time.\n", w.request.Stage, w.count(), len(w.clusters), w.max)}
-	if w.waiting != "" {
-		lines = append(lines, fmt.Sprintf("Longest in flight: %s.\n", w.waiting))
+// clusters around those in flight.
+func (p *stageProgress) table() string {
+	lines := []string{fmt.Sprintf("Stage **%s**: %d of %d done, %d at a time.\n", p.request.Stage, p.countDone(), len(p.clusters), p.maxConcurrency)}
+	if p.waiting != "" {
+		lines = append(lines, fmt.Sprintf("Longest in flight: %s.\n", p.waiting))
 	}
 	lines = append(lines, "| # | cluster | state |", "|---|---|---|")
-	first := max(0, min(w.count()-maxRows/2, len(w.clusters)-maxRows))
-	for i := first; i < min(first+maxRows, len(w.clusters)); i++ {
-		lines = append(lines, fmt.Sprintf("| %d | %s | %s |", i+1, w.clusters[i], w.progress[i]))
+	first := max(0, min(p.countDone()-maxRows/2, len(p.clusters)-maxRows))
+	for i := first; i < min(first+maxRows, len(p.clusters)); i++ {
+		lines = append(lines, fmt.Sprintf("| %d | %s | %s |", i+1, p.clusters[i], p.phases[i]))
 	}
 	return strings.Join(lines, "\n") + "\n"
 }

@@ -33,10 +33,10 @@ func script(h *hub, deltas ...act.StageDelta) *[]string {
 func TestAStageGoesOnWithoutClustersThatFailOrAreSkipped(t *testing.T) {
 	h := newHub(t, &stage{name: "all", clusters: clusters("a", "b", "c", "d"), max: 2})
 	asked := script(h,
-		act.StageDelta{Failed: clusters("a")},
-		act.StageDelta{Skipped: clusters("b")},
+		act.StageDelta{Failed: clusters("a"), NextAt: "2"},
+		act.StageDelta{Skipped: clusters("b"), NextAt: "3"},
 		act.StageDelta{Requeued: clusters("b")},
-		act.StageDelta{Done: clusters("c"), Recorded: clusters("a")},
+		act.StageDelta{Done: clusters("c"), Recorded: clusters("a"), NextAt: "1"},
 		act.StageDelta{Failed: clusters("d")},
 		act.StageDelta{Recorded: clusters("b")},
 	)

@@ -1,7 +1,6 @@
 package updaterun
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -59,17 +58,12 @@ func WasStarted(c *placementv1beta1.ClusterUpdatingStatus) bool {
 	return hasSucceeded(c) || findStarted(c) != nil
 }
 
-// StartedAt is when the run began to update a cluster of a stage, if it has begun.
-func StartedAt(stage *placementv1beta1.StageUpdatingStatus, cluster string) (at time.Time, started bool) {
-	c := FindCluster(stage, cluster)
-	if c == nil {
-		return time.Time{}, false
+// StartedAt is when the run began to update a cluster; zero if it has not begun.
+func StartedAt(c *placementv1beta1.ClusterUpdatingStatus) time.Time {
+	if condition := findStarted(c); condition != nil {
+		return condition.LastTransitionTime.Time
 	}
-	condition := findStarted(c)
-	if condition == nil {
-		return time.Time{}, false
-	}
-	return condition.LastTransitionTime.Time, true
+	return time.Time{}
 }
 
 // hasSucceeded says that a cluster has reached the run's snapshot.
@@ -125,19 +119,6 @@ func CountIn(stage *placementv1beta1.StageUpdatingStatus, phase Phase) int {
 		}
 	}
 	return count
-}
-
-// Overdue returns those of the clusters in flight that have taken longer than the deadline.
-func Overdue(stage *placementv1beta1.StageUpdatingStatus, inFlight []string, deadline time.Duration, now time.Time) []string {
-	var overdue []string
-	for i := range stage.Clusters {
-		c := &stage.Clusters[i]
-		if ClusterPhase(c) == PhaseRunning && slices.Contains(inFlight, c.ClusterName) &&
-			!now.Before(findStarted(c).LastTransitionTime.Add(deadline)) {
-			overdue = append(overdue, c.ClusterName)
-		}
-	}
-	return overdue
 }
 
 // StageOver says that a stage has ended, well or not.

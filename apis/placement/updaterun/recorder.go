@@ -3,7 +3,6 @@ package updaterun
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -275,6 +274,7 @@ func (r Recorder) startCluster(c *placementv1beta1.ClusterUpdatingStatus) {
 
 // restartCluster lets the deadline of a cluster count from now.
 func (r Recorder) restartCluster(c *placementv1beta1.ClusterUpdatingStatus) {
+	c.WriteRefused = ""
 	meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
 	r.setCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted, metav1.ConditionTrue,
 		placementv1beta1.ReasonClusterUpdatingStarted, "Cluster update started again, as spec.clusterActions asks for")
@@ -329,6 +329,7 @@ func (r Recorder) skipCluster(c *placementv1beta1.ClusterUpdatingStatus, why str
 	if hasSucceeded(c) {
 		return
 	}
+	c.WriteRefused = ""
 	r.setCondition(&c.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse,
 		placementv1beta1.ReasonClusterUpdatingSkipped, why)
 }
@@ -351,6 +352,7 @@ func (r Recorder) ClustersLeft(stage *placementv1beta1.StageUpdatingStatus, clus
 func (r Recorder) ClustersFailed(stage *placementv1beta1.StageUpdatingStatus, clusters []string, whys map[string]string) {
 	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
 		if ClusterPhase(c) == PhaseRunning {
+			c.WriteRefused = ""
 			r.setCondition(&c.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse,
 				placementv1beta1.ReasonClusterUpdatingFailed, whys[c.ClusterName])
 		}
@@ -361,44 +363,29 @@ func (r Recorder) ClustersFailed(stage *placementv1beta1.StageUpdatingStatus, cl
 func (r Recorder) ClustersNotWritten(stage *placementv1beta1.StageUpdatingStatus, clusters []string) {
 	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
 		if ClusterPhase(c) == PhaseRunning {
+			c.WriteRefused = ""
 			meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
 		}
 	})
 }
 
-// refusedText begins what the status says of a cluster that cannot be written to.
-const refusedText = "Cluster update started; its binding cannot be written, which is tried again: "
-
-// RefusedText is what the status says of a cluster in flight that cannot be written to.
-func RefusedText(why string) string { return refusedText + why }
-
-// RefusedTexts returns, by the name of the cluster, what the status says of the clusters in flight that cannot be written
-// to; nil if there are none.
-func RefusedTexts(stage *placementv1beta1.StageUpdatingStatus) map[string]string {
-	var texts map[string]string
+// CountRefused counts the clusters of a stage that, as the status says, cannot be written to.
+func CountRefused(stage *placementv1beta1.StageUpdatingStatus) int {
+	count := 0
 	for i := range stage.Clusters {
-		c := &stage.Clusters[i]
-		if !isRefused(c) {
-			continue
+		if stage.Clusters[i].WriteRefused != "" {
+			count++
 		}
-		if texts == nil {
-			texts = map[string]string{}
-		}
-		texts[c.ClusterName] = findStarted(c).Message
 	}
-	return texts
-}
-
-func isRefused(c *placementv1beta1.ClusterUpdatingStatus) bool {
-	started := findStarted(c)
-	return started != nil && strings.HasPrefix(started.Message, refusedText) && ClusterPhase(c) == PhaseRunning
+	return count
 }
 
 // ClustersRefused records that clusters in flight cannot be written to; whys says why of each.
 func (r Recorder) ClustersRefused(stage *placementv1beta1.StageUpdatingStatus, clusters []string, whys map[string]string) {
 	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
 		if ClusterPhase(c) == PhaseRunning {
-			findStarted(c).Message = RefusedText(whys[c.ClusterName])
+			c.WriteRefused = whys[c.ClusterName]
+			findStarted(c).Message = "Cluster update started; its binding cannot be written, which is tried again: " + c.WriteRefused
 		}
 	})
 }
@@ -410,9 +397,10 @@ func (r Recorder) ClustersAccepted(stage *placementv1beta1.StageUpdatingStatus, 
 
 // acceptCluster lets the deadline of a cluster that could not be written to count from now: it had no chance before.
 func (r Recorder) acceptCluster(c *placementv1beta1.ClusterUpdatingStatus) {
-	if !isRefused(c) {
+	if c.WriteRefused == "" {
 		return
 	}
+	c.WriteRefused = ""
 	meta.RemoveStatusCondition(&c.Conditions, placementv1beta1.ConditionTypeStarted)
 	r.startCluster(c)
 }

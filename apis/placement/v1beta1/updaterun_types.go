@@ -248,6 +248,11 @@ type ClusterUpdatingStatus struct {
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
 
+	// WriteRefused is why the API server refuses to write the cluster's binding, which is tried
+	// again; empty once it is written. An addition of fleetflow.
+	// +optional
+	WriteRefused string `json:"writeRefused,omitempty"`
+
 	// Conditions: Started, Succeeded. Absent before the cluster has its turn.
 	// +listType=map
 	// +listMapKey=type

@@ -97,7 +97,7 @@ func TestARefusedWriteIsTriedAgainLessAndLessOften(t *testing.T) {
 func TestARefusedClusterCountsAsFailedWhenItsTimeIsUp(t *testing.T) {
 	h := withBudget(t, "1", placementv1beta1.FailureBudgetAbort)
 	h.refuse("member3", answers(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, denial))
-	assert.Equal(t, act.StageDelta{Failed: names("member3")}, h.late(names("member3"), nil))
+	assert.Equal(t, act.StageDelta{Failed: names("member3"), NextAt: "1"}, h.late(names("member3"), nil))
 	assert.Equal(t, tooLate+": its binding cannot be written: "+denial, h.canaryCondition("member3", "Succeeded"))
 	// Its place is another's now: it is not written to any more, even if it could be.
 	h.refuse("member3", nil)

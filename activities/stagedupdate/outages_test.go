@@ -36,12 +36,12 @@ func probe(t *testing.T, ctx context.Context, transport http.RoundTripper) {
 	}
 }
 
-func TestSightKnowsOfOutages(t *testing.T) {
+func TestOutagesAreDetectedFromRequests(t *testing.T) {
 	clock := clocktesting.NewFakeClock(begin)
-	sight, server := &stagedupdate.Sight{Clock: clock}, &wire{code: 200}
-	transport := sight.Wrap(server)
+	outages, server := &stagedupdate.APIServerOutages{Clock: clock}, &wire{code: 200}
+	transport := outages.Wrap(server)
 	outage := func() (time.Duration, time.Duration) {
-		back, away := sight.Outage()
+		back, away := outages.Last()
 		if back.IsZero() {
 			return 0, away
 		}
@@ -81,7 +81,7 @@ func TestSightKnowsOfOutages(t *testing.T) {
 	defer cancel()
 	probe(t, late, transport)
 	clock.Step(time.Minute)
-	_, away := sight.Outage()
+	_, away := outages.Last()
 	assert.Equal(t, time.Minute, away, "what takes too long says something")
 }
 
@@ -101,8 +101,8 @@ func TestNobodyIsCountedAsFailedRightAfterTheAPIServerWasAway(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			h := test.hub(t)
 			server := &wire{code: 200}
-			h.acts.Sight = &stagedupdate.Sight{Clock: h.clock}
-			transport := h.acts.Sight.Wrap(server)
+			h.acts.Outages = &stagedupdate.APIServerOutages{Clock: h.clock}
+			transport := h.acts.Outages.Wrap(server)
 			h.stuck["member3"] = true
 			delta := h.advancing(canaryAdvance(names("member3"), nil, nil))
 			h.clock.Step(4*time.Minute + 50*time.Second)

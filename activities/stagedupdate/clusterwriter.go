@@ -1,0 +1,188 @@
+package stagedupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/activities/throttle"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// clusterWriter brings clusters of a stage to the snapshot of its run. It does not change the run.
+type clusterWriter struct {
+	acts      *Activities
+	run       *placementv1beta1.ClusterStagedUpdateRun
+	placement *placementv1beta1.ClusterResourcePlacement
+	stage     act.StageRequest
+	bindings  *clusterwait.BindingCache
+	fence     *runFence
+}
+
+// writeResult is what became of the attempt to write to a cluster.
+type writeResult struct {
+	// owner of the cluster's binding now, and the sentence that the run ends with if it cannot have it.
+	owner   rollout.BindingOwner
+	endText string
+	// refused is why the API server refuses the write; empty if it does not.
+	refused string
+	// superseded says that nothing was written because the run has ended, or its user wants something
+	// else of it.
+	superseded bool
+}
+
+// maxRetries bounds the clusters that are tried again at the same time: the places of the process are
+// for clusters that can be written to, and a webhook that refuses may be slow.
+const maxRetries = 4
+
+// writeClusters writes to clusters side by side and returns what became of each. One that cannot be
+// written to does not keep others waiting.
+func (w *clusterWriter) writeClusters(ctx context.Context, clusters []string, atOnce int) (map[string]writeResult, error) {
+	results := make([]writeResult, len(clusters))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for i, name := range clusters {
+		group.Go(func() (err error) {
+			results[i], err = w.writeCluster(ctx, name)
+			return err
+		})
+	}
+	err := group.Wait()
+	byName := make(map[string]writeResult, len(clusters))
+	for i, name := range clusters {
+		byName[name] = results[i]
+	}
+	return byName, err
+}
+
+// writeCluster points a cluster's binding to the run's snapshot, if the run may have it, and writes its
+// Works.
+func (w *clusterWriter) writeCluster(ctx context.Context, cluster string) (writeResult, error) {
+	release, err := throttle.Acquire(ctx, w.acts.ClusterWrites)
+	if err != nil {
+		return writeResult{}, err
+	}
+	defer release()
+	binding, result, err := w.takeBinding(ctx, cluster)
+	if err != nil || result.owner != rollout.OwnerThisRun {
+		return result, err
+	}
+	w.bindings.Record(binding)
+	if err := w.acts.Works.Sync(ctx, binding); err != nil {
+		// The binding controller tries again and says on the binding what is wrong; for the run the
+		// cluster is in flight, and stuck in the end.
+		activity.GetLogger(ctx).Warn("The Works of a cluster could not be written", "cluster", cluster, "error", err)
+	}
+	return result, nil
+}
+
+// maxFencedTries is how often a binding is read and written again that another client writes to at the
+// same time.
+const maxFencedTries = 3
+
+// takeBinding makes a cluster's binding the run's.
+func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (*placementv1beta1.ClusterResourceBinding, writeResult, error) {
+	var fenced error
+	version := ""
+	for try := range maxFencedTries {
+		binding, result, err := w.readBinding(ctx, cluster, try == 0)
+		if err != nil || result.owner != rollout.OwnerNone {
+			return binding, result, err
+		}
+		if binding.ResourceVersion == version {
+			break // the binding has not changed, so it was not the fence that failed
+		}
+		target := targetOf(w.run, w.stage.Index, cluster, binding)
+		if err := w.addOverrideInputs(ctx, &target, cluster); err != nil {
+			return nil, writeResult{}, err
+		}
+		if may, err := w.fence.mayWrite(ctx); err != nil || !may {
+			return nil, writeResult{superseded: true}, err
+		}
+		bound, err := bindingwrite.Bind(ctx, w.acts.Client, binding, target)
+		if !errors.Is(err, bindingwrite.ErrFenced) {
+			return w.judgeWrite(cluster, bound, err)
+		}
+		fenced, version = err, binding.ResourceVersion
+	}
+	return w.judgeWrite(cluster, nil, fenced)
+}
+
+// judgeWrite tells a write that was refused from one that failed.
+func (w *clusterWriter) judgeWrite(cluster string, bound *placementv1beta1.ClusterResourceBinding, err error) (*placementv1beta1.ClusterResourceBinding, writeResult, error) {
+	if err == nil {
+		return bound, writeResult{owner: rollout.OwnerThisRun}, nil
+	}
+	if why, refused := writeRefusal(err); refused {
+		return nil, writeResult{owner: rollout.OwnerNone, refused: why}, nil
+	}
+	return nil, writeResult{}, fmt.Errorf("starting cluster %s: %w", cluster, err)
+}
+
+// readBinding reads whose a cluster's binding is: live or, where that will do, from the cache. It will do
+// if the run may take the binding as the cache has it: should it be another one by now, the fence
+// keeps it from being written.
+func (w *clusterWriter) readBinding(ctx context.Context, cluster string, cached bool) (*placementv1beta1.ClusterResourceBinding, writeResult, error) {
+	if cached {
+		binding, err := w.bindings.Get(ctx, bindingName(w.placement, cluster))
+		if err == nil && binding != nil {
+			if owner, _ := ownerOf(w.run, w.stage.Stage, cluster, binding); owner == rollout.OwnerNone {
+				return binding, writeResult{owner: owner}, nil
+			}
+		}
+	}
+	binding, err := w.acts.liveBinding(ctx, w.placement, cluster)
+	if err != nil {
+		return nil, writeResult{}, err
+	}
+	judged, err := w.withoutEndedHolder(ctx, binding)
+	if err != nil {
+		return nil, writeResult{}, err
+	}
+	owner, endText := ownerOf(w.run, w.stage.Stage, cluster, judged)
+	return binding, writeResult{owner: owner, endText: endText}, nil
+}
+
+// withoutEndedHolder returns the binding as it counts for the run. Of two runs created in the same
+// second it cannot be told which is the later one; one that has ended does not count.
+func (w *clusterWriter) withoutEndedHolder(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (*placementv1beta1.ClusterResourceBinding, error) {
+	if b == nil || !sameSecond(b, w.run) {
+		return b, nil
+	}
+	other, err := w.acts.active(ctx, wf.Ref{Name: b.Annotations[placementv1beta1.UpdateRunAnnotation], UID: b.Annotations[placementv1beta1.UpdateRunUIDAnnotation]})
+	if err != nil || other != nil {
+		return b, err
+	}
+	b = b.DeepCopy()
+	delete(b.Annotations, placementv1beta1.UpdateRunUIDAnnotation)
+	return b, nil
+}
+
+// addOverrideInputs notes in a target what its overrides are applied from. Overrides that are gone are
+// reported when they are applied.
+func (w *clusterWriter) addOverrideInputs(ctx context.Context, to *bindingwrite.Target, cluster string) error {
+	inputs, err := overridesource.Inputs(ctx, w.acts.Client, w.acts.Live, overridesource.Refs(to.ClusterResourceOverrideSnapshots, to.ResourceOverrideSnapshots), cluster)
+	if _, gone := errors.AsType[*overridesource.MissingError](err); gone {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the overrides of cluster %s: %w", cluster, err)
+	}
+	maps.Copy(to.Annotations, overridesource.Annotations(inputs))
+	return nil
+}
+
+// bindingName is the name of the binding of a placement and a cluster.
+func bindingName(placement *placementv1beta1.ClusterResourcePlacement, cluster string) string {
+	return placementv1beta1.BindingName(placement.Name, placement.UID, cluster)
+}

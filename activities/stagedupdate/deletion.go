@@ -1,0 +1,377 @@
+package stagedupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/fleetflow/fleetflow/activities/bindingwrite"
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	"github.com/fleetflow/fleetflow/activities/heartbeat"
+	"github.com/fleetflow/fleetflow/activities/throttle"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/call"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// AdvanceDeletion takes the resources away from the clusters that the placement
+// no longer selects, waits until they are gone, and ends the run.
+func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, error) {
+	sub := a.Notifier.Subscribe(clusterwait.RunKey(placementv1beta1.Scope{Namespace: ref.Namespace}, ref.Name))
+	defer sub.Close()
+	run, err := a.active(ctx, ref)
+	if err != nil || run == nil {
+		return false, err
+	}
+	if run.Status.DeletionStageStatus == nil {
+		return false, a.fail(ctx, run, cannotContinue("somebody has removed its plan from its status; create another run"))
+	}
+	sub.Add(clusterwait.PlacementKey(placementv1beta1.ScopeOf(run), run.Spec.PlacementName))
+	d := &deletionCall{acts: a, ref: ref, run: run, sub: sub, fence: newRunFence(a, ref, run)}
+	done, err := d.advance(ctx)
+	if end, ok := errors.AsType[*userError](err); ok {
+		return false, a.fail(ctx, run, end.text)
+	}
+	return done, err
+}
+
+// deletionCall is one call of AdvanceDeletion.
+type deletionCall struct {
+	acts      *Activities
+	ref       wf.Ref
+	run       *placementv1beta1.ClusterStagedUpdateRun
+	sub       *clusterwait.Subscription
+	fence     *runFence
+	placement *placementv1beta1.ClusterResourcePlacement
+	// reselected are clusters that were to be cleared and are selected again.
+	reselected []string
+}
+
+// advance clears clusters and ends the run once all are cleared. A run that stops clears no further
+// cluster, and waits for those that it has begun to clear.
+func (d *deletionCall) advance(ctx context.Context) (done bool, err error) {
+	if err := d.checkPlan(ctx); err != nil {
+		return false, err
+	}
+	stopping := updaterun.IsStopping(d.run)
+	stage := d.run.Status.DeletionStageStatus
+	clusters := updaterun.NamesIn(stage, updaterun.PhaseRunning)
+	if stopping {
+		clusters, err = d.keepBegun(ctx, clusters)
+	} else {
+		clusters = append(clusters, updaterun.NamesIn(stage, updaterun.PhasePending)...)
+	}
+	if err != nil {
+		return false, err
+	}
+	if cleared, err := d.clearClusters(ctx, clusters); err != nil || !cleared {
+		return false, err
+	}
+	if stopping {
+		_, err := d.acts.recordStatus(ctx, d.run, func(r updaterun.Recorder) { d.recordCleared(r, clusters) })
+		return false, err
+	}
+	return d.endRun(ctx)
+}
+
+// endRun ends the run: all its clusters are updated or cleared.
+func (d *deletionCall) endRun(ctx context.Context) (done bool, err error) {
+	rollbackFailed := false
+	active, err := d.acts.recordStatus(ctx, d.run, func(r updaterun.Recorder) {
+		d.recordReselected(r)
+		r.DeletionSucceeded()
+		if rollbackFailed = r.RollbackFailed(); !rollbackFailed {
+			r.Succeeded()
+		}
+	})
+	if err != nil || !active {
+		return false, err
+	}
+	if rollbackFailed {
+		c := meta.FindStatusCondition(d.run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded)
+		d.acts.warn(d.run, placementv1beta1.ReasonUpdateRunFailed, c.Message)
+		return false, nil
+	}
+	d.acts.event(d.run, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully%s", updaterun.ExceptionsText(d.run.Status.StagesStatus...))
+	return true, nil
+}
+
+// clearClusters takes the resources away from clusters and waits until they are gone. It says whether
+// all are; if not, the workflow calls again.
+func (d *deletionCall) clearClusters(ctx context.Context, clusters []string) (cleared bool, err error) {
+	if len(clusters) == 0 {
+		return true, nil
+	}
+	if goesOn, err := d.removeBindings(ctx, clusters); err != nil || !goesOn {
+		return false, err
+	}
+	pending := make(map[string]struct{}, len(clusters))
+	for _, name := range clusters {
+		pending[name] = struct{}{}
+	}
+	w := clusterwait.Wait{
+		Clock: d.acts.Clock, Subscription: d.sub, Pending: pending, IsDone: d.isCleared, PlanChanged: d.readChanges,
+		Debounce: d.acts.pace.debounceOf(d.run), MaxDebounce: d.acts.pace.maxDebounceOf(d.run),
+		Stop: activity.GetWorkerStopChannel(ctx), WakeAt: d.lookAt(pending), HeartbeatEvery: call.HeartbeatEvery,
+		Heartbeat: func() { heartbeat.Report(ctx, progress{InFlight: len(pending)}) },
+	}
+	result, err := w.Await(ctx)
+	if err != nil {
+		return false, err
+	}
+	cleared = !result.PlanChanged && len(pending) == 0
+	switch stuckAt := d.stuckAt(pending); {
+	case cleared:
+	case len(result.Done) > 0:
+		_, err = d.acts.recordStatus(ctx, d.run, func(r updaterun.Recorder) {
+			d.recordCleared(r, result.Done)
+			if updaterun.IsStuck(r.Run) {
+				r.Progressing()
+			}
+		})
+	case result.Due && !stuckAt.IsZero() && !d.acts.Clock.Now().Before(stuckAt):
+		err = d.reportStuck(ctx, pending)
+	}
+	return cleared, err
+}
+
+// recordCleared records clusters that have nothing left, or are selected again.
+func (d *deletionCall) recordCleared(r updaterun.Recorder, clusters []string) {
+	d.recordReselected(r)
+	r.ClustersSucceeded(r.DeletionStage(), withoutNames(clusters, d.reselected))
+}
+
+func (d *deletionCall) recordReselected(r updaterun.Recorder) {
+	r.ClustersSkipped(r.DeletionStage(), d.reselected, "The cluster is selected for the placement again")
+}
+
+// lookAt is when there is something to do though nothing has changed. A run that stops tries nothing
+// again.
+func (d *deletionCall) lookAt(pending map[string]struct{}) time.Time {
+	if updaterun.IsStopping(d.run) {
+		return time.Time{}
+	}
+	first := d.stuckAt(pending)
+	for name := range pending {
+		if r, refused := d.acts.refusals.find(d.run.UID, name); refused && (first.IsZero() || r.nextTry.Before(first)) {
+			first = r.nextTry
+		}
+	}
+	return first
+}
+
+// stuckAt is when the run is to be called stuck because a cluster is not cleared; zero once it has
+// been, and while it stops.
+func (d *deletionCall) stuckAt(pending map[string]struct{}) time.Time {
+	if updaterun.IsStuck(d.run) || updaterun.IsStopping(d.run) {
+		return time.Time{}
+	}
+	if _, since := d.findLongest(pending); !since.IsZero() {
+		return since.Add(StuckAfter)
+	}
+	return time.Time{}
+}
+
+// findLongest returns the cluster that is being cleared for the longest time, and since when.
+func (d *deletionCall) findLongest(pending map[string]struct{}) (cluster string, since time.Time) {
+	stage := d.run.Status.DeletionStageStatus
+	for i := range stage.Clusters {
+		c := &stage.Clusters[i]
+		started := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted)
+		if _, is := pending[c.ClusterName]; !is || started == nil {
+			continue
+		}
+		if at := started.LastTransitionTime.Time; since.IsZero() || at.Before(since) {
+			cluster, since = c.ClusterName, at
+		}
+	}
+	return cluster, since
+}
+
+// reportStuck names the cluster that the run has waited for too long.
+func (d *deletionCall) reportStuck(ctx context.Context, pending map[string]struct{}) error {
+	name, _ := d.findLongest(pending)
+	why := d.acts.refusals.causeText(d.run.UID, name)
+	active, err := d.acts.recordStatus(ctx, d.run, func(r updaterun.Recorder) { r.Stuck(placementv1beta1.DeletionStageName, name, why) })
+	if err == nil && active {
+		d.acts.warn(d.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("What cluster %s has is not gone after %s%s", name, StuckAfter, why))
+	}
+	return err
+}
+
+func (d *deletionCall) checkPlan(ctx context.Context) error {
+	f, err := d.acts.placementFacts(ctx, d.run.Spec.PlacementName, d.run.Status.PolicySnapshotIndexUsed)
+	if err != nil {
+		return err
+	}
+	d.placement = f.placement
+	return d.acts.checkPlanStillValid(ctx, d.run, f)
+}
+
+// removeBindings deletes the bindings that are still unscheduled, and says whether the call may go on. One
+// that the scheduler has picked again is not the run's to delete.
+func (d *deletionCall) removeBindings(ctx context.Context, clusters []string) (goesOn bool, err error) {
+	stopping := updaterun.IsStopping(d.run)
+	active, err := d.acts.recordStatus(ctx, d.run, func(r updaterun.Recorder) {
+		stage := r.DeletionStage()
+		r.StageStarted(stage)
+		r.ClustersStarted(stage, clusters)
+		switch {
+		case updaterun.IsStopping(r.Run):
+			r.Stopping(stage)
+		case !updaterun.IsStuck(r.Run): // only to wait on is no progress
+			r.Progressing()
+		}
+	})
+	if err != nil || !active {
+		return false, err
+	}
+	var group errgroup.Group
+	group.SetLimit(throttle.MaxClusterWrites)
+	var superseded atomic.Bool
+	for _, name := range clusters {
+		r, refused := d.acts.refusals.find(d.run.UID, name)
+		if stopping || refused && d.acts.Clock.Now().Before(r.nextTry) {
+			continue
+		}
+		group.Go(func() error {
+			mayWrite, err := d.removeBinding(ctx, name)
+			if !mayWrite {
+				superseded.Store(true)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil || superseded.Load() {
+		return false, err
+	}
+	return d.recordRefusals(ctx, clusters)
+}
+
+// removeBinding deletes the binding of one cluster, unless the run has been superseded. A refused
+// deletion is noted, and tried again.
+func (d *deletionCall) removeBinding(ctx context.Context, cluster string) (mayWrite bool, err error) {
+	binding, err := d.acts.liveBinding(ctx, d.placement, cluster)
+	if err != nil {
+		return true, err
+	}
+	if binding == nil || binding.Spec.State != placementv1beta1.BindingStateUnscheduled {
+		d.acts.refusals.forget(d.run.UID, cluster)
+		return true, nil
+	}
+	if mayWrite, err := d.fence.mayWrite(ctx); err != nil || !mayWrite {
+		return mayWrite, err
+	}
+	err = bindingwrite.Remove(ctx, d.acts.Client, binding)
+	if why, refused := writeRefusal(err); refused {
+		d.acts.refusals.note(d.run.UID, cluster, why, d.acts.Clock.Now())
+		return true, nil
+	}
+	if err == nil {
+		d.acts.refusals.forget(d.run.UID, cluster)
+	}
+	return true, err
+}
+
+// recordRefusals brings up to date what the status says of clusters whose bindings must not be deleted.
+// What has to be said of them is decided as for any other stage.
+func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (goesOn bool, err error) {
+	if d.acts.refusals.isEmpty() && updaterun.CountRefused(d.run.Status.DeletionStageStatus) == 0 {
+		return true, nil
+	}
+	facts := rollout.StageFacts{MaxConcurrency: len(clusters)}
+	if updaterun.IsLarge(d.run) {
+		facts.MaxRefusals = updaterun.ShownNames
+	}
+	whys := map[string]string{}
+	var known []string
+	for i := range d.run.Status.DeletionStageStatus.Clusters {
+		status := &d.run.Status.DeletionStageStatus.Clusters[i]
+		c := rollout.StageCluster{Name: status.ClusterName, Owner: rollout.OwnerThisRun, RecordedRefusal: status.WriteRefused}
+		if slices.Contains(clusters, c.Name) {
+			c.Role = rollout.RoleInFlight
+		}
+		if r, refused := d.acts.refusals.find(d.run.UID, c.Name); refused {
+			c.Refusal, whys[c.Name] = &rollout.Refusal{Why: r.why, NextTry: r.nextTry}, r.why
+		}
+		if c.RecordedRefusal != "" {
+			known = append(known, c.Name)
+		}
+		facts.Clusters = append(facts.Clusters, c)
+	}
+	plan := rollout.DecideStage(facts)
+	if len(plan.Refused)+len(plan.Written) == 0 {
+		return true, nil
+	}
+	active, err := d.acts.recordStatus(ctx, d.run, func(r updaterun.Recorder) {
+		r.ClustersRefused(r.DeletionStage(), plan.Refused, whys)
+		r.ClustersAccepted(r.DeletionStage(), plan.Written)
+		if len(plan.Written) > 0 && !updaterun.IsStopping(r.Run) {
+			r.Progressing()
+		}
+	})
+	if err != nil || !active {
+		return false, err
+	}
+	d.acts.warnRefused(d.run, placementv1beta1.DeletionStageName, withoutNames(plan.Refused, known), whys)
+	return true, nil
+}
+
+// keepBegun returns those of some clusters that are being cleared, or are. The bindings of the others
+// must not be deleted, or an attempt has died before it deleted them: a run that stops does not wait for
+// them.
+func (d *deletionCall) keepBegun(ctx context.Context, clusters []string) ([]string, error) {
+	var unwritten []string
+	for _, name := range clusters {
+		binding, err := d.acts.liveBinding(ctx, d.placement, name)
+		if err != nil {
+			return nil, err
+		}
+		if binding != nil && binding.DeletionTimestamp.IsZero() {
+			unwritten = append(unwritten, name)
+		}
+	}
+	if len(unwritten) == 0 {
+		return clusters, nil
+	}
+	_, err := d.acts.recordStatus(ctx, d.run, func(r updaterun.Recorder) { r.ClustersNotWritten(r.DeletionStage(), unwritten) })
+	return withoutNames(clusters, unwritten), err
+}
+
+// isCleared asks the API server: a binding that the cache does not have may only be unknown to it. A
+// cluster that a run with frozen membership was to clear may be selected again: there is nothing left to
+// wait for.
+func (d *deletionCall) isCleared(ctx context.Context, cluster string) (bool, error) {
+	binding, err := d.acts.liveBinding(ctx, d.placement, cluster)
+	if err != nil || binding == nil {
+		return err == nil, err
+	}
+	reselected := frozen(d.run) && binding.DeletionTimestamp.IsZero() && binding.Spec.State != placementv1beta1.BindingStateUnscheduled
+	if reselected {
+		d.reselected = append(d.reselected, cluster)
+	}
+	return reselected, nil
+}
+
+// readChanges reads the run again when something that the plan rests on may have changed.
+func (d *deletionCall) readChanges(ctx context.Context) (changed bool, err error) {
+	run, err := d.acts.active(ctx, d.ref)
+	if err != nil || run == nil || updaterun.IsStopping(run) != updaterun.IsStopping(d.run) {
+		return err == nil, err
+	}
+	return false, d.checkPlan(ctx)
+}
+
+// withoutNames removes names from a list.
+func withoutNames(list, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(names, name) })
+}

@@ -1,0 +1,41 @@
+package stagedupdate
+
+import (
+	"context"
+
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// checkClusters says why a run whose stage waits for its tasks cannot go on with its plan, and records
+// which of the clusters that the stage went on without have become available.
+func (a *Activities) checkClusters(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, f *facts, in act.GateRequest) error {
+	if err := a.checkPlanStillValid(ctx, run, f); err != nil || in.Before {
+		return err
+	}
+	bindings := clusterwait.NewBindingCache(a.Client, a.Live)
+	var recovered []string
+	for _, cluster := range updaterun.NamesIn(&run.Status.StagesStatus[in.Index], updaterun.PhaseFailed) {
+		binding, err := bindings.Get(ctx, bindingName(f.placement, cluster))
+		if err != nil {
+			return err
+		}
+		if owner, _ := ownerOf(run, in.Stage, cluster, binding); owner != rollout.OwnerThisRun {
+			continue // what it has is no longer what this run wants there
+		}
+		state, err := bindings.ClusterState(ctx, binding)
+		if err != nil {
+			return err
+		}
+		if state.Available {
+			recovered = append(recovered, cluster)
+		}
+	}
+	if len(recovered) == 0 {
+		return nil
+	}
+	return a.store(ctx, run, func(r updaterun.Recorder) { r.ClustersSucceeded(r.Stage(in.Index), recovered) })
+}

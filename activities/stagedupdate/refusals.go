@@ -1,0 +1,163 @@
+package stagedupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// eventWriteRefused is the reason of the event that reports a refused write.
+const eventWriteRefused = "WriteRefused"
+
+// maxCauseBytes bounds what a message repeats of another message.
+const maxCauseBytes = 256
+
+// writeRefusal says whether the API server has refused a write for what it is, and why: a webhook or a
+// policy of the user denies it, or a right is missing. Trying again at once would not help, and other
+// writes may well succeed. An API server that cannot be reached, takes too long, is overloaded or
+// broken, or does not know who asks, says nothing of the write: that is an error like others. A webhook
+// that gives no answer is a refusal: the API server itself is well.
+func writeRefusal(err error) (why string, refused bool) {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return "", false
+	}
+	status := answer.Status()
+	switch status.Code {
+	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return "", false
+	case http.StatusInternalServerError:
+		refused = strings.Contains(status.Message, "failed calling webhook")
+	default:
+		refused = status.Code >= http.StatusBadRequest && status.Code < http.StatusInternalServerError
+	}
+	if !refused {
+		return "", false
+	}
+	return shorten(status.Message, maxCauseBytes), true
+}
+
+// A refused write is tried again after as long as it has been refused, within these bounds. With many
+// refused clusters, each is tried less often.
+const (
+	minRetryDelay        = time.Second
+	maxRetryDelay        = 30 * time.Second
+	retryDelayPerCluster = 50 * time.Millisecond
+)
+
+// refusalMemory is how long a refusal is remembered that is not tried again: its run has ended.
+const refusalMemory = time.Hour
+
+// refusalLog has the clusters that this process could not write to when it last tried. The status of
+// their runs has them too, for people and for other processes.
+type refusalLog struct {
+	mu        sync.Mutex
+	refusals  map[refusalKey]refusal
+	lastPrune time.Time
+}
+
+type refusalKey struct {
+	run     types.UID
+	cluster string
+}
+
+// refusal is a write that was refused.
+type refusal struct {
+	why            string
+	since, nextTry time.Time
+}
+
+func (l *refusalLog) note(run types.UID, cluster, why string, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refusals == nil {
+		l.refusals = map[refusalKey]refusal{}
+	}
+	if now.Sub(l.lastPrune) > refusalMemory {
+		maps.DeleteFunc(l.refusals, func(_ refusalKey, r refusal) bool { return now.Sub(r.nextTry) > refusalMemory })
+		l.lastPrune = now
+	}
+	key := refusalKey{run, cluster}
+	r, again := l.refusals[key]
+	if !again {
+		r.since = now
+		l.refusals[key] = r
+	}
+	most := maxRetryDelay + time.Duration(len(l.refusals)-1)*retryDelayPerCluster
+	r.why, r.nextTry = why, now.Add(min(max(now.Sub(r.since), minRetryDelay), most))
+	l.refusals[key] = r
+}
+
+func (l *refusalLog) find(run types.UID, cluster string) (refusal, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, refused := l.refusals[refusalKey{run, cluster}]
+	return r, refused
+}
+
+func (l *refusalLog) isEmpty() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.refusals) == 0
+}
+
+func (l *refusalLog) forget(run types.UID, cluster string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.refusals, refusalKey{run, cluster})
+}
+
+// causeText says, as an addition to a sentence, that a cluster's binding cannot be written; nothing if
+// it can.
+func (l *refusalLog) causeText(run types.UID, cluster string) string {
+	r, refused := l.find(run, cluster)
+	if !refused {
+		return ""
+	}
+	return ": its binding cannot be written: " + r.why
+}
+
+// warnRefused reports clusters that cannot be written to, the first few by name.
+func (a *Activities) warnRefused(run *placementv1beta1.ClusterStagedUpdateRun, stage string, clusters []string, whys map[string]string) {
+	for _, name := range clusters[:min(len(clusters), updaterun.ShownNames)] {
+		a.warn(run, eventWriteRefused, fmt.Sprintf("The binding of cluster %s in stage %s cannot be written, which is tried again: %s", name, stage, whys[name]))
+	}
+	if more := len(clusters) - updaterun.ShownNames; more > 0 {
+		a.warn(run, eventWriteRefused, fmt.Sprintf("The bindings of %d more clusters in stage %s cannot be written", more, stage))
+	}
+}
+
+// maxErrorBytes bounds what a message repeats of an error.
+const maxErrorBytes = 512
+
+// recordRefusedWrite says on a run that it is stuck if a write that it cannot do without is refused,
+// and returns the error: the write is tried again. The next progress clears what it says.
+func (a *Activities) recordRefusedWrite(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, err error) error {
+	if _, refused := writeRefusal(err); !refused || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+		return err
+	}
+	text := "The updateRun is stuck, a write is refused, which is tried again: " + shorten(err.Error(), maxErrorBytes)
+	isNew := false
+	active, storeErr := a.recordStatus(ctx, run, func(r updaterun.Recorder) {
+		before := meta.FindStatusCondition(r.Run.GetConditions(), placementv1beta1.ConditionTypeProgressing)
+		isNew = before == nil || before.Message != text
+		r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck, text)
+	})
+	if active && storeErr == nil && isNew {
+		a.warn(run, eventWriteRefused, text)
+	}
+	return err
+}

@@ -1,0 +1,225 @@
+package stagedupdate
+
+import (
+	"context"
+	"time"
+
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// StuckAfter is how long a cluster may take before its run is called stuck, unless the
+// strategy says otherwise.
+const StuckAfter = 5 * time.Minute
+
+// observation is what was last seen of a cluster.
+type observation struct {
+	owner     rollout.BindingOwner
+	available bool
+	// endText is the sentence that the run ends with if it cannot have the binding.
+	endText string
+}
+
+// facts are all that the next step of the stage is decided from.
+func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFacts {
+	facts := stageFacts(run, c.in.Index)
+	facts.Stopping, facts.Stuck = updaterun.IsStopping(run), updaterun.IsStuck(run)
+	facts.Now, facts.ReliableFrom = c.acts.Clock.Now(), c.acts.observationsReliableFrom(run.GetName())
+	if updaterun.IsLarge(run) {
+		facts.MaxRefusals = updaterun.ShownNames
+	}
+	var done []string
+	for name, role := range c.roles {
+		if role == rollout.RoleDone {
+			done = append(done, name)
+		}
+	}
+	actions := actionsOf(updaterun.RequestsOf(run, c.in.Index, done))
+	for i := range facts.Clusters {
+		cluster := &facts.Clusters[i]
+		cluster.Role, cluster.Action = c.roles[cluster.Name], actions[cluster.Name]
+		seen := c.seen[cluster.Name]
+		cluster.Owner, cluster.Available = seen.owner, seen.available
+		if refused, is := c.acts.refusals.find(run.GetUID(), cluster.Name); is {
+			cluster.Refusal = &rollout.Refusal{Why: refused.why, NextTry: refused.nextTry}
+		}
+	}
+	return facts
+}
+
+// stageFacts are what the status of a run says about a stage.
+func stageFacts(run placementv1beta1.UpdateRunObject, index int) rollout.StageFacts {
+	stage, config := &run.GetUpdateRunStatus().StagesStatus[index], updaterun.StageConfig(run, index)
+	facts := rollout.StageFacts{
+		Clusters: make([]rollout.StageCluster, len(stage.Clusters)), MembershipFrozen: frozen(run), Deadline: deadlineOf(config),
+	}
+	// Admission has checked its form, and LoadStage ends a run that slipped through.
+	facts.MaxConcurrency, _ = rollout.Concurrency(concurrencyOf(config), len(stage.Clusters))
+	if budget := updaterun.BudgetOf(run, index); budget.Exists {
+		facts.Budget = &rollout.FailureBudget{MaxFailures: budget.MaxFailures, OnExceeded: rollout.BudgetAction(budget.OnExceeded)}
+	}
+	for i := range stage.Clusters {
+		status := &stage.Clusters[i]
+		facts.Clusters[i] = rollout.StageCluster{
+			Name: status.ClusterName, Phase: phaseInRollout(updaterun.ClusterPhase(status)),
+			StartedAt: updaterun.StartedAt(status), RecordedRefusal: status.WriteRefused,
+		}
+	}
+	return facts
+}
+
+// phaseInRollout is the phase of a cluster as decisions call it.
+func phaseInRollout(phase updaterun.Phase) rollout.ClusterPhase {
+	switch phase {
+	case updaterun.PhaseRunning:
+		return rollout.ClusterUpdating
+	case updaterun.PhaseSucceeded:
+		return rollout.ClusterDone
+	case updaterun.PhaseFailed:
+		return rollout.ClusterFailed
+	case updaterun.PhaseSkipped:
+		return rollout.ClusterSkipped
+	default:
+		return rollout.ClusterWaiting
+	}
+}
+
+// actionsOf are the actions that a run's spec asks for, by cluster.
+func actionsOf(requests updaterun.Requests) map[string]rollout.StageAction {
+	actions := map[string]rollout.StageAction{}
+	for _, name := range requests.Skip {
+		actions[name] = rollout.ActionSkip
+	}
+	for _, names := range [][]string{requests.Requeue, requests.Restart, requests.Noted} {
+		for _, name := range names {
+			actions[name] = rollout.ActionRetry
+		}
+	}
+	return actions
+}
+
+// deadlineOf is how long a cluster of a stage may take.
+func deadlineOf(config placementv1beta1.StageConfig) time.Duration {
+	if d := config.ClusterDeadline; d != nil && d.Duration > 0 {
+		return d.Duration
+	}
+	return StuckAfter
+}
+
+// observeFirst observes what has to be known before anything else is decided: for a run that stops, what
+// is really in flight; for a stage that has failed beyond its budget, which of the failed clusters are
+// available by now, because that may be why the user has resumed the run.
+func (c *stageCall) observeFirst(ctx context.Context) error {
+	stopping := updaterun.IsStopping(c.run)
+	exceeded := !stopping && updaterun.OverBudget(c.run, c.in.Index)
+	if !stopping && !exceeded {
+		return nil
+	}
+	stage := c.stage()
+	for i := range stage.Clusters {
+		name := stage.Clusters[i].ClusterName
+		role := c.roles[name]
+		inFlight := role == rollout.RoleStart || role == rollout.RoleInFlight
+		failed := updaterun.ClusterPhase(&stage.Clusters[i]) == updaterun.PhaseFailed
+		if _, seen := c.seen[name]; seen || !(stopping && inFlight) && !(exceeded && failed) {
+			continue
+		}
+		if err := c.observeCluster(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// observeCluster reads whose a cluster's binding is, and whether the cluster is available. A cache may lag
+// behind the write of an earlier attempt: that a binding is not the run's, it reads live.
+func (c *stageCall) observeCluster(ctx context.Context, name string) error {
+	binding, err := c.bindings.Get(ctx, bindingName(c.placement, name))
+	if err != nil {
+		return err
+	}
+	owner, endText := ownerOf(c.run, c.in.Stage, name, binding)
+	_, refused := c.acts.refusals.find(c.run.UID, name)
+	if owner != rollout.OwnerThisRun && !(refused && owner == rollout.OwnerNone) {
+		live, result, err := c.newWriter(c.run).readBinding(ctx, name, false)
+		if err != nil {
+			return err
+		}
+		binding, owner, endText = live, result.owner, result.endText
+	}
+	o := observation{owner: owner, endText: endText}
+	if owner == rollout.OwnerThisRun {
+		c.bindings.Record(binding)
+		state, err := c.bindings.ClusterState(ctx, binding)
+		if err != nil {
+			return err
+		}
+		o.available = state.Available
+	}
+	c.learn(name, o)
+	return nil
+}
+
+// learn notes what was observed of a cluster.
+func (c *stageCall) learn(name string, o observation) {
+	c.seen[name] = o
+	if o.owner == rollout.OwnerThisRun || o.owner == rollout.OwnerGone {
+		c.acts.refusals.forget(c.run.UID, name)
+	}
+}
+
+// learnWrite notes what became of a write to a cluster.
+func (c *stageCall) learnWrite(name string, result writeResult) {
+	if result.owner == rollout.OwnerUnknown {
+		return
+	}
+	c.learn(name, observation{owner: result.owner, endText: result.endText})
+	if result.refused != "" {
+		c.acts.refusals.note(c.run.UID, name, result.refused, c.acts.Clock.Now())
+	}
+	if c.roles[name] == rollout.RoleStart {
+		c.roles[name] = rollout.RoleInFlight
+	}
+}
+
+// splitRetries tells the clusters of which it is known that their write was refused from the others.
+func (c *stageCall) splitRetries(clusters []string) (fresh, retried []string) {
+	for _, name := range clusters {
+		if _, refused := c.acts.refusals.find(c.run.UID, name); refused {
+			retried = append(retried, name)
+		} else {
+			fresh = append(fresh, name)
+		}
+	}
+	return fresh, retried
+}
+
+// needsDecision observes a cluster that has changed, and says whether that has to be acted on.
+func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error) {
+	if err := c.observeCluster(ctx, name); err != nil {
+		return false, err
+	}
+	seen, role := c.seen[name], c.roles[name]
+	if seen.available || seen.owner == rollout.OwnerLaterRun || seen.owner == rollout.OwnerGone {
+		return true, nil
+	}
+	if role == rollout.RoleFailed {
+		return false, nil
+	}
+	recorded := ""
+	if status := updaterun.FindCluster(c.stage(), name); status != nil {
+		recorded = status.WriteRefused
+	}
+	refused, is := c.acts.refusals.find(c.run.UID, name)
+	switch {
+	case !is:
+		return seen.owner == rollout.OwnerNone || recorded != "", nil
+	case updaterun.IsStopping(c.run):
+		return true, nil // a run that stops does not wait for it
+	case refused.why == recorded:
+		return false, nil
+	}
+	// The status of a large run has room for the first few refusals.
+	return !updaterun.IsLarge(c.run) || updaterun.CountRefused(c.stage()) < updaterun.ShownNames, nil
+}

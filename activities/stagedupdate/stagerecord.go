@@ -1,0 +1,233 @@
+package stagedupdate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// Reasons of events about failure budgets and the actions of users.
+const (
+	eventBudgetExceeded    = "FailureBudgetExceeded"
+	eventRollbackRefused   = "RollbackRefused"
+	eventClusterSkipped    = "ClusterSkipped"
+	eventClusterTriedAgain = "ClusterRetried"
+)
+
+// record writes a plan into the status of the run.
+func (c *stageCall) record(ctx context.Context, r updaterun.Recorder, plan rollout.StagePlan) {
+	stage := r.Stage(c.in.Index)
+	r.CarryOut(stage, updaterun.Requests{Skip: plan.Skip, Requeue: plan.Requeue, Restart: plan.Restart, Noted: plan.Noted})
+	r.ClustersSucceeded(stage, plan.Recover)
+	r.ClustersRefused(stage, plan.Refused, c.refusedWhys(plan.Refused))
+	r.ClustersAccepted(stage, plan.Written)
+	r.ClustersFailed(stage, plan.GiveUp, c.lateWhys(ctx, plan.GiveUp))
+	r.ClustersLeft(stage, plan.Leave, c.in.Start)
+	r.ClustersNotWritten(stage, plan.TakeBack)
+	c.recordBegin(r, plan)
+	if plan.RecordDone {
+		r.LastClustersSucceeded(stage, plan.Done)
+	}
+	if plan.Stuck != "" {
+		r.Stuck(c.in.Stage, plan.Stuck, c.acts.refusals.causeText(c.run.UID, plan.Stuck))
+	}
+}
+
+// recordBegin records what the request reports as done, and what is in flight from now on.
+func (c *stageCall) recordBegin(r updaterun.Recorder, plan rollout.StagePlan) {
+	stage := r.Stage(c.in.Index)
+	r.ClustersSucceeded(stage, c.in.Done)
+	r.ClustersStarted(stage, plan.InFlight)
+	switch {
+	case updaterun.IsStopping(r.Run) && len(plan.InFlight)+len(plan.Done) > 0:
+		r.Stopping(stage)
+	case plan.Progress:
+		r.Progressing()
+	}
+}
+
+func (c *stageCall) refusedWhys(clusters []string) map[string]string {
+	whys := make(map[string]string, len(clusters))
+	for _, name := range clusters {
+		refused, _ := c.acts.refusals.find(c.run.UID, name)
+		whys[name] = refused.why
+	}
+	return whys
+}
+
+// lateWhys says why clusters are given up; the status of a large run has room for the first few.
+func (c *stageCall) lateWhys(ctx context.Context, clusters []string) map[string]string {
+	whys := make(map[string]string, len(clusters))
+	for i, name := range clusters {
+		if i < updaterun.ShownNames || !updaterun.IsLarge(c.run) {
+			whys[name] = fmt.Sprintf("Not available within %s", deadlineOf(updaterun.StageConfig(c.run, c.in.Index))) + c.causeText(ctx, name)
+		}
+	}
+	return whys
+}
+
+// causeText says, as an addition to a sentence, what is known of why a cluster is not available: that
+// its binding cannot be written, or what the binding reports.
+func (c *stageCall) causeText(ctx context.Context, cluster string) string {
+	if text := c.acts.refusals.causeText(c.run.UID, cluster); text != "" {
+		return text
+	}
+	binding, err := c.bindings.Get(ctx, bindingName(c.placement, cluster))
+	if err != nil || binding == nil {
+		return ""
+	}
+	for _, kind := range []string{
+		placementv1beta1.ConditionTypeOverridden, placementv1beta1.ConditionTypeWorkSynchronized,
+		placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable,
+	} {
+		condition := meta.FindStatusCondition(binding.Status.Conditions, kind)
+		if condition != nil && condition.Status == "False" && condition.ObservedGeneration == binding.Generation {
+			return fmt.Sprintf(": %s is False, %s: %s", kind, condition.Reason, shorten(condition.Message, maxCauseBytes))
+		}
+	}
+	return ""
+}
+
+// adopt takes what a plan concludes out of the request, and into the answer to it.
+func (c *stageCall) adopt(plan rollout.StagePlan) {
+	recorded, delta := plan.AlreadyRecorded, &c.delta
+	delta.Recorded = slices.Concat(delta.Recorded, recorded.Done, plan.Recover)
+	delta.Failed = slices.Concat(delta.Failed, recorded.Failed, plan.GiveUp)
+	delta.Skipped = slices.Concat(delta.Skipped, recorded.Skipped, plan.Skip, plan.Leave)
+	delta.Requeued = slices.Concat(delta.Requeued, recorded.Requeued, plan.Requeue)
+	delta.NotStarted = slices.Concat(delta.NotStarted, plan.NotStarted)
+	delta.Done, delta.Waiting, delta.Stopping = plan.Done, firstOf(plan.InFlight), updaterun.IsStopping(c.run)
+	delta.NextAt = positionsIn(c.stage(), plan.Next)
+	done := plan.Done
+	if plan.RecordDone {
+		delta.Recorded, delta.Done, done = slices.Concat(delta.Recorded, plan.Done), nil, nil
+	}
+	for _, name := range plan.Concluded() {
+		if !slices.Contains(done, name) { // it is reported as done until it is recorded
+			delete(c.roles, name)
+		}
+	}
+	for _, name := range slices.Concat(recorded.Skipped, plan.Skip, plan.Leave) {
+		c.roles[name] = rollout.RoleSkipped
+	}
+}
+
+// firstOf is the first name of a list; empty if there is none.
+func firstOf(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return names[0]
+}
+
+// positionsIn are the positions of some clusters in their stage.
+func positionsIn(stage *placementv1beta1.StageUpdatingStatus, names []string) act.Positions {
+	wanted := make(map[string]bool, len(names))
+	for _, name := range names {
+		wanted[name] = true
+	}
+	var positions []int
+	for i := range stage.Clusters {
+		if wanted[stage.Clusters[i].ClusterName] {
+			positions = append(positions, i)
+		}
+	}
+	return act.PositionsOf(positions)
+}
+
+// hasOutcome says that there is something to report to the workflow. Clusters that were not started are
+// reported at the end of a call that waits for others.
+func (c *stageCall) hasOutcome() bool {
+	d := &c.delta
+	return len(d.Recorded)+len(d.Failed)+len(d.Skipped)+len(d.Requeued)+len(d.Done) > 0
+}
+
+// announce emits the events of a plan that is recorded.
+func (c *stageCall) announce(ctx context.Context, plan rollout.StagePlan, facts rollout.StageFacts) {
+	for _, name := range plan.Skip {
+		c.acts.event(c.run, eventClusterSkipped, "Cluster %s in stage %s is skipped, as spec.clusterActions asks for", name, c.in.Stage)
+	}
+	for _, name := range slices.Concat(plan.Requeue, plan.Restart) {
+		c.acts.event(c.run, eventClusterTriedAgain, "Cluster %s in stage %s is tried again, as spec.clusterActions asks for", name, c.in.Stage)
+	}
+	whys := c.lateWhys(ctx, plan.GiveUp)
+	for _, name := range plan.GiveUp {
+		c.acts.warn(c.run, placementv1beta1.ReasonClusterUpdatingFailed, fmt.Sprintf("Cluster %s in stage %s: %s", name, c.in.Stage, whys[name]))
+	}
+	for _, name := range plan.Leave {
+		c.acts.event(c.run, eventClusterSkipped, "Cluster %s in stage %s is skipped: it is no longer selected for the placement", name, c.in.Stage)
+	}
+	var refused []string // those of which it was not known before
+	for i := range facts.Clusters {
+		if name := facts.Clusters[i].Name; facts.Clusters[i].RecordedRefusal == "" && slices.Contains(plan.Refused, name) {
+			refused = append(refused, name)
+		}
+	}
+	c.acts.warnRefused(c.run, c.in.Stage, refused, c.refusedWhys(refused))
+	if plan.RecordDone && updaterun.StageOver(c.stage()) {
+		c.acts.event(c.run, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", c.in.Stage)
+	}
+	if plan.Stuck != "" {
+		c.acts.warn(c.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("Cluster %s in stage %s has not finished updating for %s%s",
+			plan.Stuck, c.in.Stage, deadlineOf(updaterun.StageConfig(c.run, c.in.Index)), c.causeText(ctx, plan.Stuck)))
+	}
+}
+
+// interrupt does what the stage asks for when more clusters have failed than may. A *userError ends the run.
+func (c *stageCall) interrupt(ctx context.Context, action rollout.BudgetAction) error {
+	text := updaterun.BudgetExceededText(c.run, c.in.Index)
+	switch action {
+	case rollout.BudgetPause:
+		return c.pause(ctx, text)
+	case rollout.BudgetRollback:
+		return c.rollBack(ctx, text)
+	default:
+		return refuse("%s", cannotContinue(text))
+	}
+}
+
+// rollBack ends the run and creates another that takes its clusters back. If that must not be created,
+// the run ends all the same, and says how to create it.
+func (c *stageCall) rollBack(ctx context.Context, why string) error {
+	may, err := c.fence.mayWrite(ctx)
+	if err != nil || !may {
+		c.superseded = true // an attempt that was left over rolls nothing back
+		return err
+	}
+	name, err := c.acts.createRollback(ctx, c.run)
+	refused, is := writeRefusal(err)
+	byHand := "kubectl fleet rollback " + c.run.Name
+	switch {
+	case err == nil:
+		return refuse("%s", cannotContinue(why+fmt.Sprintf("; clusterStagedUpdateRun `%s` takes its clusters back", name)))
+	case errors.Is(err, errNameTaken):
+		refused, byHand = err.Error(), byHand+" --name NAME"
+	case !is:
+		return err
+	}
+	text := fmt.Sprintf("the run that takes its clusters back could not be created: %s; create it by hand once it can be: %s", refused, byHand)
+	c.acts.warn(c.run, eventRollbackRefused, text)
+	return refuse("%s", cannotContinue(why+"; "+text))
+}
+
+// pause stops the run.
+func (c *stageCall) pause(ctx context.Context, why string) error {
+	stopped := c.run.DeepCopy()
+	stopped.Spec.State = placementv1beta1.StateStop
+	if err := c.acts.Client.Patch(ctx, stopped, client.MergeFrom(c.run)); err != nil {
+		return c.acts.recordRefusedWrite(ctx, c.run, fmt.Errorf("stopping run %s, as %s: %w", c.run.Name, why, err))
+	}
+	c.run, c.begun = stopped, false
+	c.fence.noteRead(c.run)
+	c.acts.warn(c.run, eventBudgetExceeded, "The run stops: "+why+"; skip or retry them with spec.clusterActions, then set spec.state to Run")
+	return nil
+}
