@@ -3,15 +3,11 @@ package rollingupdate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
@@ -20,29 +16,10 @@ import (
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
-	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
-
-// WorkSyncer writes the Works of a binding.
-type WorkSyncer interface {
-	Sync(ctx context.Context, binding placementv1beta1.BindingObject) error
-}
-
-// Activities roll placements out and conclude evictions.
-type Activities struct {
-	Client   client.Client
-	Live     client.Reader
-	Works    WorkSyncer
-	Notifier *clusterwait.Notifier
-	Clock    clock.WithTicker
-	// Events records the outcomes of evictions; nil records none.
-	Events events.EventRecorder
-	// ClusterWrites bounds the clusters that this process writes to at the same time.
-	ClusterWrites throttle.Limit
-}
 
 // progress is what the Temporal UI shows of a waiting activity.
 type progress struct {
@@ -107,34 +84,6 @@ func isLatestSelection(ctx context.Context, live client.Reader, placement placem
 		return false, client.IgnoreNotFound(err)
 	}
 	return placementv1beta1.IsLatestSnapshot(master), nil
-}
-
-// callState is what the parts of one call of AdvancePlacement share.
-type callState struct {
-	acts      *Activities
-	in        act.AdvanceRequest
-	placement placementv1beta1.PlacementObject
-	// claim is the one on the placement.
-	claim    claim
-	goal     goal
-	flight   *flightLog
-	bindings *clusterwait.BindingCache
-}
-
-// readBinding reads a binding live, nil if it is gone. A change that was refused must not
-// be proposed again from a cache that lags behind.
-func (s *callState) readBinding(ctx context.Context, name string) (placementv1beta1.BindingObject, error) {
-	scope := placementv1beta1.ScopeOf(s.placement)
-	binding := scope.NewBinding(name)
-	err := s.acts.Live.Get(ctx, scope.Key(name), binding)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading binding %s: %w", name, err)
-	}
-	s.bindings.Record(binding)
-	return binding, nil
 }
 
 // advanceCall is one call of AdvancePlacement.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/liveread"
@@ -93,29 +92,4 @@ func (w snapshotWriter) pruneSeries(ctx context.Context, existing *series, lates
 		}
 	}
 	return nil
-}
-
-// masterAndParts are the objects of a snapshot in the order in which they are deleted:
-// without the master the snapshot no longer exists, and the parts are leftovers.
-func (g *snapshotGroup) masterAndParts() []*metav1.PartialObjectMetadata {
-	objects := []*metav1.PartialObjectMetadata{g.master}
-	for _, part := range g.parts {
-		objects = append(objects, part)
-	}
-	return objects
-}
-
-// partsWithoutMaster are leftovers. Parts of a higher index than the latest may be those
-// of an attempt under way.
-func (s *series) partsWithoutMaster(latest int) []*metav1.PartialObjectMetadata {
-	var leftovers []*metav1.PartialObjectMetadata
-	for _, group := range s.groups {
-		if group.master != nil || group.index >= latest {
-			continue
-		}
-		for _, part := range group.parts {
-			leftovers = append(leftovers, part)
-		}
-	}
-	return leftovers
 }

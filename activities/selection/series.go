@@ -151,3 +151,28 @@ func (s *series) nextIndex() int {
 	}
 	return groups[len(groups)-1].index + 1
 }
+
+// masterAndParts are the objects of a snapshot in the order in which they are deleted:
+// without the master the snapshot no longer exists, and the parts are leftovers.
+func (g *snapshotGroup) masterAndParts() []*metav1.PartialObjectMetadata {
+	objects := []*metav1.PartialObjectMetadata{g.master}
+	for _, part := range g.parts {
+		objects = append(objects, part)
+	}
+	return objects
+}
+
+// partsWithoutMaster are leftovers. Parts of a higher index than the latest may be those
+// of an attempt under way.
+func (s *series) partsWithoutMaster(latest int) []*metav1.PartialObjectMetadata {
+	var leftovers []*metav1.PartialObjectMetadata
+	for _, group := range s.groups {
+		if group.master != nil || group.index >= latest {
+			continue
+		}
+		for _, part := range group.parts {
+			leftovers = append(leftovers, part)
+		}
+	}
+	return leftovers
+}

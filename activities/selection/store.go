@@ -2,7 +2,6 @@ package selection
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -18,10 +17,6 @@ import (
 // parallelWrites bounds how many parts of a snapshot are written at the same time: each
 // is large.
 const parallelWrites = 4
-
-// errOvertaken says that another attempt wrote first: everything must be read again
-// before writing.
-var errOvertaken = errors.New("another selection was faster")
 
 // snapshotWriter writes and deletes the resource snapshots of a placement.
 type snapshotWriter struct {

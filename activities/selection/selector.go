@@ -1,0 +1,97 @@
+package selection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/activities/servedkinds"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// errOvertaken says that another attempt wrote first: everything must be read again
+// before writing.
+var errOvertaken = errors.New("another selection was faster")
+
+// Selector resolves the resource selectors of placements into snapshots. It reads
+// everything live, so that a change which led to the selection is in the snapshot.
+type Selector struct {
+	// Client writes snapshots and the verdict.
+	Client client.Client
+	// Live reads snapshots, bindings and runs from the API server.
+	Live client.Reader
+	// Dynamic reads the selected objects.
+	Dynamic dynamic.Interface
+	// Kinds knows what the hub serves.
+	Kinds *servedkinds.Cache
+	// Pace says how soon a snapshot may follow another one.
+	Pace  Pace
+	Clock clock.PassiveClock
+}
+
+// NewSelector returns a selector. The configuration is the hub's; filter and pace are
+// options of the hub's operator.
+func NewSelector(config *rest.Config, c client.Client, live client.Reader, clk clock.PassiveClock,
+	filter snapshot.Filter, pace Pace) (*Selector, error) {
+	withoutWarnings := rest.CopyConfig(config)
+	withoutWarnings.WarningHandlerWithContext = rest.NoWarnings{} // users chose the versions, not we
+	reader, err := dynamic.NewForConfig(withoutWarnings)
+	if err != nil {
+		return nil, fmt.Errorf("creating the client for selected objects: %w", err)
+	}
+	catalog, err := discovery.NewDiscoveryClientForConfig(withoutWarnings)
+	if err != nil {
+		return nil, fmt.Errorf("creating the discovery client: %w", err)
+	}
+	return &Selector{
+		Client: c, Live: live, Dynamic: reader, Pace: pace, Clock: clk,
+		Kinds: &servedkinds.Cache{Discovery: catalog, Live: live, Clock: clk, Filter: filter},
+	}, nil
+}
+
+// recordVerdict writes the verdict to the placement, if it differs from the last one.
+func (s *Selector) recordVerdict(ctx context.Context, placement placementv1beta1.PlacementObject, verdict snapshot.Verdict,
+	created bool) (act.SelectResult, error) {
+	result := act.SelectResult{
+		Invalid: verdict.Error != "", Snapshot: verdict.Snapshot, Index: verdict.Index, Hash: verdict.Hash, Created: created,
+		Overrides: verdict.Overrides, WakeAt: verdict.Due,
+	}
+	key, value := placementv1beta1.SelectionVerdictAnnotation, verdict.Encode()
+	if placement.GetAnnotations()[key] == value {
+		return result, nil
+	}
+	patch, err := fence.Patch(placement.GetUID(), fence.Annotate(placement.GetAnnotations(), key, value)...)
+	if err != nil {
+		return act.SelectResult{}, err
+	}
+	err = s.Client.Patch(ctx, placementv1beta1.DeepCopyOf(placement), patch)
+	switch {
+	case err == nil:
+		return result, nil
+	case apierrors.IsNotFound(err):
+		return act.SelectResult{Gone: true}, nil
+	case apierrors.IsInvalid(err), apierrors.IsConflict(err):
+		return act.SelectResult{Created: created}, fmt.Errorf("annotating placement %s: %w: %w", placement.GetName(), errOvertaken, err)
+	}
+	return act.SelectResult{}, fmt.Errorf("annotating placement %s: %w", placement.GetName(), err)
+}
+
+// lastVerdict is the verdict that an earlier selection has recorded; a zero one if there
+// is none that can be read.
+func lastVerdict(placement placementv1beta1.PlacementObject) snapshot.Verdict {
+	verdict, err := snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
+	if err != nil {
+		return snapshot.Verdict{}
+	}
+	return verdict
+}
