@@ -212,7 +212,7 @@ func TestATaskOfATypeThatIsNotRegisteredIsRefusedBeforeAnythingIsWritten(t *test
 // noOverrides are the snapshots of a placement that nothing overrides.
 type noOverrides struct{ acts.Snapshotter }
 
-func (noOverrides) Overrides(context.Context, *placementv1beta1.ClusterResourcePlacement, string) (*override.Matcher, error) {
+func (noOverrides) Overrides(context.Context, placementv1beta1.PlacementObject, string) (*override.Matcher, error) {
 	return nil, nil
 }
 
