@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
