@@ -226,6 +226,7 @@ func (s *spec) application(member string) *unstructured.Unstructured {
 func (s *spec) playArgo(member string) {
 	s.Helper()
 	application := s.application(member)
+	before := application.DeepCopy()
 	application.Object["status"] = map[string]any{
 		"sync": map[string]any{"status": "Synced", "comparedTo": map[string]any{
 			"source":      map[string]any{"repoURL": "https://github.com/kubefleet-dev/website.git"},
@@ -234,7 +235,7 @@ func (s *spec) playArgo(member string) {
 		"health":     map[string]any{"status": "Healthy"},
 		"conditions": []any{map[string]any{"type": "OrphanedResourceWarning", "message": "Application has 1 orphaned resources"}},
 	}
-	require.NoError(s, s.member(member).Update(s.Context(), application))
+	require.NoError(s, s.member(member).Patch(s.Context(), application, client.MergeFrom(before)))
 }
 
 // requireArgoRequest asserts the columns of the approval request, as printed before and after the approval.

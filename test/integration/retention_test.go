@@ -81,8 +81,9 @@ func conflictsNameFieldsAndOwners(s *spec) {
 	s.awaitAvailable("0")
 	changed := s.configMap("")
 	require.NoError(s, s.member("member-1").Get(s.Context(), keyOf(changed), changed))
+	before := changed.DeepCopy()
 	changed.Data["key"] = "theirs"
-	require.NoError(s, s.member("member-1").Update(s.Context(), changed, client.FieldOwner("somebody")))
+	require.NoError(s, s.member("member-1").Patch(s.Context(), changed, client.MergeFrom(before), client.FieldOwner("somebody")))
 	c := s.awaitFinding("member-1", configMapName, "ApplyConflictWithOtherApplier")
 	require.Contains(s, c.Message, `.data.key is owned by "somebody"`)
 	s.awaitValue("theirs", "member-1")

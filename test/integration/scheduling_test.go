@@ -344,6 +344,7 @@ func (s *spec) report(name string, joined metav1.ConditionStatus, reason string)
 			Type: conditionType, Status: status, Reason: reason, LastTransitionTime: now, ObservedGeneration: box.Generation,
 		})
 	}
+	before := box.DeepCopy()
 	box.Status.AgentStatus = []clusterv1beta1.AgentStatus{agent}
-	require.NoError(s, s.hub.Status().Update(s.Context(), box))
+	require.NoError(s, s.hub.Status().Patch(s.Context(), box, client.MergeFrom(before)))
 }

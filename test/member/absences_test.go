@@ -99,6 +99,7 @@ func tokenRotated(s *spec) {
 	require.NoError(s, err)
 
 	s.away(onemember.HubServer, func() {
+		s.Cleanup(func() { assert.NoError(s, os.WriteFile(file, []byte(rotated), 0o600)) }) // the other specs need an agent that gets in
 		require.NoError(s, os.WriteFile(tokens, []byte(strings.ReplaceAll(string(content), string(old), rotated)), 0o600))
 	})
 	s.spoil("a", "drift")
@@ -115,8 +116,7 @@ func memberAway(s *spec) {
 	work := s.awaitAvailable(s.name)
 	pid := rig.Process(onemember.Agent).PID
 	s.away(onemember.MemberServer, func() {
-		work.Spec.Workload.Manifests = onemember.Manifests(s.configMap("a", "changed"))
-		require.NoError(s, rig.Hub.Update(s.ctx, work))
+		s.replaceManifests(work, s.configMap("a", "changed"))
 		require.NoError(s, rig.Hub.Create(s.ctx, onemember.Work(s.name+"-new", s.configMap("new", "v"))))
 		s.awaitLogged("connection refused")
 		fresh := &placementv1beta1.Work{}

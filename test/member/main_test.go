@@ -101,6 +101,14 @@ func (s *spec) place(objects ...map[string]any) *placementv1beta1.Work {
 	return work
 }
 
+// replaceManifests gives a Work other objects, whatever the agent writes to its status meanwhile.
+func (s *spec) replaceManifests(work *placementv1beta1.Work, objects ...map[string]any) {
+	s.Helper()
+	before := work.DeepCopy()
+	work.Spec.Workload.Manifests = onemember.Manifests(objects...)
+	require.NoError(s, rig.Hub.Patch(s.ctx, work, client.MergeFrom(before)))
+}
+
 // configMap is a manifest in the spec's namespace.
 func (s *spec) configMap(name, value string) map[string]any {
 	return onemember.ConfigMap(s.name, name, value)

@@ -3,6 +3,7 @@
 package member
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -91,6 +92,7 @@ func refusals(s *spec) {
 		"webhook": {s.webhook(), []string{"failed calling webhook", s.name + ".example.com", placementv1beta1.ReasonManifestApplyFailed}},
 	} {
 		for _, object := range how.stands {
+			s.Cleanup(func() { _ = rig.Member.Delete(context.WithoutCancel(s.ctx), object) }) // as a rule it is gone
 			require.NoError(s, rig.Member.Create(s.ctx, object))
 		}
 		s.awaitRejected(what)
@@ -162,8 +164,7 @@ func largestWork(s *spec) {
 	s.awaitValue("many-39", strings.Repeat("y", 12<<10))
 
 	// One byte more than fits is said by the hub, not by the member; what is there can be changed and removed.
-	work.Spec.Workload.Manifests = onemember.Manifests(append(objects[:20], s.configMap("one-large", strings.Repeat("z", 900<<10)))[1:]...)
-	require.NoError(s, rig.Hub.Update(s.ctx, work))
+	s.replaceManifests(work, append(objects[:20], s.configMap("one-large", strings.Repeat("z", 900<<10)))[1:]...)
 	s.awaitAvailable(s.name)
 	s.awaitValue("one-large", strings.Repeat("z", 900<<10))
 	require.NoError(s, access.AwaitGone[corev1.ConfigMap](s.ctx, rig.Member, client.ObjectKey{Namespace: s.name, Name: "many-39"}))
