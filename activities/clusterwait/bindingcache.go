@@ -63,13 +63,6 @@ func (c *BindingCache) Binding(ctx context.Context, key types.NamespacedName) (p
 	return found, nil
 }
 
-// Get is Binding for a caller that knows cluster-scoped bindings only.
-func (c *BindingCache) Get(ctx context.Context, name string) (*placementv1beta1.ClusterResourceBinding, error) {
-	binding, err := c.Binding(ctx, types.NamespacedName{Name: name})
-	known, _ := binding.(*placementv1beta1.ClusterResourceBinding)
-	return known, err
-}
-
 // maxCatchUp bounds the wait for a cache that lags behind.
 const maxCatchUp = 5 * time.Second
 

@@ -134,7 +134,7 @@ func (w *clusterWriter) judgeWrite(cluster string, bound *placementv1beta1.Clust
 // keeps it from being written.
 func (w *clusterWriter) readBinding(ctx context.Context, cluster string, cached bool) (*placementv1beta1.ClusterResourceBinding, writeResult, error) {
 	if cached {
-		binding, err := w.bindings.Get(ctx, bindingName(w.placement, cluster))
+		binding, err := readCachedBinding(ctx, w.bindings, w.placement, cluster)
 		if err == nil && binding != nil {
 			if owner, _ := ownerOf(w.run, w.stage.Stage, cluster, binding); owner == rollout.OwnerNone {
 				return binding, writeResult{owner: owner}, nil
@@ -185,4 +185,12 @@ func (w *clusterWriter) addOverrideInputs(ctx context.Context, to *bindingwrite.
 // bindingName is the name of the binding of a placement and a cluster.
 func bindingName(placement *placementv1beta1.ClusterResourcePlacement, cluster string) string {
 	return placementv1beta1.BindingName(placement.Name, placement.UID, cluster)
+}
+
+// readCachedBinding reads the binding of a cluster from the cache; nil if it is gone.
+func readCachedBinding(ctx context.Context, bindings *clusterwait.BindingCache, placement *placementv1beta1.ClusterResourcePlacement,
+	cluster string) (*placementv1beta1.ClusterResourceBinding, error) {
+	found, err := bindings.Binding(ctx, placementv1beta1.ScopeOf(placement).Key(bindingName(placement, cluster)))
+	binding, _ := found.(*placementv1beta1.ClusterResourceBinding)
+	return binding, err
 }

@@ -19,7 +19,7 @@ func (a *Activities) checkClusters(ctx context.Context, run *placementv1beta1.Cl
 	bindings := clusterwait.NewBindingCache(a.Client, a.Live)
 	var recovered []string
 	for _, cluster := range updaterun.NamesIn(&run.Status.StagesStatus[in.Index], updaterun.PhaseFailed) {
-		binding, err := bindings.Get(ctx, bindingName(f.placement, cluster))
+		binding, err := readCachedBinding(ctx, bindings, f.placement, cluster)
 		if err != nil {
 			return err
 		}

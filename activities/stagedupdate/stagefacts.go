@@ -135,7 +135,7 @@ func (c *stageCall) observeFirst(ctx context.Context) error {
 // observeCluster reads whose a cluster's binding is, and whether the cluster is available. A cache may lag
 // behind the write of an earlier attempt: that a binding is not the run's, it reads live.
 func (c *stageCall) observeCluster(ctx context.Context, name string) error {
-	binding, err := c.bindings.Get(ctx, bindingName(c.placement, name))
+	binding, err := readCachedBinding(ctx, c.bindings, c.placement, name)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (c *stageCall) causeText(ctx context.Context, cluster string) string {
 	if text := c.acts.refusals.causeText(c.run.UID, cluster); text != "" {
 		return text
 	}
-	binding, err := c.bindings.Get(ctx, bindingName(c.placement, cluster))
+	binding, err := readCachedBinding(ctx, c.bindings, c.placement, cluster)
 	if err != nil || binding == nil {
 		return ""
 	}
