@@ -56,16 +56,12 @@ type stageCall struct {
 	acts     *Activities
 	in       act.StageAdvance
 	sub      *clusterwait.Subscription
-	bindings *clusterwait.BindingCache
+	observer *stageObserver
 	fence    *runFence
-
-	// run is as it was last read or written, and placement as it was last read.
-	run       *placementv1beta1.ClusterStagedUpdateRun
-	placement *placementv1beta1.ClusterResourcePlacement
+	// run is the observer's: as it was last read or written.
+	run *placementv1beta1.ClusterStagedUpdateRun
 	// roles are what is left to do of the request, by cluster.
 	roles map[string]rollout.StageRole
-	// seen is what was last observed of clusters.
-	seen map[string]observation
 	// begun says that the status has what the call begins with.
 	begun bool
 	// superseded says that the run has ended, or that its user wants something else of it: this call
@@ -75,10 +71,11 @@ type stageCall struct {
 }
 
 func newStageCall(a *Activities, in act.StageAdvance, run *placementv1beta1.ClusterStagedUpdateRun, sub *clusterwait.Subscription) *stageCall {
-	c := &stageCall{
-		acts: a, in: in, run: run, sub: sub, bindings: clusterwait.NewBindingCache(a.Client, a.Live), fence: newRunFence(a, in.Run, run),
-		roles: map[string]rollout.StageRole{}, seen: map[string]observation{},
+	fence := newRunFence(a, in.Run, run)
+	observer := &stageObserver{
+		acts: a, request: in.StageRequest, bindings: clusterwait.NewBindingCache(a.Client, a.Live), fence: fence, run: run, seen: map[string]observation{},
 	}
+	c := &stageCall{acts: a, in: in, sub: sub, observer: observer, fence: fence, run: run, roles: map[string]rollout.StageRole{}}
 	order := updaterun.ClusterNames(c.stage())
 	for role, names := range map[rollout.StageRole][]string{
 		rollout.RoleStart: in.Start, rollout.RoleInFlight: slices.Concat(in.InFlight, in.InFlightAt.Of(order)),
@@ -118,7 +115,7 @@ func (c *stageCall) advance(ctx context.Context) (act.StageDelta, error) {
 			continue // the run is stopping now
 		}
 		if plan.EndedBy != "" {
-			return act.StageDelta{}, refuse("%s", c.seen[plan.EndedBy].endText)
+			return act.StageDelta{}, refuse("%s", c.observer.seen[plan.EndedBy].endText)
 		}
 		if err := c.act(ctx, plan, recorded); err != nil || c.superseded {
 			return c.endSuperseded(ctx, err)
@@ -158,7 +155,7 @@ func (c *stageCall) checkPlan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.placement = f.placement
+	c.observer.placement = f.placement
 	return c.acts.checkPlanStillValid(ctx, c.run, f)
 }
 
@@ -188,11 +185,11 @@ func (c *stageCall) decide(ctx context.Context) (plan rollout.StagePlan, recorde
 // act writes to clusters. The status says that they are being updated before that, or is told so beside
 // it: an attempt that dies in between is followed by one that writes to the same clusters.
 func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bool) error {
-	writer := c.newWriter(c.run)
+	writer := c.observer.newWriter(c.run)
 	if len(plan.Start) > 0 {
 		writer.run = c.run.DeepCopy() // the status is written beside it
 	}
-	fresh, retried := c.splitRetries(plan.Start)
+	fresh, retried := c.observer.splitRetries(plan.Start)
 	var group errgroup.Group
 	if !recorded && !c.begun {
 		group.Go(func() error {
@@ -219,14 +216,13 @@ func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bo
 	for _, byName := range results {
 		for name, result := range byName {
 			c.superseded = c.superseded || result.superseded
-			c.learnWrite(name, result)
+			c.observer.learnWrite(name, result)
+			if result.owner != rollout.OwnerUnknown && c.roles[name] == rollout.RoleStart {
+				c.roles[name] = rollout.RoleInFlight
+			}
 		}
 	}
 	return err
-}
-
-func (c *stageCall) newWriter(run *placementv1beta1.ClusterStagedUpdateRun) *clusterWriter {
-	return &clusterWriter{acts: c.acts, run: run, placement: c.placement, stage: c.in.StageRequest, bindings: c.bindings, fence: c.fence}
 }
 
 // wait waits until there is something to decide. It returns last if the call is to report even if

@@ -13,14 +13,6 @@ import (
 // strategy says otherwise.
 const StuckAfter = 5 * time.Minute
 
-// observation is what was last seen of a cluster.
-type observation struct {
-	owner     rollout.BindingOwner
-	available bool
-	// endText is the sentence that the run ends with if it cannot have the binding.
-	endText string
-}
-
 // facts are all that the next step of the stage is decided from.
 func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFacts {
 	facts := stageFacts(run, c.in.Index)
@@ -39,7 +31,7 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 	for i := range facts.Clusters {
 		cluster := &facts.Clusters[i]
 		cluster.Role, cluster.Action = c.roles[cluster.Name], actions[cluster.Name]
-		seen := c.seen[cluster.Name]
+		seen := c.observer.seen[cluster.Name]
 		cluster.Owner, cluster.Available = seen.owner, seen.available
 		if refused, is := c.acts.refusals.find(run.GetUID(), cluster.Name); is {
 			cluster.Refusal = &rollout.Refusal{Why: refused.why, NextTry: refused.nextTry}
@@ -122,85 +114,22 @@ func (c *stageCall) observeFirst(ctx context.Context) error {
 		role := c.roles[name]
 		inFlight := role == rollout.RoleStart || role == rollout.RoleInFlight
 		failed := updaterun.ClusterPhase(&stage.Clusters[i]) == updaterun.PhaseFailed
-		if _, seen := c.seen[name]; seen || !(stopping && inFlight) && !(exceeded && failed) {
+		if _, seen := c.observer.seen[name]; seen || !(stopping && inFlight) && !(exceeded && failed) {
 			continue
 		}
-		if err := c.observeCluster(ctx, name); err != nil {
+		if err := c.observer.observeCluster(ctx, name); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// observeCluster reads whose a cluster's binding is, and whether the cluster is available. A cache may lag
-// behind the write of an earlier attempt: that a binding is not the run's, it reads live.
-func (c *stageCall) observeCluster(ctx context.Context, name string) error {
-	binding, err := readCachedBinding(ctx, c.bindings, c.placement, name)
-	if err != nil {
-		return err
-	}
-	owner, endText := ownerOf(c.run, c.in.Stage, name, binding)
-	_, refused := c.acts.refusals.find(c.run.UID, name)
-	if owner != rollout.OwnerThisRun && !(refused && owner == rollout.OwnerNone) {
-		live, result, err := c.newWriter(c.run).readBinding(ctx, name, false)
-		if err != nil {
-			return err
-		}
-		binding, owner, endText = live, result.owner, result.endText
-	}
-	o := observation{owner: owner, endText: endText}
-	if owner == rollout.OwnerThisRun {
-		c.bindings.Record(binding)
-		state, err := c.bindings.ClusterState(ctx, binding)
-		if err != nil {
-			return err
-		}
-		o.available = state.Available
-	}
-	c.learn(name, o)
-	return nil
-}
-
-// learn notes what was observed of a cluster.
-func (c *stageCall) learn(name string, o observation) {
-	c.seen[name] = o
-	if o.owner == rollout.OwnerThisRun || o.owner == rollout.OwnerGone {
-		c.acts.refusals.forget(c.run.UID, name)
-	}
-}
-
-// learnWrite notes what became of a write to a cluster.
-func (c *stageCall) learnWrite(name string, result writeResult) {
-	if result.owner == rollout.OwnerUnknown {
-		return
-	}
-	c.learn(name, observation{owner: result.owner, endText: result.endText})
-	if result.refused != "" {
-		c.acts.refusals.note(c.run.UID, name, result.refused, c.acts.Clock.Now())
-	}
-	if c.roles[name] == rollout.RoleStart {
-		c.roles[name] = rollout.RoleInFlight
-	}
-}
-
-// splitRetries tells the clusters of which it is known that their write was refused from the others.
-func (c *stageCall) splitRetries(clusters []string) (fresh, retried []string) {
-	for _, name := range clusters {
-		if _, refused := c.acts.refusals.find(c.run.UID, name); refused {
-			retried = append(retried, name)
-		} else {
-			fresh = append(fresh, name)
-		}
-	}
-	return fresh, retried
 }
 
 // needsDecision observes a cluster that has changed, and says whether that has to be acted on.
 func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error) {
-	if err := c.observeCluster(ctx, name); err != nil {
+	if err := c.observer.observeCluster(ctx, name); err != nil {
 		return false, err
 	}
-	seen, role := c.seen[name], c.roles[name]
+	seen, role := c.observer.seen[name], c.roles[name]
 	if seen.available || seen.owner == rollout.OwnerLaterRun || seen.owner == rollout.OwnerGone {
 		return true, nil
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
@@ -28,9 +27,9 @@ func (c *stageCall) record(ctx context.Context, r updaterun.Recorder, plan rollo
 	stage := r.Stage(c.in.Index)
 	r.CarryOut(stage, updaterun.Requests{Skip: plan.Skip, Requeue: plan.Requeue, Restart: plan.Restart, Noted: plan.Noted})
 	r.ClustersSucceeded(stage, plan.Recover)
-	r.ClustersRefused(stage, plan.Refused, c.refusedWhys(plan.Refused))
+	r.ClustersRefused(stage, plan.Refused, c.observer.refusedWhys(plan.Refused))
 	r.ClustersAccepted(stage, plan.Written)
-	r.ClustersFailed(stage, plan.GiveUp, c.lateWhys(ctx, plan.GiveUp))
+	r.ClustersFailed(stage, plan.GiveUp, c.observer.lateWhys(ctx, plan.GiveUp))
 	r.ClustersLeft(stage, plan.Leave, c.in.Start)
 	r.ClustersNotWritten(stage, plan.TakeBack)
 	c.recordBegin(r, plan)
@@ -53,48 +52,6 @@ func (c *stageCall) recordBegin(r updaterun.Recorder, plan rollout.StagePlan) {
 	case plan.Progress:
 		r.Progressing()
 	}
-}
-
-func (c *stageCall) refusedWhys(clusters []string) map[string]string {
-	whys := make(map[string]string, len(clusters))
-	for _, name := range clusters {
-		refused, _ := c.acts.refusals.find(c.run.UID, name)
-		whys[name] = refused.why
-	}
-	return whys
-}
-
-// lateWhys says why clusters are given up; the status of a large run has room for the first few.
-func (c *stageCall) lateWhys(ctx context.Context, clusters []string) map[string]string {
-	whys := make(map[string]string, len(clusters))
-	for i, name := range clusters {
-		if i < updaterun.ShownNames || !updaterun.IsLarge(c.run) {
-			whys[name] = fmt.Sprintf("Not available within %s", deadlineOf(updaterun.StageConfig(c.run, c.in.Index))) + c.causeText(ctx, name)
-		}
-	}
-	return whys
-}
-
-// causeText says, as an addition to a sentence, what is known of why a cluster is not available: that
-// its binding cannot be written, or what the binding reports.
-func (c *stageCall) causeText(ctx context.Context, cluster string) string {
-	if text := c.acts.refusals.causeText(c.run.UID, cluster); text != "" {
-		return text
-	}
-	binding, err := readCachedBinding(ctx, c.bindings, c.placement, cluster)
-	if err != nil || binding == nil {
-		return ""
-	}
-	for _, kind := range []string{
-		placementv1beta1.ConditionTypeOverridden, placementv1beta1.ConditionTypeWorkSynchronized,
-		placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable,
-	} {
-		condition := meta.FindStatusCondition(binding.Status.Conditions, kind)
-		if condition != nil && condition.Status == "False" && condition.ObservedGeneration == binding.Generation {
-			return fmt.Sprintf(": %s is False, %s: %s", kind, condition.Reason, shorten(condition.Message, maxCauseBytes))
-		}
-	}
-	return ""
 }
 
 // adopt takes what a plan concludes out of the request, and into the answer to it.
@@ -159,7 +116,7 @@ func (c *stageCall) announce(ctx context.Context, plan rollout.StagePlan, facts 
 	for _, name := range slices.Concat(plan.Requeue, plan.Restart) {
 		c.acts.event(c.run, eventClusterTriedAgain, "Cluster %s in stage %s is tried again, as spec.clusterActions asks for", name, c.in.Stage)
 	}
-	whys := c.lateWhys(ctx, plan.GiveUp)
+	whys := c.observer.lateWhys(ctx, plan.GiveUp)
 	for _, name := range plan.GiveUp {
 		c.acts.warn(c.run, placementv1beta1.ReasonClusterUpdatingFailed, fmt.Sprintf("Cluster %s in stage %s: %s", name, c.in.Stage, whys[name]))
 	}
@@ -172,13 +129,13 @@ func (c *stageCall) announce(ctx context.Context, plan rollout.StagePlan, facts 
 			refused = append(refused, name)
 		}
 	}
-	c.acts.warnRefused(c.run, c.in.Stage, refused, c.refusedWhys(refused))
+	c.acts.warnRefused(c.run, c.in.Stage, refused, c.observer.refusedWhys(refused))
 	if plan.RecordDone && updaterun.StageOver(c.stage()) {
 		c.acts.event(c.run, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", c.in.Stage)
 	}
 	if plan.Stuck != "" {
 		c.acts.warn(c.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("Cluster %s in stage %s has not finished updating for %s%s",
-			plan.Stuck, c.in.Stage, deadlineOf(updaterun.StageConfig(c.run, c.in.Index)), c.causeText(ctx, plan.Stuck)))
+			plan.Stuck, c.in.Stage, deadlineOf(updaterun.StageConfig(c.run, c.in.Index)), c.observer.causeText(ctx, plan.Stuck)))
 	}
 }
 
@@ -226,7 +183,8 @@ func (c *stageCall) pause(ctx context.Context, why string) error {
 	if err := c.acts.Client.Patch(ctx, stopped, client.MergeFrom(c.run)); err != nil {
 		return c.acts.recordRefusedWrite(ctx, c.run, fmt.Errorf("stopping run %s, as %s: %w", c.run.Name, why, err))
 	}
-	c.run, c.begun = stopped, false
+	stopped.DeepCopyInto(c.run)
+	c.begun = false
 	c.fence.noteRead(c.run)
 	c.acts.warn(c.run, eventBudgetExceeded, "The run stops: "+why+"; skip or retry them with spec.clusterActions, then set spec.state to Run")
 	return nil

@@ -1,0 +1,142 @@
+package stagedupdate
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// stageObserver observes the clusters of a stage for one call of AdvanceStage.
+type stageObserver struct {
+	acts     *Activities
+	request  act.StageRequest
+	bindings *clusterwait.BindingCache
+	fence    *runFence
+	// run is as it was last read or written, and placement as it was last read.
+	run       *placementv1beta1.ClusterStagedUpdateRun
+	placement *placementv1beta1.ClusterResourcePlacement
+	// seen is what was last observed of clusters.
+	seen map[string]observation
+}
+
+// observation is what was last seen of a cluster.
+type observation struct {
+	owner     rollout.BindingOwner
+	available bool
+	// endText is the sentence that the run ends with if it cannot have the binding.
+	endText string
+}
+
+// observeCluster reads whose a cluster's binding is, and whether the cluster is available. A cache may lag
+// behind the write of an earlier attempt: that a binding is not the run's, it reads live.
+func (o *stageObserver) observeCluster(ctx context.Context, name string) error {
+	binding, err := readCachedBinding(ctx, o.bindings, o.placement, name)
+	if err != nil {
+		return err
+	}
+	owner, endText := ownerOf(o.run, o.request.Stage, name, binding)
+	_, refused := o.acts.refusals.find(o.run.UID, name)
+	if owner != rollout.OwnerThisRun && !(refused && owner == rollout.OwnerNone) {
+		live, result, err := o.newWriter(o.run).readBinding(ctx, name, false)
+		if err != nil {
+			return err
+		}
+		binding, owner, endText = live, result.owner, result.endText
+	}
+	seen := observation{owner: owner, endText: endText}
+	if owner == rollout.OwnerThisRun {
+		o.bindings.Record(binding)
+		state, err := o.bindings.ClusterState(ctx, binding)
+		if err != nil {
+			return err
+		}
+		seen.available = state.Available
+	}
+	o.learn(name, seen)
+	return nil
+}
+
+// learn notes what was observed of a cluster.
+func (o *stageObserver) learn(name string, seen observation) {
+	o.seen[name] = seen
+	if seen.owner == rollout.OwnerThisRun || seen.owner == rollout.OwnerGone {
+		o.acts.refusals.forget(o.run.UID, name)
+	}
+}
+
+// learnWrite notes what became of a write to a cluster.
+func (o *stageObserver) learnWrite(name string, result writeResult) {
+	if result.owner == rollout.OwnerUnknown {
+		return
+	}
+	o.learn(name, observation{owner: result.owner, endText: result.endText})
+	if result.refused != "" {
+		o.acts.refusals.note(o.run.UID, name, result.refused, o.acts.Clock.Now())
+	}
+}
+
+// splitRetries tells the clusters of which it is known that their write was refused from the others.
+func (o *stageObserver) splitRetries(clusters []string) (fresh, retried []string) {
+	for _, name := range clusters {
+		if _, refused := o.acts.refusals.find(o.run.UID, name); refused {
+			retried = append(retried, name)
+		} else {
+			fresh = append(fresh, name)
+		}
+	}
+	return fresh, retried
+}
+
+func (o *stageObserver) refusedWhys(clusters []string) map[string]string {
+	whys := make(map[string]string, len(clusters))
+	for _, name := range clusters {
+		refused, _ := o.acts.refusals.find(o.run.UID, name)
+		whys[name] = refused.why
+	}
+	return whys
+}
+
+// lateWhys says why clusters are given up; the status of a large run has room for the first few.
+func (o *stageObserver) lateWhys(ctx context.Context, clusters []string) map[string]string {
+	whys := make(map[string]string, len(clusters))
+	for i, name := range clusters {
+		if i < updaterun.ShownNames || !updaterun.IsLarge(o.run) {
+			whys[name] = fmt.Sprintf("Not available within %s", deadlineOf(updaterun.StageConfig(o.run, o.request.Index))) + o.causeText(ctx, name)
+		}
+	}
+	return whys
+}
+
+// causeText says, as an addition to a sentence, what is known of why a cluster is not available: that
+// its binding cannot be written, or what the binding reports.
+func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
+	if text := o.acts.refusals.causeText(o.run.UID, cluster); text != "" {
+		return text
+	}
+	binding, err := readCachedBinding(ctx, o.bindings, o.placement, cluster)
+	if err != nil || binding == nil {
+		return ""
+	}
+	for _, kind := range []string{
+		placementv1beta1.ConditionTypeOverridden, placementv1beta1.ConditionTypeWorkSynchronized,
+		placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable,
+	} {
+		condition := meta.FindStatusCondition(binding.Status.Conditions, kind)
+		if condition != nil && condition.Status == metav1.ConditionFalse && condition.ObservedGeneration == binding.Generation {
+			return fmt.Sprintf(": %s is False, %s: %s", kind, condition.Reason, shorten(condition.Message, maxCauseBytes))
+		}
+	}
+	return ""
+}
+
+func (o *stageObserver) newWriter(run *placementv1beta1.ClusterStagedUpdateRun) *clusterWriter {
+	return &clusterWriter{acts: o.acts, run: run, placement: o.placement, stage: o.request, bindings: o.bindings, fence: o.fence}
+}
