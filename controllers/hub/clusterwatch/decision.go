@@ -113,7 +113,7 @@ func isFull(placement placementv1beta1.PlacementObject, bindings []placementv1be
 	}
 	picked := 0
 	for _, binding := range bindings {
-		if holdsCluster(binding) {
+		if placementv1beta1.IsLiveBinding(binding) {
 			picked++
 		}
 	}
@@ -129,7 +129,7 @@ func (r *Reconciler) latestPolicyOf(ctx context.Context, placement placementv1be
 	}
 	latest, highest := scope.NewPolicySnapshot(""), -1
 	for _, policy := range policies.Objects() {
-		if policy.GetLabels()[placementv1beta1.IsLatestSnapshotLabel] != placementv1beta1.LabelValueTrue || !metav1.IsControlledBy(policy, placement) {
+		if !placementv1beta1.IsLatestSnapshot(policy) || !metav1.IsControlledBy(policy, placement) {
 			continue
 		}
 		// A label that is no number was not written by us.

@@ -171,7 +171,7 @@ func (r *Reconciler) listStakes(ctx context.Context, cluster string) (map[types.
 	for _, binding := range bindings.Objects() {
 		key := parentOf(binding)
 		stake := stakes[key]
-		stake.Bound = stake.Bound || holdsCluster(binding)
+		stake.Bound = stake.Bound || placementv1beta1.IsLiveBinding(binding)
 		stake.Terminating = stake.Terminating || binding.GetDeletionTimestamp() != nil
 		stakes[key] = stake
 	}
@@ -181,11 +181,6 @@ func (r *Reconciler) listStakes(ctx context.Context, cluster string) (map[types.
 // parentOf is the key of the placement that a binding was made for.
 func parentOf(binding placementv1beta1.BindingObject) types.NamespacedName {
 	return placementv1beta1.ScopeOf(binding).Key(binding.GetLabels()[placementv1beta1.ParentPlacementLabel])
-}
-
-// holdsCluster says whether a binding stands for a cluster that is picked.
-func holdsCluster(binding placementv1beta1.BindingObject) bool {
-	return binding.GetDeletionTimestamp() == nil && binding.GetBindingSpec().State != placementv1beta1.BindingStateUnscheduled
 }
 
 // takerOf prepares the policy of a placement, once for each generation.

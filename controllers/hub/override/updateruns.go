@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,7 +26,7 @@ func (r *Reconciler) listFrozen(ctx context.Context, key types.NamespacedName) (
 	}
 	u := usage{}
 	for _, run := range list.Objects() {
-		u.addRun(run.GetUpdateRunStatus())
+		u.addRun(run)
 	}
 	return u[key], nil
 }
@@ -53,21 +51,15 @@ func (r *Reconciler) emitInUse(s *overrideState) {
 func onRunOver() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return !isOverRun(e.ObjectOld) && isOverRun(e.ObjectNew) },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return !isUpdateRunOver(e.ObjectOld) && isUpdateRunOver(e.ObjectNew) },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
 
-// isOverRun says whether an update run does nothing any more.
-func isOverRun(o client.Object) bool {
-	run, ok := o.(interface{ GetConditions() []metav1.Condition })
-	return ok && hasEnded(run.GetConditions())
-}
-
-func hasEnded(conditions []metav1.Condition) bool {
-	succeeded := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeSucceeded)
-	return succeeded != nil && succeeded.Status != metav1.ConditionUnknown ||
-		meta.IsStatusConditionFalse(conditions, placementv1beta1.ConditionTypeInitialized)
+// isUpdateRunOver says whether an update run does nothing any more.
+func isUpdateRunOver(o client.Object) bool {
+	run, ok := o.(placementv1beta1.UpdateRunObject)
+	return ok && placementv1beta1.IsRunOver(run)
 }
 
 // requestDeleted finds the overrides that may wait for the end of an update run.

@@ -58,7 +58,7 @@ func (u usage) addObject(o runtime.Object) {
 	case placementv1beta1.BindingObject:
 		u.addRefs(overridesource.RefsOf(*o.GetBindingSpec())...)
 	case placementv1beta1.UpdateRunObject:
-		u.addRun(o.GetUpdateRunStatus())
+		u.addRun(o)
 	case *metav1.PartialObjectMetadata:
 		// Nobody else writes the annotation; one that cannot be read is written anew.
 		verdict, _ := snapshot.DecodeVerdict(o.Annotations[placementv1beta1.SelectionVerdictAnnotation])
@@ -67,10 +67,11 @@ func (u usage) addObject(o runtime.Object) {
 }
 
 // addRun adds what an update run is going to bring to its clusters, unless it has ended.
-func (u usage) addRun(status *placementv1beta1.UpdateRunStatus) {
-	if hasEnded(status.Conditions) {
+func (u usage) addRun(run placementv1beta1.UpdateRunObject) {
+	if placementv1beta1.IsRunOver(run) {
 		return
 	}
+	status := run.GetUpdateRunStatus()
 	for i := range status.StagesStatus {
 		for j := range status.StagesStatus[i].Clusters {
 			cluster := &status.StagesStatus[i].Clusters[j]

@@ -30,7 +30,7 @@ func listPickedClusters(facts *Facts) []pickedCluster {
 		}
 	}
 	for _, binding := range facts.Bindings {
-		if isLiveBinding(binding) {
+		if placementv1beta1.IsLiveBinding(binding) {
 			byCluster[binding.GetBindingSpec().TargetCluster] = pickedCluster{
 				cluster: binding.GetBindingSpec().TargetCluster, decision: binding.GetBindingSpec().ClusterDecision, binding: binding,
 			}

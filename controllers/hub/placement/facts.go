@@ -81,7 +81,7 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 	if err := cached.List(ctx, policies, mine...); err != nil {
 		return nil, fmt.Errorf("listing the policy snapshots of %s: %w", placement.GetName(), err)
 	}
-	facts.Policy = latestPolicy(policies.Objects(), placement.GetUID())
+	facts.Policy = findLatestPolicy(policies.Objects(), placement.GetUID())
 	snapshots := fieldindex.SnapshotMetadataList(scope)
 	if err := cached.List(ctx, snapshots, mine...); err != nil {
 		return nil, fmt.Errorf("listing the resource snapshots of %s: %w", placement.GetName(), err)
@@ -102,12 +102,12 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 	return facts, nil
 }
 
-// latestPolicy is the policy snapshot that says it is the latest; of several the
+// findLatestPolicy is the policy snapshot that says it is the latest; of several the
 // one with the highest index.
-func latestPolicy(policies []placementv1beta1.PolicySnapshotObject, owner types.UID) placementv1beta1.PolicySnapshotObject {
+func findLatestPolicy(policies []placementv1beta1.PolicySnapshotObject, owner types.UID) placementv1beta1.PolicySnapshotObject {
 	var latest placementv1beta1.PolicySnapshotObject
 	for _, policy := range policies {
-		if !ownedBy(policy, owner) || !isLatest(policy) {
+		if !ownedBy(policy, owner) || !placementv1beta1.IsLatestSnapshot(policy) {
 			continue
 		}
 		if latest == nil || labelIndex(policy, placementv1beta1.PolicyIndexLabel) > labelIndex(latest, placementv1beta1.PolicyIndexLabel) {
@@ -134,7 +134,7 @@ func findCompleteSnapshots(objects []metav1.PartialObjectMetadata, owner types.U
 	}
 	slices.SortFunc(masters, func(a, b *metav1.PartialObjectMetadata) int {
 		return cmp.Or(
-			-cmp.Compare(asInt(isLatest(a)), asInt(isLatest(b))),
+			-cmp.Compare(asInt(placementv1beta1.IsLatestSnapshot(a)), asInt(placementv1beta1.IsLatestSnapshot(b))),
 			-cmp.Compare(labelIndex(a, placementv1beta1.ResourceIndexLabel), labelIndex(b, placementv1beta1.ResourceIndexLabel)),
 		)
 	})
@@ -159,10 +159,6 @@ func findCompleteSnapshots(objects []metav1.PartialObjectMetadata, owner types.U
 func ownedBy(object metav1.Object, owner types.UID) bool {
 	references := object.GetOwnerReferences()
 	return len(references) == 0 || slices.ContainsFunc(references, func(r metav1.OwnerReference) bool { return r.UID == owner })
-}
-
-func isLatest(object metav1.Object) bool {
-	return object.GetLabels()[placementv1beta1.IsLatestSnapshotLabel] == placementv1beta1.LabelValueTrue
 }
 
 func labelIndex(object metav1.Object, label string) int {

@@ -27,7 +27,7 @@ func describeLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlacement
 	var entries []placementv1beta1.PerClusterPlacementStatus
 	for _, binding := range facts.Bindings {
 		cluster := binding.GetBindingSpec().TargetCluster
-		if stays[cluster] || binding.GetBindingSpec().ResourceSnapshotName == "" || isLiveBinding(binding) && facts.Placement.GetDeletionTimestamp().IsZero() {
+		if stays[cluster] || binding.GetBindingSpec().ResourceSnapshotName == "" || placementv1beta1.IsLiveBinding(binding) && facts.Placement.GetDeletionTimestamp().IsZero() {
 			continue
 		}
 		said := metav1.Condition{

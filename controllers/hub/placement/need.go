@@ -57,7 +57,7 @@ func lostClusters(facts *Facts) []string {
 	}
 	bound := map[string]bool{}
 	for _, binding := range facts.Bindings {
-		if isLiveBinding(binding) {
+		if placementv1beta1.IsLiveBinding(binding) {
 			bound[binding.GetBindingSpec().TargetCluster] = true
 		}
 	}
@@ -80,7 +80,7 @@ func hasSurplusBindings(facts *Facts) bool {
 	}
 	held := 0
 	for _, binding := range facts.Bindings {
-		if !isLiveBinding(binding) {
+		if !placementv1beta1.IsLiveBinding(binding) {
 			continue
 		}
 		held++
@@ -109,11 +109,6 @@ func upToDate(facts *Facts, binding placementv1beta1.BindingObject, snapshot str
 		return false
 	}
 	return facts.External() || facts.hasApplicableOverrides(binding) && apiequality.Semantic.DeepEqual(binding.GetBindingSpec().ApplyStrategy, facts.applyStrategy())
-}
-
-// isLiveBinding says whether a binding still stands for a picked cluster.
-func isLiveBinding(binding placementv1beta1.BindingObject) bool {
-	return binding.GetDeletionTimestamp().IsZero() && binding.GetBindingSpec().State != placementv1beta1.BindingStateUnscheduled
 }
 
 // untrackablePeriod is for how long a cluster that cannot tell whether it is available does not count as

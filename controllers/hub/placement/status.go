@@ -41,7 +41,7 @@ func (f *Facts) commonSnapshot() (Snapshot, bool) {
 	}
 	name := ""
 	for _, binding := range f.Bindings {
-		if !isLiveBinding(binding) {
+		if !placementv1beta1.IsLiveBinding(binding) {
 			continue
 		}
 		running := binding.GetBindingSpec().ResourceSnapshotName
@@ -181,7 +181,7 @@ func reportsDiff(facts *Facts) bool {
 		return isReportDiff(facts.applyStrategy())
 	}
 	for i := range facts.Bindings {
-		if binding := facts.Bindings[i]; isLiveBinding(binding) && isReportDiff(binding.GetBindingSpec().ApplyStrategy) {
+		if binding := facts.Bindings[i]; placementv1beta1.IsLiveBinding(binding) && isReportDiff(binding.GetBindingSpec().ApplyStrategy) {
 			return true
 		}
 	}

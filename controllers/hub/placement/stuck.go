@@ -148,7 +148,7 @@ func resolveLimits(facts *Facts) rollout.Limits {
 	out := rollout.Limits{Target: wantedClusterCount(policy)}
 	if policy == nil || policy.PlacementType == placementv1beta1.PickAllPlacementType || policy.PlacementType == "" {
 		for _, binding := range facts.Bindings {
-			if isLiveBinding(binding) {
+			if placementv1beta1.IsLiveBinding(binding) {
 				out.Target++
 			}
 		}

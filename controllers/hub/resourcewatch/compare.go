@@ -173,7 +173,7 @@ func (w *Watcher) compareSelection(name string) {
 // fingerprintSelected is the fingerprint of what a placement selects according to the watches;
 // listed is false if some of them have not listed everything yet.
 func (w *Watcher) fingerprintSelected(placement *watchedPlacement) (inputs string, listed bool) {
-	watches, listed := w.informers.listedWatches(placement.kinds)
+	watches, listed := w.watches.listedWatches(placement.kinds)
 	if !listed {
 		return "", false
 	}

@@ -30,8 +30,8 @@ type watched struct {
 	stop     context.CancelFunc
 }
 
-// informers watch the metadata of the kinds somebody selects.
-type informers struct {
+// kindWatches watch the metadata of the kinds somebody selects.
+type kindWatches struct {
 	client metadata.Interface
 	// contents watches kinds of which metadata does not tell enough.
 	contents dynamic.Interface
@@ -47,7 +47,7 @@ type informers struct {
 
 // listedWatches returns the watches of some kinds; listed is false if one of them is missing or
 // does not know all objects yet.
-func (i *informers) listedWatches(kinds map[schema.GroupKind]bool) (watches map[schema.GroupKind]*watched, listed bool) {
+func (i *kindWatches) listedWatches(kinds map[schema.GroupKind]bool) (watches map[schema.GroupKind]*watched, listed bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	watches = make(map[schema.GroupKind]*watched, len(kinds))
@@ -63,7 +63,7 @@ func (i *informers) listedWatches(kinds map[schema.GroupKind]bool) (watches map[
 
 // ensureWatches starts and stops watches so that exactly these kinds are watched, and
 // returns which were started.
-func (i *informers) ensureWatches(ctx context.Context, kinds map[schema.GroupKind]snapshot.Kind) (started map[schema.GroupKind]bool, failed error) {
+func (i *kindWatches) ensureWatches(ctx context.Context, kinds map[schema.GroupKind]snapshot.Kind) (started map[schema.GroupKind]bool, failed error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for gk, running := range i.running {
@@ -87,7 +87,7 @@ func (i *informers) ensureWatches(ctx context.Context, kinds map[schema.GroupKin
 	return started, failed
 }
 
-func (i *informers) startWatch(ctx context.Context, kind snapshot.Kind) (*watched, error) {
+func (i *kindWatches) startWatch(ctx context.Context, kind snapshot.Kind) (*watched, error) {
 	informer := i.newInformer(kind)
 	if err := informer.SetTransform(reduceMetadata(kind.GroupKind())); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (i *informers) startWatch(ctx context.Context, kind snapshot.Kind) (*watche
 
 // newInformer watches the metadata of a kind. Where that does not tell a change of status
 // from others, it watches the objects; not more is kept of them.
-func (i *informers) newInformer(kind snapshot.Kind) cache.SharedIndexInformer {
+func (i *kindWatches) newInformer(kind snapshot.Kind) cache.SharedIndexInformer {
 	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	if snapshot.Uncounted(kind.GroupKind()) {
 		return informer.OfObjects(i.contents, kind.GVR(), indexers)
@@ -122,7 +122,7 @@ func (i *informers) newInformer(kind snapshot.Kind) cache.SharedIndexInformer {
 	return informer.OfMetadata(i.client, kind.GVR(), indexers)
 }
 
-func (i *informers) newChangeHandler(kind snapshot.Kind) cache.ResourceEventHandler {
+func (i *kindWatches) newChangeHandler(kind snapshot.Kind) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, initial bool) {
 			// What the first list brings is compared as a whole; see listed.

@@ -80,9 +80,9 @@ type Watcher struct {
 	Clock  clock.Clock
 	Log    logr.Logger
 
-	index     *Index
-	informers *informers
-	catalog   *snapshot.Catalog
+	index   *Index
+	watches *kindWatches
+	catalog *snapshot.Catalog
 
 	mu         sync.Mutex
 	placements map[string]*watchedPlacement
@@ -98,7 +98,7 @@ func (w *Watcher) NeedLeaderElection() bool { return true }
 // Start watches until the context ends.
 func (w *Watcher) Start(ctx context.Context) error {
 	w.index = NewIndex()
-	w.informers = &informers{client: w.Metadata, contents: w.Contents, log: w.Log, changed: w.handleChange, listed: w.handleFirstList, running: map[schema.GroupKind]*watched{}}
+	w.watches = &kindWatches{client: w.Metadata, contents: w.Contents, log: w.Log, changed: w.handleChange, listed: w.handleFirstList, running: map[schema.GroupKind]*watched{}}
 	w.placements, w.touched = map[string]*watchedPlacement{}, map[string]bool{}
 	w.kick = make(chan struct{}, 1)
 	informer, err := w.Cache.GetInformer(ctx, w.Scope.NewPlacement(""))
@@ -247,7 +247,7 @@ func (w *Watcher) refreshWatches(ctx context.Context) error {
 	}
 	kinds := w.index.Kinds(catalog)
 	kinds[definitions.GroupKind()] = definitions
-	started, err := w.informers.ensureWatches(ctx, kinds)
+	started, err := w.watches.ensureWatches(ctx, kinds)
 	w.requestComparison(started)
 	failed = errors.Join(failed, err)
 	for name := range touched {
