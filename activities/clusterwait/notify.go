@@ -275,7 +275,7 @@ func (n *Notifier) snapshotChanged(_, now client.Object) {
 // that is added or deleted counts as changed.
 func specChanged(old, now client.Object) bool {
 	return old == nil || old.GetUID() != now.GetUID() || old.GetGeneration() != now.GetGeneration() ||
-		old.GetDeletionTimestamp().IsZero() != now.GetDeletionTimestamp().IsZero()
+		placementv1beta1.DeletionStarted(old, now)
 }
 
 func annotationChanged(old, now client.Object, key string) bool {

@@ -23,9 +23,6 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// maxDecisions is how many decisions the status of a policy snapshot holds.
-const maxDecisions = 1000
-
 // maxClusterReads bounds the requests for single clusters under way at the same time.
 const maxClusterReads = 16
 
@@ -166,10 +163,10 @@ func withoutAges(status placementv1beta1.SchedulingPolicySnapshotStatus) placeme
 // than the last of them.
 func boundDecisions(decision scheduler.Decision) []placementv1beta1.ClusterDecision {
 	selected, unselected := decision.Selected, decision.Unselected
-	if len(selected) > maxDecisions {
-		selected = selected[:maxDecisions-len(unselected)]
+	if len(selected) > placementv1beta1.MaxClusterDecisions {
+		selected = selected[:placementv1beta1.MaxClusterDecisions-len(unselected)]
 	}
-	unselected = unselected[:min(len(unselected), maxDecisions-len(selected))]
+	unselected = unselected[:min(len(unselected), placementv1beta1.MaxClusterDecisions-len(selected))]
 	return slices.Concat(selected, unselected)
 }
 

@@ -5,8 +5,6 @@ import (
 	"hash/fnv"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/util/intstr"
-
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -97,18 +95,15 @@ func recordedVerdict(change act.Change) rollout.Verdict {
 
 // limitsOf resolves the limits of the rollout, whose percentages are of the number of
 // clusters that the placement asks for (API reference, RollingUpdateConfig).
-func limitsOf(placement placementv1beta1.PlacementObject, clusters []rollout.Cluster) (rollout.Limits, error) {
-	limits := rollout.Limits{Target: targetClusters(placement.GetPlacementSpec().Policy, clusters)}
-	unavailable, surge := intstr.FromString("25%"), intstr.FromString("25%")
-	if s := placement.GetPlacementSpec().Strategy; s != nil && s.RollingUpdate != nil {
-		if s.RollingUpdate.MaxUnavailable != nil {
-			unavailable = *s.RollingUpdate.MaxUnavailable
-		}
-		if s.RollingUpdate.MaxSurge != nil {
-			surge = *s.RollingUpdate.MaxSurge
+func limitsOf(placement placementv1beta1.PlacementObject, clusters []rollout.Cluster) (limits rollout.Limits, err error) {
+	fitting := 0
+	for _, c := range clusters {
+		if c.State != rollout.Unscheduled && !c.Deleting {
+			fitting++
 		}
 	}
-	var err error
+	limits.Target = placementv1beta1.TargetClusters(placement.GetPlacementSpec().Policy, fitting)
+	unavailable, surge := placementv1beta1.RolloutLimits(placement)
 	if limits.MaxUnavailable, err = rollout.Resolve(unavailable.String(), limits.Target); err != nil {
 		return limits, fmt.Errorf("maxUnavailable of placement %s: %w", placement.GetName(), err)
 	}
@@ -116,20 +111,4 @@ func limitsOf(placement placementv1beta1.PlacementObject, clusters []rollout.Clu
 		return limits, fmt.Errorf("maxSurge of placement %s: %w", placement.GetName(), err)
 	}
 	return limits, nil
-}
-
-func targetClusters(policy *placementv1beta1.PlacementPolicy, clusters []rollout.Cluster) int {
-	if policy != nil && policy.PlacementType == placementv1beta1.PickFixedPlacementType {
-		return len(policy.ClusterNames)
-	}
-	if policy != nil && policy.PlacementType == placementv1beta1.PickNPlacementType && policy.NumberOfClusters != nil {
-		return int(*policy.NumberOfClusters)
-	}
-	n := 0
-	for _, c := range clusters {
-		if c.State != rollout.Unscheduled && !c.Deleting {
-			n++
-		}
-	}
-	return n
 }

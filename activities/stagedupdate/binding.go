@@ -14,7 +14,7 @@ import (
 // ownerOf says whose the binding of a cluster is; for one that the run cannot have, endText is the
 // sentence that the run ends with because of it. A run never takes a cluster from a later run.
 func ownerOf(run *placementv1beta1.ClusterStagedUpdateRun, stage, cluster string, b *placementv1beta1.ClusterResourceBinding) (owner rollout.BindingOwner, endText string) {
-	if b == nil || !b.DeletionTimestamp.IsZero() || b.Spec.State == placementv1beta1.BindingStateUnscheduled {
+	if b == nil || !placementv1beta1.IsLiveBinding(b) {
 		return rollout.OwnerGone, clientError(fmt.Sprintf("the clusters selected for clusterResourcePlacement `%s` have changed: cluster `%s` in the stage `%s` is no longer selected", run.Spec.PlacementName, cluster, stage))
 	}
 	want := snapshotFor(run, cluster)

@@ -176,7 +176,7 @@ func (d *deletionCall) stuckAt(pending map[string]struct{}) time.Time {
 		return time.Time{}
 	}
 	if _, since := d.findLongest(pending); !since.IsZero() {
-		return since.Add(StuckAfter)
+		return since.Add(wf.StuckAfter)
 	}
 	return time.Time{}
 }
@@ -203,7 +203,7 @@ func (d *deletionCall) reportStuck(ctx context.Context, pending map[string]struc
 	why := d.acts.refusals.causeText(d.run.UID, name)
 	active, err := d.acts.recordStatus(ctx, d.run, func(r updaterun.Recorder) { r.Stuck(placementv1beta1.DeletionStageName, name, why) })
 	if err == nil && active {
-		d.acts.warn(d.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("What cluster %s has is not gone after %s%s", name, StuckAfter, why))
+		d.acts.warn(d.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("What cluster %s has is not gone after %s%s", name, wf.StuckAfter, why))
 	}
 	return err
 }
@@ -355,7 +355,7 @@ func (d *deletionCall) isCleared(ctx context.Context, cluster string) (bool, err
 	if err != nil || binding == nil {
 		return err == nil, err
 	}
-	reselected := frozen(d.run) && binding.DeletionTimestamp.IsZero() && binding.Spec.State != placementv1beta1.BindingStateUnscheduled
+	reselected := frozen(d.run) && placementv1beta1.IsLiveBinding(binding)
 	if reselected {
 		d.reselected = append(d.reselected, cluster)
 	}

@@ -195,7 +195,7 @@ func (a *Activities) policy(ctx context.Context, placement, usedIndex string) (*
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading policy snapshot %d of placement %s: %w", index, placement, err)
 		}
-		if err == nil && used.Labels[placementv1beta1.IsLatestSnapshotLabel] == placementv1beta1.LabelValueTrue {
+		if err == nil && placementv1beta1.IsLatestSnapshot(used) {
 			return used, nil
 		}
 	}
@@ -205,21 +205,8 @@ func (a *Activities) policy(ctx context.Context, placement, usedIndex string) (*
 	if err != nil {
 		return nil, fmt.Errorf("listing the policy snapshots of placement %s: %w", placement, err)
 	}
-	return latestPolicy(list.Items), nil
-}
-
-// latestPolicy is the highest index among those labelled latest: after a crash
-// there may be two.
-func latestPolicy(items []placementv1beta1.ClusterSchedulingPolicySnapshot) *placementv1beta1.ClusterSchedulingPolicySnapshot {
-	var latest *placementv1beta1.ClusterSchedulingPolicySnapshot
-	highest := -1
-	for i := range items {
-		index, err := strconv.Atoi(items[i].Labels[placementv1beta1.PolicyIndexLabel])
-		if err == nil && index > highest {
-			latest, highest = &items[i], index
-		}
-	}
-	return latest
+	latest, _ := placementv1beta1.LatestSnapshot(list.Objects(), placementv1beta1.PolicyIndexLabel).(*placementv1beta1.ClusterSchedulingPolicySnapshot)
+	return latest, nil
 }
 
 func (a *Activities) bindings(ctx context.Context, f *facts) error {

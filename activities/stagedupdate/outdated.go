@@ -74,10 +74,6 @@ func outdated(run *placementv1beta1.ClusterStagedUpdateRun, placement *placement
 	return nil
 }
 
-// maxDecisions is how many clusters a policy snapshot names; beyond that its list is not
-// complete.
-const maxDecisions = 1000
-
 // decisions are the clusters that a policy snapshot names as selected, and whether these are
 // all.
 func decisions(policy *placementv1beta1.ClusterSchedulingPolicySnapshot) (selected []string, complete bool) {
@@ -86,7 +82,7 @@ func decisions(policy *placementv1beta1.ClusterSchedulingPolicySnapshot) (select
 			selected = append(selected, d.ClusterName)
 		}
 	}
-	return selected, len(policy.Status.ClusterDecisions) < maxDecisions
+	return selected, len(policy.Status.ClusterDecisions) < placementv1beta1.MaxClusterDecisions
 }
 
 // compareClusters says whether the selected clusters are those that were frozen.

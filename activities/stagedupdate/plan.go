@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -104,7 +103,7 @@ func checkConcurrent(run *placementv1beta1.ClusterStagedUpdateRun, others []plac
 	for i := range others {
 		other := &others[i]
 		if other.Name == run.Name || other.Spec.PlacementName != run.Spec.PlacementName ||
-			other.Spec.StagedRolloutStrategyName == run.Spec.StagedRolloutStrategyName || ended(other) || !before(other, run) {
+			other.Spec.StagedRolloutStrategyName == run.Spec.StagedRolloutStrategyName || placementv1beta1.IsRunOver(other) || placementv1beta1.IsDeleting(other) || !before(other, run) {
 			continue
 		}
 		return refuse("clusterStagedUpdateRun `%s` of the same placement has not ended and uses clusterStagedUpdateStrategy `%s`; "+
@@ -112,13 +111,6 @@ func checkConcurrent(run *placementv1beta1.ClusterStagedUpdateRun, others []plac
 			other.Name, other.Spec.StagedRolloutStrategyName, other.Name)
 	}
 	return nil
-}
-
-// ended says whether a run does nothing any more.
-func ended(run *placementv1beta1.ClusterStagedUpdateRun) bool {
-	succeeded := meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded)
-	return !run.DeletionTimestamp.IsZero() || succeeded != nil && succeeded.Status != metav1.ConditionUnknown ||
-		meta.IsStatusConditionFalse(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized)
 }
 
 // before orders runs by when they were created, those of the same second by name.

@@ -96,7 +96,7 @@ func (a *Activities) rolledBack(ctx context.Context, run *placementv1beta1.Clust
 	if err := checkRollback(run, of); err != nil {
 		return nil, err
 	}
-	if ended(of) {
+	if placementv1beta1.IsRunOver(of) || placementv1beta1.IsDeleting(of) {
 		return of, nil
 	}
 	if of.Annotations[placementv1beta1.RolledBackByAnnotation] == "" {
@@ -247,7 +247,7 @@ func takenBack(run, of *placementv1beta1.ClusterStagedUpdateRun, stage *placemen
 
 // wayBack is the snapshot that a cluster had before, or why it stays as it is.
 func wayBack(of *placementv1beta1.ClusterStagedUpdateRun, b *placementv1beta1.ClusterResourceBinding, held bool, kept map[string]bool) (index, why string) {
-	if b == nil || !b.DeletionTimestamp.IsZero() || b.Spec.State == placementv1beta1.BindingStateUnscheduled {
+	if b == nil || !placementv1beta1.IsLiveBinding(b) {
 		return "", updaterun.LeftText
 	}
 	if !held && heldBefore(b, of) {

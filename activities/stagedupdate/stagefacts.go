@@ -6,12 +6,9 @@ import (
 
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
-
-// StuckAfter is how long a cluster may take before its run is called stuck, unless the
-// strategy says otherwise.
-const StuckAfter = 5 * time.Minute
 
 // facts are all that the next step of the stage is decided from.
 func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFacts {
@@ -96,7 +93,7 @@ func deadlineOf(config placementv1beta1.StageConfig) time.Duration {
 	if d := config.ClusterDeadline; d != nil && d.Duration > 0 {
 		return d.Duration
 	}
-	return StuckAfter
+	return wf.StuckAfter
 }
 
 // observeFirst observes what has to be known before anything else is decided: for a run that stops, what

@@ -23,6 +23,9 @@ const (
 // taken is given to another.
 const TaskTimeout = 5 * time.Second
 
+// StuckAfter is how long a cluster may take before its rollout is called stuck, unless a strategy says otherwise.
+const StuckAfter = 5 * time.Minute
+
 // Workflow types as they appear in the Temporal UI.
 const (
 	PlacementWorkflow = "Placement"

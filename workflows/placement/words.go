@@ -6,6 +6,7 @@ import (
 	"time"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // named is how many clusters a summary names.
@@ -25,7 +26,7 @@ func describeProgress(result act.AdvanceResult, progress, now time.Time) string 
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n\n| changing next | in flight | waiting for the limits |\n|---|---|---|\n| %d | %d | %d |",
 		len(result.Next), len(result.InFlight), result.Blocked)
-	if now.Sub(progress) >= StuckAfter {
+	if now.Sub(progress) >= wf.StuckAfter {
 		fmt.Fprintf(&out, "\n\n**Stuck** since %s.", progress.UTC().Format(time.RFC3339))
 	}
 	if result.Held != "" {

@@ -16,12 +16,10 @@ import (
 )
 
 // Linger is how long an execution waits for another change before it ends, so
-// that a burst of changes is one execution. StuckAfter is after how long of no
-// progress a rollout says that it is stuck, and on what. BlockedFor is after how long
-// one that its limits hold back ends; a change of availability starts it again.
+// that a burst of changes is one execution. BlockedFor is after how long a rollout
+// that its limits hold back ends; a change of availability starts it again.
 const (
 	Linger     = 3 * time.Second
-	StuckAfter = 5 * time.Minute
 	BlockedFor = 10 * time.Minute
 )
 
@@ -180,7 +178,7 @@ func (p *placement) selectAndSchedule(ctx workflow.Context) (act.SelectResult, e
 func (p *placement) rollOut(ctx workflow.Context, selected act.SelectResult) error {
 	progress := workflow.Now(ctx)
 	request := act.AdvanceRequest{
-		Placement: p.ref, Snapshot: selected.Snapshot, Overrides: selected.Overrides, WakeAt: progress.Add(StuckAfter),
+		Placement: p.ref, Snapshot: selected.Snapshot, Overrides: selected.Overrides, WakeAt: progress.Add(wf.StuckAfter),
 	}
 	for {
 		result, err := p.advanceBatch(ctx, request)
@@ -217,12 +215,12 @@ func (p *placement) rollOut(ctx workflow.Context, selected act.SelectResult) err
 
 // lookAgain is when to look whether a rollout is stuck, or has been for long enough to end.
 func lookAgain(progress, now time.Time) time.Time {
-	for _, after := range []time.Duration{StuckAfter, BlockedFor} {
+	for _, after := range []time.Duration{wf.StuckAfter, BlockedFor} {
 		if at := progress.Add(after); at.After(now) {
 			return at
 		}
 	}
-	return now.Add(StuckAfter)
+	return now.Add(wf.StuckAfter)
 }
 
 // advanceBatch runs one batch. Changes that arrive meanwhile are selected and

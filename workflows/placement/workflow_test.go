@@ -256,7 +256,7 @@ func TestAChangedPlanIsLoadedSelectedAndScheduledAgain(t *testing.T) {
 
 // patient lets every Advance wait until it is told to wake.
 func (h *hub) patient() {
-	h.env.OnActivity(act.AdvancePlacement, mock.Anything, mock.Anything).Return(h.advance).After(placement.StuckAfter)
+	h.env.OnActivity(act.AdvancePlacement, mock.Anything, mock.Anything).Return(h.advance).After(wf.StuckAfter)
 }
 
 func TestABlockedRolloutEndsAfterTenMinutes(t *testing.T) {
@@ -268,7 +268,7 @@ func TestABlockedRolloutEndsAfterTenMinutes(t *testing.T) {
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	require.Len(t, h.requests, 2)
-	assert.WithinDuration(t, begin.Add(placement.StuckAfter), h.requests[0].WakeAt, 0, "it looks whether it is stuck")
+	assert.WithinDuration(t, begin.Add(wf.StuckAfter), h.requests[0].WakeAt, 0, "it looks whether it is stuck")
 	assert.WithinDuration(t, begin.Add(placement.BlockedFor), h.requests[1].WakeAt, 0, "the wait is bounded by the end")
 	assert.WithinDuration(t, begin.Add(placement.BlockedFor+placement.Linger), h.env.Now(), 0)
 }
@@ -299,7 +299,7 @@ func TestAStuckRolloutSaysOnWhatSinceWhen(t *testing.T) {
 	}
 	h.patient()
 	var early, late string
-	h.at(placement.StuckAfter+time.Second, func() { early = h.details() })
+	h.at(wf.StuckAfter+time.Second, func() { early = h.details() })
 	h.at(placement.BlockedFor+time.Second, func() { late = h.details() })
 	h.run()
 	for _, said := range []string{early, late} {

@@ -50,7 +50,7 @@ type load struct {
 func loadOf(cluster string, placements []hub.Placement, bindings []hub.Binding) load {
 	on := map[string]bool{}
 	for _, b := range bindings {
-		if b.Spec.TargetCluster == cluster && b.Object.GetDeletionTimestamp() == nil && b.Spec.State != placementv1beta1.BindingStateUnscheduled {
+		if b.Spec.TargetCluster == cluster && placementv1beta1.IsLiveBinding(b.Object) {
 			on[b.Object.GetNamespace()+"/"+b.Object.GetLabels()[placementv1beta1.ParentPlacementLabel]] = true
 		}
 	}

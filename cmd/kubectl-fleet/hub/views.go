@@ -81,7 +81,7 @@ func (p Placement) Current(plain string) *metav1.Condition {
 
 // External says whether staged update runs roll the placement out.
 func (p Placement) External() bool {
-	return p.Spec.Strategy != nil && p.Spec.Strategy.Type == placementv1beta1.ExternalRolloutStrategyType
+	return placementv1beta1.IsExternal(p.Object)
 }
 
 // Plain returns a condition type of a placement as a whole without the kind it begins with.
@@ -121,13 +121,13 @@ func (r Run) Placement() Ref { return Ref{KindPlacement, r.Namespace, r.Spec.Pla
 
 // Outcome is how a run ended: True, False, or empty while it has not.
 func (r Run) Outcome() metav1.ConditionStatus {
-	if c := r.Condition(placementv1beta1.ConditionTypeSucceeded); c != nil && c.Status != metav1.ConditionUnknown {
-		return c.Status
+	switch {
+	case !placementv1beta1.IsRunOver(r.Object):
+		return ""
+	case meta.IsStatusConditionTrue(r.Status.Conditions, placementv1beta1.ConditionTypeSucceeded):
+		return metav1.ConditionTrue
 	}
-	if meta.IsStatusConditionFalse(r.Status.Conditions, placementv1beta1.ConditionTypeInitialized) {
-		return metav1.ConditionFalse
-	}
-	return ""
+	return metav1.ConditionFalse
 }
 
 // Binding is a ClusterResourceBinding or a ResourceBinding.

@@ -81,7 +81,7 @@ func (r *Reconciler) requestIndexed(ctx context.Context, namespace, field, name 
 // which not every kind of object counts as a new generation.
 func onDeletionStarted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+		return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew)
 	}}
 }
 

@@ -3,7 +3,7 @@ package clusterwatch
 import (
 	"context"
 	"fmt"
-	"strconv"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -127,15 +127,12 @@ func (r *Reconciler) latestPolicyOf(ctx context.Context, placement placementv1be
 	if err := r.client.List(ctx, policies, client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the policy snapshots of placement %s: %w", placement.GetName(), err)
 	}
-	latest, highest := scope.NewPolicySnapshot(""), -1
-	for _, policy := range policies.Objects() {
-		if !placementv1beta1.IsLatestSnapshot(policy) || !metav1.IsControlledBy(policy, placement) {
-			continue
-		}
-		// A label that is no number was not written by us.
-		if at, err := strconv.Atoi(policy.GetLabels()[placementv1beta1.PolicyIndexLabel]); err == nil && at > highest {
-			latest, highest = policy, at
-		}
+	controlled := slices.DeleteFunc(policies.Objects(), func(policy placementv1beta1.PolicySnapshotObject) bool {
+		return !metav1.IsControlledBy(policy, placement)
+	})
+	latest := placementv1beta1.LatestSnapshot(controlled, placementv1beta1.PolicyIndexLabel)
+	if latest == nil {
+		latest = scope.NewPolicySnapshot("")
 	}
 	return latest, nil
 }

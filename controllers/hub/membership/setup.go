@@ -79,7 +79,7 @@ func (r *Reconciler) leavingMember(ctx context.Context, work client.Object) []re
 // timestamp.
 func onDeletion() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+		return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew)
 	}}
 }
 

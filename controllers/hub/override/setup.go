@@ -55,7 +55,7 @@ func (r *Reconciler) newEventHandler() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.enqueueConcerned(ctx, q, true, e.Object) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			leaves := e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+			leaves := placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew)
 			if leaves || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
 				r.enqueueConcerned(ctx, q, leaves, e.ObjectOld, e.ObjectNew)
 				return

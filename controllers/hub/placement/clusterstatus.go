@@ -114,7 +114,7 @@ func isAboutSameResources(facts *Facts, last, entry *placementv1beta1.PerCluster
 // conditionNotStarted says why a cluster does not have the observed resources yet: its
 // turn has not come under the rollout strategy, or nothing has been decided.
 func conditionNotStarted(facts *Facts, binding placementv1beta1.BindingObject, started bool) metav1.Condition {
-	if binding == nil || facts.External() || !started {
+	if binding == nil || placementv1beta1.IsExternal(facts.Placement) || !started {
 		return rolloutStartedStep.clusterUnknown.newCondition(placementv1beta1.ConditionTypeRolloutStarted, metav1.ConditionUnknown)
 	}
 	return metav1.Condition{
@@ -157,7 +157,7 @@ func describeUnfilled(facts *Facts, now metav1.Time) []placementv1beta1.PerClust
 	if !facts.isScheduled() {
 		return nil
 	}
-	missing := wantedClusterCount(facts.Placement.GetPlacementSpec().Policy) - len(listPickedClusters(facts))
+	missing := placementv1beta1.TargetClusters(facts.Placement.GetPlacementSpec().Policy, 0) - len(listPickedClusters(facts))
 	var conditionsBefore [][]metav1.Condition
 	for i := range facts.Placement.GetPlacementStatus().PlacementStatuses {
 		if entry := &facts.Placement.GetPlacementStatus().PlacementStatuses[i]; entry.ClusterName == "" {
@@ -183,17 +183,4 @@ func describeUnfilled(facts *Facts, now metav1.Time) []placementv1beta1.PerClust
 		})
 	}
 	return entries
-}
-
-// wantedClusterCount is the number of clusters a policy asks for; 0 if it takes what fits.
-func wantedClusterCount(policy *placementv1beta1.PlacementPolicy) int {
-	switch {
-	case policy == nil:
-		return 0
-	case policy.PlacementType == placementv1beta1.PickNPlacementType && policy.NumberOfClusters != nil:
-		return int(*policy.NumberOfClusters)
-	case policy.PlacementType == placementv1beta1.PickFixedPlacementType:
-		return len(policy.ClusterNames)
-	}
-	return 0
 }

@@ -50,12 +50,6 @@ type Facts struct {
 	Eviction string
 }
 
-// External says whether update runs bring changes to the clusters.
-func (f *Facts) External() bool {
-	strategy := f.Placement.GetPlacementSpec().Strategy
-	return strategy != nil && strategy.Type == placementv1beta1.ExternalRolloutStrategyType
-}
-
 // applyStrategy is what the placement wants now; nil if it leaves it open.
 func (f *Facts) applyStrategy() *placementv1beta1.ApplyStrategy {
 	if f.Placement.GetPlacementSpec().Strategy == nil {
@@ -105,16 +99,8 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 // findLatestPolicy is the policy snapshot that says it is the latest; of several the
 // one with the highest index.
 func findLatestPolicy(policies []placementv1beta1.PolicySnapshotObject, owner types.UID) placementv1beta1.PolicySnapshotObject {
-	var latest placementv1beta1.PolicySnapshotObject
-	for _, policy := range policies {
-		if !ownedBy(policy, owner) || !placementv1beta1.IsLatestSnapshot(policy) {
-			continue
-		}
-		if latest == nil || labelIndex(policy, placementv1beta1.PolicyIndexLabel) > labelIndex(latest, placementv1beta1.PolicyIndexLabel) {
-			latest = policy
-		}
-	}
-	return latest
+	owned := slices.DeleteFunc(policies, func(policy placementv1beta1.PolicySnapshotObject) bool { return !ownedBy(policy, owner) })
+	return placementv1beta1.LatestSnapshot(owned, placementv1beta1.PolicyIndexLabel)
 }
 
 // findCompleteSnapshots finds the resource snapshots whose parts are all there, and the

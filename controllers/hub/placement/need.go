@@ -88,13 +88,13 @@ func hasSurplusBindings(facts *Facts) bool {
 			return true
 		}
 	}
-	return policy.PlacementType == placementv1beta1.PickNPlacementType && held > wantedClusterCount(policy)
+	return policy.PlacementType == placementv1beta1.PickNPlacementType && held > placementv1beta1.TargetClusters(policy, 0)
 }
 
 // rolloutPending says whether some cluster does not run yet what it should, or
 // still runs what it should not. Under External that is for update runs.
 func rolloutPending(facts *Facts) bool {
-	if facts.External() || facts.Latest.Name == "" {
+	if placementv1beta1.IsExternal(facts.Placement) || facts.Latest.Name == "" {
 		return false
 	}
 	return slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.BindingObject) bool {
@@ -108,7 +108,7 @@ func upToDate(facts *Facts, binding placementv1beta1.BindingObject, snapshot str
 	if binding.GetBindingSpec().State != placementv1beta1.BindingStateBound || binding.GetBindingSpec().ResourceSnapshotName != snapshot {
 		return false
 	}
-	return facts.External() || facts.hasApplicableOverrides(binding) && apiequality.Semantic.DeepEqual(binding.GetBindingSpec().ApplyStrategy, facts.applyStrategy())
+	return placementv1beta1.IsExternal(facts.Placement) || facts.hasApplicableOverrides(binding) && apiequality.Semantic.DeepEqual(binding.GetBindingSpec().ApplyStrategy, facts.applyStrategy())
 }
 
 // untrackablePeriod is for how long a cluster that cannot tell whether it is available does not count as

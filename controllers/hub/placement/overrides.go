@@ -36,7 +36,7 @@ type Overrides struct {
 
 // gatherOverrides reads what is known of overrides. Update runs pick their own.
 func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error {
-	if f.External() {
+	if placementv1beta1.IsExternal(f.Placement) {
 		return nil
 	}
 	inForce, err := overridesource.InForce(ctx, cached)
@@ -73,7 +73,7 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 // overridesChanged says whether other overrides were made for the placement than its
 // last selection has seen, or one that it picked is gone or mended.
 func (f *Facts) overridesChanged() bool {
-	return !f.External() && (f.Overrides.Gone || f.Overrides.Mended || f.Overrides.Made != f.Verdict.OverridesMade)
+	return !placementv1beta1.IsExternal(f.Placement) && (f.Overrides.Gone || f.Overrides.Mended || f.Overrides.Made != f.Verdict.OverridesMade)
 }
 
 // hasApplicableOverrides says whether a binding names the overrides that apply to its cluster, as

@@ -111,7 +111,7 @@ func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Dura
 		return 0, err
 	}
 	size := len(facts.Bindings) + len(status.SelectedResources)/resourcesPerCluster
-	r.limiter.recordWrite(keyOf(placement), now, pauseAfter(size, facts.External(), r.clock.Since(now)))
+	r.limiter.recordWrite(keyOf(placement), now, pauseAfter(size, placementv1beta1.IsExternal(facts.Placement), r.clock.Since(now)))
 	r.emitEvents(placement, status)
 	return waitUntilStuck(status, now), nil
 }

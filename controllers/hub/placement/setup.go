@@ -60,6 +60,6 @@ func requestParent(_ context.Context, object client.Object) []reconcile.Request 
 // timestamp.
 func onDeletionStarted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+		return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew)
 	}}
 }

@@ -36,7 +36,7 @@ func Observed(facts *Facts) Snapshot {
 
 // commonSnapshot is the one snapshot all clusters of an External placement run, if they do.
 func (f *Facts) commonSnapshot() (Snapshot, bool) {
-	if !f.External() || len(lostClusters(f)) > 0 {
+	if !placementv1beta1.IsExternal(f.Placement) || len(lostClusters(f)) > 0 {
 		return Snapshot{}, false
 	}
 	name := ""
@@ -177,7 +177,7 @@ func sumUpStep(step *stepTemplate, entries []placementv1beta1.PerClusterPlacemen
 // reportsDiff says whether differences are only reported, by what the placement
 // wants, or under External by what the runs have brought to the clusters.
 func reportsDiff(facts *Facts) bool {
-	if !facts.External() {
+	if !placementv1beta1.IsExternal(facts.Placement) {
 		return isReportDiff(facts.applyStrategy())
 	}
 	for i := range facts.Bindings {

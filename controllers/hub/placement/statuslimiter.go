@@ -121,7 +121,7 @@ func isOutcome(facts *Facts, status placementv1beta1.PlacementStatus) bool {
 	return is(placementv1beta1.ConditionTypeAvailable, metav1.ConditionTrue) ||
 		is(placementv1beta1.ConditionTypeDiffReported, metav1.ConditionTrue) ||
 		is(placementv1beta1.ConditionTypeScheduled, metav1.ConditionFalse) ||
-		facts.External() && is(placementv1beta1.ConditionTypeScheduled, metav1.ConditionTrue) && !scheduledBefore(*facts.Placement.GetPlacementStatus(), status)
+		placementv1beta1.IsExternal(facts.Placement) && is(placementv1beta1.ConditionTypeScheduled, metav1.ConditionTrue) && !scheduledBefore(*facts.Placement.GetPlacementStatus(), status)
 }
 
 // scheduledBefore says that a status tells nothing new of which clusters are picked, or

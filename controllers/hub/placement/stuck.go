@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,16 +9,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 const (
-	// stuckGracePeriod is how long a cluster may take before the placement says that it waits for it.
-	stuckGracePeriod = 5 * time.Minute
 	// namedStuck is how many such clusters it names.
 	namedStuck = 3
 	// stuckMark begins what is said about it.
@@ -76,7 +73,7 @@ func reasonForStuck(entry *placementv1beta1.PerClusterPlacementStatus, missing *
 // describeStuck adds to the message of the step that a placement is at what it waits for: clusters
 // that take very long, or limits that cannot be kept.
 func describeStuck(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, step *stepTemplate, now time.Time) string {
-	waiting := stuckClusters(entries, now.Add(-stuckGracePeriod))
+	waiting := stuckClusters(entries, now.Add(-wf.StuckAfter))
 	if len(waiting) > 0 {
 		var parts []string
 		for _, w := range waiting[:min(len(waiting), namedStuck)] {
@@ -87,11 +84,11 @@ func describeStuck(facts *Facts, entries []placementv1beta1.PerClusterPlacementS
 		}
 		return stuckMark + " on " + strings.Join(parts, ", ")
 	}
-	if step != &rolloutStartedStep || facts.External() {
+	if step != &rolloutStartedStep || placementv1beta1.IsExternal(facts.Placement) {
 		return ""
 	}
 	held := accountLimits(facts)
-	if said := held.Held(); said != "" && (held.MaxUnavailable == 0 || hasBeenBlockedSince(facts, now.Add(-stuckGracePeriod))) {
+	if said := held.Held(); said != "" && (held.MaxUnavailable == 0 || hasBeenBlockedSince(facts, now.Add(-wf.StuckAfter))) {
 		return stuckMark + ": " + said
 	}
 	return ""
@@ -144,20 +141,14 @@ func isBindingAvailable(binding placementv1beta1.BindingObject) bool {
 
 // resolveLimits of a rollout as numbers of clusters. What cannot be read is refused elsewhere.
 func resolveLimits(facts *Facts) rollout.Limits {
-	policy := facts.Placement.GetPlacementSpec().Policy
-	out := rollout.Limits{Target: wantedClusterCount(policy)}
-	if policy == nil || policy.PlacementType == placementv1beta1.PickAllPlacementType || policy.PlacementType == "" {
-		for _, binding := range facts.Bindings {
-			if placementv1beta1.IsLiveBinding(binding) {
-				out.Target++
-			}
+	fitting := 0
+	for _, binding := range facts.Bindings {
+		if placementv1beta1.IsLiveBinding(binding) {
+			fitting++
 		}
 	}
-	unavailable, surge := intstr.FromString("25%"), intstr.FromString("25%")
-	if s := facts.Placement.GetPlacementSpec().Strategy; s != nil && s.RollingUpdate != nil {
-		unavailable = *cmp.Or(s.RollingUpdate.MaxUnavailable, &unavailable)
-		surge = *cmp.Or(s.RollingUpdate.MaxSurge, &surge)
-	}
+	out := rollout.Limits{Target: placementv1beta1.TargetClusters(facts.Placement.GetPlacementSpec().Policy, fitting)}
+	unavailable, surge := placementv1beta1.RolloutLimits(facts.Placement)
 	// An error leaves 0.
 	out.MaxUnavailable, _ = rollout.Resolve(unavailable.String(), out.Target)
 	out.MaxSurge, _ = rollout.Resolve(surge.String(), out.Target)
@@ -171,7 +162,7 @@ func waitUntilStuck(status placementv1beta1.PlacementStatus, now time.Time) time
 		if missing == nil || missing.Status == metav1.ConditionTrue {
 			return
 		}
-		if left := missing.LastTransitionTime.Add(stuckGracePeriod).Sub(now); left > 0 {
+		if left := missing.LastTransitionTime.Add(wf.StuckAfter).Sub(now); left > 0 {
 			next = shorterWait(next, left)
 		}
 	}
@@ -212,7 +203,7 @@ func (r *Reconciler) emitStuckEvent(placement placementv1beta1.PlacementObject, 
 			on, message = "limits", status.Conditions[i].Message
 		}
 	}
-	if waiting := stuckClusters(status.PlacementStatuses, now.Add(-stuckGracePeriod)); on != "" && len(waiting) > 0 {
+	if waiting := stuckClusters(status.PlacementStatuses, now.Add(-wf.StuckAfter)); on != "" && len(waiting) > 0 {
 		on = ""
 		for _, w := range waiting[:min(len(waiting), namedStuck)] {
 			on += w.cluster + ","

@@ -15,6 +15,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // says is the message of the last condition of a placement.
@@ -33,13 +34,13 @@ func TestAStuckRolloutNamesClusterSinceAndObject(t *testing.T) {
 		Condition:          metav1.Condition{Type: "Available", Message: "1 of 3 pods are ready"},
 	}}
 	plain := "The selected resources in 1 cluster(s) are still not available yet"
-	assert.Equal(t, plain, says(s, now.Add(stuckGracePeriod-time.Second)))
+	assert.Equal(t, plain, says(s, now.Add(wf.StuckAfter-time.Second)))
 	stuckOn := "; stuck on member1 since 2025-03-17 21:37:14 UTC (Deployment web/front: 1 of 3 pods are ready)"
-	assert.Equal(t, plain+stuckOn, says(s, now.Add(stuckGracePeriod)))
+	assert.Equal(t, plain+stuckOn, says(s, now.Add(wf.StuckAfter)))
 
 	s.snapshot(1)
 	s.binding("member1").Spec.ResourceSnapshotName = "crp-1-snapshot"
-	assert.Equal(t, "The rollout is being blocked by the rollout strategy in 2 cluster(s)"+stuckOn, says(s, now.Add(stuckGracePeriod)),
+	assert.Equal(t, "The rollout is being blocked by the rollout strategy in 2 cluster(s)"+stuckOn, says(s, now.Add(wf.StuckAfter)),
 		"it says what the others wait for")
 }
 
@@ -61,7 +62,7 @@ func TestLimitsThatCannotBeKeptAreNamed(t *testing.T) {
 	assert.Equal(t, plain, says(s, now.Time), "a cluster may come soon")
 	s.Placement.Status = Project(s.Facts, View{Now: now})
 	assert.Equal(t, plain+"; stuck: of the 3 cluster(s) asked for 2 are available, and with maxUnavailable 1 none of them may become unavailable",
-		says(s, now.Add(stuckGracePeriod)))
+		says(s, now.Add(wf.StuckAfter)))
 }
 
 func TestAStuckRolloutIsToldOfOnce(t *testing.T) {
@@ -80,9 +81,9 @@ func TestWhatWillBeStuckIsLookedAtThen(t *testing.T) {
 		s.Bindings[0].GetBindingStatus().Conditions[i].LastTransitionTime = now
 	}
 	b := newBench(t, stored(s)...)
-	assert.Equal(t, stuckGracePeriod, b.reconcile(t).RequeueAfter)
+	assert.Equal(t, wf.StuckAfter, b.reconcile(t).RequeueAfter)
 	assert.NotContains(t, b.told(), "PlacementRolloutStuck")
-	b.clock.SetTime(now.Add(stuckGracePeriod))
+	b.clock.SetTime(now.Add(wf.StuckAfter))
 	b.reconcile(t)
 	assert.Contains(t, b.told(), "PlacementRolloutStuck")
 }

@@ -179,7 +179,7 @@ func concernsSelection(before, after placementv1beta1.PlacementObject) bool {
 	key := placementv1beta1.SelectionVerdictAnnotation
 	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
 		before.GetAnnotations()[key] != after.GetAnnotations()[key] ||
-		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero()
+		placementv1beta1.DeletionStarted(before, after)
 }
 
 // requestPlacement asks for a look at a placement.

@@ -13,10 +13,7 @@ import (
 func NeedsWork(run placementv1beta1.UpdateRunObject) bool {
 	conditions := run.GetUpdateRunStatus().Conditions
 	switch {
-	case !run.GetDeletionTimestamp().IsZero():
-		return false
-	case meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeSucceeded) != nil,
-		meta.IsStatusConditionFalse(conditions, placementv1beta1.ConditionTypeInitialized):
+	case placementv1beta1.IsDeleting(run), placementv1beta1.IsRunOver(run):
 		return false
 	case run.GetAnnotations()[placementv1beta1.RolledBackByAnnotation] != "":
 		return true // it ends, even if it stands still

@@ -103,7 +103,7 @@ func (r *Reconciler) releaseRun(ctx context.Context, run placementv1beta1.Update
 	if err != nil {
 		return fmt.Errorf("deleting the approval requests of run %s: %w", run.GetName(), err)
 	}
-	if meta.FindStatusCondition(run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeSucceeded) == nil {
+	if !placementv1beta1.IsRunOver(run) {
 		r.waker.Wake(ctx, waker.UpdateRunRef(run), run.GetGeneration(), wf.CauseSpec) // without it, the workflow ends at its next step
 	}
 	r.waker.Forget(waker.UpdateRunRef(run))

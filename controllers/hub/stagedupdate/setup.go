@@ -59,7 +59,7 @@ func onSpecOrDeletion() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			const rolledBack = placementv1beta1.RolledBackByAnnotation
-			return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
+			return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew) ||
 				e.ObjectOld.GetAnnotations()[rolledBack] != e.ObjectNew.GetAnnotations()[rolledBack]
 		},
 	})

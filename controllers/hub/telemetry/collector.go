@@ -114,7 +114,7 @@ func (c *Collector) collectRuns(ctx context.Context, metrics chan<- prometheus.M
 			state = placementv1beta1.StateRun
 		}
 		metrics <- gauge(runStatus, seconds(s.since), "", run.Name, string(state), s.condition, s.status, s.reason, failure)
-		if finished(run) {
+		if placementv1beta1.IsRunOver(run) {
 			continue
 		}
 		metrics <- gauge(clustersInFlight, float64(inFlight(run)), "ClusterStagedUpdateRun", "", run.Name)

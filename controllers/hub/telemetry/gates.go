@@ -63,9 +63,3 @@ func inFlight(run *placementv1beta1.ClusterStagedUpdateRun) int {
 	}
 	return count
 }
-
-// finished says whether a run is over.
-func finished(run *placementv1beta1.ClusterStagedUpdateRun) bool {
-	return meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded) != nil ||
-		meta.IsStatusConditionFalse(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized)
-}
