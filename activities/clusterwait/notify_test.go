@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,9 +26,7 @@ type informers struct {
 
 func newInformers(t *testing.T) *informers {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	require.NoError(t, placementv1beta1.AddToScheme(scheme))
-	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
+	scheme := fixture.Scheme(t)
 	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "meta", Version: "v1", Kind: "Snapshot"}, &metav1.PartialObjectMetadata{})
 	i := &informers{t: t, fake: &informertest.FakeInformers{Scheme: scheme}, notifier: clusterwait.NewNotifier()}
 	require.NoError(t, i.notifier.Watch(t.Context(), i.fake))

@@ -36,6 +36,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -98,9 +99,7 @@ func (c *clock) After(d time.Duration) <-chan time.Time {
 
 func newHub(t *testing.T, objects ...client.Object) *hub {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	require.NoError(t, placementv1beta1.AddToScheme(scheme))
-	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
+	scheme := fixture.Scheme(t)
 	watched := runtime.NewScheme()
 	require.NoError(t, placementv1beta1.AddToScheme(watched))
 	require.NoError(t, clusterv1beta1.AddToScheme(watched))

@@ -7,19 +7,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 // A member cleans up after a Work that it sees being deleted, so a Work that is to leave what
 // it has brought must say so before.
 func TestAWorkThatLeavesWhatItHasBroughtSaysSoBeforeItGoes(t *testing.T) {
-	scheme := runtime.NewScheme()
-	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	scheme := fixture.Scheme(t)
 	binding := newBinding(0, 1)
 	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{
 		Namespace: memberNS, Name: "work", UID: "work-uid", Finalizers: []string{placementv1beta1.WorkFinalizer},

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
-	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 const (
@@ -47,9 +47,7 @@ func (h *hub) wrote(what string) {
 
 func newHub(t *testing.T, objects ...client.Object) *hub {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	require.NoError(t, placementv1beta1.AddToScheme(scheme))
-	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
+	scheme := fixture.Scheme(t)
 	h := &hub{}
 	h.Client = interceptor.NewClient(
 		fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&placementv1beta1.Work{}).Build(),

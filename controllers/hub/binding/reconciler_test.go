@@ -25,6 +25,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 const placementUID = types.UID("placement-uid")
@@ -47,9 +48,7 @@ type bench struct {
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	require.NoError(t, placementv1beta1.AddToScheme(scheme))
-	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
+	scheme := fixture.Scheme(t)
 	b := &bench{clock: clocktesting.NewFakePassiveClock(start), events: events.NewFakeRecorder(10)}
 	b.options = Options{ForceDeleteWaitTime: 15 * time.Minute, Events: b.events}
 	base := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).

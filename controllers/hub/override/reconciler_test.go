@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/events"
@@ -26,6 +25,7 @@ import (
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 // errDied is what writes of a process that died return.
@@ -54,8 +54,7 @@ func (b *bench) write() error {
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	scheme := fixture.Scheme(t)
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterResourceOverride{}, &placementv1beta1.ResourceOverride{})
 	for _, i := range fieldindex.All() {

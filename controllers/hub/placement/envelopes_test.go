@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 func sample(t *testing.T, name string, into any) {
@@ -79,8 +79,7 @@ func TestObjectsInEnvelopesAreReportedAsPrinted(t *testing.T) {
 			want := printed.Status.PlacementStatuses[0].FailedPlacements
 			s, parts := enveloped(t, want[0], objects...)
 
-			scheme := runtime.NewScheme()
-			require.NoError(t, placementv1beta1.AddToScheme(scheme))
+			scheme := fixture.Scheme(t)
 			selected, err := newSelectionCache(fake.NewClientBuilder().WithScheme(scheme).WithObjects(parts[0]).Build()).listSelected(t.Context(), s.Placement, s.Latest)
 			require.NoError(t, err)
 			status := Project(s.Facts, View{Selected: selected, Now: now})

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
-	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
+	"github.com/fleetflow/fleetflow/test/fixture"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
@@ -53,9 +53,7 @@ type bench struct {
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	require.NoError(t, placementv1beta1.AddToScheme(scheme))
-	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
+	scheme := fixture.Scheme(t)
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
 	b := &bench{pokes: &recorder{}, clock: clocktesting.NewFakePassiveClock(now.Time), events: events.NewFakeRecorder(100)}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).

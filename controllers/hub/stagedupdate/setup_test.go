@@ -5,13 +5,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 func TestANewDecisionOfTheSchedulerWakesRuns(t *testing.T) {
@@ -39,8 +39,7 @@ func TestANewDecisionOfTheSchedulerWakesRuns(t *testing.T) {
 }
 
 func TestAPolicySnapshotWakesTheRunsOfItsPlacementThatAreNotOver(t *testing.T) {
-	scheme := runtime.NewScheme()
-	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	scheme := fixture.Scheme(t)
 	run := func(name, placement string) *placementv1beta1.ClusterStagedUpdateRun {
 		return &placementv1beta1.ClusterStagedUpdateRun{
 			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: placementv1beta1.UpdateRunSpec{PlacementName: placement},

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -20,6 +19,7 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 // fakeApplier records its calls.
@@ -57,8 +57,7 @@ type member struct {
 
 func newMember(t *testing.T, imc *clusterv1beta1.InternalMemberCluster) *member {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
+	scheme := fixture.Scheme(t)
 	m := &member{
 		applier: &fakeApplier{}, reporter: &fakeReporter{nodes: 2},
 		clock: testclock.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
