@@ -53,7 +53,7 @@ func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement placeme
 	if err != nil {
 		return nil, err
 	}
-	latest := latestPolicy(existing)
+	latest := newestPolicy(existing)
 	if latest == nil || string(latest.GetPolicySnapshotSpec().PolicyHash) != string(hash) {
 		index := 0
 		if len(existing) > 0 {
@@ -113,12 +113,12 @@ func policyIndex(policy placementv1beta1.PolicySnapshotObject) int {
 	return index
 }
 
-// latestPolicy is the newest of the snapshots, which are in the order of their
-// indexes: of those that say so the highest, or else the highest of all.
-func latestPolicy(existing []placementv1beta1.PolicySnapshotObject) placementv1beta1.PolicySnapshotObject {
-	for i := len(existing) - 1; i >= 0; i-- {
-		if placementv1beta1.IsLatestSnapshot(existing[i]) {
-			return existing[i]
+// newestPolicy is the latest of the snapshots, which are in the order of their indexes, by
+// its label, or else the last of all; nil if there are none.
+func newestPolicy(existing []placementv1beta1.PolicySnapshotObject) placementv1beta1.PolicySnapshotObject {
+	for _, policy := range slices.Backward(existing) {
+		if placementv1beta1.IsLatestSnapshot(policy) {
+			return policy
 		}
 	}
 	if len(existing) == 0 {
