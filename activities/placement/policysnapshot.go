@@ -116,10 +116,8 @@ func policyIndex(policy placementv1beta1.PolicySnapshotObject) int {
 // newestPolicy is the latest of the snapshots, which are in the order of their indexes, by
 // its label, or else the last of all; nil if there are none.
 func newestPolicy(existing []placementv1beta1.PolicySnapshotObject) placementv1beta1.PolicySnapshotObject {
-	for _, policy := range slices.Backward(existing) {
-		if placementv1beta1.IsLatestSnapshot(policy) {
-			return policy
-		}
+	if latest := placementv1beta1.LatestSnapshot(existing, placementv1beta1.PolicyIndexLabel); latest != nil {
+		return latest
 	}
 	if len(existing) == 0 {
 		return nil
