@@ -6,7 +6,6 @@ package stagedupdate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,10 +75,25 @@ type Activities struct {
 	pace     statusPace
 }
 
-// run reads a run live; nil when there is none with this uid any more.
-func (a *Activities) run(ctx context.Context, ref wf.Ref) (*placementv1beta1.ClusterStagedUpdateRun, error) {
+// runStore reads runs and their clusters' bindings live, and writes the status and the events of runs.
+type runStore struct {
+	client client.Client
+	live   client.Reader
+	events EventRecorder
+	clock  clock.Clock
+	pace   *statusPace
+}
+
+func (a *Activities) runs() runStore {
+	return runStore{client: a.Client, live: a.Live, events: a.Events, clock: a.Clock, pace: &a.pace}
+}
+
+func (a *Activities) planner() *planner { return &planner{acts: a} }
+
+// readRun reads a run live; nil when there is none with this uid any more.
+func (s runStore) readRun(ctx context.Context, ref wf.Ref) (*placementv1beta1.ClusterStagedUpdateRun, error) {
 	run := &placementv1beta1.ClusterStagedUpdateRun{}
-	err := a.Live.Get(ctx, types.NamespacedName{Name: ref.Name}, run)
+	err := s.live.Get(ctx, types.NamespacedName{Name: ref.Name}, run)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -92,20 +106,20 @@ func (a *Activities) run(ctx context.Context, ref wf.Ref) (*placementv1beta1.Clu
 	return run, nil
 }
 
-// active reads a run that still has something to do; nil otherwise.
-func (a *Activities) active(ctx context.Context, ref wf.Ref) (*placementv1beta1.ClusterStagedUpdateRun, error) {
-	run, err := a.run(ctx, ref)
+// readActive reads a run that still has something to do; nil otherwise.
+func (s runStore) readActive(ctx context.Context, ref wf.Ref) (*placementv1beta1.ClusterStagedUpdateRun, error) {
+	run, err := s.readRun(ctx, ref)
 	if err != nil || run == nil || !run.DeletionTimestamp.IsZero() || placementv1beta1.IsRunOver(run) {
 		return nil, err
 	}
 	return run, nil
 }
 
-// liveBinding reads the binding of a cluster live; nil when there is none.
-func (a *Activities) liveBinding(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, cluster string) (*placementv1beta1.ClusterResourceBinding, error) {
+// readBinding reads the binding of a cluster live; nil when there is none.
+func (s runStore) readBinding(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, cluster string) (*placementv1beta1.ClusterResourceBinding, error) {
 	name := placementv1beta1.BindingName(placement.Name, placement.UID, cluster)
 	binding := &placementv1beta1.ClusterResourceBinding{}
-	err := a.Live.Get(ctx, types.NamespacedName{Name: name}, binding)
+	err := s.live.Get(ctx, types.NamespacedName{Name: name}, binding)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -117,13 +131,13 @@ func (a *Activities) liveBinding(ctx context.Context, placement *placementv1beta
 
 // recordStatus records progress in the status of a run, and says whether the run is still active. What
 // another writer has written meanwhile stays: the progress is recorded once more on the newer version.
-func (a *Activities) recordStatus(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, record func(updaterun.Recorder)) (active bool, err error) {
+func (s runStore) recordStatus(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, record func(updaterun.Recorder)) (active bool, err error) {
 	ref := wf.Ref{Name: run.Name, UID: string(run.UID)}
 	first := true
 	active = true
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if !first {
-			fresh, err := a.active(ctx, ref)
+			fresh, err := s.readActive(ctx, ref)
 			if active = fresh != nil; err != nil || !active {
 				return err
 			}
@@ -131,13 +145,13 @@ func (a *Activities) recordStatus(ctx context.Context, run *placementv1beta1.Clu
 		}
 		first = false
 		before := run.DeepCopy()
-		record(updaterun.Recorder{Run: run, Now: a.Clock.Now()})
+		record(updaterun.Recorder{Run: run, Now: s.clock.Now()})
 		if statusEqual(before, run) {
 			return nil
 		}
-		began := a.Clock.Now()
-		defer func() { a.pace.observeWrite(a.Clock.Since(began)) }()
-		return a.Client.Status().Update(ctx, run)
+		began := s.clock.Now()
+		defer func() { s.pace.observeWrite(s.clock.Since(began)) }()
+		return s.client.Status().Update(ctx, run)
 	})
 	switch why, refused := writeRefusal(err); {
 	case err == nil:
@@ -145,44 +159,25 @@ func (a *Activities) recordStatus(ctx context.Context, run *placementv1beta1.Clu
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case refused && !apierrors.IsConflict(err):
-		a.warn(run, eventWriteRefused, "The status of the run cannot be written, which is tried again: "+why)
+		s.emitWarning(run, eventWriteRefused, "The status of the run cannot be written, which is tried again: "+why)
 	}
 	return true, fmt.Errorf("writing the status of run %s: %w", run.Name, err)
 }
 
-// store is recordStatus for those who need not know whether the run is still active.
-func (a *Activities) store(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, record func(updaterun.Recorder)) error {
-	active, err := a.recordStatus(ctx, run, record)
-	if err == nil && !active {
-		return errNotOn
+// failRun ends a run for good, with the message that users see.
+func (s runStore) failRun(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, message string) error {
+	active, err := s.recordStatus(ctx, run, func(r updaterun.Recorder) { r.Failed(message) })
+	if err != nil || !active {
+		return err
 	}
-	return err
-}
-
-// errNotOn says that a run has ended meanwhile.
-var errNotOn = errors.New("the run has ended, or was told something else, meanwhile")
-
-// unlessNotOn is for those to whom it is all the same that a run has ended meanwhile.
-func unlessNotOn(err error) error {
-	if errors.Is(err, errNotOn) {
-		return nil
-	}
-	return err
-}
-
-// fail ends a run for good, with the message that users see.
-func (a *Activities) fail(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, message string) error {
-	if err := a.store(ctx, run, func(r updaterun.Recorder) { r.Failed(message) }); err != nil {
-		return unlessNotOn(err) // it has ended by itself
-	}
-	a.warn(run, placementv1beta1.ReasonUpdateRunFailed, message)
+	s.emitWarning(run, placementv1beta1.ReasonUpdateRunFailed, message)
 	return nil
 }
 
-func (a *Activities) event(run *placementv1beta1.ClusterStagedUpdateRun, reason, note string, args ...any) {
-	a.Events.Eventf(run, nil, corev1.EventTypeNormal, reason, "Rollout", note, args...)
+func (s runStore) emitEvent(run *placementv1beta1.ClusterStagedUpdateRun, reason, note string, args ...any) {
+	s.events.Eventf(run, nil, corev1.EventTypeNormal, reason, "Rollout", note, args...)
 }
 
-func (a *Activities) warn(run *placementv1beta1.ClusterStagedUpdateRun, reason, note string) {
-	a.Events.Eventf(run, nil, corev1.EventTypeWarning, reason, "Rollout", "%s", note)
+func (s runStore) emitWarning(run *placementv1beta1.ClusterStagedUpdateRun, reason, note string) {
+	s.events.Eventf(run, nil, corev1.EventTypeWarning, reason, "Rollout", "%s", note)
 }

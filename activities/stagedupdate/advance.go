@@ -27,7 +27,7 @@ import (
 func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act.StageDelta, error) {
 	sub := a.Notifier.Subscribe(clusterwait.RunKey(placementv1beta1.Scope{Namespace: in.Run.Namespace}, in.Run.Name))
 	defer sub.Close()
-	run, err := a.active(ctx, in.Run)
+	run, err := a.runs().readActive(ctx, in.Run)
 	if err != nil {
 		a.gaps.noteGap(in.Run.Name, a.Clock.Now())
 		return act.StageDelta{}, err
@@ -43,7 +43,7 @@ func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act
 	c := newStageCall(a, in, run, sub)
 	delta, err := c.advance(ctx)
 	if end, ok := errors.AsType[*userError](err); ok {
-		return act.StageDelta{Ended: true}, a.fail(ctx, c.run, end.text)
+		return act.StageDelta{Ended: true}, a.runs().failRun(ctx, c.run, end.text)
 	}
 	if err != nil {
 		a.gaps.noteGap(in.Run.Name, a.Clock.Now())
@@ -139,7 +139,7 @@ func (c *stageCall) endSuperseded(ctx context.Context, err error) (act.StageDelt
 	if err != nil {
 		return act.StageDelta{}, err
 	}
-	run, err := c.acts.active(ctx, c.in.Run)
+	run, err := c.acts.runs().readActive(ctx, c.in.Run)
 	if err == nil && run == nil {
 		return act.StageDelta{Ended: true}, nil
 	}
@@ -151,7 +151,7 @@ func (c *stageCall) endSuperseded(ctx context.Context, err error) (act.StageDelt
 
 // checkPlan reads live whether the plan of the run is still valid.
 func (c *stageCall) checkPlan(ctx context.Context) error {
-	f, err := c.acts.placementFacts(ctx, c.run.Spec.PlacementName, c.run.Status.PolicySnapshotIndexUsed)
+	f, err := c.acts.planner().readPlacementFacts(ctx, c.run.Spec.PlacementName, c.run.Status.PolicySnapshotIndexUsed)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (c *stageCall) decide(ctx context.Context) (plan rollout.StagePlan, recorde
 	facts := c.facts(c.run)
 	if plan = rollout.DecideStage(facts); plan.HasOutcomes() {
 		recorded = true
-		active, err := c.acts.recordStatus(ctx, c.run, func(r updaterun.Recorder) {
+		active, err := c.acts.runs().recordStatus(ctx, c.run, func(r updaterun.Recorder) {
 			facts = c.facts(r.Run)
 			plan = rollout.DecideStage(facts)
 			c.record(ctx, r, plan)
@@ -193,7 +193,7 @@ func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bo
 	var group errgroup.Group
 	if !recorded && !c.begun {
 		group.Go(func() error {
-			active, err := c.acts.recordStatus(ctx, c.run, func(r updaterun.Recorder) { c.recordBegin(r, plan) })
+			active, err := c.acts.runs().recordStatus(ctx, c.run, func(r updaterun.Recorder) { c.recordBegin(r, plan) })
 			c.superseded = err == nil && !active
 			return err
 		})
@@ -263,7 +263,7 @@ type progress struct {
 
 // readChanges reads the run again when something that the plan rests on may have changed.
 func (c *stageCall) readChanges(ctx context.Context) (changed bool, err error) {
-	run, err := c.acts.active(ctx, c.in.Run)
+	run, err := c.acts.runs().readActive(ctx, c.in.Run)
 	if err != nil {
 		return false, err
 	}

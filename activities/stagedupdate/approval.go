@@ -19,7 +19,7 @@ import (
 // approval request, with the identity of its sender. The gate itself opens only
 // when CheckGates reads the request.
 func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest) (act.ApprovalResult, error) {
-	run, err := a.active(ctx, in.Run)
+	run, err := a.runs().readActive(ctx, in.Run)
 	if err != nil {
 		return act.ApprovalResult{}, err
 	}
@@ -48,7 +48,7 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 	err = a.Client.Status().Update(ctx, request)
 	if why, refused := writeRefusal(err); refused && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		// The sender is told at once rather than after many attempts, and can send it again.
-		a.warn(run, eventWriteRefused, fmt.Sprintf("The approval of stage %s by %s cannot be written: %s", in.Stage, who, why))
+		a.runs().emitWarning(run, eventWriteRefused, fmt.Sprintf("The approval of stage %s by %s cannot be written: %s", in.Stage, who, why))
 		return act.ApprovalResult{Ended: true}, nil
 	}
 	if err != nil {
@@ -98,7 +98,7 @@ func approvedMessage(record *placementv1beta1.ApprovalRecord) string {
 
 // ReportSignal tells by an event on the run that an approve signal did nothing.
 func (a *Activities) ReportSignal(ctx context.Context, in act.SignalReport) (bool, error) {
-	run, err := a.run(ctx, in.Run)
+	run, err := a.runs().readRun(ctx, in.Run)
 	if err != nil || run == nil {
 		return false, err
 	}

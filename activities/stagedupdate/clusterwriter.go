@@ -141,7 +141,7 @@ func (w *clusterWriter) readBinding(ctx context.Context, cluster string, cached 
 			}
 		}
 	}
-	binding, err := w.acts.liveBinding(ctx, w.placement, cluster)
+	binding, err := w.acts.runs().readBinding(ctx, w.placement, cluster)
 	if err != nil {
 		return nil, writeResult{}, err
 	}
@@ -159,7 +159,7 @@ func (w *clusterWriter) withoutEndedHolder(ctx context.Context, b *placementv1be
 	if b == nil || !sameSecond(b, w.run) {
 		return b, nil
 	}
-	other, err := w.acts.active(ctx, wf.Ref{Name: b.Annotations[placementv1beta1.UpdateRunAnnotation], UID: b.Annotations[placementv1beta1.UpdateRunUIDAnnotation]})
+	other, err := w.acts.runs().readActive(ctx, wf.Ref{Name: b.Annotations[placementv1beta1.UpdateRunAnnotation], UID: b.Annotations[placementv1beta1.UpdateRunUIDAnnotation]})
 	if err != nil || other != nil {
 		return b, err
 	}

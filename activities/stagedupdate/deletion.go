@@ -28,18 +28,18 @@ import (
 func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, error) {
 	sub := a.Notifier.Subscribe(clusterwait.RunKey(placementv1beta1.Scope{Namespace: ref.Namespace}, ref.Name))
 	defer sub.Close()
-	run, err := a.active(ctx, ref)
+	run, err := a.runs().readActive(ctx, ref)
 	if err != nil || run == nil {
 		return false, err
 	}
 	if run.Status.DeletionStageStatus == nil {
-		return false, a.fail(ctx, run, cannotContinue("somebody has removed its plan from its status; create another run"))
+		return false, a.runs().failRun(ctx, run, cannotContinue("somebody has removed its plan from its status; create another run"))
 	}
 	sub.Add(clusterwait.PlacementKey(placementv1beta1.ScopeOf(run), run.Spec.PlacementName))
 	d := &deletionCall{acts: a, ref: ref, run: run, sub: sub, fence: newRunFence(a, ref, run)}
 	done, err := d.advance(ctx)
 	if end, ok := errors.AsType[*userError](err); ok {
-		return false, a.fail(ctx, run, end.text)
+		return false, a.runs().failRun(ctx, run, end.text)
 	}
 	return done, err
 }
@@ -77,7 +77,7 @@ func (d *deletionCall) advance(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	if stopping {
-		_, err := d.acts.recordStatus(ctx, d.run, func(r updaterun.Recorder) { d.recordCleared(r, clusters) })
+		_, err := d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) { d.recordCleared(r, clusters) })
 		return false, err
 	}
 	return d.endRun(ctx)
@@ -86,7 +86,7 @@ func (d *deletionCall) advance(ctx context.Context) (done bool, err error) {
 // endRun ends the run: all its clusters are updated or cleared.
 func (d *deletionCall) endRun(ctx context.Context) (done bool, err error) {
 	rollbackFailed := false
-	active, err := d.acts.recordStatus(ctx, d.run, func(r updaterun.Recorder) {
+	active, err := d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) {
 		d.recordReselected(r)
 		r.DeletionSucceeded()
 		if rollbackFailed = r.RollbackFailed(); !rollbackFailed {
@@ -98,10 +98,10 @@ func (d *deletionCall) endRun(ctx context.Context) (done bool, err error) {
 	}
 	if rollbackFailed {
 		c := meta.FindStatusCondition(d.run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded)
-		d.acts.warn(d.run, placementv1beta1.ReasonUpdateRunFailed, c.Message)
+		d.acts.runs().emitWarning(d.run, placementv1beta1.ReasonUpdateRunFailed, c.Message)
 		return false, nil
 	}
-	d.acts.event(d.run, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully%s", updaterun.ExceptionsText(d.run.Status.StagesStatus...))
+	d.acts.runs().emitEvent(d.run, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully%s", updaterun.ExceptionsText(d.run.Status.StagesStatus...))
 	return true, nil
 }
 
@@ -132,7 +132,7 @@ func (d *deletionCall) clearClusters(ctx context.Context, clusters []string) (cl
 	switch stuckAt := d.stuckAt(pending); {
 	case cleared:
 	case len(result.Done) > 0:
-		_, err = d.acts.recordStatus(ctx, d.run, func(r updaterun.Recorder) {
+		_, err = d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) {
 			d.recordCleared(r, result.Done)
 			if updaterun.IsStuck(r.Run) {
 				r.Progressing()
@@ -201,15 +201,15 @@ func (d *deletionCall) findLongest(pending map[string]struct{}) (cluster string,
 func (d *deletionCall) reportStuck(ctx context.Context, pending map[string]struct{}) error {
 	name, _ := d.findLongest(pending)
 	why := d.acts.refusals.causeText(d.run.UID, name)
-	active, err := d.acts.recordStatus(ctx, d.run, func(r updaterun.Recorder) { r.Stuck(placementv1beta1.DeletionStageName, name, why) })
+	active, err := d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) { r.Stuck(placementv1beta1.DeletionStageName, name, why) })
 	if err == nil && active {
-		d.acts.warn(d.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("What cluster %s has is not gone after %s%s", name, wf.StuckAfter, why))
+		d.acts.runs().emitWarning(d.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("What cluster %s has is not gone after %s%s", name, wf.StuckAfter, why))
 	}
 	return err
 }
 
 func (d *deletionCall) checkPlan(ctx context.Context) error {
-	f, err := d.acts.placementFacts(ctx, d.run.Spec.PlacementName, d.run.Status.PolicySnapshotIndexUsed)
+	f, err := d.acts.planner().readPlacementFacts(ctx, d.run.Spec.PlacementName, d.run.Status.PolicySnapshotIndexUsed)
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (d *deletionCall) checkPlan(ctx context.Context) error {
 // that the scheduler has picked again is not the run's to delete.
 func (d *deletionCall) removeBindings(ctx context.Context, clusters []string) (goesOn bool, err error) {
 	stopping := updaterun.IsStopping(d.run)
-	active, err := d.acts.recordStatus(ctx, d.run, func(r updaterun.Recorder) {
+	active, err := d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) {
 		stage := r.DeletionStage()
 		r.StageStarted(stage)
 		r.ClustersStarted(stage, clusters)
@@ -260,7 +260,7 @@ func (d *deletionCall) removeBindings(ctx context.Context, clusters []string) (g
 // removeBinding deletes the binding of one cluster, unless the run has been superseded. A refused
 // deletion is noted, and tried again.
 func (d *deletionCall) removeBinding(ctx context.Context, cluster string) (mayWrite bool, err error) {
-	binding, err := d.acts.liveBinding(ctx, d.placement, cluster)
+	binding, err := d.acts.runs().readBinding(ctx, d.placement, cluster)
 	if err != nil {
 		return true, err
 	}
@@ -312,7 +312,7 @@ func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (g
 	if len(plan.Refused)+len(plan.Written) == 0 {
 		return true, nil
 	}
-	active, err := d.acts.recordStatus(ctx, d.run, func(r updaterun.Recorder) {
+	active, err := d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) {
 		r.ClustersRefused(r.DeletionStage(), plan.Refused, whys)
 		r.ClustersAccepted(r.DeletionStage(), plan.Written)
 		if len(plan.Written) > 0 && !updaterun.IsStopping(r.Run) {
@@ -322,7 +322,7 @@ func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (g
 	if err != nil || !active {
 		return false, err
 	}
-	d.acts.warnRefused(d.run, placementv1beta1.DeletionStageName, withoutNames(plan.Refused, known), whys)
+	d.acts.runs().warnRefused(d.run, placementv1beta1.DeletionStageName, withoutNames(plan.Refused, known), whys)
 	return true, nil
 }
 
@@ -332,7 +332,7 @@ func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (g
 func (d *deletionCall) keepBegun(ctx context.Context, clusters []string) ([]string, error) {
 	var unwritten []string
 	for _, name := range clusters {
-		binding, err := d.acts.liveBinding(ctx, d.placement, name)
+		binding, err := d.acts.runs().readBinding(ctx, d.placement, name)
 		if err != nil {
 			return nil, err
 		}
@@ -343,7 +343,7 @@ func (d *deletionCall) keepBegun(ctx context.Context, clusters []string) ([]stri
 	if len(unwritten) == 0 {
 		return clusters, nil
 	}
-	_, err := d.acts.recordStatus(ctx, d.run, func(r updaterun.Recorder) { r.ClustersNotWritten(r.DeletionStage(), unwritten) })
+	_, err := d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) { r.ClustersNotWritten(r.DeletionStage(), unwritten) })
 	return withoutNames(clusters, unwritten), err
 }
 
@@ -351,7 +351,7 @@ func (d *deletionCall) keepBegun(ctx context.Context, clusters []string) ([]stri
 // cluster that a run with frozen membership was to clear may be selected again: there is nothing left to
 // wait for.
 func (d *deletionCall) isCleared(ctx context.Context, cluster string) (bool, error) {
-	binding, err := d.acts.liveBinding(ctx, d.placement, cluster)
+	binding, err := d.acts.runs().readBinding(ctx, d.placement, cluster)
 	if err != nil || binding == nil {
 		return err == nil, err
 	}
@@ -364,7 +364,7 @@ func (d *deletionCall) isCleared(ctx context.Context, cluster string) (bool, err
 
 // readChanges reads the run again when something that the plan rests on may have changed.
 func (d *deletionCall) readChanges(ctx context.Context) (changed bool, err error) {
-	run, err := d.acts.active(ctx, d.ref)
+	run, err := d.acts.runs().readActive(ctx, d.ref)
 	if err != nil || run == nil || updaterun.IsStopping(run) != updaterun.IsStopping(d.run) {
 		return err == nil, err
 	}

@@ -68,7 +68,7 @@ func (f *runFence) mayWrite(ctx context.Context) (bool, error) {
 	if err == nil && f.isUnchanged(cached) && f.acts.Clock.Since(f.readAt) < maxReadAge {
 		return true, nil
 	}
-	run, err := f.acts.active(ctx, f.ref)
+	run, err := f.acts.runs().readActive(ctx, f.ref)
 	if err != nil {
 		return false, fmt.Errorf("making sure that a run is still to be updated: %w", err)
 	}

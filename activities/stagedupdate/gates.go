@@ -21,7 +21,7 @@ import (
 // CheckGates checks the tasks before or after a stage, records how far they are,
 // and says whether the stage may pass.
 func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.GateState, error) {
-	run, err := a.active(ctx, in.Run)
+	run, err := a.runs().readActive(ctx, in.Run)
 	if err != nil {
 		return act.GateState{}, err
 	}
@@ -34,20 +34,21 @@ func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.Ga
 	if !in.Before && (!updaterun.StageUpdated(&run.Status.StagesStatus[in.Index]) || updaterun.OverBudget(run, in.Index)) {
 		return act.GateState{Stopping: true}, nil // nothing passes before its clusters are done: look again
 	}
-	f, err := a.placementFacts(ctx, run.Spec.PlacementName, run.Status.PolicySnapshotIndexUsed)
+	f, err := a.planner().readPlacementFacts(ctx, run.Spec.PlacementName, run.Status.PolicySnapshotIndexUsed)
 	if err != nil {
 		return act.GateState{}, err
 	}
 	var state act.GateState
-	if err = a.checkClusters(ctx, run, f, in); err == nil {
-		state, err = a.checkTasks(ctx, run, in)
-		err = a.recordRefusedWrite(ctx, run, err)
-	}
-	if errors.Is(err, errNotOn) {
+	active, err := a.checkClusters(ctx, run, f, in)
+	if err == nil && !active {
 		return act.GateState{Ended: true}, nil
 	}
+	if err == nil {
+		state, err = a.checkTasks(ctx, run, in)
+		err = a.runs().recordRefusedWrite(ctx, run, err)
+	}
 	if refused, ok := errors.AsType[*userError](err); ok {
-		return act.GateState{Ended: true}, a.fail(ctx, run, refused.text)
+		return act.GateState{Ended: true}, a.runs().failRun(ctx, run, refused.text)
 	}
 	return state, err
 }
@@ -61,16 +62,16 @@ func (a *Activities) checkTasks(ctx context.Context, run *placementv1beta1.Clust
 	waits := waitsOf(checked, a.Clock.Now())
 	state := act.GateState{Waits: waits, Open: len(waits) == 0}
 	wasOver := false
-	err = a.store(ctx, run, func(r updaterun.Recorder) {
+	active, err := a.runs().recordStatus(ctx, run, func(r updaterun.Recorder) {
 		stage := r.Stage(in.Index)
 		wasOver = updaterun.StageOver(stage)
 		recordChecks(r, stage, in.Before, state.Open, checked)
 	})
-	if err != nil {
-		return act.GateState{}, err
+	if err != nil || !active {
+		return act.GateState{Ended: err == nil}, err
 	}
 	if state.Open && !in.Before && !wasOver {
-		a.event(run, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", in.Stage)
+		a.runs().emitEvent(run, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", in.Stage)
 	}
 	return state, nil
 }
@@ -184,12 +185,12 @@ func (h taskHub) Delete(ctx context.Context, object placementv1beta1.Object) err
 
 // RunIsActive implements stagetask.Hub.
 func (h taskHub) RunIsActive(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
-	run, err := h.acts.active(ctx, wf.Ref{Name: key.Name, UID: string(uid)})
+	run, err := h.acts.runs().readActive(ctx, wf.Ref{Name: key.Name, UID: string(uid)})
 	return run != nil, err
 }
 
 // Report implements stagetask.Hub.
-func (h taskHub) Report(reason, note string) { h.acts.event(h.run, reason, "%s", note) }
+func (h taskHub) Report(reason, note string) { h.acts.runs().emitEvent(h.run, reason, "%s", note) }
 
 // ReportOn implements stagetask.Hub.
 func (h taskHub) ReportOn(object placementv1beta1.Object, reason, action, note string) {

@@ -31,7 +31,7 @@ const schedulingPatience = 20 * time.Second
 // InitializeRun validates a run and freezes its plan into its status, once.
 // What a person must mend ends the run with Initialized False.
 func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (act.InitializeResult, error) {
-	run, err := a.run(ctx, ref)
+	run, err := a.runs().readRun(ctx, ref)
 	if err != nil || run == nil {
 		return act.InitializeResult{}, err
 	}
@@ -39,13 +39,13 @@ func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (act.Initial
 		return act.InitializeResult{State: stateOf(run)}, nil
 	}
 	planned := run.DeepCopy()
-	note, err := a.plan(ctx, planned)
+	note, err := a.planner().makePlan(ctx, planned)
 	var refused *userError
 	if err != nil && !errors.As(err, &refused) {
-		return act.InitializeResult{}, a.recordRefusedWrite(ctx, run, err)
+		return act.InitializeResult{}, a.runs().recordRefusedWrite(ctx, run, err)
 	}
 	if err := a.storePlan(ctx, run, planned.Status, note, refused); err != nil {
-		return act.InitializeResult{}, unlessNotOn(err) // the run is looked at again, or is gone
+		return act.InitializeResult{}, err
 	}
 	return act.InitializeResult{State: stateOf(run)}, nil
 }
@@ -53,7 +53,7 @@ func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (act.Initial
 // storePlan writes the frozen plan, unless another attempt was faster.
 func (a *Activities) storePlan(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, planned placementv1beta1.UpdateRunStatus, note string, refused *userError) error {
 	written := false
-	err := a.store(ctx, run, func(r updaterun.Recorder) {
+	active, err := a.runs().recordStatus(ctx, run, func(r updaterun.Recorder) {
 		if written = meta.FindStatusCondition(r.Status().Conditions, placementv1beta1.ConditionTypeInitialized) == nil; !written {
 			return
 		}
@@ -70,33 +70,36 @@ func (a *Activities) storePlan(ctx context.Context, run *placementv1beta1.Cluste
 			r.Progressing()
 		}
 	})
-	if err != nil || !written {
-		return err
+	if err != nil || !active || !written {
+		return err // the run is read again, or is gone
 	}
 	if refused != nil {
-		a.warn(run, placementv1beta1.ReasonUpdateRunInitializedFailed, clientError(refused.text))
+		a.runs().emitWarning(run, placementv1beta1.ReasonUpdateRunInitializedFailed, clientError(refused.text))
 		return nil //nolint:nilerr // the run's status says it; trying again would not help
 	}
-	a.event(run, placementv1beta1.ReasonUpdateRunInitializedSuccessfully, "Froze %d clusters in %d stages, resource snapshot index %s",
+	a.runs().emitEvent(run, placementv1beta1.ReasonUpdateRunInitializedSuccessfully, "Froze %d clusters in %d stages, resource snapshot index %s",
 		run.Status.PolicyObservedClusterCount, len(run.Status.StagesStatus), run.Status.ResourceSnapshotIndexUsed)
 	return nil
 }
 
-// plan gathers the facts and freezes them into the run it is given; note is what is said of
+// planner reads what the plan of a run is made from.
+type planner struct{ acts *Activities }
+
+// makePlan gathers the facts and freezes them into the run it is given; note is what is said of
 // the plan beside that it was made.
-func (a *Activities) plan(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) (note string, err error) {
+func (p *planner) makePlan(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) (note string, err error) {
 	if run.Spec.RollbackOf != "" {
-		return "", a.planRollback(ctx, run)
+		return "", p.makeRollbackPlan(ctx, run)
 	}
-	f, err := a.scheduled(ctx, run.Spec.PlacementName)
+	f, err := p.waitUntilScheduled(ctx, run.Spec.PlacementName)
 	if err != nil {
 		return "", err
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return a.bindings(gctx, f) })
-	g.Go(func() error { return a.strategy(gctx, run.Spec.StagedRolloutStrategyName, f) })
-	g.Go(func() error { return a.memberClusters(gctx, f) })
-	g.Go(func() error { return a.otherRuns(gctx, f) })
+	g.Go(func() error { return p.readBindings(gctx, f) })
+	g.Go(func() error { return p.readStrategy(gctx, run.Spec.StagedRolloutStrategyName, f) })
+	g.Go(func() error { return p.readMemberClusters(gctx, f) })
+	g.Go(func() error { return p.readOtherRuns(gctx, f) })
 	if err := g.Wait(); err != nil {
 		return "", err
 	}
@@ -104,13 +107,13 @@ func (a *Activities) plan(ctx context.Context, run *placementv1beta1.ClusterStag
 		run.Status.StagesStatus = nil
 		return "", err
 	}
-	index, err := a.snapshotIndex(ctx, run, f.placement)
+	index, err := p.resolveSnapshotIndex(ctx, run, f.placement)
 	if err != nil {
 		run.Status.StagesStatus = nil
 		return "", err
 	}
 	run.Status.ResourceSnapshotIndexUsed = index
-	overrides, err := a.Snapshots.Overrides(ctx, f.placement, index)
+	overrides, err := p.acts.Snapshots.Overrides(ctx, f.placement, index)
 	if err != nil {
 		return "", fmt.Errorf("reading the overrides of placement %s: %w", f.placement.Name, err)
 	}
@@ -118,15 +121,15 @@ func (a *Activities) plan(ctx context.Context, run *placementv1beta1.ClusterStag
 	return note, nil
 }
 
-// scheduled waits, for a while, until the latest policy snapshot is fully
+// waitUntilScheduled waits, for a while, until the latest policy snapshot is fully
 // scheduled.
-func (a *Activities) scheduled(ctx context.Context, placement string) (*facts, error) {
-	sub := a.Notifier.Subscribe(clusterwait.PlacementKey(placementv1beta1.Scope{}, placement))
+func (p *planner) waitUntilScheduled(ctx context.Context, placement string) (*facts, error) {
+	sub := p.acts.Notifier.Subscribe(clusterwait.PlacementKey(placementv1beta1.Scope{}, placement))
 	defer sub.Close()
-	deadline := a.Clock.NewTimer(schedulingPatience)
+	deadline := p.acts.Clock.NewTimer(schedulingPatience)
 	defer deadline.Stop()
 	for {
-		f, err := a.placementFacts(ctx, placement, "")
+		f, err := p.readPlacementFacts(ctx, placement, "")
 		if err != nil {
 			return nil, err
 		}
@@ -161,16 +164,16 @@ func unscheduled(f *facts) error {
 	return nil
 }
 
-// placementFacts reads the placement and its latest policy snapshot live. The
+// readPlacementFacts reads the placement and its latest policy snapshot live. The
 // snapshot that a run has used is asked for by name: as long as it is the
 // latest, that spares a list, for which the API server first makes sure that
 // its cache is as new as the store.
-func (a *Activities) placementFacts(ctx context.Context, name, usedIndex string) (*facts, error) {
+func (p *planner) readPlacementFacts(ctx context.Context, name, usedIndex string) (*facts, error) {
 	f := &facts{}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		placement := &placementv1beta1.ClusterResourcePlacement{}
-		err := a.Live.Get(gctx, types.NamespacedName{Name: name}, placement)
+		err := p.acts.Live.Get(gctx, types.NamespacedName{Name: name}, placement)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -181,17 +184,17 @@ func (a *Activities) placementFacts(ctx context.Context, name, usedIndex string)
 		return nil
 	})
 	g.Go(func() (err error) {
-		f.policy, err = a.policy(gctx, name, usedIndex)
+		f.policy, err = p.readPolicy(gctx, name, usedIndex)
 		return err
 	})
 	return f, g.Wait()
 }
 
-// policy reads the latest policy snapshot of a placement; nil when there is none.
-func (a *Activities) policy(ctx context.Context, placement, usedIndex string) (*placementv1beta1.ClusterSchedulingPolicySnapshot, error) {
+// readPolicy reads the latest policy snapshot of a placement; nil when there is none.
+func (p *planner) readPolicy(ctx context.Context, placement, usedIndex string) (*placementv1beta1.ClusterSchedulingPolicySnapshot, error) {
 	if index, err := strconv.Atoi(usedIndex); err == nil {
 		used := &placementv1beta1.ClusterSchedulingPolicySnapshot{}
-		err := a.Live.Get(ctx, types.NamespacedName{Name: placementv1beta1.PolicySnapshotName(placement, index)}, used)
+		err := p.acts.Live.Get(ctx, types.NamespacedName{Name: placementv1beta1.PolicySnapshotName(placement, index)}, used)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading policy snapshot %d of placement %s: %w", index, placement, err)
 		}
@@ -200,7 +203,7 @@ func (a *Activities) policy(ctx context.Context, placement, usedIndex string) (*
 		}
 	}
 	var list placementv1beta1.ClusterSchedulingPolicySnapshotList
-	err := a.Live.List(ctx, &list, client.MatchingLabels{
+	err := p.acts.Live.List(ctx, &list, client.MatchingLabels{
 		placementv1beta1.ParentPlacementLabel: placement, placementv1beta1.IsLatestSnapshotLabel: placementv1beta1.LabelValueTrue})
 	if err != nil {
 		return nil, fmt.Errorf("listing the policy snapshots of placement %s: %w", placement, err)
@@ -209,18 +212,18 @@ func (a *Activities) policy(ctx context.Context, placement, usedIndex string) (*
 	return latest, nil
 }
 
-func (a *Activities) bindings(ctx context.Context, f *facts) error {
+func (p *planner) readBindings(ctx context.Context, f *facts) error {
 	var list placementv1beta1.ClusterResourceBindingList
-	if err := a.Live.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: f.placement.Name}); err != nil {
+	if err := p.acts.Live.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: f.placement.Name}); err != nil {
 		return fmt.Errorf("listing the bindings of placement %s: %w", f.placement.Name, err)
 	}
 	f.bindings = list.Items
 	return nil
 }
 
-func (a *Activities) strategy(ctx context.Context, name string, f *facts) error {
+func (p *planner) readStrategy(ctx context.Context, name string, f *facts) error {
 	strategy := &placementv1beta1.ClusterStagedUpdateStrategy{}
-	err := a.Live.Get(ctx, types.NamespacedName{Name: name}, strategy)
+	err := p.acts.Live.Get(ctx, types.NamespacedName{Name: name}, strategy)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -231,27 +234,27 @@ func (a *Activities) strategy(ctx context.Context, name string, f *facts) error 
 	return nil
 }
 
-// otherRuns come from the cache: the statuses of all runs there ever were are large, and
+// readOtherRuns come from the cache: the statuses of all runs there ever were are large, and
 // admission has asked before.
-func (a *Activities) otherRuns(ctx context.Context, f *facts) error {
+func (p *planner) readOtherRuns(ctx context.Context, f *facts) error {
 	var list placementv1beta1.ClusterStagedUpdateRunList
-	if err := a.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := p.acts.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing update runs: %w", err)
 	}
 	f.runs = list.Items
 	return nil
 }
 
-// memberClusters reads the names and labels of the clusters of the fleet.
-func (a *Activities) memberClusters(ctx context.Context, f *facts) error {
-	release, err := throttle.Acquire(ctx, a.FleetReads)
+// readMemberClusters reads the names and labels of the clusters of the fleet.
+func (p *planner) readMemberClusters(ctx context.Context, f *facts) error {
+	release, err := throttle.Acquire(ctx, p.acts.FleetReads)
 	if err != nil {
 		return err
 	}
 	defer release()
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(clusterv1beta1.GroupVersion.WithKind("MemberClusterList"))
-	if err := a.Live.List(ctx, &list); err != nil {
+	if err := p.acts.Live.List(ctx, &list); err != nil {
 		return fmt.Errorf("listing member clusters: %w", err)
 	}
 	f.clusters = make([]clusterv1beta1.MemberCluster, len(list.Items))
@@ -261,12 +264,12 @@ func (a *Activities) memberClusters(ctx context.Context, f *facts) error {
 	return nil
 }
 
-// snapshotIndex is the pinned index, which must exist, or that of a snapshot of
+// resolveSnapshotIndex is the pinned index, which must exist, or that of a snapshot of
 // what the placement selects at this moment.
-func (a *Activities) snapshotIndex(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, placement *placementv1beta1.ClusterResourcePlacement) (string, error) {
+func (p *planner) resolveSnapshotIndex(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, placement *placementv1beta1.ClusterResourcePlacement) (string, error) {
 	index := run.Spec.ResourceSnapshotIndex
 	if index == "" {
-		selected, err := a.Snapshots.Select(ctx, placement)
+		selected, err := p.acts.Snapshots.Select(ctx, placement)
 		if err != nil {
 			return "", fmt.Errorf("selecting the resources of placement %s: %w", placement.Name, err)
 		}
@@ -280,7 +283,7 @@ func (a *Activities) snapshotIndex(ctx context.Context, run *placementv1beta1.Cl
 	}
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshotList"))
-	err := a.Live.List(ctx, &list, client.MatchingLabels{
+	err := p.acts.Live.List(ctx, &list, client.MatchingLabels{
 		placementv1beta1.ParentPlacementLabel: placement.Name, placementv1beta1.ResourceIndexLabel: index})
 	if err != nil {
 		return "", fmt.Errorf("listing the resource snapshots of placement %s: %w", placement.Name, err)

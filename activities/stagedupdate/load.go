@@ -17,20 +17,20 @@ import (
 // successor of the same name is taken over by the same workflow.
 func (a *Activities) LoadRun(ctx context.Context, ref wf.Ref) (act.RunState, error) {
 	ref.UID = ""
-	run, err := a.run(ctx, ref)
+	run, err := a.runs().readRun(ctx, ref)
 	if err != nil || run == nil {
 		return act.RunState{}, err
 	}
 	if refused, ok := errors.AsType[*userError](beingRolledBack(run)); ok && run.DeletionTimestamp.IsZero() && !placementv1beta1.IsRunOver(run) {
 		// One that stands still ends, too: it will not be asked again.
-		err = a.fail(ctx, run, refused.text)
+		err = a.runs().failRun(ctx, run, refused.text)
 	}
 	return stateOf(run), err
 }
 
 // LoadStage reads the frozen plan of a stage and how far it has come.
 func (a *Activities) LoadStage(ctx context.Context, in act.StageRequest) (act.StagePlan, error) {
-	run, err := a.active(ctx, in.Run)
+	run, err := a.runs().readActive(ctx, in.Run)
 	if err != nil {
 		return act.StagePlan{}, err
 	}
@@ -38,7 +38,7 @@ func (a *Activities) LoadStage(ctx context.Context, in act.StageRequest) (act.St
 		return act.StagePlan{Gone: true}, nil
 	}
 	if _, err := rollout.Concurrency(concurrencyOf(updaterun.StageConfig(run, in.Index)), len(run.Status.StagesStatus[in.Index].Clusters)); err != nil {
-		return act.StagePlan{Gone: true}, a.fail(ctx, run, cannotContinue("stage `"+in.Stage+"`: "+err.Error()))
+		return act.StagePlan{Gone: true}, a.runs().failRun(ctx, run, cannotContinue("stage `"+in.Stage+"`: "+err.Error()))
 	}
 	return stagePlanOf(run, in.Index), nil
 }

@@ -19,7 +19,7 @@ func (a *Activities) checkPlanStillValid(ctx context.Context, run *placementv1be
 	err := outdated(run, f.placement, f.policy)
 	if err == nil && !frozen(run) && decided(f.placement, f.policy) {
 		if _, complete := decisions(f.policy); !complete {
-			err = a.compareBindings(ctx, run)
+			err = a.planner().compareBindings(ctx, run)
 		}
 	}
 	if refused, ok := errors.AsType[*userError](err); ok {
@@ -30,9 +30,9 @@ func (a *Activities) checkPlanStillValid(ctx context.Context, run *placementv1be
 
 // compareBindings looks at the bindings where there are more clusters than a policy snapshot
 // names. A cache that lags behind ends no run: what is live decides.
-func (a *Activities) compareBindings(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) error {
+func (p *planner) compareBindings(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) error {
 	var verdict error
-	for _, reader := range []client.Reader{a.Client, a.Live} {
+	for _, reader := range []client.Reader{p.acts.Client, p.acts.Live} {
 		var list placementv1beta1.ClusterResourceBindingList
 		err := reader.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: run.Spec.PlacementName}, client.UnsafeDisableDeepCopy)
 		if err != nil {

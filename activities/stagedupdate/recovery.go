@@ -11,31 +11,32 @@ import (
 )
 
 // checkClusters says why a run whose stage waits for its tasks cannot go on with its plan, and records
-// which of the clusters that the stage went on without have become available.
-func (a *Activities) checkClusters(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, f *facts, in act.GateRequest) error {
+// which of the clusters that the stage went on without have become available. It says whether the run is
+// still active.
+func (a *Activities) checkClusters(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, f *facts, in act.GateRequest) (active bool, err error) {
 	if err := a.checkPlanStillValid(ctx, run, f); err != nil || in.Before {
-		return err
+		return true, err
 	}
 	bindings := clusterwait.NewBindingCache(a.Client, a.Live)
 	var recovered []string
 	for _, cluster := range updaterun.NamesIn(&run.Status.StagesStatus[in.Index], updaterun.PhaseFailed) {
 		binding, err := readCachedBinding(ctx, bindings, f.placement, cluster)
 		if err != nil {
-			return err
+			return true, err
 		}
 		if owner, _ := ownerOf(run, in.Stage, cluster, binding); owner != rollout.OwnerThisRun {
 			continue // what it has is no longer what this run wants there
 		}
 		state, err := bindings.ClusterState(ctx, binding)
 		if err != nil {
-			return err
+			return true, err
 		}
 		if state.Available {
 			recovered = append(recovered, cluster)
 		}
 	}
 	if len(recovered) == 0 {
-		return nil
+		return true, nil
 	}
-	return a.store(ctx, run, func(r updaterun.Recorder) { r.ClustersSucceeded(r.Stage(in.Index), recovered) })
+	return a.runs().recordStatus(ctx, run, func(r updaterun.Recorder) { r.ClustersSucceeded(r.Stage(in.Index), recovered) })
 }

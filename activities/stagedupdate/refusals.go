@@ -131,12 +131,12 @@ func (l *refusalLog) causeText(run types.UID, cluster string) string {
 }
 
 // warnRefused reports clusters that cannot be written to, the first few by name.
-func (a *Activities) warnRefused(run *placementv1beta1.ClusterStagedUpdateRun, stage string, clusters []string, whys map[string]string) {
+func (s runStore) warnRefused(run *placementv1beta1.ClusterStagedUpdateRun, stage string, clusters []string, whys map[string]string) {
 	for _, name := range clusters[:min(len(clusters), updaterun.ShownNames)] {
-		a.warn(run, eventWriteRefused, fmt.Sprintf("The binding of cluster %s in stage %s cannot be written, which is tried again: %s", name, stage, whys[name]))
+		s.emitWarning(run, eventWriteRefused, fmt.Sprintf("The binding of cluster %s in stage %s cannot be written, which is tried again: %s", name, stage, whys[name]))
 	}
 	if more := len(clusters) - updaterun.ShownNames; more > 0 {
-		a.warn(run, eventWriteRefused, fmt.Sprintf("The bindings of %d more clusters in stage %s cannot be written", more, stage))
+		s.emitWarning(run, eventWriteRefused, fmt.Sprintf("The bindings of %d more clusters in stage %s cannot be written", more, stage))
 	}
 }
 
@@ -145,19 +145,19 @@ const maxErrorBytes = 512
 
 // recordRefusedWrite says on a run that it is stuck if a write that it cannot do without is refused,
 // and returns the error: the write is tried again. The next progress clears what it says.
-func (a *Activities) recordRefusedWrite(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, err error) error {
+func (s runStore) recordRefusedWrite(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, err error) error {
 	if _, refused := writeRefusal(err); !refused || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
 		return err
 	}
 	text := "The updateRun is stuck, a write is refused, which is tried again: " + shorten(err.Error(), maxErrorBytes)
 	isNew := false
-	active, storeErr := a.recordStatus(ctx, run, func(r updaterun.Recorder) {
+	active, storeErr := s.recordStatus(ctx, run, func(r updaterun.Recorder) {
 		before := meta.FindStatusCondition(r.Run.GetConditions(), placementv1beta1.ConditionTypeProgressing)
 		isNew = before == nil || before.Message != text
 		r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck, text)
 	})
 	if active && storeErr == nil && isNew {
-		a.warn(run, eventWriteRefused, text)
+		s.emitWarning(run, eventWriteRefused, text)
 	}
 	return err
 }

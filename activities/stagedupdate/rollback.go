@@ -53,26 +53,26 @@ func (a *Activities) createRollback(ctx context.Context, of *placementv1beta1.Cl
 	return "", fmt.Errorf("creating a run to roll back %s: %w", of.Name, errNameTaken)
 }
 
-// planRollback freezes the plan of a run that rolls another back. That one has to end first.
-func (a *Activities) planRollback(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) error {
-	of, err := a.rolledBack(ctx, run)
+// makeRollbackPlan freezes the plan of a run that rolls another back. That one has to end first.
+func (p *planner) makeRollbackPlan(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) error {
+	of, err := p.readRolledBack(ctx, run)
 	if err != nil {
 		return err
 	}
-	f, err := a.placementFacts(ctx, run.Spec.PlacementName, "")
+	f, err := p.readPlacementFacts(ctx, run.Spec.PlacementName, "")
 	if err != nil {
 		return err
 	}
 	if err := checkPlacement(f.placement); err != nil {
 		return err
 	}
-	if err := a.bindings(ctx, f); err != nil {
+	if err := p.readBindings(ctx, f); err != nil {
 		return err
 	}
-	if err := a.memberClusters(ctx, f); err != nil {
+	if err := p.readMemberClusters(ctx, f); err != nil {
 		return err
 	}
-	kept, err := a.snapshotIndexes(ctx, run.Spec.PlacementName)
+	kept, err := p.readSnapshotIndexes(ctx, run.Spec.PlacementName)
 	if err != nil {
 		return err
 	}
@@ -80,13 +80,13 @@ func (a *Activities) planRollback(ctx context.Context, run *placementv1beta1.Clu
 		run.Status.PolicySnapshotIndexUsed = f.policy.Labels[placementv1beta1.PolicyIndexLabel]
 	}
 	reverse(run, of, *f, kept)
-	return a.rollbackOverrides(ctx, run, f)
+	return p.addRollbackOverrides(ctx, run, f)
 }
 
-// rolledBack reads the run that is to be rolled back and makes sure that it has ended.
-func (a *Activities) rolledBack(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) (*placementv1beta1.ClusterStagedUpdateRun, error) {
+// readRolledBack reads the run that is to be rolled back and makes sure that it has ended.
+func (p *planner) readRolledBack(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) (*placementv1beta1.ClusterStagedUpdateRun, error) {
 	of := &placementv1beta1.ClusterStagedUpdateRun{}
-	err := a.Live.Get(ctx, types.NamespacedName{Name: run.Spec.RollbackOf}, of)
+	err := p.acts.Live.Get(ctx, types.NamespacedName{Name: run.Spec.RollbackOf}, of)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading run %s: %w", run.Spec.RollbackOf, err)
 	}
@@ -102,12 +102,12 @@ func (a *Activities) rolledBack(ctx context.Context, run *placementv1beta1.Clust
 	if of.Annotations[placementv1beta1.RolledBackByAnnotation] == "" {
 		before := client.MergeFrom(of.DeepCopy())
 		metav1.SetMetaDataAnnotation(&of.ObjectMeta, placementv1beta1.RolledBackByAnnotation, run.Name)
-		if err := a.Client.Patch(ctx, of, before); err != nil {
+		if err := p.acts.Client.Patch(ctx, of, before); err != nil {
 			return nil, fmt.Errorf("telling run %s that %s rolls it back: %w", of.Name, run.Name, err)
 		}
 	}
 	waiting := run.DeepCopy()
-	err = a.store(ctx, waiting, func(r updaterun.Recorder) {
+	_, err = p.acts.runs().recordStatus(ctx, waiting, func(r updaterun.Recorder) {
 		r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunWaiting,
 			fmt.Sprintf("The updateRun is waiting for run %s, which it rolls back, to end", of.Name))
 	})
@@ -141,11 +141,11 @@ func beingRolledBack(run *placementv1beta1.ClusterStagedUpdateRun) error {
 	return nil
 }
 
-// snapshotIndexes are the indexes of the resource snapshots that are kept.
-func (a *Activities) snapshotIndexes(ctx context.Context, placement string) (map[string]bool, error) {
+// readSnapshotIndexes are the indexes of the resource snapshots that are kept.
+func (p *planner) readSnapshotIndexes(ctx context.Context, placement string) (map[string]bool, error) {
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshotList"))
-	if err := a.Live.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}); err != nil {
+	if err := p.acts.Live.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}); err != nil {
 		return nil, fmt.Errorf("listing the resource snapshots of placement %s: %w", placement, err)
 	}
 	kept := map[string]bool{}
@@ -283,9 +283,9 @@ func sharedIndex(stages []placementv1beta1.StageUpdatingStatus) string {
 	return slices.Collect(maps.Keys(indexes))[0]
 }
 
-// rollbackOverrides freezes which overrides apply to each cluster with the snapshot it goes back
+// addRollbackOverrides freezes which overrides apply to each cluster with the snapshot it goes back
 // to.
-func (a *Activities) rollbackOverrides(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, f *facts) error {
+func (p *planner) addRollbackOverrides(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, f *facts) error {
 	matchers, labels := map[string]*override.Matcher{}, labelsOf(f.clusters)
 	for i := range run.Status.StagesStatus {
 		clusters := run.Status.StagesStatus[i].Clusters
@@ -295,7 +295,7 @@ func (a *Activities) rollbackOverrides(ctx context.Context, run *placementv1beta
 				continue
 			}
 			if _, read := matchers[index]; !read {
-				overrides, err := a.Snapshots.Overrides(ctx, f.placement, index)
+				overrides, err := p.acts.Snapshots.Overrides(ctx, f.placement, index)
 				if err != nil {
 					return fmt.Errorf("reading the overrides of placement %s: %w", f.placement.Name, err)
 				}

@@ -111,17 +111,17 @@ func (c *stageCall) hasOutcome() bool {
 // announce emits the events of a plan that is recorded.
 func (c *stageCall) announce(ctx context.Context, plan rollout.StagePlan, facts rollout.StageFacts) {
 	for _, name := range plan.Skip {
-		c.acts.event(c.run, eventClusterSkipped, "Cluster %s in stage %s is skipped, as spec.clusterActions asks for", name, c.in.Stage)
+		c.acts.runs().emitEvent(c.run, eventClusterSkipped, "Cluster %s in stage %s is skipped, as spec.clusterActions asks for", name, c.in.Stage)
 	}
 	for _, name := range slices.Concat(plan.Requeue, plan.Restart) {
-		c.acts.event(c.run, eventClusterTriedAgain, "Cluster %s in stage %s is tried again, as spec.clusterActions asks for", name, c.in.Stage)
+		c.acts.runs().emitEvent(c.run, eventClusterTriedAgain, "Cluster %s in stage %s is tried again, as spec.clusterActions asks for", name, c.in.Stage)
 	}
 	whys := c.observer.lateWhys(ctx, plan.GiveUp)
 	for _, name := range plan.GiveUp {
-		c.acts.warn(c.run, placementv1beta1.ReasonClusterUpdatingFailed, fmt.Sprintf("Cluster %s in stage %s: %s", name, c.in.Stage, whys[name]))
+		c.acts.runs().emitWarning(c.run, placementv1beta1.ReasonClusterUpdatingFailed, fmt.Sprintf("Cluster %s in stage %s: %s", name, c.in.Stage, whys[name]))
 	}
 	for _, name := range plan.Leave {
-		c.acts.event(c.run, eventClusterSkipped, "Cluster %s in stage %s is skipped: it is no longer selected for the placement", name, c.in.Stage)
+		c.acts.runs().emitEvent(c.run, eventClusterSkipped, "Cluster %s in stage %s is skipped: it is no longer selected for the placement", name, c.in.Stage)
 	}
 	var refused []string // those of which it was not known before
 	for i := range facts.Clusters {
@@ -129,12 +129,12 @@ func (c *stageCall) announce(ctx context.Context, plan rollout.StagePlan, facts 
 			refused = append(refused, name)
 		}
 	}
-	c.acts.warnRefused(c.run, c.in.Stage, refused, c.observer.refusedWhys(refused))
+	c.acts.runs().warnRefused(c.run, c.in.Stage, refused, c.observer.refusedWhys(refused))
 	if plan.RecordDone && updaterun.StageOver(c.stage()) {
-		c.acts.event(c.run, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", c.in.Stage)
+		c.acts.runs().emitEvent(c.run, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", c.in.Stage)
 	}
 	if plan.Stuck != "" {
-		c.acts.warn(c.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("Cluster %s in stage %s has not finished updating for %s%s",
+		c.acts.runs().emitWarning(c.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("Cluster %s in stage %s has not finished updating for %s%s",
 			plan.Stuck, c.in.Stage, deadlineOf(updaterun.StageConfig(c.run, c.in.Index)), c.observer.causeText(ctx, plan.Stuck)))
 	}
 }
@@ -172,7 +172,7 @@ func (c *stageCall) rollBack(ctx context.Context, why string) error {
 		return err
 	}
 	text := fmt.Sprintf("the run that takes its clusters back could not be created: %s; create it by hand once it can be: %s", refused, byHand)
-	c.acts.warn(c.run, eventRollbackRefused, text)
+	c.acts.runs().emitWarning(c.run, eventRollbackRefused, text)
 	return refuse("%s", cannotContinue(why+"; "+text))
 }
 
@@ -181,11 +181,11 @@ func (c *stageCall) pause(ctx context.Context, why string) error {
 	stopped := c.run.DeepCopy()
 	stopped.Spec.State = placementv1beta1.StateStop
 	if err := c.acts.Client.Patch(ctx, stopped, client.MergeFrom(c.run)); err != nil {
-		return c.acts.recordRefusedWrite(ctx, c.run, fmt.Errorf("stopping run %s, as %s: %w", c.run.Name, why, err))
+		return c.acts.runs().recordRefusedWrite(ctx, c.run, fmt.Errorf("stopping run %s, as %s: %w", c.run.Name, why, err))
 	}
 	stopped.DeepCopyInto(c.run)
 	c.begun = false
 	c.fence.noteRead(c.run)
-	c.acts.warn(c.run, eventBudgetExceeded, "The run stops: "+why+"; skip or retry them with spec.clusterActions, then set spec.state to Run")
+	c.acts.runs().emitWarning(c.run, eventBudgetExceeded, "The run stops: "+why+"; skip or retry them with spec.clusterActions, then set spec.state to Run")
 	return nil
 }

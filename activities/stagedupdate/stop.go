@@ -16,7 +16,7 @@ import (
 
 // PauseRun records that a run has stopped, as its user wants: nothing is in flight any more.
 func (a *Activities) PauseRun(ctx context.Context, ref wf.Ref) (bool, error) {
-	run, err := a.active(ctx, ref)
+	run, err := a.runs().readActive(ctx, ref)
 	if err != nil || run == nil || run.Spec.State != placementv1beta1.StateStop {
 		return false, err
 	}
@@ -24,18 +24,18 @@ func (a *Activities) PauseRun(ctx context.Context, ref wf.Ref) (bool, error) {
 	if stopped != nil && stopped.Reason == placementv1beta1.ReasonUpdateRunStopped {
 		return true, nil
 	}
-	active, err := a.recordStatus(ctx, run, updaterun.Recorder.Stopped)
+	active, err := a.runs().recordStatus(ctx, run, updaterun.Recorder.Stopped)
 	if err != nil || !active {
 		return false, err
 	}
-	a.event(run, placementv1beta1.ReasonUpdateRunStopped, "The run has been stopped; set spec.state to Run to resume it")
+	a.runs().emitEvent(run, placementv1beta1.ReasonUpdateRunStopped, "The run has been stopped; set spec.state to Run to resume it")
 	return true, nil
 }
 
 // StopRun turns a cancellation from Temporal into the spec.state Stop, unless the run is being deleted
 // or was not to run.
 func (a *Activities) StopRun(ctx context.Context, in act.StopRequest) (bool, error) {
-	run, err := a.active(ctx, in.Run)
+	run, err := a.runs().readActive(ctx, in.Run)
 	if err != nil || run == nil || run.Spec.State != "" && run.Spec.State != placementv1beta1.StateRun {
 		return false, err
 	}
@@ -48,12 +48,12 @@ func (a *Activities) StopRun(ctx context.Context, in act.StopRequest) (bool, err
 	err = a.Client.Patch(ctx, run, before)
 	if why, refused := writeRefusal(err); refused {
 		// It goes on: the execution that was cancelled is followed by another.
-		a.warn(run, eventWriteRefused, fmt.Sprintf("%s cancelled workflow %s, but the run goes on: spec.state cannot be set to Stop: %s", shorten(strings.TrimSpace(who), maxApprover), in.Workflow, why))
+		a.runs().emitWarning(run, eventWriteRefused, fmt.Sprintf("%s cancelled workflow %s, but the run goes on: spec.state cannot be set to Stop: %s", shorten(strings.TrimSpace(who), maxApprover), in.Workflow, why))
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("stopping run %s: %w", run.Name, err)
 	}
-	a.event(run, "StopRequested", "%s cancelled workflow %s: the run will stop; set spec.state to Run to resume it", shorten(strings.TrimSpace(who), maxApprover), in.Workflow)
+	a.runs().emitEvent(run, "StopRequested", "%s cancelled workflow %s: the run will stop; set spec.state to Run to resume it", shorten(strings.TrimSpace(who), maxApprover), in.Workflow)
 	return true, nil
 }
