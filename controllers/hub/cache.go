@@ -12,9 +12,8 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/informer"
 )
 
-// CacheOptions are those of the hub's cache, for controllers and workers alike.
-// It holds no managed fields, no manifests, and of roles only the fleet's own.
-// Who needs a manifest reads it live.
+// CacheOptions are those of the hub's cache, for controllers and workers alike. It holds no managed fields, no
+// manifests, and of roles only the fleet's own. Code that needs a manifest reads past the cache.
 func CacheOptions() cache.Options {
 	ownRoles := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{
 		clusterv1beta1.FleetResourceLabel: clusterv1beta1.FleetResourceLabelValue,

@@ -63,9 +63,8 @@ type Options struct {
 // clusterScoped has the controllers look after the cluster-scoped kinds; their twins in namespaces have none yet.
 var clusterScoped = placementv1beta1.Scope{}
 
-// controllers is the one list of the hub's controllers. Each entry registers
-// one with the manager; those whose objects have workflows return what the audit
-// asks them.
+// controllers is the one list of the hub's controllers. Each entry registers one with the manager; those whose
+// objects have workflows return the source for the audit.
 var controllers = []struct {
 	name string
 	add  func(ctrl.Manager, Options) (waker.Source, error)

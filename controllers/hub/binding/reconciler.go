@@ -29,8 +29,8 @@ import (
 )
 
 const (
-	// foreignWorkDelay is when to look again for a Work that stands in the way and does
-	// not belong to this binding, so that no event will tell of its end.
+	// foreignWorkDelay is when to check again a Work that has the name of one of the binding's Works and does not
+	// belong to the binding: no event of its end reaches the binding.
 	foreignWorkDelay = 2 * time.Second
 )
 
@@ -45,14 +45,13 @@ type Works interface {
 
 // Options of a Reconciler.
 type Options struct {
-	// ForceDeleteWaitTime is how long the end of a placement waits for a member that nobody
-	// hears of.
+	// ForceDeleteWaitTime is how long the deletion of a placement waits for a member whose agent does not report.
 	ForceDeleteWaitTime time.Duration
-	// Events tells of clusters that were not waited for; nil tells nobody.
+	// Events takes events about clusters that a deletion did not wait for; with nil there are none.
 	Events events.EventRecorder
 }
 
-// Reconciler keeps the status of bindings true and their Works in place.
+// Reconciler keeps the status of bindings current and their Works in place.
 type Reconciler struct {
 	Options
 	client client.Client
@@ -98,23 +97,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.projectWorks(ctx, binding, member)
 }
 
-// keyOf is what the stopwatch knows a binding by.
+// keyOf is the key of a binding in the stopwatch.
 func keyOf(binding placementv1beta1.BindingObject) string {
 	return placementv1beta1.ScopeOf(binding).String() + binding.GetName()
 }
 
-// membershipState to the fleet of the cluster a binding is for.
+// membershipState is where the cluster of a binding stands between joining and leaving the fleet.
 type membershipState int
 
 const (
 	memberPresent membershipState = iota
 	memberLeaving
-	memberKept // it leaves, and what was placed on it stays there
-	memberGone // nobody is left who would clean up
+	memberKept // the member leaves, and what was placed on it stays there
+	memberGone // no agent is left that would clean up
 )
 
-// readMembership tells how a cluster stands to the fleet. That it is gone is asked live:
-// a binding may be known before the cluster it is for.
+// readMembership reads the membership of a cluster. That the member is gone is confirmed past the cache, which may
+// have the binding before its cluster.
 func (r *Reconciler) readMembership(ctx context.Context, cluster string) (membershipState, error) {
 	member := &clusterv1beta1.MemberCluster{}
 	err := r.getConfirmingAbsence(ctx, types.NamespacedName{Name: cluster}, member)
@@ -131,8 +130,8 @@ func (r *Reconciler) readMembership(ctx context.Context, cluster string) (member
 	return memberLeaving, nil
 }
 
-// readKeptMembership tells whether the agent of a member that keeps what it has is still there:
-// until it has left, it would clean up after every Work that is deleted.
+// readKeptMembership reads whether the agent of a member that keeps what was placed on it is still there. Until the
+// agent has left, it would clean up after every Work that is deleted.
 func (r *Reconciler) readKeptMembership(ctx context.Context, cluster string) (membershipState, error) {
 	box := &clusterv1beta1.InternalMemberCluster{}
 	key := types.NamespacedName{Namespace: clusterv1beta1.MemberNamespace(cluster), Name: cluster}
@@ -148,8 +147,8 @@ func (r *Reconciler) readKeptMembership(ctx context.Context, cluster string) (me
 	return memberKept, nil
 }
 
-// hasLostPlacement says whether the placement of a binding does not exist any more: an
-// activity that began before the placement was deleted wrote the binding after.
+// hasLostPlacement says that the placement of a binding does not exist any more: an activity that began before the
+// placement was deleted has written the binding afterwards.
 func (r *Reconciler) hasLostPlacement(ctx context.Context, binding placementv1beta1.BindingObject) (bool, error) {
 	if binding.GetLabels()[placementv1beta1.ParentPlacementLabel] == "" {
 		return false, nil
@@ -158,7 +157,7 @@ func (r *Reconciler) hasLostPlacement(ctx context.Context, binding placementv1be
 	return placement == nil && err == nil, err
 }
 
-// getConfirmingAbsence reads an object. That it does not exist is asked live.
+// getConfirmingAbsence reads an object from the cache. That it does not exist is confirmed past the cache.
 func (r *Reconciler) getConfirmingAbsence(ctx context.Context, key types.NamespacedName, into client.Object) error {
 	err := r.client.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {
@@ -167,9 +166,9 @@ func (r *Reconciler) getConfirmingAbsence(ctx context.Context, key types.Namespa
 	return err
 }
 
-// removeWorks removes the Works of a binding that is being deleted, then lets it go.
-// While Works remain, the event of their end brings it back here. A member that
-// keeps what it has is to leave first; that it is gone brings it back, too.
+// removeWorks removes the Works of a binding that is being deleted, and then the binding's finalizer. While Works
+// remain, the event of their end triggers the next reconciliation. A member that keeps what was placed on it has to
+// leave first; the event of its end triggers the next one, too.
 func (r *Reconciler) removeWorks(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState) (time.Duration, error) {
 	clear := r.works.Delete
 	switch member {
@@ -199,8 +198,7 @@ func (r *Reconciler) removeWorks(ctx context.Context, binding placementv1beta1.B
 	return 0, fencedwrite.RemoveFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer)
 }
 
-// isLeftBehind says whether the placement of a binding is being deleted and wants what it placed
-// to be left on its clusters.
+// isLeftBehind says that the placement of a binding is being deleted and asks to leave its resources on the clusters.
 func (r *Reconciler) isLeftBehind(ctx context.Context, binding placementv1beta1.BindingObject) (bool, error) {
 	placement, err := r.readPlacement(ctx, binding)
 	if err != nil || placement == nil {
@@ -211,8 +209,8 @@ func (r *Reconciler) isLeftBehind(ctx context.Context, binding placementv1beta1.
 		strategy.DeleteStrategy.PropagationPolicy == placementv1beta1.DeletePropagationPolicyAbandon, nil
 }
 
-// removeOrphan deletes a binding whose cluster or placement does not exist any
-// more: that deletion was the user's, and a later object of the name starts afresh.
+// removeOrphan deletes a binding whose cluster or placement does not exist any more. The user has deleted that; a
+// later object of the same name starts afresh.
 func (r *Reconciler) removeOrphan(ctx context.Context, binding placementv1beta1.BindingObject) error {
 	err := r.client.Delete(ctx, binding, client.Preconditions{UID: new(binding.GetUID())})
 	if client.IgnoreNotFound(err) != nil {
@@ -221,8 +219,7 @@ func (r *Reconciler) removeOrphan(ctx context.Context, binding placementv1beta1.
 	return nil
 }
 
-// projectWorks repairs the Works if need be and writes what the binding's status
-// should be.
+// projectWorks repairs the Works if they differ from the binding, and writes the binding's status.
 func (r *Reconciler) projectWorks(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState) (ctrl.Result, error) {
 	existing, err := r.works.Of(ctx, binding)
 	if err != nil {
@@ -231,7 +228,7 @@ func (r *Reconciler) projectWorks(ctx context.Context, binding placementv1beta1.
 	state := workmodel.StateOf(binding, existing)
 	wait, syncErr := r.ensureWorks(ctx, binding, member, state, existing)
 	if wait > 0 && hasToldOfFailure(binding) {
-		return ctrl.Result{RequeueAfter: wait}, nil // what is wrong is known, and so it stays until tried again
+		return ctrl.Result{RequeueAfter: wait}, nil // the status says so already, and stays until the next attempt
 	}
 	now := metav1.NewTime(r.clock.Now())
 	status := workmodel.BindingStatus(binding, existing, syncErr, now)
@@ -243,18 +240,16 @@ func (r *Reconciler) projectWorks(ctx context.Context, binding placementv1beta1.
 	return resultOf(syncErr, shorterWait(wait, held))
 }
 
-// hasToldOfFailure says whether the status already tells that the Works of the binding as
-// it is now could not be written. A process that has just started does not know yet
-// whether that is still so.
+// hasToldOfFailure says that the status already says that the Works could not be written for the present generation.
+// A process that has just started does not know yet whether that still holds.
 func hasToldOfFailure(binding placementv1beta1.BindingObject) bool {
 	said := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeWorkSynchronized)
 	return said != nil && said.Status == metav1.ConditionFalse && said.ObservedGeneration == binding.GetGeneration()
 }
 
-// resultOf turns what went wrong into when to look again: what waits for
-// somebody else is no failure of this controller. An invalid envelope is only
-// mended by another snapshot and an override by another one, which changes the
-// binding, or by labels of the cluster, of which an event tells.
+// resultOf turns an error of writing Works into when to reconcile again. An invalid envelope or override is no
+// failure of this controller: it is mended by another snapshot, which changes the binding, or by labels of the
+// cluster, and both cause an event.
 func resultOf(syncErr error, wait time.Duration) (ctrl.Result, error) {
 	var held *worksync.HeldError
 	var invalid *workmodel.InvalidError
@@ -273,8 +268,8 @@ func resultOf(syncErr error, wait time.Duration) (ctrl.Result, error) {
 // errLeaving is shown in the status of a binding whose cluster leaves.
 var errLeaving = errors.New("the member cluster is leaving the fleet")
 
-// ensureWorks brings the Works in line with the binding and with its member. It
-// returns how long to wait before it will.
+// ensureWorks brings the Works in line with the binding and with its member. It returns how long to wait before they
+// are repaired.
 func (r *Reconciler) ensureWorks(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState, state workmodel.ClusterState, existing []placementv1beta1.Work) (time.Duration, error) {
 	switch {
 	case member == memberKept:
@@ -288,8 +283,9 @@ func (r *Reconciler) ensureWorks(ctx context.Context, binding placementv1beta1.B
 		r.timers.stopTimer(keyOf(binding), repairTimer)
 		return 0, nil
 	}
-	// Whoever wrote the binding is about to write its Works, as soon as the hub lets it. Those of
-	// a binding that was told of have been written, and somebody has taken them away.
+	// The activity that has written the binding is about to write its Works, as soon as the API server lets it. If
+	// the status describes this generation already, the Works had been written, and another client has deleted or
+	// changed them.
 	patience := r.latency.holdBackTime()
 	if _, told := describesGeneration(binding); told {
 		patience = interimAtLeast
@@ -300,8 +296,7 @@ func (r *Reconciler) ensureWorks(ctx context.Context, binding placementv1beta1.B
 	return 0, r.works.Sync(ctx, binding)
 }
 
-// areWorksInPlace says whether there is nothing to write: every Work is there, and no
-// other.
+// areWorksInPlace says that nothing has to be written: every Work is there, and no other.
 func areWorksInPlace(binding placementv1beta1.BindingObject, state workmodel.ClusterState, existing []placementv1beta1.Work) bool {
 	if binding.GetBindingSpec().ResourceSnapshotName == "" {
 		return true
@@ -319,8 +314,8 @@ func areWorksInPlace(binding placementv1beta1.BindingObject, state workmodel.Clu
 	return true
 }
 
-// storeBindingStatus writes the status if it changed. An interim one is held back for a
-// moment, and store returns how long.
+// storeBindingStatus writes the status if it has changed. An interim status is held back; the result is for how much
+// longer.
 func (r *Reconciler) storeBindingStatus(ctx context.Context, binding placementv1beta1.BindingObject, status placementv1beta1.ResourceBindingStatus, interim bool) (time.Duration, error) {
 	if apiequality.Semantic.DeepEqual(*binding.GetBindingStatus(), status) {
 		r.timers.stopTimer(keyOf(binding), statusTimer)
@@ -329,9 +324,9 @@ func (r *Reconciler) storeBindingStatus(ctx context.Context, binding placementv1
 	if interim {
 		patience := r.latency.holdBackTime()
 		switch available, told := describesGeneration(binding); {
-		case !told: // a change is on its way
+		case !told: // the change has not been reported yet
 			r.timers.remainingDelay(keyOf(binding), outcomeTimer, binding.GetGeneration(), 0)
-		case available: // what was there is lost
+		case available: // the cluster was available and is not any more
 			patience = interimAtLeast
 		}
 		if rest := r.timers.remainingDelay(keyOf(binding), statusTimer, binding.GetGeneration(), patience); rest > 0 {
@@ -345,8 +340,8 @@ func (r *Reconciler) storeBindingStatus(ctx context.Context, binding placementv1
 	return 0, fencedwrite.ReplaceStatus(ctx, r.client, binding, status)
 }
 
-// describesGeneration says whether the status of a binding is about the binding as it is now, and whether it
-// says that its cluster is available.
+// describesGeneration says whether the status of a binding is about its present generation, and whether it says that
+// the cluster is available.
 func describesGeneration(binding placementv1beta1.BindingObject) (available, told bool) {
 	for i := range binding.GetBindingStatus().Conditions {
 		said := &binding.GetBindingStatus().Conditions[i]

@@ -20,8 +20,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
-// workers is how many bindings are looked at at the same time; each may write
-// one status.
+// workers is how many bindings are reconciled concurrently; each may write one status.
 const workers = 16
 
 // SetupWithManager registers the reconciler: it runs when a binding, one of its
@@ -77,22 +76,22 @@ func (r *Reconciler) requestIndexed(ctx context.Context, namespace, field, name 
 	return requests
 }
 
-// onDeletionStarted lets the update through that sets the deletion timestamp,
-// which not every kind of object counts as a new generation.
+// onDeletionStarted passes the update that sets the deletion timestamp, which not every kind of object counts as a
+// new generation.
 func onDeletionStarted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew)
 	}}
 }
 
-// onMemberChanged keeps heartbeats away: bindings care only whether the member is
-// there, whether it is heard of, whether it keeps what it has, and for labels that an override asks for.
+// onMemberChanged drops heartbeats. Bindings depend on whether the member exists, whether it is silent, whether it
+// keeps what was placed on it, and on the labels that overrides select by.
 func onMemberChanged() predicate.Predicate {
 	return predicate.Or(onDeletionStarted(), onSilenceChanged(), predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
-// onPlacementDeletion lets through that the deletion of a placement has begun, and that it is gone. A
-// binding that was already on its way out then waits for its member no longer than the others.
+// onPlacementDeletion passes the start and the end of the deletion of a placement. A binding whose deletion had
+// started before then waits for a silent member no longer than the others.
 func onPlacementDeletion() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },

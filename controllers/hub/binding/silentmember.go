@@ -15,14 +15,14 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
 )
 
-// ReasonClusterLeftBehind is the reason of the event that says that a placement was deleted
-// without waiting for one of its clusters any longer.
+// ReasonClusterLeftBehind is the reason of the event that says that a placement was deleted without waiting for one
+// of its clusters any longer.
 const ReasonClusterLeftBehind = "PlacementClusterLeftBehind"
 
-// waitForSilentMember is how much longer a binding waits for its member to remove what was placed on
-// it; waits is false if it has waited enough. Only with its placement does a binding go
-// without that, and only if nobody has heard of the member for too long: its Works stay
-// behind, on their way out, and the member cleans up after them when it comes back.
+// waitForSilentMember is how much longer a binding waits for its member to remove what was placed on it; waits is
+// false if it has waited long enough. A binding gives up waiting only if its placement is being deleted, too, and
+// only for a member whose agent has been silent for too long. Its Works stay behind with a deletion timestamp, and
+// the member cleans up after them when it comes back.
 func (r *Reconciler) waitForSilentMember(ctx context.Context, binding placementv1beta1.BindingObject, standing membershipState, remaining int) (wait time.Duration, waits bool, err error) {
 	if standing == memberGone {
 		return 0, true, nil // the hub itself removes its Works
@@ -50,7 +50,7 @@ func (r *Reconciler) waitForSilentMember(ctx context.Context, binding placementv
 	return 0, false, nil
 }
 
-// readPlacement of a binding; nil if it is gone.
+// readPlacement reads the placement of a binding; nil if it is gone.
 func (r *Reconciler) readPlacement(ctx context.Context, binding placementv1beta1.BindingObject) (placementv1beta1.PlacementObject, error) {
 	name := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	scope := placementv1beta1.ScopeOf(binding)
@@ -65,7 +65,7 @@ func (r *Reconciler) readPlacement(ctx context.Context, binding placementv1beta1
 	return placement, nil
 }
 
-// onSilenceChanged lets the update of a member through with which it is given up, or heard of again.
+// onSilenceChanged passes the update with which a member falls silent or is heard of again.
 func onSilenceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)

@@ -7,15 +7,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// timers a binding has.
+// The timers of a binding.
 const (
 	repairTimer = iota
 	statusTimer
 	outcomeTimer
 )
 
-// stopwatch remembers since when something about a binding has been waiting. It
-// lives in memory only: after a restart the waits, all short, begin anew.
+// stopwatch remembers since when a repair, a status or an outcome of a binding has been pending. It lives in memory
+// only: after a restart the delays, all short, begin anew.
 type stopwatch struct {
 	clock clock.PassiveClock
 	mu    sync.Mutex
@@ -36,8 +36,8 @@ func newStopwatch(clk clock.PassiveClock) *stopwatch {
 	return &stopwatch{clock: clk, since: map[stopwatchKey]started{}}
 }
 
-// remainingDelay is how much of a delay is left for this generation of a binding.
-// The first call for a generation starts the time.
+// remainingDelay is how much of a delay is left for this generation of a binding. The first call for a generation
+// starts the timer.
 func (s *stopwatch) remainingDelay(binding string, timer int, generation int64, delay time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -45,8 +45,8 @@ const (
 
 	// longestValue is what a profile takes as the value of a property.
 	longestValue = 1024
-	// observedAfresh is how old the times of observation may become while nothing else changes: a heartbeat that has
-	// no news is no reason to write.
+	// observedAfresh is how old the times of observation may become while nothing else changes: a heartbeat without a
+	// change is no reason to write.
 	observedAfresh = 10 * time.Minute
 )
 
@@ -59,13 +59,12 @@ func Wanted(member *clusterv1beta1.MemberCluster, exists bool) bool {
 	return exists || meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionTypeJoined)
 }
 
-// Ours says whether a profile is the fleet's. Other managers of clusters may keep
-// theirs in the same namespace.
+// Ours says that a profile belongs to the fleet. Other managers of clusters may keep theirs in the same namespace.
 func Ours(profile *inventoryv1alpha1.ClusterProfile) bool {
 	return profile.Spec.ClusterManager.Name == ManagerName
 }
 
-// Spec is what a member's profile says of whose it is.
+// Spec is the spec of a member's profile.
 func Spec(member *clusterv1beta1.MemberCluster) inventoryv1alpha1.ClusterProfileSpec {
 	return inventoryv1alpha1.ClusterProfileSpec{
 		DisplayName:    member.Name,
@@ -73,8 +72,7 @@ func Spec(member *clusterv1beta1.MemberCluster) inventoryv1alpha1.ClusterProfile
 	}
 }
 
-// Status works out the status of a member's profile from the member's, and says
-// whether that is news compared to what the profile says now.
+// Status computes the status of a member's profile, and says whether it is worth writing over the present one.
 func Status(member *clusterv1beta1.MemberCluster, profile *inventoryv1alpha1.ClusterProfile) (inventoryv1alpha1.ClusterProfileStatus, bool) {
 	status := *profile.Status.DeepCopy()
 	for _, condition := range []metav1.Condition{controlPlaneHealthy(member), joinedToFleet(member)} {
@@ -87,7 +85,7 @@ func Status(member *clusterv1beta1.MemberCluster, profile *inventoryv1alpha1.Clu
 	return status, isWorthWriting(&profile.Status, &status)
 }
 
-// isWorthWriting leaves the times of observation aside until they are old.
+// isWorthWriting ignores the times of observation until they are old.
 func isWorthWriting(before, after *inventoryv1alpha1.ClusterProfileStatus) bool {
 	values := func(status *inventoryv1alpha1.ClusterProfileStatus) map[string]string {
 		all := make(map[string]string, len(status.Properties))
@@ -145,8 +143,8 @@ func joinedToFleet(member *clusterv1beta1.MemberCluster) metav1.Condition {
 	return condition
 }
 
-// listProperties are those of the member, and what its nodes have and can give. What is available at the moment changes
-// with every pod; who needs that reads the MemberCluster.
+// listProperties returns the properties of the member, and the capacity of its nodes. The capacity that is available
+// at the moment changes with every pod and is left to the MemberCluster.
 func listProperties(status *clusterv1beta1.MemberClusterStatus) []inventoryv1alpha1.Property {
 	all := map[string]inventoryv1alpha1.Property{}
 	put := func(name, value string, at metav1.Time) {
@@ -178,8 +176,8 @@ func listProperties(status *clusterv1beta1.MemberClusterStatus) []inventoryv1alp
 	return sorted
 }
 
-// accessProviders is the address of the member's API server as its agent knows it. Who
-// logs in there needs an identity of his own.
+// accessProviders returns the address of the member's API server as its agent knows it. Clients need an identity of
+// their own to log in there.
 func accessProviders(status *clusterv1beta1.MemberClusterStatus) []inventoryv1alpha1.AccessProvider {
 	server := status.Properties[clusterv1beta1.ClusterEntryPointProperty].Value
 	if server == "" {

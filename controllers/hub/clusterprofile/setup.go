@@ -21,16 +21,15 @@ import (
 )
 
 const (
-	// workers is how many profiles are looked at at the same time.
+	// workers is how many profiles are reconciled concurrently.
 	workers = 4
 	// lookEvery is how often a hub that does not serve the kind is asked again.
 	lookEvery = 30 * time.Second
-	// forEver is longer than profiles cannot be listed: that is no reason for the agent to end.
+	// forEver is longer than listing profiles can fail: that must not end the agent.
 	forEver = 10 * 365 * 24 * time.Hour
 )
 
-// SetupWithManager has profiles kept from when the hub serves their kind. Until
-// then nothing else is held up.
+// SetupWithManager starts keeping profiles once the hub serves their kind. Nothing else waits for that.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	// Runnables of this type run where the controllers do.
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
@@ -41,7 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}))
 }
 
-// awaitKind waits until the hub serves ClusterProfiles, and says whether it does: not if ctx ends before.
+// awaitKind waits until the hub serves ClusterProfiles. It is false if ctx ends before.
 func awaitKind(ctx context.Context, mgr ctrl.Manager) bool {
 	told := false
 	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(context.Context) (bool, error) {

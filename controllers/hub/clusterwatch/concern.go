@@ -10,31 +10,29 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Stake is what a placement has to do with one cluster.
+// Stake is how a placement depends on one cluster.
 type Stake struct {
 	Policy *placementv1beta1.PlacementPolicy
-	// Taker of the policy.
+	// Taker says which clusters the policy takes.
 	Taker *scheduler.Taker
-	// Bound says that a live binding holds the cluster, Terminating that one is being
-	// cleaned up there.
+	// Bound says that a live binding holds the cluster, Terminating that a binding to the cluster is being deleted.
 	Bound, Terminating bool
 }
 
-// Concern is whether a placement would decide anew.
+// Concern is whether the scheduler would decide differently for a placement.
 type Concern int
 
 const (
-	// No says that it would decide as before.
+	// No says that the decision stays.
 	No Concern = iota
-	// Perhaps says that only a look at the whole fleet can tell.
+	// Perhaps says that only scheduling over the whole fleet can tell.
 	Perhaps
-	// Yes says that it would.
+	// Yes says that the decision changes.
 	Yes
 )
 
-// Concerns says whether a change of a cluster concerns a placement with an interest in
-// it. What changed is empty if it is only about the bindings to the cluster, which is as
-// it is now; nil if it is gone. It is pure.
+// Concerns says whether a change of a cluster concerns a placement with an interest in it. changed is empty if only
+// bindings to the cluster have changed; cluster is nil if it is gone. It is pure.
 func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.MemberCluster, name string, now time.Time) Concern {
 	gone := cluster == nil || cluster.DeletionTimestamp != nil
 	kind := kindOf(stake.Policy)
@@ -42,16 +40,16 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 	case gone && stake.Bound:
 		return Yes
 	case changed.OfAny():
-		// Another cluster may have been in the way of some third one.
+		// The changed cluster may have been in the way of a third one.
 		return concernOfComparing(kind)
 	case changed == "" && kind == placementv1beta1.PickNPlacementType:
-		return Perhaps // the place that became free is anybody's
+		return Perhaps // every cluster competes for the place that became free
 	case gone:
 		return No
 	case kind == placementv1beta1.PickFixedPlacementType:
 		return concernOfNaming(stake.Policy, name)
 	case stake.Bound, stake.Terminating, !stake.Taker.Takes(cluster, now):
-		return No // the end of a clean-up will tell
+		return No // for a terminating binding, the event of its end comes later
 	case kind == placementv1beta1.PickNPlacementType:
 		return Perhaps
 	}
@@ -65,7 +63,7 @@ func kindOf(policy *placementv1beta1.PlacementPolicy) placementv1beta1.Placement
 	return policy.PlacementType
 }
 
-// concernOfComparing is for what matters only to policies that compare clusters.
+// concernOfComparing is the concern of a change that matters only to policies that compare clusters.
 func concernOfComparing(kind placementv1beta1.PlacementType) Concern {
 	if kind == placementv1beta1.PickNPlacementType {
 		return Perhaps

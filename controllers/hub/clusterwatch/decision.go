@@ -15,12 +15,11 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
-// wouldDecideAnew schedules a placement on what the cache has, writes nothing, and
-// compares. What costs a look at the whole fleet is asked last: most placements have
-// all the clusters they want.
+// wouldDecideAnew says whether the scheduler would decide differently on the objects in the cache. It writes nothing.
+// Checks that need the whole fleet come last: most placements have all the clusters they want.
 func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1beta1.PlacementObject) (bool, error) {
-	// Counted before anything is read: what changes meanwhile asks for a look of its own,
-	// which this one must not answer.
+	// The changes are counted before anything is read: a change meanwhile causes a request of its own, which this
+	// decision must not answer.
 	asked := decisionInputs{changes: r.changes.Load(), generation: placement.GetGeneration()}
 	if _, known := r.recallDecision(placement, asked); known {
 		return false, nil
@@ -60,7 +59,7 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 	return anew, nil
 }
 
-// listCandidates are those that a policy can pick from: a whole fleet, or the few it names.
+// listCandidates lists the clusters that a policy can pick from: the whole fleet, or those that it names.
 func (r *Reconciler) listCandidates(ctx context.Context, policy *placementv1beta1.PlacementPolicy) ([]clusterv1beta1.MemberCluster, error) {
 	if policy == nil || policy.PlacementType != placementv1beta1.PickFixedPlacementType {
 		list := &clusterv1beta1.MemberClusterList{}
@@ -82,9 +81,9 @@ func (r *Reconciler) listCandidates(ctx context.Context, policy *placementv1beta
 	return clusters, nil
 }
 
-// decisionInputs is what the outcome of a look depends on. On start, and when much changes at
-// once, every cluster asks for one; the first then answers for all. Where a placement
-// had all the clusters it wants, its policy was not looked at.
+// decisionInputs identify what a decision was made from. On start, and when much changes at once, every cluster
+// causes a request; the decision for the first then answers all. If a placement had all the clusters it wants, its
+// policy snapshot was not read.
 type decisionInputs struct {
 	changes    uint64
 	generation int64
@@ -97,7 +96,7 @@ type rememberedDecision struct {
 	anew bool
 }
 
-// recallDecision is the outcome of the last look at a placement, if it depended on the same.
+// recallDecision returns the last decision about a placement, if it was made from the same inputs.
 func (r *Reconciler) recallDecision(placement placementv1beta1.PlacementObject, asked decisionInputs) (anew, known bool) {
 	if last, ok := r.decisions.Get(placement.GetUID()); ok && last.(rememberedDecision).decisionInputs == asked {
 		return last.(rememberedDecision).anew, true
@@ -120,7 +119,7 @@ func isFull(placement placementv1beta1.PlacementObject, bindings []placementv1be
 	return picked >= int(*policy.NumberOfClusters)
 }
 
-// latestPolicyOf is the latest policy snapshot of a placement; an empty one if there is none.
+// latestPolicyOf reads the latest policy snapshot of a placement; an empty one if there is none.
 func (r *Reconciler) latestPolicyOf(ctx context.Context, placement placementv1beta1.PlacementObject) (placementv1beta1.PolicySnapshotObject, error) {
 	scope := placementv1beta1.ScopeOf(placement)
 	policies := scope.NewPolicySnapshotList()
@@ -137,7 +136,7 @@ func (r *Reconciler) latestPolicyOf(ctx context.Context, placement placementv1be
 	return latest, nil
 }
 
-// differsFromBindings says whether a decision asks for bindings other than those there are.
+// differsFromBindings says that a decision asks for other bindings than those that exist.
 func differsFromBindings(decision scheduler.Decision, bindings []scheduler.Binding) bool {
 	if len(decision.Create) > 0 || len(decision.Unschedule) > 0 {
 		return true

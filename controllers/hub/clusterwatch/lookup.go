@@ -14,7 +14,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
-// listInterested are the placements that a request may concern.
+// listInterested lists the placements that a request may concern.
 func (r *Reconciler) listInterested(ctx context.Context, request Request, stakes map[types.NamespacedName]Stake) ([]placementv1beta1.PlacementObject, error) {
 	if request.Placement.Name != "" {
 		return r.byKey(ctx, request.Placement)
@@ -37,10 +37,10 @@ func (r *Reconciler) listInterested(ctx context.Context, request Request, stakes
 	return slices.Collect(maps.Values(found)), nil
 }
 
-// interestsOf are the interests that lead to the placements a request may concern.
+// interestsOf are the interests by which the placements are found that a request may concern.
 func interestsOf(request Request) []framework.Interest {
 	switch request.Changed {
-	case Time: // out of reach, the cluster is missed only where somebody named it
+	case Time: // an unreachable cluster matters only to placements that name it
 		return []framework.Interest{framework.Named(request.Cluster)}
 	case framework.Standing:
 		return []framework.Interest{framework.Standing, framework.Named(request.Cluster)}
@@ -48,7 +48,7 @@ func interestsOf(request Request) []framework.Interest {
 	return []framework.Interest{request.Changed}
 }
 
-// addBound adds the placements that are on the cluster.
+// addBound adds the placements with a live binding to the cluster.
 func (r *Reconciler) addBound(ctx context.Context, found map[types.NamespacedName]placementv1beta1.PlacementObject, stakes map[types.NamespacedName]Stake) error {
 	for key, stake := range stakes {
 		if !stake.Bound {
@@ -77,7 +77,7 @@ func (r *Reconciler) byKey(ctx context.Context, key types.NamespacedName) ([]pla
 	return []placementv1beta1.PlacementObject{placement}, nil
 }
 
-// listByInterest are the placements with an interest.
+// listByInterest lists the placements with an interest.
 func (r *Reconciler) listByInterest(ctx context.Context, interest framework.Interest) ([]placementv1beta1.PlacementObject, error) {
 	placements := r.scope.NewPlacementList()
 	err := r.client.List(ctx, placements, client.MatchingFields{fieldindex.ByInterest: string(interest)}, client.UnsafeDisableDeepCopy)

@@ -1,8 +1,7 @@
-// Package clusterwatch wakes the placements that would decide anew because a
-// cluster joined, left, or became another one to their policies. An index tells which
-// placements care about what, so a heartbeat that changes nothing they look at wakes
-// nobody and costs nothing; what becomes true by the passing of time is looked at when
-// it does.
+// Package clusterwatch wakes the placements for which the scheduler would decide differently because a cluster
+// joined, left, or changed in what their policies ask for. An index finds placements by what they ask for, so that a
+// heartbeat that changes nothing of it wakes no workflow and costs nothing. What becomes true by the passing of time
+// is checked when it does.
 package clusterwatch
 
 import (
@@ -27,35 +26,33 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// Marker takes note that the workflow of a placement has to look again.
+// Marker wakes the workflow of a placement soon.
 type Marker interface {
 	Mark(ref wf.Ref, poke wf.Poke)
 }
 
-// Request asks to look at what a change of a cluster concerns.
+// Request asks to check the placements that a change of a cluster may concern.
 type Request struct {
 	Cluster string
 	// Changed is what has changed about the cluster, or Time.
 	Changed framework.Interest
-	// Placement has only that placement looked at: something about its bindings to the
-	// cluster has changed.
+	// Placement restricts the check to one placement, because one of its bindings to the cluster has changed.
 	Placement types.NamespacedName
 }
 
-// Time asks whether a cluster has been out of reach for so long by now that nothing new
-// can be placed on it.
+// Time asks whether a cluster has been unreachable for so long that nothing new can be placed on it.
 const Time framework.Interest = "time"
 
 const (
-	// maxRemembered is for how many placements the prepared policy and the last look are kept.
+	// maxRemembered is for how many placements the prepared policy and the last decision are remembered.
 	maxRemembered = 4096
-	// timeMargin is how long after an instant it is sure to have passed.
+	// timeMargin is added to an instant so that it has passed for sure.
 	timeMargin = 10 * time.Millisecond
-	// longestWait is how long no look because of the time may be put off: should the clock be
-	// set back, an instant that is near looks far away.
+	// longestWait bounds the wait for the next check of a cluster's time: if the clock is set back, an instant that
+	// is near seems far away.
 	longestWait = 5*time.Minute + timeMargin
-	// repeatAfterWake is when to look again at who was woken because of the time. Who schedules
-	// may run elsewhere, with a clock for which the instant has not come.
+	// repeatAfterWake is when to check again a placement that was woken because of the time. The scheduler may run in
+	// another process, for whose clock the instant has not come.
 	repeatAfterWake = 15 * time.Second
 )
 
@@ -69,7 +66,7 @@ type Reconciler struct {
 	clock     clock.PassiveClock
 	takers    *lru.Cache
 	decisions *lru.Cache
-	// changes counts what may change the outcome of a look.
+	// changes counts the changes that may change a decision.
 	changes atomic.Uint64
 }
 
@@ -78,7 +75,7 @@ func NewReconciler(cache client.Reader, marker Marker, clk clock.PassiveClock) *
 	return &Reconciler{client: cache, marker: marker, clock: clk, takers: lru.New(maxRemembered), decisions: lru.New(maxRemembered)}
 }
 
-// Reconcile wakes the placements that care about a cluster as it is now.
+// Reconcile wakes the placements that a cluster, as it is now, concerns.
 func (r *Reconciler) Reconcile(ctx context.Context, request Request) (reconcile.Result, error) {
 	cluster, err := r.readCluster(ctx, request.Cluster)
 	if err != nil {
@@ -88,10 +85,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request Request) (reconcile.
 	ineligible := cluster == nil || scheduler.Ineligible(cluster, now) != ""
 	switch {
 	case request.Changed == Time && !ineligible:
-		// Heartbeats have come since the look was asked for: look again when they end.
+		// Heartbeats have come since the request: check again when they end.
 		return reconcile.Result{RequeueAfter: min(scheduler.EligibleUntil(cluster).Sub(now)+timeMargin, longestWait)}, nil
 	case request.Changed == framework.Standing && ineligible:
-		return reconcile.Result{}, nil // a look because of the time is under way
+		return reconcile.Result{}, nil // the request about the time answers
 	}
 	if request.Changed == Time {
 		r.changes.Add(1)
@@ -103,8 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request Request) (reconcile.
 	return r.wakeConcerned(ctx, request, cluster, stakes)
 }
 
-// wakeConcerned wakes those of the placements that a request may concern which would
-// decide anew.
+// wakeConcerned wakes those placements for which the scheduler would decide differently.
 func (r *Reconciler) wakeConcerned(ctx context.Context, request Request, cluster *clusterv1beta1.MemberCluster, stakes map[types.NamespacedName]Stake) (reconcile.Result, error) {
 	placements, err := r.listInterested(ctx, request, stakes)
 	if err != nil {
@@ -123,7 +119,7 @@ func (r *Reconciler) wakeConcerned(ctx context.Context, request Request, cluster
 	return result, nil
 }
 
-// wakeIfConcerned wakes a placement if it would decide anew.
+// wakeIfConcerned wakes a placement if the scheduler would decide differently.
 func (r *Reconciler) wakeIfConcerned(ctx context.Context, placement placementv1beta1.PlacementObject, stake Stake, request Request, cluster *clusterv1beta1.MemberCluster) (woken bool, err error) {
 	if placement.GetDeletionTimestamp() != nil {
 		return false, nil
@@ -148,7 +144,7 @@ func (r *Reconciler) wakeIfConcerned(ctx context.Context, placement placementv1b
 	return true, nil
 }
 
-// readCluster is nil if it is gone.
+// readCluster reads a cluster; nil if it is gone.
 func (r *Reconciler) readCluster(ctx context.Context, name string) (*clusterv1beta1.MemberCluster, error) {
 	cluster := &clusterv1beta1.MemberCluster{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: name}, cluster)
@@ -161,7 +157,7 @@ func (r *Reconciler) readCluster(ctx context.Context, name string) (*clusterv1be
 	return cluster, nil
 }
 
-// listStakes tells by placement which bindings there are on a cluster.
+// listStakes returns, by placement, what bindings there are to a cluster.
 func (r *Reconciler) listStakes(ctx context.Context, cluster string) (map[types.NamespacedName]Stake, error) {
 	bindings := r.scope.NewBindingList()
 	if err := r.client.List(ctx, bindings, client.MatchingFields{fieldindex.ByCluster: cluster}, client.UnsafeDisableDeepCopy); err != nil {

@@ -12,9 +12,8 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 )
 
-// SetupWithManager adds the watching of clusters to a manager; the poker wakes
-// workflows. On start it looks at every cluster once, so that what changed while no
-// hub was running is not missed.
+// SetupWithManager adds the watching of clusters to a manager; the poker wakes workflows. On start it checks every
+// cluster once, so that no change is missed that happened while no hub was running.
 func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, scope placementv1beta1.Scope) error {
 	debouncer := waker.NewDebouncer(poker, clock.RealClock{}, mgr.GetLogger().WithName("clusterwatch"))
 	if err := mgr.Add(debouncer); err != nil {

@@ -16,11 +16,11 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// queue is where requests wait.
+// queue holds requests until they are reconciled.
 type queue = workqueue.TypedRateLimitingInterface[Request]
 
-// grace is how much longer than its period the first heartbeat of a cluster may take
-// after a start of the hub: while no hub was running nobody took note of heartbeats.
+// grace is how much longer than its period the first heartbeat of a cluster may take after a start of the hub: while
+// no hub was running, no heartbeat was recorded.
 const grace = 15 * time.Second
 
 // source turns changes into requests.
@@ -29,7 +29,7 @@ type source struct {
 	log logr.Logger
 }
 
-// handleClusters asks for a look at what has changed about a cluster.
+// handleClusters requests a check of what has changed about a cluster.
 func (s *source) handleClusters() handler.TypedEventHandler[client.Object, Request] {
 	return handler.TypedFuncs[client.Object, Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], q queue) {
@@ -59,7 +59,7 @@ func (s *source) handleClusters() handler.TypedEventHandler[client.Object, Reque
 	}
 }
 
-// requestIfWatched asks for a look, unless no placement has an interest in what changed.
+// requestIfWatched requests a check, unless no placement has an interest in the change.
 func (s *source) requestIfWatched(ctx context.Context, cluster string, changed framework.Interest, q queue) {
 	switch changed {
 	case framework.Standing:
@@ -77,10 +77,9 @@ func (s *source) requestIfWatched(ctx context.Context, cluster string, changed f
 	q.Add(Request{Cluster: cluster, Changed: changed})
 }
 
-// handleBindings asks for a look when a binding no longer holds its cluster, whoever did
-// that: then another one may be picked; and when it is gone: only then can its cluster
-// be picked again. On start it asks for a look at every cluster that is bound, as it may
-// have been lost while no hub was running.
+// handleBindings requests a check when a binding no longer holds its cluster, because another one may be picked then,
+// and when it is gone, because only then can its cluster be picked again. On start it requests a check of every bound
+// cluster, which may have been lost while no hub was running.
 func (s *source) handleBindings() handler.TypedEventHandler[client.Object, Request] {
 	request := func(object client.Object) Request {
 		binding, _ := object.(placementv1beta1.BindingObject)

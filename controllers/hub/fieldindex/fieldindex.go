@@ -1,5 +1,5 @@
-// Package fieldindex names the field indexes of the hub's cache and registers them,
-// so that what concerns a placement or a cluster is found without a rescan.
+// Package fieldindex names the field indexes of the hub's cache and registers them, so that the objects of a
+// placement or a cluster are found without going through all.
 package fieldindex
 
 import (
@@ -21,8 +21,7 @@ const (
 	ByPlacement = "hub.placement"
 	// ByCluster finds bindings by the name of their cluster.
 	ByCluster = "hub.cluster"
-	// ByInterest finds placements by what their policies look at in clusters, as the
-	// scheduler names it.
+	// ByInterest finds placements by what their policies ask of clusters, as the scheduler names it.
 	ByInterest = "hub.interest"
 	// BySelected finds overrides by the objects they select, as Selected names them.
 	BySelected = "hub.selected"

@@ -27,7 +27,7 @@ import (
 const namespaceGrace = 10 * time.Second
 
 const (
-	// exportsEvery is how often exported services are looked at that a leaving member waits for.
+	// exportsEvery is the interval at which the exported services are checked that a leaving member waits for.
 	exportsEvery = 10 * time.Second
 	// namedExports is how many of them are named.
 	namedExports = 5
@@ -40,9 +40,9 @@ var serviceExports = schema.GroupVersionKind{Group: "networking.fleet.azure.com"
 // left and its namespace is still there.
 const ReasonNamespaceRemains = "MemberClusterNamespaceRemains"
 
-// seeOffMember sees a member off: first what was placed on it is removed, by its agent;
-// then the agent is told to leave; and when it has, the hub's side is cleared.
-// An agent that does not answer holds this up for the force-delete wait only.
+// seeOffMember lets a member leave: first its agent removes what was placed on it; then the agent is told to leave;
+// when it has left, the hub's objects of the member are removed. An agent that does not answer delays this by the
+// force-delete wait at most.
 func (r *Reconciler) seeOffMember(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (ctrl.Result, error) {
 	owes, err := r.owed(ctx, member, box)
 	if err != nil {
@@ -70,8 +70,8 @@ type owed struct {
 	every time.Duration
 }
 
-// owed finds out what a leaving member waits for: for services that others may still use, then for its agent. If the
-// services have had their time, the agent has not been asked yet, and gets its own.
+// owed returns what a leaving member waits for: first for services that other clusters may still use, then for its
+// agent. If the time for the services has passed before the agent was asked, the agent gets its own time.
 func (r *Reconciler) owed(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (owed, error) {
 	until := member.DeletionTimestamp.Add(r.options.ForceDeleteWaitTime)
 	exports, err := r.exports(ctx, member)
@@ -87,8 +87,8 @@ func (r *Reconciler) owed(ctx context.Context, member *clusterv1beta1.MemberClus
 	return owed{waitsFor, until, r.options.ForceDeleteWaitTime}, err
 }
 
-// sayGoodbye takes the next step of leaving that needs the agent, and says what
-// is waited for; empty when the agent is done, or was never there.
+// sayGoodbye takes the next step of leaving that needs the agent, and says what the member waits for; empty if the
+// agent is done, or has never been there.
 func (r *Reconciler) sayGoodbye(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (waitsFor string, err error) {
 	if HasLeft(box) {
 		return "", nil
@@ -108,8 +108,8 @@ func (r *Reconciler) sayGoodbye(ctx context.Context, member *clusterv1beta1.Memb
 	return "the member agent to leave", nil
 }
 
-// exports says which services of a leaving member others in the fleet may still use, as KubeFleet's networking add-on
-// has them on the hub; empty if there are none, or if nobody is to look.
+// exports says which services of a leaving member other clusters may still use, by the objects of KubeFleet's
+// networking add-on on the hub; empty if there are none, or if the add-on is not to be considered.
 func (r *Reconciler) exports(ctx context.Context, member *clusterv1beta1.MemberCluster) (string, error) {
 	if o := member.Spec.DeleteOptions; o != nil && o.ValidationMode == clusterv1beta1.DeleteValidationModeSkip {
 		return "", nil
@@ -140,8 +140,8 @@ func (r *Reconciler) listPlaced(ctx context.Context, reader client.Reader, membe
 	return list.Items, nil
 }
 
-// clearWorks removes the hub's side of a member and lets it go. waitsFor is what the
-// agent still owed when its time was up.
+// clearWorks removes the hub's objects of a member and lets the member go. waitsFor is what the agent had not done
+// when its time was up.
 func (r *Reconciler) clearWorks(ctx context.Context, member *clusterv1beta1.MemberCluster, report Report, waitsFor string) (ctrl.Result, error) {
 	if waitsFor != "" {
 		r.events.Eventf(member, nil, "Warning", "MemberClusterForceRemoved", "Leave",
@@ -181,9 +181,8 @@ func farewell(status clusterv1beta1.MemberClusterStatus, now metav1.Time) cluste
 	return status
 }
 
-// clearNamespace removes what is in a member's namespace by name and kind: the
-// hub may have nobody else who empties namespaces. Works whose member will not
-// clean up any more are released.
+// clearNamespace removes the objects in a member's namespace by name and kind: the hub may run without a namespace
+// controller. Works that their member will not clean up any more are released.
 func (r *Reconciler) clearNamespace(ctx context.Context, member *clusterv1beta1.MemberCluster) error {
 	namespace := clusterv1beta1.MemberNamespace(member.Name)
 	remaining, err := r.listPlaced(ctx, r.live, member)
@@ -212,8 +211,8 @@ func (r *Reconciler) removeMember(ctx context.Context, object client.Object) err
 	return nil
 }
 
-// deleteNamespace deletes the member's namespace and says whether the member can
-// be let go: the namespace is gone, or nobody seems to finish its deletion.
+// deleteNamespace deletes the member's namespace and says whether the member can go: the namespace is gone, or no
+// controller seems to finish its deletion.
 func (r *Reconciler) deleteNamespace(ctx context.Context, member *clusterv1beta1.MemberCluster) (bool, error) {
 	name := clusterv1beta1.MemberNamespace(member.Name)
 	namespace := &corev1.Namespace{}

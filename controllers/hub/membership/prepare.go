@@ -16,9 +16,8 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// prepareNamespace makes the member's namespace, its access to it and its letter box. It
-// returns what stands in the way, in words for the user, if that is not a
-// failure of this controller.
+// prepareNamespace makes the member's namespace, the access to it and its mailbox. It returns an obstacle that is no
+// failure of this controller in words for the user.
 func (r *Reconciler) prepareNamespace(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (obstacle string, err error) {
 	namespace := clusterv1beta1.MemberNamespace(member.Name)
 	existing, err := r.ensureNamespace(ctx, namespace)
@@ -88,8 +87,8 @@ func (r *Reconciler) ensureAccess(ctx context.Context, member *clusterv1beta1.Me
 	})
 }
 
-// dropOther deletes a binding of the wanted name that is to another role: which one
-// cannot be changed, and the member must not be bound to it.
+// dropOther deletes a role binding of the wanted name that is to another role: the role of a binding cannot be
+// changed, and the member must not be bound to another one.
 func (r *Reconciler) dropOther(ctx context.Context, want *rbacv1.RoleBinding) error {
 	have := &rbacv1.RoleBinding{}
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(want), have)
@@ -99,8 +98,8 @@ func (r *Reconciler) dropOther(ctx context.Context, want *rbacv1.RoleBinding) er
 	return r.removeMember(ctx, have)
 }
 
-// memberRules is all a member's agent may do on the hub: read its letter box and its Works, report on both, and take
-// its finalizers off Works. It emits no events there.
+// memberRules are the permissions of a member's agent on the hub: to read its mailbox and its Works, to report on
+// both, and to remove its finalizers from Works. It emits no events there.
 func memberRules() []rbacv1.PolicyRule {
 	read := []string{"get", "list", "watch"}
 	return []rbacv1.PolicyRule{
@@ -120,7 +119,7 @@ func subjectOf(identity rbacv1.Subject) rbacv1.Subject {
 	return identity
 }
 
-// ensureMailbox makes the letter box say what the hub wants of the member.
+// ensureMailbox makes the mailbox say what the hub wants of the member.
 func (r *Reconciler) ensureMailbox(ctx context.Context, member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster, state clusterv1beta1.ClusterState) error {
 	want := clusterv1beta1.InternalMemberClusterSpec{State: state, HeartbeatPeriodSeconds: member.Spec.HeartbeatPeriodSeconds}
 	if box == nil {
@@ -143,7 +142,7 @@ func (r *Reconciler) ensureMailbox(ctx context.Context, member *clusterv1beta1.M
 	return nil
 }
 
-// markKept hands the member's wish to keep what was placed on to its agent.
+// markKept passes on to the agent that the member is to keep what was placed on it.
 func markKept(box *clusterv1beta1.InternalMemberCluster, member *clusterv1beta1.MemberCluster) {
 	if KeepsPlaced(member) {
 		metav1.SetMetaDataAnnotation(&box.ObjectMeta, clusterv1beta1.KeepPlacedAnnotation, member.Annotations[clusterv1beta1.KeepPlacedAnnotation])

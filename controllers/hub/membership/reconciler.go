@@ -1,8 +1,6 @@
-// Package membership lets clusters join and leave the fleet. For every
-// MemberCluster it keeps a namespace of its own on the hub, the access to it
-// and an InternalMemberCluster as a letter box; it copies what the member's
-// agent reports there to the MemberCluster, notices when reports stay away, and
-// sees a leaving cluster off.
+// Package membership lets clusters join and leave the fleet. For every MemberCluster it keeps a namespace on the hub,
+// the access to it and an InternalMemberCluster as a mailbox; it copies what the member's agent reports there to the
+// MemberCluster, notices when reports stay away, and lets a cluster leave.
 package membership
 
 import (
@@ -24,7 +22,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
-// KeepsPlaced says whether a member wants to keep what was placed on it.
+// KeepsPlaced says that a member is to keep what was placed on it when it leaves.
 func KeepsPlaced(member *clusterv1beta1.MemberCluster) bool {
 	return member.Annotations[clusterv1beta1.KeepPlacedAnnotation] == clusterv1beta1.KeepPlacedValue
 }
@@ -117,8 +115,8 @@ func (r *Reconciler) addFinalizerAndLabel(ctx context.Context, member *clusterv1
 	return nil
 }
 
-// checkHeartbeat says when the agent was last heard of, whether reports have stayed away
-// too long since, and if not, when they will have.
+// checkHeartbeat says when the agent was last heard of, whether its reports have stayed away for too long, and if
+// not, after how long they will have.
 func (r *Reconciler) checkHeartbeat(member *clusterv1beta1.MemberCluster, box *clusterv1beta1.InternalMemberCluster) (heard metav1.Time, missed bool, wait time.Duration) {
 	agent := memberAgent(box)
 	if agent == nil || agent.LastReceivedHeartbeat.IsZero() {
@@ -143,10 +141,9 @@ func (r *Reconciler) checkHeartbeat(member *clusterv1beta1.MemberCluster, box *c
 	return beat.heard, false, rest
 }
 
-// resumeHeartbeat makes of what is stored the first heartbeat a hub knows of after its start.
-// It gives the member as much time as if it had reported just now, unless its reports
-// had been missed before. The report's own time counts only where the hub's clock
-// does not contradict it.
+// resumeHeartbeat makes the first heartbeat after a start of the hub from what is stored. The member gets as much
+// time as if it had reported just now, unless its reports had been missed before. The report's own time counts only
+// if the hub's clock does not contradict it.
 func resumeHeartbeat(member *clusterv1beta1.MemberCluster, reported metav1.Time, now time.Time) heartbeat {
 	beat := heartbeat{reported: reported, seen: now, heard: inSeconds(now)}
 	if agent := memberAgentOf(member.Status.AgentStatus); agent != nil {
@@ -176,7 +173,7 @@ func (r *Reconciler) forgetMember(name string) {
 	delete(r.beats, name)
 }
 
-// storeStatus writes the status if it changed and tells of every transition in it.
+// storeStatus writes the status if it has changed, and emits an event for every transition in it.
 func (r *Reconciler) storeStatus(ctx context.Context, member *clusterv1beta1.MemberCluster, status clusterv1beta1.MemberClusterStatus) error {
 	if apiequality.Semantic.DeepEqual(member.Status, status) {
 		return nil
@@ -196,8 +193,7 @@ func (r *Reconciler) storeStatus(ctx context.Context, member *clusterv1beta1.Mem
 	return nil
 }
 
-// emitTransition emits an event for a condition that changed. What is merely not known
-// yet is no news.
+// emitTransition emits an event for a condition that has changed, unless it is merely not known yet.
 func (r *Reconciler) emitTransition(member *clusterv1beta1.MemberCluster, condition *metav1.Condition) {
 	switch {
 	case condition.Status == metav1.ConditionTrue, condition.Reason == clusterv1beta1.ReasonMemberClusterLeft, !member.DeletionTimestamp.IsZero():
@@ -212,7 +208,7 @@ func (r *Reconciler) readMailbox(ctx context.Context, name string) (*clusterv1be
 	box := &clusterv1beta1.InternalMemberCluster{}
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(name), Name: name}, box)
 	if apierrors.IsNotFound(err) {
-		return nil, nil // no letter box is an answer, not a failure
+		return nil, nil // a missing mailbox is an answer, not a failure
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading internal member cluster %s: %w", name, err)

@@ -24,7 +24,7 @@ const (
 
 // Report is what is known of a member when its status is worked out.
 type Report struct {
-	// Mailbox is the member's letter box, nil before there is one.
+	// Mailbox is the member's InternalMemberCluster, nil before there is one.
 	Mailbox *clusterv1beta1.InternalMemberCluster
 	// Obstacle says why the member cannot join yet; empty if it can.
 	Obstacle string
@@ -37,7 +37,7 @@ type Report struct {
 	Now metav1.Time
 }
 
-// Project works out the status of a member. It is pure.
+// Project computes the status of a member. It is pure.
 func Project(member *clusterv1beta1.MemberCluster, report Report) clusterv1beta1.MemberClusterStatus {
 	status := *member.Status.DeepCopy()
 	if box := report.Mailbox; box != nil {
@@ -49,7 +49,7 @@ func Project(member *clusterv1beta1.MemberCluster, report Report) clusterv1beta1
 		if agent := memberAgentOf(status.AgentStatus); agent != nil && !report.Heard.IsZero() {
 			agent.LastReceivedHeartbeat = report.Heard // the one reported is by the member's clock
 		}
-		// A provider that is gone says nothing any more; what it said before would seem to hold.
+		// A provider that is gone reports nothing any more; its last conditions must not seem to hold.
 		status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
 			return !isHubCondition(c.Type) && meta.FindStatusCondition(reported.Conditions, c.Type) == nil
 		})
@@ -65,7 +65,7 @@ func Project(member *clusterv1beta1.MemberCluster, report Report) clusterv1beta1
 	return status
 }
 
-// isHubCondition says whether a condition is for the hub to work out.
+// isHubCondition says that the hub itself computes a condition.
 func isHubCondition(conditionType string) bool {
 	switch conditionType {
 	case clusterv1beta1.ConditionTypeReadyToJoin, clusterv1beta1.ConditionTypeJoined, clusterv1beta1.ConditionTypeHealthy:
@@ -160,8 +160,8 @@ func agentCondition(box *clusterv1beta1.InternalMemberCluster, conditionType str
 	return meta.FindStatusCondition(agent.Conditions, conditionType)
 }
 
-// HasLeft says whether a member's agent is done with the fleet: it says so in its
-// letter box, or it has never said anything there, or the box is cleared away (nil).
+// HasLeft says that a member's agent is done with the fleet: it says so in its mailbox, or it has never reported
+// there, or the mailbox is gone (nil).
 func HasLeft(box *clusterv1beta1.InternalMemberCluster) bool {
 	said := agentCondition(box, clusterv1beta1.ConditionTypeJoined)
 	return said == nil || said.Status == metav1.ConditionFalse && said.Reason == clusterv1beta1.ReasonInternalMemberClusterLeft

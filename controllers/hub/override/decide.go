@@ -11,10 +11,10 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Limit is how many overrides of a kind the hub goes by.
+// Limit is how many overrides of a kind the hub applies.
 const Limit = 100
 
-// Override is what has to be known of an override to tell whether it is valid.
+// Override has what decides whether an override is valid.
 type Override struct {
 	types.NamespacedName
 	Created time.Time
@@ -22,19 +22,18 @@ type Override struct {
 	Selects []string
 }
 
-// Verdict says whether an override is valid, and if not, what to do.
+// Verdict says whether an override is valid, and if not, what the user can do.
 type Verdict struct {
-	// Reason is the one of the condition Valid.
+	// Reason of the condition Valid.
 	Reason  string
 	Message string
 }
 
-// Valid tells whether the hub goes by the override.
+// Valid says that the hub applies the override.
 func (v Verdict) Valid() bool { return v.Reason == placementv1beta1.ReasonOverrideValid }
 
-// Decide tells of all overrides of one kind which are valid. The older one keeps an
-// object: a later one that selects it as well is not valid as a whole and keeps
-// nothing. Of the same age, the one with the lower name counts as older.
+// Decide says which of all overrides of one kind are valid. The older one keeps an object: a later one that selects
+// it as well is not valid as a whole and keeps nothing. Of the same age, the one with the lower name counts as older.
 func Decide(overrides []Override) map[types.NamespacedName]Verdict {
 	verdicts := make(map[types.NamespacedName]Verdict, len(overrides))
 	keepers := map[string]*Override{}
@@ -79,8 +78,8 @@ func conflictMessage(object string, o, keeper *Override) string {
 		object, keeper.Name, o.Name, keeper.Name, keeper.Name)
 }
 
-// limitMoved names the overrides that are on the other side of the limit than told,
-// the reasons of their conditions, says.
+// limitMoved names the overrides that are beyond the limit now and were not before, or the other way round. told has
+// the reasons of their conditions.
 func limitMoved(overrides []Override, told map[types.NamespacedName]string) []types.NamespacedName {
 	var moved []types.NamespacedName
 	for rank, o := range byAge(overrides) {

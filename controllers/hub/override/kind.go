@@ -55,8 +55,8 @@ func namespacedKind() kind {
 	}
 }
 
-// overridesToKeep is what has to be known of those overrides that are to stay: one that is
-// being deleted keeps nothing.
+// overridesToKeep lists what decides about validity, of the overrides that are not being deleted: one that is being
+// deleted keeps nothing.
 func overridesToKeep(objects []placementv1beta1.OverrideObject) []Override {
 	overrides := make([]Override, 0, len(objects))
 	for _, o := range objects {
@@ -121,7 +121,7 @@ func hasLabels(labels, wanted map[string]string) bool {
 	return true
 }
 
-// parseName reads the name of a snapshot: that of its override, and its index.
+// parseName splits the name of a snapshot into the name of its override and its index.
 func parseName(name string) (string, int, bool) {
 	dash := strings.LastIndexByte(name, '-')
 	if dash < 1 {

@@ -9,18 +9,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// historyLimit is how many snapshots of an override are kept, beside those that
-// somebody names.
+// historyLimit is how many snapshots of an override are kept, beside those that are referenced.
 const historyLimit = 10
 
-// desired is what the snapshots of an override have to show.
+// desired is the state that the snapshots of an override have to reflect.
 type desired struct {
-	// exists says that the override is there to stay.
+	// exists says that the override exists and is not being deleted.
 	exists bool
-	// valid says that the hub goes by it.
+	// valid says that the hub applies it.
 	valid bool
 	hash  []byte
-	// frozen are indexes that update runs under way still need when it is gone.
+	// frozen are the indexes that running update runs still need when the override is gone.
 	frozen sets.Set[int]
 }
 
@@ -28,11 +27,11 @@ type desired struct {
 type mark int
 
 const (
-	// unclear labels are missing, or say something that is not so.
+	// unclear labels are missing or contradict each other.
 	unclear mark = iota
 	// retired is a snapshot of the past.
 	retired
-	// inForce is the one that placements go by.
+	// inForce is the snapshot that placements use.
 	inForce
 )
 
@@ -60,7 +59,7 @@ const (
 	retire
 	// remove deletes a snapshot.
 	remove
-	// prune deletes a snapshot unless somebody names it.
+	// prune deletes a snapshot unless it is referenced.
 	prune
 )
 
@@ -72,14 +71,12 @@ type step struct {
 	version *version
 }
 
-// planSteps says what to do so that the snapshots show an override, in this order: the
-// process may die after each step, and the next one continues from there. The new
-// snapshot is in force before the one before it is retired, so that whoever looks
-// finds one; of two that are in force, the one with the higher index counts.
+// planSteps says which writes make the snapshots reflect an override. The order matters: the process may die after
+// each step, and the next one continues from there. The new snapshot is in force before the previous one is retired,
+// so that a reader always finds one; of two that are in force, the one with the higher index counts.
 //
-// Named are indexes that somebody names. No new snapshot gets one of those, nor one
-// below: an earlier override of the same name may have had them, and a name must not
-// change its meaning while somebody uses it.
+// named are the indexes that are referenced. No new snapshot gets one of those, nor a lower one: an earlier override
+// of the same name may have had them, and a name must not change its meaning while it is referenced.
 func planSteps(want desired, there []version, named sets.Set[int]) []step {
 	if !want.exists {
 		return planRemoval(want, there)
@@ -113,7 +110,7 @@ func planSteps(want desired, there []version, named sets.Set[int]) []step {
 	return steps
 }
 
-// planRemoval deletes all snapshots but those that are still needed, which are in force no more.
+// planRemoval retires the snapshots that are still needed and deletes the others.
 func planRemoval(want desired, there []version) []step {
 	var steps []step
 	for i := range there {

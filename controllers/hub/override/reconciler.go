@@ -1,10 +1,9 @@
-// Package override tells of every override whether it is valid: an object can be
-// selected by one override of a kind only, and there is a limit on how many
-// overrides there can be. Admission cannot see that; it looks at one at a time.
+// Package override decides for every override whether it is valid: an object can be selected by one override of a
+// kind only, and the number of overrides is limited. Admission cannot check that, because it sees one override at a
+// time.
 //
-// Of every valid override it keeps a snapshot in force, and some of the past.
-// Placements go by the snapshots: an override that is not valid, or no longer there,
-// has none in force.
+// Of every valid override the package keeps a snapshot in force, and some earlier ones. Placements use the snapshots:
+// an override that is not valid, or does not exist any more, has none in force.
 package override
 
 import (
@@ -35,8 +34,8 @@ type Reconciler struct {
 	scan   scan
 }
 
-// NewReconcilers makes a Reconciler for either kind of override. What decides about
-// snapshots is read live.
+// NewReconcilers makes a Reconciler for either kind of override; live reads past the cache what decides about
+// snapshots.
 func NewReconcilers(c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock) []*Reconciler {
 	return []*Reconciler{
 		{kind: clusterKind(), client: c, live: live, events: recorder, clock: clk},
@@ -44,9 +43,8 @@ func NewReconcilers(c client.Client, live client.Reader, recorder events.EventRe
 	}
 }
 
-// Reconcile brings the snapshots of one override up to date and sets its condition. It
-// decides over all overrides, which are few and cached. The snapshots come first: what
-// the condition says is so by then.
+// Reconcile brings the snapshots of one override up to date and sets its condition. It decides over all overrides,
+// which are few and cached. The snapshots come first, so that the condition says what is true already.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	seen, err := r.readState(ctx, r.client, request.NamespacedName)
 	if err != nil {
@@ -67,8 +65,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, err
 }
 
-// needsSteps says whether there seems to be something to do about the snapshots. If the
-// cache is behind, it has more to say soon.
+// needsSteps says whether the snapshots seem to need a write. If the cache is behind, its next event brings the
+// override back.
 func (r *Reconciler) needsSteps(ctx context.Context, seen *overrideState) (bool, error) {
 	if !seen.isFinalizerRight() {
 		return true, nil
@@ -77,7 +75,7 @@ func (r *Reconciler) needsSteps(ctx context.Context, seen *overrideState) (bool,
 	return len(planSteps(seen.want, seen.versions, named)) > 0, err
 }
 
-// listOverrides returns every override of the kind, to be read only.
+// listOverrides returns every override of the kind. The objects may belong to the cache and must not be changed.
 func (r *Reconciler) listOverrides(ctx context.Context, reader client.Reader) ([]placementv1beta1.OverrideObject, error) {
 	list := r.kind.list()
 	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -86,8 +84,7 @@ func (r *Reconciler) listOverrides(ctx context.Context, reader client.Reader) ([
 	return list.Objects(), nil
 }
 
-// storeCondition writes the condition if it changed, and tells if the override no longer
-// has an effect.
+// storeCondition writes the condition if it has changed, and emits an event if the override has no effect any more.
 func (r *Reconciler) storeCondition(ctx context.Context, override placementv1beta1.OverrideObject, verdict Verdict) error {
 	condition := metav1.Condition{
 		Type: placementv1beta1.ConditionTypeValid, Status: metav1.ConditionFalse, ObservedGeneration: override.GetGeneration(),

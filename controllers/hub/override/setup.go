@@ -21,7 +21,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
-// workers is how many overrides are looked at at the same time.
+// workers is how many overrides are reconciled concurrently.
 const workers = 8
 
 // SetupWithManager registers the reconciler: it runs for an override that changed, for
@@ -60,14 +60,14 @@ func (r *Reconciler) newEventHandler() handler.EventHandler {
 				r.enqueueConcerned(ctx, q, leaves, e.ObjectOld, e.ObjectNew)
 				return
 			}
-			// Only its status can have changed, and with it the condition.
+			// Only the status can have changed, and with it the condition.
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.ObjectNew)})
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.enqueueConcerned(ctx, q, true, e.Object) },
 	}
 }
 
-// enqueueConcerned adds what an override, as it was and as it is, concerns.
+// enqueueConcerned enqueues the overrides that an override, as it was and as it is, concerns.
 func (r *Reconciler) enqueueConcerned(ctx context.Context, q queue, comesOrGoes bool, versions ...client.Object) {
 	concerned, err := r.listSharing(ctx, versions)
 	if err == nil && comesOrGoes {
@@ -81,8 +81,8 @@ func (r *Reconciler) enqueueConcerned(ctx context.Context, q queue, comesOrGoes 
 	}
 }
 
-// listSharing returns an override and those that share an object with it, directly or
-// through others: one that is no longer valid lets go of its other objects.
+// listSharing returns an override and those that share an object with it, directly or through others: one that is no
+// longer valid releases its other objects.
 func (r *Reconciler) listSharing(ctx context.Context, versions []client.Object) (sets.Set[types.NamespacedName], error) {
 	concerned := sets.New(client.ObjectKeyFromObject(versions[0]))
 	seen := sets.New[string]()
@@ -112,7 +112,7 @@ func (r *Reconciler) listSharing(ctx context.Context, versions []client.Object) 
 	return concerned, nil
 }
 
-// addMovedByLimit adds the overrides that came in or fell out by the limit.
+// addMovedByLimit adds the overrides that the limit lets in now and did not before, or the other way round.
 func (r *Reconciler) addMovedByLimit(ctx context.Context, concerned sets.Set[types.NamespacedName]) error {
 	objects, err := r.listOverrides(ctx, r.client)
 	if err != nil {

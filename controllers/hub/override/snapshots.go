@@ -19,14 +19,13 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 )
 
-// tries is how often snapshots are looked at again because somebody else took one.
+// tries is how often the snapshots are planned anew because another process has created one first.
 const tries = 3
 
-// errOvertaken says that somebody else took a snapshot with the same index.
+// errOvertaken says that another process has created a snapshot with the same index.
 var errOvertaken = errors.New("somebody else was faster")
 
-// overrideState is what there is of an override. Its objects may be the cache's: they are to
-// be read only.
+// overrideState is an override with its snapshots. The objects may belong to the cache and must not be changed.
 type overrideState struct {
 	key types.NamespacedName
 	// override is nil if there is none.
@@ -41,13 +40,13 @@ type overrideState struct {
 // isKept says that there is an override and that it is not being deleted.
 func (s *overrideState) isKept() bool { return s.want.exists }
 
-// isFinalizerRight says whether the override has the finalizer as it should.
+// isFinalizerRight says that the override has the finalizer exactly if it is kept.
 func (s *overrideState) isFinalizerRight() bool {
 	return s.override == nil ||
 		controllerutil.ContainsFinalizer(s.override, placementv1beta1.OverrideCleanupFinalizer) == s.isKept()
 }
 
-// readState reads an override, what the others of its kind mean for it, and its snapshots.
+// readState reads an override, its validity beside the others of its kind, and its snapshots.
 func (r *Reconciler) readState(ctx context.Context, reader client.Reader, key types.NamespacedName) (*overrideState, error) {
 	all, err := r.listOverrides(ctx, reader)
 	if err != nil {
@@ -70,8 +69,8 @@ func (r *Reconciler) readState(ctx context.Context, reader client.Reader, key ty
 	return s, r.readVersions(ctx, reader, s)
 }
 
-// readVersions reads the snapshots of an override. Their names tell what they are,
-// whatever somebody did to their labels.
+// readVersions reads the snapshots of an override. They are identified by their names, because users can change their
+// labels.
 func (r *Reconciler) readVersions(ctx context.Context, reader client.Reader, s *overrideState) error {
 	list := r.kind.snapshots()
 	if err := reader.List(ctx, list, client.InNamespace(s.key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -90,15 +89,14 @@ func (r *Reconciler) readVersions(ctx context.Context, reader client.Reader, s *
 	return nil
 }
 
-// isOfAnother says whether a snapshot says that it was taken of another override.
+// isOfAnother says that a snapshot was taken of another override.
 func (r *Reconciler) isOfAnother(snapshot client.Object, o placementv1beta1.OverrideObject) bool {
 	owner := metav1.GetControllerOf(snapshot)
 	return o != nil && owner != nil && owner.Kind == r.kind.owner && owner.UID != o.GetUID()
 }
 
-// updateSnapshots makes the snapshots show the override. Other than what led here, it decides
-// from what the API server says: the cache may not have seen the last snapshot, nor
-// who names one.
+// updateSnapshots makes the snapshots reflect the override. Unlike the check before, it reads past the cache, which
+// may not have the last snapshot yet, nor the last object that references one.
 func (r *Reconciler) updateSnapshots(ctx context.Context, key types.NamespacedName) error {
 	taken := sets.New[int]()
 	for try := 1; ; try++ {
@@ -145,8 +143,8 @@ func (r *Reconciler) tryUpdateSnapshots(ctx context.Context, key types.Namespace
 	return r.releaseOverride(ctx, now)
 }
 
-// listReferenced returns the indexes that a new snapshot must not have, and those that need not
-// be looked at to be pruned.
+// listReferenced returns the indexes that a new snapshot must not have, and those that are kept from pruning without
+// another check.
 func (r *Reconciler) listReferenced(ctx context.Context, now *overrideState) (sets.Set[int], error) {
 	if !now.isKept() {
 		return nil, nil
@@ -157,8 +155,8 @@ func (r *Reconciler) listReferenced(ctx context.Context, now *overrideState) (se
 	return r.listReferencedCached(ctx, now)
 }
 
-// pruneVersions deletes the snapshots beyond the limit that nobody names. What is in force is
-// by now what it should be: this may take a while.
+// pruneVersions deletes the snapshots beyond the limit that are not referenced. It may take a while, and comes last:
+// what is in force is right by now.
 func (r *Reconciler) pruneVersions(ctx context.Context, now *overrideState, named sets.Set[int]) error {
 	surplus := slices.DeleteFunc(planSteps(now.want, now.versions, named), func(s step) bool { return s.do != prune })
 	if len(surplus) == 0 {
@@ -179,7 +177,7 @@ func (r *Reconciler) pruneVersions(ctx context.Context, now *overrideState, name
 	return nil
 }
 
-// releaseOverride lets an override go once it has no snapshots.
+// releaseOverride removes the finalizer once the override has no snapshots.
 func (r *Reconciler) releaseOverride(ctx context.Context, now *overrideState) error {
 	if now.override == nil {
 		return nil
@@ -191,12 +189,12 @@ func (r *Reconciler) releaseOverride(ctx context.Context, now *overrideState) er
 	}
 	if len(now.versions) > 0 {
 		r.emitInUse(now)
-		return nil // somebody holds them; their end brings us back
+		return nil // they have finalizers; the event of their end triggers the next reconciliation
 	}
 	return fencedwrite.RemoveFinalizer(ctx, r.client, now.override, placementv1beta1.OverrideCleanupFinalizer)
 }
 
-// takeStep takes a step.
+// takeStep makes the write of a step.
 func (r *Reconciler) takeStep(ctx context.Context, now *overrideState, s step) error {
 	switch s.do {
 	case create:
@@ -211,7 +209,7 @@ func (r *Reconciler) takeStep(ctx context.Context, now *overrideState, s step) e
 	return nil
 }
 
-// createSnapshot creates a snapshot. Its name settles who is first.
+// createSnapshot creates a snapshot. Its name decides between two processes that do so.
 func (r *Reconciler) createSnapshot(ctx context.Context, now *overrideState, index int) error {
 	snapshot := r.kind.take(now.override, index, now.want.hash)
 	err := r.client.Create(ctx, snapshot)
@@ -226,8 +224,7 @@ func (r *Reconciler) createSnapshot(ctx context.Context, now *overrideState, ind
 	return nil
 }
 
-// labelSnapshot makes the labels of exactly this snapshot say what it is. One that is gone
-// needs none.
+// labelSnapshot makes the labels of exactly this snapshot say what it is. A snapshot that is gone needs none.
 func (r *Reconciler) labelSnapshot(ctx context.Context, name string, v *version, m mark) error {
 	labels := labelsOf(name, v.index, m)
 	var operations []fence.Op

@@ -17,8 +17,8 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// listFrozen returns the indexes of an override that update runs under way have frozen, read live:
-// what a run brings to its clusters does not change while it is on its way.
+// listFrozen returns the indexes of an override that running update runs have frozen, read past the cache: what a run
+// brings to its clusters does not change while it runs.
 func (r *Reconciler) listFrozen(ctx context.Context, key types.NamespacedName) (sets.Set[int], error) {
 	list := placementv1beta1.Scope{}.NewUpdateRunList()
 	if err := r.live.List(ctx, list); err != nil {
@@ -31,7 +31,7 @@ func (r *Reconciler) listFrozen(ctx context.Context, key types.NamespacedName) (
 	return u[key], nil
 }
 
-// emitInUse says why an override that is being deleted is still there.
+// emitInUse emits an event that says why an override that is being deleted still exists.
 func (r *Reconciler) emitInUse(s *overrideState) {
 	var names []string
 	for _, v := range s.versions {
@@ -47,7 +47,7 @@ func (r *Reconciler) emitInUse(s *overrideState) {
 		"It goes when the update runs end that have frozen its snapshots %s; it has no effect on others any more", strings.Join(names, ", "))
 }
 
-// onRunOver lets the end of update runs through.
+// onRunOver passes the end of an update run.
 func onRunOver() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -56,7 +56,7 @@ func onRunOver() predicate.Predicate {
 	}
 }
 
-// isUpdateRunOver says whether an update run does nothing any more.
+// isUpdateRunOver says that an object is an update run that is over.
 func isUpdateRunOver(o client.Object) bool {
 	run, ok := o.(placementv1beta1.UpdateRunObject)
 	return ok && placementv1beta1.IsRunOver(run)

@@ -23,17 +23,16 @@ import (
 const (
 	// pageSize is how many objects are read at a time.
 	pageSize = 500
-	// scanAge is how long what somebody names is believed for overrides that were there
-	// when it was read. It lets a hundred overrides that were made at once share a few
-	// readings.
+	// scanAge is how long a list of references is valid for overrides that existed when it was read. A hundred
+	// overrides that were made at once then share a few lists.
 	scanAge = 5 * time.Second
 )
 
-// usage is which snapshots of overrides somebody names, by override: the namespace of
-// a ClusterResourceOverride is empty.
+// usage is which snapshots of overrides are referenced, by override: the namespace of a ClusterResourceOverride is
+// empty.
 type usage map[types.NamespacedName]sets.Set[int]
 
-// addRefs notes a name as bindings are indexed by it.
+// addRefs adds references in the form by which bindings are indexed.
 func (u usage) addRefs(names ...string) {
 	for _, name := range names {
 		namespace, snapshot, namespaced := strings.Cut(name, "/")
@@ -52,7 +51,7 @@ func (u usage) addRefs(names ...string) {
 	}
 }
 
-// addObject adds what an object names: a binding, an update run or a placement.
+// addObject adds the references of a binding, an update run or a placement.
 func (u usage) addObject(o runtime.Object) {
 	switch o := o.(type) {
 	case placementv1beta1.BindingObject:
@@ -60,13 +59,13 @@ func (u usage) addObject(o runtime.Object) {
 	case placementv1beta1.UpdateRunObject:
 		u.addRun(o)
 	case *metav1.PartialObjectMetadata:
-		// Nobody else writes the annotation; one that cannot be read is written anew.
+		// Only the selection writes the annotation; one that cannot be read is written anew.
 		verdict, _ := snapshot.DecodeVerdict(o.Annotations[placementv1beta1.SelectionVerdictAnnotation])
 		u.addRefs(verdict.Overrides...)
 	}
 }
 
-// addRun adds what an update run is going to bring to its clusters, unless it has ended.
+// addRun adds the references of an update run, unless it is over.
 func (u usage) addRun(run placementv1beta1.UpdateRunObject) {
 	if placementv1beta1.IsRunOver(run) {
 		return
@@ -83,7 +82,8 @@ func (u usage) addRun(run placementv1beta1.UpdateRunObject) {
 	}
 }
 
-// listsOfUsers are empty lists of the kinds that can name a snapshot of an override. Of placements, metadata is enough.
+// listsOfUsers are empty lists of the kinds that can reference a snapshot of an override. Of placements, metadata is
+// enough.
 func listsOfUsers() []client.ObjectList {
 	var lists []client.ObjectList
 	for _, scope := range []placementv1beta1.Scope{{}, {Namespace: "any"}} {
@@ -95,7 +95,7 @@ func listsOfUsers() []client.ObjectList {
 	return lists
 }
 
-// readUsage reads live what is named by anybody.
+// readUsage reads all references past the cache.
 func readUsage(ctx context.Context, live client.Reader) (usage, error) {
 	u := usage{}
 	for _, empty := range listsOfUsers() {
@@ -113,8 +113,7 @@ func readUsage(ctx context.Context, live client.Reader) (usage, error) {
 	return u, nil
 }
 
-// scan is the last reading of what is named. Whoever needs one while another one reads
-// waits for it.
+// scan is the last list of references. A reconciliation that needs one while another reads it waits for that.
 type scan struct {
 	mu    sync.Mutex
 	began time.Time
@@ -123,8 +122,8 @@ type scan struct {
 	named usage
 }
 
-// listReferencedLive returns the indexes of an override that somebody names, read after the
-// override was seen: those of an earlier one of the same name are among them.
+// listReferencedLive returns the referenced indexes of an override, read after the override existed: those of an
+// earlier one of the same name are among them.
 func (r *Reconciler) listReferencedLive(ctx context.Context, s *overrideState) (sets.Set[int], error) {
 	last := &r.scan
 	last.mu.Lock()
@@ -140,9 +139,8 @@ func (r *Reconciler) listReferencedLive(ctx context.Context, s *overrideState) (
 	return last.named[s.key], nil
 }
 
-// listReferencedCached returns, of the indexes that matter, those that a binding names as far
-// as the cache knows: those of snapshots beyond the history limit, and those that would
-// be the next.
+// listReferencedCached returns which of the indexes that matter are referenced by a binding in the cache: those
+// beyond the history limit, and those of the next snapshots.
 func (r *Reconciler) listReferencedCached(ctx context.Context, s *overrideState) (sets.Set[int], error) {
 	named := sets.New[int]()
 	own := ownVersions(s.versions)
@@ -162,7 +160,7 @@ func (r *Reconciler) listReferencedCached(ctx context.Context, s *overrideState)
 	}
 }
 
-// addIfReferenced adds an index if a binding in the cache names the snapshot that has it.
+// addIfReferenced adds an index if a binding in the cache references the snapshot that has it.
 func (r *Reconciler) addIfReferenced(ctx context.Context, key types.NamespacedName, at int, named sets.Set[int]) error {
 	name := placementv1beta1.OverrideSnapshotName(key.Name, at)
 	if key.Namespace != "" {

@@ -10,10 +10,9 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// Needing lists the placements with a pending decision, for the audit of
-// workflows, if it is only one that has to wait. A rollout that only waits for its clusters is among them after a
-// reconnect alone: its workflow may be lost, but if its limits hold it back one
-// that ended is not to be started again and again.
+// Needing lists the placements that need an open workflow, for the audit. After a reconnect, when workflows may have
+// been lost, it includes those whose rollout waits for its clusters; otherwise not, because a rollout that its limits
+// hold back would be started again and again.
 func (r *Reconciler) Needing(ctx context.Context, reconnected bool) ([]wf.Ref, error) {
 	placements := r.scope.NewPlacementList()
 	if err := r.client.List(ctx, placements, client.UnsafeDisableDeepCopy); err != nil {

@@ -14,16 +14,14 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
-// parallelDeletes bounds the requests made at a time for one placement.
+// parallelDeletes bounds the concurrent requests for one placement.
 const parallelDeletes = 16
 
-// removeChildren removes what a deleted placement made, by name and kind and not
-// through the hub's garbage collector: first the bindings, whose end takes the
-// resources off the clusters; once they are gone, the snapshots. The end of a
-// binding brings it back here.
+// removeChildren removes the objects that a deleted placement has, by name and kind and not through the hub's garbage
+// collector: first the bindings, whose end takes the resources off the clusters; once they are gone, the snapshots.
+// The end of a binding triggers the next reconciliation.
 //
-// If that takes a while, the status says what it waits for, and cleanUp returns when to say
-// so anew.
+// If that takes a while, the status says what the deletion waits for, and removeChildren returns when to update it.
 func (r *Reconciler) removeChildren(ctx context.Context, placement placementv1beta1.PlacementObject) (time.Duration, error) {
 	scope := placementv1beta1.ScopeOf(placement)
 	bindings := scope.NewBindingList()
@@ -43,7 +41,7 @@ func (r *Reconciler) removeChildren(ctx context.Context, placement placementv1be
 		}
 		return r.projectDeletion(ctx, placement, bindings.Objects())
 	}
-	// The cache may lag behind the last write of an activity.
+	// The cache may lag behind the last write of an activity, so the list is read past it.
 	bound, err := r.listChildren(ctx, placement, scope.NewBinding(""))
 	if err != nil {
 		return 0, err
@@ -68,7 +66,7 @@ func (r *Reconciler) removeChildren(ctx context.Context, placement placementv1be
 	return 0, nil
 }
 
-// listChildren lists live the objects of a kind that were made for a placement.
+// listChildren lists the objects of a kind that belong to a placement, past the cache.
 func (r *Reconciler) listChildren(ctx context.Context, placement placementv1beta1.PlacementObject, of client.Object) ([]client.Object, error) {
 	gvk, err := r.client.GroupVersionKindFor(of)
 	if err != nil {

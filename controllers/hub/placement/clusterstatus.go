@@ -11,15 +11,14 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// pickedCluster is a cluster of the placement: the decision for it, and its binding,
-// if there is one.
+// pickedCluster is a cluster that the scheduler picked: the decision, and the binding if it exists.
 type pickedCluster struct {
 	cluster  string
 	decision placementv1beta1.ClusterDecision
 	binding  placementv1beta1.BindingObject
 }
 
-// listPickedClusters are the clusters that were picked, by name.
+// listPickedClusters lists the picked clusters by name.
 func listPickedClusters(facts *Facts) []pickedCluster {
 	byCluster := map[string]pickedCluster{}
 	if facts.Policy != nil {
@@ -44,7 +43,7 @@ func listPickedClusters(facts *Facts) []pickedCluster {
 	return clusters
 }
 
-// describeClusters tells of every picked cluster how far it is.
+// describeClusters describes how far each picked cluster is.
 func describeClusters(facts *Facts, observed Snapshot, now metav1.Time) []placementv1beta1.PerClusterPlacementStatus {
 	clusters := listPickedClusters(facts)
 	started := slices.ContainsFunc(clusters, func(p pickedCluster) bool {
@@ -100,9 +99,8 @@ func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started b
 	return entry
 }
 
-// isAboutSameResources says whether what was told last of a cluster is about the same resources, applied in
-// the same way: that is part of what the placement asks for, and may be another with each of its
-// generations.
+// isAboutSameResources says that the last entry of a cluster is about the same resources, applied in the same way.
+// The way is part of the placement's spec and may change with each generation.
 func isAboutSameResources(facts *Facts, last, entry *placementv1beta1.PerClusterPlacementStatus) bool {
 	otherWay := func(told metav1.Condition) bool { return told.ObservedGeneration != facts.Placement.GetGeneration() }
 	return last.ObservedResourceIndex == entry.ObservedResourceIndex &&
@@ -111,8 +109,8 @@ func isAboutSameResources(facts *Facts, last, entry *placementv1beta1.PerCluster
 		!slices.ContainsFunc(last.Conditions, otherWay)
 }
 
-// conditionNotStarted says why a cluster does not have the observed resources yet: its
-// turn has not come under the rollout strategy, or nothing has been decided.
+// conditionNotStarted says why a cluster does not have the observed resources yet: the rollout strategy holds it
+// back, or nothing has been decided.
 func conditionNotStarted(facts *Facts, binding placementv1beta1.BindingObject, started bool) metav1.Condition {
 	if binding == nil || placementv1beta1.IsExternal(facts.Placement) || !started {
 		return rolloutStartedStep.clusterUnknown.newCondition(placementv1beta1.ConditionTypeRolloutStarted, metav1.ConditionUnknown)
@@ -123,11 +121,10 @@ func conditionNotStarted(facts *Facts, binding placementv1beta1.BindingObject, s
 	}
 }
 
-// copyBindingConditions are the conditions of a binding that asks for the observed resources,
-// up to the first step that is not done. Where the binding does not speak of its
-// present spec yet, its spec tells that the rollout reached the cluster, and
-// what was known last of the same resources still holds: a binding also changes
-// when its cluster is picked anew, which leaves the cluster as it is.
+// copyBindingConditions returns the conditions of a binding that asks for the observed resources, up to the first
+// step that is not done. If the binding's status is not about its present spec, the spec says that the rollout has
+// reached the cluster, and the last known conditions of the same resources still hold: a binding also changes when
+// its cluster is picked again, which leaves the cluster as it is.
 func copyBindingConditions(binding placementv1beta1.BindingObject, known []metav1.Condition, now metav1.Time) []metav1.Condition {
 	told := workmodel.BindingConditions(binding, nil, nil, now)
 	var conditions []metav1.Condition
@@ -151,8 +148,8 @@ func copyBindingConditions(binding placementv1beta1.BindingObject, known []metav
 	return conditions
 }
 
-// describeUnfilled are the clusters that were asked for and not found, one entry without
-// a name each, as far as the scheduler says why.
+// describeUnfilled describes the clusters that were asked for and not found, with one nameless entry each, as far as
+// the scheduler gives a reason.
 func describeUnfilled(facts *Facts, now metav1.Time) []placementv1beta1.PerClusterPlacementStatus {
 	if !facts.isScheduled() {
 		return nil

@@ -21,16 +21,15 @@ import (
 )
 
 const (
-	// deletionShown is how long a deletion may take before the status tells of it.
+	// deletionShown is how long a deletion may take before the status shows it.
 	deletionShown = 3 * time.Second
-	// deletionPause is after how long it is looked at again whether its members are heard of.
+	// deletionPause is the interval at which the silence of members is checked.
 	deletionPause = 30 * time.Second
 	// namedLeaving is how many clusters the condition names.
 	namedLeaving = 10
 )
 
-// projectDeletion shows how far a deletion is and which clusters it waits for. One that is
-// quick is not told of.
+// projectDeletion writes how far a deletion is and which clusters it waits for. A quick deletion is not shown.
 func (r *Reconciler) projectDeletion(ctx context.Context, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject) (time.Duration, error) {
 	now := r.clock.Now()
 	if wait := placement.GetDeletionTimestamp().Add(deletionShown).Sub(now); wait > 0 {
@@ -59,7 +58,7 @@ func (r *Reconciler) projectDeletion(ctx context.Context, placement placementv1b
 	return deletionPause, nil
 }
 
-// findSilentClusters finds out which of the clusters of some bindings have not been heard of.
+// findSilentClusters returns which clusters of some bindings are silent.
 func (r *Reconciler) findSilentClusters(ctx context.Context, bindings []placementv1beta1.BindingObject) (map[string]bool, error) {
 	silent := map[string]bool{}
 	for _, binding := range bindings {
@@ -67,7 +66,7 @@ func (r *Reconciler) findSilentClusters(ctx context.Context, bindings []placemen
 		member := &clusterv1beta1.MemberCluster{}
 		err := r.client.Get(ctx, types.NamespacedName{Name: cluster}, member)
 		if apierrors.IsNotFound(err) {
-			continue // nobody waits for it
+			continue // the deletion does not wait for a member that is gone
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading member cluster %s: %w", cluster, err)
@@ -79,8 +78,7 @@ func (r *Reconciler) findSilentClusters(ctx context.Context, bindings []placemen
 	return silent, nil
 }
 
-// Deleting works out the status of a placement whose deletion waits for its clusters. It is
-// pure.
+// Deleting computes the status of a placement whose deletion waits for its clusters. It is pure.
 func Deleting(facts *Facts, silent map[string]bool, now metav1.Time) placementv1beta1.PlacementStatus {
 	status := placementv1beta1.PlacementStatus{
 		SelectedResources: facts.Placement.GetPlacementStatus().SelectedResources, ObservedResourceIndex: facts.Placement.GetPlacementStatus().ObservedResourceIndex,

@@ -15,8 +15,8 @@ import (
 // status names them all.
 const maxFailureEvents = 10
 
-// emitEvents emits an event for every step of the rollout that has just been done, and
-// for clusters that have just failed.
+// emitEvents emits an event for every step of the rollout that has just been done, and for clusters that have just
+// failed.
 func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
 	done := func(conditions []metav1.Condition, step string) bool {
 		return meta.IsStatusConditionTrue(conditions, placementv1beta1.ClusterResourcePlacementConditionType(step))
@@ -41,7 +41,7 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, stat
 	}
 }
 
-// newFindings tells of clusters of which what tell says is something that it was not before.
+// newFindings describes the clusters that have findings now and had none before.
 func newFindings(before, after []placementv1beta1.PerClusterPlacementStatus, tell func(*placementv1beta1.PerClusterPlacementStatus) string) []string {
 	known := map[string]bool{}
 	for i := range before {
@@ -60,8 +60,7 @@ func newFindings(before, after []placementv1beta1.PerClusterPlacementStatus, tel
 	return notes
 }
 
-// describeDrifts tells which fields of which resource somebody has changed on a cluster. Values are
-// left to the status.
+// describeDrifts names the fields of the first drifted resource of a cluster. The values are in the status.
 func describeDrifts(entry *placementv1beta1.PerClusterPlacementStatus) string {
 	if len(entry.DriftedPlacements) == 0 {
 		return ""
@@ -71,7 +70,7 @@ func describeDrifts(entry *placementv1beta1.PerClusterPlacementStatus) string {
 		len(entry.DriftedPlacements), formatResource(&first.ResourceIdentifier), joinPaths(first.ObservedDrifts))
 }
 
-// describeDiffs tells which fields of which resource differ on a cluster.
+// describeDiffs names the fields of the first resource that differs on a cluster.
 func describeDiffs(entry *placementv1beta1.PerClusterPlacementStatus) string {
 	if len(entry.DiffedPlacements) == 0 {
 		return ""
@@ -123,8 +122,8 @@ type failure struct {
 	placementv1beta1.FailedResourcePlacement
 }
 
-// newFailures are those of clusters that had not failed before. What is only not
-// available yet is no failure.
+// newFailures are the failures of clusters that had not failed before. A resource that is only not available yet has
+// not failed.
 func newFailures(before, after []placementv1beta1.PerClusterPlacementStatus) []failure {
 	known := map[string]bool{}
 	for i := range before {

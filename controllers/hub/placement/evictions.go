@@ -17,7 +17,7 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// requestEvictedPlacement finds the placement that an eviction without an outcome is from.
+// requestEvictedPlacement requests the placement of an eviction without an outcome.
 func requestEvictedPlacement(_ context.Context, object client.Object) []reconcile.Request {
 	e, ok := object.(*placementv1beta1.ClusterResourcePlacementEviction)
 	if !ok || e.Ended() || !e.DeletionTimestamp.IsZero() {
@@ -26,8 +26,8 @@ func requestEvictedPlacement(_ context.Context, object client.Object) []reconcil
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: e.Spec.PlacementName}}}
 }
 
-// findNewestEviction is the uid of the youngest eviction from a placement that has no outcome;
-// empty if there is none. It stays the same while the workflow decides one after the other.
+// findNewestEviction returns the UID of the youngest eviction from a placement that has no outcome; empty if there is
+// none. It stays the same while the workflow decides one after the other.
 func findNewestEviction(ctx context.Context, cached client.Reader, placement placementv1beta1.PlacementObject) (string, error) {
 	if placement.GetNamespace() != "" {
 		return "", nil // evictions are from cluster-scoped placements only
@@ -52,8 +52,8 @@ func findNewestEviction(ctx context.Context, cached client.Reader, placement pla
 	return string(newest.UID), nil
 }
 
-// refuseEvictions has the workflow refuse evictions from a placement that is not there, or
-// on its way out; it returns when to come back for it.
+// refuseEvictions has the workflow refuse the evictions from a placement that does not exist, or is being deleted. It
+// returns when to come back for that.
 func (r *Reconciler) refuseEvictions(ctx context.Context, placement placementv1beta1.PlacementObject) (time.Duration, error) {
 	newest, err := findNewestEviction(ctx, r.client, placement)
 	if err != nil || newest == "" {
@@ -63,8 +63,8 @@ func (r *Reconciler) refuseEvictions(ctx context.Context, placement placementv1b
 	return r.waker.WakeIfDue(ctx, waker.PlacementRef(placement), 0, need), nil
 }
 
-// listOrphanedEvictions names the placements that are not there or going and still have
-// evictions without an outcome.
+// listOrphanedEvictions names the placements that do not exist, or are being deleted, and still have evictions
+// without an outcome.
 func (r *Reconciler) listOrphanedEvictions(ctx context.Context, placements []placementv1beta1.PlacementObject) ([]wf.Ref, error) {
 	if r.scope.Namespaced() {
 		return nil, nil

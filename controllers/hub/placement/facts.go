@@ -28,9 +28,8 @@ type Snapshot struct {
 	Parts int
 }
 
-// Facts are what a placement's status and the question whether it needs work
-// are answered from. They come from the cache and may be shared with it: nobody
-// changes them.
+// Facts are what the status of a placement and the need for its workflow are computed from. The objects may belong to
+// the cache and must not be changed.
 type Facts struct {
 	// Placement as stored.
 	Placement placementv1beta1.PlacementObject
@@ -66,7 +65,7 @@ func (f *Facts) isScheduled() bool {
 // Gather reads the facts about a placement from the cache.
 func Gather(ctx context.Context, cached client.Reader, placement placementv1beta1.PlacementObject) (*Facts, error) {
 	facts := &Facts{Placement: placement}
-	// A verdict that cannot be read is none: the next selection replaces it.
+	// A verdict that cannot be read counts as none: the next selection replaces it.
 	facts.Verdict, _ = snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
 
 	scope := placementv1beta1.ScopeOf(placement)
@@ -96,15 +95,15 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 	return facts, nil
 }
 
-// findLatestPolicy is the policy snapshot that says it is the latest; of several the
-// one with the highest index.
+// findLatestPolicy returns the policy snapshot that is labelled as the latest; of several the one with the highest
+// index.
 func findLatestPolicy(policies []placementv1beta1.PolicySnapshotObject, owner types.UID) placementv1beta1.PolicySnapshotObject {
 	owned := slices.DeleteFunc(policies, func(policy placementv1beta1.PolicySnapshotObject) bool { return !ownedBy(policy, owner) })
 	return placementv1beta1.LatestSnapshot(owned, placementv1beta1.PolicyIndexLabel)
 }
 
-// findCompleteSnapshots finds the resource snapshots whose parts are all there, and the
-// latest of them: one that says so, before others; then the highest index.
+// findCompleteSnapshots finds the resource snapshots that have all their parts, and the latest of them: one that is
+// labelled so comes before others, then the highest index counts.
 func findCompleteSnapshots(objects []metav1.PartialObjectMetadata, owner types.UID) (all map[string]Snapshot, latest Snapshot) {
 	parts := map[int]int{}
 	var masters []*metav1.PartialObjectMetadata
@@ -140,8 +139,8 @@ func findCompleteSnapshots(objects []metav1.PartialObjectMetadata, owner types.U
 	return all, latest
 }
 
-// ownedBy tells the objects of a placement from those of an earlier one of its
-// name. What names no owner at all is believed.
+// ownedBy says that an object belongs to this placement and not to an earlier one of the same name. An object without
+// owner references belongs to it.
 func ownedBy(object metav1.Object, owner types.UID) bool {
 	references := object.GetOwnerReferences()
 	return len(references) == 0 || slices.ContainsFunc(references, func(r metav1.OwnerReference) bool { return r.UID == owner })

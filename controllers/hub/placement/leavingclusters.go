@@ -12,8 +12,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// describeLeaving tells of the clusters that are no longer picked and still have resources, until
-// they are clean.
+// describeLeaving describes the clusters that are no longer picked and still have resources.
 func describeLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus, now metav1.Time) []placementv1beta1.PerClusterPlacementStatus {
 	stays := make(map[string]bool, len(picked))
 	for i := range picked {

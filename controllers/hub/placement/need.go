@@ -15,7 +15,7 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// NeedsWork says whether a decision about a placement is pending. It is pure.
+// NeedsWork says what a placement needs of its workflow. It is pure.
 func NeedsWork(facts *Facts) waker.Need {
 	if !facts.Placement.GetDeletionTimestamp().IsZero() {
 		return waker.Need{}
@@ -27,7 +27,7 @@ func NeedsWork(facts *Facts) waker.Need {
 	case facts.Verdict.Generation != generation:
 		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
 	case facts.Verdict.Error != "":
-		// Only the user can mend it; what was placed before stays as it is.
+		// Only the user can correct the selectors; what was placed before stays.
 	case !facts.isScheduled():
 		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
 	case facts.overridesChanged():
@@ -35,7 +35,8 @@ func NeedsWork(facts *Facts) waker.Need {
 	case len(lost) > 0:
 		need.Cause, need.Demand = wf.CauseBindings, "lost "+strings.Join(lost, ",")
 	case hasSurplusBindings(facts):
-		// No demand: it is only looked at once nothing moves, as somebody may just be at it.
+		// There is no demand: another workflow or a user may be about to remove them, so this waits until nothing
+		// moves.
 		need.Cause = wf.CauseBindings
 	case rolloutPending(facts):
 		need.Cause, need.Ripens = wf.CauseAvailability, untrackablePeriod(facts)
@@ -49,8 +50,8 @@ func NeedsWork(facts *Facts) waker.Need {
 	return need
 }
 
-// lostClusters are those the policy picked that have no binding any more:
-// somebody deleted it.
+// lostClusters are the clusters that the policy picked and that have no binding any more, because a user has deleted
+// it.
 func lostClusters(facts *Facts) []string {
 	if facts.Policy == nil {
 		return nil
@@ -71,8 +72,8 @@ func lostClusters(facts *Facts) []string {
 	return lost
 }
 
-// hasSurplusBindings says whether there are bindings that the policy as it is now does not ask for:
-// somebody made them, or whoever was to drop them did not come to it.
+// hasSurplusBindings says that there are bindings that the present policy does not ask for: a user has made them, or
+// the workflow that was to remove them was lost.
 func hasSurplusBindings(facts *Facts) bool {
 	policy := facts.Placement.GetPlacementSpec().Policy
 	if policy == nil {
@@ -91,8 +92,8 @@ func hasSurplusBindings(facts *Facts) bool {
 	return policy.PlacementType == placementv1beta1.PickNPlacementType && held > placementv1beta1.TargetClusters(policy, 0)
 }
 
-// rolloutPending says whether some cluster does not run yet what it should, or
-// still runs what it should not. Under External that is for update runs.
+// rolloutPending says that a cluster does not run yet what it should, or still runs what it should not. Under
+// External, update runs care for that.
 func rolloutPending(facts *Facts) bool {
 	if placementv1beta1.IsExternal(facts.Placement) || facts.Latest.Name == "" {
 		return false
@@ -102,8 +103,8 @@ func rolloutPending(facts *Facts) bool {
 	})
 }
 
-// upToDate says whether a binding asks for a snapshot in the way the placement
-// wants it applied. How a run applies is frozen in the run.
+// upToDate says that a binding asks for a snapshot, applied in the way that the placement asks for. For an update
+// run, the way is frozen in the run.
 func upToDate(facts *Facts, binding placementv1beta1.BindingObject, snapshot string) bool {
 	if binding.GetBindingSpec().State != placementv1beta1.BindingStateBound || binding.GetBindingSpec().ResourceSnapshotName != snapshot {
 		return false
@@ -111,8 +112,8 @@ func upToDate(facts *Facts, binding placementv1beta1.BindingObject, snapshot str
 	return placementv1beta1.IsExternal(facts.Placement) || facts.hasApplicableOverrides(binding) && apiequality.Semantic.DeepEqual(binding.GetBindingSpec().ApplyStrategy, facts.applyStrategy())
 }
 
-// untrackablePeriod is for how long a cluster that cannot tell whether it is available does not count as
-// such, if there is one.
+// untrackablePeriod is how long a cluster whose availability cannot be tracked does not count as available; 0 if
+// there is none.
 func untrackablePeriod(facts *Facts) time.Duration {
 	untrackable := slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.BindingObject) bool {
 		said := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeAvailable)
@@ -128,8 +129,7 @@ func untrackablePeriod(facts *Facts) time.Duration {
 	return period
 }
 
-// hashProgress is a number that changes with every binding that moves on: what it
-// asks for, and whether its cluster is available.
+// hashProgress returns a number that changes with the spec of every binding and with its availability.
 func hashProgress(facts *Facts) uint64 {
 	var sum uint64
 	for _, binding := range facts.Bindings {

@@ -21,16 +21,15 @@ import (
 
 // Overrides are what is known of the overrides of a placement.
 type Overrides struct {
-	// Made is the fingerprint of those that were made for the placement.
+	// Made is the fingerprint of the overrides in force that are for the placement.
 	Made string
-	// Gone says that one that was picked does not exist any more.
+	// Gone says that a picked override snapshot does not exist any more.
 	Gone bool
-	// Mended says that one that was picked cannot be applied and was changed since.
+	// Mended says that a picked override cannot be applied and has been changed since.
 	Mended bool
-	// Applicable are those, of the ones that were picked with the latest snapshot, that
-	// apply to each cluster with a binding.
+	// Applicable are those of the picked overrides that apply to each cluster with a binding.
 	Applicable map[string]override.Applicable
-	// Inputs are what those are applied from.
+	// Inputs are the fingerprints of what those are applied from.
 	Inputs map[string]string
 }
 
@@ -70,15 +69,14 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 	return nil
 }
 
-// overridesChanged says whether other overrides were made for the placement than its
-// last selection has seen, or one that it picked is gone or mended.
+// overridesChanged says that other overrides are for the placement than its last selection has seen, or that a picked
+// one is gone or mended.
 func (f *Facts) overridesChanged() bool {
 	return !placementv1beta1.IsExternal(f.Placement) && (f.Overrides.Gone || f.Overrides.Mended || f.Overrides.Made != f.Verdict.OverridesMade)
 }
 
-// hasApplicableOverrides says whether a binding names the overrides that apply to its cluster, as
-// they are. As long as it is not known which do, nobody can tell, and the next selection
-// will.
+// hasApplicableOverrides says that a binding names the overrides that apply to its cluster. While a picked one is
+// gone, that is unknown, and the next selection will pick others.
 func (f *Facts) hasApplicableOverrides(binding placementv1beta1.BindingObject) bool {
 	if f.Overrides.Gone {
 		return true
@@ -93,8 +91,7 @@ func (f *Facts) hasApplicableOverrides(binding placementv1beta1.BindingObject) b
 	})
 }
 
-// requestOverridden finds the placements that a snapshot of an override concerns at once: the
-// one it was made for, and all that have picked it.
+// requestOverridden requests the placement that an override is for, and all placements that have picked its snapshot.
 func (r *Reconciler) requestOverridden(ctx context.Context, object client.Object) []reconcile.Request {
 	source := override.Source{Name: object.GetName(), Namespace: object.GetNamespace()}
 	var made *placementv1beta1.PlacementRef
@@ -111,14 +108,14 @@ func (r *Reconciler) requestOverridden(ctx context.Context, object client.Object
 	return requests
 }
 
-// requestAllOverridden finds the placements with overrides: which of them apply to a cluster can
-// change with its labels.
+// requestAllOverridden requests the placements with overrides: which of them apply to a cluster can change with its
+// labels.
 func (r *Reconciler) requestAllOverridden(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.requestByOverrides(ctx, func(refs []string) bool { return len(refs) > 0 })
 }
 
-// requestByOverrides finds the placements by the overrides picked with their last selection.
-// Overrides and labels of clusters change rarely: this looks at every placement.
+// requestByOverrides requests placements by the overrides picked with their last selection. Overrides and labels of
+// clusters change rarely, so it goes through every placement.
 func (r *Reconciler) requestByOverrides(ctx context.Context, picked func(refs []string) bool) []reconcile.Request {
 	placements := r.scope.NewPlacementList()
 	if err := r.client.List(ctx, placements, client.UnsafeDisableDeepCopy); err != nil {
@@ -134,7 +131,7 @@ func (r *Reconciler) requestByOverrides(ctx context.Context, picked func(refs []
 	return requests
 }
 
-// onLabelsChanged keeps away every update but those that change labels.
+// onLabelsChanged passes only updates that change labels.
 func onLabelsChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },

@@ -1,7 +1,6 @@
-// Package placement projects bindings and snapshots into the status of
-// placements, clears away what a deleted placement made, and pokes the workflow
-// of a placement when a decision is pending. It decides nothing itself; status
-// and deletion work without the workflow engine.
+// Package placement projects bindings and snapshots into the status of placements, removes the objects of a deleted
+// placement, and wakes the workflow of a placement when a decision is pending. It decides nothing itself; status and
+// deletion work without Temporal.
 package placement
 
 import (
@@ -24,7 +23,7 @@ import (
 // EventSource is the name events on placements come from.
 const EventSource = "cluster-resource-placement-controller"
 
-// Reconciler keeps the status of placements true and their workflows awake.
+// Reconciler keeps the status of placements current and their workflows awake.
 type Reconciler struct {
 	client client.Client
 	// scope chooses between the cluster-scoped kinds and their twins in namespaces.
@@ -82,13 +81,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: shorterWait(pokeWait, statusWait)}, nil
 }
 
-// projectStatus writes the status if it changed and if it is time, and returns when to
-// come back if it is not.
+// projectStatus writes the status if it has changed and may be written now; otherwise it returns when to come back.
 func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Duration, error) {
 	placement := facts.Placement
 	now := r.clock.Now()
 	if wait := r.limiter.waitBeforeProjection(keyOf(placement), now); wait > 0 {
-		return wait, nil // whatever there is to write: it is not worth being worked out yet
+		return wait, nil // the status could not be written yet, so it is not computed
 	}
 	selected, err := r.selected.listSelected(ctx, placement, Observed(facts))
 	if err != nil {
@@ -122,7 +120,7 @@ func (r *Reconciler) forgetPlacement(placement placementv1beta1.PlacementObject)
 	r.stuck.recordIfChanged(keyOf(placement), "")
 }
 
-// keyOf is what the memories of a reconciler know a placement by.
+// keyOf is the key of a placement in the reconciler's memory.
 func keyOf(placement placementv1beta1.PlacementObject) string {
 	return placementv1beta1.ScopeOf(placement).String() + placement.GetName()
 }

@@ -16,8 +16,8 @@ import (
 // keptSelections is how many lists of selected resources are kept in memory.
 const keptSelections = 256
 
-// selectionCache tells which resources a snapshot has. Their content is read live,
-// once: snapshots never change, and only the names are kept.
+// selectionCache has the identifiers of the resources in snapshots. The content is read once, past the cache:
+// snapshots never change, and only the identifiers are kept.
 type selectionCache struct {
 	live  client.Reader
 	byUID *lru.Cache
@@ -57,7 +57,7 @@ func (s *selectionCache) listSelected(ctx context.Context, placement placementv1
 	return identifiers, nil
 }
 
-// identifyManifest reads out of a manifest what names it.
+// identifyManifest reads the identifier of a resource from its manifest.
 func identifyManifest(manifest []byte) (placementv1beta1.ResourceIdentifier, error) {
 	var named struct {
 		APIVersion string `json:"apiVersion"`

@@ -18,7 +18,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// workers is how many placements are looked at at the same time.
+// workers is how many placements are reconciled concurrently.
 const workers = 16
 
 // SetupWithManager registers the reconciler: it runs when a placement, one of
@@ -47,7 +47,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 	return nil
 }
 
-// requestParent finds the placement something was made for.
+// requestParent requests the placement that an object belongs to.
 func requestParent(_ context.Context, object client.Object) []reconcile.Request {
 	name := object.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	if name == "" {
@@ -56,8 +56,7 @@ func requestParent(_ context.Context, object client.Object) []reconcile.Request 
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }
 
-// onDeletionStarted keeps away every update but the one that sets the deletion
-// timestamp.
+// onDeletionStarted passes only the update that sets the deletion timestamp.
 func onDeletionStarted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew)

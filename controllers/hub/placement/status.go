@@ -24,9 +24,8 @@ type View struct {
 	Now metav1.Time
 }
 
-// Observed is the resource snapshot the status of a placement talks about: the
-// latest; or, once update runs have brought every cluster to one and the same
-// snapshot, that one, which may be older.
+// Observed is the resource snapshot that the status of a placement is about: the latest; or, once update runs have
+// brought every cluster to the same snapshot, that one, which may be older.
 func Observed(facts *Facts) Snapshot {
 	if single, ok := facts.commonSnapshot(); ok {
 		return single
@@ -34,7 +33,7 @@ func Observed(facts *Facts) Snapshot {
 	return facts.Latest
 }
 
-// commonSnapshot is the one snapshot all clusters of an External placement run, if they do.
+// commonSnapshot returns the snapshot that all clusters of an External placement run, if it is one and the same.
 func (f *Facts) commonSnapshot() (Snapshot, bool) {
 	if !placementv1beta1.IsExternal(f.Placement) || len(lostClusters(f)) > 0 {
 		return Snapshot{}, false
@@ -59,7 +58,7 @@ func (f *Facts) commonSnapshot() (Snapshot, bool) {
 	return found, known
 }
 
-// Project works out the status of a placement. It is pure.
+// Project computes the status of a placement. It is pure.
 func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	observed := Observed(facts)
 	entries := describeClusters(facts, observed, view.Now)
@@ -88,8 +87,8 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	return fitStatus(status)
 }
 
-// isSelectedAndScheduled says whether the clusters were picked for the placement as it is now:
-// before that, a condition about the rollout would speak of an earlier wish.
+// isSelectedAndScheduled says that resources were selected and clusters picked for the present generation. Before
+// that, a condition about the rollout would be about an earlier one.
 func (f *Facts) isSelectedAndScheduled() bool {
 	return f.isScheduled() && f.Verdict.Error == ""
 }
@@ -113,7 +112,7 @@ func scheduledCondition(facts *Facts) metav1.Condition {
 	}
 }
 
-// describeNote tells of what is selected and cannot be placed yet.
+// describeNote describes what is selected and cannot be placed yet.
 func describeNote(facts *Facts) string {
 	if facts.Verdict.Note == "" || facts.Verdict.Generation != facts.Placement.GetGeneration() {
 		return ""
@@ -121,7 +120,7 @@ func describeNote(facts *Facts) string {
 	return "; " + facts.Verdict.Note
 }
 
-// sumUpSteps sums the conditions of all clusters up, step by step.
+// sumUpSteps sums up the conditions of all clusters, step by step.
 func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, now time.Time) []metav1.Condition {
 	var conditions []metav1.Condition
 	for _, step := range rolloutSteps(reportsDiff(facts)) {
@@ -138,7 +137,7 @@ func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStat
 	return conditions
 }
 
-// describeIdleOverrides tells of overrides that were made for the placement and select nothing of it.
+// describeIdleOverrides describes the overrides that are for the placement and select nothing of it.
 func describeIdleOverrides(facts *Facts) string {
 	if len(facts.Verdict.OverridesIdle) == 0 {
 		return ""
@@ -147,8 +146,7 @@ func describeIdleOverrides(facts *Facts) string {
 		", which this placement does not place: correct the selector of the override, or select the resource"
 }
 
-// sumUpStep is one step over all clusters: unknown if it is for some, else false if
-// it is for some.
+// sumUpStep sums up one step over all clusters: unknown if it is for one of them, else false if it is for one.
 func sumUpStep(step *stepTemplate, entries []placementv1beta1.PerClusterPlacementStatus) metav1.Condition {
 	conditionType := placementv1beta1.ClusterResourcePlacementConditionType(step.step)
 	unknown, failed, overridden := 0, 0, false
@@ -174,8 +172,8 @@ func sumUpStep(step *stepTemplate, entries []placementv1beta1.PerClusterPlacemen
 	return step.done.newCondition(conditionType, metav1.ConditionTrue, len(entries))
 }
 
-// reportsDiff says whether differences are only reported, by what the placement
-// wants, or under External by what the runs have brought to the clusters.
+// reportsDiff says that differences are only reported: by the placement's strategy or, under External, by what the
+// runs have brought to the clusters.
 func reportsDiff(facts *Facts) bool {
 	if !placementv1beta1.IsExternal(facts.Placement) {
 		return isReportDiff(facts.applyStrategy())

@@ -11,30 +11,27 @@ import (
 )
 
 const (
-	// statusPause is the time between two writes of a placement's status, for every
-	// 150 clusters, or 3,000 selected resources, that it has.
+	// statusPause is the time between two writes of a placement's status, for every 150 clusters, or 3,000 selected
+	// resources, that it has.
 	statusPause = 500 * time.Millisecond
-	// resourcesPerCluster is how many selected resources take up about as much as what
-	// is told of a cluster.
+	// resourcesPerCluster is how many selected resources take up about as much of a status as one cluster.
 	resourcesPerCluster = 20
-	// busyShare is how many times as long as a write has taken the pause after it is at
-	// least: when the hub is busy with what the statuses tell of, they are told less often.
+	// busyShare is the least ratio of the pause after a write to the time that the write took: when the hub is busy,
+	// it writes statuses less often.
 	busyShare = 20
-	// maxStatusPause bounds the pause for the very large, and for the very busy.
+	// maxStatusPause bounds the pause of very large placements and of a very busy hub.
 	maxStatusPause = 5 * time.Second
-	// What update runs do is told by their own statuses; that of a placement only repeats it,
-	// and costs the hub as much as the writes to twenty clusters. So it waits longer for a
-	// busy hub to have time for it.
+	// Update runs report in their own statuses; the placement's status only repeats that, and costs the hub as much
+	// as the writes to twenty clusters. So it waits longer for a busy hub.
 	externalBusyShare, maxExternalPause = 3 * busyShare, 30 * time.Second
-	// projectionsPerPause is how often in a pause it is looked whether things have come out, when what
-	// there is to write has to wait: each look works the whole status out.
+	// projectionsPerPause is how often in a pause a status that has to wait is computed again, to see whether it
+	// tells an outcome by then: each computation covers the whole status.
 	projectionsPerPause = 4
 )
 
-// statusLimiter spaces the writes of each placement's status, so that there are never
-// more than two in twice the pause. The first change is written at once. What
-// only says how far things are has one of the two, so that the other is left
-// for what says how they have come out: that is not kept waiting.
+// statusLimiter spaces the writes of each placement's status, so that there are never more than two in twice the
+// pause. The first change is written at once. A status that only tells of progress may use one of the two; the other
+// is left for an outcome, which is never kept waiting.
 type statusLimiter struct {
 	mu     sync.Mutex
 	writes map[string]writes
@@ -44,12 +41,12 @@ type statusLimiter struct {
 type writes struct {
 	last, before time.Time
 	pauses
-	// projected is when a status was last worked out that had to wait.
+	// projected is when a status that had to wait was last computed.
 	projected time.Time
 }
 
-// pauses after a write: before the next one that tells of progress, and of how things have come
-// out. The latter is never long: somebody waits for it, and it comes once.
+// pauses are the times after a write until the next status may be written that tells of progress, and of an outcome.
+// The latter is short: the user waits for it, and it comes once.
 type pauses struct{ progress, outcome time.Duration }
 
 func newStatusLimiter() *statusLimiter { return &statusLimiter{writes: map[string]writes{}} }
@@ -65,8 +62,7 @@ func (l *statusLimiter) waitBeforeWrite(name string, settled bool, now time.Time
 	return max(0, w.last.Add(2*w.progress).Sub(now))
 }
 
-// waitBeforeProjection is how long it is not worth working a status out: what it says could not be
-// written, or would not be new to those who wait for the end.
+// waitBeforeProjection is how long computing a status is useless, because it could not be written.
 func (l *statusLimiter) waitBeforeProjection(name string, now time.Time) time.Duration {
 	l.mu.Lock()
 	w := l.writes[name]
@@ -74,7 +70,7 @@ func (l *statusLimiter) waitBeforeProjection(name string, now time.Time) time.Du
 	return max(l.waitBeforeWrite(name, true, now), w.projected.Add(w.outcome/projectionsPerPause).Sub(now))
 }
 
-// recordProjection notes that a status was worked out and has to wait.
+// recordProjection records that a status was computed and has to wait.
 func (l *statusLimiter) recordProjection(name string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +79,7 @@ func (l *statusLimiter) recordProjection(name string, now time.Time) {
 	l.writes[name] = w
 }
 
-// recordWrite notes a write of a status, and the pauses after it.
+// recordWrite records a write of a status, and the pauses after it.
 func (l *statusLimiter) recordWrite(name string, now time.Time, after pauses) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,8 +92,7 @@ func (l *statusLimiter) forgetPlacement(name string) {
 	delete(l.writes, name)
 }
 
-// pauseAfter are the pauses after a write of the status of a placement with so many clusters
-// that took so long.
+// pauseAfter returns the pauses after a write that took so long, for a placement with so many clusters.
 func pauseAfter(clusters int, external bool, took time.Duration) pauses {
 	after := max(pauseFor(clusters), min(busyShare*took, maxStatusPause))
 	if external {
@@ -111,9 +106,8 @@ func pauseFor(clusters int) time.Duration {
 	return min(time.Duration(pages)*statusPause, maxStatusPause)
 }
 
-// isOutcome says that a status tells how things have come out, for now, rather
-// than how far they are. A placement that is left to update runs has come to its
-// end once it is scheduled; how far a run is with it is told as it goes.
+// isOutcome says that a status tells an outcome rather than progress. The outcome of a placement that is left to
+// update runs is that it is scheduled; the progress of a run is no outcome.
 func isOutcome(facts *Facts, status placementv1beta1.PlacementStatus) bool {
 	is := func(kind string, wanted metav1.ConditionStatus) bool {
 		return meta.IsStatusConditionPresentAndEqual(status.Conditions, placementv1beta1.ClusterResourcePlacementConditionType(kind), wanted)
@@ -124,8 +118,7 @@ func isOutcome(facts *Facts, status placementv1beta1.PlacementStatus) bool {
 		placementv1beta1.IsExternal(facts.Placement) && is(placementv1beta1.ConditionTypeScheduled, metav1.ConditionTrue) && !scheduledBefore(*facts.Placement.GetPlacementStatus(), status)
 }
 
-// scheduledBefore says that a status tells nothing new of which clusters are picked, or
-// for which resources.
+// scheduledBefore says that a status tells nothing new of which clusters are picked, or for which resources.
 func scheduledBefore(before, now placementv1beta1.PlacementStatus) bool {
 	kind := placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeScheduled)
 	old, fresh := meta.FindStatusCondition(before.Conditions, kind), meta.FindStatusCondition(now.Conditions, kind)

@@ -11,10 +11,9 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// A status has a size: etcd refuses objects above 1.5 MiB, and everybody who
-// watches placements pays for every byte of every write.
+// etcd refuses objects above 1.5 MiB, and every client that watches placements pays for every byte of every write.
 const (
-	// fullClusters is up to how many clusters each is told of in full.
+	// fullClusters is up to how many clusters each has a full entry.
 	fullClusters = 150
 	// targetBytes is what the clusters of a larger placement may take up.
 	targetBytes = 250 << 10
@@ -24,10 +23,9 @@ const (
 	selectedBytes = 512 << 10
 )
 
-// fitStatus brings a status to size. Up to 150 clusters, all are told of in full.
-// Above, those that are not settled come first and in full; the others by name
-// and index; what does not fit even so is counted. The bindings have it all. Of the
-// selected resources, those that do not fit beside the clusters are counted.
+// fitStatus shortens a status. Up to 150 clusters, each has a full entry. With more, those that are not done come
+// first and in full, the others with name and index; clusters for which there is no room are counted. The bindings
+// have all the details. Selected resources for which there is no room beside the clusters are counted, too.
 func fitStatus(status placementv1beta1.PlacementStatus) placementv1beta1.PlacementStatus {
 	if len(status.PlacementStatuses) > fullClusters {
 		status = fitMany(status)
@@ -93,8 +91,7 @@ func fitMany(status placementv1beta1.PlacementStatus) placementv1beta1.Placement
 	return status
 }
 
-// isClusterDone says whether all is well with a cluster: every condition is true and
-// no resource stands out.
+// isClusterDone says that every condition of a cluster is true and that it has no findings.
 func isClusterDone(entry *placementv1beta1.PerClusterPlacementStatus) bool {
 	if len(entry.FailedPlacements)+len(entry.DriftedPlacements)+len(entry.DiffedPlacements) > 0 {
 		return false
@@ -102,7 +99,7 @@ func isClusterDone(entry *placementv1beta1.PerClusterPlacementStatus) bool {
 	return !slices.ContainsFunc(entry.Conditions, func(c metav1.Condition) bool { return c.Status != metav1.ConditionTrue })
 }
 
-// limitFindings keeps no more than limit single resources per list and cluster.
+// limitFindings keeps at most limit findings per list and cluster.
 func limitFindings(entries []placementv1beta1.PerClusterPlacementStatus, limit int) []placementv1beta1.PerClusterPlacementStatus {
 	short := slices.Clone(entries)
 	for i := range short {

@@ -8,12 +8,12 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// conditionText is a reason with the message that goes with it. In messages about a
-// placement as a whole, %d is the number of clusters concerned.
+// conditionText is a reason with its message. In messages about a placement as a whole, %d is the number of clusters
+// concerned.
 type conditionText struct{ reason, message string }
 
-// stepTemplate is how a step of a rollout is told of: for the placement as a whole,
-// and for one cluster as long as nothing is known.
+// stepTemplate has the texts of a step of a rollout: for the placement as a whole, and for one cluster of which
+// nothing is known yet.
 type stepTemplate struct {
 	step                   string
 	unknown, failed, done  conditionText
@@ -43,7 +43,7 @@ var overriddenStep = stepTemplate{
 	eventReason: "PlacementOverriddenSucceeded", eventNote: "Placement has been successfully overridden",
 }
 
-// noOverride takes the place of overriddenWording.done if there is no override.
+// noOverride is the message of overriddenStep.done if there is no override.
 const noOverride = "No override rules are configured for the selected resources"
 
 var workSynchronizedStep = stepTemplate{
@@ -95,8 +95,7 @@ var diffReportedStep = stepTemplate{
 	eventReason: "PlacementDiffReported", eventNote: "Configuration differences have been reported on the selected cluster(s)",
 }
 
-// rolloutSteps of a rollout in the order they are looked at. After the first that is
-// not done, no later one is told of.
+// rolloutSteps are the steps of a rollout in their order. After the first that is not done, no later one is shown.
 func rolloutSteps(diffOnly bool) []*stepTemplate {
 	shared := []*stepTemplate{&rolloutStartedStep, &overriddenStep, &workSynchronizedStep}
 	if diffOnly {
@@ -105,7 +104,7 @@ func rolloutSteps(diffOnly bool) []*stepTemplate {
 	return append(shared, &appliedStep, &availableStep)
 }
 
-// newCondition turns an outcome into a condition; clusters fills in the number.
+// newCondition makes a condition; clusters is the number in its message.
 func (o conditionText) newCondition(conditionType string, status metav1.ConditionStatus, clusters ...any) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: status, Reason: o.reason, Message: fmt.Sprintf(o.message, clusters...)}
 }

@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// namedStuck is how many such clusters it names.
+	// namedStuck is how many stuck clusters a message names.
 	namedStuck = 3
-	// stuckMark begins what is said about it.
+	// stuckMark begins the part of a message that is about stuck clusters.
 	stuckMark = "; stuck"
-	// maxWhy is how much of what is said about a resource it repeats, in bytes.
+	// maxWhy is how many bytes of the message of a resource are repeated.
 	maxWhy = 200
 )
 
-// stuckCluster is a cluster that has had the resources for a while and is not done with them.
+// stuckCluster is a cluster that was written to and has not finished a step for a while.
 type stuckCluster struct {
 	cluster string
 	since   time.Time
 	why     string
 }
 
-// stuckClusters are those of the clusters that were written to which are not done since
-// before an instant; the longest first.
+// stuckClusters returns the clusters that were written to and have not finished a step since before an instant; the
+// longest first.
 func stuckClusters(entries []placementv1beta1.PerClusterPlacementStatus, before time.Time) []stuckCluster {
 	var all []stuckCluster
 	for i := range entries {
@@ -48,7 +48,7 @@ func stuckClusters(entries []placementv1beta1.PerClusterPlacementStatus, before 
 	return all
 }
 
-// firstUndoneStep is the step that a cluster which was written to is not done with; nil if there is none.
+// firstUndoneStep is the first step that a cluster which was written to has not finished; nil if there is none.
 func firstUndoneStep(entry *placementv1beta1.PerClusterPlacementStatus) *metav1.Condition {
 	if !meta.IsStatusConditionTrue(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted) {
 		return nil
@@ -70,8 +70,8 @@ func reasonForStuck(entry *placementv1beta1.PerClusterPlacementStatus, missing *
 	return fmt.Sprintf("%s: %s", formatResource(&first.ResourceIdentifier), workmodel.CutMessage(first.Condition.Message, maxWhy))
 }
 
-// describeStuck adds to the message of the step that a placement is at what it waits for: clusters
-// that take very long, or limits that cannot be kept.
+// describeStuck returns the part of the message of a step that says what the rollout waits for: clusters that take
+// very long, or limits that cannot be kept.
 func describeStuck(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, step *stepTemplate, now time.Time) string {
 	waiting := stuckClusters(entries, now.Add(-wf.StuckAfter))
 	if len(waiting) > 0 {
@@ -94,14 +94,14 @@ func describeStuck(facts *Facts, entries []placementv1beta1.PerClusterPlacementS
 	return ""
 }
 
-// hasBeenBlockedSince says whether the rollout has been blocked since before an instant.
+// hasBeenBlockedSince says that the rollout has been blocked since before an instant.
 func hasBeenBlockedSince(facts *Facts, before time.Time) bool {
 	said := meta.FindStatusCondition(facts.Placement.GetPlacementStatus().Conditions, placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted))
 	return said != nil && said.Status == metav1.ConditionFalse && !said.LastTransitionTime.After(before)
 }
 
-// accountLimits is how the rollout stands with its limits, as far as the bindings tell. While a
-// cluster may still become available it has nothing to wait for.
+// accountLimits computes from the bindings how many clusters the limits leave to the rollout. While a cluster may
+// still become available, the account is empty: the rollout waits for that cluster and not for its limits.
 func accountLimits(facts *Facts) rollout.Account {
 	a := rollout.Account{Limits: resolveLimits(facts)}
 	for _, binding := range facts.Bindings {
@@ -115,7 +115,7 @@ func accountLimits(facts *Facts) rollout.Account {
 		}
 		switch {
 		case holds && !up:
-			return rollout.Account{} // it is waited for
+			return rollout.Account{} // the rollout waits for this cluster
 		case binding.GetBindingSpec().State == placementv1beta1.BindingStateScheduled:
 			a.Additions++
 		case !upToDate(facts, binding, facts.Latest.Name):
@@ -125,7 +125,7 @@ func accountLimits(facts *Facts) rollout.Account {
 	return a
 }
 
-// isBindingAvailable says whether a binding says so of its cluster.
+// isBindingAvailable says that the status of a binding reports its present generation as available.
 func isBindingAvailable(binding placementv1beta1.BindingObject) bool {
 	if !binding.GetDeletionTimestamp().IsZero() {
 		return false
@@ -139,7 +139,7 @@ func isBindingAvailable(binding placementv1beta1.BindingObject) bool {
 	return false
 }
 
-// resolveLimits of a rollout as numbers of clusters. What cannot be read is refused elsewhere.
+// resolveLimits returns the limits of a rollout as numbers of clusters. Invalid limits are refused elsewhere.
 func resolveLimits(facts *Facts) rollout.Limits {
 	fitting := 0
 	for _, binding := range facts.Bindings {
@@ -155,7 +155,7 @@ func resolveLimits(facts *Facts) rollout.Limits {
 	return out
 }
 
-// waitUntilStuck is when there will be more to be said to be stuck; 0 if nothing is waited for.
+// waitUntilStuck is when the next cluster may count as stuck; 0 if the rollout waits for none.
 func waitUntilStuck(status placementv1beta1.PlacementStatus, now time.Time) time.Duration {
 	var next time.Duration
 	consider := func(missing *metav1.Condition) {
@@ -173,14 +173,14 @@ func waitUntilStuck(status placementv1beta1.PlacementStatus, now time.Time) time
 	return next
 }
 
-// stuckReports remembers, of each placement, what was said last that it is stuck on. It lives
-// in memory only: after a restart it is said once more.
+// stuckReports remembers what each placement was last reported to be stuck on. It lives in memory only: after a
+// restart the report is repeated.
 type stuckReports struct {
 	mu   sync.Mutex
 	last map[string]string
 }
 
-// recordIfChanged says whether a placement is stuck on something else than was said last.
+// recordIfChanged says that a placement is stuck on something else than was last reported, and records it.
 func (t *stuckReports) recordIfChanged(placement, on string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -195,7 +195,7 @@ func (t *stuckReports) recordIfChanged(placement, on string) bool {
 	return true
 }
 
-// emitStuckEvent emits an event once a rollout is stuck, and whenever it is on other clusters.
+// emitStuckEvent emits an event when a rollout is stuck, and whenever the clusters change on which it is.
 func (r *Reconciler) emitStuckEvent(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus, now time.Time) {
 	on, message := "", ""
 	for i := range status.Conditions {

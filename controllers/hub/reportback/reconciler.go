@@ -73,8 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, r.copyToOriginals(ctx, work)
 }
 
-// toOriginal tells whether a Work's report is for the objects on the hub. What came in an
-// envelope has none there.
+// toOriginal says that a Work's report is for the objects on the hub. The content of an envelope has no such objects.
 func toOriginal(work *placementv1beta1.Work) bool {
 	s := work.Spec.ReportBackStrategy
 	return s != nil && s.Type == placementv1beta1.ReportBackStrategyTypeMirror &&
@@ -102,8 +101,7 @@ func (r *Reconciler) instructMember(ctx context.Context, work *placementv1beta1.
 	return nil
 }
 
-// onlyCluster tells whether a placement is on one cluster only: of several, none is to be told
-// from the other by one status.
+// onlyCluster says that a placement is on one cluster only: the status on the hub cannot tell several clusters apart.
 func (r *Reconciler) onlyCluster(ctx context.Context, scope placementv1beta1.Scope, placement string) (bool, error) {
 	bindings := scope.NewBindingList()
 	err := r.client.List(ctx, bindings, client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement}, client.UnsafeDisableDeepCopy)
@@ -113,8 +111,8 @@ func (r *Reconciler) onlyCluster(ctx context.Context, scope placementv1beta1.Sco
 	return len(bindings.Objects()) == 1, nil
 }
 
-// copyToOriginals copies what a member has reported to the originals. A member says what the status is;
-// whose it is, only the manifests say, which no member can write.
+// copyToOriginals copies what a member has reported to the objects on the hub. The member says what the status is;
+// which object it belongs to is read from the manifests, which no member can write.
 func (r *Reconciler) copyToOriginals(ctx context.Context, work *placementv1beta1.Work) error {
 	whole := &placementv1beta1.Work{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(work), whole); err != nil {
@@ -162,8 +160,8 @@ func sameObject(object *unstructured.Unstructured, id placementv1beta1.WorkResou
 	return kind.Group == id.Group && kind.Kind == id.Kind && object.GetNamespace() == id.Namespace && object.GetName() == id.Name
 }
 
-// copyStatus makes a status that of the object on the hub, if it is not yet. An object that is gone
-// needs none, and one whose kind keeps no status apart gets none.
+// copyStatus writes a status to the object on the hub, if it differs. An object that is gone needs none, and a kind
+// without a status subresource gets none.
 func (r *Reconciler) copyStatus(ctx context.Context, manifest *unstructured.Unstructured, status map[string]any) error {
 	original := &unstructured.Unstructured{}
 	original.SetGroupVersionKind(manifest.GroupVersionKind())

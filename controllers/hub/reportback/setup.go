@@ -19,7 +19,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// workers is how many Works are looked at at the same time.
+// workers is how many Works are reconciled concurrently.
 const workers = 4
 
 // SetupWithManager registers the reconciler: it runs when a Work comes, when one that reports to
@@ -53,7 +53,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 	return nil
 }
 
-// onReport lets through what a member reports for the originals, and what is to be said to it.
+// onReport passes what a member reports for the objects on the hub, and changes of the Work itself.
 func onReport(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*placementv1beta1.Work)
 	after, also := e.ObjectNew.(*placementv1beta1.Work)
@@ -74,7 +74,7 @@ func (r *Reconciler) requestWorksOf(ctx context.Context, placement client.Object
 	return r.requestLabelled(ctx, placementv1beta1.ScopeOf(placement), placement.GetName())
 }
 
-// requestWorksBeside finds the Works of a binding's placement that reports to the originals.
+// requestWorksBeside requests the Works of a binding's placement, if it reports to the objects on the hub.
 func (r *Reconciler) requestWorksBeside(ctx context.Context, binding client.Object) []reconcile.Request {
 	name := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	scope := placementv1beta1.ScopeOf(binding)

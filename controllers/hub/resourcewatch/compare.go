@@ -17,7 +17,7 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// watchedPlacement is what is known of a placement.
+// watchedPlacement is what the watcher knows of a placement.
 type watchedPlacement struct {
 	ref        wf.Ref
 	generation int64
@@ -27,10 +27,10 @@ type watchedPlacement struct {
 	kinds      map[schema.GroupKind]bool
 	// invalid says that the selectors cannot be resolved.
 	invalid bool
-	// compared says that the last selection was compared with what is there. From
-	// then on events tell of every change.
+	// compared says that the last selection was compared with the objects on the hub. From then on, events tell of
+	// every change.
 	compared bool
-	// epoch counts how often it was not so any more.
+	// epoch counts how often compared was reset.
 	epoch int
 }
 
@@ -124,8 +124,8 @@ func (w *Watcher) resolveSelectors(placement placementv1beta1.PlacementObject, b
 	return resolved
 }
 
-// requestComparison has the placements that select one of these kinds compared again: until
-// just now nobody watched them.
+// requestComparison has the placements compared again that select one of these kinds, which were not watched until
+// now.
 func (w *Watcher) requestComparison(kinds map[schema.GroupKind]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,15 +139,15 @@ func (w *Watcher) requestComparison(kinds map[schema.GroupKind]bool) {
 	}
 }
 
-// compareSelection wakes a placement if what there is is not what its last selection saw. It
-// does so once, as soon as everything it selects has been listed: what has changed
-// while nobody watched is found, and a restart wakes nobody for nothing.
+// compareSelection wakes a placement if the objects on the hub differ from what its last selection saw. It does so
+// once, as soon as everything that the placement selects has been listed: changes while the kinds were not watched
+// are found, and a restart wakes no workflow without need.
 func (w *Watcher) compareSelection(name string) {
 	w.mu.Lock()
 	p, ok := w.placements[name]
 	if !ok || p.compared || p.verdict.Generation != p.generation {
 		w.mu.Unlock()
-		return // nothing to compare with: whoever selects next sees what there is
+		return // there is nothing to compare with: the next selection sees the present objects
 	}
 	now := *p
 	w.mu.Unlock()
@@ -170,8 +170,8 @@ func (w *Watcher) compareSelection(name string) {
 	}
 }
 
-// fingerprintSelected is the fingerprint of what a placement selects according to the watches;
-// listed is false if some of them have not listed everything yet.
+// fingerprintSelected is the fingerprint of what a placement selects according to the watches; listed is false if one
+// of them has not listed all its objects yet.
 func (w *Watcher) fingerprintSelected(placement *watchedPlacement) (inputs string, listed bool) {
 	watches, listed := w.watches.listedWatches(placement.kinds)
 	if !listed {
@@ -191,7 +191,7 @@ func (w *Watcher) fingerprintSelected(placement *watchedPlacement) (inputs strin
 	return snapshot.Fingerprint(candidates), true
 }
 
-// listNamespaceContents are the objects that come along with a namespace.
+// listNamespaceContents lists the objects that come along with a namespace.
 func listNamespaceContents(selection *snapshot.Selection, namespace *metav1.PartialObjectMetadata, watches map[schema.GroupKind]*watched) []snapshot.Identity {
 	var candidates []snapshot.Identity
 	for _, watch := range watches {

@@ -11,21 +11,20 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 )
 
-// named finds placements by an object they select by name.
+// named is the key by which placements are found that select an object by name.
 type named struct {
 	kind schema.GroupKind
 	name string
 }
 
-// Index answers which placements select an object, without going through all of
-// them: by name, by namespace, and only for selectors by label by trying.
+// Index finds the placements that select an object without going through all of them: by name, by namespace, and only
+// selectors by label are tried one by one.
 type Index struct {
 	mu         sync.RWMutex
 	selections map[string]*snapshot.Selection
 	named      map[named]map[string]bool
 	broad      map[schema.GroupKind]map[string]bool
-	// namespaces are the labels of the hub's namespaces, and inside which placements
-	// select something in them, as far as somebody has asked.
+	// namespaces are the labels of the hub's namespaces; inside caches which placements select a namespace.
 	namespaces map[string]labels.Set
 	inside     map[string][]string
 }

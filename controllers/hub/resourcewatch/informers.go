@@ -18,8 +18,8 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/informer"
 )
 
-// versionKey is where the metadata we keep of an object has its version, in place
-// of the annotations. No annotation of a user can have this key.
+// versionKey is the key under which reduced metadata keeps the object's version, in place of the annotations. No
+// annotation of a user can have this key.
 const versionKey = "/version"
 
 // watched is one kind that is being watched.
@@ -30,10 +30,10 @@ type watched struct {
 	stop     context.CancelFunc
 }
 
-// kindWatches watch the metadata of the kinds somebody selects.
+// kindWatches watch the metadata of the selected kinds.
 type kindWatches struct {
 	client metadata.Interface
-	// contents watches kinds of which metadata does not tell enough.
+	// contents watches the kinds whose metadata is not enough.
 	contents dynamic.Interface
 	log      logr.Logger
 	// changed is called for every change after the first list; either object may be
@@ -112,8 +112,8 @@ func (i *kindWatches) startWatch(ctx context.Context, kind snapshot.Kind) (*watc
 	return running, nil
 }
 
-// newInformer watches the metadata of a kind. Where that does not tell a change of status
-// from others, it watches the objects; not more is kept of them.
+// newInformer watches the metadata of a kind. If metadata does not tell a change of the status from others, it
+// watches the objects, and keeps no more of them than metadata.
 func (i *kindWatches) newInformer(kind snapshot.Kind) cache.SharedIndexInformer {
 	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	if snapshot.Uncounted(kind.GroupKind()) {
@@ -125,7 +125,7 @@ func (i *kindWatches) newInformer(kind snapshot.Kind) cache.SharedIndexInformer 
 func (i *kindWatches) newChangeHandler(kind snapshot.Kind) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, initial bool) {
-			// What the first list brings is compared as a whole; see listed.
+			// What the first list brings is compared as a whole; see handleFirstList.
 			if added, ok := object.(*metav1.PartialObjectMetadata); ok && !initial {
 				i.changed(kind, nil, added)
 			}
@@ -148,7 +148,7 @@ func (i *kindWatches) newChangeHandler(kind snapshot.Kind) cache.ResourceEventHa
 	}
 }
 
-// isSameVersion says whether a snapshot would be the same for both.
+// isSameVersion says that a snapshot would be the same for both.
 func isSameVersion(kind snapshot.Kind, before, after *metav1.PartialObjectMetadata) bool {
 	return before.UID == after.UID && identifyReduced(kind, before) == identifyReduced(kind, after) &&
 		snapshot.Candidate(kind.GroupKind(), before) == snapshot.Candidate(kind.GroupKind(), after)

@@ -37,8 +37,8 @@ var definitions = snapshot.Kind{
 	Resource:         "customresourcedefinitions",
 }
 
-// firstRefreshRetry is when to look again after the hub does not serve a new kind yet, or
-// could not be asked; repeated failures make it longer up to lookAgainMost.
+// firstRefreshRetry is when to refresh again after the hub did not serve a new kind yet, or could not be asked;
+// repeated failures double it up to longestRefreshRetry.
 const (
 	firstRefreshRetry   = 250 * time.Millisecond
 	longestRefreshRetry = 10 * time.Second
@@ -54,7 +54,7 @@ type Marker interface {
 type Catalogs interface {
 	// Catalog is read at a revision of the hub's store or later.
 	Catalog(ctx context.Context, revision string) (*snapshot.Catalog, error)
-	// Lagging says that another look will soon tell more.
+	// Lagging says that another read will soon return more.
 	Lagging() bool
 }
 
@@ -70,8 +70,7 @@ type Watcher struct {
 	// Placements reads placements from the manager's cache, Cache tells of changes.
 	Placements client.Reader
 	Cache      Informers
-	// Kinds tells what the hub serves, Metadata watches it, Contents those kinds of it
-	// of which metadata does not tell enough.
+	// Kinds says what the hub serves, Metadata watches it, Contents the kinds whose metadata is not enough.
 	Kinds    Catalogs
 	Metadata metadata.Interface
 	Contents dynamic.Interface
@@ -86,7 +85,7 @@ type Watcher struct {
 
 	mu         sync.Mutex
 	placements map[string]*watchedPlacement
-	// touched are placements to look at; all of them if the catalog may have changed.
+	// touched are the placements to refresh; refresh says that the catalog may have changed, too.
 	touched map[string]bool
 	refresh bool
 	kick    chan struct{}
@@ -122,7 +121,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 		case w.Kinds.Lagging():
 			failures = 1
 		case w.catalog != nil && w.catalog.Incomplete():
-			failures++ // nothing will announce the rest
+			failures++ // no event announces the missing API groups
 		default:
 			failures = 0
 		}
@@ -132,8 +131,8 @@ func (w *Watcher) Start(ctx context.Context) error {
 	}
 }
 
-// waitForWork waits for something to look at; after failures also for a while, longer and
-// longer. It is false when the context has ended.
+// waitForWork waits for a request; after failures also for a time that grows with them. It is false when the context
+// has ended.
 func (w *Watcher) waitForWork(ctx context.Context, failures int) bool {
 	var alarm <-chan time.Time
 	if failures > 0 {
@@ -173,8 +172,7 @@ func (w *Watcher) newPlacementHandler() toolscache.ResourceEventHandler {
 	}
 }
 
-// concernsSelection says whether an update of a placement is about what it selects. Most are
-// about its status.
+// concernsSelection says that an update of a placement is about its selection. Most are about its status.
 func concernsSelection(before, after placementv1beta1.PlacementObject) bool {
 	key := placementv1beta1.SelectionVerdictAnnotation
 	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
@@ -182,7 +180,7 @@ func concernsSelection(before, after placementv1beta1.PlacementObject) bool {
 		placementv1beta1.DeletionStarted(before, after)
 }
 
-// requestPlacement asks for a look at a placement.
+// requestPlacement has a placement refreshed.
 func (w *Watcher) requestPlacement(name string) {
 	w.mu.Lock()
 	w.touched[name] = true
@@ -190,7 +188,7 @@ func (w *Watcher) requestPlacement(name string) {
 	w.kickLoop()
 }
 
-// requestCatalog asks for a look at what the hub serves.
+// requestCatalog has the catalog of served kinds read again.
 func (w *Watcher) requestCatalog() {
 	w.mu.Lock()
 	w.refresh = true
@@ -205,7 +203,7 @@ func (w *Watcher) kickLoop() {
 	}
 }
 
-// takeRequests returns what there is to look at.
+// takeRequests returns the pending requests and clears them.
 func (w *Watcher) takeRequests() (touched map[string]bool, refresh bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -214,7 +212,7 @@ func (w *Watcher) takeRequests() (touched map[string]bool, refresh bool) {
 	return touched, refresh
 }
 
-// restoreRequests keeps placements for the next look, without asking for one.
+// restoreRequests keeps placements for the next refresh, without triggering one.
 func (w *Watcher) restoreRequests(names map[string]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -287,7 +285,7 @@ func (w *Watcher) indexNamespace(before, after *metav1.PartialObjectMetadata) {
 	w.index.Namespace(after.Name, labels.Merge(labels.Set{}, after.Labels))
 }
 
-// handleFirstList takes the first list of a kind into account.
+// handleFirstList handles the first list of a kind.
 func (w *Watcher) handleFirstList(kind snapshot.Kind, objects []*metav1.PartialObjectMetadata) {
 	if kind.GroupKind() == snapshot.NamespaceKind {
 		for _, object := range objects {

@@ -6,17 +6,15 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// NeedsWork says whether a run needs an open workflow. It is pure. A run that
-// has ended does not, nor one that stands still because its user wants it to; a
-// run that waits for an approval does: that is how the approval can come
-// through Temporal.
+// NeedsWork says that a run needs an open workflow. It is pure. A run that is over does not, nor one that its user
+// has stopped. A run that waits for an approval does, so that the approval can come through Temporal.
 func NeedsWork(run placementv1beta1.UpdateRunObject) bool {
 	conditions := run.GetUpdateRunStatus().Conditions
 	switch {
 	case placementv1beta1.IsDeleting(run), placementv1beta1.IsRunOver(run):
 		return false
 	case run.GetAnnotations()[placementv1beta1.RolledBackByAnnotation] != "":
-		return true // it ends, even if it stands still
+		return true // it ends, even if it is stopped
 	case run.GetUpdateRunSpec().State == placementv1beta1.StateInitialize:
 		return !meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeInitialized)
 	case run.GetUpdateRunSpec().State == placementv1beta1.StateStop:

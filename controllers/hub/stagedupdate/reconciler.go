@@ -1,6 +1,5 @@
-// Package stagedupdate translates update runs into workflows: it pokes the
-// workflow of a run when the run, one of its approval requests or its placement
-// changes. What the workflow does, and the run's status, is not its business.
+// Package stagedupdate wakes the workflows of update runs when the run, one of its approval requests or its placement
+// changes. What the workflow does, and the run's status, belong to the activities.
 package stagedupdate
 
 import (
@@ -63,7 +62,7 @@ func (r *Reconciler) wakeWorkflow(ctx context.Context, run placementv1beta1.Upda
 	return ctrl.Result{}, r.clearUnreachable(ctx, run)
 }
 
-// reportUnreachable says on the run why it does not move; reachable takes that back.
+// reportUnreachable says on the run why it does not progress; clearUnreachable takes that back.
 func (r *Reconciler) reportUnreachable(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	changed := placementv1beta1.DeepCopyOf(run)
 	if !meta.SetStatusCondition(&changed.GetUpdateRunStatus().Conditions, metav1.Condition{
@@ -84,8 +83,8 @@ func (r *Reconciler) clearUnreachable(ctx context.Context, run placementv1beta1.
 	return r.patchConditions(ctx, run, changed)
 }
 
-// patchConditions writes only over the version it has seen: the rest of the
-// status belongs to the run's activities.
+// patchConditions writes only if the run has not changed since it was read: the rest of the status belongs to the
+// run's activities.
 func (r *Reconciler) patchConditions(ctx context.Context, run, changed placementv1beta1.UpdateRunObject) error {
 	err := r.client.Status().Patch(ctx, changed, client.MergeFromWithOptions(run, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
@@ -94,9 +93,8 @@ func (r *Reconciler) patchConditions(ctx context.Context, run, changed placement
 	return nil
 }
 
-// releaseRun cleans up after a run that is being deleted: its approval requests
-// go, what it has placed stays. The workflow is poked, finds the run gone and
-// ends; should that fail, it finds out at its next step.
+// releaseRun cleans up after a run that is being deleted: its approval requests are deleted, what it has placed
+// stays. The workflow is woken, finds the run gone and ends; if the poke fails, it finds out at its next step.
 func (r *Reconciler) releaseRun(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	err := r.client.DeleteAllOf(ctx, placementv1beta1.ScopeOf(run).NewApprovalRequest(""), client.InNamespace(run.GetNamespace()),
 		client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.GetName()})

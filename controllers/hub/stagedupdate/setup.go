@@ -20,7 +20,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// workers is how many runs are looked at at the same time.
+// workers is how many runs are reconciled concurrently.
 const workers = 8
 
 // byPlacement finds runs by the name of their placement.
@@ -53,8 +53,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 	return nil
 }
 
-// onSpecOrDeletion lets changes of the spec, deletions and rollbacks of a run through: status is
-// written by the run's own activities and wakes nobody.
+// onSpecOrDeletion passes changes of the spec, deletions and rollbacks of a run. Its status is written by its own
+// activities and wakes no workflow.
 func onSpecOrDeletion() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -65,14 +65,13 @@ func onSpecOrDeletion() predicate.Predicate {
 	})
 }
 
-// onSpecOrDeletionOnly is specOrDeletion without the additions that every start
-// of the process sees.
+// onSpecOrDeletionOnly is onSpecOrDeletion without the additions that every start of the process sees.
 func onSpecOrDeletionOnly() predicate.Predicate {
 	return predicate.And(onSpecOrDeletion(), predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
 }
 
-// onGateOpening lets through what may open a gate, or asks for a new request: an
-// approval that is not accepted yet, and the loss of a request.
+// onGateOpening passes what may open a gate or needs a new request: an approval that is not accepted yet, and the
+// deletion of a request.
 func onGateOpening() predicate.Predicate {
 	open := func(o client.Object) bool {
 		request, ok := o.(placementv1beta1.ApprovalRequestObject)
@@ -89,9 +88,8 @@ func onGateOpening() predicate.Predicate {
 	}
 }
 
-// onNewDecision lets through a policy snapshot for which the scheduler has picked
-// clusters: a run that was planned for others has to notice, even while it waits
-// for an approval.
+// onNewDecision passes a policy snapshot for which the scheduler has picked other clusters: a run that was planned
+// for others has to notice, even while it waits for an approval.
 func onNewDecision() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -121,12 +119,12 @@ func requestRun(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// requestRunsOfPlacement finds the runs that work on a placement.
+// requestRunsOfPlacement requests the runs of a placement.
 func (r *Reconciler) requestRunsOfPlacement(ctx context.Context, placement client.Object) []reconcile.Request {
 	return r.requestRunsWorkingOn(ctx, placement.GetNamespace(), placement.GetName())
 }
 
-// requestRunsOfPolicy finds the runs that work on the placement of a policy snapshot.
+// requestRunsOfPolicy requests the runs of the placement of a policy snapshot.
 func (r *Reconciler) requestRunsOfPolicy(ctx context.Context, policy client.Object) []reconcile.Request {
 	return r.requestRunsWorkingOn(ctx, policy.GetNamespace(), policy.GetLabels()[placementv1beta1.ParentPlacementLabel])
 }
