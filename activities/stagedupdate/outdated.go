@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -38,7 +39,7 @@ func (p *planner) compareBindings(ctx context.Context, run *placementv1beta1.Clu
 		if err != nil {
 			return fmt.Errorf("listing the bindings of placement %s: %w", run.Spec.PlacementName, err)
 		}
-		selected, _ := split(list.Items)
+		selected, _ := planning.SplitClusters(list.Objects())
 		if verdict = compareClusters(run, selected); verdict == nil {
 			return nil
 		}

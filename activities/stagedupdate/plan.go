@@ -1,16 +1,15 @@
 package stagedupdate
 
 import (
+	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
@@ -62,7 +61,7 @@ func checkPlacement(placement *placementv1beta1.ClusterResourcePlacement) error 
 func plan(run *placementv1beta1.ClusterStagedUpdateRun, f facts) (note string, err error) {
 	status := &run.Status
 	status.PolicySnapshotIndexUsed = f.policy.Labels[placementv1beta1.PolicyIndexLabel]
-	selected, removed := split(f.bindings)
+	selected, removed := planning.SplitClusters((&placementv1beta1.ClusterResourceBindingList{Items: f.bindings}).Objects())
 	if len(selected) == 0 && len(removed) == 0 {
 		return "", refuse("no scheduled or to-be-deleted clusterResourceBindings found for the latest policy snapshot %s", f.policy.Name)
 	}
@@ -72,7 +71,7 @@ func plan(run *placementv1beta1.ClusterStagedUpdateRun, f facts) (note string, e
 		status.AppliedStrategy = s.ApplyStrategy.DeepCopy()
 	}
 	status.DeletionStageStatus = &placementv1beta1.StageUpdatingStatus{
-		StageName: placementv1beta1.DeletionStageName, Clusters: clusterStatuses(removed),
+		StageName: placementv1beta1.DeletionStageName, Clusters: planning.ClusterStatuses(removed),
 	}
 	if err := checkConcurrent(run, f.runs); err != nil {
 		return "", err
@@ -83,16 +82,11 @@ func plan(run *placementv1beta1.ClusterStagedUpdateRun, f facts) (note string, e
 	if err := checkStages(f.strategy.Spec.Stages); err != nil {
 		return "", err
 	}
-	strategy := f.strategy.Spec.DeepCopy()
-	assigned, note, err := assign(strategy, selected, f.clusters)
+	assigned, note, err := assignClusters(f.strategy.Spec, selected, f.clusters)
 	if err != nil {
 		return "", err
 	}
-	status.StagedUpdateStrategySnapshot = strategy
-	status.StagesStatus = nil
-	for i, config := range strategy.Stages {
-		status.StagesStatus = append(status.StagesStatus, newStage(run.Name, config, assigned[i]))
-	}
+	assigned.Freeze(status, run.Name)
 	return note, nil
 }
 
@@ -121,24 +115,6 @@ func before(a, b *placementv1beta1.ClusterStagedUpdateRun) bool {
 	return a.CreationTimestamp.Before(&b.CreationTimestamp)
 }
 
-// split sorts the clusters of a placement into those the policy selects and
-// those it no longer does.
-func split(bindings []placementv1beta1.ClusterResourceBinding) (selected, removed []string) {
-	for i := range bindings {
-		b := &bindings[i]
-		switch {
-		case !b.DeletionTimestamp.IsZero():
-		case b.Spec.State == placementv1beta1.BindingStateUnscheduled:
-			removed = append(removed, b.Spec.TargetCluster)
-		default:
-			selected = append(selected, b.Spec.TargetCluster)
-		}
-	}
-	slices.Sort(selected)
-	slices.Sort(removed)
-	return selected, removed
-}
-
 // checkStages refuses what admission cannot.
 func checkStages(stages []placementv1beta1.StageConfig) error {
 	seen := map[string]bool{}
@@ -154,58 +130,23 @@ func checkStages(stages []placementv1beta1.StageConfig) error {
 	return nil
 }
 
-// assign puts the selected clusters into stages; note is about those that are in none.
-func assign(strategy *placementv1beta1.UpdateStrategySpec, selected []string, clusters []clusterv1beta1.MemberCluster) (assigned [][]string, note string, err error) {
-	labels := labelsOf(clusters)
-	members := make([]rollout.Member, len(selected))
-	for i, name := range selected {
-		members[i] = rollout.Member{Name: name, Labels: labels[name]}
-	}
-	stages := make([]rollout.Stage, len(strategy.Stages))
-	for i, config := range strategy.Stages {
-		match, err := matcher(config.LabelSelector)
-		if err != nil {
-			return nil, "", refuse("the stage label selector of stage `%s` is invalid: %v", config.Name, err)
-		}
-		stages[i] = rollout.Stage{Name: config.Name, Match: match}
-		if config.SortingLabelKey != nil {
-			stages[i].SortingLabelKey = *config.SortingLabelKey
-		}
-	}
-	if strategy.UnassignedClusters == "" || strategy.UnassignedClusters == placementv1beta1.UnassignedClustersFail {
-		assigned, err = rollout.AssignStages(stages, members)
-	} else {
-		var left []string
-		assigned, left, err = rollout.AssignSome(stages, members)
-		if err == nil {
-			assigned, note = withUnassigned(strategy, assigned, left)
-		}
+// assignClusters assigns the selected clusters to stages; note is about those that are in none.
+func assignClusters(strategy placementv1beta1.UpdateStrategySpec, selected []string, clusters []clusterv1beta1.MemberCluster) (assigned planning.Assignment, note string, err error) {
+	assigned, err = planning.AssignClusters(strategy, selected, labelsOf(clusters))
+	if invalid, is := errors.AsType[*planning.SelectorError](err); is {
+		return assigned, "", refuse("the stage label selector of stage `%s` is invalid: %v", invalid.Stage, invalid.Err)
 	}
 	if err != nil {
-		return nil, "", refuse("%v", err)
+		return assigned, "", refuse("%v", err)
 	}
-	return assigned, note, nil
-}
-
-// matcher is a stage's selector; without one the stage has all clusters (API
-// reference, StageConfig).
-func matcher(selector *metav1.LabelSelector) (func(map[string]string) bool, error) {
-	if selector == nil {
-		return func(map[string]string) bool { return true }, nil
+	left := assigned.Unassigned
+	switch {
+	case len(left) == 0 || strategy.UnassignedClusters == placementv1beta1.UnassignedClustersLast:
+		return assigned, "", nil
+	case strategy.UnassignedClusters == placementv1beta1.UnassignedClustersIgnore:
+		return assigned, fmt.Sprintf("%d clusters are in no stage and are left as they are: %s", len(left), updaterun.ListNames(left)), nil
 	}
-	s, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return nil, err
-	}
-	return func(m map[string]string) bool { return s.Matches(labels.Set(m)) }, nil
-}
-
-func newStage(run string, config placementv1beta1.StageConfig, clusters []string) placementv1beta1.StageUpdatingStatus {
-	return placementv1beta1.StageUpdatingStatus{
-		StageName: config.Name, Clusters: clusterStatuses(clusters),
-		BeforeStageTaskStatus: stagetask.Freeze(run, config.Name, stagetask.Before, config.BeforeStageTasks),
-		AfterStageTaskStatus:  stagetask.Freeze(run, config.Name, stagetask.After, config.AfterStageTasks),
-	}
+	return assigned, "", refuse("%v", rollout.UnassignedError(left))
 }
 
 // applyOverrides freezes which overrides apply to the clusters of each stage.
@@ -233,14 +174,6 @@ func labelsOf(clusters []clusterv1beta1.MemberCluster) map[string]map[string]str
 	out := make(map[string]map[string]string, len(clusters))
 	for i := range clusters {
 		out[clusters[i].Name] = clusters[i].Labels
-	}
-	return out
-}
-
-func clusterStatuses(names []string) []placementv1beta1.ClusterUpdatingStatus {
-	out := make([]placementv1beta1.ClusterUpdatingStatus, len(names))
-	for i, name := range names {
-		out[i].ClusterName = name
 	}
 	return out
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -189,7 +190,7 @@ func reverse(run, of *placementv1beta1.ClusterStagedUpdateRun, f facts, kept map
 	status.StagesStatus, status.PolicyObservedClusterCount = nil, 0
 	for i := len(of.Status.StagesStatus) - 1; i >= 0; i-- {
 		config := backwards(updaterun.StageConfig(of, i))
-		stage := newStage(run.Name, config, nil)
+		stage := planning.FreezeStage(run.Name, config)
 		stage.Clusters = takenBack(run, of, &of.Status.StagesStatus[i], bindings, kept)
 		status.StagedUpdateStrategySnapshot.Stages = append(status.StagedUpdateStrategySnapshot.Stages, config)
 		status.StagesStatus = append(status.StagesStatus, stage)

@@ -30,17 +30,8 @@ type Member struct {
 // last, ties by name. Every cluster must be in exactly one stage; the errors'
 // texts are those that users of the API know (kubefleet.md §6.2).
 func AssignStages(stages []Stage, clusters []Member) ([][]string, error) {
-	out, left, err := AssignSome(stages, clusters)
-	if err != nil {
-		return nil, err
-	}
-	return out, unassigned(left)
-}
-
-// AssignSome is AssignStages where clusters may be in no stage: left has them, by name.
-func AssignSome(stages []Stage, clusters []Member) (out [][]string, left []string, err error) {
 	assigned := make(map[string]string, len(clusters))
-	out = make([][]string, len(stages))
+	out := make([][]string, len(stages))
 	for i, stage := range stages {
 		var members []Member
 		for _, c := range clusters {
@@ -48,30 +39,32 @@ func AssignSome(stages []Stage, clusters []Member) (out [][]string, left []strin
 				continue
 			}
 			if _, twice := assigned[c.Name]; twice {
-				return nil, nil, fmt.Errorf("cluster `%s` appears in more than one stages", c.Name)
+				return nil, fmt.Errorf("cluster `%s` appears in more than one stages", c.Name)
 			}
 			assigned[c.Name] = stage.Name
 			members = append(members, c)
 		}
 		names, err := sortMembers(members, stage.SortingLabelKey)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		out[i] = names
 	}
+	var left []string
 	for _, c := range clusters {
 		if _, ok := assigned[c.Name]; !ok {
 			left = append(left, c.Name)
 		}
 	}
 	sort.Strings(left)
-	return out, left, nil
+	return out, UnassignedError(left)
 }
 
 // shownUnassigned bounds the names in the message about clusters in no stage.
 const shownUnassigned = 10
 
-func unassigned(left []string) error {
+// UnassignedError says that clusters are in no stage; nil if there are none.
+func UnassignedError(left []string) error {
 	if len(left) == 0 {
 		return nil
 	}

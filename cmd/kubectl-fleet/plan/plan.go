@@ -1,26 +1,25 @@
 // Package plan works out what a staged update run would do: its stages, the clusters of each in their order and in waves,
-// its gates, what would keep it from starting, and what changes on each cluster. It is pure, and asks the same pure
-// functions as the hub: for stages and waves workflows/rollout, for what a cluster gets activities/override and
+// its tasks, what would keep it from starting, and what changes on each cluster. It is pure, and asks the same pure
+// functions as the hub: for stages activities/stagedupdate/planning, for what a cluster gets activities/override and
 // activities/workmodel.
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
-	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // Facts are what a plan is made from.
@@ -102,7 +101,11 @@ type Cluster struct {
 // Make works a plan out.
 func Make(facts Facts) (Plan, error) {
 	p := Plan{Placement: facts.Placement.String(), Strategy: facts.StrategyName, Snapshot: facts.Target, Latest: facts.Latest, RollbackOf: facts.RollbackOf}
-	selected, removed := split(facts.Bindings)
+	bindings := make([]placementv1beta1.BindingObject, len(facts.Bindings))
+	for i := range facts.Bindings {
+		bindings[i] = facts.Bindings[i].Object
+	}
+	selected, removed := planning.SplitClusters(bindings)
 	p.Removed = removed
 	switch {
 	case facts.Frozen != nil:
@@ -172,85 +175,55 @@ func (p *Plan) check(facts Facts) {
 	}
 }
 
-// split sorts clusters into those the placement picks and those it no longer does.
-func split(bindings []hub.Binding) (selected, removed []string) {
-	for _, b := range bindings {
-		switch {
-		case !b.Object.GetDeletionTimestamp().IsZero():
-		case b.Spec.State == placementv1beta1.BindingStateUnscheduled:
-			removed = append(removed, b.Spec.TargetCluster)
-		default:
-			selected = append(selected, b.Spec.TargetCluster)
-		}
-	}
-	slices.Sort(selected)
-	slices.Sort(removed)
-	return selected, removed
-}
-
 // assign puts the clusters into stages, as the hub would.
 func (p *Plan) assign(facts Facts, selected []string) {
 	labelsOf := map[string]map[string]string{}
 	for i := range facts.Members {
 		labelsOf[facts.Members[i].Name] = facts.Members[i].Labels
 	}
-	stages := make([]rollout.Stage, 0, len(facts.Strategy.Stages))
-	for _, config := range facts.Strategy.Stages {
-		match, err := matcher(config.LabelSelector)
-		if err != nil {
-			p.problem("the labelSelector of stage %s is invalid: %v", config.Name, err)
-			return
-		}
-		stage := rollout.Stage{Name: config.Name, Match: match}
-		if config.SortingLabelKey != nil {
-			stage.SortingLabelKey = *config.SortingLabelKey
-		}
-		stages = append(stages, stage)
+	assigned, err := planning.AssignClusters(*facts.Strategy, selected, labelsOf)
+	p.Unassigned = assigned.Unassigned
+	if invalid, is := errors.AsType[*planning.SelectorError](err); is {
+		p.problem("the labelSelector of stage %s is invalid: %v", invalid.Stage, invalid.Err)
+		return
 	}
-	members := make([]rollout.Member, 0, len(selected))
-	for _, name := range selected {
-		member := rollout.Member{Name: name, Labels: labelsOf[name]}
-		if slices.ContainsFunc(stages, func(s rollout.Stage) bool { return s.Match(member.Labels) }) {
-			members = append(members, member)
-		} else {
-			p.Unassigned = append(p.Unassigned, name)
-		}
-	}
-	assigned, err := rollout.AssignStages(stages, members)
 	if err != nil {
 		p.problem("%v", err)
 		return
 	}
-	p.build(facts, assigned)
-}
-
-// matcher is a stage's selector; without one, the stage has all clusters.
-func matcher(selector *metav1.LabelSelector) (func(map[string]string) bool, error) {
-	if selector == nil {
-		return func(map[string]string) bool { return true }, nil
+	status := &placementv1beta1.UpdateRunStatus{}
+	assigned.Freeze(status, facts.Run)
+	p.showStages(facts, status)
+	if len(p.Unassigned) == 0 {
+		return
 	}
-	compiled, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		return nil, err
+	switch facts.Strategy.UnassignedClusters {
+	case placementv1beta1.UnassignedClustersIgnore:
+		p.Notes = append(p.Notes, fmt.Sprintf("in no stage, and left as they are (unassignedClusters: Ignore): %s", strings.Join(p.Unassigned, ", ")))
+	case placementv1beta1.UnassignedClustersLast: // they have a stage of their own
+	default:
+		p.problem("%d picked clusters are in no stage: %s; label them for one, or set unassignedClusters of strategy %s to Ignore or Last",
+			len(p.Unassigned), strings.Join(p.Unassigned, ", "), facts.StrategyName)
 	}
-	return func(of map[string]string) bool { return compiled.Matches(labels.Set(of)) }, nil
 }
 
 // thaw takes the stages and clusters that the hub has frozen for a run.
 func (p *Plan) thaw(facts Facts) {
-	describe := describer(facts)
 	p.Removed = nil
 	if deletion := facts.Frozen.DeletionStageStatus; deletion != nil {
-		p.Removed = clusterNames(deletion)
+		p.Removed = updaterun.ClusterNames(deletion)
 	}
-	for i := range facts.Frozen.StagesStatus {
-		frozen := &facts.Frozen.StagesStatus[i]
+	p.showStages(facts, facts.Frozen)
+}
+
+// showStages shows the stages that are frozen in the status of a run.
+func (p *Plan) showStages(facts Facts, status *placementv1beta1.UpdateRunStatus) {
+	describe := describer(facts)
+	for i := range status.StagesStatus {
+		frozen := &status.StagesStatus[i]
 		config := placementv1beta1.StageConfig{Name: frozen.StageName}
-		if strategy := facts.Frozen.StagedUpdateStrategySnapshot; strategy != nil {
-			at := slices.IndexFunc(strategy.Stages, func(s placementv1beta1.StageConfig) bool { return s.Name == frozen.StageName })
-			if at >= 0 {
-				config = strategy.Stages[at]
-			}
+		if strategy := status.StagedUpdateStrategySnapshot; strategy != nil && i < len(strategy.Stages) {
+			config = strategy.Stages[i]
 		}
 		if len(frozen.BeforeStageTaskStatus) == 0 {
 			config.BeforeStageTasks = nil // a rollback has none
@@ -258,16 +231,8 @@ func (p *Plan) thaw(facts Facts) {
 		if len(frozen.AfterStageTaskStatus) == 0 {
 			config.AfterStageTasks = nil
 		}
-		p.Stages = append(p.Stages, newStage(facts.Run, config, clusterNames(frozen), describe))
+		p.Stages = append(p.Stages, newStage(facts.Run, config, updaterun.ClusterNames(frozen), describe))
 	}
-}
-
-func clusterNames(stage *placementv1beta1.StageUpdatingStatus) []string {
-	names := make([]string, 0, len(stage.Clusters))
-	for i := range stage.Clusters {
-		names = append(names, stage.Clusters[i].ClusterName)
-	}
-	return names
 }
 
 // targets are the snapshots of clusters that get one of their own.
@@ -284,28 +249,6 @@ func (f Facts) targets() map[string]int {
 		}
 	}
 	return targets
-}
-
-// build makes the stages, with the clusters in none of them last where the strategy wants that.
-func (p *Plan) build(facts Facts, assigned [][]string) {
-	describe := describer(facts)
-	for i, config := range facts.Strategy.Stages {
-		p.Stages = append(p.Stages, newStage(facts.Run, config, assigned[i], describe))
-	}
-	if len(p.Unassigned) == 0 {
-		return
-	}
-	switch facts.Strategy.UnassignedClusters {
-	case placementv1beta1.UnassignedClustersIgnore:
-		p.Notes = append(p.Notes, fmt.Sprintf("in no stage, and left as they are (unassignedClusters: Ignore): %s", strings.Join(p.Unassigned, ", ")))
-	case placementv1beta1.UnassignedClustersLast:
-		last := *facts.Strategy.Stages[len(facts.Strategy.Stages)-1].DeepCopy()
-		last.Name, last.BeforeStageTasks, last.AfterStageTasks = placementv1beta1.UnassignedStageName, nil, nil
-		p.Stages = append(p.Stages, newStage(facts.Run, last, p.Unassigned, describe))
-	default:
-		p.problem("%d picked clusters are in no stage: %s; label them for one, or set unassignedClusters of strategy %s to Ignore or Last",
-			len(p.Unassigned), strings.Join(p.Unassigned, ", "), facts.StrategyName)
-	}
 }
 
 // clusterOf is a cluster as overrides know it.

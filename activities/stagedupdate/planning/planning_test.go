@@ -1,0 +1,75 @@
+package planning_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Whatever a strategy comes to say of a stage holds for the stage of clusters that are in no other one as well: only what
+// chooses and orders the clusters, and the tasks, are the last stage's own.
+func TestTheStageOfUnassignedClustersIsLikeTheLastStage(t *testing.T) {
+	two, key := intstr.FromInt32(2), "order"
+	last := placementv1beta1.StageConfig{
+		Name: "canary", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}}, SortingLabelKey: &key,
+		MaxConcurrency: &two, ClusterDeadline: &metav1.Duration{Duration: time.Hour}, FailureBudget: &placementv1beta1.FailureBudget{MaxFailures: &two},
+		BeforeStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},
+		AfterStageTasks:  []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},
+	}
+	own := map[string]bool{"Name": true, "LabelSelector": true, "SortingLabelKey": true, "BeforeStageTasks": true, "AfterStageTasks": true}
+	strategy := placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{last}, UnassignedClusters: placementv1beta1.UnassignedClustersLast}
+	a, err := planning.AssignClusters(strategy, []string{"member1", "member2"}, map[string]map[string]string{"member1": {"stage": "canary"}})
+	require.NoError(t, err)
+	assert.Equal(t, [][]string{{"member1"}, {"member2"}}, a.Clusters)
+	assert.Equal(t, []string{"member2"}, a.Unassigned)
+	assert.Empty(t, a.Strategy.UnassignedClusters, "the stage is there, like the others")
+	require.Len(t, strategy.Stages, 1, "the strategy that was given is left as it is")
+	given, added := reflect.ValueOf(last), reflect.ValueOf(a.Strategy.Stages[1])
+	for i := range given.NumField() {
+		name := given.Type().Field(i).Name
+		require.False(t, given.Field(i).IsZero(), "give the last stage of this test a value for %s", name)
+		if !own[name] {
+			assert.Equal(t, given.Field(i).Interface(), added.Field(i).Interface(), name)
+		}
+	}
+	assert.Equal(t, placementv1beta1.UnassignedStageName, a.Strategy.Stages[1].Name)
+
+	status := &placementv1beta1.UpdateRunStatus{}
+	a.Freeze(status, "run")
+	require.Len(t, status.StagesStatus, 2)
+	assert.Equal(t, "run-canary", status.StagesStatus[0].AfterStageTaskStatus[0].ApprovalRequestName)
+	assert.Equal(t, []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "member2"}}, status.StagesStatus[1].Clusters)
+	assert.Empty(t, status.StagesStatus[1].AfterStageTaskStatus)
+}
+
+func TestClustersThatAStrategyLeavesOutAreNamed(t *testing.T) {
+	of := func(policy placementv1beta1.UnassignedClustersPolicy) placementv1beta1.UpdateStrategySpec {
+		return placementv1beta1.UpdateStrategySpec{UnassignedClusters: policy, Stages: []placementv1beta1.StageConfig{
+			{Name: "canary", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}}},
+		}}
+	}
+	for _, policy := range []placementv1beta1.UnassignedClustersPolicy{"", placementv1beta1.UnassignedClustersFail, placementv1beta1.UnassignedClustersIgnore} {
+		a, err := planning.AssignClusters(of(policy), []string{"member1", "member2"}, nil)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"member1", "member2"}, a.Unassigned)
+		assert.Equal(t, of(policy), *a.Strategy)
+	}
+}
+
+func TestASelectorThatIsInvalidIsNamed(t *testing.T) {
+	strategy := placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{
+		{Name: "canary", LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "stage", Operator: "Near"}}}},
+	}}
+	_, err := planning.AssignClusters(strategy, []string{"member1"}, nil)
+	invalid := &planning.SelectorError{}
+	require.ErrorAs(t, err, &invalid)
+	assert.Equal(t, "canary", invalid.Stage)
+}
