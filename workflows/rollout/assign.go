@@ -28,7 +28,7 @@ type Member struct {
 // AssignStages returns, for each stage, the names of its clusters in update
 // order: ascending by the sorting label's integer, those without the label
 // last, ties by name. Every cluster must be in exactly one stage; the errors'
-// texts are those that users of the API know (kubefleet.md §6.2).
+// texts are those that users of the API know (those of KubeFleet).
 func AssignStages(stages []Stage, clusters []Member) ([][]string, error) {
 	assigned := make(map[string]string, len(clusters))
 	out := make([][]string, len(stages))

@@ -57,7 +57,7 @@ func TestDocumentedExamples(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			plan := rollout.Next(test.clusters, test.limits)
+			plan := decideBatch(test.clusters, test.limits)
 			assert.Equal(t, test.want, plan.Steps)
 			assert.Equal(t, test.blocked, plan.Blocked)
 		})

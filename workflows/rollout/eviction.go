@@ -124,16 +124,16 @@ type EvictionStep struct {
 	Verdict  Verdict
 }
 
-// evict decides evictions one after the other. One whose cluster is claimed is not
+// planEvictions decides evictions one after the other. One whose cluster is claimed is not
 // refused before the claim was taken back: until then, it may still be executed.
-func (p *planner) evict(facts Facts, clusters []Cluster) {
+func (p *planner) planEvictions(facts Facts, clusters []Cluster) {
 	byName := make(map[string][]Cluster, len(clusters))
 	for _, c := range clusters {
 		byName[c.Name] = append(byName[c.Name], c)
 	}
 	for _, e := range facts.Evictions {
 		targets := byName[e.Cluster]
-		step := EvictionStep{Eviction: e.Name, Cluster: e.Cluster, Op: Conclude, Verdict: p.judge(e, targets, facts.Policy)}
+		step := EvictionStep{Eviction: e.Name, Cluster: e.Cluster, Op: Conclude, Verdict: p.judgeEviction(e, targets, facts.Policy)}
 		deletes := step.Verdict.Executed() && step.Verdict.Code != BeingRemoved && !e.Gone
 		switch {
 		case len(targets) == 1 && p.planned[e.Cluster], !deletes && !e.Gone && claimed(targets):
@@ -141,7 +141,7 @@ func (p *planner) evict(facts Facts, clusters []Cluster) {
 			continue
 		case deletes:
 			step.Op = Evict
-			p.spend(targets[0])
+			p.takeOne(targets[0])
 		}
 		p.plan.Evictions = append(p.plan.Evictions, step)
 	}
@@ -156,8 +156,8 @@ func claimed(targets []Cluster) bool {
 	return false
 }
 
-// judge says how an eviction ends if it is decided now.
-func (p *planner) judge(e Eviction, targets []Cluster, policy EvictionPolicy) Verdict {
+// judgeEviction says how an eviction ends if it is decided now.
+func (p *planner) judgeEviction(e Eviction, targets []Cluster, policy EvictionPolicy) Verdict {
 	switch {
 	case e.Begun != nil && e.Gone:
 		return *e.Begun
@@ -176,12 +176,12 @@ func (p *planner) judge(e Eviction, targets []Cluster, policy EvictionPolicy) Ve
 	case policy.Budget == nil:
 		return Verdict{Code: NoBudget}
 	}
-	return p.weigh(p.left(targets[0]), policy)
+	return p.weighBudget(p.availableFor(targets[0]), policy)
 }
 
-// weigh asks the budget. A percentage is one of the number of clusters asked for,
+// weighBudget asks the budget. A percentage is one of the number of clusters asked for,
 // rounded up; what a placement asks for and does not have counts as unavailable.
-func (p *planner) weigh(available int, policy EvictionPolicy) Verdict {
+func (p *planner) weighBudget(available int, policy EvictionPolicy) Verdict {
 	v := Verdict{Code: BeyondBudget, Available: available, Total: p.total}
 	budget := policy.Budget
 	value := budget.MinAvailable

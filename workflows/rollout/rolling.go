@@ -28,7 +28,7 @@ const (
 	Add    Op = "add"    // first write to a newly picked cluster
 	Remove Op = "remove" // take the resources away
 	// Release takes back what was claimed for a cluster and is not to be done any
-	// more, so that nobody who still believes in the claim can do it.
+	// more, so that an attempt that still relies on the claim cannot do it.
 	Release Op = "release"
 )
 
@@ -48,9 +48,9 @@ type Cluster struct {
 	Available bool
 	// Failed says that the placement on it is known to be broken.
 	Failed bool
-	// Claimed says that a change of it was claimed of which nobody knows whether it
-	// will still be written: another attempt may be about to. It counts as made on
-	// the accounts of all other clusters.
+	// Claimed says that a change of it was claimed, and that it is not known whether it
+	// will still be written: another attempt may be about to. The accounts of all other
+	// clusters count it as made.
 	Claimed bool
 	// Expendable says that evicting it costs nothing: the placement on it has failed,
 	// or only reports differences.
@@ -100,22 +100,16 @@ type Facts struct {
 	// Evictions that have no outcome yet, the oldest first, and what bounds them.
 	Evictions []Eviction
 	Policy    EvictionPolicy
-	// EvictionsOnly leaves updates, additions and removals to somebody else.
+	// EvictionsOnly leaves updates, additions and removals to an update run.
 	EvictionsOnly bool
 }
 
-// Next decides the next batch of a rollout without evictions; see Decide.
-func Next(clusters []Cluster, limits Limits) Plan {
-	return Decide(Facts{Clusters: clusters, Limits: limits})
-}
-
-// Decide decides the next batch under the limits (the promise I1 of the
-// product): no available cluster is taken away when fewer than Target −
-// MaxUnavailable would remain, and no more than Target + MaxSurge clusters hold
-// resources. Rewriting a cluster that is unavailable anyway, and first
-// placements, are not bounded by MaxUnavailable. Broken clusters come first, so
+// Decide decides the next batch under the limits: no available cluster is taken away
+// when fewer than Target − MaxUnavailable would remain, and no more than Target +
+// MaxSurge clusters hold resources. Rewriting a cluster that is unavailable anyway, and
+// first placements, are not bounded by MaxUnavailable. Broken clusters come first, so
 // that a fix reaches them before it touches a healthy one. Evictions are bounded by
-// their budget only, but what they take away nobody else can.
+// their budget only, but the batch cannot take away what they take away.
 func Decide(facts Facts) Plan {
 	ordered := slices.Clone(facts.Clusters)
 	slices.SortFunc(ordered, func(a, b Cluster) int {
@@ -129,15 +123,15 @@ func Decide(facts Facts) Plan {
 	})
 	p := planner{limits: facts.Limits, total: len(ordered), planned: map[string]bool{}}
 	for _, c := range ordered {
-		p.count(c)
+		p.countCluster(c)
 	}
-	p.evict(facts, ordered)
+	p.planEvictions(facts, ordered)
 	if !facts.EvictionsOnly {
-		p.free(ordered)
-		p.takeAway(ordered)
-		p.add(ordered)
+		p.planFree(ordered)
+		p.planTakeAway(ordered)
+		p.planAdditions(ordered)
 	}
-	p.release(ordered)
+	p.releaseClaims(ordered)
 	p.plan.Settled = len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.plan.Blocked == 0
 	if len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.pending == 0 {
 		p.plan.Held = Account{Limits: p.limits, Available: p.available, Placed: p.placed, Changes: p.changes, Additions: p.additions}.Held()
@@ -160,20 +154,20 @@ type planner struct {
 	plan                        Plan
 }
 
-func (p *planner) count(c Cluster) {
-	if up(c) {
+func (p *planner) countCluster(c Cluster) {
+	if isUp(c) {
 		p.available++
 	}
-	if holds(c) {
+	if holdsResources(c) {
 		p.placed++
-		if !up(c) {
+		if !isUp(c) {
 			p.pending++
 		}
 	}
-	if c.Claimed && up(c) {
+	if c.Claimed && isUp(c) {
 		p.reservedAvailable++
 	}
-	if c.Claimed && !holds(c) {
+	if c.Claimed && !holdsResources(c) {
 		p.reservedRoom++
 	}
 	p.plan.WakeAt = EarlierOf(p.plan.WakeAt, c.ReadyAt)
@@ -187,22 +181,22 @@ func EarlierOf(a, b time.Time) time.Time {
 	return a
 }
 
-func up(c Cluster) bool    { return c.Available && !c.Deleting }
-func holds(c Cluster) bool { return c.Placed || c.Deleting }
+func isUp(c Cluster) bool           { return c.Available && !c.Deleting }
+func holdsResources(c Cluster) bool { return c.Placed || c.Deleting }
 
-// left is how many clusters are available when one is to be taken away. What was
+// availableFor is how many clusters are available when one is to be taken away. What was
 // claimed for itself is not reserved against it.
-func (p *planner) left(c Cluster) int {
+func (p *planner) availableFor(c Cluster) int {
 	if c.Claimed {
 		return p.available
 	}
 	return p.available - p.reservedAvailable
 }
 
-// spend takes a cluster away.
-func (p *planner) spend(c Cluster) {
+// takeOne takes a cluster away.
+func (p *planner) takeOne(c Cluster) {
 	p.planned[c.Name] = true
-	if !up(c) {
+	if !isUp(c) {
 		return
 	}
 	p.available--
@@ -211,50 +205,50 @@ func (p *planner) spend(c Cluster) {
 	}
 }
 
-// step plans a change of a cluster.
-func (p *planner) step(c Cluster, op Op) {
-	p.spend(c)
-	if op == Update && c.Reports && up(c) {
+// planStep plans a change of a cluster.
+func (p *planner) planStep(c Cluster, op Op) {
+	p.takeOne(c)
+	if op == Update && c.Reports && isUp(c) {
 		p.available++
 	}
 	p.plan.Steps = append(p.plan.Steps, Step{c.Name, op})
 }
 
-// idle says whether nothing is planned for a cluster and nothing under way.
-func (p *planner) idle(c Cluster) bool { return !c.Deleting && !p.planned[c.Name] }
+// isIdle says whether nothing is planned for a cluster and nothing under way.
+func (p *planner) isIdle(c Cluster) bool { return !c.Deleting && !p.planned[c.Name] }
 
-// free plans what costs no availability.
-func (p *planner) free(clusters []Cluster) {
+// planFree plans what costs no availability.
+func (p *planner) planFree(clusters []Cluster) {
 	for _, c := range clusters {
 		costs := c.Available && (!c.Reports || takeAwayOp(c) == Remove)
-		if !costs && p.idle(c) && c.WantsTakeAway() {
-			p.step(c, takeAwayOp(c))
+		if !costs && p.isIdle(c) && c.WantsTakeAway() {
+			p.planStep(c, takeAwayOp(c))
 		}
 	}
 }
 
-// takeAway plans updates in place and removals of available clusters, removals
+// planTakeAway plans updates in place and removals of available clusters, removals
 // first, as far as the budget goes.
-func (p *planner) takeAway(clusters []Cluster) {
+func (p *planner) planTakeAway(clusters []Cluster) {
 	for _, op := range []Op{Remove, Update} {
 		for _, c := range clusters {
-			if !c.Available || !p.idle(c) || !c.WantsTakeAway() || takeAwayOp(c) != op {
+			if !c.Available || !p.isIdle(c) || !c.WantsTakeAway() || takeAwayOp(c) != op {
 				continue
 			}
-			if p.left(c) <= p.limits.Target-p.limits.MaxUnavailable {
+			if p.availableFor(c) <= p.limits.Target-p.limits.MaxUnavailable {
 				p.plan.Blocked++
 				p.changes++
 				continue
 			}
-			p.step(c, op)
+			p.planStep(c, op)
 		}
 	}
 }
 
-// add plans first writes as far as the surge goes.
-func (p *planner) add(clusters []Cluster) {
+// planAdditions plans first writes as far as the surge goes.
+func (p *planner) planAdditions(clusters []Cluster) {
 	for _, c := range clusters {
-		if c.State != Scheduled || !p.idle(c) {
+		if c.State != Scheduled || !p.isIdle(c) {
 			continue
 		}
 		reserved := p.reservedRoom
@@ -267,17 +261,17 @@ func (p *planner) add(clusters []Cluster) {
 			continue
 		}
 		p.placed++
-		if c.Claimed && !holds(c) {
+		if c.Claimed && !holdsResources(c) {
 			p.reservedRoom--
 		}
-		p.step(c, Add)
+		p.planStep(c, Add)
 	}
 }
 
-// release takes back claims that are not followed up.
-func (p *planner) release(clusters []Cluster) {
+// releaseClaims takes back claims that are not followed up.
+func (p *planner) releaseClaims(clusters []Cluster) {
 	for _, c := range clusters {
-		if c.Claimed && p.idle(c) {
+		if c.Claimed && p.isIdle(c) {
 			p.plan.Steps = append(p.plan.Steps, Step{c.Name, Release})
 		}
 	}

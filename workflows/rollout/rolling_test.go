@@ -180,7 +180,7 @@ func TestNext(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			before := append([]rollout.Cluster(nil), test.clusters...)
-			got := rollout.Next(test.clusters, test.limits)
+			got := decideBatch(test.clusters, test.limits)
 			got.Held = "" // has a test of its own
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)

@@ -32,7 +32,7 @@ type BindingOwner int
 
 // The owners of a binding.
 const (
-	// OwnerUnknown says that nobody has looked at the binding yet.
+	// OwnerUnknown says that the binding has not been observed yet.
 	OwnerUnknown BindingOwner = iota
 	// OwnerNone says that the run may take it.
 	OwnerNone
@@ -310,11 +310,11 @@ func (d *stageDecision) recordRecovered() {
 	d.plan.AlreadyRecorded.Failed = withoutNames(d.plan.AlreadyRecorded.Failed, d.plan.Recover)
 }
 
-// isOverdue says that a cluster has had its time. One that nobody has looked at may be available.
+// isOverdue says that a cluster has had its time. One that was not observed may be available.
 func (d *stageDecision) isOverdue(c *StageCluster) bool {
 	seen := c.Owner == OwnerThisRun || c.Owner != OwnerUnknown && c.Refusal != nil
 	return seen && c.inFlight() && c.Phase == ClusterUpdating && !c.StartedAt.IsZero() &&
-		!d.Now.Before(latest(c.StartedAt.Add(d.Deadline), d.ReliableFrom))
+		!d.Now.Before(laterOf(c.StartedAt.Add(d.Deadline), d.ReliableFrom))
 }
 
 func (d *stageDecision) listOverdue() []*StageCluster {
@@ -481,7 +481,7 @@ func (d *stageDecision) callStuck() {
 		if c.Refusal != nil {
 			d.lookAt(c.Refusal.NextTry)
 		}
-		at := latest(c.StartedAt.Add(d.Deadline), d.ReliableFrom)
+		at := laterOf(c.StartedAt.Add(d.Deadline), d.ReliableFrom)
 		if said := quiet && (d.Budget == nil || !d.Now.Before(at)); !said && !c.StartedAt.IsZero() {
 			d.lookAt(at)
 		}
@@ -495,7 +495,7 @@ func (d *stageDecision) lookAt(at time.Time) {
 	}
 }
 
-func latest(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
 	}
