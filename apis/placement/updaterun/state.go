@@ -174,7 +174,7 @@ func readStage(status *placementv1beta1.StageUpdatingStatus, config placementv1b
 	stage.readPhase(status)
 	stage.Clusters = make([]Cluster, len(status.Clusters))
 	for i := range status.Clusters {
-		stage.Clusters[i] = readCluster(&status.Clusters[i])
+		stage.Clusters[i] = ReadCluster(&status.Clusters[i])
 		stage.Count(stage.Clusters[i].Phase)
 	}
 	if config.MaxConcurrency != nil {
@@ -204,7 +204,8 @@ func (s *Stage) readPhase(status *placementv1beta1.StageUpdatingStatus) {
 	s.Since, s.Why = from.LastTransitionTime.Time, from.Message
 }
 
-func readCluster(status *placementv1beta1.ClusterUpdatingStatus) Cluster {
+// ReadCluster reads how far a cluster is.
+func ReadCluster(status *placementv1beta1.ClusterUpdatingStatus) Cluster {
 	cluster := Cluster{Name: status.ClusterName, Phase: ClusterPhase(status)}
 	if started := findStarted(status); started != nil {
 		cluster.Started, cluster.Why = started.LastTransitionTime.Time, started.Message

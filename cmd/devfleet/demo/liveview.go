@@ -81,7 +81,7 @@ func (v *liveView) stage(before, after *placementv1beta1.StageUpdatingStatus, co
 	v.tasks(before, after, config, stagetask.Before)
 	for i := range after.Clusters {
 		c := &after.Clusters[i]
-		v.cluster(name, clusterLike(before.Clusters, c.ClusterName), c, now)
+		v.cluster(name, conditionsOf(before, c.ClusterName), c, now)
 	}
 	v.tasks(before, after, config, stagetask.After)
 	c := became(before.Conditions, after.Conditions, placementv1beta1.ConditionTypeSucceeded)
@@ -175,15 +175,6 @@ func became(before, after []metav1.Condition, kind string) *metav1.Condition {
 	return is
 }
 
-// waitingSince is when the tasks after a stage began, as the run has stored it: what its timed wait counts from.
-func waitingSince(stage *placementv1beta1.StageUpdatingStatus) *metav1.Time {
-	c := meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
-	if c == nil || c.Reason != placementv1beta1.ReasonStageUpdatingWaiting || stage.StartTime == nil {
-		return nil
-	}
-	return &c.LastTransitionTime
-}
-
 // configAt is a stage of the strategy that the run has frozen; nil if there is none.
 func configAt(status *placementv1beta1.UpdateRunStatus, stage int) *placementv1beta1.StageConfig {
 	if status.StagedUpdateStrategySnapshot == nil || stage >= len(status.StagedUpdateStrategySnapshot.Stages) {
@@ -199,20 +190,10 @@ func stageAt(stages []placementv1beta1.StageUpdatingStatus, i int) *placementv1b
 	return &placementv1beta1.StageUpdatingStatus{}
 }
 
-func clusterLike(clusters []placementv1beta1.ClusterUpdatingStatus, name string) []metav1.Condition {
-	for _, c := range clusters {
-		if c.ClusterName == name {
-			return c.Conditions
-		}
-	}
-	return nil
-}
-
-func taskLike(tasks []placementv1beta1.StageTaskStatus, kind placementv1beta1.StageTaskType) []metav1.Condition {
-	for _, t := range tasks {
-		if t.Type == kind {
-			return t.Conditions
-		}
+// conditionsOf are the conditions of a cluster of a stage; none if the stage does not have it.
+func conditionsOf(stage *placementv1beta1.StageUpdatingStatus, cluster string) []metav1.Condition {
+	if c := updaterun.FindCluster(stage, cluster); c != nil {
+		return c.Conditions
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -51,8 +52,14 @@ func clusters(names ...string) []placementv1beta1.ClusterUpdatingStatus {
 func add(conditions *[]metav1.Condition, c metav1.Condition) { *conditions = append(*conditions, c) }
 
 // waits makes a stage wait for its tasks since noon.
+// waits makes a stage wait for the tasks after it, all of its clusters being updated.
 func waits(stage *placementv1beta1.StageUpdatingStatus) {
 	stage.StartTime = &metav1.Time{Time: noon}
+	for i := range stage.Clusters {
+		if c := &stage.Clusters[i]; updaterun.ClusterPhase(c) != updaterun.PhaseSucceeded {
+			add(&c.Conditions, yes(placementv1beta1.ConditionTypeSucceeded))
+		}
+	}
 	add(&stage.Conditions, no(placementv1beta1.ConditionTypeProgressing, placementv1beta1.ReasonStageUpdatingWaiting, ""))
 }
 

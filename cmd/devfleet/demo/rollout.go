@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -155,14 +157,10 @@ func soakedTooShort(run *placementv1beta1.ClusterStagedUpdateRun, entries []entr
 	for i := range run.Status.StagesStatus {
 		stage := &run.Status.StagesStatus[i]
 		if stage.StageName == stagingStage {
-			if waiting := waitingSince(stage); waiting != nil {
-				since = waiting.Time
-			}
+			since = updaterun.WaitsSince(stage, stagetask.After)
 			continue
 		}
-		for _, c := range stage.Clusters {
-			later = append(later, c.ClusterName)
-		}
+		later = append(later, updaterun.ClusterNames(stage)...)
 	}
 	first := firstWrite(entries, later)
 	switch {

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 )
@@ -104,14 +107,14 @@ func where(run *placementv1beta1.ClusterStagedUpdateRun) string {
 	}
 	for i := range run.Status.StagesStatus {
 		stage := &run.Status.StagesStatus[i]
-		if meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeSucceeded) != nil {
+		if updaterun.StageOver(stage) {
 			continue
 		}
 		c := meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
 		if c == nil {
 			return fmt.Sprintf("stage %s has not begun", stage.StageName)
 		}
-		if updating := inFlight(stage); len(updating) > 0 {
+		if updating := updaterun.NamesIn(stage, updaterun.PhaseRunning); len(updating) > 0 {
 			return fmt.Sprintf("stage %s still updates %s", stage.StageName, strings.Join(updating, ", "))
 		}
 		return fmt.Sprintf("stage %s is at %s: %s", stage.StageName, c.Reason, c.Message)
@@ -122,23 +125,11 @@ func where(run *placementv1beta1.ClusterStagedUpdateRun) string {
 	return "all stages are done, but not the run"
 }
 
-// inFlight names the clusters of a stage that were started and are not done. It is pure.
-func inFlight(stage *placementv1beta1.StageUpdatingStatus) []string {
-	var names []string
-	for _, c := range stage.Clusters {
-		if meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted) != nil &&
-			meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeSucceeded) == nil {
-			names = append(names, c.ClusterName)
-		}
-	}
-	return names
-}
-
 // soaking says that the staging stage waits for its time to pass. It is pure.
 func soaking(run *placementv1beta1.ClusterStagedUpdateRun) bool {
 	for i := range run.Status.StagesStatus {
 		if stage := &run.Status.StagesStatus[i]; stage.StageName == stagingStage {
-			return waitingSince(stage) != nil
+			return !updaterun.WaitsSince(stage, stagetask.After).IsZero()
 		}
 	}
 	return false
@@ -146,24 +137,23 @@ func soaking(run *placementv1beta1.ClusterStagedUpdateRun) bool {
 
 // asksApproval says that the canary stage waits for an approval, or has had it. It is pure.
 func asksApproval(run *placementv1beta1.ClusterStagedUpdateRun) bool {
-	return canaryTask(run, placementv1beta1.ConditionTypeApprovalRequestCreated)
+	return !canaryApproval(run).Begun.IsZero()
 }
 
 // approved says that the canary stage has been approved. It is pure.
-func approved(run *placementv1beta1.ClusterStagedUpdateRun) bool {
-	return canaryTask(run, placementv1beta1.ConditionTypeApprovalRequestApproved)
-}
+func approved(run *placementv1beta1.ClusterStagedUpdateRun) bool { return canaryApproval(run).Done() }
 
-func canaryTask(run *placementv1beta1.ClusterStagedUpdateRun, condition string) bool {
-	for _, stage := range run.Status.StagesStatus {
-		if stage.StageName == canaryStage {
-			return meta.IsStatusConditionTrue(taskLike(stage.AfterStageTaskStatus, placementv1beta1.StageTaskTypeApproval), condition)
+// canaryApproval is the approval after the canary stage.
+func canaryApproval(run *placementv1beta1.ClusterStagedUpdateRun) stagetask.State {
+	for _, stage := range updaterun.Read(run).Stages {
+		if i := slices.IndexFunc(stage.After, func(task stagetask.State) bool { return task.Approvable }); stage.Name == canaryStage && i >= 0 {
+			return stage.After[i]
 		}
 	}
-	return false
+	return stagetask.State{}
 }
 
 // succeeded is the end of a run. It is pure.
 func succeeded(run *placementv1beta1.ClusterStagedUpdateRun) bool {
-	return meta.IsStatusConditionTrue(run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded)
+	return updaterun.Read(run).Phase == updaterun.PhaseSucceeded
 }

@@ -6,11 +6,10 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -67,11 +66,10 @@ func (s *steering) rollback(ctx context.Context, c client.WithWatch, run hub.Run
 // startedClusters counts the clusters of a run, and those of them that it has begun to update.
 func startedClusters(run hub.Run) (started, all int) {
 	for i := range run.Status.StagesStatus {
-		for j := range run.Status.StagesStatus[i].Clusters {
-			all++
-			conditions := run.Status.StagesStatus[i].Clusters[j].Conditions
-			// In the status of a large run, clusters that are done have only that left.
-			if meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeStarted) || meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeSucceeded) {
+		clusters := run.Status.StagesStatus[i].Clusters
+		all += len(clusters)
+		for j := range clusters {
+			if updaterun.WasStarted(&clusters[j]) {
 				started++
 			}
 		}
@@ -84,11 +82,8 @@ func (s *steering) createRun(ctx context.Context, c client.WithWatch, ref hub.Re
 	if !s.Sends() {
 		return nil
 	}
-	object := metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}
-	var run client.Object = &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: object, Spec: spec}
-	if ref.Namespace != "" {
-		run = &placementv1beta1.StagedUpdateRun{ObjectMeta: object, Spec: spec}
-	}
+	run := placementv1beta1.Scope{Namespace: ref.Namespace}.NewUpdateRun(ref.Name)
+	*run.GetUpdateRunSpec() = spec
 	err := s.writer(c).Create(ctx, run)
 	if hub.Unserved(err) {
 		return errors.New("this hub has no staged update runs: it does not serve their kind")

@@ -117,7 +117,7 @@ func (c *Collector) collectRuns(ctx context.Context, metrics chan<- prometheus.M
 		if placementv1beta1.IsRunOver(run) {
 			continue
 		}
-		metrics <- gauge(clustersInFlight, float64(inFlight(run)), "ClusterStagedUpdateRun", "", run.Name)
+		metrics <- gauge(clustersInFlight, float64(countInFlight(run)), "ClusterStagedUpdateRun", "", run.Name)
 		waited := map[gate]bool{}
 		for _, g := range gatesOf(run) {
 			key := gate{stage: g.stage, task: g.task}

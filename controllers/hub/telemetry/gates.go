@@ -1,10 +1,7 @@
 package telemetry
 
 import (
-	"slices"
 	"time"
-
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -46,20 +43,15 @@ func gatesOf(run *placementv1beta1.ClusterStagedUpdateRun) []gate {
 // holds says whether the gate keeps the run waiting.
 func (g gate) holds() bool { return g.until.IsZero() }
 
-// inFlight counts the clusters of a run that are under way.
-func inFlight(run *placementv1beta1.ClusterStagedUpdateRun) int {
+// countInFlight counts the clusters of a run that are being updated.
+func countInFlight(run placementv1beta1.UpdateRunObject) int {
+	status := run.GetUpdateRunStatus()
 	count := 0
-	stages := run.Status.StagesStatus
-	if last := run.Status.DeletionStageStatus; last != nil {
-		stages = append(slices.Clip(stages), *last)
+	for i := range status.StagesStatus {
+		count += updaterun.CountIn(&status.StagesStatus[i], updaterun.PhaseRunning)
 	}
-	for i := range stages {
-		for j := range stages[i].Clusters {
-			c := stages[i].Clusters[j].Conditions
-			if meta.IsStatusConditionTrue(c, placementv1beta1.ConditionTypeStarted) && meta.FindStatusCondition(c, placementv1beta1.ConditionTypeSucceeded) == nil {
-				count++
-			}
-		}
+	if deletion := status.DeletionStageStatus; deletion != nil {
+		count += updaterun.CountIn(deletion, updaterun.PhaseRunning)
 	}
 	return count
 }

@@ -6,11 +6,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -166,19 +165,18 @@ func (w *Watcher) observeClusters(before, after *placementv1beta1.ClusterStagedU
 	}
 }
 
-// updated is how long a cluster took if it has succeeded just now. A status that is short of space keeps no beginnings of
-// what is over, so the one before counts.
+// updated is how long a cluster took if it has succeeded just now. The status of a large run does not keep when clusters that
+// are done were started, so the one before counts.
 func updated(was, is *placementv1beta1.ClusterUpdatingStatus) (time.Duration, bool) {
-	end := meta.FindStatusCondition(is.Conditions, placementv1beta1.ConditionTypeSucceeded)
-	if end == nil || end.Status != metav1.ConditionTrue || meta.IsStatusConditionTrue(was.Conditions, placementv1beta1.ConditionTypeSucceeded) {
+	before, after := updaterun.ReadCluster(was), updaterun.ReadCluster(is)
+	started := after.Started
+	if started.IsZero() {
+		started = before.Started
+	}
+	if started.IsZero() || after.Phase != updaterun.PhaseSucceeded || before.Phase == updaterun.PhaseSucceeded {
 		return 0, false
 	}
-	for _, conditions := range [][]metav1.Condition{is.Conditions, was.Conditions} {
-		if begin := meta.FindStatusCondition(conditions, placementv1beta1.ConditionTypeStarted); begin != nil {
-			return end.LastTransitionTime.Sub(begin.LastTransitionTime.Time), true
-		}
-	}
-	return 0, false
+	return after.Ended.Sub(started), true
 }
 
 // runGone forgets the series of a run that was deleted.
