@@ -103,7 +103,7 @@ func (p *planner) makePlan(ctx context.Context, run *placementv1beta1.ClusterSta
 	if err := g.Wait(); err != nil {
 		return "", err
 	}
-	if note, err = plan(run, *f); err != nil {
+	if note, err = freezePlan(run, *f); err != nil {
 		run.Status.StagesStatus = nil
 		return "", err
 	}
@@ -136,7 +136,7 @@ func (p *planner) waitUntilScheduled(ctx context.Context, placement string) (*fa
 		if err := checkPlacement(f.placement); err != nil {
 			return nil, err
 		}
-		unfinished := unscheduled(f)
+		unfinished := checkScheduled(f)
 		if unfinished == nil {
 			return f, nil
 		}
@@ -153,8 +153,8 @@ func (p *planner) waitUntilScheduled(ctx context.Context, placement string) (*fa
 	}
 }
 
-// unscheduled says what is missing before a run of the placement can begin.
-func unscheduled(f *facts) error {
+// checkScheduled says what is missing before a run of the placement can begin.
+func checkScheduled(f *facts) error {
 	switch {
 	case f.policy == nil:
 		return refuse("no latest policy snapshot found for clusterResourcePlacement `%s`", f.placement.Name)

@@ -55,10 +55,10 @@ func checkPlacement(placement *placementv1beta1.ClusterResourcePlacement) error 
 	return nil
 }
 
-// plan freezes policy, apply strategy, stages and clusters into the status of
+// freezePlan freezes policy, apply strategy, stages and clusters into the status of
 // the run. It is pure. What was found before an error stays in the status, as
 // users know it from the reference.
-func plan(run *placementv1beta1.ClusterStagedUpdateRun, f facts) (note string, err error) {
+func freezePlan(run *placementv1beta1.ClusterStagedUpdateRun, f facts) (note string, err error) {
 	status := &run.Status
 	status.PolicySnapshotIndexUsed = f.policy.Labels[placementv1beta1.PolicyIndexLabel]
 	selected, removed := planning.SplitClusters((&placementv1beta1.ClusterResourceBindingList{Items: f.bindings}).Objects())
@@ -97,7 +97,7 @@ func checkConcurrent(run *placementv1beta1.ClusterStagedUpdateRun, others []plac
 	for i := range others {
 		other := &others[i]
 		if other.Name == run.Name || other.Spec.PlacementName != run.Spec.PlacementName ||
-			other.Spec.StagedRolloutStrategyName == run.Spec.StagedRolloutStrategyName || placementv1beta1.IsRunOver(other) || placementv1beta1.IsDeleting(other) || !before(other, run) {
+			other.Spec.StagedRolloutStrategyName == run.Spec.StagedRolloutStrategyName || placementv1beta1.IsRunOver(other) || placementv1beta1.IsDeleting(other) || !wasCreatedBefore(other, run) {
 			continue
 		}
 		return refuse("clusterStagedUpdateRun `%s` of the same placement has not ended and uses clusterStagedUpdateStrategy `%s`; "+
@@ -107,8 +107,8 @@ func checkConcurrent(run *placementv1beta1.ClusterStagedUpdateRun, others []plac
 	return nil
 }
 
-// before orders runs by when they were created, those of the same second by name.
-func before(a, b *placementv1beta1.ClusterStagedUpdateRun) bool {
+// wasCreatedBefore orders runs by when they were created, those of the same second by name.
+func wasCreatedBefore(a, b *placementv1beta1.ClusterStagedUpdateRun) bool {
 	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.Name < b.Name
 	}

@@ -80,7 +80,7 @@ func (p *planner) makeRollbackPlan(ctx context.Context, run *placementv1beta1.Cl
 	if f.policy != nil {
 		run.Status.PolicySnapshotIndexUsed = f.policy.Labels[placementv1beta1.PolicyIndexLabel]
 	}
-	reverse(run, of, *f, kept)
+	freezeRollback(run, of, *f, kept)
 	return p.addRollbackOverrides(ctx, run, f)
 }
 
@@ -171,9 +171,9 @@ func snapshotIndexOf(placement, name string) string {
 	return index
 }
 
-// reverse plans a rollback: the stages of the run that is rolled back in reverse order, with the
+// freezeRollback plans a rollback: the stages of the run that is rolled back in reverse order, with the
 // clusters it has written to, those that are not available first. It is pure.
-func reverse(run, of *placementv1beta1.ClusterStagedUpdateRun, f facts, kept map[string]bool) {
+func freezeRollback(run, of *placementv1beta1.ClusterStagedUpdateRun, f facts, kept map[string]bool) {
 	bindings := make(map[string]*placementv1beta1.ClusterResourceBinding, len(f.bindings))
 	for i := range f.bindings {
 		bindings[f.bindings[i].Spec.TargetCluster] = &f.bindings[i]
@@ -189,9 +189,9 @@ func reverse(run, of *placementv1beta1.ClusterStagedUpdateRun, f facts, kept map
 	status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Membership: placementv1beta1.UpdateMembershipFrozen}
 	status.StagesStatus, status.PolicyObservedClusterCount = nil, 0
 	for i := len(of.Status.StagesStatus) - 1; i >= 0; i-- {
-		config := backwards(updaterun.StageConfig(of, i))
+		config := rollbackConfigOf(updaterun.StageConfig(of, i))
 		stage := planning.FreezeStage(run.Name, config)
-		stage.Clusters = takenBack(run, of, &of.Status.StagesStatus[i], bindings, kept)
+		stage.Clusters = clustersToTakeBack(run, of, &of.Status.StagesStatus[i], bindings, kept)
 		status.StagedUpdateStrategySnapshot.Stages = append(status.StagedUpdateStrategySnapshot.Stages, config)
 		status.StagesStatus = append(status.StagesStatus, stage)
 		status.PolicyObservedClusterCount += len(stage.Clusters)
@@ -199,18 +199,18 @@ func reverse(run, of *placementv1beta1.ClusterStagedUpdateRun, f facts, kept map
 	status.ResourceSnapshotIndexUsed = sharedIndex(status.StagesStatus)
 }
 
-// backwards is a stage of a rollback: the same clusters at a time, no tasks, and no cluster that
+// rollbackConfigOf is a stage of a rollback: the same clusters at a time, no tasks, and no cluster that
 // stays away keeps the others from going back.
-func backwards(config placementv1beta1.StageConfig) placementv1beta1.StageConfig {
+func rollbackConfigOf(config placementv1beta1.StageConfig) placementv1beta1.StageConfig {
 	all := intstr.FromString("100%")
 	config.BeforeStageTasks, config.AfterStageTasks = nil, nil
 	config.FailureBudget = &placementv1beta1.FailureBudget{MaxFailures: &all, OnExceeded: placementv1beta1.FailureBudgetWait}
 	return config
 }
 
-// takenBack are the clusters of a stage that the run has written to, in the order in which they
+// clustersToTakeBack are the clusters of a stage that the run has written to, in the order in which they
 // go back.
-func takenBack(run, of *placementv1beta1.ClusterStagedUpdateRun, stage *placementv1beta1.StageUpdatingStatus, bindings map[string]*placementv1beta1.ClusterResourceBinding, kept map[string]bool) []placementv1beta1.ClusterUpdatingStatus {
+func clustersToTakeBack(run, of *placementv1beta1.ClusterStagedUpdateRun, stage *placementv1beta1.StageUpdatingStatus, bindings map[string]*placementv1beta1.ClusterResourceBinding, kept map[string]bool) []placementv1beta1.ClusterUpdatingStatus {
 	type ranked struct {
 		status placementv1beta1.ClusterUpdatingStatus
 		done   int
@@ -224,7 +224,7 @@ func takenBack(run, of *placementv1beta1.ClusterStagedUpdateRun, stage *placemen
 			continue
 		}
 		back := placementv1beta1.ClusterUpdatingStatus{ClusterName: c.ClusterName}
-		index, why := wayBack(of, b, held, kept)
+		index, why := previousSnapshotOf(of, b, held, kept)
 		if back.ResourceSnapshotIndex = index; why != "" {
 			back.Conditions = []metav1.Condition{{
 				Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonClusterUpdatingSkipped,
@@ -246,8 +246,8 @@ func takenBack(run, of *placementv1beta1.ClusterStagedUpdateRun, stage *placemen
 	return out
 }
 
-// wayBack is the snapshot that a cluster had before, or why it stays as it is.
-func wayBack(of *placementv1beta1.ClusterStagedUpdateRun, b *placementv1beta1.ClusterResourceBinding, held bool, kept map[string]bool) (index, why string) {
+// previousSnapshotOf is the snapshot that a cluster had before, or why it stays as it is.
+func previousSnapshotOf(of *placementv1beta1.ClusterStagedUpdateRun, b *placementv1beta1.ClusterResourceBinding, held bool, kept map[string]bool) (index, why string) {
 	if b == nil || !placementv1beta1.IsLiveBinding(b) {
 		return "", updaterun.LeftText
 	}

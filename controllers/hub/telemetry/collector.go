@@ -81,11 +81,11 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-func gauge(d *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
+func newGauge(d *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
 	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 }
 
-func seconds(t time.Time) float64 { return float64(t.UnixNano()) / float64(time.Second) }
+func unixSeconds(t time.Time) float64 { return float64(t.UnixNano()) / float64(time.Second) }
 
 func (c *Collector) collectPlacements(ctx context.Context, metrics chan<- prometheus.Metric) error {
 	var placements placementv1beta1.ClusterResourcePlacementList
@@ -94,8 +94,8 @@ func (c *Collector) collectPlacements(ctx context.Context, metrics chan<- promet
 	}
 	for i := range placements.Items {
 		p := &placements.Items[i]
-		s := standingOfPlacement(p)
-		metrics <- gauge(placementStatus, seconds(s.since), "", p.Name, strconv.FormatInt(p.Generation, 10), s.condition, s.status, s.reason)
+		s := currentStateOfPlacement(p)
+		metrics <- newGauge(placementStatus, unixSeconds(s.since), "", p.Name, strconv.FormatInt(p.Generation, 10), s.condition, s.status, s.reason)
 	}
 	return nil
 }
@@ -108,22 +108,22 @@ func (c *Collector) collectRuns(ctx context.Context, metrics chan<- prometheus.M
 	now := c.Clock.Now()
 	for i := range runs.Items {
 		run := &runs.Items[i]
-		s, failure := standingOfRun(run)
+		s, failure := currentStateOfRun(run)
 		state := run.Spec.State
 		if state == "" {
 			state = placementv1beta1.StateRun
 		}
-		metrics <- gauge(runStatus, seconds(s.since), "", run.Name, string(state), s.condition, s.status, s.reason, failure)
+		metrics <- newGauge(runStatus, unixSeconds(s.since), "", run.Name, string(state), s.condition, s.status, s.reason, failure)
 		if placementv1beta1.IsRunOver(run) {
 			continue
 		}
-		metrics <- gauge(clustersInFlight, float64(countInFlight(run)), "ClusterStagedUpdateRun", "", run.Name)
+		metrics <- newGauge(clustersInFlight, float64(countInFlight(run)), "ClusterStagedUpdateRun", "", run.Name)
 		waited := map[gate]bool{}
 		for _, g := range gatesOf(run) {
 			key := gate{stage: g.stage, task: g.task}
-			if g.holds() && !waited[key] {
+			if g.isWaiting() && !waited[key] {
 				waited[key] = true
-				metrics <- gauge(gateWaiting, now.Sub(g.from).Seconds(), "", run.Name, g.stage, g.task)
+				metrics <- newGauge(gateWaiting, now.Sub(g.from).Seconds(), "", run.Name, g.stage, g.task)
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func (c *Collector) collectEvictions(ctx context.Context, metrics chan<- prometh
 	for i := range evictions.Items {
 		e := &evictions.Items[i]
 		outcome, at := outcomeOf(e)
-		metrics <- gauge(evictionComplete, seconds(at), e.Name, yesNo(outcome != ""), yesNo(outcome != evictionInvalid))
+		metrics <- newGauge(evictionComplete, unixSeconds(at), e.Name, yesNo(outcome != ""), yesNo(outcome != evictionInvalid))
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (c *Collector) collectBindings(ctx context.Context, metrics chan<- promethe
 		}
 	}
 	for placement, n := range count {
-		metrics <- gauge(clustersInFlight, float64(n), "ClusterResourcePlacement", "", placement)
+		metrics <- newGauge(clustersInFlight, float64(n), "ClusterResourcePlacement", "", placement)
 	}
 	return nil
 }
@@ -192,11 +192,11 @@ func (c *Collector) collectMembers(ctx context.Context, metrics chan<- prometheu
 			}
 		}
 		if !last.IsZero() {
-			metrics <- gauge(memberHeartbeat, seconds(last), m.Name)
+			metrics <- newGauge(memberHeartbeat, unixSeconds(last), m.Name)
 		}
 	}
 	for k, n := range count {
-		metrics <- gauge(memberClusters, float64(n), k.joined, k.healthy)
+		metrics <- newGauge(memberClusters, float64(n), k.joined, k.healthy)
 	}
 	return nil
 }

@@ -40,8 +40,8 @@ func gatesOf(run *placementv1beta1.ClusterStagedUpdateRun) []gate {
 	return all
 }
 
-// holds says whether the gate keeps the run waiting.
-func (g gate) holds() bool { return g.until.IsZero() }
+// isWaiting says whether the gate keeps the run waiting.
+func (g gate) isWaiting() bool { return g.until.IsZero() }
 
 // countInFlight counts the clusters of a run that are being updated.
 func countInFlight(run placementv1beta1.UpdateRunObject) int {

@@ -10,8 +10,8 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// standing is where an object stands: the condition that says it best, and since when.
-type standing struct {
+// currentState is where an object stands: the condition that says it best, and since when.
+type currentState struct {
 	condition, status, reason string
 	since                     time.Time
 }
@@ -19,9 +19,9 @@ type standing struct {
 // completed is how KubeFleet names a placement all of whose conditions are true.
 const completed = "Completed"
 
-// standingOfPlacement is the first condition that is not yet true at the placement's generation, in the order in which
+// currentStateOfPlacement is the first condition that is not yet true at the placement's generation, in the order in which
 // they become true.
-func standingOfPlacement(p *placementv1beta1.ClusterResourcePlacement) standing {
+func currentStateOfPlacement(p *placementv1beta1.ClusterResourcePlacement) currentState {
 	latest := p.CreationTimestamp.Time
 	for _, short := range conditionsOf(&p.Spec) {
 		name := "ClusterResourcePlacement" + short
@@ -31,16 +31,16 @@ func standingOfPlacement(p *placementv1beta1.ClusterResourcePlacement) standing 
 		}
 		if c == nil || c.ObservedGeneration < p.Generation {
 			// What it says is of an earlier generation, or nothing.
-			return standing{condition: name, status: string(metav1.ConditionUnknown), reason: string(metav1.ConditionUnknown), since: latest}
+			return currentState{condition: name, status: string(metav1.ConditionUnknown), reason: string(metav1.ConditionUnknown), since: latest}
 		}
 		if c.LastTransitionTime.After(latest) {
 			latest = c.LastTransitionTime.Time
 		}
 		if c.Status != metav1.ConditionTrue {
-			return standing{condition: name, status: string(c.Status), reason: c.Reason, since: c.LastTransitionTime.Time}
+			return currentState{condition: name, status: string(c.Status), reason: c.Reason, since: c.LastTransitionTime.Time}
 		}
 	}
-	return standing{condition: completed, status: string(metav1.ConditionTrue), reason: completed, since: latest}
+	return currentState{condition: completed, status: string(metav1.ConditionTrue), reason: completed, since: latest}
 }
 
 // conditionsOf are the conditions that a placement comes to have, without their prefix.
@@ -61,8 +61,8 @@ const (
 	failureUser = "user_error"
 )
 
-// standingOfRun is the condition of a run that says most of it, and what kind of failure it is.
-func standingOfRun(run *placementv1beta1.ClusterStagedUpdateRun) (standing, string) {
+// currentStateOfRun is the condition of a run that says most of it, and what kind of failure it is.
+func currentStateOfRun(run *placementv1beta1.ClusterStagedUpdateRun) (currentState, string) {
 	for _, name := range []string{
 		placementv1beta1.ConditionTypeSucceeded, placementv1beta1.ConditionTypeProgressing, placementv1beta1.ConditionTypeInitialized,
 	} {
@@ -74,9 +74,9 @@ func standingOfRun(run *placementv1beta1.ClusterStagedUpdateRun) (standing, stri
 		if c.Status == metav1.ConditionFalse && name != placementv1beta1.ConditionTypeProgressing {
 			failure = failureUser
 		}
-		return standing{condition: name, status: string(c.Status), reason: c.Reason, since: c.LastTransitionTime.Time}, failure
+		return currentState{condition: name, status: string(c.Status), reason: c.Reason, since: c.LastTransitionTime.Time}, failure
 	}
-	return standing{
+	return currentState{
 		condition: placementv1beta1.ConditionTypeInitialized, status: string(metav1.ConditionUnknown), reason: string(metav1.ConditionUnknown),
 		since: run.CreationTimestamp.Time,
 	}, failureNone

@@ -119,12 +119,12 @@ func (w *Watcher) observeGates(before, after *placementv1beta1.ClusterStagedUpda
 	type key struct{ stage, task string }
 	held := map[key]gate{}
 	for _, g := range gatesOf(before) {
-		if g.holds() {
+		if g.isWaiting() {
 			held[key{g.stage, g.task}] = g
 		}
 	}
 	for _, g := range gatesOf(after) {
-		if h, was := held[key{g.stage, g.task}]; was && !g.holds() {
+		if h, was := held[key{g.stage, g.task}]; was && !g.isWaiting() {
 			took := g.until.Sub(h.from).Seconds()
 			w.gates.WithLabelValues(g.stage, g.task).Observe(took)
 			if g.approvable {
@@ -158,16 +158,16 @@ func (w *Watcher) observeClusters(before, after *placementv1beta1.ClusterStagedU
 			if j >= len(was) || was[j].ClusterName != is[j].ClusterName {
 				break // another plan
 			}
-			if took, ok := updated(&was[j], &is[j]); ok {
+			if took, ok := updateDuration(&was[j], &is[j]); ok {
 				w.clusters.WithLabelValues(after.Namespace, after.Name).Observe(took.Seconds())
 			}
 		}
 	}
 }
 
-// updated is how long a cluster took if it has succeeded just now. The status of a large run does not keep when clusters that
+// updateDuration is how long a cluster took if it has succeeded just now. The status of a large run does not keep when clusters that
 // are done were started, so the one before counts.
-func updated(was, is *placementv1beta1.ClusterUpdatingStatus) (time.Duration, bool) {
+func updateDuration(was, is *placementv1beta1.ClusterUpdatingStatus) (time.Duration, bool) {
 	before, after := updaterun.ReadCluster(was), updaterun.ReadCluster(is)
 	started := after.Started
 	if started.IsZero() {
