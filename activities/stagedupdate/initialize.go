@@ -29,7 +29,7 @@ import (
 const schedulingPatience = 20 * time.Second
 
 // InitializeRun validates a run and freezes its plan into its status, once.
-// What a person must mend ends the run with Initialized False.
+// A plan that cannot be made until the user changes something ends the run with Initialized False.
 func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (act.InitializeResult, error) {
 	run, err := a.runs().readRun(ctx, ref)
 	if err != nil || run == nil {
@@ -85,8 +85,8 @@ func (a *Activities) storePlan(ctx context.Context, run *placementv1beta1.Cluste
 // planner reads what the plan of a run is made from.
 type planner struct{ acts *Activities }
 
-// makePlan gathers the facts and freezes them into the run it is given; note is what is said of
-// the plan beside that it was made.
+// makePlan reads the facts and freezes the plan into the run that it is given; note is added to the
+// message that the run is initialized.
 func (p *planner) makePlan(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) (note string, err error) {
 	if run.Spec.RollbackOf != "" {
 		return "", p.makeRollbackPlan(ctx, run)
@@ -234,8 +234,8 @@ func (p *planner) readStrategy(ctx context.Context, name string, f *facts) error
 	return nil
 }
 
-// readOtherRuns come from the cache: the statuses of all runs there ever were are large, and
-// admission has asked before.
+// readOtherRuns reads all runs from the cache, not live: their statuses are large, and admission has
+// checked live before.
 func (p *planner) readOtherRuns(ctx context.Context, f *facts) error {
 	var list placementv1beta1.ClusterStagedUpdateRunList
 	if err := p.acts.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -264,8 +264,8 @@ func (p *planner) readMemberClusters(ctx context.Context, f *facts) error {
 	return nil
 }
 
-// resolveSnapshotIndex is the pinned index, which must exist, or that of a snapshot of
-// what the placement selects at this moment.
+// resolveSnapshotIndex returns the index that the run asks for, if there is such a snapshot. A run that asks
+// for none gets a snapshot of what the placement selects now.
 func (p *planner) resolveSnapshotIndex(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, placement *placementv1beta1.ClusterResourcePlacement) (string, error) {
 	index := run.Spec.ResourceSnapshotIndex
 	if index == "" {

@@ -14,14 +14,14 @@ import (
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
-// userError is what only a person can mend; its text goes to the run.
+// userError ends a run: trying again does not help until the user changes something. Its text goes into the run's status.
 type userError struct{ text string }
 
 func (e *userError) Error() string { return e.text }
 
 func refuse(format string, args ...any) error { return &userError{fmt.Sprintf(format, args...)} }
 
-// The texts around a user error, as the documents print them.
+// The texts around a user error are KubeFleet's.
 func cannotContinue(text string) string {
 	return "cannot continue the ClusterStagedUpdateRun: " + text
 }
@@ -56,8 +56,7 @@ func checkPlacement(placement *placementv1beta1.ClusterResourcePlacement) error 
 }
 
 // freezePlan freezes policy, apply strategy, stages and clusters into the status of
-// the run. It is pure. What was found before an error stays in the status, as
-// users know it from the reference.
+// the run. It is pure. With an error, the status keeps what was found before, as in KubeFleet.
 func freezePlan(run *placementv1beta1.ClusterStagedUpdateRun, f facts) (note string, err error) {
 	status := &run.Status
 	status.PolicySnapshotIndexUsed = f.policy.Labels[placementv1beta1.PolicyIndexLabel]
@@ -90,9 +89,9 @@ func freezePlan(run *placementv1beta1.ClusterStagedUpdateRun, f facts) (note str
 	return note, nil
 }
 
-// checkConcurrent refuses a run whose placement another run that came before, and has
-// not ended, takes through other stages. Admission does so, too, but sees only what was
-// stored a moment ago.
+// checkConcurrent refuses a run if an earlier run of the same placement has not ended and uses
+// another strategy. Admission refuses it as well, but two runs that are created at the same time do
+// not see each other there.
 func checkConcurrent(run *placementv1beta1.ClusterStagedUpdateRun, others []placementv1beta1.ClusterStagedUpdateRun) error {
 	for i := range others {
 		other := &others[i]
@@ -115,7 +114,7 @@ func wasCreatedBefore(a, b *placementv1beta1.ClusterStagedUpdateRun) bool {
 	return a.CreationTimestamp.Before(&b.CreationTimestamp)
 }
 
-// checkStages refuses what admission cannot.
+// checkStages refuses stages that admission cannot check.
 func checkStages(stages []placementv1beta1.StageConfig) error {
 	seen := map[string]bool{}
 	for _, s := range stages {

@@ -23,11 +23,11 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// errNameTaken says that there are runs of other purposes under the names of a rollback.
+// errNameTaken says that other runs have the names that a rollback would have.
 var errNameTaken = errors.New("others have its names")
 
-// createRollback makes the run that rolls another back, and returns its name. A run of that name
-// that was made for an earlier run is left alone.
+// createRollback creates the run that rolls another back, and returns its name. If a rollback of an
+// earlier run has that name, the new one gets a longer name.
 func (a *Activities) createRollback(ctx context.Context, of *placementv1beta1.ClusterStagedUpdateRun) (string, error) {
 	for _, name := range []string{placementv1beta1.RollbackName(of.Name, of.UID), placementv1beta1.UniqueRollbackName(of.Name, of.UID)} {
 		run := &placementv1beta1.ClusterStagedUpdateRun{
@@ -199,8 +199,8 @@ func freezeRollback(run, of *placementv1beta1.ClusterStagedUpdateRun, f facts, k
 	status.ResourceSnapshotIndexUsed = sharedIndex(status.StagesStatus)
 }
 
-// rollbackConfigOf is a stage of a rollback: the same clusters at a time, no tasks, and no cluster that
-// stays away keeps the others from going back.
+// rollbackConfigOf is the configuration of a stage of a rollback: as many clusters at once as before, no
+// tasks, and a failure budget that lets all clusters fail, so that none keeps the others from going back.
 func rollbackConfigOf(config placementv1beta1.StageConfig) placementv1beta1.StageConfig {
 	all := intstr.FromString("100%")
 	config.BeforeStageTasks, config.AfterStageTasks = nil, nil

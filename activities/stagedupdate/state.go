@@ -9,8 +9,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// stateOf reads a run's progress from its status: what a workflow that was
-// started again continues from.
+// stateOf reads a run's progress from its status: a workflow that was started again continues from it.
 func stateOf(run *placementv1beta1.ClusterStagedUpdateRun) act.RunState {
 	s := act.RunState{
 		Found: true, UID: string(run.UID), Deleting: !run.DeletionTimestamp.IsZero(),

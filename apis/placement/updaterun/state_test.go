@@ -40,7 +40,9 @@ func runOfTwoStages(scope placementv1beta1.Scope) placementv1beta1.UpdateRunObje
 func TestWhatIsRecordedIsRead(t *testing.T) {
 	for _, scope := range []placementv1beta1.Scope{{}, {Namespace: "shop"}} {
 		run := runOfTwoStages(scope)
-		at := func(after time.Duration) updaterun.Recorder { return updaterun.Recorder{Run: run, Now: begin.Add(after)} }
+		at := func(after time.Duration) updaterun.Recorder {
+			return updaterun.Recorder{Run: run, Now: begin.Add(after)}
+		}
 		phases := func() (all []updaterun.Phase) {
 			state := updaterun.Read(run)
 			all = append(all, state.Phase)
@@ -67,7 +69,7 @@ func TestWhatIsRecordedIsRead(t *testing.T) {
 		assert.Equal(t, begin.Add(2*time.Minute), state.Since)
 		assert.Contains(t, state.Why, "cluster a in stage canary")
 
-		at(3*time.Minute).Progressing()
+		at(3 * time.Minute).Progressing()
 		at(3*time.Minute).ClustersSucceeded(canary, []string{"a"})
 		at(3*time.Minute).ClustersFailed(canary, []string{"b"}, map[string]string{"b": "too late"})
 		at(3 * time.Minute).WaitingAfter(canary)

@@ -126,7 +126,7 @@ func notLatest(snapshots []*placementv1beta1.ClusterResourceSnapshot, index int)
 	return ""
 }
 
-// change is the how-to's first edit; it too must reach nobody.
+// change is the how-to's first edit; it too must reach no member.
 func (s *story) change(ctx context.Context) error {
 	if err := s.edit(ctx, "value2", 1); err != nil {
 		return err

@@ -24,7 +24,7 @@ const (
 	doorKubectl = placementv1beta1.ApprovalDoorKubectl
 
 	comment = "lgtm"
-	// unknownApprover is written where nobody established who approved.
+	// unknownApprover is written where the approver is not known.
 	unknownApprover = "unverified"
 )
 

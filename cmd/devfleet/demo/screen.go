@@ -17,7 +17,7 @@ type tone int
 const (
 	toneQuiet tone = iota // work goes on
 	toneGood              // something is finished
-	toneWait              // something or somebody is waited for
+	toneWait              // the story waits for a cluster or for the user
 	toneBad               // something went wrong
 )
 

@@ -18,7 +18,7 @@ type story struct {
 	// soak is the timed wait after the first stage.
 	soak  time.Duration
 	began time.Time
-	// enter gets what a person confirms; nil when nobody is asked.
+	// enter receives the confirmations of the user; nil when the user is not asked.
 	enter <-chan struct{}
 
 	// checked counts the statements that were found true; note is what the current act adds to the summary.

@@ -55,7 +55,7 @@ func describe(p hub.Placement) string {
 }
 
 // PlacementState says what a placement is at: Succeeded if everything is where it should be; Failed if it will not get
-// there before somebody mends something, with what the condition says.
+// there before the user changes something, with what the condition says.
 func PlacementState(p hub.Placement) (updaterun.Phase, string) {
 	if !p.Object.GetDeletionTimestamp().IsZero() {
 		return updaterun.PhaseDeleting, ""
