@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -88,38 +87,45 @@ func (a *Activities) runs() runStore {
 	return runStore{client: a.Client, live: a.Live, events: a.Events, clock: a.Clock, pace: &a.pace}
 }
 
-func (a *Activities) planner() *planner { return &planner{acts: a} }
+func (a *Activities) planner(scope placementv1beta1.Scope) *planner {
+	return &planner{acts: a, scope: scope}
+}
+
+// scopeOf is where a run lives, and all that belongs to it.
+func scopeOf(ref wf.Ref) placementv1beta1.Scope {
+	return placementv1beta1.Scope{Namespace: ref.Namespace}
+}
 
 // readRun reads a run live; nil when there is none with this uid any more.
-func (s runStore) readRun(ctx context.Context, ref wf.Ref) (*placementv1beta1.ClusterStagedUpdateRun, error) {
-	run := &placementv1beta1.ClusterStagedUpdateRun{}
-	err := s.live.Get(ctx, types.NamespacedName{Name: ref.Name}, run)
+func (s runStore) readRun(ctx context.Context, ref wf.Ref) (placementv1beta1.UpdateRunObject, error) {
+	run := scopeOf(ref).NewUpdateRun(ref.Name)
+	err := s.live.Get(ctx, client.ObjectKeyFromObject(run), run)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading run %s: %w", ref.Key(), err)
 	}
-	if ref.UID != "" && string(run.UID) != ref.UID {
+	if ref.UID != "" && string(run.GetUID()) != ref.UID {
 		return nil, nil
 	}
 	return run, nil
 }
 
 // readActive reads a run that still has something to do; nil otherwise.
-func (s runStore) readActive(ctx context.Context, ref wf.Ref) (*placementv1beta1.ClusterStagedUpdateRun, error) {
+func (s runStore) readActive(ctx context.Context, ref wf.Ref) (placementv1beta1.UpdateRunObject, error) {
 	run, err := s.readRun(ctx, ref)
-	if err != nil || run == nil || !run.DeletionTimestamp.IsZero() || placementv1beta1.IsRunOver(run) {
+	if err != nil || run == nil || !run.GetDeletionTimestamp().IsZero() || placementv1beta1.IsRunOver(run) {
 		return nil, err
 	}
 	return run, nil
 }
 
 // readBinding reads the binding of a cluster live; nil when there is none.
-func (s runStore) readBinding(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, cluster string) (*placementv1beta1.ClusterResourceBinding, error) {
-	name := placementv1beta1.BindingName(placement.Name, placement.UID, cluster)
-	binding := &placementv1beta1.ClusterResourceBinding{}
-	err := s.live.Get(ctx, types.NamespacedName{Name: name}, binding)
+func (s runStore) readBinding(ctx context.Context, placement placementv1beta1.PlacementObject, cluster string) (placementv1beta1.BindingObject, error) {
+	name := placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), cluster)
+	binding := placementv1beta1.ScopeOf(placement).NewBinding(name)
+	err := s.live.Get(ctx, client.ObjectKeyFromObject(binding), binding)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -131,8 +137,8 @@ func (s runStore) readBinding(ctx context.Context, placement *placementv1beta1.C
 
 // recordStatus records progress in the status of a run, and says whether the run is still active. What
 // another writer has written meanwhile stays: the progress is recorded once more on the newer version.
-func (s runStore) recordStatus(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, record func(updaterun.Recorder)) (active bool, err error) {
-	ref := wf.Ref{Name: run.Name, UID: string(run.UID)}
+func (s runStore) recordStatus(ctx context.Context, run placementv1beta1.UpdateRunObject, record func(updaterun.Recorder)) (active bool, err error) {
+	ref := wf.Ref{Namespace: run.GetNamespace(), Name: run.GetName(), UID: string(run.GetUID())}
 	first := true
 	active = true
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -141,10 +147,10 @@ func (s runStore) recordStatus(ctx context.Context, run *placementv1beta1.Cluste
 			if active = fresh != nil; err != nil || !active {
 				return err
 			}
-			fresh.DeepCopyInto(run)
+			placementv1beta1.CopyInto(run, fresh)
 		}
 		first = false
-		before := run.DeepCopy()
+		before := placementv1beta1.DeepCopyOf(run)
 		record(updaterun.Recorder{Run: run, Now: s.clock.Now()})
 		if statusEqual(before, run) {
 			return nil
@@ -161,11 +167,11 @@ func (s runStore) recordStatus(ctx context.Context, run *placementv1beta1.Cluste
 	case refused && !apierrors.IsConflict(err):
 		s.emitWarning(run, eventWriteRefused, "The status of the run cannot be written, which is tried again: "+why)
 	}
-	return true, fmt.Errorf("writing the status of run %s: %w", run.Name, err)
+	return true, fmt.Errorf("writing the status of run %s: %w", run.GetName(), err)
 }
 
 // failRun ends a run for good, with the message that users see.
-func (s runStore) failRun(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, message string) error {
+func (s runStore) failRun(ctx context.Context, run placementv1beta1.UpdateRunObject, message string) error {
 	active, err := s.recordStatus(ctx, run, func(r updaterun.Recorder) { r.Failed(message) })
 	if err != nil || !active {
 		return err
@@ -174,10 +180,10 @@ func (s runStore) failRun(ctx context.Context, run *placementv1beta1.ClusterStag
 	return nil
 }
 
-func (s runStore) emitEvent(run *placementv1beta1.ClusterStagedUpdateRun, reason, note string, args ...any) {
+func (s runStore) emitEvent(run placementv1beta1.UpdateRunObject, reason, note string, args ...any) {
 	s.events.Eventf(run, nil, corev1.EventTypeNormal, reason, "Rollout", note, args...)
 }
 
-func (s runStore) emitWarning(run *placementv1beta1.ClusterStagedUpdateRun, reason, note string) {
+func (s runStore) emitWarning(run placementv1beta1.UpdateRunObject, reason, note string) {
 	s.events.Eventf(run, nil, corev1.EventTypeWarning, reason, "Rollout", "%s", note)
 }

@@ -25,7 +25,7 @@ import (
 // there is something to report to the workflow. It writes to clusters of its request only, which is in
 // the history before; which clusters should be next, it proposes.
 func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act.StageDelta, error) {
-	sub := a.Notifier.Subscribe(clusterwait.RunKey(placementv1beta1.Scope{Namespace: in.Run.Namespace}, in.Run.Name))
+	sub := a.Notifier.Subscribe(clusterwait.RunKey(scopeOf(in.Run), in.Run.Name))
 	defer sub.Close()
 	run, err := a.runs().readActive(ctx, in.Run)
 	if err != nil {
@@ -35,11 +35,11 @@ func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act
 	if run == nil || !hasStage(run, in.StageRequest) {
 		return act.StageDelta{Ended: true}, nil
 	}
-	sub.Add(clusterwait.PlacementKey(placementv1beta1.ScopeOf(run), run.Spec.PlacementName))
+	sub.Add(clusterwait.PlacementKey(placementv1beta1.ScopeOf(run), run.GetUpdateRunSpec().PlacementName))
 	if activity.GetInfo(ctx).Attempt > 1 { // an earlier attempt failed, here or in another process
-		a.gaps.noteGap(run.Name, a.Clock.Now())
+		a.gaps.noteGap(run.GetName(), a.Clock.Now())
 	}
-	a.gaps.observedSince(run.Name, a.Clock.Now())
+	a.gaps.observedSince(run.GetName(), a.Clock.Now())
 	c := newStageCall(a, in, run, sub)
 	delta, err := c.advance(ctx)
 	if end, ok := errors.AsType[*userError](err); ok {
@@ -59,7 +59,7 @@ type stageCall struct {
 	observer *stageObserver
 	fence    *runFence
 	// run is the observer's: as it was last read or written.
-	run *placementv1beta1.ClusterStagedUpdateRun
+	run placementv1beta1.UpdateRunObject
 	// roles are what is left to do of the request, by cluster.
 	roles map[string]rollout.StageRole
 	// begun says that the status has what the call begins with.
@@ -70,7 +70,7 @@ type stageCall struct {
 	delta      act.StageDelta
 }
 
-func newStageCall(a *Activities, in act.StageAdvance, run *placementv1beta1.ClusterStagedUpdateRun, sub *clusterwait.Subscription) *stageCall {
+func newStageCall(a *Activities, in act.StageAdvance, run placementv1beta1.UpdateRunObject, sub *clusterwait.Subscription) *stageCall {
 	fence := newRunFence(a, in.Run, run)
 	observer := &stageObserver{
 		acts: a, request: in.StageRequest, bindings: clusterwait.NewBindingCache(a.Client, a.Live), fence: fence, run: run, seen: map[string]observation{},
@@ -90,7 +90,7 @@ func newStageCall(a *Activities, in act.StageAdvance, run *placementv1beta1.Clus
 
 // stage is the status of the stage that is being advanced.
 func (c *stageCall) stage() *placementv1beta1.StageUpdatingStatus {
-	return &c.run.Status.StagesStatus[c.in.Index]
+	return &c.run.GetUpdateRunStatus().StagesStatus[c.in.Index]
 }
 
 // advance goes round until there is something to report. Time alone ends it after a while, because an
@@ -101,29 +101,14 @@ func (c *stageCall) advance(ctx context.Context) (act.StageDelta, error) {
 	}
 	until := c.acts.Clock.Now().Add(clusterwait.MaxWait)
 	for last := false; ; {
-		if err := c.observeFirst(ctx); err != nil {
-			return act.StageDelta{}, err
-		}
-		plan, recorded, err := c.decide(ctx)
+		plan, acted, err := c.takeTurn(ctx)
 		if err != nil || c.superseded {
-			return c.endSuperseded(ctx, err)
-		}
-		if plan.Exceeded.Interrupts() {
-			if err := c.interrupt(ctx, plan.Exceeded); err != nil || c.superseded {
-				return c.endSuperseded(ctx, err)
-			}
-			continue // the run is stopping now
-		}
-		if plan.EndedBy != "" {
-			return act.StageDelta{}, refuse("%s", c.observer.seen[plan.EndedBy].endText)
-		}
-		if err := c.act(ctx, plan, recorded); err != nil || c.superseded {
 			return c.endSuperseded(ctx, err)
 		}
 		last = last || plan.Stuck != ""
 		switch {
-		case len(plan.Start) > 0:
-			continue // what became of the writes may change the plan
+		case !acted, len(plan.Start) > 0:
+			continue // the run is stopping now, or what became of the writes may change the plan
 		case last || c.hasOutcome():
 			return c.delta, nil
 		}
@@ -131,6 +116,24 @@ func (c *stageCall) advance(ctx context.Context) (act.StageDelta, error) {
 			return c.endSuperseded(ctx, err)
 		}
 	}
+}
+
+// takeTurn observes, decides and acts once; acted says that the plan was carried out. Otherwise its failure budget
+// has interrupted the run.
+func (c *stageCall) takeTurn(ctx context.Context) (plan rollout.StagePlan, acted bool, err error) {
+	if err := c.observeFirst(ctx); err != nil {
+		return plan, false, err
+	}
+	plan, recorded, err := c.decide(ctx)
+	switch {
+	case err != nil || c.superseded:
+		return plan, false, err
+	case plan.Exceeded.Interrupts():
+		return plan, false, c.interrupt(ctx, plan.Exceeded)
+	case plan.EndedBy != "":
+		return plan, false, refuse("%s", c.observer.seen[plan.EndedBy].endText)
+	}
+	return plan, true, c.act(ctx, plan, recorded)
 }
 
 // endSuperseded ends a call that must not go on. Unless its run has ended, the next attempt does what is
@@ -144,14 +147,14 @@ func (c *stageCall) endSuperseded(ctx context.Context, err error) (act.StageDelt
 		return act.StageDelta{Ended: true}, nil
 	}
 	if err == nil {
-		err = fmt.Errorf("advancing stage %s: run %s was told something else meanwhile", c.in.Stage, c.run.Name)
+		err = fmt.Errorf("advancing stage %s: run %s was told something else meanwhile", c.in.Stage, c.run.GetName())
 	}
 	return act.StageDelta{}, err
 }
 
 // checkPlan reads live whether the plan of the run is still valid.
 func (c *stageCall) checkPlan(ctx context.Context) error {
-	f, err := c.acts.planner().readPlacementFacts(ctx, c.run.Spec.PlacementName, c.run.Status.PolicySnapshotIndexUsed)
+	f, err := c.acts.planner(placementv1beta1.ScopeOf(c.run)).readPlacementFacts(ctx, c.run.GetUpdateRunSpec().PlacementName, c.run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
 	if err != nil {
 		return err
 	}
@@ -187,7 +190,7 @@ func (c *stageCall) decide(ctx context.Context) (plan rollout.StagePlan, recorde
 func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bool) error {
 	writer := c.observer.newWriter(c.run)
 	if len(plan.Start) > 0 {
-		writer.run = c.run.DeepCopy() // the status is written beside it
+		writer.run = placementv1beta1.DeepCopyOf(c.run) // the status is written beside it
 	}
 	fresh, retried := c.observer.splitRetries(plan.Start)
 	var group errgroup.Group
@@ -272,7 +275,7 @@ func (c *stageCall) readChanges(ctx context.Context) (changed bool, err error) {
 		return true, nil
 	}
 	wasStopping := updaterun.IsStopping(c.run)
-	run.DeepCopyInto(c.run)
+	placementv1beta1.CopyInto(c.run, run)
 	c.fence.noteRead(run)
 	if err := c.checkPlan(ctx); err != nil {
 		return false, err

@@ -35,7 +35,7 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 	}
 	who, verified, err := a.Identities.Approver(ctx, in)
 	if err != nil {
-		return act.ApprovalResult{}, fmt.Errorf("finding out who approved stage %s of run %s: %w", in.Stage, run.Name, err)
+		return act.ApprovalResult{}, fmt.Errorf("finding out who approved stage %s of run %s: %w", in.Stage, run.GetName(), err)
 	}
 	// A client may send any amount of both, and the message of a condition holds 32 KiB.
 	who, comment := shorten(who, maxApprover), shorten(in.Comment, maxComment)

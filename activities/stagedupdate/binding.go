@@ -13,16 +13,16 @@ import (
 
 // ownerOf says whose the binding of a cluster is; for one that the run cannot have, endText is the
 // sentence that the run ends with because of it. A run never takes a cluster from a later run.
-func ownerOf(run *placementv1beta1.ClusterStagedUpdateRun, stage, cluster string, b *placementv1beta1.ClusterResourceBinding) (owner rollout.BindingOwner, endText string) {
+func ownerOf(run placementv1beta1.UpdateRunObject, stage, cluster string, b placementv1beta1.BindingObject) (owner rollout.BindingOwner, endText string) {
 	if b == nil || !placementv1beta1.IsLiveBinding(b) {
-		return rollout.OwnerGone, clientError(fmt.Sprintf("the clusters selected for clusterResourcePlacement `%s` have changed: cluster `%s` in the stage `%s` is no longer selected", run.Spec.PlacementName, cluster, stage))
+		return rollout.OwnerGone, clientError(fmt.Sprintf("the clusters selected for clusterResourcePlacement `%s` have changed: cluster `%s` in the stage `%s` is no longer selected", run.GetUpdateRunSpec().PlacementName, cluster, stage))
 	}
 	want := snapshotFor(run, cluster)
-	holder := b.Annotations[placementv1beta1.UpdateRunUIDAnnotation]
-	if holder == string(run.UID) && b.Spec.ResourceSnapshotName == want && b.Spec.State == placementv1beta1.BindingStateBound {
+	holder := b.GetAnnotations()[placementv1beta1.UpdateRunUIDAnnotation]
+	if holder == string(run.GetUID()) && b.GetBindingSpec().ResourceSnapshotName == want && b.GetBindingSpec().State == placementv1beta1.BindingStateBound {
 		return rollout.OwnerThisRun, ""
 	}
-	if holder != "" && holder != string(run.UID) && createdLater(b, run) {
+	if holder != "" && holder != string(run.GetUID()) && createdLater(b, run) {
 		return rollout.OwnerLaterRun, preempted(run, stage, cluster, b)
 	}
 	return rollout.OwnerNone, ""
@@ -32,36 +32,36 @@ func ownerOf(run *placementv1beta1.ClusterStagedUpdateRun, stage, cluster string
 // The API keeps seconds only; of two runs of the same second the one with the
 // greater uid counts as later: one of them must, or they would take the cluster
 // from each other for ever.
-func createdLater(b *placementv1beta1.ClusterResourceBinding, run *placementv1beta1.ClusterStagedUpdateRun) bool {
-	at, err := time.Parse(time.RFC3339, b.Annotations[placementv1beta1.UpdateRunCreatedAnnotation])
+func createdLater(b placementv1beta1.BindingObject, run placementv1beta1.UpdateRunObject) bool {
+	at, err := time.Parse(time.RFC3339, b.GetAnnotations()[placementv1beta1.UpdateRunCreatedAnnotation])
 	if err != nil {
 		return false
 	}
-	return at.After(created(run)) || at.Equal(created(run)) && b.Annotations[placementv1beta1.UpdateRunUIDAnnotation] > string(run.UID)
+	return at.After(created(run)) || at.Equal(created(run)) && b.GetAnnotations()[placementv1beta1.UpdateRunUIDAnnotation] > string(run.GetUID())
 }
 
 // sameSecond says whether another run, created in the same second, holds a
 // binding.
-func sameSecond(b *placementv1beta1.ClusterResourceBinding, run *placementv1beta1.ClusterStagedUpdateRun) bool {
-	at, err := time.Parse(time.RFC3339, b.Annotations[placementv1beta1.UpdateRunCreatedAnnotation])
-	return err == nil && at.Equal(created(run)) && b.Annotations[placementv1beta1.UpdateRunUIDAnnotation] != string(run.UID)
+func sameSecond(b placementv1beta1.BindingObject, run placementv1beta1.UpdateRunObject) bool {
+	at, err := time.Parse(time.RFC3339, b.GetAnnotations()[placementv1beta1.UpdateRunCreatedAnnotation])
+	return err == nil && at.Equal(created(run)) && b.GetAnnotations()[placementv1beta1.UpdateRunUIDAnnotation] != string(run.GetUID())
 }
 
 // heldBefore says that no run later than another holds a binding.
-func heldBefore(b *placementv1beta1.ClusterResourceBinding, run *placementv1beta1.ClusterStagedUpdateRun) bool {
-	at, err := time.Parse(time.RFC3339, b.Annotations[placementv1beta1.UpdateRunCreatedAnnotation])
-	return b.Annotations[placementv1beta1.UpdateRunAnnotation] == "" || err == nil && at.Before(created(run))
+func heldBefore(b placementv1beta1.BindingObject, run placementv1beta1.UpdateRunObject) bool {
+	at, err := time.Parse(time.RFC3339, b.GetAnnotations()[placementv1beta1.UpdateRunCreatedAnnotation])
+	return b.GetAnnotations()[placementv1beta1.UpdateRunAnnotation] == "" || err == nil && at.Before(created(run))
 }
 
-func created(run *placementv1beta1.ClusterStagedUpdateRun) time.Time {
-	return run.CreationTimestamp.Time.Truncate(time.Second)
+func created(run placementv1beta1.UpdateRunObject) time.Time {
+	return run.GetCreationTimestamp().Time.Truncate(time.Second)
 }
 
 // preempted is the message the documents print when another run has taken a
 // cluster.
-func preempted(run *placementv1beta1.ClusterStagedUpdateRun, stage, cluster string, b *placementv1beta1.ClusterResourceBinding) string {
+func preempted(run placementv1beta1.UpdateRunObject, stage, cluster string, b placementv1beta1.BindingObject) string {
 	want, diff := snapshotFor(run, cluster), "binding has different resourceSnapshotName"
-	if want == b.Spec.ResourceSnapshotName {
+	if want == b.GetBindingSpec().ResourceSnapshotName {
 		diff = "binding was taken by a later clusterStagedUpdateRun of the same resourceSnapshotName"
 	}
 	return cannotContinue(fmt.Sprintf("unexpected behavior which cannot be handled by the controller: "+
@@ -69,48 +69,48 @@ func preempted(run *placementv1beta1.ClusterStagedUpdateRun, stage, cluster stri
 		"binding spec diff: %s, want: %s, got: %s; "+
 		"binding state (want Bound): %s; binding RolloutStarted (want true): %t, "+
 		"please check if there is concurrent clusterStagedUpdateRun `%s`",
-		cluster, stage, diff, want, b.Spec.ResourceSnapshotName, b.Spec.State,
-		b.Spec.State == placementv1beta1.BindingStateBound, b.Annotations[placementv1beta1.UpdateRunAnnotation]))
+		cluster, stage, diff, want, b.GetBindingSpec().ResourceSnapshotName, b.GetBindingSpec().State,
+		b.GetBindingSpec().State == placementv1beta1.BindingStateBound, b.GetAnnotations()[placementv1beta1.UpdateRunAnnotation]))
 }
 
 // snapshotName is the master snapshot a run brings clusters to.
-func snapshotName(run *placementv1beta1.ClusterStagedUpdateRun) string {
-	index, _ := strconv.Atoi(run.Status.ResourceSnapshotIndexUsed)
-	return placementv1beta1.ResourceSnapshotName(run.Spec.PlacementName, index, 0)
+func snapshotName(run placementv1beta1.UpdateRunObject) string {
+	index, _ := strconv.Atoi(run.GetUpdateRunStatus().ResourceSnapshotIndexUsed)
+	return placementv1beta1.ResourceSnapshotName(run.GetUpdateRunSpec().PlacementName, index, 0)
 }
 
 // snapshotFor is the master snapshot a run brings one cluster to; in a rollback, each has its
 // own.
-func snapshotFor(run *placementv1beta1.ClusterStagedUpdateRun, cluster string) string {
-	if run.Spec.RollbackOf == "" {
+func snapshotFor(run placementv1beta1.UpdateRunObject, cluster string) string {
+	if run.GetUpdateRunSpec().RollbackOf == "" {
 		return snapshotName(run)
 	}
-	for i := range run.Status.StagesStatus {
-		if c := updaterun.FindCluster(&run.Status.StagesStatus[i], cluster); c != nil {
+	for i := range run.GetUpdateRunStatus().StagesStatus {
+		if c := updaterun.FindCluster(&run.GetUpdateRunStatus().StagesStatus[i], cluster); c != nil {
 			index, _ := strconv.Atoi(c.ResourceSnapshotIndex)
-			return placementv1beta1.ResourceSnapshotName(run.Spec.PlacementName, index, 0)
+			return placementv1beta1.ResourceSnapshotName(run.GetUpdateRunSpec().PlacementName, index, 0)
 		}
 	}
 	return ""
 }
 
 // targetOf is what a cluster's binding shall say during and after the run.
-func targetOf(run *placementv1beta1.ClusterStagedUpdateRun, stage int, cluster string, from *placementv1beta1.ClusterResourceBinding) bindingwrite.Target {
+func targetOf(run placementv1beta1.UpdateRunObject, stage int, cluster string, from placementv1beta1.BindingObject) bindingwrite.Target {
 	to := bindingwrite.Target{
 		Snapshot:      snapshotFor(run, cluster),
-		ApplyStrategy: run.Status.AppliedStrategy,
+		ApplyStrategy: run.GetUpdateRunStatus().AppliedStrategy,
 		Annotations: map[string]string{
-			placementv1beta1.UpdateRunAnnotation:        run.Name,
-			placementv1beta1.UpdateRunUIDAnnotation:     string(run.UID),
-			placementv1beta1.UpdateRunCreatedAnnotation: run.CreationTimestamp.UTC().Format(time.RFC3339),
+			placementv1beta1.UpdateRunAnnotation:        run.GetName(),
+			placementv1beta1.UpdateRunUIDAnnotation:     string(run.GetUID()),
+			placementv1beta1.UpdateRunCreatedAnnotation: run.GetCreationTimestamp().UTC().Format(time.RFC3339),
 		},
 	}
 	// What another run has brought to the same snapshot has that to go back to.
-	again := from.Spec.ResourceSnapshotName == to.Snapshot && from.Annotations[placementv1beta1.UpdateRunUIDAnnotation] == string(run.UID)
-	if from.Spec.ResourceSnapshotName != "" && !again {
-		to.Annotations[placementv1beta1.PreviousResourceSnapshotAnnotation] = from.Spec.ResourceSnapshotName
+	again := from.GetBindingSpec().ResourceSnapshotName == to.Snapshot && from.GetAnnotations()[placementv1beta1.UpdateRunUIDAnnotation] == string(run.GetUID())
+	if from.GetBindingSpec().ResourceSnapshotName != "" && !again {
+		to.Annotations[placementv1beta1.PreviousResourceSnapshotAnnotation] = from.GetBindingSpec().ResourceSnapshotName
 	}
-	if c := updaterun.FindCluster(&run.Status.StagesStatus[stage], cluster); c != nil {
+	if c := updaterun.FindCluster(&run.GetUpdateRunStatus().StagesStatus[stage], cluster); c != nil {
 		to.ResourceOverrideSnapshots = c.ResourceOverrideSnapshots
 		to.ClusterResourceOverrideSnapshots = c.ClusterResourceOverrideSnapshots
 	}

@@ -40,7 +40,7 @@ func TestOwnerOf(t *testing.T) {
 		"the clusters selected for clusterResourcePlacement `example-placement` have changed: cluster `member1` in the stage `staging` is no longer selected"
 	bound := placementv1beta1.BindingStateBound
 	for sentence, test := range map[string]struct {
-		binding *placementv1beta1.ClusterResourceBinding
+		binding placementv1beta1.BindingObject
 		want    rollout.BindingOwner
 		endText string
 	}{

@@ -22,8 +22,8 @@ import (
 // clusterWriter brings clusters of a stage to the snapshot of its run. It does not change the run.
 type clusterWriter struct {
 	acts      *Activities
-	run       *placementv1beta1.ClusterStagedUpdateRun
-	placement *placementv1beta1.ClusterResourcePlacement
+	run       placementv1beta1.UpdateRunObject
+	placement placementv1beta1.PlacementObject
 	stage     act.StageRequest
 	bindings  *clusterwait.BindingCache
 	fence     *runFence
@@ -91,7 +91,7 @@ func (w *clusterWriter) writeCluster(ctx context.Context, cluster string) (write
 const maxFencedTries = 3
 
 // takeBinding makes a cluster's binding the run's.
-func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (*placementv1beta1.ClusterResourceBinding, writeResult, error) {
+func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placementv1beta1.BindingObject, writeResult, error) {
 	var fenced error
 	version := ""
 	for try := range maxFencedTries {
@@ -99,7 +99,7 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (*place
 		if err != nil || result.owner != rollout.OwnerNone {
 			return binding, result, err
 		}
-		if binding.ResourceVersion == version {
+		if binding.GetResourceVersion() == version {
 			break // the binding has not changed, so it was not the fence that failed
 		}
 		target := targetOf(w.run, w.stage.Index, cluster, binding)
@@ -113,13 +113,13 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (*place
 		if !errors.Is(err, bindingwrite.ErrFenced) {
 			return w.judgeWrite(cluster, bound, err)
 		}
-		fenced, version = err, binding.ResourceVersion
+		fenced, version = err, binding.GetResourceVersion()
 	}
 	return w.judgeWrite(cluster, nil, fenced)
 }
 
 // judgeWrite tells a write that was refused from one that failed.
-func (w *clusterWriter) judgeWrite(cluster string, bound *placementv1beta1.ClusterResourceBinding, err error) (*placementv1beta1.ClusterResourceBinding, writeResult, error) {
+func (w *clusterWriter) judgeWrite(cluster string, bound placementv1beta1.BindingObject, err error) (placementv1beta1.BindingObject, writeResult, error) {
 	if err == nil {
 		return bound, writeResult{owner: rollout.OwnerThisRun}, nil
 	}
@@ -132,7 +132,7 @@ func (w *clusterWriter) judgeWrite(cluster string, bound *placementv1beta1.Clust
 // readBinding reads whose a cluster's binding is: live or, where that will do, from the cache. It will do
 // if the run may take the binding as the cache has it: should it be another one by now, the fence
 // keeps it from being written.
-func (w *clusterWriter) readBinding(ctx context.Context, cluster string, cached bool) (*placementv1beta1.ClusterResourceBinding, writeResult, error) {
+func (w *clusterWriter) readBinding(ctx context.Context, cluster string, cached bool) (placementv1beta1.BindingObject, writeResult, error) {
 	if cached {
 		binding, err := readCachedBinding(ctx, w.bindings, w.placement, cluster)
 		if err == nil && binding != nil {
@@ -155,16 +155,18 @@ func (w *clusterWriter) readBinding(ctx context.Context, cluster string, cached 
 
 // withoutEndedHolder returns the binding as it counts for the run. Of two runs created in the same
 // second it cannot be told which is the later one; one that has ended does not count.
-func (w *clusterWriter) withoutEndedHolder(ctx context.Context, b *placementv1beta1.ClusterResourceBinding) (*placementv1beta1.ClusterResourceBinding, error) {
+func (w *clusterWriter) withoutEndedHolder(ctx context.Context, b placementv1beta1.BindingObject) (placementv1beta1.BindingObject, error) {
 	if b == nil || !sameSecond(b, w.run) {
 		return b, nil
 	}
-	other, err := w.acts.runs().readActive(ctx, wf.Ref{Name: b.Annotations[placementv1beta1.UpdateRunAnnotation], UID: b.Annotations[placementv1beta1.UpdateRunUIDAnnotation]})
+	other, err := w.acts.runs().readActive(ctx, wf.Ref{
+		Namespace: b.GetNamespace(), Name: b.GetAnnotations()[placementv1beta1.UpdateRunAnnotation], UID: b.GetAnnotations()[placementv1beta1.UpdateRunUIDAnnotation],
+	})
 	if err != nil || other != nil {
 		return b, err
 	}
-	b = b.DeepCopy()
-	delete(b.Annotations, placementv1beta1.UpdateRunUIDAnnotation)
+	b = placementv1beta1.DeepCopyOf(b)
+	delete(b.GetAnnotations(), placementv1beta1.UpdateRunUIDAnnotation)
 	return b, nil
 }
 
@@ -183,14 +185,14 @@ func (w *clusterWriter) addOverrideInputs(ctx context.Context, to *bindingwrite.
 }
 
 // bindingName is the name of the binding of a placement and a cluster.
-func bindingName(placement *placementv1beta1.ClusterResourcePlacement, cluster string) string {
-	return placementv1beta1.BindingName(placement.Name, placement.UID, cluster)
+func bindingName(placement placementv1beta1.PlacementObject, cluster string) string {
+	return placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), cluster)
 }
 
 // readCachedBinding reads the binding of a cluster from the cache; nil if it is gone.
-func readCachedBinding(ctx context.Context, bindings *clusterwait.BindingCache, placement *placementv1beta1.ClusterResourcePlacement,
-	cluster string) (*placementv1beta1.ClusterResourceBinding, error) {
+func readCachedBinding(ctx context.Context, bindings *clusterwait.BindingCache, placement placementv1beta1.PlacementObject,
+	cluster string) (placementv1beta1.BindingObject, error) {
 	found, err := bindings.Binding(ctx, placementv1beta1.ScopeOf(placement).Key(bindingName(placement, cluster)))
-	binding, _ := found.(*placementv1beta1.ClusterResourceBinding)
+	binding, _ := found.(placementv1beta1.BindingObject)
 	return binding, err
 }

@@ -26,16 +26,16 @@ import (
 // AdvanceDeletion takes the resources away from the clusters that the placement
 // no longer selects, waits until they are gone, and ends the run.
 func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, error) {
-	sub := a.Notifier.Subscribe(clusterwait.RunKey(placementv1beta1.Scope{Namespace: ref.Namespace}, ref.Name))
+	sub := a.Notifier.Subscribe(clusterwait.RunKey(scopeOf(ref), ref.Name))
 	defer sub.Close()
 	run, err := a.runs().readActive(ctx, ref)
 	if err != nil || run == nil {
 		return false, err
 	}
-	if run.Status.DeletionStageStatus == nil {
+	if run.GetUpdateRunStatus().DeletionStageStatus == nil {
 		return false, a.runs().failRun(ctx, run, cannotContinue("somebody has removed its plan from its status; create another run"))
 	}
-	sub.Add(clusterwait.PlacementKey(placementv1beta1.ScopeOf(run), run.Spec.PlacementName))
+	sub.Add(clusterwait.PlacementKey(placementv1beta1.ScopeOf(run), run.GetUpdateRunSpec().PlacementName))
 	d := &deletionCall{acts: a, ref: ref, run: run, sub: sub, fence: newRunFence(a, ref, run)}
 	done, err := d.advance(ctx)
 	if end, ok := errors.AsType[*userError](err); ok {
@@ -48,10 +48,10 @@ func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, err
 type deletionCall struct {
 	acts      *Activities
 	ref       wf.Ref
-	run       *placementv1beta1.ClusterStagedUpdateRun
+	run       placementv1beta1.UpdateRunObject
 	sub       *clusterwait.Subscription
 	fence     *runFence
-	placement *placementv1beta1.ClusterResourcePlacement
+	placement placementv1beta1.PlacementObject
 	// reselected are clusters that were to be cleared and are selected again.
 	reselected []string
 }
@@ -63,7 +63,7 @@ func (d *deletionCall) advance(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	stopping := updaterun.IsStopping(d.run)
-	stage := d.run.Status.DeletionStageStatus
+	stage := d.run.GetUpdateRunStatus().DeletionStageStatus
 	clusters := updaterun.NamesIn(stage, updaterun.PhaseRunning)
 	if stopping {
 		clusters, err = d.keepBegun(ctx, clusters)
@@ -97,11 +97,11 @@ func (d *deletionCall) endRun(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	if rollbackFailed {
-		c := meta.FindStatusCondition(d.run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded)
+		c := meta.FindStatusCondition(d.run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeSucceeded)
 		d.acts.runs().emitWarning(d.run, placementv1beta1.ReasonUpdateRunFailed, c.Message)
 		return false, nil
 	}
-	d.acts.runs().emitEvent(d.run, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully%s", updaterun.ExceptionsText(d.run.Status.StagesStatus...))
+	d.acts.runs().emitEvent(d.run, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully%s", updaterun.ExceptionsText(d.run.GetUpdateRunStatus().StagesStatus...))
 	return true, nil
 }
 
@@ -162,7 +162,7 @@ func (d *deletionCall) lookAt(pending map[string]struct{}) time.Time {
 	}
 	first := d.stuckAt(pending)
 	for name := range pending {
-		if r, refused := d.acts.refusals.find(d.run.UID, name); refused && (first.IsZero() || r.nextTry.Before(first)) {
+		if r, refused := d.acts.refusals.find(d.run.GetUID(), name); refused && (first.IsZero() || r.nextTry.Before(first)) {
 			first = r.nextTry
 		}
 	}
@@ -183,7 +183,7 @@ func (d *deletionCall) stuckAt(pending map[string]struct{}) time.Time {
 
 // findLongest returns the cluster that is being cleared for the longest time, and since when.
 func (d *deletionCall) findLongest(pending map[string]struct{}) (cluster string, since time.Time) {
-	stage := d.run.Status.DeletionStageStatus
+	stage := d.run.GetUpdateRunStatus().DeletionStageStatus
 	for i := range stage.Clusters {
 		c := &stage.Clusters[i]
 		started := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted)
@@ -200,7 +200,7 @@ func (d *deletionCall) findLongest(pending map[string]struct{}) (cluster string,
 // reportStuck names the cluster that the run has waited for too long.
 func (d *deletionCall) reportStuck(ctx context.Context, pending map[string]struct{}) error {
 	name, _ := d.findLongest(pending)
-	why := d.acts.refusals.causeText(d.run.UID, name)
+	why := d.acts.refusals.causeText(d.run.GetUID(), name)
 	active, err := d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) { r.Stuck(placementv1beta1.DeletionStageName, name, why) })
 	if err == nil && active {
 		d.acts.runs().emitWarning(d.run, placementv1beta1.ReasonUpdateRunStuck, fmt.Sprintf("What cluster %s has is not gone after %s%s", name, wf.StuckAfter, why))
@@ -209,7 +209,7 @@ func (d *deletionCall) reportStuck(ctx context.Context, pending map[string]struc
 }
 
 func (d *deletionCall) checkPlan(ctx context.Context) error {
-	f, err := d.acts.planner().readPlacementFacts(ctx, d.run.Spec.PlacementName, d.run.Status.PolicySnapshotIndexUsed)
+	f, err := d.acts.planner(placementv1beta1.ScopeOf(d.run)).readPlacementFacts(ctx, d.run.GetUpdateRunSpec().PlacementName, d.run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (d *deletionCall) removeBindings(ctx context.Context, clusters []string) (g
 	group.SetLimit(throttle.MaxClusterWrites)
 	var superseded atomic.Bool
 	for _, name := range clusters {
-		r, refused := d.acts.refusals.find(d.run.UID, name)
+		r, refused := d.acts.refusals.find(d.run.GetUID(), name)
 		if stopping || refused && d.acts.Clock.Now().Before(r.nextTry) {
 			continue
 		}
@@ -264,8 +264,8 @@ func (d *deletionCall) removeBinding(ctx context.Context, cluster string) (mayWr
 	if err != nil {
 		return true, err
 	}
-	if binding == nil || binding.Spec.State != placementv1beta1.BindingStateUnscheduled {
-		d.acts.refusals.forget(d.run.UID, cluster)
+	if binding == nil || binding.GetBindingSpec().State != placementv1beta1.BindingStateUnscheduled {
+		d.acts.refusals.forget(d.run.GetUID(), cluster)
 		return true, nil
 	}
 	if mayWrite, err := d.fence.mayWrite(ctx); err != nil || !mayWrite {
@@ -273,11 +273,11 @@ func (d *deletionCall) removeBinding(ctx context.Context, cluster string) (mayWr
 	}
 	err = bindingwrite.Remove(ctx, d.acts.Client, binding)
 	if why, refused := writeRefusal(err); refused {
-		d.acts.refusals.note(d.run.UID, cluster, why, d.acts.Clock.Now())
+		d.acts.refusals.note(d.run.GetUID(), cluster, why, d.acts.Clock.Now())
 		return true, nil
 	}
 	if err == nil {
-		d.acts.refusals.forget(d.run.UID, cluster)
+		d.acts.refusals.forget(d.run.GetUID(), cluster)
 	}
 	return true, err
 }
@@ -285,7 +285,7 @@ func (d *deletionCall) removeBinding(ctx context.Context, cluster string) (mayWr
 // recordRefusals brings up to date what the status says of clusters whose bindings must not be deleted.
 // What has to be said of them is decided as for any other stage.
 func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (goesOn bool, err error) {
-	if d.acts.refusals.isEmpty() && updaterun.CountRefused(d.run.Status.DeletionStageStatus) == 0 {
+	if d.acts.refusals.isEmpty() && updaterun.CountRefused(d.run.GetUpdateRunStatus().DeletionStageStatus) == 0 {
 		return true, nil
 	}
 	facts := rollout.StageFacts{MaxConcurrency: len(clusters)}
@@ -294,13 +294,13 @@ func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (g
 	}
 	whys := map[string]string{}
 	var known []string
-	for i := range d.run.Status.DeletionStageStatus.Clusters {
-		status := &d.run.Status.DeletionStageStatus.Clusters[i]
+	for i := range d.run.GetUpdateRunStatus().DeletionStageStatus.Clusters {
+		status := &d.run.GetUpdateRunStatus().DeletionStageStatus.Clusters[i]
 		c := rollout.StageCluster{Name: status.ClusterName, Owner: rollout.OwnerThisRun, RecordedRefusal: status.WriteRefused}
 		if slices.Contains(clusters, c.Name) {
 			c.Role = rollout.RoleInFlight
 		}
-		if r, refused := d.acts.refusals.find(d.run.UID, c.Name); refused {
+		if r, refused := d.acts.refusals.find(d.run.GetUID(), c.Name); refused {
 			c.Refusal, whys[c.Name] = &rollout.Refusal{Why: r.why, NextTry: r.nextTry}, r.why
 		}
 		if c.RecordedRefusal != "" {
@@ -336,7 +336,7 @@ func (d *deletionCall) keepBegun(ctx context.Context, clusters []string) ([]stri
 		if err != nil {
 			return nil, err
 		}
-		if binding != nil && binding.DeletionTimestamp.IsZero() {
+		if binding != nil && binding.GetDeletionTimestamp().IsZero() {
 			unwritten = append(unwritten, name)
 		}
 	}

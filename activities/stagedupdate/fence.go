@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -62,9 +61,9 @@ func (f *runFence) noteRead(run placementv1beta1.UpdateRunObject) {
 func (f *runFence) mayWrite(ctx context.Context) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	cached := &placementv1beta1.ClusterStagedUpdateRun{}
+	cached := scopeOf(f.ref).NewUpdateRun(f.ref.Name)
 	// It is only read, and may be large.
-	err := f.acts.Client.Get(ctx, types.NamespacedName{Name: f.ref.Name}, cached, client.UnsafeDisableDeepCopyOption(true))
+	err := f.acts.Client.Get(ctx, client.ObjectKeyFromObject(cached), cached, client.UnsafeDisableDeepCopyOption(true))
 	if err == nil && f.isUnchanged(cached) && f.acts.Clock.Since(f.readAt) < maxReadAge {
 		return true, nil
 	}

@@ -28,13 +28,13 @@ func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.Ga
 	if run == nil || !hasStage(run, in.StageRequest) {
 		return act.GateState{Ended: true}, nil
 	}
-	if run.Spec.State == placementv1beta1.StateStop {
+	if run.GetUpdateRunSpec().State == placementv1beta1.StateStop {
 		return act.GateState{Stopping: true}, nil
 	}
-	if !in.Before && (!updaterun.StageUpdated(&run.Status.StagesStatus[in.Index]) || updaterun.OverBudget(run, in.Index)) {
+	if !in.Before && (!updaterun.StageUpdated(&run.GetUpdateRunStatus().StagesStatus[in.Index]) || updaterun.OverBudget(run, in.Index)) {
 		return act.GateState{Stopping: true}, nil // nothing passes before its clusters are done: look again
 	}
-	f, err := a.planner().readPlacementFacts(ctx, run.Spec.PlacementName, run.Status.PolicySnapshotIndexUsed)
+	f, err := a.planner(placementv1beta1.ScopeOf(run)).readPlacementFacts(ctx, run.GetUpdateRunSpec().PlacementName, run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
 	if err != nil {
 		return act.GateState{}, err
 	}
@@ -54,7 +54,7 @@ func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.Ga
 }
 
 // checkTasks checks each task on one side of a stage and records what was found.
-func (a *Activities) checkTasks(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, in act.GateRequest) (act.GateState, error) {
+func (a *Activities) checkTasks(ctx context.Context, run placementv1beta1.UpdateRunObject, in act.GateRequest) (act.GateState, error) {
 	checked, ended, err := a.performChecks(ctx, run, in)
 	if err != nil || ended {
 		return act.GateState{Ended: ended}, err
@@ -85,9 +85,9 @@ type checkedTask struct {
 // performChecks checks the tasks on one side of a stage, in their order, unless the run has ended meanwhile. A
 // stage without clusters is skipped, tasks and all.
 func (a *Activities) performChecks(
-	ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, in act.GateRequest,
+	ctx context.Context, run placementv1beta1.UpdateRunObject, in act.GateRequest,
 ) (checked []checkedTask, ended bool, err error) {
-	stage, now := &run.Status.StagesStatus[in.Index], a.Clock.Now()
+	stage, now := &run.GetUpdateRunStatus().StagesStatus[in.Index], a.Clock.Now()
 	if len(stage.Clusters) == 0 {
 		return nil, false, nil
 	}
@@ -152,7 +152,7 @@ func recordChecks(r updaterun.Recorder, stage *placementv1beta1.StageUpdatingSta
 // taskHub is the hub as the checks of tasks see it.
 type taskHub struct {
 	acts *Activities
-	run  *placementv1beta1.ClusterStagedUpdateRun
+	run  placementv1beta1.UpdateRunObject
 }
 
 var _ stagetask.Hub = taskHub{}
@@ -185,7 +185,7 @@ func (h taskHub) Delete(ctx context.Context, object placementv1beta1.Object) err
 
 // RunIsActive implements stagetask.Hub.
 func (h taskHub) RunIsActive(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
-	run, err := h.acts.runs().readActive(ctx, wf.Ref{Name: key.Name, UID: string(uid)})
+	run, err := h.acts.runs().readActive(ctx, wf.Ref{Namespace: key.Namespace, Name: key.Name, UID: string(uid)})
 	return run != nil, err
 }
 

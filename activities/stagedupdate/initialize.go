@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
@@ -35,23 +34,23 @@ func (a *Activities) InitializeRun(ctx context.Context, ref wf.Ref) (act.Initial
 	if err != nil || run == nil {
 		return act.InitializeResult{}, err
 	}
-	if meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized) != nil {
+	if meta.FindStatusCondition(run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeInitialized) != nil {
 		return act.InitializeResult{State: stateOf(run)}, nil
 	}
-	planned := run.DeepCopy()
-	note, err := a.planner().makePlan(ctx, planned)
+	planned := placementv1beta1.DeepCopyOf(run)
+	note, err := a.planner(placementv1beta1.ScopeOf(planned)).makePlan(ctx, planned)
 	var refused *userError
 	if err != nil && !errors.As(err, &refused) {
 		return act.InitializeResult{}, a.runs().recordRefusedWrite(ctx, run, err)
 	}
-	if err := a.storePlan(ctx, run, planned.Status, note, refused); err != nil {
+	if err := a.storePlan(ctx, run, *planned.GetUpdateRunStatus(), note, refused); err != nil {
 		return act.InitializeResult{}, err
 	}
 	return act.InitializeResult{State: stateOf(run)}, nil
 }
 
 // storePlan writes the frozen plan, unless another attempt was faster.
-func (a *Activities) storePlan(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, planned placementv1beta1.UpdateRunStatus, note string, refused *userError) error {
+func (a *Activities) storePlan(ctx context.Context, run placementv1beta1.UpdateRunObject, planned placementv1beta1.UpdateRunStatus, note string, refused *userError) error {
 	written := false
 	active, err := a.runs().recordStatus(ctx, run, func(r updaterun.Recorder) {
 		if written = meta.FindStatusCondition(r.Status().Conditions, placementv1beta1.ConditionTypeInitialized) == nil; !written {
@@ -66,7 +65,7 @@ func (a *Activities) storePlan(ctx context.Context, run *placementv1beta1.Cluste
 			return
 		}
 		r.Initialized(note)
-		if run.Spec.State == "" || run.Spec.State == placementv1beta1.StateRun {
+		if run.GetUpdateRunSpec().State == "" || run.GetUpdateRunSpec().State == placementv1beta1.StateRun {
 			r.Progressing()
 		}
 	})
@@ -78,46 +77,49 @@ func (a *Activities) storePlan(ctx context.Context, run *placementv1beta1.Cluste
 		return nil //nolint:nilerr // the run's status says it; trying again would not help
 	}
 	a.runs().emitEvent(run, placementv1beta1.ReasonUpdateRunInitializedSuccessfully, "Froze %d clusters in %d stages, resource snapshot index %s",
-		run.Status.PolicyObservedClusterCount, len(run.Status.StagesStatus), run.Status.ResourceSnapshotIndexUsed)
+		run.GetUpdateRunStatus().PolicyObservedClusterCount, len(run.GetUpdateRunStatus().StagesStatus), run.GetUpdateRunStatus().ResourceSnapshotIndexUsed)
 	return nil
 }
 
 // planner reads what the plan of a run is made from.
-type planner struct{ acts *Activities }
+type planner struct {
+	acts  *Activities
+	scope placementv1beta1.Scope
+}
 
 // makePlan reads the facts and freezes the plan into the run that it is given; note is added to the
 // message that the run is initialized.
-func (p *planner) makePlan(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) (note string, err error) {
-	if run.Spec.RollbackOf != "" {
+func (p *planner) makePlan(ctx context.Context, run placementv1beta1.UpdateRunObject) (note string, err error) {
+	if run.GetUpdateRunSpec().RollbackOf != "" {
 		return "", p.makeRollbackPlan(ctx, run)
 	}
-	f, err := p.waitUntilScheduled(ctx, run.Spec.PlacementName)
+	f, err := p.waitUntilScheduled(ctx, run.GetUpdateRunSpec().PlacementName)
 	if err != nil {
 		return "", err
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.readBindings(gctx, f) })
-	g.Go(func() error { return p.readStrategy(gctx, run.Spec.StagedRolloutStrategyName, f) })
+	g.Go(func() error { return p.readStrategy(gctx, run.GetUpdateRunSpec().StagedRolloutStrategyName, f) })
 	g.Go(func() error { return p.readMemberClusters(gctx, f) })
 	g.Go(func() error { return p.readOtherRuns(gctx, f) })
 	if err := g.Wait(); err != nil {
 		return "", err
 	}
 	if note, err = freezePlan(run, *f); err != nil {
-		run.Status.StagesStatus = nil
+		run.GetUpdateRunStatus().StagesStatus = nil
 		return "", err
 	}
 	index, err := p.resolveSnapshotIndex(ctx, run, f.placement)
 	if err != nil {
-		run.Status.StagesStatus = nil
+		run.GetUpdateRunStatus().StagesStatus = nil
 		return "", err
 	}
-	run.Status.ResourceSnapshotIndexUsed = index
+	run.GetUpdateRunStatus().ResourceSnapshotIndexUsed = index
 	overrides, err := p.acts.Snapshots.Overrides(ctx, f.placement, index)
 	if err != nil {
-		return "", fmt.Errorf("reading the overrides of placement %s: %w", f.placement.Name, err)
+		return "", fmt.Errorf("reading the overrides of placement %s: %w", f.placement.GetName(), err)
 	}
-	applyOverrides(&run.Status, overrides, f.clusters)
+	applyOverrides(run.GetUpdateRunStatus(), overrides, f.clusters)
 	return note, nil
 }
 
@@ -157,9 +159,9 @@ func (p *planner) waitUntilScheduled(ctx context.Context, placement string) (*fa
 func checkScheduled(f *facts) error {
 	switch {
 	case f.policy == nil:
-		return refuse("no latest policy snapshot found for clusterResourcePlacement `%s`", f.placement.Name)
-	case !decided(f.placement, f.policy) || !meta.IsStatusConditionTrue(f.policy.Status.Conditions, placementv1beta1.ConditionTypeScheduled):
-		return refuse("policy snapshot `%s` not fully scheduled yet", f.policy.Name)
+		return refuse("no latest policy snapshot found for clusterResourcePlacement `%s`", f.placement.GetName())
+	case !decided(f.placement, f.policy) || !meta.IsStatusConditionTrue(f.policy.GetPolicySnapshotStatus().Conditions, placementv1beta1.ConditionTypeScheduled):
+		return refuse("policy snapshot `%s` not fully scheduled yet", f.policy.GetName())
 	}
 	return nil
 }
@@ -172,8 +174,8 @@ func (p *planner) readPlacementFacts(ctx context.Context, name, usedIndex string
 	f := &facts{}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		placement := &placementv1beta1.ClusterResourcePlacement{}
-		err := p.acts.Live.Get(gctx, types.NamespacedName{Name: name}, placement)
+		placement := p.scope.NewPlacement(name)
+		err := p.acts.Live.Get(gctx, p.scope.Key(name), placement)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -191,10 +193,10 @@ func (p *planner) readPlacementFacts(ctx context.Context, name, usedIndex string
 }
 
 // readPolicy reads the latest policy snapshot of a placement; nil when there is none.
-func (p *planner) readPolicy(ctx context.Context, placement, usedIndex string) (*placementv1beta1.ClusterSchedulingPolicySnapshot, error) {
+func (p *planner) readPolicy(ctx context.Context, placement, usedIndex string) (placementv1beta1.PolicySnapshotObject, error) {
 	if index, err := strconv.Atoi(usedIndex); err == nil {
-		used := &placementv1beta1.ClusterSchedulingPolicySnapshot{}
-		err := p.acts.Live.Get(ctx, types.NamespacedName{Name: placementv1beta1.PolicySnapshotName(placement, index)}, used)
+		used := p.scope.NewPolicySnapshot(placementv1beta1.PolicySnapshotName(placement, index))
+		err := p.acts.Live.Get(ctx, client.ObjectKeyFromObject(used), used)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading policy snapshot %d of placement %s: %w", index, placement, err)
 		}
@@ -202,28 +204,28 @@ func (p *planner) readPolicy(ctx context.Context, placement, usedIndex string) (
 			return used, nil
 		}
 	}
-	var list placementv1beta1.ClusterSchedulingPolicySnapshotList
-	err := p.acts.Live.List(ctx, &list, client.MatchingLabels{
+	list := p.scope.NewPolicySnapshotList()
+	err := p.acts.Live.List(ctx, list, client.InNamespace(p.scope.Namespace), client.MatchingLabels{
 		placementv1beta1.ParentPlacementLabel: placement, placementv1beta1.IsLatestSnapshotLabel: placementv1beta1.LabelValueTrue})
 	if err != nil {
 		return nil, fmt.Errorf("listing the policy snapshots of placement %s: %w", placement, err)
 	}
-	latest, _ := placementv1beta1.LatestSnapshot(list.Objects(), placementv1beta1.PolicyIndexLabel).(*placementv1beta1.ClusterSchedulingPolicySnapshot)
+	latest, _ := placementv1beta1.LatestSnapshot(list.Objects(), placementv1beta1.PolicyIndexLabel).(placementv1beta1.PolicySnapshotObject)
 	return latest, nil
 }
 
 func (p *planner) readBindings(ctx context.Context, f *facts) error {
-	var list placementv1beta1.ClusterResourceBindingList
-	if err := p.acts.Live.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: f.placement.Name}); err != nil {
-		return fmt.Errorf("listing the bindings of placement %s: %w", f.placement.Name, err)
+	list := p.scope.NewBindingList()
+	if err := p.acts.Live.List(ctx, list, client.InNamespace(p.scope.Namespace), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: f.placement.GetName()}); err != nil {
+		return fmt.Errorf("listing the bindings of placement %s: %w", f.placement.GetName(), err)
 	}
-	f.bindings = list.Items
+	f.bindings = list.Objects()
 	return nil
 }
 
 func (p *planner) readStrategy(ctx context.Context, name string, f *facts) error {
-	strategy := &placementv1beta1.ClusterStagedUpdateStrategy{}
-	err := p.acts.Live.Get(ctx, types.NamespacedName{Name: name}, strategy)
+	strategy := p.scope.NewUpdateStrategy(name)
+	err := p.acts.Live.Get(ctx, p.scope.Key(name), strategy)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -237,11 +239,11 @@ func (p *planner) readStrategy(ctx context.Context, name string, f *facts) error
 // readOtherRuns reads all runs from the cache, not live: their statuses are large, and admission has
 // checked live before.
 func (p *planner) readOtherRuns(ctx context.Context, f *facts) error {
-	var list placementv1beta1.ClusterStagedUpdateRunList
-	if err := p.acts.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	list := p.scope.NewUpdateRunList()
+	if err := p.acts.Client.List(ctx, list, client.InNamespace(p.scope.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing update runs: %w", err)
 	}
-	f.runs = list.Items
+	f.runs = list.Objects()
 	return nil
 }
 
@@ -266,15 +268,15 @@ func (p *planner) readMemberClusters(ctx context.Context, f *facts) error {
 
 // resolveSnapshotIndex returns the index that the run asks for, if there is such a snapshot. A run that asks
 // for none gets a snapshot of what the placement selects now.
-func (p *planner) resolveSnapshotIndex(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, placement *placementv1beta1.ClusterResourcePlacement) (string, error) {
-	index := run.Spec.ResourceSnapshotIndex
+func (p *planner) resolveSnapshotIndex(ctx context.Context, run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject) (string, error) {
+	index := run.GetUpdateRunSpec().ResourceSnapshotIndex
 	if index == "" {
 		selected, err := p.acts.Snapshots.Select(ctx, placement)
 		if err != nil {
-			return "", fmt.Errorf("selecting the resources of placement %s: %w", placement.Name, err)
+			return "", fmt.Errorf("selecting the resources of placement %s: %w", placement.GetName(), err)
 		}
 		if selected.Invalid || selected.Gone {
-			return "", refuse("the resource selectors of clusterResourcePlacement `%s` are invalid, see its condition ClusterResourcePlacementScheduled", placement.Name)
+			return "", refuse("the resource selectors of clusterResourcePlacement `%s` are invalid, see its condition ClusterResourcePlacementScheduled", placement.GetName())
 		}
 		return strconv.Itoa(selected.Index), nil
 	}
@@ -284,12 +286,12 @@ func (p *planner) resolveSnapshotIndex(ctx context.Context, run *placementv1beta
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshotList"))
 	err := p.acts.Live.List(ctx, &list, client.MatchingLabels{
-		placementv1beta1.ParentPlacementLabel: placement.Name, placementv1beta1.ResourceIndexLabel: index})
+		placementv1beta1.ParentPlacementLabel: placement.GetName(), placementv1beta1.ResourceIndexLabel: index})
 	if err != nil {
-		return "", fmt.Errorf("listing the resource snapshots of placement %s: %w", placement.Name, err)
+		return "", fmt.Errorf("listing the resource snapshots of placement %s: %w", placement.GetName(), err)
 	}
 	if len(list.Items) == 0 {
-		return "", refuse("no clusterResourceSnapshots with index `%s` found for clusterResourcePlacement `%s`", index, placement.Name)
+		return "", refuse("no clusterResourceSnapshots with index `%s` found for clusterResourcePlacement `%s`", index, placement.GetName())
 	}
 	return index, nil
 }

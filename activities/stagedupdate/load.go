@@ -21,7 +21,7 @@ func (a *Activities) LoadRun(ctx context.Context, ref wf.Ref) (act.RunState, err
 	if err != nil || run == nil {
 		return act.RunState{}, err
 	}
-	if refused, ok := errors.AsType[*userError](beingRolledBack(run)); ok && run.DeletionTimestamp.IsZero() && !placementv1beta1.IsRunOver(run) {
+	if refused, ok := errors.AsType[*userError](beingRolledBack(run)); ok && run.GetDeletionTimestamp().IsZero() && !placementv1beta1.IsRunOver(run) {
 		// One that stands still ends, too: it will not be asked again.
 		err = a.runs().failRun(ctx, run, refused.text)
 	}
@@ -37,7 +37,7 @@ func (a *Activities) LoadStage(ctx context.Context, in act.StageRequest) (act.St
 	if run == nil || !hasStage(run, in) {
 		return act.StagePlan{Gone: true}, nil
 	}
-	if _, err := rollout.Concurrency(concurrencyOf(updaterun.StageConfig(run, in.Index)), len(run.Status.StagesStatus[in.Index].Clusters)); err != nil {
+	if _, err := rollout.Concurrency(concurrencyOf(updaterun.StageConfig(run, in.Index)), len(run.GetUpdateRunStatus().StagesStatus[in.Index].Clusters)); err != nil {
 		return act.StagePlan{Gone: true}, a.runs().failRun(ctx, run, cannotContinue("stage `"+in.Stage+"`: "+err.Error()))
 	}
 	return stagePlanOf(run, in.Index), nil
@@ -45,8 +45,8 @@ func (a *Activities) LoadStage(ctx context.Context, in act.StageRequest) (act.St
 
 // stagePlanOf is the frozen order of a stage, how far it has come, and with which clusters it goes on. What
 // the user asks for in the spec is carried out by the call of AdvanceStage that follows.
-func stagePlanOf(run *placementv1beta1.ClusterStagedUpdateRun, index int) act.StagePlan {
-	stage, facts := &run.Status.StagesStatus[index], stageFacts(run, index)
+func stagePlanOf(run placementv1beta1.UpdateRunObject, index int) act.StagePlan {
+	stage, facts := &run.GetUpdateRunStatus().StagesStatus[index], stageFacts(run, index)
 	facts.Budget, facts.Stopping = nil, updaterun.IsStopping(run)
 	for i := range facts.Clusters {
 		if facts.Clusters[i].Phase == rollout.ClusterUpdating {
@@ -61,8 +61,8 @@ func stagePlanOf(run *placementv1beta1.ClusterStagedUpdateRun, index int) act.St
 	}
 }
 
-func hasStage(run *placementv1beta1.ClusterStagedUpdateRun, in act.StageRequest) bool {
-	return in.Index < len(run.Status.StagesStatus) && run.Status.StagesStatus[in.Index].StageName == in.Stage
+func hasStage(run placementv1beta1.UpdateRunObject, in act.StageRequest) bool {
+	return in.Index < len(run.GetUpdateRunStatus().StagesStatus) && run.GetUpdateRunStatus().StagesStatus[in.Index].StageName == in.Stage
 }
 
 func concurrencyOf(config placementv1beta1.StageConfig) string {
@@ -72,6 +72,6 @@ func concurrencyOf(config placementv1beta1.StageConfig) string {
 	return config.MaxConcurrency.String()
 }
 
-func statusEqual(a, b *placementv1beta1.ClusterStagedUpdateRun) bool {
-	return equality.Semantic.DeepEqual(a.Status, b.Status)
+func statusEqual(a, b placementv1beta1.UpdateRunObject) bool {
+	return equality.Semantic.DeepEqual(*a.GetUpdateRunStatus(), *b.GetUpdateRunStatus())
 }

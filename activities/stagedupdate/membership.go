@@ -11,7 +11,7 @@ func frozen(run placementv1beta1.UpdateRunObject) bool {
 }
 
 // ignores says that a run may leave clusters out of its stages.
-func ignores(run *placementv1beta1.ClusterStagedUpdateRun) bool {
-	s := run.Status.StagedUpdateStrategySnapshot
+func ignores(run placementv1beta1.UpdateRunObject) bool {
+	s := run.GetUpdateRunStatus().StagedUpdateStrategySnapshot
 	return s != nil && s.UnassignedClusters == placementv1beta1.UnassignedClustersIgnore
 }

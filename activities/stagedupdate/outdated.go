@@ -13,14 +13,14 @@ import (
 )
 
 // checkPlanStillValid says why a run cannot go on with its plan. A *userError ends the run.
-func (a *Activities) checkPlanStillValid(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, f *facts) error {
+func (a *Activities) checkPlanStillValid(ctx context.Context, run placementv1beta1.UpdateRunObject, f *facts) error {
 	if err := beingRolledBack(run); err != nil {
 		return err
 	}
 	err := outdated(run, f.placement, f.policy)
 	if err == nil && !frozen(run) && decided(f.placement, f.policy) {
 		if _, complete := decisions(f.policy); !complete {
-			err = a.planner().compareBindings(ctx, run)
+			err = a.planner(placementv1beta1.ScopeOf(run)).compareBindings(ctx, run)
 		}
 	}
 	if refused, ok := errors.AsType[*userError](err); ok {
@@ -31,13 +31,13 @@ func (a *Activities) checkPlanStillValid(ctx context.Context, run *placementv1be
 
 // compareBindings looks at the bindings where there are more clusters than a policy snapshot
 // names. A cache that lags behind ends no run: what is live decides.
-func (p *planner) compareBindings(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) error {
+func (p *planner) compareBindings(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	var verdict error
 	for _, reader := range []client.Reader{p.acts.Client, p.acts.Live} {
-		var list placementv1beta1.ClusterResourceBindingList
-		err := reader.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: run.Spec.PlacementName}, client.UnsafeDisableDeepCopy)
+		list := p.scope.NewBindingList()
+		err := reader.List(ctx, list, client.InNamespace(p.scope.Namespace), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: run.GetUpdateRunSpec().PlacementName}, client.UnsafeDisableDeepCopy)
 		if err != nil {
-			return fmt.Errorf("listing the bindings of placement %s: %w", run.Spec.PlacementName, err)
+			return fmt.Errorf("listing the bindings of placement %s: %w", run.GetUpdateRunSpec().PlacementName, err)
 		}
 		selected, _ := planning.SplitClusters(list.Objects())
 		if verdict = compareClusters(run, selected); verdict == nil {
@@ -50,21 +50,21 @@ func (p *planner) compareBindings(ctx context.Context, run *placementv1beta1.Clu
 // outdated says why a run can no longer continue: the placement or what its
 // policy selects is not what was frozen (the reference abandons such a run, and
 // so do we unless told otherwise). It is pure.
-func outdated(run *placementv1beta1.ClusterStagedUpdateRun, placement *placementv1beta1.ClusterResourcePlacement, policy *placementv1beta1.ClusterSchedulingPolicySnapshot) error {
+func outdated(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject) error {
 	if err := checkPlacement(placement); err != nil {
 		return err
 	}
-	if frozen := meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized); frozen != nil && frozen.LastTransitionTime.Before(&placement.CreationTimestamp) {
-		return refuse("parent clusterResourcePlacement `%s` was deleted and created again after the clusterStagedUpdateRun was initialized", placement.Name)
+	if frozen := meta.FindStatusCondition(run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeInitialized); frozen != nil && frozen.LastTransitionTime.Time.Before(placement.GetCreationTimestamp().Time) {
+		return refuse("parent clusterResourcePlacement `%s` was deleted and created again after the clusterStagedUpdateRun was initialized", placement.GetName())
 	}
 	if frozen(run) {
 		return nil // with whichever clusters there were
 	}
 	if policy == nil {
-		return refuse("no latest policy snapshot found for clusterResourcePlacement `%s`", placement.Name)
+		return refuse("no latest policy snapshot found for clusterResourcePlacement `%s`", placement.GetName())
 	}
-	if index := policy.Labels[placementv1beta1.PolicyIndexLabel]; index != run.Status.PolicySnapshotIndexUsed {
-		return refuse("the policy snapshot index used in the clusterStagedUpdateRun is outdated, latest: %s, recorded: %s", index, run.Status.PolicySnapshotIndexUsed)
+	if index := policy.GetLabels()[placementv1beta1.PolicyIndexLabel]; index != run.GetUpdateRunStatus().PolicySnapshotIndexUsed {
+		return refuse("the policy snapshot index used in the clusterStagedUpdateRun is outdated, latest: %s, recorded: %s", index, run.GetUpdateRunStatus().PolicySnapshotIndexUsed)
 	}
 	if !decided(placement, policy) {
 		return nil // the scheduler is at it; its verdict will wake us
@@ -77,22 +77,22 @@ func outdated(run *placementv1beta1.ClusterStagedUpdateRun, placement *placement
 
 // decisions are the clusters that a policy snapshot names as selected, and whether these are
 // all.
-func decisions(policy *placementv1beta1.ClusterSchedulingPolicySnapshot) (selected []string, complete bool) {
-	for _, d := range policy.Status.ClusterDecisions {
+func decisions(policy placementv1beta1.PolicySnapshotObject) (selected []string, complete bool) {
+	for _, d := range policy.GetPolicySnapshotStatus().ClusterDecisions {
 		if d.Selected {
 			selected = append(selected, d.ClusterName)
 		}
 	}
-	return selected, len(policy.Status.ClusterDecisions) < placementv1beta1.MaxClusterDecisions
+	return selected, len(policy.GetPolicySnapshotStatus().ClusterDecisions) < placementv1beta1.MaxClusterDecisions
 }
 
 // compareClusters says whether the selected clusters are those that were frozen.
-func compareClusters(run *placementv1beta1.ClusterStagedUpdateRun, now []string) error {
-	if len(now) != run.Status.PolicyObservedClusterCount {
-		return refuse("the cluster count initialized in the clusterStagedUpdateRun is outdated, latest: %d, recorded: %d", len(now), run.Status.PolicyObservedClusterCount)
+func compareClusters(run placementv1beta1.UpdateRunObject, now []string) error {
+	if len(now) != run.GetUpdateRunStatus().PolicyObservedClusterCount {
+		return refuse("the cluster count initialized in the clusterStagedUpdateRun is outdated, latest: %d, recorded: %d", len(now), run.GetUpdateRunStatus().PolicyObservedClusterCount)
 	}
 	planned := map[string]bool{}
-	for _, s := range run.Status.StagesStatus {
+	for _, s := range run.GetUpdateRunStatus().StagesStatus {
 		for _, c := range s.Clusters {
 			planned[c.ClusterName] = true
 		}
@@ -102,7 +102,7 @@ func compareClusters(run *placementv1beta1.ClusterStagedUpdateRun, now []string)
 	}
 	for _, name := range now {
 		if !planned[name] {
-			return refuse("the clusters selected for clusterResourcePlacement `%s` have changed: `%s` is in no stage of the clusterStagedUpdateRun", run.Spec.PlacementName, name)
+			return refuse("the clusters selected for clusterResourcePlacement `%s` have changed: `%s` is in no stage of the clusterStagedUpdateRun", run.GetUpdateRunSpec().PlacementName, name)
 		}
 	}
 	return nil
@@ -110,17 +110,17 @@ func compareClusters(run *placementv1beta1.ClusterStagedUpdateRun, now []string)
 
 // compareStaged says whether the clusters that are in a stage are still selected, where others
 // may be in none.
-func compareStaged(run *placementv1beta1.ClusterStagedUpdateRun, planned map[string]bool, now []string) error {
+func compareStaged(run placementv1beta1.UpdateRunObject, planned map[string]bool, now []string) error {
 	for _, name := range now {
 		delete(planned, name)
 	}
 	for name := range planned {
-		return refuse("the clusters selected for clusterResourcePlacement `%s` have changed: `%s` is no longer one of them", run.Spec.PlacementName, name)
+		return refuse("the clusters selected for clusterResourcePlacement `%s` have changed: `%s` is no longer one of them", run.GetUpdateRunSpec().PlacementName, name)
 	}
 	return nil
 }
 
 // decided says that the scheduler has seen this generation of the placement.
-func decided(placement *placementv1beta1.ClusterResourcePlacement, policy *placementv1beta1.ClusterSchedulingPolicySnapshot) bool {
-	return policy.Status.ObservedCRPGeneration >= placement.Generation
+func decided(placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject) bool {
+	return policy.GetPolicySnapshotStatus().ObservedCRPGeneration >= placement.GetGeneration()
 }

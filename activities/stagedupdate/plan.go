@@ -32,21 +32,21 @@ func clientError(text string) string {
 
 // facts are what the plan of a run is made from.
 type facts struct {
-	placement *placementv1beta1.ClusterResourcePlacement
-	policy    *placementv1beta1.ClusterSchedulingPolicySnapshot
-	bindings  []placementv1beta1.ClusterResourceBinding
-	strategy  *placementv1beta1.ClusterStagedUpdateStrategy
+	placement placementv1beta1.PlacementObject
+	policy    placementv1beta1.PolicySnapshotObject
+	bindings  []placementv1beta1.BindingObject
+	strategy  placementv1beta1.UpdateStrategyObject
 	clusters  []clusterv1beta1.MemberCluster
-	runs      []placementv1beta1.ClusterStagedUpdateRun
+	runs      []placementv1beta1.UpdateRunObject
 }
 
 // checkPlacement says why a run cannot work on a placement.
-func checkPlacement(placement *placementv1beta1.ClusterResourcePlacement) error {
-	if placement == nil || !placement.DeletionTimestamp.IsZero() {
+func checkPlacement(placement placementv1beta1.PlacementObject) error {
+	if placement == nil || !placement.GetDeletionTimestamp().IsZero() {
 		return refuse("parent clusterResourcePlacement not found")
 	}
 	kind := placementv1beta1.RollingUpdateRolloutStrategyType
-	if s := placement.Spec.Strategy; s != nil && s.Type != "" {
+	if s := placement.GetPlacementSpec().Strategy; s != nil && s.Type != "" {
 		kind = s.Type
 	}
 	if kind != placementv1beta1.ExternalRolloutStrategyType {
@@ -57,16 +57,16 @@ func checkPlacement(placement *placementv1beta1.ClusterResourcePlacement) error 
 
 // freezePlan freezes policy, apply strategy, stages and clusters into the status of
 // the run. It is pure. With an error, the status keeps what was found before, as in KubeFleet.
-func freezePlan(run *placementv1beta1.ClusterStagedUpdateRun, f facts) (note string, err error) {
-	status := &run.Status
-	status.PolicySnapshotIndexUsed = f.policy.Labels[placementv1beta1.PolicyIndexLabel]
-	selected, removed := planning.SplitClusters((&placementv1beta1.ClusterResourceBindingList{Items: f.bindings}).Objects())
+func freezePlan(run placementv1beta1.UpdateRunObject, f facts) (note string, err error) {
+	status := run.GetUpdateRunStatus()
+	status.PolicySnapshotIndexUsed = f.policy.GetLabels()[placementv1beta1.PolicyIndexLabel]
+	selected, removed := planning.SplitClusters(f.bindings)
 	if len(selected) == 0 && len(removed) == 0 {
-		return "", refuse("no scheduled or to-be-deleted clusterResourceBindings found for the latest policy snapshot %s", f.policy.Name)
+		return "", refuse("no scheduled or to-be-deleted clusterResourceBindings found for the latest policy snapshot %s", f.policy.GetName())
 	}
 	status.PolicyObservedClusterCount = len(selected)
 	status.AppliedStrategy = nil
-	if s := f.placement.Spec.Strategy; s != nil {
+	if s := f.placement.GetPlacementSpec().Strategy; s != nil {
 		status.AppliedStrategy = s.ApplyStrategy.DeepCopy()
 	}
 	status.DeletionStageStatus = &placementv1beta1.StageUpdatingStatus{
@@ -76,42 +76,42 @@ func freezePlan(run *placementv1beta1.ClusterStagedUpdateRun, f facts) (note str
 		return "", err
 	}
 	if f.strategy == nil {
-		return "", refuse("referenced clusterStagedUpdateStrategy not found: `%s`", run.Spec.StagedRolloutStrategyName)
+		return "", refuse("referenced clusterStagedUpdateStrategy not found: `%s`", run.GetUpdateRunSpec().StagedRolloutStrategyName)
 	}
-	if err := checkStages(f.strategy.Spec.Stages); err != nil {
+	if err := checkStages(f.strategy.GetUpdateStrategySpec().Stages); err != nil {
 		return "", err
 	}
-	assigned, note, err := assignClusters(f.strategy.Spec, selected, f.clusters)
+	assigned, note, err := assignClusters(*f.strategy.GetUpdateStrategySpec(), selected, f.clusters)
 	if err != nil {
 		return "", err
 	}
-	assigned.Freeze(status, run.Name)
+	assigned.Freeze(status, run.GetName())
 	return note, nil
 }
 
 // checkConcurrent refuses a run if an earlier run of the same placement has not ended and uses
 // another strategy. Admission refuses it as well, but two runs that are created at the same time do
 // not see each other there.
-func checkConcurrent(run *placementv1beta1.ClusterStagedUpdateRun, others []placementv1beta1.ClusterStagedUpdateRun) error {
+func checkConcurrent(run placementv1beta1.UpdateRunObject, others []placementv1beta1.UpdateRunObject) error {
 	for i := range others {
-		other := &others[i]
-		if other.Name == run.Name || other.Spec.PlacementName != run.Spec.PlacementName ||
-			other.Spec.StagedRolloutStrategyName == run.Spec.StagedRolloutStrategyName || placementv1beta1.IsRunOver(other) || placementv1beta1.IsDeleting(other) || !wasCreatedBefore(other, run) {
+		other := others[i]
+		if other.GetName() == run.GetName() || other.GetUpdateRunSpec().PlacementName != run.GetUpdateRunSpec().PlacementName ||
+			other.GetUpdateRunSpec().StagedRolloutStrategyName == run.GetUpdateRunSpec().StagedRolloutStrategyName || placementv1beta1.IsRunOver(other) || placementv1beta1.IsDeleting(other) || !wasCreatedBefore(other, run) {
 			continue
 		}
 		return refuse("clusterStagedUpdateRun `%s` of the same placement has not ended and uses clusterStagedUpdateStrategy `%s`; "+
 			"all concurrent runs of a placement must use the same strategy: use that one in another run, or wait for `%s` to end, or delete it",
-			other.Name, other.Spec.StagedRolloutStrategyName, other.Name)
+			other.GetName(), other.GetUpdateRunSpec().StagedRolloutStrategyName, other.GetName())
 	}
 	return nil
 }
 
 // wasCreatedBefore orders runs by when they were created, those of the same second by name.
-func wasCreatedBefore(a, b *placementv1beta1.ClusterStagedUpdateRun) bool {
-	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.Name < b.Name
+func wasCreatedBefore(a, b placementv1beta1.UpdateRunObject) bool {
+	if a.GetCreationTimestamp().Time.Equal(b.GetCreationTimestamp().Time) {
+		return a.GetName() < b.GetName()
 	}
-	return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	return a.GetCreationTimestamp().Time.Before(b.GetCreationTimestamp().Time)
 }
 
 // checkStages refuses stages that admission cannot check.

@@ -131,7 +131,7 @@ func (l *refusalLog) causeText(run types.UID, cluster string) string {
 }
 
 // warnRefused reports clusters that cannot be written to, the first few by name.
-func (s runStore) warnRefused(run *placementv1beta1.ClusterStagedUpdateRun, stage string, clusters []string, whys map[string]string) {
+func (s runStore) warnRefused(run placementv1beta1.UpdateRunObject, stage string, clusters []string, whys map[string]string) {
 	for _, name := range clusters[:min(len(clusters), updaterun.ShownNames)] {
 		s.emitWarning(run, eventWriteRefused, fmt.Sprintf("The binding of cluster %s in stage %s cannot be written, which is tried again: %s", name, stage, whys[name]))
 	}
@@ -145,7 +145,7 @@ const maxErrorBytes = 512
 
 // recordRefusedWrite says on a run that it is stuck if a write that it cannot do without is refused,
 // and returns the error: the write is tried again. The next progress clears what it says.
-func (s runStore) recordRefusedWrite(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, err error) error {
+func (s runStore) recordRefusedWrite(ctx context.Context, run placementv1beta1.UpdateRunObject, err error) error {
 	if _, refused := writeRefusal(err); !refused || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
 		return err
 	}

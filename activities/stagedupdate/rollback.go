@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,39 +27,38 @@ var errNameTaken = errors.New("others have its names")
 
 // createRollback creates the run that rolls another back, and returns its name. If a rollback of an
 // earlier run has that name, the new one gets a longer name.
-func (a *Activities) createRollback(ctx context.Context, of *placementv1beta1.ClusterStagedUpdateRun) (string, error) {
-	for _, name := range []string{placementv1beta1.RollbackName(of.Name, of.UID), placementv1beta1.UniqueRollbackName(of.Name, of.UID)} {
-		run := &placementv1beta1.ClusterStagedUpdateRun{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{placementv1beta1.RollbackOfUIDAnnotation: string(of.UID)}},
-			Spec: placementv1beta1.UpdateRunSpec{
-				PlacementName: of.Spec.PlacementName, StagedRolloutStrategyName: of.Spec.StagedRolloutStrategyName,
-				RollbackOf: of.Name, State: placementv1beta1.StateRun,
-			},
+func (a *Activities) createRollback(ctx context.Context, of placementv1beta1.UpdateRunObject) (string, error) {
+	for _, name := range []string{placementv1beta1.RollbackName(of.GetName(), of.GetUID()), placementv1beta1.UniqueRollbackName(of.GetName(), of.GetUID())} {
+		run := placementv1beta1.ScopeOf(of).NewUpdateRun(name)
+		run.SetAnnotations(map[string]string{placementv1beta1.RollbackOfUIDAnnotation: string(of.GetUID())})
+		*run.GetUpdateRunSpec() = placementv1beta1.UpdateRunSpec{
+			PlacementName: of.GetUpdateRunSpec().PlacementName, StagedRolloutStrategyName: of.GetUpdateRunSpec().StagedRolloutStrategyName,
+			RollbackOf: of.GetName(), State: placementv1beta1.StateRun,
 		}
 		err := a.Client.Create(ctx, run)
 		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return "", fmt.Errorf("creating run %s to roll back %s: %w", name, of.Name, err)
+			return "", fmt.Errorf("creating run %s to roll back %s: %w", name, of.GetName(), err)
 		}
 		if err != nil {
-			if err := a.Live.Get(ctx, types.NamespacedName{Name: name}, run); err != nil {
+			if err := a.Live.Get(ctx, client.ObjectKeyFromObject(run), run); err != nil {
 				// One that is gone again is no refusal: the next attempt creates it.
-				return "", fmt.Errorf("reading run %s to roll back %s: %s", name, of.Name, err.Error())
+				return "", fmt.Errorf("reading run %s to roll back %s: %s", name, of.GetName(), err.Error())
 			}
 		}
-		if run.Annotations[placementv1beta1.RollbackOfUIDAnnotation] == string(of.UID) {
+		if run.GetAnnotations()[placementv1beta1.RollbackOfUIDAnnotation] == string(of.GetUID()) {
 			return name, nil
 		}
 	}
-	return "", fmt.Errorf("creating a run to roll back %s: %w", of.Name, errNameTaken)
+	return "", fmt.Errorf("creating a run to roll back %s: %w", of.GetName(), errNameTaken)
 }
 
 // makeRollbackPlan freezes the plan of a run that rolls another back. That one has to end first.
-func (p *planner) makeRollbackPlan(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) error {
+func (p *planner) makeRollbackPlan(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	of, err := p.readRolledBack(ctx, run)
 	if err != nil {
 		return err
 	}
-	f, err := p.readPlacementFacts(ctx, run.Spec.PlacementName, "")
+	f, err := p.readPlacementFacts(ctx, run.GetUpdateRunSpec().PlacementName, "")
 	if err != nil {
 		return err
 	}
@@ -73,23 +71,23 @@ func (p *planner) makeRollbackPlan(ctx context.Context, run *placementv1beta1.Cl
 	if err := p.readMemberClusters(ctx, f); err != nil {
 		return err
 	}
-	kept, err := p.readSnapshotIndexes(ctx, run.Spec.PlacementName)
+	kept, err := p.readSnapshotIndexes(ctx, run.GetUpdateRunSpec().PlacementName)
 	if err != nil {
 		return err
 	}
 	if f.policy != nil {
-		run.Status.PolicySnapshotIndexUsed = f.policy.Labels[placementv1beta1.PolicyIndexLabel]
+		run.GetUpdateRunStatus().PolicySnapshotIndexUsed = f.policy.GetLabels()[placementv1beta1.PolicyIndexLabel]
 	}
 	freezeRollback(run, of, *f, kept)
 	return p.addRollbackOverrides(ctx, run, f)
 }
 
 // readRolledBack reads the run that is to be rolled back and makes sure that it has ended.
-func (p *planner) readRolledBack(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun) (*placementv1beta1.ClusterStagedUpdateRun, error) {
-	of := &placementv1beta1.ClusterStagedUpdateRun{}
-	err := p.acts.Live.Get(ctx, types.NamespacedName{Name: run.Spec.RollbackOf}, of)
+func (p *planner) readRolledBack(ctx context.Context, run placementv1beta1.UpdateRunObject) (placementv1beta1.UpdateRunObject, error) {
+	of := p.scope.NewUpdateRun(run.GetUpdateRunSpec().RollbackOf)
+	err := p.acts.Live.Get(ctx, client.ObjectKeyFromObject(of), of)
 	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading run %s: %w", run.Spec.RollbackOf, err)
+		return nil, fmt.Errorf("reading run %s: %w", run.GetUpdateRunSpec().RollbackOf, err)
 	}
 	if err != nil {
 		of = nil
@@ -100,43 +98,48 @@ func (p *planner) readRolledBack(ctx context.Context, run *placementv1beta1.Clus
 	if placementv1beta1.IsRunOver(of) || placementv1beta1.IsDeleting(of) {
 		return of, nil
 	}
-	if of.Annotations[placementv1beta1.RolledBackByAnnotation] == "" {
-		before := client.MergeFrom(of.DeepCopy())
-		metav1.SetMetaDataAnnotation(&of.ObjectMeta, placementv1beta1.RolledBackByAnnotation, run.Name)
+	if of.GetAnnotations()[placementv1beta1.RolledBackByAnnotation] == "" {
+		before := client.MergeFrom(placementv1beta1.DeepCopyOf(of))
+		annotations := maps.Clone(of.GetAnnotations())
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[placementv1beta1.RolledBackByAnnotation] = run.GetName()
+		of.SetAnnotations(annotations)
 		if err := p.acts.Client.Patch(ctx, of, before); err != nil {
-			return nil, fmt.Errorf("telling run %s that %s rolls it back: %w", of.Name, run.Name, err)
+			return nil, fmt.Errorf("telling run %s that %s rolls it back: %w", of.GetName(), run.GetName(), err)
 		}
 	}
-	waiting := run.DeepCopy()
+	waiting := placementv1beta1.DeepCopyOf(run)
 	_, err = p.acts.runs().recordStatus(ctx, waiting, func(r updaterun.Recorder) {
 		r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunWaiting,
-			fmt.Sprintf("The updateRun is waiting for run %s, which it rolls back, to end", of.Name))
+			fmt.Sprintf("The updateRun is waiting for run %s, which it rolls back, to end", of.GetName()))
 	})
 	if err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("run %s, which %s rolls back, has not ended yet", of.Name, run.Name)
+	return nil, fmt.Errorf("run %s, which %s rolls back, has not ended yet", of.GetName(), run.GetName())
 }
 
 // checkRollback says why a run cannot roll back another; of is nil if there is none.
-func checkRollback(run, of *placementv1beta1.ClusterStagedUpdateRun) error {
-	uid := run.Annotations[placementv1beta1.RollbackOfUIDAnnotation]
+func checkRollback(run, of placementv1beta1.UpdateRunObject) error {
+	uid := run.GetAnnotations()[placementv1beta1.RollbackOfUIDAnnotation]
 	switch {
-	case of == nil || uid != "" && uid != string(of.UID):
-		return refuse("clusterStagedUpdateRun `%s` to roll back not found", run.Spec.RollbackOf)
-	case of.Spec.PlacementName != run.Spec.PlacementName:
-		return refuse("clusterStagedUpdateRun `%s` to roll back is of clusterResourcePlacement `%s`: name that one in placementName", of.Name, of.Spec.PlacementName)
-	case of.Spec.StagedRolloutStrategyName != run.Spec.StagedRolloutStrategyName:
-		return refuse("clusterStagedUpdateRun `%s` to roll back uses clusterStagedUpdateStrategy `%s`: name that one in stagedRolloutStrategyName", of.Name, of.Spec.StagedRolloutStrategyName)
-	case !meta.IsStatusConditionTrue(of.Status.Conditions, placementv1beta1.ConditionTypeInitialized):
-		return refuse("clusterStagedUpdateRun `%s` to roll back has updated no cluster: it was not initialized", of.Name)
+	case of == nil || uid != "" && uid != string(of.GetUID()):
+		return refuse("clusterStagedUpdateRun `%s` to roll back not found", run.GetUpdateRunSpec().RollbackOf)
+	case of.GetUpdateRunSpec().PlacementName != run.GetUpdateRunSpec().PlacementName:
+		return refuse("clusterStagedUpdateRun `%s` to roll back is of clusterResourcePlacement `%s`: name that one in placementName", of.GetName(), of.GetUpdateRunSpec().PlacementName)
+	case of.GetUpdateRunSpec().StagedRolloutStrategyName != run.GetUpdateRunSpec().StagedRolloutStrategyName:
+		return refuse("clusterStagedUpdateRun `%s` to roll back uses clusterStagedUpdateStrategy `%s`: name that one in stagedRolloutStrategyName", of.GetName(), of.GetUpdateRunSpec().StagedRolloutStrategyName)
+	case !meta.IsStatusConditionTrue(of.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeInitialized):
+		return refuse("clusterStagedUpdateRun `%s` to roll back has updated no cluster: it was not initialized", of.GetName())
 	}
 	return nil
 }
 
 // beingRolledBack ends a run when another rolls it back.
-func beingRolledBack(run *placementv1beta1.ClusterStagedUpdateRun) error {
-	if by := run.Annotations[placementv1beta1.RolledBackByAnnotation]; by != "" {
+func beingRolledBack(run placementv1beta1.UpdateRunObject) error {
+	if by := run.GetAnnotations()[placementv1beta1.RolledBackByAnnotation]; by != "" {
 		return refuse("%s", cannotContinue(fmt.Sprintf("clusterStagedUpdateRun `%s` rolls it back", by)))
 	}
 	return nil
@@ -145,8 +148,8 @@ func beingRolledBack(run *placementv1beta1.ClusterStagedUpdateRun) error {
 // readSnapshotIndexes are the indexes of the resource snapshots that are kept.
 func (p *planner) readSnapshotIndexes(ctx context.Context, placement string) (map[string]bool, error) {
 	var list metav1.PartialObjectMetadataList
-	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshotList"))
-	if err := p.acts.Live.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}); err != nil {
+	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(p.scope.ResourceSnapshotKind().Kind + "List"))
+	if err := p.acts.Live.List(ctx, &list, client.InNamespace(p.scope.Namespace), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement}); err != nil {
 		return nil, fmt.Errorf("listing the resource snapshots of placement %s: %w", placement, err)
 	}
 	kept := map[string]bool{}
@@ -173,14 +176,14 @@ func snapshotIndexOf(placement, name string) string {
 
 // freezeRollback plans a rollback: the stages of the run that is rolled back in reverse order, with the
 // clusters it has written to, those that are not available first. It is pure.
-func freezeRollback(run, of *placementv1beta1.ClusterStagedUpdateRun, f facts, kept map[string]bool) {
-	bindings := make(map[string]*placementv1beta1.ClusterResourceBinding, len(f.bindings))
+func freezeRollback(run, of placementv1beta1.UpdateRunObject, f facts, kept map[string]bool) {
+	bindings := make(map[string]placementv1beta1.BindingObject, len(f.bindings))
 	for i := range f.bindings {
-		bindings[f.bindings[i].Spec.TargetCluster] = &f.bindings[i]
+		bindings[f.bindings[i].GetBindingSpec().TargetCluster] = f.bindings[i]
 	}
-	status := &run.Status
+	status := run.GetUpdateRunStatus()
 	status.AppliedStrategy = nil
-	if s := f.placement.Spec.Strategy; s != nil {
+	if s := f.placement.GetPlacementSpec().Strategy; s != nil {
 		status.AppliedStrategy = s.ApplyStrategy.DeepCopy()
 	}
 	status.DeletionStageStatus = &placementv1beta1.StageUpdatingStatus{
@@ -188,10 +191,10 @@ func freezeRollback(run, of *placementv1beta1.ClusterStagedUpdateRun, f facts, k
 	}
 	status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Membership: placementv1beta1.UpdateMembershipFrozen}
 	status.StagesStatus, status.PolicyObservedClusterCount = nil, 0
-	for i := len(of.Status.StagesStatus) - 1; i >= 0; i-- {
+	for i := len(of.GetUpdateRunStatus().StagesStatus) - 1; i >= 0; i-- {
 		config := rollbackConfigOf(updaterun.StageConfig(of, i))
-		stage := planning.FreezeStage(run.Name, config)
-		stage.Clusters = clustersToTakeBack(run, of, &of.Status.StagesStatus[i], bindings, kept)
+		stage := planning.FreezeStage(run.GetName(), config)
+		stage.Clusters = clustersToTakeBack(run, of, &of.GetUpdateRunStatus().StagesStatus[i], bindings, kept)
 		status.StagedUpdateStrategySnapshot.Stages = append(status.StagedUpdateStrategySnapshot.Stages, config)
 		status.StagesStatus = append(status.StagesStatus, stage)
 		status.PolicyObservedClusterCount += len(stage.Clusters)
@@ -210,7 +213,7 @@ func rollbackConfigOf(config placementv1beta1.StageConfig) placementv1beta1.Stag
 
 // clustersToTakeBack are the clusters of a stage that the run has written to, in the order in which they
 // go back.
-func clustersToTakeBack(run, of *placementv1beta1.ClusterStagedUpdateRun, stage *placementv1beta1.StageUpdatingStatus, bindings map[string]*placementv1beta1.ClusterResourceBinding, kept map[string]bool) []placementv1beta1.ClusterUpdatingStatus {
+func clustersToTakeBack(run, of placementv1beta1.UpdateRunObject, stage *placementv1beta1.StageUpdatingStatus, bindings map[string]placementv1beta1.BindingObject, kept map[string]bool) []placementv1beta1.ClusterUpdatingStatus {
 	type ranked struct {
 		status placementv1beta1.ClusterUpdatingStatus
 		done   int
@@ -219,7 +222,7 @@ func clustersToTakeBack(run, of *placementv1beta1.ClusterStagedUpdateRun, stage 
 	for i := range stage.Clusters {
 		c := &stage.Clusters[i]
 		b := bindings[c.ClusterName]
-		held := b != nil && b.Annotations[placementv1beta1.UpdateRunUIDAnnotation] == string(of.UID)
+		held := b != nil && b.GetAnnotations()[placementv1beta1.UpdateRunUIDAnnotation] == string(of.GetUID())
 		if !held && !updaterun.WasStarted(c) {
 			continue
 		}
@@ -228,7 +231,7 @@ func clustersToTakeBack(run, of *placementv1beta1.ClusterStagedUpdateRun, stage 
 		if back.ResourceSnapshotIndex = index; why != "" {
 			back.Conditions = []metav1.Condition{{
 				Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonClusterUpdatingSkipped,
-				Message: why, ObservedGeneration: run.Generation, LastTransitionTime: run.CreationTimestamp,
+				Message: why, ObservedGeneration: run.GetGeneration(), LastTransitionTime: run.GetCreationTimestamp(),
 			}}
 		}
 		r := ranked{status: back}
@@ -247,7 +250,7 @@ func clustersToTakeBack(run, of *placementv1beta1.ClusterStagedUpdateRun, stage 
 }
 
 // previousSnapshotOf is the snapshot that a cluster had before, or why it stays as it is.
-func previousSnapshotOf(of *placementv1beta1.ClusterStagedUpdateRun, b *placementv1beta1.ClusterResourceBinding, held bool, kept map[string]bool) (index, why string) {
+func previousSnapshotOf(of placementv1beta1.UpdateRunObject, b placementv1beta1.BindingObject, held bool, kept map[string]bool) (index, why string) {
 	if b == nil || !placementv1beta1.IsLiveBinding(b) {
 		return "", updaterun.LeftText
 	}
@@ -255,13 +258,13 @@ func previousSnapshotOf(of *placementv1beta1.ClusterStagedUpdateRun, b *placemen
 		return "", "Left as it is: the run has not written to it"
 	}
 	if !held {
-		return "", fmt.Sprintf("Left as it is: run %s has updated the cluster since", b.Annotations[placementv1beta1.UpdateRunAnnotation])
+		return "", fmt.Sprintf("Left as it is: run %s has updated the cluster since", b.GetAnnotations()[placementv1beta1.UpdateRunAnnotation])
 	}
-	name := b.Annotations[placementv1beta1.PreviousResourceSnapshotAnnotation]
+	name := b.GetAnnotations()[placementv1beta1.PreviousResourceSnapshotAnnotation]
 	if name == "" {
 		return "", "Left as it is: it had nothing before"
 	}
-	index = snapshotIndexOf(of.Spec.PlacementName, name)
+	index = snapshotIndexOf(of.GetUpdateRunSpec().PlacementName, name)
 	if !kept[index] {
 		return "", fmt.Sprintf("Left as it is: resource snapshot %s, which it had before, is gone", name)
 	}
@@ -286,10 +289,10 @@ func sharedIndex(stages []placementv1beta1.StageUpdatingStatus) string {
 
 // addRollbackOverrides freezes which overrides apply to each cluster with the snapshot it goes back
 // to.
-func (p *planner) addRollbackOverrides(ctx context.Context, run *placementv1beta1.ClusterStagedUpdateRun, f *facts) error {
+func (p *planner) addRollbackOverrides(ctx context.Context, run placementv1beta1.UpdateRunObject, f *facts) error {
 	matchers, labels := map[string]*override.Matcher{}, labelsOf(f.clusters)
-	for i := range run.Status.StagesStatus {
-		clusters := run.Status.StagesStatus[i].Clusters
+	for i := range run.GetUpdateRunStatus().StagesStatus {
+		clusters := run.GetUpdateRunStatus().StagesStatus[i].Clusters
 		for j := range clusters {
 			index := clusters[j].ResourceSnapshotIndex
 			if index == "" {
@@ -298,7 +301,7 @@ func (p *planner) addRollbackOverrides(ctx context.Context, run *placementv1beta
 			if _, read := matchers[index]; !read {
 				overrides, err := p.acts.Snapshots.Overrides(ctx, f.placement, index)
 				if err != nil {
-					return fmt.Errorf("reading the overrides of placement %s: %w", f.placement.Name, err)
+					return fmt.Errorf("reading the overrides of placement %s: %w", f.placement.GetName(), err)
 				}
 				matchers[index] = overrides
 			}

@@ -111,7 +111,7 @@ func (c *stageCall) observeFirst(ctx context.Context) error {
 		role := c.roles[name]
 		inFlight := role == rollout.RoleStart || role == rollout.RoleInFlight
 		failed := updaterun.ClusterPhase(&stage.Clusters[i]) == updaterun.PhaseFailed
-		if _, seen := c.observer.seen[name]; seen || !(stopping && inFlight) && !(exceeded && failed) {
+		if _, seen := c.observer.seen[name]; seen || (!stopping || !inFlight) && (!exceeded || !failed) {
 			continue
 		}
 		if err := c.observer.observeCluster(ctx, name); err != nil {
@@ -137,7 +137,7 @@ func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error
 	if status := updaterun.FindCluster(c.stage(), name); status != nil {
 		recorded = status.WriteRefused
 	}
-	refused, is := c.acts.refusals.find(c.run.UID, name)
+	refused, is := c.acts.refusals.find(c.run.GetUID(), name)
 	switch {
 	case !is:
 		return seen.owner == rollout.OwnerNone || recorded != "", nil

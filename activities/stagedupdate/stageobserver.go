@@ -21,8 +21,8 @@ type stageObserver struct {
 	bindings *clusterwait.BindingCache
 	fence    *runFence
 	// run is as it was last read or written, and placement as it was last read.
-	run       *placementv1beta1.ClusterStagedUpdateRun
-	placement *placementv1beta1.ClusterResourcePlacement
+	run       placementv1beta1.UpdateRunObject
+	placement placementv1beta1.PlacementObject
 	// seen is what was last observed of clusters.
 	seen map[string]observation
 }
@@ -43,8 +43,8 @@ func (o *stageObserver) observeCluster(ctx context.Context, name string) error {
 		return err
 	}
 	owner, endText := ownerOf(o.run, o.request.Stage, name, binding)
-	_, refused := o.acts.refusals.find(o.run.UID, name)
-	if owner != rollout.OwnerThisRun && !(refused && owner == rollout.OwnerNone) {
+	_, refused := o.acts.refusals.find(o.run.GetUID(), name)
+	if owner != rollout.OwnerThisRun && (!refused || owner != rollout.OwnerNone) {
 		live, result, err := o.newWriter(o.run).readBinding(ctx, name, false)
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func (o *stageObserver) observeCluster(ctx context.Context, name string) error {
 func (o *stageObserver) learn(name string, seen observation) {
 	o.seen[name] = seen
 	if seen.owner == rollout.OwnerThisRun || seen.owner == rollout.OwnerGone {
-		o.acts.refusals.forget(o.run.UID, name)
+		o.acts.refusals.forget(o.run.GetUID(), name)
 	}
 }
 
@@ -79,14 +79,14 @@ func (o *stageObserver) learnWrite(name string, result writeResult) {
 	}
 	o.learn(name, observation{owner: result.owner, endText: result.endText})
 	if result.refused != "" {
-		o.acts.refusals.note(o.run.UID, name, result.refused, o.acts.Clock.Now())
+		o.acts.refusals.note(o.run.GetUID(), name, result.refused, o.acts.Clock.Now())
 	}
 }
 
 // splitRetries tells the clusters of which it is known that their write was refused from the others.
 func (o *stageObserver) splitRetries(clusters []string) (fresh, retried []string) {
 	for _, name := range clusters {
-		if _, refused := o.acts.refusals.find(o.run.UID, name); refused {
+		if _, refused := o.acts.refusals.find(o.run.GetUID(), name); refused {
 			retried = append(retried, name)
 		} else {
 			fresh = append(fresh, name)
@@ -98,7 +98,7 @@ func (o *stageObserver) splitRetries(clusters []string) (fresh, retried []string
 func (o *stageObserver) refusedWhys(clusters []string) map[string]string {
 	whys := make(map[string]string, len(clusters))
 	for _, name := range clusters {
-		refused, _ := o.acts.refusals.find(o.run.UID, name)
+		refused, _ := o.acts.refusals.find(o.run.GetUID(), name)
 		whys[name] = refused.why
 	}
 	return whys
@@ -118,7 +118,7 @@ func (o *stageObserver) lateWhys(ctx context.Context, clusters []string) map[str
 // causeText says, as an addition to a sentence, what is known of why a cluster is not available: that
 // its binding cannot be written, or what the binding reports.
 func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
-	if text := o.acts.refusals.causeText(o.run.UID, cluster); text != "" {
+	if text := o.acts.refusals.causeText(o.run.GetUID(), cluster); text != "" {
 		return text
 	}
 	binding, err := readCachedBinding(ctx, o.bindings, o.placement, cluster)
@@ -129,14 +129,14 @@ func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
 		placementv1beta1.ConditionTypeOverridden, placementv1beta1.ConditionTypeWorkSynchronized,
 		placementv1beta1.ConditionTypeApplied, placementv1beta1.ConditionTypeAvailable,
 	} {
-		condition := meta.FindStatusCondition(binding.Status.Conditions, kind)
-		if condition != nil && condition.Status == metav1.ConditionFalse && condition.ObservedGeneration == binding.Generation {
+		condition := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, kind)
+		if condition != nil && condition.Status == metav1.ConditionFalse && condition.ObservedGeneration == binding.GetGeneration() {
 			return fmt.Sprintf(": %s is False, %s: %s", kind, condition.Reason, shorten(condition.Message, maxCauseBytes))
 		}
 	}
 	return ""
 }
 
-func (o *stageObserver) newWriter(run *placementv1beta1.ClusterStagedUpdateRun) *clusterWriter {
+func (o *stageObserver) newWriter(run placementv1beta1.UpdateRunObject) *clusterWriter {
 	return &clusterWriter{acts: o.acts, run: run, placement: o.placement, stage: o.request, bindings: o.bindings, fence: o.fence}
 }

@@ -37,7 +37,7 @@ func (c *stageCall) record(ctx context.Context, r updaterun.Recorder, plan rollo
 		r.LastClustersSucceeded(stage, plan.Done)
 	}
 	if plan.Stuck != "" {
-		r.Stuck(c.in.Stage, plan.Stuck, c.acts.refusals.causeText(c.run.UID, plan.Stuck))
+		r.Stuck(c.in.Stage, plan.Stuck, c.acts.refusals.causeText(c.run.GetUID(), plan.Stuck))
 	}
 }
 
@@ -162,7 +162,7 @@ func (c *stageCall) rollBack(ctx context.Context, why string) error {
 	}
 	name, err := c.acts.createRollback(ctx, c.run)
 	refused, is := writeRefusal(err)
-	byHand := "kubectl fleet rollback " + c.run.Name
+	byHand := "kubectl fleet rollback " + c.run.GetName()
 	switch {
 	case err == nil:
 		return refuse("%s", cannotContinue(why+fmt.Sprintf("; clusterStagedUpdateRun `%s` takes its clusters back", name)))
@@ -178,12 +178,12 @@ func (c *stageCall) rollBack(ctx context.Context, why string) error {
 
 // pause stops the run.
 func (c *stageCall) pause(ctx context.Context, why string) error {
-	stopped := c.run.DeepCopy()
-	stopped.Spec.State = placementv1beta1.StateStop
+	stopped := placementv1beta1.DeepCopyOf(c.run)
+	stopped.GetUpdateRunSpec().State = placementv1beta1.StateStop
 	if err := c.acts.Client.Patch(ctx, stopped, client.MergeFrom(c.run)); err != nil {
-		return c.acts.runs().recordRefusedWrite(ctx, c.run, fmt.Errorf("stopping run %s, as %s: %w", c.run.Name, why, err))
+		return c.acts.runs().recordRefusedWrite(ctx, c.run, fmt.Errorf("stopping run %s, as %s: %w", c.run.GetName(), why, err))
 	}
-	stopped.DeepCopyInto(c.run)
+	placementv1beta1.CopyInto(c.run, stopped)
 	c.begun = false
 	c.fence.noteRead(c.run)
 	c.acts.runs().emitWarning(c.run, eventBudgetExceeded, "The run stops: "+why+"; skip or retry them with spec.clusterActions, then set spec.state to Run")

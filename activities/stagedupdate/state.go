@@ -10,27 +10,27 @@ import (
 )
 
 // stateOf reads a run's progress from its status: a workflow that was started again continues from it.
-func stateOf(run *placementv1beta1.ClusterStagedUpdateRun) act.RunState {
+func stateOf(run placementv1beta1.UpdateRunObject) act.RunState {
 	s := act.RunState{
-		Found: true, UID: string(run.UID), Deleting: !run.DeletionTimestamp.IsZero(),
-		Placement: run.Spec.PlacementName, Generation: run.Generation, DesiredState: string(run.Spec.State),
-		Initialized:   meta.IsStatusConditionTrue(run.Status.Conditions, placementv1beta1.ConditionTypeInitialized),
+		Found: true, UID: string(run.GetUID()), Deleting: !run.GetDeletionTimestamp().IsZero(),
+		Placement: run.GetUpdateRunSpec().PlacementName, Generation: run.GetGeneration(), DesiredState: string(run.GetUpdateRunSpec().State),
+		Initialized:   meta.IsStatusConditionTrue(run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeInitialized),
 		Terminal:      placementv1beta1.IsRunOver(run),
-		Succeeded:     meta.IsStatusConditionTrue(run.Status.Conditions, placementv1beta1.ConditionTypeSucceeded),
-		SnapshotIndex: run.Status.ResourceSnapshotIndexUsed,
+		Succeeded:     meta.IsStatusConditionTrue(run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeSucceeded),
+		SnapshotIndex: run.GetUpdateRunStatus().ResourceSnapshotIndexUsed,
 	}
-	for i := range run.Status.StagesStatus {
+	for i := range run.GetUpdateRunStatus().StagesStatus {
 		s.Stages = append(s.Stages, stageStateOf(run, i))
 	}
-	if d := run.Status.DeletionStageStatus; d != nil {
+	if d := run.GetUpdateRunStatus().DeletionStageStatus; d != nil {
 		s.DeletionDone = updaterun.StageOver(d)
 		s.DeletionInFlight = updaterun.CountIn(d, updaterun.PhaseRunning)
 	}
 	return s
 }
 
-func stageStateOf(run *placementv1beta1.ClusterStagedUpdateRun, i int) act.StageState {
-	stage := &run.Status.StagesStatus[i]
+func stageStateOf(run placementv1beta1.UpdateRunObject, i int) act.StageState {
+	stage := &run.GetUpdateRunStatus().StagesStatus[i]
 	out := act.StageState{Name: stage.StageName, Clusters: len(stage.Clusters), Phase: act.PhasePending}
 	out.Done, out.InFlight = updaterun.CountIn(stage, updaterun.PhaseSucceeded), updaterun.CountIn(stage, updaterun.PhaseRunning)
 	out.Failed, out.Skipped = updaterun.CountIn(stage, updaterun.PhaseFailed), updaterun.CountIn(stage, updaterun.PhaseSkipped)
@@ -54,7 +54,7 @@ func phaseOf(stage *placementv1beta1.StageUpdatingStatus, s act.StageState, over
 }
 
 // typesToDo are the types of the tasks on one side of a stage that are not done.
-func typesToDo(run *placementv1beta1.ClusterStagedUpdateRun, index int, side stagetask.Side) []string {
+func typesToDo(run placementv1beta1.UpdateRunObject, index int, side stagetask.Side) []string {
 	var names []string
 	for _, task := range updaterun.Tasks(run, index, side) {
 		if state := task.Describe(); !state.Done() {

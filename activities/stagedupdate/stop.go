@@ -17,10 +17,10 @@ import (
 // PauseRun records that a run has stopped, as its user wants: nothing is in flight any more.
 func (a *Activities) PauseRun(ctx context.Context, ref wf.Ref) (bool, error) {
 	run, err := a.runs().readActive(ctx, ref)
-	if err != nil || run == nil || run.Spec.State != placementv1beta1.StateStop {
+	if err != nil || run == nil || run.GetUpdateRunSpec().State != placementv1beta1.StateStop {
 		return false, err
 	}
-	stopped := meta.FindStatusCondition(run.Status.Conditions, placementv1beta1.ConditionTypeProgressing)
+	stopped := meta.FindStatusCondition(run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeProgressing)
 	if stopped != nil && stopped.Reason == placementv1beta1.ReasonUpdateRunStopped {
 		return true, nil
 	}
@@ -36,15 +36,15 @@ func (a *Activities) PauseRun(ctx context.Context, ref wf.Ref) (bool, error) {
 // or was not to run.
 func (a *Activities) StopRun(ctx context.Context, in act.StopRequest) (bool, error) {
 	run, err := a.runs().readActive(ctx, in.Run)
-	if err != nil || run == nil || run.Spec.State != "" && run.Spec.State != placementv1beta1.StateRun {
+	if err != nil || run == nil || run.GetUpdateRunSpec().State != "" && run.GetUpdateRunSpec().State != placementv1beta1.StateRun {
 		return false, err
 	}
 	who, err := a.Identities.Canceller(ctx, in.Workflow, in.Execution)
 	if err != nil {
-		return false, fmt.Errorf("finding out who cancelled run %s: %w", run.Name, err)
+		return false, fmt.Errorf("finding out who cancelled run %s: %w", run.GetName(), err)
 	}
-	before := client.MergeFrom(run.DeepCopy())
-	run.Spec.State = placementv1beta1.StateStop
+	before := client.MergeFrom(placementv1beta1.DeepCopyOf(run))
+	run.GetUpdateRunSpec().State = placementv1beta1.StateStop
 	err = a.Client.Patch(ctx, run, before)
 	if why, refused := writeRefusal(err); refused {
 		// It goes on: the execution that was cancelled is followed by another.
@@ -52,7 +52,7 @@ func (a *Activities) StopRun(ctx context.Context, in act.StopRequest) (bool, err
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("stopping run %s: %w", run.Name, err)
+		return false, fmt.Errorf("stopping run %s: %w", run.GetName(), err)
 	}
 	a.runs().emitEvent(run, "StopRequested", "%s cancelled workflow %s: the run will stop; set spec.state to Run to resume it", shorten(strings.TrimSpace(who), maxApprover), in.Workflow)
 	return true, nil

@@ -460,8 +460,8 @@ func (d *stageDecision) proposeNext() {
 	}
 }
 
-// callStuck names a cluster that is past its deadline, one whose write is refused before others,
-// and says when to look again. A run that stops says that it stops.
+// callStuck names a cluster that is past its deadline, one whose write is refused before others. A run that
+// stops says that it stops.
 func (d *stageDecision) callStuck() {
 	overdue := d.listOverdue()
 	if len(overdue) > 0 && !d.Stuck && !d.Stopping && len(d.plan.Concluded()) == 0 {
@@ -472,6 +472,12 @@ func (d *stageDecision) callStuck() {
 		d.plan.Stuck = stuck.Name
 	}
 	d.plan.Progress = !d.Stopping && d.plan.Stuck == "" && (!d.Stuck || d.moves || len(d.plan.Written) > 0)
+	d.scheduleNextLook()
+}
+
+// scheduleNextLook finds the next instant at which time alone changes the plan: a refused write is due to be tried
+// again, or a cluster is past its deadline.
+func (d *stageDecision) scheduleNextLook() {
 	quiet := d.Stuck || d.Stopping || d.plan.Stuck != ""
 	for i := range d.Clusters {
 		c := &d.Clusters[i]

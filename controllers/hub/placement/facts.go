@@ -112,7 +112,7 @@ func findCompleteSnapshots(objects []metav1.PartialObjectMetadata, owner types.U
 		if !ownedBy(object, owner) || !object.DeletionTimestamp.IsZero() {
 			continue
 		}
-		parts[labelIndex(object, placementv1beta1.ResourceIndexLabel)]++
+		parts[resourceIndexOf(object)]++
 		if _, isPart := object.Annotations[placementv1beta1.SubindexOfResourceSnapshotAnnotation]; !isPart {
 			masters = append(masters, object)
 		}
@@ -120,12 +120,12 @@ func findCompleteSnapshots(objects []metav1.PartialObjectMetadata, owner types.U
 	slices.SortFunc(masters, func(a, b *metav1.PartialObjectMetadata) int {
 		return cmp.Or(
 			-cmp.Compare(asInt(placementv1beta1.IsLatestSnapshot(a)), asInt(placementv1beta1.IsLatestSnapshot(b))),
-			-cmp.Compare(labelIndex(a, placementv1beta1.ResourceIndexLabel), labelIndex(b, placementv1beta1.ResourceIndexLabel)),
+			-cmp.Compare(resourceIndexOf(a), resourceIndexOf(b)),
 		)
 	})
 	all = map[string]Snapshot{}
 	for _, master := range masters {
-		found := Snapshot{Name: master.Name, Index: labelIndex(master, placementv1beta1.ResourceIndexLabel), UID: master.UID}
+		found := Snapshot{Name: master.Name, Index: resourceIndexOf(master), UID: master.UID}
 		count, err := strconv.Atoi(master.Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation])
 		if err != nil || parts[found.Index] < count {
 			continue
@@ -146,8 +146,9 @@ func ownedBy(object metav1.Object, owner types.UID) bool {
 	return len(references) == 0 || slices.ContainsFunc(references, func(r metav1.OwnerReference) bool { return r.UID == owner })
 }
 
-func labelIndex(object metav1.Object, label string) int {
-	number, err := strconv.Atoi(object.GetLabels()[label])
+// resourceIndexOf is the index of a resource snapshot; -1 if its label is broken.
+func resourceIndexOf(object metav1.Object) int {
+	number, err := strconv.Atoi(object.GetLabels()[placementv1beta1.ResourceIndexLabel])
 	if err != nil {
 		return -1
 	}

@@ -94,7 +94,9 @@ func (r *Reconciler) requestLabelled(ctx context.Context, scope placementv1beta1
 	}
 	requests := make([]reconcile.Request, 0, len(works.Items))
 	for i := range works.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&works.Items[i])})
+		if work := &works.Items[i]; work.Labels[placementv1beta1.ParentNamespaceLabel] == scope.Namespace {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(work)})
+		}
 	}
 	return requests
 }

@@ -44,6 +44,7 @@ type Owners struct {
 	Foreign []metav1.OwnerReference
 }
 
+// OwnersOf sorts the owner references of an object by what they are to the AppliedWork me.
 func OwnersOf(refs []metav1.OwnerReference, me metav1.OwnerReference) Owners {
 	var out Owners
 	for _, ref := range refs {
