@@ -237,7 +237,7 @@ func (p *planner) readStrategy(ctx context.Context, name string, f *facts) error
 }
 
 // readOtherRuns reads all runs from the cache, not live: their statuses are large, and admission has
-// checked live before.
+// checked them before.
 func (p *planner) readOtherRuns(ctx context.Context, f *facts) error {
 	list := p.scope.NewUpdateRunList()
 	if err := p.acts.Client.List(ctx, list, client.InNamespace(p.scope.Namespace), client.UnsafeDisableDeepCopy); err != nil {
