@@ -1,11 +1,5 @@
 package rollout
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-)
-
 // ClusterPhase is how far one cluster of a stage is.
 type ClusterPhase int
 
@@ -55,20 +49,6 @@ func (p Progress) Count(phase ClusterPhase) int { return len(p.In(phase)) }
 
 // Settled says that no cluster waits or is in flight.
 func (p Progress) Settled() bool { return p.Count(ClusterWaiting)+p.Count(ClusterUpdating) == 0 }
-
-// Failures resolves a stage's maxFailures, a number or a percentage of its clusters:
-// percentages are rounded down.
-func Failures(value string, clusters int) (int, error) {
-	percent, isPercent := strings.CutSuffix(value, "%")
-	n, err := strconv.Atoi(percent)
-	if err != nil || n < 0 {
-		return 0, fmt.Errorf("maxFailures %q is neither a number nor a percentage", value)
-	}
-	if isPercent {
-		n = n * clusters / 100
-	}
-	return n, nil
-}
 
 // GiveUp decides, of clusters that are past their deadline, without how many a stage goes on:
 // failed are those it already goes on without. It never goes on without more than maxFailures;

@@ -47,31 +47,6 @@ func TestProgress(t *testing.T) {
 	assert.Equal(t, "-", waits.String())
 }
 
-func TestFailures(t *testing.T) {
-	for sentence, test := range map[string]struct {
-		value    string
-		clusters int
-		want     int
-	}{
-		"a number":                       {"2", 10, 2},
-		"none":                           {"0", 10, 0},
-		"a percentage":                   {"10%", 30, 3},
-		"a percentage is rounded down":   {"10%", 19, 1},
-		"a small percentage may be none": {"10%", 9, 0},
-		"all":                            {"100%", 7, 7},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			got, err := rollout.Failures(test.value, test.clusters)
-			require.NoError(t, err)
-			assert.Equal(t, test.want, got)
-		})
-	}
-	for _, value := range []string{"", "-1", "many", "%", "-5%"} {
-		_, err := rollout.Failures(value, 10)
-		require.ErrorContains(t, err, "neither a number nor a percentage", value)
-	}
-}
-
 func TestGiveUp(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		failed, overdue, max int

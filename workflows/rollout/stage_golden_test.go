@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -478,8 +479,12 @@ func factsOf(t *testing.T, scenario stageScenario) rollout.StageFacts {
 	facts.MaxConcurrency, err = rollout.Concurrency(scenario.MaxConcurrency, len(scenario.Clusters))
 	require.NoError(t, err)
 	if scenario.MaxFailures != "" {
-		most, err := rollout.Failures(scenario.MaxFailures, len(scenario.Clusters))
+		percent, isPercent := strings.CutSuffix(scenario.MaxFailures, "%")
+		most, err := strconv.Atoi(percent)
 		require.NoError(t, err)
+		if isPercent {
+			most = most * len(scenario.Clusters) / 100
+		}
 		facts.Budget = &rollout.FailureBudget{MaxFailures: most, OnExceeded: rollout.BudgetAction(scenario.OnExceeded)}
 	}
 	return facts
