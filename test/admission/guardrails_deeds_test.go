@@ -13,7 +13,7 @@ const (
 	configMap       = "{apiVersion: v1, kind: ConfigMap}"
 	work            = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: Work}"
 	oldWork         = "{apiVersion: placement.kubernetes-fleet.io/v1, kind: Work}"
-	letterBox       = "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: InternalMemberCluster}"
+	mailbox       = "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: InternalMemberCluster}"
 	memberCluster   = "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster}"
 	resourceBinding = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceBinding}"
 	definition      = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition}"
@@ -74,9 +74,9 @@ func internalDeeds() map[string]deed {
 	const foreign = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things.example.com}, spec: {group: example.com,
 		scope: Cluster, names: {kind: Thing, plural: things}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}`
 	return map[string]deed{
-		"report about a member":                {changes(letterBox, box, "guarded", `{status: {conditions: []}}`, "status"), withMember, internal},
-		"tell a member to leave":               {changes(letterBox, box, "guarded", `{spec: {state: Leave}}`), passing, internal},
-		"delete a letter box":                  {deletes(letterBox, box, "guarded"), passing, internal},
+		"report about a member":                {changes(mailbox, box, "guarded", `{status: {conditions: []}}`, "status"), withMember, internal},
+		"tell a member to leave":               {changes(mailbox, box, "guarded", `{spec: {state: Leave}}`), passing, internal},
+		"delete a mailbox":                  {deletes(mailbox, box, "guarded"), passing, internal},
 		"report about a Work":                  {changes(work, box, "web-work", `{status: {conditions: []}}`, "status"), withMember, internal},
 		"report about a Work through v1":       {changes(oldWork, box, "web-work", `{status: {conditions: []}}`, "status"), withMember, internal},
 		"take the finalizer off a Work":        {changes(work, box, "web-work", `{metadata: {finalizers: null}}`), withMember, internal},

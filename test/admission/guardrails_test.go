@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// guarded is what stands on the hub when somebody tries to write: a member's namespace with its access, letter box and
+// guarded is what stands on the hub when somebody tries to write: a member's namespace with its access, mailbox and
 // Work, and what the agents made of a placement.
 const guarded = `
 apiVersion: v1

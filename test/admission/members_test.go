@@ -217,7 +217,7 @@ func TestWhatAMemberDoesWithItsOwnToken(t *testing.T) {
 	in := func(namespace string) client.ListOption { return client.InNamespace(namespace) }
 	type deed func(context.Context) error
 	for sentence, do := range map[string]deed{
-		"reads its letter box": func(ctx context.Context) error {
+		"reads its mailbox": func(ctx context.Context) error {
 			return member.Get(ctx, client.ObjectKey{Namespace: own, Name: "deeds-own"}, &clusterv1beta1.InternalMemberCluster{})
 		},
 		"reports":         func(context.Context) error { return report(own, "deeds-own") },

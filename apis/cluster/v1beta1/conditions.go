@@ -18,7 +18,7 @@ const (
 
 // Reasons on MemberCluster.
 const (
-	// ReasonMemberClusterReadyToJoin means namespace, access and letter box are in place.
+	// ReasonMemberClusterReadyToJoin means namespace, access and mailbox are in place.
 	ReasonMemberClusterReadyToJoin = "MemberClusterReadyToJoin"
 	// ReasonMemberClusterNotReadyToJoin means something is still missing, or the cluster leaves.
 	ReasonMemberClusterNotReadyToJoin = "MemberClusterNotReadyToJoin"

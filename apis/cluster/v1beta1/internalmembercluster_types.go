@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// InternalMemberCluster is the letter box between the hub and one member: the hub writes
+// InternalMemberCluster is the mailbox between the hub and one member: the hub writes
 // what it wants in the spec, the member's agents report in the status. It carries the
 // MemberCluster's name and lives in the member's own namespace.
 //

@@ -52,7 +52,7 @@ type Fleet struct {
 	client  client.WithWatch
 	cache   cache.Cache
 	options Options
-	// works and reports are what is to be answered: Works, and letter boxes of members.
+	// works and reports are what is to be answered: Works, and mailboxes of members.
 	works, reports workqueue.TypedRateLimitingInterface[client.ObjectKey]
 
 	mu         sync.Mutex

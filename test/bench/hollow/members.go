@@ -119,7 +119,7 @@ func joinedAt(box *clusterv1beta1.InternalMemberCluster) (int64, time.Time) {
 	return 0, time.Time{}
 }
 
-// report writes a member's letter box.
+// report writes a member's mailbox.
 func (f *Fleet) report(ctx context.Context, key client.ObjectKey) error {
 	if f.behaviour(key.Name).Vanished {
 		return nil
