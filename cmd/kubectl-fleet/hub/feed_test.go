@@ -34,6 +34,12 @@ func (c *calls) add(verb string, list client.ObjectList) {
 	c.made[fmt.Sprintf("%s %T", verb, list)]++
 }
 
+func (c *calls) count(call string) int {
+	c.Lock()
+	defer c.Unlock()
+	return c.made[call]
+}
+
 // counted is a hub in memory that serves some kinds only and counts calls.
 func counted(t *testing.T, served func(kind string) bool, objects ...client.Object) (client.WithWatch, *calls) {
 	t.Helper()
@@ -120,8 +126,9 @@ func TestKindsThatAHubDoesNotServeAreEmpty(t *testing.T) {
 	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web-5"}, Spec: placementv1beta1.UpdateRunSpec{PlacementName: "web"}}
 	_, err = Follow(t.Context(), c, RunSources(RunOf(run)))
 	require.NoError(t, err)
-	assert.Zero(t, made.made["watch *v1beta1.ClusterApprovalRequestList"])
-	assert.Equal(t, 1, made.made["watch *v1beta1.ClusterResourceBindingList"])
+	watched := func() bool { return made.count("watch *v1beta1.ClusterResourceBindingList") == 1 }
+	require.Eventually(t, watched, 10*time.Second, time.Millisecond, "bindings are watched once they are listed")
+	assert.Zero(t, made.count("watch *v1beta1.ClusterApprovalRequestList"))
 }
 
 func TestWhatIsNotServedIsToldFromWhatIsNotThere(t *testing.T) {
