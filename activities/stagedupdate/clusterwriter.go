@@ -192,7 +192,5 @@ func bindingName(placement placementv1beta1.PlacementObject, cluster string) str
 // readCachedBinding reads the binding of a cluster from the cache; nil if it is gone.
 func readCachedBinding(ctx context.Context, bindings *clusterwait.BindingCache, placement placementv1beta1.PlacementObject,
 	cluster string) (placementv1beta1.BindingObject, error) {
-	found, err := bindings.Binding(ctx, placementv1beta1.ScopeOf(placement).Key(bindingName(placement, cluster)))
-	binding, _ := found.(placementv1beta1.BindingObject)
-	return binding, err
+	return bindings.Binding(ctx, placementv1beta1.ScopeOf(placement).Key(bindingName(placement, cluster)))
 }
