@@ -210,8 +210,7 @@ func (p *planner) readPolicy(ctx context.Context, placement, usedIndex string) (
 	if err != nil {
 		return nil, fmt.Errorf("listing the policy snapshots of placement %s: %w", placement, err)
 	}
-	latest, _ := placementv1beta1.LatestSnapshot(list.Objects(), placementv1beta1.PolicyIndexLabel).(placementv1beta1.PolicySnapshotObject)
-	return latest, nil
+	return placementv1beta1.LatestSnapshot(list.Objects(), placementv1beta1.PolicyIndexLabel), nil
 }
 
 func (p *planner) readBindings(ctx context.Context, f *facts) error {
