@@ -62,7 +62,7 @@ func TestAnAttemptThatWasLeftOverWritesNothingOnceItsRunHasEnded(t *testing.T) {
 		delta := background(h, func() act.StageDelta {
 			return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 		})
-		require.Eventually(t, func() bool { return h.canaryCondition("member3", "Started") != "" }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return h.canaryCondition("member3", "Started") != "" }, 2*time.Minute, time.Millisecond)
 		h.end()
 		occupied()
 		assert.True(t, soon(h, delta).Ended)

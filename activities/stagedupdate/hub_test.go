@@ -344,7 +344,7 @@ func (h *hub) untilItWaits() {
 	h.t.Helper()
 	select {
 	case <-h.clock.waits:
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		h.t.Fatal("the activity must wait")
 	}
 }

@@ -48,7 +48,7 @@ func TestEveryIgnoredSignalIsToldOfInItsOwnWords(t *testing.T) {
 	require.Eventually(t, func() bool {
 		list, err := clientset.EventsV1().Events(corev1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
 		return err == nil && len(notes(list.Items)) == len(reports)
-	}, 5*time.Second, 10*time.Millisecond)
+	}, 2*time.Minute, 10*time.Millisecond)
 	list, err := clientset.EventsV1().Events(corev1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.ElementsMatch(t, want, notes(list.Items))

@@ -20,7 +20,7 @@ func TestHelmMayCleanUpWhenItIsInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- installedHelm().run(ctx, started) }()
-	require.Eventually(t, func() bool { _, err := os.Stat(started); return err == nil }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(started); return err == nil }, 2*time.Minute, 5*time.Millisecond)
 	interrupt()
 	assert.ErrorContains(t, <-ended, "the release was cancelled")
 }

@@ -95,7 +95,7 @@ func TestAFeedMakesOneListAndOneWatchAKindWhateverHappens(t *testing.T) {
 	}
 	other := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "other"}}}
 	require.NoError(t, c.Create(t.Context(), other))
-	require.Eventually(t, func() bool { return len(feed.Objects()) >= clusters+1 }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(feed.Objects()) >= clusters+1 }, 2*time.Minute, 5*time.Millisecond)
 	select {
 	case <-feed.Changed():
 	case <-time.After(time.Second):
@@ -127,7 +127,7 @@ func TestKindsThatAHubDoesNotServeAreEmpty(t *testing.T) {
 	_, err = Follow(t.Context(), c, RunSources(RunOf(run)))
 	require.NoError(t, err)
 	watched := func() bool { return made.count("watch *v1beta1.ClusterResourceBindingList") == 1 }
-	require.Eventually(t, watched, 10*time.Second, time.Millisecond, "bindings are watched once they are listed")
+	require.Eventually(t, watched, 2*time.Minute, time.Millisecond, "bindings are watched once they are listed")
 	assert.Zero(t, made.count("watch *v1beta1.ClusterApprovalRequestList"))
 }
 

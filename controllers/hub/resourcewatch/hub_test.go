@@ -79,7 +79,7 @@ func (h *hub) marked(want ...string) {
 		defer h.mu.Unlock()
 		slices.Sort(h.marks)
 		assert.ElementsMatch(c, want, slices.Compact(h.marks))
-	}, 5*time.Second, 2*time.Millisecond)
+	}, 2*time.Minute, 2*time.Millisecond)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.marks = nil
@@ -168,7 +168,7 @@ func (h *hub) watching(resources ...string) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		assert.Equal(c, want, h.watches)
-	}, 10*time.Second, 5*time.Millisecond)
+	}, 2*time.Minute, 5*time.Millisecond)
 }
 
 // watch starts a watcher, as a process does that becomes the leader.
@@ -189,7 +189,7 @@ func (h *hub) watch() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return h.asked
-	}, 5*time.Second, time.Millisecond)
+	}, 2*time.Minute, time.Millisecond)
 }
 
 func (h *hub) informer() *controllertest.FakeInformer {

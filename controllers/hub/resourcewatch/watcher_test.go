@@ -154,7 +154,7 @@ func TestWatchesEndWithTheLastPlacement(t *testing.T) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return h.forgot == "p"
-	}, 5*time.Second, time.Millisecond)
+	}, 2*time.Minute, time.Millisecond)
 
 	again := h.place("q", "app", app)
 	h.adopt(again)
@@ -197,7 +197,7 @@ func TestOnlyTheContentTellsAChangeOfSomeKinds(t *testing.T) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return h.forgot == "changed"
-	}, 5*time.Second, time.Millisecond)
+	}, 2*time.Minute, time.Millisecond)
 	h.watching("customresourcedefinitions", "namespaces", "configmaps", "deployments", "services")
 
 	require.NoError(t, h.contents.Tracker().Update(services, service("2", 80, "2.2.2.2"), "app"))
@@ -207,7 +207,7 @@ func TestOnlyTheContentTellsAChangeOfSomeKinds(t *testing.T) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return len(h.marks) > 0
-	}, 5*time.Second, time.Millisecond)
+	}, 2*time.Minute, time.Millisecond)
 	h.mu.Lock()
 	assert.Equal(t, []string{"p"}, h.marks, "the first two were about the status")
 	h.marks = nil

@@ -199,7 +199,7 @@ func TestAClientThatWasRefusedGetsInOnceItsFilesAreRight(t *testing.T) {
 	defer e.SDK.Close()
 	require.Error(t, ask(t, e.SDK))
 	write(right)
-	require.Eventually(t, func() bool { return ask(t, e.SDK) == nil }, 20*time.Second, 100*time.Millisecond, "the same client, without a restart")
+	require.Eventually(t, func() bool { return ask(t, e.SDK) == nil }, 2*time.Minute, 100*time.Millisecond, "the same client, without a restart")
 }
 
 func TestTheNameOfTheCertificateIsChecked(t *testing.T) {

@@ -105,7 +105,7 @@ func TestNewWorksGoBeforeEventsAndEventsBeforeRechecks(t *testing.T) {
 	due.enqueueWork("stirred", priorityEvent)
 	queue.Add(requestForWork(testNamespace, "new"))
 
-	require.Eventually(t, func() bool { return queue.Len() == 4 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return queue.Len() == 4 }, 2*time.Minute, time.Millisecond)
 	var got []string
 	for range 4 {
 		item, _ := queue.Get()

@@ -62,7 +62,7 @@ func (w *watcherTest) expectNotices(t *testing.T, works ...string) {
 		select {
 		case work := <-w.noticed:
 			delete(missing, work)
-		case <-time.After(10 * time.Second):
+		case <-time.After(2 * time.Minute):
 			require.FailNow(t, "a Work was not noticed", "%v", missing)
 		}
 	}
@@ -70,7 +70,7 @@ func (w *watcherTest) expectNotices(t *testing.T, works ...string) {
 
 func (w *watcherTest) synced(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return w.HasSynced(configMaps) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return w.HasSynced(configMaps) }, 2*time.Minute, time.Millisecond)
 }
 
 // dropNotices drops all notices so far.
