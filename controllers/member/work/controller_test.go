@@ -40,6 +40,8 @@ type agent struct {
 	*Reconciler
 	hub, member client.WithWatch
 	clock       *testclock.FakePassiveClock
+	// recordingWrite is held while a write is recorded: manifests are applied side by side.
+	recordingWrite sync.Mutex
 	// writes lists the writes in order: hub or member, verb, kind and name.
 	writes []string
 	// fail makes a write fail; its argument is the entry in writes.
@@ -85,6 +87,8 @@ func newAgent(t *testing.T, hub []client.Object, member []client.Object) *agent 
 func (a *agent) recording(where string) interceptor.Funcs {
 	note := func(verb string, o client.Object) error {
 		write := fmt.Sprintf("%s %s %s %s", where, verb, kindOf(o), o.GetName())
+		a.recordingWrite.Lock()
+		defer a.recordingWrite.Unlock()
 		a.writes = append(a.writes, write)
 		return a.fail(write)
 	}

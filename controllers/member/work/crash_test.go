@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,6 +22,7 @@ import (
 
 // crash ends an agent after some calls: it receives no answer to later ones.
 type crash struct {
+	counting  sync.Mutex
 	callsLeft int
 	// loseAnswer is whether the last call reaches the API server and only its answer is lost.
 	loseAnswer bool
@@ -29,11 +31,14 @@ type crash struct {
 // runCall makes one call while the agent is alive.
 func (d *crash) runCall(do func() error) error {
 	gone := &url.Error{Op: "Call", URL: "https://api", Err: errors.New("gone")}
+	d.counting.Lock()
 	d.callsLeft--
+	left := d.callsLeft
+	d.counting.Unlock()
 	switch {
-	case d.callsLeft >= 0:
+	case left >= 0:
 		return do()
-	case d.callsLeft == -1 && d.loseAnswer:
+	case left == -1 && d.loseAnswer:
 		_ = do() // its answer is lost
 	}
 	return gone
