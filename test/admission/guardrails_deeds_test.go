@@ -13,7 +13,7 @@ const (
 	configMap       = "{apiVersion: v1, kind: ConfigMap}"
 	work            = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: Work}"
 	oldWork         = "{apiVersion: placement.kubernetes-fleet.io/v1, kind: Work}"
-	mailbox       = "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: InternalMemberCluster}"
+	mailbox         = "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: InternalMemberCluster}"
 	memberCluster   = "{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster}"
 	resourceBinding = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceBinding}"
 	definition      = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition}"
@@ -76,7 +76,7 @@ func internalDeeds() map[string]deed {
 	return map[string]deed{
 		"report about a member":                {changes(mailbox, box, "guarded", `{status: {conditions: []}}`, "status"), withMember, internal},
 		"tell a member to leave":               {changes(mailbox, box, "guarded", `{spec: {state: Leave}}`), passing, internal},
-		"delete a mailbox":                  {deletes(mailbox, box, "guarded"), passing, internal},
+		"delete a mailbox":                     {deletes(mailbox, box, "guarded"), passing, internal},
 		"report about a Work":                  {changes(work, box, "web-work", `{status: {conditions: []}}`, "status"), withMember, internal},
 		"report about a Work through v1":       {changes(oldWork, box, "web-work", `{status: {conditions: []}}`, "status"), withMember, internal},
 		"take the finalizer off a Work":        {changes(work, box, "web-work", `{metadata: {finalizers: null}}`), withMember, internal},
