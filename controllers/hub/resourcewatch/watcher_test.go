@@ -76,6 +76,7 @@ func TestANamespaceThatIsRelabelledComesAndGoes(t *testing.T) {
 	h.adopt(p)
 	h.adopt(control)
 	h.marked("control")
+	h.watching("customresourcedefinitions", "namespaces", "configmaps", "deployments") // the tracker loses what is created between a list and its watch
 
 	in := app.DeepCopy()
 	in.Labels, in.ResourceVersion = map[string]string{"team": "a"}, "2"
