@@ -60,6 +60,7 @@ func TestMember(t *testing.T) {
 		run      func(*spec)
 	}{
 		{"an object that was applied is not lost with its kind, and comes back with it", kindVanishes},
+		{"a cluster-scoped object that claims to be in a namespace is refused, and applied once it does not", scopeContradicted},
 		{"what others hold by a finalizer is waited for", finalizersOfOthers},
 		{"what an admission policy or a webhook refuses is said in its words, and tried again", refusals},
 		{"a Work as large as etcd takes it is applied and reported", largestWork},

@@ -56,6 +56,30 @@ func kindVanishes(s *spec) {
 	s.awaitAvailable(s.name)
 }
 
+// scopeContradicted is how an author of namespaced objects would get cluster-scoped ones: the hub does not know the
+// kind, and the member's API server would drop the namespace.
+func scopeContradicted(s *spec) {
+	group := s.name + ".example.com"
+	kind := definition(group)
+	require.NoError(s, unstructured.SetNestedField(kind.Object, "Cluster", "spec", "scope"))
+	require.NoError(s, rig.Member.Create(s.ctx, kind))
+	widget := map[string]any{
+		"apiVersion": group + "/v1", "kind": "Widget", "metadata": map[string]any{"namespace": s.name, "name": "w"},
+	}
+	work := s.place(s.configMap("a", "v"), widget)
+	s.awaitRefused(s.name, "w", "cluster-scoped on this cluster", "remove metadata.namespace")
+	s.awaitValue("a", "v")
+	live := &unstructured.Unstructured{}
+	live.SetAPIVersion(group + "/v1")
+	live.SetKind("Widget")
+	require.True(s, apierrors.IsNotFound(rig.Member.Get(s.ctx, client.ObjectKey{Name: "w"}, live)))
+
+	delete(widget["metadata"].(map[string]any), "namespace")
+	s.replaceManifests(work, s.configMap("a", "v"), widget)
+	s.awaitAvailable(s.name)
+	require.NoError(s, rig.Member.Get(s.ctx, client.ObjectKey{Name: "w"}, live))
+}
+
 func finalizersOfOthers(s *spec) {
 	work := s.place(s.configMap("held", "v"), s.configMap("free", "v"))
 	s.awaitAvailable(s.name)

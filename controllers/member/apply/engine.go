@@ -70,13 +70,15 @@ type Result struct {
 }
 
 // Resource finds the resource of an object's kind. A kind that the member does not serve, or cannot
-// tell about, is a problem and not an error.
+// tell about, is a problem and not an error, and so is an object that contradicts the scope of its
+// kind: the hub lets an author of namespaced objects place nothing else, and the API server would
+// take a cluster-scoped object with a namespace and drop the namespace.
 func (e *Engine) Resource(id placementv1beta1.WorkResourceIdentifier) (schema.GroupVersionResource, *Problem, error) {
 	gvk := schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind}
 	mapping, err := e.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	switch {
 	case err == nil:
-		return mapping.Resource, nil, nil
+		return mapping.Resource, scopeProblem(id, mapping.Scope), nil
 	case isUnknownKind(err):
 		return schema.GroupVersionResource{}, unknownKindProblem(gvk), nil
 	case isUnreachable(err):

@@ -236,7 +236,7 @@ func TestAKindWhoseAPICannotBeAskedIsAProblemOfTheManifest(t *testing.T) {
 
 func TestResourceNamesAnUnknownKind(t *testing.T) {
 	e, _ := newEngine(nil)
-	gvr, problem, err := e.Resource(placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "ConfigMap"})
+	gvr, problem, err := e.Resource(placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "n"})
 	require.NoError(t, err)
 	assert.Nil(t, problem)
 	assert.Equal(t, "configmaps", gvr.Resource)
@@ -245,6 +245,43 @@ func TestResourceNamesAnUnknownKind(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, problem)
 	assert.Contains(t, problem.Message, "Widget in example.com/v1")
+}
+
+func TestAnObjectThatContradictsTheScopeOfItsKindIsRefused(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		id    placementv1beta1.WorkResourceIdentifier
+		words []string
+	}{
+		"a cluster-scoped object with a namespace, which the API server would drop": {
+			placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "Namespace", Namespace: "n", Name: "x"},
+			[]string{"Namespace n/x", "cluster-scoped on this cluster", "remove metadata.namespace"},
+		},
+		"a namespaced object without a namespace": {
+			placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "ConfigMap", Name: "x"},
+			[]string{"ConfigMap x", "namespaced on this cluster", "set metadata.namespace"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			e, _ := newEngine(nil)
+			e.Mapper.(*meta.DefaultRESTMapper).Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+			_, problem, err := e.Resource(tc.id)
+			require.NoError(t, err)
+			require.NotNil(t, problem)
+			assert.Equal(t, placementv1beta1.ReasonManifestApplyFailed, problem.Reason)
+			for _, word := range tc.words {
+				assert.Contains(t, problem.Message, word)
+			}
+		})
+	}
+}
+
+func TestRemoveOfANameWithTheWrongScopeLeavesTheObjectWithoutNamespaceAlone(t *testing.T) {
+	e, _ := newEngine(nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "x", OwnerReferences: []metav1.OwnerReference{me}}})
+	e.Mapper.(*meta.DefaultRESTMapper).Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	gone, err := e.Remove(t.Context(), placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "Namespace", Namespace: "n", Name: "x"}, me)
+	require.NoError(t, err)
+	assert.True(t, gone)
+	require.NoError(t, e.Client.Get(t.Context(), types.NamespacedName{Name: "x"}, &corev1.Namespace{}))
 }
 
 func TestRemove(t *testing.T) {

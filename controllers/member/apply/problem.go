@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,6 +48,22 @@ func unknownKindProblem(gvk schema.GroupVersionKind) *Problem {
 		Message: fmt.Sprintf("The cluster has no kind %s in %s; the object is applied once the cluster has it, for example after its CustomResourceDefinition is installed",
 			gvk.Kind, gvk.GroupVersion()),
 	}
+}
+
+// scopeProblem says that an object has a namespace though its kind has none on the cluster, or the
+// other way round; nil if neither.
+func scopeProblem(id placementv1beta1.WorkResourceIdentifier, scope meta.RESTScope) *Problem {
+	var remedy string
+	switch namespaced := scope.Name() == meta.RESTScopeNameNamespace; {
+	case namespaced && id.Namespace == "":
+		remedy = "its kind is namespaced on this cluster, and the object names no namespace: set metadata.namespace on the hub"
+	case !namespaced && id.Namespace != "":
+		remedy = "its kind is cluster-scoped on this cluster, and the object names a namespace: remove metadata.namespace on the hub; " +
+			"in an envelope it has to be in a ClusterResourceEnvelope"
+	default:
+		return nil
+	}
+	return applyFailedProblem(fmt.Sprintf("%s: %s is refused: %s", notAppliedText, KeyOf(id), remedy))
 }
 
 // isFieldConflict tells a conflict over the ownership of fields from a conflict of versions, which

@@ -104,15 +104,20 @@ func (e *Engine) HandOver(ctx context.Context, id placementv1beta1.WorkResourceI
 
 // findObject reads an object that may have been applied long ago. If its version is not served any
 // more, the object still exists in another version. The identifier it returns has the version in
-// which the object is served.
+// which the object is served. An identifier that contradicts the scope of its kind names no object:
+// the API server would find another one, without the namespace.
 func (e *Engine) findObject(
 	ctx context.Context, id placementv1beta1.WorkResourceIdentifier,
 ) (placementv1beta1.WorkResourceIdentifier, *unstructured.Unstructured, error) {
+	kind := schema.GroupKind{Group: id.Group, Kind: id.Kind}
+	if mapping, err := e.Mapper.RESTMapping(kind); err == nil && scopeProblem(id, mapping.Scope) != nil {
+		return id, nil, apierrors.NewNotFound(mapping.Resource.GroupResource(), id.Name)
+	}
 	live, err := e.readObject(ctx, id)
 	if !isUnknownKind(err) && !isUnknownPath(err) {
 		return id, live, err
 	}
-	mapping, mapErr := e.Mapper.RESTMapping(schema.GroupKind{Group: id.Group, Kind: id.Kind})
+	mapping, mapErr := e.Mapper.RESTMapping(kind)
 	if mapErr != nil {
 		return id, nil, mapErr // unknown in every version, or discovery failed
 	}

@@ -31,8 +31,8 @@ var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "Cust
 func (r *Reconciler) awaitKinds(ctx context.Context, wave, all []*step) error {
 	pending := map[schema.GroupVersionKind]*step{}
 	for _, s := range wave {
-		if s.outcome.problem == nil || s.backingOff {
-			continue
+		if s.outcome.problem == nil || s.backingOff || s.outcome.gvr.Resource != "" {
+			continue // nothing to wait for: the cluster serves the kind, or the manifest backs off
 		}
 		if s.definition = definitionOf(all, s.manifest.Kind()); s.definition != nil && s.definition.outcome.problem == nil {
 			pending[s.manifest.Object.GroupVersionKind()] = s
