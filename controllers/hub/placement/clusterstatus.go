@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,7 +75,7 @@ func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started b
 	conditions := placementv1beta1.KeepTransitionTimes(last.Conditions, []metav1.Condition{scheduled}, now)
 	if p.binding != nil {
 		spec := p.binding.GetBindingSpec()
-		entry.ObservedResourceIndex = workmodel.SnapshotIndex(spec.ResourceSnapshotName)
+		entry.ObservedResourceIndex = indexForCluster(facts, spec, observed)
 		entry.ApplicableResourceOverrides = spec.ResourceOverrideSnapshots
 		entry.ApplicableClusterResourceOverrides = spec.ClusterResourceOverrideSnapshots
 	}
@@ -97,6 +98,15 @@ func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started b
 	}
 	entry.Conditions = conditions
 	return entry
+}
+
+// indexForCluster returns the index of the snapshot that a cluster is to have: the observed one, even while the limits
+// hold the cluster back; under External the one it was given last, because runs may bring clusters to different ones.
+func indexForCluster(facts *Facts, spec *placementv1beta1.ResourceBindingSpec, observed Snapshot) string {
+	if placementv1beta1.IsExternal(facts.Placement) || observed.Name == "" {
+		return workmodel.SnapshotIndex(spec.ResourceSnapshotName)
+	}
+	return strconv.Itoa(observed.Index)
 }
 
 // isAboutSameResources says that the last entry of a cluster is about the same resources, applied in the same way.
