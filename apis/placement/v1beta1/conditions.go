@@ -27,6 +27,9 @@ const (
 	// ConditionTypeDeleting is present, and True, only on a placement whose deletion takes a
 	// while: it names the clusters that are not clean yet.
 	ConditionTypeDeleting = "Deleting"
+	// ConditionTypeClustersLeaving is present, and True, only while clusters that are no longer
+	// selected are cleaned up: it names them.
+	ConditionTypeClustersLeaving = "ClustersLeaving"
 	// ConditionTypeEngineReachable is present, and False, only while the workflow engine
 	// cannot be reached and something waits for it.
 	ConditionTypeEngineReachable = "EngineReachable"
@@ -71,7 +74,6 @@ const (
 	ReasonInvalidResourceSelectors    = "InvalidResourceSelectors"    // nothing can be selected so
 	ReasonScheduled                   = "Scheduled"                   // this cluster was picked
 	ReasonScheduleFailed              = "ScheduleFailed"              // no cluster for this slot
-	ReasonClusterLeaving              = "ClusterLeaving"              // not picked any more, not clean yet
 
 	ReasonRolloutStartedUnknown = "RolloutStartedUnknown" // not decided yet, or by a run
 	ReasonRolloutNotStartedYet  = "RolloutNotStartedYet"  // held back by the strategy
@@ -100,10 +102,12 @@ const (
 	ReasonDiffReportingIncompleteOrFailed = "DiffReportingIncompleteOrFailed" // not reported everywhere
 	ReasonDiffReportingCompleted          = "DiffReportingCompleted"          // reported everywhere
 
-	// ReasonCleaningUp means that clusters of a deleted placement are not clean yet,
-	// ReasonWaitingForSilentClusters that some of them have not been heard of.
-	ReasonCleaningUp               = "CleaningUp"
-	ReasonWaitingForSilentClusters = "WaitingForSilentClusters"
+	// ReasonCleaningUp means that clusters are not clean yet that a placement no longer selects or
+	// that a deleted placement had, ReasonWaitingForRolloutStrategy that the strategy does not let
+	// their clean-up start yet, ReasonWaitingForSilentClusters that some have not been heard of.
+	ReasonCleaningUp                = "CleaningUp"
+	ReasonWaitingForRolloutStrategy = "WaitingForRolloutStrategy"
+	ReasonWaitingForSilentClusters  = "WaitingForSilentClusters"
 
 	// ReasonTemporalUnreachable means that decisions wait for the workflow engine.
 	ReasonTemporalUnreachable = "TemporalUnreachable"

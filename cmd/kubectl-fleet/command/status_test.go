@@ -127,6 +127,25 @@ func TestStatusOfAPlacementIsATree(t *testing.T) {
 	assert.Contains(t, c.out.String(), `"name": "placement/shop/config"`)
 }
 
+func TestStatusOfAPlacementNamesTheClustersThatLeave(t *testing.T) {
+	leaving := bindingTo("member-9", ok("Applied"), ok("Available"))
+	leaving.Spec.State = placementv1beta1.BindingStateUnscheduled
+	objects := append(smallFleet(), bindingTo("member-1", ok("Applied"), ok("Available")), leaving)
+	for _, object := range objects {
+		if p, isPlacement := object.(*placementv1beta1.ClusterResourcePlacement); isPlacement && p.Name == "web" {
+			p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{
+				Type: placementv1beta1.ConditionTypeClustersLeaving, Status: metav1.ConditionTrue, ObservedGeneration: p.Generation,
+				Reason: placementv1beta1.ReasonCleaningUp, Message: "What was placed is removed from member-9",
+			})
+		}
+	}
+	c := newConsole(t, objects...)
+	require.NoError(t, c.run("status", "crp/web"))
+	assert.Contains(t, c.out.String(), "1/2", "a cluster that leaves does not count")
+	assert.NotContains(t, c.out.String(), "─ ✓ member-9", "it is not one of the placement's clusters")
+	assert.Regexp(t, `▶ ClustersLeaving +Running +What was placed is removed from member-9`, c.out.String())
+}
+
 func TestStatusSaysWhichObjectItMisses(t *testing.T) {
 	twin := soakingRun()
 	twin.Name = "web"

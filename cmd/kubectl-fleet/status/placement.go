@@ -120,6 +120,13 @@ func stepsOf(p hub.Placement) []tree.Node {
 		}
 		nodes = append(nodes, node)
 	}
+	if c := p.Condition(placementv1beta1.ConditionTypeClustersLeaving); c != nil && c.Status == metav1.ConditionTrue {
+		state := updaterun.PhaseRunning
+		if c.Reason == placementv1beta1.ReasonWaitingForRolloutStrategy {
+			state = updaterun.PhaseWaiting
+		}
+		nodes = append(nodes, tree.Node{Kind: KindStep, Name: c.Type, State: state, Detail: c.Message})
+	}
 	if c := p.Condition(placementv1beta1.ConditionTypeEngineReachable); c != nil && c.Status == metav1.ConditionFalse {
 		nodes = append(nodes, tree.Node{Kind: KindStep, Name: c.Type, State: updaterun.PhaseStuck, Detail: c.Message})
 	}
@@ -170,8 +177,8 @@ func messageOf(conditions []metav1.Condition) string {
 func entriesOf(p hub.Placement, facts Facts) map[string]placementv1beta1.PerClusterPlacementStatus {
 	entries := map[string]placementv1beta1.PerClusterPlacementStatus{}
 	for name, binding := range facts.Bindings {
-		if binding.Spec.State == placementv1beta1.BindingStateUnscheduled && !binding.Object.GetDeletionTimestamp().IsZero() {
-			continue
+		if binding.Spec.State == placementv1beta1.BindingStateUnscheduled {
+			continue // it leaves, which the condition ClustersLeaving says
 		}
 		entries[name] = placementv1beta1.PerClusterPlacementStatus{
 			ClusterName: name, Conditions: binding.Status.Conditions, FailedPlacements: binding.Status.FailedPlacements,

@@ -82,7 +82,6 @@ func (r *Reconciler) findSilentClusters(ctx context.Context, bindings []placemen
 func Deleting(facts *Facts, silent map[string]bool, now metav1.Time) placementv1beta1.PlacementStatus {
 	status := placementv1beta1.PlacementStatus{
 		SelectedResources: facts.Placement.GetPlacementStatus().SelectedResources, ObservedResourceIndex: facts.Placement.GetPlacementStatus().ObservedResourceIndex,
-		PlacementStatuses: describeLeaving(facts, nil, now),
 	}
 	var waiting, quiet []string
 	for _, binding := range facts.Bindings {

@@ -1,55 +1,52 @@
 package placement
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// describeLeaving describes the clusters that are no longer picked and still have resources.
-func describeLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus, now metav1.Time) []placementv1beta1.PerClusterPlacementStatus {
+// conditionsOnLeaving returns the condition that names the clusters which are no longer picked and still have
+// resources; none if all are clean. picked are the entries of the clusters that are.
+func conditionsOnLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus) []metav1.Condition {
 	stays := make(map[string]bool, len(picked))
 	for i := range picked {
 		stays[picked[i].ClusterName] = true
 	}
-	before := map[string][]metav1.Condition{}
-	for i := range facts.Placement.GetPlacementStatus().PlacementStatuses {
-		entry := &facts.Placement.GetPlacementStatus().PlacementStatuses[i]
-		before[entry.ClusterName] = entry.Conditions
-	}
-	var entries []placementv1beta1.PerClusterPlacementStatus
+	var held, cleaned []string
+	var since time.Time
 	for _, binding := range facts.Bindings {
-		cluster := binding.GetBindingSpec().TargetCluster
-		if stays[cluster] || binding.GetBindingSpec().ResourceSnapshotName == "" || placementv1beta1.IsLiveBinding(binding) && facts.Placement.GetDeletionTimestamp().IsZero() {
-			continue
+		spec := binding.GetBindingSpec()
+		switch removal := binding.GetDeletionTimestamp(); {
+		case stays[spec.TargetCluster] || spec.ResourceSnapshotName == "" || placementv1beta1.IsLiveBinding(binding):
+		case removal.IsZero():
+			held = append(held, spec.TargetCluster)
+		default:
+			if cleaned = append(cleaned, spec.TargetCluster); since.IsZero() || removal.Time.Before(since) {
+				since = removal.Time
+			}
 		}
-		said := metav1.Condition{
-			Type: placementv1beta1.ConditionTypeScheduled, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonClusterLeaving,
-			Message: reasonForLeaving(binding), ObservedGeneration: facts.Placement.GetGeneration(),
-		}
-		entries = append(entries, placementv1beta1.PerClusterPlacementStatus{
-			ClusterName:           cluster,
-			ObservedResourceIndex: workmodel.SnapshotIndex(binding.GetBindingSpec().ResourceSnapshotName),
-			Conditions:            placementv1beta1.KeepTransitionTimes(before[cluster], []metav1.Condition{said}, now),
-		})
 	}
-	slices.SortFunc(entries, func(a, b placementv1beta1.PerClusterPlacementStatus) int {
-		return cmp.Compare(a.ClusterName, b.ClusterName)
-	})
-	return entries
-}
-
-func reasonForLeaving(binding placementv1beta1.BindingObject) string {
-	if binding.GetDeletionTimestamp().IsZero() {
-		return "The cluster is no longer selected; its resources are removed when the rollout strategy allows it"
+	reason := placementv1beta1.ReasonWaitingForRolloutStrategy
+	var parts []string
+	if len(cleaned) > 0 {
+		reason = placementv1beta1.ReasonCleaningUp
+		parts = append(parts, fmt.Sprintf("since %s from %d cluster(s), %s", formatTime(since), len(cleaned), joinLimited(cleaned)))
 	}
-	return fmt.Sprintf("The resources are being removed from the cluster since %s", formatTime(binding.GetDeletionTimestamp().Time))
+	if len(held) > 0 {
+		parts = append(parts, fmt.Sprintf("when the rollout strategy allows it from %d cluster(s), %s", len(held), joinLimited(held)))
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []metav1.Condition{{
+		Type: placementv1beta1.ConditionTypeClustersLeaving, Status: metav1.ConditionTrue, Reason: reason,
+		Message: "What was placed is removed from clusters that are no longer selected: " + strings.Join(parts, "; "),
+	}}
 }
 
 // formatTime is how messages tell the time.

@@ -64,7 +64,7 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	entries := describeClusters(facts, observed, view.Now)
 	status := placementv1beta1.PlacementStatus{
 		SelectedResources: view.Selected,
-		PlacementStatuses: slices.Concat(entries, describeLeaving(facts, entries, view.Now), describeUnfilled(facts, view.Now)),
+		PlacementStatuses: slices.Concat(entries, describeUnfilled(facts, view.Now)),
 	}
 	if observed.Name != "" {
 		status.ObservedResourceIndex = strconv.Itoa(observed.Index)
@@ -73,6 +73,7 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	if facts.isSelectedAndScheduled() && observed.Name != "" && len(entries) > 0 {
 		conditions = append(conditions, sumUpSteps(facts, entries, view.Now.Time)...)
 	}
+	conditions = append(conditions, conditionsOnLeaving(facts, entries)...)
 	if view.EngineUnreachable {
 		conditions = append(conditions, metav1.Condition{
 			Type: placementv1beta1.ConditionTypeEngineReachable, Status: metav1.ConditionFalse,

@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -88,26 +87,32 @@ func TestWhatWillBeStuckIsLookedAtThen(t *testing.T) {
 	assert.Contains(t, b.told(), "PlacementRolloutStuck")
 }
 
-func TestAClusterIsToldOfUntilItIsClean(t *testing.T) {
+func TestClustersThatLeaveAreInAConditionUntilTheyAreClean(t *testing.T) {
 	s := newSituation("member1", "member2", "member3").bound(0, up, "member1", "member2", "member3")
+	clean := Project(newSituation("member1").bound(0, up, "member1").Facts, View{Now: now})
+	assert.Nil(t, meta.FindStatusCondition(clean.Conditions, placementv1beta1.ConditionTypeClustersLeaving), "no cluster leaves")
 	s.Policy.Status.ClusterDecisions = s.Policy.Status.ClusterDecisions[:1]
 	for _, cluster := range []string{"member2", "member3"} {
 		s.binding(cluster).Spec.State = placementv1beta1.BindingStateUnscheduled
 	}
-	s.binding("member3").DeletionTimestamp = new(now)
-	status := Project(s.Facts, View{Now: now})
-	require.Len(t, status.PlacementStatuses, 3)
-	for i, want := range []string{
-		"The cluster is no longer selected; its resources are removed when the rollout strategy allows it",
-		"The resources are being removed from the cluster since 2025-03-17 21:37:14 UTC",
-	} {
-		entry := status.PlacementStatuses[i+1]
-		assert.Equal(t, []string{"member2", "member3"}[i], entry.ClusterName)
-		require.Len(t, entry.Conditions, 1)
-		assert.Equal(t, placementv1beta1.ReasonClusterLeaving, entry.Conditions[0].Reason)
-		assert.Equal(t, want, entry.Conditions[0].Message)
+	leaving := func() *metav1.Condition {
+		status := Project(s.Facts, View{Now: now})
+		require.Len(t, status.PlacementStatuses, 1, "a cluster that is no longer selected has no entry")
+		assert.Equal(t, "member1", status.PlacementStatuses[0].ClusterName)
+		assert.True(t, meta.IsStatusConditionTrue(status.Conditions, "ClusterResourcePlacementAvailable"), "those that are picked are what counts")
+		found := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeClustersLeaving)
+		require.NotNil(t, found)
+		assert.Equal(t, metav1.ConditionTrue, found.Status)
+		return found
 	}
-	assert.True(t, meta.IsStatusConditionTrue(status.Conditions, "ClusterResourcePlacementAvailable"), "those that are picked are what counts")
+	assert.Equal(t, placementv1beta1.ReasonWaitingForRolloutStrategy, leaving().Reason)
+	assert.Equal(t, "What was placed is removed from clusters that are no longer selected: "+
+		"when the rollout strategy allows it from 2 cluster(s), member2, member3", leaving().Message)
+
+	s.binding("member3").DeletionTimestamp = new(now)
+	assert.Equal(t, placementv1beta1.ReasonCleaningUp, leaving().Reason)
+	assert.Equal(t, "What was placed is removed from clusters that are no longer selected: since 2025-03-17 21:37:14 UTC from 1 cluster(s), member3; "+
+		"when the rollout strategy allows it from 1 cluster(s), member2", leaving().Message)
 }
 
 func TestADeletionThatTakesAWhileNamesItsClusters(t *testing.T) {
@@ -129,8 +134,7 @@ func TestADeletionThatTakesAWhileNamesItsClusters(t *testing.T) {
 	assert.Equal(t, placementv1beta1.ReasonWaitingForSilentClusters, deleting.Reason)
 	assert.Equal(t, "Waiting until what was placed is removed from 2 cluster(s): member1, member2. "+
 		"Of them, 1 have not been heard of and are not waited for for ever: member2", deleting.Message)
-	require.Len(t, b.placement(t).Status.PlacementStatuses, 2)
-	assert.True(t, strings.HasPrefix(b.placement(t).Status.PlacementStatuses[1].Conditions[0].Message, "The resources are being removed"))
+	assert.Empty(t, b.placement(t).Status.PlacementStatuses, "no cluster is selected any more")
 	assert.Equal(t, []string{"PlacementDeletionWaiting"}, b.told())
 
 	b.clock.SetTime(b.clock.Now().Add(deletionPause))
