@@ -114,7 +114,7 @@ func (e *Engine) Apply(ctx context.Context, req Request) (Result, *Problem, erro
 	case isUnknownKind(err) || isUnknownPath(err):
 		return Result{}, unknownKindProblem(req.Manifest.Object.GroupVersionKind()), nil
 	case errors.Is(err, errComparison):
-		return Result{}, comparisonProblem(err, req, result.Object), nil
+		return Result{Object: result.Object}, comparisonProblem(err, req, result.Object), nil
 	default:
 		return result, refusalProblem(err, req.Manifest, result.Object), nil
 	}
@@ -151,7 +151,7 @@ func (e *Engine) Diff(ctx context.Context, req Request) (Result, *Problem, error
 	case isUnreachable(err):
 		return Result{}, nil, fmt.Errorf("comparing %s: %w", KeyOf(req.Manifest.Identifier), err)
 	default:
-		return Result{}, comparisonProblem(err, req, result.Object), nil
+		return Result{Object: result.Object}, comparisonProblem(err, req, result.Object), nil
 	}
 }
 

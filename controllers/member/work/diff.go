@@ -58,7 +58,7 @@ func (r *Reconciler) diffManifest(
 	}
 	if problem != nil {
 		s.outcome.failedTries = before.failedTries.addFailure(r.Clock.Now())
-		s.outcome.problem, s.outcome.retry = problem, true
+		s.outcome.recordProblem(problem, result.Object)
 		return nil
 	}
 	s.outcome.findings = result.Findings

@@ -253,7 +253,11 @@ func (r *Reconciler) applyManifest(
 // until the object changes.
 func (o *outcome) recordProblem(problem *apply.Problem, live *unstructured.Unstructured) {
 	o.problem, o.retry = problem, true
-	if problem.NoRetry && live != nil {
+	if live == nil {
+		return
+	}
+	o.generation = live.GetGeneration()
+	if problem.NoRetry {
 		o.retry, o.failedTries = false, failedTries{}
 		o.recordObserved(live)
 	}

@@ -67,6 +67,8 @@ func manifestConditions(o outcome) []metav1.Condition {
 			Status:  metav1.ConditionFalse,
 			Reason:  o.problem.Reason,
 			Message: o.problem.Message,
+			// 0 if the object was not seen on the cluster.
+			ObservedGeneration: o.generation,
 		}}
 	}
 	applied := metav1.Condition{

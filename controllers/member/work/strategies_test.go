@@ -187,6 +187,36 @@ func TestOnlyTheObjectConcernedIsNotTakenOver(t *testing.T) {
 	assert.False(t, a.hasConfigMap(t, "b"))
 }
 
+func TestAReportNamesTheGenerationOfAnObjectThatIsNotApplied(t *testing.T) {
+	owned := func(references ...metav1.OwnerReference) *corev1.ConfigMap {
+		object := foreignConfigMap("9")
+		object.Generation, object.OwnerReferences = 7, references
+		return object
+	}
+	for sentence, line := range map[string]struct {
+		strategy placementv1beta1.ApplyStrategy
+		object   *corev1.ConfigMap
+		reason   string
+	}{
+		"it is not to be taken over":        {placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeNever}, owned(), "NotTakenOver"},
+		"it differs":                        {placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeIfNoDiff}, owned(), "FailedToTakeOver"},
+		"it has an owner outside the fleet": {placementv1beta1.ApplyStrategy{}, owned(metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "u"}), "FailedToTakeOver"},
+		"another placement has it": {
+			placementv1beta1.ApplyStrategy{}, owned(apply.OwnerReference("other", "uid-other")), "ApplyConflictBetweenPlacements",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			other := &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "other", UID: "uid-other"}}
+			a := newAgent(t, []client.Object{workWithStrategy(line.strategy)}, []client.Object{line.object, other})
+			a.mustReconcile(t, "w")
+			applied := meta.FindStatusCondition(a.manifestStatus(t).Conditions, placementv1beta1.ConditionTypeApplied)
+			require.NotNil(t, applied)
+			assert.Equal(t, line.reason, applied.Reason)
+			assert.EqualValues(t, 7, applied.ObservedGeneration)
+		})
+	}
+}
+
 func TestDifferencesAreReportedAndNothingIsWritten(t *testing.T) {
 	report := placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeReportDiff}
 	says := func(t *testing.T, a *agent) (string, string) {
