@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 )
 
 // switched is the release whose policies are in force besides those of the chart as it is.
@@ -38,7 +39,9 @@ func install(t *testing.T, values ...string) {
 			require.NoError(t, os.WriteFile(filepath.Join(chart, inside), []byte(replaced), 0o600))
 		}
 	}
-	require.NoError(t, controlplane.Grant(t.Context(), admin.dynamic, chart, "nobody"))
+	c, err := controlplane.Client(hub, state.Hub)
+	require.NoError(t, err)
+	require.NoError(t, controlplane.Grant(t.Context(), c, chart, "nobody"))
 	t.Cleanup(func() { uninstall(t) })
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,6 +25,8 @@ import (
 const (
 	// root is the repository, as seen from this package.
 	root = "../.."
+	// apiServer is the component that serves the hub.
+	apiServer = state.Hub + "/apiserver"
 	// startTimeout is generous: the server is ready within seconds, unless the machine is busy.
 	startTimeout = 2 * time.Minute
 	// buildTimeout is for a machine that has no API server yet.
@@ -64,7 +67,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// start brings up a bare hub in a folder and returns what takes it down.
+// start brings up a hub in a folder and returns what takes it down.
 func start(dir string) (fleet *state.Fleet, down func(), err error) {
 	down = func() {}
 	building, cancel := context.WithTimeout(context.Background(), buildTimeout)
@@ -81,7 +84,11 @@ func start(dir string) (fleet *state.Fleet, down func(), err error) {
 	if err := controlplane.Prepare(fleet); err != nil {
 		return nil, down, err
 	}
-	owner, err := supervisor.New(0, controlplane.BareHubComponents(fleet))
+	// Nothing acts on the hub: what is written to it is admitted or refused, and then stays as it is.
+	wanted := []string{state.Hub + "/etcd", apiServer}
+	owner, err := supervisor.New(0, slices.DeleteFunc(controlplane.Components(fleet), func(spec supervisor.Spec) bool {
+		return !slices.Contains(wanted, spec.Name)
+	}))
 	if err != nil {
 		return nil, down, fmt.Errorf("listing the components: %w", err)
 	}
@@ -97,14 +104,18 @@ func start(dir string) (fleet *state.Fleet, down func(), err error) {
 	}
 	waiting, cancel := context.WithTimeout(running, startTimeout)
 	defer cancel()
-	return fleet, down, owner.WaitReady(waiting, controlplane.BareHub)
+	return fleet, down, owner.WaitReady(waiting, apiServer)
 }
 
 // setUp installs what is tested and waits until all of it is in force.
 func setUp(fleet *state.Fleet) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	if err := controlplane.SetUpBareHub(ctx, fleet, root); err != nil {
+	if err := controlplane.SetUpHub(ctx, fleet, root); err != nil {
+		return err
+	}
+	// One server has the definitions of both charts.
+	if err := controlplane.InstallDefinitions(fleet, state.Hub, filepath.Join(root, "deploy", "charts", "member-agent")); err != nil {
 		return err
 	}
 	config, err := controlplane.RESTConfig(fleet, state.Hub)

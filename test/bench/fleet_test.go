@@ -58,7 +58,7 @@ func open(ctx context.Context, dir string) (*fleet, error) {
 	}
 	config.QPS, config.Burst = -1, -1
 	f := &fleet{Access: a, figures: &figures{}, ended: map[string]time.Time{}, news: make(chan struct{}, 1)}
-	scheme, err := access.Scheme()
+	scheme, err := controlplane.Scheme()
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/supervisor"
@@ -104,7 +103,7 @@ func (s *spec) guest(name string) *guest {
 	}
 	config, err := controlplane.RESTConfig(lone, state.Hub)
 	require.NoError(s, err)
-	scheme, err := access.Scheme()
+	scheme, err := controlplane.Scheme()
 	require.NoError(s, err)
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	require.NoError(s, err)

@@ -21,7 +21,6 @@ import (
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
-	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 )
@@ -172,7 +171,7 @@ func (g *guest) requireOwnNamespaceOnly() {
 	require.NoError(s, err)
 	config := rest.AnonymousClientConfig(admin)
 	config.BearerToken = string(token)
-	scheme, err := access.Scheme()
+	scheme, err := controlplane.Scheme()
 	require.NoError(s, err)
 	own, err := client.New(config, client.Options{Scheme: scheme})
 	require.NoError(s, err)

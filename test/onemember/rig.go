@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
@@ -168,7 +167,7 @@ func (r *Rig) connect(cluster string) (client.WithWatch, error) {
 	}
 	config.QPS, config.Burst = -1, 0 // the tests wait for nothing but the server
 	r.configs[cluster] = config
-	scheme, err := access.Scheme()
+	scheme, err := controlplane.Scheme()
 	if err != nil {
 		return nil, err
 	}

@@ -11,12 +11,8 @@ import (
 
 	temporalclient "go.temporal.io/sdk/client"
 	temporallog "go.temporal.io/sdk/log"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
@@ -53,15 +49,11 @@ func Open(dir string) (*Access, error) {
 		return nil, err
 	}
 	a := &Access{Fleet: fleet, Control: supervisor, Members: map[string]client.WithWatch{}}
-	scheme, err := Scheme()
-	if err != nil {
-		return nil, err
-	}
-	if a.Hub, err = clusterClient(fleet, state.Hub, scheme); err != nil {
+	if a.Hub, err = controlplane.Client(fleet, state.Hub); err != nil {
 		return nil, err
 	}
 	for _, member := range fleet.MemberNames() {
-		if a.Members[member], err = clusterClient(fleet, member, scheme); err != nil {
+		if a.Members[member], err = controlplane.Client(fleet, member); err != nil {
 			return nil, err
 		}
 	}
@@ -92,29 +84,4 @@ func Identity(name string) string {
 		host = "localhost"
 	}
 	return name + "@" + host
-}
-
-// Scheme knows Kubernetes' own kinds and the fleet's.
-func Scheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("collecting the kinds: %w", err)
-		}
-	}
-	return scheme, nil
-}
-
-func clusterClient(fleet *state.Fleet, cluster string, scheme *runtime.Scheme) (client.WithWatch, error) {
-	config, err := controlplane.RESTConfig(fleet, cluster)
-	if err != nil {
-		return nil, err
-	}
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("making a client of %s: %w", cluster, err)
-	}
-	return c, nil
 }

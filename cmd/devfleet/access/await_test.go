@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 )
 
 var shopKey = client.ObjectKey{Namespace: "shop", Name: "prices"}
@@ -27,7 +29,7 @@ func prices(value string) *corev1.ConfigMap {
 // builder makes clients that can select by name, as an API server can.
 func builder(t *testing.T) *fake.ClientBuilder {
 	t.Helper()
-	scheme, err := Scheme()
+	scheme, err := controlplane.Scheme()
 	require.NoError(t, err)
 	byName := func(object client.Object) []string { return []string{object.GetName()} }
 	return fake.NewClientBuilder().WithScheme(scheme).WithIndex(&corev1.ConfigMap{}, "metadata.name", byName)

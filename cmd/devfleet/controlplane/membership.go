@@ -5,18 +5,14 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 )
-
-var internalMemberClusters = schema.GroupVersionResource{
-	Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Resource: "internalmemberclusters",
-}
 
 // joinEvery is how often joining is looked at: often enough to notice the second in which the last member joined.
 const joinEvery = 100 * time.Millisecond
@@ -31,53 +27,39 @@ type Membership struct {
 }
 
 // Memberships asks the hub about all members of the fleet.
-func Memberships(ctx context.Context, client dynamic.Interface, fleet *state.Fleet) ([]Membership, error) {
-	list, err := client.Resource(memberClusters).List(ctx, metav1.ListOptions{})
-	if err != nil {
+func Memberships(ctx context.Context, c client.Client, fleet *state.Fleet) ([]Membership, error) {
+	list := &clusterv1beta1.MemberClusterList{}
+	if err := c.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("listing the member clusters: %w", err)
 	}
-	byName := map[string]*unstructured.Unstructured{}
-	for i := range list.Items {
-		byName[list.Items[i].GetName()] = &list.Items[i]
+	byName := map[string]clusterv1beta1.MemberClusterStatus{}
+	for _, member := range list.Items {
+		byName[member.Name] = member.Status
 	}
 	memberships := make([]Membership, 0, fleet.Members)
 	for _, name := range fleet.MemberNames() {
-		m := Membership{Name: name, Joined: "Unknown", Healthy: "Unknown"}
-		if object := byName[name]; object != nil {
-			m = membership(object)
-		}
-		memberships = append(memberships, m)
+		memberships = append(memberships, membership(name, byName[name]))
 	}
 	return memberships, nil
 }
 
-func membership(object *unstructured.Unstructured) Membership {
-	m := Membership{
-		Name:   object.GetName(),
-		Joined: conditionStatus(object, "Joined"), Healthy: conditionStatus(object, "Healthy"),
-		Heartbeat: lastHeartbeat(object),
+func membership(name string, said clusterv1beta1.MemberClusterStatus) Membership {
+	m := Membership{Name: name, Joined: string(metav1.ConditionUnknown), Healthy: string(metav1.ConditionUnknown), Heartbeat: lastHeartbeat(said.AgentStatus)}
+	if joined := meta.FindStatusCondition(said.Conditions, clusterv1beta1.ConditionTypeJoined); joined != nil {
+		m.Joined = string(joined.Status)
 	}
-	if m.Joined == "" {
-		m.Joined = "Unknown"
-	}
-	if m.Healthy == "" {
-		m.Healthy = "Unknown"
+	if healthy := meta.FindStatusCondition(said.Conditions, clusterv1beta1.ConditionTypeHealthy); healthy != nil {
+		m.Healthy = string(healthy.Status)
 	}
 	return m
 }
 
-// lastHeartbeat returns the newest heartbeat of the agents in a status.
-func lastHeartbeat(object *unstructured.Unstructured) time.Time {
+// lastHeartbeat returns the newest heartbeat of some agents.
+func lastHeartbeat(agents []clusterv1beta1.AgentStatus) time.Time {
 	var latest time.Time
-	agents, _, _ := unstructured.NestedSlice(object.Object, "status", "agentStatus")
 	for _, agent := range agents {
-		fields, ok := agent.(map[string]any)
-		if !ok {
-			continue
-		}
-		text, _, _ := unstructured.NestedString(fields, "lastReceivedHeartbeat")
-		if heartbeat, err := time.Parse(time.RFC3339, text); err == nil && heartbeat.After(latest) {
-			latest = heartbeat
+		if agent.LastReceivedHeartbeat.After(latest) {
+			latest = agent.LastReceivedHeartbeat.Time
 		}
 	}
 	return latest
@@ -85,18 +67,18 @@ func lastHeartbeat(object *unstructured.Unstructured) time.Time {
 
 // AwaitJoined returns when every member is joined and its agent has been heard of since the given time: a fleet that
 // was down remembers its members as joined. It calls report with the members that are still missing.
-func AwaitJoined(ctx context.Context, client dynamic.Interface, fleet *state.Fleet, since time.Time, report func(missing []string)) error {
+func AwaitJoined(ctx context.Context, c client.Client, fleet *state.Fleet, since time.Time, report func(missing []string)) error {
 	var missing []string
 	var lastError error
 	err := wait.PollUntilContextCancel(ctx, joinEvery, true, func(ctx context.Context) (bool, error) {
-		memberships, err := Memberships(ctx, client, fleet)
+		memberships, err := Memberships(ctx, c, fleet)
 		if err != nil {
 			lastError = err
 			return false, nil //nolint:nilerr // asked again, and reported when the time is up
 		}
 		lastError, missing = nil, nil
 		for _, m := range memberships {
-			if m.Joined != string(metav1.ConditionTrue) || !heardSince(ctx, client, m, since) {
+			if m.Joined != string(metav1.ConditionTrue) || !heardSince(ctx, c, m, since) {
 				missing = append(missing, m.Name)
 			}
 		}
@@ -113,12 +95,13 @@ func AwaitJoined(ctx context.Context, client dynamic.Interface, fleet *state.Fle
 }
 
 // heardSince asks the member's own object too: the hub copies heartbeats from there, at its own pace.
-func heardSince(ctx context.Context, client dynamic.Interface, m Membership, since time.Time) bool {
+func heardSince(ctx context.Context, c client.Client, m Membership, since time.Time) bool {
 	// Heartbeats are kept to the second.
 	since = since.Truncate(time.Second)
 	if !m.Heartbeat.Before(since) {
 		return true
 	}
-	object, err := client.Resource(internalMemberClusters).Namespace("fleet-member-"+m.Name).Get(ctx, m.Name, metav1.GetOptions{})
-	return err == nil && !lastHeartbeat(object).Before(since)
+	mailbox := &clusterv1beta1.InternalMemberCluster{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(m.Name), Name: m.Name}, mailbox)
+	return err == nil && !lastHeartbeat(mailbox.Status.AgentStatus).Before(since)
 }

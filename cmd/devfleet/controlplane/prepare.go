@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 )
@@ -19,7 +18,7 @@ var kwokStages []byte
 // members, the certificates, stays.
 func Prepare(fleet *state.Fleet) error {
 	for _, cluster := range fleet.Clusters() {
-		if err := writePKI(fleet.Path(cluster, "pki"), cluster, time.Now()); err != nil {
+		if err := writePKI(fleet.Path(cluster, "pki"), cluster); err != nil {
 			return err
 		}
 	}

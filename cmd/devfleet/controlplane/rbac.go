@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -10,39 +9,33 @@ import (
 	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// readAhead is how much of rendered rules is looked at to tell YAML from JSON.
+const readAhead = 4096
 
 // accessTemplates match the templates of a chart that say who may do what, and who has done it. A chart need not have
 // all.
 var accessTemplates = []string{"rbac.yaml", "approvals.yaml", "approval-records.yaml", "guardrails-*.yaml", "crossobject.yaml", "warnings.yaml"}
 
 // accessKinds are the kinds of a chart's access rules that concern a user; its ServiceAccount does not.
-var accessKinds = map[string]schema.GroupVersionResource{
-	"ClusterRole":        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
-	"ClusterRoleBinding": {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
-	"Role":               {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
-	"RoleBinding":        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
-
-	"MutatingAdmissionPolicy":        {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicies"},
-	"MutatingAdmissionPolicyBinding": {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicybindings"},
-
-	"ValidatingAdmissionPolicy":        {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"},
-	"ValidatingAdmissionPolicyBinding": {Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"},
-}
+var accessKinds = sets.New(
+	"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
+	"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+)
 
 // Grant gives a user what an agent's chart gives the agent, so that a rule that is missing there is missed here. The
 // policies of the chart come with it.
-func Grant(ctx context.Context, client dynamic.Interface, chart, userName string) error {
+func Grant(ctx context.Context, c client.Client, chart, userName string) error {
 	objects, err := accessRules(chart, userName)
 	if err != nil {
 		return fmt.Errorf("reading the access rules of %s: %w", filepath.Base(chart), err)
 	}
 	for _, object := range objects {
-		if err := apply(ctx, client, accessKinds[object.GetKind()], object); err != nil {
+		if err := apply(ctx, c, object); err != nil {
 			return err
 		}
 	}
@@ -76,20 +69,17 @@ func accessRules(chart, userName string) ([]*unstructured.Unstructured, error) {
 // readRules decodes rendered rules and binds them to a user.
 func readRules(content []byte, userName string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), readAhead)
 	for {
-		document, err := documents.Read()
+		object := &unstructured.Unstructured{}
+		err := documents.Decode(&object.Object)
 		if errors.Is(err, io.EOF) {
 			return objects, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("splitting the rules: %w", err)
-		}
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(document, &object.Object); err != nil {
 			return nil, fmt.Errorf("decoding a rule: %w", err)
 		}
-		if _, concerns := accessKinds[object.GetKind()]; !concerns {
+		if !accessKinds.Has(object.GetKind()) {
 			continue
 		}
 		if _, isBinding := object.Object["subjects"]; isBinding {

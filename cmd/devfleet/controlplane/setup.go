@@ -3,22 +3,22 @@ package controlplane
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 )
 
@@ -29,12 +29,18 @@ const (
 	establishTimeout = 30 * time.Second
 )
 
-var (
-	definitions    = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	namespaces     = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	nodes          = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	memberClusters = schema.GroupVersionResource{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Resource: "memberclusters"}
-)
+// Scheme knows Kubernetes' own kinds and the fleet's.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("collecting the kinds: %w", err)
+		}
+	}
+	return scheme, nil
+}
 
 // RESTConfig returns an administrator's access to a cluster of the fleet.
 func RESTConfig(fleet *state.Fleet, cluster string) (*rest.Config, error) {
@@ -49,37 +55,41 @@ func RESTConfig(fleet *state.Fleet, cluster string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Client returns an administrator's dynamic client of a cluster.
-func Client(fleet *state.Fleet, cluster string) (dynamic.Interface, error) {
+// Client returns an administrator's client of a cluster, which knows the fleet's kinds.
+func Client(fleet *state.Fleet, cluster string) (client.WithWatch, error) {
 	config, err := RESTConfig(fleet, cluster)
 	if err != nil {
 		return nil, err
 	}
-	client, err := dynamic.NewForConfig(config)
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("making a client of %s: %w", cluster, err)
 	}
-	return client, nil
+	return c, nil
 }
 
 // SetUpHub gives the hub its system namespace, its definitions, the hub agent's access and one MemberCluster per member.
 func SetUpHub(ctx context.Context, fleet *state.Fleet, root string) error {
-	client, err := Client(fleet, state.Hub)
+	chart := filepath.Join(root, "deploy", "charts", "hub-agent")
+	if err := InstallDefinitions(fleet, state.Hub, chart); err != nil {
+		return err
+	}
+	c, err := Client(fleet, state.Hub)
 	if err != nil {
 		return err
 	}
-	if err := apply(ctx, client, namespaces, systemNamespace()); err != nil {
+	if err := apply(ctx, c, systemNamespace()); err != nil {
 		return err
 	}
-	chart := filepath.Join(root, "deploy", "charts", "hub-agent")
-	if err := applyDefinitions(ctx, client, filepath.Join(chart, "crds")); err != nil {
-		return err
-	}
-	if err := Grant(ctx, client, chart, hubAgentUser); err != nil {
+	if err := Grant(ctx, c, chart, hubAgentUser); err != nil {
 		return err
 	}
 	for i := range fleet.Members {
-		if err := apply(ctx, client, memberClusters, memberCluster(i+1)); err != nil {
+		if err := apply(ctx, c, memberCluster(i+1)); err != nil {
 			return err
 		}
 	}
@@ -88,119 +98,60 @@ func SetUpHub(ctx context.Context, fleet *state.Fleet, root string) error {
 
 // SetUpMember gives a member its nodes, its definitions and its agent's access.
 func SetUpMember(ctx context.Context, fleet *state.Fleet, root, member string) error {
-	client, err := Client(fleet, member)
+	c, err := Client(fleet, member)
 	if err != nil {
 		return err
 	}
 	for i := range nodesPerMember {
-		if err := ensureNode(ctx, client, node(fmt.Sprintf("%s-node-%d", member, i+1), i)); err != nil {
+		if err := ensureNode(ctx, c, node(fmt.Sprintf("%s-node-%d", member, i+1), i)); err != nil {
 			return err
 		}
 	}
 	chart := filepath.Join(root, "deploy", "charts", "member-agent")
-	if err := applyDefinitions(ctx, client, filepath.Join(chart, "crds")); err != nil {
+	if err := InstallDefinitions(fleet, member, chart); err != nil {
 		return err
 	}
-	return Grant(ctx, client, chart, memberAgentUser)
+	return Grant(ctx, c, chart, memberAgentUser)
+}
+
+// InstallDefinitions gives a cluster the definitions of a chart and returns when their kinds are served.
+func InstallDefinitions(fleet *state.Fleet, cluster, chart string) error {
+	config, err := RESTConfig(fleet, cluster)
+	if err != nil {
+		return err
+	}
+	_, err = envtest.InstallCRDs(config, envtest.CRDInstallOptions{
+		Paths: []string{filepath.Join(chart, "crds")}, ErrorIfPathMissing: true, MaxTime: establishTimeout, PollInterval: establishEvery,
+	})
+	if err != nil {
+		return fmt.Errorf("installing the definitions of %s: %w", filepath.Base(chart), err)
+	}
+	return nil
 }
 
 // ensureNode creates a node and gives it a size, once: from then on KWOK writes its status.
-func ensureNode(ctx context.Context, client dynamic.Interface, wanted *unstructured.Unstructured) error {
-	_, err := client.Resource(nodes).Get(ctx, wanted.GetName(), metav1.GetOptions{})
+func ensureNode(ctx context.Context, c client.Client, wanted *unstructured.Unstructured) error {
+	there := &metav1.PartialObjectMetadata{}
+	there.SetGroupVersionKind(wanted.GroupVersionKind())
+	err := c.Get(ctx, client.ObjectKeyFromObject(wanted), there)
 	if err == nil {
 		return nil
 	}
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("looking for node %s: %w", wanted.GetName(), err)
 	}
-	if err := apply(ctx, client, nodes, wanted); err != nil {
+	if err := apply(ctx, c, wanted); err != nil {
 		return err
 	}
-	if err := apply(ctx, client, nodes, wanted, "status"); err != nil {
-		return err
+	if err := c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted.DeepCopy()), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+		return fmt.Errorf("giving node %s its size: %w", wanted.GetName(), err)
 	}
 	return nil
 }
 
-// applyDefinitions applies every definition of a folder and returns when all are established.
-func applyDefinitions(ctx context.Context, client dynamic.Interface, dir string) error {
-	objects, err := readDefinitions(dir)
-	if err != nil {
-		return err
-	}
-	for _, object := range objects {
-		if err := apply(ctx, client, definitions, object); err != nil {
-			return err
-		}
-	}
-	for _, object := range objects {
-		if err := awaitEstablished(ctx, client, object.GetName()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func readDefinitions(dir string) ([]*unstructured.Unstructured, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("listing the definitions: %w", err)
-	}
-	var objects []*unstructured.Unstructured
-	for _, entry := range entries {
-		if filepath.Ext(entry.Name()) != ".yaml" {
-			continue
-		}
-		path := filepath.Join(dir, entry.Name())
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("reading a definition: %w", err)
-		}
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(content, &object.Object); err != nil {
-			return nil, fmt.Errorf("decoding %s: %w", path, err)
-		}
-		objects = append(objects, object)
-	}
-	return objects, nil
-}
-
-func awaitEstablished(ctx context.Context, client dynamic.Interface, name string) error {
-	err := wait.PollUntilContextTimeout(ctx, establishEvery, establishTimeout, true, func(ctx context.Context) (bool, error) {
-		definition, err := client.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		return conditionStatus(definition, "Established") == string(metav1.ConditionTrue), nil
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for definition %s to be established: %w", name, err)
-	}
-	return nil
-}
-
-// conditionStatus returns the status of a condition, "" when the object has no such condition.
-func conditionStatus(object *unstructured.Unstructured, kind string) string {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	i := slices.IndexFunc(conditions, func(c any) bool {
-		condition, ok := c.(map[string]any)
-		return ok && condition["type"] == kind
-	})
-	if i < 0 {
-		return ""
-	}
-	status, _, _ := unstructured.NestedString(conditions[i].(map[string]any), "status")
-	return status
-}
-
-// apply applies an object server-side; a definition that is already as wanted costs one request and no change.
-func apply(ctx context.Context, client dynamic.Interface, gvr schema.GroupVersionResource, object *unstructured.Unstructured, subresources ...string) error {
-	options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
-	var resource dynamic.ResourceInterface = client.Resource(gvr)
-	if object.GetNamespace() != "" {
-		resource = client.Resource(gvr).Namespace(object.GetNamespace())
-	}
-	_, err := resource.Apply(ctx, object.GetName(), object.DeepCopy(), options, subresources...)
+// apply applies an object server-side; one that is already as wanted costs one request and no change.
+func apply(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
+	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner(fieldManager), client.ForceOwnership)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return fmt.Errorf("applying %s %s: the API server does not know the kind: %w", object.GetKind(), object.GetName(), err)
 	}
