@@ -6,12 +6,8 @@ package stagedupdate
 
 import (
 	"context"
-	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,7 +15,6 @@ import (
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/throttle"
-	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -74,15 +69,6 @@ type Activities struct {
 	pace     statusPace
 }
 
-// runStore reads runs and their clusters' bindings live, and writes the status and the events of runs.
-type runStore struct {
-	client client.Client
-	live   client.Reader
-	events EventRecorder
-	clock  clock.Clock
-	pace   *statusPace
-}
-
 func (a *Activities) runs() runStore {
 	return runStore{client: a.Client, live: a.Live, events: a.Events, clock: a.Clock, pace: &a.pace}
 }
@@ -94,96 +80,4 @@ func (a *Activities) planner(scope placementv1beta1.Scope) *planner {
 // scopeOf is where a run lives, and all that belongs to it.
 func scopeOf(ref wf.Ref) placementv1beta1.Scope {
 	return placementv1beta1.Scope{Namespace: ref.Namespace}
-}
-
-// readRun reads a run live; nil when there is none with this uid any more.
-func (s runStore) readRun(ctx context.Context, ref wf.Ref) (placementv1beta1.UpdateRunObject, error) {
-	run := scopeOf(ref).NewUpdateRun(ref.Name)
-	err := s.live.Get(ctx, client.ObjectKeyFromObject(run), run)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading run %s: %w", ref.Key(), err)
-	}
-	if ref.UID != "" && string(run.GetUID()) != ref.UID {
-		return nil, nil
-	}
-	return run, nil
-}
-
-// readActive reads a run that still has something to do; nil otherwise.
-func (s runStore) readActive(ctx context.Context, ref wf.Ref) (placementv1beta1.UpdateRunObject, error) {
-	run, err := s.readRun(ctx, ref)
-	if err != nil || run == nil || !run.GetDeletionTimestamp().IsZero() || placementv1beta1.IsRunOver(run) {
-		return nil, err
-	}
-	return run, nil
-}
-
-// readBinding reads the binding of a cluster live; nil when there is none.
-func (s runStore) readBinding(ctx context.Context, placement placementv1beta1.PlacementObject, cluster string) (placementv1beta1.BindingObject, error) {
-	name := placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), cluster)
-	binding := placementv1beta1.ScopeOf(placement).NewBinding(name)
-	err := s.live.Get(ctx, client.ObjectKeyFromObject(binding), binding)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the binding of cluster %s: %w", cluster, err)
-	}
-	return binding, nil
-}
-
-// recordStatus records progress in the status of a run, and says whether the run is still active. What
-// another writer has written meanwhile stays: the progress is recorded once more on the newer version.
-func (s runStore) recordStatus(ctx context.Context, run placementv1beta1.UpdateRunObject, record func(updaterun.Recorder)) (active bool, err error) {
-	ref := wf.Ref{Namespace: run.GetNamespace(), Name: run.GetName(), UID: string(run.GetUID())}
-	first := true
-	active = true
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if !first {
-			fresh, err := s.readActive(ctx, ref)
-			if active = fresh != nil; err != nil || !active {
-				return err
-			}
-			placementv1beta1.CopyInto(run, fresh)
-		}
-		first = false
-		before := placementv1beta1.DeepCopyOf(run)
-		record(updaterun.Recorder{Run: run, Now: s.clock.Now()})
-		if statusEqual(before, run) {
-			return nil
-		}
-		began := s.clock.Now()
-		defer func() { s.pace.observeWrite(s.clock.Since(began)) }()
-		return s.client.Status().Update(ctx, run)
-	})
-	switch why, refused := writeRefusal(err); {
-	case err == nil:
-		return active, nil
-	case apierrors.IsNotFound(err):
-		return false, nil
-	case refused && !apierrors.IsConflict(err):
-		s.emitWarning(run, eventWriteRefused, "The status of the run cannot be written, which is tried again: "+why)
-	}
-	return true, fmt.Errorf("writing the status of run %s: %w", run.GetName(), err)
-}
-
-// failRun ends a run for good, with the message that users see.
-func (s runStore) failRun(ctx context.Context, run placementv1beta1.UpdateRunObject, message string) error {
-	active, err := s.recordStatus(ctx, run, func(r updaterun.Recorder) { r.Failed(message) })
-	if err != nil || !active {
-		return err
-	}
-	s.emitWarning(run, placementv1beta1.ReasonUpdateRunFailed, message)
-	return nil
-}
-
-func (s runStore) emitEvent(run placementv1beta1.UpdateRunObject, reason, note string, args ...any) {
-	s.events.Eventf(run, nil, corev1.EventTypeNormal, reason, "Rollout", note, args...)
-}
-
-func (s runStore) emitWarning(run placementv1beta1.UpdateRunObject, reason, note string) {
-	s.events.Eventf(run, nil, corev1.EventTypeWarning, reason, "Rollout", "%s", note)
 }

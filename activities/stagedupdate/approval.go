@@ -122,10 +122,6 @@ func ignoredAction(in act.SignalReport) string {
 	return shorten(in.Reason+" "+in.Stage, maxAction)
 }
 
-func shorten(text string, limit int) string {
-	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
-}
-
 // ignoredNote says why a signal did nothing and what to send instead. The sender may have
 // named a stage by a text of any length, so it is truncated.
 func ignoredNote(in act.SignalReport) string {

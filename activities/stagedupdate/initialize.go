@@ -16,8 +16,6 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
-	"github.com/fleetflow/fleetflow/activities/throttle"
-	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -166,62 +164,6 @@ func checkScheduled(f *facts) error {
 	return nil
 }
 
-// readPlacementFacts reads the placement and its latest policy snapshot live. The
-// snapshot that a run has used is asked for by name: as long as it is the
-// latest, that spares a list, for which the API server first makes sure that
-// its cache is as new as the store.
-func (p *planner) readPlacementFacts(ctx context.Context, name, usedIndex string) (*facts, error) {
-	f := &facts{}
-	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		placement := p.scope.NewPlacement(name)
-		err := p.acts.Live.Get(gctx, p.scope.Key(name), placement)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("reading placement %s: %w", name, err)
-		}
-		f.placement = placement
-		return nil
-	})
-	g.Go(func() (err error) {
-		f.policy, err = p.readPolicy(gctx, name, usedIndex)
-		return err
-	})
-	return f, g.Wait()
-}
-
-// readPolicy reads the latest policy snapshot of a placement; nil when there is none.
-func (p *planner) readPolicy(ctx context.Context, placement, usedIndex string) (placementv1beta1.PolicySnapshotObject, error) {
-	if index, err := strconv.Atoi(usedIndex); err == nil {
-		used := p.scope.NewPolicySnapshot(placementv1beta1.PolicySnapshotName(placement, index))
-		err := p.acts.Live.Get(ctx, client.ObjectKeyFromObject(used), used)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("reading policy snapshot %d of placement %s: %w", index, placement, err)
-		}
-		if err == nil && placementv1beta1.IsLatestSnapshot(used) {
-			return used, nil
-		}
-	}
-	list := p.scope.NewPolicySnapshotList()
-	err := p.acts.Live.List(ctx, list, client.InNamespace(p.scope.Namespace), client.MatchingLabels{
-		placementv1beta1.ParentPlacementLabel: placement, placementv1beta1.IsLatestSnapshotLabel: placementv1beta1.LabelValueTrue})
-	if err != nil {
-		return nil, fmt.Errorf("listing the policy snapshots of placement %s: %w", placement, err)
-	}
-	return placementv1beta1.LatestSnapshot(list.Objects(), placementv1beta1.PolicyIndexLabel), nil
-}
-
-func (p *planner) readBindings(ctx context.Context, f *facts) error {
-	list := p.scope.NewBindingList()
-	if err := p.acts.Live.List(ctx, list, client.InNamespace(p.scope.Namespace), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: f.placement.GetName()}); err != nil {
-		return fmt.Errorf("listing the bindings of placement %s: %w", f.placement.GetName(), err)
-	}
-	f.bindings = list.Objects()
-	return nil
-}
-
 func (p *planner) readStrategy(ctx context.Context, name string, f *facts) error {
 	strategy := p.scope.NewUpdateStrategy(name)
 	err := p.acts.Live.Get(ctx, p.scope.Key(name), strategy)
@@ -243,25 +185,6 @@ func (p *planner) readOtherRuns(ctx context.Context, f *facts) error {
 		return fmt.Errorf("listing update runs: %w", err)
 	}
 	f.runs = list.Objects()
-	return nil
-}
-
-// readMemberClusters reads the names and labels of the clusters of the fleet.
-func (p *planner) readMemberClusters(ctx context.Context, f *facts) error {
-	release, err := throttle.Acquire(ctx, p.acts.FleetReads)
-	if err != nil {
-		return err
-	}
-	defer release()
-	var list metav1.PartialObjectMetadataList
-	list.SetGroupVersionKind(clusterv1beta1.GroupVersion.WithKind("MemberClusterList"))
-	if err := p.acts.Live.List(ctx, &list); err != nil {
-		return fmt.Errorf("listing member clusters: %w", err)
-	}
-	f.clusters = make([]clusterv1beta1.MemberCluster, len(list.Items))
-	for i := range list.Items {
-		f.clusters[i].Name, f.clusters[i].Labels = list.Items[i].Name, list.Items[i].Labels
-	}
 	return nil
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -63,15 +61,4 @@ func stagePlanOf(run placementv1beta1.UpdateRunObject, index int) act.StagePlan 
 
 func hasStage(run placementv1beta1.UpdateRunObject, in act.StageRequest) bool {
 	return in.Index < len(run.GetUpdateRunStatus().StagesStatus) && run.GetUpdateRunStatus().StagesStatus[in.Index].StageName == in.Stage
-}
-
-func concurrencyOf(config placementv1beta1.StageConfig) string {
-	if config.MaxConcurrency == nil {
-		return "1"
-	}
-	return config.MaxConcurrency.String()
-}
-
-func statusEqual(a, b placementv1beta1.UpdateRunObject) bool {
-	return equality.Semantic.DeepEqual(*a.GetUpdateRunStatus(), *b.GetUpdateRunStatus())
 }

@@ -161,3 +161,7 @@ func (s runStore) recordRefusedWrite(ctx context.Context, run placementv1beta1.U
 	}
 	return err
 }
+
+func shorten(text string, limit int) string {
+	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -148,4 +149,26 @@ func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error
 	}
 	// The status of a large run has room for the first few refusals.
 	return !updaterun.IsLarge(c.run) || updaterun.CountRefused(c.stage()) < updaterun.ShownNames, nil
+}
+
+func concurrencyOf(config placementv1beta1.StageConfig) string {
+	if config.MaxConcurrency == nil {
+		return "1"
+	}
+	return config.MaxConcurrency.String()
+}
+
+// positionsIn are the positions of some clusters in their stage.
+func positionsIn(stage *placementv1beta1.StageUpdatingStatus, names []string) act.Positions {
+	wanted := make(map[string]bool, len(names))
+	for _, name := range names {
+		wanted[name] = true
+	}
+	var positions []int
+	for i := range stage.Clusters {
+		if wanted[stage.Clusters[i].ClusterName] {
+			positions = append(positions, i)
+		}
+	}
+	return act.PositionsOf(positions)
 }

@@ -8,7 +8,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -84,21 +83,6 @@ func firstOf(names []string) string {
 		return ""
 	}
 	return names[0]
-}
-
-// positionsIn are the positions of some clusters in their stage.
-func positionsIn(stage *placementv1beta1.StageUpdatingStatus, names []string) act.Positions {
-	wanted := make(map[string]bool, len(names))
-	for _, name := range names {
-		wanted[name] = true
-	}
-	var positions []int
-	for i := range stage.Clusters {
-		if wanted[stage.Clusters[i].ClusterName] {
-			positions = append(positions, i)
-		}
-	}
-	return act.PositionsOf(positions)
 }
 
 // hasOutcome says that there is something to report to the workflow. Clusters that were not started are

@@ -1,0 +1,53 @@
+package stagedupdate
+
+import (
+	"slices"
+
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// stageCall is one call of AdvanceStage.
+type stageCall struct {
+	acts     *Activities
+	in       act.StageAdvance
+	sub      *clusterwait.Subscription
+	observer *stageObserver
+	fence    *runFence
+	// run is the observer's: as it was last read or written.
+	run placementv1beta1.UpdateRunObject
+	// roles are what is left to do of the request, by cluster.
+	roles map[string]rollout.StageRole
+	// begun says that the status has what the call begins with.
+	begun bool
+	// superseded says that the run has ended, or that its user wants something else of it: this call
+	// must not go on.
+	superseded bool
+	delta      act.StageDelta
+}
+
+func newStageCall(a *Activities, in act.StageAdvance, run placementv1beta1.UpdateRunObject, sub *clusterwait.Subscription) *stageCall {
+	fence := newRunFence(a, in.Run, run)
+	observer := &stageObserver{
+		acts: a, request: in.StageRequest, bindings: clusterwait.NewBindingCache(a.Client, a.Live), fence: fence, run: run, seen: map[string]observation{},
+	}
+	c := &stageCall{acts: a, in: in, sub: sub, observer: observer, fence: fence, run: run, roles: map[string]rollout.StageRole{}}
+	order := updaterun.ClusterNames(c.stage())
+	for role, names := range map[rollout.StageRole][]string{
+		rollout.RoleStart: in.Start, rollout.RoleInFlight: slices.Concat(in.InFlight, in.InFlightAt.Of(order)),
+		rollout.RoleFailed: in.Failed, rollout.RoleSkipped: in.SkippedAt.Of(order), rollout.RoleDone: in.Done,
+	} {
+		for _, name := range names {
+			c.roles[name] = role
+		}
+	}
+	return c
+}
+
+// stage is the status of the stage that is being advanced.
+func (c *stageCall) stage() *placementv1beta1.StageUpdatingStatus {
+	return &c.run.GetUpdateRunStatus().StagesStatus[c.in.Index]
+}
