@@ -11,7 +11,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1,v1beta1
+// +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Namespaced,shortName=imc,categories={fleet,fleet-cluster}
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type InternalMemberCluster struct {

@@ -5,71 +5,96 @@
 // Every version has the schema, the columns and the subresources of the one version that has Go types, so writing
 // through any of them loses nothing and no conversion is needed. Which versions a kind has is said above its Go type:
 //
-//	// +fleetflow:versions=v1,v1beta1
+//	// +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 //
-// Run it in the folder of the API types, after controller-gen: servedversions <folder of CRDs>...
+// Run it after controller-gen: servedversions <folder of CRDs>...
 package main
 
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// annotation is where controller-gen leaves the versions of a kind; it does not stay in the CRD.
+	annotation = "versions"
+	// stored is the version that has Go types and that objects are stored in.
+	stored = "v1beta1"
 )
 
 func main() {
-	if err := run(".", os.Args[1:]); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "servedversions:", err)
 		os.Exit(1)
 	}
 }
 
-// foreign begins the names of the files that hold definitions of SIG Multicluster, which stay as it publishes them.
-const foreign = "multicluster.x-k8s.io_"
-
-// run rewrites every CRD below the folders crds by what the types below the folder types say.
-func run(types string, crds []string) error {
-	served, err := readMarkers(types)
-	if err != nil {
-		return err
-	}
-	seen := map[kind]bool{}
+// run rewrites every CRD of the fleet in some folders. The definitions of SIG Multicluster stay as it publishes them.
+func run(folders []string) error {
 	var problems []error
-	for _, folder := range crds {
-		files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	for _, folder := range folders {
+		files, err := filepath.Glob(filepath.Join(folder, "*.kubernetes-fleet.io_*.yaml"))
 		if err != nil {
 			return fmt.Errorf("listing CRDs: %w", err)
 		}
 		for _, file := range files {
-			if strings.HasPrefix(filepath.Base(file), foreign) {
-				continue
+			if err := rewrite(file); err != nil {
+				problems = append(problems, fmt.Errorf("%s: %w", file, err))
 			}
-			of, err := rewrite(file, served)
-			seen[of] = true
-			problems = append(problems, err)
-		}
-	}
-	for of := range served {
-		if !seen[of] {
-			problems = append(problems, fmt.Errorf("%s has a marker %s but no CRD", of, marker))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// rewrite gives one CRD its versions and returns the kind it defines.
-func rewrite(file string, served map[kind][]string) (kind, error) {
+func rewrite(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return kind{}, fmt.Errorf("reading a CRD: %w", err)
+		return fmt.Errorf("reading a CRD: %w", err)
 	}
-	of, text, err := addVersions(text, served)
+	crd := map[string]any{}
+	if err := yaml.Unmarshal(text, &crd); err != nil {
+		return fmt.Errorf("decoding: %w", err)
+	}
+	if err := addVersions(crd); err != nil {
+		return err
+	}
+	if text, err = yaml.Marshal(crd); err != nil {
+		return fmt.Errorf("encoding: %w", err)
+	}
+	return os.WriteFile(file, append([]byte("---\n"), text...), 0o644)
+}
+
+// addVersions replaces the one version of a CRD, the stored one, by one copy for each version of the kind.
+func addVersions(crd map[string]any) error {
+	names, _, _ := unstructured.NestedString(crd, "metadata", "annotations", annotation)
+	if names == "" {
+		return fmt.Errorf(`say which versions it is served in: write // +kubebuilder:metadata:annotations="%s=v1,%s" above its Go type`,
+			annotation, stored)
+	}
+	unstructured.RemoveNestedField(crd, "metadata", "annotations", annotation)
+	versions, _, err := unstructured.NestedSlice(crd, "spec", "versions")
 	if err != nil {
-		return of, fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("reading the versions: %w", err)
 	}
-	if err := os.WriteFile(file, text, 0o644); err != nil {
-		return of, fmt.Errorf("writing a CRD: %w", err)
+	if len(versions) != 1 {
+		return fmt.Errorf("there are %d versions, not only %s", len(versions), stored)
 	}
-	return of, nil
+	tighten(versions[0])
+	var copies []any
+	for version := range strings.SplitSeq(names, ",") {
+		copied := maps.Clone(versions[0].(map[string]any))
+		copied["name"], copied["served"], copied["storage"] = version, true, version == stored
+		copies = append(copies, copied)
+	}
+	spec := crd["spec"].(map[string]any)
+	spec["versions"] = copies
+	spec["conversion"] = map[string]any{"strategy": "None"}
+	return nil
 }

@@ -148,6 +148,7 @@ func TestATimedWaitIsOverAtTheVeryInstant(t *testing.T) {
 		"at it":       {now: noon.Add(time.Minute), done: true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
+			task := task
 			outcome, err := stagetask.Perform(t.Context(), stagetask.Check{Task: task, Now: test.now})
 			require.NoError(t, err)
 			stage := &placementv1beta1.StageUpdatingStatus{}

@@ -11,7 +11,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1,v1beta1
+// +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Cluster,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Work-Namespace",type=string,priority=1,JSONPath=`.spec.workNamespace`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

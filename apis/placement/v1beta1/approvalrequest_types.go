@@ -10,7 +10,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1,v1beta1,v1alpha1
+// +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=careq,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Update-Run",type=string,JSONPath=`.spec.parentStageRollout`
 // +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.targetStage`
@@ -109,7 +109,7 @@ type ClusterApprovalRequestList struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1,v1beta1
+// +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Namespaced,shortName=areq,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Update-Run",type=string,JSONPath=`.spec.parentStageRollout`
 // +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.targetStage`

@@ -10,7 +10,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1,v1beta1
+// +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Cluster,shortName={crb,rb},categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="WorkSynchronized",type=string,JSONPath=`.status.conditions[?(@.type=="WorkSynchronized")].status`
 // +kubebuilder:printcolumn:name="WorkCreated",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="WorkSynchronized")].status`
@@ -127,7 +127,7 @@ type ClusterResourceBindingList struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1beta1
+// +kubebuilder:metadata:annotations="versions=v1beta1"
 // +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="WorkSynchronized",type=string,JSONPath=`.status.conditions[?(@.type=="WorkSynchronized")].status`
 // +kubebuilder:printcolumn:name="WorkCreated",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="WorkSynchronized")].status`

@@ -10,7 +10,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1beta1
+// +kubebuilder:metadata:annotations="versions=v1beta1"
 // +kubebuilder:resource:scope=Cluster,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterResourceEnvelope struct {
@@ -32,7 +32,7 @@ type ClusterResourceEnvelope struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1beta1
+// +kubebuilder:metadata:annotations="versions=v1beta1"
 // +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ResourceEnvelope struct {

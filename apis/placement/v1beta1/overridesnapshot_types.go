@@ -11,7 +11,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1,v1beta1,v1alpha1
+// +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Cluster,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -43,7 +43,7 @@ type ClusterResourceOverrideSnapshotSpec struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1,v1beta1,v1alpha1
+// +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

@@ -12,7 +12,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1,v1beta1
+// +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Cluster,shortName=csps,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -106,7 +106,7 @@ type ClusterSchedulingPolicySnapshotList struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1,v1beta1
+// +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Cluster,shortName=crs,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -164,7 +164,7 @@ type ClusterResourceSnapshotList struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1beta1
+// +kubebuilder:metadata:annotations="versions=v1beta1"
 // +kubebuilder:resource:scope=Namespaced,shortName=sps,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -198,7 +198,7 @@ type SchedulingPolicySnapshotList struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1beta1
+// +kubebuilder:metadata:annotations="versions=v1beta1"
 // +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

@@ -11,7 +11,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1,v1beta1,v1alpha1
+// +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName={csur,crsur},categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
 // +kubebuilder:printcolumn:name="Resource-Snapshot",type=string,JSONPath=`.status.resourceSnapshotIndexUsed`
@@ -295,7 +295,7 @@ type ClusterStagedUpdateRunList struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1,v1beta1
+// +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Namespaced,shortName=sur,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
 // +kubebuilder:printcolumn:name="Resource-Snapshot",type=string,JSONPath=`.status.resourceSnapshotIndexUsed`

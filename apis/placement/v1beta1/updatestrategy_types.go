@@ -10,7 +10,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1,v1beta1,v1alpha1
+// +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=csus,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Stages",type=string,priority=1,JSONPath=`.spec.stages[*].name`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -228,7 +228,7 @@ type ClusterStagedUpdateStrategyList struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
-// +fleetflow:versions=v1,v1beta1
+// +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Namespaced,shortName=sus,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Stages",type=string,priority=1,JSONPath=`.spec.stages[*].name`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
