@@ -216,7 +216,8 @@ func TestAnEditedApplyStrategyDoesNotEndTheRunAndIsNotTaken(t *testing.T) {
 		p.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ApplyStrategyTypeReportDiff}
 	})
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
-	assert.Nil(t, h.binding("member3").Spec.ApplyStrategy)
+	frozen := placementv1beta1.EffectiveApplyStrategy(nil)
+	assert.Equal(t, &frozen, h.binding("member3").Spec.ApplyStrategy)
 }
 
 // A cluster that takes too long is reported once, the run goes on waiting and

@@ -199,7 +199,10 @@ func TestInitializationFreezesThePlan(t *testing.T) {
 		},
 	}, state)
 	status := h.run("example-run-2").Status
-	assert.Equal(t, placementv1beta1.ApplyStrategyTypeServerSideApply, status.AppliedStrategy.Type)
+	assert.Equal(t, &placementv1beta1.ApplyStrategy{
+		Type: placementv1beta1.ApplyStrategyTypeServerSideApply, ComparisonOption: placementv1beta1.ComparisonOptionTypePartialComparison,
+		WhenToApply: placementv1beta1.WhenToApplyTypeAlways, WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeAlways,
+	}, status.AppliedStrategy, "what is in force, defaults included")
 	assert.Equal(t, "member3", status.StagesStatus[1].Clusters[0].ClusterName)
 	require.Len(t, status.DeletionStageStatus.Clusters, 1)
 	assert.Equal(t, "member4", status.DeletionStageStatus.Clusters[0].ClusterName)
@@ -207,6 +210,15 @@ func TestInitializationFreezesThePlan(t *testing.T) {
 	h.edited()
 	again := initialize(h, "example-run-2")
 	assert.Equal(t, state, again, "a plan is frozen once")
+}
+
+func TestARunRecordsTheApplyStrategyThatThePlacementLeavesOut(t *testing.T) {
+	h := howTo(t)
+	initialize(h, "example-run-2")
+	assert.Equal(t, &placementv1beta1.ApplyStrategy{
+		Type: placementv1beta1.ApplyStrategyTypeClientSideApply, ComparisonOption: placementv1beta1.ComparisonOptionTypePartialComparison,
+		WhenToApply: placementv1beta1.WhenToApplyTypeAlways, WhenToTakeOver: placementv1beta1.WhenToTakeOverTypeAlways,
+	}, h.run("example-run-2").Status.AppliedStrategy)
 }
 
 func TestConcurrentRunsUseOneStrategy(t *testing.T) {

@@ -55,6 +55,15 @@ func checkPlacement(placement placementv1beta1.PlacementObject) error {
 	return nil
 }
 
+// strategyInForce is how a placement has its resources applied.
+func strategyInForce(placement placementv1beta1.PlacementObject) *placementv1beta1.ApplyStrategy {
+	var given *placementv1beta1.ApplyStrategy
+	if s := placement.GetPlacementSpec().Strategy; s != nil {
+		given = s.ApplyStrategy
+	}
+	return new(placementv1beta1.EffectiveApplyStrategy(given))
+}
+
 // freezePlan freezes policy, apply strategy, stages and clusters into the status of
 // the run. It is pure. With an error, the status keeps what was found before, as in KubeFleet.
 func freezePlan(run placementv1beta1.UpdateRunObject, f facts) (note string, err error) {
@@ -65,10 +74,7 @@ func freezePlan(run placementv1beta1.UpdateRunObject, f facts) (note string, err
 		return "", refuse("no scheduled or to-be-deleted clusterResourceBindings found for the latest policy snapshot %s", f.policy.GetName())
 	}
 	status.PolicyObservedClusterCount = len(selected)
-	status.AppliedStrategy = nil
-	if s := f.placement.GetPlacementSpec().Strategy; s != nil {
-		status.AppliedStrategy = s.ApplyStrategy.DeepCopy()
-	}
+	status.AppliedStrategy = strategyInForce(f.placement)
 	status.DeletionStageStatus = &placementv1beta1.StageUpdatingStatus{
 		StageName: placementv1beta1.DeletionStageName, Clusters: planning.ClusterStatuses(removed),
 	}

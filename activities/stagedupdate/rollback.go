@@ -182,10 +182,7 @@ func freezeRollback(run, of placementv1beta1.UpdateRunObject, f facts, kept map[
 		bindings[f.bindings[i].GetBindingSpec().TargetCluster] = f.bindings[i]
 	}
 	status := run.GetUpdateRunStatus()
-	status.AppliedStrategy = nil
-	if s := f.placement.GetPlacementSpec().Strategy; s != nil {
-		status.AppliedStrategy = s.ApplyStrategy.DeepCopy()
-	}
+	status.AppliedStrategy = strategyInForce(f.placement)
 	status.DeletionStageStatus = &placementv1beta1.StageUpdatingStatus{
 		StageName: placementv1beta1.DeletionStageName, Clusters: []placementv1beta1.ClusterUpdatingStatus{},
 	}

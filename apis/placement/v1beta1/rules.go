@@ -1,6 +1,7 @@
 package v1beta1
 
 import (
+	"cmp"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -74,6 +75,20 @@ func LatestSnapshot[T metav1.Object](snapshots []T, indexLabel string) (latest T
 		}
 	}
 	return latest
+}
+
+// EffectiveApplyStrategy returns how resources are applied, with the defaults filled in where the strategy, or all of it,
+// is left out.
+func EffectiveApplyStrategy(given *ApplyStrategy) ApplyStrategy {
+	var s ApplyStrategy
+	if given != nil {
+		s = *given.DeepCopy()
+	}
+	s.Type = cmp.Or(s.Type, ApplyStrategyTypeClientSideApply)
+	s.WhenToApply = cmp.Or(s.WhenToApply, WhenToApplyTypeAlways)
+	s.WhenToTakeOver = cmp.Or(s.WhenToTakeOver, WhenToTakeOverTypeAlways)
+	s.ComparisonOption = cmp.Or(s.ComparisonOption, ComparisonOptionTypePartialComparison)
+	return s
 }
 
 // RolloutLimits returns the limits of the rolling update of a placement, with their defaults. Percentages are of

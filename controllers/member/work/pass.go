@@ -23,7 +23,7 @@ import (
 // reports, and remembers the outcomes. An error means that the hub or the member could not be
 // reached; problems of a manifest go into the report.
 func (r *Reconciler) runPass(ctx context.Context, work *placementv1beta1.Work, mem *memory) error {
-	strategy := effectiveStrategy(work)
+	strategy := placementv1beta1.EffectiveApplyStrategy(work.Spec.ApplyStrategy)
 	manifests := apply.Decode(work.Spec.Workload.Manifests)
 	settings := applySettings{strategy: strategy, mirrorStatus: mirrorsStatus(work)}
 	full := r.Clock.Since(mem.checked) >= resyncPeriod || !settings.isEqual(mem.settings)
@@ -337,25 +337,4 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Wor
 	mem.status = &status
 	r.Metrics.countReport(&status)
 	return nil
-}
-
-// effectiveStrategy returns how a Work is applied, with the API's defaults filled in.
-func effectiveStrategy(work *placementv1beta1.Work) placementv1beta1.ApplyStrategy {
-	s := placementv1beta1.ApplyStrategy{}
-	if work.Spec.ApplyStrategy != nil {
-		s = *work.Spec.ApplyStrategy
-	}
-	if s.Type == "" {
-		s.Type = placementv1beta1.ApplyStrategyTypeClientSideApply
-	}
-	if s.WhenToApply == "" {
-		s.WhenToApply = placementv1beta1.WhenToApplyTypeAlways
-	}
-	if s.WhenToTakeOver == "" {
-		s.WhenToTakeOver = placementv1beta1.WhenToTakeOverTypeAlways
-	}
-	if s.ComparisonOption == "" {
-		s.ComparisonOption = placementv1beta1.ComparisonOptionTypePartialComparison
-	}
-	return s
 }
