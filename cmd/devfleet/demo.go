@@ -38,14 +38,10 @@ with an error at the first that does not hold. What an earlier demo has left is 
 
 A fleet that the demo has started is taken down at the end, unless --keep is given; one that ran before stays up.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			path, err := dir.path()
-			if err != nil {
-				return err
-			}
 			if o.soak < minSoak {
 				return fmt.Errorf("--soak %s is too short for something to happen in it: at least %s", o.soak, minSoak)
 			}
-			o.dir = path
+			o.dir = dir.path
 			return runDemo(cmd.Context(), o)
 		},
 	}

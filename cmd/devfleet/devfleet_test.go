@@ -44,9 +44,9 @@ func TestFleetDirPrefersTheFlagThenTheEnvironment(t *testing.T) {
 	workDir, err := os.Getwd()
 	require.NoError(t, err)
 	pathOf := func(flag string) string {
-		path, err := (&fleetDir{flag: flag}).path()
-		require.NoError(t, err)
-		return path
+		dir := &fleetDir{flag: flag}
+		require.NoError(t, dir.resolve())
+		return dir.path
 	}
 	t.Setenv(fleetEnv, "")
 	assert.Equal(t, filepath.Join(workDir, ".fleet"), pathOf(""))
@@ -95,8 +95,11 @@ func TestDownWithPurgeLeavesAForeignFolderAlone(t *testing.T) {
 }
 
 func TestLastLines(t *testing.T) {
-	assert.Equal(t, "b\nc", lastLines([]byte("a\nb\nc\n"), 2))
-	assert.Equal(t, "a", lastLines([]byte("a\n"), 20))
+	log := filepath.Join(t.TempDir(), "log")
+	require.NoError(t, os.WriteFile(log, []byte("a\nb\nc\n"), 0o600))
+	assert.Equal(t, "b\nc", tailOf(log, 2))
+	assert.Equal(t, "a\nb\nc", tailOf(log, 20))
+	assert.Contains(t, tailOf(log+"s", 20), "logs")
 }
 
 func TestPrintReport(t *testing.T) {

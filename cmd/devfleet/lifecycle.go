@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
@@ -20,6 +21,8 @@ const (
 	shutdownTimeout = 40 * time.Second
 	// actTimeout bounds a request that waits until a component is ready.
 	actTimeout = 2 * time.Minute
+	// lookEvery is how often the supervisor's process is looked for while it starts or ends.
+	lookEvery = 20 * time.Millisecond
 )
 
 func downCommand(dir *fleetDir) *cobra.Command {
@@ -27,11 +30,7 @@ func downCommand(dir *fleetDir) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "down", Short: "End every process of the fleet; its data stays for the next up", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			path, err := dir.path()
-			if err != nil {
-				return err
-			}
-			return down(cmd.Context(), path, purge, progress.New(os.Stdout))
+			return down(cmd.Context(), dir.path, purge, progress.New(os.Stdout))
 		},
 	}
 	cmd.Flags().BoolVar(&purge, "purge", false, "also delete the fleet's folder: clusters, Temporal's data and logs")
@@ -88,17 +87,14 @@ func endDeafSupervisor(ctx context.Context, dir string, display *progress.Displa
 
 // awaitUnlocked returns when the supervisor's process is gone.
 func awaitUnlocked(ctx context.Context, dir string) error {
-	for {
+	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(context.Context) (bool, error) {
 		pid, err := lockHolder(dir, supervisorLock)
-		if err != nil || pid == 0 {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for supervisor %d to end: %w", pid, ctx.Err())
-		case <-time.After(20 * time.Millisecond):
-		}
+		return pid == 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the supervisor to end: %w", err)
 	}
+	return nil
 }
 
 // deleteFleet deletes a folder only if it is a fleet's.
@@ -128,18 +124,7 @@ func componentCommand(dir *fleetDir, verb control.Verb, short string) *cobra.Com
 	return &cobra.Command{
 		Use: string(verb) + " component", Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return act(cmd.Context(), dir, string(verb)+" "+args[0], func(ctx context.Context, client *control.Client) error {
-				switch verb {
-				case control.Start:
-					return client.Start(ctx, args[0])
-				case control.Stop:
-					return client.Stop(ctx, args[0])
-				case control.Restart:
-					return client.Restart(ctx, args[0])
-				default:
-					return client.Kill(ctx, args[0])
-				}
-			})
+			return act(cmd.Context(), dir, verb, args[0])
 		},
 	}
 }
@@ -148,24 +133,18 @@ func wipeCommand(dir *fleetDir) *cobra.Command {
 	return &cobra.Command{
 		Use: "wipe-temporal", Short: "Stop the " + controlplane.Temporal + " server, delete its data and start it: what is placed must not notice", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return act(cmd.Context(), dir, "wipe "+controlplane.Temporal, func(ctx context.Context, client *control.Client) error {
-				return client.WipeTemporal(ctx)
-			})
+			return act(cmd.Context(), dir, control.Wipe, controlplane.Temporal)
 		},
 	}
 }
 
 // act shows a request to the supervisor as a step.
-func act(ctx context.Context, dir *fleetDir, name string, request func(context.Context, *control.Client) error) error {
-	path, err := dir.path()
-	if err != nil {
-		return err
-	}
-	client, err := control.Dial(path)
+func act(ctx context.Context, dir *fleetDir, verb control.Verb, component string) error {
+	client, err := control.Dial(dir.path)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
-	return progress.New(os.Stdout).Step("%s", name).End(request(ctx, client))
+	return progress.New(os.Stdout).Step("%s %s", verb, component).End(client.Do(ctx, verb, component))
 }

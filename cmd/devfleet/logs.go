@@ -1,26 +1,20 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
-)
-
-const (
-	followEvery = 200 * time.Millisecond
-	// tailWindow is how much of a log's end is read to find its last lines.
-	tailWindow = 256 << 10
 )
 
 func logsCommand(dir *fleetDir) *cobra.Command {
@@ -29,11 +23,7 @@ func logsCommand(dir *fleetDir) *cobra.Command {
 		Use: "logs [component]", Short: "Show the end of a component's log, or list all logs", Args: cobra.MaximumNArgs(1),
 		Example: "  devfleet logs hub-agent -f\n  devfleet logs member-1/apiserver -n 20",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := dir.path()
-			if err != nil {
-				return err
-			}
-			fleet, err := state.Load(path)
+			fleet, err := state.Load(dir.path)
 			if err != nil {
 				return err
 			}
@@ -73,75 +63,26 @@ func listLogs(out io.Writer, fleet *state.Fleet) error {
 
 func showLog(ctx context.Context, out io.Writer, fleet *state.Fleet, component string, lines int, follow bool) error {
 	path := fleet.LogFile(component)
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("component %q has no log; there are: %s", component, strings.Join(logNames(fleet), ", "))
 	}
-	if err != nil {
-		return fmt.Errorf("opening the log of %s: %w", component, err)
+	args := []string{"-n", strconv.Itoa(lines), path}
+	if follow {
+		args = append(args, "-F") // goes on with the new log when one that grew too large was put aside
 	}
-	defer func() { file.Close() }()
-	fmt.Fprintln(out, tailOf(path, lines))
-	if !follow {
-		return nil
+	cmd := exec.CommandContext(ctx, "tail", args...)
+	cmd.Stdout, cmd.Stderr = out, os.Stderr
+	if err := cmd.Run(); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("showing the log of %s: %w", component, err)
 	}
-	if _, err := file.Seek(0, io.SeekEnd); err != nil {
-		return fmt.Errorf("going to the end of the log of %s: %w", component, err)
-	}
-	ticker := time.NewTicker(followEvery)
-	defer ticker.Stop()
-	for {
-		if _, err := io.Copy(out, file); err != nil {
-			return fmt.Errorf("reading the log of %s: %w", component, err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-		// A log that grew too large was put aside and a new one begun.
-		if fresh := reopened(path, file); fresh != nil {
-			file.Close()
-			file = fresh
-		}
-	}
-}
-
-// reopened returns the file now at the path if it is another one than the one being read.
-func reopened(path string, current *os.File) *os.File {
-	now, err := os.Stat(path)
-	if err != nil {
-		return nil
-	}
-	if was, err := current.Stat(); err == nil && os.SameFile(now, was) {
-		return nil
-	}
-	fresh, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	return fresh
+	return nil
 }
 
 // tailOf returns the last lines of a file, or why it cannot be read.
 func tailOf(path string, lines int) string {
-	file, err := os.Open(path)
-	if err != nil {
+	content, err := exec.Command("tail", "-n", strconv.Itoa(lines), path).CombinedOutput()
+	if err != nil && len(content) == 0 {
 		return err.Error()
 	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return err.Error()
-	}
-	content, err := io.ReadAll(io.NewSectionReader(file, max(0, info.Size()-tailWindow), tailWindow))
-	if err != nil {
-		return err.Error()
-	}
-	return lastLines(content, lines)
-}
-
-func lastLines(content []byte, lines int) string {
-	all := bytes.Split(bytes.TrimRight(content, "\n"), []byte("\n"))
-	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
+	return strings.TrimRight(string(content), "\n")
 }

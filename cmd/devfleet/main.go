@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,7 @@ func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use: "devfleet", Short: "Run a fleet of Kubernetes clusters on this machine", Long: help,
 		SilenceUsage: true, SilenceErrors: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return dir.resolve() },
 		Example: `  go run ./cmd/devfleet up                     # hub and three members
   go run ./cmd/devfleet demo                   # staged rollouts, checked step by step
   go run ./cmd/devfleet status
@@ -67,30 +69,20 @@ func rootCommand() *cobra.Command {
 	return root
 }
 
-// fleetDir is the --dir flag.
+// fleetDir is the folder of the fleet.
 type fleetDir struct {
-	flag string
+	// flag is --dir as given, path the absolute folder, which all verbs find resolved.
+	flag, path string
 }
 
-// path returns the absolute folder of the fleet.
-func (d *fleetDir) path() (string, error) {
-	chosen := d.flag
-	if chosen == "" {
-		chosen = defaultDir()
+func (d *fleetDir) resolve() (err error) {
+	if d.path, err = filepath.Abs(cmp.Or(d.flag, defaultDir())); err != nil {
+		return fmt.Errorf("resolving the fleet's folder: %w", err)
 	}
-	path, err := filepath.Abs(chosen)
-	if err != nil {
-		return "", fmt.Errorf("resolving the fleet's folder: %w", err)
-	}
-	return path, nil
+	return nil
 }
 
-func defaultDir() string {
-	if fromEnv := os.Getenv(fleetEnv); fromEnv != "" {
-		return fromEnv
-	}
-	return ".fleet"
-}
+func defaultDir() string { return cmp.Or(os.Getenv(fleetEnv), ".fleet") }
 
 // callOf is how to call this program for a fleet, as printed in advice.
 func callOf(dir string) string {

@@ -37,14 +37,10 @@ func statusCommand(dir *fleetDir) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show every component and whether the members have joined", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			path, err := dir.path()
-			if err != nil {
-				return err
-			}
 			if format != "table" && format != "json" {
 				return fmt.Errorf("-o %s is not known: table or json", format)
 			}
-			r, err := collect(cmd.Context(), path)
+			r, err := collect(cmd.Context(), dir.path)
 			if err != nil {
 				return err
 			}

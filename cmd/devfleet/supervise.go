@@ -25,13 +25,7 @@ func superviseCommand(dir *fleetDir) *cobra.Command {
 	return &cobra.Command{
 		Use: "supervise", Hidden: true, Args: cobra.NoArgs,
 		Short: "Own the processes of a prepared fleet until asked to end",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			path, err := dir.path()
-			if err != nil {
-				return err
-			}
-			return supervise(cmd.Context(), path)
-		},
+		RunE:  func(cmd *cobra.Command, _ []string) error { return supervise(cmd.Context(), dir.path) },
 	}
 }
 
@@ -97,7 +91,7 @@ func awaitSupervisor(ctx context.Context, fleet *state.Fleet, process *os.Proces
 		case <-ctx.Done():
 			_ = process.Signal(syscall.SIGTERM) // fails only if it is gone
 			return nil, ctx.Err()
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(lookEvery):
 		}
 	}
 }

@@ -40,11 +40,7 @@ func upCommand(dir *fleetDir) *cobra.Command {
 On a fleet that is up it builds the agents, restarts those that changed, checks the rest and returns. A fleet that
 was taken down continues with its data; "down --purge" forgets it. Ctrl-C while it starts takes everything down.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			path, err := dir.path()
-			if err != nil {
-				return err
-			}
-			options.dir = path
+			options.dir = dir.path
 			fleet, err := up(cmd.Context(), options, progress.New(os.Stdout))
 			if err != nil {
 				return err

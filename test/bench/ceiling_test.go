@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 	"github.com/fleetflow/fleetflow/test/bench/ceiling"
 )
@@ -35,8 +36,8 @@ func (f *fleet) ceilingFor(t *testing.T, n int) cost {
 
 func (f *fleet) measureCeiling(t *testing.T) cost {
 	t.Helper()
-	require.NoError(t, f.Control.Stop(t.Context(), controlplane.HubAgent))
-	defer func() { require.NoError(t, f.Control.Start(context.Background(), controlplane.HubAgent)) }()
+	require.NoError(t, f.Control.Do(t.Context(), control.Stop, controlplane.HubAgent))
+	defer func() { require.NoError(t, f.Control.Do(context.Background(), control.Start, controlplane.HubAgent)) }()
 	c, err := ceiling.SetUp(t.Context(), f.hub, ceilingClusters)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Clear(context.Background())) }()

@@ -150,7 +150,7 @@ func (f *fleet) giveBack(ctx context.Context, found *fleetState, failed bool) (l
 	for _, name := range found.ready {
 		if component, _ := status.Component(name); component.State == control.Stopped {
 			left = append(left, name+" stopped")
-			if err := f.Control.Start(ctx, name); err != nil {
+			if err := f.Control.Do(ctx, control.Start, name); err != nil {
 				return left, fmt.Errorf("starting %s: %w", name, err)
 			}
 		}

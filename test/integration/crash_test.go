@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
 )
 
 // matrixEnv asks for every cell of the crash matrix: it takes a quarter of an hour. Without it, some cells are specs of
@@ -41,13 +42,13 @@ var crashes = []crash{
 
 func killAPIServer(s *spec) {
 	s.blinded = true
-	s.controlled(func(ctx context.Context) error { return s.Control.Kill(ctx, "hub/apiserver") })
+	s.controlled(func(ctx context.Context) error { return s.Control.Do(ctx, control.Kill, "hub/apiserver") })
 	s.controlled(func(ctx context.Context) error { return s.Control.WaitReady(ctx, "hub/apiserver") })
 	s.controlled(func(ctx context.Context) error { return s.Control.WaitReady(ctx, hubAgent) })
 }
 
 func killMemberAgent(s *spec) {
-	s.controlled(func(ctx context.Context) error { return s.Control.Kill(ctx, "member-1/agent") })
+	s.controlled(func(ctx context.Context) error { return s.Control.Do(ctx, control.Kill, "member-1/agent") })
 	s.controlled(func(ctx context.Context) error { return s.Control.WaitReady(ctx, "member-1/agent") })
 }
 

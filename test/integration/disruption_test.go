@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
 )
 
 const (
@@ -58,16 +59,16 @@ var waitingForApproval = point{"while it waits for an approval", func(s *spec, r
 type disturbance func(s *spec)
 
 func killHubAgent(s *spec) {
-	s.controlled(func(ctx context.Context) error { return s.Control.Kill(ctx, hubAgent) })
+	s.controlled(func(ctx context.Context) error { return s.Control.Do(ctx, control.Kill, hubAgent) })
 	s.controlled(func(ctx context.Context) error { return s.Control.WaitReady(ctx, hubAgent) })
 }
 
 func restartTemporal(s *spec) {
-	s.controlled(func(ctx context.Context) error { return s.Control.Restart(ctx, "temporal") })
+	s.controlled(func(ctx context.Context) error { return s.Control.Do(ctx, control.Restart, "temporal") })
 }
 
 func wipeTemporal(s *spec) {
-	s.controlled(s.Control.WipeTemporal)
+	s.controlled(func(ctx context.Context) error { return s.Control.Do(ctx, control.Wipe, "temporal") })
 }
 
 // survives is a run with a soak and an approval that is disturbed at one point: it ends as if nothing had happened.
@@ -122,11 +123,11 @@ func (s *spec) controlled(do func(context.Context) error) {
 // stop takes a component down; it is started again when the spec ends, if not before.
 func (s *spec) stop(component string) {
 	s.Helper()
-	s.controlled(func(ctx context.Context) error { return s.Control.Stop(ctx, component) })
+	s.controlled(func(ctx context.Context) error { return s.Control.Do(ctx, control.Stop, component) })
 	s.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), controlTimeout)
 		defer cancel()
-		if err := s.Control.Start(ctx, component); err != nil {
+		if err := s.Control.Do(ctx, control.Start, component); err != nil {
 			s.Errorf("starting %s again: %v", component, err)
 		}
 	})
@@ -134,7 +135,7 @@ func (s *spec) stop(component string) {
 
 func (s *spec) start(component string) {
 	s.Helper()
-	s.controlled(func(ctx context.Context) error { return s.Control.Start(ctx, component) })
+	s.controlled(func(ctx context.Context) error { return s.Control.Do(ctx, control.Start, component) })
 }
 
 // awaitStarted waits until a run has begun with a cluster.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
 )
 
 const (
@@ -247,7 +248,7 @@ func evictionsSurviveTheHubAgent(s *spec) {
 			before[name] = s.bindingOn(name)
 			asked = append(asked, s.evict(fmt.Sprintf("off-%s-%d", name, round), name))
 		}
-		s.controlled(func(ctx context.Context) error { return s.Control.Kill(ctx, hubAgent) })
+		s.controlled(func(ctx context.Context) error { return s.Control.Do(ctx, control.Kill, hubAgent) })
 		s.controlled(func(ctx context.Context) error { return s.Control.WaitReady(ctx, hubAgent) })
 		for _, e := range asked {
 			if s.awaitOutcome(e).Status == metav1.ConditionTrue {

@@ -59,25 +59,11 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	return status, c.call(ctx, http.MethodGet, PathStatus, nil, status)
 }
 
-// Start lets a stopped component run again and returns when it is ready.
-func (c *Client) Start(ctx context.Context, component string) error {
-	return c.do(ctx, Start, component)
+// Do asks for a verb and returns when it has its effect: for Stop and Kill when the process is gone, for the others when
+// the component is ready.
+func (c *Client) Do(ctx context.Context, verb Verb, component string) error {
+	return c.request(ctx, Request{Verb: verb, Component: component})
 }
-
-// Stop ends a component and returns when its process is gone; it stays stopped until Start.
-func (c *Client) Stop(ctx context.Context, component string) error { return c.do(ctx, Stop, component) }
-
-// Restart ends a component, starts it again and returns when it is ready.
-func (c *Client) Restart(ctx context.Context, component string) error {
-	return c.do(ctx, Restart, component)
-}
-
-// Kill ends a component by SIGKILL and returns when its process is gone. The supervisor starts it again as after a
-// crash; WaitReady waits for that.
-func (c *Client) Kill(ctx context.Context, component string) error { return c.do(ctx, Kill, component) }
-
-// WipeTemporal stops the Temporal server, deletes its data, starts it and returns when it is ready.
-func (c *Client) WipeTemporal(ctx context.Context) error { return c.do(ctx, Wipe, "temporal") }
 
 // Begin asks for a verb and returns when it is under way, without waiting until the component is ready.
 func (c *Client) Begin(ctx context.Context, verb Verb, component string) error {
@@ -98,10 +84,6 @@ func (c *Client) WaitReady(ctx context.Context, components ...string) error {
 // Shutdown ends every component and the supervisor itself and returns when all children are gone.
 func (c *Client) Shutdown(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, PathShutdown, nil, nil)
-}
-
-func (c *Client) do(ctx context.Context, verb Verb, component string) error {
-	return c.request(ctx, Request{Verb: verb, Component: component})
 }
 
 func (c *Client) request(ctx context.Context, request Request) error {

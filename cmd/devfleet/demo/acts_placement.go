@@ -48,22 +48,16 @@ func (s *story) place(ctx context.Context) error {
 
 // notScheduled says what is missing until every member is picked.
 func (s *story) notScheduled(crp *placementv1beta1.ClusterResourcePlacement) string {
-	if crp == nil {
-		return "missing"
+	if finding := notTrue(crp, scheduledType); finding != "" {
+		return finding
 	}
-	c := meta.FindStatusCondition(crp.Status.Conditions, scheduledType)
 	picked := 0
 	for _, cluster := range crp.Status.PlacementStatuses {
 		if cluster.ClusterName != "" {
 			picked++
 		}
 	}
-	switch {
-	case c == nil:
-		return "no condition " + scheduledType
-	case c.Status != "True" || c.ObservedGeneration != crp.Generation:
-		return fmt.Sprintf("%s is %s for generation %d: %s: %s", scheduledType, c.Status, c.ObservedGeneration, c.Reason, c.Message)
-	case picked != s.Fleet.Members:
+	if picked != s.Fleet.Members {
 		return fmt.Sprintf("the status lists %d clusters, want %d", picked, s.Fleet.Members)
 	}
 	return ""

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -58,34 +59,27 @@ func (s *story) approve(ctx context.Context, f *follower, r rollout) error {
 // awaitGate returns when the run's workflow knows what it waits for: the object says so a moment earlier, and an update
 // that comes in between is refused.
 func (s *story) awaitGate(ctx context.Context, r rollout, what string) error {
-	limited, cancel := context.WithTimeout(ctx, waitLimit)
-	defer cancel()
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
 	finding := ""
-	for {
+	err := wait.PollUntilContextTimeout(ctx, lookEvery, waitLimit, true, func(ctx context.Context) (bool, error) {
 		var status struct {
 			WaitsFor string `json:"waitsFor"`
 		}
-		answer, err := s.Temporal.QueryWorkflow(limited, wf.UpdateRunID("", r.name()), "", wf.StatusQuery)
+		answer, err := s.Temporal.QueryWorkflow(ctx, wf.UpdateRunID("", r.name()), "", wf.StatusQuery)
 		if err == nil {
 			err = answer.Get(&status)
 		}
 		if finding = fmt.Sprintf("it waits for %q", status.WaitsFor); err != nil {
 			finding = err.Error()
 		}
-		if strings.Contains(status.WaitsFor, what) {
-			return nil
-		}
-		select {
-		case <-ticker.C:
-		case <-limited.Done():
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return s.failure(ctx, r.object(), "its workflow waits for the "+what, finding, limited.Err())
-		}
+		return strings.Contains(status.WaitsFor, what), nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return s.failure(ctx, r.object(), "its workflow waits for the "+what, finding, err)
 	}
+	return nil
 }
 
 // approval is the command line that approves through a door; without an identity the program signs with the user's own.

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,48 +81,38 @@ func (s *story) awaitClean(ctx context.Context) error {
 }
 
 func (s *story) awaitNoRuns(ctx context.Context) error {
-	_, err := access.AwaitAll(ctx, s.Hub, func(runs []*placementv1beta1.ClusterStagedUpdateRun) string {
-		for _, run := range runs {
-			if run.Spec.PlacementName == placementName {
-				return "there still is " + run.Name
-			}
-		}
-		return ""
+	err := awaitNone(ctx, s, func(run *placementv1beta1.ClusterStagedUpdateRun) bool {
+		return run.Spec.PlacementName == placementName
 	})
 	if err != nil {
 		return err
 	}
-	_, err = access.AwaitAll(ctx, s.Hub, func(requests []*placementv1beta1.ClusterApprovalRequest) string {
-		for _, request := range requests {
-			if strings.HasPrefix(request.Spec.ParentStageRollout, runName(1)) {
-				return "there still is " + request.Name
-			}
-		}
-		return ""
+	return awaitNone(ctx, s, func(request *placementv1beta1.ClusterApprovalRequest) bool {
+		return strings.HasPrefix(request.Spec.ParentStageRollout, runName(1))
 	})
-	return err
 }
 
 func (s *story) awaitNoPlacement(ctx context.Context) error {
 	if err := access.AwaitGone[placementv1beta1.ClusterResourcePlacement](ctx, s.Hub, placementKey); err != nil {
 		return err
 	}
-	if err := awaitNone[placementv1beta1.ClusterResourceBinding](ctx, s); err != nil {
+	if err := awaitNone(ctx, s, func(*placementv1beta1.ClusterResourceBinding) bool { return true }, ofPlacement); err != nil {
 		return err
 	}
-	if err := awaitNone[placementv1beta1.Work](ctx, s); err != nil {
+	if err := awaitNone(ctx, s, func(*placementv1beta1.Work) bool { return true }, ofPlacement); err != nil {
 		return err
 	}
-	return awaitNone[placementv1beta1.ClusterResourceSnapshot](ctx, s)
+	return awaitNone(ctx, s, func(*placementv1beta1.ClusterResourceSnapshot) bool { return true }, ofPlacement)
 }
 
-// awaitNone returns when nothing of a kind is left that was made for the placement.
-func awaitNone[T any, P access.Object[T]](ctx context.Context, s *story) error {
+// awaitNone returns when nothing of a kind is left that an earlier demo has made.
+func awaitNone[T any, P access.Object[T]](ctx context.Context, s *story, made func(P) bool, options ...client.ListOption) error {
 	_, err := access.AwaitAll(ctx, s.Hub, func(objects []P) string {
-		if len(objects) == 0 {
+		left := slices.DeleteFunc(objects, func(o P) bool { return !made(o) })
+		if len(left) == 0 {
 			return ""
 		}
-		return fmt.Sprintf("there still are %d, one is %s", len(objects), objects[0].GetName())
-	}, ofPlacement)
+		return fmt.Sprintf("there still are %d, one is %s", len(left), left[0].GetName())
+	}, options...)
 	return err
 }

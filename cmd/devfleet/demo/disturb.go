@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"go.temporal.io/api/serviceerror"
+	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 )
 
@@ -33,7 +35,7 @@ func (c *crash) kill(ctx context.Context) error {
 		return err
 	}
 	c.before = agent.PID
-	if err := c.Control.Kill(ctx, controlplane.HubAgent); err != nil {
+	if err := c.Control.Do(ctx, control.Kill, controlplane.HubAgent); err != nil {
 		return fmt.Errorf("killing the hub agent: %w", err)
 	}
 	c.killed = time.Now()
@@ -90,28 +92,23 @@ func (l *loss) wipe(ctx context.Context) error {
 	l.before = before
 	began := time.Now()
 	l.screen.did("stopping Temporal, deleting its database, starting it again")
-	if err := l.Control.WipeTemporal(ctx); err != nil {
+	if err := l.Control.Do(ctx, control.Wipe, "temporal"); err != nil {
 		return fmt.Errorf("deleting Temporal's data: %w", err)
 	}
 	l.screen.stamped("  Temporal is up again after %s, with no past", seconds(time.Since(began)))
 	l.note = "Temporal back after " + seconds(time.Since(began))
 	ready := time.Now()
-	limited, cancel := context.WithTimeout(ctx, waitLimit)
-	defer cancel()
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	for l.after == "" {
-		if l.after, err = l.look(limited); err != nil && limited.Err() == nil {
-			return err
-		}
-		select {
-		case <-ticker.C:
-		case <-limited.Done():
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return l.failure(ctx, "workflow "+l.workflow, "the run's workflow comes back by itself", fmt.Sprintf("none after %s", waitLimit), nil)
-		}
+	err = wait.PollUntilContextTimeout(ctx, lookEvery, waitLimit, true, func(ctx context.Context) (_ bool, err error) {
+		l.after, err = l.look(ctx)
+		return l.after != "", err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case wait.Interrupted(err):
+		return l.failure(ctx, "workflow "+l.workflow, "the run's workflow comes back by itself", fmt.Sprintf("none after %s", waitLimit), nil)
+	case err != nil:
+		return err
 	}
 	took := seconds(time.Since(ready))
 	l.note += ", the run " + took + " later"

@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,10 +37,4 @@ func (s *story) notOn(ctx context.Context, member, value string) string {
 		return fmt.Sprintf("%d of %d pods are available", got, replicas)
 	}
 	return ""
-}
-
-// atoi reads an index that the demo itself has written.
-func atoi(index string) int {
-	n, _ := strconv.Atoi(index)
-	return n
 }

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +22,8 @@ import (
 type rollout struct {
 	n int
 	// index is what the run asks for, empty for the latest; wantIndex is what it has to take.
-	index, wantIndex string
+	index     string
+	wantIndex int
 	// value is what the ConfigMap has to have on the members afterwards.
 	value string
 	door  door
@@ -113,10 +115,10 @@ func (s *story) recordWrites(ctx context.Context) (ledgers, error) {
 // checkRun checks what a run that succeeded says, and what it did.
 func (s *story) checkRun(ctx context.Context, r rollout, run *placementv1beta1.ClusterStagedUpdateRun, seen ledgers) error {
 	finding := ""
-	if got := run.Status.ResourceSnapshotIndexUsed; got != r.wantIndex {
+	if got := run.Status.ResourceSnapshotIndexUsed; got != strconv.Itoa(r.wantIndex) {
 		finding = "it took snapshot " + got
 	}
-	if err := s.holds(ctx, r.object(), "the run took snapshot "+r.wantIndex, finding); err != nil {
+	if err := s.holds(ctx, r.object(), fmt.Sprintf("the run took snapshot %d", r.wantIndex), finding); err != nil {
 		return err
 	}
 	if err := s.checkWrites(ctx, r, run, seen); err != nil {
@@ -134,7 +136,7 @@ func (s *story) checkWrites(ctx context.Context, r rollout, run *placementv1beta
 	limited, cancel := context.WithTimeout(ctx, waitLimit)
 	defer cancel()
 	order := updateOrder(s.Fleet.Members)
-	snapshot := placementv1beta1.ResourceSnapshotName(placementName, atoi(r.wantIndex), 0)
+	snapshot := placementv1beta1.ResourceSnapshotName(placementName, r.wantIndex, 0)
 	entries := seen.bindings.atLeast(limited, len(order))
 	statement := "each cluster was written to once, in the order " + strings.Join(order, ", ")
 	if err := s.holds(ctx, r.object(), statement, misplaced(entries, order, snapshot)); err != nil {
@@ -174,13 +176,18 @@ func soakedTooShort(run *placementv1beta1.ClusterStagedUpdateRun, entries []entr
 
 // notAvailable says what is missing until the placement is available everywhere. It is pure.
 func notAvailable(crp *placementv1beta1.ClusterResourcePlacement) string {
+	return notTrue(crp, availableType)
+}
+
+// notTrue says what is missing until a condition is true of the placement as it is now.
+func notTrue(crp *placementv1beta1.ClusterResourcePlacement, kind string) string {
 	if crp == nil {
 		return "missing"
 	}
-	c := meta.FindStatusCondition(crp.Status.Conditions, availableType)
+	c := meta.FindStatusCondition(crp.Status.Conditions, kind)
 	switch {
 	case c == nil:
-		return "no condition " + availableType
+		return "no condition " + kind
 	case c.Status != "True" || c.ObservedGeneration != crp.Generation:
 		return fmt.Sprintf("%s is %s for generation %d: %s: %s", c.Type, c.Status, c.ObservedGeneration, c.Reason, c.Message)
 	}

@@ -109,7 +109,7 @@ func TestAKilledComponentStartsAgain(t *testing.T) {
 	require.NoError(t, f.client.WaitReady(f.ctx(), "agent"))
 	before := f.component("agent").PID
 
-	require.NoError(t, f.client.Kill(f.ctx(), "agent"))
+	require.NoError(t, f.client.Do(f.ctx(), control.Kill, "agent"))
 	assert.False(t, alive(before), "the process is gone when Kill returns")
 	require.NoError(t, f.client.WaitReady(f.ctx(), "agent"))
 	after := f.component("agent")
@@ -122,13 +122,13 @@ func TestAStoppedComponentStaysDownUntilItIsStarted(t *testing.T) {
 	require.NoError(t, f.client.WaitReady(f.ctx(), "agent"))
 	pid := f.component("agent").PID
 
-	require.NoError(t, f.client.Stop(f.ctx(), "agent"))
+	require.NoError(t, f.client.Do(f.ctx(), control.Stop, "agent"))
 	assert.False(t, alive(pid))
 	assert.Equal(t, control.Stopped, f.component("agent").State)
 	assert.ErrorContains(t, f.client.WaitReady(f.ctx(), "agent"), "stopped", "waiting for it would not end")
-	assert.ErrorContains(t, f.client.Kill(f.ctx(), "agent"), "no process")
+	assert.ErrorContains(t, f.client.Do(f.ctx(), control.Kill, "agent"), "no process")
 
-	require.NoError(t, f.client.Start(f.ctx(), "agent"))
+	require.NoError(t, f.client.Do(f.ctx(), control.Start, "agent"))
 	assert.Equal(t, control.Ready, f.component("agent").State)
 	assert.Zero(t, f.component("agent").Restarts, "an end that was asked for is not a restart")
 }
@@ -146,7 +146,7 @@ func TestARestartedComponentHasANewProcess(t *testing.T) {
 	f := startFleet(t, shell("agent", forever))
 	require.NoError(t, f.client.WaitReady(f.ctx(), "agent"))
 	before := f.component("agent").PID
-	require.NoError(t, f.client.Restart(f.ctx(), "agent"))
+	require.NoError(t, f.client.Do(f.ctx(), control.Restart, "agent"))
 	assert.NotEqual(t, before, f.component("agent").PID)
 }
 
@@ -160,7 +160,7 @@ func TestAWipedComponentStartsWithoutItsData(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, nil, 0o600))
 	}
 
-	require.NoError(t, f.client.WipeTemporal(f.ctx()))
+	require.NoError(t, f.client.Do(f.ctx(), control.Wipe, "temporal"))
 	assert.NoFileExists(t, data)
 	assert.NoFileExists(t, data+"-wal")
 	assert.ErrorContains(t, f.client.Begin(f.ctx(), control.Wipe, "other"), "no data")
@@ -213,7 +213,7 @@ func TestABusyPortIsNamedAndWaitedFor(t *testing.T) {
 
 func TestAnUnknownComponentIsRefused(t *testing.T) {
 	f := startFleet(t, shell("agent", forever))
-	assert.ErrorContains(t, f.client.Restart(f.ctx(), "agnet"), `no component "agnet"`)
+	assert.ErrorContains(t, f.client.Do(f.ctx(), control.Restart, "agnet"), `no component "agnet"`)
 }
 
 func TestNewRefusesWrongLists(t *testing.T) {
