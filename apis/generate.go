@@ -3,8 +3,8 @@
 // reference. AppliedWork lives on members; every other kind lives on the hub.
 package apis
 
+//go:generate go run ./internal/kinds
 //go:generate go tool -modfile=../test/tools/go.mod controller-gen object paths=./...
-//go:generate go run ./internal/twins
 //go:generate go tool -modfile=../test/tools/go.mod controller-gen crd paths=./... output:crd:dir=../deploy/charts/hub-agent/crds
 //go:generate mkdir -p ../deploy/charts/member-agent/crds
 //go:generate mv ../deploy/charts/hub-agent/crds/placement.kubernetes-fleet.io_appliedworks.yaml ../deploy/charts/member-agent/crds/

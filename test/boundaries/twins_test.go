@@ -14,7 +14,7 @@ import (
 )
 
 // clusterScopedTwins are the kinds that exist in namespaces, too. Code speaks to
-// both by the interfaces of apis/placement/v1beta1/objects.go, and has a Scope
+// both by the interfaces of apis/placement/v1beta1, and has a Scope
 // there make the objects.
 var clusterScopedTwins = []string{
 	"ClusterResourcePlacement", "ClusterResourceBinding", "ClusterResourceSnapshot", "ClusterSchedulingPolicySnapshot",

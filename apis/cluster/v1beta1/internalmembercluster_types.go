@@ -77,21 +77,3 @@ type InternalMemberClusterStatus struct {
 	// +optional
 	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
 }
-
-// InternalMemberClusterList is a list of InternalMemberCluster.
-//
-// +kubebuilder:object:root=true
-type InternalMemberClusterList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the objects listed.
-	Items []InternalMemberCluster `json:"items"`
-}
-
-// GetConditions returns the conditions in the status.
-func (m *InternalMemberCluster) GetConditions() []metav1.Condition { return m.Status.Conditions }
-
-// SetConditions replaces the conditions in the status.
-func (m *InternalMemberCluster) SetConditions(conditions []metav1.Condition) {
-	m.Status.Conditions = conditions
-}

@@ -134,21 +134,3 @@ type MemberClusterStatus struct {
 	// +optional
 	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
 }
-
-// MemberClusterList is a list of MemberCluster.
-//
-// +kubebuilder:object:root=true
-type MemberClusterList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the members listed.
-	Items []MemberCluster `json:"items"`
-}
-
-// GetConditions returns the conditions in the status.
-func (m *MemberCluster) GetConditions() []metav1.Condition { return m.Status.Conditions }
-
-// SetConditions replaces the conditions in the status.
-func (m *MemberCluster) SetConditions(conditions []metav1.Condition) {
-	m.Status.Conditions = conditions
-}

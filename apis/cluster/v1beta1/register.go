@@ -1,7 +1,6 @@
 package v1beta1
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -19,17 +18,3 @@ var (
 	// AddToScheme registers every kind of this package with a scheme.
 	AddToScheme = SchemeBuilder.AddToScheme
 )
-
-// Resource returns the group-qualified name of a resource of this group, for API errors.
-func Resource(resource string) schema.GroupResource {
-	return GroupVersion.WithResource(resource).GroupResource()
-}
-
-func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion,
-		&MemberCluster{}, &MemberClusterList{},
-		&InternalMemberCluster{}, &InternalMemberClusterList{},
-	)
-	metav1.AddToGroupVersion(scheme, GroupVersion)
-	return nil
-}

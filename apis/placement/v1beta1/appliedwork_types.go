@@ -57,13 +57,3 @@ type AppliedResourceMeta struct {
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 }
-
-// AppliedWorkList is a list of AppliedWork.
-//
-// +kubebuilder:object:root=true
-type AppliedWorkList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the objects listed.
-	Items []AppliedWork `json:"items"`
-}

@@ -93,16 +93,6 @@ type ApprovalRecord struct {
 	Comment string `json:"comment,omitempty"`
 }
 
-// ClusterApprovalRequestList is a list of ClusterApprovalRequest.
-//
-// +kubebuilder:object:root=true
-type ClusterApprovalRequestList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the requests listed.
-	Items []ClusterApprovalRequest `json:"items"`
-}
-
 // ApprovalRequest asks somebody to approve a stage of an update run in its namespace. Set the
 // condition Approved to True in its status to approve.
 //
@@ -128,14 +118,4 @@ type ApprovalRequest struct {
 	// Status says whether it was approved.
 	// +optional
 	Status ApprovalRequestStatus `json:"status,omitempty"`
-}
-
-// ApprovalRequestList is a list of ApprovalRequest.
-//
-// +kubebuilder:object:root=true
-type ApprovalRequestList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the requests listed.
-	Items []ApprovalRequest `json:"items"`
 }

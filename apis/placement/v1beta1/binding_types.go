@@ -111,16 +111,6 @@ type ResourceBindingStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ClusterResourceBindingList is a list of ClusterResourceBinding.
-//
-// +kubebuilder:object:root=true
-type ClusterResourceBindingList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the bindings listed.
-	Items []ClusterResourceBinding `json:"items"`
-}
-
 // ResourceBinding ties a ResourcePlacement to one cluster: that the cluster was picked, which
 // snapshot it is to run, and how far it is.
 //
@@ -148,14 +138,4 @@ type ResourceBinding struct {
 	// Status says how far the cluster is.
 	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
-}
-
-// ResourceBindingList is a list of ResourceBinding.
-//
-// +kubebuilder:object:root=true
-type ResourceBindingList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the bindings listed.
-	Items []ResourceBinding `json:"items"`
 }

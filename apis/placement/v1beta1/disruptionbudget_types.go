@@ -52,14 +52,3 @@ type PlacementDisruptionBudgetSpec struct {
 	// +optional
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 }
-
-// ClusterResourcePlacementDisruptionBudgetList is a list of
-// ClusterResourcePlacementDisruptionBudget.
-//
-// +kubebuilder:object:root=true
-type ClusterResourcePlacementDisruptionBudgetList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the budgets listed.
-	Items []ClusterResourcePlacementDisruptionBudget `json:"items"`
-}

@@ -47,23 +47,3 @@ type ResourceEnvelope struct {
 	// +kubebuilder:validation:XValidation:rule=`self.all(k, has(self[k].metadata) && has(self[k].metadata.name) && self[k].metadata.name != "")`,messageExpression=`"the object under " + self.filter(k, !has(self[k].metadata) || !has(self[k].metadata.name) || self[k].metadata.name == "")[0] + " has no name: set its metadata.name, generateName does not work here"`,message="an object in data has no name: set its metadata.name, generateName does not work here"
 	Data map[string]ResourceContent `json:"data"`
 }
-
-// ClusterResourceEnvelopeList is a list of ClusterResourceEnvelope.
-//
-// +kubebuilder:object:root=true
-type ClusterResourceEnvelopeList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the envelopes listed.
-	Items []ClusterResourceEnvelope `json:"items"`
-}
-
-// ResourceEnvelopeList is a list of ResourceEnvelope.
-//
-// +kubebuilder:object:root=true
-type ResourceEnvelopeList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the envelopes listed.
-	Items []ResourceEnvelope `json:"items"`
-}

@@ -58,23 +58,3 @@ type PlacementEvictionStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
-
-// ClusterResourcePlacementEvictionList is a list of ClusterResourcePlacementEviction.
-//
-// +kubebuilder:object:root=true
-type ClusterResourcePlacementEvictionList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the evictions listed.
-	Items []ClusterResourcePlacementEviction `json:"items"`
-}
-
-// GetConditions returns the conditions in the status.
-func (e *ClusterResourcePlacementEviction) GetConditions() []metav1.Condition {
-	return e.Status.Conditions
-}
-
-// SetConditions replaces the conditions in the status.
-func (e *ClusterResourcePlacementEviction) SetConditions(conditions []metav1.Condition) {
-	e.Status.Conditions = conditions
-}

@@ -5,13 +5,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // Most kinds of this group exist twice: cluster-scoped, and as a twin in a
 // namespace. The interfaces below are what both have in common, and Scope makes
-// objects of one or the other. Only this file chooses between the two.
+// objects of one or the other. The interfaces of kinds whose twins have the same
+// spec are generated, as are the methods of Scope that choose between the two.
 
 // Object is an API object.
 //
@@ -28,68 +28,6 @@ type ConditionedObject interface {
 	Object
 	GetConditions() []metav1.Condition
 	SetConditions(conditions []metav1.Condition)
-}
-
-// PlacementObject is a ClusterResourcePlacement or a ResourcePlacement.
-//
-// +kubebuilder:object:generate=false
-type PlacementObject interface {
-	ConditionedObject
-	GetPlacementSpec() *PlacementSpec
-	GetPlacementStatus() *PlacementStatus
-}
-
-// PolicySnapshotObject is a ClusterSchedulingPolicySnapshot or a SchedulingPolicySnapshot.
-//
-// +kubebuilder:object:generate=false
-type PolicySnapshotObject interface {
-	ConditionedObject
-	GetPolicySnapshotSpec() *SchedulingPolicySnapshotSpec
-	GetPolicySnapshotStatus() *SchedulingPolicySnapshotStatus
-}
-
-// ResourceSnapshotObject is a ClusterResourceSnapshot or a ResourceSnapshot.
-//
-// +kubebuilder:object:generate=false
-type ResourceSnapshotObject interface {
-	ConditionedObject
-	GetResourceSnapshotSpec() *ResourceSnapshotSpec
-	GetResourceSnapshotStatus() *ResourceSnapshotStatus
-}
-
-// BindingObject is a ClusterResourceBinding or a ResourceBinding.
-//
-// +kubebuilder:object:generate=false
-type BindingObject interface {
-	ConditionedObject
-	GetBindingSpec() *ResourceBindingSpec
-	GetBindingStatus() *ResourceBindingStatus
-}
-
-// UpdateStrategyObject is a ClusterStagedUpdateStrategy or a StagedUpdateStrategy.
-//
-// +kubebuilder:object:generate=false
-type UpdateStrategyObject interface {
-	Object
-	GetUpdateStrategySpec() *UpdateStrategySpec
-}
-
-// UpdateRunObject is a ClusterStagedUpdateRun or a StagedUpdateRun.
-//
-// +kubebuilder:object:generate=false
-type UpdateRunObject interface {
-	ConditionedObject
-	GetUpdateRunSpec() *UpdateRunSpec
-	GetUpdateRunStatus() *UpdateRunStatus
-}
-
-// ApprovalRequestObject is a ClusterApprovalRequest or an ApprovalRequest.
-//
-// +kubebuilder:object:generate=false
-type ApprovalRequestObject interface {
-	ConditionedObject
-	GetApprovalRequestSpec() *ApprovalRequestSpec
-	GetApprovalRequestStatus() *ApprovalRequestStatus
 }
 
 // overrideContent is what an override says, and its snapshots as well.
@@ -164,16 +102,6 @@ func twin[T any](s Scope, clusterScoped, namespaced T) T {
 		return namespaced
 	}
 	return clusterScoped
-}
-
-// OverrideSnapshotKind is the kind of override snapshots of the scope.
-func (s Scope) OverrideSnapshotKind() schema.GroupVersionKind {
-	return GroupVersion.WithKind(twin(s, "ClusterResourceOverrideSnapshot", "ResourceOverrideSnapshot"))
-}
-
-// NewOverrideSnapshot returns an empty override snapshot of the scope, with its namespace and name.
-func (s Scope) NewOverrideSnapshot(name string) OverrideSnapshotObject {
-	return named(s, name, twin[OverrideSnapshotObject](s, &ClusterResourceOverrideSnapshot{}, &ResourceOverrideSnapshot{}))
 }
 
 func named[T Object](s Scope, name string, o T) T {

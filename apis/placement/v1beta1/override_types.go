@@ -274,39 +274,3 @@ type OverrideStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
-
-// ClusterResourceOverrideList is a list of ClusterResourceOverride.
-//
-// +kubebuilder:object:root=true
-type ClusterResourceOverrideList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the overrides listed.
-	Items []ClusterResourceOverride `json:"items"`
-}
-
-// ResourceOverrideList is a list of ResourceOverride.
-//
-// +kubebuilder:object:root=true
-type ResourceOverrideList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the overrides listed.
-	Items []ResourceOverride `json:"items"`
-}
-
-// GetConditions returns the conditions in the status.
-func (o *ClusterResourceOverride) GetConditions() []metav1.Condition { return o.Status.Conditions }
-
-// SetConditions replaces the conditions in the status.
-func (o *ClusterResourceOverride) SetConditions(conditions []metav1.Condition) {
-	o.Status.Conditions = conditions
-}
-
-// GetConditions returns the conditions in the status.
-func (o *ResourceOverride) GetConditions() []metav1.Condition { return o.Status.Conditions }
-
-// SetConditions replaces the conditions in the status.
-func (o *ResourceOverride) SetConditions(conditions []metav1.Condition) {
-	o.Status.Conditions = conditions
-}

@@ -67,23 +67,3 @@ type ResourceOverrideSnapshotSpec struct {
 	// +kubebuilder:validation:Required
 	OverrideHash []byte `json:"overrideHash"`
 }
-
-// ClusterResourceOverrideSnapshotList is a list of ClusterResourceOverrideSnapshot.
-//
-// +kubebuilder:object:root=true
-type ClusterResourceOverrideSnapshotList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the snapshots listed.
-	Items []ClusterResourceOverrideSnapshot `json:"items"`
-}
-
-// ResourceOverrideSnapshotList is a list of ResourceOverrideSnapshot.
-//
-// +kubebuilder:object:root=true
-type ResourceOverrideSnapshotList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the snapshots listed.
-	Items []ResourceOverrideSnapshot `json:"items"`
-}

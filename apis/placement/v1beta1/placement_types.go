@@ -224,16 +224,6 @@ type PerClusterPlacementStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ClusterResourcePlacementList is a list of ClusterResourcePlacement.
-//
-// +kubebuilder:object:root=true
-type ClusterResourcePlacementList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the placements listed.
-	Items []ClusterResourcePlacement `json:"items"`
-}
-
 // ResourcePlacement selects resources in its own namespace on the hub and places them on the
 // member clusters its policy picks. The namespace itself has to be on the clusters already;
 // a ClusterResourcePlacement that selects it with selectionScope NamespaceOnly brings it.
@@ -268,14 +258,4 @@ type ResourcePlacement struct {
 	// Status says what was selected, which clusters were picked and how far they are.
 	// +optional
 	Status PlacementStatus `json:"status,omitempty"`
-}
-
-// ResourcePlacementList is a list of ResourcePlacement.
-//
-// +kubebuilder:object:root=true
-type ResourcePlacementList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the placements listed.
-	Items []ResourcePlacement `json:"items"`
 }

@@ -27,13 +27,3 @@ type ClusterResourcePlacementStatus struct {
 	// +kubebuilder:validation:Required
 	LastUpdatedTime metav1.Time `json:"lastUpdatedTime"`
 }
-
-// ClusterResourcePlacementStatusList is a list of ClusterResourcePlacementStatus.
-//
-// +kubebuilder:object:root=true
-type ClusterResourcePlacementStatusList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the copies listed.
-	Items []ClusterResourcePlacementStatus `json:"items"`
-}

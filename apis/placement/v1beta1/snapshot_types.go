@@ -89,16 +89,6 @@ type ClusterScore struct {
 	PriorityScore *int32 `json:"priorityScore,omitempty"`
 }
 
-// ClusterSchedulingPolicySnapshotList is a list of ClusterSchedulingPolicySnapshot.
-//
-// +kubebuilder:object:root=true
-type ClusterSchedulingPolicySnapshotList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the snapshots listed.
-	Items []ClusterSchedulingPolicySnapshot `json:"items"`
-}
-
 // ClusterResourceSnapshot keeps the resources a placement selected as they were at one
 // time. A selection too large for one object is split: {placement}-{index}-snapshot is the
 // master, {placement}-{index}-{part} are the further parts. The spec never changes.
@@ -148,16 +138,6 @@ type ResourceSnapshotStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ClusterResourceSnapshotList is a list of ClusterResourceSnapshot.
-//
-// +kubebuilder:object:root=true
-type ClusterResourceSnapshotList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the snapshots listed.
-	Items []ClusterResourceSnapshot `json:"items"`
-}
-
 // SchedulingPolicySnapshot keeps the policy of a ResourcePlacement as it was at one time, and
 // which clusters were picked for it. The spec never changes.
 //
@@ -182,16 +162,6 @@ type SchedulingPolicySnapshot struct {
 	Status SchedulingPolicySnapshotStatus `json:"status,omitempty"`
 }
 
-// SchedulingPolicySnapshotList is a list of SchedulingPolicySnapshot.
-//
-// +kubebuilder:object:root=true
-type SchedulingPolicySnapshotList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the snapshots listed.
-	Items []SchedulingPolicySnapshot `json:"items"`
-}
-
 // ResourceSnapshot keeps the resources a ResourcePlacement selected as they were at one time.
 // A selection too large for one object is split into parts. The spec never changes.
 //
@@ -214,14 +184,4 @@ type ResourceSnapshot struct {
 	// Status of the snapshot.
 	// +optional
 	Status ResourceSnapshotStatus `json:"status,omitempty"`
-}
-
-// ResourceSnapshotList is a list of ResourceSnapshot.
-//
-// +kubebuilder:object:root=true
-type ResourceSnapshotList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the snapshots listed.
-	Items []ResourceSnapshot `json:"items"`
 }

@@ -278,16 +278,6 @@ type StageTaskStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ClusterStagedUpdateRunList is a list of ClusterStagedUpdateRun.
-//
-// +kubebuilder:object:root=true
-type ClusterStagedUpdateRunList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the runs listed.
-	Items []ClusterStagedUpdateRun `json:"items"`
-}
-
 // StagedUpdateRun rolls one resource snapshot of a ResourcePlacement in its namespace out,
 // stage by stage. The clusters the placement no longer picks are cleared at the end. Deleting
 // a run abandons it; clusters keep what they have.
@@ -323,14 +313,4 @@ type StagedUpdateRun struct {
 	// Status says what was frozen when the run started and how far it is.
 	// +optional
 	Status UpdateRunStatus `json:"status,omitempty"`
-}
-
-// StagedUpdateRunList is a list of StagedUpdateRun.
-//
-// +kubebuilder:object:root=true
-type StagedUpdateRunList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the runs listed.
-	Items []StagedUpdateRun `json:"items"`
 }

@@ -213,16 +213,6 @@ type StageTask struct {
 	WaitTime *metav1.Duration `json:"waitTime,omitempty"`
 }
 
-// ClusterStagedUpdateStrategyList is a list of ClusterStagedUpdateStrategy.
-//
-// +kubebuilder:object:root=true
-type ClusterStagedUpdateStrategyList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the strategies listed.
-	Items []ClusterStagedUpdateStrategy `json:"items"`
-}
-
 // StagedUpdateStrategy divides clusters into stages that are updated one after the other.
 // Any number of runs in its namespace can use it; each works with a copy taken when it starts.
 //
@@ -239,14 +229,4 @@ type StagedUpdateStrategy struct {
 	// Spec has the stages.
 	// +kubebuilder:validation:Required
 	Spec UpdateStrategySpec `json:"spec"`
-}
-
-// StagedUpdateStrategyList is a list of StagedUpdateStrategy.
-//
-// +kubebuilder:object:root=true
-type StagedUpdateStrategyList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the strategies listed.
-	Items []StagedUpdateStrategy `json:"items"`
 }

@@ -182,19 +182,3 @@ type BackReportedStatus struct {
 	// +kubebuilder:validation:Required
 	ObservationTime metav1.Time `json:"observationTime"`
 }
-
-// WorkList is a list of Work.
-//
-// +kubebuilder:object:root=true
-type WorkList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	// Items are the Works listed.
-	Items []Work `json:"items"`
-}
-
-// GetConditions returns the conditions in the status.
-func (w *Work) GetConditions() []metav1.Condition { return w.Status.Conditions }
-
-// SetConditions replaces the conditions in the status.
-func (w *Work) SetConditions(conditions []metav1.Condition) { w.Status.Conditions = conditions }
