@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -11,10 +12,13 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	"github.com/fleetflow/fleetflow/cmd/agent"
 	"github.com/fleetflow/fleetflow/cmd/version"
 	"github.com/fleetflow/fleetflow/controllers/hub"
@@ -64,8 +68,27 @@ func run(args []string) error {
 	if err := agent.AddHealth(mgr, checks...); err != nil {
 		return err
 	}
+	if err := standBack(ctx, mgr, o, log); err != nil {
+		return err
+	}
 	log.Info("Starting", "version", version.Number(), "role", o.role, "temporal", o.temporal.address, "temporalNamespace", o.temporal.namespace)
 	return mgr.Start(ctx)
+}
+
+// standBack waits while KubeFleet's hub agent works on this hub, and has the manager watch for it.
+func standBack(ctx context.Context, mgr ctrl.Manager, o *options, log logr.Logger) error {
+	leases, err := coordinationclient.NewForConfig(mgr.GetConfig())
+	if err != nil {
+		return fmt.Errorf("making a client for leases: %w", err)
+	}
+	guard := &agent.StandBack{
+		Leases: leases, Lease: kubefleet.HubAgentLease, HealthAddress: o.healthAddress,
+		Events: mgr.GetEventRecorder("hub-agent"), Log: log.WithName("stand-back"), Clock: clock.RealClock{},
+	}
+	if err := guard.Await(ctx); err != nil {
+		return fmt.Errorf("waiting for the end of KubeFleet's hub agent: %w", err)
+	}
+	return mgr.Add(guard)
 }
 
 func newManager(o *options, log logr.Logger) (ctrl.Manager, error) {

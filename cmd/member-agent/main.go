@@ -3,17 +3,22 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/attribute"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	"github.com/fleetflow/fleetflow/cmd/agent"
 	"github.com/fleetflow/fleetflow/cmd/version"
 	"github.com/fleetflow/fleetflow/controllers/member"
@@ -74,8 +79,27 @@ func run(args []string) error {
 	}); err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)
 	}
+	if err := standBack(ctx, mgr, o, logger); err != nil {
+		return err
+	}
 	logger.Info("Starting", "version", version.Number(), "cluster", o.cluster, "hub", o.hubURL)
 	return mgr.Start(ctx)
+}
+
+// standBack waits while KubeFleet's member agent works on this cluster, and has the manager watch for it.
+func standBack(ctx context.Context, mgr ctrl.Manager, o *options, logger logr.Logger) error {
+	leases, err := coordinationclient.NewForConfig(mgr.GetConfig())
+	if err != nil {
+		return fmt.Errorf("making a client for leases: %w", err)
+	}
+	guard := &agent.StandBack{
+		Leases: leases, Lease: kubefleet.MemberAgentLease, HealthAddress: o.healthAddress,
+		Log: logger.WithName("stand-back"), Clock: clock.RealClock{},
+	}
+	if err := guard.Await(ctx); err != nil {
+		return fmt.Errorf("waiting for the end of KubeFleet's member agent: %w", err)
+	}
+	return mgr.Add(guard)
 }
 
 // addHealth adds the health endpoints. Not to reach the hub keeps nothing on the member from working, so the probe of the

@@ -20,7 +20,7 @@ import (
 const repository = "../.."
 
 // emitters are the folders whose code runs in agents.
-var emitters = []string{"activities", "apis", "cmd/hub-agent", "cmd/member-agent", "controllers", "worker", "workflows"}
+var emitters = []string{"activities", "apis", "cmd/agent", "cmd/hub-agent", "cmd/member-agent", "controllers", "worker", "workflows"}
 
 // carried says where the reasons of conditions are that some functions emit as events, by folder: constants with a prefix.
 var carried = map[string][]struct{ folder, prefix string }{
