@@ -196,6 +196,28 @@ func TestWhatDoesNotExistIsAnEmptySelection(t *testing.T) {
 	assert.Empty(t, h.verdict().Note)
 }
 
+func TestOtherSelectorsNeedTheNamespaceThatTheySelectFrom(t *testing.T) {
+	h := newHub(t, crp(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.ResourceSelectors[0].SelectionScope = placementv1beta1.NamespaceWithResourceSelectors
+		p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "ConfigMap"})
+	}), configMap("a", "1"))
+	result, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.True(t, result.Invalid)
+	assert.Empty(t, h.names(), "nothing is stored")
+	assert.Equal(t, "NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected: "+
+		`resourceSelectors[0] selects Namespace (v1) "app", which does not exist on the hub; it is placed as soon as it does`, h.verdict().Error)
+	assert.Equal(t, snapshot.Fingerprint(nil), h.verdict().Inputs, "a restart can tell that nothing has changed")
+
+	_, err = h.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Create(t.Context(), unstructuredOf(t, namespace("app")), metav1.CreateOptions{})
+	require.NoError(t, err)
+	result, err = h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.False(t, result.Invalid)
+	assert.Len(t, h.snapshots()["crp-0-snapshot"].Spec.SelectedResources, 2)
+	assert.Empty(t, h.verdict().Error)
+}
+
 // A ConfigMap of this size needs a snapshot object of its own.
 func large(name, letter string) string { return name + strings.Repeat(letter, snapshot.PartLimit*2/3) }
 

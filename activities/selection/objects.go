@@ -13,6 +13,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 const (
@@ -29,8 +30,9 @@ const (
 
 // selectedObjects are what a placement selects now, read live.
 type selectedObjects struct {
-	objects    []*unstructured.Unstructured
-	candidates []snapshot.Identity
+	objects []*unstructured.Unstructured
+	// inputs is the fingerprint of the candidates; empty if they were not read.
+	inputs string
 	// missing are the objects that selectors name and that cannot be placed now.
 	missing []string
 }
@@ -61,7 +63,19 @@ func readSelected(ctx context.Context, reader dynamic.Interface, selection *snap
 	if err := runQueries(ctx, reader, inner); err != nil {
 		return selectedObjects{}, err
 	}
-	return mergeAnswers(slices.Concat(outer, inner)), nil
+	return mergeAnswers(slices.Concat(outer, inner)), requireNamespace(outer)
+}
+
+// requireNamespace refuses a Namespace that is selected as the home of what other selectors select and that cannot be
+// placed now: without it they select nothing, and what was placed before would be removed.
+func requireNamespace(queries []*objectQuery) error {
+	for _, q := range queries {
+		if len(q.found) == 0 && q.rule.Kind.GroupKind() == snapshot.NamespaceKind &&
+			q.rule.Scope == placementv1beta1.NamespaceWithResourceSelectors {
+			return q.rule.NamespaceMissing(q.unfit)
+		}
+	}
+	return nil
 }
 
 // queriesInside are the queries for what is selected together with the namespaces that
@@ -100,6 +114,7 @@ func queriesInside(selection *snapshot.Selection, catalog *snapshot.Catalog, out
 // in the version that the first of them has found.
 func mergeAnswers(queries []*objectQuery) selectedObjects {
 	var all selectedObjects
+	var candidates []snapshot.Identity
 	seen := map[snapshot.Identity]bool{}
 	for _, q := range queries {
 		gk := q.rule.Kind.GroupKind()
@@ -113,9 +128,10 @@ func mergeAnswers(queries []*objectQuery) selectedObjects {
 			}
 			seen[id] = true
 			all.objects = append(all.objects, object)
-			all.candidates = append(all.candidates, snapshot.Identify(gk, object))
+			candidates = append(candidates, snapshot.Identify(gk, object))
 		}
 	}
+	all.inputs = snapshot.Fingerprint(candidates)
 	return all
 }
 

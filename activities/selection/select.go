@@ -61,7 +61,7 @@ func (s *Selector) selectOnce(ctx context.Context, placement placementv1beta1.Pl
 	}
 	selected, content, err := s.resolveSelectors(ctx, placement, existing)
 	if invalid, ok := errors.AsType[*snapshot.InvalidError](err); ok {
-		return s.recordInvalid(ctx, placement, existing, invalid)
+		return s.recordInvalid(ctx, placement, existing, selected.inputs, invalid)
 	}
 	if err != nil {
 		return act.SelectResult{}, fmt.Errorf("resolving the selectors of placement %s: %w", placement.GetName(), err)
@@ -83,7 +83,7 @@ func (s *Selector) selectOnce(ctx context.Context, placement placementv1beta1.Pl
 	}
 	verdict := snapshot.Verdict{
 		Generation: placement.GetGeneration(), Snapshot: latest.name, Index: latest.index,
-		Hash: content.Hash, Inputs: snapshot.Fingerprint(selected.candidates),
+		Hash: content.Hash, Inputs: selected.inputs,
 		Note: snapshot.NoteOf(selected.missing, len(content.Manifests) == 0),
 	}
 	err = s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {
@@ -112,17 +112,17 @@ func (s *Selector) resolveSelectors(ctx context.Context, placement placementv1be
 	}
 	selected, err := readSelected(ctx, s.Dynamic, selection, catalog, existing.revision)
 	if err != nil {
-		return selectedObjects{}, snapshot.Content{}, err
+		return selected, snapshot.Content{}, err
 	}
 	content, err := snapshot.NewContent(selected.objects)
 	return selected, content, err
 }
 
-// recordInvalid records that the selectors cannot be resolved. The latest snapshot stays
+// recordInvalid records that the selectors cannot be resolved, and what was read of the hub. The latest snapshot stays
 // what it is.
-func (s *Selector) recordInvalid(ctx context.Context, placement placementv1beta1.PlacementObject, existing *series,
+func (s *Selector) recordInvalid(ctx context.Context, placement placementv1beta1.PlacementObject, existing *series, inputs string,
 	reason *snapshot.InvalidError) (act.SelectResult, error) {
-	verdict := snapshot.Verdict{Generation: placement.GetGeneration(), Error: reason.Message}
+	verdict := snapshot.Verdict{Generation: placement.GetGeneration(), Inputs: inputs, Error: reason.Message}
 	if latest := existing.latestGroup(); latest != nil {
 		verdict.Snapshot, verdict.Index, verdict.Hash = latest.master.Name, latest.index, latest.contentHash()
 	}

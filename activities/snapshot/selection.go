@@ -147,6 +147,12 @@ func unknownKind(i int, gvk schema.GroupVersionKind, catalog *Catalog) error {
 	return newInvalidError("resourceSelectors[%d] selects %s, a kind the hub does not serve: correct group, version and kind, or install its CustomResourceDefinition on the hub", i, kind)
 }
 
+// NamespaceMissing refuses a Namespace that other selectors need, and that is not placed for now. It begins with
+// KubeFleet's sentence.
+func (r Rule) NamespaceMissing(unfit bool) error {
+	return newInvalidError("NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected: %s", r.Missing(unfit))
+}
+
 // All is a rule that selects every object of a kind.
 func All(kind Kind) Rule {
 	return Rule{Kind: kind, Labels: labels.Everything()}

@@ -18,7 +18,8 @@ type Verdict struct {
 	Index    int    `json:"index"`
 	// Hash of the selected content.
 	Hash string `json:"hash,omitempty"`
-	// Inputs is the fingerprint of the candidate objects.
+	// Inputs is the fingerprint of the candidate objects; empty if the selectors say nothing
+	// that could be looked for.
 	Inputs string `json:"inputs,omitempty"`
 	// Due is when something else that is selected by now becomes a snapshot; zero if the
 	// snapshot is what is selected.

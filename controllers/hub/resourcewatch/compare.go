@@ -153,7 +153,7 @@ func (w *Watcher) compareSelection(name string) {
 	w.mu.Unlock()
 
 	differs := now.invalid != (now.verdict.Error != "")
-	if !now.invalid && now.verdict.Error == "" {
+	if !now.invalid && (now.verdict.Error == "" || now.verdict.Inputs != "") {
 		inputs, listed := w.fingerprintSelected(&now)
 		if !listed {
 			return

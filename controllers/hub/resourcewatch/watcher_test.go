@@ -33,6 +33,21 @@ func TestARestartWakesOnlyWhatHasChanged(t *testing.T) {
 	h.marked("same", "changed", "missed", "stale")
 }
 
+func TestARestartDoesNotWakeWhatStillCannotBeSelected(t *testing.T) {
+	h := newHub(t)
+	waiting, control := h.place("waiting", "app"), h.place("control", "other", object("v1", "Namespace", "", "other", "1"))
+	verdict := snapshot.Verdict{Generation: 1, Error: "no namespaces were selected", Inputs: snapshot.Fingerprint(nil)}
+	waiting.Annotations[placementv1beta1.SelectionVerdictAnnotation] = verdict.Encode()
+	require.NoError(t, h.client.Update(t.Context(), waiting))
+	h.watch()
+	h.adopt(waiting)
+	h.adopt(control)
+	h.marked("control")
+
+	h.create(object("v1", "Namespace", "", "app", "1"))
+	h.marked("waiting")
+}
+
 func TestOnlyWhatIsSelectedWakes(t *testing.T) {
 	app, other := object("v1", "Namespace", "", "app", "1"), object("v1", "Namespace", "", "other", "1")
 	deployment := object("apps/v1", "Deployment", "app", "d", "1")
