@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,7 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -87,15 +87,10 @@ type gate struct {
 // gates are the approvals that a run needs, in their order.
 func gates(run hub.Run) []gate {
 	var all []gate
-	for i := range run.Status.StagesStatus {
-		stage := &run.Status.StagesStatus[i]
-		for _, side := range []stagetask.Side{stagetask.Before, stagetask.After} {
-			for _, task := range stagetask.List(stage, nil, side, time.Time{}) {
-				if state := task.Describe(); state.Approvable {
-					all = append(all, gate{
-						stage: stage.StageName, request: state.Subject, begun: !state.Begun.IsZero(), approved: state.Done(),
-					})
-				}
+	for _, stage := range updaterun.Read(run.Object).Stages {
+		for _, task := range slices.Concat(stage.Before, stage.After) {
+			if task.Approvable {
+				all = append(all, gate{stage: stage.Name, request: task.Subject, begun: !task.Begun.IsZero(), approved: task.Done()})
 			}
 		}
 	}

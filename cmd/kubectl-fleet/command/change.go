@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 )
@@ -62,16 +62,7 @@ func changeSpec[T client.Object](ctx context.Context, c client.Client, object T,
 
 // readAgain reads an object into a new one, which has nothing of what the old one had.
 func readAgain[T client.Object](ctx context.Context, c client.Client, old T) (T, error) {
-	var fresh T
-	kind, err := apiutil.GVKForObject(old, c.Scheme())
-	if err != nil {
-		return fresh, err
-	}
-	empty, err := c.Scheme().New(kind)
-	if err != nil {
-		return fresh, err
-	}
-	fresh = empty.(T)
+	fresh := reflect.New(reflect.TypeOf(old).Elem()).Interface().(T)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(old), fresh); err != nil {
 		return fresh, fmt.Errorf("reading it again: %w", err)
 	}

@@ -80,11 +80,7 @@ func memberVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.C
 		return exactlyOne("a member", strings.TrimSpace(cmd.Example))(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := s.connect()
-		if err != nil {
-			return err
-		}
-		found, err := find(cmd.Context(), f, c, append(args, name)[0], hub.KindMember)
+		c, found, err := s.findOne(cmd.Context(), append(args, name)[0], hub.KindMember)
 		if err != nil {
 			return err
 		}

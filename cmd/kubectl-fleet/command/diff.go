@@ -21,15 +21,13 @@ import (
 
 // diffOptions are what `diff` was asked for.
 type diffOptions struct {
-	cli.Output
-	factory  *cli.Factory
-	streams  genericiooptions.IOStreams
+	viewing
 	clusters []string
 }
 
 // NewDiff returns `kubectl fleet diff`.
 func NewDiff(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &diffOptions{factory: f, streams: streams}
+	o := &diffOptions{viewing: viewing{factory: f, streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "diff placement/NAME",
 		Short: "Show how members differ from what a placement wants of them",
@@ -82,11 +80,7 @@ func untold(args cobra.PositionalArgs) cobra.PositionalArgs {
 }
 
 func (o *diffOptions) run(ctx context.Context, arg string) error {
-	c, err := o.factory.Client()
-	if err != nil {
-		return err
-	}
-	found, err := find(ctx, o.factory, c, arg, hub.KindPlacement)
+	c, found, err := o.findOne(ctx, arg, hub.KindPlacement)
 	if err != nil {
 		return err
 	}

@@ -115,14 +115,12 @@ func readLoads(ctx context.Context, c client.WithWatch) (func(cluster string) lo
 		return nil, err
 	}
 	bindings := map[string][]hub.Binding{}
-	for _, list := range []placementv1beta1.ObjectList[placementv1beta1.BindingObject]{&placementv1beta1.ClusterResourceBindingList{}, &placementv1beta1.ResourceBindingList{}} {
-		found, err := reader.AllBindings(ctx, list)
-		if err != nil {
-			return nil, err
-		}
-		for _, binding := range found {
-			bindings[binding.Spec.TargetCluster] = append(bindings[binding.Spec.TargetCluster], binding)
-		}
+	found, err := reader.Bindings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, binding := range found {
+		bindings[binding.Spec.TargetCluster] = append(bindings[binding.Spec.TargetCluster], binding)
 	}
 	return func(cluster string) load { return loadOf(cluster, placements, bindings[cluster]) }, nil
 }

@@ -2,13 +2,13 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,9 +46,6 @@ Waits for the outcome; exits with 1 if the eviction is not allowed.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := s.Validate(); err != nil {
-				return err
-			}
 			return s.evict(cmd.Context(), args[0], args[1], timeout)
 		},
 	}
@@ -58,11 +55,7 @@ Waits for the outcome; exits with 1 if the eviction is not allowed.`,
 }
 
 func (s *steering) evict(ctx context.Context, arg, cluster string, timeout time.Duration) error {
-	c, err := s.factory.Client()
-	if err != nil {
-		return err
-	}
-	found, err := find(ctx, s.factory, c, arg, hub.KindPlacement)
+	c, found, err := s.findOne(ctx, arg, hub.KindPlacement)
 	if err != nil {
 		return err
 	}
@@ -112,36 +105,17 @@ func (s *steering) createEviction(ctx context.Context, c client.WithWatch, place
 
 // awaitEviction watches an eviction until it has its outcome.
 func awaitEviction(ctx context.Context, c client.WithWatch, eviction *placementv1beta1.ClusterResourcePlacementEviction, timeout time.Duration) error {
-	asked := ctx
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	one := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", eviction.Name)}
-	watcher, err := c.Watch(ctx, &placementv1beta1.ClusterResourcePlacementEvictionList{}, one)
-	if err != nil {
-		return fmt.Errorf("watching eviction %q: %w", eviction.Name, err)
+	ended := func(e *placementv1beta1.ClusterResourcePlacementEviction, there bool) bool { return there && e.Ended() }
+	err := await(ctx, c, eviction, &placementv1beta1.ClusterResourcePlacementEvictionList{}, timeout, ended, byName(eviction)...)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("eviction %q goes on: %w", eviction.Name, ctx.Err())
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("eviction %q has no outcome after %s: see kubectl describe crpe %s", eviction.Name, timeout, eviction.Name)
 	}
-	defer watcher.Stop()
-	// It may have been decided before the watch began.
-	if err := c.Get(ctx, client.ObjectKeyFromObject(eviction), eviction); err != nil {
-		return fmt.Errorf("reading eviction %q: %w", eviction.Name, err)
-	}
-	for !eviction.Ended() {
-		select {
-		case <-ctx.Done():
-			if asked.Err() != nil {
-				return fmt.Errorf("eviction %q goes on: %w", eviction.Name, asked.Err())
-			}
-			return fmt.Errorf("eviction %q has no outcome after %s: see kubectl describe crpe %s", eviction.Name, timeout, eviction.Name)
-		case event, open := <-watcher.ResultChan():
-			if !open {
-				return fmt.Errorf("eviction %q: the hub ended the watch; see kubectl describe crpe %s", eviction.Name, eviction.Name)
-			}
-			if changed, is := event.Object.(*placementv1beta1.ClusterResourcePlacementEviction); is && changed.Name == eviction.Name {
-				changed.DeepCopyInto(eviction)
-			}
-		}
-	}
-	return nil
+	return fmt.Errorf("waiting for eviction %q: %w", eviction.Name, err)
 }
 
 // outcomeOf says whether an eviction was executed, and why or why not.

@@ -21,9 +21,7 @@ import (
 
 // getOptions are what `get` was asked for.
 type getOptions struct {
-	cli.Output
-	factory *cli.Factory
-	streams genericiooptions.IOStreams
+	viewing
 	// kinds to show, names to show only.
 	kinds []hub.Kind
 	names []string
@@ -31,7 +29,7 @@ type getOptions struct {
 
 // NewGet returns `kubectl fleet get`.
 func NewGet(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &getOptions{factory: f, streams: streams}
+	o := &getOptions{viewing: viewing{factory: f, streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "get [members|placements|runs] [NAME ...]",
 		Short: "Show the fleet at a glance: members, placements, runs",

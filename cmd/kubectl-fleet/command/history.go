@@ -18,15 +18,13 @@ import (
 
 // historyOptions are what `history` was asked for.
 type historyOptions struct {
-	cli.Output
-	factory *cli.Factory
-	streams genericiooptions.IOStreams
-	only    []string
+	viewing
+	only []string
 }
 
 // NewHistory returns `kubectl fleet history`.
 func NewHistory(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &historyOptions{factory: f, streams: streams}
+	o := &historyOptions{viewing: viewing{factory: f, streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "history placement/NAME",
 		Short: "Tell what has become of a placement: snapshots, runs, and who approved what",
@@ -72,11 +70,7 @@ func (o *historyOptions) validate() error {
 }
 
 func (o *historyOptions) run(ctx context.Context, arg string) error {
-	c, err := o.factory.Client()
-	if err != nil {
-		return err
-	}
-	found, err := find(ctx, o.factory, c, arg, hub.KindPlacement)
+	c, found, err := o.findOne(ctx, arg, hub.KindPlacement)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -148,22 +149,13 @@ func (o *joinOptions) putToken(ctx context.Context) error {
 	if err := ensure(ctx, write, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace}}); err != nil {
 		return err
 	}
-	data := map[string][]byte{corev1.ServiceAccountTokenKey: []byte(o.token)}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: tokenSecret}, Data: data}
-	err := write.Create(ctx, secret)
-	if !apierrors.IsAlreadyExists(err) {
-		if err != nil {
-			return fmt.Errorf("creating Secret %s/%s: %w", agentNamespace, tokenSecret, err)
-		}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agentNamespace, Name: tokenSecret}}
+	_, err := controllerutil.CreateOrPatch(ctx, write, secret, func() error {
+		secret.Data = map[string][]byte{corev1.ServiceAccountTokenKey: []byte(o.token)}
 		return nil
-	}
-	if err := write.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
-		return fmt.Errorf("reading Secret %s/%s: %w", agentNamespace, tokenSecret, err)
-	}
-	before := secret.DeepCopy()
-	secret.Data = data
-	if err := write.Patch(ctx, secret, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("updating Secret %s/%s: %w", agentNamespace, tokenSecret, err)
+	})
+	if err != nil {
+		return fmt.Errorf("writing Secret %s/%s: %w", agentNamespace, tokenSecret, err)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -72,17 +71,9 @@ func (s *steering) runAndStage(ctx context.Context, c client.WithWatch, name str
 func approvalArgs(name *string) cobra.PositionalArgs {
 	run := exactlyOne("a run", "kubectl fleet approve web-17")
 	return func(cmd *cobra.Command, args []string) error {
-		if *name != "" && (len(args) != 1 || !slices.Contains(requestKinds(), strings.ToLower(args[0]))) {
+		if _, is := requestWords[strings.ToLower(strings.Join(args, " "))]; *name != "" && !is {
 			return fmt.Errorf("--name names an approval request, as in: kubectl fleet approve clusterapprovalrequest --name %s", *name)
 		}
 		return run(cmd, args)
 	}
-}
-
-func requestKinds() []string {
-	kinds := make([]string, 0, len(requestWords))
-	for kind := range requestWords {
-		kinds = append(kinds, kind)
-	}
-	return kinds
 }

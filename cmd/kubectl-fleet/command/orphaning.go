@@ -45,14 +45,7 @@ func orphaningVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobr
 	cmd.Args = onePlacement(strings.TrimSpace(cmd.Example))
 	cmd.ValidArgsFunction = completeRefs(f, hub.KindPlacement)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := s.Validate(); err != nil {
-			return err
-		}
-		c, err := f.Client()
-		if err != nil {
-			return err
-		}
-		found, err := find(cmd.Context(), f, c, reference(args), hub.KindPlacement)
+		c, found, err := s.findOne(cmd.Context(), reference(args), hub.KindPlacement)
 		if err != nil {
 			return err
 		}
@@ -95,11 +88,7 @@ func orphaningStatus(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.
 		Example:           `  kubectl fleet orphaning status web`,
 		ValidArgsFunction: completeRefs(f, hub.KindPlacement),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.Client()
-			if err != nil {
-				return err
-			}
-			found, err := find(cmd.Context(), f, c, reference(args), hub.KindPlacement)
+			_, found, err := (&viewing{factory: f}).findOne(cmd.Context(), reference(args), hub.KindPlacement)
 			if err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,16 +23,14 @@ import (
 
 // planOptions are what `plan` was asked for.
 type planOptions struct {
-	cli.Output
-	factory                    *cli.Factory
-	streams                    genericiooptions.IOStreams
+	viewing
 	placement, strategy, index string
 	noDiff                     bool
 }
 
 // NewPlan returns `kubectl fleet plan`.
 func NewPlan(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &planOptions{factory: f, streams: streams}
+	o := &planOptions{viewing: viewing{factory: f, streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "plan (--placement NAME --strategy NAME [--index N] | run/NAME)",
 		Short: "Say what a run would do before it starts: stages, waves, gates, and what changes where",
@@ -188,17 +187,11 @@ func printPlan(out io.Writer, p plan.Plan, paint func(colour, text string) strin
 	if p.Snapshot == p.Latest {
 		which = " (the latest)"
 	}
-	total := 0
-	for _, stage := range p.Stages {
-		for _, wave := range stage.Waves {
-			total += len(wave)
-		}
-	}
 	what := fmt.Sprintf("Roll snapshot %d%s of %s out to", p.Snapshot, which, p.Placement)
 	if p.RollbackOf != "" {
 		what = fmt.Sprintf("Take back what run %s has done to %s on", p.RollbackOf, p.Placement)
 	}
-	fmt.Fprintf(out, "%s %s in %s by strategy %s.\n", what, plural(total, "cluster"), plural(len(p.Stages), "stage"), p.Strategy)
+	fmt.Fprintf(out, "%s %s in %s by strategy %s.\n", what, plural(len(p.Clusters()), "cluster"), plural(len(p.Stages), "stage"), p.Strategy)
 	for _, problem := range p.Problems {
 		fmt.Fprintln(out, paint(red, "✗ The run would be refused: "+problem))
 	}
@@ -226,10 +219,7 @@ func plural(number int, what string) string {
 }
 
 func printStage(out io.Writer, number int, stage plan.Stage) {
-	total := 0
-	for _, wave := range stage.Waves {
-		total += len(wave)
-	}
+	total := len(slices.Concat(stage.Waves...))
 	fmt.Fprintf(out, "\n%d. %s: %s", number, stage.Name, plural(total, "cluster"))
 	if total == 0 {
 		fmt.Fprint(out, ", so it is skipped\n")

@@ -5,11 +5,29 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
+
+// viewing is what verbs that show something share.
+type viewing struct {
+	cli.Output
+	factory *cli.Factory
+	streams genericiooptions.IOStreams
+}
+
+// findOne returns a client of the hub and the one object of some kinds that an argument names.
+func (v *viewing) findOne(ctx context.Context, arg string, kinds ...hub.Kind) (client.WithWatch, hub.Found, error) {
+	c, err := v.factory.Client()
+	if err != nil {
+		return nil, hub.Found{}, err
+	}
+	found, err := find(ctx, v.factory, c, arg, kinds...)
+	return c, found, err
+}
 
 // find reads the one object of some kinds that an argument names.
 func find(ctx context.Context, f *cli.Factory, c client.Reader, arg string, kinds ...hub.Kind) (hub.Found, error) {

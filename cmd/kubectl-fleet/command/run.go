@@ -54,17 +54,10 @@ a ClusterStagedUpdateStrategy. See kubectl fleet plan for what it would do.`,
 }
 
 func (o *runOptions) run(ctx context.Context, arg string) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
 	if o.strategy == "" {
 		return errors.New("--strategy is missing: name the ClusterStagedUpdateStrategy with the stages; kubectl get clusterstagedupdatestrategies lists them")
 	}
-	c, err := o.factory.Client()
-	if err != nil {
-		return err
-	}
-	found, err := find(ctx, o.factory, c, arg, hub.KindPlacement)
+	c, found, err := o.findOne(ctx, arg, hub.KindPlacement)
 	if err != nil {
 		return err
 	}
@@ -92,7 +85,7 @@ func (o *runOptions) run(ctx context.Context, arg string) error {
 	if !o.watch || o.Dry() {
 		return nil
 	}
-	status := &statusOptions{factory: o.factory, streams: o.streams, watch: true}
+	status := &statusOptions{viewing: viewing{factory: o.factory, streams: o.streams}, watch: true}
 	return status.run(ctx, qualifiedRun(ref))
 }
 

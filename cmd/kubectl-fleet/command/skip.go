@@ -90,14 +90,12 @@ func inRun(run hub.Run, clusters []string) error {
 	if len(run.Status.StagesStatus) == 0 {
 		return nil
 	}
-	planned := map[string]bool{}
+	var planned []string
 	for i := range run.Status.StagesStatus {
-		for j := range run.Status.StagesStatus[i].Clusters {
-			planned[run.Status.StagesStatus[i].Clusters[j].ClusterName] = true
-		}
+		planned = append(planned, updaterun.ClusterNames(&run.Status.StagesStatus[i])...)
 	}
 	for _, cluster := range clusters {
-		if !planned[cluster] {
+		if !slices.Contains(planned, cluster) {
 			return fmt.Errorf("%s has no cluster %q; kubectl fleet status %s --all shows those it has", run.Ref, cluster, run.Flags())
 		}
 	}
@@ -154,15 +152,10 @@ func tooLate(run hub.Run, clusters []string, action placementv1beta1.ClusterActi
 
 // withActions returns the actions of a run with one more for each of the clusters: another retry is the next attempt.
 func withActions(actions []placementv1beta1.ClusterAction, clusters []string, action placementv1beta1.ClusterActionType) []placementv1beta1.ClusterAction {
-	result := append([]placementv1beta1.ClusterAction(nil), actions...)
+	result := slices.Clone(actions)
 	for _, cluster := range clusters {
 		next := placementv1beta1.ClusterAction{Cluster: cluster, Action: action, Attempt: 1}
-		at := -1
-		for i := range result {
-			if result[i].Cluster == cluster {
-				at = i
-			}
-		}
+		at := slices.IndexFunc(result, func(a placementv1beta1.ClusterAction) bool { return a.Cluster == cluster })
 		if at < 0 {
 			result = append(result, next)
 			continue

@@ -20,17 +20,15 @@ import (
 
 // statusOptions are what `status` was asked for.
 type statusOptions struct {
-	cli.Output
+	viewing
 	status.Options
-	factory *cli.Factory
-	streams genericiooptions.IOStreams
 	watch   bool
 	timeout time.Duration
 }
 
 // NewStatus returns `kubectl fleet status`.
 func NewStatus(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &statusOptions{factory: f, streams: streams}
+	o := &statusOptions{viewing: viewing{factory: f, streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "status (run/NAME | placement/NAME | NAME)",
 		Short: "Show a run or a placement as a tree of stages, clusters and what fails",
@@ -78,11 +76,7 @@ the output is no terminal, a line is written for every change.`,
 }
 
 func (o *statusOptions) run(ctx context.Context, arg string) error {
-	c, err := o.factory.Client()
-	if err != nil {
-		return err
-	}
-	found, err := find(ctx, o.factory, c, arg, hub.KindRun, hub.KindPlacement)
+	c, found, err := o.findOne(ctx, arg, hub.KindRun, hub.KindPlacement)
 	if err != nil {
 		return err
 	}

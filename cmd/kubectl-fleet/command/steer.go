@@ -36,11 +36,7 @@ func runVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Comm
 	s := &steering{factory: f, streams: streams}
 	cmd.ValidArgsFunction = completeRefs(f, hub.KindRun)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := s.connect()
-		if err != nil {
-			return err
-		}
-		found, err := find(cmd.Context(), f, c, args[0], hub.KindRun)
+		c, found, err := s.findOne(cmd.Context(), args[0], hub.KindRun)
 		if err != nil {
 			return err
 		}
@@ -56,6 +52,16 @@ func (s *steering) connect() (client.WithWatch, error) {
 		return nil, err
 	}
 	return s.factory.Client()
+}
+
+// findOne checks what the user wants and returns a client of the hub, and the one object of a kind that an argument names.
+func (s *steering) findOne(ctx context.Context, arg string, kind hub.Kind) (client.WithWatch, hub.Found, error) {
+	c, err := s.connect()
+	if err != nil {
+		return nil, hub.Found{}, err
+	}
+	found, err := find(ctx, s.factory, c, arg, kind)
+	return c, found, err
 }
 
 // patchRun changes the spec of a run, unless somebody else has changed the spec in the meantime. The status of a run

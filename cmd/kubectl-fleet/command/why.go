@@ -19,15 +19,13 @@ import (
 
 // whyOptions are what `why` was asked.
 type whyOptions struct {
-	cli.Output
-	factory   *cli.Factory
-	streams   genericiooptions.IOStreams
+	viewing
 	placement string
 }
 
 // NewWhy returns `kubectl fleet why`.
 func NewWhy(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &whyOptions{factory: f, streams: streams}
+	o := &whyOptions{viewing: viewing{factory: f, streams: streams}}
 	cmd := &cobra.Command{
 		Use:     "why [CLUSTER ...] --placement NAME",
 		Aliases: []string{"why-not", "whynot"},
@@ -69,11 +67,7 @@ Without a cluster, every cluster of the fleet gets a line.`,
 }
 
 func (o *whyOptions) run(ctx context.Context, clusters []string) error {
-	c, err := o.factory.Client()
-	if err != nil {
-		return err
-	}
-	found, err := find(ctx, o.factory, c, o.placement, hub.KindPlacement)
+	c, found, err := o.findOne(ctx, o.placement, hub.KindPlacement)
 	if err != nil {
 		return err
 	}

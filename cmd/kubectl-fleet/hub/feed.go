@@ -137,8 +137,11 @@ func (f *Feed) add(ctx context.Context, c client.WithWatch, source Source) {
 		UpdateFunc: func(any, any) { f.notify() },
 		DeleteFunc: func(any) { f.notify() },
 	}
+	w := &listerWatcher{c, source, f}
 	store, controller := toolscache.NewInformerWithOptions(toolscache.InformerOptions{
-		Logger: &quiet, ListerWatcher: &listerWatcher{c, source, f}, ObjectType: source.object, Handler: notify,
+		Logger: &quiet, ObjectType: source.object, Handler: notify,
+		ListerWatcher: toolscache.ToListWatcherWithWatchListSemantics(
+			&toolscache.ListWatch{ListWithContextFunc: w.listOnce, WatchFuncWithContext: w.beginWatch}, w),
 	})
 	f.stores = append(f.stores, store)
 	f.synced = append(f.synced, controller.HasSynced)
@@ -206,13 +209,7 @@ func (w *listerWatcher) options(options metav1.ListOptions) *client.ListOptions 
 	return all.ApplyOptions(w.source.options)
 }
 
-// List lists.
-func (w *listerWatcher) List(options metav1.ListOptions) (runtime.Object, error) {
-	return w.ListWithContext(context.Background(), options)
-}
-
-// ListWithContext lists.
-func (w *listerWatcher) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (w *listerWatcher) listOnce(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list := w.source.list()
 	err := w.client.List(ctx, list, w.options(options))
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
@@ -224,13 +221,7 @@ func (w *listerWatcher) ListWithContext(ctx context.Context, options metav1.List
 	return list, w.feed.noteTrouble(w.source.what, err)
 }
 
-// Watch watches.
-func (w *listerWatcher) Watch(options metav1.ListOptions) (watch.Interface, error) {
-	return w.WatchWithContext(context.Background(), options)
-}
-
-// WatchWithContext watches.
-func (w *listerWatcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (w *listerWatcher) beginWatch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	events, err := w.client.Watch(ctx, w.source.list(), w.options(options))
 	// That it can be listed does not end this trouble.
 	return events, w.feed.noteTrouble(w.source.what+" from now on", err)

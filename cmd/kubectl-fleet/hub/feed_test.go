@@ -162,9 +162,9 @@ func TestThatAKindCanBeListedDoesNotHideThatItCannotBeWatched(t *testing.T) {
 	}})
 	feed := newFeed()
 	reads := &listerWatcher{c, bindingSource(Ref{Kind: KindPlacement, Name: "web"}), feed}
-	_, err := reads.WatchWithContext(t.Context(), metav1.ListOptions{})
+	_, err := reads.beginWatch(t.Context(), metav1.ListOptions{})
 	require.Error(t, err)
-	_, err = reads.ListWithContext(t.Context(), metav1.ListOptions{})
+	_, err = reads.listOnce(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	assert.Contains(t, feed.Trouble(), assert.AnError.Error())
 }

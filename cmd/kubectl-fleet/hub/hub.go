@@ -82,9 +82,9 @@ func (r Reader) Runs(ctx context.Context) ([]Run, error) {
 	return listBoth[placementv1beta1.UpdateRunObject](ctx, r, "staged update runs", &placementv1beta1.ClusterStagedUpdateRunList{}, &placementv1beta1.StagedUpdateRunList{}, RunOf)
 }
 
-// AllBindings returns the bindings of all placements, of the kind of the list.
-func (r Reader) AllBindings(ctx context.Context, list placementv1beta1.ObjectList[placementv1beta1.BindingObject]) ([]Binding, error) {
-	return listViews(ctx, r, "bindings", list, BindingOf)
+// Bindings returns the bindings of the placements of both scopes; with a namespace, only those in it.
+func (r Reader) Bindings(ctx context.Context) ([]Binding, error) {
+	return listBoth[placementv1beta1.BindingObject](ctx, r, "bindings", &placementv1beta1.ClusterResourceBindingList{}, &placementv1beta1.ResourceBindingList{}, BindingOf)
 }
 
 // listBoth returns views of the objects of both scopes; with a namespace, only of those in it.

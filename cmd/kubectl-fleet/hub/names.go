@@ -2,36 +2,31 @@ package hub
 
 import (
 	"context"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
 // Names returns the names of all objects of a kind.
 func (r Reader) Names(ctx context.Context, kind Kind) ([]string, error) {
-	var names []string
 	switch kind {
 	case KindMember:
-		members, err := r.Members(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for i := range members {
-			names = append(names, members[i].Name)
-		}
+		return namesOf(ctx, r.Members, func(m clusterv1beta1.MemberCluster) string { return m.Name })
 	case KindPlacement:
-		placements, err := r.Placements(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range placements {
-			names = append(names, p.Name)
-		}
+		return namesOf(ctx, r.Placements, func(p Placement) string { return p.Name })
 	case KindRun:
-		runs, err := r.Runs(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, run := range runs {
-			names = append(names, run.Name)
-		}
+		return namesOf(ctx, r.Runs, func(run Run) string { return run.Name })
+	}
+	return nil, nil
+}
+
+func namesOf[T any](ctx context.Context, read func(context.Context) ([]T, error), nameOf func(T) string) ([]string, error) {
+	objects, err := read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, object := range objects {
+		names = append(names, nameOf(object))
 	}
 	return names, nil
 }

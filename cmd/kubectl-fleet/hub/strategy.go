@@ -11,19 +11,12 @@ import (
 
 // Strategy reads the strategy that runs of a placement call by a name; nil if there is none.
 func (r Reader) Strategy(ctx context.Context, namespace, name string) (*placementv1beta1.UpdateStrategySpec, error) {
-	var err error
-	var spec *placementv1beta1.UpdateStrategySpec
-	key := Ref{Namespace: namespace, Name: name}.key()
-	if namespace != "" {
-		strategy := &placementv1beta1.StagedUpdateStrategy{}
-		err, spec = r.Get(ctx, key, strategy), &strategy.Spec
-	} else {
-		strategy := &placementv1beta1.ClusterStagedUpdateStrategy{}
-		err, spec = r.Get(ctx, key, strategy), &strategy.Spec
-	}
+	scope := placementv1beta1.Scope{Namespace: namespace}
+	strategy := scope.NewUpdateStrategy(name)
+	err := r.Get(ctx, scope.Key(name), strategy)
 	switch {
 	case err == nil:
-		return spec, nil
+		return strategy.GetUpdateStrategySpec(), nil
 	case apierrors.IsNotFound(err) || Unserved(err):
 		return nil, nil
 	default:

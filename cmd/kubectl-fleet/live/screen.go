@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
@@ -47,7 +48,7 @@ func (s *Screen) Draw(lines []string) error {
 	if len(lines) < len(s.drawn) {
 		frame.WriteString("\x1b[J")
 	}
-	if frameIsIdle(s.drawn, lines) {
+	if slices.Equal(s.drawn, lines) {
 		return nil
 	}
 	s.drawn = lines
@@ -55,19 +56,6 @@ func (s *Screen) Draw(lines []string) error {
 		return fmt.Errorf("drawing: %w", err)
 	}
 	return nil
-}
-
-// frameIsIdle says that nothing would change.
-func frameIsIdle(before, after []string) bool {
-	if len(before) != len(after) {
-		return false
-	}
-	for i := range before {
-		if before[i] != after[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // fitHeight leaves out what does not fit: a line that has scrolled away cannot be rewritten.

@@ -120,12 +120,12 @@ func Make(facts Facts) (Plan, error) {
 		return p, nil
 	}
 	var err error
-	p.Changes, err = changes(facts, p.clusters())
+	p.Changes, err = changes(facts, p.Clusters())
 	return p, err
 }
 
-// clusters are those of all stages, in their order.
-func (p *Plan) clusters() []string {
+// Clusters are those of all stages, in their order.
+func (p *Plan) Clusters() []string {
 	var names []string
 	for _, stage := range p.Stages {
 		for _, wave := range stage.Waves {
