@@ -80,6 +80,7 @@ func memberVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.C
 		return exactlyOne("a member", strings.TrimSpace(cmd.Example))(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s.Yes = s.Yes || isCalledAsInKubeFleet(cmd)
 		c, found, err := s.findOne(cmd.Context(), append(args, name)[0], hub.KindMember)
 		if err != nil {
 			return err

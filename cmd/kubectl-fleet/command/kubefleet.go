@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,13 +15,28 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
 
-// asInKubeFleet has a command take flags that KubeFleet's plugin has for it, so that scripts for that one work. They are
-// not shown.
+// asInKubeFleet has a command take flags that KubeFleet's plugin has for it, in either spelling that it has had, so that
+// scripts for that one work. They are not shown.
 func asInKubeFleet(f *cli.Factory, cmd *cobra.Command, flags ...string) {
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		switch name {
+		case "hubClusterContext":
+			name = "hub-cluster-context"
+		case "clusterName":
+			name = "cluster-name"
+		}
+		return pflag.NormalizedName(name)
+	})
 	cmd.Flags().StringVar(f.Flags.Context, "hub-cluster-context", *f.Flags.Context, "The same as --context.")
 	for _, flag := range append(flags, "hub-cluster-context") {
 		_ = cmd.Flags().MarkHidden(flag) // fails only for a flag that is not there
 	}
+}
+
+// isCalledAsInKubeFleet says that a command is called by the name and with the flag by which KubeFleet's plugin is told the
+// member. Scripts that do have no terminal, and that plugin does not ask.
+func isCalledAsInKubeFleet(cmd *cobra.Command) bool {
+	return cmd.CalledAs() != cmd.Name() && cmd.Flags().Changed("cluster-name")
 }
 
 // waitsForNothing has a command take KubeFleet's --timeout, which has no meaning for it.

@@ -284,6 +284,31 @@ func TestDrain(t *testing.T) {
 		decide(c, allowed)
 		assert.ErrorContains(t, c.run("draincluster", "--hub-cluster-context", "", "--cluster-name", "member-1", "--yes"), "placement/fixed: it names its clusters (PickFixed)")
 	})
+	t.Run("asks, unless it is called as KubeFleet's plugin is", func(t *testing.T) {
+		for sentence, line := range map[string]struct {
+			args []string
+			asks bool
+		}{
+			"our verb":                       {[]string{"drain", "member-1"}, true},
+			"our verb with KubeFleet's flag": {[]string{"drain", "--cluster-name", "member-1"}, true},
+			"KubeFleet's verb in our way":    {[]string{"draincluster", "member-1"}, true},
+			"KubeFleet's verb":               {[]string{"draincluster", "--hub-cluster-context", "", "--cluster-name", "member-1", "--timeout", "5m"}, false},
+			"with its flags in camel case":   {[]string{"draincluster", "--hubClusterContext", "", "--clusterName", "member-1"}, false},
+		} {
+			t.Run(sentence, func(t *testing.T) {
+				c := newConsole(t, objects...)
+				decide(c, allowed)
+				err := c.run(line.args...)
+				if line.asks {
+					require.ErrorContains(t, err, "there is nobody to ask")
+					assert.Empty(t, get(c, &clusterv1beta1.MemberCluster{}, "member-1").Spec.Taints)
+					return
+				}
+				require.NoError(t, err)
+				assert.Equal(t, "member/member-1 cordoned\nplacement/web evicted\nmember/member-1 drained\n", c.out.String())
+			})
+		}
+	})
 	t.Run("changes nothing on a dry run", func(t *testing.T) {
 		c := newConsole(t, objects...)
 		require.NoError(t, c.run("drain", "member-1", "--dry-run"))
