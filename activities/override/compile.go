@@ -1,6 +1,7 @@
 package override
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -153,4 +154,15 @@ func (op operation) onCluster(cluster Cluster) operation {
 
 func (op *operation) invalidValue(err error) *problem {
 	return &problem{text: err.Error(), advice: fmt.Sprintf("correct the value for %s", op.written)}
+}
+
+// decodeJSON reads JSON and leaves numbers as they are written.
+func decodeJSON(text []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	return value, nil
 }

@@ -38,7 +38,7 @@ func (op *operation) editNode(n *node, depth int) (*node, *problem) {
 		if failed != nil {
 			return nil, failed
 		}
-		return inner.withItem(at, changed), nil
+		return inner.withItems(at, at+1, changed), nil
 	}
 	next := inner.findField(name)
 	if next == nil {
@@ -70,18 +70,18 @@ func (op *operation) editObject(inner *content, key string) (*node, *problem) {
 func (op *operation) editList(inner *content, name string) (*node, *problem) {
 	adds := op.operator == placementv1beta1.JSONPatchOverrideOpAdd
 	if adds && name == "-" {
-		return inner.withInserted(len(inner.items), op.value), nil
+		return inner.withItems(len(inner.items), len(inner.items), op.value), nil
 	}
 	at, found := parsePosition(name)
 	switch {
 	case found && adds && at <= len(inner.items):
-		return inner.withInserted(at, op.value), nil
+		return inner.withItems(at, at, op.value), nil
 	case !found || adds || at >= len(inner.items):
 		return nil, op.beyondList(inner, len(op.path.names)-1)
 	case op.operator == placementv1beta1.JSONPatchOverrideOpReplace:
-		return inner.withItem(at, op.value), nil
+		return inner.withItems(at, at+1, op.value), nil
 	default:
-		return inner.withoutItem(at), nil
+		return inner.withItems(at, at+1), nil
 	}
 }
 

@@ -3,6 +3,7 @@ package override
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync/atomic"
 )
@@ -80,7 +81,9 @@ func (n *node) asString() string {
 	if n == nil || len(n.text) == 0 || n.text[0] != '"' {
 		return ""
 	}
-	return unquoteString(n.text)
+	var text string
+	mustDecode(n.text, &text)
+	return text
 }
 
 // withField returns the object with a field set.
@@ -91,43 +94,18 @@ func (c *content) withField(key string, value *node) *node {
 		members[at] = &member{key: key, label: c.members[at].label, value: value}
 		return composeNode(content{shape: shapeObject, members: members})
 	}
-	members := make([]*member, 0, len(c.members)+1)
-	members = append(members, c.members[:at]...)
-	members = append(members, &member{key: key, label: quoteString(key), value: value})
-	members = append(members, c.members[at:]...)
-	return composeNode(content{shape: shapeObject, members: members})
+	added := []*member{{key: key, label: quoteString(key), value: value}}
+	return composeNode(content{shape: shapeObject, members: slices.Concat(c.members[:at], added, c.members[at:])})
 }
 
 // withoutField returns the object without the field at a position.
 func (c *content) withoutField(at int) *node {
-	return composeNode(content{shape: shapeObject, members: withoutIndex(c.members, at)})
+	return composeNode(content{shape: shapeObject, members: slices.Concat(c.members[:at], c.members[at+1:])})
 }
 
-// withItem returns the list with an element set.
-func (c *content) withItem(at int, value *node) *node {
-	items := slices.Clone(c.items)
-	items[at] = value
-	return composeNode(content{shape: shapeList, items: items})
-}
-
-// withInserted returns the list with an element inserted.
-func (c *content) withInserted(at int, value *node) *node {
-	items := make([]*node, 0, len(c.items)+1)
-	items = append(items, c.items[:at]...)
-	items = append(items, value)
-	items = append(items, c.items[at:]...)
-	return composeNode(content{shape: shapeList, items: items})
-}
-
-// withoutItem returns the list without an element.
-func (c *content) withoutItem(at int) *node {
-	return composeNode(content{shape: shapeList, items: withoutIndex(c.items, at)})
-}
-
-func withoutIndex[T any](all []T, at int) []T {
-	rest := make([]T, 0, len(all)-1)
-	rest = append(rest, all[:at]...)
-	return append(rest, all[at+1:]...)
+// withItems returns the list with items in place of those from one position to another.
+func (c *content) withItems(from, to int, items ...*node) *node {
+	return composeNode(content{shape: shapeList, items: slices.Concat(c.items[:from], items, c.items[to:])})
 }
 
 // appendTo writes the value as JSON.
@@ -156,6 +134,37 @@ func (n *node) appendTo(to []byte) []byte {
 		to = m.value.appendTo(to)
 	}
 	return append(to, '}')
+}
+
+// splitLevel reads one level of a value: what is inside an object or a list stays text.
+func splitLevel(text []byte) *content {
+	switch text[0] {
+	case '{':
+		var fields map[string]json.RawMessage
+		mustDecode(text, &fields)
+		members := make([]*member, 0, len(fields))
+		for _, key := range slices.Sorted(maps.Keys(fields)) {
+			members = append(members, &member{key: key, label: quoteString(key), value: newNode(fields[key])})
+		}
+		return &content{shape: shapeObject, members: members}
+	case '[':
+		var items []json.RawMessage
+		mustDecode(text, &items)
+		inner := &content{shape: shapeList}
+		for _, item := range items {
+			inner.items = append(inner.items, newNode(item))
+		}
+		return inner
+	default:
+		return &content{shape: shapeScalar}
+	}
+}
+
+// mustDecode decodes JSON that is known to be valid and to be of a kind.
+func mustDecode(text []byte, into any) {
+	if err := json.Unmarshal(text, into); err != nil {
+		panic(err)
+	}
 }
 
 func quoteString(text string) []byte {
