@@ -211,10 +211,6 @@ spec:
 		"a ResourcePlacement selects no Namespace": {
 			edit:    selectors("{group: '', version: v1, kind: Namespace, name: web}"),
 			message: "a ResourcePlacement selects resources in its own namespace, not a Namespace: select the Namespace with a ClusterResourcePlacement"},
-		"a ResourcePlacement's status is in its namespace already": {
-			edit:    "spec: {statusReportingScope: NamespaceAccessible}",
-			message: "statusReportingScope NamespaceAccessible is for ClusterResourcePlacement: remove it, the status of a ResourcePlacement is in its namespace already",
-			reasons: 2}, // one more asks for the Namespace that cannot be selected here
 		"a ResourcePlacement's name has at most 63 characters": {
 			edit:    "metadata: {name: " + strings.Repeat("a", 64) + "}",
 			message: "the name field cannot have length exceeding 63: choose a shorter metadata.name"},

@@ -31,6 +31,7 @@ type ClusterResourcePlacement struct {
 	// Spec says what to place, where, and how a change rolls out.
 	// +kubebuilder:validation:Required
 	// +kubebuilder:validation:XValidation:rule=`!has(self.statusReportingScope) || self.statusReportingScope != "NamespaceAccessible" || self.resourceSelectors.filter(s, s.group == "" && s.kind == "Namespace").size() == 1`,message="when statusReportingScope is NamespaceAccessible, exactly one resourceSelector with kind 'Namespace' is required: the status is copied into that namespace"
+	// +kubebuilder:validation:XValidation:rule=`!has(self.statusReportingScope) || !has(oldSelf.statusReportingScope) || self.statusReportingScope == oldSelf.statusReportingScope`,message="statusReportingScope is immutable: create another placement to report elsewhere"
 	Spec PlacementSpec `json:"spec"`
 
 	// Status says what was selected, which clusters were picked and how far they are.
@@ -43,7 +44,6 @@ type ClusterResourcePlacement struct {
 // +kubebuilder:validation:XValidation:rule="!(has(oldSelf.policy) && !has(self.policy))",message="policy cannot be removed once set: to pick every cluster, create another placement"
 // +kubebuilder:validation:XValidation:rule="!has(self.policy) || (has(self.policy.placementType) ? self.policy.placementType : 'PickAll') == (has(oldSelf.policy) && has(oldSelf.policy.placementType) ? oldSelf.policy.placementType : 'PickAll')",message="placement type is immutable: create another placement to pick clusters in another way"
 // +kubebuilder:validation:XValidation:rule="!(has(oldSelf.strategy) && has(oldSelf.strategy.type) && oldSelf.strategy.type == 'External') || (has(self.strategy) && has(self.strategy.type) && self.strategy.type == 'External')",message="cannot change rollout strategy type from 'External' to other types: create another placement to roll out by RollingUpdate"
-// +kubebuilder:validation:XValidation:rule=`!has(self.statusReportingScope) || !has(oldSelf.statusReportingScope) || self.statusReportingScope == oldSelf.statusReportingScope`,message="statusReportingScope is immutable: create another placement to report elsewhere"
 // +kubebuilder:validation:XValidation:rule=`self.resourceSelectors.filter(s, s.group == "" && s.kind == "Namespace" && has(s.selectionScope) && s.selectionScope == "NamespaceWithResourceSelectors").size() < 2`,message="only one namespace selector with NamespaceWithResourceSelectors mode is allowed: use one placement per namespace"
 // +kubebuilder:validation:XValidation:rule=`self.resourceSelectors.all(s, s.group != "" || s.kind != "Namespace" || !has(s.selectionScope) || s.selectionScope != "NamespaceWithResourceSelectors" || (has(s.name) && s.name != ""))`,message="namespace selector with NamespaceWithResourceSelectors mode must select by name (not by label): set name and remove labelSelector"
 // +kubebuilder:validation:XValidation:rule=`!self.resourceSelectors.exists(s, s.group == "" && s.kind == "Namespace" && has(s.selectionScope) && s.selectionScope == "NamespaceWithResourceSelectors") || self.resourceSelectors.filter(s, s.group == "" && s.kind == "Namespace").size() == 1`,message="when using NamespaceWithResourceSelectors mode, only one namespace selector is allowed (cannot mix with other namespace selectors): move the others to another placement"
@@ -82,7 +82,8 @@ type PlacementSpec struct {
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
 	// StatusReportingScope says where the status can be read: ClusterScopeOnly keeps it on
-	// this object, NamespaceAccessible copies it into the one selected namespace.
+	// this object, NamespaceAccessible copies it into the one selected namespace. It has no
+	// effect on a ResourcePlacement, whose status is in its namespace already.
 	// +kubebuilder:default=ClusterScopeOnly
 	// +kubebuilder:validation:Enum=ClusterScopeOnly;NamespaceAccessible
 	// +optional
@@ -251,7 +252,6 @@ type ResourcePlacement struct {
 
 	// Spec says what to place, where, and how a change rolls out.
 	// +kubebuilder:validation:Required
-	// +kubebuilder:validation:XValidation:rule=`!has(self.statusReportingScope) || self.statusReportingScope == "ClusterScopeOnly"`,message="statusReportingScope NamespaceAccessible is for ClusterResourcePlacement: remove it, the status of a ResourcePlacement is in its namespace already"
 	// +kubebuilder:validation:XValidation:rule=`self.resourceSelectors.all(s, s.group != "" || s.kind != "Namespace")`,message="a ResourcePlacement selects resources in its own namespace, not a Namespace: select the Namespace with a ClusterResourcePlacement"
 	Spec PlacementSpec `json:"spec"`
 
