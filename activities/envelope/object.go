@@ -20,7 +20,7 @@ import (
 )
 
 // openEntry makes an object of what is under a key, or names the rule it breaks.
-func openEntry(value any, id placementv1beta1.EnvelopeIdentifier, scope ScopeOf) (object *unstructured.Unstructured, rule string) {
+func openEntry(value any, id placementv1beta1.EnvelopeIdentifier, rules Rules) (object *unstructured.Unstructured, rule string) {
 	if id.Type == placementv1beta1.ConfigMapEnvelopeType {
 		text, is := value.(string)
 		if !is {
@@ -40,7 +40,10 @@ func openEntry(value any, id placementv1beta1.EnvelopeIdentifier, scope ScopeOf)
 			return nil, rule
 		}
 	}
-	return object, checkNamespace(object, id, scope)
+	if flag := rules.Filter.ReasonToExcludeEnveloped(object.GroupVersionKind(), object.GetName()); flag != "" {
+		return nil, fmt.Sprintf("%s is %s: remove it, or have the flag changed", KeyOf(object), flag)
+	}
+	return object, checkNamespace(object, id, rules)
 }
 
 // quoted finds what an error of the YAML reader repeats of a document. That may be a

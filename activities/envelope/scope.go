@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -27,9 +28,48 @@ const (
 // ScopeOf tells the scope of a kind.
 type ScopeOf func(schema.GroupKind) Scope
 
-// BuiltIn tells the scope of the kinds that Kubernetes itself serves. It asks no
-// cluster: the hub need not know what members know, and an envelope must not turn
-// good or bad by what happens to be installed on the hub.
+// Rules are what a hub lets envelopes hold. The zero value has no filter, knows the kinds of
+// Kubernetes, and lets ConfigMaps hold namespaced objects only.
+type Rules struct {
+	// Scope tells where the objects of a kind live; BuiltIn if nil.
+	Scope ScopeOf
+	// Filter is what the operator of the hub keeps from being placed.
+	Filter snapshot.Filter
+	// ClusterScopedInConfigMaps lets a ConfigMap hold cluster-scoped objects too. The hub's
+	// admission has to see to it, then, that only those write such ConfigMaps who may create
+	// ClusterResourceEnvelopes.
+	ClusterScopedInConfigMaps bool
+}
+
+func (r Rules) scopeOf(gk schema.GroupKind) Scope {
+	if r.Scope == nil {
+		return BuiltIn(gk)
+	}
+	return r.Scope(gk)
+}
+
+// onlyNamespaced says whether an envelope holds objects of its own namespace only.
+func (r Rules) onlyNamespaced(id placementv1beta1.EnvelopeIdentifier) bool {
+	return id.Type == placementv1beta1.ResourceEnvelopeType ||
+		id.Type == placementv1beta1.ConfigMapEnvelopeType && !r.ClusterScopedInConfigMaps
+}
+
+// Served tells the scope of the kinds that a hub serves, and of those that Kubernetes itself serves
+// somewhere. A kind of neither may be known to members; they refuse what contradicts its scope there.
+func Served(catalog *snapshot.Catalog) ScopeOf {
+	return func(gk schema.GroupKind) Scope {
+		switch namespaced, served := catalog.Namespaced(gk); {
+		case !served:
+			return BuiltIn(gk)
+		case namespaced:
+			return NamespaceScope
+		default:
+			return ClusterScope
+		}
+	}
+}
+
+// BuiltIn tells the scope of the kinds that Kubernetes itself serves.
 func BuiltIn(gk schema.GroupKind) Scope {
 	kinds, known := builtIn[gk.Group]
 	switch {
@@ -86,8 +126,8 @@ var builtIn = map[string]struct{ cluster, namespaced string }{
 
 // checkNamespace checks that an object may be in its envelope as far as its namespace goes.
 // An object that has to be in a namespace and names none gets the envelope's.
-func checkNamespace(object *unstructured.Unstructured, id placementv1beta1.EnvelopeIdentifier, scope ScopeOf) (rule string) {
-	lives := scope(object.GroupVersionKind().GroupKind())
+func checkNamespace(object *unstructured.Unstructured, id placementv1beta1.EnvelopeIdentifier, rules Rules) (rule string) {
+	lives := rules.scopeOf(object.GroupVersionKind().GroupKind())
 	known := lives != UnknownScope
 	if !known {
 		lives = apparentScope(object)
@@ -99,13 +139,18 @@ func checkNamespace(object *unstructured.Unstructured, id placementv1beta1.Envel
 		return settleInNamespace(object, id.Namespace)
 	case object.GetNamespace() != "":
 		return fmt.Sprintf("%s is cluster-scoped and has a namespace: remove metadata.namespace", KeyOf(object))
-	case id.Type != placementv1beta1.ResourceEnvelopeType:
+	case !rules.onlyNamespaced(id):
 		return ""
-	case known:
-		return fmt.Sprintf("%s is cluster-scoped, and a ResourceEnvelope holds namespaced objects only: put it into a ClusterResourceEnvelope", KeyOf(object))
 	}
-	return fmt.Sprintf("%s has no namespace, so it counts as cluster-scoped, and a ResourceEnvelope holds namespaced objects only: set metadata.namespace to %q, or put it into a ClusterResourceEnvelope",
-		KeyOf(object), id.Namespace)
+	holder := "a ResourceEnvelope"
+	if id.Type == placementv1beta1.ConfigMapEnvelopeType {
+		holder = "on this hub a ConfigMap"
+	}
+	if known {
+		return fmt.Sprintf("%s is cluster-scoped, and %s holds namespaced objects only: put it into a ClusterResourceEnvelope", KeyOf(object), holder)
+	}
+	return fmt.Sprintf("%s has no namespace, so it counts as cluster-scoped, and %s holds namespaced objects only: set metadata.namespace to %q, or put it into a ClusterResourceEnvelope",
+		KeyOf(object), holder, id.Namespace)
 }
 
 // apparentScope is the scope that an object itself makes one think of.

@@ -46,9 +46,8 @@ func Identify(manifest []byte) (placementv1beta1.EnvelopeIdentifier, bool) {
 
 // Unpack takes the objects out of an envelope and brings them into the order in
 // which they can depend on each other. A broken rule gives an *Error that names
-// all of them, and no object. scope tells where objects of a kind live; see
-// BuiltIn.
-func Unpack(manifest []byte, scope ScopeOf) (placementv1beta1.EnvelopeIdentifier, []Entry, error) {
+// all of them, and no object.
+func Unpack(manifest []byte, rules Rules) (placementv1beta1.EnvelopeIdentifier, []Entry, error) {
 	id, is := Identify(manifest)
 	if !is {
 		return id, nil, fmt.Errorf("unpacking a manifest: it is no envelope")
@@ -56,7 +55,7 @@ func Unpack(manifest []byte, scope ScopeOf) (placementv1beta1.EnvelopeIdentifier
 	data, problems := readEntries(manifest, id)
 	var entries []Entry
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		object, rule := openEntry(data[key], id, scope)
+		object, rule := openEntry(data[key], id, rules)
 		if rule != "" {
 			problems = append(problems, Problem{Key: key, Rule: rule})
 			continue

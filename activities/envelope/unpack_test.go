@@ -92,7 +92,7 @@ func TestUnpack(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, entries, err := envelope.Unpack(manifest(t, tc.envelope), envelope.BuiltIn)
+			_, entries, err := envelope.Unpack(manifest(t, tc.envelope), anything)
 			require.NoError(t, err)
 			assert.Equal(t, tc.want, keys(entries))
 		})
@@ -162,7 +162,7 @@ func TestUnpackRefuses(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, entries, err := envelope.Unpack(manifest(t, tc.envelope), envelope.BuiltIn)
+			_, entries, err := envelope.Unpack(manifest(t, tc.envelope), anything)
 			var invalid *envelope.Error
 			require.ErrorAs(t, err, &invalid)
 			assert.Empty(t, entries, "an envelope is taken as a whole or not at all")
@@ -196,7 +196,7 @@ func TestIdentify(t *testing.T) {
 			assert.Equal(t, tc.want, id)
 			assert.Equal(t, tc.want.Name != "", is)
 			if !is {
-				_, _, err := envelope.Unpack(raw, envelope.BuiltIn)
+				_, _, err := envelope.Unpack(raw, anything)
 				assert.Error(t, err)
 			}
 		})
@@ -207,7 +207,7 @@ func TestIdentify(t *testing.T) {
 
 func TestNumbersAreKept(t *testing.T) {
 	_, entries, err := envelope.Unpack(manifest(t, resourceEnvelope(
-		"{s: {apiVersion: v1, kind: Secret, metadata: {name: s}, big: 9007199254740993, small: 0.5}}")), envelope.BuiltIn)
+		"{s: {apiVersion: v1, kind: Secret, metadata: {name: s}, big: 9007199254740993, small: 0.5}}")), anything)
 	require.NoError(t, err)
 	assert.Equal(t, int64(9007199254740993), entries[0].Object.Object["big"])
 	assert.InDelta(t, 0.5, entries[0].Object.Object["small"], 0)
@@ -215,7 +215,7 @@ func TestNumbersAreKept(t *testing.T) {
 
 func TestScopesAreAskedFor(t *testing.T) {
 	namespaced := func(schema.GroupKind) envelope.Scope { return envelope.NamespaceScope }
-	_, entries, err := envelope.Unpack(manifest(t, resourceEnvelope("{w: "+fmt.Sprintf(widget, "")+"}")), namespaced)
+	_, entries, err := envelope.Unpack(manifest(t, resourceEnvelope("{w: "+fmt.Sprintf(widget, "")+"}")), envelope.Rules{Scope: namespaced})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"w: Widget app/w"}, keys(entries))
 }

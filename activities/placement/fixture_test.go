@@ -140,7 +140,7 @@ func (h *hub) interceptor() interceptor.Funcs {
 func (h *hub) activities() *placement.Activities {
 	return placement.NewActivities(h, h, &selection.Selector{
 		Client: h, Live: h, Dynamic: h.dynamic, Clock: h.clock,
-		Kinds: &servedkinds.Cache{Discovery: h.served, Live: h, Clock: h.clock},
+		Kinds: &servedkinds.Cache{Discovery: h.served, Live: h, Clock: h.clock, ClusterScopedInConfigMaps: true},
 	}, h.clock)
 }
 

@@ -133,11 +133,15 @@ func containsSnapshot(all overridesource.Snapshots, snapshot placementv1beta1.Ov
 // identifyManifests identifies the objects that manifests bring to clusters: an envelope
 // brings its content, and one that cannot be unpacked brings nothing that could be
 // overridden.
-func identifyManifests(manifests [][]byte) ([]placementv1beta1.ResourceIdentifier, error) {
+func (s *Selector) identifyManifests(ctx context.Context, manifests [][]byte) ([]placementv1beta1.ResourceIdentifier, error) {
+	rules, err := s.Kinds.EnvelopeRules(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("finding out what envelopes may hold: %w", err)
+	}
 	ids := make([]placementv1beta1.ResourceIdentifier, 0, len(manifests))
 	for _, manifest := range manifests {
 		if _, is := envelope.Identify(manifest); is {
-			_, entries, _ := envelope.Unpack(manifest, envelope.BuiltIn)
+			_, entries, _ := envelope.Unpack(manifest, rules)
 			for _, entry := range entries {
 				ids = append(ids, identifyObject(entry.Object.GroupVersionKind(), entry.Object))
 			}
@@ -190,5 +194,5 @@ func (s *Selector) readSnapshotIdentifiers(ctx context.Context, placement placem
 			manifests = append(manifests, resource.Raw)
 		}
 	}
-	return identifyManifests(manifests)
+	return s.identifyManifests(ctx, manifests)
 }

@@ -87,7 +87,7 @@ func (s *Selector) selectOnce(ctx context.Context, placement placementv1beta1.Pl
 		Note: snapshot.NoteOf(selected.missing, len(content.Manifests) == 0),
 	}
 	err = s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {
-		return identifyManifests(content.Manifests)
+		return s.identifyManifests(ctx, content.Manifests)
 	}, &verdict)
 	if err != nil {
 		return act.SelectResult{}, err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -39,24 +38,17 @@ type Selector struct {
 	Clock clock.PassiveClock
 }
 
-// NewSelector returns a selector. The configuration is the hub's; filter and pace are
-// options of the hub's operator.
-func NewSelector(config *rest.Config, c client.Client, live client.Reader, clk clock.PassiveClock,
-	filter snapshot.Filter, pace Pace) (*Selector, error) {
+// NewSelector returns a selector. The configuration is the hub's, the pace an option of the hub's
+// operator.
+func NewSelector(config *rest.Config, c client.Client, live client.Reader, kinds *servedkinds.Cache, clk clock.PassiveClock,
+	pace Pace) (*Selector, error) {
 	withoutWarnings := rest.CopyConfig(config)
 	withoutWarnings.WarningHandlerWithContext = rest.NoWarnings{} // users chose the versions, not we
 	reader, err := dynamic.NewForConfig(withoutWarnings)
 	if err != nil {
 		return nil, fmt.Errorf("creating the client for selected objects: %w", err)
 	}
-	catalog, err := discovery.NewDiscoveryClientForConfig(withoutWarnings)
-	if err != nil {
-		return nil, fmt.Errorf("creating the discovery client: %w", err)
-	}
-	return &Selector{
-		Client: c, Live: live, Dynamic: reader, Pace: pace, Clock: clk,
-		Kinds: &servedkinds.Cache{Discovery: catalog, Live: live, Clock: clk, Filter: filter},
-	}, nil
+	return &Selector{Client: c, Live: live, Dynamic: reader, Kinds: kinds, Pace: pace, Clock: clk}, nil
 }
 
 // recordVerdict writes the verdict to the placement, if it differs from the last one.

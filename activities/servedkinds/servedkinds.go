@@ -14,9 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 )
@@ -50,6 +52,8 @@ type Cache struct {
 	Clock clock.PassiveClock
 	// Filter is what the operator of the hub keeps from being placed.
 	Filter snapshot.Filter
+	// ClusterScopedInConfigMaps lets ConfigMap envelopes hold cluster-scoped objects.
+	ClusterScopedInConfigMaps bool
 
 	mu      sync.Mutex
 	catalog *snapshot.Catalog
@@ -57,6 +61,17 @@ type Cache struct {
 	read    time.Time
 	// served is what was last read of each group version and is not known to be gone.
 	served map[string]*metav1.APIResourceList
+}
+
+// NewCache returns a cache that reads the catalog of the hub that the configuration is of.
+func NewCache(config *rest.Config, live client.Reader, clk clock.PassiveClock, filter snapshot.Filter) (*Cache, error) {
+	withoutWarnings := rest.CopyConfig(config)
+	withoutWarnings.WarningHandlerWithContext = rest.NoWarnings{} // users chose the versions, not we
+	catalog, err := discovery.NewDiscoveryClientForConfig(withoutWarnings)
+	if err != nil {
+		return nil, fmt.Errorf("creating the discovery client: %w", err)
+	}
+	return &Cache{Discovery: catalog, Live: live, Clock: clk, Filter: filter}, nil
 }
 
 // Catalog returns what the hub serves, as of a revision of its store or later; an
@@ -85,6 +100,15 @@ func (c *Cache) Catalog(ctx context.Context, revision string) (*snapshot.Catalog
 		c.version = ""
 	}
 	return catalog, nil
+}
+
+// EnvelopeRules are what envelopes may hold, as far as the hub knows now.
+func (c *Cache) EnvelopeRules(ctx context.Context) (envelope.Rules, error) {
+	catalog, err := c.Catalog(ctx, "")
+	if err != nil {
+		return envelope.Rules{}, err
+	}
+	return envelope.Rules{Scope: envelope.Served(catalog), Filter: c.Filter, ClusterScopedInConfigMaps: c.ClusterScopedInConfigMaps}, nil
 }
 
 // maxAgeOf is how long a catalog is used before it is read again.

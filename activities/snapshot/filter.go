@@ -78,14 +78,33 @@ func (f Filter) SkipsNamespace(name string) bool { return f.namespaces[name] }
 // reasonToExclude returns the flag that keeps a kind from being placed, in words, and an
 // empty string if none does.
 func (f Filter) reasonToExclude(gvk schema.GroupVersionKind) string {
+	if f.workload && gvk.GroupKind() == volumeClaim {
+		return "the hub agent's flag --" + EnableWorkloadFlag + " leaves to the workloads of the hub"
+	}
+	return f.excludedAPI(gvk)
+}
+
+// excludedAPI is reasonToExclude as far as the lists of APIs go.
+func (f Filter) excludedAPI(gvk schema.GroupVersionKind) string {
 	matches := func(e apiEntry) bool { return e.matchesKind(gvk) }
 	switch {
 	case slices.ContainsFunc(f.skipped, matches):
 		return "the hub agent's flag --" + SkippedAPIsFlag + " names"
 	case len(f.allowed) > 0 && !slices.ContainsFunc(f.allowed, matches):
 		return "the hub agent's flag --" + AllowedAPIsFlag + " does not name"
-	case f.workload && gvk.GroupKind() == volumeClaim:
-		return "the hub agent's flag --" + EnableWorkloadFlag + " leaves to the workloads of the hub"
+	}
+	return ""
+}
+
+// ReasonToExcludeEnveloped says in words which flag keeps an object of an envelope from being
+// placed; an empty string if none does. What only the workloads of the hub make is left out:
+// nothing makes an object in an envelope.
+func (f Filter) ReasonToExcludeEnveloped(gvk schema.GroupVersionKind, name string) string {
+	if gvk.GroupKind() == NamespaceKind && f.SkipsNamespace(name) {
+		return "a namespace that the hub agent's flag --" + SkippedNamespacesFlag + " names"
+	}
+	if flag := f.excludedAPI(gvk); flag != "" {
+		return "of a kind that " + flag
 	}
 	return ""
 }

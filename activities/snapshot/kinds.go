@@ -47,6 +47,8 @@ type Catalog struct {
 	kinds     map[schema.GroupVersionKind]Kind
 	resources map[schema.GroupResource]bool
 	contents  []Kind
+	// namespaced are the kinds served, with their scope.
+	namespaced map[schema.GroupKind]bool
 	// unreadable are the groups nothing is known of, outdated says that something
 	// is known only from before.
 	unreadable map[string]error
@@ -59,9 +61,10 @@ type Catalog struct {
 // filter is what the operator of the hub keeps from being placed.
 func NewCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, definitions []string, filter Filter) *Catalog {
 	c := &Catalog{
-		filter:    filter,
-		kinds:     map[schema.GroupVersionKind]Kind{},
-		resources: map[schema.GroupResource]bool{},
+		filter:     filter,
+		kinds:      map[schema.GroupVersionKind]Kind{},
+		resources:  map[schema.GroupResource]bool{},
+		namespaced: map[schema.GroupKind]bool{},
 	}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
@@ -84,6 +87,7 @@ func (c *Catalog) addKind(gv schema.GroupVersion, resource *metav1.APIResource, 
 	kind.Placeable = !Disabled(kind.GroupKind()) && supportsVerbs(resource, "get", "list", "watch", "create")
 	kind.Native = builtIn(gv.Group) || slices.Contains(definitions, kind.GVR().GroupResource().String())
 	c.kinds[kind.GroupVersionKind] = kind
+	c.namespaced[kind.GroupKind()] = kind.Namespaced
 	c.resources[kind.GVR().GroupResource()] = true
 }
 
@@ -141,6 +145,13 @@ func (c *Catalog) preferredKinds(ranks map[schema.GroupVersion]int) []Kind {
 func (c *Catalog) Lookup(gvk schema.GroupVersionKind) (Kind, bool) {
 	kind, ok := c.kinds[gvk]
 	return kind, ok
+}
+
+// Namespaced says whether the objects of a kind live in namespaces, whatever the version; false
+// if the hub does not serve it.
+func (c *Catalog) Namespaced(gk schema.GroupKind) (namespaced, served bool) {
+	namespaced, served = c.namespaced[gk]
+	return namespaced, served
 }
 
 // Versions are the versions of a kind the hub serves, in alphabetical order.

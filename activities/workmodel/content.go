@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -55,9 +56,8 @@ func (e *InvalidError) Error() string {
 }
 
 // NewContent sorts the parts of a snapshot, the master first. It does not change
-// them. What comes of it depends on nothing but the parts; Override changes it for one
-// cluster.
-func NewContent(parts []placementv1beta1.ResourceSnapshotObject) *Content {
+// them. Override changes what comes of it for one cluster.
+func NewContent(rules envelope.Rules, parts []placementv1beta1.ResourceSnapshotObject) *Content {
 	c := &Content{parts: parts}
 	var wrapped []workUnit
 	for i := range parts {
@@ -73,17 +73,27 @@ func NewContent(parts []placementv1beta1.ResourceSnapshotObject) *Content {
 		c.units = append(c.units, plain)
 	}
 	if len(wrapped) > 0 {
-		c.addEnvelopes(wrapped)
+		c.addEnvelopes(rules, wrapped)
 	}
 	c.objects = sync.OnceValues(func() ([][]*override.Object, error) { return readObjects(c.units) })
 	return c
 }
 
+// HasEnvelopes says whether parts of a snapshot have an envelope among their resources.
+func HasEnvelopes(parts []placementv1beta1.ResourceSnapshotObject) bool {
+	return slices.ContainsFunc(parts, func(part placementv1beta1.ResourceSnapshotObject) bool {
+		return slices.ContainsFunc(part.GetResourceSnapshotSpec().SelectedResources, func(resource placementv1beta1.ResourceContent) bool {
+			_, is := envelope.Identify(resource.Raw)
+			return is
+		})
+	})
+}
+
 // addEnvelopes adds a unit for each envelope.
-func (c *Content) addEnvelopes(wrapped []workUnit) {
+func (c *Content) addEnvelopes(rules envelope.Rules, wrapped []workUnit) {
 	taken := c.plainOwners()
 	for _, p := range wrapped {
-		id, entries, err := envelope.Unpack(p.manifests[0].Raw, envelope.BuiltIn)
+		id, entries, err := envelope.Unpack(p.manifests[0].Raw, rules)
 		if err == nil {
 			err = taken.claimObjects(id, entries)
 		}

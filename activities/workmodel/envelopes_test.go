@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fleetflow/fleetflow/activities/envelope"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -70,21 +71,21 @@ func names(works []placementv1beta1.Work) []string {
 }
 
 func TestEveryEnvelopeGetsAWork(t *testing.T) {
-	content := NewContent(partsOf(t, []string{namespaceApp, resourceEnvelope}, []string{clusterEnvelope}))
+	content := NewContent(envelope.Rules{}, partsOf(t, []string{namespaceApp, resourceEnvelope}, []string{clusterEnvelope}))
 	require.NoError(t, content.Invalid())
 	golden(t, "works-envelopes.yaml", generate(t, content))
 }
 
 func TestTheWorkOfAnEnvelopeKeepsItsNameWhereverItsSnapshotIsSplit(t *testing.T) {
-	together := generate(t, NewContent(partsOf(t, []string{namespaceApp, resourceEnvelope})))
-	apart := generate(t, NewContent(partsOf(t, []string{namespaceApp}, []string{resourceEnvelope})))
+	together := generate(t, NewContent(envelope.Rules{}, partsOf(t, []string{namespaceApp, resourceEnvelope})))
+	apart := generate(t, NewContent(envelope.Rules{}, partsOf(t, []string{namespaceApp}, []string{resourceEnvelope})))
 	assert.Equal(t, together[1].Name, apart[2].Name)
 	assert.Equal(t, []string{"crp-1-work", "crp-1-1"}, names(apart[:2]))
 }
 
 func TestALongNameOfAnEnvelopeIsCutInItsLabel(t *testing.T) {
 	name := strings.Repeat("a", 53) + "." + strings.Repeat("b", 30)
-	works := generate(t, NewContent(partsOf(t, []string{strings.Replace(clusterEnvelope, "name: example", "name: "+name, 1)})))
+	works := generate(t, NewContent(envelope.Rules{}, partsOf(t, []string{strings.Replace(clusterEnvelope, "name: example", "name: "+name, 1)})))
 	label := works[1].Labels[placementv1beta1.EnvelopeNameLabel]
 	assert.Empty(t, validation.IsValidLabelValue(label))
 	assert.NotEqual(t, name, label)
@@ -92,7 +93,7 @@ func TestALongNameOfAnEnvelopeIsCutInItsLabel(t *testing.T) {
 }
 
 func TestAnInvalidEnvelopeKeepsNoOtherWorkFromBeingWritten(t *testing.T) {
-	content := NewContent(partsOf(t, []string{namespaceApp, brokenEnvelope, resourceEnvelope}))
+	content := NewContent(envelope.Rules{}, partsOf(t, []string{namespaceApp, brokenEnvelope, resourceEnvelope}))
 	var invalid *InvalidError
 	require.ErrorAs(t, content.Invalid(), &invalid)
 	assert.ErrorContains(t, invalid, `ConfigMap app/broken: key "quota.yaml": it is neither YAML nor JSON`)
@@ -120,7 +121,7 @@ func TestAnObjectIsInOneWorkOnly(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			require.ErrorContains(t, NewContent(partsOf(t, tc.resources)).Invalid(), tc.want)
+			require.ErrorContains(t, NewContent(envelope.Rules{}, partsOf(t, tc.resources)).Invalid(), tc.want)
 		})
 	}
 }
@@ -159,7 +160,7 @@ version: v1`
 		t.Run(name, func(t *testing.T) {
 			var want placementv1beta1.FailedResourcePlacement
 			require.NoError(t, yaml.UnmarshalStrict([]byte(tc.printed), &want))
-			works := generate(t, NewContent(partsOf(t, tc.resources)))
+			works := generate(t, NewContent(envelope.Rules{}, partsOf(t, tc.resources)))
 			reportUp(works[:1])
 			report(&works[1], placementv1beta1.ConditionTypeApplied, metav1.ConditionFalse, placementv1beta1.ReasonSomeManifestsAreNotApplied)
 			works[1].Status.ManifestConditions = []placementv1beta1.ManifestCondition{{Identifier: tc.failed, Conditions: []metav1.Condition{want.Condition}}}
@@ -173,7 +174,7 @@ version: v1`
 }
 
 func TestDriftedAndDiffedObjectsAreReportedWithTheirEnvelope(t *testing.T) {
-	works := generate(t, NewContent(partsOf(t, []string{namespaceApp, resourceEnvelope})))
+	works := generate(t, NewContent(envelope.Rules{}, partsOf(t, []string{namespaceApp, resourceEnvelope})))
 	reportUp(works)
 	works[1].Status.ManifestConditions = []placementv1beta1.ManifestCondition{
 		{Identifier: placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "ConfigMap", Name: "config", Namespace: "app"}, DriftDetails: &placementv1beta1.DriftDetails{}},

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fleetflow/fleetflow/activities/envelope"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -69,7 +70,7 @@ func snapshotParts(n int) []placementv1beta1.ResourceSnapshotObject {
 // generated are the Works of a binding as they come back from the API server.
 func generated(t *testing.T, b *placementv1beta1.ClusterResourceBinding, n int) []placementv1beta1.Work {
 	t.Helper()
-	works, err := Generate(b, NewContent(snapshotParts(n)))
+	works, err := Generate(b, NewContent(envelope.Rules{}, snapshotParts(n)))
 	require.NoError(t, err)
 	for i := range works {
 		works[i].Generation = 2
@@ -97,9 +98,9 @@ func TestGenerateMakesOneWorkPerPart(t *testing.T) {
 }
 
 func TestGenerateRefusesPartsOfAnotherSnapshot(t *testing.T) {
-	_, err := Generate(binding(), NewContent(nil))
+	_, err := Generate(binding(), NewContent(envelope.Rules{}, nil))
 	require.Error(t, err)
-	_, err = Generate(binding(func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = "crp-1-6-snapshot" }), NewContent(snapshotParts(1)))
+	_, err = Generate(binding(func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.ResourceSnapshotName = "crp-1-6-snapshot" }), NewContent(envelope.Rules{}, snapshotParts(1)))
 	require.ErrorContains(t, err, "crp-1-6-snapshot")
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // envelope is one with a ConfigMap in a namespace, which is to be app.
-func envelope(name, namespace string) string {
+func wrap(name, namespace string) string {
 	return `{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":"ResourceEnvelope","metadata":{"name":"` + name + `","namespace":"app"},` +
 		`"data":{"cm.yaml":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"` + namespace + `"}}}}`
 }
@@ -35,7 +35,7 @@ func workOf(envelope string) string {
 }
 
 func TestTheWorkOfAnEnvelopeComesAndGoesWithIt(t *testing.T) {
-	h := newHub(t, append(enveloped(0, envelope("a", "app"), envelope("b", "app")), enveloped(1, envelope("a", "app"))...)...)
+	h := newHub(t, append(enveloped(0, wrap("a", "app"), wrap("b", "app")), enveloped(1, wrap("a", "app"))...)...)
 	s := newSyncer(h)
 	require.NoError(t, s.Sync(t.Context(), newBinding(0, 1)))
 	assert.ElementsMatch(t, []string{"create app-work", "create " + workOf("a"), "create " + workOf("b")}, h.writes)
@@ -52,7 +52,7 @@ func TestTheWorkOfAnEnvelopeComesAndGoesWithIt(t *testing.T) {
 }
 
 func TestAnInvalidEnvelopeLeavesItsWorkAsItIs(t *testing.T) {
-	h := newHub(t, append(enveloped(0, envelope("a", "app"), envelope("b", "app")), enveloped(1, envelope("a", "elsewhere"), envelope("b", "app"))...)...)
+	h := newHub(t, append(enveloped(0, wrap("a", "app"), wrap("b", "app")), enveloped(1, wrap("a", "elsewhere"), wrap("b", "app"))...)...)
 	s := newSyncer(h)
 	require.NoError(t, s.Sync(t.Context(), newBinding(0, 1)))
 	h.writes = nil

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -19,7 +20,7 @@ func contentOf(bytes int) *workmodel.Content {
 		part.Spec.SelectedResources = []placementv1beta1.ResourceContent{{RawExtension: runtime.RawExtension{Raw: make([]byte, size)}}}
 		parts = append(parts, part)
 	}
-	return workmodel.NewContent(parts)
+	return workmodel.NewContent(envelope.Rules{}, parts)
 }
 
 func TestSnapshotsAreKeptAsFarAsThereIsRoom(t *testing.T) {

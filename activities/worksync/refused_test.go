@@ -37,7 +37,7 @@ func TestAWorkThatAPolicyRefusesIsNoLostRace(t *testing.T) {
 	h := newHub(t, append(snapshot(0, 1), snapshot(1, 1)...)...)
 	require.NoError(t, newSyncer(h).Sync(t.Context(), newBinding(0, 1)))
 	refusing := &policy{hub: h}
-	s := NewSyncer(refusing, refusing, clocktesting.NewFakePassiveClock(start))
+	s := NewSyncer(refusing, refusing, clocktesting.NewFakePassiveClock(start), noRules)
 	require.ErrorContains(t, s.Sync(t.Context(), newBinding(1, 2)), denied)
 	assert.Equal(t, 1, refusing.patches, "it is of no use to try it again at once")
 }
@@ -53,7 +53,7 @@ func TestAWorkThatMustNotBeMarkedIsSaid(t *testing.T) {
 	}
 	t.Run("when a policy refuses it", func(t *testing.T) {
 		refusing := &policy{hub: newHub(t, work())}
-		_, err := NewSyncer(refusing, refusing, clocktesting.NewFakePassiveClock(start)).Leave(t.Context(), binding)
+		_, err := NewSyncer(refusing, refusing, clocktesting.NewFakePassiveClock(start), noRules).Leave(t.Context(), binding)
 		require.ErrorContains(t, err, denied)
 		assert.True(t, refusing.work(t, "work").DeletionTimestamp.IsZero())
 	})
@@ -64,7 +64,7 @@ func TestAWorkThatMustNotBeMarkedIsSaid(t *testing.T) {
 			now.Annotations[placementv1beta1.DeletePropagationAnnotation] = "Delete"
 			require.NoError(t, raced.Update(t.Context(), now))
 		}
-		remaining, err := NewSyncer(raced, raced, clocktesting.NewFakePassiveClock(start)).Leave(t.Context(), binding)
+		remaining, err := NewSyncer(raced, raced, clocktesting.NewFakePassiveClock(start), noRules).Leave(t.Context(), binding)
 		require.NoError(t, err)
 		assert.Equal(t, 1, remaining, "it is looked at again")
 	})
@@ -76,7 +76,7 @@ func TestAWorkThatMustNotBeMarkedIsSaid(t *testing.T) {
 			require.NoError(t, gone.Update(t.Context(), now))
 			require.NoError(t, gone.Delete(t.Context(), now))
 		}
-		_, err := NewSyncer(gone, gone, clocktesting.NewFakePassiveClock(start)).Leave(t.Context(), binding)
+		_, err := NewSyncer(gone, gone, clocktesting.NewFakePassiveClock(start), noRules).Leave(t.Context(), binding)
 		require.NoError(t, err)
 	})
 }

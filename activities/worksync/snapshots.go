@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -43,10 +44,12 @@ type snapshotLoader struct {
 	live   client.Reader
 	kept   *keptContents
 	flight singleflight.Group
+	// envelopes tells what the hub lets envelopes hold.
+	envelopes EnvelopeRules
 }
 
-func newSnapshotLoader(cached, live client.Reader) *snapshotLoader {
-	return &snapshotLoader{cached: cached, live: live, kept: newKept(keptSnapshots, keptBytes)}
+func newSnapshotLoader(cached, live client.Reader, envelopes EnvelopeRules) *snapshotLoader {
+	return &snapshotLoader{cached: cached, live: live, envelopes: envelopes, kept: newKept(keptSnapshots, keptBytes)}
 }
 
 // loadContent returns the content of the snapshot a binding names, the same for all bindings
@@ -116,7 +119,13 @@ func (l *snapshotLoader) readParts(ctx context.Context, scope placementv1beta1.S
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	content := workmodel.NewContent(parts)
+	var rules envelope.Rules
+	if workmodel.HasEnvelopes(parts) {
+		if rules, err = l.envelopes(ctx); err != nil {
+			return nil, fmt.Errorf("finding out what the envelopes of snapshot %s%s may hold: %w", scope, name, err)
+		}
+	}
+	content := workmodel.NewContent(rules, parts)
 	l.kept.addContent(master.GetUID(), content)
 	return content, nil
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -41,10 +42,13 @@ type Syncer struct {
 	overrides *overrider
 }
 
+// EnvelopeRules tells what the hub lets envelopes hold, as of now.
+type EnvelopeRules func(context.Context) (envelope.Rules, error)
+
 // NewSyncer makes a Syncer that reads Works from the client's cache and reads
 // snapshots, and whatever the cache may not know yet, from live.
-func NewSyncer(cached client.Client, live client.Reader, clk clock.PassiveClock) *Syncer {
-	return &Syncer{client: cached, live: live, clock: clk, snapshots: newSnapshotLoader(cached, live), overrides: newOverrider(cached, live)}
+func NewSyncer(cached client.Client, live client.Reader, clk clock.PassiveClock, envelopes EnvelopeRules) *Syncer {
+	return &Syncer{client: cached, live: live, clock: clk, snapshots: newSnapshotLoader(cached, live, envelopes), overrides: newOverrider(cached, live)}
 }
 
 // Sync brings the Works of a binding to its revision. It writes nothing if they

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
@@ -137,7 +138,12 @@ func snapshot(index, parts int) []client.Object {
 	return objects
 }
 
-func newSyncer(h *hub) *Syncer { return NewSyncer(h, h, clocktesting.NewFakePassiveClock(start)) }
+func newSyncer(h *hub) *Syncer {
+	return NewSyncer(h, h, clocktesting.NewFakePassiveClock(start), noRules)
+}
+
+// noRules lets envelopes hold what they may hold without a hub's own rules.
+func noRules(context.Context) (envelope.Rules, error) { return envelope.Rules{}, nil }
 
 func TestSyncCreatesThenWritesNothing(t *testing.T) {
 	h := newHub(t, snapshot(0, 1)...)

@@ -25,6 +25,12 @@ const (
 	roleWorker      = "worker"
 )
 
+// What ConfigMaps that are envelopes may hold.
+const (
+	configMapsHoldNamespaced = "namespaced"
+	configMapsHoldAny        = "any"
+)
+
 type options struct {
 	// version asks for nothing but the version.
 	version        bool
@@ -45,7 +51,9 @@ type options struct {
 	// filter is read from the flags that keep something from being placed.
 	filterFlags snapshot.FilterOptions
 	filter      snapshot.Filter
-	pace        selection.Pace
+	// configMapEnvelopes is what ConfigMaps may hold for members.
+	configMapEnvelopes string
+	pace               selection.Pace
 
 	inventory          bool
 	profileNamespace   string
@@ -87,6 +95,7 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	f.StringVar(&o.filterFlags.AllowedAPIs, snapshot.AllowedAPIsFlag, "", "the only APIs that are placed, in the same form; not together with --"+snapshot.SkippedAPIsFlag)
 	f.StringVar(&o.filterFlags.SkippedNamespaces, snapshot.SkippedNamespacesFlag, "", "namespaces that are not placed, separated by commas or semicolons, beside default, fleet-* and kube-*")
 	f.BoolVar(&o.filterFlags.Workload, snapshot.EnableWorkloadFlag, false, "the hub runs workloads of its own: PersistentVolumeClaims, which those make, are not placed")
+	f.StringVar(&o.configMapEnvelopes, "configmap-envelopes", configMapsHoldNamespaced, "what ConfigMaps that are envelopes may hold: namespaced (objects of their own namespace) or any (cluster-scoped objects too; only with an admission policy that keeps them to those who may create ClusterResourceEnvelopes, as the chart's guard rails have it)")
 	f.DurationVar(&o.pace.MinimumInterval, "resource-snapshot-creation-minimum-interval", 0, "the least time between two snapshots of what a placement selects; an update run takes the latest content in spite of it")
 	f.DurationVar(&o.pace.Collection, "resource-changes-collection-duration", 0, "how long changes of what a placement selects are collected before a snapshot is made of them; an update run takes the latest content in spite of it")
 	o.log.Add(f)
@@ -106,6 +115,9 @@ func (o *options) checkFlags() error {
 	}
 	if o.pace.MinimumInterval < 0 || o.pace.Collection < 0 {
 		return errors.New("--resource-snapshot-creation-minimum-interval and --resource-changes-collection-duration must not be negative; 0 takes up every change at once")
+	}
+	if o.configMapEnvelopes != configMapsHoldNamespaced && o.configMapEnvelopes != configMapsHoldAny {
+		return fmt.Errorf("--configmap-envelopes is %q; it must be %s or %s", o.configMapEnvelopes, configMapsHoldNamespaced, configMapsHoldAny)
 	}
 	if o.evictionTTL < 0 {
 		return errors.New("--executed-eviction-ttl must not be negative; 0 keeps executed evictions")

@@ -17,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	"github.com/fleetflow/fleetflow/activities/selection"
+	"github.com/fleetflow/fleetflow/activities/servedkinds"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/worksync"
@@ -34,7 +35,12 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 	}
 	checks := []agent.Check{hubAPI, agent.CachesAreFilled("caches", mgr.GetCache()), {Name: "temporal", Run: temporal.Check}}
 	// Controllers and activities share one, and what it remembers of snapshots.
-	syncer := worksync.NewSyncer(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{})
+	kinds, err := servedkinds.NewCache(mgr.GetConfig(), mgr.GetAPIReader(), clock.RealClock{}, o.filter)
+	if err != nil {
+		return nil, err
+	}
+	kinds.ClusterScopedInConfigMaps = o.configMapEnvelopes == configMapsHoldAny
+	syncer := worksync.NewSyncer(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}, kinds.EnvelopeRules)
 	if o.role != roleWorker {
 		if err := hub.Setup(ctx, mgr, hub.Options{
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, ProfileNamespace: o.namespaceOfProfiles(),
@@ -45,7 +51,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 		}
 	}
 	if o.role != roleControllers {
-		runner, err := addWorker(ctx, mgr, temporal, syncer, o, log)
+		runner, err := addWorker(ctx, mgr, temporal, kinds, syncer, o, log)
 		if err != nil {
 			return nil, fmt.Errorf("setting up the workers: %w", err)
 		}
@@ -89,8 +95,9 @@ func newTemporalClient(o *options, tracer trace.Tracer, log logr.Logger) (*tempo
 }
 
 // addWorker adds the Temporal workers, with their activities, to the manager.
-func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Client, syncer *worksync.Syncer, o *options, log logr.Logger) (*worker.Runner, error) {
-	activities, err := newActivities(mgr, temporal, syncer, o)
+func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Client, kinds *servedkinds.Cache, syncer *worksync.Syncer,
+	o *options, log logr.Logger) (*worker.Runner, error) {
+	activities, err := newActivities(mgr, temporal, kinds, syncer, o)
 	if err != nil {
 		return nil, err
 	}
@@ -109,9 +116,10 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.C
 }
 
 // newActivities puts the activities together.
-func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, syncer *worksync.Syncer, o *options) (worker.Activities, error) {
+func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, kinds *servedkinds.Cache, syncer *worksync.Syncer,
+	o *options) (worker.Activities, error) {
 	cached, live, clk := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
-	selector, err := selection.NewSelector(mgr.GetConfig(), cached, live, clk, o.filter, o.pace)
+	selector, err := selection.NewSelector(mgr.GetConfig(), cached, live, kinds, clk, o.pace)
 	if err != nil {
 		return worker.Activities{}, fmt.Errorf("preparing the selection of resources: %w", err)
 	}

@@ -52,7 +52,7 @@ type Options struct {
 	EvictionTTL time.Duration
 	// Filter is what the operator keeps from being placed.
 	Filter snapshot.Filter
-	// Works is the writer of Works, if it is shared with the workers of this process.
+	// Works is the writer of Works, which the workers of this process share.
 	Works *worksync.Syncer
 	// Registry takes the metrics of the hub's objects; there are none without it.
 	Registry prometheus.Registerer
@@ -88,7 +88,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err := fieldindex.Setup(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	options = withDefaults(options, mgr)
+	options = withDefaults(options)
 	var sources []waker.Source
 	for _, controller := range controllers {
 		source, err := controller.add(mgr, options)
@@ -105,7 +105,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	})
 }
 
-func withDefaults(options Options, mgr ctrl.Manager) Options {
+func withDefaults(options Options) Options {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
@@ -114,9 +114,6 @@ func withDefaults(options Options, mgr ctrl.Manager) Options {
 	}
 	if options.ForceDeleteWaitTime == 0 {
 		options.ForceDeleteWaitTime = DefaultForceDeleteWaitTime
-	}
-	if options.Works == nil {
-		options.Works = worksync.NewSyncer(mgr.GetClient(), mgr.GetAPIReader(), options.Clock)
 	}
 	return options
 }

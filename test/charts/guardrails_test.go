@@ -13,7 +13,7 @@ import (
 
 // The policies of the hub chart, without the name of the release.
 var (
-	guardRails  = []string{"definitions", "internal-kinds", "member-clusters", "reserved-namespaces"}
+	guardRails  = []string{"definitions", "envelopes", "internal-kinds", "member-clusters", "reserved-namespaces"}
 	crossObject = []string{
 		"clusterresourceoverrides", "clusterstagedupdateruns", "disruption-budgets", "evictions", "resourceoverrides", "stagedupdateruns",
 	}

@@ -156,6 +156,25 @@ func TestHubAgentFindsTemporal(t *testing.T) {
 	}
 }
 
+func TestConfigMapsHoldClusterScopedObjectsOnlyBehindTheGuardRail(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		values values
+		want   string
+	}{
+		"with guard rails they hold anything":               {nil, "--configmap-envelopes=any"},
+		"or, if the values say so, namespaced objects only": {values{"configMapEnvelopes": "namespaced"}, "--configmap-envelopes=namespaced"},
+		"without guard rails that is so in any case":        {values{"configMapEnvelopes": "any", "enableGuardRail": false}, "--configmap-envelopes=namespaced"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			given := values{"workers": values{"enabled": true}}
+			merge(given, test.values)
+			all := must(t, "hub-agent", given)
+			assert.Contains(t, args(t, all, "agent"), test.want)
+			assert.Contains(t, args(t, all, "agent-workers"), test.want)
+		})
+	}
+}
+
 func TestBundledTemporalIsWhereTheAgentLooksForIt(t *testing.T) {
 	all := must(t, "hub-agent", values{"temporal": values{"address": "", "bundled": values{"enabled": true}}})
 	assert.Contains(t, args(t, all, release), "--temporal-address=agent-temporal.fleet-system:7233")

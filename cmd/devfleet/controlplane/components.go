@@ -204,6 +204,8 @@ func hubAgent(fleet *state.Fleet) supervisor.Spec {
 			"--kubeconfig", fleet.HubAgentKubeconfig(),
 			"--temporal-address", fleet.Address("temporal"), "--temporal-namespace", "default",
 			"--enable-cluster-inventory-apis",
+			// The chart's guard rails, which the fleet has, say who may write those.
+			"--configmap-envelopes", "any",
 			// Nobody waits a quarter of an hour for an agent that he has ended himself.
 			"--force-delete-wait-time", "30s",
 			"--metrics-bind-address", fleet.Address("hub-agent/metrics"),

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -90,7 +91,7 @@ func (c *comparer) content(index int) *workmodel.Content {
 	for _, part := range c.facts.Parts[index] {
 		parts = append(parts, part.Object.(placementv1beta1.ResourceSnapshotObject))
 	}
-	c.contents[index] = workmodel.NewContent(parts)
+	c.contents[index] = workmodel.NewContent(envelope.Rules{ClusterScopedInConfigMaps: true}, parts) // the hub judges them
 	return c.contents[index]
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -46,6 +47,9 @@ type bench struct {
 	createFails  error
 }
 
+// noRules lets envelopes hold what they may hold without a hub's own rules.
+func noRules(context.Context) (envelope.Rules, error) { return envelope.Rules{}, nil }
+
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
 	scheme := fixture.Scheme(t)
@@ -66,7 +70,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	})
-	b.Reconciler = NewReconciler(b.hub, b.hub, worksync.NewSyncer(b.hub, b.hub, b.clock), b.clock, b.options)
+	b.Reconciler = NewReconciler(b.hub, b.hub, worksync.NewSyncer(b.hub, b.hub, b.clock, noRules), b.clock, b.options)
 	return b
 }
 
@@ -311,7 +315,7 @@ func TestAnInvalidEnvelopeIsShownAndWaitedFor(t *testing.T) {
 	assert.Equal(t, synchronized, b.condition(t, placementv1beta1.ConditionTypeWorkSynchronized))
 	assert.Equal(t, writes, b.statusWrites)
 
-	b.Reconciler = NewReconciler(b.hub, b.hub, worksync.NewSyncer(b.hub, b.hub, b.clock), b.clock, b.options) // the process starts anew
+	b.Reconciler = NewReconciler(b.hub, b.hub, worksync.NewSyncer(b.hub, b.hub, b.clock, noRules), b.clock, b.options) // the process starts anew
 	for b.reconcile(t).RequeueAfter > 0 {
 		b.later(interimAtLeast)
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -35,7 +36,7 @@ func enveloped(t *testing.T, failed placementv1beta1.FailedResourcePlacement, ob
 	require.NoError(t, err)
 	parts := snapshot.Group(s.Placement, 0, content)
 	binding := s.binding("kind-cluster-1")
-	works, err := workmodel.Generate(binding, workmodel.NewContent(parts))
+	works, err := workmodel.Generate(binding, workmodel.NewContent(envelope.Rules{}, parts))
 	require.NoError(t, err)
 	require.Len(t, works, 2)
 	for i := range works {

@@ -3,7 +3,6 @@ package resourcewatch
 import (
 	"fmt"
 
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -29,9 +28,9 @@ func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, filter snapshot.Filte
 	if err != nil {
 		return fmt.Errorf("creating the client that watches the content of selected resources: %w", err)
 	}
-	catalog, err := discovery.NewDiscoveryClientForConfig(config)
+	kinds, err := servedkinds.NewCache(config, mgr.GetAPIReader(), clock.RealClock{}, filter)
 	if err != nil {
-		return fmt.Errorf("creating the discovery client: %w", err)
+		return err
 	}
 	log := mgr.GetLogger().WithName("resourcewatch")
 	debouncer := waker.NewDebouncer(poker, clock.RealClock{}, log)
@@ -42,7 +41,7 @@ func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, filter snapshot.Filte
 		Scope:      scope,
 		Placements: mgr.GetClient(),
 		Cache:      mgr.GetCache(),
-		Kinds:      &servedkinds.Cache{Discovery: catalog, Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Filter: filter},
+		Kinds:      kinds,
 		Metadata:   watches,
 		Contents:   contents,
 		Marker:     debouncer,
