@@ -2,7 +2,6 @@ package binding
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,7 +26,7 @@ const workers = 16
 // Works or its member changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.Scope) error {
 	r.scope = scope
-	err := ctrl.NewControllerManagedBy(mgr).
+	return ctrl.NewControllerManagedBy(mgr).
 		Named("binding").
 		For(scope.NewBinding(""), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, onDeletionStarted(),
@@ -37,10 +36,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestOfPlacement), builder.WithPredicates(onPlacementDeletion())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up the binding controller: %w", err)
-	}
-	return nil
 }
 
 // requestBindingOfWork finds the binding a Work was made for.

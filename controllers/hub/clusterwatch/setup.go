@@ -22,13 +22,9 @@ func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, scope placementv1beta
 	reconciler := NewReconciler(mgr.GetClient(), debouncer, clock.RealClock{})
 	reconciler.scope = scope
 	source := &source{Reconciler: reconciler, log: mgr.GetLogger().WithName("clusterwatch")}
-	err := builder.TypedControllerManagedBy[Request](mgr).
+	return builder.TypedControllerManagedBy[Request](mgr).
 		Named("clusterwatch").
 		Watches(&clusterv1beta1.MemberCluster{}, source.handleClusters()).
 		Watches(scope.NewBinding(""), source.handleBindings()).
 		Complete(reconciler)
-	if err != nil {
-		return fmt.Errorf("setting up the watching of clusters: %w", err)
-	}
-	return nil
 }

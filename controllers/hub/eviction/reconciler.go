@@ -50,9 +50,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // SetupWithManager registers the reconciler.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).Named("eviction").For(&placementv1beta1.ClusterResourcePlacementEviction{}).Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up the eviction controller: %w", err)
-	}
-	return nil
+	return ctrl.NewControllerManagedBy(mgr).Named("eviction").For(&placementv1beta1.ClusterResourcePlacementEviction{}).Complete(r)
 }

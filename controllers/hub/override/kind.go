@@ -11,50 +11,6 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
-// kind tells the two kinds of overrides apart.
-type kind struct {
-	name string
-	// owner is the kind as owner references name it.
-	owner string
-	empty func() placementv1beta1.OverrideObject
-	list  func() placementv1beta1.ObjectList[placementv1beta1.OverrideObject]
-	// emptySnapshot and snapshots are an object and a list of its snapshots.
-	emptySnapshot func() placementv1beta1.OverrideSnapshotObject
-	snapshots     func() placementv1beta1.ObjectList[placementv1beta1.OverrideSnapshotObject]
-}
-
-func clusterKind() kind {
-	return kind{
-		name:  "clusterresourceoverride",
-		owner: "ClusterResourceOverride",
-		empty: func() placementv1beta1.OverrideObject { return &placementv1beta1.ClusterResourceOverride{} },
-		list: func() placementv1beta1.ObjectList[placementv1beta1.OverrideObject] {
-			return &placementv1beta1.ClusterResourceOverrideList{}
-		},
-		emptySnapshot: func() placementv1beta1.OverrideSnapshotObject {
-			return &placementv1beta1.ClusterResourceOverrideSnapshot{}
-		},
-		snapshots: func() placementv1beta1.ObjectList[placementv1beta1.OverrideSnapshotObject] {
-			return &placementv1beta1.ClusterResourceOverrideSnapshotList{}
-		},
-	}
-}
-
-func namespacedKind() kind {
-	return kind{
-		name:  "resourceoverride",
-		owner: "ResourceOverride",
-		empty: func() placementv1beta1.OverrideObject { return &placementv1beta1.ResourceOverride{} },
-		list: func() placementv1beta1.ObjectList[placementv1beta1.OverrideObject] {
-			return &placementv1beta1.ResourceOverrideList{}
-		},
-		emptySnapshot: func() placementv1beta1.OverrideSnapshotObject { return &placementv1beta1.ResourceOverrideSnapshot{} },
-		snapshots: func() placementv1beta1.ObjectList[placementv1beta1.OverrideSnapshotObject] {
-			return &placementv1beta1.ResourceOverrideSnapshotList{}
-		},
-	}
-}
-
 // overridesToKeep lists what decides about validity, of the overrides that are not being deleted: one that is being
 // deleted keeps nothing.
 func overridesToKeep(objects []placementv1beta1.OverrideObject) []Override {
@@ -71,22 +27,23 @@ func overridesToKeep(objects []placementv1beta1.OverrideObject) []Override {
 	return overrides
 }
 
-// take makes the snapshot of an override with an index. It is in force.
-func (k kind) take(o placementv1beta1.OverrideObject, index int, hash []byte) client.Object {
-	meta := metav1.ObjectMeta{
-		Namespace: o.GetNamespace(), Name: placementv1beta1.OverrideSnapshotName(o.GetName(), index),
-		Labels:          labelsOf(o.GetName(), index, inForce),
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(o, placementv1beta1.GroupVersion.WithKind(k.owner))},
-	}
+// newSnapshot makes the snapshot of an override with an index. It is in force.
+func newSnapshot(o placementv1beta1.OverrideObject, index int, hash []byte) client.Object {
+	scope := placementv1beta1.ScopeOf(o)
+	snapshot := scope.NewOverrideSnapshot(placementv1beta1.OverrideSnapshotName(o.GetName(), index))
+	snapshot.SetLabels(labelsOf(o.GetName(), index, inForce))
+	snapshot.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(o, scope.OverrideKind())})
 	switch o := o.(type) {
 	case *placementv1beta1.ClusterResourceOverride:
-		return &placementv1beta1.ClusterResourceOverrideSnapshot{ObjectMeta: meta,
-			Spec: placementv1beta1.ClusterResourceOverrideSnapshotSpec{OverrideSpec: *o.Spec.DeepCopy(), OverrideHash: hash}}
+		snapshot.(*placementv1beta1.ClusterResourceOverrideSnapshot).Spec = placementv1beta1.ClusterResourceOverrideSnapshotSpec{
+			OverrideSpec: *o.Spec.DeepCopy(), OverrideHash: hash,
+		}
 	case *placementv1beta1.ResourceOverride:
-		return &placementv1beta1.ResourceOverrideSnapshot{ObjectMeta: meta,
-			Spec: placementv1beta1.ResourceOverrideSnapshotSpec{OverrideSpec: *o.Spec.DeepCopy(), OverrideHash: hash}}
+		snapshot.(*placementv1beta1.ResourceOverrideSnapshot).Spec = placementv1beta1.ResourceOverrideSnapshotSpec{
+			OverrideSpec: *o.Spec.DeepCopy(), OverrideHash: hash,
+		}
 	}
-	return nil
+	return snapshot
 }
 
 // labelsOf are the labels that tell what a snapshot is.

@@ -26,7 +26,8 @@ import (
 // Reconciler keeps the condition Valid of the overrides of one kind, and their
 // snapshots.
 type Reconciler struct {
-	kind   kind
+	// scope chooses the kind of overrides; the namespaced one is looked after in all namespaces.
+	scope  placementv1beta1.Scope
 	client client.Client
 	live   client.Reader
 	events events.EventRecorder
@@ -38,8 +39,8 @@ type Reconciler struct {
 // snapshots.
 func NewReconcilers(c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock) []*Reconciler {
 	return []*Reconciler{
-		{kind: clusterKind(), client: c, live: live, events: recorder, clock: clk},
-		{kind: namespacedKind(), client: c, live: live, events: recorder, clock: clk},
+		{client: c, live: live, events: recorder, clock: clk},
+		{scope: placementv1beta1.Scope{Namespace: "any"}, client: c, live: live, events: recorder, clock: clk},
 	}
 }
 
@@ -77,7 +78,7 @@ func (r *Reconciler) needsSteps(ctx context.Context, seen *overrideState) (bool,
 
 // listOverrides returns every override of the kind. The objects may belong to the cache and must not be changed.
 func (r *Reconciler) listOverrides(ctx context.Context, reader client.Reader) ([]placementv1beta1.OverrideObject, error) {
-	list := r.kind.list()
+	list := r.scope.NewOverrideList()
 	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing overrides: %w", err)
 	}

@@ -133,7 +133,7 @@ func (b *bench) reconcile(t *testing.T, r *Reconciler, key client.ObjectKey) *me
 	t.Helper()
 	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 	require.NoError(t, err)
-	override := r.kind.empty()
+	override := r.scope.NewOverride("")
 	require.NoError(t, b.hub.Get(t.Context(), key, override))
 	return meta.FindStatusCondition(override.GetConditions(), placementv1beta1.ConditionTypeValid)
 }

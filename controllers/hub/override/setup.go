@@ -3,6 +3,7 @@ package override
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,16 +29,13 @@ const workers = 8
 // those it shares an object with, for one whose snapshots changed, and for one that is being
 // deleted when an update run ends.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).Named(r.kind.name).
-		Watches(r.kind.empty(), r.newEventHandler()).
-		Watches(r.kind.emptySnapshot(), handler.EnqueueRequestsFromMapFunc(parentOf)).
+	name := strings.ToLower(r.scope.OverrideKind().Kind)
+	return ctrl.NewControllerManagedBy(mgr).Named(name).
+		Watches(r.scope.NewOverride(""), r.newEventHandler()).
+		Watches(r.scope.NewOverrideSnapshot(""), handler.EnqueueRequestsFromMapFunc(parentOf)).
 		Watches(placementv1beta1.Scope{}.NewUpdateRun(""), handler.EnqueueRequestsFromMapFunc(r.requestDeleted), builder.WithPredicates(onRunOver())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up the %s controller: %w", r.kind.name, err)
-	}
-	return nil
 }
 
 // parentOf finds the override that a snapshot was taken of.
@@ -99,7 +97,7 @@ func (r *Reconciler) listSharing(ctx context.Context, versions []client.Object) 
 		visit(version)
 	}
 	for len(open) > 0 {
-		list := r.kind.list()
+		list := r.scope.NewOverrideList()
 		if err := r.client.List(ctx, list, client.MatchingFields{fieldindex.BySelected: open[0]}, client.UnsafeDisableDeepCopy); err != nil {
 			return concerned, fmt.Errorf("listing the overrides that select %s: %w", open[0], err)
 		}

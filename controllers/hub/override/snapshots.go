@@ -72,7 +72,7 @@ func (r *Reconciler) readState(ctx context.Context, reader client.Reader, key ty
 // readVersions reads the snapshots of an override. They are identified by their names, because users can change their
 // labels.
 func (r *Reconciler) readVersions(ctx context.Context, reader client.Reader, s *overrideState) error {
-	list := r.kind.snapshots()
+	list := r.scope.NewOverrideSnapshotList()
 	if err := reader.List(ctx, list, client.InNamespace(s.key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the snapshots of override %s: %w", s.key, err)
 	}
@@ -92,7 +92,7 @@ func (r *Reconciler) readVersions(ctx context.Context, reader client.Reader, s *
 // isOfAnother says that a snapshot was taken of another override.
 func (r *Reconciler) isOfAnother(snapshot client.Object, o placementv1beta1.OverrideObject) bool {
 	owner := metav1.GetControllerOf(snapshot)
-	return o != nil && owner != nil && owner.Kind == r.kind.owner && owner.UID != o.GetUID()
+	return o != nil && owner != nil && owner.Kind == r.scope.OverrideKind().Kind && owner.UID != o.GetUID()
 }
 
 // updateSnapshots makes the snapshots reflect the override. Unlike the check before, it reads past the cache, which
@@ -211,7 +211,7 @@ func (r *Reconciler) takeStep(ctx context.Context, now *overrideState, s step) e
 
 // createSnapshot creates a snapshot. Its name decides between two processes that do so.
 func (r *Reconciler) createSnapshot(ctx context.Context, now *overrideState, index int) error {
-	snapshot := r.kind.take(now.override, index, now.want.hash)
+	snapshot := newSnapshot(now.override, index, now.want.hash)
 	err := r.client.Create(ctx, snapshot)
 	switch {
 	case apierrors.IsAlreadyExists(err):

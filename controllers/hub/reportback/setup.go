@@ -2,7 +2,6 @@ package reportback
 
 import (
 	"context"
-	"fmt"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,30 +26,23 @@ const workers = 4
 // clusters.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.Scope) error {
 	r.scope = scope
-	err := ctrl.NewControllerManagedBy(mgr).
+	return ctrl.NewControllerManagedBy(mgr).
 		Named("reportback").
 		For(&placementv1beta1.Work{}, builder.WithPredicates(predicate.Funcs{
-			UpdateFunc:  onReport,
-			DeleteFunc:  func(event.DeleteEvent) bool { return false },
-			GenericFunc: func(event.GenericEvent) bool { return false },
+			UpdateFunc: onReport,
+			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
 		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestWorksOf), builder.WithPredicates(predicate.Funcs{
-			CreateFunc:  func(event.CreateEvent) bool { return false }, // its Works come as well
-			UpdateFunc:  onReportBackChanged,
-			DeleteFunc:  func(event.DeleteEvent) bool { return false },
-			GenericFunc: func(event.GenericEvent) bool { return false },
+			CreateFunc: func(event.CreateEvent) bool { return false }, // its Works come as well
+			UpdateFunc: onReportBackChanged,
+			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
 		Watches(scope.NewBinding(""), handler.EnqueueRequestsFromMapFunc(r.requestWorksBeside), builder.WithPredicates(predicate.Funcs{
-			CreateFunc:  func(event.CreateEvent) bool { return false }, // one more is no reason to report
-			UpdateFunc:  func(event.UpdateEvent) bool { return false },
-			GenericFunc: func(event.GenericEvent) bool { return false },
+			CreateFunc: func(event.CreateEvent) bool { return false }, // one more is no reason to report
+			UpdateFunc: func(event.UpdateEvent) bool { return false },
 		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up the controller for reported status: %w", err)
-	}
-	return nil
 }
 
 // onReport passes what a member reports for the objects on the hub, and changes of the Work itself.

@@ -48,8 +48,5 @@ func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, filter snapshot.Filte
 		Clock:      clock.RealClock{},
 		Log:        log,
 	}
-	if err := mgr.Add(watcher); err != nil {
-		return fmt.Errorf("adding the watcher of selected resources: %w", err)
-	}
-	return nil
+	return mgr.Add(watcher)
 }

@@ -39,7 +39,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 	if err != nil {
 		return fmt.Errorf("indexing update runs by placement: %w", err)
 	}
-	err = ctrl.NewControllerManagedBy(mgr).
+	return ctrl.NewControllerManagedBy(mgr).
 		Named("stagedupdate").
 		For(scope.NewUpdateRun(""), builder.WithPredicates(onSpecOrDeletion())).
 		Watches(scope.NewApprovalRequest(""), handler.EnqueueRequestsFromMapFunc(requestRun), builder.WithPredicates(onGateOpening())).
@@ -47,10 +47,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		Watches(scope.NewPolicySnapshot(""), handler.EnqueueRequestsFromMapFunc(r.requestRunsOfPolicy), builder.WithPredicates(onNewDecision())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up the update run controller: %w", err)
-	}
-	return nil
 }
 
 // onSpecOrDeletion passes changes of the spec, deletions and rollbacks of a run. Its status is written by its own
@@ -84,7 +80,6 @@ func onGateOpening() predicate.Predicate {
 			request, ok := e.Object.(placementv1beta1.ApprovalRequestObject)
 			return ok && !isAccepted(request)
 		},
-		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
 
@@ -92,9 +87,8 @@ func onGateOpening() predicate.Predicate {
 // for others has to notice, even while it waits for an approval.
 func onNewDecision() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(placementv1beta1.PolicySnapshotObject)
 			if !ok {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -117,13 +118,12 @@ func (c *Collector) collectRuns(ctx context.Context, metrics chan<- prometheus.M
 		if placementv1beta1.IsRunOver(run) {
 			continue
 		}
-		metrics <- newGauge(clustersInFlight, float64(countInFlight(run)), "ClusterStagedUpdateRun", "", run.Name)
-		waited := map[gate]bool{}
+		metrics <- newGauge(clustersInFlight, float64(updaterun.Read(run).InFlight), "ClusterStagedUpdateRun", "", run.Name)
+		waited := map[[2]string]bool{}
 		for _, g := range gatesOf(run) {
-			key := gate{stage: g.stage, task: g.task}
-			if g.isWaiting() && !waited[key] {
+			if key := [2]string{g.stage, g.task()}; !g.Done() && !waited[key] {
 				waited[key] = true
-				metrics <- newGauge(gateWaiting, now.Sub(g.from).Seconds(), "", run.Name, g.stage, g.task)
+				metrics <- newGauge(gateWaiting, now.Sub(g.Begun).Seconds(), "", run.Name, g.stage, g.task())
 			}
 		}
 	}

@@ -1,7 +1,7 @@
 package telemetry
 
 import (
-	"time"
+	"slices"
 
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
@@ -10,48 +10,28 @@ import (
 
 // gate is a task of a stage that a run waits for, or has waited for.
 type gate struct {
-	stage, task string
-	// side is where the task stands, approvable whether it is an approval.
-	side       stagetask.Side
-	approvable bool
-	// from is since when the run waits for it; zero if that is not known any more of a task that is done.
-	from time.Time
-	// until is when it was done; zero before.
-	until time.Time
+	stage string
+	// side is where the task stands.
+	side stagetask.Side
+	stagetask.State
 }
 
+// task names the gate in labels.
+func (g gate) task() string { return string(g.side) + string(g.Type) }
+
 // gatesOf are the tasks of a run that a stage has come to.
-func gatesOf(run *placementv1beta1.ClusterStagedUpdateRun) []gate {
+func gatesOf(run placementv1beta1.UpdateRunObject) []gate {
 	var all []gate
-	for i := range run.Status.StagesStatus {
-		for _, side := range []stagetask.Side{stagetask.Before, stagetask.After} {
-			for _, task := range updaterun.Tasks(run, i, side) {
-				state := task.Describe()
-				if state.Begun.IsZero() && !state.Done() {
-					continue // the stage has not come to it
-				}
-				all = append(all, gate{
-					stage: run.Status.StagesStatus[i].StageName, task: string(side) + string(state.Type),
-					side: side, approvable: state.Approvable, from: state.Begun, until: state.DoneAt,
-				})
+	for _, stage := range updaterun.Read(run).Stages {
+		for i, task := range slices.Concat(stage.Before, stage.After) {
+			side := stagetask.Before
+			if i >= len(stage.Before) {
+				side = stagetask.After
+			}
+			if !task.Begun.IsZero() || task.Done() { // otherwise the stage has not come to it
+				all = append(all, gate{stage.Name, side, task})
 			}
 		}
 	}
 	return all
-}
-
-// isWaiting says whether the gate keeps the run waiting.
-func (g gate) isWaiting() bool { return g.until.IsZero() }
-
-// countInFlight counts the clusters of a run that are being updated.
-func countInFlight(run placementv1beta1.UpdateRunObject) int {
-	status := run.GetUpdateRunStatus()
-	count := 0
-	for i := range status.StagesStatus {
-		count += updaterun.CountIn(&status.StagesStatus[i], updaterun.PhaseRunning)
-	}
-	if deletion := status.DeletionStageStatus; deletion != nil {
-		count += updaterun.CountIn(deletion, updaterun.PhaseRunning)
-	}
-	return count
 }

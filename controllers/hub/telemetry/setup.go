@@ -19,8 +19,5 @@ func SetupWithManager(mgr ctrl.Manager, registry prometheus.Registerer, clk cloc
 			return fmt.Errorf("registering the metrics of the hub's objects: %w", err)
 		}
 	}
-	if err := mgr.Add(watcher); err != nil {
-		return fmt.Errorf("adding the watcher of the hub's objects: %w", err)
-	}
-	return nil
+	return mgr.Add(watcher)
 }

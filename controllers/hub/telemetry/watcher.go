@@ -116,18 +116,17 @@ func (w *Watcher) runChanged(before, after *placementv1beta1.ClusterStagedUpdate
 }
 
 func (w *Watcher) observeGates(before, after *placementv1beta1.ClusterStagedUpdateRun) {
-	type key struct{ stage, task string }
-	held := map[key]gate{}
+	held := map[[2]string]gate{}
 	for _, g := range gatesOf(before) {
-		if g.isWaiting() {
-			held[key{g.stage, g.task}] = g
+		if !g.Done() {
+			held[[2]string{g.stage, g.task()}] = g
 		}
 	}
 	for _, g := range gatesOf(after) {
-		if h, was := held[key{g.stage, g.task}]; was && !g.isWaiting() {
-			took := g.until.Sub(h.from).Seconds()
-			w.gates.WithLabelValues(g.stage, g.task).Observe(took)
-			if g.approvable {
+		if h, was := held[[2]string{g.stage, g.task()}]; was && g.Done() {
+			took := g.DoneAt.Sub(h.Begun).Seconds()
+			w.gates.WithLabelValues(g.stage, g.task()).Observe(took)
+			if g.Approvable {
 				w.approvals.WithLabelValues(after.Namespace, after.Name, string(g.side)).Observe(took)
 			}
 		}
