@@ -62,6 +62,7 @@ func TestMember(t *testing.T) {
 		{"an object that was applied is not lost with its kind, and comes back with it", kindVanishes},
 		{"a cluster-scoped object that claims to be in a namespace is refused, and applied once it does not", scopeContradicted},
 		{"what others hold by a finalizer is waited for", finalizersOfOthers},
+		{"a volume's claim is bound, and goes with its Work or with its namespace", claimsGo},
 		{"what an admission policy or a webhook refuses is said in its words, and tried again", refusals},
 		{"a Work as large as etcd takes it is applied and reported", largestWork},
 		{"a server-side apply is judged even if somebody else creates the object at the same time", creationRace},

@@ -211,3 +211,31 @@ func creationRace(s *spec) {
 	assert.True(s, apierrors.IsConflict(err), "an apply at a version at which no object stands does not change one that is there: %v", err)
 	s.awaitValue("a", "v")
 }
+
+// claimsGo needs the volume controllers of the local fleet: an API server makes each claim and volume wait for them.
+func claimsGo(s *spec) {
+	claim := func(name string) map[string]any {
+		return map[string]any{
+			"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": map[string]any{"namespace": s.name, "name": name},
+			"spec": map[string]any{
+				"accessModes": []any{"ReadWriteOnce"}, "storageClassName": "", "volumeName": s.name,
+				"resources": map[string]any{"requests": map[string]any{"storage": "1Mi"}},
+			},
+		}
+	}
+	volume := map[string]any{
+		"apiVersion": "v1", "kind": "PersistentVolume", "metadata": map[string]any{"name": s.name},
+		"spec": map[string]any{
+			"accessModes": []any{"ReadWriteOnce"}, "storageClassName": "", "capacity": map[string]any{"storage": "1Mi"},
+			"hostPath": map[string]any{"path": "/nowhere"},
+		},
+	}
+	work := s.place(volume, claim("placed"))
+	s.awaitAvailable(s.name)
+	require.NoError(s, rig.Hub.Delete(s.ctx, work))
+	require.NoError(s, access.AwaitGone[placementv1beta1.Work](s.ctx, rig.Hub, onemember.Key(s.name)), "the Work waits for the claim and the volume")
+
+	require.NoError(s, rig.Member.Create(s.ctx, &unstructured.Unstructured{Object: claim("forgotten")}))
+	require.NoError(s, rig.Member.Delete(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}}))
+	require.NoError(s, access.AwaitGone[corev1.Namespace](s.ctx, rig.Member, client.ObjectKey{Name: s.name}))
+}
