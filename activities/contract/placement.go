@@ -58,6 +58,8 @@ type ScheduleResult struct {
 	Selected    int `json:"selected"`
 	Created     int `json:"created,omitempty"`
 	Unscheduled int `json:"unscheduled,omitempty"`
+	// Held is how many removals wait until a user accepts them; nothing was scheduled then.
+	Held int `json:"held,omitempty"`
 }
 
 // Operations on one cluster of a rolling update.

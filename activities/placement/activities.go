@@ -4,6 +4,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/safetycatch"
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 )
@@ -20,6 +21,8 @@ type Activities struct {
 	Clock clock.Clock
 	// FleetReads bounds the copies of the fleet that this process holds at the same time.
 	FleetReads throttle.Limit
+	// Catch holds removals that nothing explains; with nil none is held.
+	Catch *safetycatch.Catch
 }
 
 // NewActivities returns the activities of the placement workflow.

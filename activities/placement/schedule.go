@@ -48,15 +48,22 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	if err != nil {
 		return act.ScheduleResult{}, err
 	}
-	decision, bindings, err := a.decideClusters(ctx, placement, policy.GetName(), revision, now)
+	decided, err := a.decideClusters(ctx, placement, policy.GetName(), revision, now, isRespecified(placement, policies))
 	if err != nil {
 		return act.ScheduleResult{}, err
 	}
-	created, err := a.writeBindings(ctx, placement, policy.GetName(), bindings, decision)
+	if held, err := a.holdRemovals(ctx, placement, decided); err != nil || held {
+		return act.ScheduleResult{PolicySnapshot: policy.GetName(), Held: len(decided.unexplained)}, err
+	}
+	decision := decided.decision
+	created, err := a.writeBindings(ctx, placement, policy.GetName(), decided.bindings, decision)
 	if err != nil {
 		return act.ScheduleResult{}, err
 	}
 	if err := a.reportDecision(ctx, placement, policy, decision); err != nil {
+		return act.ScheduleResult{}, err
+	}
+	if err := writeHeld(ctx, a.Client, placement, ""); err != nil {
 		return act.ScheduleResult{}, err
 	}
 	return act.ScheduleResult{
@@ -67,32 +74,42 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	}, a.prunePolicies(ctx, placement, policies, policy.GetName(), revision)
 }
 
+// decided is what the scheduler has made of the fleet and the bindings.
+type decided struct {
+	decision scheduler.Decision
+	bindings []placementv1beta1.BindingObject
+	// unexplained are the bindings that would go for no reason that a user has given.
+	unexplained []placementv1beta1.HeldRemoval
+}
+
 // decideClusters reads the fleet and the bindings and picks clusters. It holds the copy
 // of the fleet no longer than that.
 func (a *Activities) decideClusters(ctx context.Context, placement placementv1beta1.PlacementObject, policy, revision string,
-	now time.Time) (scheduler.Decision, []placementv1beta1.BindingObject, error) {
+	now time.Time, respecified bool) (decided, error) {
 	release, err := throttle.Acquire(ctx, a.FleetReads)
 	if err != nil {
-		return scheduler.Decision{}, nil, err
+		return decided{}, err
 	}
 	defer release()
 	clusters, err := a.readCandidates(ctx, placement.GetPlacementSpec().Policy, revision)
 	if err != nil {
-		return scheduler.Decision{}, nil, err
+		return decided{}, err
 	}
 	bindings := placementv1beta1.ScopeOf(placement).NewBindingList()
 	err = a.Live.List(ctx, bindings, client.InNamespace(placement.GetNamespace()),
 		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()}, liveread.SinceRevision(revision))
 	if err != nil {
-		return scheduler.Decision{}, nil, fmt.Errorf("listing bindings of placement %s: %w", placement.GetName(), err)
+		return decided{}, fmt.Errorf("listing bindings of placement %s: %w", placement.GetName(), err)
 	}
-	return scheduler.Decide(scheduler.Facts{
+	facts := scheduler.Facts{
 		PolicySnapshot: policy,
 		Policy:         placement.GetPlacementSpec().Policy,
 		Clusters:       clusters,
 		Bindings:       scheduler.BindingsOf(placement, bindings.Objects()),
 		Now:            now,
-	}), bindings.Objects(), nil
+	}
+	decision := scheduler.Decide(facts)
+	return decided{decision, bindings.Objects(), scheduler.Unexplained(facts, decision, respecified)}, nil
 }
 
 // readCandidates reads the clusters a policy can pick from: the few it names, or a whole fleet,

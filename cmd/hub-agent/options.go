@@ -55,10 +55,12 @@ type options struct {
 	configMapEnvelopes string
 	pace               selection.Pace
 
-	inventory          bool
-	profileNamespace   string
-	forceDeleteWait    time.Duration
-	evictionTTL        time.Duration
+	inventory        bool
+	profileNamespace string
+	forceDeleteWait  time.Duration
+	evictionTTL      time.Duration
+	// holdRemovals keeps bindings that would go unexplained.
+	holdRemovals       bool
 	unhealthyThreshold time.Duration
 	log                agent.Log
 	profiling          agent.Profiles
@@ -90,6 +92,7 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	f.StringVar(&o.profileNamespace, "cluster-profile-namespace", clusterv1beta1.SystemNamespace, "namespace of the ClusterProfiles; it must exist")
 	f.DurationVar(&o.forceDeleteWait, "force-delete-wait-time", 15*time.Minute, "how long to wait for the agent of a leaving cluster before the cluster is removed without it")
 	f.DurationVar(&o.evictionTTL, "executed-eviction-ttl", 0, "after how long an eviction that was executed is deleted; 0 keeps it until somebody deletes it")
+	f.BoolVar(&o.holdRemovals, "hold-unexplained-removals", true, "hold removals of bindings that neither a change of a placement nor a deletion explains, if there are more than a handful after a start, until kubectl fleet migrate accept; false lets them go")
 	f.DurationVar(&o.unhealthyThreshold, "cluster-unhealthy-threshold", time.Minute, "how long a cluster may be silent before it counts as unhealthy; at least three heartbeats are waited for")
 	f.StringVar(&o.filterFlags.SkippedAPIs, snapshot.SkippedAPIsFlag, "", "APIs that are not placed, separated by semicolons, as <group>, <group>/<version> or <group>/<version>/<kind>,<kind>; the core group has no name, as in v1/Secret")
 	f.StringVar(&o.filterFlags.AllowedAPIs, snapshot.AllowedAPIsFlag, "", "the only APIs that are placed, in the same form; not together with --"+snapshot.SkippedAPIsFlag)

@@ -16,6 +16,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/activities/placement"
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
+	"github.com/fleetflow/fleetflow/activities/safetycatch"
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/servedkinds"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
@@ -41,17 +42,21 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 	}
 	kinds.ClusterScopedInConfigMaps = o.configMapEnvelopes == configMapsHoldAny
 	syncer := worksync.NewSyncer(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}, kinds.EnvelopeRules)
+	catch, err := addSafetyCatch(mgr, o)
+	if err != nil {
+		return nil, err
+	}
 	if o.role != roleWorker {
 		if err := hub.Setup(ctx, mgr, hub.Options{
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, ProfileNamespace: o.namespaceOfProfiles(),
-			Temporal: temporal, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL,
+			Temporal: temporal, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL, Catch: catch,
 			Registry: metrics.Registry,
 		}); err != nil {
 			return nil, fmt.Errorf("setting up the controllers: %w", err)
 		}
 	}
 	if o.role != roleControllers {
-		runner, err := addWorker(ctx, mgr, temporal, kinds, syncer, o, log)
+		runner, err := addWorker(ctx, mgr, temporal, parts{kinds, syncer, catch}, o, log)
 		if err != nil {
 			return nil, fmt.Errorf("setting up the workers: %w", err)
 		}
@@ -94,10 +99,25 @@ func newTemporalClient(o *options, tracer trace.Tracer, log logr.Logger) (*tempo
 	return c, nil
 }
 
+// addSafetyCatch adds what holds removals that nothing explains; nil if they are not to be held.
+func addSafetyCatch(mgr ctrl.Manager, o *options) (*safetycatch.Catch, error) {
+	if !o.holdRemovals {
+		return nil, nil
+	}
+	catch := &safetycatch.Catch{Cached: mgr.GetClient()}
+	return catch, mgr.Add(catch)
+}
+
+// parts are what controllers and activities share.
+type parts struct {
+	kinds  *servedkinds.Cache
+	syncer *worksync.Syncer
+	catch  *safetycatch.Catch
+}
+
 // addWorker adds the Temporal workers, with their activities, to the manager.
-func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Client, kinds *servedkinds.Cache, syncer *worksync.Syncer,
-	o *options, log logr.Logger) (*worker.Runner, error) {
-	activities, err := newActivities(mgr, temporal, kinds, syncer, o)
+func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Client, shared parts, o *options, log logr.Logger) (*worker.Runner, error) {
+	activities, err := newActivities(mgr, temporal, shared, o)
 	if err != nil {
 		return nil, err
 	}
@@ -116,25 +136,24 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.C
 }
 
 // newActivities puts the activities together.
-func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, kinds *servedkinds.Cache, syncer *worksync.Syncer,
-	o *options) (worker.Activities, error) {
+func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared parts, o *options) (worker.Activities, error) {
 	cached, live, clk := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
-	selector, err := selection.NewSelector(mgr.GetConfig(), cached, live, kinds, clk, o.pace)
+	selector, err := selection.NewSelector(mgr.GetConfig(), cached, live, shared.kinds, clk, o.pace)
 	if err != nil {
 		return worker.Activities{}, fmt.Errorf("preparing the selection of resources: %w", err)
 	}
 	notifier := clusterwait.NewNotifier()
 	writes, fleetReads := throttle.NewLimit(throttle.MaxClusterWrites), throttle.NewLimit(throttle.MaxFleetReads)
 	placements := placement.NewActivities(cached, live, selector, clk)
-	placements.FleetReads = fleetReads
+	placements.FleetReads, placements.Catch = fleetReads, shared.catch
 	return worker.Activities{
 		Placement: placements,
 		Rolling: &rollingupdate.Activities{
-			Client: cached, Live: live, Works: syncer, Notifier: notifier, Clock: clk, ClusterWrites: writes,
+			Client: cached, Live: live, Works: shared.syncer, Notifier: notifier, Clock: clk, ClusterWrites: writes,
 			Events: mgr.GetEventRecorder("placement-eviction-controller"),
 		},
 		UpdateRun: &stagedupdate.Activities{
-			Client: cached, Live: live, Works: syncer, Snapshots: selector, Notifier: notifier, Clock: clk,
+			Client: cached, Live: live, Works: shared.syncer, Snapshots: selector, Notifier: notifier, Clock: clk,
 			ClusterWrites: writes, FleetReads: fleetReads, Outages: o.outages,
 			Events:     mgr.GetEventRecorder("staged-update-run"),
 			Identities: &worker.Identities{Client: temporal.SDK, Namespace: o.temporal.namespace},

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/fleetflow/fleetflow/activities/safetycatch"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -54,6 +55,8 @@ type Options struct {
 	Filter snapshot.Filter
 	// Works is the writer of Works, which the workers of this process share.
 	Works *worksync.Syncer
+	// Catch holds removals of bindings that nothing explains; with nil none is held.
+	Catch *safetycatch.Catch
 	// Registry takes the metrics of the hub's objects; there are none without it.
 	Registry prometheus.Registerer
 	// Clock is the real one unless a test says otherwise.
@@ -133,7 +136,7 @@ func addClusterProfile(mgr ctrl.Manager, options Options) (waker.Source, error) 
 
 func addBinding(mgr ctrl.Manager, options Options) (waker.Source, error) {
 	return nil, binding.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Works, options.Clock, binding.Options{
-		ForceDeleteWaitTime: options.ForceDeleteWaitTime, Events: mgr.GetEventRecorder(placement.EventSource),
+		ForceDeleteWaitTime: options.ForceDeleteWaitTime, Events: mgr.GetEventRecorder(placement.EventSource), Catch: options.Catch,
 	}).SetupWithManager(mgr, clusterScoped)
 }
 

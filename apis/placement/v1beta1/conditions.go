@@ -30,6 +30,9 @@ const (
 	// ConditionTypeClustersLeaving is present, and True, only while clusters that are no longer
 	// selected are cleaned up: it names them.
 	ConditionTypeClustersLeaving = "ClustersLeaving"
+	// ConditionTypeRemovalsHeld is present, and True, only while the hub agent holds removals
+	// back that nothing explains: it names the clusters, and how to let them go.
+	ConditionTypeRemovalsHeld = "RemovalsHeld"
 	// ConditionTypeEngineReachable is present, and False, only while the workflow engine
 	// cannot be reached and something waits for it.
 	ConditionTypeEngineReachable = "EngineReachable"
@@ -68,6 +71,8 @@ const (
 
 // Reasons on placements as a whole and per cluster.
 const (
+	// ReasonUnexplainedRemovals is that of ConditionTypeRemovalsHeld.
+	ReasonUnexplainedRemovals = "UnexplainedRemovals"
 	ReasonSchedulePending             = "SchedulePending"             // scheduling is not done
 	ReasonSchedulingPolicyUnfulfilled = "SchedulingPolicyUnfulfilled" // too few clusters fit
 	ReasonSchedulingPolicyFulfilled   = "SchedulingPolicyFulfilled"   // every cluster was found

@@ -161,6 +161,11 @@ const (
 	// SelectionVerdictAnnotation has, on a placement, what the last selection of resources
 	// came to, so that a restarted hub knows whether anything changed.
 	SelectionVerdictAnnotation = FleetPrefix + "selection-verdict"
+	// RemovalsHeldAnnotation has, on a placement, the bindings that the hub agent would let go
+	// without knowing why; see HeldRemovals.
+	RemovalsHeldAnnotation = FleetPrefix + "removals-held"
+	// RemovalsAcceptedAnnotation lets those bindings go: it has what HeldRemovals.Token returns.
+	RemovalsAcceptedAnnotation = FleetPrefix + "removals-accepted"
 	// ApprovalRunUIDAnnotation has, on an approval request, the UID of the run it was made
 	// for: an approval left over from an earlier run of the same name does not count.
 	ApprovalRunUIDAnnotation = UpdateRunUIDAnnotation

@@ -1,6 +1,7 @@
 package binding
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,9 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/fleetflow/fleetflow/activities/safetycatch"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/membership"
+	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
 func TestADeletedPlacementDoesNotWaitForeverForAMemberThatIsGone(t *testing.T) {
@@ -61,6 +64,21 @@ func TestADeletedPlacementDoesNotWaitForeverForAMemberThatIsGone(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestABindingOfALostFleetStaysUntilItIsRemovedByHand(t *testing.T) {
+	objects := fleet()[2:] // neither the placement nor the member has been restored
+	for i := range 6 {
+		objects = append(objects, fixture.Binding(fmt.Sprintf("lost-%d", i), 1))
+	}
+	b := newBench(t, objects...)
+	b.Catch = &safetycatch.Catch{Cached: b.hub}
+	b.reconcile(t)
+	assert.True(t, placementv1beta1.IsLiveBinding(b.binding(t)))
+	assert.Contains(t, <-b.events.Events, "Warning RemovalHeld")
+	require.NoError(t, b.hub.Delete(t.Context(), b.binding(t)))
+	b.reconcile(t)
+	assert.True(t, apierrors.IsNotFound(b.hub.Get(t.Context(), client.ObjectKey{Name: name}, &placementv1beta1.ClusterResourceBinding{})))
 }
 
 // A binding may be on its way out already, and wait for such a member, when its placement is

@@ -19,7 +19,9 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/fleetflow/fleetflow/activities/safetycatch"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	"github.com/fleetflow/fleetflow/activities/worksync"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -49,6 +51,8 @@ type Options struct {
 	ForceDeleteWaitTime time.Duration
 	// Events takes events about clusters that a deletion did not wait for; with nil there are none.
 	Events events.EventRecorder
+	// Catch holds bindings whose cluster or placement was gone when the agent started, if there are many; with nil none is held.
+	Catch *safetycatch.Catch
 }
 
 // Reconciler keeps the status of bindings current and their Works in place.
@@ -212,9 +216,26 @@ func (r *Reconciler) isLeftBehind(ctx context.Context, binding placementv1beta1.
 // removeOrphan deletes a binding whose cluster or placement does not exist any more. The user has deleted that; a
 // later object of the same name starts afresh.
 func (r *Reconciler) removeOrphan(ctx context.Context, binding placementv1beta1.BindingObject) error {
+	if held, err := r.Catch.HoldsOrphan(ctx, binding); err != nil || held {
+		return r.reportHeldOrphan(ctx, binding, err)
+	}
 	err := r.client.Delete(ctx, binding, client.Preconditions{UID: new(binding.GetUID())})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting binding %s, whose cluster or placement is gone: %w", binding.GetName(), err)
+	}
+	return nil
+}
+
+// reportHeldOrphan says that a binding whose cluster or placement is gone stays until a user removes it.
+func (r *Reconciler) reportHeldOrphan(ctx context.Context, binding placementv1beta1.BindingObject, err error) error {
+	if err != nil {
+		return err
+	}
+	const note = "The cluster or the placement of this binding was gone when the hub agent started, and those of many others: " +
+		"nothing is removed until it is accepted: kubectl fleet migrate accept"
+	log.FromContext(ctx).Info("Holding a removal that nothing explains")
+	if r.Events != nil {
+		r.Events.Eventf(binding, nil, "Warning", "RemovalHeld", "Delete", note)
 	}
 	return nil
 }

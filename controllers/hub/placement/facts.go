@@ -45,6 +45,8 @@ type Facts struct {
 	Bindings []placementv1beta1.BindingObject
 	// Overrides that concern the placement.
 	Overrides Overrides
+	// Held are removals that wait until a user accepts them; nil if there are none.
+	Held *placementv1beta1.HeldRemovals
 	// Eviction is the uid of the youngest eviction that waits for an outcome.
 	Eviction string
 }
@@ -64,7 +66,7 @@ func (f *Facts) isScheduled() bool {
 
 // Gather reads the facts about a placement from the cache.
 func Gather(ctx context.Context, cached client.Reader, placement placementv1beta1.PlacementObject) (*Facts, error) {
-	facts := &Facts{Placement: placement}
+	facts := &Facts{Placement: placement, Held: placementv1beta1.HeldRemovalsOf(placement)}
 	// A verdict that cannot be read counts as none: the next selection replaces it.
 	facts.Verdict, _ = snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
 

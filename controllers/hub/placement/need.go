@@ -26,6 +26,12 @@ func NeedsWork(facts *Facts) waker.Need {
 	switch {
 	case facts.Verdict.Generation != generation:
 		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
+	case facts.Held != nil && facts.Held.IsAccepted(facts.Placement):
+		need.Cause, need.Demand = wf.CauseSpec, "accepted "+facts.Held.Digest
+	case facts.Held != nil:
+		// Only a user can accept what is held. There is no demand: it is looked at again after a start, when what was
+		// missing may be there again.
+		need.Cause = wf.CauseSpec
 	case facts.Verdict.Error != "":
 		// Only the user can correct the selectors; what was placed before stays.
 	case !facts.isScheduled():

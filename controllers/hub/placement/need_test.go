@@ -41,6 +41,15 @@ func TestNeedsWork(t *testing.T) {
 			s.Placement.Generation, s.Verdict.Generation = 2, 2
 			return s
 		}},
+		"removals only a user can accept": {cause: wf.CauseSpec, quiet: true, change: func(s situation) situation {
+			s.Facts.Policy, s.Facts.Held = nil, placementv1beta1.NewHeldRemovals(s.Placement, []placementv1beta1.HeldRemoval{{Binding: "b"}})
+			return s
+		}},
+		"removals that a user has accepted": {cause: wf.CauseSpec, change: func(s situation) situation {
+			s.Facts.Held = placementv1beta1.NewHeldRemovals(s.Placement, []placementv1beta1.HeldRemoval{{Binding: "b"}})
+			s.Placement.Annotations = map[string]string{placementv1beta1.RemovalsAcceptedAnnotation: s.Facts.Held.Token(s.Placement)}
+			return s
+		}},
 		"selectors only the user can mend": {change: func(s situation) situation {
 			s.Verdict.Error, s.Facts.Policy = "no such kind", nil
 			return s

@@ -74,6 +74,9 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 		conditions = append(conditions, sumUpSteps(facts, entries, view.Now.Time)...)
 	}
 	conditions = append(conditions, conditionsOnLeaving(facts, entries)...)
+	if facts.Held != nil {
+		conditions = append(conditions, heldCondition(facts.Placement, facts.Held))
+	}
 	if view.EngineUnreachable {
 		conditions = append(conditions, metav1.Condition{
 			Type: placementv1beta1.ConditionTypeEngineReachable, Status: metav1.ConditionFalse,

@@ -272,6 +272,16 @@ func TestWhatIsSelectedAndMissingIsToldOf(t *testing.T) {
 	assert.NotContains(t, Project(s.Facts, View{Now: now}).Conditions[0].Message, s.Verdict.Note, "the selectors have changed since")
 }
 
+func TestHeldRemovalsAreToldOfWithWhatLetsThemGo(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1")
+	s.Facts.Held = placementv1beta1.NewHeldRemovals(s.Placement, []placementv1beta1.HeldRemoval{{Binding: "b", Cluster: "member1", Why: "it is gone"}})
+	held := meta.FindStatusCondition(Project(s.Facts, View{Now: now}).Conditions, placementv1beta1.ConditionTypeRemovalsHeld)
+	require.NotNil(t, held)
+	assert.Contains(t, held.Message, "would take the placement off 1 cluster(s)")
+	assert.Contains(t, held.Message, "member1 (it is gone)")
+	assert.Contains(t, held.Message, "kubectl fleet migrate accept "+s.Placement.Name)
+}
+
 func TestAnOverrideThatSelectsNothingIsToldOf(t *testing.T) {
 	s := newSituation("member1").bound(0, up, "member1")
 	s.Verdict.OverridesIdle = []string{"ClusterResourceOverrideSnapshot cro-0 selects ClusterRole reader"}

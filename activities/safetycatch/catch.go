@@ -1,0 +1,153 @@
+// Package safetycatch keeps a hub agent from letting many bindings go by mistake: after a start it counts those whose
+// removal nothing explains, over all placements, and holds them if there are more than a handful.
+package safetycatch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/scheduler"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const (
+	// handful is how many bindings may always go.
+	handful = 5
+	// most is how many may go at most, however many bindings there are.
+	most = 25
+	// share of the live bindings may go between the two: one in so many.
+	share = 10
+)
+
+// IsTooMany says that so many unexplained removals are too many for a hub with so many live bindings: more than 5 and more
+// than a tenth of them, or more than 25.
+func IsTooMany(unexplained, live int) bool {
+	return unexplained > min(max(handful, live/share), most)
+}
+
+// Catch holds unexplained removals of bindings. What was so when the agent started nothing has told it of: a cluster or a
+// placement that was gone by then. What happens while it runs it sees happen, and that explains it.
+type Catch struct {
+	// Cached reads the informer cache.
+	Cached client.Reader
+	// Scope of the bindings it looks after.
+	Scope placementv1beta1.Scope
+
+	mu       sync.Mutex
+	surveyed bool
+	live     int
+	// suspects are the live bindings that would go unexplained: those of the survey, and those that a scheduler has named
+	// since. None is ever taken out: what was held is not let go because others were accepted.
+	suspects map[types.UID]bool
+	// looked are the placements whose scheduler has looked since the start.
+	looked map[types.UID]bool
+}
+
+// Start surveys the hub when the agent starts, so that nothing that happens later counts.
+func (c *Catch) Start(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.surveyOnce(ctx); err != nil {
+		return fmt.Errorf("looking for bindings that nothing explains: %w", err)
+	}
+	return nil
+}
+
+// NeedLeaderElection says that every replica surveys the hub: its workers work.
+func (c *Catch) NeedLeaderElection() bool { return false }
+
+// HoldsOrphan says that a binding whose cluster or placement is gone has to stay for now: it was so when the agent started,
+// and there are too many of that kind. Without a Catch nothing is held.
+func (c *Catch) HoldsOrphan(ctx context.Context, binding placementv1beta1.BindingObject) (bool, error) {
+	if c == nil || !placementv1beta1.IsLiveBinding(binding) {
+		return false, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.surveyOnce(ctx); err != nil {
+		return false, err
+	}
+	return c.suspects[binding.GetUID()] && IsTooMany(len(c.suspects), c.live), nil
+}
+
+// HoldRemovals says which of the unexplained removals that a scheduler has found on a placement have to wait. Those that
+// are held already stay so, whatever their number. That the scheduler picks a cluster no more counts only at its first look
+// after the start; that a cluster is gone, only if it was so at the start.
+func (c *Catch) HoldRemovals(ctx context.Context, placement placementv1beta1.PlacementObject, found []placementv1beta1.HeldRemoval,
+	uids map[string]types.UID) ([]placementv1beta1.HeldRemoval, error) {
+	if c == nil {
+		return nil, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.surveyOnce(ctx); err != nil {
+		return nil, err
+	}
+	before := placementv1beta1.HeldRemovalsOf(placement)
+	if before == nil && c.looked[placement.GetUID()] {
+		found = slices.DeleteFunc(found, func(r placementv1beta1.HeldRemoval) bool { return r.Why != scheduler.ClusterGone })
+	}
+	found = slices.DeleteFunc(found, func(r placementv1beta1.HeldRemoval) bool {
+		return r.Why == scheduler.ClusterGone && !c.suspects[uids[r.Binding]]
+	})
+	for _, removal := range found {
+		c.suspects[uids[removal.Binding]] = true
+	}
+	if len(found) > 0 && (before != nil || IsTooMany(len(c.suspects), c.live)) {
+		return found, nil
+	}
+	c.looked[placement.GetUID()] = true
+	return nil, nil
+}
+
+// surveyOnce finds the live bindings whose cluster or placement is gone.
+func (c *Catch) surveyOnce(ctx context.Context) error {
+	if c.surveyed {
+		return nil
+	}
+	bindings, placements, clusters := c.Scope.NewBindingList(), c.Scope.NewPlacementList(), &clusterv1beta1.MemberClusterList{}
+	within := client.InNamespace(c.Scope.Namespace)
+	if err := c.Cached.List(ctx, bindings, within, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing bindings: %w", err)
+	}
+	if err := c.Cached.List(ctx, placements, within, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing placements: %w", err)
+	}
+	if err := c.Cached.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing member clusters: %w", err)
+	}
+	c.live, c.suspects = Survey(bindings.Objects(), placements.Objects(), clusters.Items)
+	c.surveyed, c.looked = true, map[types.UID]bool{}
+	return nil
+}
+
+// Survey counts the live bindings and returns those whose cluster or placement does not exist. A placement or a cluster that
+// is being deleted exists. A binding that names no placement is nobody's to remove.
+func Survey(bindings []placementv1beta1.BindingObject, placements []placementv1beta1.PlacementObject,
+	clusters []clusterv1beta1.MemberCluster) (live int, suspects map[types.UID]bool) {
+	inFleet, placed := map[string]bool{}, map[types.NamespacedName]bool{}
+	for i := range clusters {
+		inFleet[clusters[i].Name] = true
+	}
+	for _, placement := range placements {
+		placed[client.ObjectKeyFromObject(placement)] = true
+	}
+	suspects = map[types.UID]bool{}
+	for _, binding := range bindings {
+		if !placementv1beta1.IsLiveBinding(binding) {
+			continue
+		}
+		live++
+		parent := types.NamespacedName{Namespace: binding.GetNamespace(), Name: binding.GetLabels()[placementv1beta1.ParentPlacementLabel]}
+		if parent.Name != "" && !(placed[parent] && inFleet[binding.GetBindingSpec().TargetCluster]) {
+			suspects[binding.GetUID()] = true
+		}
+	}
+	return live, suspects
+}

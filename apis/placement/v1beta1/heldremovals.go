@@ -1,0 +1,73 @@
+package v1beta1
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+)
+
+// HeldRemovals are the bindings of a placement that the hub agent would let go though neither a change of the placement nor
+// a deletion explains it. It holds them, and says so on the placement, until a user who may change the placement accepts.
+type HeldRemovals struct {
+	// Generation of the placement for which that was decided.
+	Generation int64 `json:"generation"`
+	// Total is how many bindings are held, Digest tells these from others.
+	Total  int    `json:"total"`
+	Digest string `json:"digest"`
+	// Removals are the first of them by name.
+	Removals []HeldRemoval `json:"removals"`
+}
+
+// maxHeldRemovals bounds the annotation.
+const maxHeldRemovals = 200
+
+// NewHeldRemovals are the removals held of a placement as it is now, given in the order of their bindings.
+func NewHeldRemovals(placement PlacementObject, removals []HeldRemoval) *HeldRemovals {
+	sum := sha256.New()
+	for _, removal := range removals {
+		// Writing to a hash never fails.
+		_, _ = fmt.Fprintln(sum, removal.Binding)
+	}
+	return &HeldRemovals{
+		Generation: placement.GetGeneration(), Total: len(removals), Digest: hex.EncodeToString(sum.Sum(nil))[:16],
+		Removals: removals[:min(len(removals), maxHeldRemovals)],
+	}
+}
+
+// HeldRemoval is a binding that would be let go.
+type HeldRemoval struct {
+	Binding string `json:"binding"`
+	Cluster string `json:"cluster"`
+	// Why it would go, for people.
+	Why string `json:"why"`
+}
+
+// HeldRemovalsOf returns what is held of a placement as it is now; nil if nothing is.
+func HeldRemovalsOf(placement PlacementObject) *HeldRemovals {
+	held := &HeldRemovals{}
+	text := placement.GetAnnotations()[RemovalsHeldAnnotation]
+	// What cannot be read is written again by the next decision.
+	if text == "" || json.Unmarshal([]byte(text), held) != nil || held.Generation != placement.GetGeneration() {
+		return nil
+	}
+	return held
+}
+
+// Encode is the value of RemovalsHeldAnnotation.
+func (h *HeldRemovals) Encode() string {
+	// Strings and integers always encode.
+	data, _ := json.Marshal(h)
+	return string(data)
+}
+
+// Token is what RemovalsAcceptedAnnotation has on a placement to let go exactly these bindings, and no others: not of a later
+// placement of the same name, not after another change of its spec.
+func (h *HeldRemovals) Token(placement PlacementObject) string {
+	return fmt.Sprintf("%s/%d/%s", placement.GetUID(), h.Generation, h.Digest)
+}
+
+// IsAccepted says that a user has accepted exactly these removals.
+func (h *HeldRemovals) IsAccepted(placement PlacementObject) bool {
+	return placement.GetAnnotations()[RemovalsAcceptedAnnotation] == h.Token(placement)
+}
