@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,7 +38,7 @@ type Subscription struct {
 	notifier    *Notifier
 	keys        []Key
 	mu          sync.Mutex
-	clusters    map[string]struct{}
+	clusters    sets.Set[string]
 	planChanged bool
 }
 
@@ -65,7 +67,7 @@ func RunKey(scope placementv1beta1.Scope, name string) Key {
 
 // Subscribe starts to collect the events of the keys, until the subscription is closed.
 func (n *Notifier) Subscribe(keys ...Key) *Subscription {
-	s := &Subscription{C: make(chan struct{}, 1), notifier: n, clusters: map[string]struct{}{}}
+	s := &Subscription{C: make(chan struct{}, 1), notifier: n, clusters: sets.New[string]()}
 	s.Add(keys...)
 	return s
 }
@@ -100,10 +102,7 @@ func (s *Subscription) Close() {
 func (s *Subscription) TakeChanges() (clusters []string, plan bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name := range s.clusters {
-		clusters = append(clusters, name)
-	}
-	plan = s.planChanged
+	clusters, plan = slices.Collect(maps.Keys(s.clusters)), s.planChanged
 	clear(s.clusters)
 	s.planChanged = false
 	return clusters, plan
@@ -112,7 +111,7 @@ func (s *Subscription) TakeChanges() (clusters []string, plan bool) {
 // addCluster notes that a cluster has changed.
 func (s *Subscription) addCluster(name string) {
 	s.mu.Lock()
-	s.clusters[name] = struct{}{}
+	s.clusters.Insert(name)
 	s.mu.Unlock()
 	s.signalChange()
 }

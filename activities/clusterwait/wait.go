@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 )
 
@@ -28,10 +29,10 @@ type Wait struct {
 	Subscription *Subscription
 	// Pending are the clusters to wait for. IsDone is asked about them at the start
 	// and again when they have changed.
-	Pending map[string]struct{}
+	Pending sets.Set[string]
 	// Watched are further clusters to report once they are done, which do not keep
 	// the wait from ending.
-	Watched map[string]struct{}
+	Watched sets.Set[string]
 	IsDone  func(ctx context.Context, cluster string) (bool, error)
 	// WaitWithoutPending waits for a change of the plan even if no cluster is pending.
 	WaitWithoutPending bool
@@ -59,7 +60,7 @@ type Result struct {
 // at once if no other cluster is pending, or else when the debounce time is over.
 func (w *Wait) Await(ctx context.Context) (Result, error) {
 	var out Result
-	if err := w.checkClusters(ctx, w.clusterNames(), &out); err != nil {
+	if err := w.checkClusters(ctx, w.Pending.Union(w.Watched).UnsortedList(), &out); err != nil {
 		return out, err
 	}
 	start := w.Clock.Now()
@@ -121,17 +122,6 @@ func (w *Wait) startDebounce(out *Result, firstDone *time.Time) (debounced <-cha
 	return w.Clock.After(left), false
 }
 
-func (w *Wait) clusterNames() []string {
-	names := make([]string, 0, len(w.Pending)+len(w.Watched))
-	for name := range w.Pending {
-		names = append(names, name)
-	}
-	for name := range w.Watched {
-		names = append(names, name)
-	}
-	return names
-}
-
 func (w *Wait) handleChanges(ctx context.Context, out *Result) error {
 	clusters, plan := w.Subscription.TakeChanges()
 	if plan {
@@ -147,8 +137,7 @@ func (w *Wait) handleChanges(ctx context.Context, out *Result) error {
 // checkClusters moves the clusters that are done to the result.
 func (w *Wait) checkClusters(ctx context.Context, clusters []string, out *Result) error {
 	for _, name := range clusters {
-		_, pending := w.Pending[name]
-		if _, watched := w.Watched[name]; !pending && !watched {
+		if !w.Pending.Has(name) && !w.Watched.Has(name) {
 			continue
 		}
 		done, err := w.IsDone(ctx, name)
@@ -156,8 +145,8 @@ func (w *Wait) checkClusters(ctx context.Context, clusters []string, out *Result
 			return err
 		}
 		if done {
-			delete(w.Pending, name)
-			delete(w.Watched, name)
+			w.Pending.Delete(name)
+			w.Watched.Delete(name)
 			out.Done = append(out.Done, name)
 		}
 	}

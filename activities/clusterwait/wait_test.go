@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/sets"
 	k8sclock "k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -66,7 +67,7 @@ func newWaiting(t *testing.T, pending ...string) *waiting {
 	t.Helper()
 	w := &waiting{t: t, clock: newClock(), informers: newInformers(t), stop: make(chan struct{}), done: map[string]bool{}, beats: make(chan struct{}, 100), result: make(chan clusterwait.Result, 1)}
 	w.Wait = &clusterwait.Wait{
-		Clock: w.clock, Subscription: w.informers.notifier.Subscribe(clusterwait.PlacementKey(placementv1beta1.Scope{}, "crp")), Pending: map[string]struct{}{},
+		Clock: w.clock, Subscription: w.informers.notifier.Subscribe(clusterwait.PlacementKey(placementv1beta1.Scope{}, "crp")), Pending: sets.New[string](),
 		IsDone: w.check, PlanChanged: w.plan, Stop: w.stop, HeartbeatEvery: 2 * time.Second, Heartbeat: func() { w.beats <- struct{}{} },
 	}
 	t.Cleanup(w.Subscription.Close)
@@ -298,7 +299,7 @@ func TestAwaitBeats(t *testing.T) {
 func TestAwaitReportsWhatItOnlyWatches(t *testing.T) {
 	t.Run("while something is pending", func(t *testing.T) {
 		w := newWaiting(t, "a")
-		w.Watched = map[string]struct{}{"b": {}}
+		w.Watched = sets.New("b")
 		w.start(t.Context())
 		w.finish("b")
 		receive(t, w.clock.quiets, "it must wait for quiet")
@@ -307,7 +308,7 @@ func TestAwaitReportsWhatItOnlyWatches(t *testing.T) {
 	})
 	t.Run("but does not wait for it", func(t *testing.T) {
 		w := newWaiting(t, "a")
-		w.Watched = map[string]struct{}{"b": {}}
+		w.Watched = sets.New("b")
 		w.start(t.Context())
 		w.finish("a")
 		assert.Equal(t, clusterwait.Result{Done: []string{"a"}}, w.ended())

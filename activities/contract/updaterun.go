@@ -205,9 +205,8 @@ func (s GateState) NextCheck() (next TaskWait, ok bool) {
 
 // Doors through which an approval can come.
 const (
-	DoorKubectl = "kubectl"
-	DoorSignal  = "signal"
-	DoorUpdate  = "update"
+	DoorSignal = "signal"
+	DoorUpdate = "update"
 )
 
 // ApprovalRequest asks to write an approval to the stage's approval request.

@@ -8,6 +8,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
@@ -104,7 +105,7 @@ func (c *advanceCall) carryOutAndPropose(ctx context.Context) (act.AdvanceResult
 	if err != nil {
 		return act.AdvanceResult{}, err
 	}
-	if overtaken || c.flight.hasEvicted() { // an evicted cluster may be replaced
+	if overtaken || c.flight.evicted.Load() { // an evicted cluster may be replaced
 		return act.AdvanceResult{Changed: true, Reschedule: true}, nil
 	}
 	facts, err := c.observeAndRelease(ctx)
@@ -177,13 +178,13 @@ func (c *advanceCall) observeAndRelease(ctx context.Context) (*rolloutFacts, err
 // hold back becomes unavailable, or the plan may have changed. It reports whether
 // resources must be selected and clusters scheduled again.
 func (c *advanceCall) waitForChange(ctx context.Context, facts *rolloutFacts) (changed bool, err error) {
-	pending, held := map[string]struct{}{}, map[string]struct{}{}
+	pending, held := sets.New[string](), sets.New[string]()
 	for _, cluster := range facts.Clusters {
 		switch {
 		case !cluster.Available:
-			pending[cluster.Name] = struct{}{}
+			pending.Insert(cluster.Name)
 		case cluster.WantsTakeAway():
-			held[cluster.Name] = struct{}{}
+			held.Insert(cluster.Name)
 		}
 	}
 	plan := facts.decidePlan()
@@ -191,8 +192,7 @@ func (c *advanceCall) waitForChange(ctx context.Context, facts *rolloutFacts) (c
 	w := clusterwait.Wait{
 		Clock: c.acts.Clock, Subscription: c.sub, Pending: pending, Watched: held, WaitWithoutPending: true, WakeAt: wakeAt,
 		IsDone: func(ctx context.Context, cluster string) (bool, error) {
-			_, wasAvailable := held[cluster]
-			return c.clusterChanged(ctx, facts, cluster, wasAvailable, wakeAt)
+			return c.clusterChanged(ctx, facts, cluster, held.Has(cluster), wakeAt)
 		},
 		PlanChanged: func(ctx context.Context) (bool, error) {
 			outdated, conclusive, err := c.replan(ctx)

@@ -159,11 +159,11 @@ func (w batchWriter) writeEviction(ctx context.Context, change act.Change, step 
 // concludeEviction writes the outcome of an eviction that has none.
 func (w batchWriter) concludeEviction(ctx context.Context, change act.Change, verdict rollout.Verdict) error {
 	if verdict.Executed() {
-		w.flight.markEvicted()
+		w.flight.evicted.Store(true)
 	}
 	e, err := w.acts.writeOutcome(ctx, change.Eviction, change.EvictionUID, verdict)
 	if err == nil && e != nil {
-		w.flight.markConcluded(e.UID)
+		w.flight.concluded.Store(e.UID, true)
 	}
 	return err
 }

@@ -153,7 +153,7 @@ func (o observer) addEvictions(ctx context.Context, f *rolloutFacts) error {
 	}
 	for i := range waiting {
 		e := &waiting[i]
-		if o.flight.isConcluded(e.UID) || len(f.Evictions) == maxEvictions {
+		if _, concluded := o.flight.concluded.Load(e.UID); concluded || len(f.Evictions) == maxEvictions {
 			continue
 		}
 		asked := rollout.Eviction{Name: e.Name, Cluster: e.Spec.ClusterName}

@@ -8,6 +8,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
@@ -188,13 +189,10 @@ func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bo
 // wait waits until there is something to decide. It returns last if the call is to report even if
 // nothing has become of that.
 func (c *stageCall) wait(ctx context.Context, plan rollout.StagePlan, until time.Time) (last bool, err error) {
-	pending, watched := map[string]struct{}{}, map[string]struct{}{}
-	for _, name := range plan.InFlight {
-		pending[name] = struct{}{}
-	}
+	pending, watched := sets.New(plan.InFlight...), sets.New[string]()
 	for name, role := range c.roles {
 		if role == rollout.RoleFailed {
-			watched[name] = struct{}{}
+			watched.Insert(name)
 		}
 	}
 	wake := until

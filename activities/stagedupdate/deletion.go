@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
@@ -114,10 +115,7 @@ func (d *deletionCall) clearClusters(ctx context.Context, clusters []string) (cl
 	if goesOn, err := d.removeBindings(ctx, clusters); err != nil || !goesOn {
 		return false, err
 	}
-	pending := make(map[string]struct{}, len(clusters))
-	for _, name := range clusters {
-		pending[name] = struct{}{}
-	}
+	pending := sets.New(clusters...)
 	w := clusterwait.Wait{
 		Clock: d.acts.Clock, Subscription: d.sub, Pending: pending, IsDone: d.isCleared, PlanChanged: d.readChanges,
 		Debounce: d.acts.pace.debounceOf(d.run), MaxDebounce: d.acts.pace.maxDebounceOf(d.run),
@@ -156,7 +154,7 @@ func (d *deletionCall) recordReselected(r updaterun.Recorder) {
 
 // lookAt is when there is something to do though nothing has changed. A run that stops tries nothing
 // again.
-func (d *deletionCall) lookAt(pending map[string]struct{}) time.Time {
+func (d *deletionCall) lookAt(pending sets.Set[string]) time.Time {
 	if updaterun.IsStopping(d.run) {
 		return time.Time{}
 	}
@@ -171,7 +169,7 @@ func (d *deletionCall) lookAt(pending map[string]struct{}) time.Time {
 
 // stuckAt is when the run is to be called stuck because a cluster is not cleared; zero once it has
 // been, and while it stops.
-func (d *deletionCall) stuckAt(pending map[string]struct{}) time.Time {
+func (d *deletionCall) stuckAt(pending sets.Set[string]) time.Time {
 	if updaterun.IsStuck(d.run) || updaterun.IsStopping(d.run) {
 		return time.Time{}
 	}
@@ -182,12 +180,12 @@ func (d *deletionCall) stuckAt(pending map[string]struct{}) time.Time {
 }
 
 // findLongest returns the cluster that is being cleared for the longest time, and since when.
-func (d *deletionCall) findLongest(pending map[string]struct{}) (cluster string, since time.Time) {
+func (d *deletionCall) findLongest(pending sets.Set[string]) (cluster string, since time.Time) {
 	stage := d.run.GetUpdateRunStatus().DeletionStageStatus
 	for i := range stage.Clusters {
 		c := &stage.Clusters[i]
 		started := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted)
-		if _, is := pending[c.ClusterName]; !is || started == nil {
+		if !pending.Has(c.ClusterName) || started == nil {
 			continue
 		}
 		if at := started.LastTransitionTime.Time; since.IsZero() || at.Before(since) {
@@ -198,7 +196,7 @@ func (d *deletionCall) findLongest(pending map[string]struct{}) (cluster string,
 }
 
 // reportStuck names the cluster that the run has waited for too long.
-func (d *deletionCall) reportStuck(ctx context.Context, pending map[string]struct{}) error {
+func (d *deletionCall) reportStuck(ctx context.Context, pending sets.Set[string]) error {
 	name, _ := d.findLongest(pending)
 	why := d.acts.refusals.causeText(d.run.GetUID(), name)
 	active, err := d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) { r.Stuck(placementv1beta1.DeletionStageName, name, why) })

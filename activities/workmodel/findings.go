@@ -14,22 +14,35 @@ import (
 // as the API promises.
 const maxFindings = 100
 
-// failedPlacements are the resources that could not be applied, are not
-// available or could not be compared.
-func failedPlacements(works []placementv1beta1.Work) (failed []placementv1beta1.FailedResourcePlacement, more int) {
-	eachManifest(works, func(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) {
-		condition := failedCondition(manifest.Conditions)
-		switch {
-		case condition == nil:
-		case len(failed) == maxFindings:
-			more++
-		default:
-			found := placementv1beta1.FailedResourcePlacement{ResourceIdentifier: resourceIdentifier(work, manifest.Identifier), Condition: *condition}
-			found.Condition.Message = CutMessage(found.Condition.Message, maxMessage)
-			failed = append(failed, found)
+// listFindings lists what find returns for the manifests that Works report on, as far as there is room. What a Work says of
+// an earlier spec is left out: it would name resources that may no longer be placed.
+func listFindings[T any](works []placementv1beta1.Work, find func(*placementv1beta1.Work, *placementv1beta1.ManifestCondition) *T) (found []T, more int) {
+	for i := range works {
+		if !hasReported(&works[i]) {
+			continue
 		}
-	})
-	return failed, more
+		for j := range works[i].Status.ManifestConditions {
+			switch finding := find(&works[i], &works[i].Status.ManifestConditions[j]); {
+			case finding == nil:
+			case len(found) == maxFindings:
+				more++
+			default:
+				found = append(found, *finding)
+			}
+		}
+	}
+	return found, more
+}
+
+// findFailed returns a resource that could not be applied, is not available or could not be compared.
+func findFailed(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) *placementv1beta1.FailedResourcePlacement {
+	condition := failedCondition(manifest.Conditions)
+	if condition == nil {
+		return nil
+	}
+	found := &placementv1beta1.FailedResourcePlacement{ResourceIdentifier: resourceIdentifier(work, manifest.Identifier), Condition: *condition}
+	found.Condition.Message = CutMessage(found.Condition.Message, maxMessage)
+	return found
 }
 
 // failedCondition is the first condition of a manifest that is false.
@@ -46,59 +59,33 @@ func failedCondition(conditions []metav1.Condition) *metav1.Condition {
 	return nil
 }
 
-// driftedPlacements are the resources that were changed on the cluster.
-func driftedPlacements(works []placementv1beta1.Work) (drifted []placementv1beta1.DriftedResourcePlacement, more int) {
-	eachManifest(works, func(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) {
-		details := manifest.DriftDetails
-		switch {
-		case details == nil:
-		case len(drifted) == maxFindings:
-			more++
-		default:
-			drifted = append(drifted, placementv1beta1.DriftedResourcePlacement{
-				ResourceIdentifier:              resourceIdentifier(work, manifest.Identifier),
-				ObservationTime:                 details.ObservationTime,
-				TargetClusterObservedGeneration: details.ObservedInMemberClusterGeneration,
-				FirstDriftedObservedTime:        details.FirstDriftedObservedTime,
-				ObservedDrifts:                  details.ObservedDrifts,
-			})
-		}
-	})
-	return drifted, more
+// findDrifted returns a resource that was changed on the cluster.
+func findDrifted(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) *placementv1beta1.DriftedResourcePlacement {
+	details := manifest.DriftDetails
+	if details == nil {
+		return nil
+	}
+	return &placementv1beta1.DriftedResourcePlacement{
+		ResourceIdentifier:              resourceIdentifier(work, manifest.Identifier),
+		ObservationTime:                 details.ObservationTime,
+		TargetClusterObservedGeneration: details.ObservedInMemberClusterGeneration,
+		FirstDriftedObservedTime:        details.FirstDriftedObservedTime,
+		ObservedDrifts:                  details.ObservedDrifts,
+	}
 }
 
-// diffedPlacements are the resources that differ from the hub's and were left
-// alone.
-func diffedPlacements(works []placementv1beta1.Work) (diffed []placementv1beta1.DiffedResourcePlacement, more int) {
-	eachManifest(works, func(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) {
-		details := manifest.DiffDetails
-		switch {
-		case details == nil:
-		case len(diffed) == maxFindings:
-			more++
-		default:
-			diffed = append(diffed, placementv1beta1.DiffedResourcePlacement{
-				ResourceIdentifier:              resourceIdentifier(work, manifest.Identifier),
-				ObservationTime:                 details.ObservationTime,
-				TargetClusterObservedGeneration: details.ObservedInMemberClusterGeneration,
-				FirstDiffedObservedTime:         details.FirstDiffedObservedTime,
-				ObservedDiffs:                   details.ObservedDiffs,
-			})
-		}
-	})
-	return diffed, more
-}
-
-// eachManifest visits what the Works say of their manifests. What a Work says of an earlier spec is left out: it would name
-// resources that may no longer be placed.
-func eachManifest(works []placementv1beta1.Work, visit func(*placementv1beta1.Work, *placementv1beta1.ManifestCondition)) {
-	for i := range works {
-		if !hasReported(&works[i]) {
-			continue
-		}
-		for j := range works[i].Status.ManifestConditions {
-			visit(&works[i], &works[i].Status.ManifestConditions[j])
-		}
+// findDiffed returns a resource that differs from the hub's and was left alone.
+func findDiffed(work *placementv1beta1.Work, manifest *placementv1beta1.ManifestCondition) *placementv1beta1.DiffedResourcePlacement {
+	details := manifest.DiffDetails
+	if details == nil {
+		return nil
+	}
+	return &placementv1beta1.DiffedResourcePlacement{
+		ResourceIdentifier:              resourceIdentifier(work, manifest.Identifier),
+		ObservationTime:                 details.ObservationTime,
+		TargetClusterObservedGeneration: details.ObservedInMemberClusterGeneration,
+		FirstDiffedObservedTime:         details.FirstDiffedObservedTime,
+		ObservedDiffs:                   details.ObservedDiffs,
 	}
 }
 

@@ -75,13 +75,6 @@ func (s ClusterState) withWork(work *placementv1beta1.Work, diffOnly bool) Clust
 	return s
 }
 
-// Availability is the short form of StateOf: whether the cluster is available,
-// whether that can be told at all, and since when.
-func Availability(binding placementv1beta1.BindingObject, works []placementv1beta1.Work) (available, trackable bool, since time.Time) {
-	state := StateOf(binding, works)
-	return state.Available, !state.NotTrackable, state.AvailableSince
-}
-
 // availableSince is the later of when the Work became available and when it was
 // brought to its revision: a Work that stays available through an update keeps
 // the older of the two in its condition.

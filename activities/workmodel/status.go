@@ -22,9 +22,9 @@ func BindingStatus(binding placementv1beta1.BindingObject, works []placementv1be
 	if current, synced := currentWorks(binding, works); synced {
 		sortByName(current)
 		var failed, drifted, diffed int
-		status.FailedPlacements, failed = failedPlacements(current)
-		status.DriftedPlacements, drifted = driftedPlacements(current)
-		status.DiffedPlacements, diffed = diffedPlacements(current)
+		status.FailedPlacements, failed = listFindings(current, findFailed)
+		status.DriftedPlacements, drifted = listFindings(current, findDrifted)
+		status.DiffedPlacements, diffed = listFindings(current, findDiffed)
 		tellOfMore(status.Conditions, failed, drifted, diffed)
 	}
 	return fitStatus(status)

@@ -12,8 +12,6 @@ const (
 	ConditionTypeClusterPropertyProviderStarted = "ClusterPropertyProviderStarted"
 	// ConditionTypeClusterPropertyCollectionSucceeded tells whether properties were collected.
 	ConditionTypeClusterPropertyCollectionSucceeded = "ClusterPropertyCollectionSucceeded"
-	// ConditionTypeNamespaceCollectionSucceeded tells whether the namespaces were collected.
-	ConditionTypeNamespaceCollectionSucceeded = "NamespaceCollectionSucceeded"
 )
 
 // Reasons on MemberCluster.
@@ -34,12 +32,8 @@ const (
 const (
 	// ReasonInternalMemberClusterJoined means the agent has joined.
 	ReasonInternalMemberClusterJoined = "InternalMemberClusterJoined"
-	// ReasonInternalMemberClusterFailedToJoin means the agent could not join.
-	ReasonInternalMemberClusterFailedToJoin = "InternalMemberClusterFailedToJoin"
 	// ReasonInternalMemberClusterLeft means the agent has left.
 	ReasonInternalMemberClusterLeft = "InternalMemberClusterLeft"
-	// ReasonInternalMemberClusterFailedToLeave means the agent could not leave.
-	ReasonInternalMemberClusterFailedToLeave = "InternalMemberClusterFailedToLeave"
 	// ReasonInternalMemberClusterHealthy means the cluster's API server says it is ready.
 	ReasonInternalMemberClusterHealthy = "InternalMemberClusterHealthy"
 	// ReasonInternalMemberClusterUnhealthy means the cluster's API server is not ready.

@@ -1,4 +1,4 @@
-// Command kinds writes what follows from which kinds there are: their lists and registration, the accessors of their
+// Command kinds writes what follows from which kinds there are: their registration and lists, the accessors of their
 // conditions and, for the kinds that exist twice, the interfaces that both are spoken to by, with the constructors of
 // Scope, which choose between the two. Run it in the folder of the API types, before controller-gen.
 package main
@@ -17,6 +17,7 @@ import (
 type group struct {
 	// folder has the types of the group.
 	folder string
+	Name   string
 	Twins  []twins
 	// Single are the kinds without a twin.
 	Single []kind
@@ -39,9 +40,10 @@ func (t twins) Kinds() []kind {
 }
 
 var groups = []group{
-	{folder: "cluster/v1beta1", Single: []kind{{"MemberCluster", true}, {"InternalMemberCluster", true}}},
+	{folder: "cluster/v1beta1", Name: "cluster.kubernetes-fleet.io", Single: []kind{{"MemberCluster", true}, {"InternalMemberCluster", true}}},
 	{
 		folder: "placement/v1beta1",
+		Name:   "placement.kubernetes-fleet.io",
 		Twins: []twins{
 			{"Placement", "ClusterResourcePlacement", "ResourcePlacement", "PlacementSpec", "PlacementStatus", "placement"},
 			{"PolicySnapshot", "ClusterSchedulingPolicySnapshot", "SchedulingPolicySnapshot",

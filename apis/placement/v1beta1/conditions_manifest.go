@@ -2,9 +2,6 @@ package v1beta1
 
 // Reasons of the condition Applied on manifests.
 const (
-	// ReasonPreparingToProcess is written before the object is touched, so that a crash
-	// cannot hide what was about to be applied.
-	ReasonPreparingToProcess = "PreparingToProcess"
 	// ReasonDecodingErred means the manifest is not an object the cluster knows.
 	ReasonDecodingErred = "DecodingErred"
 	// ReasonFoundGenerateName means the manifest has no name of its own.
@@ -33,8 +30,6 @@ const (
 	ReasonManifestApplyFailed = "ManifestApplyFailed"
 	// ReasonApplied means the object is applied.
 	ReasonApplied = "Applied"
-	// ReasonAppliedWithFailedDriftDetection means it is applied, but could not be compared.
-	ReasonAppliedWithFailedDriftDetection = "AppliedWithFailedDriftDetection"
 )
 
 // Reasons of the condition Available on manifests.

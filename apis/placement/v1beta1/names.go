@@ -97,12 +97,6 @@ const (
 	PreviousBindingStateAnnotation = FleetPrefix + "previous-binding-state"
 	// ParentResourceSnapshotNameAnnotation has, on a Work, the snapshot part in it.
 	ParentResourceSnapshotNameAnnotation = FleetPrefix + "parent-resource-snapshot-name"
-	// ParentResourceOverrideSnapshotHashAnnotation has, on a Work, the hash of the names of
-	// the ResourceOverride snapshots that went into it.
-	ParentResourceOverrideSnapshotHashAnnotation = FleetPrefix + "parent-resource-override-snapshot-hash"
-	// ParentClusterResourceOverrideSnapshotHashAnnotation has, on a Work, the hash of the
-	// names of the ClusterResourceOverride snapshots that went into it.
-	ParentClusterResourceOverrideSnapshotHashAnnotation = FleetPrefix + "parent-cluster-resource-override-snapshot-hash"
 	// ManifestHashAnnotation has, on an applied object, the hash of its manifest.
 	ManifestHashAnnotation = FleetPrefix + "spec-hash"
 	// LastAppliedConfigAnnotation has, on an applied object, the manifest as last applied:

@@ -99,7 +99,6 @@ func TestLabelsAndAnnotationsAreQualifiedNames(t *testing.T) {
 		ResourceGroupHashAnnotation, NumberOfEnvelopedObjectsAnnotation, NumberOfResourceSnapshotsAnnotation,
 		SubindexOfResourceSnapshotAnnotation, NumberOfClustersAnnotation, CRPGenerationAnnotation,
 		PreviousBindingStateAnnotation, ParentResourceSnapshotNameAnnotation,
-		ParentResourceOverrideSnapshotHashAnnotation, ParentClusterResourceOverrideSnapshotHashAnnotation,
 		ManifestHashAnnotation, LastAppliedConfigAnnotation, EnvelopeConfigMapAnnotation, RevisionAnnotation, BindingUIDAnnotation,
 		BindingGenerationAnnotation, WorkCountAnnotation, UpdateRunAnnotation, UpdateRunUIDAnnotation,
 		UpdateRunCreatedAnnotation, PreviousResourceSnapshotAnnotation, SelectionVerdictAnnotation,
