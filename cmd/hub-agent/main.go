@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,11 +11,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	"github.com/fleetflow/fleetflow/cmd/agent"
@@ -39,11 +35,11 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	if o.version {
+	if o.Version {
 		fmt.Println(version.Of("hub-agent"))
 		return nil
 	}
-	log := o.log.Logger(os.Stderr)
+	log := o.Log.Logger(os.Stderr)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	ctx := ctrl.SetupSignalHandler()
@@ -51,7 +47,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	tracer, flush, err := o.traces.Start(ctx, "hub-agent", log)
+	tracer, flush, err := o.Traces.Start(ctx, "hub-agent", log)
 	if err != nil {
 		return err
 	}
@@ -68,27 +64,11 @@ func run(args []string) error {
 	if err := agent.AddHealth(mgr, checks...); err != nil {
 		return err
 	}
-	if err := standBack(ctx, mgr, o, log); err != nil {
+	if err := o.StandBack(ctx, mgr, kubefleet.HubAgentLease, mgr.GetEventRecorder("hub-agent")); err != nil {
 		return err
 	}
 	log.Info("Starting", "version", version.Number(), "role", o.role, "temporal", o.temporal.address, "temporalNamespace", o.temporal.namespace)
 	return mgr.Start(ctx)
-}
-
-// standBack waits while KubeFleet's hub agent works on this hub, and has the manager watch for it.
-func standBack(ctx context.Context, mgr ctrl.Manager, o *options, log logr.Logger) error {
-	leases, err := coordinationclient.NewForConfig(mgr.GetConfig())
-	if err != nil {
-		return fmt.Errorf("making a client for leases: %w", err)
-	}
-	guard := &agent.StandBack{
-		Leases: leases, Lease: kubefleet.HubAgentLease, HealthAddress: o.healthAddress,
-		Events: mgr.GetEventRecorder("hub-agent"), Log: log.WithName("stand-back"), Clock: clock.RealClock{},
-	}
-	if err := guard.Await(ctx); err != nil {
-		return fmt.Errorf("waiting for the end of KubeFleet's hub agent: %w", err)
-	}
-	return mgr.Add(guard)
 }
 
 func newManager(o *options, log logr.Logger) (ctrl.Manager, error) {
@@ -96,21 +76,10 @@ func newManager(o *options, log logr.Logger) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	shutdown := shutdownTimeout
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: hub.Scheme(), Cache: hub.CacheOptions(), Logger: log,
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
-		HealthProbeBindAddress:        o.healthAddress,
-		PprofBindAddress:              o.profiling.Address(),
-		LeaderElection:                o.leaderElect && o.role != roleWorker,
-		LeaderElectionID:              "hub-agent.kubernetes-fleet.io",
-		LeaderElectionNamespace:       o.leaderElectionNamespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &o.leaseDuration,
-		RenewDeadline:                 &o.renewDeadline,
-		RetryPeriod:                   &o.retryPeriod,
-		GracefulShutdownTimeout:       &shutdown,
-	})
+	all := o.ManagerOptions(log, "hub-agent.kubernetes-fleet.io", shutdownTimeout)
+	all.Scheme, all.Cache = hub.Scheme(), hub.CacheOptions()
+	all.LeaderElection = o.LeaderElect && o.role != roleWorker
+	mgr, err := ctrl.NewManager(config, all)
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}

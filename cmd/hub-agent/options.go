@@ -32,18 +32,10 @@ const (
 )
 
 type options struct {
-	// version asks for nothing but the version.
-	version        bool
-	kubeconfig     string
-	role           string
-	temporal       temporalOptions
-	metricsAddress string
-	healthAddress  string
-
-	leaderElect                  bool
-	leaderElectionNamespace      string
-	leaseDuration, renewDeadline time.Duration
-	retryPeriod                  time.Duration
+	agent.Process
+	kubeconfig string
+	role       string
+	temporal   temporalOptions
 
 	qps   float64
 	burst int
@@ -62,9 +54,6 @@ type options struct {
 	// holdRemovals keeps bindings that would go unexplained.
 	holdRemovals       bool
 	unhealthyThreshold time.Duration
-	log                agent.Log
-	profiling          agent.Profiles
-	traces             agent.Traces
 
 	// outages knows when the hub's API server could not be reached.
 	outages *stagedupdate.APIServerOutages
@@ -75,17 +64,13 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	o := &options{outages: &stagedupdate.APIServerOutages{Clock: clock.RealClock{}}}
 	f := flag.NewFlagSet("hub-agent", flag.ContinueOnError)
 	f.SetOutput(out)
-	f.BoolVar(&o.version, "version", false, "print the version and end")
+	o.Add(f, agent.Defaults{
+		LeaderElect: "let one of several hub agents run the controllers", LeaseNamespace: "fleet-system", LeaseNamespaceUsage: "namespace of the lease",
+		ProfilesPort: 6065,
+	})
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the hub; the Pod's service account is used if empty")
 	f.StringVar(&o.role, "role", roleAll, "what this process runs: controllers (one replica leads), worker (every replica works), or all")
 	o.temporal.addFlags(f)
-	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 for none")
-	f.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of the endpoints /healthz and /readyz; 0 for none")
-	f.BoolVar(&o.leaderElect, "leader-elect", true, "let one of several hub agents run the controllers")
-	f.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "fleet-system", "namespace of the lease")
-	f.DurationVar(&o.leaseDuration, "leader-election-lease-duration", 15*time.Second, "how long a lease is respected that is not renewed")
-	f.DurationVar(&o.renewDeadline, "leader-election-renew-deadline", 10*time.Second, "how long the leader tries to renew its lease before it gives up")
-	f.DurationVar(&o.retryPeriod, "leader-election-retry-period", 2*time.Second, "how often the lease is looked at")
 	f.Float64Var(&o.qps, "hub-api-qps", 250, "requests a second to the hub's API server")
 	f.IntVar(&o.burst, "hub-api-burst", 1000, "requests to the hub's API server that may come at once")
 	f.BoolVar(&o.inventory, "enable-cluster-inventory-apis", false, "keep a ClusterProfile, the inventory object of SIG Multicluster, for every cluster that has joined; the hub needs the kind's CRD")
@@ -101,13 +86,10 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	f.StringVar(&o.configMapEnvelopes, "configmap-envelopes", configMapsHoldNamespaced, "what ConfigMaps that are envelopes may hold: namespaced (objects of their own namespace) or any (cluster-scoped objects too; only with an admission policy that keeps them to those who may create ClusterResourceEnvelopes, as the chart's guard rails have it)")
 	f.DurationVar(&o.pace.MinimumInterval, "resource-snapshot-creation-minimum-interval", 0, "the least time between two snapshots of what a placement selects; an update run takes the latest content in spite of it")
 	f.DurationVar(&o.pace.Collection, "resource-changes-collection-duration", 0, "how long changes of what a placement selects are collected before a snapshot is made of them; an update run takes the latest content in spite of it")
-	o.log.Add(f)
-	o.profiling.Add(f, 6065)
-	o.traces.Add(f)
-	if err := f.Parse(args); err != nil || o.version {
+	if err := f.Parse(args); err != nil || o.Version {
 		return o, err
 	}
-	return o, errors.Join(o.checkFlags(), o.temporal.checkFlags(lookup), o.log.Check(), o.profiling.Check(), o.traces.Check())
+	return o, errors.Join(o.checkFlags(), o.temporal.checkFlags(lookup), o.Check())
 }
 
 func (o *options) checkFlags() error {
@@ -136,8 +118,7 @@ func (o *options) checkFlags() error {
 	return err
 }
 
-// config is the connection to the hub.
-// profiles is where members have ClusterProfiles; empty if they have none.
+// namespaceOfProfiles is where members have ClusterProfiles; empty if they have none.
 func (o *options) namespaceOfProfiles() string {
 	if !o.inventory {
 		return ""
@@ -145,6 +126,7 @@ func (o *options) namespaceOfProfiles() string {
 	return o.profileNamespace
 }
 
+// hubConfig is the connection to the hub.
 func (o *options) hubConfig() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {

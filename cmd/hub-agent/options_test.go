@@ -56,5 +56,5 @@ func nothing(string) (string, bool) { return "", false }
 func TestTheVersionNeedsNothingElse(t *testing.T) {
 	o, err := parseOptions([]string{"--version", "--role=leader"}, io.Discard, nothing)
 	require.NoError(t, err)
-	assert.True(t, o.version)
+	assert.True(t, o.Version)
 }

@@ -3,18 +3,14 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 
-	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/attribute"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -39,11 +35,11 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	if o.version {
+	if o.Version {
 		fmt.Println(version.Of("member-agent"))
 		return nil
 	}
-	logger := o.log.Logger(os.Stderr)
+	logger := o.Log.Logger(os.Stderr)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 
@@ -51,7 +47,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(config, member.ManagerOptions(o.managerOptions(logger)))
+	mgr, err := ctrl.NewManager(config, member.ManagerOptions(o.ManagerOptions(logger, "member-agent.kubernetes-fleet.io", shutdownTimeout)))
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
@@ -69,7 +65,7 @@ func run(args []string) error {
 		}
 	}
 	ctx := ctrl.SetupSignalHandler()
-	tracer, flush, err := o.traces.Start(ctx, "member-agent", logger, attribute.String("fleet.cluster", o.cluster))
+	tracer, flush, err := o.Traces.Start(ctx, "member-agent", logger, attribute.String("fleet.cluster", o.cluster))
 	if err != nil {
 		return err
 	}
@@ -79,27 +75,11 @@ func run(args []string) error {
 	}); err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)
 	}
-	if err := standBack(ctx, mgr, o, logger); err != nil {
+	if err := o.StandBack(ctx, mgr, kubefleet.MemberAgentLease, nil); err != nil {
 		return err
 	}
 	logger.Info("Starting", "version", version.Number(), "cluster", o.cluster, "hub", o.hubURL)
 	return mgr.Start(ctx)
-}
-
-// standBack waits while KubeFleet's member agent works on this cluster, and has the manager watch for it.
-func standBack(ctx context.Context, mgr ctrl.Manager, o *options, logger logr.Logger) error {
-	leases, err := coordinationclient.NewForConfig(mgr.GetConfig())
-	if err != nil {
-		return fmt.Errorf("making a client for leases: %w", err)
-	}
-	guard := &agent.StandBack{
-		Leases: leases, Lease: kubefleet.MemberAgentLease, HealthAddress: o.healthAddress,
-		Log: logger.WithName("stand-back"), Clock: clock.RealClock{},
-	}
-	if err := guard.Await(ctx); err != nil {
-		return fmt.Errorf("waiting for the end of KubeFleet's member agent: %w", err)
-	}
-	return mgr.Add(guard)
 }
 
 // addHealth adds the health endpoints. Not to reach the hub keeps nothing on the member from working, so the probe of the

@@ -10,12 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	ctrl "sigs.k8s.io/controller-runtime"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fleetflow/fleetflow/cmd/agent"
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
@@ -45,28 +42,17 @@ Flags:
 `
 
 type options struct {
-	// version asks for nothing but the version.
-	version                    bool
+	agent.Process
 	cluster, hubURL, tokenFile string
 	tokenSecret                string
 	hubCAFile                  string
 	hubCA                      []byte
 	insecure                   bool
-
-	kubeconfig                   string
-	metricsAddress               string
-	healthAddress                string
-	leaderElect                  bool
-	leaderElectionNamespace      string
-	leaseDuration, renewDeadline time.Duration
-	retryPeriod                  time.Duration
-	hubQPS, memberQPS            float64
-	hubBurst, memberBurst        int
-	pruning                      work.PruningOptions
-	provider                     propertyprovider.PropertyProvider
-	log                          agent.Log
-	profiling                    agent.Profiles
-	traces                       agent.Traces
+	kubeconfig                 string
+	hubQPS, memberQPS          float64
+	hubBurst, memberBurst      int
+	pruning                    work.PruningOptions
+	provider                   propertyprovider.PropertyProvider
 }
 
 // parseOptions reads flags and environment. It names everything that is missing, not just the first.
@@ -77,15 +63,11 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 		_, _ = fmt.Fprint(flags.Output(), envHelp)
 		flags.PrintDefaults()
 	}
-	flags.BoolVar(&o.version, "version", false, "print the version and end")
+	o.Add(flags, agent.Defaults{
+		LeaderElect: "let one of several agents of this cluster work", LeaseNamespace: "kube-system",
+		LeaseNamespaceUsage: "namespace of the lease by which the agents of this cluster agree who works", ProfilesPort: 6066,
+	})
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of this cluster; the Pod's service account is used if empty")
-	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 for none")
-	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of the endpoints /healthz and /readyz; 0 for none")
-	flags.BoolVar(&o.leaderElect, "leader-elect", true, "let one of several agents of this cluster work")
-	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "kube-system", "namespace of the lease by which the agents of this cluster agree who works")
-	flags.DurationVar(&o.leaseDuration, "leader-election-lease-duration", 15*time.Second, "how long a lease is respected that is not renewed")
-	flags.DurationVar(&o.renewDeadline, "leader-election-renew-deadline", 10*time.Second, "how long the leader tries to renew its lease before it gives up")
-	flags.DurationVar(&o.retryPeriod, "leader-election-retry-period", 2*time.Second, "how often the lease is looked at")
 	flags.Float64Var(&o.hubQPS, "hub-api-qps", 50, "requests a second to the hub")
 	flags.IntVar(&o.hubBurst, "hub-api-burst", 500, "requests to the hub that may come at once")
 	flags.Float64Var(&o.memberQPS, "member-api-qps", 250, "requests a second to this cluster")
@@ -95,15 +77,12 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	flags.DurationVar(&o.pruning.ReconcileTimeout, "reconcile-timeout", 0, "if set, what left a placement is pruned only once the rest is available; after this time the log says that it is not")
 	flags.DurationVar(&o.pruning.PruneTimeout, "prune-timeout", 0, "if set, after this time the log says which pruned objects are still there")
 	flags.BoolVar(&o.insecure, "tls-insecure", false, "do not verify the hub's certificate")
-	o.log.Add(flags)
-	o.profiling.Add(flags, 6066)
-	o.traces.Add(flags)
 	flags.StringVar(&o.tokenSecret, tokenSecretFlag, "", "Secret of this cluster, as <namespace>/<name>, whose entry \"token\" has the bearer token for the hub; used instead of "+envTokenFile)
 	provider := flags.String("property-provider", noProvider, "who reports properties of this cluster: none for the agent itself, or the name of a provider that is built into it")
-	if err := flags.Parse(args); err != nil || o.version {
+	if err := flags.Parse(args); err != nil || o.Version {
 		return o, err
 	}
-	problems := []error{o.log.Check(), o.profiling.Check(), o.traces.Check()}
+	problems := []error{o.Check()}
 	switch o.pruning.Propagation {
 	case metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
 	default:
@@ -202,23 +181,4 @@ func (o *options) memberConfig() (*rest.Config, error) {
 	config.QPS, config.Burst = float32(o.memberQPS), o.memberBurst
 	config.UserAgent = "member-agent/" + o.cluster
 	return config, nil
-}
-
-// managerOptions returns the options of the manager that runs the agent.
-func (o *options) managerOptions(logger logr.Logger) ctrl.Options {
-	shutdown := shutdownTimeout
-	return ctrl.Options{
-		Logger:                        logger,
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
-		HealthProbeBindAddress:        o.healthAddress,
-		PprofBindAddress:              o.profiling.Address(),
-		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              "member-agent.kubernetes-fleet.io",
-		LeaderElectionNamespace:       o.leaderElectionNamespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &o.leaseDuration,
-		RenewDeadline:                 &o.renewDeadline,
-		RetryPeriod:                   &o.retryPeriod,
-		GracefulShutdownTimeout:       &shutdown,
-	}
 }

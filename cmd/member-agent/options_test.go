@@ -92,5 +92,5 @@ func TestHubConfigFindsTheAuthority(t *testing.T) {
 func TestTheVersionNeedsNothingElse(t *testing.T) {
 	o, err := parseOptions([]string{"--version"}, func(string) (string, bool) { return "", false })
 	require.NoError(t, err)
-	assert.True(t, o.version)
+	assert.True(t, o.Version)
 }

@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/fleetflow/fleetflow/apis/kubefleet"
+)
+
+// Process is what flags say of the process of any agent: its endpoints, its log, and the lease by which several agents
+// agree who works.
+type Process struct {
+	// Version asks for nothing but the version.
+	Version  bool
+	Log      Log
+	Profiles Profiles
+	Traces   Traces
+	// LeaderElect lets one of several agents work.
+	LeaderElect bool
+
+	metricsAddress, healthAddress, leaseNamespace string
+	leaseDuration, renewDeadline, retryPeriod     time.Duration
+}
+
+// Defaults are what agents differ in.
+type Defaults struct {
+	// LeaderElect and LeaseNamespaceUsage explain two flags, LeaseNamespace is the default of the latter.
+	LeaderElect, LeaseNamespace, LeaseNamespaceUsage string
+	ProfilesPort                                     int
+}
+
+// Add adds the flags of the process.
+func (p *Process) Add(f *flag.FlagSet, d Defaults) {
+	f.BoolVar(&p.Version, "version", false, "print the version and end")
+	f.StringVar(&p.metricsAddress, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 for none")
+	f.StringVar(&p.healthAddress, "health-probe-bind-address", ":8081", "address of the endpoints /healthz and /readyz; 0 for none")
+	f.BoolVar(&p.LeaderElect, "leader-elect", true, d.LeaderElect)
+	f.StringVar(&p.leaseNamespace, "leader-election-namespace", d.LeaseNamespace, d.LeaseNamespaceUsage)
+	f.DurationVar(&p.leaseDuration, "leader-election-lease-duration", 15*time.Second, "how long a lease is respected that is not renewed")
+	f.DurationVar(&p.renewDeadline, "leader-election-renew-deadline", 10*time.Second, "how long the leader tries to renew its lease before it gives up")
+	f.DurationVar(&p.retryPeriod, "leader-election-retry-period", 2*time.Second, "how often the lease is looked at")
+	p.Log.Add(f)
+	p.Profiles.Add(f, d.ProfilesPort)
+	p.Traces.Add(f)
+}
+
+// Check names the flags that are wrong.
+func (p *Process) Check() error {
+	return errors.Join(p.Log.Check(), p.Profiles.Check(), p.Traces.Check())
+}
+
+// ManagerOptions are those of the manager that runs the agent; what is under way may take so long to end when the agent
+// is told to stop.
+func (p *Process) ManagerOptions(log logr.Logger, lease string, shutdown time.Duration) ctrl.Options {
+	return ctrl.Options{
+		Logger:                        log,
+		Metrics:                       metricsserver.Options{BindAddress: p.metricsAddress},
+		HealthProbeBindAddress:        p.healthAddress,
+		PprofBindAddress:              p.Profiles.Address(),
+		LeaderElection:                p.LeaderElect,
+		LeaderElectionID:              lease,
+		LeaderElectionNamespace:       p.leaseNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &p.leaseDuration,
+		RenewDeadline:                 &p.renewDeadline,
+		RetryPeriod:                   &p.retryPeriod,
+		GracefulShutdownTimeout:       &shutdown,
+	}
+}
+
+// StandBack waits while the agent's counterpart of KubeFleet works on the manager's cluster, and has the manager watch for
+// it; events about that are optional.
+func (p *Process) StandBack(ctx context.Context, mgr ctrl.Manager, counterpart kubefleet.Lease, recorder events.EventRecorder) error {
+	leases, err := coordinationclient.NewForConfig(mgr.GetConfig())
+	if err != nil {
+		return fmt.Errorf("making a client for leases: %w", err)
+	}
+	guard := &StandBack{
+		Leases: leases, Lease: counterpart, HealthAddress: p.healthAddress,
+		Events: recorder, Log: mgr.GetLogger().WithName("stand-back"), Clock: clock.RealClock{},
+	}
+	if err := guard.Await(ctx); err != nil {
+		return fmt.Errorf("waiting for the end of %s: %w", counterpart.Agent, err)
+	}
+	return mgr.Add(guard)
+}
