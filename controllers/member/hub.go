@@ -2,9 +2,9 @@ package member
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -28,23 +28,19 @@ type hubConnection struct {
 // Start waits for the hub and runs the caches of its objects until ctx ends.
 func (h *hubConnection) Start(ctx context.Context) error {
 	logger := log.FromContext(ctx).WithName("hub")
-	delay, lastCause := minRetryDelay, ""
-	for {
+	lastCause := ""
+	delays := wait.Backoff{Duration: minRetryDelay, Factor: 2, Jitter: 0.25, Steps: 10, Cap: maxRetryDelay}.DelayFunc()
+	err := delays.Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := h.hub.GetAPIReader().List(ctx, &clusterv1beta1.InternalMemberClusterList{},
 			client.InNamespace(h.namespace), client.Limit(1))
-		if err == nil {
-			break
+		if err != nil && err.Error() != lastCause {
+			lastCause = err.Error()
+			logger.Info("The hub does not let the agent in yet; trying again", "namespace", h.namespace, "cause", lastCause)
 		}
-		if text := err.Error(); text != lastCause {
-			logger.Info("The hub does not let the agent in yet; trying again", "namespace", h.namespace, "cause", text)
-			lastCause = text
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(delay + time.Duration(rand.Int64N(int64(delay/4)))): //nolint:gosec // spreading load needs no secrecy
-		}
-		delay = min(delay*2, maxRetryDelay)
+		return err == nil, nil
+	})
+	if err != nil {
+		return nil // the agent ends
 	}
 	logger.Info("Connected to the hub", "namespace", h.namespace)
 	return h.hub.Start(ctx)

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -17,29 +17,18 @@ import (
 // Disown removes our marks from an object that was applied for the AppliedWork that owner points
 // to, and leaves the object in place. It returns true: there is nothing to wait for.
 func (e *Engine) Disown(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
-	var err error
-	for range maxAttempts {
-		if err = e.disownOnce(ctx, id, owner); !apierrors.IsConflict(err) {
-			break
-		}
-	}
+	err := retry.RetryOnConflict(atOnce, func() error { return e.disownOnce(ctx, id, owner) })
 	return err == nil, err
 }
 
 func (e *Engine) disownOnce(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) error {
-	id, live, err := e.findObject(ctx, id)
-	if apierrors.IsNotFound(err) || isUnknownKind(err) {
-		return nil
+	id, live, owners, err := e.findOwned(ctx, id, owner)
+	if live == nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", KeyOf(id), err)
+	metadata := map[string]any{
+		"resourceVersion": live.GetResourceVersion(), "ownerReferences": WithoutOwner(live.GetOwnerReferences(), owner.UID),
 	}
-	refs := live.GetOwnerReferences()
-	owners := OwnersOf(refs, owner)
-	if !owners.Mine {
-		return nil
-	}
-	metadata := map[string]any{"resourceVersion": live.GetResourceVersion(), "ownerReferences": WithoutOwner(refs, owner.UID)}
 	if len(owners.Before)+len(owners.After) == 0 { // otherwise it stays applied for another AppliedWork
 		metadata["annotations"] = map[string]any{
 			placementv1beta1.ManifestHashAnnotation: nil, placementv1beta1.LastAppliedConfigAnnotation: nil,

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -26,6 +28,9 @@ const FieldManager = "work-api-agent"
 
 // maxAttempts is how often an operation is tried at once when another client wrote in between.
 const maxAttempts = 3
+
+// atOnce makes these attempts without a pause.
+var atOnce = wait.Backoff{Steps: maxAttempts}
 
 // Engine applies manifests to the member and removes the applied objects. It reads past any cache
 // and keeps no state.
@@ -122,12 +127,13 @@ func (e *Engine) Apply(ctx context.Context, req Request) (Result, *Problem, erro
 
 // retryOnConflict tries again at once if another client wrote in between.
 func retryOnConflict(attempt func() (Result, *Problem, error)) (result Result, problem *Problem, err error) {
-	for range maxAttempts {
-		result, problem, err = attempt()
-		if err == nil || isFieldConflict(err) || !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-			break
-		}
+	overtaken := func(err error) bool {
+		return !isFieldConflict(err) && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err))
 	}
+	err = retry.OnError(atOnce, overtaken, func() (err error) {
+		result, problem, err = attempt()
+		return err
+	})
 	return result, problem, err
 }
 

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -21,34 +22,23 @@ import (
 // Every write is bound to the version that was read: another AppliedWork may take the object over
 // in between, and then owns it.
 func (e *Engine) Remove(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
-	var err error
-	for range maxAttempts {
-		var gone bool
+	gone := false
+	err := retry.RetryOnConflict(atOnce, func() (err error) {
 		gone, err = e.removeOnce(ctx, id, owner)
-		if !apierrors.IsConflict(err) {
-			return gone, err
-		}
-	}
-	return false, err
+		return err
+	})
+	return gone, err
 }
 
 func (e *Engine) removeOnce(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
-	id, live, err := e.findObject(ctx, id)
-	if apierrors.IsNotFound(err) || isUnknownKind(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading %s: %w", KeyOf(id), err)
-	}
-	refs := live.GetOwnerReferences()
-	owners := OwnersOf(refs, owner)
-	if !owners.Mine {
-		return true, nil
+	id, live, _, err := e.findOwned(ctx, id, owner)
+	if live == nil {
+		return err == nil, err
 	}
 	if live.GetDeletionTimestamp() != nil {
 		return false, nil
 	}
-	if len(refs) > 1 {
+	if refs := live.GetOwnerReferences(); len(refs) > 1 {
 		if _, err := e.writeOwners(ctx, live, WithoutOwner(refs, owner.UID)); client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("giving up %s, which has other owners: %w", KeyOf(id), err)
 		}
@@ -81,25 +71,36 @@ func (e *Engine) propagationPolicy() metav1.DeletionPropagation {
 // owner points to. It returns true if nothing of ours is left on the object. It never deletes the
 // object.
 func (e *Engine) HandOver(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
-	id, live, err := e.findObject(ctx, id)
-	if apierrors.IsNotFound(err) || isUnknownKind(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading %s: %w", KeyOf(id), err)
-	}
-	refs := live.GetOwnerReferences()
-	owners := OwnersOf(refs, owner)
-	if !owners.Mine {
-		return true, nil
+	id, live, owners, err := e.findOwned(ctx, id, owner)
+	if live == nil {
+		return err == nil, err
 	}
 	if len(owners.Before)+len(owners.After) == 0 {
 		return false, nil
 	}
-	if _, err := e.writeOwners(ctx, live, WithoutOwner(refs, owner.UID)); client.IgnoreNotFound(err) != nil {
+	if _, err := e.writeOwners(ctx, live, WithoutOwner(live.GetOwnerReferences(), owner.UID)); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("handing %s over: %w", KeyOf(id), err)
 	}
 	return true, nil
+}
+
+// findOwned reads an object that an AppliedWork owns, with its owners as seen from that; the object
+// is nil if there is none.
+func (e *Engine) findOwned(
+	ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference,
+) (placementv1beta1.WorkResourceIdentifier, *unstructured.Unstructured, Owners, error) {
+	id, live, err := e.findObject(ctx, id)
+	if apierrors.IsNotFound(err) || isUnknownKind(err) {
+		return id, nil, Owners{}, nil
+	}
+	if err != nil {
+		return id, nil, Owners{}, fmt.Errorf("reading %s: %w", KeyOf(id), err)
+	}
+	owners := OwnersOf(live.GetOwnerReferences(), owner)
+	if !owners.Mine {
+		live = nil
+	}
+	return id, live, owners, nil
 }
 
 // findObject reads an object that may have been applied long ago. If its version is not served any

@@ -262,11 +262,16 @@ func (r repairs) addRepair(now time.Time) repairs {
 
 // earliestRepair is when the first object that is held back may be repaired; zero if none is.
 func earliestRepair(outcomes []outcome) time.Time {
-	var first time.Time
+	return earliestOf(outcomes, func(o outcome) (time.Time, bool) { return o.repairs.nextAllowed(), o.repairHeld })
+}
+
+// earliestOf is the earliest of the times that some outcomes have; zero if none has one.
+func earliestOf(outcomes []outcome, timeOf func(outcome) (time.Time, bool)) time.Time {
+	var earliest time.Time
 	for _, o := range outcomes {
-		if until := o.repairs.nextAllowed(); o.repairHeld && (first.IsZero() || until.Before(first)) {
-			first = until
+		if at, has := timeOf(o); has && (earliest.IsZero() || at.Before(earliest)) {
+			earliest = at
 		}
 	}
-	return first
+	return earliest
 }

@@ -42,13 +42,7 @@ func (t failedTries) nextRetry() time.Time { return t.last.Add(retryDelay(t.fail
 
 // earliestRetry is when the first manifest that failed is to be tried again; zero if none failed.
 func earliestRetry(outcomes []outcome) time.Time {
-	var earliest time.Time
-	for _, o := range outcomes {
-		if next := o.failedTries.nextRetry(); o.retry && (earliest.IsZero() || next.Before(earliest)) {
-			earliest = next
-		}
-	}
-	return earliest
+	return earliestOf(outcomes, func(o outcome) (time.Time, bool) { return o.failedTries.nextRetry(), o.retry })
 }
 
 // isBackingOff tells whether a manifest that failed is not to be tried again yet.
