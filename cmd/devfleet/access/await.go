@@ -126,7 +126,10 @@ func await[T any, P Object[T]](ctx context.Context, c client.WithWatch, what str
 				return fmt.Errorf("watching %s: %w", what, err)
 			}
 			w.finding = err.Error()
-			pause(ctx)
+			select {
+			case <-ctx.Done():
+			case <-time.After(retryEvery):
+			}
 		}
 		if ctx.Err() != nil {
 			return &UnmetError{What: what, Finding: w.finding, Waited: time.Since(started), Cause: context.Cause(ctx)}
@@ -215,15 +218,6 @@ func (w *watching[P]) take(change watch.Event) error {
 // permanent says that repeating a request would not help.
 func permanent(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err) || meta.IsNoMatchError(err)
-}
-
-func pause(ctx context.Context) {
-	timer := time.NewTimer(retryEvery)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 func listOf(c client.Client, object client.Object) (client.ObjectList, error) {

@@ -123,13 +123,13 @@ func (c *component) awaitTurn(ctx context.Context) bool {
 		need, changed := c.owner.unready(c.spec.Needs)
 		var recheck <-chan time.Time
 		if need != "" {
-			c.showOnce(control.Waiting, "needs "+need)
+			c.show(control.Waiting, "needs "+need)
 		} else {
 			busy := c.busyPort()
 			if busy == 0 {
 				return true
 			}
-			c.showOnce(control.Waiting, fmt.Sprintf("port %d is in use by another process", busy))
+			c.show(control.Waiting, fmt.Sprintf("port %d is in use by another process", busy))
 			// Nothing tells when a port becomes free.
 			recheck = time.After(probeEvery)
 		}
@@ -297,17 +297,13 @@ func (c *component) deleteData() error {
 	return nil
 }
 
+// show shows a state if it differs: every update wakes all waiting components, which must not wake each other without
+// end.
 func (c *component) show(state control.State, reason string) {
-	c.owner.update(c, func(v *control.Component) { v.State, v.Reason = state, reason })
-}
-
-// showOnce shows a state only when it differs: every update wakes all waiting components, which must not wake each
-// other without end.
-func (c *component) showOnce(state control.State, reason string) {
 	c.owner.mu.Lock()
 	same := c.view.State == state && c.view.Reason == reason
 	c.owner.mu.Unlock()
 	if !same {
-		c.show(state, reason)
+		c.owner.update(c, func(v *control.Component) { v.State, v.Reason = state, reason })
 	}
 }

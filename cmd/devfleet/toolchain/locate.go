@@ -7,8 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"time"
+
+	"golang.org/x/mod/modfile"
 )
 
 const (
@@ -18,13 +19,11 @@ const (
 	AssetsEnv = "KUBEBUILDER_ASSETS"
 )
 
-var modulePattern = regexp.MustCompile(`(?m)^module\s+github\.com/fleetflow/fleetflow\s*$`)
-
 // FindRoot walks up from a folder to the root of this repository, whose tool modules and agents are built.
 func FindRoot(from string) (string, error) {
 	for dir := from; ; {
 		content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err == nil && modulePattern.Match(content) {
+		if err == nil && modfile.ModulePath(content) == "github.com/fleetflow/fleetflow" {
 			return dir, nil
 		}
 		parent := filepath.Dir(dir)

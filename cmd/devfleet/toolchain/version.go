@@ -3,29 +3,20 @@ package toolchain
 import (
 	"fmt"
 	"regexp"
-	"strings"
+
+	"golang.org/x/mod/modfile"
 )
 
 // PinnedVersion reads the version a go.mod requires of a module. Only require lines count: a replace directive
 // names versions of other modules.
 func PinnedVersion(goMod, module string) (string, error) {
-	inRequire := false
-	for line := range strings.Lines(goMod) {
-		line = strings.TrimSpace(line)
-		switch {
-		case strings.HasPrefix(line, "require ("):
-			inRequire = true
-			continue
-		case line == ")":
-			inRequire = false
-			continue
-		case strings.HasPrefix(line, "require "):
-			line = strings.TrimPrefix(line, "require ")
-		case !inRequire:
-			continue
-		}
-		if fields := strings.Fields(line); len(fields) >= 2 && fields[0] == module {
-			return fields[1], nil
+	file, err := modfile.ParseLax("go.mod", []byte(goMod), nil)
+	if err != nil {
+		return "", fmt.Errorf("parsing it: %w", err)
+	}
+	for _, require := range file.Require {
+		if require.Mod.Path == module {
+			return require.Mod.Version, nil
 		}
 	}
 	return "", fmt.Errorf("no require line for module %s", module)

@@ -39,15 +39,18 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 	switch {
 	case gone && stake.Bound:
 		return Yes
+	case changed.OfAny() && kind == placementv1beta1.PickNPlacementType:
+		return Perhaps // the changed cluster may have been in the way of a third one
 	case changed.OfAny():
-		// The changed cluster may have been in the way of a third one.
-		return concernOfComparing(kind)
+		return No
 	case changed == "" && kind == placementv1beta1.PickNPlacementType:
 		return Perhaps // every cluster competes for the place that became free
 	case gone:
 		return No
+	case kind == placementv1beta1.PickFixedPlacementType && slices.Contains(stake.Policy.ClusterNames, name):
+		return Perhaps
 	case kind == placementv1beta1.PickFixedPlacementType:
-		return concernOfNaming(stake.Policy, name)
+		return No
 	case stake.Bound, stake.Terminating, !stake.Taker.Takes(cluster, now):
 		return No // for a terminating binding, the event of its end comes later
 	case kind == placementv1beta1.PickNPlacementType:
@@ -61,19 +64,4 @@ func kindOf(policy *placementv1beta1.PlacementPolicy) placementv1beta1.Placement
 		return placementv1beta1.PickAllPlacementType
 	}
 	return policy.PlacementType
-}
-
-// concernOfComparing is the concern of a change that matters only to policies that compare clusters.
-func concernOfComparing(kind placementv1beta1.PlacementType) Concern {
-	if kind == placementv1beta1.PickNPlacementType {
-		return Perhaps
-	}
-	return No
-}
-
-func concernOfNaming(policy *placementv1beta1.PlacementPolicy, name string) Concern {
-	if slices.Contains(policy.ClusterNames, name) {
-		return Perhaps
-	}
-	return No
 }

@@ -26,8 +26,8 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, stat
 			continue
 		}
 		r.events.Eventf(placement, nil, "Normal", step.eventReason, step.step, "%s", step.eventNote)
-		if step == &availableStep || step == &diffReportedStep {
-			r.events.Eventf(placement, nil, "Normal", "PlacementRolloutCompleted", "Rollout", "%s", completedNote(step))
+		if step.completedNote != "" {
+			r.events.Eventf(placement, nil, "Normal", "PlacementRolloutCompleted", "Rollout", "%s", step.completedNote)
 		}
 	}
 	for _, failure := range newFailures(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses) {
@@ -43,21 +43,26 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, stat
 
 // newFindings describes the clusters that have findings now and had none before.
 func newFindings(before, after []placementv1beta1.PerClusterPlacementStatus, tell func(*placementv1beta1.PerClusterPlacementStatus) string) []string {
-	known := map[string]bool{}
-	for i := range before {
-		known[before[i].ClusterName] = tell(&before[i]) != ""
-	}
 	var notes []string
-	for i := range after {
-		said := tell(&after[i])
-		if said == "" || known[after[i].ClusterName] {
-			continue
-		}
-		if notes = append(notes, workmodel.CutMessage("Cluster "+after[i].ClusterName+": "+said, maxNote)); len(notes) == maxFailureEvents {
-			break
-		}
+	for _, entry := range newlyFound(before, after, func(e *placementv1beta1.PerClusterPlacementStatus) bool { return tell(e) != "" }) {
+		notes = append(notes, workmodel.CutMessage("Cluster "+entry.ClusterName+": "+tell(entry), maxNote))
 	}
 	return notes
+}
+
+// newlyFound returns the clusters of which something holds now that did not before, as many as get events.
+func newlyFound(before, after []placementv1beta1.PerClusterPlacementStatus, holds func(*placementv1beta1.PerClusterPlacementStatus) bool) []*placementv1beta1.PerClusterPlacementStatus {
+	known := map[string]bool{}
+	for i := range before {
+		known[before[i].ClusterName] = known[before[i].ClusterName] || holds(&before[i])
+	}
+	var found []*placementv1beta1.PerClusterPlacementStatus
+	for i := range after {
+		if !known[after[i].ClusterName] && holds(&after[i]) && len(found) < maxFailureEvents {
+			found = append(found, &after[i])
+		}
+	}
+	return found
 }
 
 // describeDrifts names the fields of the first drifted resource of a cluster. The values are in the status.
@@ -109,13 +114,6 @@ func (f *failure) describeFailure() string {
 	return workmodel.CutMessage(fmt.Sprintf("Cluster %s: %s %s: %s", f.cluster, f.Kind, f.Name, f.Condition.Message), maxNote)
 }
 
-func completedNote(step *stepTemplate) string {
-	if step == &availableStep {
-		return "Resources are available in the selected clusters"
-	}
-	return "Configuration differences have been reported in the selected clusters"
-}
-
 // failure is the first resource that could not be applied on a cluster.
 type failure struct {
 	cluster string
@@ -125,21 +123,9 @@ type failure struct {
 // newFailures are the failures of clusters that had not failed before. A resource that is only not available yet has
 // not failed.
 func newFailures(before, after []placementv1beta1.PerClusterPlacementStatus) []failure {
-	known := map[string]bool{}
-	for i := range before {
-		if firstFailure(&before[i]) != nil {
-			known[before[i].ClusterName] = true
-		}
-	}
 	var failures []failure
-	for i := range after {
-		first := firstFailure(&after[i])
-		if first == nil || known[after[i].ClusterName] {
-			continue
-		}
-		if failures = append(failures, failure{after[i].ClusterName, *first}); len(failures) == maxFailureEvents {
-			break
-		}
+	for _, entry := range newlyFound(before, after, func(e *placementv1beta1.PerClusterPlacementStatus) bool { return firstFailure(e) != nil }) {
+		failures = append(failures, failure{entry.ClusterName, *firstFailure(entry)})
 	}
 	return failures
 }

@@ -19,6 +19,8 @@ type stepTemplate struct {
 	unknown, failed, done  conditionText
 	clusterUnknown         conditionText
 	eventReason, eventNote string
+	// completedNote is that of the event of the rollout as a whole, if the step is its last.
+	completedNote string
 }
 
 var rolloutStartedStep = stepTemplate{
@@ -81,6 +83,7 @@ var availableStep = stepTemplate{
 	clusterUnknown: conditionText{placementv1beta1.ReasonResourceAvailableUnknown,
 		"The availability of the selected resources is unknown yet "},
 	eventReason: "PlacementAvailable", eventNote: "Resources are available on the selected cluster(s)",
+	completedNote: "Resources are available in the selected clusters",
 }
 
 var diffReportedStep = stepTemplate{
@@ -93,6 +96,7 @@ var diffReportedStep = stepTemplate{
 	clusterUnknown: conditionText{placementv1beta1.ReasonDiffReportingPending,
 		"Diff reporting has just started; its status is not yet to be known"},
 	eventReason: "PlacementDiffReported", eventNote: "Configuration differences have been reported on the selected cluster(s)",
+	completedNote: "Configuration differences have been reported in the selected clusters",
 }
 
 // rolloutSteps are the steps of a rollout in their order. After the first that is not done, no later one is shown.

@@ -1,6 +1,7 @@
 package resourcewatch
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -114,10 +115,12 @@ func (i *Index) Selecting(kind snapshot.Kind, object metav1.Object) []string {
 	}
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	var found []string
-	for placement := range i.named[named{kind.GroupKind(), object.GetName()}] {
-		found = append(found, placement)
-	}
+	return i.matchSelectors(kind, object)
+}
+
+// matchSelectors are the placements whose selectors match a cluster-scoped object.
+func (i *Index) matchSelectors(kind snapshot.Kind, object metav1.Object) []string {
+	found := slices.Collect(maps.Keys(i.named[named{kind.GroupKind(), object.GetName()}]))
 	for placement := range i.broad[kind.GroupKind()] {
 		if anyRuleSelects(i.selections[placement].Rules, kind, object) {
 			found = append(found, placement)
@@ -158,16 +161,7 @@ func (i *Index) Inside(namespace string) []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	object := &metav1.ObjectMeta{Name: namespace, Labels: i.namespaces[namespace]}
-	for placement := range i.named[named{snapshot.NamespaceKind, namespace}] {
-		found = append(found, placement)
-	}
-	for placement := range i.broad[snapshot.NamespaceKind] {
-		if anyRuleSelects(i.selections[placement].Rules, snapshot.Kind{GroupVersionKind: snapshot.NamespaceKind.WithVersion("v1")}, object) {
-			found = append(found, placement)
-		}
-	}
-	slices.Sort(found)
-	found = slices.Compact(found)
+	found = i.matchSelectors(snapshot.Kind{GroupVersionKind: snapshot.NamespaceKind.WithVersion("v1")}, object)
 	i.inside[namespace] = found
 	return found
 }

@@ -61,26 +61,19 @@ func findPrevious(previous placementv1beta1.WorkStatus) func(placementv1beta1.Wo
 }
 
 func manifestConditions(o outcome) []metav1.Condition {
+	conditions := []metav1.Condition{{
+		Type: placementv1beta1.ConditionTypeApplied, Status: metav1.ConditionTrue,
+		Reason: placementv1beta1.ReasonApplied, Message: "Manifest has been applied successfully",
+	}, manifestAvailableCondition(o)}
 	if o.problem != nil {
-		return []metav1.Condition{{
-			Type:    placementv1beta1.ConditionTypeApplied,
-			Status:  metav1.ConditionFalse,
-			Reason:  o.problem.Reason,
-			Message: o.problem.Message,
-			// 0 if the object was not seen on the cluster.
-			ObservedGeneration: o.generation,
+		conditions = []metav1.Condition{{
+			Type: placementv1beta1.ConditionTypeApplied, Status: metav1.ConditionFalse, Reason: o.problem.Reason, Message: o.problem.Message,
 		}}
 	}
-	applied := metav1.Condition{
-		Type:               placementv1beta1.ConditionTypeApplied,
-		Status:             metav1.ConditionTrue,
-		Reason:             placementv1beta1.ReasonApplied,
-		Message:            "Manifest has been applied successfully",
-		ObservedGeneration: o.generation,
+	for i := range conditions {
+		conditions[i].ObservedGeneration = o.generation // 0 if the object was not seen on the cluster
 	}
-	available := manifestAvailableCondition(o)
-	available.ObservedGeneration = o.generation
-	return []metav1.Condition{applied, available}
+	return conditions
 }
 
 func manifestAvailableCondition(o outcome) metav1.Condition {
