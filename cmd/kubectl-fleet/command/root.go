@@ -17,6 +17,7 @@ const (
 	groupLook    = "look"
 	groupRollout = "rollout"
 	groupMembers = "members"
+	groupHub     = "hub"
 )
 
 // verb makes a command.
@@ -28,6 +29,7 @@ func verbs() map[string][]verb {
 		groupLook:    {NewGet, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory},
 		groupRollout: {NewRun, NewApprove, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict, NewFederate, NewOrphaning},
 		groupMembers: {NewJoin, NewUnjoin, NewCordon, NewUncordon, NewDrain},
+		groupHub:     {NewMigrate},
 	}
 }
 
@@ -60,6 +62,7 @@ kubectl_complete-fleet (a link is enough): kubectl, once its own completion is s
 		&cobra.Group{ID: groupLook, Title: "See what is going on:"},
 		&cobra.Group{ID: groupRollout, Title: "Steer rollouts:"},
 		&cobra.Group{ID: groupMembers, Title: "Manage members:"},
+		&cobra.Group{ID: groupHub, Title: "Manage the hub:"},
 	)
 	for group, of := range verbs() {
 		for _, make := range of {

@@ -1,0 +1,313 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/fence"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
+)
+
+// codeInTheWay is the exit code of a check that has found something in the way.
+const codeInTheWay = 2
+
+// NewMigrate returns `kubectl fleet migrate`.
+func NewMigrate(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Move a hub between KubeFleet and fleetflow",
+		Long:  "Check a hub before and after it is moved from KubeFleet to fleetflow or back, and accept what the hub agent holds.",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newMigrateCheck(f, streams), newMigrateAccept(f, streams))
+	return cmd
+}
+
+type migrateCheck struct {
+	cli.Output
+	factory *cli.Factory
+	streams genericiooptions.IOStreams
+	to      string
+	strict  bool
+}
+
+func newMigrateCheck(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &migrateCheck{factory: f, streams: streams}
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Say what a move would make of this hub, and what stands in its way",
+		Long: `Read a hub, run by KubeFleet or by fleetflow, and say what would be adopted, what is under way, what has no counterpart,
+what would be written, and what stands in the way, KubeFleet's agents that still run included. Nothing is changed. Run it before
+a move and after it; with --to kubefleet, before the way back.
+
+Exits with 0 if nothing stands in the way, with 1 if the hub could not be read, and with 2 if something stands in the way; with
+--strict, also if something has no counterpart.`,
+		Example: `  kubectl fleet migrate check
+  kubectl fleet migrate check --to kubefleet -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.AddFlags(cmd)
+	cmd.Flags().StringVar(&o.to, "to", migration.ToFleetflow, "Where the hub is to be moved: fleetflow or kubefleet.")
+	cmd.Flags().BoolVar(&o.strict, "strict", false, "Exit with 2 also if something has no counterpart.")
+	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{migration.ToFleetflow, migration.ToKubeFleet}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
+	return cmd
+}
+
+func (o *migrateCheck) run(ctx context.Context) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	check := migration.Check
+	switch o.to {
+	case migration.ToFleetflow:
+	case migration.ToKubeFleet:
+		check = migration.CheckBack
+	default:
+		return fmt.Errorf("--to %q is not known: use fleetflow or kubefleet", o.to)
+	}
+	state, err := readMigration(ctx, o.factory)
+	if err != nil {
+		return err
+	}
+	report := check(state, o.factory.Clock.Now())
+	if o.Structured() {
+		err = o.Encode(o.streams.Out, report)
+	} else {
+		err = o.print(report)
+	}
+	if err != nil {
+		return err
+	}
+	if report.Has(migration.InTheWay) || o.strict && report.Has(migration.NoCounterpart) {
+		return &cli.Exit{Code: codeInTheWay}
+	}
+	return nil
+}
+
+func readMigration(ctx context.Context, f *cli.Factory) (*migration.State, error) {
+	c, err := f.Client()
+	if err != nil {
+		return nil, err
+	}
+	if err := (hub.Reader{Reader: c}).CheckHub(ctx); err != nil {
+		return nil, err
+	}
+	return migration.Read(ctx, c)
+}
+
+// print prints a report for people.
+func (o *migrateCheck) print(r *migration.Report) error {
+	out := o.streams.Out
+	fmt.Fprintf(out, "Hub agents: %s\n", describeAgents(r.Agents))
+	fmt.Fprintf(out, "Member agents: %s\n\n", describeMemberAgents(r.Agents))
+	columns := []cli.Column{{Name: "Placement"}, {Name: "Adopted"}, {Name: "Strategy"}, {Name: "Clusters"}, {Name: "Available"}, {Name: "Bindings"}, {Name: "Snapshots"}, {Name: "Works"}, {Name: "Runs"}}
+	var rows [][]string
+	for _, p := range append(r.Placements, r.Total) {
+		adopted := "yes"
+		switch {
+		case p.Strategy == "":
+			adopted = ""
+		case !p.Adopted:
+			adopted = "no"
+		}
+		rows = append(rows, []string{
+			p.Object, adopted, p.Strategy, strconv.Itoa(p.Clusters), strconv.Itoa(p.Available), strconv.Itoa(p.Bindings),
+			strconv.Itoa(p.Policies + p.Snapshots), strconv.Itoa(p.Works), strconv.Itoa(p.Runs),
+		})
+	}
+	if err := o.PrintTable(out, columns, rows); err != nil {
+		return err
+	}
+	var lines []string
+	for _, u := range r.UnderWay {
+		lines = append(lines, u.Object+": "+u.Where)
+	}
+	printSection(out, "Under way", lines)
+	lines = nil
+	for _, w := range r.Writes {
+		lines = append(lines, fmt.Sprintf("%d %s(s): %s", w.Count, w.Kind, w.What))
+	}
+	printSection(out, "Would be written on the hub, and nothing on the members", lines)
+	printFindings(out, "Has no counterpart", r.Of(migration.NoCounterpart))
+	printFindings(out, "Good to know", r.Of(migration.Note))
+	printFindings(out, "Stands in the way", r.Of(migration.InTheWay))
+	return nil
+}
+
+func describeAgents(a migration.Agents) string {
+	var running []string
+	if a.KubeFleet != "" {
+		running = append(running, "KubeFleet's ("+a.KubeFleet+")")
+	}
+	if a.Fleetflow != "" {
+		running = append(running, "fleetflow's ("+a.Fleetflow+")")
+	}
+	if len(running) == 0 {
+		return "none holds a lease"
+	}
+	return strings.Join(running, ", ")
+}
+
+func describeMemberAgents(a migration.Agents) string {
+	return fmt.Sprintf("%d of KubeFleet, %d of fleetflow, %d of which it cannot be told", a.Members.KubeFleet, a.Members.Fleetflow, a.Members.Unknown)
+}
+
+// maxFindings is how many findings of one reason are printed; JSON and YAML have all.
+const maxFindings = 20
+
+func printFindings(out io.Writer, title string, findings []migration.Finding) {
+	printed, left := map[string]int{}, 0
+	var lines []string
+	for _, f := range findings {
+		if printed[f.Reason]++; printed[f.Reason] > maxFindings {
+			left++
+			continue
+		}
+		line := f.Reason + ": " + f.Message
+		if f.Object != "" {
+			line = f.Object + ": " + line
+		}
+		lines = append(lines, line)
+	}
+	if left > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more: -o json has all", left))
+	}
+	printSection(out, title, lines)
+}
+
+func printSection(out io.Writer, title string, lines []string) {
+	if len(lines) == 0 {
+		lines = []string{"nothing"}
+	}
+	fmt.Fprintf(out, "\n%s:\n", title)
+	for _, line := range lines {
+		fmt.Fprintf(out, "  %s\n", line)
+	}
+}
+
+func newMigrateAccept(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	s := &steering{factory: f, streams: streams}
+	cmd := &cobra.Command{
+		Use:   "accept [PLACEMENT]",
+		Short: "Let go the bindings that the hub agent holds because nothing explains their removal",
+		Long: `Let go the bindings that the hub agent holds: after a start it found more than a handful that it would remove though
+neither a change of a placement nor a deletion explains it. What they have placed is removed from the clusters that are still
+there. Names them and asks first.
+
+Of a placement, its bindings that are held are let go; without a placement, those of all placements are, and the bindings whose
+placement is gone are deleted.`,
+		Example: `  kubectl fleet migrate accept web
+  kubectl fleet migrate accept --dry-run`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeRefs(f, hub.KindPlacement),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := s.Validate(); err != nil {
+				return err
+			}
+			return s.acceptRemovals(cmd.Context(), args)
+		},
+	}
+	s.AddFlags(cmd)
+	return cmd
+}
+
+// acceptRemovals accepts what is held of one placement or, without a name, of the whole hub.
+func (s *steering) acceptRemovals(ctx context.Context, args []string) error {
+	c, err := s.factory.Client()
+	if err != nil {
+		return err
+	}
+	var placements []placementv1beta1.PlacementObject
+	var orphans []placementv1beta1.BindingObject
+	if len(args) == 1 {
+		found, err := find(ctx, s.factory, c, args[0], hub.KindPlacement)
+		if err != nil {
+			return err
+		}
+		placements = append(placements, found.Placement.Object)
+	} else {
+		state, err := migration.Read(ctx, c)
+		if err != nil {
+			return err
+		}
+		placements, orphans = state.Placements, migration.HeldBindings(state)
+	}
+	something := len(orphans) > 0
+	for _, placement := range placements {
+		if held := placementv1beta1.HeldRemovalsOf(placement); held != nil {
+			something = true
+			if err := s.acceptHeld(ctx, c, placement, held); err != nil {
+				return err
+			}
+		}
+	}
+	if !something {
+		fmt.Fprintln(s.streams.Out, "the hub agent holds nothing")
+		return nil
+	}
+	return s.deleteOrphans(ctx, c, orphans)
+}
+
+// acceptHeld tells the hub agent, by an annotation on the placement, to let go exactly what it holds now.
+func (s *steering) acceptHeld(ctx context.Context, c client.WithWatch, placement placementv1beta1.PlacementObject, held *placementv1beta1.HeldRemovals) error {
+	for _, removal := range held.Removals {
+		fmt.Fprintf(s.streams.Out, "%s: binding %s on %s: %s\n", placement.GetName(), removal.Binding, removal.Cluster, removal.Why)
+	}
+	if more := held.Total - len(held.Removals); more > 0 {
+		fmt.Fprintf(s.streams.Out, "%s: and %d more\n", placement.GetName(), more)
+	}
+	if err := s.Ask(s.streams, fmt.Sprintf("Take placement %s off these %d cluster(s)?", placement.GetName(), held.Total)); err != nil {
+		return err
+	}
+	if s.Sends() {
+		accept := fence.Annotate(placement.GetAnnotations(), placementv1beta1.RemovalsAcceptedAnnotation, held.Token(placement))
+		unchanged := fence.Test(fence.AnnotationPath(placementv1beta1.RemovalsHeldAnnotation), placement.GetAnnotations()[placementv1beta1.RemovalsHeldAnnotation])
+		patch, err := fence.Patch(placement.GetUID(), append([]fence.Op{unchanged}, accept...)...)
+		if err != nil {
+			return err
+		}
+		if err := s.writer(c).Patch(ctx, placementv1beta1.DeepCopyOf(placement), patch); err != nil {
+			return fmt.Errorf("accepting the removals of placement %s: %w", placement.GetName(), err)
+		}
+	}
+	s.Done(s.streams, "%d removal(s) of placement %s accepted", held.Total, placement.GetName())
+	return nil
+}
+
+// deleteOrphans deletes bindings whose placement is gone.
+func (s *steering) deleteOrphans(ctx context.Context, c client.WithWatch, orphans []placementv1beta1.BindingObject) error {
+	if len(orphans) == 0 {
+		return nil
+	}
+	for _, binding := range orphans {
+		fmt.Fprintf(s.streams.Out, "binding %s on %s: its placement is gone\n", binding.GetName(), binding.GetBindingSpec().TargetCluster)
+	}
+	if err := s.Ask(s.streams, fmt.Sprintf("Delete these %d binding(s), and what they have placed?", len(orphans))); err != nil {
+		return err
+	}
+	var problems []error
+	for _, binding := range orphans {
+		if s.Sends() {
+			err := s.writer(c).Delete(ctx, binding, client.Preconditions{UID: new(binding.GetUID())})
+			if client.IgnoreNotFound(err) != nil {
+				problems = append(problems, fmt.Errorf("deleting binding %s: %w", binding.GetName(), err))
+				continue
+			}
+		}
+		s.Done(s.streams, "binding/%s deleted", binding.GetName())
+	}
+	return errors.Join(problems...)
+}

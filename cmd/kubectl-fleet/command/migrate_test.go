@@ -1,0 +1,116 @@
+package command
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
+	"github.com/fleetflow/fleetflow/test/fixture"
+	recording "github.com/fleetflow/fleetflow/test/kubefleet"
+)
+
+// recordedHub has what KubeFleet left on a hub.
+func recordedHub(t *testing.T) []client.Object {
+	t.Helper()
+	recorded, err := recording.Hub()
+	require.NoError(t, err)
+	scheme := cli.Scheme()
+	var objects []client.Object
+	for _, from := range recorded {
+		kind := from.GroupVersionKind()
+		if strings.HasSuffix(kind.Group, "kubernetes-fleet.io") {
+			kind = schema.GroupVersionKind{Group: kind.Group, Version: "v1beta1", Kind: kind.Kind}
+		}
+		into, err := scheme.New(kind)
+		require.NoError(t, err)
+		from.SetGroupVersionKind(kind)
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, into))
+		objects = append(objects, into.(client.Object))
+	}
+	return objects
+}
+
+// leaseOf is the lease of a hub agent that renewed it a moment ago.
+func leaseOf(of kubefleet.Lease, holder string) client.Object {
+	at := metav1.NewMicroTime(now.Add(-time.Second))
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at, LeaseDurationSeconds: new(int32(60))},
+	}
+}
+
+func TestMigrateCheckOfARecordedHub(t *testing.T) {
+	t.Run("once KubeFleet's hub agent has ended, nothing is in the way", func(t *testing.T) {
+		c := newConsole(t, recordedHub(t)...)
+		require.NoError(t, c.run("migrate", "check"))
+		c.golden("migrate-check.txt")
+	})
+	t.Run("while it runs, it is in the way", func(t *testing.T) {
+		c := newConsole(t, append(recordedHub(t), leaseOf(kubefleet.HubAgentLease, "hub-agent-7d"))...)
+		exit := &cli.Exit{}
+		require.ErrorAs(t, c.run("migrate", "check", "-o", "json"), &exit)
+		assert.Equal(t, 2, exit.Code)
+		report := &migration.Report{}
+		require.NoError(t, json.Unmarshal(c.out.Bytes(), report))
+		assert.Equal(t, "hub-agent-7d", report.Agents.KubeFleet)
+		require.Len(t, report.Of(migration.InTheWay), 1)
+		assert.Equal(t, "KubeFleetHubAgentRuns", report.Of(migration.InTheWay)[0].Reason)
+	})
+	t.Run("what has no counterpart counts if that is asked for", func(t *testing.T) {
+		exit := &cli.Exit{}
+		require.ErrorAs(t, newConsole(t, recordedHub(t)...).run("migrate", "check", "--strict"), &exit)
+		assert.Equal(t, 2, exit.Code)
+	})
+	t.Run("the way back of what was never changed is open but for the run under way", func(t *testing.T) {
+		c := newConsole(t, recordedHub(t)...)
+		exit := &cli.Exit{}
+		require.ErrorAs(t, c.run("migrate", "check", "--to", "kubefleet"), &exit)
+		assert.Equal(t, 2, exit.Code)
+		c.golden("migrate-check-back.txt")
+	})
+	t.Run("a direction that there is not", func(t *testing.T) {
+		assert.ErrorContains(t, newConsole(t).run("migrate", "check", "--to", "karmada"), `--to "karmada" is not known`)
+	})
+}
+
+func TestMigrateAcceptLetsGoWhatIsHeld(t *testing.T) {
+	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "crp", UID: "crp-uid", Generation: 3}}
+	held := placementv1beta1.NewHeldRemovals(placement, []placementv1beta1.HeldRemoval{{Binding: "crp-a", Cluster: "a", Why: "it is gone"}})
+	placement.Annotations = map[string]string{placementv1beta1.RemovalsHeldAnnotation: held.Encode()}
+	orphan := fixture.Binding("lost", 1)
+	orphan.Labels[placementv1beta1.ParentPlacementLabel] = "elsewhere"
+	stored := func(c *console) *placementv1beta1.ClusterResourcePlacement {
+		found := &placementv1beta1.ClusterResourcePlacement{}
+		require.NoError(t, c.hub.Get(t.Context(), client.ObjectKey{Name: "crp"}, found))
+		return found
+	}
+
+	c := newConsole(t, placement.DeepCopy(), orphan.DeepCopy())
+	require.Error(t, c.run("migrate", "accept"), "there is nobody to ask")
+	assert.Contains(t, c.out.String(), "crp: binding crp-a on a: it is gone")
+	require.NoError(t, c.run("migrate", "accept", "--dry-run"))
+	assert.False(t, held.IsAccepted(stored(c)))
+
+	require.NoError(t, c.run("migrate", "accept", "crp", "--yes"))
+	assert.Contains(t, c.out.String(), "1 removal(s) of placement crp accepted")
+	assert.True(t, held.IsAccepted(stored(c)))
+	assert.NoError(t, c.hub.Get(t.Context(), client.ObjectKeyFromObject(orphan), &placementv1beta1.ClusterResourceBinding{}), "it was not asked for")
+
+	require.NoError(t, c.run("migrate", "accept", "--yes"))
+	assert.Contains(t, c.out.String(), "binding/crp-lost deleted")
+	assert.Error(t, c.hub.Get(t.Context(), client.ObjectKeyFromObject(orphan), &placementv1beta1.ClusterResourceBinding{}))
+	require.NoError(t, newConsole(t).run("migrate", "accept"))
+}

@@ -1,0 +1,226 @@
+package migration
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// CheckBack says what KubeFleet's controllers would make of a hub that fleetflow has run, and what they would not accept.
+func CheckBack(state *State, now time.Time) *Report {
+	c := newChecker(state, ToKubeFleet, now)
+	c.checkOurAgents()
+	c.checkBindings()
+	c.checkHeld()
+	c.listUnderWay()
+	c.checkRunsBack()
+	c.checkStrategiesBack()
+	c.checkPlacementsBack()
+	c.checkPoliciesBack()
+	c.checkSnapshotsBack()
+	c.checkBindingsBack()
+	c.countGiveBackWrites()
+	return c.finishReport()
+}
+
+func (c *checker) checkOurAgents() {
+	if held := c.report.Agents.Fleetflow; held != "" {
+		c.report.find(InTheWay, "HubAgentRuns", "", fmt.Sprintf("fleetflow's hub agent (%s) holds its lease: scale it to zero", held))
+	}
+	for _, policy := range c.Policies {
+		c.report.find(InTheWay, "PolicyRemains", policy,
+			"fleetflow's admission policies refuse what KubeFleet's agents write: uninstall the chart, or kubectl delete "+strings.Replace(policy, "/", " ", 1))
+	}
+	if agents := c.report.Agents.Members; agents.Fleetflow > 0 {
+		c.report.find(Note, "MemberAgentsRun", "", fmt.Sprintf("%d member agent(s) are fleetflow's: replace them one after the other", agents.Fleetflow))
+	}
+}
+
+// checkRunsBack: KubeFleet compares a run under way with the words and the names that it would have written itself.
+func (c *checker) checkRunsBack() {
+	for _, run := range c.Runs {
+		name, spec := nameOfRun(run), run.GetUpdateRunSpec()
+		if !placementv1beta1.IsRunOver(run) {
+			c.report.find(InTheWay, "RunUnderWay", name,
+				"KubeFleet asks for its approvals under other names and fails runs whose plan it would have made otherwise: let it end, or delete it")
+		}
+		if len(spec.ClusterActions) > 0 || spec.RollbackOf != "" {
+			c.report.find(NoCounterpart, "RunFieldsDropped", name, "spec.clusterActions and spec.rollbackOf are dropped")
+		}
+	}
+}
+
+func (c *checker) checkStrategiesBack() {
+	for _, strategy := range c.Strategies {
+		name, spec := nameOf(kindOf(strategy, "StagedUpdateStrategy"), strategy), strategy.GetUpdateStrategySpec()
+		if spec.Membership != "" || spec.UnassignedClusters != "" {
+			c.report.find(NoCounterpart, "StrategyFieldsDropped", name, "spec.membership and spec.unassignedClusters are dropped: runs fail when the selected clusters change, or are in no stage")
+		}
+		for i := range spec.Stages {
+			stage := &spec.Stages[i]
+			if stage.LabelSelector == nil {
+				c.report.find(InTheWay, "StageWithoutSelector", name, fmt.Sprintf("stage %s has no labelSelector: here that is all clusters, for KubeFleet none; write labelSelector: {}", stage.Name))
+			}
+			if stage.ClusterDeadline != nil || stage.FailureBudget != nil {
+				c.report.find(NoCounterpart, "StageFieldsDropped", name, fmt.Sprintf("clusterDeadline and failureBudget of stage %s are dropped: it waits for a failed cluster without end", stage.Name))
+			}
+		}
+	}
+}
+
+func (c *checker) checkPlacementsBack() {
+	for _, placement := range c.Placements {
+		name, strategy := nameOfPlacement(placement), placement.GetPlacementSpec().Strategy
+		c.checkFinalizers(name, placement)
+		if strategy == nil {
+			continue
+		}
+		if s := strategy.DeleteStrategy; s != nil && s.PropagationPolicy == placementv1beta1.DeletePropagationPolicyAbandon {
+			c.report.find(NoCounterpart, "AbandonNotDone", name, "deleteStrategy Abandon is accepted and not done: to delete the placement then takes what it has placed from the clusters")
+		}
+		if s := strategy.ReportBackStrategy; s != nil && s.Type == placementv1beta1.ReportBackStrategyTypeMirror {
+			c.report.find(NoCounterpart, "ReportBackNotDone", name, "reportBackStrategy is accepted and not done: the statuses on the hub grow old")
+		}
+	}
+}
+
+// checkPoliciesBack: KubeFleet needs one latest policy snapshot of each placement, and takes another one where the hash is
+// not its own.
+func (c *checker) checkPoliciesBack() {
+	latest := map[types.NamespacedName]int{}
+	for _, policy := range c.Policy {
+		name := nameOf(kindOf(policy, "SchedulingPolicySnapshot"), policy)
+		c.checkIndex(name, policy, placementv1beta1.PolicyIndexLabel)
+		if !placementv1beta1.IsLatestSnapshot(policy) {
+			continue
+		}
+		latest[parentOf(policy)]++
+		spec := policy.GetPolicySnapshotSpec()
+		if _, err := strconv.Atoi(policy.GetAnnotations()[placementv1beta1.CRPGenerationAnnotation]); err != nil {
+			c.report.find(InTheWay, "PolicyWithoutGeneration", name, "annotation "+placementv1beta1.CRPGenerationAnnotation+" has no number")
+		}
+		if p := spec.Policy; p != nil && p.PlacementType == placementv1beta1.PickNPlacementType {
+			if _, err := strconv.Atoi(policy.GetAnnotations()[placementv1beta1.NumberOfClustersAnnotation]); err != nil {
+				c.report.find(InTheWay, "PolicyWithoutNumber", name, "annotation "+placementv1beta1.NumberOfClustersAnnotation+" has no number")
+			}
+		}
+		if string(spec.PolicyHash) != kubeFleetHash(spec.Policy) {
+			c.report.find(Note, "PolicyHashDiffers", name, "KubeFleet has another hash of this policy, makes a snapshot of its own and looks at the clusters again: those that still fit keep what they have")
+		}
+	}
+	c.checkLatest(latest, "policy", func(placementv1beta1.PlacementObject) bool { return true })
+}
+
+// kubeFleetHash is KubeFleet's hash of a policy, in which the number of clusters does not count.
+func kubeFleetHash(policy *placementv1beta1.PlacementPolicy) string {
+	counted := policy.DeepCopy()
+	if counted != nil {
+		counted.NumberOfClusters = nil
+	}
+	data, err := json.Marshal(counted)
+	if err != nil {
+		return "" // a policy always encodes
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+func (c *checker) checkIndex(name string, o metav1.Object, label string) {
+	if index, err := strconv.Atoi(o.GetLabels()[label]); err != nil || index < 0 {
+		c.report.find(InTheWay, "SnapshotWithoutIndex", name, "label "+label+" has no index")
+	}
+}
+
+// checkLatest says which placements have none or several of a kind of snapshot that are labelled as the latest: KubeFleet
+// stops at these with an error.
+func (c *checker) checkLatest(latest map[types.NamespacedName]int, what string, needs func(placementv1beta1.PlacementObject) bool) {
+	for _, placement := range c.Placements {
+		if count := latest[keyOf(placement)]; count != 1 && (count > 1 || needs(placement)) && len(c.byPlacement[keyOf(placement)]) > 0 {
+			c.report.find(InTheWay, "NotOneLatest", nameOfPlacement(placement), fmt.Sprintf(
+				"%d of its %s snapshots carry the label %s=true, and KubeFleet needs one", count, what, placementv1beta1.IsLatestSnapshotLabel))
+		}
+	}
+}
+
+func (c *checker) checkSnapshotsBack() {
+	latest := map[types.NamespacedName]int{}
+	for i := range c.Resources {
+		snapshot := &c.Resources[i]
+		name := nameOf(snapshot.Kind, snapshot)
+		c.checkIndex(name, snapshot, placementv1beta1.ResourceIndexLabel)
+		if snapshot.Annotations[placementv1beta1.ResourceGroupHashAnnotation] == "" {
+			if _, err := strconv.Atoi(snapshot.Annotations[placementv1beta1.SubindexOfResourceSnapshotAnnotation]); err != nil {
+				c.report.find(InTheWay, "SnapshotWithoutHash", name, "it is neither a master, with annotation "+placementv1beta1.ResourceGroupHashAnnotation+", nor a part of one")
+			}
+			continue
+		}
+		if placementv1beta1.IsLatestSnapshot(snapshot) {
+			latest[parentOf(snapshot)]++
+		}
+	}
+	c.checkLatest(latest, "resource", func(placementv1beta1.PlacementObject) bool { return true })
+}
+
+// checkBindingsBack: KubeFleet goes by the label, the state and the conditions of a binding, whatever its name.
+func (c *checker) checkBindingsBack() {
+	for _, binding := range c.Bindings {
+		name := nameOfBinding(binding)
+		c.checkFinalizers(name, binding)
+		switch state := binding.GetBindingSpec().State; state {
+		case placementv1beta1.BindingStateScheduled, placementv1beta1.BindingStateUnscheduled:
+		case placementv1beta1.BindingStateBound:
+			said := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeRolloutStarted)
+			if said == nil || said.ObservedGeneration != binding.GetGeneration() {
+				c.report.find(Note, "RolloutNotStarted", name, "KubeFleet repairs no Works of it until a rollout has started anew: its condition RolloutStarted is of another generation")
+			}
+		default:
+			c.report.find(InTheWay, "StateUnknown", name, fmt.Sprintf("KubeFleet knows no state %q", state))
+		}
+	}
+}
+
+// overrideHashAnnotation has, on KubeFleet's Works, the hash of the names of the overrides that went into them. A Work without
+// it is out of date for KubeFleet.
+const overrideHashAnnotation = placementv1beta1.FleetPrefix + "parent-cluster-resource-override-snapshot-hash"
+
+// countGiveBackWrites counts what KubeFleet writes when it takes the hub back.
+func (c *checker) countGiveBackWrites() {
+	placements, bindings, works := 0, 0, 0
+	has := func(o metav1.Object, name string) bool {
+		for _, finalizer := range o.GetFinalizers() {
+			if finalizer == placementv1beta1.FleetPrefix+name {
+				return true
+			}
+		}
+		return false
+	}
+	for _, placement := range c.Placements {
+		if !has(placement, "scheduler-cleanup") {
+			placements++
+		}
+	}
+	for _, binding := range c.Bindings {
+		if !has(binding, "scheduler-crb-cleanup") {
+			bindings++
+		}
+	}
+	for i := range c.Works {
+		if c.Works[i].Annotations[placementv1beta1.ParentResourceSnapshotNameAnnotation] == "" ||
+			c.Works[i].Annotations[overrideHashAnnotation] == "" {
+			works++
+		}
+	}
+	c.report.write("placement", placements, "gets the finalizer of KubeFleet's scheduler")
+	c.report.write("binding", bindings, "lacks the finalizer by which KubeFleet's scheduler notices its deletion; those that it makes have it")
+	c.report.write("work", works, "lacks annotations of KubeFleet's, and is written once more with the same content")
+}

@@ -1,0 +1,412 @@
+package migration
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const (
+	// ToFleetflow and ToKubeFleet are the directions of a move.
+	ToFleetflow = "fleetflow"
+	ToKubeFleet = "kubefleet"
+	// heartbeats is after how many of them a member's agent, or the hub agent that copies them, counts as away.
+	heartbeats = 3
+	// defaultHeartbeat is the period of a member that names none.
+	defaultHeartbeat = 60 * time.Second
+)
+
+// checker decides about one state.
+type checker struct {
+	*State
+	report *Report
+	now    time.Time
+	// byPlacement has the live bindings by their placement.
+	byPlacement map[types.NamespacedName][]placementv1beta1.BindingObject
+}
+
+// Check says what fleetflow would make of a hub.
+func Check(state *State, now time.Time) *Report {
+	c := newChecker(state, ToFleetflow, now)
+	c.checkKubeFleetAgents()
+	c.checkBindings()
+	c.checkHeld()
+	c.listUnderWay()
+	c.checkCounterparts()
+	c.countTakeOverWrites()
+	return c.finishReport()
+}
+
+func newChecker(state *State, to string, now time.Time) *checker {
+	c := &checker{State: state, report: &Report{To: to}, now: now, byPlacement: map[types.NamespacedName][]placementv1beta1.BindingObject{}}
+	for _, binding := range state.Bindings {
+		if placementv1beta1.IsLiveBinding(binding) {
+			key := parentOf(binding)
+			c.byPlacement[key] = append(c.byPlacement[key], binding)
+		}
+	}
+	c.report.Agents.KubeFleet, c.report.Agents.Fleetflow = holderOf(state.KubeFleetLease, now), holderOf(state.OurLease, now)
+	for i := range state.Mailboxes {
+		c.countMemberAgent(&state.Mailboxes[i])
+	}
+	c.listPlacements()
+	return c
+}
+
+func (c *checker) finishReport() *Report {
+	slices.SortStableFunc(c.report.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(rankWeight(a.Weight), rankWeight(b.Weight)), cmp.Compare(a.Object, b.Object))
+	})
+	return c.report
+}
+
+func rankWeight(w Weight) int { return slices.Index([]Weight{InTheWay, NoCounterpart, Note}, w) }
+
+// parentOf is the key of the placement that an object was made for.
+func parentOf(o metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetLabels()[placementv1beta1.ParentPlacementLabel]}
+}
+
+// workParent is the key of the placement that a Work was made for.
+func workParent(work metav1.Object) types.NamespacedName {
+	labels := work.GetLabels()
+	return types.NamespacedName{Namespace: labels[placementv1beta1.ParentNamespaceLabel], Name: labels[placementv1beta1.ParentPlacementLabel]}
+}
+
+func keyOf(o metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+func kindOf(o placementv1beta1.Object, kind string) string {
+	if o.GetNamespace() == "" && kind != "Work" {
+		return "Cluster" + kind
+	}
+	return kind
+}
+
+// nameOfPlacement, nameOfBinding and nameOfRun name objects of either scope.
+func nameOfPlacement(p placementv1beta1.PlacementObject) string {
+	return nameOf(kindOf(p, "ResourcePlacement"), p)
+}
+
+func nameOfBinding(b placementv1beta1.BindingObject) string {
+	return nameOf(kindOf(b, "ResourceBinding"), b)
+}
+
+func nameOfRun(r placementv1beta1.UpdateRunObject) string {
+	return nameOf(kindOf(r, "StagedUpdateRun"), r)
+}
+
+// countMemberAgent counts whose agent last wrote the status of a mailbox.
+func (c *checker) countMemberAgent(mailbox *clusterv1beta1.InternalMemberCluster) {
+	theirs, ours := writtenBy(mailbox, kubefleet.MemberAgentManager), writtenBy(mailbox, "member-agent")
+	members := &c.report.Agents.Members
+	switch {
+	case theirs.IsZero() && ours.IsZero():
+		members.Unknown++
+	case ours.Before(&theirs):
+		members.KubeFleet++
+	default:
+		members.Fleetflow++
+	}
+}
+
+// listPlacements counts what there is of each placement.
+func (c *checker) listPlacements() {
+	index := map[types.NamespacedName]int{}
+	for _, placement := range c.Placements {
+		line := Placement{Object: nameOfPlacement(placement), Strategy: "RollingUpdate", Adopted: placement.GetNamespace() == "" || c.report.To == ToKubeFleet}
+		if placementv1beta1.IsExternal(placement) {
+			line.Strategy = "External"
+		}
+		clusters := map[string]bool{}
+		for _, binding := range c.byPlacement[keyOf(placement)] {
+			clusters[binding.GetBindingSpec().TargetCluster] = true
+			if meta.IsStatusConditionTrue(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeAvailable) {
+				line.Available++
+			}
+		}
+		line.Clusters = len(clusters)
+		index[keyOf(placement)] = len(c.report.Placements)
+		c.report.Placements = append(c.report.Placements, line)
+	}
+	count := func(key types.NamespacedName, field func(*Placement) *int) {
+		if at, known := index[key]; known {
+			*field(&c.report.Placements[at])++
+		}
+	}
+	for _, binding := range c.Bindings {
+		count(parentOf(binding), func(p *Placement) *int { return &p.Bindings })
+	}
+	for _, policy := range c.Policy {
+		count(parentOf(policy), func(p *Placement) *int { return &p.Policies })
+	}
+	for i := range c.Resources {
+		count(parentOf(&c.Resources[i]), func(p *Placement) *int { return &p.Snapshots })
+	}
+	for i := range c.Works {
+		count(workParent(&c.Works[i]), func(p *Placement) *int { return &p.Works })
+	}
+	for _, run := range c.Runs {
+		count(types.NamespacedName{Namespace: run.GetNamespace(), Name: run.GetUpdateRunSpec().PlacementName}, func(p *Placement) *int { return &p.Runs })
+	}
+	slices.SortFunc(c.report.Placements, func(a, b Placement) int { return cmp.Compare(a.Object, b.Object) })
+	total := &c.report.Total
+	total.Object = strconv.Itoa(len(c.report.Placements)) + " placements"
+	for _, p := range c.report.Placements {
+		total.Clusters, total.Available, total.Bindings = total.Clusters+p.Clusters, total.Available+p.Available, total.Bindings+p.Bindings
+		total.Policies, total.Snapshots, total.Works, total.Runs = total.Policies+p.Policies, total.Snapshots+p.Snapshots, total.Works+p.Works, total.Runs+p.Runs
+	}
+}
+
+// checkKubeFleetAgents says whether KubeFleet's agents still run, and what they leave behind that would refuse writes.
+func (c *checker) checkKubeFleetAgents() {
+	held := c.report.Agents.KubeFleet
+	if held != "" {
+		c.report.find(InTheWay, "KubeFleetHubAgentRuns", "", fmt.Sprintf(
+			"KubeFleet's hub agent (%s) holds its lease: scale it to zero; its lease ends up to 90 s later", held))
+	}
+	for i := range c.Members {
+		member := &c.Members[i]
+		if last := writtenBy(member, kubefleet.HubAgentManager); held == "" && c.now.Sub(last.Time) < heartbeats*periodOf(member) {
+			c.report.find(InTheWay, "KubeFleetHubAgentWrites", nameOf("MemberCluster", member), fmt.Sprintf(
+				"KubeFleet's hub agent wrote this at %s, without holding a lease: if it still runs, scale it to zero", last.UTC().Format(time.RFC3339)))
+			break
+		}
+	}
+	for _, webhook := range c.Webhooks {
+		c.report.find(InTheWay, "KubeFleetWebhookRemains", webhook,
+			"KubeFleet has left this webhook, and what it intercepts is refused while its agent does not run: kubectl delete "+strings.Replace(webhook, "/", " ", 1))
+	}
+	if agents := c.report.Agents.Members; agents.KubeFleet > 0 {
+		c.report.find(Note, "KubeFleetMemberAgentsRun", "", fmt.Sprintf(
+			"%d member agent(s) are KubeFleet's: they go on with the Works that there are; replace them one after the other", agents.KubeFleet))
+	}
+}
+
+// periodOf is the heartbeat period of a member.
+func periodOf(member *clusterv1beta1.MemberCluster) time.Duration {
+	if seconds := member.Spec.HeartbeatPeriodSeconds; seconds > 0 {
+		return time.Duration(seconds) * time.Second
+	}
+	return defaultHeartbeat
+}
+
+// checkBindings says which bindings would not be adopted, and why.
+func (c *checker) checkBindings() {
+	inFleet, placements := map[string]bool{}, map[types.NamespacedName]bool{}
+	for i := range c.Members {
+		inFleet[c.Members[i].Name] = true
+	}
+	for _, placement := range c.Placements {
+		placements[keyOf(placement)] = true
+	}
+	complete, taken := c.findCompleteSnapshots(), map[string]string{}
+	for _, binding := range c.Bindings {
+		if !placementv1beta1.IsLiveBinding(binding) {
+			continue
+		}
+		name, spec, parent := nameOfBinding(binding), binding.GetBindingSpec(), parentOf(binding)
+		switch {
+		case parent.Name == "":
+			c.report.find(InTheWay, "BindingWithoutPlacement", name,
+				"it does not say of which placement it is: label it "+placementv1beta1.ParentPlacementLabel+"=<placement>, or delete it, which removes what it has placed on "+spec.TargetCluster)
+		case !placements[parent]:
+			c.report.find(InTheWay, "PlacementGone", name, fmt.Sprintf(
+				"its placement %s does not exist: create the placement again, or delete the binding, which removes what it has placed on %s", parent.Name, spec.TargetCluster))
+		case !inFleet[spec.TargetCluster]:
+			c.report.find(InTheWay, "ClusterGone", name, fmt.Sprintf("its cluster %s is not in the fleet: create the MemberCluster again, or the binding is let go", spec.TargetCluster))
+		case spec.ResourceSnapshotName != "" && !complete[types.NamespacedName{Namespace: parent.Namespace, Name: spec.ResourceSnapshotName}]:
+			c.report.find(InTheWay, "SnapshotIncomplete", name, fmt.Sprintf(
+				"resource snapshot %s, which it places, is missing or lacks parts: what is placed stays, and cannot be repaired until there is another snapshot", spec.ResourceSnapshotName))
+		}
+		place := parent.String() + " on " + spec.TargetCluster
+		if other := taken[place]; other != "" && parent.Name != "" {
+			c.report.find(InTheWay, "TwoBindings", name, fmt.Sprintf("%s is of the same placement and cluster: delete the one that nothing was placed by", other))
+		}
+		taken[place] = name
+	}
+}
+
+// findCompleteSnapshots returns the masters of the resource snapshots that have all their parts.
+func (c *checker) findCompleteSnapshots() map[types.NamespacedName]bool {
+	parts := map[string]int{}
+	series := func(o metav1.Object) string {
+		return parentOf(o).String() + " " + o.GetLabels()[placementv1beta1.ResourceIndexLabel]
+	}
+	for i := range c.Resources {
+		parts[series(&c.Resources[i])]++
+	}
+	complete := map[types.NamespacedName]bool{}
+	for i := range c.Resources {
+		snapshot := &c.Resources[i]
+		count, err := strconv.Atoi(snapshot.Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation])
+		if err == nil && parts[series(snapshot)] >= count {
+			complete[keyOf(snapshot)] = true
+		}
+	}
+	return complete
+}
+
+// checkHeld lists what fleetflow's hub agent holds back.
+func (c *checker) checkHeld() {
+	for _, placement := range c.Placements {
+		if held := placementv1beta1.HeldRemovalsOf(placement); held != nil {
+			c.report.find(InTheWay, "RemovalsHeld", nameOfPlacement(placement), fmt.Sprintf(
+				"the hub agent would let %d binding(s) go, and nothing explains it: put back what is missing, or kubectl fleet migrate accept %s", held.Total, placement.GetName()))
+		}
+	}
+}
+
+// listUnderWay lists runs that are not over and rollouts that have not reached all clusters.
+func (c *checker) listUnderWay() {
+	for _, run := range c.Runs {
+		if !placementv1beta1.IsRunOver(run) {
+			c.report.UnderWay = append(c.report.UnderWay, UnderWay{nameOfRun(run), describeRun(run)})
+		}
+	}
+	for _, placement := range c.Placements {
+		waiting := 0
+		for _, binding := range c.byPlacement[keyOf(placement)] {
+			if !meta.IsStatusConditionTrue(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeAvailable) {
+				waiting++
+			}
+		}
+		if waiting > 0 {
+			c.report.UnderWay = append(c.report.UnderWay, UnderWay{nameOfPlacement(placement), fmt.Sprintf("%d cluster(s) are not available yet", waiting)})
+		}
+	}
+}
+
+// describeRun says where a run that is not over stands.
+func describeRun(run placementv1beta1.UpdateRunObject) string {
+	status := run.GetUpdateRunStatus()
+	if !meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeInitialized) {
+		return "not initialized yet"
+	}
+	for i := range status.StagesStatus {
+		stage := &status.StagesStatus[i]
+		if updaterun.StageOver(stage) {
+			continue
+		}
+		for _, task := range slices.Concat(stage.BeforeStageTaskStatus, stage.AfterStageTaskStatus) {
+			if task.ApprovalRequestName != "" && meta.IsStatusConditionTrue(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated) &&
+				!meta.IsStatusConditionTrue(task.Conditions, placementv1beta1.ConditionTypeApprovalRequestApproved) {
+				return fmt.Sprintf("stage %s waits for approval %s", stage.StageName, task.ApprovalRequestName)
+			}
+		}
+		return fmt.Sprintf("in stage %s: %d of %d cluster(s) updated", stage.StageName, updaterun.CountIn(stage, updaterun.PhaseSucceeded), len(stage.Clusters))
+	}
+	return "in the deletion stage"
+}
+
+// checkCounterparts says what fleetflow does not do of what the hub uses.
+func (c *checker) checkCounterparts() {
+	for _, placement := range c.Placements {
+		name := nameOfPlacement(placement)
+		switch {
+		case placement.GetNamespace() != "":
+			c.report.find(NoCounterpart, "NamespacedPlacement", name,
+				"namespaced placements are stored and not acted on: what it has placed stays on the clusters as it is, and changes of it do nothing")
+		case placement.GetPlacementSpec().StatusReportingScope == placementv1beta1.NamespaceAccessible:
+			c.report.find(NoCounterpart, "NamespaceAccessibleStatus", name, "its status is on the placement only: no ClusterResourcePlacementStatus is kept up to date")
+		}
+		c.checkFinalizers(name, placement)
+	}
+	for _, run := range c.Runs {
+		if run.GetNamespace() != "" && !placementv1beta1.IsRunOver(run) {
+			c.report.find(NoCounterpart, "NamespacedRun", nameOfRun(run), "namespaced runs are stored and not acted on: it stays where it is")
+		}
+		c.checkFinalizers(nameOfRun(run), run)
+	}
+	for _, binding := range c.Bindings {
+		c.checkFinalizers(nameOfBinding(binding), binding)
+	}
+	for object, fields := range c.Unknown {
+		c.report.find(NoCounterpart, "UnknownFields", object, "fields that fleetflow's API does not have are dropped: "+strings.Join(fields, ", "))
+	}
+	for i := range c.Members {
+		for _, agent := range c.Members[i].Status.AgentStatus {
+			if agent.Type != clusterv1beta1.MemberAgent {
+				c.report.find(NoCounterpart, "NetworkingAgent", nameOf("MemberCluster", &c.Members[i]), fmt.Sprintf("fleetflow does not wait for the %s, which runs on without it", agent.Type))
+			}
+		}
+	}
+}
+
+// finalizers are those that KubeFleet and fleetflow put on what they make, and take off again.
+var finalizers = map[string]bool{
+	placementv1beta1.PlacementCleanupFinalizer: true, placementv1beta1.WorkFinalizer: true, placementv1beta1.UpdateRunFinalizer: true,
+	placementv1beta1.FleetPrefix + "scheduler-cleanup": true, placementv1beta1.FleetPrefix + "scheduler-crb-cleanup": true,
+	metav1.FinalizerDeleteDependents: true, metav1.FinalizerOrphanDependents: true,
+}
+
+func (c *checker) checkFinalizers(name string, o metav1.Object) {
+	for _, finalizer := range o.GetFinalizers() {
+		if !finalizers[finalizer] {
+			c.report.find(Note, "UnknownFinalizer", name, "finalizer "+finalizer+" keeps it from being deleted until whoever put it there takes it off")
+		}
+	}
+}
+
+// countTakeOverWrites counts what fleetflow writes on the hub when it takes over. On the members it writes nothing.
+func (c *checker) countTakeOverWrites() {
+	unsigned, unowned, unread := 0, 0, 0
+	uids := map[types.NamespacedName]types.UID{}
+	for _, placement := range c.Placements {
+		uids[keyOf(placement)] = placement.GetUID()
+		if placement.GetNamespace() == "" && placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation] == "" {
+			unread++
+		}
+	}
+	for i := range c.Works {
+		work := &c.Works[i]
+		if work.Labels[placementv1beta1.ParentNamespaceLabel] == "" && work.Annotations[placementv1beta1.BindingUIDAnnotation] == "" {
+			unsigned++
+		}
+	}
+	belongs := func(o metav1.Object) bool {
+		uid, known := uids[parentOf(o)]
+		return !known || o.GetNamespace() != "" || placementv1beta1.IsOwnedBy(o, uid)
+	}
+	for _, policy := range c.Policy {
+		if !belongs(policy) {
+			unowned++
+		}
+	}
+	for i := range c.Resources {
+		if !belongs(&c.Resources[i]) {
+			unowned++
+		}
+	}
+	c.report.write("placement", unread, "annotated with what its selection came to")
+	c.report.write("snapshot", unowned, "gets its placement, which has another UID, as its owner")
+	c.report.write("work", unsigned, "annotated with its binding and revision; its content stays")
+}
+
+// HeldBindings are the bindings that `kubectl fleet migrate accept` deletes: their placement is gone.
+func HeldBindings(state *State) []placementv1beta1.BindingObject {
+	placements := map[types.NamespacedName]bool{}
+	for _, placement := range state.Placements {
+		placements[keyOf(placement)] = true
+	}
+	var orphans []placementv1beta1.BindingObject
+	for _, binding := range state.Bindings {
+		if parent := parentOf(binding); placementv1beta1.IsLiveBinding(binding) && parent.Name != "" && !placements[parent] {
+			orphans = append(orphans, binding)
+		}
+	}
+	return orphans
+}

@@ -1,0 +1,168 @@
+package migration_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/migration"
+	"github.com/fleetflow/fleetflow/test/fixture"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// hub has placement crp on two clusters, as either of KubeFleet and fleetflow leaves it.
+func hub() *migration.State {
+	s := &migration.State{Unknown: map[string][]string{}}
+	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "crp", UID: "crp-uid", Generation: 1, Finalizers: []string{placementv1beta1.PlacementCleanupFinalizer}}}
+	s.Placements = []placementv1beta1.PlacementObject{placement}
+	owned := metav1.ObjectMeta{Name: "crp-0", OwnerReferences: []metav1.OwnerReference{{UID: "crp-uid"}}, Labels: map[string]string{
+		placementv1beta1.ParentPlacementLabel: "crp", placementv1beta1.IsLatestSnapshotLabel: "true",
+		placementv1beta1.PolicyIndexLabel: "0", placementv1beta1.ResourceIndexLabel: "0",
+	}, Annotations: map[string]string{
+		placementv1beta1.CRPGenerationAnnotation: "1", placementv1beta1.ResourceGroupHashAnnotation: "h", placementv1beta1.NumberOfResourceSnapshotsAnnotation: "1",
+	}}
+	s.Policy = []placementv1beta1.PolicySnapshotObject{&placementv1beta1.ClusterSchedulingPolicySnapshot{ObjectMeta: *owned.DeepCopy(), Spec: placementv1beta1.SchedulingPolicySnapshotSpec{
+		PolicyHash: []byte("74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b"), // of no policy
+	}}}
+	snapshot := metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "ClusterResourceSnapshot"}, ObjectMeta: *owned.DeepCopy()}
+	snapshot.Name = "crp-0-snapshot"
+	s.Resources = []metav1.PartialObjectMetadata{snapshot}
+	for _, cluster := range []string{"a", "b"} {
+		s.Members = append(s.Members, clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
+		binding := fixture.Binding(cluster, 1)
+		binding.Status.Conditions = []metav1.Condition{
+			{Type: placementv1beta1.ConditionTypeAvailable, Status: metav1.ConditionTrue, ObservedGeneration: 1},
+			{Type: placementv1beta1.ConditionTypeRolloutStarted, Status: metav1.ConditionTrue, ObservedGeneration: 1},
+		}
+		s.Bindings = append(s.Bindings, binding)
+	}
+	return s
+}
+
+func lease(holder string, at time.Time) *coordinationv1.Lease {
+	renewed := metav1.NewMicroTime(at)
+	return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed, LeaseDurationSeconds: new(int32(60))}}
+}
+
+func wrote(manager string, at time.Time) []metav1.ManagedFieldsEntry {
+	return []metav1.ManagedFieldsEntry{{Manager: manager, Time: &metav1.Time{Time: at}}}
+}
+
+// reasons are the findings of a report as "weight reason".
+func reasons(r *migration.Report) []string {
+	found := []string{}
+	for _, f := range r.Findings {
+		found = append(found, string(f.Weight)+" "+f.Reason)
+	}
+	return found
+}
+
+func binding(s *migration.State, i int) *placementv1beta1.ClusterResourceBinding {
+	return s.Bindings[i].(*placementv1beta1.ClusterResourceBinding)
+}
+
+func placement(s *migration.State) *placementv1beta1.ClusterResourcePlacement {
+	return s.Placements[0].(*placementv1beta1.ClusterResourcePlacement)
+}
+
+func TestWhatStandsInTheWayOfAMove(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		change func(*migration.State)
+		want   []string
+	}{
+		"nothing on a hub that is whole":      {func(*migration.State) {}, []string{}},
+		"KubeFleet's hub agent, by its lease": {func(s *migration.State) { s.KubeFleetLease = lease("theirs", now) }, []string{"InTheWay KubeFleetHubAgentRuns"}},
+		"not a lease that has expired":        {func(s *migration.State) { s.KubeFleetLease = lease("theirs", now.Add(-time.Hour)) }, []string{}},
+		"KubeFleet's hub agent without a lease, by what it wrote lately": {func(s *migration.State) {
+			s.Members[1].ManagedFields = wrote(kubefleet.HubAgentManager, now.Add(-2*time.Minute))
+		}, []string{"InTheWay KubeFleetHubAgentWrites"}},
+		"not what it wrote long ago": {func(s *migration.State) {
+			s.Members[1].ManagedFields = wrote(kubefleet.HubAgentManager, now.Add(-time.Hour))
+		}, []string{}},
+		"a webhook that it has left": {func(s *migration.State) { s.Webhooks = []string{"mutatingwebhookconfiguration/fleet"} }, []string{"InTheWay KubeFleetWebhookRemains"}},
+		"its member agents are only told of": {func(s *migration.State) {
+			s.Mailboxes = []clusterv1beta1.InternalMemberCluster{{ObjectMeta: metav1.ObjectMeta{ManagedFields: wrote(kubefleet.MemberAgentManager, now)}}}
+		}, []string{"Note KubeFleetMemberAgentsRun"}},
+		"a binding without labels":              {func(s *migration.State) { binding(s, 0).Labels = nil }, []string{"InTheWay BindingWithoutPlacement"}},
+		"a binding of a placement that is gone": {func(s *migration.State) { binding(s, 0).Labels[placementv1beta1.ParentPlacementLabel] = "gone" }, []string{"InTheWay PlacementGone"}},
+		"a binding of a cluster that is gone":   {func(s *migration.State) { s.Members = s.Members[1:] }, []string{"InTheWay ClusterGone"}},
+		"two bindings of one cluster":           {func(s *migration.State) { binding(s, 0).Spec.TargetCluster = "b" }, []string{"InTheWay TwoBindings"}},
+		"a snapshot part that is missing": {func(s *migration.State) {
+			s.Resources[0].Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation] = "2"
+		}, []string{"InTheWay SnapshotIncomplete", "InTheWay SnapshotIncomplete"}},
+		"a binding that was let go says nothing": {func(s *migration.State) {
+			binding(s, 0).Spec.State, s.Members = placementv1beta1.BindingStateUnscheduled, s.Members[1:]
+		}, []string{}},
+		"removals that are held": {func(s *migration.State) {
+			held := placementv1beta1.NewHeldRemovals(placement(s), []placementv1beta1.HeldRemoval{{Binding: "b"}})
+			placement(s).Annotations = map[string]string{placementv1beta1.RemovalsHeldAnnotation: held.Encode()}
+		}, []string{"InTheWay RemovalsHeld"}},
+		"a finalizer of others is only told of": {func(s *migration.State) { placement(s).Finalizers = []string{"example.com/keep"} }, []string{"Note UnknownFinalizer"}},
+		"a field that the API does not have":    {func(s *migration.State) { s.Unknown["ClusterResourcePlacement/crp"] = []string{"spec.new"} }, []string{"NoCounterpart UnknownFields"}},
+		"a namespaced placement": {func(s *migration.State) {
+			s.Placements = append(s.Placements, &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "mine"}})
+		}, []string{"NoCounterpart NamespacedPlacement"}},
+		"a status in a namespace": {func(s *migration.State) {
+			placement(s).Spec.StatusReportingScope = placementv1beta1.NamespaceAccessible
+		}, []string{"NoCounterpart NamespaceAccessibleStatus"}},
+		"a networking agent": {func(s *migration.State) {
+			s.Members[0].Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: "MultiClusterServiceAgent"}}
+		}, []string{"NoCounterpart NetworkingAgent"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			state := hub()
+			test.change(state)
+			assert.Equal(t, test.want, reasons(migration.Check(state, now)))
+		})
+	}
+}
+
+func TestWhatKubeFleetWouldNotAccept(t *testing.T) {
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "run"}, Spec: placementv1beta1.UpdateRunSpec{PlacementName: "crp"}}
+	for sentence, test := range map[string]struct {
+		change func(*migration.State)
+		want   []string
+	}{
+		"nothing of a hub that is whole": {func(*migration.State) {}, []string{}},
+		"our hub agent beside its own":   {func(s *migration.State) { s.OurLease = lease("ours", now) }, []string{"InTheWay HubAgentRuns"}},
+		"our admission policies":         {func(s *migration.State) { s.Policies = []string{"validatingadmissionpolicy/fleet"} }, []string{"InTheWay PolicyRemains"}},
+		"a run under way":                {func(s *migration.State) { s.Runs = []placementv1beta1.UpdateRunObject{run} }, []string{"InTheWay RunUnderWay"}},
+		"a stage without a selector": {func(s *migration.State) {
+			s.Strategies = []placementv1beta1.UpdateStrategyObject{&placementv1beta1.ClusterStagedUpdateStrategy{Spec: placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{{Name: "all"}}}}}
+		}, []string{"InTheWay StageWithoutSelector"}},
+		"fields of ours": {func(s *migration.State) {
+			s.Strategies = []placementv1beta1.UpdateStrategyObject{&placementv1beta1.ClusterStagedUpdateStrategy{Spec: placementv1beta1.UpdateStrategySpec{
+				Membership: "Frozen", Stages: []placementv1beta1.StageConfig{{Name: "all", LabelSelector: &metav1.LabelSelector{}, ClusterDeadline: &metav1.Duration{}}},
+			}}}
+		}, []string{"NoCounterpart StrategyFieldsDropped", "NoCounterpart StageFieldsDropped"}},
+		"no latest policy snapshot": {func(s *migration.State) { s.Policy[0].GetLabels()[placementv1beta1.IsLatestSnapshotLabel] = "false" }, []string{"InTheWay NotOneLatest"}},
+		"two latest resource snapshots": {func(s *migration.State) {
+			s.Resources = append(s.Resources, *s.Resources[0].DeepCopy())
+		}, []string{"InTheWay NotOneLatest"}},
+		"a snapshot without an index": {func(s *migration.State) { delete(s.Resources[0].Labels, placementv1beta1.ResourceIndexLabel) }, []string{"InTheWay SnapshotWithoutIndex"}},
+		"a snapshot without a hash": {func(s *migration.State) {
+			delete(s.Resources[0].Annotations, placementv1beta1.ResourceGroupHashAnnotation)
+		}, []string{"InTheWay NotOneLatest", "InTheWay SnapshotWithoutHash"}},
+		"another hash of the policy": {func(s *migration.State) {
+			s.Policy[0].GetPolicySnapshotSpec().PolicyHash = []byte("ours")
+		}, []string{"Note PolicyHashDiffers"}},
+		"a state that it does not know":   {func(s *migration.State) { binding(s, 0).Spec.State = "Held" }, []string{"InTheWay StateUnknown"}},
+		"a rollout of another generation": {func(s *migration.State) { binding(s, 0).Generation = 2 }, []string{"Note RolloutNotStarted"}},
+		"Abandon": {func(s *migration.State) {
+			placement(s).Spec.Strategy = &placementv1beta1.RolloutStrategy{DeleteStrategy: &placementv1beta1.DeleteStrategy{PropagationPolicy: placementv1beta1.DeletePropagationPolicyAbandon}}
+		}, []string{"NoCounterpart AbandonNotDone"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			state := hub()
+			test.change(state)
+			assert.Equal(t, test.want, reasons(migration.CheckBack(state, now)))
+		})
+	}
+}
