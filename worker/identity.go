@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -44,7 +45,7 @@ func (i *Identities) Approver(ctx context.Context, in act.ApprovalRequest) (stri
 	if in.Door == act.DoorUpdate {
 		identity = event.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest().GetMeta().GetIdentity()
 	}
-	return nameOrUnknown(identity), false, nil
+	return cmp.Or(identity, unknownSender), false, nil
 }
 
 // Canceller finds the sender of a request to cancel a workflow.
@@ -58,7 +59,7 @@ func (i *Identities) Canceller(ctx context.Context, workflow, execution string) 
 	if name := event.GetPrincipal().GetName(); name != "" {
 		return name, nil
 	}
-	return nameOrUnknown(event.GetWorkflowExecutionCancelRequestedEventAttributes().GetIdentity()), nil
+	return cmp.Or(event.GetWorkflowExecutionCancelRequestedEventAttributes().GetIdentity(), unknownSender), nil
 }
 
 func isApprovalOf(signal *history.WorkflowExecutionSignaledEventAttributes, stage string) bool {
@@ -92,11 +93,4 @@ func (i *Identities) newestEvent(
 			return nil, nil
 		}
 	}
-}
-
-func nameOrUnknown(s string) string {
-	if s == "" {
-		return unknownSender
-	}
-	return s
 }

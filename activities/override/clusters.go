@@ -2,6 +2,7 @@ package override
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -35,13 +36,6 @@ func newClusters(selector *placementv1beta1.ClusterSelector) clusters {
 }
 
 func (c clusters) includesCluster(cluster Cluster) bool {
-	if c.all || c.unreadable != nil {
-		return true
-	}
-	for _, term := range c.terms {
-		if term.Matches(labels.Set(cluster.Labels)) {
-			return true
-		}
-	}
-	return false
+	return c.all || c.unreadable != nil ||
+		slices.ContainsFunc(c.terms, func(term labels.Selector) bool { return term.Matches(labels.Set(cluster.Labels)) })
 }

@@ -12,10 +12,7 @@ import (
 // Ref is the short form of a source: the name of a ClusterResourceOverrideSnapshot, or
 // namespace/name of a ResourceOverrideSnapshot.
 func (s Source) Ref() string {
-	if s.Namespace == "" {
-		return s.Name
-	}
-	return s.Namespace + "/" + s.Name
+	return placementv1beta1.Scope{Namespace: s.Namespace}.String() + s.Name
 }
 
 // ParseRef reads the short form.

@@ -1,6 +1,8 @@
 package override
 
 import (
+	"slices"
+
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -134,12 +136,7 @@ func (m *Matcher) Applicable(cluster Cluster) Applicable {
 }
 
 func (m *match) hasRuleFor(cluster Cluster) bool {
-	for _, rule := range m.rules {
-		if rule.includesCluster(cluster) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.rules, func(rule clusters) bool { return rule.includesCluster(cluster) })
 }
 
 // Idle returns the selectors, of overrides that refer to the placement, that select nothing

@@ -2,6 +2,7 @@ package override
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -97,14 +98,9 @@ func (p *Patch) Apply(o *Object) (Result, error) {
 const sizeLimit = 1536 * 1024
 
 func (p *Patch) deletesObject(mentions []mention) bool {
-	for _, m := range mentions {
-		for _, r := range p.rules[m.override] {
-			if r.deletes && r.broken == nil {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(mentions, func(m mention) bool {
+		return slices.ContainsFunc(p.rules[m.override], func(r clusterRule) bool { return r.deletes && r.broken == nil })
+	})
 }
 
 // applyRule carries out the operations of the rule. If one fails, it says which: noOperation, if
@@ -163,11 +159,8 @@ func (e *Error) Error() string {
 	if e.Operation != noOperation {
 		fmt.Fprintf(&text, ".jsonPatchOverrides[%d]", e.Operation)
 	}
-	name := e.Object.Name
-	if e.Object.Namespace != "" {
-		name = e.Object.Namespace + "/" + name
-	}
-	fmt.Fprintf(&text, " of %s on %s %s)", e.Override, e.Object.Kind, name)
+	scope := placementv1beta1.Scope{Namespace: e.Object.Namespace}
+	fmt.Fprintf(&text, " of %s on %s %s%s)", e.Override, e.Object.Kind, scope, e.Object.Name)
 	if e.Advice != "" {
 		text.WriteString(": " + e.Advice)
 	}

@@ -22,12 +22,7 @@ type Source struct {
 }
 
 // String names the snapshot in a message.
-func (s Source) String() string {
-	if s.Namespace == "" {
-		return s.Kind + " " + s.Name
-	}
-	return s.Kind + " " + s.Namespace + "/" + s.Name
-}
+func (s Source) String() string { return s.Kind + " " + s.Ref() }
 
 // Cluster is what overrides know of a member cluster.
 type Cluster struct {

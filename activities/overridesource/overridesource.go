@@ -5,7 +5,6 @@ package overridesource
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -82,11 +81,7 @@ func overrideOf(snapshot placementv1beta1.OverrideSnapshotObject) types.Namespac
 }
 
 func indexOf(snapshot client.Object) int {
-	index, err := strconv.Atoi(snapshot.GetLabels()[placementv1beta1.OverrideIndexLabel])
-	if err != nil {
-		return -1
-	}
-	return index
+	return placementv1beta1.IndexOf(snapshot, placementv1beta1.OverrideIndexLabel)
 }
 
 // Load reads the snapshots that a decision names. Their specs never change, so the cache

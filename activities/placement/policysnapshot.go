@@ -32,9 +32,7 @@ func hashPolicy(policy *placementv1beta1.PlacementPolicy) ([]byte, error) {
 	if counted == nil {
 		counted = &placementv1beta1.PlacementPolicy{}
 	}
-	if counted.PlacementType == "" {
-		counted.PlacementType = placementv1beta1.PickAllPlacementType
-	}
+	counted.PlacementType = cmp.Or(counted.PlacementType, placementv1beta1.PickAllPlacementType)
 	counted.NumberOfClusters = nil
 	data, err := json.Marshal(counted)
 	if err != nil {
@@ -105,12 +103,7 @@ func (a *Activities) listPolicySnapshots(ctx context.Context,
 }
 
 func policyIndex(policy placementv1beta1.PolicySnapshotObject) int {
-	// A label that is no number was not written by us and ranks lowest.
-	index, err := strconv.Atoi(policy.GetLabels()[placementv1beta1.PolicyIndexLabel])
-	if err != nil {
-		return -1
-	}
-	return index
+	return placementv1beta1.IndexOf(policy, placementv1beta1.PolicyIndexLabel)
 }
 
 // newestPolicy is the latest of the snapshots, which are in the order of their indexes, by

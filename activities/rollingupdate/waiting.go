@@ -59,8 +59,5 @@ func describeWait(b placementv1beta1.BindingObject) act.Waiting {
 
 // formatObject names an object for users.
 func formatObject(id placementv1beta1.ResourceIdentifier) string {
-	if id.Namespace == "" {
-		return id.Kind + " " + id.Name
-	}
-	return id.Kind + " " + id.Namespace + "/" + id.Name
+	return id.Kind + " " + placementv1beta1.Scope{Namespace: id.Namespace}.String() + id.Name
 }

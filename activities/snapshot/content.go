@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // PartLimit is how much JSON one snapshot object holds, in bytes. A single object
@@ -61,10 +63,7 @@ func NewContent(selected []*unstructured.Unstructured) (Content, error) {
 }
 
 func tooLarge(object *unstructured.Unstructured, size int) error {
-	name := object.GetName()
-	if object.GetNamespace() != "" {
-		name = object.GetNamespace() + "/" + name
-	}
+	name := placementv1beta1.ScopeOf(object).String() + object.GetName()
 	return newInvalidError("%s %q has %d bytes, and an object that is placed may have %d at most: make it smaller, or split it into several; "+
 		"until then the placement stays as it is", Kind{GroupVersionKind: object.GroupVersionKind()}, name, size, ObjectLimit)
 }

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -97,12 +98,7 @@ func builtIn(group string) bool {
 }
 
 func supportsVerbs(resource *metav1.APIResource, verbs ...string) bool {
-	for _, verb := range verbs {
-		if !slices.Contains(resource.Verbs, verb) {
-			return false
-		}
-	}
-	return true
+	return sets.New(resource.Verbs...).HasAll(verbs...)
 }
 
 // versionRanks orders the versions of each group: the preferred one is 0.

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,13 +96,10 @@ func Compile(terms []placementv1beta1.ResourceSelectorTerm, catalog *Catalog) (*
 // bySelectors says whether a Namespace is selected together with selectors for
 // its contents.
 func bySelectors(terms []placementv1beta1.ResourceSelectorTerm) bool {
-	for i := range terms {
-		if terms[i].Kind == NamespaceKind.Kind && terms[i].Group == NamespaceKind.Group &&
-			terms[i].SelectionScope == placementv1beta1.NamespaceWithResourceSelectors {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(terms, func(term placementv1beta1.ResourceSelectorTerm) bool {
+		return term.Kind == NamespaceKind.Kind && term.Group == NamespaceKind.Group &&
+			term.SelectionScope == placementv1beta1.NamespaceWithResourceSelectors
+	})
 }
 
 func compileTerm(i int, term *placementv1beta1.ResourceSelectorTerm, catalog *Catalog) (Rule, error) {

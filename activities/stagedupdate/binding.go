@@ -73,25 +73,23 @@ func preempted(run placementv1beta1.UpdateRunObject, stage, cluster string, b pl
 		b.GetBindingSpec().State == placementv1beta1.BindingStateBound, b.GetAnnotations()[placementv1beta1.UpdateRunAnnotation]))
 }
 
-// snapshotName is the master snapshot a run brings clusters to.
-func snapshotName(run placementv1beta1.UpdateRunObject) string {
-	index, _ := strconv.Atoi(run.GetUpdateRunStatus().ResourceSnapshotIndexUsed)
-	return placementv1beta1.ResourceSnapshotName(run.GetUpdateRunSpec().PlacementName, index, 0)
-}
-
 // snapshotFor is the master snapshot a run brings one cluster to; in a rollback, each has its
 // own.
 func snapshotFor(run placementv1beta1.UpdateRunObject, cluster string) string {
-	if run.GetUpdateRunSpec().RollbackOf == "" {
-		return snapshotName(run)
-	}
-	for i := range run.GetUpdateRunStatus().StagesStatus {
-		if c := updaterun.FindCluster(&run.GetUpdateRunStatus().StagesStatus[i], cluster); c != nil {
-			index, _ := strconv.Atoi(c.ResourceSnapshotIndex)
-			return placementv1beta1.ResourceSnapshotName(run.GetUpdateRunSpec().PlacementName, index, 0)
+	spec, status := run.GetUpdateRunSpec(), run.GetUpdateRunStatus()
+	used := status.ResourceSnapshotIndexUsed
+	if spec.RollbackOf != "" {
+		var c *placementv1beta1.ClusterUpdatingStatus
+		for i := 0; c == nil && i < len(status.StagesStatus); i++ {
+			c = updaterun.FindCluster(&status.StagesStatus[i], cluster)
 		}
+		if c == nil {
+			return ""
+		}
+		used = c.ResourceSnapshotIndex
 	}
-	return ""
+	index, _ := strconv.Atoi(used)
+	return placementv1beta1.ResourceSnapshotName(spec.PlacementName, index, 0)
 }
 
 // targetOf is what a cluster's binding shall say during and after the run.

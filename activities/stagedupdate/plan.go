@@ -1,6 +1,7 @@
 package stagedupdate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -45,10 +46,7 @@ func checkPlacement(placement placementv1beta1.PlacementObject) error {
 	if placement == nil || !placement.GetDeletionTimestamp().IsZero() {
 		return refuse("parent clusterResourcePlacement not found")
 	}
-	kind := placementv1beta1.RollingUpdateRolloutStrategyType
-	if s := placement.GetPlacementSpec().Strategy; s != nil && s.Type != "" {
-		kind = s.Type
-	}
+	kind := cmp.Or(placementv1beta1.StrategyOf(placement).Type, placementv1beta1.RollingUpdateRolloutStrategyType)
 	if kind != placementv1beta1.ExternalRolloutStrategyType {
 		return refuse("parent clusterResourcePlacement does not have an external rollout strategy, current strategy: %s; set spec.strategy.type to External", kind)
 	}
@@ -57,11 +55,7 @@ func checkPlacement(placement placementv1beta1.PlacementObject) error {
 
 // strategyInForce is how a placement has its resources applied.
 func strategyInForce(placement placementv1beta1.PlacementObject) *placementv1beta1.ApplyStrategy {
-	var given *placementv1beta1.ApplyStrategy
-	if s := placement.GetPlacementSpec().Strategy; s != nil {
-		given = s.ApplyStrategy
-	}
-	return new(placementv1beta1.EffectiveApplyStrategy(given))
+	return new(placementv1beta1.EffectiveApplyStrategy(placementv1beta1.StrategyOf(placement).ApplyStrategy))
 }
 
 // freezePlan freezes policy, apply strategy, stages and clusters into the status of

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -160,13 +162,10 @@ func concurrencyOf(config placementv1beta1.StageConfig) string {
 
 // positionsIn are the positions of some clusters in their stage.
 func positionsIn(stage *placementv1beta1.StageUpdatingStatus, names []string) act.Positions {
-	wanted := make(map[string]bool, len(names))
-	for _, name := range names {
-		wanted[name] = true
-	}
+	wanted := sets.New(names...)
 	var positions []int
 	for i := range stage.Clusters {
-		if wanted[stage.Clusters[i].ClusterName] {
+		if wanted.Has(stage.Clusters[i].ClusterName) {
 			positions = append(positions, i)
 		}
 	}

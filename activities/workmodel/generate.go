@@ -90,11 +90,11 @@ func workMeta(binding placementv1beta1.BindingObject, part placementv1beta1.Reso
 // ReportBack is what the Works of a placement say about reporting the status of objects;
 // nil if it is not reported. It is no part of a revision: what runs is the same.
 func ReportBack(placement placementv1beta1.PlacementObject) *placementv1beta1.ReportBackStrategy {
-	strategy := placement.GetPlacementSpec().Strategy
-	if strategy == nil || strategy.ReportBackStrategy == nil || strategy.ReportBackStrategy.Type != placementv1beta1.ReportBackStrategyTypeMirror {
+	strategy := placementv1beta1.StrategyOf(placement).ReportBackStrategy
+	if strategy == nil || strategy.Type != placementv1beta1.ReportBackStrategyTypeMirror {
 		return nil
 	}
-	return strategy.ReportBackStrategy.DeepCopy()
+	return strategy.DeepCopy()
 }
 
 // markEnvelope says on a Work which envelope it was made of.

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 )
 
 // Eviction asks to take a placement off one cluster. It is decided once.
@@ -148,12 +149,7 @@ func (p *planner) planEvictions(facts Facts, clusters []Cluster) {
 }
 
 func claimed(targets []Cluster) bool {
-	for _, c := range targets {
-		if c.Claimed && !c.Deleting {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(targets, func(c Cluster) bool { return c.Claimed && !c.Deleting })
 }
 
 // judgeEviction says how an eviction ends if it is decided now.

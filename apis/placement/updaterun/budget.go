@@ -1,6 +1,7 @@
 package updaterun
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -25,10 +26,7 @@ func BudgetOf(run placementv1beta1.UpdateRunObject, index int) Budget {
 	if config == nil {
 		return Budget{}
 	}
-	budget := Budget{Exists: true, OnExceeded: config.OnExceeded}
-	if budget.OnExceeded == "" {
-		budget.OnExceeded = placementv1beta1.FailureBudgetWait
-	}
+	budget := Budget{Exists: true, OnExceeded: cmp.Or(config.OnExceeded, placementv1beta1.FailureBudgetWait)}
 	if stages := run.GetUpdateRunStatus().StagesStatus; config.MaxFailures != nil && index < len(stages) {
 		// Admission has checked its form; what cannot be read allows nothing.
 		failures, _ := intstr.GetScaledValueFromIntOrPercent(config.MaxFailures, len(stages[index].Clusters), false)

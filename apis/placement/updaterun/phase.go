@@ -1,6 +1,7 @@
 package updaterun
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -112,13 +113,7 @@ func PositionsIn(stage *placementv1beta1.StageUpdatingStatus, phase Phase) []int
 
 // CountIn counts the clusters of a stage that are in a phase.
 func CountIn(stage *placementv1beta1.StageUpdatingStatus, phase Phase) int {
-	count := 0
-	for i := range stage.Clusters {
-		if ClusterPhase(&stage.Clusters[i]) == phase {
-			count++
-		}
-	}
-	return count
+	return len(PositionsIn(stage, phase))
 }
 
 // StageOver says that a stage has ended, well or not.
@@ -128,12 +123,9 @@ func StageOver(stage *placementv1beta1.StageUpdatingStatus) bool {
 
 // StageUpdated says that all clusters of a stage have reached the run's snapshot, or that the run goes on without them.
 func StageUpdated(stage *placementv1beta1.StageUpdatingStatus) bool {
-	for i := range stage.Clusters {
-		if meta.FindStatusCondition(stage.Clusters[i].Conditions, placementv1beta1.ConditionTypeSucceeded) == nil {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(stage.Clusters, func(c placementv1beta1.ClusterUpdatingStatus) bool {
+		return meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeSucceeded) == nil
+	})
 }
 
 // AfterTasksBegan returns the condition that says since when a stage, all of whose clusters are updated, waits for the

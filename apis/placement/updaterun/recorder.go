@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -413,12 +414,9 @@ func forEachCluster(stage *placementv1beta1.StageUpdatingStatus, names []string,
 		}
 		return
 	}
-	wanted := make(map[string]struct{}, len(names))
-	for _, name := range names {
-		wanted[name] = struct{}{}
-	}
+	wanted := sets.New(names...)
 	for i := range stage.Clusters {
-		if _, ok := wanted[stage.Clusters[i].ClusterName]; ok {
+		if wanted.Has(stage.Clusters[i].ClusterName) {
 			do(&stage.Clusters[i])
 		}
 	}

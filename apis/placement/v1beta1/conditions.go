@@ -72,7 +72,7 @@ const (
 // Reasons on placements as a whole and per cluster.
 const (
 	// ReasonUnexplainedRemovals is that of ConditionTypeRemovalsHeld.
-	ReasonUnexplainedRemovals = "UnexplainedRemovals"
+	ReasonUnexplainedRemovals         = "UnexplainedRemovals"
 	ReasonSchedulePending             = "SchedulePending"             // scheduling is not done
 	ReasonSchedulingPolicyUnfulfilled = "SchedulingPolicyUnfulfilled" // too few clusters fit
 	ReasonSchedulingPolicyFulfilled   = "SchedulingPolicyFulfilled"   // every cluster was found

@@ -1,6 +1,10 @@
 package v1beta1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // ConditionTypeExecuted tells whether an eviction was carried out. Its other condition is
 // ConditionTypeValid.
@@ -20,10 +24,7 @@ const (
 
 // Ended says whether an eviction has its outcome. It never gets another one.
 func (e *ClusterResourcePlacementEviction) Ended() bool {
-	for _, c := range e.Status.Conditions {
-		if c.Type == ConditionTypeExecuted || c.Type == ConditionTypeValid && c.Status == metav1.ConditionFalse {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == ConditionTypeExecuted || c.Type == ConditionTypeValid && c.Status == metav1.ConditionFalse
+	})
 }

@@ -2,12 +2,14 @@ package v1beta1
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 )
 
 // Each rule of the domain that more than one program needs is stated here, once.
@@ -47,18 +49,26 @@ func IsLatestSnapshot(o metav1.Object) bool {
 // IsOwnedBy says that an object has an owner with a uid. The name of an owner is not
 // enough: a later object may have it as well.
 func IsOwnedBy(o metav1.Object, owner types.UID) bool {
-	for _, reference := range o.GetOwnerReferences() {
-		if reference.UID == owner {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner })
+}
+
+// StrategyOf returns the rollout strategy of a placement; a zero one if it leaves that open.
+func StrategyOf(placement PlacementObject) RolloutStrategy {
+	return ptr.Deref(placement.GetPlacementSpec().Strategy, RolloutStrategy{})
 }
 
 // IsExternal says that update runs roll a placement out, not the placement's workflow.
 func IsExternal(placement PlacementObject) bool {
-	strategy := placement.GetPlacementSpec().Strategy
-	return strategy != nil && strategy.Type == ExternalRolloutStrategyType
+	return StrategyOf(placement).Type == ExternalRolloutStrategyType
+}
+
+// IndexOf returns the index that a snapshot has in a label; -1, which ranks lowest, if that is no number.
+func IndexOf(snapshot metav1.Object, label string) int {
+	index, err := strconv.Atoi(snapshot.GetLabels()[label])
+	if err != nil {
+		return -1
+	}
+	return index
 }
 
 // LatestSnapshot returns, of the snapshots that are labelled as the latest, the one with the highest index in a label; zero
@@ -66,10 +76,7 @@ func IsExternal(placement PlacementObject) bool {
 func LatestSnapshot[T metav1.Object](snapshots []T, indexLabel string) (latest T) {
 	highest := -2
 	for _, snapshot := range snapshots {
-		index, err := strconv.Atoi(snapshot.GetLabels()[indexLabel])
-		if err != nil {
-			index = -1
-		}
+		index := IndexOf(snapshot, indexLabel)
 		if IsLatestSnapshot(snapshot) && index > highest {
 			latest, highest = snapshot, index
 		}
@@ -94,16 +101,8 @@ func EffectiveApplyStrategy(given *ApplyStrategy) ApplyStrategy {
 // RolloutLimits returns the limits of the rolling update of a placement, with their defaults. Percentages are of
 // TargetClusters.
 func RolloutLimits(placement PlacementObject) (maxUnavailable, maxSurge intstr.IntOrString) {
-	maxUnavailable, maxSurge = intstr.FromString("25%"), intstr.FromString("25%")
-	if s := placement.GetPlacementSpec().Strategy; s != nil && s.RollingUpdate != nil {
-		if s.RollingUpdate.MaxUnavailable != nil {
-			maxUnavailable = *s.RollingUpdate.MaxUnavailable
-		}
-		if s.RollingUpdate.MaxSurge != nil {
-			maxSurge = *s.RollingUpdate.MaxSurge
-		}
-	}
-	return maxUnavailable, maxSurge
+	given, byDefault := ptr.Deref(StrategyOf(placement).RollingUpdate, RollingUpdateConfig{}), intstr.FromString("25%")
+	return ptr.Deref(given.MaxUnavailable, byDefault), ptr.Deref(given.MaxSurge, byDefault)
 }
 
 // TargetClusters is the number of clusters that a policy asks for; fitting if it takes all that fit.

@@ -3,6 +3,8 @@
 package clusteraffinity
 
 import (
+	"slices"
+
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 
@@ -33,10 +35,8 @@ func (p *plugin) PreFilter(c *framework.Cycle) (bool, error) {
 
 // Filter keeps clusters out that match none of the required terms.
 func (p *plugin) Filter(_ *framework.Cycle, cluster *clusterv1beta1.MemberCluster) string {
-	for i := range p.required {
-		if p.required[i].matchesCluster(cluster) {
-			return ""
-		}
+	if slices.ContainsFunc(p.required, func(term required) bool { return term.matchesCluster(cluster) }) {
+		return ""
 	}
 	return "cluster does not match with any of the required cluster affinity terms"
 }

@@ -2,6 +2,7 @@ package clusteraffinity
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,15 +20,8 @@ type required struct {
 }
 
 func (t *required) matchesCluster(cluster *clusterv1beta1.MemberCluster) bool {
-	if !t.labels.Matches(labels.Set(cluster.Labels)) {
-		return false
-	}
-	for i := range t.properties {
-		if !t.properties[i].isMetBy(cluster) {
-			return false
-		}
-	}
-	return true
+	return t.labels.Matches(labels.Set(cluster.Labels)) &&
+		!slices.ContainsFunc(t.properties, func(r requirement) bool { return !r.isMetBy(cluster) })
 }
 
 // newRequired reads the terms of a policy. The error is for the user.
