@@ -5,6 +5,7 @@
 //	go test -tags integration ./test/admission
 //
 // Every manifest below deploy/samples has to be stored as it is written, through every version of its kind, and every
-// manifest of the tables has to be refused with the sentence that says what to do. The package starts its server in a
+// manifest of the tables has to be refused with the sentence that says what to do. The commands of the guide to migration
+// are run on a second hub, with what KubeFleet has left on one. The package starts its server in a
 // temporary folder, on free ports, and ends it; it runs beside a local fleet.
 package admission

@@ -1,0 +1,83 @@
+//go:build integration
+
+package admission
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetflow/fleetflow/apis/kubefleet"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+	"github.com/fleetflow/fleetflow/test/docs"
+	recording "github.com/fleetflow/fleetflow/test/kubefleet"
+)
+
+const (
+	migrationGuide = "deploy/docs/migration.md"
+	// onRecordedHub is why other tests skip the blocks of the guide that are run here.
+	onRecordedHub = "on a recorded hub"
+)
+
+// TestTheGuideToMigrationOnARecordedHub runs the commands of the guide on a hub with what KubeFleet has left on one.
+func TestTheGuideToMigrationOnARecordedHub(t *testing.T) {
+	fleet := recordedHub(t)
+	tools := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(tools, "kubectl-fleet"), "./cmd/kubectl-fleet")
+	build.Dir = root
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	content, err := os.ReadFile(filepath.Join(root, migrationGuide))
+	require.NoError(t, err)
+	steps, err := docs.Parse(string(content))
+	require.NoError(t, err)
+	ran := 0
+	for _, step := range steps {
+		if step.Skipped != onRecordedHub {
+			continue
+		}
+		ran++
+		command := exec.CommandContext(t.Context(), "bash", "-o", "pipefail", "-c", step.Command)
+		command.Env = append(os.Environ(), "KUBECONFIG="+fleet.Kubeconfig(),
+			"PATH="+tools+string(os.PathListSeparator)+filepath.Dir(fleet.Tools["kubectl"])+string(os.PathListSeparator)+os.Getenv("PATH"))
+		out, err := command.CombinedOutput()
+		assert.True(t, docs.Matches(step.Output, string(out)), "line %d: %s\n%v\n--- actual\n%s", step.Line, step.Command, err, out)
+	}
+	assert.GreaterOrEqual(t, ran, 6, "commands of the guide")
+}
+
+// recordedHub starts a hub of its own, with KubeFleet's objects and with its hub agent holding its lease.
+func recordedHub(t *testing.T) *state.Fleet {
+	t.Helper()
+	fleet, down, err := start(t.TempDir())
+	t.Cleanup(down)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	require.NoError(t, controlplane.SetUpHub(ctx, fleet, root))
+	config, err := controlplane.RESTConfig(fleet, state.Hub)
+	require.NoError(t, err)
+	config.QPS, config.Burst = -1, 0
+	objects, err := recording.Hub()
+	require.NoError(t, err)
+	require.NoError(t, recording.Load(ctx, config, objects))
+	hub, err := newSession(config)
+	require.NoError(t, err)
+	renewed := metav1.NewMicroTime(time.Now().Add(time.Hour)) // as if it were renewed all the time
+	require.NoError(t, hub.Create(ctx, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: kubefleet.HubAgentLease.Namespace, Name: kubefleet.HubAgentLease.Name},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("hub-agent-0"), RenewTime: &renewed, LeaseDurationSeconds: new(int32(60))},
+	}), fmt.Sprintf("the namespace %s has to be there", kubefleet.HubAgentLease.Namespace))
+	return fleet
+}
