@@ -10,7 +10,6 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Namespaced,shortName=imc,categories={fleet,fleet-cluster}
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -23,7 +22,6 @@ type InternalMemberCluster struct {
 	Spec InternalMemberClusterSpec `json:"spec"`
 
 	// Status is what the member's agents report.
-	// +optional
 	Status InternalMemberClusterStatus `json:"status,omitempty"`
 }
 
@@ -48,7 +46,6 @@ type InternalMemberClusterSpec struct {
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=600
-	// +optional
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
 }
 
@@ -57,23 +54,18 @@ type InternalMemberClusterStatus struct {
 	// Conditions about collecting the cluster's properties.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// Properties are the facts the cluster reports about itself, by name.
-	// +optional
 	Properties map[PropertyName]PropertyValue `json:"properties,omitempty"`
 
 	// ResourceUsage sums up the resources of the cluster's nodes.
-	// +optional
 	ResourceUsage ResourceUsage `json:"resourceUsage,omitempty"`
 
 	// Namespaces maps each namespace the fleet placed on the cluster to the name of the
 	// AppliedWork that owns it.
-	// +optional
 	Namespaces map[string]string `json:"namespaces,omitempty"`
 
 	// AgentStatus has one entry per agent that runs in the cluster.
-	// +optional
 	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
 }

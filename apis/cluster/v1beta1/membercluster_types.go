@@ -11,7 +11,6 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Cluster,shortName={mc,cluster},categories={fleet,fleet-cluster}
 // +kubebuilder:printcolumn:name="Joined",type=string,JSONPath=`.status.conditions[?(@.type=="Joined")].status`
@@ -34,7 +33,6 @@ type MemberCluster struct {
 	Spec MemberClusterSpec `json:"spec"`
 
 	// Status is what the agents of the cluster last reported, and how the hub reads it.
-	// +optional
 	Status MemberClusterStatus `json:"status,omitempty"`
 }
 
@@ -53,18 +51,15 @@ type MemberClusterSpec struct {
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=600
-	// +optional
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
 
 	// Taints keep new placements off this cluster unless they tolerate them. What is
 	// already placed stays.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule=`self.all(t, self.exists_one(u, u == t))`,message="taints must be unique: remove the repeated taint"
-	// +optional
 	Taints []Taint `json:"taints,omitempty"`
 
 	// DeleteOptions says what is checked before this cluster may leave.
-	// +optional
 	DeleteOptions *DeleteOptions `json:"deleteOptions,omitempty"`
 }
 
@@ -84,7 +79,6 @@ type DeleteOptions struct {
 	// ValidationMode is Strict to have the cluster wait, not longer than for its agent, while
 	// there are services that it exports to others, Skip to let it leave in any case.
 	// +kubebuilder:default=Strict
-	// +optional
 	ValidationMode DeleteValidationMode `json:"validationMode,omitempty"`
 }
 
@@ -99,7 +93,6 @@ type Taint struct {
 	// Value that belongs to the key.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")`,message="the value of a taint must have the form of a label value: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
-	// +optional
 	Value string `json:"value,omitempty"`
 
 	// Effect on placements that do not tolerate the taint: NoSchedule keeps them away.
@@ -113,24 +106,19 @@ type MemberClusterStatus struct {
 	// Conditions tell whether the cluster is ready to join, has joined and is healthy.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// Properties are the facts the cluster reports about itself, by name. Placements can
 	// select and rank clusters by them.
-	// +optional
 	Properties map[PropertyName]PropertyValue `json:"properties,omitempty"`
 
 	// ResourceUsage sums up the resources of the cluster's nodes.
-	// +optional
 	ResourceUsage ResourceUsage `json:"resourceUsage,omitempty"`
 
 	// Namespaces maps each namespace the fleet placed on the cluster to the name of the
 	// AppliedWork that owns it.
-	// +optional
 	Namespaces map[string]string `json:"namespaces,omitempty"`
 
 	// AgentStatus has one entry per agent that runs in the cluster.
-	// +optional
 	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
 }

@@ -22,20 +22,16 @@ type PropertyValue struct {
 // ResourceUsage sums up the resources of all nodes of a cluster.
 type ResourceUsage struct {
 	// Capacity is what the nodes have.
-	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
 	// Allocatable is what the nodes can give to workloads: the capacity without what the
 	// operating system and the kubelet keep.
-	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 
 	// Available is what no workload has requested yet.
-	// +optional
 	Available corev1.ResourceList `json:"available,omitempty"`
 
 	// ObservationTime is when the figures were collected.
-	// +optional
 	ObservationTime metav1.Time `json:"observationTime,omitempty,omitzero"`
 }
 
@@ -60,10 +56,8 @@ type AgentStatus struct {
 	// Conditions tell whether the agent has joined and is healthy.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// LastReceivedHeartbeat is when the agent last reported.
-	// +optional
 	LastReceivedHeartbeat metav1.Time `json:"lastReceivedHeartbeat,omitempty,omitzero"`
 }

@@ -10,7 +10,6 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Cluster,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Work-Namespace",type=string,priority=1,JSONPath=`.spec.workNamespace`
@@ -24,7 +23,6 @@ type AppliedWork struct {
 	Spec AppliedWorkSpec `json:"spec"`
 
 	// Status lists what was applied.
-	// +optional
 	Status AppliedWorkStatus `json:"status,omitempty"`
 }
 
@@ -43,7 +41,6 @@ type AppliedWorkSpec struct {
 type AppliedWorkStatus struct {
 	// AppliedResources are the objects applied for the Work. An object leaves the list when
 	// its manifest leaves the Work; it is removed from the cluster then.
-	// +optional
 	AppliedResources []AppliedResourceMeta `json:"appliedResources,omitempty"`
 }
 
@@ -54,6 +51,5 @@ type AppliedResourceMeta struct {
 
 	// UID of the object, so that an object of the same name made by somebody else is never
 	// taken for it.
-	// +optional
 	UID types.UID `json:"uid,omitempty"`
 }

@@ -9,7 +9,6 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=careq,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Update-Run",type=string,JSONPath=`.spec.parentStageRollout`
@@ -27,7 +26,6 @@ type ClusterApprovalRequest struct {
 	Spec ApprovalRequestSpec `json:"spec"`
 
 	// Status says whether it was approved.
-	// +optional
 	Status ApprovalRequestStatus `json:"status,omitempty"`
 }
 
@@ -48,12 +46,10 @@ type ApprovalRequestStatus struct {
 	// that, taking the approval back has no effect.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// Approval records who approved and how. The hub writes it when it accepts an approval.
 	// It is an addition of fleetflow to the API.
-	// +optional
 	Approval *ApprovalRecord `json:"approval,omitempty"`
 }
 
@@ -72,7 +68,6 @@ const (
 // ApprovalRecord says who approved a stage and how. It is an addition of fleetflow.
 type ApprovalRecord struct {
 	// By is who approved, as far as known.
-	// +optional
 	By string `json:"by,omitempty"`
 
 	// At is when it was approved.
@@ -89,7 +84,6 @@ type ApprovalRecord struct {
 	Verified bool `json:"verified"`
 
 	// Comment of whoever approved.
-	// +optional
 	Comment string `json:"comment,omitempty"`
 }
 
@@ -98,7 +92,6 @@ type ApprovalRecord struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Namespaced,shortName=areq,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Update-Run",type=string,JSONPath=`.spec.parentStageRollout`
@@ -116,6 +109,5 @@ type ApprovalRequest struct {
 	Spec ApprovalRequestSpec `json:"spec"`
 
 	// Status says whether it was approved.
-	// +optional
 	Status ApprovalRequestStatus `json:"status,omitempty"`
 }

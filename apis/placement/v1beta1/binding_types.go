@@ -9,7 +9,6 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Cluster,shortName={crb,rb},categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="WorkSynchronized",type=string,JSONPath=`.status.conditions[?(@.type=="WorkSynchronized")].status`
@@ -29,7 +28,6 @@ type ClusterResourceBinding struct {
 	Spec ResourceBindingSpec `json:"spec"`
 
 	// Status says how far the cluster is.
-	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
 
@@ -59,12 +57,10 @@ type ResourceBindingSpec struct {
 	ResourceSnapshotName string `json:"resourceSnapshotName"`
 
 	// ResourceOverrideSnapshots are the ResourceOverride snapshots to apply to the resources.
-	// +optional
 	ResourceOverrideSnapshots []NamespacedName `json:"resourceOverrideSnapshots,omitempty"`
 
 	// ClusterResourceOverrideSnapshots are the ClusterResourceOverride snapshots to apply
 	// to the resources.
-	// +optional
 	ClusterResourceOverrideSnapshots []string `json:"clusterResourceOverrideSnapshots,omitempty"`
 
 	// SchedulingPolicySnapshotName is the policy snapshot the cluster was picked for.
@@ -80,7 +76,6 @@ type ResourceBindingSpec struct {
 	ClusterDecision ClusterDecision `json:"clusterDecision"`
 
 	// ApplyStrategy says how the resources are applied on the cluster.
-	// +optional
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
 }
 
@@ -89,25 +84,21 @@ type ResourceBindingStatus struct {
 	// FailedPlacements are the resources that could not be applied or are not available;
 	// the first 100 of them.
 	// +kubebuilder:validation:MaxItems=100
-	// +optional
 	FailedPlacements []FailedResourcePlacement `json:"failedPlacements,omitempty"`
 
 	// DriftedPlacements are the resources somebody changed on the cluster; the first 100.
 	// +kubebuilder:validation:MaxItems=100
-	// +optional
 	DriftedPlacements []DriftedResourcePlacement `json:"driftedPlacements,omitempty"`
 
 	// DiffedPlacements are the resources on the cluster that differ from the hub's and were
 	// left alone; the first 100.
 	// +kubebuilder:validation:MaxItems=100
-	// +optional
 	DiffedPlacements []DiffedResourcePlacement `json:"diffedPlacements,omitempty"`
 
 	// Conditions: RolloutStarted, Overridden, WorkSynchronized, Applied, Available or
 	// DiffReported.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -116,7 +107,6 @@ type ResourceBindingStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1beta1"
 // +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="WorkSynchronized",type=string,JSONPath=`.status.conditions[?(@.type=="WorkSynchronized")].status`
@@ -136,6 +126,5 @@ type ResourceBinding struct {
 	Spec ResourceBindingSpec `json:"spec"`
 
 	// Status says how far the cluster is.
-	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }

@@ -14,7 +14,6 @@ import (
 // (PickFixed) nothing is ever evicted.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=crpdb,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Max-Unavailable",type=string,JSONPath=`.spec.maxUnavailable`
@@ -40,7 +39,6 @@ type PlacementDisruptionBudgetSpec struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern="^(100|[0-9]{1,2})%$"
 	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="maxUnavailable must be at least 0"
-	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// MinAvailable is how many clusters have to stay available: a number, or, only for
@@ -49,6 +47,5 @@ type PlacementDisruptionBudgetSpec struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern="^(100|[0-9]{1,2})%$"
 	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="minAvailable must be at least 0"
-	// +optional
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 }

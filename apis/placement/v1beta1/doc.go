@@ -3,5 +3,6 @@
 // The package is pure: types, names and registration, no clients and no I/O.
 //
 // +kubebuilder:object:generate=true
+// +kubebuilder:validation:Optional
 // +groupName=placement.kubernetes-fleet.io
 package v1beta1

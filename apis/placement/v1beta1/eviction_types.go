@@ -12,7 +12,6 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=crpe,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Valid",type=string,JSONPath=`.status.conditions[?(@.type=="Valid")].status`
@@ -30,7 +29,6 @@ type ClusterResourcePlacementEviction struct {
 	Spec PlacementEvictionSpec `json:"spec"`
 
 	// Status says whether the eviction was possible and carried out.
-	// +optional
 	Status PlacementEvictionStatus `json:"status,omitempty"`
 }
 
@@ -55,6 +53,5 @@ type PlacementEvictionStatus struct {
 	// evicted, and if not, why. The eviction is over once Valid is False or Executed is set.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

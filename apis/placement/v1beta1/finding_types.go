@@ -34,21 +34,18 @@ type EnvelopeIdentifier struct {
 	Name string `json:"name"`
 
 	// Namespace of the envelope; empty if it is cluster-scoped.
-	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// Type is the kind of the envelope: ClusterResourceEnvelope, ResourceEnvelope, or
 	// ConfigMap for an annotated ConfigMap of the older kind.
 	// +kubebuilder:default=ConfigMap
 	// +kubebuilder:validation:Enum=ConfigMap;ClusterResourceEnvelope;ResourceEnvelope
-	// +optional
 	Type EnvelopeType `json:"type,omitempty"`
 }
 
 // ResourceIdentifier identifies a placed resource.
 type ResourceIdentifier struct {
 	// Group of the resource; empty for the core group.
-	// +optional
 	Group string `json:"group,omitempty"`
 
 	// Version of the resource.
@@ -64,11 +61,9 @@ type ResourceIdentifier struct {
 	Name string `json:"name"`
 
 	// Namespace of the resource; empty if it is cluster-scoped.
-	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// Envelope the resource was wrapped in, if any.
-	// +optional
 	Envelope *EnvelopeIdentifier `json:"envelope,omitempty"`
 }
 
@@ -90,11 +85,9 @@ type PatchDetail struct {
 	Path string `json:"path"`
 
 	// ValueInMember is what the cluster has; absent if the field does not exist there.
-	// +optional
 	ValueInMember string `json:"valueInMember,omitempty"`
 
 	// ValueInHub is what the hub wants; absent if the hub does not have the field.
-	// +optional
 	ValueInHub string `json:"valueInHub,omitempty"`
 }
 
@@ -117,7 +110,6 @@ type DriftedResourcePlacement struct {
 	FirstDriftedObservedTime metav1.Time `json:"firstDriftedObservedTime"`
 
 	// ObservedDrifts are the fields that drifted; cut off if there are very many.
-	// +optional
 	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
 }
 
@@ -133,7 +125,6 @@ type DiffedResourcePlacement struct {
 
 	// TargetClusterObservedGeneration is the generation of the resource on the cluster;
 	// absent if it does not exist there.
-	// +optional
 	TargetClusterObservedGeneration *int64 `json:"targetClusterObservedGeneration,omitempty"`
 
 	// FirstDiffedObservedTime is when the difference was first seen.
@@ -141,6 +132,5 @@ type DiffedResourcePlacement struct {
 	FirstDiffedObservedTime metav1.Time `json:"firstDiffedObservedTime"`
 
 	// ObservedDiffs are the fields that differ; cut off if there are very many.
-	// +optional
 	ObservedDiffs []PatchDetail `json:"observedDiffs,omitempty"`
 }

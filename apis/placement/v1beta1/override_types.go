@@ -14,7 +14,6 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=cro,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placement.name`
@@ -30,7 +29,6 @@ type ClusterResourceOverride struct {
 	Spec ClusterResourceOverrideSpec `json:"spec"`
 
 	// Status says whether the override is in use. It is an addition of fleetflow to the API.
-	// +optional
 	Status OverrideStatus `json:"status,omitempty"`
 }
 
@@ -44,7 +42,6 @@ type ClusterResourceOverrideSpec struct {
 	// override concerns every placement and waits for their next rollout. It cannot be
 	// added, changed or removed later.
 	// +kubebuilder:validation:XValidation:rule=`!has(self.scope) || self.scope != "Namespaced"`,message="clusterResourceOverride placement reference cannot be Namespaced scope: remove scope to refer to a ClusterResourcePlacement, or use a ResourceOverride"
-	// +optional
 	Placement *PlacementRef `json:"placement,omitempty"`
 
 	// ClusterResourceSelectors name the resources to change, each by group, version, kind
@@ -71,7 +68,6 @@ type ClusterResourceOverrideSpec struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Namespaced,shortName=ro,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placement.name`
@@ -87,7 +83,6 @@ type ResourceOverride struct {
 	Spec ResourceOverrideSpec `json:"spec"`
 
 	// Status says whether the override is in use. It is an addition of fleetflow to the API.
-	// +optional
 	Status OverrideStatus `json:"status,omitempty"`
 }
 
@@ -100,7 +95,6 @@ type ResourceOverrideSpec struct {
 	// rolls out at once, as the placement's strategy says. Without one, the override
 	// concerns every placement and waits for their next rollout. It cannot be added, changed
 	// or removed later.
-	// +optional
 	Placement *PlacementRef `json:"placement,omitempty"`
 
 	// ResourceSelectors name the resources to change, in the namespace of the override. No
@@ -138,7 +132,6 @@ type PlacementRef struct {
 	// the namespace of the override.
 	// +kubebuilder:default=Cluster
 	// +kubebuilder:validation:Enum=Cluster;Namespaced
-	// +optional
 	Scope PlacementScope `json:"scope,omitempty"`
 }
 
@@ -196,21 +189,18 @@ type OverrideRule struct {
 	// ClusterSelector picks the clusters by the labels of their MemberCluster. With an empty
 	// list of terms, the rule is for every cluster; without a clusterSelector, for none.
 	// +kubebuilder:validation:XValidation:rule=`self.clusterSelectorTerms.all(t, !has(t.propertySelector) && !has(t.propertySorter))`,message="only labelSelector is supported: remove propertySelector and propertySorter, overrides pick clusters by their labels"
-	// +optional
 	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
 
 	// OverrideType is JSONPatch to patch the resources, Delete to leave them out on the
 	// clusters, and to remove them from where they are.
 	// +kubebuilder:default=JSONPatch
 	// +kubebuilder:validation:Enum=JSONPatch;Delete
-	// +optional
 	OverrideType OverrideType `json:"overrideType,omitempty"`
 
 	// JSONPatchOverrides are the operations of the patch, carried out in their order. Only
 	// for JSONPatch.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
-	// +optional
 	JSONPatchOverrides []JSONPatchOverride `json:"jsonPatchOverrides,omitempty"`
 }
 
@@ -259,7 +249,6 @@ type JSONPatchOverride struct {
 	// remove. A null is no value; to clear a field, remove it. In strings,
 	// ${MEMBER-CLUSTER-NAME} becomes the name of the cluster, and
 	// ${MEMBER-CLUSTER-LABEL-KEY-<key>} the value of its label of that key.
-	// +optional
 	Value apiextensionsv1.JSON `json:"value,omitzero"`
 }
 
@@ -271,6 +260,5 @@ type OverrideStatus struct {
 	// overrides. The hub does not go by an override that is not valid.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

@@ -10,7 +10,6 @@ import (
 // kubernetes-fleet.io/is-latest-snapshot marks the newest. Its spec never changes.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Cluster,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
@@ -42,7 +41,6 @@ type ClusterResourceOverrideSnapshotSpec struct {
 // kubernetes-fleet.io/is-latest-snapshot marks the newest. Its spec never changes.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`

@@ -9,7 +9,6 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Cluster,shortName=crp,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
@@ -35,7 +34,6 @@ type ClusterResourcePlacement struct {
 	Spec PlacementSpec `json:"spec"`
 
 	// Status says what was selected, which clusters were picked and how far they are.
-	// +optional
 	Status PlacementStatus `json:"status,omitempty"`
 }
 
@@ -66,19 +64,16 @@ type PlacementSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`!has(self.tolerations) || size(self.tolerations) == 0 || self.placementType != "PickFixed"`,message="tolerations needs to be empty for policy type PickFixed, only valid for PickAll/PickN: remove policy.tolerations, clusters picked by name are placed on whatever their taints"
 	// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.tolerations) || oldSelf.tolerations.all(t, has(self.tolerations) && self.tolerations.exists(n, n.operator == t.operator && (has(n.key) ? n.key : "") == (has(t.key) ? t.key : "") && (has(n.value) ? n.value : "") == (has(t.value) ? t.value : "") && has(n.effect) == has(t.effect)))`,message="tolerations have been updated/deleted, only additions to tolerations are allowed: keep the old ones as they are"
 	// +kubebuilder:validation:XValidation:rule=`has(self.numberOfClusters) || self.placementType != "PickN"`,message="number of cluster cannot be nil for policy type PickN: set policy.numberOfClusters"
-	// +optional
 	Policy *PlacementPolicy `json:"policy,omitempty"`
 
 	// Strategy says how a change reaches the clusters. Without one, changes roll out as a
 	// rolling update with the default limits.
-	// +optional
 	Strategy *RolloutStrategy `json:"strategy,omitempty"`
 
 	// RevisionHistoryLimit is how many old policy snapshots and resource snapshots to keep.
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
-	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
 	// StatusReportingScope says where the status can be read: ClusterScopeOnly keeps it on
@@ -86,7 +81,6 @@ type PlacementSpec struct {
 	// effect on a ResourcePlacement, whose status is in its namespace already.
 	// +kubebuilder:default=ClusterScopeOnly
 	// +kubebuilder:validation:Enum=ClusterScopeOnly;NamespaceAccessible
-	// +optional
 	StatusReportingScope StatusReportingScope `json:"statusReportingScope,omitempty"`
 }
 
@@ -125,11 +119,9 @@ type ResourceSelectorTerm struct {
 
 	// Name of the one resource to pick.
 	// +kubebuilder:validation:MaxLength=253
-	// +optional
 	Name string `json:"name,omitempty"`
 
 	// LabelSelector picks every resource of the kind whose labels match.
-	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
 	// SelectionScope says how much of a selected Namespace to take: NamespaceWithResources
@@ -138,7 +130,6 @@ type ResourceSelectorTerm struct {
 	// selectors pick. Other kinds ignore it.
 	// +kubebuilder:default=NamespaceWithResources
 	// +kubebuilder:validation:Enum=NamespaceOnly;NamespaceWithResources;NamespaceWithResourceSelectors
-	// +optional
 	SelectionScope SelectionScope `json:"selectionScope,omitempty"`
 }
 
@@ -158,24 +149,20 @@ const (
 // PlacementStatus says what was selected, which clusters were picked and how far they are.
 type PlacementStatus struct {
 	// SelectedResources are the resources the selectors picked.
-	// +optional
 	SelectedResources []ResourceIdentifier `json:"selectedResources,omitempty"`
 
 	// ObservedResourceIndex is the index of the resource snapshot that the conditions talk
 	// about. The snapshot carries it in the label kubernetes-fleet.io/resource-index.
-	// +optional
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
 
 	// PlacementStatuses has one entry per picked cluster, and one without a cluster name
 	// per cluster that was asked for and could not be found.
-	// +optional
 	PlacementStatuses []PerClusterPlacementStatus `json:"placementStatuses,omitempty"`
 
 	// Conditions sum up all clusters; the order of evaluation is Scheduled,
 	// RolloutStarted, Overridden, WorkSynchronized, Applied, Available (or DiffReported).
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -183,45 +170,37 @@ type PlacementStatus struct {
 type PerClusterPlacementStatus struct {
 	// ClusterName of the picked cluster; empty if a cluster that was asked for could not
 	// be found.
-	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
 
 	// ObservedResourceIndex is the index of the resource snapshot this cluster is to run.
-	// +optional
 	ObservedResourceIndex string `json:"observedResourceIndex,omitempty"`
 
 	// ApplicableResourceOverrides are the ResourceOverride snapshots that change what this
 	// cluster gets.
-	// +optional
 	ApplicableResourceOverrides []NamespacedName `json:"applicableResourceOverrides,omitempty"`
 
 	// ApplicableClusterResourceOverrides are the ClusterResourceOverride snapshots that
 	// change what this cluster gets.
-	// +optional
 	ApplicableClusterResourceOverrides []string `json:"applicableClusterResourceOverrides,omitempty"`
 
 	// FailedPlacements are the resources that could not be applied or are not available;
 	// the first 100 of them.
 	// +kubebuilder:validation:MaxItems=100
-	// +optional
 	FailedPlacements []FailedResourcePlacement `json:"failedPlacements,omitempty"`
 
 	// DriftedPlacements are the resources somebody changed on the cluster after they were
 	// applied; the first 100 of them.
 	// +kubebuilder:validation:MaxItems=100
-	// +optional
 	DriftedPlacements []DriftedResourcePlacement `json:"driftedPlacements,omitempty"`
 
 	// DiffedPlacements are the resources on the cluster that differ from the hub's and were
 	// left alone; the first 100 of them.
 	// +kubebuilder:validation:MaxItems=100
-	// +optional
 	DiffedPlacements []DiffedResourcePlacement `json:"diffedPlacements,omitempty"`
 
 	// Conditions of the placement on this cluster.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -231,7 +210,6 @@ type PerClusterPlacementStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Namespaced,shortName=rp,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
@@ -256,6 +234,5 @@ type ResourcePlacement struct {
 	Spec PlacementSpec `json:"spec"`
 
 	// Status says what was selected, which clusters were picked and how far they are.
-	// +optional
 	Status PlacementStatus `json:"status,omitempty"`
 }

@@ -9,7 +9,6 @@ import (
 // and is there if the placement's statusReportingScope is NamespaceAccessible.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Namespaced,shortName=crps,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Resource-Index",type=string,JSONPath=`.sourceStatus.observedResourceIndex`
@@ -20,7 +19,6 @@ type ClusterResourcePlacementStatus struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// SourceStatus is the status of the placement as it was at lastUpdatedTime.
-	// +optional
 	SourceStatus PlacementStatus `json:"sourceStatus,omitempty"`
 
 	// LastUpdatedTime is when the copy was made.

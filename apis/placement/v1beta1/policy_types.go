@@ -23,43 +23,36 @@ type PlacementPolicy struct {
 	// PickFixed for clusters by name. It cannot change later.
 	// +kubebuilder:default=PickAll
 	// +kubebuilder:validation:Enum=PickAll;PickN;PickFixed
-	// +optional
 	PlacementType PlacementType `json:"placementType,omitempty"`
 
 	// ClusterNames are the clusters to pick. Only for PickFixed.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=63
-	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
 
 	// NumberOfClusters is how many clusters to pick. Only for PickN.
 	// +kubebuilder:validation:Minimum=0
-	// +optional
 	NumberOfClusters *int32 `json:"numberOfClusters,omitempty"`
 
 	// Affinity says which clusters fit and which are liked best. Only for PickAll and PickN.
-	// +optional
 	Affinity *Affinity `json:"affinity,omitempty"`
 
 	// TopologySpreadConstraints spread the picked clusters over groups of clusters; every
 	// one of them has to hold. Only for PickN.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule=`self.all(c, self.exists_one(d, d.topologyKey == c.topologyKey && d.whenUnsatisfiable == c.whenUnsatisfiable))`,message="topology spread constraints must differ in topologyKey or whenUnsatisfiable: keep the one with the smaller maxSkew"
-	// +optional
 	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
 	// Tolerations let tainted clusters be picked. They can be added, not changed or
 	// removed. Only for PickAll and PickN.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule=`self.all(t, self.exists_one(u, u == t))`,message="tolerations must be unique: remove the repeated toleration"
-	// +optional
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 }
 
 // Affinity says which clusters fit and which are liked best.
 type Affinity struct {
 	// ClusterAffinity has the rules over labels and properties of clusters.
-	// +optional
 	ClusterAffinity *ClusterAffinity `json:"clusterAffinity,omitempty"`
 }
 
@@ -69,13 +62,11 @@ type ClusterAffinity struct {
 	// RequiredDuringSchedulingIgnoredDuringExecution says which clusters fit at all.
 	// +kubebuilder:validation:XValidation:rule=`self.clusterSelectorTerms.all(t, !has(t.propertySelector) || t.propertySelector.matchExpressions.all(a, t.propertySelector.matchExpressions.all(b, a.name != b.name || size(a.values) != 1 || size(b.values) != 1 || !isQuantity(a.values[0]) || !isQuantity(b.values[0]) || !(quantity(a.values[0]).isLessThan(quantity(b.values[0])) ? a.operator == "Eq" && b.operator in ["Eq", "Gt", "Ge"] : quantity(a.values[0]).isGreaterThan(quantity(b.values[0])) ? (a.operator == "Eq" && b.operator in ["Lt", "Le"]) || (a.operator in ["Gt", "Ge"] && b.operator in ["Lt", "Le"]) : (a.operator == "Eq" && b.operator in ["Ne", "Gt", "Lt"]) || (a.operator in ["Gt", "Ge"] && b.operator in ["Lt", "Le"] && (a.operator == "Gt" || b.operator == "Lt"))))))`,message="inconsistent requirements on property: two requirements on one property exclude each other, so that no cluster can match; change or remove one"
 	// +kubebuilder:validation:XValidation:rule=`self.clusterSelectorTerms.all(t, !has(t.propertySorter))`,message="PropertySorter is not allowed for RequiredDuringSchedulingIgnoredDuringExecution affinity: move it to a preferred term, or use propertySelector"
-	// +optional
 	RequiredDuringSchedulingIgnoredDuringExecution *ClusterSelector `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
 
 	// PreferredDuringSchedulingIgnoredDuringExecution ranks the clusters that fit: the
 	// weights of all terms a cluster matches add up. Only for PickN.
 	// +kubebuilder:validation:MaxItems=64
-	// +optional
 	PreferredDuringSchedulingIgnoredDuringExecution []PreferredClusterSelector `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
 }
 
@@ -90,16 +81,13 @@ type ClusterSelector struct {
 // ClusterSelectorTerm matches a cluster if everything that is set in it does.
 type ClusterSelectorTerm struct {
 	// LabelSelector is matched against the labels of the MemberCluster.
-	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
 	// PropertySelector is matched against the properties the cluster reports. Only in a
 	// required term.
-	// +optional
 	PropertySelector *PropertySelector `json:"propertySelector,omitempty"`
 
 	// PropertySorter ranks clusters by a property they report. Only in a preferred term.
-	// +optional
 	PropertySorter *PropertySorter `json:"propertySorter,omitempty"`
 }
 
@@ -207,7 +195,6 @@ type TopologySpreadConstraint struct {
 	// MaxSkew is how far the fullest group may be ahead of the emptiest one.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
-	// +optional
 	MaxSkew *int32 `json:"maxSkew,omitempty"`
 
 	// TopologyKey is the cluster label whose values make the groups.
@@ -220,7 +207,6 @@ type TopologySpreadConstraint struct {
 	// spread, ScheduleAnyway to only like others better.
 	// +kubebuilder:default=DoNotSchedule
 	// +kubebuilder:validation:Enum=DoNotSchedule;ScheduleAnyway
-	// +optional
 	WhenUnsatisfiable UnsatisfiableConstraintAction `json:"whenUnsatisfiable,omitempty"`
 }
 
@@ -232,23 +218,19 @@ type Toleration struct {
 	// Key of the taint; empty, with operator Exists, for every taint.
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")`,message="the key of a toleration must have the form of a label key, such as example.com/dedicated"
-	// +optional
 	Key string `json:"key,omitempty"`
 
 	// Operator is Equal to compare key and value, Exists to look at the key only.
 	// +kubebuilder:default=Equal
 	// +kubebuilder:validation:Enum=Equal;Exists
-	// +optional
 	Operator corev1.TolerationOperator `json:"operator,omitempty"`
 
 	// Value of the taint, for Equal.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")`,message="the value of a toleration must have the form of a label value: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
-	// +optional
 	Value string `json:"value,omitempty"`
 
 	// Effect of the taint, NoSchedule; empty for every effect.
 	// +kubebuilder:validation:Enum=NoSchedule
-	// +optional
 	Effect corev1.TaintEffect `json:"effect,omitempty"`
 }

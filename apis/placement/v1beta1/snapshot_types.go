@@ -11,7 +11,6 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Cluster,shortName=csps,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
@@ -26,14 +25,12 @@ type ClusterSchedulingPolicySnapshot struct {
 	Spec SchedulingPolicySnapshotSpec `json:"spec"`
 
 	// Status says which clusters were picked for the policy.
-	// +optional
 	Status SchedulingPolicySnapshotStatus `json:"status,omitempty"`
 }
 
 // SchedulingPolicySnapshotSpec is the policy that was taken.
 type SchedulingPolicySnapshotSpec struct {
 	// Policy of the placement; absent if it had none and picks every joined cluster.
-	// +optional
 	Policy *PlacementPolicy `json:"policy,omitempty"`
 
 	// PolicyHash tells policies apart. The number of clusters does not go into it.
@@ -44,18 +41,15 @@ type SchedulingPolicySnapshotSpec struct {
 // SchedulingPolicySnapshotStatus says which clusters were picked for a policy.
 type SchedulingPolicySnapshotStatus struct {
 	// ObservedCRPGeneration is the generation of the placement the clusters were picked for.
-	// +optional
 	ObservedCRPGeneration int64 `json:"observedCRPGeneration,omitempty"`
 
 	// Conditions has Scheduled: whether every cluster asked for was found.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// ClusterDecisions has every picked cluster, and some that were not, with the reason.
 	// +kubebuilder:validation:MaxItems=1000
-	// +optional
 	ClusterDecisions []ClusterDecision `json:"targetClusters,omitempty"`
 }
 
@@ -70,7 +64,6 @@ type ClusterDecision struct {
 	Selected bool `json:"selected"`
 
 	// ClusterScore is how well the cluster fits, if clusters were ranked.
-	// +optional
 	ClusterScore *ClusterScore `json:"clusterScore,omitempty"`
 
 	// Reason why the cluster was or was not picked.
@@ -81,11 +74,9 @@ type ClusterDecision struct {
 // ClusterScore is how well a cluster fits.
 type ClusterScore struct {
 	// AffinityScore is the sum of the weights of the preferred terms that match.
-	// +optional
 	AffinityScore *int32 `json:"affinityScore,omitempty"`
 
 	// PriorityScore is how well the cluster keeps the topology spread.
-	// +optional
 	PriorityScore *int32 `json:"priorityScore,omitempty"`
 }
 
@@ -95,7 +86,6 @@ type ClusterScore struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Cluster,shortName=crs,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
@@ -110,14 +100,12 @@ type ClusterResourceSnapshot struct {
 	Spec ResourceSnapshotSpec `json:"spec"`
 
 	// Status of the snapshot.
-	// +optional
 	Status ResourceSnapshotStatus `json:"status,omitempty"`
 }
 
 // ResourceSnapshotSpec has the resources that were taken.
 type ResourceSnapshotSpec struct {
 	// SelectedResources are whole objects, without what only the hub's API server sets.
-	// +optional
 	SelectedResources []ResourceContent `json:"selectedResources,omitzero"`
 }
 
@@ -134,7 +122,6 @@ type ResourceSnapshotStatus struct {
 	// Conditions of the snapshot.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -143,7 +130,6 @@ type ResourceSnapshotStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1beta1"
 // +kubebuilder:resource:scope=Namespaced,shortName=sps,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
@@ -158,7 +144,6 @@ type SchedulingPolicySnapshot struct {
 	Spec SchedulingPolicySnapshotSpec `json:"spec"`
 
 	// Status says which clusters were picked for the policy.
-	// +optional
 	Status SchedulingPolicySnapshotStatus `json:"status,omitempty"`
 }
 
@@ -167,7 +152,6 @@ type SchedulingPolicySnapshot struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1beta1"
 // +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Gen",type=string,JSONPath=`.metadata.generation`
@@ -182,6 +166,5 @@ type ResourceSnapshot struct {
 	Spec ResourceSnapshotSpec `json:"spec"`
 
 	// Status of the snapshot.
-	// +optional
 	Status ResourceSnapshotStatus `json:"status,omitempty"`
 }

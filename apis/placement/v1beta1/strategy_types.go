@@ -22,23 +22,18 @@ type RolloutStrategy struct {
 	// update runs. It cannot change back from External.
 	// +kubebuilder:default=RollingUpdate
 	// +kubebuilder:validation:Enum=RollingUpdate;External
-	// +optional
 	Type RolloutStrategyType `json:"type,omitempty"`
 
 	// RollingUpdate has the limits for type RollingUpdate.
-	// +optional
 	RollingUpdate *RollingUpdateConfig `json:"rollingUpdate,omitempty"`
 
 	// ApplyStrategy says how the resources are applied on the clusters.
-	// +optional
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
 
 	// DeleteStrategy says what happens to the placed resources when the placement is deleted.
-	// +optional
 	DeleteStrategy *DeleteStrategy `json:"deleteStrategy,omitempty"`
 
 	// ReportBackStrategy says whether the status of the placed resources is copied to the hub.
-	// +optional
 	ReportBackStrategy *ReportBackStrategy `json:"reportBackStrategy,omitempty"`
 }
 
@@ -54,7 +49,6 @@ type RollingUpdateConfig struct {
 	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:Pattern="^((100|[0-9]{1,2})%|[0-9]+)$"
 	// +kubebuilder:validation:XValidation:rule=`type(self) != int || self >= 0`,message="maxUnavailable must be greater than or equal to 0"
-	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// MaxSurge is how many clusters beyond the wanted number may hold the resources while
@@ -64,14 +58,12 @@ type RollingUpdateConfig struct {
 	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:Pattern="^((100|[0-9]{1,2})%|[0-9]+)$"
 	// +kubebuilder:validation:XValidation:rule=`type(self) != int || self >= 0`,message="maxSurge must be greater than or equal to 0"
-	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
 	// UnavailablePeriodSeconds is how long to wait before a resource whose availability
 	// cannot be told counts as available, in seconds after it was applied.
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=0
-	// +optional
 	UnavailablePeriodSeconds *int32 `json:"unavailablePeriodSeconds,omitempty"`
 }
 
@@ -128,44 +120,37 @@ type ApplyStrategy struct {
 	// FullComparison to compare every field.
 	// +kubebuilder:default=PartialComparison
 	// +kubebuilder:validation:Enum=PartialComparison;FullComparison
-	// +optional
 	ComparisonOption ComparisonOptionType `json:"comparisonOption,omitempty"`
 
 	// WhenToApply is Always to overwrite changes made on the cluster, IfNotDrifted to
 	// report them and leave the resource alone until the hub's version changes.
 	// +kubebuilder:default=Always
 	// +kubebuilder:validation:Enum=Always;IfNotDrifted
-	// +optional
 	WhenToApply WhenToApplyType `json:"whenToApply,omitempty"`
 
 	// Type is ClientSideApply for a three-way merge, ServerSideApply for a merge by field
 	// owner, ReportDiff to write nothing and report how hub and cluster differ.
 	// +kubebuilder:default=ClientSideApply
 	// +kubebuilder:validation:Enum=ClientSideApply;ServerSideApply;ReportDiff
-	// +optional
 	Type ApplyStrategyType `json:"type,omitempty"`
 
 	// AllowCoOwnership lets resources be applied that have owners outside the fleet. Two
 	// placements never share a resource, whatever this says.
-	// +optional
 	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`
 
 	// ServerSideApplyConfig has the settings for type ServerSideApply.
-	// +optional
 	ServerSideApplyConfig *ServerSideApplyConfig `json:"serverSideApplyConfig,omitempty"`
 
 	// WhenToTakeOver says what to do with a resource the cluster already has: Always takes
 	// it over, IfNoDiff takes it over if it equals the hub's, Never leaves it alone.
 	// +kubebuilder:default=Always
 	// +kubebuilder:validation:Enum=Always;IfNoDiff;Never
-	// +optional
 	WhenToTakeOver WhenToTakeOverType `json:"whenToTakeOver,omitempty"`
 }
 
 // ServerSideApplyConfig has the settings for server-side apply.
 type ServerSideApplyConfig struct {
 	// Force takes fields over from other field managers. Without it, a conflict fails.
-	// +optional
 	Force bool `json:"force,omitempty"`
 }
 
@@ -184,7 +169,6 @@ type DeleteStrategy struct {
 	// PropagationPolicy is Delete to remove them from the clusters, Abandon to leave them.
 	// +kubebuilder:default=Delete
 	// +kubebuilder:validation:Enum=Delete;Abandon
-	// +optional
 	PropagationPolicy DeletePropagationPolicy `json:"propagationPolicy,omitempty"`
 }
 
@@ -221,6 +205,5 @@ type ReportBackStrategy struct {
 	// Destination is OriginalResource for the resource on the hub (one cluster only),
 	// WorkAPI for the Work object of each cluster.
 	// +kubebuilder:validation:Enum=OriginalResource;WorkAPI
-	// +optional
 	Destination *ReportBackDestination `json:"destination,omitempty"`
 }

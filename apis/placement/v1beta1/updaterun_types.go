@@ -10,7 +10,6 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName={csur,crsur},categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
@@ -37,7 +36,6 @@ type ClusterStagedUpdateRun struct {
 	Spec UpdateRunSpec `json:"spec"`
 
 	// Status says what was frozen when the run started and how far it is.
-	// +optional
 	Status UpdateRunStatus `json:"status,omitempty"`
 }
 
@@ -74,7 +72,6 @@ type UpdateRunSpec struct {
 	// the latest one when it starts.
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^(0|[1-9][0-9]*)$")`,messageExpression=`"invalid resource snapshot index " + self + " provided, expected an integer >= 0: use the label kubernetes-fleet.io/resource-index of a ClusterResourceSnapshot, or leave it out for the latest"`
-	// +optional
 	ResourceSnapshotIndex string `json:"resourceSnapshotIndex,omitempty"`
 
 	// StagedRolloutStrategyName is the strategy that has the stages.
@@ -87,7 +84,6 @@ type UpdateRunSpec struct {
 	// Without it, the run rolls out. It may change from Initialize to Run, and between Run
 	// and Stop.
 	// +kubebuilder:validation:Enum=Initialize;Run;Stop
-	// +optional
 	State UpdateRunState `json:"state,omitempty"`
 
 	// ClusterActions skip or retry single clusters while the run is on its way. They can
@@ -98,7 +94,6 @@ type UpdateRunSpec struct {
 	// +listType=map
 	// +listMapKey=cluster
 	// +kubebuilder:validation:MaxItems=1000
-	// +optional
 	ClusterActions []ClusterAction `json:"clusterActions,omitempty"`
 
 	// RollbackOf is another run of the same placement with the same strategy: this one takes
@@ -110,7 +105,6 @@ type UpdateRunSpec struct {
 	// KubeFleet does.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +optional
 	RollbackOf string `json:"rollbackOf,omitempty"`
 }
 
@@ -134,7 +128,6 @@ type ClusterAction struct {
 	// Attempt counts what was asked for: a higher number asks for another retry.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
-	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
 }
 
@@ -151,38 +144,30 @@ const (
 // UpdateRunStatus says what was frozen when a run started and how far it is.
 type UpdateRunStatus struct {
 	// PolicySnapshotIndexUsed is the policy snapshot the clusters were picked for.
-	// +optional
 	PolicySnapshotIndexUsed string `json:"policySnapshotIndexUsed,omitempty"`
 
 	// PolicyObservedClusterCount is how many clusters were picked when the run started.
-	// +optional
 	PolicyObservedClusterCount int `json:"policyObservedClusterCount,omitempty"`
 
 	// ResourceSnapshotIndexUsed is the resource snapshot the run rolls out.
-	// +optional
 	ResourceSnapshotIndexUsed string `json:"resourceSnapshotIndexUsed,omitempty"`
 
 	// AppliedStrategy is the placement's apply strategy as it was when the run started.
-	// +optional
 	AppliedStrategy *ApplyStrategy `json:"appliedStrategy,omitempty"`
 
 	// StagedUpdateStrategySnapshot is the strategy as it was when the run started.
-	// +optional
 	StagedUpdateStrategySnapshot *UpdateStrategySpec `json:"stagedUpdateStrategySnapshot,omitempty"`
 
 	// StagesStatus has one entry per stage, in their order.
-	// +optional
 	StagesStatus []StageUpdatingStatus `json:"stagesStatus,omitempty"`
 
 	// DeletionStageStatus is about the clusters the placement no longer picks; they are
 	// cleared after the last stage.
-	// +optional
 	DeletionStageStatus *StageUpdatingStatus `json:"deletionStageStatus,omitempty"`
 
 	// Conditions: Initialized, Progressing, Succeeded.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -193,31 +178,25 @@ type StageUpdatingStatus struct {
 	StageName string `json:"stageName"`
 
 	// Clusters of the stage, in the order they are updated in.
-	// +optional
 	Clusters []ClusterUpdatingStatus `json:"clusters,omitzero"`
 
 	// BeforeStageTaskStatus has one entry per task before the stage.
 	// +kubebuilder:validation:MaxItems=1
-	// +optional
 	BeforeStageTaskStatus []StageTaskStatus `json:"beforeStageTaskStatus,omitempty"`
 
 	// AfterStageTaskStatus has one entry per task after the stage.
 	// +kubebuilder:validation:MaxItems=2
-	// +optional
 	AfterStageTaskStatus []StageTaskStatus `json:"afterStageTaskStatus,omitempty"`
 
 	// StartTime is when the stage started; absent before.
-	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
 	// EndTime is when the stage was finished, tasks included; absent before.
-	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
 
 	// Conditions: Progressing, Succeeded. Absent before the stage starts.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -229,34 +208,28 @@ type ClusterUpdatingStatus struct {
 
 	// ResourceOverrideSnapshots are the ResourceOverride snapshots that change what this
 	// cluster gets, as they were when the run started.
-	// +optional
 	ResourceOverrideSnapshots []NamespacedName `json:"resourceOverrideSnapshots,omitempty"`
 
 	// ClusterResourceOverrideSnapshots are the ClusterResourceOverride snapshots that change
 	// what this cluster gets, as they were when the run started.
-	// +optional
 	ClusterResourceOverrideSnapshots []string `json:"clusterResourceOverrideSnapshots,omitempty"`
 
 	// ResourceSnapshotIndex is the resource snapshot this cluster goes to, in a run with
 	// rollbackOf; elsewhere all clusters go to resourceSnapshotIndexUsed. An addition of
 	// fleetflow.
-	// +optional
 	ResourceSnapshotIndex string `json:"resourceSnapshotIndex,omitempty"`
 
 	// Attempt is that of the last of spec.clusterActions for this cluster that was carried
 	// out. An addition of fleetflow.
-	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
 
 	// WriteRefused is why the API server refuses to write the cluster's binding, which is tried
 	// again; empty once it is written. An addition of fleetflow.
-	// +optional
 	WriteRefused string `json:"writeRefused,omitempty"`
 
 	// Conditions: Started, Succeeded. Absent before the cluster has its turn.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -268,13 +241,11 @@ type StageTaskStatus struct {
 	Type StageTaskType `json:"type"`
 
 	// ApprovalRequestName is the approval request that was made for the task.
-	// +optional
 	ApprovalRequestName string `json:"approvalRequestName,omitempty"`
 
 	// Conditions: ApprovalRequestCreated, ApprovalRequestApproved, WaitTimeElapsed.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -284,7 +255,6 @@ type StageTaskStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Namespaced,shortName=sur,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
@@ -311,6 +281,5 @@ type StagedUpdateRun struct {
 	Spec UpdateRunSpec `json:"spec"`
 
 	// Status says what was frozen when the run started and how far it is.
-	// +optional
 	Status UpdateRunStatus `json:"status,omitempty"`
 }

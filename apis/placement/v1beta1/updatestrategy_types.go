@@ -9,7 +9,6 @@ import (
 // other. Any number of runs can use it; each works with a copy taken when it starts.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1,v1alpha1"
 // +kubebuilder:resource:scope=Cluster,shortName=csus,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Stages",type=string,priority=1,JSONPath=`.spec.stages[*].name`
@@ -43,7 +42,6 @@ type UpdateStrategySpec struct {
 	// the placement's policy counts the same.
 	// An addition of fleetflow; without it, Dynamic, which is what KubeFleet does.
 	// +kubebuilder:validation:Enum=Dynamic;Frozen
-	// +optional
 	Membership UpdateMembership `json:"membership,omitempty"`
 
 	// UnassignedClusters says what to do with picked clusters that are in no stage. Fail
@@ -53,7 +51,6 @@ type UpdateStrategySpec struct {
 	// tasks.
 	// An addition of fleetflow; without it, Fail, which is what KubeFleet does.
 	// +kubebuilder:validation:Enum=Fail;Ignore;Last
-	// +optional
 	UnassignedClusters UnassignedClustersPolicy `json:"unassignedClusters,omitempty"`
 }
 
@@ -93,14 +90,12 @@ type StageConfig struct {
 
 	// LabelSelector picks the clusters of the stage among those the placement picked.
 	// Without one, the stage has all of them.
-	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
 	// SortingLabelKey is a cluster label with a whole number; clusters with lower numbers
 	// are updated first. Without it, and among equal numbers, the order is by name.
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")`,message="sortingLabelKey must be the key of a cluster label"
-	// +optional
 	SortingLabelKey *string `json:"sortingLabelKey,omitempty"`
 
 	// MaxConcurrency is how many clusters are updated at the same time: a number, or a
@@ -109,7 +104,6 @@ type StageConfig struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern="^(100|[1-9][0-9]?)%$"
 	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 1",message="maxConcurrency must be at least 1"
-	// +optional
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 
 	// AfterStageTasks all have to be done, once the clusters are updated, before the next
@@ -118,14 +112,12 @@ type StageConfig struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Approval' || !has(t.waitTime) || t.waitTime in ['0', '0s'])",message="AfterStageTaskType is Approval, waitTime is not allowed: remove waitTime, or set type to TimedWait"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'TimedWait' || has(t.waitTime))",message="AfterStageTaskType is TimedWait, waitTime is required: add waitTime, for example 1h"
 	// +kubebuilder:validation:XValidation:rule="size(self) < 2 || self[0].type != self[1].type",message="afterStageTasks can have at most one task of each type: remove one, or give the other type"
-	// +optional
 	AfterStageTasks []StageTask `json:"afterStageTasks,omitempty"`
 
 	// BeforeStageTasks have to be done before the stage starts: at most one Approval.
 	// +kubebuilder:validation:MaxItems=1
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'TimedWait')",message="BeforeStageTaskType cannot be TimedWait: use type Approval, or a TimedWait after the stage before"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.type != 'Approval' || !has(t.waitTime) || t.waitTime in ['0', '0s'])",message="BeforeStageTaskType is Approval, waitTime is not allowed: remove waitTime"
-	// +optional
 	BeforeStageTasks []StageTask `json:"beforeStageTasks,omitempty"`
 
 	// ClusterDeadline is how long a cluster may take from when its update starts until it is
@@ -135,14 +127,12 @@ type StageConfig struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule=`self.matches("^([0-9]+([.][0-9]+)?(ms|s|m|h))+$") && duration(self) >= duration("1s")`,message="clusterDeadline must be at least 1s: write it like 90s, 10m or 1h"
-	// +optional
 	ClusterDeadline *metav1.Duration `json:"clusterDeadline,omitempty"`
 
 	// FailureBudget lets the stage go on without some of its clusters, and says what to do
 	// when more fail than that.
 	// An addition of fleetflow; without it, no cluster counts as failed and the run waits for
 	// each, which is what KubeFleet does.
-	// +optional
 	FailureBudget *FailureBudget `json:"failureBudget,omitempty"`
 }
 
@@ -158,7 +148,6 @@ type FailureBudget struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern="^(100|[1-9]?[0-9])%$"
 	// +kubebuilder:validation:XValidation:rule="type(self) != int || self >= 0",message="maxFailures must be at least 0"
-	// +optional
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 
 	// OnExceeded says what to do when more clusters fail. Wait calls the run stuck and waits
@@ -167,7 +156,6 @@ type FailureBudget struct {
 	// another, called <run>-rollback, that takes every cluster the run has updated back to what
 	// it had before. Without it, Wait.
 	// +kubebuilder:validation:Enum=Wait;Pause;Abort;Rollback
-	// +optional
 	OnExceeded FailureBudgetAction `json:"onExceeded,omitempty"`
 }
 
@@ -209,7 +197,6 @@ type StageTask struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule=`self.matches("^(0|([0-9]+([.][0-9]+)?(ms|s|m|h))+)$") && (duration(self) == duration("0s") || duration(self) >= duration("1ms"))`,message="waitTime must be 0, or 1ms to 292 years: write it like 30s, 15m or 1h30m"
-	// +optional
 	WaitTime *metav1.Duration `json:"waitTime,omitempty"`
 }
 
@@ -217,7 +204,6 @@ type StageTask struct {
 // Any number of runs in its namespace can use it; each works with a copy taken when it starts.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Namespaced,shortName=sus,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Stages",type=string,priority=1,JSONPath=`.spec.stages[*].name`

@@ -10,7 +10,6 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="versions=v1,v1beta1"
 // +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
 // +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
@@ -21,33 +20,27 @@ type Work struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec has the manifests and how to apply them.
-	// +optional
 	Spec WorkSpec `json:"spec,omitempty"`
 
 	// Status is the member's report.
-	// +optional
 	Status WorkStatus `json:"status,omitempty"`
 }
 
 // WorkSpec has the manifests and how to apply them.
 type WorkSpec struct {
 	// Workload has the manifests.
-	// +optional
 	Workload WorkloadTemplate `json:"workload,omitempty"`
 
 	// ApplyStrategy says how the manifests are applied.
-	// +optional
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
 
 	// ReportBackStrategy says whether the status of the applied objects is reported.
-	// +optional
 	ReportBackStrategy *ReportBackStrategy `json:"reportBackStrategy,omitempty"`
 }
 
 // WorkloadTemplate has the manifests of a Work.
 type WorkloadTemplate struct {
 	// Manifests are whole objects.
-	// +optional
 	Manifests []Manifest `json:"manifests,omitempty"`
 }
 
@@ -66,11 +59,9 @@ type WorkStatus struct {
 	// is under way or has gone wrong is said by Applied and Available and their reasons.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// ManifestConditions has one entry per manifest.
-	// +optional
 	ManifestConditions []ManifestCondition `json:"manifestConditions,omitempty"`
 }
 
@@ -82,27 +73,21 @@ type WorkResourceIdentifier struct {
 	Ordinal int `json:"ordinal"`
 
 	// Group of the object; empty for the core group.
-	// +optional
 	Group string `json:"group,omitempty"`
 
 	// Version of the object.
-	// +optional
 	Version string `json:"version,omitempty"`
 
 	// Kind of the object.
-	// +optional
 	Kind string `json:"kind,omitempty"`
 
 	// Resource is the plural name the API server knows the kind by.
-	// +optional
 	Resource string `json:"resource,omitempty"`
 
 	// Namespace of the object; empty if it is cluster-scoped.
-	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// Name of the object.
-	// +optional
 	Name string `json:"name,omitempty"`
 }
 
@@ -115,19 +100,15 @@ type ManifestCondition struct {
 	// Conditions of the object: Applied, Available or DiffReported.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// DriftDetails says what somebody changed on the cluster after the object was applied.
-	// +optional
 	DriftDetails *DriftDetails `json:"driftDetails,omitempty"`
 
 	// DiffDetails says how the object differs from the hub's when it was left alone.
-	// +optional
 	DiffDetails *DiffDetails `json:"diffDetails,omitempty"`
 
 	// BackReportedStatus is the object's own status, if it is to be reported.
-	// +optional
 	BackReportedStatus *BackReportedStatus `json:"backReportedStatus,omitempty"`
 }
 
@@ -146,7 +127,6 @@ type DriftDetails struct {
 	FirstDriftedObservedTime metav1.Time `json:"firstDriftedObservedTime"`
 
 	// ObservedDrifts are the fields that drifted; cut off if there are very many.
-	// +optional
 	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
 }
 
@@ -158,7 +138,6 @@ type DiffDetails struct {
 
 	// ObservedInMemberClusterGeneration is the generation of the object; absent if it does
 	// not exist on the cluster.
-	// +optional
 	ObservedInMemberClusterGeneration *int64 `json:"observedInMemberClusterGeneration,omitempty"`
 
 	// FirstDiffedObservedTime is when the difference was first seen.
@@ -166,7 +145,6 @@ type DiffDetails struct {
 	FirstDiffedObservedTime metav1.Time `json:"firstDiffedObservedTime"`
 
 	// ObservedDiffs are the fields that differ; cut off if there are very many.
-	// +optional
 	ObservedDiffs []PatchDetail `json:"observedDiffs,omitempty"`
 }
 
@@ -175,7 +153,6 @@ type BackReportedStatus struct {
 	// ObservedStatus is an object of the same kind and name that carries only the status.
 	// +kubebuilder:validation:XEmbeddedResource
 	// +kubebuilder:pruning:PreserveUnknownFields
-	// +optional
 	ObservedStatus runtime.RawExtension `json:"observedStatus,omitempty"`
 
 	// ObservationTime is when the status was read.

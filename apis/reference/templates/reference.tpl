@@ -104,12 +104,15 @@ The API server refuses what the agents could not use, although the type of Kuber
 {{- end }}
 {{- end }}
 
+{{- /* fields tells of a type. Fields of the API are optional unless a marker says otherwise, those of Kubernetes the other way round. */ -}}
 {{- define "fields" -}}
+{{- $ours := contains "fleetflow" .Package -}}
 | Field | Type | |
 |---|---|---|
 {{- range .Members }}
+{{- $required := index .Markers "kubebuilder:validation:Required" }}{{ if not $ours }}{{ $required = not (index .Markers "optional") }}{{ end }}
 | `{{ .Name }}` | {{ template "type" (dict "of" .Type "number" 0) }}
-{{- if .Default }}, default `{{ .Default }}`{{ else if not (index .Markers "optional") }}, required{{ end }} | {{ template "prose" .Doc }}
+{{- if .Default }}, default `{{ .Default }}`{{ else if $required }}, required{{ end }} | {{ template "prose" .Doc }}
 {{- template "limits" . }} |
 {{- end }}
 {{- end }}
