@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -59,28 +60,19 @@ func CachesAreFilled(name string, objects cache.Cache) Check {
 func APIServerAnswers(name string, config *rest.Config) (Check, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = checkTimeout
-	client, err := rest.HTTPClientFor(config)
+	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return Check{}, fmt.Errorf("making a client to check %s: %w", name, err)
 	}
-	host, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return Check{}, fmt.Errorf("reading the address of %s: %w", name, err)
-	}
-	address := host.JoinPath("readyz").String()
 	return Check{Name: name, Run: func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
-		if err != nil {
-			return fmt.Errorf("asking %s: %w", address, err)
-		}
-		response, err := client.Do(request)
-		if err != nil {
+		status := 0
+		err := client.RESTClient().Get().AbsPath("/readyz").Do(ctx).StatusCode(&status).Error()
+		switch {
+		case err == nil:
+			return nil
+		case status == 0:
 			return fmt.Errorf("the API server does not answer: %w", err)
 		}
-		response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("the API server at %s answers %s", host.Host, response.Status)
-		}
-		return nil
+		return fmt.Errorf("the API server at %s answers %d: %w", config.Host, status, err)
 	}}, nil
 }

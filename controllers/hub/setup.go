@@ -4,7 +4,9 @@
 package hub
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -31,18 +33,10 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 )
 
-// Defaults of Options.
-const (
-	// DefaultUnhealthyThreshold is how long a member's reports may stay away.
-	DefaultUnhealthyThreshold = 60 * time.Second
-	// DefaultForceDeleteWaitTime is how long a leaving member's agent may take.
-	DefaultForceDeleteWaitTime = 15 * time.Minute
-)
-
 // Options are what the hub's controllers need beside a manager.
 type Options struct {
-	// UnhealthyThreshold and ForceDeleteWaitTime are described at membership.Options;
-	// 0 is the default.
+	// UnhealthyThreshold and ForceDeleteWaitTime are described at membership.Options; 0 is a minute, and a quarter of an
+	// hour.
 	UnhealthyThreshold  time.Duration
 	ForceDeleteWaitTime time.Duration
 	// ProfileNamespace is where members have ClusterProfiles; empty if they have none.
@@ -59,129 +53,66 @@ type Options struct {
 	Catch *safetycatch.Catch
 	// Registry takes the metrics of the hub's objects; there are none without it.
 	Registry prometheus.Registerer
-	// Clock is the real one unless a test says otherwise.
-	Clock clock.PassiveClock
 }
 
 // clusterScoped has the controllers look after the cluster-scoped kinds; their twins in namespaces have none yet.
 var clusterScoped = placementv1beta1.Scope{}
 
-// controllers is the one list of the hub's controllers. Each entry registers one with the manager; those whose
-// objects have workflows return the source for the audit.
-var controllers = []struct {
-	name string
-	add  func(ctrl.Manager, Options) (waker.Source, error)
-}{
-	{"membership", addMembership},
-	{"cluster profile", addClusterProfile},
-	{"binding", addBinding},
-	{"placement", addPlacement},
-	{"staged update run", addStagedUpdate},
-	{"resource watch", addResourceWatch},
-	{"cluster watch", addClusterWatch},
-	{"override", addOverride},
-	{"report back", addReportBack},
-	{"eviction", addEviction},
-	{"telemetry", addTelemetry},
-}
-
-// Setup registers the cache's indexes and every controller with a manager whose
-// cache was made with CacheOptions.
+// Setup registers the cache's indexes and every controller with a manager whose cache was made with CacheOptions.
 func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err := fieldindex.Setup(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	options = withDefaults(options)
-	var sources []waker.Source
-	for _, controller := range controllers {
-		source, err := controller.add(mgr, options)
-		if err != nil {
-			return fmt.Errorf("adding the %s controller: %w", controller.name, err)
+	cached, live, recorder, clk := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder, clock.RealClock{}
+	forceDeleteWait := cmp.Or(options.ForceDeleteWaitTime, 15*time.Minute)
+	placements := placement.NewReconciler(cached, live, options.Temporal, recorder(placement.EventSource), clk)
+	runs := stagedupdate.New(cached, options.Temporal, clk)
+	// The one list of the hub's controllers.
+	for _, controller := range []struct {
+		name  string
+		off   bool
+		setUp func() error
+	}{
+		{"membership", false, func() error {
+			return membership.NewReconciler(cached, live, recorder("member-cluster-controller"), clk, membership.Options{
+				UnhealthyThreshold: cmp.Or(options.UnhealthyThreshold, time.Minute), ForceDeleteWaitTime: forceDeleteWait,
+			}).SetupWithManager(mgr)
+		}},
+		{"cluster profile", options.ProfileNamespace == "", func() error {
+			return clusterprofile.NewReconciler(cached, recorder("cluster-profile-controller"), options.ProfileNamespace).SetupWithManager(mgr)
+		}},
+		{"binding", false, func() error {
+			return binding.NewReconciler(cached, live, options.Works, clk, binding.Options{
+				ForceDeleteWaitTime: forceDeleteWait, Events: recorder(placement.EventSource), Catch: options.Catch,
+			}).SetupWithManager(mgr, clusterScoped)
+		}},
+		{"placement", false, func() error { return placements.SetupWithManager(mgr, clusterScoped) }},
+		{"staged update run", false, func() error { return runs.SetupWithManager(mgr, clusterScoped) }},
+		{"resource watch", false, func() error {
+			return resourcewatch.SetupWithManager(mgr, options.Temporal, options.Filter, clusterScoped)
+		}},
+		{"cluster watch", false, func() error { return clusterwatch.SetupWithManager(mgr, options.Temporal, clusterScoped) }},
+		{"override", false, func() error {
+			var failed error
+			for _, r := range override.NewReconcilers(cached, live, recorder("override-controller"), clk) {
+				failed = errors.Join(failed, r.SetupWithManager(mgr))
+			}
+			return failed
+		}},
+		{"report back", false, func() error { return reportback.NewReconciler(cached, live).SetupWithManager(mgr, clusterScoped) }},
+		{"eviction", options.EvictionTTL == 0, func() error {
+			return eviction.NewReconciler(cached, clk, options.EvictionTTL).SetupWithManager(mgr)
+		}},
+		{"telemetry", options.Registry == nil, func() error { return telemetry.SetupWithManager(mgr, options.Registry, clk) }},
+	} {
+		if controller.off {
+			continue
 		}
-		if source != nil {
-			sources = append(sources, source)
+		if err := controller.setUp(); err != nil {
+			return fmt.Errorf("adding the %s controller: %w", controller.name, err)
 		}
 	}
 	return mgr.Add(&waker.Auditor{
-		Temporal: options.Temporal, Sources: sources,
-		Log: mgr.GetLogger().WithName("audit"),
+		Temporal: options.Temporal, Sources: []waker.Source{placements.Needing, runs.Needing}, Log: mgr.GetLogger().WithName("audit"),
 	})
-}
-
-func withDefaults(options Options) Options {
-	if options.Clock == nil {
-		options.Clock = clock.RealClock{}
-	}
-	if options.UnhealthyThreshold == 0 {
-		options.UnhealthyThreshold = DefaultUnhealthyThreshold
-	}
-	if options.ForceDeleteWaitTime == 0 {
-		options.ForceDeleteWaitTime = DefaultForceDeleteWaitTime
-	}
-	return options
-}
-
-func addMembership(mgr ctrl.Manager, options Options) (waker.Source, error) {
-	return nil, membership.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("member-cluster-controller"), options.Clock,
-		membership.Options{UnhealthyThreshold: options.UnhealthyThreshold, ForceDeleteWaitTime: options.ForceDeleteWaitTime},
-	).SetupWithManager(mgr)
-}
-
-func addClusterProfile(mgr ctrl.Manager, options Options) (waker.Source, error) {
-	if options.ProfileNamespace == "" {
-		return nil, nil
-	}
-	return nil, clusterprofile.NewReconciler(mgr.GetClient(), mgr.GetEventRecorder("cluster-profile-controller"), options.ProfileNamespace).SetupWithManager(mgr)
-}
-
-func addBinding(mgr ctrl.Manager, options Options) (waker.Source, error) {
-	return nil, binding.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Works, options.Clock, binding.Options{
-		ForceDeleteWaitTime: options.ForceDeleteWaitTime, Events: mgr.GetEventRecorder(placement.EventSource), Catch: options.Catch,
-	}).SetupWithManager(mgr, clusterScoped)
-}
-
-func addPlacement(mgr ctrl.Manager, options Options) (waker.Source, error) {
-	r := placement.NewReconciler(mgr.GetClient(), mgr.GetAPIReader(), options.Temporal,
-		mgr.GetEventRecorder(placement.EventSource), options.Clock)
-	return r.Needing, r.SetupWithManager(mgr, clusterScoped)
-}
-
-func addStagedUpdate(mgr ctrl.Manager, options Options) (waker.Source, error) {
-	r := stagedupdate.New(mgr.GetClient(), options.Temporal, options.Clock)
-	return r.Needing, r.SetupWithManager(mgr, clusterScoped)
-}
-
-func addEviction(mgr ctrl.Manager, options Options) (waker.Source, error) {
-	if options.EvictionTTL == 0 {
-		return nil, nil
-	}
-	return nil, eviction.NewReconciler(mgr.GetClient(), options.Clock, options.EvictionTTL).SetupWithManager(mgr)
-}
-
-func addResourceWatch(mgr ctrl.Manager, options Options) (waker.Source, error) {
-	return nil, resourcewatch.SetupWithManager(mgr, options.Temporal, options.Filter, clusterScoped)
-}
-
-func addClusterWatch(mgr ctrl.Manager, options Options) (waker.Source, error) {
-	return nil, clusterwatch.SetupWithManager(mgr, options.Temporal, clusterScoped)
-}
-
-func addOverride(mgr ctrl.Manager, options Options) (waker.Source, error) {
-	for _, r := range override.NewReconcilers(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("override-controller"), options.Clock) {
-		if err := r.SetupWithManager(mgr); err != nil {
-			return nil, err
-		}
-	}
-	return nil, nil
-}
-
-func addReportBack(mgr ctrl.Manager, _ Options) (waker.Source, error) {
-	return nil, reportback.NewReconciler(mgr.GetClient(), mgr.GetAPIReader()).SetupWithManager(mgr, clusterScoped)
-}
-
-func addTelemetry(mgr ctrl.Manager, options Options) (waker.Source, error) {
-	if options.Registry == nil {
-		return nil, nil
-	}
-	return nil, telemetry.SetupWithManager(mgr, options.Registry, options.Clock)
 }

@@ -2,16 +2,13 @@ package controlplane
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 )
@@ -19,36 +16,30 @@ import (
 // httpProbe asks a health endpoint without TLS.
 func httpProbe(url string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		return askHealth(ctx, http.DefaultClient, url, "")
+		return askHealth(ctx, http.DefaultClient, url)
 	}
 }
 
 // apiServerProbe asks readyz the way clients ask: verifying the certificate, with a token.
 func apiServerProbe(fleet *state.Fleet, cluster string) func(context.Context) error {
 	url := fleet.APIServerURL(cluster) + "/readyz"
-	authority, bearer := fleet.CertificateAuthority(cluster), token(fleet, cluster, adminUser)
+	config := &rest.Config{
+		BearerToken: token(fleet, cluster, adminUser), TLSClientConfig: rest.TLSClientConfig{CAFile: fleet.CertificateAuthority(cluster)},
+	}
 	return func(ctx context.Context) error {
-		pem, err := os.ReadFile(authority)
+		client, err := rest.HTTPClientFor(config)
 		if err != nil {
-			return fmt.Errorf("reading the CA of %s: %w", cluster, err)
+			return fmt.Errorf("making a client to probe %s: %w", cluster, err)
 		}
-		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(pem) {
-			return errors.New("no certificate in " + authority)
-		}
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
-		defer transport.CloseIdleConnections()
-		return askHealth(ctx, &http.Client{Transport: transport}, url, bearer)
+		defer client.CloseIdleConnections()
+		return askHealth(ctx, client, url)
 	}
 }
 
-func askHealth(ctx context.Context, client *http.Client, url, bearer string) error {
+func askHealth(ctx context.Context, client *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return fmt.Errorf("making a probe: %w", err)
-	}
-	if bearer != "" {
-		request.Header.Set("Authorization", "Bearer "+bearer)
 	}
 	response, err := client.Do(request)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/status"
@@ -140,10 +142,7 @@ func driftedObjects(drifted []placementv1beta1.DriftedResourcePlacement) []Objec
 	objects := make([]Object, 0, len(drifted))
 	for i := range drifted {
 		d := &drifted[i]
-		objects = append(objects, Object{
-			Object: status.ObjectName(d.ResourceIdentifier), How: Drifted, Since: d.FirstDriftedObservedTime.Time, Seen: d.ObservationTime.Time,
-			Fields: fields(d.Kind, d.ObservedDrifts),
-		})
+		objects = append(objects, newObject(d.ResourceIdentifier, Drifted, d.FirstDriftedObservedTime, d.ObservationTime, d.ObservedDrifts))
 	}
 	return objects
 }
@@ -152,16 +151,21 @@ func diffedObjects(diffed []placementv1beta1.DiffedResourcePlacement) []Object {
 	objects := make([]Object, 0, len(diffed))
 	for i := range diffed {
 		d := &diffed[i]
-		object := Object{
-			Object: status.ObjectName(d.ResourceIdentifier), How: Differs, Since: d.FirstDiffedObservedTime.Time, Seen: d.ObservationTime.Time,
-			Fields: fields(d.Kind, d.ObservedDiffs),
-		}
-		if d.TargetClusterObservedGeneration == nil {
-			object.How, object.Fields = Missing, nil // all of it differs, which says nothing
-		}
-		objects = append(objects, object)
+		objects = append(objects, newDiffed(d.ResourceIdentifier, d.TargetClusterObservedGeneration, d.FirstDiffedObservedTime, d.ObservationTime, d.ObservedDiffs))
 	}
 	return objects
+}
+
+func newObject(id placementv1beta1.ResourceIdentifier, how string, since, seen metav1.Time, details []placementv1beta1.PatchDetail) Object {
+	return Object{Object: status.ObjectName(id), How: how, Since: since.Time, Seen: seen.Time, Fields: fields(id.Kind, details)}
+}
+
+// newDiffed is newObject for an object that was compared; its generation is nil if there is no such object.
+func newDiffed(id placementv1beta1.ResourceIdentifier, generation *int64, since, seen metav1.Time, details []placementv1beta1.PatchDetail) Object {
+	if generation == nil {
+		return newObject(id, Missing, since, seen, nil) // all of it differs, which says nothing
+	}
+	return newObject(id, Differs, since, seen, details)
 }
 
 // objectsOf reads from Works what bindings have no room for.
@@ -175,15 +179,10 @@ func objectsOf(works []placementv1beta1.Work) []Object {
 				Namespace: manifest.Identifier.Namespace, Name: manifest.Identifier.Name,
 			}
 			if d := manifest.DriftDetails; d != nil {
-				objects = append(objects, driftedObjects([]placementv1beta1.DriftedResourcePlacement{{
-					ResourceIdentifier: id, ObservationTime: d.ObservationTime, FirstDriftedObservedTime: d.FirstDriftedObservedTime, ObservedDrifts: d.ObservedDrifts,
-				}})...)
+				objects = append(objects, newObject(id, Drifted, d.FirstDriftedObservedTime, d.ObservationTime, d.ObservedDrifts))
 			}
 			if d := manifest.DiffDetails; d != nil {
-				objects = append(objects, diffedObjects([]placementv1beta1.DiffedResourcePlacement{{
-					ResourceIdentifier: id, ObservationTime: d.ObservationTime, FirstDiffedObservedTime: d.FirstDiffedObservedTime, ObservedDiffs: d.ObservedDiffs,
-					TargetClusterObservedGeneration: d.ObservedInMemberClusterGeneration,
-				}})...)
+				objects = append(objects, newDiffed(id, d.ObservedInMemberClusterGeneration, d.FirstDiffedObservedTime, d.ObservationTime, d.ObservedDiffs))
 			}
 		}
 	}

@@ -105,14 +105,11 @@ func (r Reader) ResourceSnapshots(ctx context.Context, placement Ref, index int)
 // stays on the hub.
 func (r Reader) ResourceSnapshotIndexes(ctx context.Context, placement Ref) ([]ResourceSnapshot, error) {
 	list := &metav1.PartialObjectMetadataList{}
-	options := []client.ListOption{client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}}
-	kind := "ClusterResourceSnapshotList"
-	if placement.Namespace != "" {
-		kind = "ResourceSnapshotList"
-		options = append(options, client.InNamespace(placement.Namespace))
-	}
-	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(kind))
-	if err := r.list(ctx, "resource snapshots", list, options...); err != nil {
+	scope := placement.scope()
+	kind := scope.ResourceSnapshotKind()
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	of := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}
+	if err := r.list(ctx, "resource snapshots", list, inScope(scope, of)...); err != nil {
 		return nil, err
 	}
 	var found []ResourceSnapshot

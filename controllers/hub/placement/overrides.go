@@ -94,15 +94,12 @@ func (f *Facts) hasApplicableOverrides(binding placementv1beta1.BindingObject) b
 // requestOverridden requests the placement that an override is for, and all placements that have picked its snapshot.
 func (r *Reconciler) requestOverridden(ctx context.Context, object client.Object) []reconcile.Request {
 	source := override.Source{Name: object.GetName(), Namespace: object.GetNamespace()}
-	var made *placementv1beta1.PlacementRef
-	switch o := object.(type) {
-	case *placementv1beta1.ClusterResourceOverrideSnapshot:
-		made = o.Spec.OverrideSpec.Placement
-	case *placementv1beta1.ResourceOverrideSnapshot:
-		made = o.Spec.OverrideSpec.Placement
-	}
 	requests := r.requestByOverrides(ctx, func(refs []string) bool { return slices.Contains(refs, source.Ref()) })
-	if made != nil && made.Scope != placementv1beta1.NamespaceScoped {
+	taken, ok := object.(placementv1beta1.OverrideSnapshotObject)
+	if !ok {
+		return requests
+	}
+	if made := taken.GetOverridePlacement(); made != nil && made.Scope != placementv1beta1.NamespaceScoped {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: made.Name}})
 	}
 	return requests

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -61,7 +62,7 @@ var bookkeepingKeys = []string{
 
 // relevantFields returns a copy of an object with the fields that count.
 func relevantFields(manifest, object *unstructured.Unstructured) map[string]any {
-	out := deepCopy(object.Object)
+	out := runtime.DeepCopyJSON(object.Object)
 	for _, field := range clusterFields {
 		unstructured.RemoveNestedField(out, field...)
 	}
@@ -91,10 +92,6 @@ func removeField(manifest, object map[string]any, field []string) {
 		}
 		unstructured.RemoveNestedField(object, field[:at]...)
 	}
-}
-
-func deepCopy(object map[string]any) map[string]any {
-	return (&unstructured.Unstructured{Object: object}).DeepCopy().Object
 }
 
 func hasField(object map[string]any, field []string) bool {
@@ -139,7 +136,7 @@ func removeForeignKeys(manifest, object map[string]any, field string) {
 		return
 	}
 	for key := range all {
-		if isBookkeeping(key) || isReserved(key) && !hasField(manifest, []string{"metadata", field, key}) {
+		if slices.Contains(bookkeepingKeys, key) || isReserved(key) && !hasField(manifest, []string{"metadata", field, key}) {
 			delete(all, key)
 		}
 	}
@@ -147,8 +144,6 @@ func removeForeignKeys(manifest, object map[string]any, field string) {
 		unstructured.RemoveNestedField(object, "metadata", field)
 	}
 }
-
-func isBookkeeping(key string) bool { return slices.Contains(bookkeepingKeys, key) }
 
 func isReserved(key string) bool {
 	domain, _, found := strings.Cut(key, "/")

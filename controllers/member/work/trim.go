@@ -107,7 +107,7 @@ func shortenDetails(manifests []placementv1beta1.ManifestCondition) {
 		conditions := slices.Clone(manifests[i].Conditions)
 		for j := range conditions {
 			if message := conditions[j].Message; len(message) > maxMessageBytes {
-				conditions[j].Message = truncateText(message, maxMessageBytes)
+				conditions[j].Message = strings.ToValidUTF8(message[:maxMessageBytes], "")
 			}
 		}
 		manifests[i].Conditions = conditions
@@ -131,9 +131,4 @@ func encodedSize(status placementv1beta1.WorkStatus) int {
 		return 0 // a status of strings, numbers and times always encodes
 	}
 	return len(data)
-}
-
-// truncateText returns at most that many bytes of a text, and no partial characters.
-func truncateText(text string, most int) string {
-	return strings.ToValidUTF8(text[:most], "")
 }
