@@ -126,7 +126,7 @@ workflowcheck: ## Workflow code is deterministic (half a minute)
 .PHONY: test
 test: test-unit compile-suites ## All tests (about 35 min)
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; failed=0; \
-	$(MAKE) test-crds test-charts test-install test-admission test-member >"$$log" 2>&1 & beside=$$!; \
+	$(MAKE) test-crds test-charts test-install test-admission test-member test-takeover >"$$log" 2>&1 & beside=$$!; \
 	$(MAKE) test-integration || failed=$$?; wait "$$beside" || failed=$$?; cat "$$log"; exit "$$failed"
 
 # A compiler that uses all cores would take them from the local fleet: what the suites import is compiled before it starts.
@@ -167,6 +167,11 @@ test-admission: ## What a real API server admits and refuses; needs no fleet. Ne
 test-member: ## What the member agent makes of a world that fails it, on a hub and a member; needs no fleet. Never from the test cache (about 2 min)
 	@echo '== the member agent on one hub and one member'
 	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/member
+
+.PHONY: test-takeover
+test-takeover: ## What becomes of a hub and members that KubeFleet has run, as recorded. Never from the test cache (about 2 min)
+	@echo '== a live KubeFleet is taken over'
+	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/takeover
 
 .PHONY: bench-member
 bench-member: ## What the member agent costs with 5,000 Works (FLEETFLOW_BENCH_WORKS=300 for fewer); on a machine that does nothing else

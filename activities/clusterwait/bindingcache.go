@@ -43,9 +43,6 @@ func (c *BindingCache) Record(b placementv1beta1.BindingObject) {
 
 // Binding returns the newest known version of a binding, nil if it is gone.
 func (c *BindingCache) Binding(ctx context.Context, key types.NamespacedName) (placementv1beta1.BindingObject, error) {
-	c.mu.Lock()
-	recorded := c.recorded[key]
-	c.mu.Unlock()
 	found := placementv1beta1.Scope{Namespace: key.Namespace}.NewBinding(key.Name)
 	err := c.cache.Get(ctx, key, found)
 	if apierrors.IsNotFound(err) {
@@ -57,10 +54,59 @@ func (c *BindingCache) Binding(ctx context.Context, key types.NamespacedName) (p
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading binding %s: %w", key.Name, err)
-	case recorded != nil && !isAtLeastAsNew(found, recorded):
-		return recorded, nil
 	}
-	return found, nil
+	return c.newestOf(found), nil
+}
+
+// BindingOfCluster returns the newest known version of the binding of a placement and a cluster, nil if it is gone.
+func (c *BindingCache) BindingOfCluster(ctx context.Context, placement placementv1beta1.PlacementObject,
+	cluster string) (placementv1beta1.BindingObject, error) {
+	scope := placementv1beta1.ScopeOf(placement)
+	found := scope.NewBinding(placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), cluster))
+	err := c.cache.Get(ctx, client.ObjectKeyFromObject(found), found)
+	if err == nil && placementv1beta1.IsLiveBinding(found) {
+		return c.newestOf(found), nil
+	}
+	key, err := KeyOfBinding(ctx, c.cache, placement, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return c.Binding(ctx, key)
+}
+
+// newestOf returns what is recorded of a binding, if that is newer than what the cache has.
+func (c *BindingCache) newestOf(cached placementv1beta1.BindingObject) placementv1beta1.BindingObject {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if recorded := c.recorded[client.ObjectKeyFromObject(cached)]; recorded != nil && !isAtLeastAsNew(cached, recorded) {
+		return recorded
+	}
+	return cached
+}
+
+// KeyOfBinding finds the binding of a placement and a cluster in the cache. It has the name that it is given when it is
+// created here, unless another author has made it; that is also the name if there is none.
+func KeyOfBinding(ctx context.Context, cache client.Reader, placement placementv1beta1.PlacementObject, cluster string) (types.NamespacedName, error) {
+	scope := placementv1beta1.ScopeOf(placement)
+	key := scope.Key(placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), cluster))
+	binding := scope.NewBinding(key.Name)
+	err := cache.Get(ctx, key, binding, client.UnsafeDisableDeepCopyOption(true))
+	if err == nil && placementv1beta1.IsLiveBinding(binding) {
+		return key, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return key, fmt.Errorf("reading binding %s: %w", key.Name, err)
+	}
+	list := scope.NewBindingList()
+	err = cache.List(ctx, list, client.InNamespace(scope.Namespace),
+		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return key, fmt.Errorf("listing the bindings of placement %s: %w", placement.GetName(), err)
+	}
+	if found := placementv1beta1.BindingOfCluster(list.Objects(), cluster); found != nil {
+		key.Name = found.GetName()
+	}
+	return key, nil
 }
 
 // maxCatchUp bounds the wait for a cache that lags behind.

@@ -1,6 +1,7 @@
 package override
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -55,9 +56,19 @@ func (m *Matcher) Inputs(cluster Cluster) string {
 	return hex.EncodeToString(sum.Sum(nil))[:fingerprintLength]
 }
 
+// IsSnapshotOf says whether a snapshot shows what an override with a hash says. That of another author states another hash
+// of the same content.
+func IsSnapshotOf(snapshot placementv1beta1.OverrideSnapshotObject, hash []byte) (bool, error) {
+	if bytes.Equal(snapshot.GetOverrideHash(), hash) {
+		return true, nil
+	}
+	content, err := Hash(snapshot)
+	return bytes.Equal(content, hash), err
+}
+
 // Hash tells what overrides say apart: the SHA-256 sum of their specs, in hexadecimal digits. How the
 // values of patches are written, their spaces and the order of their keys, does not go into it.
-func Hash(override placementv1beta1.OverrideObject) ([]byte, error) {
+func Hash(override interface{ GetOverrideSpec() any }) ([]byte, error) {
 	written, err := json.Marshal(override.GetOverrideSpec())
 	if err != nil {
 		return nil, fmt.Errorf("hashing an override: %w", err)

@@ -1,7 +1,6 @@
 package overridesource
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -40,9 +39,9 @@ func Latest(ctx context.Context, live client.Reader, placement override.Placemen
 	if err != nil {
 		return nil, err
 	}
-	hashes := map[types.NamespacedName][]byte{}
+	snapshots := map[types.NamespacedName]placementv1beta1.OverrideSnapshotObject{}
 	for _, snapshot := range inForce {
-		hashes[overrideOf(snapshot)] = snapshot.GetOverrideHash()
+		snapshots[overrideOf(snapshot)] = snapshot
 	}
 	leaving := map[types.NamespacedName]bool{}
 	for _, o := range overrides {
@@ -51,7 +50,7 @@ func Latest(ctx context.Context, live client.Reader, placement override.Placemen
 		if leaving[key] || !override.Concerns(o.GetOverridePlacement(), o.GetNamespace(), placement) {
 			continue
 		}
-		if err := checkSettled(o, hashes[key]); err != nil {
+		if err := checkSettled(o, snapshots[key]); err != nil {
 			return nil, err
 		}
 	}
@@ -61,18 +60,24 @@ func Latest(ctx context.Context, live client.Reader, placement override.Placemen
 	}), nil
 }
 
-// checkSettled says whether the snapshot in force, by its hash, shows an override as it is.
-func checkSettled(o placementv1beta1.OverrideObject, inForce []byte) error {
+// checkSettled says whether the snapshot in force, nil if there is none, shows an override as it is.
+func checkSettled(o placementv1beta1.OverrideObject, inForce placementv1beta1.OverrideSnapshotObject) error {
 	hash, err := override.Hash(o)
 	if err != nil {
 		return fmt.Errorf("hashing override %s: %w", o.GetName(), err)
+	}
+	shown := false
+	if inForce != nil {
+		if shown, err = override.IsSnapshotOf(inForce, hash); err != nil {
+			return fmt.Errorf("hashing snapshot %s: %w", inForce.GetName(), err)
+		}
 	}
 	valid := meta.FindStatusCondition(o.GetConditions(), placementv1beta1.ConditionTypeValid)
 	switch {
 	case valid == nil || valid.ObservedGeneration != o.GetGeneration():
 	case valid.Status == metav1.ConditionFalse:
 		return nil // it has no effect, and its condition says why
-	case bytes.Equal(hash, inForce):
+	case shown:
 		return nil
 	}
 	return &UnsettledError{Override: "override " + placementv1beta1.ScopeOf(o).String() + o.GetName()}

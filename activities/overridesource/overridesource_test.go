@@ -91,11 +91,12 @@ func TestTheLatestSnapshotsShowEveryChangeThatConcernsThePlacement(t *testing.T)
 		t.Run(sentence, func(t *testing.T) {
 			hash, err := override.Hash(test.override)
 			require.NoError(t, err)
-			shown := "another"
-			if test.snapshot {
-				shown = string(hash)
+			shown := snapshotOf(test.override.GetNamespace(), "a", 0, "true", string(hash))
+			if !test.snapshot {
+				shown = snapshotOf(test.override.GetNamespace(), "a", 0, "true", "another")
+				shown.(placementv1beta1.OverrideSnapshotObject).GetOverridePolicy().OverrideRules = make([]placementv1beta1.OverrideRule, 1)
 			}
-			hub := fixture.APIServer(t, test.override, snapshotOf(test.override.GetNamespace(), "a", 0, "true", shown))
+			hub := fixture.APIServer(t, test.override, shown)
 			_, err = overridesource.Latest(t.Context(), hub, override.Placement{Name: "crp"})
 			if test.unsettled == "" {
 				require.NoError(t, err)

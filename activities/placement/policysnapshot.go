@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/selection"
-	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -52,7 +52,11 @@ func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement placeme
 		return nil, err
 	}
 	latest := newestPolicy(existing)
-	if latest == nil || string(latest.GetPolicySnapshotSpec().PolicyHash) != string(hash) {
+	same, err := holdsPolicy(latest, hash)
+	if err != nil {
+		return nil, err
+	}
+	if !same {
 		index := 0
 		if len(existing) > 0 {
 			index = policyIndex(existing[len(existing)-1]) + 1
@@ -77,9 +81,23 @@ func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement placeme
 	return latest, nil
 }
 
+// holdsPolicy says whether a snapshot, which may be nil, holds the policy with a hash. That of another author states
+// another hash of the same policy.
+func holdsPolicy(latest placementv1beta1.PolicySnapshotObject, hash []byte) (bool, error) {
+	if latest == nil {
+		return false, nil
+	}
+	spec := latest.GetPolicySnapshotSpec()
+	if string(spec.PolicyHash) == string(hash) {
+		return true, nil
+	}
+	held, err := hashPolicy(spec.Policy)
+	return string(held) == string(hash), err
+}
+
 // listPolicySnapshots reads live the policy snapshots of a placement, by index, and
-// returns the revision of the hub's store they were read at. Those left over from an
-// earlier placement of the same name are removed.
+// returns the revision of the hub's store they were read at. Those that were made before
+// the placement got its UID are adopted.
 func (a *Activities) listPolicySnapshots(ctx context.Context,
 	placement placementv1beta1.PlacementObject) ([]placementv1beta1.PolicySnapshotObject, string, error) {
 	list := placementv1beta1.ScopeOf(placement).NewPolicySnapshotList()
@@ -89,17 +107,35 @@ func (a *Activities) listPolicySnapshots(ctx context.Context,
 		return nil, "", fmt.Errorf("listing policy snapshots of placement %s: %w", placement.GetName(), err)
 	}
 	var own []placementv1beta1.PolicySnapshotObject
+	owner := placementv1beta1.PlacementOwner(placement)
 	for _, policy := range list.Objects() {
-		if placementv1beta1.IsOwnedBy(policy, placement.GetUID()) {
-			own = append(own, policy)
-		} else if err := a.deletePolicySnapshot(ctx, policy); err != nil {
-			return nil, "", err
+		switch placementv1beta1.KinshipOf(policy, owner) {
+		case placementv1beta1.KinshipDisputed:
+			continue
+		case placementv1beta1.KinshipInherited:
+			if err := adoptPolicySnapshot(ctx, a.Client, policy, owner); err != nil {
+				return nil, "", err
+			}
+		case placementv1beta1.KinshipOwn:
 		}
+		own = append(own, policy)
 	}
 	slices.SortFunc(own, func(x, y placementv1beta1.PolicySnapshotObject) int {
 		return cmp.Compare(policyIndex(x), policyIndex(y))
 	})
 	return own, list.GetResourceVersion(), nil
+}
+
+// adoptPolicySnapshot makes a placement, as it is now, the owner of a policy snapshot.
+func adoptPolicySnapshot(ctx context.Context, c client.Client, policy placementv1beta1.PolicySnapshotObject, owner metav1.OwnerReference) error {
+	patch, err := fence.Patch(policy.GetUID(), fence.Add("/metadata/ownerReferences", placementv1beta1.InheritedBy(policy, owner)))
+	if err != nil {
+		return err
+	}
+	if err := c.Patch(ctx, policy, patch); err != nil {
+		return fmt.Errorf("adopting policy snapshot %s: %w", policy.GetName(), err)
+	}
+	return nil
 }
 
 func policyIndex(policy placementv1beta1.PolicySnapshotObject) int {
@@ -127,7 +163,7 @@ func (a *Activities) createPolicySnapshot(ctx context.Context, placement placeme
 		placementv1beta1.PolicyIndexLabel:      strconv.Itoa(index),
 	})
 	created.SetAnnotations(policyAnnotations(placement))
-	created.SetOwnerReferences([]metav1.OwnerReference{snapshot.Owner(placement)})
+	created.SetOwnerReferences([]metav1.OwnerReference{placementv1beta1.PlacementOwner(placement)})
 	spec := created.GetPolicySnapshotSpec()
 	spec.Policy, spec.PolicyHash = placement.GetPlacementSpec().Policy.DeepCopy(), hash
 	if spec.Policy != nil {

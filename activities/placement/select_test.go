@@ -3,6 +3,7 @@ package placement_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,8 +63,9 @@ func snapshotNamed(name, latest string) *placementv1beta1.ClusterResourceSnapsho
 	}}}
 }
 
-func TestSnapshotsOfAnEarlierPlacementOfTheNameAreReplaced(t *testing.T) {
+func TestSnapshotsFromBeforeThePlacementGotItsUIDAreAdopted(t *testing.T) {
 	earlier := snapshotNamed("crp-0-snapshot", "true")
+	earlier.UID = "a-snapshot"
 	earlier.Labels[placementv1beta1.ResourceIndexLabel] = "0"
 	earlier.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: placementv1beta1.GroupVersion.String(), Kind: "ClusterResourcePlacement", Name: "crp", UID: "earlier", Controller: new(true),
@@ -72,8 +74,38 @@ func TestSnapshotsOfAnEarlierPlacementOfTheNameAreReplaced(t *testing.T) {
 	result, err := h.activities().SelectResources(t.Context(), ref)
 	require.NoError(t, err)
 	assert.True(t, result.Created)
-	assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
-	assert.Contains(t, h.content("crp-0-snapshot"), `"key":"1"`)
+	assert.ElementsMatch(t, []string{"crp-0-snapshot", "crp-1-snapshot*"}, h.names(), "what is selected is something else")
+	assert.Contains(t, h.content("crp-1-snapshot"), `"key":"1"`)
+	adopted := &placementv1beta1.ClusterResourceSnapshot{}
+	require.NoError(t, h.Get(t.Context(), client.ObjectKey{Name: "crp-0-snapshot"}, adopted))
+	assert.Equal(t, []metav1.OwnerReference{placementv1beta1.PlacementOwner(crp())}, adopted.OwnerReferences)
+}
+
+func TestASnapshotOfAnotherAuthorIsRecognisedByItsContent(t *testing.T) {
+	h := newHub(t, crp(), namespace("app"), configMap("a", "1"))
+	_, err := h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	made := &placementv1beta1.ClusterResourceSnapshot{}
+	require.NoError(t, h.Get(t.Context(), client.ObjectKey{Name: "crp-0-snapshot"}, made))
+	made.Annotations[placementv1beta1.ResourceGroupHashAnnotation] = "another hash"
+	slices.Reverse(made.Spec.SelectedResources)
+	made.OwnerReferences[0].UID = "before"
+	require.NoError(t, h.Update(t.Context(), made))
+	placement := crp()
+	require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(placement), placement))
+	placement.Annotations = nil
+	require.NoError(t, h.Update(t.Context(), placement))
+
+	for range 2 {
+		result, err := h.activities().SelectResources(t.Context(), ref)
+		require.NoError(t, err)
+		assert.False(t, result.Created)
+		assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
+	}
+	h.change(configMap("a", "2"))
+	_, err = h.activities().SelectResources(t.Context(), ref)
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []string{"crp-0-snapshot", "crp-1-snapshot*"}, h.names())
 }
 
 func TestSelectFollowsChanges(t *testing.T) {
@@ -349,9 +381,9 @@ func TestHistoryKeepsWhatIsReferredTo(t *testing.T) {
 	assert.ElementsMatch(t, []string{"crp-0-snapshot", "crp-1-snapshot", "crp-2-snapshot", "crp-6-snapshot*"}, h.names())
 }
 
-func TestLeftoversOfAnEarlierPlacementAreRemoved(t *testing.T) {
+func TestTheSeriesOfSnapshotsGoesOnAfterThoseFromBefore(t *testing.T) {
 	leftover := &placementv1beta1.ClusterResourceSnapshot{ObjectMeta: metav1.ObjectMeta{
-		Name: "crp-4-snapshot",
+		Name: "crp-4-snapshot", UID: "a-snapshot",
 		Labels: map[string]string{
 			placementv1beta1.ParentPlacementLabel: "crp", placementv1beta1.ResourceIndexLabel: "4", placementv1beta1.IsLatestSnapshotLabel: "true",
 		},
@@ -360,7 +392,7 @@ func TestLeftoversOfAnEarlierPlacementAreRemoved(t *testing.T) {
 	h := newHub(t, crp(), namespace("app"), leftover)
 	_, err := h.activities().SelectResources(t.Context(), ref)
 	require.NoError(t, err)
-	assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
+	assert.ElementsMatch(t, []string{"crp-4-snapshot", "crp-5-snapshot*"}, h.names())
 }
 
 // overtaking lets another attempt finish in the middle of a selection.

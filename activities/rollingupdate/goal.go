@@ -77,8 +77,12 @@ func (g *goal) targetOf(cluster string) bindingwrite.Target {
 
 // isReached reports whether a binding says what it shall.
 func (g *goal) isReached(b placementv1beta1.BindingObject) bool {
+	target := g.targetOf(b.GetBindingSpec().TargetCluster)
+	if _, noted := b.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation]; !noted {
+		target.Annotations = nil // another author has picked its overrides; the binding controller notes what they are applied from
+	}
 	return b.GetBindingSpec().State == placementv1beta1.BindingStateBound && !placementv1beta1.IsDeleting(b) &&
-		workmodel.Revision(b) == revisionAt(b, g.targetOf(b.GetBindingSpec().TargetCluster))
+		workmodel.Revision(b) == revisionAt(b, target)
 }
 
 // revisionAt is the revision of a binding once it is brought to a target.

@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"cmp"
+
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -50,7 +52,7 @@ func newCycle(facts Facts) *cycle {
 	}
 	clearing := map[string]bool{}
 	for _, binding := range facts.Bindings {
-		clearing[binding.Cluster] = clearing[binding.Cluster] || binding.Terminating || binding.Foreign
+		clearing[binding.Cluster] = clearing[binding.Cluster] || binding.Terminating || binding.Disputed
 		c.sortBinding(binding)
 	}
 	c.tellHolds(clearing)
@@ -59,7 +61,8 @@ func newCycle(facts Facts) *cycle {
 
 func (c *cycle) sortBinding(binding Binding) {
 	switch {
-	case binding.Terminating, binding.Foreign, c.findCluster(binding.Cluster) == nil:
+	case binding.Disputed:
+	case binding.Terminating, c.findCluster(binding.Cluster) == nil:
 		c.unscheduleBinding(binding)
 	case !binding.holdsCluster():
 		c.unscheduled[binding.Cluster] = binding
@@ -71,15 +74,17 @@ func (c *cycle) sortBinding(binding Binding) {
 }
 
 // holdBinding takes a binding as the one of its cluster. Should there be two, the one
-// that carries resources stays; of two that do or do not, the lower name.
+// that carries resources stays; of two that do or do not, the one that was there first.
 func (c *cycle) holdBinding(group map[string]Binding, binding Binding) {
 	for _, held := range []map[string]Binding{c.current, c.obsolete} {
 		other, ok := held[binding.Cluster]
 		if !ok {
 			continue
 		}
-		mine, theirs := rankState(binding.State), rankState(other.State)
-		if theirs > mine || theirs == mine && other.Name < binding.Name {
+		first := cmp.Or(
+			cmp.Compare(rankState(other.State), rankState(binding.State)), binding.Created.Compare(other.Created), cmp.Compare(binding.Name, other.Name),
+		)
+		if first > 0 {
 			c.unscheduleBinding(binding)
 			return
 		}

@@ -76,7 +76,7 @@ func with(b scheduler.Binding, change func(*scheduler.Binding)) scheduler.Bindin
 func old(b *scheduler.Binding)         { b.PolicySnapshot = "p-0" }
 func scheduled(b *scheduler.Binding)   { b.State = placementv1beta1.BindingStateScheduled }
 func terminating(b *scheduler.Binding) { b.Terminating = true }
-func foreign(b *scheduler.Binding)     { b.Foreign = true }
+func disputed(b *scheduler.Binding)    { b.Disputed = true }
 func unscheduled(b *scheduler.Binding) {
 	b.State, b.Previous = placementv1beta1.BindingStateUnscheduled, placementv1beta1.BindingStateBound
 }
@@ -217,11 +217,11 @@ func TestDecide(t *testing.T) {
 			bindings: []scheduler.Binding{with(bound("a"), terminating)},
 			want:     outcome{Unselected: map[string]string{"a": "ClusterUnschedulable, the resources placed on the cluster before are still being removed"}, Satisfied: true},
 		},
-		"a binding of an earlier placement has to go first": {
+		"a binding that names another placement as well is left alone, and its cluster not picked": {
 			policy:   pickAll(),
 			clusters: []clusterv1beta1.MemberCluster{cluster("a")},
-			bindings: []scheduler.Binding{with(bound("a"), foreign)},
-			want: outcome{Unschedule: []string{"b-a"}, Satisfied: true,
+			bindings: []scheduler.Binding{with(bound("a"), disputed)},
+			want: outcome{Satisfied: true,
 				Unselected: map[string]string{"a": "ClusterUnschedulable, the resources placed on the cluster before are still being removed"}},
 		},
 		"of two bindings of one cluster the one that carries resources stays": {

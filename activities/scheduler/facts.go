@@ -3,8 +3,6 @@ package scheduler
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -37,17 +35,18 @@ type Binding struct {
 	Decision placementv1beta1.ClusterDecision
 	// Terminating says that the binding is being deleted.
 	Terminating bool
-	// Foreign says that the binding was made for an earlier placement of the same
-	// name. It has to go before the cluster can be picked.
-	Foreign bool
+	// Disputed says that the binding names another placement as its owner. It is left
+	// alone, and its cluster cannot be picked.
+	Disputed bool
+	// Created is when the binding was made.
+	Created time.Time
 }
 
 // BindingsOf are the bindings with the name of a placement, as the scheduler knows them.
-func BindingsOf(placement metav1.Object, stored []placementv1beta1.BindingObject) []Binding {
-	bindings := make([]Binding, 0, len(stored))
+func BindingsOf(placement placementv1beta1.PlacementObject, stored []placementv1beta1.BindingObject) []Binding {
+	bindings, owner := make([]Binding, 0, len(stored)), placementv1beta1.PlacementOwner(placement)
 	for _, binding := range stored {
 		spec := binding.GetBindingSpec()
-		own := placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), spec.TargetCluster)
 		bindings = append(bindings, Binding{
 			Name:           binding.GetName(),
 			Cluster:        spec.TargetCluster,
@@ -56,7 +55,8 @@ func BindingsOf(placement metav1.Object, stored []placementv1beta1.BindingObject
 			PolicySnapshot: spec.SchedulingPolicySnapshotName,
 			Decision:       spec.ClusterDecision,
 			Terminating:    binding.GetDeletionTimestamp() != nil,
-			Foreign:        binding.GetName() != own,
+			Disputed:       placementv1beta1.KinshipOf(binding, owner) == placementv1beta1.KinshipDisputed,
+			Created:        binding.GetCreationTimestamp().Time,
 		})
 	}
 	return bindings

@@ -33,7 +33,9 @@ func naively(facts scheduler.Facts) (outcome, map[string][2]int32) {
 	}
 	for _, b := range facts.Bindings {
 		switch alive := !b.Terminating && b.State != placementv1beta1.BindingStateUnscheduled; {
-		case b.Terminating || b.Foreign:
+		case b.Disputed:
+			n.clearing[b.Cluster] = true
+		case b.Terminating:
 			n.clearing[b.Cluster] = true
 			fallthrough
 		case n.cluster(b.Cluster) == nil:
@@ -112,7 +114,7 @@ func recordedIn(b scheduler.Binding) [2]int32 {
 func (n *naive) take(name string, score [2]int32) {
 	n.scores[name] = score
 	for _, b := range n.facts.Bindings {
-		if b.Cluster != name || b.Terminating || b.Foreign {
+		if b.Cluster != name || b.Terminating || b.Disputed {
 			continue
 		}
 		state := b.State

@@ -79,7 +79,7 @@ func (d dice) binding(cluster string) scheduler.Binding {
 	b := scheduler.Binding{
 		Name: "b-" + cluster, Cluster: cluster, PolicySnapshot: oneOf(d, "p-1", "p-0"),
 		State:       oneOf(d, placementv1beta1.BindingStateBound, placementv1beta1.BindingStateScheduled, placementv1beta1.BindingStateUnscheduled),
-		Terminating: d.one(8), Foreign: d.one(16),
+		Terminating: d.one(8), Disputed: d.one(16),
 		Decision: placementv1beta1.ClusterDecision{ClusterName: cluster, Selected: true, Reason: "picked before",
 			ClusterScore: &placementv1beta1.ClusterScore{AffinityScore: &affinity, PriorityScore: &topology}},
 	}

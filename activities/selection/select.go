@@ -66,6 +66,10 @@ func (s *Selector) selectOnce(ctx context.Context, placement placementv1beta1.Pl
 	if err != nil {
 		return act.SelectResult{}, fmt.Errorf("resolving the selectors of placement %s: %w", placement.GetName(), err)
 	}
+	writer := s.snapshotWriter(placement)
+	if err := writer.recognizeContent(ctx, existing.latestGroup(), content); err != nil {
+		return act.SelectResult{}, err
+	}
 	due, err := s.dueOf(ctx, existing.latestGroup(), content.Hash, atOnce)
 	if err != nil {
 		return act.SelectResult{}, err
@@ -73,7 +77,6 @@ func (s *Selector) selectOnce(ctx context.Context, placement placementv1beta1.Pl
 	if !due.IsZero() {
 		return s.keepLatest(ctx, placement, existing, due)
 	}
-	writer := s.snapshotWriter(placement)
 	latest, err := writer.storeContent(ctx, existing, content)
 	if err != nil {
 		return act.SelectResult{}, err

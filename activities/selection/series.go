@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
@@ -18,8 +17,10 @@ import (
 // series is the metadata of all resource snapshots of a placement.
 type series struct {
 	groups map[int]*snapshotGroup
-	// foreign are left over from an earlier placement of the same name.
-	foreign []*metav1.PartialObjectMetadata
+	// inherited were made before the placement got its UID, and are to be adopted.
+	inherited []*metav1.PartialObjectMetadata
+	// disputed is the highest index of what belongs to another owner, or -1.
+	disputed int
 	// revision of the hub's store at which the snapshots were listed.
 	revision string
 }
@@ -29,6 +30,8 @@ type snapshotGroup struct {
 	index  int
 	master *metav1.PartialObjectMetadata
 	parts  map[int]*metav1.PartialObjectMetadata
+	// content is the hash of the content, if it is known to be another one than the master states.
+	content string
 }
 
 // listSeries reads live which snapshots there are, without their content.
@@ -40,21 +43,34 @@ func listSeries(ctx context.Context, live client.Reader, placement placementv1be
 		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()}); err != nil {
 		return nil, fmt.Errorf("listing resource snapshots of placement %s: %w", placement.GetName(), err)
 	}
-	s := &series{groups: map[int]*snapshotGroup{}, revision: list.ResourceVersion}
+	s := &series{groups: map[int]*snapshotGroup{}, revision: list.ResourceVersion, disputed: -1}
 	for i := range list.Items {
-		s.addObject(&list.Items[i], placement.GetUID())
+		s.addObject(&list.Items[i], placementv1beta1.PlacementOwner(placement))
 	}
+	s.recallContent(lastVerdict(placement))
 	return s, nil
 }
 
-func (s *series) addObject(object *metav1.PartialObjectMetadata, owner types.UID) {
+// recallContent notes the hash of the content of a snapshot that another author has made and that was selected last: it
+// states a hash of its own.
+func (s *series) recallContent(last snapshot.Verdict) {
+	if group, ok := s.groups[last.Index]; ok && group.master != nil && group.master.Name == last.Snapshot {
+		group.content = last.Hash
+	}
+}
+
+func (s *series) addObject(object *metav1.PartialObjectMetadata, owner metav1.OwnerReference) {
 	index, err := strconv.Atoi(object.Labels[placementv1beta1.ResourceIndexLabel])
 	if err != nil || object.DeletionTimestamp != nil {
 		return // not ours to make sense of
 	}
-	if !placementv1beta1.IsOwnedBy(object, owner) {
-		s.foreign = append(s.foreign, object)
+	switch placementv1beta1.KinshipOf(object, owner) {
+	case placementv1beta1.KinshipDisputed:
+		s.disputed = max(s.disputed, index)
 		return
+	case placementv1beta1.KinshipInherited:
+		s.inherited = append(s.inherited, object)
+	case placementv1beta1.KinshipOwn:
 	}
 	group := s.groupAt(index)
 	if sub, err := strconv.Atoi(object.Annotations[placementv1beta1.SubindexOfResourceSnapshotAnnotation]); err == nil {
@@ -74,8 +90,16 @@ func (s *series) groupAt(index int) *snapshotGroup {
 	return group
 }
 
-// contentHash is the hash of the content, as the master states it.
+// contentHash is the hash of the content.
 func (g *snapshotGroup) contentHash() string {
+	if g.content != "" {
+		return g.content
+	}
+	return g.statedHash()
+}
+
+// statedHash is the hash of the content, as the master states it.
+func (g *snapshotGroup) statedHash() string {
 	return g.master.Annotations[placementv1beta1.ResourceGroupHashAnnotation]
 }
 
@@ -90,7 +114,7 @@ func (g *snapshotGroup) isComplete() bool {
 		return false
 	}
 	for sub := 1; sub < count; sub++ {
-		if !g.hasPart(sub, g.contentHash()) {
+		if !g.hasPart(sub, g.statedHash()) {
 			return false
 		}
 	}
@@ -145,11 +169,11 @@ func (s *series) withMaster() []*snapshotGroup {
 
 // nextIndex is the index of a new snapshot.
 func (s *series) nextIndex() int {
-	groups := s.withMaster()
-	if len(groups) == 0 {
-		return 0
+	highest := s.disputed
+	if groups := s.withMaster(); len(groups) > 0 {
+		highest = max(highest, groups[len(groups)-1].index)
 	}
-	return groups[len(groups)-1].index + 1
+	return highest + 1
 }
 
 // masterAndParts are the objects of a snapshot in the order in which they are deleted:

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -48,7 +49,7 @@ func (w snapshotWriter) storeContent(ctx context.Context, existing *series, cont
 	group := snapshot.Group(w.placement, index, content)
 	target := existing.groupAt(index)
 	result := storedSnapshot{name: group[0].GetName(), index: index, created: target.master == nil}
-	if err := w.deleteForeign(ctx, existing.foreign); err != nil {
+	if err := w.adoptAll(ctx, existing.inherited); err != nil {
 		return storedSnapshot{}, err
 	}
 	if err := w.storeParts(ctx, target, content.Hash, group); err != nil {
@@ -182,11 +183,10 @@ func (w snapshotWriter) deleteSnapshot(ctx context.Context, object *metav1.Parti
 	return nil
 }
 
-// deleteForeign deletes the snapshots of an earlier placement of the same name, whose
-// names are needed now. That this placement still exists makes sure that they are not
-// those of a later one.
-func (w snapshotWriter) deleteForeign(ctx context.Context, foreign []*metav1.PartialObjectMetadata) error {
-	if len(foreign) == 0 {
+// adoptAll makes the placement the owner of snapshots that were made before it got its UID. That the placement still exists
+// makes sure that they are not those of a later one.
+func (w snapshotWriter) adoptAll(ctx context.Context, inherited []*metav1.PartialObjectMetadata) error {
+	if len(inherited) == 0 {
 		return nil
 	}
 	name := w.placement.GetName()
@@ -195,12 +195,45 @@ func (w snapshotWriter) deleteForeign(ctx context.Context, foreign []*metav1.Par
 		return err
 	}
 	if now == nil || now.GetUID() != w.placement.GetUID() {
-		return fmt.Errorf("deleting snapshots of an earlier placement %s: %w", name, errOvertaken)
+		return fmt.Errorf("adopting the snapshots of placement %s: %w", name, errOvertaken)
 	}
-	for _, object := range foreign {
-		if err := w.deleteSnapshot(ctx, object); err != nil {
+	for _, object := range inherited {
+		adopted := object.DeepCopy()
+		adopted.SetGroupVersionKind(placementv1beta1.ScopeOf(object).ResourceSnapshotKind())
+		owners := placementv1beta1.InheritedBy(object, placementv1beta1.PlacementOwner(w.placement))
+		patch, err := fence.Patch(object.UID, fence.Add("/metadata/ownerReferences", owners))
+		if err != nil {
 			return err
 		}
+		if err := w.client.Patch(ctx, adopted, patch); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("adopting snapshot %s: %w", object.Name, err)
+		}
+	}
+	return nil
+}
+
+// recognizeContent finds out whether the latest snapshot, if another author has made it, has the content: it states a hash of
+// its own then, and is read. Once that is known, the verdict on the placement says it.
+func (w snapshotWriter) recognizeContent(ctx context.Context, latest *snapshotGroup, content snapshot.Content) error {
+	if latest == nil || !latest.isComplete() || latest.contentHash() == content.Hash || lastVerdict(w.placement).Snapshot == latest.master.Name {
+		return nil
+	}
+	var stored [][]byte
+	for _, object := range latest.masterAndParts() {
+		part := placementv1beta1.ScopeOf(w.placement).NewResourceSnapshot(object.Name)
+		if err := w.live.Get(ctx, client.ObjectKeyFromObject(part), part); err != nil {
+			return fmt.Errorf("reading snapshot %s: %w", object.Name, err)
+		}
+		for _, resource := range part.GetResourceSnapshotSpec().SelectedResources {
+			stored = append(stored, resource.Raw)
+		}
+	}
+	same, err := snapshot.SameObjects(stored, content.Manifests)
+	if err != nil {
+		return fmt.Errorf("comparing snapshot %s with what is selected: %w", latest.master.Name, err)
+	}
+	if same {
+		latest.content = content.Hash
 	}
 	return nil
 }

@@ -78,6 +78,34 @@ func Hash(manifests [][]byte) string {
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
+// SameObjects says whether two lists of manifests hold the same objects, whatever their order and however they are written.
+func SameObjects(a, b [][]byte) (bool, error) {
+	first, err := canonicalObjects(a)
+	if err != nil {
+		return false, err
+	}
+	second, err := canonicalObjects(b)
+	return slices.Equal(first, second), err
+}
+
+// canonicalObjects are the objects in manifests without what is true on the hub only, in a canonical form and order.
+func canonicalObjects(manifests [][]byte) ([]string, error) {
+	objects := make([]string, 0, len(manifests))
+	for _, manifest := range manifests {
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(manifest); err != nil {
+			return nil, fmt.Errorf("decoding a stored object: %w", err)
+		}
+		canonical, err := json.Marshal(Strip(object).Object)
+		if err != nil {
+			return nil, fmt.Errorf("encoding a stored object: %w", err)
+		}
+		objects = append(objects, string(canonical))
+	}
+	slices.Sort(objects)
+	return objects, nil
+}
+
 // Split divides manifests into parts of at most limit bytes each, keeping their
 // order. There is always at least one part, if only an empty one.
 func Split(manifests [][]byte, limit int) [][][]byte {

@@ -39,7 +39,7 @@ func Group(placement placementv1beta1.PlacementObject, index int, content Conten
 			})
 		}
 		part.SetLabels(labels)
-		part.SetOwnerReferences([]metav1.OwnerReference{Owner(placement)})
+		part.SetOwnerReferences([]metav1.OwnerReference{placementv1beta1.PlacementOwner(placement)})
 		part.GetResourceSnapshotSpec().SelectedResources = toContents(manifests)
 		group[sub] = part
 	}
@@ -53,9 +53,4 @@ func toContents(manifests [][]byte) []placementv1beta1.ResourceContent {
 		resources = append(resources, placementv1beta1.ResourceContent{RawExtension: runtime.RawExtension{Raw: manifest}})
 	}
 	return resources
-}
-
-// Owner is the reference to a placement by which its snapshots name their owner.
-func Owner(placement placementv1beta1.PlacementObject) metav1.OwnerReference {
-	return *metav1.NewControllerRef(placement, placementv1beta1.ScopeOf(placement).PlacementKind())
 }

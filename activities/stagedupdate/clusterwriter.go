@@ -184,13 +184,8 @@ func (w *clusterWriter) addOverrideInputs(ctx context.Context, to *bindingwrite.
 	return nil
 }
 
-// bindingName is the name of the binding of a placement and a cluster.
-func bindingName(placement placementv1beta1.PlacementObject, cluster string) string {
-	return placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), cluster)
-}
-
 // readCachedBinding reads the binding of a cluster from the cache; nil if it is gone.
 func readCachedBinding(ctx context.Context, bindings *clusterwait.BindingCache, placement placementv1beta1.PlacementObject,
 	cluster string) (placementv1beta1.BindingObject, error) {
-	return bindings.Binding(ctx, placementv1beta1.ScopeOf(placement).Key(bindingName(placement, cluster)))
+	return bindings.BindingOfCluster(ctx, placement, cluster)
 }

@@ -178,6 +178,12 @@ func (h taskHub) Label(ctx context.Context, object placementv1beta1.Object, labe
 	return client.IgnoreNotFound(h.acts.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)))
 }
 
+// Annotate implements stagetask.Hub.
+func (h taskHub) Annotate(ctx context.Context, object placementv1beta1.Object, annotation, value string) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, object.GetUID(), annotation, value)
+	return h.acts.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
+}
+
 // Delete implements stagetask.Hub.
 func (h taskHub) Delete(ctx context.Context, object placementv1beta1.Object) error {
 	return client.IgnoreNotFound(h.acts.Client.Delete(ctx, object, client.Preconditions{UID: new(object.GetUID())}))

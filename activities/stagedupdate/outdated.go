@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
@@ -54,7 +55,8 @@ func outdated(run placementv1beta1.UpdateRunObject, placement placementv1beta1.P
 	if err := checkPlacement(placement); err != nil {
 		return err
 	}
-	if frozen := meta.FindStatusCondition(run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeInitialized); frozen != nil && frozen.LastTransitionTime.Time.Before(placement.GetCreationTimestamp().Time) {
+	if frozen := meta.FindStatusCondition(run.GetUpdateRunStatus().Conditions, placementv1beta1.ConditionTypeInitialized); frozen != nil &&
+		frozen.LastTransitionTime.Time.Before(placement.GetCreationTimestamp().Time) && !isRestored(run, frozen) {
 		return refuse("parent clusterResourcePlacement `%s` was deleted and created again after the clusterStagedUpdateRun was initialized", placement.GetName())
 	}
 	if frozen(run) {
@@ -73,6 +75,12 @@ func outdated(run placementv1beta1.UpdateRunObject, placement placementv1beta1.P
 		return compareClusters(run, selected)
 	}
 	return nil
+}
+
+// isRestored says that a run was initialized before it was created: the hub was restored from a backup, and the placement
+// was created again with it.
+func isRestored(run placementv1beta1.UpdateRunObject, initialized *metav1.Condition) bool {
+	return initialized.LastTransitionTime.Time.Before(run.GetCreationTimestamp().Time)
 }
 
 // decisions are the clusters that a policy snapshot names as selected, and whether these are

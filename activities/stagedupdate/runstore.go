@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -52,9 +53,12 @@ func (s runStore) readActive(ctx context.Context, ref wf.Ref) (placementv1beta1.
 
 // readBinding reads the binding of a cluster live; nil when there is none.
 func (s runStore) readBinding(ctx context.Context, placement placementv1beta1.PlacementObject, cluster string) (placementv1beta1.BindingObject, error) {
-	name := placementv1beta1.BindingName(placement.GetName(), placement.GetUID(), cluster)
-	binding := placementv1beta1.ScopeOf(placement).NewBinding(name)
-	err := s.live.Get(ctx, client.ObjectKeyFromObject(binding), binding)
+	key, err := clusterwait.KeyOfBinding(ctx, s.client, placement, cluster)
+	if err != nil {
+		return nil, err
+	}
+	binding := placementv1beta1.ScopeOf(placement).NewBinding(key.Name)
+	err = s.live.Get(ctx, key, binding)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

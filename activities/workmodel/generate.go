@@ -27,7 +27,7 @@ func Generate(binding placementv1beta1.BindingObject, content *Content) ([]place
 		return nil, fmt.Errorf("generating works of binding %s: the master of snapshot %q is not among its %d parts",
 			binding.GetName(), binding.GetBindingSpec().ResourceSnapshotName, len(content.parts))
 	}
-	placement := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
+	placement := placementv1beta1.PlacementNameOf(binding)
 	if placement == "" {
 		return nil, fmt.Errorf("generating works of binding %s: the label %s is missing", binding.GetName(), placementv1beta1.ParentPlacementLabel)
 	}
@@ -68,7 +68,7 @@ func workMeta(binding placementv1beta1.BindingObject, part placementv1beta1.Reso
 	work := metav1.ObjectMeta{
 		Namespace: placementv1beta1.MemberNamespace(binding.GetBindingSpec().TargetCluster),
 		Labels: map[string]string{
-			placementv1beta1.ParentPlacementLabel:             binding.GetLabels()[placementv1beta1.ParentPlacementLabel],
+			placementv1beta1.ParentPlacementLabel:             placementv1beta1.PlacementNameOf(binding),
 			placementv1beta1.ParentBindingLabel:               binding.GetName(),
 			placementv1beta1.ParentResourceSnapshotIndexLabel: part.GetLabels()[placementv1beta1.ResourceIndexLabel],
 		},

@@ -1,6 +1,7 @@
 package workmodel
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -103,11 +104,19 @@ func currentWorks(binding placementv1beta1.BindingObject, works []placementv1bet
 	if revision == "" {
 		return nil, false
 	}
-	var current []placementv1beta1.Work
+	var current, unsigned []placementv1beta1.Work
 	needed := 0
 	for i := range works {
 		work := &works[i]
-		if !work.DeletionTimestamp.IsZero() || !Owns(binding, work) || work.Annotations[placementv1beta1.RevisionAnnotation] != revision {
+		if !work.DeletionTimestamp.IsZero() || !Owns(binding, work) {
+			continue
+		}
+		if !placementv1beta1.IsSigned(work) && placementv1beta1.SaysWhatBindingWants(work, binding) {
+			// How many there must be nobody says. Before long they are signed, and a missing one is written then.
+			unsigned = append(unsigned, *work)
+			continue
+		}
+		if work.Annotations[placementv1beta1.RevisionAnnotation] != revision {
 			continue
 		}
 		if count, err := strconv.Atoi(work.Annotations[placementv1beta1.WorkCountAnnotation]); err == nil {
@@ -115,13 +124,25 @@ func currentWorks(binding placementv1beta1.BindingObject, works []placementv1bet
 		}
 		current = append(current, *work)
 	}
+	current = append(current, unsigned...)
+	if len(unsigned) > 0 {
+		needed = max(needed, len(current))
+	}
 	return current, needed > 0 && len(current) == needed
+}
+
+// IsAnyUnsigned says that, of the Works that name a binding, some are to be signed: another author has written them, or they
+// name the UID that the binding had before the hub was restored.
+func IsAnyUnsigned(binding placementv1beta1.BindingObject, works []placementv1beta1.Work) bool {
+	return slices.ContainsFunc(works, func(work placementv1beta1.Work) bool {
+		return work.DeletionTimestamp.IsZero() && !(Owns(binding, &work) && placementv1beta1.IsSigned(&work))
+	})
 }
 
 // Owns says whether a Work was written for exactly this binding, rather than
 // for another one or an earlier one of its name.
 func Owns(binding placementv1beta1.BindingObject, work *placementv1beta1.Work) bool {
-	return work.Annotations[placementv1beta1.BindingUIDAnnotation] == string(binding.GetUID())
+	return placementv1beta1.IsWorkOf(work, binding)
 }
 
 func reportsDiff(spec *placementv1beta1.ResourceBindingSpec) bool {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -62,6 +63,10 @@ func rolloutStarted(binding placementv1beta1.BindingObject) metav1.Condition {
 	if run := binding.GetAnnotations()[placementv1beta1.UpdateRunAnnotation]; run != "" {
 		message += fmt.Sprintf(", resourceSnapshotIndex: %s, clusterStagedUpdateRun: %s",
 			SnapshotIndex(binding.GetBindingSpec().ResourceSnapshotName), run)
+	}
+	said := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeRolloutStarted)
+	if said != nil && said.Status == metav1.ConditionTrue && said.ObservedGeneration == binding.GetGeneration() && strings.HasPrefix(said.Message, message) {
+		message = said.Message // another author started it, and may name the run
 	}
 	return newCondition(placementv1beta1.ConditionTypeRolloutStarted, metav1.ConditionTrue, placementv1beta1.ReasonRolloutStarted, message)
 }

@@ -143,7 +143,7 @@ func clearEach(ctx context.Context, binding placementv1beta1.BindingObject, work
 	remaining := 0
 	var failures []error
 	for _, work := range works {
-		if work.GetAnnotations()[placementv1beta1.BindingUIDAnnotation] != string(binding.GetUID()) {
+		if !placementv1beta1.IsWorkOf(work, binding) {
 			continue
 		}
 		remaining++

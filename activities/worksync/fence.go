@@ -17,24 +17,38 @@ import (
 
 const timeFormat = time.RFC3339
 
-// replacementPatch is the patch that makes have what want is. It tests that the Work
-// has not been replaced since have was read. The resource version is no fence
+// replacementPatch is the patch that makes have what want is. The resource version is no fence
 // here: it moves with every report of the member.
 func replacementPatch(want, have *placementv1beta1.Work) (client.Patch, error) {
+	return fence.Patch(have.UID, append(metadataOperations(want, have), fence.Add("/spec", want.Spec))...)
+}
+
+// metadataOperations make have say what want says of itself. They test that the Work has not been
+// replaced since have was read.
+func metadataOperations(want, have *placementv1beta1.Work) []fence.Op {
 	var operations []fence.Op
-	for _, key := range []string{
-		placementv1beta1.BindingUIDAnnotation,
-		placementv1beta1.BindingGenerationAnnotation,
-		placementv1beta1.RevisionAnnotation,
-	} {
-		if value, ok := have.Annotations[key]; ok {
-			operations = append(operations, fence.Test(fence.AnnotationPath(key), value))
+	if len(have.Annotations) == 0 {
+		operations = append(operations, fence.Test("/metadata/annotations", nil), fence.Add("/metadata/annotations", map[string]string{}))
+	} else {
+		for _, key := range []string{
+			placementv1beta1.BindingUIDAnnotation,
+			placementv1beta1.BindingGenerationAnnotation,
+			placementv1beta1.RevisionAnnotation,
+		} {
+			var seen any // none, if another author has written the Work
+			if value, ok := have.Annotations[key]; ok {
+				seen = value
+			}
+			operations = append(operations, fence.Test(fence.AnnotationPath(key), seen))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(want.Annotations)) {
 		operations = append(operations, fence.Add(fence.AnnotationPath(key), want.Annotations[key]))
 	}
 	operations = append(operations, dropTrace(want, have)...)
+	if len(have.Labels) == 0 {
+		operations = append(operations, fence.Add("/metadata/labels", map[string]string{}))
+	}
 	for _, key := range slices.Sorted(maps.Keys(want.Labels)) {
 		operations = append(operations, fence.Add(fence.LabelPath(key), want.Labels[key]))
 	}
@@ -42,7 +56,7 @@ func replacementPatch(want, have *placementv1beta1.Work) (client.Patch, error) {
 		finalizers := append(slices.Clone(have.Finalizers), want.Finalizers...)
 		operations = append(operations, fence.Add("/metadata/finalizers", finalizers))
 	}
-	return fence.Patch(have.UID, append(operations, fence.Add("/spec", want.Spec))...)
+	return operations
 }
 
 // takeOver replaces a Work whose binding is gone: that binding was removed
@@ -57,7 +71,7 @@ func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingO
 		return true, nil
 	}
 	held := &HeldError{Work: want.Namespace + "/" + want.Name, Why: "belongs to another binding"}
-	owner, err := s.readLiveBinding(ctx, placementv1beta1.Scope{Namespace: have.Labels[placementv1beta1.ParentNamespaceLabel]},
+	owner, err := readLiveBinding(ctx, s.live, placementv1beta1.Scope{Namespace: have.Labels[placementv1beta1.ParentNamespaceLabel]},
 		have.Labels[placementv1beta1.ParentBindingLabel])
 	if err != nil {
 		return false, err
@@ -65,7 +79,7 @@ func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingO
 	if owner != nil && workmodel.Owns(owner, have) {
 		return false, held
 	}
-	present, err := s.readLiveBinding(ctx, placementv1beta1.ScopeOf(binding), binding.GetName())
+	present, err := readLiveBinding(ctx, s.live, placementv1beta1.ScopeOf(binding), binding.GetName())
 	if err != nil {
 		return false, err
 	}
@@ -81,12 +95,12 @@ func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingO
 	return false, err
 }
 
-func (s *Syncer) readLiveBinding(ctx context.Context, scope placementv1beta1.Scope, name string) (placementv1beta1.BindingObject, error) {
+func readLiveBinding(ctx context.Context, live client.Reader, scope placementv1beta1.Scope, name string) (placementv1beta1.BindingObject, error) {
 	if name == "" {
 		return nil, nil // no binding is an answer, not a failure
 	}
 	binding := scope.NewBinding(name)
-	err := s.live.Get(ctx, scope.Key(name), binding)
+	err := live.Get(ctx, scope.Key(name), binding)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -68,7 +68,7 @@ func (l *snapshotLoader) loadContent(ctx context.Context, binding placementv1bet
 			return content, nil
 		}
 	}
-	placement := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
+	placement := placementv1beta1.PlacementNameOf(binding)
 	content, err, _ := l.flight.Do(scope.String()+name+"/"+placement, func() (any, error) {
 		return l.readParts(ctx, scope, name, placement)
 	})
@@ -82,15 +82,10 @@ func (l *snapshotLoader) loadContent(ctx context.Context, binding placementv1bet
 	return read, nil
 }
 
-// belongsToPlacement says whether a snapshot is of the placement the binding is of, and
-// not of an earlier one of the same name: the name of a binding rests on the
-// uid of its placement.
+// belongsToPlacement says whether a snapshot is of the placement the binding is of.
 func belongsToPlacement(binding placementv1beta1.BindingObject, snapshot metav1.Object) bool {
-	owner := metav1.GetControllerOf(snapshot)
-	if owner == nil {
-		return true
-	}
-	return placementv1beta1.BindingName(owner.Name, owner.UID, binding.GetBindingSpec().TargetCluster) == binding.GetName()
+	placement := snapshot.GetLabels()[placementv1beta1.ParentPlacementLabel]
+	return placement == "" || placement == placementv1beta1.PlacementNameOf(binding)
 }
 
 func (l *snapshotLoader) readParts(ctx context.Context, scope placementv1beta1.Scope, name, placement string) (*workmodel.Content, error) {

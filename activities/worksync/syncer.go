@@ -68,6 +68,7 @@ func (s *Syncer) Sync(ctx context.Context, binding placementv1beta1.BindingObjec
 		return err
 	}
 	switch state := workmodel.StateOf(binding, existing); {
+	case workmodel.IsAnyUnsigned(binding, existing):
 	case state.Applied:
 		return s.removeLeftovers(ctx, binding, existing)
 	case state.Synced:
@@ -87,6 +88,7 @@ func (s *Syncer) Sync(ctx context.Context, binding placementv1beta1.BindingObjec
 	if err := s.addReportBack(ctx, binding, wanted); err != nil {
 		return err
 	}
+	keepEnvelopeNames(binding, wanted, existing)
 	if err := s.writeAll(ctx, binding, wanted, existing); err != nil {
 		return err
 	}
@@ -221,6 +223,8 @@ func (s *Syncer) tryWrite(ctx context.Context, binding placementv1beta1.BindingO
 		return false, nil
 	case leaving:
 		return false, &HeldError{Work: want.Namespace + "/" + want.Name, Why: "is being deleted"}
+	case unsigned:
+		return s.sign(ctx, want)
 	case foreign:
 		return s.takeOver(ctx, binding, want)
 	case outdated:
@@ -242,12 +246,15 @@ const (
 	newer                     // it was written for a later generation of the binding
 	leaving                   // it is being deleted
 	foreign                   // it was written for another binding
+	unsigned                  // another author has written it for the binding
 )
 
 func stateOfWork(want, have *placementv1beta1.Work) workState {
 	switch {
 	case !have.DeletionTimestamp.IsZero():
 		return leaving
+	case !placementv1beta1.IsSigned(have) && sameParent(want, have):
+		return unsigned
 	case have.Annotations[placementv1beta1.BindingUIDAnnotation] != want.Annotations[placementv1beta1.BindingUIDAnnotation]:
 		return foreign
 	case sameContent(want, have):
@@ -256,6 +263,12 @@ func stateOfWork(want, have *placementv1beta1.Work) workState {
 		return newer
 	}
 	return outdated
+}
+
+// sameParent says whether two Works name the same binding by their labels.
+func sameParent(a, b *placementv1beta1.Work) bool {
+	return a.Labels[placementv1beta1.ParentBindingLabel] == b.Labels[placementv1beta1.ParentBindingLabel] &&
+		a.Labels[placementv1beta1.ParentNamespaceLabel] == b.Labels[placementv1beta1.ParentNamespaceLabel]
 }
 
 // sameContent compares by what the Work says it was made of: the cache does not

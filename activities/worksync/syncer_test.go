@@ -241,7 +241,9 @@ func TestSyncWaitsForAWorkOnItsWayOut(t *testing.T) {
 }
 
 func TestSyncKeepsWorksWhenTheSnapshotIsMissing(t *testing.T) {
-	h := newHub(t, snapshot(0, 2)...)
+	parts := snapshot(0, 2)
+	parts[0].GetLabels()[placementv1beta1.ParentPlacementLabel] = "app"
+	h := newHub(t, parts...)
 	s := newSyncer(h)
 	require.NoError(t, s.Sync(t.Context(), newBinding(0, 1)))
 	h.writes = nil
@@ -251,8 +253,9 @@ func TestSyncKeepsWorksWhenTheSnapshotIsMissing(t *testing.T) {
 	assert.Empty(t, h.writes)
 
 	foreign := newBinding(0, 2)
-	foreign.Name = placementv1beta1.BindingName("app", "a later placement", "member1")
-	require.ErrorAs(t, s.Sync(t.Context(), foreign), &missing, "the snapshot of an earlier placement of this name is none")
+	foreign.Name = placementv1beta1.BindingName("other", "another placement", "member1")
+	foreign.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: "other"}
+	require.ErrorAs(t, s.Sync(t.Context(), foreign), &missing, "the snapshot of another placement is none")
 }
 
 // applied answers for the member: it has applied these Works as they are.

@@ -7,6 +7,8 @@ const (
 
 	// MemberClusterFinalizer holds a MemberCluster until the cluster has left the fleet.
 	MemberClusterFinalizer = fleetPrefix + "membercluster-finalizer"
+	// ProfileFinalizer is on MemberClusters for which KubeFleet has made a ClusterProfile. It goes with the other one.
+	ProfileFinalizer = fleetPrefix + "cluster-profile-cleanup"
 
 	// MemberNameLabel carries a MemberCluster's own name, so that a label selector can
 	// pick a cluster by name.

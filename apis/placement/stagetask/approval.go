@@ -106,6 +106,8 @@ func (c approvalCheck) ensureRequest(ctx context.Context) (request placementv1be
 		return nil, "", fmt.Errorf("reading approval request %s: %w", name, err)
 	case request.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation] == string(c.Run.GetUID()) && request.GetDeletionTimestamp().IsZero():
 		return request, c.refuseForeign(request), nil
+	case c.isInherited(request):
+		return request, "", c.signRequest(ctx, request)
 	default:
 		if refused, err = c.removeLeftover(ctx, request); err != nil || refused != "" {
 			return nil, refused, err
@@ -116,6 +118,21 @@ func (c approvalCheck) ensureRequest(ctx context.Context) (request placementv1be
 	}
 	request, err = c.createRequest(ctx)
 	return request, "", err
+}
+
+// isInherited says that a request that does not name this run by its UID is its own all the same: the run says that it has made
+// its request. KubeFleet made it then, or the hub was restored from a backup.
+func (c approvalCheck) isInherited(request placementv1beta1.ApprovalRequestObject) bool {
+	return request.GetDeletionTimestamp().IsZero() && c.refuseForeign(request) == "" &&
+		meta.IsStatusConditionTrue(c.Status.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated)
+}
+
+// signRequest notes on a request for which run it is.
+func (c approvalCheck) signRequest(ctx context.Context, request placementv1beta1.ApprovalRequestObject) error {
+	if err := c.Hub.Annotate(ctx, request, placementv1beta1.ApprovalRunUIDAnnotation, string(c.Run.GetUID())); err != nil {
+		return fmt.Errorf("adopting approval request %s: %w", request.GetName(), err)
+	}
+	return nil
 }
 
 // removeLeftover deletes a request that was not made by this run, unless another run still needs it: the

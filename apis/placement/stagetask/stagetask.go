@@ -106,6 +106,8 @@ type Hub interface {
 	UpdateStatus(ctx context.Context, object placementv1beta1.Object) error
 	// Label sets a label of an object that may be missing.
 	Label(ctx context.Context, object placementv1beta1.Object, label, value string) error
+	// Annotate sets an annotation of the very object that was read.
+	Annotate(ctx context.Context, object placementv1beta1.Object, annotation, value string) error
 	// Delete deletes the very object that was read, if it is still there.
 	Delete(ctx context.Context, object placementv1beta1.Object) error
 	// RunIsActive says whether a run with this name and UID still has something to do.

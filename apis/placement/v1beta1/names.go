@@ -97,6 +97,12 @@ const (
 	PreviousBindingStateAnnotation = FleetPrefix + "previous-binding-state"
 	// ParentResourceSnapshotNameAnnotation has, on a Work, the snapshot part in it.
 	ParentResourceSnapshotNameAnnotation = FleetPrefix + "parent-resource-snapshot-name"
+	// ParentResourceOverrideSnapshotHashAnnotation has, on a Work of KubeFleet's, the hash of
+	// the names of the ResourceOverride snapshots that went into it.
+	ParentResourceOverrideSnapshotHashAnnotation = FleetPrefix + "parent-resource-override-snapshot-hash"
+	// ParentClusterResourceOverrideSnapshotHashAnnotation has, on a Work of KubeFleet's, the hash
+	// of the names of the ClusterResourceOverride snapshots that went into it.
+	ParentClusterResourceOverrideSnapshotHashAnnotation = FleetPrefix + "parent-cluster-resource-override-snapshot-hash"
 	// ManifestHashAnnotation has, on an applied object, the hash of its manifest.
 	ManifestHashAnnotation = FleetPrefix + "spec-hash"
 	// LastAppliedConfigAnnotation has, on an applied object, the manifest as last applied:
@@ -176,6 +182,17 @@ const (
 	OverrideCleanupFinalizer = FleetPrefix + "override-cleanup"
 	// UpdateRunFinalizer holds a run until its workflow and approval requests are gone.
 	UpdateRunFinalizer = FleetPrefix + "stagedupdaterun-finalizer"
+)
+
+// Finalizers of KubeFleet's scheduler. They stay on what it has put them on, and go when the object does: nothing else would
+// take them off.
+const (
+	// SchedulerCleanupFinalizer is on placements.
+	SchedulerCleanupFinalizer = FleetPrefix + "scheduler-cleanup"
+	// SchedulerBindingFinalizer is on bindings.
+	SchedulerBindingFinalizer = FleetPrefix + "scheduler-crb-cleanup"
+	// PlacementStatusFinalizer is on placements whose status KubeFleet copies into a namespace.
+	PlacementStatusFinalizer = FleetPrefix + "cluster-resource-placement-status-cleanup"
 )
 
 // DeletionStageName is the name, in a run's status, of the stage that clears the clusters

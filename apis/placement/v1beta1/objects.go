@@ -38,6 +38,8 @@ type overrideContent interface {
 	// override if it has one.
 	GetOverrideSelectors() []ResourceIdentifier
 	GetOverridePolicy() *OverridePolicy
+	// GetOverrideSpec returns a pointer to the whole spec of the override, as it is written in JSON.
+	GetOverrideSpec() any
 }
 
 // OverrideObject is a ClusterResourceOverride or a ResourceOverride.
@@ -46,8 +48,6 @@ type overrideContent interface {
 type OverrideObject interface {
 	ConditionedObject
 	overrideContent
-	// GetOverrideSpec returns a pointer to the whole spec, as it is written in JSON.
-	GetOverrideSpec() any
 }
 
 // OverrideSnapshotObject is a ClusterResourceOverrideSnapshot or a ResourceOverrideSnapshot.

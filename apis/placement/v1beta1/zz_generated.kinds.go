@@ -739,7 +739,7 @@ func (o *ClusterResourceOverride) GetOverrideSelectors() []ResourceIdentifier {
 // GetOverridePolicy returns the policy, which may be changed in place.
 func (o *ClusterResourceOverride) GetOverridePolicy() *OverridePolicy { return &o.Spec.Policy }
 
-// GetOverrideSpec returns a pointer to the whole spec.
+// GetOverrideSpec returns a pointer to the whole spec of the override.
 func (o *ClusterResourceOverride) GetOverrideSpec() any { return &o.Spec }
 
 // GetOverrideStatus returns the status, which may be changed in place.
@@ -782,7 +782,7 @@ func (o *ResourceOverride) GetOverrideSelectors() []ResourceIdentifier {
 // GetOverridePolicy returns the policy, which may be changed in place.
 func (o *ResourceOverride) GetOverridePolicy() *OverridePolicy { return &o.Spec.Policy }
 
-// GetOverrideSpec returns a pointer to the whole spec.
+// GetOverrideSpec returns a pointer to the whole spec of the override.
 func (o *ResourceOverride) GetOverrideSpec() any { return &o.Spec }
 
 // GetOverrideStatus returns the status, which may be changed in place.
@@ -841,6 +841,9 @@ func (o *ClusterResourceOverrideSnapshot) GetOverridePolicy() *OverridePolicy {
 // GetOverrideHash returns the hash of the override that the snapshot was taken of.
 func (o *ClusterResourceOverrideSnapshot) GetOverrideHash() []byte { return o.Spec.OverrideHash }
 
+// GetOverrideSpec returns a pointer to the whole spec of the override.
+func (o *ClusterResourceOverrideSnapshot) GetOverrideSpec() any { return &o.Spec.OverrideSpec }
+
 // ResourceOverrideSnapshotList is a list of ResourceOverrideSnapshot.
 //
 // +kubebuilder:object:root=true
@@ -878,3 +881,6 @@ func (o *ResourceOverrideSnapshot) GetOverridePolicy() *OverridePolicy {
 
 // GetOverrideHash returns the hash of the override that the snapshot was taken of.
 func (o *ResourceOverrideSnapshot) GetOverrideHash() []byte { return o.Spec.OverrideHash }
+
+// GetOverrideSpec returns a pointer to the whole spec of the override.
+func (o *ResourceOverrideSnapshot) GetOverrideSpec() any { return &o.Spec.OverrideSpec }

@@ -84,6 +84,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if isDisputed(binding) {
+		r.emitLeftAlone(binding, "it names another placement as its owner than its label does. Correct one of the two, or delete it")
+		return ctrl.Result{}, nil
+	}
 	abandoned, err := r.hasLostPlacement(ctx, binding)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -94,6 +98,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if member == memberGone || abandoned {
 		return ctrl.Result{}, r.removeOrphan(ctx, binding)
+	}
+	if adopted, err := r.adoptBinding(ctx, binding); err != nil || !adopted {
+		return ctrl.Result{}, err
 	}
 	if err := fencedwrite.AddFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer); err != nil {
 		return ctrl.Result{}, err
@@ -199,7 +206,7 @@ func (r *Reconciler) removeWorks(ctx context.Context, binding placementv1beta1.B
 		}
 	}
 	r.timers.stopTimers(keyOf(binding))
-	return 0, fencedwrite.RemoveFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer)
+	return 0, fencedwrite.RemoveFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer, placementv1beta1.SchedulerBindingFinalizer)
 }
 
 // isLeftBehind says that the placement of a binding is being deleted and asks to leave its resources on the clusters.
@@ -311,10 +318,17 @@ func (r *Reconciler) ensureWorks(ctx context.Context, binding placementv1beta1.B
 	if _, told := describesGeneration(binding); told {
 		patience = interimAtLeast
 	}
+	if workmodel.IsAnyUnsigned(binding, existing) {
+		patience = 0 // they are there, and nothing but this controller signs them
+	}
 	if rest := r.timers.remainingDelay(keyOf(binding), repairTimer, binding.GetGeneration(), patience); rest > 0 {
 		return rest, nil
 	}
-	return 0, r.works.Sync(ctx, binding)
+	err := r.works.Sync(ctx, binding)
+	if _, missing := errors.AsType[*worksync.SnapshotMissingError](err); missing && state.Synced {
+		return 0, nil // another author has made the Works while the snapshot was complete: they stay as they are
+	}
+	return 0, err
 }
 
 // areWorksInPlace says that nothing has to be written: every Work is there, and no other.

@@ -29,19 +29,20 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("binding").
 		For(scope.NewBinding(""), builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, onDeletionStarted(),
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, onDeletionStarted(),
 		))).
-		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(requestBindingOfWork)).
+		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(r.requestBindingOfWork)).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestOfMember), builder.WithPredicates(onMemberChanged())).
 		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestOfPlacement), builder.WithPredicates(onPlacementDeletion())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }
 
-// requestBindingOfWork finds the binding a Work was made for.
-func requestBindingOfWork(_ context.Context, work client.Object) []reconcile.Request {
+// requestBindingOfWork finds the binding a Work was made for, if it is of the scope.
+func (r *Reconciler) requestBindingOfWork(_ context.Context, work client.Object) []reconcile.Request {
 	name := work.GetLabels()[placementv1beta1.ParentBindingLabel]
-	if name == "" {
+	namespaced := work.GetLabels()[placementv1beta1.ParentNamespaceLabel] != ""
+	if name == "" || namespaced != r.scope.Namespaced() {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: work.GetLabels()[placementv1beta1.ParentNamespaceLabel], Name: name}}}

@@ -52,7 +52,14 @@ func (r *Reconciler) waitForSilentMember(ctx context.Context, binding placementv
 
 // readPlacement reads the placement of a binding; nil if it is gone.
 func (r *Reconciler) readPlacement(ctx context.Context, binding placementv1beta1.BindingObject) (placementv1beta1.PlacementObject, error) {
-	name := binding.GetLabels()[placementv1beta1.ParentPlacementLabel]
+	return r.readPlacementNamed(ctx, binding, binding.GetLabels()[placementv1beta1.ParentPlacementLabel])
+}
+
+// readPlacementNamed reads a placement in the scope of a binding; nil if there is none.
+func (r *Reconciler) readPlacementNamed(ctx context.Context, binding placementv1beta1.BindingObject, name string) (placementv1beta1.PlacementObject, error) {
+	if name == "" {
+		return nil, nil
+	}
 	scope := placementv1beta1.ScopeOf(binding)
 	placement := scope.NewPlacement(name)
 	err := r.getConfirmingAbsence(ctx, scope.Key(name), placement)

@@ -36,12 +36,12 @@ func AddFinalizer(ctx context.Context, c client.Client, object client.Object, fi
 	return replaceFinalizers(ctx, c, object, append(slices.Clone(object.GetFinalizers()), finalizer))
 }
 
-// RemoveFinalizer takes a finalizer off an object, if it has it.
-func RemoveFinalizer(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
-	if !controllerutil.ContainsFinalizer(object, finalizer) {
+// RemoveFinalizer takes finalizers off an object, as far as it has them.
+func RemoveFinalizer(ctx context.Context, c client.Client, object client.Object, finalizers ...string) error {
+	rest := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
+	if len(rest) == len(object.GetFinalizers()) {
 		return nil
 	}
-	rest := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(f string) bool { return f == finalizer })
 	return client.IgnoreNotFound(replaceFinalizers(ctx, c, object, rest))
 }
 

@@ -162,7 +162,7 @@ func (r *Reconciler) clearWorks(ctx context.Context, member *clusterv1beta1.Memb
 		return ctrl.Result{}, err
 	}
 	r.forgetMember(member.Name)
-	return ctrl.Result{}, fencedwrite.RemoveFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer)
+	return ctrl.Result{}, fencedwrite.RemoveFinalizer(ctx, r.client, member, clusterv1beta1.MemberClusterFinalizer, clusterv1beta1.ProfileFinalizer)
 }
 
 // farewell is the last status of a member: it has left.

@@ -32,7 +32,7 @@ func newSnapshot(o placementv1beta1.OverrideObject, index int, hash []byte) clie
 	scope := placementv1beta1.ScopeOf(o)
 	snapshot := scope.NewOverrideSnapshot(placementv1beta1.OverrideSnapshotName(o.GetName(), index))
 	snapshot.SetLabels(labelsOf(o.GetName(), index, inForce))
-	snapshot.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(o, scope.OverrideKind())})
+	snapshot.SetOwnerReferences([]metav1.OwnerReference{ownerReference(o)})
 	switch o := o.(type) {
 	case *placementv1beta1.ClusterResourceOverride:
 		snapshot.(*placementv1beta1.ClusterResourceOverrideSnapshot).Spec = placementv1beta1.ClusterResourceOverrideSnapshotSpec{
@@ -44,6 +44,11 @@ func newSnapshot(o placementv1beta1.OverrideObject, index int, hash []byte) clie
 		}
 	}
 	return snapshot
+}
+
+// ownerReference is the reference to an override by which its snapshots name their owner.
+func ownerReference(o placementv1beta1.OverrideObject) metav1.OwnerReference {
+	return *metav1.NewControllerRef(o, placementv1beta1.ScopeOf(o).OverrideKind())
 }
 
 // labelsOf are the labels that tell what a snapshot is.

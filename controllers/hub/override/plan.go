@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // historyLimit is how many snapshots of an override are kept, beside those that are referenced.
@@ -40,8 +42,8 @@ type version struct {
 	index int
 	hash  []byte
 	mark  mark
-	// foreign says that it was taken of an earlier override of the same name.
-	foreign bool
+	// kinship is what it is to the override.
+	kinship placementv1beta1.Kinship
 	// leaving says that it is being deleted.
 	leaving bool
 	// object is the snapshot itself, to be read only.
@@ -54,6 +56,8 @@ type action int
 const (
 	// create takes a snapshot; it is in force from the start.
 	create action = iota
+	// adopt makes the override the owner of a snapshot taken before it got its UID.
+	adopt
 	// enforce and retire label a snapshot.
 	enforce
 	retire
@@ -83,6 +87,11 @@ func planSteps(want desired, there []version, named sets.Set[int]) []step {
 	}
 	own := ownVersions(there)
 	var steps []step
+	for _, v := range own {
+		if v.kinship == placementv1beta1.KinshipInherited {
+			steps = append(steps, step{adopt, v.index, v})
+		}
+	}
 	latest, kept := -1, historyLimit
 	switch {
 	case !want.valid:
@@ -101,7 +110,6 @@ func planSteps(want desired, there []version, named sets.Set[int]) []step {
 			steps = append(steps, step{retire, v.index, v})
 		}
 	}
-	steps = append(steps, deletionsOf(there, func(v *version) bool { return v.foreign })...)
 	for i, v := range own {
 		if i >= kept && !named.Has(v.index) {
 			steps = append(steps, step{prune, v.index, v})
@@ -132,11 +140,11 @@ func deletionsOf(there []version, which func(*version) bool) []step {
 	return steps
 }
 
-// ownVersions are the snapshots of the override itself, the newest first.
+// ownVersions are the snapshots of the override, the newest first.
 func ownVersions(there []version) []*version {
 	own := make([]*version, 0, len(there))
 	for i := range there {
-		if !there[i].foreign && !there[i].leaving {
+		if there[i].kinship != placementv1beta1.KinshipDisputed && !there[i].leaving {
 			own = append(own, &there[i])
 		}
 	}

@@ -12,10 +12,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // versions reads snapshots from words such as "3a*": of index 3 and content a, in force.
-// Behind the content may be ? for unclear labels, ! for one of an earlier override, and
+// Behind the content may be ? for unclear labels, ! for one from before the override got its UID, and
 // ~ for one that is being deleted.
 func versions(t *testing.T, words string) []version {
 	t.Helper()
@@ -35,7 +37,7 @@ func versions(t *testing.T, words string) []version {
 			case '?':
 				v.mark = unclear
 			case '!':
-				v.foreign = true
+				v.kinship = placementv1beta1.KinshipInherited
 			case '~':
 				v.leaving = true
 			}
@@ -46,7 +48,7 @@ func versions(t *testing.T, words string) []version {
 }
 
 func (s step) String() string {
-	return map[action]string{create: "create", enforce: "enforce", retire: "retire", remove: "remove", prune: "prune"}[s.do] + fmt.Sprint(s.index)
+	return map[action]string{create: "create", adopt: "adopt", enforce: "enforce", retire: "retire", remove: "remove", prune: "prune"}[s.do] + fmt.Sprint(s.index)
 }
 
 func inWords(steps []step) string {
@@ -93,8 +95,9 @@ func TestPlan(t *testing.T) {
 		"a name that somebody uses is not used again after others":  {valid("b"), "0a*", []int{1}, "create2 retire0"},
 		"a name that is taken is not used again":                    {valid("b"), "3a~", nil, "create4"},
 		"one that is being deleted is not in force":                 {valid("a"), "0a*~", nil, "create1"},
-		"those of an earlier override go":                           {valid("a"), "0a*! 1b!", nil, "create2 remove0 remove1"},
-		"those of an earlier override go also if it cannot be used": {invalid, "0a*! 1b!~", nil, "remove0"},
+		"those from before are adopted":                             {valid("a"), "0a*! 1b!", nil, "adopt1 adopt0 create2 retire0"},
+		"those from before that show it stay in force":              {valid("b"), "0a! 1b*!", nil, "adopt1 adopt0"},
+		"those from before are adopted also if it cannot be used":   {invalid, "0a*! 1b!~", nil, "adopt0 retire0"},
 		"gaps are not filled":                                       {valid("c"), "2a 5b*", nil, "create6 retire5"},
 	}
 	for name, tc := range cases {
@@ -153,7 +156,9 @@ func (w *world) settle(left int, check func(w *world)) bool {
 	var there []version
 	for _, index := range slices.Sorted(maps.Keys(w.there)) {
 		v := w.there[index]
-		v.foreign = w.taken[index] != w.uid
+		if w.taken[index] != w.uid {
+			v.kinship = placementv1beta1.KinshipInherited
+		}
 		there = append(there, v)
 	}
 	for _, s := range planSteps(w.want, there, sets.KeySet(w.named)) {
@@ -165,6 +170,8 @@ func (w *world) settle(left int, check func(w *world)) bool {
 		case create:
 			require.NotContains(w.t, w.there, s.index, "the name is taken")
 			w.there[s.index] = version{index: s.index, hash: w.want.hash, mark: inForce}
+			w.taken[s.index] = w.uid
+		case adopt:
 			w.taken[s.index] = w.uid
 		case enforce, retire:
 			v := w.there[s.index]

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,20 +78,26 @@ func (r *Reconciler) readVersions(ctx context.Context, reader client.Reader, s *
 	s.versions = nil
 	for _, snapshot := range list.Objects() {
 		name, index, ok := parseName(snapshot.GetName())
-		if ok && name == s.key.Name {
-			s.versions = append(s.versions, version{
-				index: index, hash: snapshot.GetOverrideHash(), mark: markOf(snapshot.GetLabels(), name, index),
-				foreign: r.isOfAnother(snapshot, s.override), leaving: !snapshot.GetDeletionTimestamp().IsZero(), object: snapshot,
-			})
+		if !ok || name != s.key.Name {
+			continue
 		}
+		current, err := override.IsSnapshotOf(snapshot, s.want.hash)
+		if err != nil {
+			return err
+		}
+		v := version{
+			index: index, hash: snapshot.GetOverrideHash(), mark: markOf(snapshot.GetLabels(), name, index),
+			leaving: !snapshot.GetDeletionTimestamp().IsZero(), object: snapshot,
+		}
+		if current {
+			v.hash = s.want.hash // another author may state another one
+		}
+		if s.override != nil {
+			v.kinship = placementv1beta1.KinshipOf(snapshot, ownerReference(s.override))
+		}
+		s.versions = append(s.versions, v)
 	}
 	return nil
-}
-
-// isOfAnother says that a snapshot was taken of another override.
-func (r *Reconciler) isOfAnother(snapshot client.Object, o placementv1beta1.OverrideObject) bool {
-	owner := metav1.GetControllerOf(snapshot)
-	return o != nil && owner != nil && owner.Kind == r.scope.OverrideKind().Kind && owner.UID != o.GetUID()
 }
 
 // updateSnapshots makes the snapshots reflect the override. Unlike the check before, it reads past the cache, which
@@ -199,6 +204,8 @@ func (r *Reconciler) takeStep(ctx context.Context, now *overrideState, s step) e
 	switch s.do {
 	case create:
 		return r.createSnapshot(ctx, now, s.index)
+	case adopt:
+		return r.adoptSnapshot(ctx, now, s.version)
 	case enforce:
 		return r.labelSnapshot(ctx, now.key.Name, s.version, inForce)
 	case retire:
@@ -221,6 +228,20 @@ func (r *Reconciler) createSnapshot(ctx context.Context, now *overrideState, ind
 	}
 	r.events.Eventf(now.override, nil, "Normal", "OverrideSnapshotCreated", "TakeSnapshot",
 		"Created snapshot %s; it is in force from now on", snapshot.GetName())
+	return nil
+}
+
+// adoptSnapshot makes the override, as it is now, the owner of a snapshot that was taken before.
+func (r *Reconciler) adoptSnapshot(ctx context.Context, now *overrideState, v *version) error {
+	owners := placementv1beta1.InheritedBy(v.object, ownerReference(now.override))
+	patch, err := fence.Patch(v.object.GetUID(), fence.Add("/metadata/ownerReferences", owners))
+	if err != nil {
+		return err
+	}
+	target := v.object.DeepCopyObject().(client.Object)
+	if err := r.client.Patch(ctx, target, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("adopting snapshot %s: %w", client.ObjectKeyFromObject(v.object), err)
+	}
 	return nil
 }
 

@@ -283,7 +283,7 @@ func TestSnapshotsWithoutAnOverrideAreDeleted(t *testing.T) {
 	again.UID = "another"
 	require.NoError(t, b.hub.Create(t.Context(), again))
 	b.settled(t, cro)
-	assert.Equal(t, "cro-1:a*", b.taken(t), "a snapshot of an earlier override is none of this one")
+	assert.Equal(t, "cro-0:a*", b.taken(t), "a snapshot from before the override got its UID shows what it says")
 
 	require.NoError(t, b.hub.Get(t.Context(), cro, o))
 	o.Finalizers = nil

@@ -58,7 +58,9 @@ func (r *Reconciler) removeChildren(ctx context.Context, placement placementv1be
 			return 0, err
 		}
 	}
-	if err := fencedwrite.RemoveFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
+	err = fencedwrite.RemoveFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer,
+		placementv1beta1.SchedulerCleanupFinalizer, placementv1beta1.PlacementStatusFinalizer)
+	if err != nil {
 		return 0, err
 	}
 	r.forgetPlacement(placement)

@@ -76,13 +76,15 @@ func (f *Facts) overridesChanged() bool {
 }
 
 // hasApplicableOverrides says that a binding names the overrides that apply to its cluster. While a picked one is
-// gone, that is unknown, and the next selection will pick others.
+// gone, or none have been picked yet, that is unknown, and the next selection will pick them. What another author has bound
+// has no note of its inputs until the binding controller adds it.
 func (f *Facts) hasApplicableOverrides(binding placementv1beta1.BindingObject) bool {
-	if f.Overrides.Gone {
+	if f.Overrides.Gone || f.Verdict.Generation == 0 {
 		return true
 	}
 	wanted := f.Overrides.Applicable[binding.GetBindingSpec().TargetCluster]
-	if inputs := f.Overrides.Inputs[binding.GetBindingSpec().TargetCluster]; inputs != "" && inputs != binding.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation] {
+	noted, isNoted := binding.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation]
+	if inputs := f.Overrides.Inputs[binding.GetBindingSpec().TargetCluster]; isNoted && inputs != "" && inputs != noted {
 		return false
 	}
 	return apiequality.Semantic.DeepEqual(wanted, override.Applicable{

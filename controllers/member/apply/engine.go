@@ -148,6 +148,7 @@ func (e *Engine) Diff(ctx context.Context, req Request) (Result, *Problem, error
 		if err != nil {
 			return Result{}, nil, err
 		}
+		req.Manifest = req.Manifest.withHashOn(live)
 		findings, err := e.compareObject(ctx, req, live)
 		return Result{Object: live, Findings: findings}, nil, err
 	})
@@ -212,6 +213,7 @@ func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, 
 
 // applyToExisting applies the manifest to an object that exists, if the strategy allows it.
 func (e *Engine) applyToExisting(ctx context.Context, req Request, live *unstructured.Unstructured) (Result, *Problem, error) {
+	req.Manifest = req.Manifest.withHashOn(live)
 	object, findings, problem, err := e.ensureOwned(ctx, req, live)
 	if problem != nil || err != nil {
 		return Result{Object: live, Findings: findings}, problem, err
@@ -357,6 +359,7 @@ func (e *Engine) updateObject(ctx context.Context, req Request, live *unstructur
 	}
 	retainReplicas(live, desired)
 	retainFinalizers(live, desired)
+	keepLastApplied(live, desired)
 	patch, err := ThreeWay(live, desired)
 	if err != nil || patch.Empty() {
 		return live, err

@@ -3,6 +3,7 @@ package work
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -35,9 +36,20 @@ func buildApplyStatus(
 	wanted := []metav1.Condition{t.appliedCondition(), t.availableCondition()}
 	for i := range wanted {
 		wanted[i].ObservedGeneration = generation
+		keepWords(&wanted[i], previous.Conditions)
 	}
 	status.Conditions = placementv1beta1.KeepTransitionTimes(previous.Conditions, wanted, now)
 	return status
+}
+
+// keepWords lets a condition that is still True have the message that it has: another author may have worded it, and a Work
+// is not written for the sake of words.
+func keepWords(condition *metav1.Condition, before []metav1.Condition) {
+	said := meta.FindStatusCondition(before, condition.Type)
+	if said != nil && said.Status == metav1.ConditionTrue && condition.Status == said.Status && condition.Reason == said.Reason &&
+		condition.ObservedGeneration == said.ObservedGeneration && said.Message != "" {
+		condition.Message = said.Message
+	}
 }
 
 // findPrevious returns a function that finds the previous conditions of a manifest. It finds

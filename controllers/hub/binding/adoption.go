@@ -1,0 +1,84 @@
+package binding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/activities/overridesource"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// ReasonBindingLeftAlone is the reason of the event on a binding of which it cannot be told whose it is.
+const ReasonBindingLeftAlone = "BindingLeftAlone"
+
+// isDisputed says that a binding names another placement as its owner than its label does.
+func isDisputed(binding placementv1beta1.BindingObject) bool {
+	named := placementv1beta1.ScopeOf(binding).NewPlacement(placementv1beta1.PlacementNameOf(binding))
+	return placementv1beta1.KinshipOf(binding, placementv1beta1.PlacementOwner(named)) == placementv1beta1.KinshipDisputed
+}
+
+// adoptBinding adds to a binding that another author has made what ours have from the start, or that has lost it: the label
+// that says of which placement it is, and the note of what its overrides are applied from. It says whether the binding has
+// all of it; after a write, the event of the write triggers the next reconciliation.
+func (r *Reconciler) adoptBinding(ctx context.Context, binding placementv1beta1.BindingObject) (adopted bool, err error) {
+	if binding.GetLabels()[placementv1beta1.ParentPlacementLabel] == "" {
+		return false, r.restoreLabel(ctx, binding)
+	}
+	refs := overridesource.RefsOf(*binding.GetBindingSpec())
+	if _, noted := binding.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation]; noted || len(refs) == 0 {
+		return true, nil
+	}
+	inputs, err := overridesource.Inputs(ctx, r.client, r.live, refs, binding.GetBindingSpec().TargetCluster)
+	if _, gone := errors.AsType[*overridesource.MissingError](err); gone || err == nil && inputs == "" {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the overrides of binding %s: %w", binding.GetName(), err)
+	}
+	return false, r.patchMetadata(ctx, binding, fence.Annotate(binding.GetAnnotations(), placementv1beta1.OverrideInputsAnnotation, inputs))
+}
+
+// restoreLabel labels a binding with the placement that its policy snapshot is of. If there is no such placement, the binding
+// stays as it is: nothing says what it is there for.
+func (r *Reconciler) restoreLabel(ctx context.Context, binding placementv1beta1.BindingObject) error {
+	name := placementv1beta1.PlacementNameOf(binding)
+	placement, err := r.readPlacementNamed(ctx, binding, name)
+	if err != nil {
+		return err
+	}
+	if placement == nil {
+		r.emitLeftAlone(binding, "it has no label "+placementv1beta1.ParentPlacementLabel+", and the policy snapshot it names is of no placement. Label it, or delete it")
+		return nil
+	}
+	labels := map[string]string{placementv1beta1.ParentPlacementLabel: name}
+	if len(binding.GetLabels()) == 0 {
+		return r.patchMetadata(ctx, binding, []fence.Op{fence.Test("/metadata/labels", nil), fence.Add("/metadata/labels", labels)})
+	}
+	return r.patchMetadata(ctx, binding, []fence.Op{fence.Add(fence.LabelPath(placementv1beta1.ParentPlacementLabel), name)})
+}
+
+// emitLeftAlone says why a binding is left alone.
+func (r *Reconciler) emitLeftAlone(binding placementv1beta1.BindingObject, why string) {
+	if r.Events != nil {
+		r.Events.Eventf(binding, nil, "Warning", ReasonBindingLeftAlone, "Adopt", "The binding is left alone: %s", why)
+	}
+}
+
+func (r *Reconciler) patchMetadata(ctx context.Context, binding placementv1beta1.BindingObject, operations []fence.Op) error {
+	patch, err := fence.Patch(binding.GetUID(), operations...)
+	if err != nil {
+		return err
+	}
+	err = r.client.Patch(ctx, placementv1beta1.DeepCopyOf(binding), patch)
+	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
+		return nil // it is gone, or was changed meanwhile, which triggers the next reconciliation
+	}
+	if err != nil {
+		return fmt.Errorf("adopting binding %s: %w", binding.GetName(), err)
+	}
+	return nil
+}

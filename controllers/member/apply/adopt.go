@@ -1,0 +1,75 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// An object that KubeFleet's agent has applied bears the marks that ours would give it, but for two things: the hash is of
+// another form of the manifest, and the manifest as last applied ends with a newline. As long as they say the same, they
+// stay: an object is not written for the sake of its marks.
+
+// withHashOn returns the manifest with the hash that an object bears, if that is KubeFleet's hash of the same manifest.
+func (m Manifest) withHashOn(live *unstructured.Unstructured) Manifest {
+	stated := live.GetAnnotations()[placementv1beta1.ManifestHashAnnotation]
+	if stated != "" && stated != m.Hash && stated == kubeFleetHash(m.Object) {
+		m.Hash = stated
+	}
+	return m
+}
+
+// keyDomains are the domains of labels and annotations that do not go into KubeFleet's hash.
+var keyDomains = []string{"kubernetes.io", "k8s.io", "kubernetes-fleet.io", "fleet.azure.com"}
+
+// kubeFleetHash is what KubeFleet writes as the hash of a manifest: without name, namespace, status and the labels and
+// annotations of reserved domains, and with what remains of the metadata always there.
+func kubeFleetHash(object *unstructured.Unstructured) string {
+	content := object.DeepCopy().Object
+	delete(content, "status")
+	content["metadata"] = map[string]any{
+		"labels": unreserved(object.GetLabels()), "annotations": unreserved(object.GetAnnotations()),
+		"finalizers": []any{}, "ownerReferences": []any{}, "managedFields": []any{},
+	}
+	data, err := json.Marshal(content)
+	if err != nil {
+		return "" // of no object
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+func unreserved(values map[string]string) map[string]string {
+	kept := map[string]string{}
+	for key, value := range values {
+		domain, _, _ := strings.Cut(key, "/")
+		reserved := false
+		for _, suffix := range keyDomains {
+			reserved = reserved || strings.HasSuffix(domain, suffix)
+		}
+		if !reserved {
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+// keepLastApplied lets the desired object have the manifest as last applied in the words of the live one, if both say the
+// same. Which AppliedWork it names as the owner is of no account: no merge reads it.
+func keepLastApplied(live, desired *unstructured.Unstructured) {
+	has, wants := lastApplied(live), lastApplied(desired)
+	unstructured.RemoveNestedField(has, "metadata", "ownerReferences")
+	unstructured.RemoveNestedField(wants, "metadata", "ownerReferences")
+	if len(has) == 0 || !equality.Semantic.DeepEqual(has, wants) {
+		return
+	}
+	annotations := desired.GetAnnotations()
+	annotations[placementv1beta1.LastAppliedConfigAnnotation] = live.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]
+	desired.SetAnnotations(annotations)
+}

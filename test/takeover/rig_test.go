@@ -1,0 +1,186 @@
+//go:build integration
+
+package takeover
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/supervisor"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/toolchain"
+	"github.com/fleetflow/fleetflow/test/kubefleet"
+)
+
+const (
+	// root is the repository, as seen from this package.
+	root = "../.."
+	// patience is how long anything may take; what takes longer never comes.
+	patience = 3 * time.Minute
+	// buildTimeout is for a machine that has no API server yet.
+	buildTimeout = 30 * time.Minute
+)
+
+// rig is a hub and members, bare API servers, with Temporal and our agents ready to be started. Kubernetes' own
+// controllers are held: every write is that of an agent.
+type rig struct {
+	*testing.T
+	ctx       context.Context
+	fleet     *state.Fleet
+	processes *supervisor.Supervisor
+	configs   map[string]*rest.Config
+	clients   map[string]client.WithWatch
+}
+
+func newRig(t *testing.T, members int) *rig {
+	t.Helper()
+	log.SetLogger(logr.Discard())
+	dir, err := os.MkdirTemp("", "fleetflow-takeover-")
+	require.NoError(t, err)
+	building, cancel := context.WithTimeout(t.Context(), buildTimeout)
+	defer cancel()
+	display := progress.New(os.Stdout)
+	tools, err := toolchain.Ensure(building, root, display, "etcd", "kube-apiserver", "kube-controller-manager", "temporal")
+	require.NoError(t, err)
+	fleet := &state.Fleet{Dir: dir, Members: members, Tools: tools}
+	buildAgents(building, t, fleet)
+	fleet.Ports, err = state.AssignPorts(dir, state.Listeners(members), nil, state.PortIsFree)
+	require.NoError(t, err)
+	controlplane.AddTokens(fleet)
+	require.NoError(t, controlplane.Prepare(fleet))
+
+	specs := slices.DeleteFunc(controlplane.Components(fleet), func(spec supervisor.Spec) bool {
+		_, part, _ := strings.Cut(spec.Name, "/")
+		return slices.Contains([]string{"scheduler", "kwok"}, part) || spec.Name == state.Hub+"/controller-manager"
+	})
+	for i := range specs {
+		specs[i].Held = specs[i].Held || strings.HasSuffix(specs[i].Name, "/controller-manager")
+	}
+	processes, err := supervisor.New(members, specs)
+	require.NoError(t, err)
+	running, end := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		processes.Run(running)
+	}()
+	t.Cleanup(func() {
+		end()
+		<-ended
+		if !t.Failed() {
+			_ = os.RemoveAll(dir) // what stays is in the folder for temporary files
+		} else {
+			t.Log("the logs are in", fleet.LogDir())
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	r := &rig{T: t, ctx: ctx, fleet: fleet, processes: processes, configs: map[string]*rest.Config{}, clients: map[string]client.WithWatch{}}
+	r.setUp()
+	return r
+}
+
+// buildAgents builds our agents, in a folder that stays: what has not changed is not linked again.
+func buildAgents(ctx context.Context, t *testing.T, fleet *state.Fleet) {
+	t.Helper()
+	kept, err := filepath.Abs(filepath.Join(root, ".fleet-takeover"))
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(kept, 0o755))
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", kept+string(filepath.Separator), "./cmd/hub-agent", "./cmd/member-agent")
+	build.Dir = root
+	output, err := build.CombinedOutput()
+	require.NoError(t, err, "building the agents: %s", output)
+	require.NoError(t, os.Symlink(kept, fleet.Path("bin")))
+}
+
+// setUp gives the clusters their definitions and the agents' access. The hub knows no members.
+func (r *rig) setUp() {
+	r.Helper()
+	for _, cluster := range r.fleet.Clusters() {
+		require.NoError(r, r.processes.WaitReady(r.ctx, cluster+"/apiserver"))
+	}
+	alone := *r.fleet
+	alone.Members = 0
+	failures := make([]error, len(r.fleet.Clusters()))
+	done := make(chan int)
+	for i, cluster := range r.fleet.Clusters() {
+		go func() {
+			defer func() { done <- i }()
+			if cluster == state.Hub {
+				failures[i] = controlplane.SetUpHub(r.ctx, &alone, root)
+			} else {
+				failures[i] = controlplane.SetUpMember(r.ctx, r.fleet, root, cluster)
+			}
+		}()
+	}
+	for range failures {
+		<-done
+	}
+	require.NoError(r, errors.Join(failures...))
+	scheme, err := controlplane.Scheme()
+	require.NoError(r, err)
+	for _, cluster := range r.fleet.Clusters() {
+		config, err := controlplane.RESTConfig(r.fleet, cluster)
+		require.NoError(r, err)
+		config.QPS, config.Burst = -1, 0 // the tests wait for nothing but the servers
+		r.configs[cluster] = config
+		r.clients[cluster], err = client.NewWithWatch(config, client.Options{Scheme: scheme})
+		require.NoError(r, err)
+	}
+}
+
+func (r *rig) hub() client.WithWatch { return r.clients[state.Hub] }
+
+// load loads what KubeFleet left on the hub and on the members. Changes are made to the objects of the hub before.
+func (r *rig) load(changes ...func([]*unstructured.Unstructured) []*unstructured.Unstructured) {
+	r.Helper()
+	objects, err := kubefleet.Hub()
+	require.NoError(r, err)
+	for _, change := range append(changes, identifyAgents) {
+		objects = change(objects)
+	}
+	require.NoError(r, kubefleet.Load(r.ctx, r.configs[state.Hub], objects))
+	for i, member := range r.fleet.MemberNames() {
+		objects, err := kubefleet.Member(i + 1)
+		require.NoError(r, err)
+		require.NoError(r, kubefleet.Load(r.ctx, r.configs[member], objects))
+	}
+}
+
+// identifyAgents has the member agents come as the users they are here.
+func identifyAgents(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	for _, member := range kubefleet.OfKinds(objects, "MemberCluster") {
+		member.Object["spec"].(map[string]any)["identity"] = map[string]any{
+			"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": member.GetName(),
+		}
+	}
+	return objects
+}
+
+// startAgents starts our agents and returns when.
+func (r *rig) startAgents() time.Time {
+	r.Helper()
+	require.NoError(r, r.processes.WaitReady(r.ctx, controlplane.Temporal))
+	began := time.Now()
+	for _, agent := range controlplane.AgentNames(r.fleet) {
+		require.NoError(r, r.processes.Do(r.ctx, control.Request{Verb: control.Start, Component: agent, NoWait: true}))
+	}
+	return began
+}
