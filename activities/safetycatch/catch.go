@@ -145,7 +145,7 @@ func Survey(bindings []placementv1beta1.BindingObject, placements []placementv1b
 		}
 		live++
 		parent := types.NamespacedName{Namespace: binding.GetNamespace(), Name: binding.GetLabels()[placementv1beta1.ParentPlacementLabel]}
-		if parent.Name != "" && !(placed[parent] && inFleet[binding.GetBindingSpec().TargetCluster]) {
+		if parent.Name != "" && (!placed[parent] || !inFleet[binding.GetBindingSpec().TargetCluster]) {
 			suspects[binding.GetUID()] = true
 		}
 	}

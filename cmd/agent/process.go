@@ -8,7 +8,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -78,19 +82,42 @@ func (p *Process) ManagerOptions(log logr.Logger, lease string, shutdown time.Du
 	}
 }
 
-// StandBack waits while the agent's counterpart of KubeFleet works on the manager's cluster, and has the manager watch for
-// it; events about that are optional.
-func (p *Process) StandBack(ctx context.Context, mgr ctrl.Manager, counterpart kubefleet.Lease, recorder events.EventRecorder) error {
-	leases, err := coordinationclient.NewForConfig(mgr.GetConfig())
+// StandBack waits while the agent's counterpart of KubeFleet works on a cluster, and returns what ends the agent's manager
+// when the counterpart begins. It comes before the manager, which takes the address of the health endpoints. Events about it
+// come from a source; with none there are none.
+func (p *Process) StandBack(ctx context.Context, config *rest.Config, log logr.Logger, counterpart kubefleet.Lease, source string) (*StandBack, error) {
+	leases, err := coordinationclient.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a client for leases: %w", err)
+		return nil, fmt.Errorf("making a client for leases: %w", err)
 	}
 	guard := &StandBack{
 		Leases: leases, Lease: counterpart, HealthAddress: p.healthAddress,
-		Events: recorder, Log: mgr.GetLogger().WithName("stand-back"), Clock: clock.RealClock{},
+		Log: log.WithName("stand-back"), Clock: clock.RealClock{},
+	}
+	if source != "" {
+		if guard.Events, err = newRecorder(ctx, config, source); err != nil {
+			return nil, err
+		}
 	}
 	if err := guard.Await(ctx); err != nil {
-		return fmt.Errorf("waiting for the end of %s: %w", counterpart.Agent, err)
+		return nil, fmt.Errorf("waiting for the end of %s: %w", counterpart.Agent, err)
 	}
-	return mgr.Add(guard)
+	return guard, nil
+}
+
+// newRecorder records events on leases.
+func newRecorder(ctx context.Context, config *rest.Config, source string) (events.EventRecorder, error) {
+	client, err := eventsclient.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for events: %w", err)
+	}
+	scheme := runtime.NewScheme()
+	if err := coordinationv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("making the scheme of leases: %w", err)
+	}
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client})
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		return nil, fmt.Errorf("recording events: %w", err)
+	}
+	return broadcaster.NewRecorder(scheme, source), nil
 }

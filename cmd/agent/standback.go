@@ -73,8 +73,11 @@ func (s *StandBack) Await(ctx context.Context) error {
 // Start watches the lease while the agent works, and fails, which ends the agent, when the counterpart takes it.
 func (s *StandBack) Start(ctx context.Context) error {
 	hold, err := s.awaitHold(ctx, kubefleet.Hold{}, true)
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
-		return nil // the agent ends
+		return err
 	}
 	return fmt.Errorf("%s (%s) has begun to work here: this agent ends, and stands back when it is started again", s.Lease.Agent, hold.Holder)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -43,7 +44,15 @@ func run(args []string) error {
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	ctx := ctrl.SetupSignalHandler()
-	mgr, err := newManager(o, log)
+	config, err := o.hubConfig()
+	if err != nil {
+		return err
+	}
+	guard, err := o.StandBack(ctx, config, log, kubefleet.HubAgentLease, "hub-agent")
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(o, config, log)
 	if err != nil {
 		return err
 	}
@@ -64,18 +73,14 @@ func run(args []string) error {
 	if err := agent.AddHealth(mgr, checks...); err != nil {
 		return err
 	}
-	if err := o.StandBack(ctx, mgr, kubefleet.HubAgentLease, mgr.GetEventRecorder("hub-agent")); err != nil {
-		return err
+	if err := mgr.Add(guard); err != nil {
+		return fmt.Errorf("watching for KubeFleet's hub agent: %w", err)
 	}
 	log.Info("Starting", "version", version.Number(), "role", o.role, "temporal", o.temporal.address, "temporalNamespace", o.temporal.namespace)
 	return mgr.Start(ctx)
 }
 
-func newManager(o *options, log logr.Logger) (ctrl.Manager, error) {
-	config, err := o.hubConfig()
-	if err != nil {
-		return nil, err
-	}
+func newManager(o *options, config *rest.Config, log logr.Logger) (ctrl.Manager, error) {
 	all := o.ManagerOptions(log, "hub-agent.kubernetes-fleet.io", shutdownTimeout)
 	all.Scheme, all.Cache = hub.Scheme(), hub.CacheOptions()
 	all.LeaderElection = o.LeaderElect && o.role != roleWorker

@@ -47,6 +47,11 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	ctx := ctrl.SetupSignalHandler()
+	guard, err := o.StandBack(ctx, config, logger, kubefleet.MemberAgentLease, "")
+	if err != nil {
+		return err
+	}
 	mgr, err := ctrl.NewManager(config, member.ManagerOptions(o.ManagerOptions(logger, "member-agent.kubernetes-fleet.io", shutdownTimeout)))
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
@@ -64,7 +69,6 @@ func run(args []string) error {
 			return fmt.Errorf("registering metrics: %w", err)
 		}
 	}
-	ctx := ctrl.SetupSignalHandler()
 	tracer, flush, err := o.Traces.Start(ctx, "member-agent", logger, attribute.String("fleet.cluster", o.cluster))
 	if err != nil {
 		return err
@@ -75,8 +79,8 @@ func run(args []string) error {
 	}); err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)
 	}
-	if err := o.StandBack(ctx, mgr, kubefleet.MemberAgentLease, nil); err != nil {
-		return err
+	if err := mgr.Add(guard); err != nil {
+		return fmt.Errorf("watching for KubeFleet's member agent: %w", err)
 	}
 	logger.Info("Starting", "version", version.Number(), "cluster", o.cluster, "hub", o.hubURL)
 	return mgr.Start(ctx)

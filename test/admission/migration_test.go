@@ -4,7 +4,6 @@ package admission
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,10 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 	"github.com/fleetflow/fleetflow/test/docs"
@@ -74,10 +70,7 @@ func recordedHub(t *testing.T) *state.Fleet {
 	require.NoError(t, recording.Load(ctx, config, objects))
 	hub, err := newSession(config)
 	require.NoError(t, err)
-	renewed := metav1.NewMicroTime(time.Now().Add(time.Hour)) // as if it were renewed all the time
-	require.NoError(t, hub.Create(ctx, &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: kubefleet.HubAgentLease.Namespace, Name: kubefleet.HubAgentLease.Name},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("hub-agent-0"), RenewTime: &renewed, LeaseDurationSeconds: new(int32(60))},
-	}), fmt.Sprintf("the namespace %s has to be there", kubefleet.HubAgentLease.Namespace))
+	held := heldBy(theirLease(), time.Now().Add(time.Hour)) // as if it were renewed all the time
+	require.NoError(t, hub.Create(ctx, held))
 	return fleet
 }

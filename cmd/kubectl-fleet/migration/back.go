@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -197,12 +198,7 @@ const overrideHashAnnotation = placementv1beta1.FleetPrefix + "parent-cluster-re
 func (c *checker) countGiveBackWrites() {
 	placements, bindings, works := 0, 0, 0
 	has := func(o metav1.Object, name string) bool {
-		for _, finalizer := range o.GetFinalizers() {
-			if finalizer == placementv1beta1.FleetPrefix+name {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(o.GetFinalizers(), placementv1beta1.FleetPrefix+name)
 	}
 	for _, placement := range c.Placements {
 		if !has(placement, "scheduler-cleanup") {

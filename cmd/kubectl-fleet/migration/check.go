@@ -18,10 +18,13 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
+// The directions of a move.
 const (
-	// ToFleetflow and ToKubeFleet are the directions of a move.
 	ToFleetflow = "fleetflow"
 	ToKubeFleet = "kubefleet"
+)
+
+const (
 	// heartbeats is after how many of them a member's agent, or the hub agent that copies them, counts as away.
 	heartbeats = 3
 	// defaultHeartbeat is the period of a member that names none.
