@@ -102,7 +102,7 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 		StickyScheduleToStartTimeout:     stickyTimeout,
 		WorkerStopTimeout:                stopTimeout,
 		OnFatalError:                     onFatal,
-		Interceptors:                     []interceptor.WorkerInterceptor{&meter{metrics: metrics}, &guard{log: r.Log}},
+		Interceptors:                     []interceptor.WorkerInterceptor{&meter{metrics: metrics}, &guard{log: r.Log}, &callerCheck{log: r.Log}},
 	})
 	RegisterWorkflows(main)
 	RegisterShort(main, r.Activities)
@@ -112,7 +112,7 @@ func (r *Runner) runWorkers(ctx context.Context) error {
 		MaxConcurrentActivityTaskPollers:   pollers,
 		WorkerStopTimeout:                  stopTimeout,
 		OnFatalError:                       onFatal,
-		Interceptors:                       []interceptor.WorkerInterceptor{&guard{log: r.Log}},
+		Interceptors:                       []interceptor.WorkerInterceptor{&guard{log: r.Log}, &callerCheck{log: r.Log}},
 	})
 	RegisterWaiting(waiting, r.Activities)
 	if err := main.Start(); err != nil {

@@ -35,6 +35,10 @@ func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act
 	if run == nil || !hasStage(run, in.StageRequest) {
 		return act.StageDelta{Ended: true}, nil
 	}
+	if why := refuseAdvance(run, in); why != "" {
+		a.runs().refuseCall(run, "Advancing stage "+in.Stage, why)
+		return act.StageDelta{Ended: true}, nil
+	}
 	sub.Add(clusterwait.PlacementKey(placementv1beta1.ScopeOf(run), run.GetUpdateRunSpec().PlacementName))
 	if activity.GetInfo(ctx).Attempt > 1 { // an earlier attempt failed, here or in another process
 		a.gaps.noteGap(run.GetName(), a.Clock.Now())

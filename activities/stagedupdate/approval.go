@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"go.temporal.io/sdk/activity"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,6 +35,9 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 	if meta.IsStatusConditionTrue(request.GetConditions(), placementv1beta1.ConditionTypeApproved) {
 		return act.ApprovalResult{Request: request.GetName(), By: stagetask.ApproverOf(request), Already: true}, nil
 	}
+	// The history to look into is that of the caller, which is the run's: not one that the input names.
+	caller := activity.GetInfo(ctx).WorkflowExecution
+	in.Workflow, in.Execution = caller.ID, caller.RunID
 	who, verified, err := a.Identities.Approver(ctx, in)
 	if err != nil {
 		return act.ApprovalResult{}, fmt.Errorf("finding out who approved stage %s of run %s: %w", in.Stage, run.GetName(), err)

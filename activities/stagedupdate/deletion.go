@@ -36,6 +36,10 @@ func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, err
 	if run.GetUpdateRunStatus().DeletionStageStatus == nil {
 		return false, a.runs().failRun(ctx, run, cannotContinue("somebody has removed its plan from its status; create another run"))
 	}
+	if why := unfinishedBefore(run, len(run.GetUpdateRunStatus().StagesStatus)); why != "" && !updaterun.IsStopping(run) {
+		a.runs().refuseCall(run, "Running the deletion stage", why)
+		return false, nil
+	}
 	sub.Add(clusterwait.PlacementKey(placementv1beta1.ScopeOf(run), run.GetUpdateRunSpec().PlacementName))
 	d := &deletionCall{acts: a, ref: ref, run: run, sub: sub, fence: newRunFence(a, ref, run)}
 	done, err := d.advance(ctx)

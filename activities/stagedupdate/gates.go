@@ -31,6 +31,10 @@ func (a *Activities) CheckGates(ctx context.Context, in act.GateRequest) (act.Ga
 	if run.GetUpdateRunSpec().State == placementv1beta1.StateStop {
 		return act.GateState{Stopping: true}, nil
 	}
+	if why := unfinishedBefore(run, in.Index); why != "" {
+		a.runs().refuseCall(run, "Checking the tasks of stage "+in.Stage, why)
+		return act.GateState{Ended: true}, nil
+	}
 	if !in.Before && (!updaterun.StageUpdated(&run.GetUpdateRunStatus().StagesStatus[in.Index]) || updaterun.OverBudget(run, in.Index)) {
 		return act.GateState{Stopping: true}, nil // nothing passes before its clusters are done: look again
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,9 @@ func updated(t *testing.T, further ...client.Object) *hub {
 	must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("example-run-2", "staging", 0), Start: names("member2")})
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
 	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, names("member3")))
+	editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { // its tasks are still to be checked
+		meta.RemoveStatusCondition(&r.Status.StagesStatus[0].Conditions, placementv1beta1.ConditionTypeSucceeded)
+	})
 	h.events = nil
 	return h
 }

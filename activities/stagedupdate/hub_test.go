@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"reflect"
+	goruntime "runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	k8sclock "k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
@@ -35,8 +40,10 @@ import (
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -47,6 +54,8 @@ var errDied = errors.New("the process died")
 type hub struct {
 	t *testing.T
 	client.WithWatch
+	// unwatched is the same hub without what the tests hook into it.
+	unwatched client.WithWatch
 	clock     *clock
 	notifier  *clusterwait.Notifier
 	informers *informertest.FakeInformers
@@ -72,6 +81,8 @@ type hub struct {
 	tries   map[string]int
 	// attempt is which attempt of an activity a call is; the first if it is zero.
 	attempt int32
+	// outOfTurn lets activities be called before it is their turn.
+	outOfTurn bool
 }
 
 // clock is a fake clock that says when somebody has begun to wait on it.
@@ -109,10 +120,11 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		informers: &informertest.FakeInformers{Scheme: watched}, stuck: map[string]bool{}, onGet: map[string]func(){}, canceller: "grace",
 		refused: map[string]error{}, tries: map[string]int{},
 	}
-	h.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	h.unwatched = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&placementv1beta1.ClusterStagedUpdateRun{}, &placementv1beta1.ClusterApprovalRequest{}, &placementv1beta1.Work{},
 			&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.ClusterSchedulingPolicySnapshot{}, &placementv1beta1.ClusterResourcePlacement{}).
-		WithInterceptorFuncs(h.interceptor()).Build()
+		Build()
+	h.WithWatch = clientinterceptor.NewClient(h.unwatched, h.interceptor())
 	require.NoError(t, h.notifier.Watch(t.Context(), h.informers))
 	h.acts = h.restarted()
 	return h
@@ -225,6 +237,9 @@ func asServer(err error) error {
 // call runs an activity in Temporal's test environment.
 func call[In, Out any](h *hub, f func(context.Context, In) (Out, error), in In) (Out, error) {
 	var out Out
+	if !h.outOfTurn {
+		h.endEarlierStages(f, in)
+	}
 	env := h.environment()
 	env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: "activity"})
 	value, err := env.ExecuteActivity("activity", in)
@@ -232,6 +247,56 @@ func call[In, Out any](h *hub, f func(context.Context, In) (Out, error), in In) 
 		return out, err
 	}
 	return out, value.Get(&out)
+}
+
+// endEarlierStages ends the stages that come before what an activity is to do, and lets the window be as large as the
+// request: most tests are about one stage, and no workflow asks for more.
+func (h *hub) endEarlierStages(f, in any) {
+	h.t.Helper()
+	ref, count, window := wf.Ref{}, 0, 0
+	switch in := in.(type) {
+	case act.StageAdvance:
+		ref, count, window = in.Run, in.Index, h.windowOf(in)
+	case act.GateRequest:
+		ref, count = in.Run, in.Index
+	case wf.Ref:
+		if strings.HasSuffix(goruntime.FuncForPC(reflect.ValueOf(f).Pointer()).Name(), "AdvanceDeletion-fm") {
+			ref, count = in, math.MaxInt
+		}
+	}
+	run := &placementv1beta1.ClusterStagedUpdateRun{}
+	if count == 0 && window < 2 || h.unwatched.Get(h.t.Context(), client.ObjectKey{Name: ref.Name}, run) != nil {
+		return
+	}
+	changed := false
+	if strategy := run.Status.StagedUpdateStrategySnapshot; strategy != nil && count < len(strategy.Stages) && window > 1 && strategy.Stages[count].MaxConcurrency == nil {
+		strategy.Stages[count].MaxConcurrency = new(intstr.FromInt32(int32(window)))
+		changed = true
+	}
+	for i := range run.Status.StagesStatus[:min(count, len(run.Status.StagesStatus))] {
+		if stage := &run.Status.StagesStatus[i]; !updaterun.StageOver(stage) {
+			changed = true
+			meta.SetStatusCondition(&stage.Conditions, metav1.Condition{
+				Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonStageUpdatingSucceeded,
+				LastTransitionTime: metav1.NewTime(begin),
+			})
+		}
+	}
+	if changed {
+		require.NoError(h.t, h.unwatched.Status().Update(h.t.Context(), run))
+	}
+}
+
+// windowOf is how many clusters are in flight by a request.
+func (h *hub) windowOf(in act.StageAdvance) int {
+	run := &placementv1beta1.ClusterStagedUpdateRun{}
+	inFlight := slices.Concat(in.Start, in.InFlight)
+	if h.unwatched.Get(h.t.Context(), client.ObjectKey{Name: in.Run.Name}, run) == nil && in.Index < len(run.Status.StagesStatus) {
+		inFlight = append(inFlight, updaterun.NamesIn(&run.Status.StagesStatus[in.Index], updaterun.PhaseRunning)...)
+	}
+	inFlight = slices.DeleteFunc(inFlight, func(name string) bool { return slices.Contains(in.Done, name) })
+	slices.Sort(inFlight)
+	return len(slices.Compact(inFlight))
 }
 
 // must is call for what has to succeed.

@@ -60,5 +60,5 @@ func stagePlanOf(run placementv1beta1.UpdateRunObject, index int) act.StagePlan 
 }
 
 func hasStage(run placementv1beta1.UpdateRunObject, in act.StageRequest) bool {
-	return in.Index < len(run.GetUpdateRunStatus().StagesStatus) && run.GetUpdateRunStatus().StagesStatus[in.Index].StageName == in.Stage
+	return in.Index >= 0 && in.Index < len(run.GetUpdateRunStatus().StagesStatus) && run.GetUpdateRunStatus().StagesStatus[in.Index].StageName == in.Stage
 }

@@ -37,6 +37,10 @@ func TestARunDoesNotTakeTheRequestOfAnotherRun(t *testing.T) {
 		h.t.Helper()
 		assert.NoError(h.t, h.WithWatch.Create(h.t.Context(), other.DeepCopy()))
 		initialize(h, "web-before")
+		editStatus(h, h.run("web-before"), func(r *placementv1beta1.ClusterStagedUpdateRun) { // its task before the stage is done
+			r.Status.StagedUpdateStrategySnapshot.Stages[0].BeforeStageTasks = nil
+			r.Status.StagesStatus[0].BeforeStageTaskStatus = nil
+		})
 		must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("web-before", "all", 0), Start: names("member1")})
 	}
 	t.Run("while that one is on its way", func(t *testing.T) {

@@ -45,7 +45,7 @@ func phaseOf(stage *placementv1beta1.StageUpdatingStatus, s act.StageState, over
 		return act.PhaseSucceeded
 	case updaterun.AfterTasksBegan(stage) != nil, stage.StartTime != nil && updaterun.StageUpdated(stage) && !overBudget:
 		return act.PhaseGates
-	case stage.StartTime != nil:
+	case stage.StartTime != nil && len(s.TasksBefore) == 0:
 		return act.PhaseUpdating
 	case len(s.TasksBefore) > 0 && len(stage.Conditions) > 0:
 		return act.PhaseBeforeGate

@@ -120,6 +120,25 @@ func UpdateRunID(namespace, name string) string { return workflowID("updaterun",
 // StageID is the workflow ID of one stage of the run with the given ID.
 func StageID(runID, stage string) string { return boundID(runID + "/stage/" + stage) }
 
+// Execution is the workflow of an object, or of a stage of a run: its type, and the ID by which there is
+// one at a time.
+type Execution struct{ Type, ID string }
+
+// PlacementExecution is the execution of a placement.
+func PlacementExecution(ref Ref) Execution {
+	return Execution{Type: PlacementWorkflow, ID: PlacementID(ref.Namespace, ref.Name)}
+}
+
+// RunExecution is the execution of an update run.
+func RunExecution(ref Ref) Execution {
+	return Execution{Type: UpdateRunWorkflow, ID: UpdateRunID(ref.Namespace, ref.Name)}
+}
+
+// StageExecution is the execution of a stage of an update run.
+func StageExecution(run Ref, stage string) Execution {
+	return Execution{Type: StageWorkflow, ID: StageID(RunExecution(run).ID, stage)}
+}
+
 // ID is the workflow ID for a reference, by its kind.
 func (r Ref) ID() string {
 	if r.Kind == KindClusterStagedUpdateRun || r.Kind == "StagedUpdateRun" {
