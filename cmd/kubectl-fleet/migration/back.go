@@ -190,29 +190,22 @@ func (c *checker) checkBindingsBack() {
 	}
 }
 
-// overrideHashAnnotation has, on KubeFleet's Works, the hash of the names of the overrides that went into them. A Work without
-// it is out of date for KubeFleet.
-const overrideHashAnnotation = placementv1beta1.FleetPrefix + "parent-cluster-resource-override-snapshot-hash"
-
 // countGiveBackWrites counts what KubeFleet writes when it takes the hub back.
 func (c *checker) countGiveBackWrites() {
 	placements, bindings, works := 0, 0, 0
-	has := func(o metav1.Object, name string) bool {
-		return slices.Contains(o.GetFinalizers(), placementv1beta1.FleetPrefix+name)
-	}
 	for _, placement := range c.Placements {
-		if !has(placement, "scheduler-cleanup") {
+		if !slices.Contains(placement.GetFinalizers(), placementv1beta1.SchedulerCleanupFinalizer) {
 			placements++
 		}
 	}
 	for _, binding := range c.Bindings {
-		if !has(binding, "scheduler-crb-cleanup") {
+		if !slices.Contains(binding.GetFinalizers(), placementv1beta1.SchedulerBindingFinalizer) {
 			bindings++
 		}
 	}
 	for i := range c.Works {
 		if c.Works[i].Annotations[placementv1beta1.ParentResourceSnapshotNameAnnotation] == "" ||
-			c.Works[i].Annotations[overrideHashAnnotation] == "" {
+			c.Works[i].Annotations[placementv1beta1.ParentClusterResourceOverrideSnapshotHashAnnotation] == "" {
 			works++
 		}
 	}

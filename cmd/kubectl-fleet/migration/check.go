@@ -56,7 +56,7 @@ func newChecker(state *State, to string, now time.Time) *checker {
 	c := &checker{State: state, report: &Report{To: to}, now: now, byPlacement: map[types.NamespacedName][]placementv1beta1.BindingObject{}}
 	for _, binding := range state.Bindings {
 		if placementv1beta1.IsLiveBinding(binding) {
-			key := parentOf(binding)
+			key := bindingParent(binding)
 			c.byPlacement[key] = append(c.byPlacement[key], binding)
 		}
 	}
@@ -80,6 +80,11 @@ func rankWeight(w Weight) int { return slices.Index([]Weight{InTheWay, NoCounter
 // parentOf is the key of the placement that an object was made for.
 func parentOf(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetLabels()[placementv1beta1.ParentPlacementLabel]}
+}
+
+// bindingParent is the key of the placement of a binding.
+func bindingParent(binding placementv1beta1.BindingObject) types.NamespacedName {
+	return types.NamespacedName{Namespace: binding.GetNamespace(), Name: placementv1beta1.PlacementNameOf(binding)}
 }
 
 // workParent is the key of the placement that a Work was made for.
@@ -151,7 +156,7 @@ func (c *checker) listPlacements() {
 		}
 	}
 	for _, binding := range c.Bindings {
-		count(parentOf(binding), func(p *Placement) *int { return &p.Bindings })
+		count(bindingParent(binding), func(p *Placement) *int { return &p.Bindings })
 	}
 	for _, policy := range c.Policy {
 		count(parentOf(policy), func(p *Placement) *int { return &p.Policies })
@@ -209,26 +214,31 @@ func periodOf(member *clusterv1beta1.MemberCluster) time.Duration {
 
 // checkBindings says which bindings would not be adopted, and why.
 func (c *checker) checkBindings() {
-	inFleet, placements := map[string]bool{}, map[types.NamespacedName]bool{}
+	inFleet, complete, taken := map[string]bool{}, c.findCompleteSnapshots(), map[string]placementv1beta1.BindingObject{}
 	for i := range c.Members {
 		inFleet[c.Members[i].Name] = true
 	}
+	placements := map[types.NamespacedName]placementv1beta1.PlacementObject{}
 	for _, placement := range c.Placements {
-		placements[keyOf(placement)] = true
+		placements[keyOf(placement)] = placement
 	}
-	complete, taken := c.findCompleteSnapshots(), map[string]string{}
 	for _, binding := range c.Bindings {
 		if !placementv1beta1.IsLiveBinding(binding) {
 			continue
 		}
-		name, spec, parent := nameOfBinding(binding), binding.GetBindingSpec(), parentOf(binding)
+		name, spec, parent := nameOfBinding(binding), binding.GetBindingSpec(), bindingParent(binding)
+		placement, labelled := placements[parent], binding.GetLabels()[placementv1beta1.ParentPlacementLabel] != ""
 		switch {
-		case parent.Name == "":
+		case placement == nil && !labelled:
 			c.report.find(InTheWay, "BindingWithoutPlacement", name,
 				"it does not say of which placement it is: label it "+placementv1beta1.ParentPlacementLabel+"=<placement>, or delete it, which removes what it has placed on "+spec.TargetCluster)
-		case !placements[parent]:
+			continue
+		case placement == nil:
 			c.report.find(InTheWay, "PlacementGone", name, fmt.Sprintf(
 				"its placement %s does not exist: create the placement again, or delete the binding, which removes what it has placed on %s", parent.Name, spec.TargetCluster))
+			continue
+		case placementv1beta1.KinshipOf(binding, placementv1beta1.PlacementOwner(placement)) == placementv1beta1.KinshipDisputed:
+			c.report.find(InTheWay, "BindingDisputed", name, "it names another placement as its owner than its label does, and is left alone: correct one of them")
 		case !inFleet[spec.TargetCluster]:
 			c.report.find(InTheWay, "ClusterGone", name, fmt.Sprintf("its cluster %s is not in the fleet: create the MemberCluster again, or the binding is let go", spec.TargetCluster))
 		case spec.ResourceSnapshotName != "" && !complete[types.NamespacedName{Namespace: parent.Namespace, Name: spec.ResourceSnapshotName}]:
@@ -236,10 +246,15 @@ func (c *checker) checkBindings() {
 				"resource snapshot %s, which it places, is missing or lacks parts: what is placed stays, and cannot be repaired until there is another snapshot", spec.ResourceSnapshotName))
 		}
 		place := parent.String() + " on " + spec.TargetCluster
-		if other := taken[place]; other != "" && parent.Name != "" {
-			c.report.find(InTheWay, "TwoBindings", name, fmt.Sprintf("%s is of the same placement and cluster: delete the one that nothing was placed by", other))
+		if other := taken[place]; other != nil {
+			holder, second := other, binding
+			if placementv1beta1.CompareHolders(binding, other) < 0 {
+				holder, second = binding, other
+			}
+			c.report.find(InTheWay, "TwoBindings", nameOfBinding(second), fmt.Sprintf("%s has the same placement and cluster and stays; this one is let go", nameOfBinding(holder)))
+			binding = holder
 		}
-		taken[place] = name
+		taken[place] = binding
 	}
 }
 
@@ -352,7 +367,7 @@ func (c *checker) checkCounterparts() {
 // finalizers are those that KubeFleet and fleetflow put on what they make, and take off again.
 var finalizers = map[string]bool{
 	placementv1beta1.PlacementCleanupFinalizer: true, placementv1beta1.WorkFinalizer: true, placementv1beta1.UpdateRunFinalizer: true,
-	placementv1beta1.FleetPrefix + "scheduler-cleanup": true, placementv1beta1.FleetPrefix + "scheduler-crb-cleanup": true,
+	placementv1beta1.SchedulerCleanupFinalizer: true, placementv1beta1.SchedulerBindingFinalizer: true, placementv1beta1.PlacementStatusFinalizer: true,
 	metav1.FinalizerDeleteDependents: true, metav1.FinalizerOrphanDependents: true,
 }
 
@@ -366,36 +381,51 @@ func (c *checker) checkFinalizers(name string, o metav1.Object) {
 
 // countTakeOverWrites counts what fleetflow writes on the hub when it takes over. On the members it writes nothing.
 func (c *checker) countTakeOverWrites() {
-	unsigned, unowned, unread := 0, 0, 0
-	uids := map[types.NamespacedName]types.UID{}
+	unsigned, unowned, unread, unlabelled, unnoted := 0, 0, 0, 0, 0
+	owners := map[types.NamespacedName]metav1.OwnerReference{}
 	for _, placement := range c.Placements {
-		uids[keyOf(placement)] = placement.GetUID()
-		if placement.GetNamespace() == "" && placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation] == "" {
+		if placement.GetNamespace() != "" {
+			continue
+		}
+		owners[keyOf(placement)] = placementv1beta1.PlacementOwner(placement)
+		if placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation] == "" {
 			unread++
 		}
 	}
 	for i := range c.Works {
-		work := &c.Works[i]
-		if work.Labels[placementv1beta1.ParentNamespaceLabel] == "" && work.Annotations[placementv1beta1.BindingUIDAnnotation] == "" {
+		if _, ours := owners[workParent(&c.Works[i])]; ours && !placementv1beta1.IsSigned(&c.Works[i]) {
 			unsigned++
 		}
 	}
-	belongs := func(o metav1.Object) bool {
-		uid, known := uids[parentOf(o)]
-		return !known || o.GetNamespace() != "" || placementv1beta1.IsOwnedBy(o, uid)
+	for _, binding := range c.Bindings {
+		_, noted := binding.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation]
+		spec := binding.GetBindingSpec()
+		switch _, ours := owners[bindingParent(binding)]; {
+		case !ours || !placementv1beta1.IsLiveBinding(binding):
+		case binding.GetLabels()[placementv1beta1.ParentPlacementLabel] == "":
+			unlabelled++
+		case !noted && len(spec.ClusterResourceOverrideSnapshots)+len(spec.ResourceOverrideSnapshots) > 0:
+			unnoted++
+		}
+	}
+	isInherited := func(o metav1.Object) bool {
+		owner, ours := owners[parentOf(o)]
+		return ours && placementv1beta1.KinshipOf(o, owner) == placementv1beta1.KinshipInherited
 	}
 	for _, policy := range c.Policy {
-		if !belongs(policy) {
+		if isInherited(policy) {
 			unowned++
 		}
 	}
 	for i := range c.Resources {
-		if !belongs(&c.Resources[i]) {
+		if isInherited(&c.Resources[i]) {
 			unowned++
 		}
 	}
 	c.report.write("placement", unread, "annotated with what its selection came to")
 	c.report.write("snapshot", unowned, "gets its placement, which has another UID, as its owner")
+	c.report.write("binding", unlabelled, "labelled with its placement again")
+	c.report.write("binding", unnoted, "annotated with what its overrides are applied from")
 	c.report.write("work", unsigned, "annotated with its binding and revision; its content stays")
 }
 

@@ -90,7 +90,13 @@ func TestWhatStandsInTheWayOfAMove(t *testing.T) {
 		"its member agents are only told of": {func(s *migration.State) {
 			s.Mailboxes = []clusterv1beta1.InternalMemberCluster{{ObjectMeta: metav1.ObjectMeta{ManagedFields: wrote(kubefleet.MemberAgentManager, now)}}}
 		}, []string{"Note KubeFleetMemberAgentsRun"}},
-		"a binding without labels":              {func(s *migration.State) { binding(s, 0).Labels = nil }, []string{"InTheWay BindingWithoutPlacement"}},
+		"a binding without labels": {func(s *migration.State) { binding(s, 0).Labels = nil }, []string{"InTheWay BindingWithoutPlacement"}},
+		"a binding without labels whose policy snapshot tells": {func(s *migration.State) {
+			binding(s, 0).Labels, binding(s, 0).Spec.SchedulingPolicySnapshotName = nil, "crp-0"
+		}, []string{}},
+		"a binding that another placement owns": {func(s *migration.State) {
+			binding(s, 0).OwnerReferences = []metav1.OwnerReference{{APIVersion: placementv1beta1.GroupVersion.String(), Kind: "ClusterResourcePlacement", Name: "other", UID: "other-uid"}}
+		}, []string{"InTheWay BindingDisputed"}},
 		"a binding of a placement that is gone": {func(s *migration.State) { binding(s, 0).Labels[placementv1beta1.ParentPlacementLabel] = "gone" }, []string{"InTheWay PlacementGone"}},
 		"a binding of a cluster that is gone":   {func(s *migration.State) { s.Members = s.Members[1:] }, []string{"InTheWay ClusterGone"}},
 		"two bindings of one cluster":           {func(s *migration.State) { binding(s, 0).Spec.TargetCluster = "b" }, []string{"InTheWay TwoBindings"}},
