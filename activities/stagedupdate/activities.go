@@ -58,6 +58,8 @@ type Activities struct {
 	Events     EventRecorder
 	Identities Identities
 	Clock      clock.WithTicker
+	// Vocabulary is in which words the runs that begin write their status.
+	Vocabulary placementv1beta1.Vocabulary
 	// ClusterWrites bounds the clusters that this process writes to at the same time,
 	// FleetReads the copies of the fleet that it holds.
 	ClusterWrites, FleetReads throttle.Limit

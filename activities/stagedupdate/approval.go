@@ -13,7 +13,6 @@ import (
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
-	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -67,7 +66,7 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 func (a *Activities) openRequest(
 	ctx context.Context, run placementv1beta1.UpdateRunObject, in act.ApprovalRequest,
 ) (placementv1beta1.ApprovalRequestObject, error) {
-	scope, name := placementv1beta1.ScopeOf(run), requestName(run, in)
+	scope, name := placementv1beta1.ScopeOf(run), stagetask.ApprovalRequestName(run, in.Stage, sideOf(in.Before))
 	request := scope.NewApprovalRequest(name)
 	err := a.Live.Get(ctx, scope.Key(name), request)
 	switch {
@@ -79,21 +78,6 @@ func (a *Activities) openRequest(
 		return nil, nil
 	}
 	return request, nil
-}
-
-// requestName is the name of the approval request of a stage, as the run has recorded it when it began.
-func requestName(run placementv1beta1.UpdateRunObject, in act.ApprovalRequest) string {
-	for i := range run.GetUpdateRunStatus().StagesStatus {
-		if run.GetUpdateRunStatus().StagesStatus[i].StageName != in.Stage {
-			continue
-		}
-		for _, task := range updaterun.Tasks(run, i, sideOf(in.Before)) {
-			if task.Status.ApprovalRequestName != "" {
-				return task.Status.ApprovalRequestName
-			}
-		}
-	}
-	return stagetask.ApprovalRequestName(run.GetName(), in.Stage, sideOf(in.Before))
 }
 
 // approvedReason is the condition's reason: which door.

@@ -138,7 +138,11 @@ func waitsOf(checked []checkedTask, now time.Time) []act.TaskWait {
 
 // recordChecks writes what the checks have found into the status, and ends a stage that has nothing left to wait for.
 func recordChecks(r updaterun.Recorder, stage *placementv1beta1.StageUpdatingStatus, before, open bool, checked []checkedTask) {
-	r.Progressing() // a run that was stopped, or stuck before, goes on
+	if open {
+		r.Progressing() // a run that was stopped, or stuck before, goes on
+	} else {
+		r.WaitingForTasks(stage, sideOf(before))
+	}
 	switch {
 	case before && !open:
 		r.WaitingBefore(stage)

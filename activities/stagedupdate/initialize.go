@@ -88,6 +88,9 @@ type planner struct {
 // makePlan reads the facts and freezes the plan into the run that it is given; note is added to the
 // message that the run is initialized.
 func (p *planner) makePlan(ctx context.Context, run placementv1beta1.UpdateRunObject) (note string, err error) {
+	if p.acts.Vocabulary != placementv1beta1.VocabularySeeds {
+		run.GetUpdateRunStatus().Vocabulary = p.acts.Vocabulary
+	}
 	if run.GetUpdateRunSpec().RollbackOf != "" {
 		return "", p.makeRollbackPlan(ctx, run)
 	}

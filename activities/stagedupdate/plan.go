@@ -85,7 +85,7 @@ func freezePlan(run placementv1beta1.UpdateRunObject, f facts) (note string, err
 	if err != nil {
 		return "", err
 	}
-	assigned.Freeze(status, run.GetName())
+	assigned.Freeze(status, stagetask.NamesOf(run))
 	return note, nil
 }
 

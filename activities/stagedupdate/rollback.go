@@ -18,6 +18,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -190,7 +191,7 @@ func freezeRollback(run, of placementv1beta1.UpdateRunObject, f facts, kept map[
 	status.StagesStatus, status.PolicyObservedClusterCount = nil, 0
 	for i := len(of.GetUpdateRunStatus().StagesStatus) - 1; i >= 0; i-- {
 		config := rollbackConfigOf(updaterun.StageConfig(of, i))
-		stage := planning.FreezeStage(run.GetName(), config)
+		stage := planning.FreezeStage(stagetask.NamesOf(run), config)
 		stage.Clusters = clustersToTakeBack(run, of, &of.GetUpdateRunStatus().StagesStatus[i], bindings, kept)
 		status.StagedUpdateStrategySnapshot.Stages = append(status.StagedUpdateStrategySnapshot.Stages, config)
 		status.StagesStatus = append(status.StagesStatus, stage)

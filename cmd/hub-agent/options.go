@@ -15,6 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/agent"
 )
 
@@ -54,6 +55,8 @@ type options struct {
 	// holdRemovals keeps bindings that would go unexplained.
 	holdRemovals       bool
 	unhealthyThreshold time.Duration
+	// vocabulary is in which words statuses are written.
+	vocabulary placementv1beta1.Vocabulary
 
 	// outages knows when the hub's API server could not be reached.
 	outages *stagedupdate.APIServerOutages
@@ -78,6 +81,7 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	f.DurationVar(&o.forceDeleteWait, "force-delete-wait-time", 15*time.Minute, "how long to wait for the agent of a leaving cluster before the cluster is removed without it")
 	f.DurationVar(&o.evictionTTL, "executed-eviction-ttl", 0, "after how long an eviction that was executed is deleted; 0 keeps it until somebody deletes it")
 	f.BoolVar(&o.holdRemovals, "hold-unexplained-removals", true, "hold removals of bindings that neither a change of a placement nor a deletion explains, if there are more than a handful after a start, until kubectl fleet migrate accept; false lets them go")
+	f.StringVar((*string)(&o.vocabulary), "vocabulary", string(placementv1beta1.VocabularySeeds), "in which of KubeFleet's words statuses and approval requests are written: seeds (those of its documentation) or kubefleet (those of its releases of 2026); a run keeps the words that it began with")
 	f.DurationVar(&o.unhealthyThreshold, "cluster-unhealthy-threshold", time.Minute, "how long a cluster may be silent before it counts as unhealthy; at least three heartbeats are waited for")
 	f.StringVar(&o.filterFlags.SkippedAPIs, snapshot.SkippedAPIsFlag, "", "APIs that are not placed, separated by semicolons, as <group>, <group>/<version> or <group>/<version>/<kind>,<kind>; the core group has no name, as in v1/Secret")
 	f.StringVar(&o.filterFlags.AllowedAPIs, snapshot.AllowedAPIsFlag, "", "the only APIs that are placed, in the same form; not together with --"+snapshot.SkippedAPIsFlag)
@@ -103,6 +107,9 @@ func (o *options) checkFlags() error {
 	}
 	if o.configMapEnvelopes != configMapsHoldNamespaced && o.configMapEnvelopes != configMapsHoldAny {
 		return fmt.Errorf("--configmap-envelopes is %q; it must be %s or %s", o.configMapEnvelopes, configMapsHoldNamespaced, configMapsHoldAny)
+	}
+	if !o.vocabulary.IsKnown() {
+		return fmt.Errorf("--vocabulary is %q; it must be %s or %s", o.vocabulary, placementv1beta1.VocabularySeeds, placementv1beta1.VocabularyKubeFleet)
 	}
 	if o.evictionTTL < 0 {
 		return errors.New("--executed-eviction-ttl must not be negative; 0 keeps executed evictions")

@@ -50,7 +50,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 		if err := hub.Setup(ctx, mgr, hub.Options{
 			UnhealthyThreshold: o.unhealthyThreshold, ForceDeleteWaitTime: o.forceDeleteWait, ProfileNamespace: o.namespaceOfProfiles(),
 			Temporal: temporal, Works: syncer, Filter: o.filter, EvictionTTL: o.evictionTTL, Catch: catch,
-			Registry: metrics.Registry,
+			Vocabulary: o.vocabulary, Registry: metrics.Registry,
 		}); err != nil {
 			return nil, fmt.Errorf("setting up the controllers: %w", err)
 		}
@@ -154,7 +154,7 @@ func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared par
 		},
 		UpdateRun: &stagedupdate.Activities{
 			Client: cached, Live: live, Works: shared.syncer, Snapshots: selector, Notifier: notifier, Clock: clk,
-			ClusterWrites: writes, FleetReads: fleetReads, Outages: o.outages,
+			ClusterWrites: writes, FleetReads: fleetReads, Outages: o.outages, Vocabulary: o.vocabulary,
 			Events:     mgr.GetEventRecorder("staged-update-run"),
 			Identities: &worker.Identities{Client: temporal.SDK, Namespace: o.temporal.namespace},
 		},

@@ -41,6 +41,8 @@ type Options struct {
 	ForceDeleteWaitTime time.Duration
 	// ProfileNamespace is where members have ClusterProfiles; empty if they have none.
 	ProfileNamespace string
+	// Vocabulary is in which words the statuses of placements are written.
+	Vocabulary placementv1beta1.Vocabulary
 	// Temporal is where workflows are woken.
 	Temporal waker.Temporal
 	// EvictionTTL is after how long executed evictions are deleted; 0 keeps them.
@@ -66,6 +68,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	cached, live, recorder, clk := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder, clock.RealClock{}
 	forceDeleteWait := cmp.Or(options.ForceDeleteWaitTime, 15*time.Minute)
 	placements := placement.NewReconciler(cached, live, options.Temporal, recorder(placement.EventSource), clk)
+	placements.Vocabulary = options.Vocabulary
 	runs := stagedupdate.New(cached, options.Temporal, clk)
 	// The one list of the hub's controllers.
 	for _, controller := range []struct {

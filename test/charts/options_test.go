@@ -156,6 +156,15 @@ func TestHubAgentFindsTemporal(t *testing.T) {
 	}
 }
 
+func TestTheVocabularyIsThatOfTheValues(t *testing.T) {
+	for want, given := range map[string]values{"--vocabulary=seeds": {}, "--vocabulary=kubefleet": {"vocabulary": "kubefleet"}} {
+		given["workers"] = values{"enabled": true}
+		all := must(t, "hub-agent", given)
+		assert.Contains(t, args(t, all, "agent"), want)
+		assert.Contains(t, args(t, all, "agent-workers"), want)
+	}
+}
+
 func TestConfigMapsHoldClusterScopedObjectsOnlyBehindTheGuardRail(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		values values

@@ -32,8 +32,8 @@ func (ticket) Validate(_ stagetask.Side, config placementv1beta1.StageTask) stri
 	return ""
 }
 
-func (ticket) Freeze(run, stage string, _ stagetask.Side) placementv1beta1.StageTaskStatus {
-	return placementv1beta1.StageTaskStatus{Type: ticketType, ApprovalRequestName: run + "-" + stage + "-ticket"}
+func (ticket) Freeze(names stagetask.Names, stage string, _ stagetask.Side) placementv1beta1.StageTaskStatus {
+	return placementv1beta1.StageTaskStatus{Type: ticketType, ApprovalRequestName: names.Run + "-" + stage + "-ticket"}
 }
 
 func (ticket) Describe(task stagetask.Task) stagetask.State {

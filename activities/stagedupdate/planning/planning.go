@@ -114,21 +114,21 @@ func (a *Assignment) addStageOfUnassigned() {
 }
 
 // Freeze writes the assignment into the status of a run.
-func (a Assignment) Freeze(status *placementv1beta1.UpdateRunStatus, run string) {
+func (a Assignment) Freeze(status *placementv1beta1.UpdateRunStatus, names stagetask.Names) {
 	status.StagedUpdateStrategySnapshot, status.StagesStatus = a.Strategy, nil
 	for i, config := range a.Strategy.Stages {
-		stage := FreezeStage(run, config)
+		stage := FreezeStage(names, config)
 		stage.Clusters = ClusterStatuses(a.Clusters[i])
 		status.StagesStatus = append(status.StagesStatus, stage)
 	}
 }
 
 // FreezeStage is the status that a stage begins with, without its clusters.
-func FreezeStage(run string, config placementv1beta1.StageConfig) placementv1beta1.StageUpdatingStatus {
+func FreezeStage(names stagetask.Names, config placementv1beta1.StageConfig) placementv1beta1.StageUpdatingStatus {
 	return placementv1beta1.StageUpdatingStatus{
 		StageName:             config.Name,
-		BeforeStageTaskStatus: stagetask.Freeze(run, config.Name, stagetask.Before, config.BeforeStageTasks),
-		AfterStageTaskStatus:  stagetask.Freeze(run, config.Name, stagetask.After, config.AfterStageTasks),
+		BeforeStageTaskStatus: stagetask.Freeze(names, config.Name, stagetask.Before, config.BeforeStageTasks),
+		AfterStageTaskStatus:  stagetask.Freeze(names, config.Name, stagetask.After, config.AfterStageTasks),
 	}
 }
 

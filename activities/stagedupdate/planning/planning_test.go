@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -43,7 +44,7 @@ func TestTheStageOfUnassignedClustersIsLikeTheLastStage(t *testing.T) {
 	assert.Equal(t, placementv1beta1.UnassignedStageName, a.Strategy.Stages[1].Name)
 
 	status := &placementv1beta1.UpdateRunStatus{}
-	a.Freeze(status, "run")
+	a.Freeze(status, stagetask.Names{Run: "run"})
 	require.Len(t, status.StagesStatus, 2)
 	assert.Equal(t, "run-canary", status.StagesStatus[0].AfterStageTaskStatus[0].ApprovalRequestName)
 	assert.Equal(t, []placementv1beta1.ClusterUpdatingStatus{{ClusterName: "member2"}}, status.StagesStatus[1].Clusters)

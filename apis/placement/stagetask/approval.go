@@ -25,18 +25,46 @@ func (approval) Validate(_ Side, config placementv1beta1.StageTask) string {
 }
 
 // Freeze implements Type.
-func (approval) Freeze(run, stage string, side Side) placementv1beta1.StageTaskStatus {
+func (approval) Freeze(names Names, stage string, side Side) placementv1beta1.StageTaskStatus {
 	return placementv1beta1.StageTaskStatus{
-		Type: placementv1beta1.StageTaskTypeApproval, ApprovalRequestName: ApprovalRequestName(run, stage, side),
+		Type: placementv1beta1.StageTaskTypeApproval, ApprovalRequestName: names.ApprovalRequest(stage, side),
 	}
 }
 
-// ApprovalRequestName is the name of the request to approve what comes before or after a stage.
-func ApprovalRequestName(run, stage string, side Side) string {
+// Names makes the names of what a run needs for its tasks.
+type Names struct {
+	Run        string
+	Vocabulary placementv1beta1.Vocabulary
+}
+
+// NamesOf makes them for a run that has begun.
+func NamesOf(run placementv1beta1.UpdateRunObject) Names {
+	return Names{Run: run.GetName(), Vocabulary: placementv1beta1.VocabularyOf(run)}
+}
+
+// ApprovalRequest is the name of the request to approve what comes before or after a stage.
+func (n Names) ApprovalRequest(stage string, side Side) string {
 	if side == Before {
-		return placementv1beta1.BeforeStageApprovalName(run, stage)
+		return placementv1beta1.BeforeStageApprovalName(n.Run, stage)
 	}
-	return placementv1beta1.AfterStageApprovalName(run, stage)
+	return placementv1beta1.AfterStageApprovalName(n.Vocabulary.Words(), n.Run, stage)
+}
+
+// ApprovalRequestName is the name of the approval request of a stage of a run. The run has recorded it when it began; the
+// rule counts only if it has not.
+func ApprovalRequestName(run placementv1beta1.UpdateRunObject, stage string, side Side) string {
+	stages := run.GetUpdateRunStatus().StagesStatus
+	for i := range stages {
+		if stages[i].StageName != stage {
+			continue
+		}
+		for _, status := range *statusesOf(&stages[i], side) {
+			if status.Type == placementv1beta1.StageTaskTypeApproval && status.ApprovalRequestName != "" {
+				return status.ApprovalRequestName
+			}
+		}
+	}
+	return NamesOf(run).ApprovalRequest(stage, side)
 }
 
 // Describe implements Type.
@@ -52,7 +80,8 @@ func (approval) Describe(task Task) State {
 // Check implements Type: it makes the request, and accepts an approval that it finds on it.
 func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 	c := approvalCheck{check}
-	reasonCreated, reasonApproved := placementv1beta1.ReasonAfterStageTaskApprovalRequestCreated, placementv1beta1.ReasonAfterStageTaskApprovalRequestApproved
+	words := placementv1beta1.VocabularyOf(c.Run).Words()
+	reasonCreated, reasonApproved := words.RequestCreated, words.RequestApproved
 	if c.Side == Before {
 		reasonCreated, reasonApproved = placementv1beta1.ReasonStageTaskApprovalRequestCreated, placementv1beta1.ReasonStageTaskApprovalRequestApproved
 	}
@@ -174,7 +203,7 @@ func (c approvalCheck) supersedeEarlier(ctx context.Context) error {
 	if c.Side == Before || len(c.Stage.BeforeStageTaskStatus) == 0 {
 		return nil
 	}
-	earlier := placementv1beta1.ScopeOf(c.Run).NewApprovalRequest(ApprovalRequestName(c.Run.GetName(), c.Stage.StageName, Before))
+	earlier := placementv1beta1.ScopeOf(c.Run).NewApprovalRequest(ApprovalRequestName(c.Run, c.Stage.StageName, Before))
 	err := c.Hub.Label(ctx, earlier, placementv1beta1.IsLatestUpdateRunApprovalLabel, "false")
 	if err != nil {
 		return fmt.Errorf("marking approval request %s as not the latest: %w", earlier.GetName(), err)

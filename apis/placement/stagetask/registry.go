@@ -46,7 +46,7 @@ func (u unknown) Validate(Side, placementv1beta1.StageTask) string {
 }
 
 // Freeze implements Type.
-func (u unknown) Freeze(string, string, Side) placementv1beta1.StageTaskStatus {
+func (u unknown) Freeze(Names, string, Side) placementv1beta1.StageTaskStatus {
 	return placementv1beta1.StageTaskStatus{Type: u.name}
 }
 

@@ -37,10 +37,10 @@ func validateSide(side Side, field, where, stage string, tasks []placementv1beta
 }
 
 // Freeze returns the statuses that the tasks on one side of a stage begin with.
-func Freeze(run, stage string, side Side, tasks []placementv1beta1.StageTask) []placementv1beta1.StageTaskStatus {
+func Freeze(names Names, stage string, side Side, tasks []placementv1beta1.StageTask) []placementv1beta1.StageTaskStatus {
 	var statuses []placementv1beta1.StageTaskStatus
 	for _, task := range tasks {
-		statuses = append(statuses, typeOf(task.Type).Freeze(run, stage, side))
+		statuses = append(statuses, typeOf(task.Type).Freeze(names, stage, side))
 	}
 	return statuses
 }
@@ -82,11 +82,6 @@ func (t Task) Describe() State {
 	state := typeOf(t.Status.Type).Describe(t)
 	state.Type, state.WaitsSince = t.Status.Type, t.WaitsSince
 	return state
-}
-
-// Preview describes a task of a strategy as a run would freeze it.
-func Preview(run, stage string, side Side, config placementv1beta1.StageTask) State {
-	return Task{Side: side, Config: config, Status: typeOf(config.Type).Freeze(run, stage, side)}.Describe()
 }
 
 // Perform looks at what a task waits for.

@@ -30,7 +30,7 @@ type Type interface {
 	// empty if nothing is.
 	Validate(side Side, config placementv1beta1.StageTask) string
 	// Freeze returns the status that a run begins with.
-	Freeze(run, stage string, side Side) placementv1beta1.StageTaskStatus
+	Freeze(names Names, stage string, side Side) placementv1beta1.StageTaskStatus
 	// Describe reads how far a task is, from its configuration and its status alone.
 	Describe(task Task) State
 	// Check looks at what a task waits for, once its stage waits for it, and says what to record. It may run

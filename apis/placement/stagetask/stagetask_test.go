@@ -116,7 +116,7 @@ func TestATaskIsDescribedFromItsStatus(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			config := placementv1beta1.StageConfig{Name: "canary", AfterStageTasks: []placementv1beta1.StageTask{test.task}}
 			stage := &placementv1beta1.StageUpdatingStatus{
-				StageName: "canary", AfterStageTaskStatus: stagetask.Freeze("web", "canary", stagetask.After, config.AfterStageTasks),
+				StageName: "canary", AfterStageTaskStatus: stagetask.Freeze(stagetask.Names{Run: "web"}, "canary", stagetask.After, config.AfterStageTasks),
 			}
 			stage.AfterStageTaskStatus[0].Conditions = test.conditions
 			tasks := stagetask.List(stage, &config, stagetask.After, test.waitsSince)
@@ -129,11 +129,25 @@ func TestATaskIsDescribedFromItsStatus(t *testing.T) {
 	}
 }
 
-func TestAPreviewNamesTheRequestThatARunWillMake(t *testing.T) {
-	for side, want := range map[stagetask.Side]string{stagetask.Before: "web-before-canary", stagetask.After: "web-canary"} {
-		assert.Equal(t, want, stagetask.Preview("web", "canary", side, taskOf(isApproval, 0)).Subject)
+func TestARequestHasTheNameThatItsRunHasRecorded(t *testing.T) {
+	tasks := []placementv1beta1.StageTask{taskOf(isTimedWait, time.Minute), taskOf(isApproval, 0)}
+	for want, line := range map[string]struct {
+		vocabulary placementv1beta1.Vocabulary
+		side       stagetask.Side
+	}{
+		"web-canary":        {placementv1beta1.VocabularySeeds, stagetask.After},
+		"web-after-canary":  {placementv1beta1.VocabularyKubeFleet, stagetask.After},
+		"web-before-canary": {placementv1beta1.VocabularyKubeFleet, stagetask.Before},
+	} {
+		run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+		run.Status.Vocabulary = line.vocabulary
+		assert.Equal(t, want, stagetask.ApprovalRequestName(run, "canary", line.side), "by the rule, before the run has begun")
+
+		stage := placementv1beta1.StageUpdatingStatus{StageName: "canary", BeforeStageTaskStatus: stagetask.Freeze(stagetask.NamesOf(run), "canary", stagetask.Before, tasks)}
+		stage.AfterStageTaskStatus = stagetask.Freeze(stagetask.NamesOf(run), "canary", stagetask.After, tasks)
+		run.Status = placementv1beta1.UpdateRunStatus{StagesStatus: []placementv1beta1.StageUpdatingStatus{{StageName: "staging"}, stage}}
+		assert.Equal(t, want, stagetask.ApprovalRequestName(run, "canary", line.side), "as the run has recorded it, whatever the words are now")
 	}
-	assert.Equal(t, time.Minute, stagetask.Preview("web", "canary", stagetask.After, taskOf(isTimedWait, time.Minute)).Duration)
 }
 
 func TestATimedWaitIsOverAtTheVeryInstant(t *testing.T) {

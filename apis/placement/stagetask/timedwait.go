@@ -23,7 +23,7 @@ func (timedWait) Validate(side Side, config placementv1beta1.StageTask) string {
 }
 
 // Freeze implements Type.
-func (timedWait) Freeze(string, string, Side) placementv1beta1.StageTaskStatus {
+func (timedWait) Freeze(Names, string, Side) placementv1beta1.StageTaskStatus {
 	return placementv1beta1.StageTaskStatus{Type: placementv1beta1.StageTaskTypeTimedWait}
 }
 

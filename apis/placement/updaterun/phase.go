@@ -129,13 +129,17 @@ func StageUpdated(stage *placementv1beta1.StageUpdatingStatus) bool {
 }
 
 // AfterTasksBegan returns the condition that says since when a stage, all of whose clusters are updated, waits for the
-// tasks after it; nil if it does not. The wait for the tasks before a stage has the same reason.
+// tasks after it, or has waited for them; nil if it does not. The wait for the tasks before a stage has the same reason. At
+// the end of the stage some vocabularies change the reason; the time stays.
 func AfterTasksBegan(stage *placementv1beta1.StageUpdatingStatus) *metav1.Condition {
 	c := meta.FindStatusCondition(stage.Conditions, placementv1beta1.ConditionTypeProgressing)
-	if c == nil || c.Reason != placementv1beta1.ReasonStageUpdatingWaiting || stage.StartTime == nil || !StageUpdated(stage) {
+	if c == nil || stage.StartTime == nil || !StageUpdated(stage) {
 		return nil
 	}
-	return c
+	if c.Reason == placementv1beta1.ReasonStageUpdatingWaiting || c.Reason == placementv1beta1.ReasonStageUpdatingSucceeded && len(stage.Clusters) > 0 {
+		return c
+	}
+	return nil
 }
 
 // IsStopping says that the user wants a run to stop.

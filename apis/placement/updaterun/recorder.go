@@ -45,8 +45,12 @@ func (r Recorder) setConditionAt(conditions *[]metav1.Condition, kind string, st
 	})
 }
 
-// RunCondition sets a condition of the run.
+// RunCondition sets a condition of the run. The words of a run of KubeFleet's are recorded first: the reason may be what they
+// are known by.
 func (r Recorder) RunCondition(kind string, status metav1.ConditionStatus, reason, message string) {
+	if vocabulary := placementv1beta1.VocabularyOf(r.Run); vocabulary != placementv1beta1.VocabularySeeds {
+		r.Status().Vocabulary = vocabulary
+	}
 	r.setCondition(&r.Status().Conditions, kind, status, reason, message)
 }
 
@@ -71,7 +75,25 @@ func (r Recorder) Progressing() {
 		return
 	}
 	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionTrue,
-		placementv1beta1.ReasonUpdateRunStarted, "The update run is making progress")
+		r.words().RunProgressing, "The update run is making progress")
+}
+
+// WaitingForTasks records that the run waits for the tasks on one side of a stage.
+func (r Recorder) WaitingForTasks(stage *placementv1beta1.StageUpdatingStatus, side stagetask.Side) {
+	reason := r.words().RunWaiting
+	if reason == "" {
+		r.Progressing()
+		return
+	}
+	if placementv1beta1.IsRunOver(r.Run) {
+		return
+	}
+	tasks := "after-stage"
+	if side == stagetask.Before {
+		tasks = "before-stage"
+	}
+	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, reason,
+		fmt.Sprintf("The updateRun is waiting for %s tasks in stage %s to complete", tasks, stage.StageName))
 }
 
 // Stuck records that the run has waited for a cluster for too long; why, which may be empty, is what is known of the cause.
@@ -120,9 +142,12 @@ func (r Recorder) stopStage(stage *placementv1beta1.StageUpdatingStatus) {
 		"All the updating clusters have finished updating, the stage is now stopped, waiting to be resumed")
 }
 
-// Succeeded ends the run well. The condition Progressing stays as it is.
+// Succeeded ends the run well.
 func (r Recorder) Succeeded() {
 	r.Progressing()
+	if reason := r.words().RunSucceeded; reason != "" {
+		r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, reason, "All stages are completed")
+	}
 	r.RunCondition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue,
 		placementv1beta1.ReasonUpdateRunSucceeded, "All stages are completed successfully"+ExceptionsText(r.Status().StagesStatus...))
 }
@@ -236,19 +261,30 @@ func (r Recorder) StageSucceeded(stage *placementv1beta1.StageUpdatingStatus) {
 	if len(stage.Clusters) == 0 {
 		reason, message = placementv1beta1.ReasonStageUpdatingSkippedNoClusters, "Stage skipped because it has no clusters"
 	}
-	if AfterTasksBegan(stage) == nil {
-		r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
-			placementv1beta1.ReasonStageUpdatingSucceeded, "All clusters in the stage are updated and after-stage tasks are completed")
+	if AfterTasksBegan(stage) == nil || r.words().StageSucceeded != "" {
+		r.endProgress(stage)
 	}
 	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeSucceeded, metav1.ConditionTrue, reason, message)
 }
 
-// DeletionSucceeded ends the deletion stage. Its condition Progressing stays at StageUpdatingStarted, as in KubeFleet.
+// endProgress records in the condition Progressing of a stage that it has ended well.
+func (r Recorder) endProgress(stage *placementv1beta1.StageUpdatingStatus) {
+	r.setCondition(&stage.Conditions, placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
+		placementv1beta1.ReasonStageUpdatingSucceeded, "All clusters in the stage are updated and after-stage tasks are completed")
+}
+
+// words are those of the run.
+func (r Recorder) words() placementv1beta1.Words { return placementv1beta1.VocabularyOf(r.Run).Words() }
+
+// DeletionSucceeded ends the deletion stage.
 func (r Recorder) DeletionSucceeded() {
 	stage := r.DeletionStage()
 	skipped := NamesIn(stage, PhaseSkipped)
 	r.ClustersSucceeded(stage, slices.DeleteFunc(ClusterNames(stage), func(name string) bool { return slices.Contains(skipped, name) }))
 	r.StageStarted(stage)
+	if r.words().StageSucceeded != "" {
+		r.endProgress(stage)
+	}
 	if stage.EndTime == nil {
 		now := metav1.NewTime(r.Now)
 		stage.EndTime = &now

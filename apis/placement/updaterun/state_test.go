@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -36,10 +37,13 @@ func runOfTwoStages(scope placementv1beta1.Scope) placementv1beta1.UpdateRunObje
 	return run
 }
 
-// What the recorder writes is what Read reads, step by step, for runs of both kinds.
+// What the recorder writes is what Read reads, step by step, for runs of both kinds, in whichever words.
 func TestWhatIsRecordedIsRead(t *testing.T) {
-	for _, scope := range []placementv1beta1.Scope{{}, {Namespace: "shop"}} {
+	for vocabulary, scope := range map[placementv1beta1.Vocabulary]placementv1beta1.Scope{
+		"": {}, placementv1beta1.VocabularySeeds: {Namespace: "shop"}, placementv1beta1.VocabularyKubeFleet: {},
+	} {
 		run := runOfTwoStages(scope)
+		run.GetUpdateRunStatus().Vocabulary = vocabulary
 		at := func(after time.Duration) updaterun.Recorder {
 			return updaterun.Recorder{Run: run, Now: begin.Add(after)}
 		}
@@ -72,6 +76,7 @@ func TestWhatIsRecordedIsRead(t *testing.T) {
 		at(3 * time.Minute).Progressing()
 		at(3*time.Minute).ClustersSucceeded(canary, []string{"a"})
 		at(3*time.Minute).ClustersFailed(canary, []string{"b"}, map[string]string{"b": "too late"})
+		at(3*time.Minute).WaitingForTasks(canary, stagetask.After)
 		at(3 * time.Minute).WaitingAfter(canary)
 		state = updaterun.Read(run)
 		assert.Equal(t, []updaterun.Phase{"Waiting", "Waiting", "Pending"}, phases())
@@ -82,7 +87,9 @@ func TestWhatIsRecordedIsRead(t *testing.T) {
 		assert.True(t, state.Stages[0].After[0].Waiting(), "the approval")
 		assert.Equal(t, begin.Add(3*time.Minute+time.Hour), state.Stages[0].After[1].Due, "the wait")
 
+		at(2 * time.Hour).Progressing()
 		at(2 * time.Hour).StageSucceeded(canary)
+		assert.Equal(t, begin.Add(3*time.Minute), updaterun.WaitsSince(canary, stagetask.After), "when it waited is still known")
 		assert.Equal(t, 1, updaterun.Read(run).Current)
 		at(2*time.Hour).ClustersStarted(rest, []string{"c"})
 		at(2*time.Hour).ClustersRefused(rest, []string{"c"}, map[string]string{"c": "denied by policy"})
@@ -98,6 +105,16 @@ func TestWhatIsRecordedIsRead(t *testing.T) {
 		at(4 * time.Hour).Progressing()
 		assert.Equal(t, updaterun.PhaseFailed, updaterun.Read(run).Phase, "a run that is over stays so")
 	}
+}
+
+// A run of KubeFleet's goes on in its own words, also once the reason that it was known by has changed.
+func TestARunOfKubeFleetsKeepsItsWords(t *testing.T) {
+	run := runOfTwoStages(placementv1beta1.Scope{})
+	run.SetConditions([]metav1.Condition{{Type: "Progressing", Status: metav1.ConditionTrue, Reason: "UpdateRunProgressing"}})
+	updaterun.Recorder{Run: run, Now: begin}.Stuck("canary", "a", "")
+	updaterun.Recorder{Run: run, Now: begin}.Progressing()
+	assert.Equal(t, "UpdateRunProgressing", run.GetConditions()[0].Reason)
+	assert.Equal(t, placementv1beta1.VocabularyKubeFleet, run.GetUpdateRunStatus().Vocabulary)
 }
 
 func TestARunIsOver(t *testing.T) {

@@ -83,6 +83,9 @@ const (
 	ReasonRolloutStartedUnknown = "RolloutStartedUnknown" // not decided yet, or by a run
 	ReasonRolloutNotStartedYet  = "RolloutNotStartedYet"  // held back by the strategy
 	ReasonRolloutStarted        = "RolloutStarted"        // under way
+	// ReasonRolloutControlledByExternalController means, in the vocabulary kubefleet, that update
+	// runs decide.
+	ReasonRolloutControlledByExternalController = "RolloutControlledByExternalController"
 
 	ReasonOverriddenPending   = "OverriddenPending"   // overrides not looked at yet
 	ReasonOverriddenFailed    = "OverriddenFailed"    // an override could not be applied

@@ -8,7 +8,10 @@ const (
 	ReasonUpdateRunInitializedFailed = "UpdateRunInitializedFailed"
 	// ReasonUpdateRunStarted means the run moves on.
 	ReasonUpdateRunStarted = "UpdateRunStarted"
-	// ReasonUpdateRunWaiting means the run waits for the one it rolls back to end.
+	// ReasonUpdateRunProgressing means the same in the vocabulary kubefleet.
+	ReasonUpdateRunProgressing = "UpdateRunProgressing"
+	// ReasonUpdateRunWaiting means the run waits for the one it rolls back to end; in the
+	// vocabulary kubefleet also that it waits for the tasks of a stage.
 	ReasonUpdateRunWaiting = "UpdateRunWaiting"
 	// ReasonUpdateRunStuck means a cluster takes longer than it should.
 	ReasonUpdateRunStuck = "UpdateRunStuck"

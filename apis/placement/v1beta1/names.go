@@ -263,8 +263,10 @@ func EnvelopeWorkName(placement string, envelope EnvelopeIdentifier) string {
 	return WorkName(placement, 0) + "-envelope-" + hex.EncodeToString(sum[:])[:envelopeWorkNameHash]
 }
 
-// AfterStageApprovalName returns the name of the request to approve that a stage is done.
-func AfterStageApprovalName(run, stage string) string { return run + "-" + stage }
+// AfterStageApprovalName returns the name of the request to approve that a stage is done, in the words of the run.
+func AfterStageApprovalName(words Words, run, stage string) string {
+	return run + words.AfterStage + stage
+}
 
 // BeforeStageApprovalName returns the name of the request to approve that a stage starts.
 func BeforeStageApprovalName(run, stage string) string { return run + "-before-" + stage }

@@ -65,7 +65,7 @@ func TestNames(t *testing.T) {
 		"the Work of the master":                      {WorkName("web", 0), "web-work"},
 		"the Work of a further part":                  {WorkName("web", 3), "web-3"},
 		"the Work of an envelope":                     {EnvelopeWorkName("web", EnvelopeIdentifier{Type: ResourceEnvelopeType, Namespace: "app", Name: "example"}), "web-work-envelope-abbafb00ca4681fe"},
-		"a request after a stage":                     {AfterStageApprovalName("example-run", "canary"), "example-run-canary"},
+		"a request after a stage":                     {AfterStageApprovalName(VocabularySeeds.Words(), "example-run", "canary"), "example-run-canary"},
 		"a request before a stage":                    {BeforeStageApprovalName("example-run", "canary"), "example-run-before-canary"},
 		"the namespace of a member":                   {MemberNamespace("eu"), "fleet-member-eu"},
 		"the deletion stage":                          {DeletionStageName, "kubernetes-fleet.io/deleteStage"},

@@ -155,6 +155,10 @@ type UpdateRunStatus struct {
 	// AppliedStrategy is the placement's apply strategy as it was when the run started.
 	AppliedStrategy *ApplyStrategy `json:"appliedStrategy,omitempty"`
 
+	// Vocabulary is in which words this status is written, as the hub agent was told when the
+	// run started. If it is missing, they are those of KubeFleet's documentation.
+	Vocabulary Vocabulary `json:"vocabulary,omitempty"`
+
 	// StagedUpdateStrategySnapshot is the strategy as it was when the run started.
 	StagedUpdateStrategySnapshot *UpdateStrategySpec `json:"stagedUpdateStrategySnapshot,omitempty"`
 

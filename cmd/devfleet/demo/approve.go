@@ -31,7 +31,11 @@ const (
 
 // approve approves the canary stage of a run, or lets a person do so, and checks what is written down about it.
 func (s *story) approve(ctx context.Context, f *follower, r rollout) error {
-	request := placementv1beta1.AfterStageApprovalName(r.name(), canaryStage)
+	run, err := f.until(ctx, waitLimit, "asks for an approval", asksApproval)
+	if err != nil {
+		return err
+	}
+	request := canaryApproval(run).Subject
 	byHand, err := s.letApprove(ctx, f, r, request)
 	if err != nil {
 		return err

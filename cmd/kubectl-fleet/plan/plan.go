@@ -17,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -192,7 +193,7 @@ func (p *Plan) assign(facts Facts, selected []string) {
 		return
 	}
 	status := &placementv1beta1.UpdateRunStatus{}
-	assigned.Freeze(status, facts.Run)
+	assigned.Freeze(status, facts.names())
 	p.showStages(facts, status)
 	if len(p.Unassigned) == 0 {
 		return
@@ -205,6 +206,19 @@ func (p *Plan) assign(facts Facts, selected []string) {
 		p.problem("%d picked clusters are in no stage: %s; label them for one, or set unassignedClusters of strategy %s to Ignore or Last",
 			len(p.Unassigned), strings.Join(p.Unassigned, ", "), facts.StrategyName)
 	}
+}
+
+// names are those that the run will give to its approval requests: the hub agent's vocabulary is that of its latest run.
+func (f Facts) names() stagetask.Names {
+	names := stagetask.Names{Run: f.Run}
+	var latest placementv1beta1.UpdateRunObject
+	for _, run := range f.Runs {
+		if created := run.Object.GetCreationTimestamp(); latest == nil || latest.GetCreationTimestamp().Time.Before(created.Time) {
+			latest = run.Object
+			names.Vocabulary = placementv1beta1.VocabularyOf(latest)
+		}
+	}
+	return names
 }
 
 // thaw takes the stages and clusters that the hub has frozen for a run.
@@ -225,13 +239,7 @@ func (p *Plan) showStages(facts Facts, status *placementv1beta1.UpdateRunStatus)
 		if strategy := status.StagedUpdateStrategySnapshot; strategy != nil && i < len(strategy.Stages) {
 			config = strategy.Stages[i]
 		}
-		if len(frozen.BeforeStageTaskStatus) == 0 {
-			config.BeforeStageTasks = nil // a rollback has none
-		}
-		if len(frozen.AfterStageTaskStatus) == 0 {
-			config.AfterStageTasks = nil
-		}
-		p.Stages = append(p.Stages, newStage(facts.Run, config, updaterun.ClusterNames(frozen), describe))
+		p.Stages = append(p.Stages, newStage(frozen, config, describe))
 	}
 }
 

@@ -5,11 +5,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
@@ -74,7 +76,8 @@ func presentOf(binding hub.Binding, indexes map[string]int) (int, bool) {
 	return index, ok
 }
 
-func newStage(run string, config placementv1beta1.StageConfig, clusters []string, describe func(string) Cluster) Stage {
+func newStage(frozen *placementv1beta1.StageUpdatingStatus, config placementv1beta1.StageConfig, describe func(string) Cluster) Stage {
+	clusters := updaterun.ClusterNames(frozen)
 	stage := Stage{Name: config.Name, AtOnce: 1, Failures: failures(config)}
 	if config.MaxConcurrency != nil {
 		if atOnce, err := rollout.Concurrency(config.MaxConcurrency.String(), len(clusters)); err == nil {
@@ -91,11 +94,11 @@ func newStage(run string, config placementv1beta1.StageConfig, clusters []string
 	if len(clusters) == 0 {
 		return stage // it is skipped with its gates
 	}
-	for _, task := range config.BeforeStageTasks {
-		stage.Before = append(stage.Before, describeTask(stagetask.Preview(run, config.Name, stagetask.Before, task)))
+	for _, task := range stagetask.List(frozen, &config, stagetask.Before, time.Time{}) {
+		stage.Before = append(stage.Before, describeTask(task.Describe()))
 	}
-	for _, task := range config.AfterStageTasks {
-		stage.After = append(stage.After, describeTask(stagetask.Preview(run, config.Name, stagetask.After, task)))
+	for _, task := range stagetask.List(frozen, &config, stagetask.After, time.Time{}) {
+		stage.After = append(stage.After, describeTask(task.Describe()))
 	}
 	return stage
 }

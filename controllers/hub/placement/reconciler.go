@@ -34,7 +34,9 @@ type Reconciler struct {
 	limiter  *statusLimiter
 	selected *selectionCache
 	waker    *waker.Waker
-	stuck    *stuckReports
+	// Vocabulary is in which words statuses are written.
+	Vocabulary placementv1beta1.Vocabulary
+	stuck      *stuckReports
 }
 
 // NewReconciler makes a Reconciler; live reads past the cache. Without a poker
@@ -94,6 +96,7 @@ func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Dura
 	}
 	status := Project(facts, View{
 		Selected:          selected,
+		Vocabulary:        r.Vocabulary,
 		EngineUnreachable: r.waker.IsUnreachable(waker.PlacementRef(placement)),
 		Now:               metav1.NewTime(now),
 	})

@@ -1,10 +1,10 @@
 package placement
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +17,8 @@ import (
 type View struct {
 	// Selected are the resources in the snapshot that Observed names.
 	Selected []placementv1beta1.ResourceIdentifier
+	// Vocabulary is in which words the status is written.
+	Vocabulary placementv1beta1.Vocabulary
 	// EngineUnreachable says that work is pending and its workflow could not be
 	// reached.
 	EngineUnreachable bool
@@ -71,7 +73,7 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	}
 	conditions := []metav1.Condition{scheduledCondition(facts)}
 	if facts.isSelectedAndScheduled() && observed.Name != "" && len(entries) > 0 {
-		conditions = append(conditions, sumUpSteps(facts, entries, view.Now.Time)...)
+		conditions = append(conditions, sumUpSteps(facts, entries, view)...)
 	}
 	conditions = append(conditions, conditionsOnLeaving(facts, entries)...)
 	if facts.Held != nil {
@@ -125,7 +127,7 @@ func describeNote(facts *Facts) string {
 }
 
 // sumUpSteps sums up the conditions of all clusters, step by step.
-func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, now time.Time) []metav1.Condition {
+func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, view View) []metav1.Condition {
 	var conditions []metav1.Condition
 	for _, step := range rolloutSteps(reportsDiff(facts)) {
 		condition := sumUpStep(step, entries)
@@ -133,12 +135,37 @@ func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStat
 			condition.Message += describeIdleOverrides(facts)
 		}
 		if condition.Status != metav1.ConditionTrue {
-			condition.Message += describeStuck(facts, entries, step, now)
+			if step == &rolloutStartedStep && condition.Status == metav1.ConditionUnknown && placementv1beta1.IsExternal(facts.Placement) {
+				condition = leaveToRuns(facts, entries, condition, view.Vocabulary.Words().RolloutByRuns)
+			}
+			condition.Message += describeStuck(facts, entries, step, view.Now.Time)
 			return append(conditions, condition)
 		}
 		conditions = append(conditions, condition)
 	}
 	return conditions
+}
+
+// leaveToRuns says in the condition RolloutStarted that the clusters wait for update runs: for the reason that KubeFleet's
+// releases have, in their words.
+func leaveToRuns(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, undecided metav1.Condition, reason string) metav1.Condition {
+	if undecided.Reason == reason {
+		return undecided
+	}
+	given := map[string]bool{}
+	for i := range entries {
+		given[entries[i].ObservedResourceIndex] = true
+	}
+	why := "different resource snapshot versions are observed across clusters"
+	if len(given) == 1 {
+		why = fmt.Sprintf("cluster %s is in RolloutStarted Unknown state", entries[0].ClusterName)
+		if given[""] {
+			kind := placementv1beta1.ScopeOf(facts.Placement).UpdateRunKind().Kind
+			why = fmt.Sprintf("no resource snapshot name is observed across clusters. To determine rollout status, check the %s resources with spec.placementName matching this placement", kind)
+		}
+	}
+	undecided.Reason, undecided.Message = reason, "Rollout is controlled by an external controller and "+why
+	return undecided
 }
 
 // describeIdleOverrides describes the overrides that are for the placement and select nothing of it.

@@ -225,6 +225,12 @@ func TestStatusGolden(t *testing.T) {
 		"external-after-a-run": func() (situation, View) {
 			return newSituation("member1", "member2").external().snapshot(1).bound(1, up, "member1", "member2"), View{}
 		},
+		"external-in-the-middle-of-a-run-in-kubefleets-words": func() (situation, View) {
+			return newSituation("member1", "member2").external().snapshot(5).bound(5, up, "member1").bound(4, up, "member2"), View{Vocabulary: placementv1beta1.VocabularyKubeFleet}
+		},
+		"external-before-the-first-run-in-kubefleets-words": func() (situation, View) {
+			return newSituation("member1", "member2").external(), View{Vocabulary: placementv1beta1.VocabularyKubeFleet}
+		},
 		"external-rolled-back": func() (situation, View) {
 			return newSituation("member1", "member2").external().snapshot(1).bound(0, up, "member1", "member2"), View{}
 		},

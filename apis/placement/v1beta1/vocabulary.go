@@ -1,0 +1,88 @@
+package v1beta1
+
+// Vocabulary chooses between the words that KubeFleet's documentation and its later releases have for the same things:
+// reasons in statuses, and names of approval requests. It changes nothing but words.
+//
+// +kubebuilder:validation:Enum=seeds;kubefleet
+type Vocabulary string
+
+const (
+	// VocabularySeeds has the words of KubeFleet's documentation.
+	VocabularySeeds Vocabulary = "seeds"
+	// VocabularyKubeFleet has the words of KubeFleet's releases of 2026.
+	VocabularyKubeFleet Vocabulary = "kubefleet"
+)
+
+// Words are those in which vocabularies differ.
+//
+// +kubebuilder:object:generate=false
+type Words struct {
+	// AfterStage stands between run and stage in the name of the request to approve what comes after a stage.
+	AfterStage string
+	// RequestCreated and RequestApproved are reasons of the conditions of an approval after a stage.
+	RequestCreated, RequestApproved string
+
+	// RunProgressing is the reason of the condition Progressing of a run that moves on.
+	RunProgressing string
+	// RunWaiting is its reason while the run waits for the tasks of a stage. If it is empty, the run moves on then.
+	RunWaiting string
+	// RunSucceeded and StageSucceeded are reasons of the condition Progressing of a run and a stage that have ended well. If
+	// they are empty, the condition stays what it was before the end.
+	RunSucceeded, StageSucceeded string
+
+	// RolloutByRuns is the reason of the condition RolloutStarted of a placement whose clusters wait for a run.
+	RolloutByRuns string
+}
+
+// vocabularies is the one table of them.
+var vocabularies = map[Vocabulary]Words{
+	VocabularySeeds: {
+		AfterStage: "-", RequestCreated: ReasonAfterStageTaskApprovalRequestCreated, RequestApproved: ReasonAfterStageTaskApprovalRequestApproved,
+		RunProgressing: ReasonUpdateRunStarted,
+		RolloutByRuns:  ReasonRolloutStartedUnknown,
+	},
+	VocabularyKubeFleet: {
+		AfterStage: "-after-", RequestCreated: ReasonStageTaskApprovalRequestCreated, RequestApproved: ReasonStageTaskApprovalRequestApproved,
+		RunProgressing: ReasonUpdateRunProgressing, RunWaiting: ReasonUpdateRunWaiting,
+		RunSucceeded: ReasonUpdateRunSucceeded, StageSucceeded: ReasonStageUpdatingSucceeded,
+		RolloutByRuns: ReasonRolloutControlledByExternalController,
+	},
+}
+
+// IsKnown says that there is such a vocabulary.
+func (v Vocabulary) IsKnown() bool {
+	_, known := vocabularies[v]
+	return known
+}
+
+// Words returns the words of a vocabulary; those of the documentation if there is no such vocabulary.
+func (v Vocabulary) Words() Words {
+	if !v.IsKnown() {
+		v = VocabularySeeds
+	}
+	return vocabularies[v]
+}
+
+// VocabularyOf returns the vocabulary of a run, which keeps the one that it began with. A run of KubeFleet's has none in its
+// status, and is known by its words.
+func VocabularyOf(run UpdateRunObject) Vocabulary {
+	status := run.GetUpdateRunStatus()
+	if status.Vocabulary != "" {
+		return status.Vocabulary
+	}
+	theirs := VocabularyKubeFleet.Words()
+	for i := range status.Conditions {
+		if c := &status.Conditions[i]; c.Type == ConditionTypeProgressing && c.Reason == theirs.RunProgressing {
+			return VocabularyKubeFleet
+		}
+	}
+	for i := range status.StagesStatus {
+		stage := &status.StagesStatus[i]
+		for j := range stage.AfterStageTaskStatus {
+			if stage.AfterStageTaskStatus[j].ApprovalRequestName == AfterStageApprovalName(theirs, run.GetName(), stage.StageName) {
+				return VocabularyKubeFleet
+			}
+		}
+	}
+	return VocabularySeeds
+}
