@@ -32,6 +32,21 @@ func Load(ctx context.Context, config *rest.Config, objects []*unstructured.Unst
 	if err != nil {
 		return err
 	}
+	return l.load(ctx, objects)
+}
+
+// Restore creates recorded objects as a backup restores them: what they say of UIDs is as recorded, and so of objects that are
+// there no more.
+func Restore(ctx context.Context, config *rest.Config, objects []*unstructured.Unstructured) error {
+	l, err := newLoader(config)
+	if err != nil {
+		return err
+	}
+	l.keepsUIDs = true
+	return l.load(ctx, objects)
+}
+
+func (l *loader) load(ctx context.Context, objects []*unstructured.Unstructured) error {
 	created, err := l.createAll(ctx, objects)
 	if err != nil {
 		return err
@@ -56,6 +71,8 @@ type loader struct {
 	mapper meta.RESTMapper
 	// uids has the UID that an object has got for the recorded one.
 	uids map[string]string
+	// keepsUIDs says that they are not replaced.
+	keepsUIDs bool
 }
 
 // loaded is a recorded object and what was stored of it.
@@ -127,7 +144,7 @@ func (l *loader) needs(object *unstructured.Unstructured, waiting []*unstructure
 			return true
 		}
 		uid := string(other.GetUID())
-		if _, created := l.uids[uid]; !created && uid != "" && strings.Contains(text, uid) {
+		if _, created := l.uids[uid]; !l.keepsUIDs && !created && uid != "" && strings.Contains(text, uid) {
 			return true
 		}
 	}
@@ -154,6 +171,9 @@ func withoutStatus(object *unstructured.Unstructured) *unstructured.Unstructured
 
 // withNewUIDs is an object with the UIDs that the others have got.
 func (l *loader) withNewUIDs(object *unstructured.Unstructured) *unstructured.Unstructured {
+	if l.keepsUIDs {
+		return object.DeepCopy()
+	}
 	var pairs []string
 	for _, old := range slices.Sorted(maps.Keys(l.uids)) {
 		if old != "" {

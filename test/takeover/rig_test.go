@@ -42,7 +42,9 @@ const (
 // controllers are held: every write is that of an agent.
 type rig struct {
 	*testing.T
-	ctx       context.Context
+	ctx context.Context
+	// restored has the hub's objects loaded as from a backup.
+	restored  bool
 	fleet     *state.Fleet
 	processes *supervisor.Supervisor
 	configs   map[string]*rest.Config
@@ -156,7 +158,11 @@ func (r *rig) load(changes ...func([]*unstructured.Unstructured) []*unstructured
 	for _, change := range append(changes, identifyAgents) {
 		objects = change(objects)
 	}
-	require.NoError(r, kubefleet.Load(r.ctx, r.configs[state.Hub], objects))
+	load := kubefleet.Load
+	if r.restored {
+		load = kubefleet.Restore
+	}
+	require.NoError(r, load(r.ctx, r.configs[state.Hub], objects))
 	for i, member := range r.fleet.MemberNames() {
 		objects, err := kubefleet.Member(i + 1)
 		require.NoError(r, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -75,7 +76,7 @@ func nothingDeleted(t *testing.T, r *recorder) {
 
 func bindingsStay(t *testing.T, r *recorder) {
 	none(t, r.matching(func(w write) bool {
-		return w.after.GetKind() == "ClusterResourceBinding" && (w.before == nil || w.before.GetGeneration() != w.after.GetGeneration())
+		return w.after.GetKind() == "ClusterResourceBinding" && (w.before == nil || !equality.Semantic.DeepEqual(w.before.Object["spec"], w.after.Object["spec"]))
 	}))
 }
 
@@ -131,7 +132,9 @@ func namespacedLeftAlone(t *testing.T, r *recorder) {
 }
 
 func endedRunStays(t *testing.T, r *recorder) {
-	none(t, r.matching(func(w write) bool { return w.after.GetKind() == "ClusterStagedUpdateRun" && w.after.GetName() == "web-1" }))
+	none(t, r.matching(func(w write) bool {
+		return w.after.GetKind() == "ClusterStagedUpdateRun" && w.after.GetName() == "web-1"
+	}))
 }
 
 func fewWrites(t *testing.T, r *recorder) {
