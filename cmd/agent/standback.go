@@ -62,8 +62,8 @@ func (s *StandBack) Await(ctx context.Context) error {
 		return err
 	}
 	defer closeHealth()
-	if _, err := s.awaitHold(ctx, hold, false); err != nil {
-		return err
+	if _, ended := s.awaitHold(ctx, hold, false); !ended {
+		return ctx.Err()
 	}
 	s.Log.Info("Going on: KubeFleet's agent has ended")
 	s.emitEvent(lease, "Normal", "GoingOn", s.Lease.Agent+" has ended: this agent takes over")
@@ -72,12 +72,9 @@ func (s *StandBack) Await(ctx context.Context) error {
 
 // Start watches the lease while the agent works, and fails, which ends the agent, when the counterpart takes it.
 func (s *StandBack) Start(ctx context.Context) error {
-	hold, err := s.awaitHold(ctx, kubefleet.Hold{}, true)
-	if ctx.Err() != nil {
-		return nil
-	}
-	if err != nil {
-		return err
+	hold, begun := s.awaitHold(ctx, kubefleet.Hold{}, true)
+	if !begun {
+		return nil // the agent was told to end
 	}
 	return fmt.Errorf("%s (%s) has begun to work here: this agent ends, and stands back when it is started again", s.Lease.Agent, hold.Holder)
 }
@@ -85,8 +82,8 @@ func (s *StandBack) Start(ctx context.Context) error {
 // NeedLeaderElection says that replicas that do not lead watch, too: their workers work.
 func (s *StandBack) NeedLeaderElection() bool { return false }
 
-// awaitHold waits until the lease is held, or is not any more. The error is that of the context.
-func (s *StandBack) awaitHold(ctx context.Context, hold kubefleet.Hold, held bool) (kubefleet.Hold, error) {
+// awaitHold waits until the lease is held, or is not any more; done is false if the context ended before.
+func (s *StandBack) awaitHold(ctx context.Context, hold kubefleet.Hold, held bool) (_ kubefleet.Hold, done bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	seen := make(chan *coordinationv1.Lease)
@@ -94,7 +91,7 @@ func (s *StandBack) awaitHold(ctx context.Context, hold kubefleet.Hold, held boo
 	for {
 		now := s.Clock.Now()
 		if hold.IsHeld(now) == held {
-			return hold, nil
+			return hold, true
 		}
 		var expired <-chan time.Time
 		if hold.IsHeld(now) {
@@ -102,7 +99,7 @@ func (s *StandBack) awaitHold(ctx context.Context, hold kubefleet.Hold, held boo
 		}
 		select {
 		case <-ctx.Done():
-			return hold, ctx.Err()
+			return hold, false
 		case lease := <-seen:
 			hold = hold.Observe(lease, s.Clock.Now())
 		case <-expired:

@@ -381,7 +381,7 @@ func (c *checker) checkFinalizers(name string, o metav1.Object) {
 
 // countTakeOverWrites counts what fleetflow writes on the hub when it takes over. On the members it writes nothing.
 func (c *checker) countTakeOverWrites() {
-	unsigned, unowned, unread, unlabelled, unnoted := 0, 0, 0, 0, 0
+	unsigned, unread, unlabelled, unnoted := 0, 0, 0, 0
 	owners := map[types.NamespacedName]metav1.OwnerReference{}
 	for _, placement := range c.Placements {
 		if placement.GetNamespace() != "" {
@@ -398,13 +398,12 @@ func (c *checker) countTakeOverWrites() {
 		}
 	}
 	for _, binding := range c.Bindings {
-		_, noted := binding.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation]
-		spec := binding.GetBindingSpec()
-		switch _, ours := owners[bindingParent(binding)]; {
-		case !ours || !placementv1beta1.IsLiveBinding(binding):
-		case binding.GetLabels()[placementv1beta1.ParentPlacementLabel] == "":
+		if _, ours := owners[bindingParent(binding)]; !ours || !placementv1beta1.IsLiveBinding(binding) {
+			continue
+		}
+		if binding.GetLabels()[placementv1beta1.ParentPlacementLabel] == "" {
 			unlabelled++
-		case !noted && len(spec.ClusterResourceOverrideSnapshots)+len(spec.ResourceOverrideSnapshots) > 0:
+		} else if lacksOverrideInputs(binding) {
 			unnoted++
 		}
 	}
@@ -412,13 +411,9 @@ func (c *checker) countTakeOverWrites() {
 		owner, ours := owners[parentOf(o)]
 		return ours && placementv1beta1.KinshipOf(o, owner) == placementv1beta1.KinshipInherited
 	}
-	for _, policy := range c.Policy {
-		if isInherited(policy) {
-			unowned++
-		}
-	}
-	for i := range c.Resources {
-		if isInherited(&c.Resources[i]) {
+	unowned := 0
+	for _, snapshot := range c.listSnapshots() {
+		if isInherited(snapshot) {
 			unowned++
 		}
 	}
@@ -427,6 +422,25 @@ func (c *checker) countTakeOverWrites() {
 	c.report.write("binding", unlabelled, "labelled with its placement again")
 	c.report.write("binding", unnoted, "annotated with what its overrides are applied from")
 	c.report.write("work", unsigned, "annotated with its binding and revision; its content stays")
+}
+
+// lacksOverrideInputs says that a binding names overrides and does not say what they are applied from.
+func lacksOverrideInputs(binding placementv1beta1.BindingObject) bool {
+	_, noted := binding.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation]
+	spec := binding.GetBindingSpec()
+	return !noted && len(spec.ClusterResourceOverrideSnapshots)+len(spec.ResourceOverrideSnapshots) > 0
+}
+
+// listSnapshots lists the snapshots of policies and of resources.
+func (c *checker) listSnapshots() []metav1.Object {
+	var all []metav1.Object
+	for _, policy := range c.Policy {
+		all = append(all, policy)
+	}
+	for i := range c.Resources {
+		all = append(all, &c.Resources[i])
+	}
+	return all
 }
 
 // HeldBindings are the bindings that `kubectl fleet migrate accept` deletes: their placement is gone.
