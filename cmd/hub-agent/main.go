@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"os"
 	"time"
 
@@ -90,6 +89,3 @@ func newManager(o *options, config *rest.Config, log logr.Logger) (ctrl.Manager,
 	}
 	return mgr, nil
 }
-
-// slogOf lets Temporal's SDK log into the same sink as everything else.
-func slogOf(log logr.Logger) *slog.Logger { return slog.New(logr.ToSlogHandler(log)) }

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	temporallog "go.temporal.io/sdk/log"
 	"k8s.io/utils/clock"
@@ -65,22 +65,10 @@ func addParts(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.Cl
 	return checks, nil
 }
 
-// registerMetrics registers metrics with those of the controllers.
-func registerMetrics(collectors []prometheus.Collector) error {
-	for _, c := range collectors {
-		if err := metrics.Registry.Register(c); err != nil {
-			return fmt.Errorf("registering metrics: %w", err)
-		}
-	}
-	return nil
-}
-
 // newTemporalClient connects to Temporal, lazily.
 func newTemporalClient(o *options, tracer trace.Tracer, log logr.Logger) (*temporalclient.Client, error) {
 	measured := temporalclient.NewMetrics()
-	if err := registerMetrics(measured.Collectors()); err != nil {
-		return nil, err
-	}
+	metrics.Registry.MustRegister(measured.Collectors()...)
 	host, err := os.Hostname()
 	if err != nil {
 		host = "hub-agent"
@@ -90,7 +78,7 @@ func newTemporalClient(o *options, tracer trace.Tracer, log logr.Logger) (*tempo
 		Identity: fmt.Sprintf("hub-agent@%s/%d", host, os.Getpid()),
 		Metrics:  measured,
 		Tracer:   tracer,
-		Logger:   temporallog.NewStructuredLogger(slogOf(log.WithName("temporal"))),
+		Logger:   temporallog.NewStructuredLogger(slog.New(logr.ToSlogHandler(log.WithName("temporal")))),
 	})
 	if err != nil {
 		return nil, err
@@ -126,9 +114,7 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.C
 		return nil, err
 	}
 	measured := worker.NewMetrics()
-	if err := registerMetrics(measured.Collectors()); err != nil {
-		return nil, err
-	}
+	metrics.Registry.MustRegister(measured.Collectors()...)
 	runner := &worker.Runner{
 		Client: temporal.SDK, Namespace: o.temporal.namespace, Activities: activities, Log: log.WithName("worker"), Metrics: measured,
 	}

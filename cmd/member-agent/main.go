@@ -64,11 +64,7 @@ func run(args []string) error {
 		return err
 	}
 	measured := work.NewMetrics()
-	for _, c := range measured.Collectors() {
-		if err := metrics.Registry.Register(c); err != nil {
-			return fmt.Errorf("registering metrics: %w", err)
-		}
-	}
+	metrics.Registry.MustRegister(measured.Collectors()...)
 	tracer, flush, err := o.Traces.Start(ctx, "member-agent", logger, attribute.String("fleet.cluster", o.cluster))
 	if err != nil {
 		return err

@@ -58,10 +58,7 @@ func open(ctx context.Context, dir string) (*fleet, error) {
 	}
 	config.QPS, config.Burst = -1, -1
 	f := &fleet{Access: a, figures: &figures{}, ended: map[string]time.Time{}, news: make(chan struct{}, 1)}
-	scheme, err := controlplane.Scheme()
-	if err != nil {
-		return nil, err
-	}
+	scheme := controlplane.Scheme()
 	if f.hub, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
 	}

@@ -103,9 +103,7 @@ func (s *spec) guest(name string) *guest {
 	}
 	config, err := controlplane.RESTConfig(lone, state.Hub)
 	require.NoError(s, err)
-	scheme, err := controlplane.Scheme()
-	require.NoError(s, err)
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: controlplane.Scheme()})
 	require.NoError(s, err)
 	g := &guest{cluster: &cluster{WithWatch: c, name: name}, spec: s, dir: dir}
 	g.equip(lone)

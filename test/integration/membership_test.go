@@ -171,9 +171,7 @@ func (g *guest) requireOwnNamespaceOnly() {
 	require.NoError(s, err)
 	config := rest.AnonymousClientConfig(admin)
 	config.BearerToken = string(token)
-	scheme, err := controlplane.Scheme()
-	require.NoError(s, err)
-	own, err := client.New(config, client.Options{Scheme: scheme})
+	own, err := client.New(config, client.Options{Scheme: controlplane.Scheme()})
 	require.NoError(s, err)
 	for namespace, allowed := range map[string]bool{
 		clusterv1beta1.MemberNamespace(g.name): true, clusterv1beta1.MemberNamespace("member-1"): false, "": false,

@@ -167,11 +167,7 @@ func (r *Rig) connect(cluster string) (client.WithWatch, error) {
 	}
 	config.QPS, config.Burst = -1, 0 // the tests wait for nothing but the server
 	r.configs[cluster] = config
-	scheme, err := controlplane.Scheme()
-	if err != nil {
-		return nil, err
-	}
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: controlplane.Scheme()})
 	if err != nil {
 		return nil, fmt.Errorf("making a client of %s: %w", cluster, err)
 	}

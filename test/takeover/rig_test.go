@@ -136,14 +136,12 @@ func (r *rig) setUp() {
 		<-done
 	}
 	require.NoError(r, errors.Join(failures...))
-	scheme, err := controlplane.Scheme()
-	require.NoError(r, err)
 	for _, cluster := range r.fleet.Clusters() {
 		config, err := controlplane.RESTConfig(r.fleet, cluster)
 		require.NoError(r, err)
 		config.QPS, config.Burst = -1, 0 // the tests wait for nothing but the servers
 		r.configs[cluster] = config
-		r.clients[cluster], err = client.NewWithWatch(config, client.Options{Scheme: scheme})
+		r.clients[cluster], err = client.NewWithWatch(config, client.Options{Scheme: controlplane.Scheme()})
 		require.NoError(r, err)
 	}
 }

@@ -29,10 +29,8 @@ func prices(value string) *corev1.ConfigMap {
 // builder makes clients that can select by name, as an API server can.
 func builder(t *testing.T) *fake.ClientBuilder {
 	t.Helper()
-	scheme, err := controlplane.Scheme()
-	require.NoError(t, err)
 	byName := func(object client.Object) []string { return []string{object.GetName()} }
-	return fake.NewClientBuilder().WithScheme(scheme).WithIndex(&corev1.ConfigMap{}, "metadata.name", byName)
+	return fake.NewClientBuilder().WithScheme(controlplane.Scheme()).WithIndex(&corev1.ConfigMap{}, "metadata.name", byName)
 }
 
 // clientThat returns a client that does something each time a watch has begun.

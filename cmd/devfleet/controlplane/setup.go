@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -30,16 +31,12 @@ const (
 )
 
 // Scheme knows Kubernetes' own kinds and the fleet's.
-func Scheme() (*runtime.Scheme, error) {
+func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("collecting the kinds: %w", err)
-		}
-	}
-	return scheme, nil
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(placementv1beta1.AddToScheme(scheme))
+	utilruntime.Must(clusterv1beta1.AddToScheme(scheme))
+	return scheme
 }
 
 // RESTConfig returns an administrator's access to a cluster of the fleet.
@@ -61,11 +58,7 @@ func Client(fleet *state.Fleet, cluster string) (client.WithWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	scheme, err := Scheme()
-	if err != nil {
-		return nil, err
-	}
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme()})
 	if err != nil {
 		return nil, fmt.Errorf("making a client of %s: %w", cluster, err)
 	}

@@ -13,7 +13,7 @@ import (
 func (s *story) shell(ctx context.Context, program string, args ...string) (string, error) {
 	s.screen.hold()
 	defer s.screen.release()
-	s.screen.command(quoted(append([]string{program}, args...)))
+	s.screen.stamped("$ %s", s.screen.paint(escBold, quoted(append([]string{program}, args...))))
 	cmd := exec.CommandContext(ctx, s.Fleet.Path("bin", program), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.Fleet.Kubeconfig(), "TEMPORAL_ADDRESS="+s.Fleet.Address("temporal"))
 	var stdout, stderr bytes.Buffer

@@ -101,9 +101,6 @@ func (s *screen) did(format string, args ...any) { s.stamped("→ "+format, args
 // holds prints a statement that was checked.
 func (s *screen) holds(statement string) { s.stamped("%s %s", s.good("✓"), statement) }
 
-// command prints a command line as a person would type it.
-func (s *screen) command(line string) { s.stamped("$ %s", s.paint(escBold, line)) }
-
 // output prints what a command answered.
 func (s *screen) output(text string) {
 	for line := range strings.Lines(strings.TrimRight(text, "\n")) {

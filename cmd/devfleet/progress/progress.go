@@ -89,21 +89,15 @@ func (s *Step) Note(format string, args ...any) {
 	s.note = fmt.Sprintf(format, args...)
 }
 
-// Done ends the step well.
-func (s *Step) Done() { s.end("✓", "") }
-
-// Fail ends the step with the mark of failure; the error itself is for the caller to report.
-func (s *Step) Fail() { s.end("✗", " failed after") }
-
 // End ends the step by the outcome of its work and returns that outcome.
 func (s *Step) End(err error) error {
 	switch {
 	case err == nil:
-		s.Done()
+		s.end("✓", "")
 	case errors.Is(err, context.Canceled):
 		s.end("–", " ended after")
 	default:
-		s.Fail()
+		s.end("✗", " failed after")
 	}
 	return err
 }

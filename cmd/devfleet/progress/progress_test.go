@@ -39,7 +39,7 @@ func TestPlainDisplayPrintsStartAndEndOfEachStep(t *testing.T) {
 
 	build := display.Step("building %s", "etcd")
 	fake.SetTime(time.Unix(7, 0))
-	build.Done()
+	assert.NoError(t, build.End(nil))
 	broken := errors.New("broken")
 	assert.ErrorIs(t, display.Step("starting").End(broken), broken)
 

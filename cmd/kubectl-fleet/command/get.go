@@ -95,17 +95,9 @@ type fleet struct {
 }
 
 func (o *getOptions) run(ctx context.Context) error {
-	c, err := o.factory.Client()
+	reader, err := newReader(o.factory)
 	if err != nil {
 		return err
-	}
-	namespace, named, err := o.factory.Namespace()
-	if err != nil {
-		return err
-	}
-	reader := hub.Reader{Reader: c}
-	if named {
-		reader.Namespace = namespace
 	}
 	read := &fleet{}
 	if err := o.factory.Patiently(o.streams, "reading the fleet", func() error { return o.read(ctx, reader, read) }); err != nil {
@@ -301,21 +293,26 @@ func completeGet(f *cli.Factory) cobra.CompletionFunc {
 func names(ctx context.Context, f *cli.Factory, kind hub.Kind) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionLimit)
 	defer cancel()
-	c, err := f.Client()
+	reader, err := newReader(f)
 	if err != nil {
 		return nil
-	}
-	namespace, named, err := f.Namespace()
-	if err != nil {
-		return nil
-	}
-	reader := hub.Reader{Reader: c}
-	if named {
-		reader.Namespace = namespace
 	}
 	found, err := reader.Names(ctx, kind)
 	if err != nil {
 		return nil
 	}
 	return found
+}
+
+// newReader reads the hub, or what is in the namespace that the user has named.
+func newReader(f *cli.Factory) (hub.Reader, error) {
+	c, err := f.Client()
+	if err != nil {
+		return hub.Reader{}, err
+	}
+	namespace, named, err := f.Namespace()
+	if !named {
+		namespace = ""
+	}
+	return hub.Reader{Reader: c, Namespace: namespace}, err
 }

@@ -161,7 +161,7 @@ func printAnswer(out io.Writer, a explain.Answer, colours bool) {
 		}
 		fmt.Fprintf(out, "\n%s\n", heading)
 		for _, filter := range a.Filters {
-			fmt.Fprintln(out, filterLine(filter, colours))
+			fmt.Fprintln(out, filterLine(filter, painter(colours)))
 		}
 	}
 	if a.Score != nil {
@@ -185,13 +185,10 @@ func beaten(a explain.Answer) string {
 	return fmt.Sprintf("; the last that was picked is %s (%s)", a.LastPicked, *a.LastPickedScore)
 }
 
-func filterLine(filter explain.Filter, colours bool) string {
-	mark, colour := "✓", "32"
+func filterLine(filter explain.Filter, paint func(colour, text string) string) string {
+	mark := paint(green, "✓")
 	if filter.Against != "" {
-		mark, colour = "✗", "31"
-	}
-	if colours {
-		mark = "\x1b[" + colour + "m" + mark + "\x1b[0m"
+		mark = paint(red, "✗")
 	}
 	return strings.TrimRight(fmt.Sprintf("  %s %-22s %s", mark, filter.Name, filter.Against), " ")
 }

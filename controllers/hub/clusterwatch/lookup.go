@@ -16,10 +16,11 @@ import (
 
 // listInterested lists the placements that a request may concern.
 func (r *Reconciler) listInterested(ctx context.Context, request Request, stakes map[types.NamespacedName]Stake) ([]placementv1beta1.PlacementObject, error) {
-	if request.Placement.Name != "" {
-		return r.byKey(ctx, request.Placement)
-	}
 	found := map[types.NamespacedName]placementv1beta1.PlacementObject{}
+	if request.Placement.Name != "" {
+		err := r.addIfThere(ctx, request.Placement, found)
+		return slices.Collect(maps.Values(found)), err
+	}
 	for _, interest := range interestsOf(request) {
 		placements, err := r.listByInterest(ctx, interest)
 		if err != nil {
@@ -54,27 +55,24 @@ func (r *Reconciler) addBound(ctx context.Context, found map[types.NamespacedNam
 		if !stake.Bound {
 			continue
 		}
-		placements, err := r.byKey(ctx, key)
-		if err != nil {
+		if err := r.addIfThere(ctx, key, found); err != nil {
 			return err
-		}
-		for _, placement := range placements {
-			found[key] = placement
 		}
 	}
 	return nil
 }
 
-// byKey finds a placement, if there is one with that key.
-func (r *Reconciler) byKey(ctx context.Context, key types.NamespacedName) ([]placementv1beta1.PlacementObject, error) {
+// addIfThere adds the placement with a key, if there is one.
+func (r *Reconciler) addIfThere(ctx context.Context, key types.NamespacedName, found map[types.NamespacedName]placementv1beta1.PlacementObject) error {
 	placement := placementv1beta1.Scope{Namespace: key.Namespace}.NewPlacement(key.Name)
-	if err := r.client.Get(ctx, key, placement); err != nil {
-		if client.IgnoreNotFound(err) == nil {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("reading placement %s: %w", key.Name, err)
+	err := r.client.Get(ctx, key, placement)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading placement %s: %w", key.Name, err)
 	}
-	return []placementv1beta1.PlacementObject{placement}, nil
+	if err == nil {
+		found[key] = placement
+	}
+	return nil
 }
 
 // listByInterest lists the placements with an interest.

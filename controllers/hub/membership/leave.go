@@ -193,14 +193,13 @@ func (r *Reconciler) clearNamespace(ctx context.Context, member *clusterv1beta1.
 	for i := range remaining {
 		failures = append(failures, r.removeMember(ctx, &remaining[i]), worksync.ReleaseWork(ctx, r.client, &remaining[i]))
 	}
-	meta := metav1.ObjectMeta{Namespace: namespace}
-	box := &clusterv1beta1.InternalMemberCluster{ObjectMeta: meta}
-	box.Name = member.Name
-	binding := &rbacv1.RoleBinding{ObjectMeta: meta}
-	binding.Name = clusterv1beta1.MemberRoleBindingName(member.Name)
-	role := &rbacv1.Role{ObjectMeta: meta}
-	role.Name = clusterv1beta1.MemberRoleName(member.Name)
-	failures = append(failures, r.removeMember(ctx, box), r.removeMember(ctx, binding), r.removeMember(ctx, role))
+	for _, object := range []client.Object{
+		&clusterv1beta1.InternalMemberCluster{ObjectMeta: fleetMeta(namespace, member.Name)},
+		&rbacv1.RoleBinding{ObjectMeta: fleetMeta(namespace, clusterv1beta1.MemberRoleBindingName(member.Name))},
+		&rbacv1.Role{ObjectMeta: fleetMeta(namespace, clusterv1beta1.MemberRoleName(member.Name))},
+	} {
+		failures = append(failures, r.removeMember(ctx, object))
+	}
 	return errors.Join(failures...)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -42,14 +43,14 @@ func (r *Reconciler) removeChildren(ctx context.Context, placement placementv1be
 		return r.projectDeletion(ctx, placement, bindings.Objects())
 	}
 	// The cache may lag behind the last write of an activity, so the list is read past it.
-	bound, err := r.listChildren(ctx, placement, scope.NewBinding(""))
+	bound, err := r.listChildren(ctx, placement, scope.BindingKind())
 	if err != nil {
 		return 0, err
 	}
 	if len(bound) > 0 {
 		return 0, r.deleteAll(ctx, bound)
 	}
-	for _, kind := range []client.Object{scope.NewResourceSnapshot(""), scope.NewPolicySnapshot("")} {
+	for _, kind := range []schema.GroupVersionKind{scope.ResourceSnapshotKind(), scope.PolicySnapshotKind()} {
 		snapshots, err := r.listChildren(ctx, placement, kind)
 		if err != nil {
 			return 0, err
@@ -69,20 +70,16 @@ func (r *Reconciler) removeChildren(ctx context.Context, placement placementv1be
 }
 
 // listChildren lists the objects of a kind that belong to a placement, past the cache.
-func (r *Reconciler) listChildren(ctx context.Context, placement placementv1beta1.PlacementObject, of client.Object) ([]client.Object, error) {
-	gvk, err := r.client.GroupVersionKindFor(of)
-	if err != nil {
-		return nil, fmt.Errorf("looking up the kind of %T: %w", of, err)
-	}
+func (r *Reconciler) listChildren(ctx context.Context, placement placementv1beta1.PlacementObject, kind schema.GroupVersionKind) ([]client.Object, error) {
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	err = r.live.List(ctx, list, client.InNamespace(placement.GetNamespace()), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()})
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	err := r.live.List(ctx, list, client.InNamespace(placement.GetNamespace()), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()})
 	if err != nil {
-		return nil, fmt.Errorf("listing what %s made of kind %s: %w", placement.GetName(), gvk.Kind, err)
+		return nil, fmt.Errorf("listing what %s made of kind %s: %w", placement.GetName(), kind.Kind, err)
 	}
 	objects := make([]client.Object, 0, len(list.Items))
 	for i := range list.Items {
-		list.Items[i].SetGroupVersionKind(gvk)
+		list.Items[i].SetGroupVersionKind(kind)
 		objects = append(objects, &list.Items[i])
 	}
 	return objects, nil

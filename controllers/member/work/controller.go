@@ -277,7 +277,7 @@ func (r *Reconciler) applyWork(ctx context.Context, work *placementv1beta1.Work)
 // delayUntilNextPass is how long to wait for the next pass over a Work if no event asks for one
 // earlier.
 func (r *Reconciler) delayUntilNextPass(mem *memory) time.Duration {
-	wait := r.delayUntilResync(mem)
+	wait := max(time.Second, addJitter(resyncPeriod-r.Clock.Since(mem.checked)))
 	if next := earliestRetry(mem.outcomes); !next.IsZero() {
 		wait = min(wait, addJitter(max(time.Millisecond, next.Sub(r.Clock.Now()))))
 	}
@@ -338,10 +338,6 @@ func (r *Reconciler) isAheadOfWatch(outcomes []outcome) bool {
 		}
 	}
 	return false
-}
-
-func (r *Reconciler) delayUntilResync(mem *memory) time.Duration {
-	return max(time.Second, addJitter(resyncPeriod-r.Clock.Since(mem.checked)))
 }
 
 // addJitter lengthens a delay by up to a tenth. It never shortens it: the delay must be over when
