@@ -229,6 +229,8 @@ type ApprovalResult struct {
 	By      string `json:"by,omitempty"`
 	// Already says that the request had been approved before.
 	Already bool `json:"already,omitempty"`
+	// Refused says why the hub does not take the approval; an event on the run says it too.
+	Refused string `json:"refused,omitempty"`
 }
 
 // Reasons why a signal was ignored.

@@ -57,7 +57,9 @@ type Activities struct {
 	Notifier   *clusterwait.Notifier
 	Events     EventRecorder
 	Identities Identities
-	Clock      clock.WithTicker
+	// Approvals says which approvals count that come through Temporal.
+	Approvals ApprovalPolicy
+	Clock     clock.WithTicker
 	// Vocabulary is in which words the runs that begin write their status.
 	Vocabulary placementv1beta1.Vocabulary
 	// ClusterWrites bounds the clusters that this process writes to at the same time,

@@ -41,6 +41,11 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 	if err != nil {
 		return act.ApprovalResult{}, fmt.Errorf("finding out who approved stage %s of run %s: %w", in.Stage, run.GetName(), err)
 	}
+	if why := a.Approvals.refusal(verified); why != "" {
+		why = fmt.Sprintf("the approval of stage %s is not taken: %s", shorten(in.Stage, maxStage), why)
+		a.runs().emitWarning(run, eventApprovalRefused, fmt.Sprintf("%s (sent by %s)", why, shorten(who, maxApprover)))
+		return act.ApprovalResult{Request: request.GetName(), Refused: why}, nil
+	}
 	// A client may send any amount of both, and the message of a condition holds 32 KiB.
 	who, comment := shorten(who, maxApprover), shorten(in.Comment, maxComment)
 	now := a.Clock.Now()
@@ -59,6 +64,32 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 		return act.ApprovalResult{}, fmt.Errorf("writing the approval to request %s: %w", request.GetName(), err)
 	}
 	return act.ApprovalResult{Request: request.GetName(), By: who}, nil
+}
+
+// ApprovalPolicy says which approvals count that come through Temporal. Whoever may write to the Temporal namespace can
+// send them, under any name.
+type ApprovalPolicy string
+
+// The policies. Without one, approvals have to be verified.
+const (
+	ApprovalsOff      ApprovalPolicy = "off"
+	ApprovalsVerified ApprovalPolicy = "verified"
+	ApprovalsAny      ApprovalPolicy = "any"
+)
+
+// eventApprovalRefused is the reason of events about approvals that the policy does not take.
+const eventApprovalRefused = "ApprovalRefused"
+
+// refusal says why an approval does not count; nothing if it does.
+func (p ApprovalPolicy) refusal(verified bool) string {
+	const instead = "; approve with kubectl, which the hub's API server authorizes, such as kubectl fleet approve, or have an operator change --temporal-approvals of the hub agent"
+	switch {
+	case p == ApprovalsAny || verified && p != ApprovalsOff:
+		return ""
+	case p == ApprovalsOff:
+		return "this hub takes no approvals through Temporal" + instead
+	}
+	return "Temporal does not vouch for who sent it" + instead
 }
 
 // openRequest reads the approval request that an approval is for; nil when it is

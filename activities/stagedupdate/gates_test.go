@@ -1,6 +1,7 @@
 package stagedupdate_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -384,4 +386,47 @@ func TestTheStatusSaysWhoApproved(t *testing.T) {
 		h.gates("canary", 1)
 		assert.Equal(t, want, conditionOf(h.run("example-run-2").Status.StagesStatus[1].AfterStageTaskStatus[0].Conditions, "ApprovalRequestApproved"))
 	}
+}
+
+func TestApprovalsThroughTemporalCountAsThePolicySays(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		policy   stagedupdate.ApprovalPolicy
+		verified bool
+		refused  string
+	}{
+		"one that is not verified is refused unless the policy is any": {stagedupdate.ApprovalsVerified, false, "Temporal does not vouch for who sent it"},
+		"also by a hub that was told nothing":                          {"", false, "Temporal does not vouch for who sent it"},
+		"one that is verified counts":                                  {stagedupdate.ApprovalsVerified, true, ""},
+		"none counts if they are off":                                  {stagedupdate.ApprovalsOff, true, "this hub takes no approvals through Temporal"},
+		"any counts if the policy is any":                              {stagedupdate.ApprovalsAny, false, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := updated(t)
+			h.acts.Approvals, h.acts.Identities = test.policy, sender{h, test.verified}
+			h.gates("canary", 1)
+			h.events = nil
+			result := must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorUpdate})
+			if test.refused == "" {
+				assert.Empty(t, result.Refused)
+				assert.True(t, h.gates("canary", 1).Open)
+				return
+			}
+			assert.Contains(t, result.Refused, test.refused)
+			assert.Contains(t, result.Refused, "approve with kubectl")
+			assert.Contains(t, h.events[0], "Warning example-run-2 ApprovalRefused: the approval of stage canary is not taken: "+test.refused)
+			assert.False(t, h.gates("canary", 1).Open)
+			assert.Nil(t, h.request().Status.Approval)
+		})
+	}
+}
+
+// sender is who approves, verified or not.
+type sender struct {
+	*hub
+	verified bool
+}
+
+// Approver says who approved.
+func (s sender) Approver(context.Context, act.ApprovalRequest) (string, bool, error) {
+	return "ada", s.verified, nil
 }

@@ -134,6 +134,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 func (h *hub) restarted() *stagedupdate.Activities {
 	return &stagedupdate.Activities{
 		Client: h, Live: h, Works: members{h}, Snapshots: h, Notifier: h.notifier, Events: h, Identities: h, Clock: h.clock,
+		Approvals: stagedupdate.ApprovalsAny,
 	}
 }
 

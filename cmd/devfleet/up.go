@@ -248,6 +248,7 @@ func printWelcome(out io.Writer, fleet *state.Fleet) {
 Contexts      %s
 Temporal UI   http://%s
 Temporal CLI  temporal --address %s workflow list
+Approvals     through Temporal count whoever sends them, for this Temporal knows no users (--temporal-approvals=any)
 Logs          %s; as in: %s logs hub-agent -f
 Next          kubectl get memberclusters
               %s status

@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 
+	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
 )
 
@@ -14,6 +15,7 @@ import (
 const (
 	temporalAddressFlag    = "temporal-address"
 	temporalNamespaceFlag  = "temporal-namespace"
+	temporalApprovalsFlag  = "temporal-approvals"
 	temporalTLSFlag        = "temporal-tls"
 	temporalCAFlag         = "temporal-tls-ca-file"
 	temporalCertFlag       = "temporal-tls-cert-file"
@@ -29,6 +31,8 @@ const (
 type temporalOptions struct {
 	address   string
 	namespace string
+	// approvals says which approvals through Temporal count.
+	approvals string
 	security  temporalclient.Security
 }
 
@@ -36,6 +40,7 @@ type temporalOptions struct {
 func (o *temporalOptions) addFlags(f *flag.FlagSet) {
 	f.StringVar(&o.address, temporalAddressFlag, "localhost:7233", "host:port of the Temporal frontend; it need not be up yet")
 	f.StringVar(&o.namespace, temporalNamespaceFlag, "default", "Temporal namespace; it is created, with its search attributes, if it does not exist")
+	f.StringVar(&o.approvals, temporalApprovalsFlag, string(stagedupdate.ApprovalsVerified), "which approvals through Temporal count: off (none), verified (those whose sender Temporal has authenticated) or any; whoever may write to the Temporal namespace can send one under any name")
 	f.BoolVar(&o.security.TLS, temporalTLSFlag, false, "encrypt the connection to Temporal; implied by the other flags of TLS and by an API key")
 	f.StringVar(&o.security.CAFile, temporalCAFlag, "", "PEM file of the certificates that vouch for Temporal's; those of the system do if it is empty. This file and the next two are read again for every new connection")
 	f.StringVar(&o.security.CertFile, temporalCertFlag, "", "PEM file of the client certificate for Temporal, for mutual TLS; together with --"+temporalKeyFlag)
@@ -53,6 +58,11 @@ func (o *temporalOptions) checkFlags(lookup func(string) (string, bool)) error {
 	var problems []error
 	if _, port, err := net.SplitHostPort(o.address); err != nil || port == "" {
 		problems = append(problems, fmt.Errorf("--%s is %q; it must be host:port, such as temporal-frontend.temporal:7233", temporalAddressFlag, o.address))
+	}
+	switch stagedupdate.ApprovalPolicy(o.approvals) {
+	case stagedupdate.ApprovalsOff, stagedupdate.ApprovalsVerified, stagedupdate.ApprovalsAny:
+	default:
+		problems = append(problems, fmt.Errorf("--%s is %q; it must be off, verified or any", temporalApprovalsFlag, o.approvals))
 	}
 	if o.namespace == "" {
 		problems = append(problems, fmt.Errorf("--%s must not be empty", temporalNamespaceFlag))

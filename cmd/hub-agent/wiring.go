@@ -142,6 +142,7 @@ func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared par
 			Client: cached, Live: live, Works: shared.syncer, Snapshots: selector, Notifier: notifier, Clock: clk,
 			ClusterWrites: writes, FleetReads: fleetReads, Outages: o.outages, Vocabulary: o.vocabulary,
 			Events:     mgr.GetEventRecorder("staged-update-run"),
+			Approvals:  stagedupdate.ApprovalPolicy(o.temporal.approvals),
 			Identities: &worker.Identities{Client: temporal.SDK, Namespace: o.temporal.namespace},
 		},
 	}, nil

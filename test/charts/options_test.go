@@ -122,7 +122,7 @@ func TestHubAgentFindsTemporal(t *testing.T) {
 		never    string
 		volumes  map[string]string // Secrets by volume
 	}{
-		"in plain text by default": {nil, []string{"--temporal-address=temporal.example.com:7233", "--temporal-namespace=default"}, "--temporal-tls", nil},
+		"in plain text by default": {nil, []string{"--temporal-address=temporal.example.com:7233", "--temporal-namespace=default", "--temporal-approvals=verified"}, "--temporal-tls", nil},
 		"in a namespace":           {values{"namespace": "fleet"}, []string{"--temporal-namespace=fleet"}, "--temporal-tls", nil},
 		"by the system's CAs":      {values{"tls": values{"enabled": true}}, []string{"--temporal-tls=true"}, "file=", nil},
 		"by mutual TLS": {

@@ -67,7 +67,7 @@ func splitRoles(s *spec) disturbance {
 func (s *spec) workers(name string) *exec.Cmd {
 	s.Helper()
 	return s.agent(name, s.Fleet.Binary(hubAgent), nil,
-		"--role=worker", "--kubeconfig="+s.Fleet.HubAgentKubeconfig(), "--temporal-address="+s.Fleet.Address("temporal"),
+		"--role=worker", "--kubeconfig="+s.Fleet.HubAgentKubeconfig(), "--temporal-address="+s.Fleet.Address("temporal"), "--temporal-approvals=any",
 		"--metrics-bind-address=0", "--health-probe-bind-address="+s.freeAddress())
 }
 

@@ -53,7 +53,7 @@ func (s *spec) role(role string) string {
 	s.Helper()
 	health := s.freeAddress()
 	s.agent(role, s.Fleet.Binary(hubAgent), nil,
-		"--role="+role, "--kubeconfig="+s.Fleet.HubAgentKubeconfig(), "--temporal-address="+s.Fleet.Address("temporal"),
+		"--role="+role, "--kubeconfig="+s.Fleet.HubAgentKubeconfig(), "--temporal-address="+s.Fleet.Address("temporal"), "--temporal-approvals=any",
 		"--metrics-bind-address=0", "--health-probe-bind-address="+health, "--leader-election-lease-duration=4s",
 		"--leader-election-renew-deadline=3s", "--leader-election-retry-period=500ms")
 	return health

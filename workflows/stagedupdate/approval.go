@@ -173,6 +173,12 @@ func (b *approvalInbox) answerOne(ctx workflow.Context, item *approval) error {
 		return b.refuse(ctx, item, fmt.Sprintf("the approval of stage %s was not written: run %s has ended, or its approval request was deleted; "+
 			"look at the run and send the approval again", item.Stage, b.run.ref.Key()), act.SignalReport{Reason: act.SignalNotWaiting})
 	}
+	if result.Refused != "" { // the activity has said so in an event
+		if item.door == act.DoorUpdate {
+			item.err = temporal.NewApplicationError(result.Refused, act.ErrorUser)
+		}
+		return nil
+	}
 	item.result = result
 	gate.state.Approved()
 	return nil

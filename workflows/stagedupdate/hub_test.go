@@ -48,6 +48,8 @@ type hub struct {
 	reports                         []act.SignalReport
 	approvals                       []act.ApprovalRequest
 	approvalGone, approvedElsewhere bool
+	// refuse is why the next approval is not taken.
+	refuse string
 	// lag is how far the hub's clock is behind the server's.
 	lag time.Duration
 
@@ -388,6 +390,11 @@ func (h *hub) recordApproval(_ context.Context, in act.ApprovalRequest) (act.App
 	h.note(act.RecordApproval, "%s by %s", in.Stage, in.Door)
 	if h.over(in.Run) || h.approvalGone {
 		return act.ApprovalResult{Ended: true}, nil
+	}
+	if h.refuse != "" {
+		refused := h.refuse
+		h.refuse = ""
+		return act.ApprovalResult{Refused: refused}, nil
 	}
 	h.approvals = append(h.approvals, in)
 	st := h.stage(in.Stage)

@@ -235,6 +235,22 @@ func TestAStopAtAGatePausesAndResumeInTheSameMomentIsNotLost(t *testing.T) {
 	assert.WithinDuration(t, begin.Add(time.Minute), h.env.Now(), 0, "a pause does not restart the wait")
 }
 
+func TestAnApprovalThatTheHubRefusesIsAnsweredAndTheGateStaysClosed(t *testing.T) {
+	h := newHub(t, canary())
+	var refused, taken *answer
+	h.at(70*time.Second, func() {
+		h.change(func() { h.refuse = "Temporal does not vouch for who sent it" })
+		refused = h.approveUpdate("first", wf.Approval{Stage: "canary"})
+	})
+	h.at(80*time.Second, func() { taken = h.approveUpdate("second", wf.Approval{Stage: "canary"}) })
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	require.ErrorContains(t, refused.err, "Temporal does not vouch for who sent it")
+	require.NoError(t, taken.err, "the gate has waited for another")
+	assert.True(t, h.succeeded)
+	assert.Len(t, h.approvals, 1)
+}
+
 func TestARunThatIsDeletedIsLeftAlone(t *testing.T) {
 	for sentence, when := range map[string]time.Duration{"while a stage updates": 500 * time.Millisecond, "at a gate": 10 * time.Second} {
 		t.Run(sentence, func(t *testing.T) {
