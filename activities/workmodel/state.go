@@ -135,7 +135,7 @@ func currentWorks(binding placementv1beta1.BindingObject, works []placementv1bet
 // name the UID that the binding had before the hub was restored.
 func IsAnyUnsigned(binding placementv1beta1.BindingObject, works []placementv1beta1.Work) bool {
 	return slices.ContainsFunc(works, func(work placementv1beta1.Work) bool {
-		return work.DeletionTimestamp.IsZero() && !(Owns(binding, &work) && placementv1beta1.IsSigned(&work))
+		return work.DeletionTimestamp.IsZero() && (!Owns(binding, &work) || !placementv1beta1.IsSigned(&work))
 	})
 }
 

@@ -30,7 +30,7 @@ func (h *hubConnection) Start(ctx context.Context) error {
 	logger := log.FromContext(ctx).WithName("hub")
 	lastCause := ""
 	delays := wait.Backoff{Duration: minRetryDelay, Factor: 2, Jitter: 0.25, Steps: 10, Cap: maxRetryDelay}.DelayFunc()
-	err := delays.Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+	letIn := func(ctx context.Context) (bool, error) {
 		err := h.hub.GetAPIReader().List(ctx, &clusterv1beta1.InternalMemberClusterList{},
 			client.InNamespace(h.namespace), client.Limit(1))
 		if err != nil && err.Error() != lastCause {
@@ -38,8 +38,8 @@ func (h *hubConnection) Start(ctx context.Context) error {
 			logger.Info("The hub does not let the agent in yet; trying again", "namespace", h.namespace, "cause", lastCause)
 		}
 		return err == nil, nil
-	})
-	if err != nil {
+	}
+	if delays.Until(ctx, true, true, letIn) != nil {
 		return nil // the agent ends
 	}
 	logger.Info("Connected to the hub", "namespace", h.namespace)

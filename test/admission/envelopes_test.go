@@ -71,7 +71,7 @@ const (
 )
 
 func createEditors(t *testing.T) {
-	for _, manifest := range strings.Split(editors, "\n---\n") {
+	for manifest := range strings.SplitSeq(editors, "\n---\n") {
 		admin.create(t, manifest)
 	}
 }

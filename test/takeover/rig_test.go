@@ -54,7 +54,7 @@ type rig struct {
 func newRig(t *testing.T, members int) *rig {
 	t.Helper()
 	log.SetLogger(logr.Discard())
-	dir, err := os.MkdirTemp("", "fleetflow-takeover-")
+	dir, err := os.MkdirTemp("", "fleetflow-takeover-") //nolint:usetesting // after a failure it stays, with the logs of the agents
 	require.NoError(t, err)
 	building, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
