@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -94,7 +95,11 @@ func pickFixedPlacesOnTheNamedClusters(s *spec) {
 	s.requireAvailable(placed, "0", "", "member-2", "member-3")
 }
 
+// wantClusters says what is missing until a placement has these clusters, and no other that is still cleaned up.
 func wantClusters(p *placementv1beta1.ClusterResourcePlacement, want ...string) error {
+	if c := meta.FindStatusCondition(p.Status.Conditions, placementv1beta1.ConditionTypeClustersLeaving); c != nil {
+		return errors.New(c.Message)
+	}
 	var names []string
 	for _, entry := range p.Status.PlacementStatuses {
 		names = append(names, entry.ClusterName)
