@@ -40,7 +40,7 @@ func (h *hubConnection) Start(ctx context.Context) error {
 		return err == nil, nil
 	}
 	if delays.Until(ctx, true, true, letIn) != nil {
-		return nil // the agent ends
+		return nil //nolint:nilerr // only the end of the agent ends the wait
 	}
 	logger.Info("Connected to the hub", "namespace", h.namespace)
 	return h.hub.Start(ctx)
