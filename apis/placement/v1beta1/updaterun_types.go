@@ -156,7 +156,8 @@ type UpdateRunStatus struct {
 	AppliedStrategy *ApplyStrategy `json:"appliedStrategy,omitempty"`
 
 	// Vocabulary is in which words this status is written, as the hub agent was told when the
-	// run started. If it is missing, they are those of KubeFleet's documentation.
+	// run started: seeds, also if it is missing, for those of KubeFleet's documentation, kubefleet for
+	// those of its releases.
 	Vocabulary Vocabulary `json:"vocabulary,omitempty"`
 
 	// StagedUpdateStrategySnapshot is the strategy as it was when the run started.
