@@ -5,9 +5,12 @@
 # PROGRAM is hub-agent, member-agent or kubectl-fleet, VERSION what it answers to --version. Go compiles for the other
 # platform by itself, so nothing is emulated. The same commit gives the same binary: no paths, no time, no version control
 # data in it.
-ARG GO_VERSION=1.26.8
+#
+# BUILD_IMAGE and BASE_IMAGE are the images it is built in and runs on; make images names them by digest.
+ARG BUILD_IMAGE=golang:1.26.8
+ARG BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot
 
-FROM --platform=$BUILDPLATFORM golang:${GO_VERSION} AS build
+FROM --platform=$BUILDPLATFORM ${BUILD_IMAGE} AS build
 ARG TARGETOS TARGETARCH PROGRAM VERSION
 WORKDIR /src
 COPY go.mod go.sum ./
@@ -26,7 +29,7 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
     go build -trimpath -buildvcs=false -ldflags="-s -w -buildid= -X github.com/fleetflow/fleetflow/cmd/version.number=$VERSION" -o /out/program ./cmd/$PROGRAM
 
 # No shell, no package manager; certificates of well-known authorities, and a user who is not root.
-FROM gcr.io/distroless/static-debian12:nonroot
+FROM ${BASE_IMAGE}
 ARG PROGRAM VERSION
 LABEL org.opencontainers.image.title=$PROGRAM \
       org.opencontainers.image.version=$VERSION \

@@ -67,10 +67,50 @@ release: ## Build the programs as they go into images, for PLATFORMS, into bin/<
 sbom: release ## A software bill of materials (CycloneDX) beside every program of `make release` (about 6 min)
 	@go run ./test/sbom -version '$(TAG)' $(foreach platform,$(PLATFORMS),$(foreach program,$(PROGRAMS),bin/$(subst /,-,$(platform))/$(program)))
 
+# The images that the programs are built in and run on. A release takes them by the digests that their tags have at the time.
+BUILD_IMAGE ?= golang:1.26.8
+BASE_IMAGE ?= gcr.io/distroless/static-debian12:nonroot
+# Where the digests of what was pushed are written, a line for each: what it is, and where it is by its digest.
+RELEASED := bin/released.txt
+HELM ?= helm
+COSIGN ?= cosign
+# Charts have versions by SemVer.
+CHART_VERSION ?= $(patsubst v%,%,$(TAG))
+
 .PHONY: images
-images: ## Build images of the programs for PLATFORMS with docker buildx and push them to REGISTRY (about 10 min)
-	@for program in $(PROGRAMS); do docker buildx build --platform $$(echo $(PLATFORMS) | tr ' ' ,) --build-arg PROGRAM=$$program \
-	--build-arg VERSION=$(TAG) --tag $(REGISTRY)/$$program:$(TAG) $(IMAGEFLAGS) .; done
+images: ## Build images of the programs for PLATFORMS with docker buildx, on base images by digest, and push them to REGISTRY (about 10 min)
+	@mkdir -p bin; : >$(RELEASED); \
+	pin() { case "$$1" in *@sha256:*) echo "$$1";; *) echo "$${1%:*}@$$(docker buildx imagetools inspect "$$1" --format '{{.Manifest.Digest}}')";; esac; }; \
+	build=$$(pin $(BUILD_IMAGE)); base=$$(pin $(BASE_IMAGE)); \
+	for program in $(PROGRAMS); do docker buildx build --platform $$(echo $(PLATFORMS) | tr ' ' ,) --build-arg PROGRAM=$$program \
+	--build-arg VERSION=$(TAG) --build-arg BUILD_IMAGE=$$build --build-arg BASE_IMAGE=$$base --tag $(REGISTRY)/$$program:$(TAG) \
+	--metadata-file bin/$$program.json $(IMAGEFLAGS) .; \
+	digest=$$(sed -n 's/.*"containerimage.digest": *"\(sha256:[0-9a-f]*\)".*/\1/p' bin/$$program.json | head -1); \
+	[ -n "$$digest" ] || { echo "docker buildx says no digest of $$program" >&2; exit 1; }; \
+	echo "$$program $(REGISTRY)/$$program@$$digest" | tee -a $(RELEASED); done
+
+.PHONY: charts
+charts: ## Package the charts with the digests of `make images` in their values, and push them to REGISTRY/charts (seconds)
+	@[ -s $(RELEASED) ] || { echo 'no image was pushed: run make images' >&2; exit 1; }; \
+	rm -rf bin/charts; mkdir -p bin/charts; for chart in hub-agent member-agent; do \
+	digest=$$(sed -n "s|^$$chart .*@\(sha256:[0-9a-f]*\)$$|\1|p" $(RELEASED)); \
+	[ -n "$$digest" ] || { echo "no digest of $$chart in $(RELEASED): run make images" >&2; exit 1; }; \
+	cp -r deploy/charts/$$chart bin/charts/$$chart; \
+	sed -i -e "0,/^  digest: \"\"/s//  digest: $$digest/" -e "0,\|^  repository: .*|s||  repository: $(REGISTRY)/$$chart|" bin/charts/$$chart/values.yaml; \
+	$(HELM) package bin/charts/$$chart --version $(CHART_VERSION) --app-version $(TAG) --destination bin/charts; \
+	pushed=$$($(HELM) push bin/charts/$$chart-$(CHART_VERSION).tgz oci://$(REGISTRY)/charts 2>&1); echo "$$pushed"; \
+	digest=$$(echo "$$pushed" | sed -n 's/^Digest: *//p'); \
+	[ -n "$$digest" ] || { echo "helm says no digest of the chart $$chart" >&2; exit 1; }; \
+	echo "chart-$$chart $(REGISTRY)/charts/$$chart@$$digest" | tee -a $(RELEASED); done
+
+# Without a key cosign asks the identity provider of the environment, such as that of a CI, and notes the signature in the log of
+# Sigstore; COSIGNFLAGS='--key …' signs with a key.
+COSIGNFLAGS ?=
+
+.PHONY: sign
+sign: ## Sign with cosign, by digest, the images and charts that `make images charts` has pushed (seconds)
+	@[ -s $(RELEASED) ] || { echo 'nothing was pushed: run make images charts' >&2; exit 1; }; \
+	while read -r what where; do echo "== $$what"; $(COSIGN) sign --yes $(COSIGNFLAGS) "$$where"; done <$(RELEASED)
 
 .PHONY: generate
 generate: ## Write deep copies, CRDs, the API reference and that of kubectl fleet anew from the code (about 1 min)
@@ -87,7 +127,7 @@ quick: ## What has changed and what imports it: build, vet, unit tests, replay, 
 	@.ci/quick
 
 .PHONY: check
-check: check-tidy check-generated check-format vet lint boundaries workflowcheck ## Everything that needs no running fleet and no test but the boundaries (about 4 min)
+check: check-tidy check-generated check-format vet lint boundaries workflowcheck vulncheck ## Everything that needs no running fleet and no test but the boundaries (about 4 min)
 
 .PHONY: check-tidy
 check-tidy: ## go.mod names exactly what is imported (seconds)
@@ -119,6 +159,17 @@ boundaries: ## Who may import whom, and what the documents say about the tree (s
 workflowcheck: ## Workflow code is deterministic (half a minute)
 	$(call step,workflows are deterministic,$(TOOL) workflowcheck -config test/tools/workflowcheck.yaml ./workflows/... ./worker/...)
 
+# Which known vulnerabilities the code reaches; govulncheck ends with 3 if there are any. Its database is on the internet, or
+# where GOVULNDB says. Without it there is nothing to check against, which is no fault of the code.
+.PHONY: vulncheck
+vulncheck: ## No code that is called has a known vulnerability; needs https://vuln.go.dev or GOVULNDB, and says so without (half a minute)
+	$(call step,no known vulnerabilities,\
+	code=0; found=$$($(TOOL) govulncheck ./... 2>&1) || code=$$?; \
+	if [ "$$code" = 0 ]; then exit; fi; \
+	if [ "$$code" != 3 ] && grep -qE 'fetching vulnerabilities|dial tcp|no such host|vuln.go.dev' <<<"$$found"; then \
+	echo '   NOT CHECKED: the database of vulnerabilities cannot be reached (https://vuln.go.dev or GOVULNDB)'; exit; fi; \
+	echo "$$found"; exit "$$code")
+
 ##@ Test it
 
 # Unit tests use all cores. The specs and guides on the local fleet mostly wait: for soak times, restarts, members that
@@ -126,13 +177,15 @@ workflowcheck: ## Workflow code is deterministic (half a minute)
 .PHONY: test
 test: test-unit compile-suites ## All tests (about 35 min)
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; failed=0; \
-	$(MAKE) test-crds test-charts test-install test-admission test-member test-takeover >"$$log" 2>&1 & beside=$$!; \
+	$(MAKE) test-crds test-charts test-install test-admission test-member test-takeover test-security >"$$log" 2>&1 & beside=$$!; \
 	$(MAKE) test-integration || failed=$$?; wait "$$beside" || failed=$$?; cat "$$log"; exit "$$failed"
 
-# A compiler that uses all cores would take them from the local fleet: what the suites import is compiled before it starts.
+# A compiler that uses all cores would take them from the local fleet: what the suites import, and the programs that they
+# run, are compiled before they start.
 .PHONY: compile-suites
 compile-suites:
 	@echo '== compiling the suites'
+	@go run ./cmd/devfleet tools
 	@for module in . test/crds test/charts; do (cd $$module && go list -export -test -deps -tags integration ./... >/dev/null) || exit; done
 
 # With the race detector on a busy machine more than a second may pass between two steps of a workflow: TEMPORAL_DEBUG
@@ -172,6 +225,11 @@ test-member: ## What the member agent makes of a world that fails it, on a hub a
 test-takeover: ## What becomes of a hub and members that KubeFleet has run, as recorded. Never from the test cache (about 2 min)
 	@echo '== a live KubeFleet is taken over'
 	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/takeover
+
+.PHONY: test-security
+test-security: ## Attacks on a hub, two members and Temporal, each with the attacker's own credentials. Never from the test cache (about 3 min)
+	@echo '== attacks on a fleet'
+	@go test -count=1 -tags integration -timeout 40m $(TESTFLAGS) ./test/security
 
 .PHONY: bench-member
 bench-member: ## What the member agent costs with 5,000 Works (FLEETFLOW_BENCH_WORKS=300 for fewer); on a machine that does nothing else

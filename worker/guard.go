@@ -50,7 +50,7 @@ func (a *guardedActivity) ExecuteActivity(ctx context.Context, in *interceptor.E
 	}
 	info := activity.GetInfo(ctx)
 	a.log.Info("An activity failed and will be tried again", "activity", info.ActivityType.Name,
-		"workflow", info.WorkflowExecution.ID, "attempt", info.Attempt, "cause", err.Error())
+		"workflow", info.WorkflowExecution.ID, "attempt", info.Attempt, "cause", textForLog(err))
 	return result, temporal.NewApplicationError(textForHistory(err), string(apierrors.ReasonForError(err)))
 }
 
@@ -65,6 +65,27 @@ func sendHeartbeats(ctx context.Context, done <-chan struct{}) {
 			return
 		}
 	}
+}
+
+// withPlacedContent are the resources whose objects hold placed objects, Secrets included.
+var withPlacedContent = map[string]bool{
+	"works": true, "clusterresourcesnapshots": true, "resourcesnapshots": true, "secrets": true,
+	"clusterresourceenvelopes": true, "resourceenvelopes": true,
+}
+
+// textForLog is an error as the log may have it: in full, unless it is the API server's answer to a
+// write of placed content, which may quote it. Of that the reason remains.
+func textForLog(err error) string {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) || answer.Status().Details == nil || !withPlacedContent[answer.Status().Details.Kind] {
+		return err.Error()
+	}
+	status := answer.Status()
+	left := fmt.Sprintf("%s (code %d; the rest of the answer may quote what is placed)", status.Reason, status.Code)
+	if text := strings.ReplaceAll(err.Error(), status.Message, left); text != err.Error() {
+		return text
+	}
+	return textForHistory(err)
 }
 
 // textForHistory is the part of an error that a history may contain: what the activity was doing,

@@ -16,6 +16,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+func TestTheLogQuotesNothingThatIsPlaced(t *testing.T) {
+	answer := func(resource string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Group: "placement.kubernetes-fleet.io", Resource: resource}, "x", errors.New(`denied: {"password":"hunter2"}`))
+	}
+	for sentence, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"of a Work the reason is left":     {fmt.Errorf("writing Work web: %w", answer("works")), "writing Work web: Forbidden (code 403; the rest of the answer may quote what is placed)"},
+		"of a snapshot too":                {fmt.Errorf("creating: %w", answer("clusterresourcesnapshots")), "creating: Forbidden (code 403; the rest"},
+		"of a binding the answer is whole": {fmt.Errorf("writing binding web: %w", answer("clusterresourcebindings")), `denied: {"password":"hunter2"}`},
+		"an error of ours is whole":        {errors.New("the plan has no stage canary"), "the plan has no stage canary"},
+	} {
+		assert.Contains(t, textForLog(test.err), test.want, sentence)
+	}
+	assert.NotContains(t, textForLog(fmt.Errorf("writing Work web: %w", answer("works"))), "hunter2")
+}
+
 // What an API server answers may quote a manifest; a history must not.
 func TestNoErrorTextReachesAHistory(t *testing.T) {
 	secret := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "x", errors.New(`denied: {"password":"hunter2"}`))

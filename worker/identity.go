@@ -27,16 +27,19 @@ type Identities struct {
 // unknownSender stands for a client without a name.
 const unknownSender = "unknown"
 
-// Approver finds the sender of the newest approval of a stage that came through a door.
+// Approver finds the sender of the newest approval of a stage that came through a door; none if the history has no such
+// approval.
 func (i *Identities) Approver(ctx context.Context, in act.ApprovalRequest) (string, bool, error) {
 	event, err := i.newestEvent(ctx, in.Workflow, in.Execution, func(e *history.HistoryEvent) bool {
 		if in.Door == act.DoorUpdate {
-			return e.GetWorkflowExecutionUpdateAcceptedEventAttributes().GetAcceptedRequest().GetMeta().GetUpdateId() == in.Update && in.Update != ""
+			// After a reset the request is not repeated, and the instance of the protocol has the ID.
+			accepted := e.GetWorkflowExecutionUpdateAcceptedEventAttributes()
+			return in.Update != "" && (accepted.GetAcceptedRequest().GetMeta().GetUpdateId() == in.Update || accepted.GetProtocolInstanceId() == in.Update)
 		}
 		return isApprovalOf(e.GetWorkflowExecutionSignaledEventAttributes(), in.Stage)
 	})
 	if err != nil || event == nil {
-		return unknownSender, false, err
+		return "", false, err
 	}
 	if name := event.GetPrincipal().GetName(); name != "" {
 		return name, true, nil
@@ -48,13 +51,13 @@ func (i *Identities) Approver(ctx context.Context, in act.ApprovalRequest) (stri
 	return cmp.Or(identity, unknownSender), false, nil
 }
 
-// Canceller finds the sender of a request to cancel a workflow.
+// Canceller finds the sender of a request to cancel a workflow; none if its history has no such request.
 func (i *Identities) Canceller(ctx context.Context, workflow, execution string) (string, error) {
 	event, err := i.newestEvent(ctx, workflow, execution, func(e *history.HistoryEvent) bool {
 		return e.GetEventType() == enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED
 	})
 	if err != nil || event == nil {
-		return unknownSender, err
+		return "", err
 	}
 	if name := event.GetPrincipal().GetName(); name != "" {
 		return name, nil

@@ -67,7 +67,7 @@ const (
 	OpUpdate = "update" // in place, to the target snapshot
 	OpAdd    = "add"    // first write to a newly picked cluster
 	OpRemove = "remove" // delete the binding of a cluster no longer picked
-	// OpEvict deletes the binding of a cluster that somebody evicts, and writes the
+	// OpEvict deletes the binding of a cluster that a user evicts, and writes the
 	// outcome; OpConclude only writes the outcome of an eviction.
 	OpEvict    = "evict"
 	OpConclude = "conclude"

@@ -5,6 +5,7 @@ package liveread
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,18 +15,24 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
+// Existing reads an object into the empty one that bears its name, and returns it; nil if there is none. An error calls
+// it what it is to people.
+func Existing[T client.Object](ctx context.Context, live client.Reader, empty T, what string) (found T, err error) {
+	key := client.ObjectKeyFromObject(empty)
+	err = live.Get(ctx, key, empty)
+	if apierrors.IsNotFound(err) {
+		return found, nil
+	}
+	if err != nil {
+		return found, fmt.Errorf("reading %s %s: %w", what, strings.TrimPrefix(key.String(), "/"), err)
+	}
+	return empty, nil
+}
+
 // Placement reads a placement; nil if there is none of that name.
 func Placement(ctx context.Context, live client.Reader, scope placementv1beta1.Scope,
 	name string) (placementv1beta1.PlacementObject, error) {
-	placement := scope.NewPlacement(name)
-	err := live.Get(ctx, scope.Key(name), placement)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading placement %s: %w", name, err)
-	}
-	return placement, nil
+	return Existing(ctx, live, scope.NewPlacement(name), "placement")
 }
 
 // CurrentPlacement reads the placement that a workflow works for. It is nil if the

@@ -30,6 +30,8 @@ type Cluster struct {
 	Name string
 	// Labels of the MemberCluster.
 	Labels map[string]string
+	// Gone says that there is no MemberCluster of the name.
+	Gone bool
 }
 
 // spec is what both kinds of override have in common.

@@ -8,6 +8,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
@@ -45,6 +48,35 @@ func (a *Activities) writeBindings(ctx context.Context, placement placementv1bet
 	}
 	err := group.Wait()
 	return int(created.Load()), err
+}
+
+// checkLabels fails while a binding of the placement has lost its label, by which the listed ones were found. The label is put
+// back before long, and until then the cluster of the binding must not get a second one, nor another cluster its place.
+func checkLabels(ctx context.Context, cache client.Reader, placement placementv1beta1.PlacementObject, listed []placementv1beta1.BindingObject) error {
+	known := make(map[types.UID]bool, len(listed))
+	for _, binding := range listed {
+		known[binding.GetUID()] = true
+	}
+	unlabelled, err := labels.Parse("!" + placementv1beta1.ParentPlacementLabel)
+	if err != nil {
+		return fmt.Errorf("selecting bindings without a label: %w", err)
+	}
+	owner := placementv1beta1.PlacementOwner(placement)
+	for _, wanted := range []client.ListOption{
+		client.MatchingLabelsSelector{Selector: unlabelled}, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()},
+	} {
+		cached := placementv1beta1.ScopeOf(placement).NewBindingList()
+		if err := cache.List(ctx, cached, client.InNamespace(placement.GetNamespace()), wanted, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing the bindings of placement %s from the cache: %w", placement.GetName(), err)
+		}
+		for _, binding := range cached.Objects() {
+			if !known[binding.GetUID()] && placementv1beta1.IsLiveBinding(binding) && placementv1beta1.PlacementNameOf(binding) == placement.GetName() &&
+				placementv1beta1.KinshipOf(binding, owner) != placementv1beta1.KinshipDisputed {
+				return fmt.Errorf("scheduling placement %s: its binding %s had lost its label, which is put back first", placement.GetName(), binding.GetName())
+			}
+		}
+	}
+	return nil
 }
 
 // createBinding writes a new binding. Its name follows from placement and cluster,

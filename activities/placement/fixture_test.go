@@ -180,6 +180,20 @@ func (h *hub) change(c *corev1.ConfigMap) {
 	require.NoError(h.t, err)
 }
 
+// add creates a ConfigMap on the hub, remove deletes one.
+func (h *hub) add(c *corev1.ConfigMap) {
+	h.t.Helper()
+	_, err := h.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(c.Namespace).
+		Create(h.t.Context(), unstructuredOf(h.t, c), metav1.CreateOptions{})
+	require.NoError(h.t, err)
+}
+
+func (h *hub) remove(name string) {
+	h.t.Helper()
+	require.NoError(h.t, h.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace("app").
+		Delete(h.t.Context(), name, metav1.DeleteOptions{}))
+}
+
 func unstructuredOf(t *testing.T, object any) *unstructured.Unstructured {
 	t.Helper()
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)

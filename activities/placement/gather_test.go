@@ -12,8 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/servedkinds"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -66,21 +69,114 @@ func TestAHundredSelectorsOfWhichSomeSelectNothing(t *testing.T) {
 	assert.Equal(t, 2, lists, "one per kind of what is inside, not one per kind and namespace")
 }
 
-func TestAnObjectThatIsTooLargeIsNamed(t *testing.T) {
-	h := newHub(t, crp(), namespace("app"), configMap("a", "1"))
+func TestAnObjectThatIsTooLargeKeepsNothingElseBack(t *testing.T) {
+	h := newHub(t, crp(), namespace("app"), configMap("a", "1"), configMap("b", "1"), configMap("never", strings.Repeat("x", snapshot.ObjectLimit)))
 	_, err := h.activities().SelectResources(t.Context(), ref)
 	require.NoError(t, err)
+	assert.Contains(t, h.verdict().Note, `ConfigMap (v1) "app/never" has 1500`)
+	assert.Contains(t, h.verdict().Note, "until then it is not placed")
+	assert.Len(t, h.snapshots()["crp-0-snapshot"].Spec.SelectedResources, 3)
+
 	h.change(configMap("a", strings.Repeat("x", snapshot.ObjectLimit)))
+	h.change(configMap("b", "2"))
 	result, err := h.activities().SelectResources(t.Context(), ref)
-	require.NoError(t, err, "trying again would not help")
-	assert.True(t, result.Invalid)
-	assert.Contains(t, h.verdict().Error, `ConfigMap (v1) "app/a" has 1500`)
-	assert.Equal(t, "crp-0-snapshot", h.verdict().Snapshot, "what is placed stays")
-	assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
-	h.change(configMap("a", "2"))
+	require.NoError(t, err)
+	assert.False(t, result.Invalid)
+	assert.Equal(t, 1, result.Index, "the other object is taken up")
+	assert.Contains(t, h.verdict().Note, `ConfigMap (v1) "app/a" has 1500`)
+	assert.Contains(t, h.verdict().Note, "until then it stays placed as it was before")
+	content := h.content("crp-1-snapshot")
+	assert.Contains(t, content, `"key":"1"`, "as it was before")
+	assert.Contains(t, content, `"key":"2"`)
+
+	h.change(configMap("a", "3"))
 	result, err = h.activities().SelectResources(t.Context(), ref)
 	require.NoError(t, err)
-	assert.Equal(t, 1, result.Index)
+	assert.Equal(t, 2, result.Index)
+	assert.Contains(t, h.content("crp-2-snapshot"), `"key":"3"`)
+	assert.NotContains(t, h.verdict().Note, `"app/a"`)
+}
+
+func TestASelectionAboveTheCeilingLeavesWhatIsPlaced(t *testing.T) {
+	cases := map[string]struct {
+		ceiling selection.Ceiling
+		value   string
+		want    string
+	}{
+		"too many objects": {
+			selection.Ceiling{Objects: 3}, "2",
+			"The resource selectors select more than 3 objects, of which at least 3 are ConfigMap (v1) in namespace \"app\": select less, " +
+				"or place it with several placements, or have the operator of the hub raise --selection-max-objects of the hub agent. What was placed before stays as it is",
+		},
+		"too many bytes": {
+			selection.Ceiling{Bytes: 1000}, strings.Repeat("x", 2000),
+			"select more than 1000 bytes, of which at least 2.2 KiB are ConfigMap (v1) in namespace \"app\": select less",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, crp(), namespace("app"), configMap("a", "1"), configMap("b", "1"))
+			selectAgain := func() act.SelectResult {
+				t.Helper()
+				a := h.activities()
+				a.Selector.Ceiling = tc.ceiling
+				result, err := a.SelectResources(t.Context(), ref)
+				require.NoError(t, err, "trying again would not help")
+				return result
+			}
+			require.False(t, selectAgain().Invalid)
+			h.change(configMap("a", "2"))
+			h.add(configMap("c", tc.value))
+			result := selectAgain()
+			assert.True(t, result.Invalid)
+			assert.Zero(t, result.WakeAt, "nothing is to be done until something changes")
+			verdict := h.verdict()
+			assert.Contains(t, verdict.Error, tc.want)
+			assert.Equal(t, snapshot.ReasonTooMuch, verdict.Reason)
+			assert.Equal(t, "crp-0-snapshot", verdict.Snapshot, "what is placed stays")
+			assert.Equal(t, []string{"crp-0-snapshot*"}, h.names(), "nothing is taken up by halves")
+
+			h.change(configMap("b", "2"))
+			h.dynamic.ClearActions()
+			h.writes = 0
+			result = selectAgain()
+			assert.True(t, result.Invalid)
+			assert.Equal(t, now.Add(time.Minute), result.WakeAt)
+			assert.Empty(t, h.dynamic.Actions(), "it is not read again for each change")
+			assert.Zero(t, h.writes)
+
+			h.clock.Step(time.Minute)
+			h.remove("c")
+			result = selectAgain()
+			assert.False(t, result.Invalid)
+			assert.Equal(t, 1, result.Index)
+			assert.Empty(t, h.verdict().Reason)
+		})
+	}
+}
+
+func TestALargeSelectionWaitsForItsSlotAndASmallOneDoesNot(t *testing.T) {
+	h := newHub(t, crp(), namespace("app"))
+	for i := range 9 {
+		h.add(configMap(fmt.Sprintf("c%d", i), large(fmt.Sprint(i), "1")))
+	}
+	a := h.activities()
+	a.Selector.Slots, a.Selector.LargeSlots = throttle.NewLimit(1), throttle.NewLimit(1)
+	release, err := throttle.Acquire(t.Context(), a.Selector.LargeSlots)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := a.SelectResources(t.Context(), ref)
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return len(h.dynamic.Actions()) > 0 }, 10*time.Second, time.Millisecond)
+	small, err := throttle.Acquire(t.Context(), a.Selector.Slots)
+	require.NoError(t, err, "one that waits for a large slot has no small one")
+	small()
+	assert.Empty(t, h.names())
+	release()
+	require.NoError(t, <-done)
+	assert.NotEmpty(t, h.names())
 }
 
 func TestKindsAreDiscoveredWhenDefinitionsChange(t *testing.T) {

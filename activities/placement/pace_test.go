@@ -1,6 +1,7 @@
 package placement_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -182,4 +183,78 @@ func TestTheLatestLabelIsRepairedWhileASnapshotWaits(t *testing.T) {
 	_, err := h.paced(time.Hour, 0).SelectResources(t.Context(), ref)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"crp-0-snapshot*"}, h.names())
+}
+
+// ofClusters gives the placement a status of so many clusters.
+func (h *hub) ofClusters(names ...string) {
+	p := h.placement()
+	for _, name := range names {
+		p.Status.PlacementStatuses = append(p.Status.PlacementStatuses, placementv1beta1.PerClusterPlacementStatus{ClusterName: name})
+	}
+	require.NoError(h.t, h.Update(h.t.Context(), p))
+}
+
+func TestWhatTakesManyBytesToWriteWaits(t *testing.T) {
+	cases := map[string]struct {
+		pace     selection.Pace
+		clusters []string
+		external bool
+		wait     time.Duration
+		excess   string
+	}{
+		"no bound": {pace: selection.Pace{}, clusters: []string{"a", "b"}},
+		"a snapshot alone": {
+			pace: selection.Pace{BytesPerSecond: 100_000}, wait: 5 * time.Second,
+			excess: "for 0 cluster(s) are 489.8 KiB to write; the hub agent's flag --resource-snapshot-bytes-per-second lets a placement have 97.7 KiB a second, so they follow the latest snapshot after 5s",
+		},
+		"each cluster has a Work": {
+			pace: selection.Pace{BytesPerSecond: 100_000}, clusters: []string{"a", "b"}, wait: 15 * time.Second,
+			excess: "a snapshot of 489.8 KiB and Works of it for 2 cluster(s) are 1.4 MiB to write",
+		},
+		"a slot without a cluster has none":          {pace: selection.Pace{BytesPerSecond: 100_000}, clusters: []string{""}, wait: 5 * time.Second, excess: "for 0 cluster(s)"},
+		"Works are the matter of runs":               {pace: selection.Pace{BytesPerSecond: 100_000}, clusters: []string{"a", "b"}, external: true, wait: 5 * time.Second, excess: "for 0 cluster(s)"},
+		"the rest of the pace asks for more":         {pace: selection.Pace{BytesPerSecond: 100_000, MinimumInterval: time.Minute}, wait: time.Minute},
+		"the time since the last snapshot is enough": {pace: selection.Pace{BytesPerSecond: 10_000_000}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := aged(t, 0)
+			h.ofClusters(tc.clusters...)
+			if tc.external {
+				p := h.placement()
+				p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Type: placementv1beta1.ExternalRolloutStrategyType}
+				require.NoError(t, h.Update(t.Context(), p))
+			}
+			h.clock.Step(500 * time.Millisecond) // of which a fast enough pace has made use
+			h.change(configMap("a", strings.Repeat("x", 501_400)))
+			process := func() *placement.Activities {
+				a := h.activities()
+				a.Selector.Pace = tc.pace
+				return a
+			}
+			result, err := process().SelectResources(t.Context(), ref)
+			require.NoError(t, err)
+			if tc.wait == 0 {
+				assert.Zero(t, result.WakeAt)
+				assert.Equal(t, 1, result.Index)
+				return
+			}
+			assert.WithinDuration(t, now.Add(tc.wait), result.WakeAt, 100*time.Millisecond)
+			assert.Contains(t, h.verdict().Excess, tc.excess)
+			assert.Equal(t, tc.excess == "", h.verdict().Excess == "")
+
+			h.writes = 0
+			h.change(configMap("a", strings.Repeat("y", 501_400)))
+			again, err := process().SelectResources(t.Context(), ref)
+			require.NoError(t, err)
+			assert.Equal(t, result.WakeAt, again.WakeAt, "neither a restart nor another change puts it off")
+			assert.Zero(t, h.writes)
+
+			h.clock.SetTime(result.WakeAt)
+			last, err := process().SelectResources(t.Context(), ref)
+			require.NoError(t, err)
+			assert.Equal(t, 1, last.Index)
+			assert.Empty(t, h.verdict().Excess)
+		})
+	}
 }

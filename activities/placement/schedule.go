@@ -56,6 +56,11 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 		return act.ScheduleResult{PolicySnapshot: policy.GetName(), Held: len(decided.unexplained)}, err
 	}
 	decision := decided.decision
+	if len(decision.Create) > 0 {
+		if err := checkLabels(ctx, a.Client, placement, decided.bindings); err != nil {
+			return act.ScheduleResult{}, err
+		}
+	}
 	created, err := a.writeBindings(ctx, placement, policy.GetName(), decided.bindings, decision)
 	if err != nil {
 		return act.ScheduleResult{}, err

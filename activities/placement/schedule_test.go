@@ -286,3 +286,22 @@ func (r *racing) List(ctx context.Context, list client.ObjectList, options ...cl
 	}
 	return nil
 }
+
+func TestAClusterWhoseBindingHasLostItsLabelGetsNoSecondOne(t *testing.T) {
+	h := newHub(t, crp(pickN(1)), member("member1"), member("member2"))
+	require.Equal(t, 1, h.schedule().Created)
+	bindings := &placementv1beta1.ClusterResourceBindingList{}
+	require.NoError(t, h.List(t.Context(), bindings))
+	labels := bindings.Items[0].Labels
+	bindings.Items[0].Labels = nil
+	require.NoError(t, h.Update(t.Context(), &bindings.Items[0]))
+
+	_, err := h.activities().ScheduleClusters(t.Context(), ref)
+	require.ErrorContains(t, err, bindings.Items[0].Name+" had lost its label")
+	require.NoError(t, h.List(t.Context(), bindings))
+	assert.Len(t, bindings.Items, 1)
+
+	bindings.Items[0].Labels = labels
+	require.NoError(t, h.Update(t.Context(), &bindings.Items[0]))
+	assert.Zero(t, h.schedule().Created)
+}

@@ -72,11 +72,12 @@ func (a *Activities) AdvancePlacement(ctx context.Context, in act.AdvanceRequest
 }
 
 // isLatestSelection reports whether the snapshot to roll out, with its overrides, is
-// still the outcome of the last selection.
+// still the outcome of the placement's last selection, whatever the workflow says.
 func isLatestSelection(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject,
 	in act.AdvanceRequest) (bool, error) {
 	verdict, err := snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
-	if err == nil && verdict.Snapshot == in.Snapshot && !slices.Equal(verdict.Overrides, in.Overrides) {
+	if err == nil && verdict.Snapshot == in.Snapshot && !slices.Equal(verdict.Overrides, in.Overrides) ||
+		verdict.Snapshot != "" && verdict.Snapshot != in.Snapshot && len(in.Overrides) > 0 {
 		return false, nil
 	}
 	scope, master := placementv1beta1.ScopeOf(placement), &metav1.PartialObjectMetadata{}
@@ -84,7 +85,7 @@ func isLatestSelection(ctx context.Context, live client.Reader, placement placem
 	if err := live.Get(ctx, scope.Key(in.Snapshot), master); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	return placementv1beta1.IsLatestSnapshot(master), nil
+	return placementv1beta1.IsLatestSnapshot(master) && master.Labels[placementv1beta1.ParentPlacementLabel] == placement.GetName(), nil
 }
 
 // advanceCall is one call of AdvancePlacement.

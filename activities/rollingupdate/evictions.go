@@ -51,13 +51,10 @@ func readEvictionPolicy(ctx context.Context, live client.Reader,
 			out.Clusters = int(*p.NumberOfClusters)
 		}
 	}
-	budget := &placementv1beta1.ClusterResourcePlacementDisruptionBudget{}
-	err := live.Get(ctx, client.ObjectKey{Name: placement.GetName()}, budget)
-	if apierrors.IsNotFound(err) {
-		return out, nil
-	}
-	if err != nil {
-		return out, fmt.Errorf("reading the disruption budget of placement %s: %w", placement.GetName(), err)
+	budget := &placementv1beta1.ClusterResourcePlacementDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: placement.GetName()}}
+	budget, err := liveread.Existing(ctx, live, budget, "the disruption budget of placement")
+	if err != nil || budget == nil {
+		return out, err
 	}
 	out.Budget = &rollout.Budget{}
 	if v := budget.Spec.MaxUnavailable; v != nil {
@@ -93,13 +90,9 @@ func reportsOnly(s *placementv1beta1.ApplyStrategy) bool {
 // another writer was faster: then the eviction is decided again.
 func (a *Activities) writeOutcome(ctx context.Context, name, uid string,
 	verdict rollout.Verdict) (*placementv1beta1.ClusterResourcePlacementEviction, error) {
-	e := &placementv1beta1.ClusterResourcePlacementEviction{}
-	err := a.Live.Get(ctx, client.ObjectKey{Name: name}, e)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading eviction %s: %w", name, err)
+	e, err := liveread.Existing(ctx, a.Live, &placementv1beta1.ClusterResourcePlacementEviction{ObjectMeta: metav1.ObjectMeta{Name: name}}, "eviction")
+	if err != nil || e == nil {
+		return nil, err
 	}
 	if string(e.UID) != uid || e.Ended() {
 		return e, nil

@@ -257,7 +257,7 @@ func (r *rollout) waiting(in act.AdvanceRequest) chan act.AdvanceResult {
 	case <-r.clock.waits:
 	case got := <-out:
 		r.t.Fatalf("the activity must wait, but returned %+v", got)
-	case <-time.After(2 * time.Minute):
+	case <-time.After(10 * time.Minute):
 		r.t.Fatal("the activity must wait")
 	}
 	return out
@@ -268,7 +268,7 @@ func (r *rollout) ended(c chan act.AdvanceResult) act.AdvanceResult {
 	select {
 	case got := <-c:
 		return got
-	case <-time.After(2 * time.Minute):
+	case <-time.After(10 * time.Minute):
 		r.t.Fatal("the activity must return")
 		panic("unreachable")
 	}

@@ -43,7 +43,8 @@ func readOverrides(ctx context.Context, cached, live client.Reader, refs []strin
 	return override.Picked(named), nil
 }
 
-// matchClusters works out which overrides apply to the clusters of bindings.
+// matchClusters works out which overrides apply to the clusters of bindings. A cluster that is gone keeps those that it has:
+// while its removal is held, its agent may still be at work.
 func (g *goal) matchClusters(ctx context.Context, reader client.Reader, bindings []placementv1beta1.BindingObject) error {
 	if g.matcher == nil {
 		return nil
@@ -53,6 +54,13 @@ func (g *goal) matchClusters(ctx context.Context, reader client.Reader, bindings
 		cluster, err := overridesource.Cluster(ctx, reader, binding.GetBindingSpec().TargetCluster)
 		if err != nil {
 			return err
+		}
+		if spec := binding.GetBindingSpec(); cluster.Gone {
+			all[cluster.Name] = clusterOverrides{
+				override.Applicable{ClusterResourceOverrideSnapshots: spec.ClusterResourceOverrideSnapshots, ResourceOverrideSnapshots: spec.ResourceOverrideSnapshots},
+				binding.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation],
+			}
+			continue
 		}
 		all[cluster.Name] = clusterOverrides{g.matcher.Applicable(cluster), g.matcher.Inputs(cluster)}
 	}

@@ -40,6 +40,14 @@ func TestOverridesAreRolledOutByTheLabelsOfClusters(t *testing.T) {
 	assert.True(t, r.advance(act.AdvanceRequest{Overrides: []string{"made-0"}}).Changed, "an override that is gone asks for a new selection")
 }
 
+func TestAClusterThatIsGoneKeepsTheOverridesThatItHas(t *testing.T) {
+	overridden := bound("b", newSnapshot)
+	overridden.Spec.ClusterResourceOverrideSnapshots = []string{"made-0"}
+	r := newRollout(t, overridden)
+	require.NoError(t, r.Create(t.Context(), fixture.OverrideSnapshot("made", "made-0", "crp")))
+	assert.Empty(t, r.advance(act.AdvanceRequest{Overrides: []string{"made-0"}}).Next)
+}
+
 func relabelled(r *rollout, name, env string) *clusterv1beta1.MemberCluster {
 	r.t.Helper()
 	c := &clusterv1beta1.MemberCluster{}

@@ -2,12 +2,10 @@ package rollingupdate
 
 import (
 	"context"
-	"fmt"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/liveread"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -26,15 +24,9 @@ type callState struct {
 // readBinding reads a binding live, nil if it is gone. A change that was refused must not
 // be proposed again from a cache that lags behind.
 func (s *callState) readBinding(ctx context.Context, name string) (placementv1beta1.BindingObject, error) {
-	scope := placementv1beta1.ScopeOf(s.placement)
-	binding := scope.NewBinding(name)
-	err := s.acts.Live.Get(ctx, scope.Key(name), binding)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
+	binding, err := liveread.Existing(ctx, s.acts.Live, placementv1beta1.ScopeOf(s.placement).NewBinding(name), "binding")
+	if binding != nil {
+		s.bindings.Record(binding)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading binding %s: %w", name, err)
-	}
-	s.bindings.Record(binding)
-	return binding, nil
+	return binding, err
 }

@@ -45,6 +45,9 @@ type Catch struct {
 	// suspects are the live bindings that would go unexplained: those of the survey, and those that a scheduler has named
 	// since. None is ever taken out: what was held is not let go because others were accepted.
 	suspects map[types.UID]bool
+	// cleared are those of them that a scheduler has kept since, or has had a reason to let go: what becomes of them later,
+	// the agent has seen happen.
+	cleared map[types.UID]bool
 	// looked are the placements whose scheduler has looked since the start.
 	looked map[types.UID]bool
 }
@@ -73,7 +76,7 @@ func (c *Catch) HoldsOrphan(ctx context.Context, binding placementv1beta1.Bindin
 	if err := c.surveyOnce(ctx); err != nil {
 		return false, err
 	}
-	return c.suspects[binding.GetUID()] && IsTooMany(len(c.suspects), c.live), nil
+	return c.isSuspect(binding.GetUID()) && IsTooMany(len(c.suspects), c.live), nil
 }
 
 // HoldRemovals says which of the unexplained removals that a scheduler has found on a placement have to wait. Those that
@@ -89,12 +92,13 @@ func (c *Catch) HoldRemovals(ctx context.Context, placement placementv1beta1.Pla
 	if err := c.surveyOnce(ctx); err != nil {
 		return nil, err
 	}
+	c.clearOthers(uids, found)
 	before := placementv1beta1.HeldRemovalsOf(placement)
 	if before == nil && c.looked[placement.GetUID()] {
 		found = slices.DeleteFunc(found, func(r placementv1beta1.HeldRemoval) bool { return r.Why != scheduler.ClusterGone })
 	}
 	found = slices.DeleteFunc(found, func(r placementv1beta1.HeldRemoval) bool {
-		return r.Why == scheduler.ClusterGone && !c.suspects[uids[r.Binding]]
+		return r.Why == scheduler.ClusterGone && !c.isSuspect(uids[r.Binding])
 	})
 	for _, removal := range found {
 		c.suspects[uids[removal.Binding]] = true
@@ -104,6 +108,23 @@ func (c *Catch) HoldRemovals(ctx context.Context, placement placementv1beta1.Pla
 	}
 	c.looked[placement.GetUID()] = true
 	return nil, nil
+}
+
+// isSuspect says that a binding would have gone unexplained ever since the start.
+func (c *Catch) isSuspect(uid types.UID) bool { return c.suspects[uid] && !c.cleared[uid] }
+
+// clearOthers clears the bindings of a placement, given with their UIDs, of which the scheduler has not found that they would
+// go unexplained.
+func (c *Catch) clearOthers(uids map[string]types.UID, found []placementv1beta1.HeldRemoval) {
+	would := make(map[string]bool, len(found))
+	for _, removal := range found {
+		would[removal.Binding] = true
+	}
+	for name, uid := range uids {
+		if !would[name] && c.suspects[uid] {
+			c.cleared[uid] = true
+		}
+	}
 }
 
 // surveyOnce finds the live bindings whose cluster or placement is gone.
@@ -123,12 +144,12 @@ func (c *Catch) surveyOnce(ctx context.Context) error {
 		return fmt.Errorf("listing member clusters: %w", err)
 	}
 	c.live, c.suspects = Survey(bindings.Objects(), placements.Objects(), clusters.Items)
-	c.surveyed, c.looked = true, map[types.UID]bool{}
+	c.surveyed, c.looked, c.cleared = true, map[types.UID]bool{}, map[types.UID]bool{}
 	return nil
 }
 
 // Survey counts the live bindings and returns those whose cluster or placement does not exist. A placement or a cluster that
-// is being deleted exists. A binding that names no placement is nobody's to remove.
+// is being deleted exists. A binding that has lost its label is of the placement that its policy snapshot is of.
 func Survey(bindings []placementv1beta1.BindingObject, placements []placementv1beta1.PlacementObject,
 	clusters []clusterv1beta1.MemberCluster) (live int, suspects map[types.UID]bool) {
 	inFleet, placed := map[string]bool{}, map[types.NamespacedName]bool{}
@@ -144,7 +165,7 @@ func Survey(bindings []placementv1beta1.BindingObject, placements []placementv1b
 			continue
 		}
 		live++
-		parent := types.NamespacedName{Namespace: binding.GetNamespace(), Name: binding.GetLabels()[placementv1beta1.ParentPlacementLabel]}
+		parent := types.NamespacedName{Namespace: binding.GetNamespace(), Name: placementv1beta1.PlacementNameOf(binding)}
 		if parent.Name != "" && (!placed[parent] || !inFleet[binding.GetBindingSpec().TargetCluster]) {
 			suspects[binding.GetUID()] = true
 		}

@@ -42,6 +42,16 @@ func fleet(n, present int) []client.Object {
 	return objects
 }
 
+// unlabelled takes the labels off bindings, whose policy snapshot says of which placement they are.
+func unlabelled(objects []client.Object) []client.Object {
+	for _, object := range objects {
+		if binding, is := object.(*placementv1beta1.ClusterResourceBinding); is {
+			binding.Labels, binding.Spec.SchedulingPolicySnapshotName = nil, "crp-0"
+		}
+	}
+	return objects
+}
+
 func newCatch(t *testing.T, objects []client.Object) *safetycatch.Catch {
 	t.Helper()
 	catch := &safetycatch.Catch{Cached: fixture.APIServer(t, objects...)}
@@ -57,11 +67,12 @@ func TestOrphansOfALostFleetAreHeld(t *testing.T) {
 		binding placementv1beta1.BindingObject
 		held    bool
 	}{
-		"a handful of clusters is gone":        {fleet(10, 5), fixture.Binding("member-09", 1), false},
-		"more clusters are gone":               {fleet(10, 4), fixture.Binding("member-09", 1), true},
-		"a cluster that is there is no matter": {fleet(10, 4), fixture.Binding("member-00", 1), false},
-		"the placement is gone":                {fleet(10, 10)[1:], fixture.Binding("member-00", 1), true},
-		"it was let go before":                 {fleet(10, 4), unscheduled, false},
+		"a handful of clusters is gone":          {fleet(10, 5), fixture.Binding("member-09", 1), false},
+		"more clusters are gone":                 {fleet(10, 4), fixture.Binding("member-09", 1), true},
+		"a cluster that is there is no matter":   {fleet(10, 4), fixture.Binding("member-00", 1), false},
+		"the placement is gone":                  {fleet(10, 10)[1:], fixture.Binding("member-00", 1), true},
+		"more clusters are gone, and the labels": {unlabelled(fleet(10, 4)), fixture.Binding("member-09", 1), true},
+		"it was let go before":                   {fleet(10, 4), unscheduled, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			held, err := newCatch(t, test.objects).HoldsOrphan(t.Context(), test.binding)
@@ -83,6 +94,24 @@ func TestWhatHappensWhileTheAgentRunsIsNotHeld(t *testing.T) {
 	removals, err := catch.HoldRemovals(t.Context(), &placementv1beta1.ClusterResourcePlacement{}, removalsOf(10, scheduler.ClusterGone), uidsOf(10))
 	require.NoError(t, err)
 	assert.Empty(t, removals)
+}
+
+func TestAReplicaThatHasWaitedForLongHoldsNothingThatHasChangedSince(t *testing.T) {
+	catch := newCatch(t, fleet(10, 0)) // the clusters were lost when it started
+	hold := func(n int) int {
+		removals, err := catch.HoldRemovals(t.Context(), placementNamed("crp"), removalsOf(n, scheduler.ClusterGone), uidsOf(10))
+		require.NoError(t, err)
+		return len(removals)
+	}
+	assert.Equal(t, 10, hold(10))
+	assert.Equal(t, 7, hold(7), "three have been put back")
+	assert.Equal(t, 7, hold(10), "and were taken away again, which it has seen")
+	held, err := catch.HoldsOrphan(t.Context(), fixture.Binding("member-09", 1))
+	require.NoError(t, err)
+	assert.False(t, held)
+	held, err = catch.HoldsOrphan(t.Context(), fixture.Binding("member-00", 1))
+	require.NoError(t, err)
+	assert.True(t, held)
 }
 
 func removalsOf(n int, why string) []placementv1beta1.HeldRemoval {

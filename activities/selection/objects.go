@@ -2,6 +2,7 @@ package selection
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,8 +19,10 @@ import (
 
 const (
 	// parallelReads bounds the requests of one selection under way at the same time:
-	// most answers are empty and cost the API server next to nothing.
-	parallelReads = 16
+	// most answers are empty and cost the API server next to nothing. parallelLargeReads
+	// bounds those of a large selection, in which answers may be as large as can be.
+	parallelReads      = 16
+	parallelLargeReads = 4
 	// pageSize bounds how many objects one request returns.
 	pageSize = 500
 	// severalNamespaces is the number of namespaces from which a kind is listed over all
@@ -30,9 +33,11 @@ const (
 
 // selectedObjects are what a placement selects now, read live.
 type selectedObjects struct {
-	objects []*unstructured.Unstructured
+	items []snapshot.Item
 	// inputs is the fingerprint of the candidates; empty if they were not read.
 	inputs string
+	// tooLarge says which objects no snapshot can hold, and what is placed of them.
+	tooLarge []string
 	// missing are the objects that selectors name and that cannot be placed now.
 	missing []string
 }
@@ -44,23 +49,24 @@ type objectQuery struct {
 	namespace  string
 	namespaces map[string]bool
 	revision   string
-	found      []*unstructured.Unstructured
+	found      []snapshot.Item
 	// unfit says that the object of that name is of no kind or sort that is placed.
 	unfit bool
 }
 
-// readSelected reads the selected objects as of a revision of the hub's store or later.
+// readSelected reads the selected objects as of a revision of the hub's store or later. An
+// InvalidError says that they are more than the ceiling allows.
 func readSelected(ctx context.Context, reader dynamic.Interface, selection *snapshot.Selection, catalog *snapshot.Catalog,
-	revision string) (selectedObjects, error) {
+	revision string, counted *reading) (selectedObjects, error) {
 	outer := make([]*objectQuery, 0, len(selection.Rules))
 	for _, rule := range selection.Rules {
 		outer = append(outer, &objectQuery{rule: rule, revision: revision})
 	}
-	if err := runQueries(ctx, reader, outer); err != nil {
+	if err := runQueries(ctx, reader, outer, counted); err != nil {
 		return selectedObjects{}, err
 	}
 	inner := queriesInside(selection, catalog, outer, revision)
-	if err := runQueries(ctx, reader, inner); err != nil {
+	if err := runQueries(ctx, reader, inner, counted); err != nil {
 		return selectedObjects{}, err
 	}
 	return mergeAnswers(slices.Concat(outer, inner)), requireNamespace(outer)
@@ -90,10 +96,10 @@ func queriesInside(selection *snapshot.Selection, catalog *snapshot.Catalog, out
 		rules, all := selection.Contents(q.rule)
 		for _, namespace := range q.found {
 			if all {
-				whole[namespace.GetName()] = true
+				whole[namespace.Name] = true
 			}
 			for _, rule := range rules {
-				queries = append(queries, &objectQuery{rule: rule, namespace: namespace.GetName(), revision: revision})
+				queries = append(queries, &objectQuery{rule: rule, namespace: namespace.Name, revision: revision})
 			}
 		}
 	}
@@ -117,18 +123,17 @@ func mergeAnswers(queries []*objectQuery) selectedObjects {
 	var candidates []snapshot.Identity
 	seen := map[snapshot.Identity]bool{}
 	for _, q := range queries {
-		gk := q.rule.Kind.GroupKind()
 		if q.rule.Name != "" && len(q.found) == 0 {
 			all.missing = append(all.missing, q.rule.Missing(q.unfit))
 		}
-		for _, object := range q.found {
-			id := snapshot.Identity{GroupKind: gk, Namespace: object.GetNamespace(), Name: object.GetName()}
+		for _, item := range q.found {
+			id := snapshot.Identity{GroupKind: item.GroupKind, Namespace: item.Namespace, Name: item.Name}
 			if seen[id] {
 				continue
 			}
 			seen[id] = true
-			all.objects = append(all.objects, object)
-			candidates = append(candidates, snapshot.Identify(gk, object))
+			all.items = append(all.items, item)
+			candidates = append(candidates, item.Identity)
 		}
 	}
 	all.inputs = snapshot.Fingerprint(candidates)
@@ -136,34 +141,73 @@ func mergeAnswers(queries []*objectQuery) selectedObjects {
 }
 
 // runQueries answers queries, several at a time.
-func runQueries(ctx context.Context, reader dynamic.Interface, queries []*objectQuery) error {
-	group, ctx := errgroup.WithContext(ctx)
+func runQueries(ctx context.Context, reader dynamic.Interface, queries []*objectQuery, counted *reading) error {
+	group, ctx := errgroup.WithContext(withReading(ctx, counted))
 	group.SetLimit(parallelReads)
-	for _, q := range queries {
-		group.Go(func() error { return q.fillFrom(ctx, reader) })
+	if counted.large {
+		group.SetLimit(parallelLargeReads)
 	}
-	return group.Wait()
+	for _, q := range queries {
+		group.Go(func() error { return q.fillFrom(ctx, reader, counted) })
+	}
+	err := group.Wait()
+	if errors.Is(err, errTooMuch) {
+		return counted.describeTooMuch(queries)
+	}
+	return err
+}
+
+// foundBytes is how many bytes the objects have that were found.
+func (q *objectQuery) foundBytes() int64 {
+	size := 0
+	for i := range q.found {
+		size += len(q.found[i].Manifest)
+	}
+	return int64(size)
+}
+
+// describeSource says in words what a query finds.
+func (q *objectQuery) describeSource() string {
+	switch {
+	case q.namespace != "":
+		return fmt.Sprintf("%s in namespace %q", q.rule.Kind, q.namespace)
+	case q.namespaces != nil:
+		return fmt.Sprintf("%s in %d namespaces", q.rule.Kind, len(q.namespaces))
+	}
+	return fmt.Sprintf("%s, which resourceSelectors[%d] selects", q.rule.Kind, q.rule.Index)
 }
 
 // fillFrom keeps of the objects that it reads those that are placed.
-func (q *objectQuery) fillFrom(ctx context.Context, reader dynamic.Interface) error {
+func (q *objectQuery) fillFrom(ctx context.Context, reader dynamic.Interface, counted *reading) error {
 	resources := reader.Resource(q.rule.Kind.GVR()).Namespace(q.namespace)
-	var found []unstructured.Unstructured
 	var err error
 	if q.rule.Name != "" {
-		found, err = q.getObject(ctx, resources)
+		err = q.getObject(ctx, resources, counted)
 	} else {
-		found, err = q.listObjects(ctx, resources)
+		err = q.listObjects(ctx, resources, counted)
 	}
 	if err != nil {
 		return fmt.Errorf("reading %s in namespace %q: %w", q.rule.Kind, q.namespace, err)
 	}
-	for i := range found {
-		if q.selectsObject(&found[i]) {
-			q.found = append(q.found, &found[i])
+	return nil
+}
+
+// addSelected adds those of the objects that are placed.
+func (q *objectQuery) addSelected(objects []unstructured.Unstructured, counted *reading) error {
+	for i := range objects {
+		if !q.selectsObject(&objects[i]) {
+			q.unfit = true
+			continue
+		}
+		item, err := snapshot.Encode(&objects[i])
+		if err != nil {
+			return err
+		}
+		q.found = append(q.found, item)
+		if err := counted.countItem(len(item.Manifest)); err != nil {
+			return err
 		}
 	}
-	q.unfit = len(q.found) < len(found)
 	return nil
 }
 
@@ -174,19 +218,20 @@ func (q *objectQuery) selectsObject(object *unstructured.Unstructured) bool {
 
 // getObject reads one object. One that does not exist is not an error: it is selected as
 // soon as it appears.
-func (q *objectQuery) getObject(ctx context.Context, resources dynamic.ResourceInterface) ([]unstructured.Unstructured, error) {
+func (q *objectQuery) getObject(ctx context.Context, resources dynamic.ResourceInterface, counted *reading) error {
 	object, err := resources.Get(ctx, q.rule.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return []unstructured.Unstructured{*object}, nil
+	return q.addSelected([]unstructured.Unstructured{*object}, counted)
 }
 
-func (q *objectQuery) listObjects(ctx context.Context, resources dynamic.ResourceInterface) ([]unstructured.Unstructured, error) {
-	var found []unstructured.Unstructured
+// listObjects takes what it needs of each page before it asks for the next one. A page whose
+// objects are large is asked for again in smaller ones.
+func (q *objectQuery) listObjects(ctx context.Context, resources dynamic.ResourceInterface, counted *reading) error {
 	options := metav1.ListOptions{}
 	if q.rule.Kind.Native {
 		options = liveread.NotOlderThan(q.revision)
@@ -194,16 +239,18 @@ func (q *objectQuery) listObjects(ctx context.Context, resources dynamic.Resourc
 	options.LabelSelector, options.Limit = q.rule.Labels.String(), pageSize
 	for {
 		page, err := resources.List(ctx, options)
-		if apierrors.IsMethodNotSupported(err) {
-			return nil, nil
+		switch {
+		case apierrors.IsMethodNotSupported(err):
+			return nil
+		case errors.Is(err, errLargePage) && options.Limit > 1:
+			options.Limit = max(1, options.Limit/8)
+			continue
+		case err != nil:
+			return err
 		}
-		if err != nil {
-			return nil, err
+		if err := q.addSelected(page.Items, counted); err != nil || page.GetContinue() == "" {
+			return err
 		}
-		found = append(found, page.Items...)
-		if page.GetContinue() == "" {
-			return found, nil
-		}
-		options = metav1.ListOptions{LabelSelector: options.LabelSelector, Limit: pageSize, Continue: page.GetContinue()}
+		options = metav1.ListOptions{LabelSelector: options.LabelSelector, Limit: options.Limit, Continue: page.GetContinue()}
 	}
 }

@@ -182,8 +182,17 @@ func (s *Selector) Overrides(ctx context.Context, placement placementv1beta1.Pla
 // readSnapshotIdentifiers reads live which objects a snapshot of a placement holds.
 func (s *Selector) readSnapshotIdentifiers(ctx context.Context, placement placementv1beta1.PlacementObject,
 	index string) ([]placementv1beta1.ResourceIdentifier, error) {
+	manifests, err := readSnapshotManifests(ctx, s.Live, placement, index)
+	if err != nil {
+		return nil, err
+	}
+	return s.identifyManifests(ctx, manifests)
+}
+
+// readSnapshotManifests reads live what a snapshot of a placement holds.
+func readSnapshotManifests(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject, index string) ([][]byte, error) {
 	parts := placementv1beta1.ScopeOf(placement).NewResourceSnapshotList()
-	err := s.Live.List(ctx, parts, client.InNamespace(placement.GetNamespace()), client.MatchingLabels{
+	err := live.List(ctx, parts, client.InNamespace(placement.GetNamespace()), client.MatchingLabels{
 		placementv1beta1.ParentPlacementLabel: placement.GetName(), placementv1beta1.ResourceIndexLabel: index})
 	if err != nil {
 		return nil, fmt.Errorf("reading resource snapshot %s of placement %s: %w", index, placement.GetName(), err)
@@ -194,5 +203,5 @@ func (s *Selector) readSnapshotIdentifiers(ctx context.Context, placement placem
 			manifests = append(manifests, resource.Raw)
 		}
 	}
-	return s.identifyManifests(ctx, manifests)
+	return manifests, nil
 }

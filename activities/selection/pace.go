@@ -3,6 +3,7 @@ package selection
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -25,38 +26,97 @@ type Pace struct {
 	// Collection is how long changes are collected, from the first one on, before a
 	// snapshot is made of them.
 	Collection time.Duration
+	// BytesPerSecond is how many bytes a second one placement may have written, in its
+	// snapshots and in the Works that are made of them; 0 is no bound.
+	BytesPerSecond int64
 }
+
+// BytesPerSecondFlag is the flag of the hub agent for it. Messages name it.
+const BytesPerSecondFlag = "resource-snapshot-bytes-per-second"
+
+// maxBytesInterval keeps the time that a bound in bytes asks for within reason.
+const maxBytesInterval = 24 * time.Hour
 
 // intervalAfter is the least time until another snapshot may follow this one.
 func (p Pace) intervalAfter(latest *snapshotGroup) time.Duration {
 	return max(p.MinimumInterval, time.Duration(len(latest.parts))*intervalPerPart)
 }
 
-// dueOf is when selected content may become a snapshot; zero if it may now. When the
-// content was first seen to differ is noted on the latest snapshot, so that a restart of
-// the process does not begin to count anew.
-func (s *Selector) dueOf(ctx context.Context, latest *snapshotGroup, hash string, atOnce bool) (time.Time, error) {
-	if atOnce || latest == nil || !latest.isComplete() {
-		return time.Time{}, nil
+// intervalFor is the least time between the latest snapshot and one of which this much is
+// written. Both are stored, so a restart of the process changes nothing.
+func (p Pace) intervalFor(written int64) time.Duration {
+	if p.BytesPerSecond <= 0 {
+		return 0
 	}
-	if latest.contentHash() == hash {
-		return time.Time{}, noteChangeSeen(ctx, s.Client, latest.master, "")
+	seconds := float64(written) / float64(p.BytesPerSecond)
+	return min(maxBytesInterval, time.Duration(seconds*float64(time.Second)))
+}
+
+// delay is why selected content is not a snapshot yet; the zero value says that it may
+// become one now.
+type delay struct {
+	// until when.
+	until time.Time
+	// excess says in words that the bound in bytes asks for more time than the rest of the
+	// pace; empty if it does not.
+	excess string
+}
+
+// delayOf says how long selected content has to wait until it may become a snapshot. When
+// the content was first seen to differ is noted on the latest snapshot, so that a restart
+// of the process does not begin to count anew.
+func (s *Selector) delayOf(ctx context.Context, placement placementv1beta1.PlacementObject, latest *snapshotGroup,
+	content snapshot.Content, atOnce bool) (delay, error) {
+	if atOnce || latest == nil || !latest.isComplete() {
+		return delay{}, nil
+	}
+	if latest.contentHash() == content.Hash {
+		return delay{}, noteChangeSeen(ctx, s.Client, latest.master, "")
 	}
 	now := s.Clock.Now()
 	due := latest.master.CreationTimestamp.Add(s.Pace.intervalAfter(latest))
 	if s.Pace.Collection > 0 {
 		seen, err := s.changeSeenAt(ctx, latest.master, now)
 		if err != nil {
-			return time.Time{}, err
+			return delay{}, err
 		}
 		if collected := seen.Add(s.Pace.Collection); collected.After(due) {
 			due = collected
 		}
 	}
-	if !due.After(now) {
-		return time.Time{}, nil
+	wait := delay{until: due.UTC()}
+	clusters := clustersWrittenTo(placement)
+	written := content.Size() * int64(1+clusters)
+	if bounded := latest.master.CreationTimestamp.Add(s.Pace.intervalFor(written)); bounded.After(due) {
+		wait = delay{until: bounded.UTC(), excess: s.Pace.describeExcess(content.Size(), written, clusters)}
 	}
-	return due.UTC(), nil
+	if !wait.until.After(now) {
+		return delay{}, nil
+	}
+	return wait, nil
+}
+
+// clustersWrittenTo is how many clusters get Works made of each snapshot of a placement. An
+// update run, which a user starts, decides that for one with an external strategy.
+func clustersWrittenTo(placement placementv1beta1.PlacementObject) int {
+	if placementv1beta1.IsExternal(placement) {
+		return 0
+	}
+	clusters := 0
+	for i := range placement.GetPlacementStatus().PlacementStatuses {
+		if placement.GetPlacementStatus().PlacementStatuses[i].ClusterName != "" {
+			clusters++
+		}
+	}
+	return clusters
+}
+
+// describeExcess says why the bound in bytes asks for time.
+func (p Pace) describeExcess(size, written int64, clusters int) string {
+	return fmt.Sprintf("a snapshot of %s and Works of it for %d cluster(s) are %s to write; the hub agent's flag --%s lets a placement have %s a second, "+
+		"so they follow the latest snapshot after %s",
+		snapshot.FormatBytes(size), clusters, snapshot.FormatBytes(written), BytesPerSecondFlag, snapshot.FormatBytes(p.BytesPerSecond),
+		p.intervalFor(written).Round(time.Second))
 }
 
 // changeSeenAt is when the selected content was first seen to differ from that of the
@@ -70,22 +130,22 @@ func (s *Selector) changeSeenAt(ctx context.Context, master *metav1.PartialObjec
 	return now, noteChangeSeen(ctx, s.Client, master, now.UTC().Format(time.RFC3339Nano))
 }
 
-// recordedDue is the due time of the last verdict, as long as it is to come. Until then
-// there is no need to read what is selected.
-func (s *Selector) recordedDue(placement placementv1beta1.PlacementObject, existing *series) time.Time {
+// recordedDelay is that of the last verdict, as long as it lasts. Until then there is no
+// need to read what is selected.
+func (s *Selector) recordedDelay(placement placementv1beta1.PlacementObject, existing *series) delay {
 	latest, last := existing.latestGroup(), lastVerdict(placement)
 	if latest == nil || !latest.isComplete() || last.Generation != placement.GetGeneration() ||
 		last.Snapshot != latest.master.Name || !last.Due.After(s.Clock.Now()) {
-		return time.Time{}
+		return delay{}
 	}
-	return last.Due
+	return delay{until: last.Due, excess: last.Excess}
 }
 
 // keepLatest records that the latest snapshot stays until a time, though something else
 // is selected by now. A verdict without inputs is that of no selection: a watcher that
 // sees it, for example after a restart, has the placement selected again.
 func (s *Selector) keepLatest(ctx context.Context, placement placementv1beta1.PlacementObject, existing *series,
-	due time.Time) (act.SelectResult, error) {
+	wait delay) (act.SelectResult, error) {
 	latest, writer := existing.latestGroup(), s.snapshotWriter(placement)
 	err := errors.Join(writer.labelLatest(ctx, latest.master, placementv1beta1.LabelValueTrue),
 		writer.unlabelOthers(ctx, existing, latest.index))
@@ -93,8 +153,8 @@ func (s *Selector) keepLatest(ctx context.Context, placement placementv1beta1.Pl
 		return act.SelectResult{}, err
 	}
 	verdict := snapshot.Verdict{
-		Generation: placement.GetGeneration(), Snapshot: latest.master.Name, Index: latest.index, Hash: latest.contentHash(), Due: due,
-		Note: lastVerdict(placement).Note,
+		Generation: placement.GetGeneration(), Snapshot: latest.master.Name, Index: latest.index, Hash: latest.contentHash(),
+		Due: wait.until, Excess: wait.excess, Note: lastVerdict(placement).Note,
 	}
 	err = s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {
 		return s.readSnapshotIdentifiers(ctx, placement, strconv.Itoa(latest.index))

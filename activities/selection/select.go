@@ -2,12 +2,20 @@ package selection
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -15,6 +23,9 @@ import (
 // maxSelectTries is how often a selection that was overtaken by another attempt starts
 // over before it fails, and the activity is retried.
 const maxSelectTries = 3
+
+// readAgainAfter is how long what was too much is not read again, whatever changes in it.
+const readAgainAfter = time.Minute
 
 // SelectAtPace makes the latest snapshot of a placement hold what it selects, as soon
 // as the pace allows it.
@@ -56,10 +67,36 @@ func (s *Selector) selectOnce(ctx context.Context, placement placementv1beta1.Pl
 	if err != nil {
 		return act.SelectResult{}, err
 	}
-	if due := s.recordedDue(placement, existing); !due.IsZero() && !atOnce {
-		return s.keepLatest(ctx, placement, existing, due)
+	if wait := s.recordedDelay(placement, existing); !wait.until.IsZero() && !atOnce {
+		return s.keepLatest(ctx, placement, existing, wait)
 	}
-	selected, content, err := s.resolveSelectors(ctx, placement, existing)
+	if last := lastVerdict(placement); last.IsTooMuchFor(placement.GetGeneration(), s.Clock.Now()) && !atOnce {
+		return act.SelectResult{Invalid: true, Snapshot: last.Snapshot, Index: last.Index, Hash: last.Hash, WakeAt: last.ReadAgain}, nil
+	}
+	counted := &reading{ceiling: s.Ceiling, large: s.large.isKnown(placement)}
+	result, err := s.selectInSlot(ctx, placement, existing, counted, atOnce)
+	if errors.Is(err, errLarge) {
+		counted = &reading{ceiling: s.Ceiling, large: true}
+		result, err = s.selectInSlot(ctx, placement, existing, counted, atOnce)
+	}
+	s.large.note(placement, counted.isLarge())
+	return result, err
+}
+
+// selectInSlot selects as soon as one of the slots is free that selections of the size take.
+// The error is errLarge if it turns out to be larger.
+func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.PlacementObject, existing *series, counted *reading,
+	atOnce bool) (act.SelectResult, error) {
+	slots := s.Slots
+	if counted.large {
+		slots = s.LargeSlots
+	}
+	release, err := throttle.Acquire(ctx, slots)
+	if err != nil {
+		return act.SelectResult{}, fmt.Errorf("selecting the resources of placement %s: %w", placement.GetName(), err)
+	}
+	defer release()
+	selected, content, err := s.resolveSelectors(ctx, placement, existing, counted)
 	if invalid, ok := errors.AsType[*snapshot.InvalidError](err); ok {
 		return s.recordInvalid(ctx, placement, existing, selected.inputs, invalid)
 	}
@@ -70,12 +107,12 @@ func (s *Selector) selectOnce(ctx context.Context, placement placementv1beta1.Pl
 	if err := writer.recognizeContent(ctx, existing.latestGroup(), content); err != nil {
 		return act.SelectResult{}, err
 	}
-	due, err := s.dueOf(ctx, existing.latestGroup(), content.Hash, atOnce)
+	wait, err := s.delayOf(ctx, placement, existing.latestGroup(), content, atOnce)
 	if err != nil {
 		return act.SelectResult{}, err
 	}
-	if !due.IsZero() {
-		return s.keepLatest(ctx, placement, existing, due)
+	if !wait.until.IsZero() {
+		return s.keepLatest(ctx, placement, existing, wait)
 	}
 	latest, err := writer.storeContent(ctx, existing, content)
 	if err != nil {
@@ -87,7 +124,7 @@ func (s *Selector) selectOnce(ctx context.Context, placement placementv1beta1.Pl
 	verdict := snapshot.Verdict{
 		Generation: placement.GetGeneration(), Snapshot: latest.name, Index: latest.index,
 		Hash: content.Hash, Inputs: selected.inputs,
-		Note: snapshot.NoteOf(selected.missing, len(content.Manifests) == 0),
+		Note: snapshot.NoteOf(slices.Concat(selected.tooLarge, selected.missing), len(content.Manifests) == 0),
 	}
 	err = s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {
 		return s.identifyManifests(ctx, content.Manifests)
@@ -101,7 +138,7 @@ func (s *Selector) selectOnce(ctx context.Context, placement placementv1beta1.Pl
 // resolveSelectors reads what the placement selects, as of when the existing snapshots
 // were listed or later, and makes the content of a snapshot of it.
 func (s *Selector) resolveSelectors(ctx context.Context, placement placementv1beta1.PlacementObject,
-	existing *series) (selectedObjects, snapshot.Content, error) {
+	existing *series, counted *reading) (selectedObjects, snapshot.Content, error) {
 	catalog, err := s.Kinds.Catalog(ctx, existing.revision)
 	if err != nil {
 		return selectedObjects{}, snapshot.Content{}, err
@@ -113,19 +150,67 @@ func (s *Selector) resolveSelectors(ctx context.Context, placement placementv1be
 	if err := s.refuseUnreadable(ctx, placement, existing.latestGroup(), catalog.Unreadable()); err != nil {
 		return selectedObjects{}, snapshot.Content{}, err
 	}
-	selected, err := readSelected(ctx, s.Dynamic, selection, catalog, existing.revision)
+	selected, err := readSelected(ctx, s.Dynamic, selection, catalog, existing.revision, counted)
 	if err != nil {
 		return selected, snapshot.Content{}, err
 	}
-	content, err := snapshot.NewContent(selected.objects)
-	return selected, content, err
+	if err := keepTooLarge(ctx, s.Live, placement, existing.latestGroup(), &selected); err != nil {
+		return selected, snapshot.Content{}, err
+	}
+	return selected, snapshot.NewContent(selected.items), nil
+}
+
+// keepTooLarge lets objects that are too large for a snapshot stay as the latest one has them,
+// so that they keep nothing else back and are not removed from members.
+func keepTooLarge(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject, latest *snapshotGroup,
+	selected *selectedObjects) error {
+	var former map[snapshot.Identity][]byte
+	for i := range selected.items {
+		item := &selected.items[i]
+		if !item.IsTooLarge() {
+			continue
+		}
+		if former == nil {
+			var err error
+			if former, err = readFormer(ctx, live, placement, latest); err != nil {
+				return err
+			}
+		}
+		key := snapshot.Identity{GroupKind: item.GroupKind, Namespace: item.Namespace, Name: item.Name}
+		selected.tooLarge = append(selected.tooLarge, item.KeepFormer(former[key]))
+	}
+	return nil
+}
+
+// readFormer reads live which objects the latest snapshot holds.
+func readFormer(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject,
+	latest *snapshotGroup) (map[snapshot.Identity][]byte, error) {
+	former := map[snapshot.Identity][]byte{}
+	if latest == nil {
+		return former, nil
+	}
+	manifests, err := readSnapshotManifests(ctx, live, placement, strconv.Itoa(latest.index))
+	if err != nil {
+		return nil, err
+	}
+	for _, manifest := range manifests {
+		var head metav1.PartialObjectMetadata
+		if err := json.Unmarshal(manifest, &head); err != nil {
+			continue // not written by the hub
+		}
+		former[snapshot.Identity{GroupKind: head.GroupVersionKind().GroupKind(), Namespace: head.Namespace, Name: head.Name}] = manifest
+	}
+	return former, nil
 }
 
 // recordInvalid records that the selectors cannot be resolved, and what was read of the hub. The latest snapshot stays
 // what it is.
 func (s *Selector) recordInvalid(ctx context.Context, placement placementv1beta1.PlacementObject, existing *series, inputs string,
 	reason *snapshot.InvalidError) (act.SelectResult, error) {
-	verdict := snapshot.Verdict{Generation: placement.GetGeneration(), Inputs: inputs, Error: reason.Message}
+	verdict := snapshot.Verdict{Generation: placement.GetGeneration(), Inputs: inputs, Error: reason.Message, Reason: reason.Reason}
+	if reason.Reason == snapshot.ReasonTooMuch {
+		verdict.ReadAgain = s.Clock.Now().Add(readAgainAfter).UTC().Truncate(time.Second)
+	}
 	if latest := existing.latestGroup(); latest != nil {
 		verdict.Snapshot, verdict.Index, verdict.Hash = latest.master.Name, latest.index, latest.contentHash()
 	}

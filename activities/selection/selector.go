@@ -4,17 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/servedkinds"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/activities/throttle"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -34,21 +37,33 @@ type Selector struct {
 	// Kinds knows what the hub serves.
 	Kinds *servedkinds.Cache
 	// Pace says how soon a snapshot may follow another one.
-	Pace  Pace
-	Clock clock.PassiveClock
+	Pace Pace
+	// Ceiling is how much a placement may select.
+	Ceiling Ceiling
+	// Slots bound the selections that this process makes at the same time, LargeSlots those
+	// that read much.
+	Slots, LargeSlots throttle.Limit
+	Clock             clock.PassiveClock
+
+	large largePlacements
 }
 
 // NewSelector returns a selector. The configuration is the hub's, the pace an option of the hub's
 // operator.
 func NewSelector(config *rest.Config, c client.Client, live client.Reader, kinds *servedkinds.Cache, clk clock.PassiveClock,
-	pace Pace) (*Selector, error) {
+	pace Pace, ceiling Ceiling) (*Selector, error) {
 	withoutWarnings := rest.CopyConfig(config)
 	withoutWarnings.WarningHandlerWithContext = rest.NoWarnings{} // users chose the versions, not we
+	withoutWarnings.Wrap(func(next http.RoundTripper) http.RoundTripper { return countingTransport{next} })
 	reader, err := dynamic.NewForConfig(withoutWarnings)
 	if err != nil {
 		return nil, fmt.Errorf("creating the client for selected objects: %w", err)
 	}
-	return &Selector{Client: c, Live: live, Dynamic: reader, Kinds: kinds, Pace: pace, Clock: clk}, nil
+	return &Selector{
+		Client: c, Live: live, Dynamic: reader, Kinds: kinds, Pace: pace, Ceiling: ceiling, Clock: clk,
+		Slots: throttle.NewLimit(throttle.MaxSelections), LargeSlots: throttle.NewLimit(throttle.MaxLargeSelections),
+		large: largePlacements{lru.New(keptLarge)},
+	}, nil
 }
 
 // recordVerdict writes the verdict to the placement, if it differs from the last one.

@@ -82,8 +82,7 @@ func BenchmarkSelection(b *testing.B) {
 				candidates = append(candidates, snapshot.Identify(gk, object))
 			}
 		}
-		content, err := snapshot.NewContent(objects)
-		require.NoError(b, err)
+		content := contentOf(b, objects...)
 		group := snapshot.Group(placement, 0, content)
 		fingerprint := snapshot.Fingerprint(candidates)
 		b.StopTimer()

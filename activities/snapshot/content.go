@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // PartLimit is how much JSON one snapshot object holds, in bytes. A single object
@@ -36,36 +34,43 @@ type Content struct {
 	Envelopes int
 }
 
-// NewContent strips, orders and hashes what was selected. An InvalidError says that an
-// object is too large to be placed.
-func NewContent(selected []*unstructured.Unstructured) (Content, error) {
-	objects := make([]*unstructured.Unstructured, 0, len(selected))
+// NewContent orders and hashes what was selected.
+func NewContent(selected []Item) Content {
+	items := slices.DeleteFunc(slices.Clone(selected), func(item Item) bool { return item.Manifest == nil })
+	sortByPlace(items, func(item *Item) place {
+		return placeOf(item.Kind, item.apiVersion, item.Namespace, item.Name)
+	})
 	content := Content{}
-	for _, object := range Placeable(selected) {
-		objects = append(objects, Strip(object))
-		if _, is := EnvelopeType(object.GroupVersionKind().GroupKind(), object.GetAnnotations()); is {
+	for i := range items {
+		if items[i].Envelope {
 			content.Envelopes++
 		}
-	}
-	Sort(objects)
-	for _, object := range objects {
-		manifest, err := json.Marshal(object.Object)
-		if err != nil {
-			return Content{}, fmt.Errorf("encoding %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
-		}
-		if len(manifest) > ObjectLimit {
-			return Content{}, tooLarge(object, len(manifest))
-		}
-		content.Manifests = append(content.Manifests, manifest)
+		content.Manifests = append(content.Manifests, items[i].Manifest)
 	}
 	content.Hash = Hash(content.Manifests)
-	return content, nil
+	return content
 }
 
-func tooLarge(object *unstructured.Unstructured, size int) error {
-	name := placementv1beta1.ScopeOf(object).String() + object.GetName()
-	return newInvalidError("%s %q has %d bytes, and an object that is placed may have %d at most: make it smaller, or split it into several; "+
-		"until then the placement stays as it is", Kind{GroupVersionKind: object.GroupVersionKind()}, name, size, ObjectLimit)
+// Size is how many bytes of JSON the objects are.
+func (c Content) Size() int64 {
+	size := int64(0)
+	for _, manifest := range c.Manifests {
+		size += int64(len(manifest))
+	}
+	return size
+}
+
+// FormatBytes writes a number of bytes for people.
+func FormatBytes(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", n)
 }
 
 // Hash is the SHA-256 of manifests in their order, in hexadecimal digits.

@@ -1,10 +1,8 @@
 package snapshot
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -31,6 +29,7 @@ func Candidate(gk schema.GroupKind, object metav1.Object) bool {
 		gk == schema.GroupKind{Kind: "ConfigMap"} && object.GetName() == rootCAConfigMap,
 		gk == schema.GroupKind{Kind: "ServiceAccount"} && object.GetName() == "default",
 		gk == NamespaceKind && ReservedNamespace(object.GetName()),
+		placementv1beta1.IsBootstrapRBAC(gk, object),
 		object.GetLabels()[placementv1beta1.FleetResourceLabel] == placementv1beta1.LabelValueTrue:
 		return false
 	}
@@ -39,22 +38,6 @@ func Candidate(gk schema.GroupKind, object metav1.Object) bool {
 		return !managed
 	}
 	return true
-}
-
-// Placeable removes from candidates what only content reveals as generated: the
-// tokens of service accounts.
-func Placeable(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
-	var kept []*unstructured.Unstructured
-	for _, object := range objects {
-		if object.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
-			kind, _, _ := unstructured.NestedString(object.Object, "type")
-			if kind == string(corev1.SecretTypeServiceAccountToken) {
-				continue
-			}
-		}
-		kept = append(kept, object)
-	}
-	return kept
 }
 
 // envelopes are the only kinds of the placement group that can be placed.

@@ -34,25 +34,41 @@ func rankKinds(kinds ...string) map[string]int {
 type place struct {
 	rank                              int
 	kind, apiVersion, namespace, name string
-	object                            *unstructured.Unstructured
+}
+
+func placeOf(kind, apiVersion, namespace, name string) place {
+	return place{rankOf(kind), kind, apiVersion, namespace, name}
+}
+
+func comparePlaces(a, b place) int {
+	return cmp.Or(
+		cmp.Compare(a.rank, b.rank), cmp.Compare(a.kind, b.kind), cmp.Compare(a.apiVersion, b.apiVersion),
+		cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name),
+	)
 }
 
 // Sort brings objects into the order in which they are stored: by kind as
 // dependencies ask for, then by namespace and name. The same objects always come
 // out in the same order, whatever order they were listed in.
 func Sort(objects []*unstructured.Unstructured) {
-	places := make([]place, len(objects))
-	for i, o := range objects {
-		places[i] = place{rankOf(o.GetKind()), o.GetKind(), o.GetAPIVersion(), o.GetNamespace(), o.GetName(), o}
-	}
-	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(
-			cmp.Compare(a.rank, b.rank), cmp.Compare(a.kind, b.kind), cmp.Compare(a.apiVersion, b.apiVersion),
-			cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name),
-		)
+	sortByPlace(objects, func(o **unstructured.Unstructured) place {
+		return placeOf((*o).GetKind(), (*o).GetAPIVersion(), (*o).GetNamespace(), (*o).GetName())
 	})
-	for i := range places {
-		objects[i] = places[i].object
+}
+
+// sortByPlace asks for the place of each only once.
+func sortByPlace[T any](all []T, tell func(*T) place) {
+	type placed struct {
+		place
+		value T
+	}
+	sorted := make([]placed, len(all))
+	for i := range all {
+		sorted[i] = placed{tell(&all[i]), all[i]}
+	}
+	slices.SortFunc(sorted, func(a, b placed) int { return comparePlaces(a.place, b.place) })
+	for i := range sorted {
+		all[i] = sorted[i].value
 	}
 }
 

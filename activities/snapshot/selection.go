@@ -14,7 +14,15 @@ import (
 
 // InvalidError says what is wrong with resource selectors in a way that only a
 // person can mend, and how.
-type InvalidError struct{ Message string }
+type InvalidError struct {
+	Message string
+	// Reason is empty if the selectors themselves are invalid.
+	Reason string
+}
+
+// ReasonTooMuch is the reason of an InvalidError and of a verdict if the selectors select too
+// much.
+const ReasonTooMuch = "TooMuch"
 
 // Error is the message for the user.
 func (e *InvalidError) Error() string { return e.Message }

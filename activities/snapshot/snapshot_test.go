@@ -121,7 +121,7 @@ func TestStrip(t *testing.T) {
 	}
 }
 
-func TestCandidateAndPlaceable(t *testing.T) {
+func TestWhatIsPlacedOfWhatIsSelected(t *testing.T) {
 	cases := map[string]struct {
 		object string
 		placed bool
@@ -138,13 +138,16 @@ func TestCandidateAndPlaceable(t *testing.T) {
 		"a Job of a CronJob":                      {`{apiVersion: batch/v1, kind: Job, metadata: {name: j, namespace: ns, ownerReferences: [{name: c, kind: CronJob, apiVersion: batch/v1, uid: u}]}}`, false},
 		"an EndpointSlice of a Service":           {`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: e, namespace: ns, labels: {endpointslice.kubernetes.io/managed-by: endpointslice-controller.k8s.io}}}`, false},
 		"an object that is being deleted":         {`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns, deletionTimestamp: "2024-01-01T00:00:00Z"}}`, false},
+		"a role of Kubernetes":                    {`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "system:node"}}`, false},
+		"a role that Kubernetes keeps as it is":   {`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: view, labels: {kubernetes.io/bootstrapping: rbac-defaults}}}`, false},
+		"a role of the user":                      {`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: view-more}}`, true},
 		"an object the fleet made for itself":     {`{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns, labels: {kubernetes-fleet.io/is-fleet-resource: "true"}}}`, false},
 		"a reserved namespace, matched by labels": {`{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}`, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := object(t, tc.object)
-			placed := snapshot.Candidate(o.GroupVersionKind().GroupKind(), o) && len(snapshot.Placeable([]*unstructured.Unstructured{o})) == 1
+			placed := snapshot.Candidate(o.GroupVersionKind().GroupKind(), o) && len(contentOf(t, o).Manifests) == 1
 			assert.Equal(t, tc.placed, placed)
 		})
 	}
@@ -184,8 +187,7 @@ func TestContentIsTheSameInAnyOrder(t *testing.T) {
 		object(t, `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceEnvelope, metadata: {name: a, namespace: ns}}`),
 		object(t, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: ns}}`),
 	}
-	content, err := snapshot.NewContent(objects)
-	require.NoError(t, err)
+	content := contentOf(t, objects...)
 	var kinds []string
 	for _, manifest := range content.Manifests {
 		o := object(t, string(manifest))
@@ -199,12 +201,9 @@ func TestContentIsTheSameInAnyOrder(t *testing.T) {
 	for _, object := range slices.Backward(objects) {
 		reversed = append(reversed, object)
 	}
-	again, err := snapshot.NewContent(reversed)
-	require.NoError(t, err)
-	assert.Equal(t, content, again)
+	assert.Equal(t, content, contentOf(t, reversed...))
 
-	less, err := snapshot.NewContent(objects[1:])
-	require.NoError(t, err)
+	less := contentOf(t, objects[1:]...)
 	assert.NotEqual(t, content.Hash, less.Hash)
 }
 
@@ -342,19 +341,37 @@ func TestVersionOfKindsThatCountNothing(t *testing.T) {
 	}
 }
 
+// contentOf is the content of a snapshot of objects.
+func contentOf(t testing.TB, objects ...*unstructured.Unstructured) snapshot.Content {
+	t.Helper()
+	items := make([]snapshot.Item, 0, len(objects))
+	for _, object := range objects {
+		item, err := snapshot.Encode(object)
+		require.NoError(t, err)
+		items = append(items, item)
+	}
+	return snapshot.NewContent(items)
+}
+
 func TestAnObjectThatNoSnapshotCanHold(t *testing.T) {
 	fits := object(t, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: w, namespace: ns}, spec: {text: "`+strings.Repeat("x", snapshot.ObjectLimit-200)+`"}, status: {text: "`+strings.Repeat("x", 10_000)+`"}}`)
-	content, err := snapshot.NewContent([]*unstructured.Unstructured{fits})
+	assert.Len(t, snapshot.Group(&placementv1beta1.ClusterResourcePlacement{}, 0, contentOf(t, fits)), 1)
+	small, err := snapshot.Encode(fits)
 	require.NoError(t, err)
-	assert.Len(t, snapshot.Group(&placementv1beta1.ClusterResourcePlacement{}, 0, content), 1)
+	assert.False(t, small.IsTooLarge(), "its status is no part of it")
 
 	for _, namespace := range []string{"ns", ""} {
 		large := object(t, `{apiVersion: example.com/v1, kind: Widget, metadata: {name: w, namespace: "`+namespace+`"}, spec: {text: "`+strings.Repeat("x", snapshot.ObjectLimit)+`"}}`)
-		_, err = snapshot.NewContent([]*unstructured.Unstructured{fits, large})
-		var invalid *snapshot.InvalidError
-		require.ErrorAs(t, err, &invalid)
-		assert.Contains(t, invalid.Message, `Widget (example.com/v1) "`+strings.TrimPrefix(namespace+"/w", "/")+`" has 1500`)
-		assert.Contains(t, invalid.Message, "may have 1500000 at most: make it smaller")
+		item, err := snapshot.Encode(large)
+		require.NoError(t, err)
+		require.True(t, item.IsTooLarge())
+		again := item
+		sentence := item.KeepFormer(nil)
+		assert.Contains(t, sentence, `Widget (example.com/v1) "`+strings.TrimPrefix(namespace+"/w", "/")+`" has 1500`)
+		assert.Contains(t, sentence, "may have 1500000 at most: make it smaller, or split it into several; until then it is not placed")
+		assert.Empty(t, snapshot.NewContent([]snapshot.Item{item}).Manifests)
+		assert.Contains(t, again.KeepFormer([]byte("{}")), "until then it stays placed as it was before")
+		assert.Equal(t, [][]byte{[]byte("{}")}, snapshot.NewContent([]snapshot.Item{again}).Manifests)
 	}
 }
 

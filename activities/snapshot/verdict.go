@@ -24,6 +24,9 @@ type Verdict struct {
 	// Due is when something else that is selected by now becomes a snapshot; zero if the
 	// snapshot is what is selected.
 	Due time.Time `json:"due,omitzero"`
+	// Excess says, in words, that it is due later than usual because it takes so many bytes
+	// to write; empty if it does not.
+	Excess string `json:"excess,omitempty"`
 	// Note says what is selected and cannot be placed yet, or that nothing is.
 	Note string `json:"note,omitempty"`
 	// Overrides are the override snapshots that concern the selection: the names of
@@ -37,6 +40,17 @@ type Verdict struct {
 	OverridesIdle []string `json:"overridesIdle,omitempty"`
 	// Error says why the selectors cannot be resolved, for the user to mend.
 	Error string `json:"error,omitempty"`
+	// Reason tells errors apart, as that of an InvalidError does.
+	Reason string `json:"reason,omitempty"`
+	// ReadAgain is when at the earliest to read again what is selected, after it was found to
+	// be too much; zero if at any time.
+	ReadAgain time.Time `json:"readAgain,omitzero"`
+}
+
+// IsTooMuchFor says that what a generation of the placement selects was found to be too much, and is not to be read again
+// yet.
+func (v Verdict) IsTooMuchFor(generation int64, now time.Time) bool {
+	return v.Reason == ReasonTooMuch && v.Generation == generation && v.ReadAgain.After(now)
 }
 
 // noted is how many objects a note names.

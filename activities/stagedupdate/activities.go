@@ -40,9 +40,10 @@ type EventRecorder interface {
 // Identities tells who sent what to a workflow.
 type Identities interface {
 	// Approver is who sent the newest approval of a stage through a door;
-	// verified says that the server vouches for it.
+	// verified says that the server vouches for it. It is empty if the history has no such approval.
 	Approver(ctx context.Context, request act.ApprovalRequest) (who string, verified bool, err error)
-	// Canceller is who asked to cancel a workflow.
+	// Canceller is who asked to cancel a workflow; empty if its history has no such request. Without an execution it
+	// looks into the newest.
 	Canceller(ctx context.Context, workflow, execution string) (who string, err error)
 }
 

@@ -61,6 +61,9 @@ func (c *stageCall) advance(ctx context.Context) (act.StageDelta, error) {
 	if err := c.checkPlan(ctx); err != nil {
 		return act.StageDelta{}, err
 	}
+	if proven, err := c.observer.proveDone(ctx, c.in.Done); err != nil || !proven {
+		return act.StageDelta{Ended: err == nil}, err
+	}
 	until := c.acts.Clock.Now().Add(clusterwait.MaxWait)
 	for last := false; ; {
 		plan, acted, err := c.takeTurn(ctx)

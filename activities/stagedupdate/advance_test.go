@@ -70,9 +70,9 @@ func TestOverlappingAttemptsRecordTheSameInAnyOrder(t *testing.T) {
 		must(want, want.acts.AdvanceStage, step)
 	}
 	for sentence, order := range map[string][]int{
-		"the first attempt again at the end":   {0, 1, 0},
-		"each attempt twice":                   {0, 0, 1, 1},
-		"the second attempt overtakes another": {1, 0},
+		"the first attempt again at the end": {0, 1, 0},
+		"each attempt twice":                 {0, 0, 1, 1},
+		"all attempts again":                 {0, 1, 0, 1},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			h := initialized(t)
@@ -389,6 +389,6 @@ func TestARunThatHasLostItsPlanFailsInsteadOfLoopingHot(t *testing.T) {
 		r.Status.StagesStatus, r.Status.DeletionStageStatus = nil, nil
 	})
 	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")))
-	assert.Equal(t, "Succeeded=False UpdateRunFailed: cannot continue the ClusterStagedUpdateRun: somebody has removed its plan from its status; create another run",
+	assert.Equal(t, "Succeeded=False UpdateRunFailed: cannot continue the ClusterStagedUpdateRun: its plan has been removed from its status; create another run",
 		conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
 }

@@ -87,7 +87,7 @@ func soon(h *hub, delta chan act.StageDelta) act.StageDelta {
 	select {
 	case got := <-delta:
 		return got
-	case <-time.After(2 * time.Minute):
+	case <-time.After(10 * time.Minute):
 		h.t.Fatal("it must not wait")
 		panic("unreachable")
 	}

@@ -12,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -41,13 +43,22 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 	if err != nil {
 		return act.ApprovalResult{}, fmt.Errorf("finding out who approved stage %s of run %s: %w", in.Stage, run.GetName(), err)
 	}
-	if why := a.Approvals.refusal(verified); why != "" {
-		why = fmt.Sprintf("the approval of stage %s is not taken: %s", shorten(in.Stage, maxStage), why)
-		a.runs().emitWarning(run, eventApprovalRefused, fmt.Sprintf("%s (sent by %s)", why, shorten(who, maxApprover)))
+	if who == "" {
+		why := fmt.Sprintf("no approval of the stage was sent to workflow %s", caller.ID)
+		a.runs().refuseCall(run, "Recording an approval of stage "+truncateText(in.Stage, maxStage), why)
+		return act.ApprovalResult{Request: request.GetName(), Refused: why}, nil
+	}
+	why := a.Approvals.whyRefused(verified)
+	if why == "" {
+		why = stagetask.RefuseApprover(run, approvalTask(run, in), nil) // its sender has no name that the hub's API server knows
+	}
+	if why != "" {
+		why = fmt.Sprintf("the approval of stage %s is not taken: %s", truncateText(in.Stage, maxStage), why)
+		a.runs().emitRefusal(run, eventApprovalRefused, fmt.Sprintf("Approving %s by %s", truncateText(in.Stage, maxStage/4), who), fmt.Sprintf("%s (sent by %s)", why, truncateText(who, maxApprover)))
 		return act.ApprovalResult{Request: request.GetName(), Refused: why}, nil
 	}
 	// A client may send any amount of both, and the message of a condition holds 32 KiB.
-	who, comment := shorten(who, maxApprover), shorten(in.Comment, maxComment)
+	who, comment := truncateText(who, maxApprover), truncateText(in.Comment, maxComment)
 	now := a.Clock.Now()
 	record := &placementv1beta1.ApprovalRecord{
 		By: who, At: metav1.NewTime(now), Door: placementv1beta1.ApprovalDoor(in.Door), Verified: verified, Comment: comment,
@@ -66,8 +77,20 @@ func (a *Activities) RecordApproval(ctx context.Context, in act.ApprovalRequest)
 	return act.ApprovalResult{Request: request.GetName(), By: who}, nil
 }
 
-// ApprovalPolicy says which approvals count that come through Temporal. Whoever may write to the Temporal namespace can
-// send them, under any name.
+// approvalTask is the task that an approval is for, as the run's strategy has it.
+func approvalTask(run placementv1beta1.UpdateRunObject, in act.ApprovalRequest) placementv1beta1.StageTask {
+	if hasStage(run, in.StageRequest) {
+		for _, task := range updaterun.Tasks(run, in.Index, sideOf(in.Before)) {
+			if task.Status.Type == placementv1beta1.StageTaskTypeApproval {
+				return task.Config
+			}
+		}
+	}
+	return placementv1beta1.StageTask{}
+}
+
+// ApprovalPolicy says which approvals from Temporal count. Every client with write access to the Temporal namespace can
+// send an approval, under any name.
 type ApprovalPolicy string
 
 // The policies. Without one, approvals have to be verified.
@@ -80,8 +103,8 @@ const (
 // eventApprovalRefused is the reason of events about approvals that the policy does not take.
 const eventApprovalRefused = "ApprovalRefused"
 
-// refusal says why an approval does not count; nothing if it does.
-func (p ApprovalPolicy) refusal(verified bool) string {
+// whyRefused says why an approval does not count; nothing if it does.
+func (p ApprovalPolicy) whyRefused(verified bool) string {
 	const instead = "; approve with kubectl, which the hub's API server authorizes, such as kubectl fleet approve, or have an operator change --temporal-approvals of the hub agent"
 	switch {
 	case p == ApprovalsAny || verified && p != ApprovalsOff:
@@ -98,15 +121,9 @@ func (a *Activities) openRequest(
 	ctx context.Context, run placementv1beta1.UpdateRunObject, in act.ApprovalRequest,
 ) (placementv1beta1.ApprovalRequestObject, error) {
 	scope, name := placementv1beta1.ScopeOf(run), stagetask.ApprovalRequestName(run, in.Stage, sideOf(in.Before))
-	request := scope.NewApprovalRequest(name)
-	err := a.Live.Get(ctx, scope.Key(name), request)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading approval request %s: %w", name, err)
-	case request.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation] != string(run.GetUID()):
-		return nil, nil
+	request, err := liveread.Existing(ctx, a.Live, scope.NewApprovalRequest(name), "approval request")
+	if err != nil || request == nil || request.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation] != string(run.GetUID()) {
+		return nil, err
 	}
 	return request, nil
 }
@@ -154,13 +171,13 @@ const (
 // ignoredAction tells ignored signals apart: events alike in reason and action
 // become a series, which shows the note of the first only.
 func ignoredAction(in act.SignalReport) string {
-	return shorten(in.Reason+" "+in.Stage, maxAction)
+	return truncateText(in.Reason+" "+in.Stage, maxAction)
 }
 
 // ignoredNote says why a signal did nothing and what to send instead. The sender may have
 // named a stage by a text of any length, so it is truncated.
 func ignoredNote(in act.SignalReport) string {
-	in.Stage = shorten(in.Stage, maxStage)
+	in.Stage = truncateText(in.Stage, maxStage)
 	waiting := "no stage waits for an approval now"
 	if in.Waiting != "" {
 		waiting = fmt.Sprintf("stage %s waits now", in.Waiting)

@@ -34,7 +34,7 @@ func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, err
 		return false, err
 	}
 	if run.GetUpdateRunStatus().DeletionStageStatus == nil {
-		return false, a.runs().failRun(ctx, run, cannotContinue("somebody has removed its plan from its status; create another run"))
+		return false, a.runs().failRun(ctx, run, cannotContinue("its plan has been removed from its status; create another run"))
 	}
 	if why := unfinishedBefore(run, len(run.GetUpdateRunStatus().StagesStatus)); why != "" && !updaterun.IsStopping(run) {
 		a.runs().refuseCall(run, "Running the deletion stage", why)

@@ -164,15 +164,23 @@ func TestAnUnapprovedRequestThatIsDeletedIsMadeAgain(t *testing.T) {
 }
 
 func TestALeftoverOfAnEarlierRunOfTheNameIsReplaced(t *testing.T) {
+	for sentence, claims := range map[string]string{"as it is": "earlier", "though it claims to be of this run": "uid-example-run-2"} {
+		t.Run(sentence, func(t *testing.T) { requireReplaced(t, claims) })
+	}
+}
+
+// requireReplaced asserts that a run does not take an older request that claims to be of a run.
+func requireReplaced(t *testing.T, uid string) {
+	t.Helper()
 	leftover := &placementv1beta1.ClusterApprovalRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: "example-run-2-canary", UID: "old", Annotations: map[string]string{placementv1beta1.ApprovalRunUIDAnnotation: "earlier"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "example-run-2-canary", UID: "old", CreationTimestamp: metav1.NewTime(begin), Annotations: map[string]string{placementv1beta1.ApprovalRunUIDAnnotation: uid}},
 		Spec:       placementv1beta1.ApprovalRequestSpec{ParentStageRollout: "example-run-2", TargetStage: "canary"},
 		Status: placementv1beta1.ApprovalRequestStatus{Conditions: []metav1.Condition{{
 			Type: "Approved", Status: metav1.ConditionTrue, Reason: "lgtm", LastTransitionTime: metav1.NewTime(begin),
 		}}},
 	}
 	h := updated(t, leftover)
-	assert.True(t, must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorSignal}).Ended)
+	assert.Equal(t, uid == "earlier", must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorSignal}).Ended)
 	assert.Equal(t, waitsForApproval("example-run-2-canary"), h.gates("canary", 1))
 	assert.NotEqual(t, types.UID("old"), h.request().UID)
 	assert.Empty(t, h.request().Status.Conditions)
@@ -429,4 +437,67 @@ type sender struct {
 // Approver says who approved.
 func (s sender) Approver(context.Context, act.ApprovalRequest) (string, bool, error) {
 	return "ada", s.verified, nil
+}
+
+func TestAnAcceptanceWithoutARecordIsNoApproval(t *testing.T) {
+	h := updated(t)
+	h.gates("canary", 1)
+	editStatus(h, h.request(), func(r *placementv1beta1.ClusterApprovalRequest) {
+		r.Status.Conditions = []metav1.Condition{{Type: "ApprovalAccepted", Status: metav1.ConditionTrue, Reason: "Mine", LastTransitionTime: metav1.NewTime(begin)}}
+	})
+	assert.True(t, h.gates("canary", 1).NeedsApproval())
+	assert.Nil(t, h.request().Status.Approval)
+}
+
+// separated is a hub whose canary stage waits for an approval of another user than jane, who has created the run.
+func separated(t *testing.T) *hub {
+	t.Helper()
+	h := howTo(t)
+	edit(h, get(h, &placementv1beta1.ClusterStagedUpdateStrategy{}, "", "example-strategy"), func(s *placementv1beta1.ClusterStagedUpdateStrategy) {
+		s.Spec.Stages[1].AfterStageTasks[0].Approval = &placementv1beta1.ApprovalConfig{Separation: placementv1beta1.ApprovalSeparationCreator}
+	})
+	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+		r.Annotations = map[string]string{placementv1beta1.CreatorAnnotation: "jane"}
+	})
+	initialize(h, "example-run-2")
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, names("member3")))
+	assert.True(t, h.gates("canary", 1).NeedsApproval())
+	h.events = nil
+	return h
+}
+
+// approvedBy is an approval with kubectl, as the API server stores it.
+func (h *hub) approvedBy(user string, verified bool) {
+	h.t.Helper()
+	h.kubectlPatch(metav1.ConditionTrue)
+	editStatus(h, h.request(), func(r *placementv1beta1.ClusterApprovalRequest) {
+		r.Status.Approval = &placementv1beta1.ApprovalRecord{By: user, At: metav1.NewTime(begin), Door: placementv1beta1.ApprovalDoorKubectl, Verified: verified}
+	})
+}
+
+func TestTheCreatorOfARunCannotApproveItIfTheTaskSaysSo(t *testing.T) {
+	h := separated(t)
+	h.approvedBy("jane", true)
+	assert.True(t, h.gates("canary", 1).NeedsApproval())
+	assert.Equal(t, "Approved=False ApproverNotAllowed: jane has created run example-run-2 and may not approve it: another user has to", conditionOf(h.request().Status.Conditions, "Approved"))
+	assert.Nil(t, h.request().Status.Approval)
+	assert.Equal(t, names("Normal example-run-2 ApproverNotAllowed: The approval of stage canary does not count: jane has created run example-run-2 and may not approve it: another user has to"), h.events)
+
+	h.approvedBy("ada", false)
+	assert.True(t, h.gates("canary", 1).NeedsApproval(), "any user may have written that")
+	result := must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorUpdate})
+	assert.Contains(t, result.Refused, "the hub's API server does not vouch for who did: approve with kubectl fleet approve")
+
+	h.approvedBy("ada", true)
+	assert.True(t, h.gates("canary", 1).Open)
+	assert.Equal(t, "ada", h.request().Status.Approval.By)
+}
+
+func TestWhereTheCreatorOfARunIsNotKnownNoApprovalIsTaken(t *testing.T) {
+	h := separated(t)
+	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Annotations = nil })
+	h.approvedBy("ada", true)
+	assert.True(t, h.gates("canary", 1).NeedsApproval())
+	assert.Contains(t, conditionOf(h.request().Status.Conditions, "Approved"), "it is not known who has created run example-run-2")
 }

@@ -74,6 +74,8 @@ type hub struct {
 	latest    act.SelectResult
 	overrides *override.Matcher
 	canceller string
+	// approver is who has sent approvals.
+	approver string
 	// onGet is run before a live read of an object of this name.
 	onGet map[string]func()
 	// refused is what the API server answers to writes to an object of this name, tries how often it was asked.
@@ -117,7 +119,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	watched.AddKnownTypeWithName(schema.GroupVersionKind{Group: "meta", Version: "v1", Kind: "Snapshot"}, &metav1.PartialObjectMetadata{})
 	h := &hub{
 		t: t, left: -1, clock: &clock{FakeClock: clocktesting.NewFakeClock(begin), waits: make(chan struct{}, 1000)}, notifier: clusterwait.NewNotifier(),
-		informers: &informertest.FakeInformers{Scheme: watched}, stuck: map[string]bool{}, onGet: map[string]func(){}, canceller: "grace",
+		informers: &informertest.FakeInformers{Scheme: watched}, stuck: map[string]bool{}, onGet: map[string]func(){}, canceller: "grace", approver: "ada",
 		refused: map[string]error{}, tries: map[string]int{},
 	}
 	h.unwatched = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
@@ -336,7 +338,7 @@ func (h *hub) Eventf(regarding, _ runtime.Object, kind, reason, _, note string, 
 
 // Approver says who approved.
 func (h *hub) Approver(context.Context, act.ApprovalRequest) (string, bool, error) {
-	return "ada", false, nil
+	return h.approver, false, nil
 }
 
 // Canceller says who cancelled.
@@ -410,7 +412,7 @@ func (h *hub) untilItWaits() {
 	h.t.Helper()
 	select {
 	case <-h.clock.waits:
-	case <-time.After(2 * time.Minute):
+	case <-time.After(10 * time.Minute):
 		h.t.Fatal("the activity must wait")
 	}
 }

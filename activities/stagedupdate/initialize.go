@@ -9,13 +9,13 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -95,6 +95,9 @@ func (p *planner) makePlan(ctx context.Context, run placementv1beta1.UpdateRunOb
 		return "", p.makeRollbackPlan(ctx, run)
 	}
 	f, err := p.waitUntilScheduled(ctx, run.GetUpdateRunSpec().PlacementName)
+	if err == nil {
+		err = checkAllowedStrategy(run, f.placement)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -167,17 +170,9 @@ func checkScheduled(f *facts) error {
 	return nil
 }
 
-func (p *planner) readStrategy(ctx context.Context, name string, f *facts) error {
-	strategy := p.scope.NewUpdateStrategy(name)
-	err := p.acts.Live.Get(ctx, p.scope.Key(name), strategy)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading strategy %s: %w", name, err)
-	}
-	f.strategy = strategy
-	return nil
+func (p *planner) readStrategy(ctx context.Context, name string, f *facts) (err error) {
+	f.strategy, err = liveread.Existing(ctx, p.acts.Live, p.scope.NewUpdateStrategy(name), "strategy")
+	return err
 }
 
 // readOtherRuns reads all runs from the cache, not live: their statuses are large, and admission has

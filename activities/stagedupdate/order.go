@@ -20,7 +20,7 @@ const eventCallRefused = "CallFromTemporalRefused"
 
 // refuseCall says on the run what a call wanted that the run does not allow.
 func (s runStore) refuseCall(run placementv1beta1.UpdateRunObject, what, why string) {
-	s.emitWarning(run, eventCallRefused, shorten(fmt.Sprintf("%s is refused, whatever the workflow says: %s", what, why), maxNote))
+	s.emitRefusal(run, eventCallRefused, what, truncateText(fmt.Sprintf("%s is refused, whatever the workflow says: %s", what, why), maxNote))
 }
 
 // unfinishedBefore says which stage before one is not over; nothing if all are.

@@ -10,7 +10,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// outOfTurn is a run of which nothing has happened yet, and whose activities somebody else calls than its workflow.
+// outOfTurn is a run of which nothing has happened yet, whose activities are called by another workflow than its own.
 func outOfTurn(t *testing.T) *hub {
 	t.Helper()
 	h := initialized(t)
@@ -79,4 +79,64 @@ func TestAnIndexThatIsNoneIsRefused(t *testing.T) {
 		assert.True(t, must(h, h.acts.LoadStage, in).Gone)
 		assert.True(t, must(h, h.acts.CheckGates, act.GateRequest{StageRequest: in}).Ended)
 	}
+}
+
+// reachedCanary is a run whose first stage is over, and whose activities another worker calls than that of its workflow.
+func reachedCanary(t *testing.T) *hub {
+	t.Helper()
+	h := initialized(t)
+	h.endEarlierStages(nil, canaryAdvance(names("member3"), nil, nil))
+	h.outOfTurn, h.events = true, nil
+	return h
+}
+
+func TestAClusterThatIsReportedAsDoneIsLookedAt(t *testing.T) {
+	h := reachedCanary(t)
+	assert.Equal(t, act.StageDelta{Ended: true}, must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, names("member3"))))
+	assert.Equal(t, names("Warning example-run-2 CallFromTemporalRefused: Advancing stage canary is refused, whatever the workflow says: cluster member3 is not done, its binding is not that of this run"), h.events)
+	assert.Empty(t, h.run("example-run-2").Status.StagesStatus[1].Clusters[0].Conditions, "it was never started")
+
+	h = reachedCanary(t)
+	h.stuck["member3"] = true
+	h.advancing(canaryAdvance(names("member3"), nil, nil))
+	assert.Equal(t, act.StageDelta{Ended: true}, must(h, h.acts.AdvanceStage, canaryAdvance(names("member1"), nil, names("member3"))), "it is not available")
+	assert.Equal(t, oldSnapshot, h.binding("member1").Spec.ResourceSnapshotName, "no other is started in its place")
+	assert.Empty(t, h.events, "it may have been available a moment ago")
+}
+
+func TestARunIsStoppedOnlyIfItsWorkflowWasCancelled(t *testing.T) {
+	h := initialized(t)
+	h.canceller, h.events = "", nil
+	request := act.StopRequest{Run: refOf("example-run-2"), Workflow: "updaterun/another", Execution: "of another"}
+	assert.False(t, must(h, h.acts.StopRun, request))
+	assert.NotEqual(t, placementv1beta1.StateStop, h.run("example-run-2").Spec.State)
+	assert.Equal(t, names("Warning example-run-2 CallFromTemporalRefused: Stopping the run is refused, whatever the workflow says: workflow updaterun/example-run-2 was not asked to cancel"), h.events)
+}
+
+func TestWhoCancelsAStageIsFoundInTheHistoryOfTheStage(t *testing.T) {
+	h := initialized(t)
+	h.events = nil
+	assert.True(t, must(h, h.acts.StopRun, act.StopRequest{Run: refOf("example-run-2"), Workflow: "updaterun/example-run-2/stage/canary"}))
+	assert.Equal(t, names("Normal example-run-2 StopRequested: grace cancelled workflow updaterun/example-run-2/stage/canary: the run will stop; set spec.state to Run to resume it"), h.events)
+}
+
+func TestARunIsNotCalledStoppedWhileClustersAreBeingUpdated(t *testing.T) {
+	h := reachedCanary(t)
+	h.stuck["member3"] = true
+	h.advancing(canaryAdvance(names("member3"), nil, nil))
+	h.wish(placementv1beta1.StateStop)
+	assert.False(t, must(h, h.acts.PauseRun, refOf("example-run-2")))
+	assert.NotEqual(t, isStopped, progressingOf(h))
+	assert.Contains(t, h.events, "Warning example-run-2 CallFromTemporalRefused: Pausing the run is refused, whatever the workflow says: clusters of stage canary are being updated")
+	h.recover("member3")
+}
+
+func TestAnApprovalThatWasNotSentIsNotRecorded(t *testing.T) {
+	h := updated(t)
+	h.gates("staging", 0)
+	h.gates("canary", 1)
+	h.approver, h.events = "", nil
+	result := must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1), Door: act.DoorSignal})
+	assert.Contains(t, result.Refused, "no approval of the stage was sent to workflow ")
+	assert.Contains(t, h.events[0], "Warning example-run-2 CallFromTemporalRefused: Recording an approval of stage canary is refused")
 }

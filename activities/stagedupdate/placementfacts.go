@@ -6,10 +6,10 @@ import (
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -22,17 +22,9 @@ import (
 func (p *planner) readPlacementFacts(ctx context.Context, name, usedIndex string) (*facts, error) {
 	f := &facts{}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		placement := p.scope.NewPlacement(name)
-		err := p.acts.Live.Get(gctx, p.scope.Key(name), placement)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("reading placement %s: %w", name, err)
-		}
-		f.placement = placement
-		return nil
+	g.Go(func() (err error) {
+		f.placement, err = liveread.Placement(gctx, p.acts.Live, p.scope, name)
+		return err
 	})
 	g.Go(func() (err error) {
 		f.policy, err = p.readPolicy(gctx, name, usedIndex)

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
@@ -51,6 +53,17 @@ func checkPlacement(placement placementv1beta1.PlacementObject) error {
 		return refuse("parent clusterResourcePlacement does not have an external rollout strategy, current strategy: %s; set spec.strategy.type to External", kind)
 	}
 	return nil
+}
+
+// checkAllowedStrategy says why a run may not use its strategy on a placement.
+func checkAllowedStrategy(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject) error {
+	limits, name := placementv1beta1.StrategyOf(placement).External, run.GetUpdateRunSpec().StagedRolloutStrategyName
+	if limits == nil || len(limits.AllowedStrategies) == 0 || slices.Contains(limits.AllowedStrategies, name) {
+		return nil
+	}
+	return refuse("clusterResourcePlacement `%s` does not allow runs with clusterStagedUpdateStrategy `%s`: create the run with one of %s, "+
+		"or have a user who may change the placement add it to spec.strategy.external.allowedStrategies",
+		placement.GetName(), name, strings.Join(limits.AllowedStrategies, ", "))
 }
 
 // strategyInForce is how a placement has its resources applied.

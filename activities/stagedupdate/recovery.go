@@ -31,7 +31,7 @@ func (a *Activities) checkClusters(ctx context.Context, run placementv1beta1.Upd
 		if err != nil {
 			return true, err
 		}
-		if state.Available {
+		if state.Available && !state.HeldBack {
 			recovered = append(recovered, cluster)
 		}
 	}

@@ -47,7 +47,7 @@ func writeRefusal(err error) (why string, refused bool) {
 	if !refused {
 		return "", false
 	}
-	return shorten(status.Message, maxCauseBytes), true
+	return truncateText(status.Message, maxCauseBytes), true
 }
 
 // A refused write is tried again after as long as it has been refused, within these bounds. With many
@@ -149,7 +149,7 @@ func (s runStore) recordRefusedWrite(ctx context.Context, run placementv1beta1.U
 	if _, refused := writeRefusal(err); !refused || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
 		return err
 	}
-	text := "The updateRun is stuck, a write is refused, which is tried again: " + shorten(err.Error(), maxErrorBytes)
+	text := "The updateRun is stuck, a write is refused, which is tried again: " + truncateText(err.Error(), maxErrorBytes)
 	isNew := false
 	active, storeErr := s.recordStatus(ctx, run, func(r updaterun.Recorder) {
 		before := meta.FindStatusCondition(r.Run.GetConditions(), placementv1beta1.ConditionTypeProgressing)
@@ -162,6 +162,6 @@ func (s runStore) recordRefusedWrite(ctx context.Context, run placementv1beta1.U
 	return err
 }
 
-func shorten(text string, limit int) string {
+func truncateText(text string, limit int) string {
 	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }

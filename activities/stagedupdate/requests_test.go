@@ -13,7 +13,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// What run `web` waits for before its stage has the name of what run `web-before` waits for after
+// A hub agent has named what run `web` waits for before its stage like what run `web-before` waits for after
 // it: they must not take each other's requests away for ever.
 func TestARunDoesNotTakeTheRequestOfAnotherRun(t *testing.T) {
 	strategy := strategyOf(placementv1beta1.StageConfig{
@@ -40,6 +40,8 @@ func TestARunDoesNotTakeTheRequestOfAnotherRun(t *testing.T) {
 		editStatus(h, h.run("web-before"), func(r *placementv1beta1.ClusterStagedUpdateRun) { // its task before the stage is done
 			r.Status.StagedUpdateStrategySnapshot.Stages[0].BeforeStageTasks = nil
 			r.Status.StagesStatus[0].BeforeStageTaskStatus = nil
+			assert.Equal(h.t, "web-before-after-all", r.Status.StagesStatus[0].AfterStageTaskStatus[0].ApprovalRequestName, "a name of its own")
+			r.Status.StagesStatus[0].AfterStageTaskStatus[0].ApprovalRequestName = "web-before-all" // as a hub agent has named it before
 		})
 		must(h, h.acts.AdvanceStage, act.StageAdvance{StageRequest: stageOf("web-before", "all", 0), Start: names("member1")})
 	}

@@ -66,6 +66,9 @@ func (p *planner) makeRollbackPlan(ctx context.Context, run placementv1beta1.Upd
 	if err := checkPlacement(f.placement); err != nil {
 		return err
 	}
+	if err := checkAllowedStrategy(run, f.placement); err != nil {
+		return err
+	}
 	if err := p.readBindings(ctx, f); err != nil {
 		return err
 	}
@@ -189,8 +192,9 @@ func freezeRollback(run, of placementv1beta1.UpdateRunObject, f facts, kept map[
 	}
 	status.StagedUpdateStrategySnapshot = &placementv1beta1.UpdateStrategySpec{Membership: placementv1beta1.UpdateMembershipFrozen}
 	status.StagesStatus, status.PolicyObservedClusterCount = nil, 0
+	approvals := keepsApprovals(of)
 	for i := len(of.GetUpdateRunStatus().StagesStatus) - 1; i >= 0; i-- {
-		config := rollbackConfigOf(updaterun.StageConfig(of, i))
+		config := rollbackConfigOf(updaterun.StageConfig(of, i), approvals)
 		stage := planning.FreezeStage(stagetask.NamesOf(run), config)
 		stage.Clusters = clustersToTakeBack(run, of, &of.GetUpdateRunStatus().StagesStatus[i], bindings, kept)
 		status.StagedUpdateStrategySnapshot.Stages = append(status.StagedUpdateStrategySnapshot.Stages, config)
@@ -200,11 +204,28 @@ func freezeRollback(run, of placementv1beta1.UpdateRunObject, f facts, kept map[
 	status.ResourceSnapshotIndexUsed = sharedIndex(status.StagesStatus)
 }
 
+// keepsApprovals says whether to roll a run back takes the approvals of its strategy. They protect clusters from a version
+// that was taken back before. The strategy says so if it takes none: also by a failure budget that asks for the rollback.
+func keepsApprovals(of placementv1beta1.UpdateRunObject) bool {
+	for i := range of.GetUpdateRunStatus().StagesStatus {
+		if updaterun.OverBudget(of, i) && updaterun.BudgetOf(of, i).OnExceeded == placementv1beta1.FailureBudgetRollback {
+			return false
+		}
+	}
+	strategy := of.GetUpdateRunStatus().StagedUpdateStrategySnapshot
+	return strategy == nil || strategy.RollbackApprovals != placementv1beta1.RollbackApprovalsSkip
+}
+
 // rollbackConfigOf is the configuration of a stage of a rollback: as many clusters at once as before, no
-// tasks, and a failure budget that lets all clusters fail, so that none keeps the others from going back.
-func rollbackConfigOf(config placementv1beta1.StageConfig) placementv1beta1.StageConfig {
+// tasks but approvals, if they are kept, and a failure budget that lets all clusters fail, so that none keeps the others
+// from going back.
+func rollbackConfigOf(config placementv1beta1.StageConfig, keepApprovals bool) placementv1beta1.StageConfig {
 	all := intstr.FromString("100%")
-	config.BeforeStageTasks, config.AfterStageTasks = nil, nil
+	isDropped := func(task placementv1beta1.StageTask) bool {
+		return !keepApprovals || task.Type != placementv1beta1.StageTaskTypeApproval
+	}
+	config.BeforeStageTasks = slices.DeleteFunc(slices.Clone(config.BeforeStageTasks), isDropped)
+	config.AfterStageTasks = slices.DeleteFunc(slices.Clone(config.AfterStageTasks), isDropped)
 	config.FailureBudget = &placementv1beta1.FailureBudget{MaxFailures: &all, OnExceeded: placementv1beta1.FailureBudgetWait}
 	return config
 }

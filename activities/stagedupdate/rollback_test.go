@@ -11,6 +11,7 @@ import (
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 const back = "example-run-2-rollback"
@@ -24,6 +25,16 @@ func rollback(h *hub) *placementv1beta1.ClusterStagedUpdateRun {
 	return run
 }
 
+// approvedIfAsked passes the gates after a stage of a rollback: it has no tasks but approvals.
+func (d *driver) approvedIfAsked(stage string, index int) {
+	d.t.Helper()
+	if d.gates(stage, index).NeedsApproval() {
+		in := act.ApprovalRequest{StageRequest: stageOf(back, stage, index), Door: act.DoorUpdate}
+		require.Empty(d.t, must(d.hub, d.acts.RecordApproval, in).Refused)
+	}
+	assert.True(d.t, d.gates(stage, index).Open, "there are no other tasks")
+}
+
 // tookBack drives a rollback to its end.
 func tookBack(h *hub) *placementv1beta1.ClusterStagedUpdateRun {
 	h.t.Helper()
@@ -35,7 +46,7 @@ func tookBack(h *hub) *placementv1beta1.ClusterStagedUpdateRun {
 		if stage.Clusters > 0 {
 			d.stage(stage.Name, i)
 		}
-		assert.True(h.t, d.gates(stage.Name, i).Open, "there are no tasks")
+		d.approvedIfAsked(stage.Name, i)
 	}
 	must(h, h.acts.AdvanceDeletion, ref)
 	return h.run(back)
@@ -209,9 +220,9 @@ func TestARollbackGoesOnWithoutAClusterThatStaysAwayAndFails(t *testing.T) {
 	in := act.StageAdvance{StageRequest: stageOf(back, "canary", 0), Start: names("member3"), Failed: names("member1")}
 	assert.Equal(t, names("member3"), must(h, h.acts.AdvanceStage, in).Recorded)
 	d := &driver{hub: h, run: back}
-	assert.True(t, d.gates("canary", 0).Open)
+	d.approvedIfAsked("canary", 0)
 	d.stage("staging", 1)
-	assert.True(t, d.gates("staging", 1).Open)
+	d.approvedIfAsked("staging", 1)
 	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf(made.Name)))
 	assert.Equal(t, "Succeeded=False UpdateRunFailed: 1 clusters were taken back and are not available: member1", conditionOf(h.run(back).Status.Conditions, "Succeeded"))
 	assert.True(t, must(h, h.acts.LoadRun, refOf(back)).Terminal)
@@ -294,4 +305,69 @@ func TestARollbackWhoseNamesAreTakenIsSaid(t *testing.T) {
 	}
 	assert.True(t, h.late(names("member1"), nil).Ended)
 	assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"), "others have its names; create it by hand once it can be: kubectl fleet rollback example-run-2 --name NAME")
+}
+
+func TestARollbackKeepsItsApprovalsUnlessTheStrategySaysOtherwise(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		approvals placementv1beta1.RollbackApprovalsPolicy
+		action    placementv1beta1.FailureBudgetAction
+		kept      bool
+	}{
+		"if it is left out":                 {"", placementv1beta1.FailureBudgetAbort, true},
+		"if it says so":                     {placementv1beta1.RollbackApprovalsKeep, placementv1beta1.FailureBudgetAbort, true},
+		"not if it says Skip":               {placementv1beta1.RollbackApprovalsSkip, placementv1beta1.FailureBudgetAbort, false},
+		"not if its budget asks to go back": {"", placementv1beta1.FailureBudgetRollback, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := failedHalfway(t, test.action)
+			assert.True(t, h.late(names("member1"), nil).Ended)
+			editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+				r.Status.StagedUpdateStrategySnapshot.RollbackApprovals = test.approvals
+			})
+			if test.action != placementv1beta1.FailureBudgetRollback {
+				rollback(h)
+			}
+			must(h, h.acts.InitializeRun, refOfUID(h.run(back)))
+			canary := h.run(back).Status.StagesStatus[0]
+			if !test.kept {
+				assert.Empty(t, canary.AfterStageTaskStatus)
+				return
+			}
+			require.Len(t, canary.AfterStageTaskStatus, 1, "and no soak time")
+			assert.Equal(t, placementv1beta1.StageTaskTypeApproval, canary.AfterStageTaskStatus[0].Type)
+			assert.Equal(t, back+"-canary", canary.AfterStageTaskStatus[0].ApprovalRequestName)
+		})
+	}
+}
+
+// refOfUID names a run by the UID that it has.
+func refOfUID(run *placementv1beta1.ClusterStagedUpdateRun) wf.Ref {
+	ref := refOf(run.Name)
+	ref.UID = string(run.UID)
+	return ref
+}
+
+func TestAPlacementNamesTheStrategiesThatRunsMayUse(t *testing.T) {
+	const refused = "clusterResourcePlacement `example-placement` does not allow runs with clusterStagedUpdateStrategy `example-strategy`: create the run with one of gated, slow, " +
+		"or have a user who may change the placement add it to spec.strategy.external.allowedStrategies"
+	for sentence, test := range map[string]struct {
+		allowed []string
+		why     string
+	}{
+		"any, if it names none": {nil, ""},
+		"one of them":           {names("gated", "example-strategy"), ""},
+		"no other":              {names("gated", "slow"), refused},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := howTo(t)
+			edit(h, get(h, &placementv1beta1.ClusterResourcePlacement{}, "", "example-placement"), func(p *placementv1beta1.ClusterResourcePlacement) {
+				p.Spec.Strategy.External = &placementv1beta1.ExternalRolloutConfig{AllowedStrategies: test.allowed}
+			})
+			assert.Equal(t, test.why == "", initialize(h, "example-run-2").Initialized)
+			if test.why != "" {
+				assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Initialized"), "Initialized=False UpdateRunInitializedFailed: ")
+				assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Initialized"), test.why)
+			}
+		})
+	}
 }

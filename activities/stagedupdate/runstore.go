@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -28,16 +29,9 @@ type runStore struct {
 
 // readRun reads a run live; nil when there is none with this uid any more.
 func (s runStore) readRun(ctx context.Context, ref wf.Ref) (placementv1beta1.UpdateRunObject, error) {
-	run := scopeOf(ref).NewUpdateRun(ref.Name)
-	err := s.live.Get(ctx, client.ObjectKeyFromObject(run), run)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading run %s: %w", ref.Key(), err)
-	}
-	if ref.UID != "" && string(run.GetUID()) != ref.UID {
-		return nil, nil
+	run, err := liveread.Existing(ctx, s.live, scopeOf(ref).NewUpdateRun(ref.Name), "run")
+	if err != nil || run == nil || ref.UID != "" && string(run.GetUID()) != ref.UID {
+		return nil, err
 	}
 	return run, nil
 }
@@ -57,15 +51,7 @@ func (s runStore) readBinding(ctx context.Context, placement placementv1beta1.Pl
 	if err != nil {
 		return nil, err
 	}
-	binding := placementv1beta1.ScopeOf(placement).NewBinding(key.Name)
-	err = s.live.Get(ctx, key, binding)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the binding of cluster %s: %w", cluster, err)
-	}
-	return binding, nil
+	return liveread.Existing(ctx, s.live, placementv1beta1.ScopeOf(placement).NewBinding(key.Name), "binding")
 }
 
 // recordStatus records progress in the status of a run, and says whether the run is still active. What
@@ -123,4 +109,10 @@ func (s runStore) emitEvent(run placementv1beta1.UpdateRunObject, reason, note s
 
 func (s runStore) emitWarning(run placementv1beta1.UpdateRunObject, reason, note string) {
 	s.events.Eventf(run, nil, corev1.EventTypeWarning, reason, "Rollout", "%s", note)
+}
+
+// emitRefusal tells what was refused. Events alike in reason and action become a series, which shows the note of the first
+// only: without what was tried as the action, one refusal would hide the next.
+func (s runStore) emitRefusal(run placementv1beta1.UpdateRunObject, reason, tried, note string) {
+	s.events.Eventf(run, nil, corev1.EventTypeWarning, reason, truncateText(tried, maxAction), "%s", note)
 }

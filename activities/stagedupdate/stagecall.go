@@ -35,7 +35,7 @@ func newStageCall(a *Activities, in act.StageAdvance, run placementv1beta1.Updat
 		acts: a, request: in.StageRequest, bindings: clusterwait.NewBindingCache(a.Client, a.Live), fence: fence, run: run, seen: map[string]observation{},
 	}
 	c := &stageCall{acts: a, in: in, sub: sub, observer: observer, fence: fence, run: run, roles: map[string]rollout.StageRole{}}
-	order := updaterun.ClusterNames(c.stage())
+	order := updaterun.ClusterNames(c.stageStatus())
 	for role, names := range map[rollout.StageRole][]string{
 		rollout.RoleStart: in.Start, rollout.RoleInFlight: slices.Concat(in.InFlight, in.InFlightAt.Of(order)),
 		rollout.RoleFailed: in.Failed, rollout.RoleSkipped: in.SkippedAt.Of(order), rollout.RoleDone: in.Done,
@@ -47,7 +47,7 @@ func newStageCall(a *Activities, in act.StageAdvance, run placementv1beta1.Updat
 	return c
 }
 
-// stage is the status of the stage that is being advanced.
-func (c *stageCall) stage() *placementv1beta1.StageUpdatingStatus {
+// stageStatus is the status of the stage that is being advanced.
+func (c *stageCall) stageStatus() *placementv1beta1.StageUpdatingStatus {
 	return &c.run.GetUpdateRunStatus().StagesStatus[c.in.Index]
 }

@@ -108,7 +108,7 @@ func (c *stageCall) observeFirst(ctx context.Context) error {
 	if !stopping && !exceeded {
 		return nil
 	}
-	stage := c.stage()
+	stage := c.stageStatus()
 	for i := range stage.Clusters {
 		name := stage.Clusters[i].ClusterName
 		role := c.roles[name]
@@ -137,7 +137,7 @@ func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error
 		return false, nil
 	}
 	recorded := ""
-	if status := updaterun.FindCluster(c.stage(), name); status != nil {
+	if status := updaterun.FindCluster(c.stageStatus(), name); status != nil {
 		recorded = status.WriteRefused
 	}
 	refused, is := c.acts.refusals.find(c.run.GetUID(), name)
@@ -150,7 +150,7 @@ func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error
 		return false, nil
 	}
 	// The status of a large run has room for the first few refusals.
-	return !updaterun.IsLarge(c.run) || updaterun.CountRefused(c.stage()) < updaterun.ShownNames, nil
+	return !updaterun.IsLarge(c.run) || updaterun.CountRefused(c.stageStatus()) < updaterun.ShownNames, nil
 }
 
 func concurrencyOf(config placementv1beta1.StageConfig) string {

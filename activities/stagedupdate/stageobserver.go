@@ -58,6 +58,56 @@ func (o *stageObserver) observeCluster(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
+		seen.available = state.Available && !state.HeldBack // a run brings its snapshot whole
+	}
+	o.learn(name, seen)
+	return nil
+}
+
+// proveDone says whether clusters that a request reports as done are: they are available now, or the status has them as
+// done. Others would be started in their place. If one is not, the run's workflow has to look at the run again.
+func (o *stageObserver) proveDone(ctx context.Context, clusters []string) (bool, error) {
+	stage := &o.run.GetUpdateRunStatus().StagesStatus[o.request.Index]
+	for _, name := range clusters {
+		status := updaterun.FindCluster(stage, name)
+		if status == nil {
+			return false, nil
+		}
+		if updaterun.ClusterPhase(status) == updaterun.PhaseSucceeded {
+			continue
+		}
+		if err := o.observeCluster(ctx, name); err != nil {
+			return false, err
+		}
+		if !o.seen[name].available {
+			if err := o.observeLive(ctx, name); err != nil {
+				return false, err
+			}
+		}
+		seen := o.seen[name]
+		if !seen.available && seen.owner != rollout.OwnerThisRun { // otherwise it may have become unavailable since
+			o.acts.runs().refuseCall(o.run, "Advancing stage "+o.request.Stage, fmt.Sprintf("cluster %s is not done, its binding is not that of this run", name))
+		}
+		if !seen.available {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// observeLive reads from the API server whether a cluster is available that does not look so in the cache, which lags
+// behind that of another process.
+func (o *stageObserver) observeLive(ctx context.Context, name string) error {
+	binding, result, err := o.newWriter(o.run).readBinding(ctx, name, false)
+	if err != nil {
+		return err
+	}
+	seen := observation{owner: result.owner, endText: result.endText}
+	if result.owner == rollout.OwnerThisRun {
+		state, err := clusterwait.NewBindingCache(o.acts.Live, o.acts.Live).ClusterState(ctx, binding)
+		if err != nil {
+			return err
+		}
 		seen.available = state.Available
 	}
 	o.learn(name, seen)
@@ -131,7 +181,7 @@ func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
 	} {
 		condition := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, kind)
 		if condition != nil && condition.Status == metav1.ConditionFalse && condition.ObservedGeneration == binding.GetGeneration() {
-			return fmt.Sprintf(": %s is False, %s: %s", kind, condition.Reason, shorten(condition.Message, maxCauseBytes))
+			return fmt.Sprintf(": %s is False, %s: %s", kind, condition.Reason, truncateText(condition.Message, maxCauseBytes))
 		}
 	}
 	return ""

@@ -62,7 +62,7 @@ func (c *stageCall) adopt(plan rollout.StagePlan) {
 	delta.Requeued = slices.Concat(delta.Requeued, recorded.Requeued, plan.Requeue)
 	delta.NotStarted = slices.Concat(delta.NotStarted, plan.NotStarted)
 	delta.Done, delta.Waiting, delta.Stopping = plan.Done, firstOf(plan.InFlight), updaterun.IsStopping(c.run)
-	delta.NextAt = positionsIn(c.stage(), plan.Next)
+	delta.NextAt = positionsIn(c.stageStatus(), plan.Next)
 	done := plan.Done
 	if plan.RecordDone {
 		delta.Recorded, delta.Done, done = slices.Concat(delta.Recorded, plan.Done), nil, nil
@@ -114,7 +114,7 @@ func (c *stageCall) announce(ctx context.Context, plan rollout.StagePlan, facts 
 		}
 	}
 	c.acts.runs().warnRefused(c.run, c.in.Stage, refused, c.observer.refusedWhys(refused))
-	if plan.RecordDone && updaterun.StageOver(c.stage()) {
+	if plan.RecordDone && updaterun.StageOver(c.stageStatus()) {
 		c.acts.runs().emitEvent(c.run, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", c.in.Stage)
 	}
 	if plan.Stuck != "" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"go.temporal.io/sdk/activity"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,7 +15,7 @@ import (
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
-// PauseRun records that a run has stopped, as its user wants: nothing is in flight any more.
+// PauseRun records that a run has stopped, as its user wants, once nothing is in flight any more.
 func (a *Activities) PauseRun(ctx context.Context, ref wf.Ref) (bool, error) {
 	run, err := a.runs().readActive(ctx, ref)
 	if err != nil || run == nil || run.GetUpdateRunSpec().State != placementv1beta1.StateStop {
@@ -24,6 +25,10 @@ func (a *Activities) PauseRun(ctx context.Context, ref wf.Ref) (bool, error) {
 	if stopped != nil && stopped.Reason == placementv1beta1.ReasonUpdateRunStopped {
 		return true, nil
 	}
+	if stage := stageInFlight(run); stage != "" {
+		a.runs().refuseCall(run, "Pausing the run", fmt.Sprintf("clusters of stage %s are being updated", stage))
+		return false, nil
+	}
 	active, err := a.runs().recordStatus(ctx, run, updaterun.Recorder.Stopped)
 	if err != nil || !active {
 		return false, err
@@ -32,28 +37,71 @@ func (a *Activities) PauseRun(ctx context.Context, ref wf.Ref) (bool, error) {
 	return true, nil
 }
 
+// stageInFlight is a stage of which clusters are being changed; empty if there is none.
+func stageInFlight(run placementv1beta1.UpdateRunObject) string {
+	state := stateOf(run)
+	for _, stage := range state.Stages {
+		if stage.InFlight > 0 && stage.Phase == act.PhaseUpdating {
+			return stage.Name
+		}
+	}
+	if state.DeletionInFlight > 0 {
+		return placementv1beta1.DeletionStageName
+	}
+	return ""
+}
+
+// cancellation is a request of a user to cancel a workflow.
+type cancellation struct {
+	// Workflow is that of the run, or of one of its stages.
+	Workflow string
+	// Who asked; empty if its history has no such request.
+	Who string
+}
+
+// findCancellation reads from the history of the run's workflow, or of that of the stage that was cancelled, who asked.
+func findCancellation(
+	ctx context.Context, identities Identities, run placementv1beta1.UpdateRunObject, in act.StopRequest, execution string,
+) (cancellation, error) {
+	workflow := wf.RunExecution(in.Run).ID
+	for i := range run.GetUpdateRunStatus().StagesStatus {
+		if stage := wf.StageID(wf.RunExecution(in.Run).ID, run.GetUpdateRunStatus().StagesStatus[i].StageName); stage == in.Workflow {
+			workflow, execution = stage, "" // its newest
+		}
+	}
+	who, err := identities.Canceller(ctx, workflow, execution)
+	if err != nil {
+		return cancellation{}, fmt.Errorf("finding out who cancelled run %s: %w", run.GetName(), err)
+	}
+	return cancellation{Workflow: workflow, Who: truncateText(strings.TrimSpace(who), maxApprover)}, nil
+}
+
 // StopRun turns a cancellation from Temporal into the spec.state Stop, unless the run is being deleted
-// or was not to run.
+// or was not to run. The execution that calls has to have been asked to cancel: its history says so, and by whom.
 func (a *Activities) StopRun(ctx context.Context, in act.StopRequest) (bool, error) {
 	run, err := a.runs().readActive(ctx, in.Run)
 	if err != nil || run == nil || run.GetUpdateRunSpec().State != "" && run.GetUpdateRunSpec().State != placementv1beta1.StateRun {
 		return false, err
 	}
-	who, err := a.Identities.Canceller(ctx, in.Workflow, in.Execution)
+	asked, err := findCancellation(ctx, a.Identities, run, in, activity.GetInfo(ctx).WorkflowExecution.RunID)
 	if err != nil {
-		return false, fmt.Errorf("finding out who cancelled run %s: %w", run.GetName(), err)
+		return false, err
+	}
+	if asked.Who == "" {
+		a.runs().refuseCall(run, "Stopping the run", fmt.Sprintf("workflow %s was not asked to cancel", asked.Workflow))
+		return false, nil
 	}
 	before := client.MergeFrom(placementv1beta1.DeepCopyOf(run))
 	run.GetUpdateRunSpec().State = placementv1beta1.StateStop
 	err = a.Client.Patch(ctx, run, before)
 	if why, refused := writeRefusal(err); refused {
 		// It goes on: the execution that was cancelled is followed by another.
-		a.runs().emitWarning(run, eventWriteRefused, fmt.Sprintf("%s cancelled workflow %s, but the run goes on: spec.state cannot be set to Stop: %s", shorten(strings.TrimSpace(who), maxApprover), in.Workflow, why))
+		a.runs().emitWarning(run, eventWriteRefused, fmt.Sprintf("%s cancelled workflow %s, but the run goes on: spec.state cannot be set to Stop: %s", asked.Who, asked.Workflow, why))
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("stopping run %s: %w", run.GetName(), err)
 	}
-	a.runs().emitEvent(run, "StopRequested", "%s cancelled workflow %s: the run will stop; set spec.state to Run to resume it", shorten(strings.TrimSpace(who), maxApprover), in.Workflow)
+	a.runs().emitEvent(run, "StopRequested", "%s cancelled workflow %s: the run will stop; set spec.state to Run to resume it", asked.Who, asked.Workflow)
 	return true, nil
 }

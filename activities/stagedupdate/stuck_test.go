@@ -102,7 +102,7 @@ func TestTheDeletionStageOfALargeRunCollectsClustersThatAreGone(t *testing.T) {
 	assert.Eventually(t, func() bool {
 		h.clock.Step(50 * time.Millisecond)
 		return len(done) > 0
-	}, 2*time.Minute, time.Millisecond)
+	}, 10*time.Minute, time.Millisecond)
 }
 
 func TestARunIsStuckNoLongerOnceOneOfItsClustersIsCleared(t *testing.T) {

@@ -20,6 +20,14 @@ const MaxClusterWrites = 32
 // placements may be created at once.
 const MaxFleetReads = 4
 
+// MaxSelections is how many selections of resources a process makes at the same time, and
+// MaxLargeSelections how many of them may be large: the objects of a large one take hundreds
+// of megabytes while they are read, and what is small does not wait for it.
+const (
+	MaxSelections      = 16
+	MaxLargeSelections = 1
+)
+
 // Limit bounds work of one kind; nil is no bound.
 type Limit = *semaphore.Weighted
 

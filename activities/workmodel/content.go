@@ -23,6 +23,8 @@ type Content struct {
 	parts   []placementv1beta1.ResourceSnapshotObject
 	units   []workUnit
 	invalid []*envelope.Error
+	// held are the objects that overrides cannot be applied to.
+	held []HeldObject
 	// objects are those of the units, read when an override first asks for them.
 	objects func() ([][]*override.Object, error)
 }

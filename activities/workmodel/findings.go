@@ -2,8 +2,10 @@ package workmodel
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -32,6 +34,36 @@ func listFindings[T any](works []placementv1beta1.Work, find func(*placementv1be
 		}
 	}
 	return found, more
+}
+
+// listHeld lists the objects that overrides could not be applied to, before what else has failed.
+func listHeld(binding placementv1beta1.BindingObject, held *OverrideError, failed []placementv1beta1.FailedResourcePlacement,
+	now metav1.Time) []placementv1beta1.FailedResourcePlacement {
+	var all []placementv1beta1.FailedResourcePlacement
+	for _, object := range held.Held {
+		if len(all) == maxFindings {
+			return all
+		}
+		condition := newCondition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionFalse, placementv1beta1.ReasonOverriddenFailed,
+			fmt.Sprintf("Failed to apply the override rules on the resource: %v", object.Cause))
+		condition.ObservedGeneration = binding.GetGeneration()
+		found := placementv1beta1.FailedResourcePlacement{ResourceIdentifier: object.ResourceIdentifier, Condition: condition}
+		found.Condition.LastTransitionTime = sinceWhen(binding, found, now)
+		all = append(all, found)
+	}
+	return slices.Concat(all, failed[:min(len(failed), maxFindings-len(all))])
+}
+
+// sinceWhen is since when the binding has said so of a resource.
+func sinceWhen(binding placementv1beta1.BindingObject, found placementv1beta1.FailedResourcePlacement, now metav1.Time) metav1.Time {
+	for i := range binding.GetBindingStatus().FailedPlacements {
+		said := &binding.GetBindingStatus().FailedPlacements[i]
+		if apiequality.Semantic.DeepEqual(said.ResourceIdentifier, found.ResourceIdentifier) &&
+			said.Condition.Type == found.Condition.Type && said.Condition.Status == found.Condition.Status {
+			return said.Condition.LastTransitionTime
+		}
+	}
+	return now
 }
 
 // findFailed returns a resource that could not be applied, is not available or could not be compared.

@@ -15,7 +15,7 @@ const (
 )
 
 // fitStatus brings the single resources in a status to size. All are named; of how they differ, fewer
-// and fewer fields are told. The Works have them all.
+// and fewer fields are told; if that does not do, not all are named. The Works have them all.
 func fitStatus(status placementv1beta1.ResourceBindingStatus) placementv1beta1.ResourceBindingStatus {
 	for _, fields := range []int{20, 5, 1} {
 		if statusSize(status) <= findingsBytes {
@@ -32,6 +32,14 @@ func fitStatus(status placementv1beta1.ResourceBindingStatus) placementv1beta1.R
 		for i := range status.DiffedPlacements {
 			d := &status.DiffedPlacements[i]
 			d.ObservedDiffs = d.ObservedDiffs[:min(fields, len(d.ObservedDiffs))]
+		}
+	}
+	for statusSize(status) > findingsBytes {
+		status.FailedPlacements = status.FailedPlacements[:len(status.FailedPlacements)/2]
+		status.DriftedPlacements = status.DriftedPlacements[:len(status.DriftedPlacements)/2]
+		status.DiffedPlacements = status.DiffedPlacements[:len(status.DiffedPlacements)/2]
+		if len(status.FailedPlacements)+len(status.DriftedPlacements)+len(status.DiffedPlacements) == 0 {
+			break
 		}
 	}
 	return status

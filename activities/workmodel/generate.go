@@ -50,6 +50,9 @@ func Generate(binding placementv1beta1.BindingObject, content *Content) ([]place
 			work.Name = placementv1beta1.EnvelopeWorkName(base, *p.envelope)
 			markEnvelope(&work.ObjectMeta, p.envelope)
 		}
+		if held := content.heldBackIn(i); held != "" {
+			work.Annotations[HeldBackAnnotation] = held
+		}
 		works = append(works, work)
 	}
 	return works, nil

@@ -26,6 +26,9 @@ type ClusterState struct {
 	// Failed says that the member tried the Works as they are now and could not
 	// apply them.
 	Failed bool
+	// HeldBack says that overrides could not be applied to some resources, which stay as they
+	// were; the rest of the state is about what is there.
+	HeldBack bool
 	// AvailableSince is when the last Work became available in this revision;
 	// zero unless Available.
 	AvailableSince time.Time
@@ -42,6 +45,7 @@ func StateOf(binding placementv1beta1.BindingObject, works []placementv1beta1.Wo
 	state := ClusterState{Synced: true, Applied: true, Available: true}
 	for i := range current {
 		state = state.withWork(&current[i], reportsDiff(binding.GetBindingSpec()))
+		state.HeldBack = state.HeldBack || current[i].Annotations[HeldBackAnnotation] != ""
 	}
 	if !state.Available {
 		state.AvailableSince = time.Time{}
@@ -112,7 +116,7 @@ func currentWorks(binding placementv1beta1.BindingObject, works []placementv1bet
 			continue
 		}
 		if !placementv1beta1.IsSigned(work) && placementv1beta1.SaysWhatBindingWants(work, binding) {
-			// How many there must be nobody says. Before long they are signed, and a missing one is written then.
+			// Nothing says how many there must be. Before long they are signed, and a missing one is written then.
 			unsigned = append(unsigned, *work)
 			continue
 		}
@@ -124,19 +128,22 @@ func currentWorks(binding placementv1beta1.BindingObject, works []placementv1bet
 		}
 		current = append(current, *work)
 	}
-	current = append(current, unsigned...)
-	if len(unsigned) > 0 {
+	if len(current) < needed || needed == 0 {
+		current = append(current, unsigned...)
 		needed = max(needed, len(current))
 	}
 	return current, needed > 0 && len(current) == needed
 }
 
 // IsAnyUnsigned says that, of the Works that name a binding, some are to be signed: another author has written them, or they
-// name the UID that the binding had before the hub was restored.
+// name the UID that the binding had before the hub was restored. Once every Work that the binding needs is signed, what else
+// names the binding is left over.
 func IsAnyUnsigned(binding placementv1beta1.BindingObject, works []placementv1beta1.Work) bool {
-	return slices.ContainsFunc(works, func(work placementv1beta1.Work) bool {
+	isToSign := func(work placementv1beta1.Work) bool {
 		return work.DeletionTimestamp.IsZero() && (!Owns(binding, &work) || !placementv1beta1.IsSigned(&work))
-	})
+	}
+	current, synced := currentWorks(binding, works)
+	return slices.ContainsFunc(works, isToSign) && (!synced || slices.ContainsFunc(current, isToSign))
 }
 
 // Owns says whether a Work was written for exactly this binding, rather than

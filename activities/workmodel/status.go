@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -28,6 +29,9 @@ func BindingStatus(binding placementv1beta1.BindingObject, works []placementv1be
 		status.DiffedPlacements, diffed = listFindings(current, findDiffed)
 		tellOfMore(status.Conditions, failed, drifted, diffed)
 	}
+	if held, ok := errors.AsType[*OverrideError](syncErr); ok {
+		status.FailedPlacements = listHeld(binding, held, status.FailedPlacements, now)
+	}
 	return fitStatus(status)
 }
 
@@ -42,7 +46,7 @@ func BindingConditions(binding placementv1beta1.BindingObject, works []placement
 	wanted := []metav1.Condition{rolloutStarted(binding), overriddenCondition(binding, failed)}
 	current, synced := currentWorks(binding, works)
 	switch {
-	case notOverridden: // nothing was written
+	case notOverridden: // what comes after is about other resources
 	case syncErr != nil:
 		wanted = append(wanted, newCondition(placementv1beta1.ConditionTypeWorkSynchronized, metav1.ConditionFalse,
 			placementv1beta1.ReasonSyncWorkFailed, fmt.Sprintf("Failed to synchronize the work to the latest: %v", syncErr)))
@@ -183,11 +187,7 @@ const maxMessage = 4096
 
 // CutMessage cuts a message that takes more than that many bytes, and shows that it did.
 func CutMessage(message string, most int) string {
-	const more = "…"
-	if len(message) <= most {
-		return message
-	}
-	return strings.ToValidUTF8(message[:most-len(more)], "") + more
+	return clusterv1beta1.CutText(message, most)
 }
 
 func sortByName(works []placementv1beta1.Work) {

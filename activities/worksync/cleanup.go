@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,24 +16,39 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// removeLeftovers deletes Works of an earlier revision that had more parts.
+// removeLeftovers deletes, once the others are applied, Works of an earlier revision that had more parts, and those that name the UID of an earlier binding
+// of the name, once a live read shows that the binding is the present one.
 func (s *Syncer) removeLeftovers(ctx context.Context, binding placementv1beta1.BindingObject, existing []placementv1beta1.Work) error {
+	if !workmodel.StateOf(binding, existing).Applied {
+		return nil
+	}
+	isPresent := false
+	if slices.ContainsFunc(existing, func(work placementv1beta1.Work) bool { return !workmodel.Owns(binding, &work) }) {
+		present, err := readLiveBinding(ctx, s.live, placementv1beta1.ScopeOf(binding), binding.GetName())
+		if err != nil {
+			return err
+		}
+		isPresent = present != nil && present.GetUID() == binding.GetUID()
+	}
 	for i := range existing {
-		if err := s.removeStale(ctx, binding, &existing[i]); err != nil {
+		isStale := func(work *placementv1beta1.Work) bool {
+			if !workmodel.Owns(binding, work) {
+				return isPresent
+			}
+			return generationOf(work) <= binding.GetGeneration() && work.Annotations[placementv1beta1.RevisionAnnotation] != workmodel.Revision(binding)
+		}
+		if err := s.removeStale(ctx, isStale, &existing[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// removeStale deletes a Work if it was written for an earlier generation of the
-// binding. The resource version makes sure that no later generation has taken
-// it into use meanwhile.
-func (s *Syncer) removeStale(ctx context.Context, binding placementv1beta1.BindingObject, work *placementv1beta1.Work) error {
+// removeStale deletes a Work if it is stale. The resource version makes sure that
+// no later generation of its binding has taken it into use meanwhile.
+func (s *Syncer) removeStale(ctx context.Context, isStale func(*placementv1beta1.Work) bool, work *placementv1beta1.Work) error {
 	for range attempts {
-		stale := workmodel.Owns(binding, work) && generationOf(work) <= binding.GetGeneration() &&
-			work.Annotations[placementv1beta1.RevisionAnnotation] != workmodel.Revision(binding)
-		if !stale || !work.DeletionTimestamp.IsZero() {
+		if !isStale(work) || !work.DeletionTimestamp.IsZero() {
 			return nil
 		}
 		err := s.client.Delete(ctx, work, client.Preconditions{UID: &work.UID, ResourceVersion: &work.ResourceVersion})

@@ -2,15 +2,14 @@ package worksync
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -46,6 +45,7 @@ func metadataOperations(want, have *placementv1beta1.Work) []fence.Op {
 		operations = append(operations, fence.Add(fence.AnnotationPath(key), want.Annotations[key]))
 	}
 	operations = append(operations, dropTrace(want, have)...)
+	operations = append(operations, dropAnnotation(want, have, workmodel.HeldBackAnnotation)...)
 	if len(have.Labels) == 0 {
 		operations = append(operations, fence.Add("/metadata/labels", map[string]string{}))
 	}
@@ -99,13 +99,5 @@ func readLiveBinding(ctx context.Context, live client.Reader, scope placementv1b
 	if name == "" {
 		return nil, nil // no binding is an answer, not a failure
 	}
-	binding := scope.NewBinding(name)
-	err := live.Get(ctx, scope.Key(name), binding)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading binding %s%s: %w", scope, name, err)
-	}
-	return binding, nil
+	return liveread.Existing(ctx, live, scope.NewBinding(name), "binding")
 }

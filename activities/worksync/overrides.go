@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/utils/lru"
@@ -68,4 +69,16 @@ func (o *overrider) compileOverrides(ctx context.Context, refs []string) (*overr
 	set := override.Compile(named)
 	o.kept.Add(key.String(), set)
 	return set, nil
+}
+
+// generateWithFormer makes the Works with the objects that are held back as they are now: the
+// cache has no manifests, so they are read live.
+func generateWithFormer(ctx context.Context, live client.Reader, binding placementv1beta1.BindingObject,
+	content *workmodel.Content) ([]placementv1beta1.Work, error) {
+	var present placementv1beta1.WorkList
+	if err := live.List(ctx, &present, ofBinding(binding)...); err != nil {
+		return nil, fmt.Errorf("reading what the works of binding %s hold: %w", binding.GetName(), err)
+	}
+	own := slices.DeleteFunc(present.Items, func(work placementv1beta1.Work) bool { return !workmodel.Owns(binding, &work) })
+	return workmodel.Generate(binding, content.KeepFormer(own))
 }

@@ -2,8 +2,6 @@ package worksync
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,26 +12,20 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// sign takes over a Work that another author has written for the binding. If its content is the wanted one, only metadata is
+// signWork takes over a Work that another author has written for the binding. If its content is the wanted one, only metadata is
 // written, and its member has nothing to do.
-func (s *Syncer) sign(ctx context.Context, want *placementv1beta1.Work) (again bool, err error) {
-	have, err := s.readLiveWork(ctx, want)
+func (s *Syncer) signWork(ctx context.Context, want, have *placementv1beta1.Work) (again bool, err error) {
+	same, err := sameSpec(want, have)
 	if err != nil {
 		return false, err
-	}
-	if have == nil || stateOfWork(want, have) != unsigned {
-		return true, nil
-	}
-	same, err := sameSpec(want.Spec, have.Spec)
-	if err != nil {
-		return false, fmt.Errorf("comparing work %s/%s: %w", want.Namespace, want.Name, err)
 	}
 	patch, err := replacementPatch(want, have)
 	if same {
 		signed := want.DeepCopy()
 		// It is not brought to its revision now: since when its objects have been available, its status says.
 		delete(signed.Annotations, workmodel.RevisionTimeAnnotation)
-		patch, err = fence.Patch(have.UID, metadataOperations(signed, have)...)
+		unchanged := fence.Test("/metadata/generation", have.Generation)
+		patch, err = fence.Patch(have.UID, append([]fence.Op{unchanged}, metadataOperations(signed, have)...)...)
 	}
 	if err != nil {
 		return false, err
@@ -43,25 +35,17 @@ func (s *Syncer) sign(ctx context.Context, want *placementv1beta1.Work) (again b
 }
 
 // sameSpec says whether two Works ask for the same, however their manifests are written.
-func sameSpec(a, b placementv1beta1.WorkSpec) (bool, error) {
-	first, second := a.Workload.Manifests, b.Workload.Manifests
-	if len(first) != len(second) || !equality.Semantic.DeepEqual(a.ApplyStrategy, b.ApplyStrategy) ||
-		!equality.Semantic.DeepEqual(a.ReportBackStrategy, b.ReportBackStrategy) {
+func sameSpec(want, have *placementv1beta1.Work) (bool, error) {
+	if !equality.Semantic.DeepEqual(want.Spec.ApplyStrategy, have.Spec.ApplyStrategy) ||
+		!equality.Semantic.DeepEqual(want.Spec.ReportBackStrategy, have.Spec.ReportBackStrategy) {
 		return false, nil
 	}
-	for i := range first {
-		var x, y any
-		if err := json.Unmarshal(first[i].Raw, &x); err != nil {
-			return false, err
-		}
-		if err := json.Unmarshal(second[i].Raw, &y); err != nil {
-			return false, err
-		}
-		if !equality.Semantic.DeepEqual(x, y) {
-			return false, nil
-		}
+	wanted, err := workmodel.HashOfManifests(want)
+	if err != nil {
+		return false, err
 	}
-	return true, nil
+	found, err := workmodel.HashOfManifests(have)
+	return wanted == found, err
 }
 
 // keepEnvelopeNames gives a wanted Work the name of the one that carries its envelope already: another author may have named

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/envelope"
+	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -57,8 +59,8 @@ func NewSyncer(cached client.Client, live client.Reader, clk clock.PassiveClock,
 // has applied the others: their objects may have moved there. A binding that names
 // no snapshot or is being deleted needs nothing. A *workmodel.InvalidError says that
 // envelopes in the snapshot cannot be unpacked; all other Works are as they should be.
-// A *workmodel.OverrideError says that nothing was written, because a rule of an override
-// cannot be carried out on the cluster.
+// A *workmodel.OverrideError says that a rule of an override cannot be carried out on the
+// cluster: the objects that it names stay as they were, or nothing was written if it names none.
 func (s *Syncer) Sync(ctx context.Context, binding placementv1beta1.BindingObject) error {
 	if binding.GetBindingSpec().ResourceSnapshotName == "" || !binding.GetDeletionTimestamp().IsZero() {
 		return nil
@@ -67,12 +69,9 @@ func (s *Syncer) Sync(ctx context.Context, binding placementv1beta1.BindingObjec
 	if err != nil {
 		return err
 	}
-	switch state := workmodel.StateOf(binding, existing); {
-	case workmodel.IsAnyUnsigned(binding, existing):
-	case state.Applied:
+	state := workmodel.StateOf(binding, existing)
+	if isSettled(state) && !workmodel.IsAnyUnsigned(binding, existing) {
 		return s.removeLeftovers(ctx, binding, existing)
-	case state.Synced:
-		return nil
 	}
 	content, err := s.snapshots.loadContent(ctx, binding)
 	if err != nil {
@@ -85,6 +84,11 @@ func (s *Syncer) Sync(ctx context.Context, binding placementv1beta1.BindingObjec
 	if err != nil {
 		return err
 	}
+	if content.HeldBack() != nil && !allUpToDate(wanted, existing) {
+		if wanted, err = generateWithFormer(ctx, s.live, binding, content); err != nil {
+			return err
+		}
+	}
 	if err := s.addReportBack(ctx, binding, wanted); err != nil {
 		return err
 	}
@@ -92,7 +96,22 @@ func (s *Syncer) Sync(ctx context.Context, binding placementv1beta1.BindingObjec
 	if err := s.writeAll(ctx, binding, wanted, existing); err != nil {
 		return err
 	}
-	return content.Invalid()
+	if state.HeldBack {
+		err = s.removeLeftovers(ctx, binding, existing)
+	}
+	return errors.Join(content.HeldBack(), content.Invalid(), err)
+}
+
+// isSettled says that the Works are there and are not to be looked at again for what could not be overridden.
+func isSettled(state workmodel.ClusterState) bool { return state.Synced && !state.HeldBack }
+
+// allUpToDate says whether no Work has to be written.
+func allUpToDate(wanted, existing []placementv1beta1.Work) bool {
+	return !slices.ContainsFunc(wanted, func(want placementv1beta1.Work) bool {
+		return !slices.ContainsFunc(existing, func(have placementv1beta1.Work) bool {
+			return have.Name == want.Name && stateOfWork(&want, &have) == upToDate
+		})
+	})
 }
 
 // addReportBack lets Works say how the placement wants status reported as of now. If the
@@ -224,7 +243,7 @@ func (s *Syncer) tryWrite(ctx context.Context, binding placementv1beta1.BindingO
 	case leaving:
 		return false, &HeldError{Work: want.Namespace + "/" + want.Name, Why: "is being deleted"}
 	case unsigned:
-		return s.sign(ctx, want)
+		return s.signWork(ctx, want, have)
 	case foreign:
 		return s.takeOver(ctx, binding, want)
 	case outdated:
@@ -278,6 +297,7 @@ func sameContent(want, have *placementv1beta1.Work) bool {
 		placementv1beta1.RevisionAnnotation,
 		placementv1beta1.WorkCountAnnotation,
 		placementv1beta1.ParentResourceSnapshotNameAnnotation,
+		workmodel.HeldBackAnnotation,
 	} {
 		if want.Annotations[key] != have.Annotations[key] {
 			return false
@@ -300,15 +320,11 @@ func generationOf(work *placementv1beta1.Work) int64 {
 }
 
 func (s *Syncer) readLiveWork(ctx context.Context, want *placementv1beta1.Work) (*placementv1beta1.Work, error) {
-	have := &placementv1beta1.Work{}
-	err := s.live.Get(ctx, client.ObjectKeyFromObject(want), have)
-	if apierrors.IsNotFound(err) {
-		return nil, nil // no Work is an answer, not a failure
+	have, err := liveread.Existing(ctx, s.live, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name}}, "work")
+	if have != nil {
+		delete(have.Annotations, workmodel.ManifestsHashAnnotation) // of a Work as it is stored, the manifests are there
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading work %s/%s: %w", want.Namespace, want.Name, err)
-	}
-	return have, nil
+	return have, err
 }
 
 func ignoreExists(err error) error {

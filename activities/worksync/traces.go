@@ -25,10 +25,15 @@ func carryTrace(ctx context.Context, want *placementv1beta1.Work) {
 
 // dropTrace takes away the trace of an earlier write from a Work that is written in none.
 func dropTrace(want, have *placementv1beta1.Work) []fence.Op {
-	_, had := have.Annotations[placementv1beta1.TraceParentAnnotation]
-	_, has := want.Annotations[placementv1beta1.TraceParentAnnotation]
+	return dropAnnotation(want, have, placementv1beta1.TraceParentAnnotation)
+}
+
+// dropAnnotation takes an annotation away that a Work has and is not to have.
+func dropAnnotation(want, have *placementv1beta1.Work, key string) []fence.Op {
+	_, had := have.Annotations[key]
+	_, has := want.Annotations[key]
 	if !had || has {
 		return nil
 	}
-	return []fence.Op{fence.Remove(fence.AnnotationPath(placementv1beta1.TraceParentAnnotation))}
+	return []fence.Op{fence.Remove(fence.AnnotationPath(key))}
 }

@@ -38,10 +38,16 @@ var (
 	MutatingWebhooks   = []string{"fleet-mutating-webhook-configuration"}
 )
 
+// OwnGroup is the API group of KubeFleet's that fleetflow does not have; OwnKinds are those of its kinds that users make.
+const OwnGroup = "placement.kubefleet.dev"
+
+// OwnKinds are described at OwnGroup.
+var OwnKinds = []string{"ClusterPlacementPolicy", "ClusterRequest", "PlacementPolicy"}
+
 // defaultLeaseDuration is how long a lease counts that says nothing of it.
 const defaultLeaseDuration = 15 * time.Second
 
-// Hold is who holds a lease, and until when that is to be respected; zero if nobody holds it.
+// Hold names the holder of a lease and the time until which the lease is to be respected. It is zero for a lease that is free.
 type Hold struct {
 	Holder  string
 	Until   time.Time

@@ -33,6 +33,7 @@ type Process struct {
 	LeaderElect bool
 
 	metricsAddress, healthAddress, leaseNamespace string
+	metricsSecure                                 bool
 	leaseDuration, renewDeadline, retryPeriod     time.Duration
 }
 
@@ -47,6 +48,7 @@ type Defaults struct {
 func (p *Process) Add(f *flag.FlagSet, d Defaults) {
 	f.BoolVar(&p.Version, "version", false, "print the version and end")
 	f.StringVar(&p.metricsAddress, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 for none")
+	f.BoolVar(&p.metricsSecure, "metrics-secure", true, "serve metrics by https, to those whose token has the right to get the non-resource URL /metrics of this cluster; otherwise in plain text, to everyone who reaches the address")
 	f.StringVar(&p.healthAddress, "health-probe-bind-address", ":8081", "address of the endpoints /healthz and /readyz; 0 for none")
 	f.BoolVar(&p.LeaderElect, "leader-elect", true, d.LeaderElect)
 	f.StringVar(&p.leaseNamespace, "leader-election-namespace", d.LeaseNamespace, d.LeaseNamespaceUsage)
@@ -66,9 +68,13 @@ func (p *Process) Check() error {
 // ManagerOptions are those of the manager that runs the agent; what is under way may take so long to end when the agent
 // is told to stop.
 func (p *Process) ManagerOptions(log logr.Logger, lease string, shutdown time.Duration) ctrl.Options {
+	metrics := metricsserver.Options{BindAddress: p.metricsAddress, SecureServing: p.metricsSecure}
+	if p.metricsSecure {
+		metrics.FilterProvider = newMetricsFilter
+	}
 	return ctrl.Options{
 		Logger:                        log,
-		Metrics:                       metricsserver.Options{BindAddress: p.metricsAddress},
+		Metrics:                       metrics,
 		HealthProbeBindAddress:        p.healthAddress,
 		PprofBindAddress:              p.Profiles.Address(),
 		LeaderElection:                p.LeaderElect,

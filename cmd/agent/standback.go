@@ -24,8 +24,8 @@ import (
 )
 
 // StandBack keeps an agent from working beside its counterpart of KubeFleet, which would undo what it writes: the agent does
-// not start while the counterpart holds its lease, and ends if it takes the lease later. Whoever runs the agent starts it
-// again, and it waits until the lease is released or expires.
+// not start while the counterpart holds its lease, and ends if it takes the lease later. The kubelet then
+// starts the agent again, which waits until the lease is released or expires.
 type StandBack struct {
 	// Leases reads and watches leases on the cluster of the counterpart.
 	Leases coordinationclient.LeasesGetter

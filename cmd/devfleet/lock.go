@@ -42,7 +42,7 @@ func lock(dir, name string) (func(), error) {
 	return func() { file.Close() }, nil
 }
 
-// lockHolder returns the process that holds a lock, 0 when nobody does.
+// lockHolder returns the process that holds a lock, 0 when none does.
 func lockHolder(dir, name string) (int, error) {
 	if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 		return 0, nil

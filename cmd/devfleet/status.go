@@ -71,7 +71,7 @@ func collect(ctx context.Context, dir string) (*report, error) {
 	}
 	r := &report{
 		Dir: dir, Kubeconfig: fleet.Kubeconfig(), Temporal: fleet.Address("temporal"),
-		TemporalUI: "http://" + fleet.Address("temporal/ui"), Components: status.Components,
+		TemporalUI: fleet.TemporalUI(), Components: status.Components,
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()

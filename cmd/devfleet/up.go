@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/devfleet/progress"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/toolchain"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 const defaultMembers = 3
@@ -25,8 +27,10 @@ type upOptions struct {
 	dir string
 	// members is the wanted number, 0 for whatever the fleet has, or the default for a new one.
 	members int
-	// withoutMembers gives a new fleet none: somebody else plays them.
+	// withoutMembers gives a new fleet none: the caller plays them.
 	withoutMembers bool
+	// hubAgentArgs are further flags of the hub agent.
+	hubAgentArgs []string
 	// withoutAgents leaves this repository's agents unbuilt and stopped.
 	withoutAgents bool
 }
@@ -52,9 +56,24 @@ was taken down continues with its data; "down --purge" forgets it. Ctrl-C while 
 	cmd.Flags().IntVar(&options.members, "members", 0, fmt.Sprintf("number of member clusters, 1 to %d (default: as the fleet has, %d for a new one)", state.MaxMembers, defaultMembers))
 	cmd.Flags().BoolVar(&options.withoutMembers, "without-members", false, "start a hub without members, for a program that plays them, as test/bench does")
 	cmd.MarkFlagsMutuallyExclusive("members", "without-members")
+	cmd.Flags().StringArrayVar(&options.hubAgentArgs, "hub-agent-arg", nil, "a further flag of the hub agent, as in --hub-agent-arg=--resource-snapshot-bytes-per-second=2Mi; the fleet keeps it until up is given others")
 	cmd.Flags().BoolVar(&options.withoutAgents, "without-agents", false, "start the clusters and Temporal only")
 	_ = cmd.Flags().MarkHidden("without-agents") // fails only for a flag that does not exist
 	return cmd
+}
+
+func toolsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "tools", Short: "Build the programs of Kubernetes, etcd, KWOK and Temporal that are missing, as the first up does", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := toolchain.FindRoot(".")
+			if err != nil {
+				return err
+			}
+			_, err = toolchain.Ensure(cmd.Context(), root, progress.New(os.Stdout))
+			return err
+		},
+	}
 }
 
 // up brings the fleet up and returns it; it is the way in for every verb that needs a running fleet.
@@ -166,6 +185,9 @@ func prepareState(options upOptions, tools map[string]string) (*state.Fleet, err
 	if err != nil {
 		return nil, err
 	}
+	if len(options.hubAgentArgs) > 0 {
+		fleet.HubAgentArgs = options.hubAgentArgs
+	}
 	if fleet.Members, err = memberCount(fleet.Members, options); err != nil {
 		return nil, fmt.Errorf("%w; to start afresh: %s down --purge", err, callOf(options.dir))
 	}
@@ -241,18 +263,17 @@ func printWelcome(out io.Writer, fleet *state.Fleet) {
 		contexts += fmt.Sprintf(", %s to %s; as in: kubectl --context member-1 get nodes", state.MemberName(1), state.MemberName(fleet.Members))
 	}
 	fmt.Fprintf(out, `
-  export KUBECONFIG=%s
-  export TEMPORAL_ADDRESS=%s
+  export %s
   export PATH=%s:$PATH
 
 Contexts      %s
-Temporal UI   http://%s
-Temporal CLI  temporal --address %s workflow list
+Temporal UI   %s
+Temporal CLI  temporal --address %s --namespace %s workflow list
 Approvals     through Temporal count whoever sends them, for this Temporal knows no users (--temporal-approvals=any)
 Logs          %s; as in: %s logs hub-agent -f
 Next          kubectl get memberclusters
               %s status
               %s down
-`, fleet.Kubeconfig(), fleet.Address("temporal"), fleet.Path("bin"), contexts,
-		fleet.Address("temporal/ui"), fleet.Address("temporal"), fleet.LogDir(), program, program, program)
+`, strings.Join(fleet.Environment(), "\n  export "), fleet.Path("bin"), contexts,
+		fleet.TemporalUI(), fleet.Address("temporal"), wf.DefaultNamespace, fleet.LogDir(), program, program, program)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
@@ -47,6 +48,9 @@ type options struct {
 	// configMapEnvelopes is what ConfigMaps may hold for members.
 	configMapEnvelopes string
 	pace               selection.Pace
+	ceiling            selection.Ceiling
+	// bytesPerSecond and maxBytes are read into the pace and the ceiling.
+	bytesPerSecond, maxBytes resource.QuantityValue
 
 	inventory        bool
 	profileNamespace string
@@ -79,7 +83,7 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	f.BoolVar(&o.inventory, "enable-cluster-inventory-apis", false, "keep a ClusterProfile, the inventory object of SIG Multicluster, for every cluster that has joined; the hub needs the kind's CRD")
 	f.StringVar(&o.profileNamespace, "cluster-profile-namespace", clusterv1beta1.SystemNamespace, "namespace of the ClusterProfiles; it must exist")
 	f.DurationVar(&o.forceDeleteWait, "force-delete-wait-time", 15*time.Minute, "how long to wait for the agent of a leaving cluster before the cluster is removed without it")
-	f.DurationVar(&o.evictionTTL, "executed-eviction-ttl", 0, "after how long an eviction that was executed is deleted; 0 keeps it until somebody deletes it")
+	f.DurationVar(&o.evictionTTL, "executed-eviction-ttl", 0, "after how long an eviction that was executed is deleted; 0 keeps it until a user deletes it")
 	f.BoolVar(&o.holdRemovals, "hold-unexplained-removals", true, "hold removals of bindings that neither a change of a placement nor a deletion explains, if there are more than a handful after a start, until kubectl fleet migrate accept; false lets them go")
 	f.StringVar((*string)(&o.vocabulary), "vocabulary", string(placementv1beta1.VocabularySeeds), "in which of KubeFleet's words statuses and approval requests are written: seeds (those of its documentation) or kubefleet (those of its releases of 2026); a run keeps the words that it began with")
 	f.DurationVar(&o.unhealthyThreshold, "cluster-unhealthy-threshold", time.Minute, "how long a cluster may be silent before it counts as unhealthy; at least three heartbeats are waited for")
@@ -90,9 +94,14 @@ func parseOptions(args []string, out io.Writer, lookup func(string) (string, boo
 	f.StringVar(&o.configMapEnvelopes, "configmap-envelopes", configMapsHoldNamespaced, "what ConfigMaps that are envelopes may hold: namespaced (objects of their own namespace) or any (cluster-scoped objects too; only with an admission policy that keeps them to those who may create ClusterResourceEnvelopes, as the chart's guard rails have it)")
 	f.DurationVar(&o.pace.MinimumInterval, "resource-snapshot-creation-minimum-interval", 0, "the least time between two snapshots of what a placement selects; an update run takes the latest content in spite of it")
 	f.DurationVar(&o.pace.Collection, "resource-changes-collection-duration", 0, "how long changes of what a placement selects are collected before a snapshot is made of them; an update run takes the latest content in spite of it")
+	f.Var(&o.bytesPerSecond, selection.BytesPerSecondFlag, "how many bytes a second one placement may have written, in its snapshots and in the Works made of them, such as 2Mi: after changes that take longer to write, the next ones wait; 0 is no bound; an update run takes the latest content in spite of it")
+	f.Int64Var(&o.ceiling.Objects, selection.MaxObjectsFlag, 20_000, "how many objects one placement may select; one that selects more stays as it is; 0 is no bound")
+	o.maxBytes.Quantity = resource.MustParse("64Mi")
+	f.Var(&o.maxBytes, selection.MaxBytesFlag, "how many bytes of JSON one placement may select; one that selects more stays as it is; 0 is no bound")
 	if err := f.Parse(args); err != nil || o.Version {
 		return o, err
 	}
+	o.pace.BytesPerSecond, o.ceiling.Bytes = o.bytesPerSecond.Value(), o.maxBytes.Value()
 	return o, errors.Join(o.checkFlags(), o.temporal.checkFlags(lookup), o.Check())
 }
 
@@ -104,6 +113,12 @@ func (o *options) checkFlags() error {
 	}
 	if o.pace.MinimumInterval < 0 || o.pace.Collection < 0 {
 		return errors.New("--resource-snapshot-creation-minimum-interval and --resource-changes-collection-duration must not be negative; 0 takes up every change at once")
+	}
+	if o.pace.BytesPerSecond < 0 {
+		return fmt.Errorf("--%s must not be negative; 0 is no bound", selection.BytesPerSecondFlag)
+	}
+	if o.ceiling.Objects < 0 || o.ceiling.Bytes < 0 {
+		return fmt.Errorf("--%s and --%s must not be negative; 0 is no bound", selection.MaxObjectsFlag, selection.MaxBytesFlag)
 	}
 	if o.configMapEnvelopes != configMapsHoldNamespaced && o.configMapEnvelopes != configMapsHoldAny {
 		return fmt.Errorf("--configmap-envelopes is %q; it must be %s or %s", o.configMapEnvelopes, configMapsHoldNamespaced, configMapsHoldAny)

@@ -16,15 +16,17 @@ func TestFlagsThatKeepSomethingFromBeingPlaced(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, o.filter.Empty())
 	assert.Equal(t, selection.Pace{}, o.pace, "every change is taken up at once")
+	assert.Equal(t, selection.Ceiling{Objects: 20_000, Bytes: 64 << 20}, o.ceiling)
 
 	o, err = parseOptions([]string{"--skipped-propagating-apis=apps;v1/Secret", "--skipped-propagating-namespaces=a,b;c",
-		"--resource-snapshot-creation-minimum-interval=30s", "--resource-changes-collection-duration=15s"}, io.Discard, nothing)
+		"--resource-snapshot-creation-minimum-interval=30s", "--resource-changes-collection-duration=15s",
+		"--resource-snapshot-bytes-per-second=2Mi"}, io.Discard, nothing)
 	require.NoError(t, err)
 	assert.False(t, o.filter.Empty())
 	for _, name := range []string{"a", "b", "c"} {
 		assert.True(t, o.filter.SkipsNamespace(name), name)
 	}
-	assert.Equal(t, selection.Pace{MinimumInterval: 30 * time.Second, Collection: 15 * time.Second}, o.pace)
+	assert.Equal(t, selection.Pace{MinimumInterval: 30 * time.Second, Collection: 15 * time.Second, BytesPerSecond: 2 << 20}, o.pace)
 }
 
 func TestWhatTheAgentRefusesToStartWith(t *testing.T) {
@@ -37,6 +39,9 @@ func TestWhatTheAgentRefusesToStartWith(t *testing.T) {
 		"no name of a namespace":         {[]string{"--skipped-propagating-namespaces=a b"}, `--skipped-propagating-namespaces: "a b" is no name of a namespace`},
 		"an interval below zero":         {[]string{"--resource-snapshot-creation-minimum-interval=-1s"}, "must not be negative"},
 		"a collection below zero":        {[]string{"--resource-changes-collection-duration=-1s"}, "must not be negative"},
+		"bytes below zero":               {[]string{"--resource-snapshot-bytes-per-second=-1"}, "must not be negative"},
+		"objects below zero":             {[]string{"--selection-max-objects=-1"}, "must not be negative"},
+		"a size that is none":            {[]string{"--selection-max-bytes=much"}, "selection-max-bytes"},
 		"a lifetime below zero":          {[]string{"--executed-eviction-ttl=-1s"}, "must not be negative"},
 		"a wait below zero":              {[]string{"--force-delete-wait-time=-1s"}, "must not be negative"},
 		"profiles without a namespace":   {[]string{"--enable-cluster-inventory-apis", "--cluster-profile-namespace="}, "--cluster-profile-namespace"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	"github.com/fleetflow/fleetflow/controllers/hub/temporalclient"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // Flags of the connection to Temporal, by name because errors say which one is wrong.
@@ -16,6 +17,7 @@ const (
 	temporalAddressFlag    = "temporal-address"
 	temporalNamespaceFlag  = "temporal-namespace"
 	temporalApprovalsFlag  = "temporal-approvals"
+	temporalTrialFlag      = "temporal-trial"
 	temporalTLSFlag        = "temporal-tls"
 	temporalCAFlag         = "temporal-tls-ca-file"
 	temporalCertFlag       = "temporal-tls-cert-file"
@@ -33,14 +35,17 @@ type temporalOptions struct {
 	namespace string
 	// approvals says which approvals through Temporal count.
 	approvals string
-	security  temporalclient.Security
+	// trial says that Temporal knows no users and need not: nothing of value is rolled out.
+	trial    bool
+	security temporalclient.Security
 }
 
 // addFlags adds the flags.
 func (o *temporalOptions) addFlags(f *flag.FlagSet) {
 	f.StringVar(&o.address, temporalAddressFlag, "localhost:7233", "host:port of the Temporal frontend; it need not be up yet")
-	f.StringVar(&o.namespace, temporalNamespaceFlag, "default", "Temporal namespace; it is created, with its search attributes, if it does not exist")
+	f.StringVar(&o.namespace, temporalNamespaceFlag, wf.DefaultNamespace, "Temporal namespace; it is created, with its search attributes, if it does not exist")
 	f.StringVar(&o.approvals, temporalApprovalsFlag, string(stagedupdate.ApprovalsVerified), "which approvals through Temporal count: off (none), verified (those whose sender Temporal has authenticated) or any; whoever may write to the Temporal namespace can send one under any name")
+	f.BoolVar(&o.trial, temporalTrialFlag, false, "Temporal is there for a trial, like the one that comes with the chart: --"+temporalApprovalsFlag+"=any is taken over an unencrypted connection, too")
 	f.BoolVar(&o.security.TLS, temporalTLSFlag, false, "encrypt the connection to Temporal; implied by the other flags of TLS and by an API key")
 	f.StringVar(&o.security.CAFile, temporalCAFlag, "", "PEM file of the certificates that vouch for Temporal's; those of the system do if it is empty. This file and the next two are read again for every new connection")
 	f.StringVar(&o.security.CertFile, temporalCertFlag, "", "PEM file of the client certificate for Temporal, for mutual TLS; together with --"+temporalKeyFlag)
@@ -60,7 +65,12 @@ func (o *temporalOptions) checkFlags(lookup func(string) (string, bool)) error {
 		problems = append(problems, fmt.Errorf("--%s is %q; it must be host:port, such as temporal-frontend.temporal:7233", temporalAddressFlag, o.address))
 	}
 	switch stagedupdate.ApprovalPolicy(o.approvals) {
-	case stagedupdate.ApprovalsOff, stagedupdate.ApprovalsVerified, stagedupdate.ApprovalsAny:
+	case stagedupdate.ApprovalsOff, stagedupdate.ApprovalsVerified:
+	case stagedupdate.ApprovalsAny:
+		if !o.trial && !o.security.Encrypted() && !isLoopback(o.address) {
+			problems = append(problems, fmt.Errorf("--%s=any lets every client that reaches Temporal approve, and the connection to %s is not encrypted: "+
+				"use --%s=verified, or encrypt the connection with --%s", temporalApprovalsFlag, o.address, temporalApprovalsFlag, temporalTLSFlag))
+		}
 	default:
 		problems = append(problems, fmt.Errorf("--%s is %q; it must be off, verified or any", temporalApprovalsFlag, o.approvals))
 	}
@@ -68,6 +78,12 @@ func (o *temporalOptions) checkFlags(lookup func(string) (string, bool)) error {
 		problems = append(problems, fmt.Errorf("--%s must not be empty", temporalNamespaceFlag))
 	}
 	return errors.Join(append(problems, o.checkFiles()...)...)
+}
+
+// isLoopback tells whether an address stays on this machine.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 func (o *temporalOptions) checkFiles() []error {

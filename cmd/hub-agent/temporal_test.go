@@ -19,9 +19,11 @@ func TestMistakesInTheConnectionToTemporalAreNamed(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"an address without a port":        {[]string{"--temporal-address=temporal"}, []string{`--temporal-address is "temporal"`, "host:port"}},
-		"an address that is a URL":         {[]string{"--temporal-address=https://temporal:7233"}, []string{"--temporal-address"}},
-		"no namespace":                     {[]string{"--temporal-namespace="}, []string{"--temporal-namespace must not be empty"}},
+		"an address without a port": {[]string{"--temporal-address=temporal"}, []string{`--temporal-address is "temporal"`, "host:port"}},
+		"an address that is a URL":  {[]string{"--temporal-address=https://temporal:7233"}, []string{"--temporal-address"}},
+		"no namespace":              {[]string{"--temporal-namespace="}, []string{"--temporal-namespace must not be empty"}},
+		"approvals of any sender over an unencrypted connection": {[]string{"--temporal-approvals=any", "--temporal-address=temporal.example.com:7233"},
+			[]string{"--temporal-approvals=any lets every client that reaches Temporal approve, and the connection to temporal.example.com:7233 is not encrypted: use --temporal-approvals=verified, or encrypt the connection with --temporal-tls"}},
 		"a certificate without a key":      {[]string{"--temporal-tls-cert-file=" + empty}, []string{"--temporal-tls-cert-file needs --temporal-tls-key-file"}},
 		"a key without a certificate":      {[]string{"--temporal-tls-key-file=" + empty}, []string{"--temporal-tls-key-file needs --temporal-tls-cert-file"}},
 		"a certificate that is none":       {[]string{"--temporal-tls-cert-file=" + empty, "--temporal-tls-key-file=" + empty}, []string{"--temporal-tls-cert-file and --temporal-tls-key-file: "}},
@@ -38,6 +40,27 @@ func TestMistakesInTheConnectionToTemporalAreNamed(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestApprovalsOfAnySenderNeedAnEncryptedConnectionUnlessTemporalIsOnThisMachineOrForATrial(t *testing.T) {
+	for sentence, args := range map[string][]string{
+		"encrypted":               {"--temporal-address=temporal.example.com:7233", "--temporal-tls"},
+		"by name on this machine": {"--temporal-address=localhost:7233"},
+		"by address":              {"--temporal-address=127.0.0.1:7233"},
+		"by an address of IPv6":   {"--temporal-address=[::1]:7233"},
+		"for a trial":             {"--temporal-address=agent-temporal.fleet-system:7233", "--temporal-trial"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			_, err := parseOptions(append(args, "--temporal-approvals=any"), io.Discard, nothing)
+			assert.NoError(t, err)
+		})
+	}
+}
+
+func TestTheTemporalNamespaceIsTheFleetsOwn(t *testing.T) {
+	o, err := parseOptions(nil, io.Discard, nothing)
+	require.NoError(t, err)
+	assert.Equal(t, "fleetflow", o.temporal.namespace)
 }
 
 func TestTheAPIKeyIsOfTheFileOrElseOfTheEnvironment(t *testing.T) {

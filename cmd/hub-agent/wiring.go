@@ -124,7 +124,7 @@ func addWorker(ctx context.Context, mgr ctrl.Manager, temporal *temporalclient.C
 // newActivities puts the activities together.
 func newActivities(mgr ctrl.Manager, temporal *temporalclient.Client, shared parts, o *options) (worker.Activities, error) {
 	cached, live, clk := mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}
-	selector, err := selection.NewSelector(mgr.GetConfig(), cached, live, shared.kinds, clk, o.pace)
+	selector, err := selection.NewSelector(mgr.GetConfig(), cached, live, shared.kinds, clk, o.pace, o.ceiling)
 	if err != nil {
 		return worker.Activities{}, fmt.Errorf("preparing the selection of resources: %w", err)
 	}

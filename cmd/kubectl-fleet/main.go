@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/go-logr/logr"
@@ -44,11 +43,11 @@ func report(err error, interrupted bool) int {
 		return cli.CodeInterrupted
 	case errors.As(err, &exit):
 		if text := exit.Error(); text != "" {
-			fmt.Fprintf(os.Stderr, "Error: %s\n", text)
+			cli.Printf(os.Stderr, "Error: %s\n", text)
 		}
 		return exit.Code
 	default:
-		fmt.Fprintf(os.Stderr, "Error: %v\n", err)
+		cli.Printf(os.Stderr, "Error: %v\n", err)
 		return cli.CodeFailed
 	}
 }

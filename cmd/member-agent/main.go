@@ -71,7 +71,7 @@ func run(args []string) error {
 	}
 	defer flush()
 	if err := member.Setup(mgr, member.Options{
-		Name: o.cluster, Hub: hub, Pruning: o.pruning, Provider: o.provider, Metrics: measured, Tracer: tracer,
+		Name: o.cluster, Hub: hub, Pruning: o.pruning, Veto: o.veto, Provider: o.provider, Metrics: measured, Tracer: tracer,
 	}); err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)
 	}

@@ -5,16 +5,19 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"iter"
 	"net/url"
 	"os"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/fleetflow/fleetflow/cmd/agent"
+	"github.com/fleetflow/fleetflow/controllers/member/apply"
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
 )
@@ -52,6 +55,7 @@ type options struct {
 	hubQPS, memberQPS          float64
 	hubBurst, memberBurst      int
 	pruning                    work.PruningOptions
+	veto                       apply.Veto
 	provider                   propertyprovider.PropertyProvider
 }
 
@@ -76,6 +80,7 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	flags.StringVar((*string)(&o.pruning.Propagation), "prune-propagation-policy", string(o.pruning.Propagation), "what becomes of what depends on a pruned object: Background, Foreground or Orphan")
 	flags.DurationVar(&o.pruning.ReconcileTimeout, "reconcile-timeout", 0, "if set, what left a placement is pruned only once the rest is available; after this time the log says that it is not")
 	flags.DurationVar(&o.pruning.PruneTimeout, "prune-timeout", 0, "if set, after this time the log says which pruned objects are still there")
+	o.addVeto(flags)
 	flags.BoolVar(&o.insecure, "tls-insecure", false, "do not verify the hub's certificate")
 	flags.StringVar(&o.tokenSecret, tokenSecretFlag, "", "Secret of this cluster, as <namespace>/<name>, whose entry \"token\" has the bearer token for the hub; used instead of "+envTokenFile)
 	provider := flags.String("property-provider", noProvider, "who reports properties of this cluster: none for the agent itself, or the name of a provider that is built into it")
@@ -99,6 +104,45 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	}
 	problems = append(problems, o.readEnvironment(lookup)...)
 	return o, errors.Join(problems...)
+}
+
+// addVeto adds the flags by which the owner of this cluster bounds what the fleet may place on it.
+func (o *options) addVeto(flags *flag.FlagSet) {
+	kinds := func(into *[]apply.KindPattern) func(string) error {
+		return func(text string) error {
+			for entry := range splitEntries(text) {
+				pattern, err := apply.ParseKindPattern(entry)
+				if err != nil {
+					return fmt.Errorf("%q: %w", entry, err)
+				}
+				*into = append(*into, pattern)
+			}
+			return nil
+		}
+	}
+	const form = ", separated by commas: Kind, Kind.group, *.group or *"
+	flags.Func("allowed-kinds", "if set, the only kinds of objects that the fleet may place on this cluster"+form, kinds(&o.veto.AllowedKinds))
+	flags.Func("denied-kinds", "kinds of objects that the fleet may not place on this cluster, even if they are allowed"+form, kinds(&o.veto.DeniedKinds))
+	flags.Func("denied-namespaces", "namespaces that the fleet may not place, nor anything in them, separated by commas; one that ends with * stands for all that begin so", func(text string) error {
+		for entry := range splitEntries(text) {
+			if invalid := validation.NameIsDNSLabel(strings.TrimSuffix(entry, "*"), strings.HasSuffix(entry, "*")); len(invalid) > 0 && entry != "*" {
+				return fmt.Errorf("%q is no name of a namespace: %s", entry, strings.Join(invalid, "; "))
+			}
+			o.veto.DeniedNamespaces = append(o.veto.DeniedNamespaces, entry)
+		}
+		return nil
+	})
+}
+
+// splitEntries yields the entries of a list that commas separate, without spaces and empty ones.
+func splitEntries(list string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for entry := range strings.SplitSeq(list, ",") {
+			if entry = strings.TrimSpace(entry); entry != "" && !yield(entry) {
+				return
+			}
+		}
+	}
 }
 
 func (o *options) readEnvironment(lookup func(string) (string, bool)) []error {

@@ -41,6 +41,11 @@ func TestParseSaysWhatIsMissing(t *testing.T) {
 		"no property provider at all":                  {args: []string{"--property-provider=none"}},
 		"a Secret for the token does without the file": {args: []string{"--hub-token-secret=default/s"}, changes: map[string]string{envTokenFile: ""}},
 		"a Secret without a namespace is refused":      {args: []string{"--hub-token-secret=s"}, want: []string{"--hub-token-secret", "<namespace>/<name>"}},
+		"a denied kind that is written as a resource":  {args: []string{"--denied-kinds=secrets"}, want: []string{`"secrets"`, "such as Secret or Deployment.apps"}},
+		"a denied kind without its group":              {args: []string{"--denied-kinds=Secret,Deployment"}, want: []string{`"Deployment"`, "name its group"}},
+		"an allowed kind without its group":            {args: []string{"--allowed-kinds=Ingress"}, want: []string{"name its group"}},
+		"a denied namespace that could be none":        {args: []string{"--denied-namespaces=istio_system"}, want: []string{"no name of a namespace"}},
+		"a veto that makes sense is not":               {args: []string{"--allowed-kinds=*", "--denied-kinds=*.rbac.authorization.k8s.io, Secret", "--denied-namespaces=istio-*,team"}},
 		"a known one is not":                           {args: []string{"--prune-propagation-policy=Orphan", "--reconcile-timeout=15m", "--prune-timeout=1m"}},
 	}
 	for name, tc := range tests {

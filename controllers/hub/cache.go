@@ -7,13 +7,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/informer"
 )
 
 // CacheOptions are those of the hub's cache, for controllers and workers alike. It holds no managed fields, no
-// manifests, and of roles only the fleet's own. Code that needs a manifest reads past the cache.
+// manifests, of what members write only what is read of it, and of roles only the fleet's own. Code that needs a manifest reads past the cache.
 func CacheOptions() cache.Options {
 	ownRoles := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{
 		clusterv1beta1.FleetResourceLabel: clusterv1beta1.FleetResourceLabelValue,
@@ -22,18 +23,31 @@ func CacheOptions() cache.Options {
 		NewInformer:      informer.New,
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&placementv1beta1.Work{}: {Transform: stripWork(cache.TransformStripManagedFields())},
-			&rbacv1.Role{}:           ownRoles,
-			&rbacv1.RoleBinding{}:    ownRoles,
+			&placementv1beta1.Work{}:                {Transform: stripWork(cache.TransformStripManagedFields())},
+			&clusterv1beta1.InternalMemberCluster{}: {Transform: stripMailbox(cache.TransformStripManagedFields())},
+			&rbacv1.Role{}:                          ownRoles,
+			&rbacv1.RoleBinding{}:                   ownRoles,
 		},
 	}
 }
 
-// stripWork takes the manifests out of a Work, which only its member needs.
+// stripWork takes the manifests out of a Work, which only its member needs, and what the hub does
+// not read of its report.
 func stripWork(next toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(object any) (any, error) {
 		if work, ok := object.(*placementv1beta1.Work); ok {
-			work.Spec.Workload = placementv1beta1.WorkloadTemplate{}
+			workmodel.DropManifests(work)
+			work.Status = summarizeReport(work.Status)
+		}
+		return next(object)
+	}
+}
+
+// stripMailbox bounds what a member reports about itself.
+func stripMailbox(next toolscache.TransformFunc) toolscache.TransformFunc {
+	return func(object any) (any, error) {
+		if box, ok := object.(*clusterv1beta1.InternalMemberCluster); ok {
+			boundMailbox(&box.Status)
 		}
 		return next(object)
 	}

@@ -27,6 +27,7 @@ import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/informer"
+	"github.com/fleetflow/fleetflow/controllers/member/apply"
 	"github.com/fleetflow/fleetflow/controllers/member/membership"
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
@@ -72,6 +73,8 @@ type Options struct {
 	Hub *rest.Config
 	// Pruning says how objects that left a Work are removed.
 	Pruning work.PruningOptions
+	// Veto is what the owner of the member does not let the fleet place.
+	Veto apply.Veto
 	// Provider reports properties of the member; nil if there is none.
 	Provider propertyprovider.PropertyProvider
 	// Metrics are optional.
@@ -176,7 +179,7 @@ func newWorkReconciler(mgr ctrl.Manager, hub cluster.Cluster, o Options) (*work.
 		Namespace: clusterv1beta1.MemberNamespace(o.Name),
 		Hub:       hub.GetClient(), HubLive: hub.GetAPIReader(),
 		Member: live, Mapper: mapper, Metadata: watches,
-		Pruning: o.Pruning, Metrics: o.Metrics, Tracer: o.Tracer,
+		Pruning: o.Pruning, Veto: o.Veto, Metrics: o.Metrics, Tracer: o.Tracer,
 		Clock: clock.RealClock{}, Log: mgr.GetLogger().WithName("work"),
 	}), nil
 }

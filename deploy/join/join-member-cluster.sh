@@ -29,6 +29,23 @@ done
 [[ ${#missing[@]} -eq 0 ]] || fail "not set: ${missing[*]}; the beginning of this file says what they are"
 [[ "$HUB_CLUSTER_ADDRESS" == https://* ]] || fail "HUB_CLUSTER_ADDRESS is '$HUB_CLUSTER_ADDRESS'; it must be an address such as https://hub.example.com:6443"
 
+# check refuses a value that is not of the form of its kind: it would become a part of YAML, or of a value of helm.
+check() {
+  local name=$1 form=$2 meaning=$3
+  [[ -z "${!name:-}" || "${!name}" =~ ^($form)$ ]] || fail "$name is '${!name}'; it must be $meaning"
+}
+label='[a-z0-9]([-a-z0-9]*[a-z0-9])?'
+check MEMBER_CLUSTER "$label" "the name of a cluster: lower-case letters, digits and dashes, at most 50"
+[[ ${#MEMBER_CLUSTER} -le 50 ]] || fail "MEMBER_CLUSTER is ${#MEMBER_CLUSTER} characters long; the name of a cluster has at most 50"
+check HUB_ACCESS_NAMESPACE "$label" "the name of a namespace"
+check HUB_CLUSTER_ADDRESS 'https://[A-Za-z0-9.:/_%-]+|https://\[[0-9a-fA-F:.]+\][A-Za-z0-9.:/_%-]*' "an address such as https://hub.example.com:6443"
+check HEARTBEAT_PERIOD '[0-9]+' "a number of seconds"
+check TOKEN_TIMEOUT '[0-9]+' "a number of seconds"
+image='[A-Za-z0-9._:/-]+'
+check REGISTRY "$image" "the address of a registry, such as ghcr.io/fleetflow"
+check MEMBER_AGENT_IMAGE "$image" "the name of an image"
+check FLEET_VERSION '[A-Za-z0-9._-]+' "the tag of an image"
+
 KUBECTL=${KUBECTL:-kubectl}
 HELM=${HELM:-helm}
 for program in "$KUBECTL" "$HELM"; do
@@ -105,7 +122,7 @@ END
     fi
     sleep 0.5
   done
-  fail "nobody fills Secret $access/$account-token with a token: the hub's kube-controller-manager seems to run without" \
+  fail "no controller fills Secret $access/$account-token with a token: the hub's kube-controller-manager seems to run without" \
     "its serviceaccount-token-controller. Set TOKEN_DURATION, such as 720h, to get a token that ends, and run this again before it does"
 }
 secret=$(token)
@@ -133,11 +150,11 @@ member get namespace "$namespace" >/dev/null 2>&1 || member create namespace "$n
 printf '%s' "$secret" |
   member create secret generic hub-kubeconfig-secret --namespace "$namespace" --from-file=token=/dev/stdin --dry-run=client -o yaml |
   member apply -f -
-values=(--set "config.hubURL=$HUB_CLUSTER_ADDRESS" --set "config.memberClusterName=$MEMBER_CLUSTER")
+values=(--set-string "config.hubURL=$HUB_CLUSTER_ADDRESS" --set-string "config.memberClusterName=$MEMBER_CLUSTER")
 ca=$(authority)
-[[ -z "$ca" ]] || values+=(--set "config.hubCA=$ca")
-[[ -z "${REGISTRY:-}" ]] || values+=(--set "image.repository=$REGISTRY/${MEMBER_AGENT_IMAGE:-member-agent}")
-[[ -z "${FLEET_VERSION:-}" ]] || values+=(--set "image.tag=$FLEET_VERSION")
+[[ -z "$ca" ]] || values+=(--set-string "config.hubCA=$ca")
+[[ -z "${REGISTRY:-}" ]] || values+=(--set-string "image.repository=$REGISTRY/${MEMBER_AGENT_IMAGE:-member-agent}")
+[[ -z "${FLEET_VERSION:-}" ]] || values+=(--set-string "image.tag=$FLEET_VERSION")
 "$HELM" upgrade --install member-agent "$chart" --kube-context "$MEMBER_CLUSTER_CONTEXT" --namespace "$namespace" "${values[@]}" "$@"
 
 say "Waiting for $MEMBER_CLUSTER to join"

@@ -22,6 +22,16 @@ for name in HUB_CLUSTER_CONTEXT MEMBER_CLUSTER; do
   [[ -n "${!name:-}" ]] || missing+=("$name")
 done
 [[ ${#missing[@]} -eq 0 ]] || fail "not set: ${missing[*]}; the beginning of this file says what they are"
+# check refuses a value that is not of the form of its kind: it would become a part of YAML, or of a value of helm.
+check() {
+  local name=$1 form=$2 meaning=$3
+  [[ -z "${!name:-}" || "${!name}" =~ ^($form)$ ]] || fail "$name is '${!name}'; it must be $meaning"
+}
+label='[a-z0-9]([-a-z0-9]*[a-z0-9])?'
+check MEMBER_CLUSTER "$label" "the name of a cluster: lower-case letters, digits and dashes, at most 50"
+[[ ${#MEMBER_CLUSTER} -le 50 ]] || fail "MEMBER_CLUSTER is ${#MEMBER_CLUSTER} characters long; the name of a cluster has at most 50"
+check HUB_ACCESS_NAMESPACE "$label" "the name of a namespace"
+
 KUBECTL=${KUBECTL:-kubectl}
 HELM=${HELM:-helm}
 access=${HUB_ACCESS_NAMESPACE:-connect-to-fleet}

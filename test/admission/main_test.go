@@ -86,9 +86,13 @@ func start(dir string) (fleet *state.Fleet, down func(), err error) {
 	}
 	// Nothing acts on the hub: what is written to it is admitted or refused, and then stays as it is.
 	wanted := []string{state.Hub + "/etcd", apiServer}
-	owner, err := supervisor.New(0, slices.DeleteFunc(controlplane.Components(fleet), func(spec supervisor.Spec) bool {
+	specs := slices.DeleteFunc(controlplane.Components(fleet), func(spec supervisor.Spec) bool {
 		return !slices.Contains(wanted, spec.Name)
-	}))
+	})
+	if err := encryptAtRest(fleet, specs); err != nil {
+		return nil, down, fmt.Errorf("configuring encryption at rest: %w", err)
+	}
+	owner, err := supervisor.New(0, specs)
 	if err != nil {
 		return nil, down, fmt.Errorf("listing the components: %w", err)
 	}

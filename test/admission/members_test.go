@@ -241,6 +241,9 @@ func TestWhatAMemberDoesWithItsOwnToken(t *testing.T) {
 		"changes what a Work says": func(ctx context.Context) error {
 			return member.Patch(ctx, work(own), merge(`{"spec":{"workload":{"manifests":[]}}}`))
 		},
+		"adds a finalizer to a Work": func(ctx context.Context) error {
+			return member.Patch(ctx, work(own), merge(`{"metadata":{"finalizers":["kubernetes-fleet.io/work-cleanup","example.com/hold"]}}`))
+		},
 		"labels a Work": func(ctx context.Context) error {
 			return member.Patch(ctx, work(own), merge(`{"metadata":{"labels":{"a":"b"}}}`))
 		},

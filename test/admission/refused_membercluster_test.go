@@ -31,6 +31,18 @@ spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: refused
 			message: "identity.apiGroup must be rbac.authorization.k8s.io for kinds User and Group, and empty for ServiceAccount"},
 		"an identity has a name": {
 			edit: identity("name: ''"), message: "identity.name is required: name the user, group or service account the member's agents log in with"},
+		"a service account is no user": {
+			edit: identity("name: 'system:serviceaccount:fleet-system:refused'"), fine: identity("kind: ServiceAccount, apiGroup: null, namespace: fleet-system"),
+			message: "identity.kind must be ServiceAccount for a service account: of system:serviceaccount:<namespace>:<name>, set identity.namespace and identity.name, and leave identity.apiGroup out"},
+		"an identity is no part of Kubernetes": {
+			edit: identity("name: 'system:node:n1'"), fine: identity("name: 'systems'"),
+			message: "identity.name must not begin with system: for kinds User and Group"},
+		"an identity is not every user": {
+			edit: identity("kind: Group, name: 'system:authenticated'"), fine: identity("kind: Group, name: members"),
+			message: "identity.name must not begin with system: for kinds User and Group"},
+		"an identity is not every service account of a namespace": {
+			edit:    identity("kind: Group, name: 'system:serviceaccounts:fleet-system'"),
+			message: "identity.name must not begin with system: for kinds User and Group"},
 		"an identity has the field of a name": {edit: identity("name: null"), message: "spec.identity.name: Required value"},
 		"an identity has a kind":              {edit: identity("kind: null"), message: "spec.identity.kind: Required value"},
 		"a heartbeat takes at least a second": {

@@ -175,6 +175,16 @@ spec: {stages: [{name: canary}]}
 		"the stage that is added has a name of its own": {
 			edit:    "spec: {stages: [{name: unassigned}], unassignedClusters: Last}",
 			message: "unassignedClusters Last adds a stage called unassigned: rename the stage of that name"},
+		"a rollback keeps approvals or skips them": {
+			edit: "spec: {stages: [{name: a}], rollbackApprovals: Never}", fine: "spec: {stages: [{name: a}], rollbackApprovals: Skip}",
+			message: `Unsupported value: "Never": supported values: "Keep", "Skip"`},
+		"only an approval has approvers": {
+			edit:    stage("afterStageTasks: [{type: TimedWait, waitTime: 1h, approval: {separation: Creator}}]"),
+			fine:    stage("afterStageTasks: [{type: Approval, approval: {separation: Creator}}]"),
+			message: "approval is only valid for tasks of type Approval: remove approval, or set type to Approval"},
+		"an approver is separated from the creator": {
+			edit: stage("beforeStageTasks: [{type: Approval, approval: {separation: Approver}}]"), fine: stage("beforeStageTasks: [{type: Approval, approval: {separation: Creator}}]"),
+			message: `Unsupported value: "Approver": supported values: "Creator"`},
 		"an approval has no time": {
 			edit: stage("afterStageTasks: [{type: Approval, waitTime: 1h}]"), fine: stage("afterStageTasks: [{type: Approval}]"),
 			message: "AfterStageTaskType is Approval, waitTime is not allowed: remove waitTime, or set type to TimedWait"},

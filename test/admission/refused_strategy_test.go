@@ -19,6 +19,16 @@ var rolloutTable = table{
 		"External has no limits": {
 			edit: rollout("type: External, rollingUpdate: {maxUnavailable: 1}"), fine: rollout("type: External"),
 			message: "rollingUpdateConfig is not valid for External rollout strategy type: remove strategy.rollingUpdate, the stages of an update run set the pace"},
+		"what runs may do is for External": {
+			edit: rollout("external: {allowedStrategies: [gated]}"), fine: rollout("type: External, external: {allowedStrategies: [gated]}"),
+			message: "external is only valid for External rollout strategy type: remove strategy.external, or set type to External"},
+		"a list of allowed strategies is not empty": {
+			edit: rollout("type: External, external: {allowedStrategies: []}"), fine: rollout("type: External, external: {}"),
+			message: "spec.strategy.external.allowedStrategies in body should have at least 1 items"},
+		"an allowed strategy has a name": {
+			edit: rollout("type: External, external: {allowedStrategies: ['']}"), message: "spec.strategy.external.allowedStrategies[0] in body should be at least 1 chars long"},
+		"an allowed strategy is named once": {
+			edit: rollout("type: External, external: {allowedStrategies: [a, a]}"), message: "spec.strategy.external.allowedStrategies[1]: Duplicate value"},
 		"not both limits are 0": {
 			edit: rolling("maxUnavailable: 0, maxSurge: 0"), fine: rolling("maxUnavailable: 0, maxSurge: 1"), message: bothZero},
 		"not both limits are 0 percent": {

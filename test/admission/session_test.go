@@ -152,12 +152,13 @@ func (s *session) update(ctx context.Context, stored *unstructured.Unstructured,
 // setStatus writes the status of a stored object, given as YAML.
 func setStatus(t testing.TB, stored *unstructured.Unstructured, status string) error {
 	t.Helper()
-	return updateStatus(t, stored, parsePatch(t, status))
+	return admin.updateStatus(t, stored, parsePatch(t, status))
 }
 
-func updateStatus(t testing.TB, stored *unstructured.Unstructured, status any) error {
+// updateStatus writes the status of a stored object.
+func (s *session) updateStatus(t testing.TB, stored *unstructured.Unstructured, status any) error {
 	t.Helper()
-	resource, err := admin.resource(stored)
+	resource, err := s.resource(stored)
 	require.NoError(t, err)
 	changed := stored.DeepCopy()
 	changed.Object["status"] = status

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 const (
 	// fleetEnv names the folder of a running fleet without members to use.
 	fleetEnv = "FLEETFLOW_FLEET"
+	// agentArgsEnv has further flags of the hub agent of a fleet that is started for the measurements.
+	agentArgsEnv = "FLEETFLOW_BENCH_AGENT_ARGS"
 	// root is the repository, as seen from this package.
 	root = "../.."
 )
@@ -61,7 +64,11 @@ func bringUp() (dir string, down func(), err error) {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 		}
 	}
-	return dir, down, devfleet("up", "--dir", dir, "--without-members")
+	args := []string{"up", "--dir", dir, "--without-members"}
+	for _, arg := range strings.Fields(os.Getenv(agentArgsEnv)) {
+		args = append(args, "--hub-agent-arg="+arg)
+	}
+	return dir, down, devfleet(args...)
 }
 
 // devfleet runs the program with its progress shown.

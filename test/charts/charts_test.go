@@ -18,8 +18,10 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -119,6 +121,21 @@ func only[T runtime.Object](t *testing.T, all []runtime.Object) T {
 	return found[0]
 }
 
+// named returns the object of a type and a name.
+func named[T interface {
+	runtime.Object
+	GetName() string
+}](t *testing.T, all []runtime.Object, name string) T {
+	t.Helper()
+	for _, object := range all {
+		if typed, ok := object.(T); ok && typed.GetName() == name {
+			return typed
+		}
+	}
+	require.Fail(t, "there is no "+name)
+	panic("unreachable")
+}
+
 func TestChartsRenderValidObjects(t *testing.T) {
 	for name, values := range required() {
 		t.Run(name, func(t *testing.T) {
@@ -130,10 +147,12 @@ func TestChartsRenderValidObjects(t *testing.T) {
 			for _, object := range all {
 				accessor, err := meta.Accessor(object)
 				require.NoError(t, err)
-				assert.Contains(t, accessor.GetName(), release)
+				if accessor.GetNamespace() != metav1.NamespacePublic { // there every user knows it by its name
+					assert.Contains(t, accessor.GetName(), release)
+				}
 				assert.Equal(t, name, accessor.GetLabels()["app.kubernetes.io/name"], "%T", object)
 			}
-			role, binding := only[*rbacv1.ClusterRole](t, all), only[*rbacv1.ClusterRoleBinding](t, all)
+			role, binding := named[*rbacv1.ClusterRole](t, all, release), only[*rbacv1.ClusterRoleBinding](t, all)
 			assert.Equal(t, role.Name, binding.RoleRef.Name)
 			assert.Equal(t, deployment.Spec.Template.Spec.ServiceAccountName, binding.Subjects[0].Name)
 			assert.Equal(t, namespace, binding.Subjects[0].Namespace)
@@ -194,7 +213,7 @@ func TestHubAgentWritesOnlyWhatIsTheFleets(t *testing.T) {
 	rendered, err := render(t, "hub-agent", required()["hub-agent"])
 	require.NoError(t, err)
 	reading := []string{"get", "list", "watch"}
-	for _, rule := range only[*rbacv1.ClusterRole](t, objects(t, rendered)).Rules {
+	for _, rule := range named[*rbacv1.ClusterRole](t, objects(t, rendered), release).Rules {
 		if slices.Contains(rule.Resources, "*") || slices.Contains(rule.APIGroups, "*") {
 			assert.Equal(t, reading, rule.Verbs)
 		}
@@ -204,12 +223,69 @@ func TestHubAgentWritesOnlyWhatIsTheFleets(t *testing.T) {
 	}
 }
 
+func TestMemberAgentActsAsNobodyElse(t *testing.T) {
+	rules := named[*rbacv1.ClusterRole](t, must(t, "member-agent", nil), release).Rules
+	for _, rule := range rules {
+		assert.NotContains(t, rule.Verbs, "*")
+		assert.NotContains(t, rule.Verbs, "impersonate")
+		assert.NotContains(t, rule.NonResourceURLs, "*")
+	}
+	assert.Equal(t, []string{"get", "list", "watch", "create", "update", "patch", "delete"}, rules[0].Verbs)
+}
+
+func TestTheVetoOfTheClustersOwnerReachesTheAgent(t *testing.T) {
+	args := func(additional values) []string {
+		return only[*appsv1.Deployment](t, must(t, "member-agent", additional)).Spec.Template.Spec.Containers[0].Args
+	}
+	given := args(nil)
+	assert.Contains(t, given, "--denied-namespaces="+namespace, "nobody places anything beside the agent")
+	assert.NotContains(t, strings.Join(given, " "), "-kinds")
+
+	given = args(values{
+		"secret": values{"namespace": "tokens"},
+		"veto":   values{"allowedKinds": []any{"*"}, "deniedKinds": []any{"*.rbac.authorization.k8s.io", "Secret"}, "deniedNamespaces": []any{"istio-*"}},
+	})
+	assert.Contains(t, given, "--allowed-kinds=*")
+	assert.Contains(t, given, "--denied-kinds=*.rbac.authorization.k8s.io,Secret")
+	assert.Contains(t, given, "--denied-namespaces="+namespace+",tokens,istio-*")
+
+	_, err := with(t, "member-agent", values{"veto": values{"deniedKinds": []any{"Secret,ConfigMap"}}})
+	assert.ErrorContains(t, err, "deniedKinds")
+}
+
+func TestTheNamespaceOfTheHubAgentIsNotPlacedWhateverItsName(t *testing.T) {
+	all, err := renderInto(t, "hub-agent", "rollouts", required()["hub-agent"])
+	require.NoError(t, err)
+	assert.Contains(t, only[*appsv1.Deployment](t, objects(t, all)).Spec.Template.Spec.Containers[0].Args, "--skipped-propagating-namespaces=rollouts")
+	assert.Equal(t, "rollouts", only[*corev1.ConfigMap](t, objects(t, all)).Data["skippedPropagatingNamespaces"], "kubectl fleet plan knows it, too")
+}
+
+func TestRolesForPeopleComeWithTheChartAndGiveNothingAwayThatTheAgentsKeep(t *testing.T) {
+	values := required()["hub-agent"]
+	rendered, err := render(t, "hub-agent", values)
+	require.NoError(t, err)
+	secretive := []string{"works", "clusterresourcesnapshots", "resourcesnapshots", "clusterresourceenvelopes", "resourceenvelopes", "*"}
+	for _, suffix := range []string{"viewer", "placer", "runner", "approver", "administrator"} {
+		role := named[*rbacv1.ClusterRole](t, objects(t, rendered), release+"-"+suffix)
+		aggregated := role.Labels["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
+		assert.Equal(t, suffix == "viewer", aggregated, suffix)
+		for _, rule := range role.Rules {
+			reads := slices.Contains(rule.Verbs, "list") && slices.ContainsFunc(rule.Resources, func(r string) bool { return slices.Contains(secretive, r) })
+			assert.False(t, reads && suffix != "administrator", "%s reads Secrets in clear: %v", suffix, rule)
+		}
+	}
+	values["clusterRoles"] = map[string]any{"enabled": false}
+	rendered, err = render(t, "hub-agent", values)
+	require.NoError(t, err)
+	assert.NotContains(t, ofKind(t, objects(t, rendered), "ClusterRole"), release+"-viewer")
+}
+
 func TestHubAgentWritesTheStatusOfOriginalsOnlyIfItMay(t *testing.T) {
 	values := required()["hub-agent"]
 	values["reportBackToOriginals"] = true
 	rendered, err := render(t, "hub-agent", values)
 	require.NoError(t, err)
-	assert.Contains(t, only[*rbacv1.ClusterRole](t, objects(t, rendered)).Rules,
+	assert.Contains(t, named[*rbacv1.ClusterRole](t, objects(t, rendered), release).Rules,
 		rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*/status"}, Verbs: []string{"patch"}})
 }
 
@@ -218,11 +294,14 @@ func TestApprovalPolicyTellsTheAgentFromPeople(t *testing.T) {
 	require.NoError(t, err)
 	all := objects(t, rendered)
 	account := "system:serviceaccount:" + namespace + ":" + only[*appsv1.Deployment](t, all).Spec.Template.Spec.ServiceAccountName
-	policy := only[*admissionv1.MutatingAdmissionPolicy](t, all)
-	assert.Contains(t, policy.Spec.MatchConditions[0].Expression, account)
-	// The workers' release has another account of this namespace.
-	assert.Contains(t, policy.Spec.MatchConditions[0].Expression, `startsWith("system:serviceaccount:`+namespace+`:")`)
-	assert.Equal(t, policy.Name, only[*admissionv1.MutatingAdmissionPolicyBinding](t, all).Spec.PolicyName)
+	for _, name := range []string{release + "-approver", release + "-creator"} {
+		policy := named[*admissionv1.MutatingAdmissionPolicy](t, all, name)
+		assert.Contains(t, policy.Spec.MatchConditions[0].Expression, account)
+		assert.NotContains(t, policy.Spec.MatchConditions[0].Expression, "startsWith", "members have their accounts in this namespace, too")
+		other := named[*admissionv1.MutatingAdmissionPolicy](t, must(t, "hub-agent", values{"otherAgents": []any{namespace + ":workers"}}), name)
+		assert.Contains(t, other.Spec.MatchConditions[0].Expression, `"system:serviceaccount:`+namespace+`:workers"`)
+		assert.Equal(t, policy.Name, named[*admissionv1.MutatingAdmissionPolicyBinding](t, all, name).Spec.PolicyName)
+	}
 }
 
 func TestHubAgentCanBePlaced(t *testing.T) {
@@ -238,6 +317,17 @@ func TestHubAgentCanBePlaced(t *testing.T) {
 	assert.Equal(t, "ghcr.io/fleetflow/hub-agent:v1.2.3", pod.Containers[0].Image)
 }
 
+func TestHubAgentPublishesWhatMayBePlaced(t *testing.T) {
+	values := required()["hub-agent"]
+	values["skippedPropagatingAPIs"] = "example.com"
+	rendered, err := render(t, "hub-agent", values)
+	require.NoError(t, err)
+	published := only[*corev1.ConfigMap](t, objects(t, rendered))
+	assert.Equal(t, "kube-public/fleetflow-placed", published.Namespace+"/"+published.Name, "where kubectl fleet plan looks")
+	assert.Equal(t, "example.com", published.Data["skippedPropagatingAPIs"])
+	assert.Equal(t, "any", published.Data["configMapEnvelopes"])
+}
+
 func TestHubAgentPassesOnWhatMayBePlaced(t *testing.T) {
 	args := func(change func(map[string]any)) ([]string, error) {
 		values := required()["hub-agent"]
@@ -251,19 +341,24 @@ func TestHubAgentPassesOnWhatMayBePlaced(t *testing.T) {
 	given, err := args(func(map[string]any) {})
 	require.NoError(t, err)
 	assert.NotContains(t, strings.Join(given, " "), "propagating", "nothing is kept from being placed by default")
-	assert.Contains(t, given, "--resource-snapshot-creation-minimum-interval=0s")
-	assert.Contains(t, given, "--resource-changes-collection-duration=0s")
+	assert.Contains(t, given, "--resource-snapshot-creation-minimum-interval=30s")
+	assert.Contains(t, given, "--resource-changes-collection-duration=15s")
+	assert.Contains(t, given, "--resource-snapshot-bytes-per-second=2Mi")
+	assert.Contains(t, given, "--selection-max-objects=20000")
+	assert.Contains(t, given, "--selection-max-bytes=64Mi")
 	assert.Contains(t, given, "--enable-workload=false")
 
 	given, err = args(func(values map[string]any) {
 		values["skippedPropagatingAPIs"] = "apps/v1/DaemonSet,StatefulSet; example.com"
 		values["skippedPropagatingNamespaces"] = "monitoring,ingress"
-		values["resourceSnapshotCreationMinimumInterval"] = "30s"
+		values["resourceSnapshotCreationMinimumInterval"] = "0s"
+		values["resourceSnapshotBytesPerSecond"] = 0
 	})
 	require.NoError(t, err)
 	assert.Contains(t, given, "--skipped-propagating-apis=apps/v1/DaemonSet,StatefulSet; example.com")
 	assert.Contains(t, given, "--skipped-propagating-namespaces=monitoring,ingress")
-	assert.Contains(t, given, "--resource-snapshot-creation-minimum-interval=30s")
+	assert.Contains(t, given, "--resource-snapshot-creation-minimum-interval=0s")
+	assert.Contains(t, given, "--resource-snapshot-bytes-per-second=0")
 
 	given, err = args(func(values map[string]any) { values["allowedPropagatingAPIs"] = "v1/Namespace,ConfigMap" })
 	require.NoError(t, err)

@@ -3,6 +3,8 @@
 package charts
 
 import (
+	"crypto/tls"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -199,9 +201,60 @@ func (c *cluster) remount(t *testing.T, a *agent) {
 func (c *cluster) run(t *testing.T, a *agent) {
 	t.Helper()
 	a.program = c.fleet.build(t, a.program)
-	a.health = "127.0.0.1:" + freePort(t)
-	a.args = append(a.args, "--kubeconfig="+c.kubeconfig(t, a), "--metrics-bind-address=127.0.0.1:"+freePort(t), "--health-probe-bind-address="+a.health)
+	a.health, a.metrics = "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t)
+	a.args = append(a.args, "--kubeconfig="+c.kubeconfig(t, a), "--metrics-bind-address="+a.metrics, "--health-probe-bind-address="+a.health)
 	c.fleet.start(t, a)
+}
+
+// requireMetricsNeedARight reads the metrics of an agent without a token, with one of an account without rights, and with one
+// that the role of the chart is bound to.
+func (c *cluster) requireMetricsNeedARight(t *testing.T, a *agent) {
+	t.Helper()
+	c.apply(t, manifest(`{apiVersion: v1, kind: ServiceAccount, metadata: {name: prometheus, namespace: default}}`))
+	other, err := c.client.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	c.apply(t, manifest(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: prometheus-`+a.name+`}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: `+c.metricsRole(t)+`}
+subjects: [{kind: ServiceAccount, name: prometheus, namespace: default}]`))
+	// The agent has made its certificate itself.
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // see above
+	read := func(token string) int {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+a.metrics+"/metrics", http.NoBody)
+		require.NoError(t, err)
+		if token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return 0
+		}
+		require.NoError(t, response.Body.Close())
+		return response.StatusCode
+	}
+	require.Equal(t, http.StatusUnauthorized, read(""), a.name)
+	require.Equal(t, http.StatusForbidden, read(other.Status.Token), a.name)
+	await(t, "Prometheus may read the metrics of "+a.name, func() bool {
+		// Each with a token of its own: the agent remembers for a while that the API server did not know of the binding yet.
+		issued, err := c.client.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "prometheus", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		return err == nil && read(issued.Status.Token) == http.StatusOK
+	})
+}
+
+// metricsRole is the name of the role that the chart on the cluster has for readers of metrics.
+func (c *cluster) metricsRole(t *testing.T) string {
+	t.Helper()
+	roles, err := c.client.RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for i := range roles.Items {
+		if strings.HasSuffix(roles.Items[i].Name, "-metrics-reader") {
+			return roles.Items[i].Name
+		}
+	}
+	require.Fail(t, "the chart has no role for readers of metrics")
+	return ""
 }
 
 func (c *cluster) kubeconfig(t *testing.T, a *agent) string {

@@ -47,6 +47,7 @@ type agent struct {
 	args, env     []string
 	account       string
 	health, log   string
+	metrics       string
 	// secrets are the folders that Secrets are mounted at.
 	secrets map[string]string
 }

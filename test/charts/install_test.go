@@ -81,6 +81,8 @@ spec:
 	for _, a := range f.started {
 		f.requireWell(t, a)
 	}
+	hub.requireMetricsNeedARight(t, f.started[0])
+	cluster.requireMetricsNeedARight(t, agents[0])
 
 	hub.delete(t, "placement.kubernetes-fleet.io/v1beta1", "ClusterResourcePlacement", "web")
 	await(t, "what was placed is gone", func() bool {

@@ -3,6 +3,7 @@ package charts
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 )
@@ -122,7 +125,7 @@ func TestHubAgentFindsTemporal(t *testing.T) {
 		never    string
 		volumes  map[string]string // Secrets by volume
 	}{
-		"in plain text by default": {nil, []string{"--temporal-address=temporal.example.com:7233", "--temporal-namespace=default", "--temporal-approvals=verified"}, "--temporal-tls", nil},
+		"in plain text by default": {nil, []string{"--temporal-address=temporal.example.com:7233", "--temporal-namespace=fleetflow", "--temporal-approvals=verified"}, "--temporal-tls", nil},
 		"in a namespace":           {values{"namespace": "fleet"}, []string{"--temporal-namespace=fleet"}, "--temporal-tls", nil},
 		"by the system's CAs":      {values{"tls": values{"enabled": true}}, []string{"--temporal-tls=true"}, "file=", nil},
 		"by mutual TLS": {
@@ -186,7 +189,7 @@ func TestConfigMapsHoldClusterScopedObjectsOnlyBehindTheGuardRail(t *testing.T) 
 
 func TestBundledTemporalIsWhereTheAgentLooksForIt(t *testing.T) {
 	all := must(t, "hub-agent", values{"temporal": values{"address": "", "bundled": values{"enabled": true}}})
-	assert.Contains(t, args(t, all, release), "--temporal-address=agent-temporal.fleet-system:7233")
+	assert.Subset(t, args(t, all, release), []string{"--temporal-address=agent-temporal.fleet-system:7233", "--temporal-trial=true"})
 	assert.Contains(t, ofKind(t, all, "Service"), "agent-temporal")
 	assert.Empty(t, ofKind(t, all, "PersistentVolumeClaim"))
 	server := deployment(t, all, "agent-temporal")
@@ -239,10 +242,11 @@ func TestBudgetsAreThereForMoreThanOne(t *testing.T) {
 
 func TestNetworkPoliciesLetThroughWhatAgentsNeed(t *testing.T) {
 	for _, name := range []string{"hub-agent", "member-agent"} {
-		assert.Empty(t, ofKind(t, must(t, name, nil), "NetworkPolicy"))
+		assert.Equal(t, []string{release}, ofKind(t, must(t, name, nil), "NetworkPolicy"), "by default")
+		assert.Empty(t, ofKind(t, must(t, name, values{"networkPolicy": values{"enabled": false}}), "NetworkPolicy"))
 	}
 	policy := only[*networkingv1.NetworkPolicy](t, must(t, "hub-agent", values{"networkPolicy": values{"enabled": true, "metricsFrom": []any{values{"namespaceSelector": values{}}}}}))
-	assert.Equal(t, []string{"53/UDP 53/TCP", "443/TCP 6443/TCP", "7233/TCP"}, outward(policy))
+	assert.Equal(t, []string{"53/UDP 53/TCP", "443/TCP 6443/TCP 8443/TCP", "7233/TCP"}, outward(policy))
 	require.Len(t, policy.Spec.Ingress, 1)
 	assert.Equal(t, "metrics", policy.Spec.Ingress[0].Ports[0].Port.String())
 	assert.Len(t, policy.Spec.Ingress[0].From, 1)
@@ -254,8 +258,8 @@ func TestNetworkPoliciesLetThroughWhatAgentsNeed(t *testing.T) {
 
 	traced := values{"networkPolicy": values{"enabled": true}, "tracing": values{"endpoint": "collector.monitoring:4317"}}
 	for name, want := range map[string][]string{
-		"hub-agent":    {"53/UDP 53/TCP", "443/TCP 6443/TCP", "7233/TCP", "4317/TCP"},
-		"member-agent": {"53/UDP 53/TCP", "443/TCP 6443/TCP", "4317/TCP"},
+		"hub-agent":    {"53/UDP 53/TCP", "443/TCP 6443/TCP 8443/TCP", "7233/TCP", "4317/TCP"},
+		"member-agent": {"53/UDP 53/TCP", "443/TCP 6443/TCP 8443/TCP", "4317/TCP"},
 	} {
 		assert.Equal(t, want, outward(only[*networkingv1.NetworkPolicy](t, must(t, name, traced))), name)
 	}
@@ -291,9 +295,52 @@ func TestPrometheusFindsTheFigures(t *testing.T) {
 
 			all = must(t, name, values{"metrics": values{"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}}}})
 			assert.Equal(t, []string{release}, ofKind(t, all, "ServiceMonitor"))
+			assert.Contains(t, monitored(t, all), "https", "the figures are for those who may read them")
+			assert.NotContains(t, monitored(t, must(t, name, values{"metrics": values{"secure": false, "serviceMonitor": values{"enabled": true}}})), "https")
 			_, err := with(t, name, values{"metrics": values{"service": values{"enabled": false}, "serviceMonitor": values{"enabled": true}}})
 			assert.ErrorContains(t, err, "needs metrics.service.enabled")
 		})
+	}
+}
+
+// monitored is how Prometheus is told to read the figures.
+func monitored(t *testing.T, all []runtime.Object) string {
+	t.Helper()
+	for _, object := range all {
+		if u, ok := object.(*unstructured.Unstructured); ok && u.GetKind() == "ServiceMonitor" {
+			return fmt.Sprint(u.Object["spec"])
+		}
+	}
+	require.Fail(t, "no ServiceMonitor")
+	return ""
+}
+
+func TestFiguresAreForThoseWithTheRight(t *testing.T) {
+	for name, sa := range map[string]bool{"hub-agent": true, "member-agent": false} {
+		all := must(t, name, nil)
+		assert.Equal(t, []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}, named[*rbacv1.ClusterRole](t, all, "agent-metrics-reader").Rules)
+		assert.Equal(t, "true", flagOf(deployment(t, all, release), "metrics-secure"))
+		asks := func(all []runtime.Object) bool {
+			return slices.ContainsFunc(named[*rbacv1.ClusterRole](t, all, release).Rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "tokenreviews") })
+		}
+		assert.Equal(t, sa, asks(all), "the member agent may create anything")
+		open := must(t, name, values{"metrics": values{"secure": false}})
+		assert.NotContains(t, ofKind(t, open, "ClusterRole"), "agent-metrics-reader")
+		assert.Equal(t, "false", flagOf(deployment(t, open, release), "metrics-secure"))
+		assert.False(t, asks(open))
+	}
+}
+
+func TestImagesAreNamedByDigestIfThereIsOne(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("a1", 32)
+	for _, name := range []string{"hub-agent", "member-agent"} {
+		image := func(additional values) string {
+			return deployment(t, must(t, name, values{"image": additional}), release).Spec.Template.Spec.Containers[0].Image
+		}
+		assert.Equal(t, "r.example.com/x@"+digest, image(values{"repository": "r.example.com/x", "tag": "v1", "digest": digest}))
+		assert.Equal(t, "r.example.com/x:v1", image(values{"repository": "r.example.com/x", "tag": "v1"}))
+		_, err := with(t, name, values{"image": values{"digest": "sha256:12"}})
+		assert.ErrorContains(t, err, "digest")
 	}
 }
 
@@ -327,7 +374,7 @@ func TestPrintedCommandsInstallIntoTheNamespaceTheyName(t *testing.T) {
 			for _, object := range all {
 				accessor, err := meta.Accessor(object)
 				require.NoError(t, err)
-				if in := accessor.GetNamespace(); in != "" {
+				if in := accessor.GetNamespace(); in != "" && accessor.GetName() != "fleetflow-placed" { // which is for every user to read
 					assert.Equal(t, "fleet-system", in, "%T %s", object, accessor.GetName())
 				}
 			}

@@ -130,9 +130,7 @@ func (s *session) shell(text string) (string, error) {
 	script := fmt.Sprintf("[ ! -f %[1]s ] || . %[1]s\n%[2]s\nresult=$?\nexport -p > %[1]s\nexit $result\n", s.variables, text)
 	command := exec.CommandContext(ctx, "bash", "-c", script)
 	command.Dir = root
-	command.Env = append(os.Environ(),
-		"KUBECONFIG="+s.Fleet.Kubeconfig(),
-		"TEMPORAL_ADDRESS="+s.Fleet.Address("temporal"),
+	command.Env = append(append(os.Environ(), s.Fleet.Environment()...),
 		"PATH="+s.Fleet.Path("bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out

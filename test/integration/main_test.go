@@ -122,7 +122,7 @@ func (f *fleet) command(ctx context.Context, program string, args ...string) (st
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, f.Fleet.Path("bin", program), args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+f.Fleet.Kubeconfig(), "TEMPORAL_ADDRESS="+f.Fleet.Address("temporal"),
+	command.Env = append(append(os.Environ(), f.Fleet.Environment()...),
 		"PATH="+f.Fleet.Path("bin")+string(os.PathListSeparator)+os.Getenv("PATH")) // kubectl finds its plugins there
 	out, err := command.CombinedOutput()
 	return string(out), err

@@ -173,6 +173,8 @@ func runUnderWayIsRolledBack(s *spec) {
 		back := s.run(fmt.Sprintf("back-%t", stops), "")
 		back.Spec.RollbackOf = run.Name
 		s.create(back)
+		s.awaitRequest(back, "staging")
+		kubectlDoor.approve(s, back, "staging")
 		s.awaitSucceeded(back)
 		s.requireIndexes("0", "0", "0")
 		require.Contains(s, saidAtTheEnd(s, s.awaitEnd(run)), "clusterStagedUpdateRun `"+back.Name+"` rolls it back")

@@ -44,6 +44,28 @@ func TestScriptsSayWhatTheyNeed(t *testing.T) {
 			"join-member-cluster.sh", append(complete[:4:4], "KUBECTL=true", "HELM=no-such-helm"), "no-such-helm is not installed"},
 		"a hub without the fleet's kinds is told from others": {
 			"join-member-cluster.sh", append(complete[:4:4], "KUBECTL=false", "HELM=true"), "install the chart hub-agent first"},
+		"the name of a cluster that would go on in YAML is refused": {
+			"join-member-cluster.sh", append(complete[:4:4], "MEMBER_CLUSTER=one\nspec:\n  identity: {name: admin}"), "it must be the name of a cluster"},
+		"the name of a cluster that would go on in helm's values is refused": {
+			"join-member-cluster.sh", append(complete[:4:4], "MEMBER_CLUSTER=one,tlsClientInsecure=true"), "MEMBER_CLUSTER is 'one,tlsClientInsecure=true'; it must be the name of a cluster"},
+		"the name of a cluster that is too long is refused": {
+			"join-member-cluster.sh", append(complete[:4:4], "MEMBER_CLUSTER="+strings.Repeat("a", 51)), "MEMBER_CLUSTER is 51 characters long"},
+		"an address that would go on in helm's values is refused": {
+			"join-member-cluster.sh", append(complete[:4:4], "HUB_CLUSTER_ADDRESS=https://hub:6443,tlsClientInsecure=true"), "HUB_CLUSTER_ADDRESS is 'https://hub:6443,tlsClientInsecure=true'; it must be an address"},
+		"an address with a user is refused": {
+			"join-member-cluster.sh", append(complete[:4:4], "HUB_CLUSTER_ADDRESS=https://you@hub:6443"), "it must be an address"},
+		"an address of IPv6 is not": {
+			"join-member-cluster.sh", append(complete[:4:4], "HUB_CLUSTER_ADDRESS=https://[fd00::1]:6443", "KUBECTL=false", "HELM=true"), "install the chart hub-agent first"},
+		"the namespace of the accounts is checked": {
+			"join-member-cluster.sh", append(complete[:4:4], "HUB_ACCESS_NAMESPACE=a\nb"), "it must be the name of a namespace"},
+		"the heartbeat is checked": {
+			"join-member-cluster.sh", append(complete[:4:4], "HEARTBEAT_PERIOD=15\ntaints: []"), "HEARTBEAT_PERIOD is '15"},
+		"the image is checked": {
+			"join-member-cluster.sh", append(complete[:4:4], "REGISTRY=a,b=c"), "it must be the address of a registry"},
+		"the tag is checked": {
+			"join-member-cluster.sh", append(complete[:4:4], "FLEET_VERSION=v1,b=c"), "it must be the tag of an image"},
+		"leaving checks the name, too": {
+			"leave-member-cluster.sh", []string{"HUB_CLUSTER_CONTEXT=hub", "MEMBER_CLUSTER=--all"}, "MEMBER_CLUSTER is '--all'; it must be the name of a cluster"},
 		"leaving names all that is not set": {
 			"leave-member-cluster.sh", nil, "not set: HUB_CLUSTER_CONTEXT MEMBER_CLUSTER;"},
 	} {
@@ -84,7 +106,7 @@ func TestTheScriptSetsValuesThatTheChartHas(t *testing.T) {
 	require.NoError(t, err)
 	var values map[string]any
 	require.NoError(t, yaml.Unmarshal(content, &values))
-	set := regexp.MustCompile(`--set "([a-zA-Z.]+)=`).FindAllStringSubmatch(string(script), -1)
+	set := regexp.MustCompile(`--set-string "([a-zA-Z.]+)=`).FindAllStringSubmatch(string(script), -1)
 	require.Len(t, set, 5)
 	for _, match := range set {
 		var value any = values

@@ -63,7 +63,7 @@ func (l *loader) load(ctx context.Context, objects []*unstructured.Unstructured)
 }
 
 // admissionLag is how long admission policies may take to know what was written before.
-var admissionLag = wait.Backoff{Steps: 50, Duration: 100 * time.Millisecond}
+var admissionLag = wait.Backoff{Steps: 100, Duration: 100 * time.Millisecond}
 
 // loader creates objects on one API server.
 type loader struct {
@@ -208,7 +208,8 @@ func (l *loader) create(ctx context.Context, object *unstructured.Unstructured) 
 		return nil, err
 	}
 	var stored *unstructured.Unstructured
-	err = retry.OnError(admissionLag, apierrors.IsForbidden, func() error {
+	isRefused := func(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) } // policies say either
+	err = retry.OnError(admissionLag, isRefused, func() error {
 		stored, err = resource.Create(ctx, l.withNewUIDs(object), metav1.CreateOptions{FieldManager: fieldManager})
 		return err
 	})

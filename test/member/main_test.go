@@ -36,7 +36,7 @@ func run(m *testing.M) int {
 	log.SetLogger(logr.Discard())
 	dir, err := os.MkdirTemp("", "fleetflow-member-")
 	if err == nil {
-		rig, err = onemember.Start("../..", dir)
+		rig, err = onemember.Start("../..", dir, vetoFlags...)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "member:", err)
@@ -61,6 +61,10 @@ func TestMember(t *testing.T) {
 	}{
 		{"an object that was applied is not lost with its kind, and comes back with it", kindVanishes},
 		{"a cluster-scoped object that claims to be in a namespace is refused, and applied once it does not", scopeContradicted},
+		{"the agent can act as nobody else, and places roles with rights that it does not have", agentActsAsItself},
+		{"what the owner of the member refuses is neither applied nor removed", ownersVeto},
+		{"roles by which Kubernetes works are neither taken over nor removed", rolesOfKubernetes},
+		{"a Secret is applied without a copy of its values, and loses the copy that it has", secretsWithoutCopies},
 		{"what others hold by a finalizer is waited for", finalizersOfOthers},
 		{"a volume's claim is bound, and goes with its Work or with its namespace", claimsGo},
 		{"what an admission policy or a webhook refuses is said in its words, and tried again", refusals},

@@ -35,24 +35,29 @@ var background = []string{
 	"flowschemas", "flowschemas/status", "prioritylevelconfigurations", "prioritylevelconfigurations/status",
 }
 
-// Calls asks an API server which requests it has answered so far, for all its clients, without those that the control
-// plane makes by itself.
+// Calls asks the API server of a cluster which requests it has answered so far.
 func (r *Rig) Calls(ctx context.Context, cluster string) (Calls, error) {
-	transport, err := rest.HTTPClientFor(r.configs[cluster])
+	return CallsOf(ctx, r.configs[cluster])
+}
+
+// CallsOf asks an API server which requests it has answered so far, for all its clients, without those that the control
+// plane makes by itself.
+func CallsOf(ctx context.Context, config *rest.Config) (Calls, error) {
+	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client of the metrics of %s: %w", cluster, err)
+		return nil, fmt.Errorf("making a client of the metrics of %s: %w", config.Host, err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.Fleet.APIServerURL(cluster)+"/metrics", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/metrics", nil)
 	if err != nil {
 		return nil, fmt.Errorf("making a request: %w", err)
 	}
 	response, err := transport.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("reading the metrics of %s: %w", cluster, err)
+		return nil, fmt.Errorf("reading the metrics of %s: %w", config.Host, err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("reading the metrics of %s: %s", cluster, response.Status)
+		return nil, fmt.Errorf("reading the metrics of %s: %s", config.Host, response.Status)
 	}
 	return readCalls(response.Body)
 }

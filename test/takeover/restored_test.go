@@ -72,10 +72,7 @@ func damage(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 func TestAHubRestoredFromABackupAndDamaged(t *testing.T) {
 	r := newRig(t, 0)
 	r.restored = true
-	r.load(damage)
-	writes := r.record()
-	r.startAgents()
-	writes.awaitQuiet(r, quiet)
+	writes := r.takeOver(damage)
 
 	bindingNamed := func(name string) *placementv1beta1.ClusterResourceBinding {
 		b := &placementv1beta1.ClusterResourceBinding{}

@@ -33,7 +33,7 @@ const (
 	// root is the repository, as seen from this package.
 	root = "../.."
 	// patience is how long anything may take; what takes longer never comes.
-	patience = 3 * time.Minute
+	patience = 10 * time.Minute
 	// buildTimeout is for a machine that has no API server yet.
 	buildTimeout = 30 * time.Minute
 )
@@ -51,7 +51,8 @@ type rig struct {
 	clients   map[string]client.WithWatch
 }
 
-func newRig(t *testing.T, members int) *rig {
+// newRig makes a rig; the flags are the hub agent's, beside those of a local fleet.
+func newRig(t *testing.T, members int, flags ...string) *rig {
 	t.Helper()
 	log.SetLogger(logr.Discard())
 	dir, err := os.MkdirTemp("", "fleetflow-takeover-") //nolint:usetesting // after a failure it stays, with the logs of the agents
@@ -74,6 +75,9 @@ func newRig(t *testing.T, members int) *rig {
 	})
 	for i := range specs {
 		specs[i].Held = specs[i].Held || strings.HasSuffix(specs[i].Name, "/controller-manager")
+		if specs[i].Name == controlplane.HubAgent {
+			specs[i].Command = append(specs[i].Command, flags...)
+		}
 	}
 	processes, err := supervisor.New(members, specs)
 	require.NoError(t, err)
@@ -99,13 +103,13 @@ func newRig(t *testing.T, members int) *rig {
 	return r
 }
 
-// buildAgents builds our agents, in a folder that stays: what has not changed is not linked again.
+// buildAgents builds our agents and the plug-in of kubectl, in a folder that stays: what has not changed is not linked again.
 func buildAgents(ctx context.Context, t *testing.T, fleet *state.Fleet) {
 	t.Helper()
 	kept, err := filepath.Abs(filepath.Join(root, ".fleet-takeover"))
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(kept, 0o755))
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", kept+string(filepath.Separator), "./cmd/hub-agent", "./cmd/member-agent")
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", kept+string(filepath.Separator), "./cmd/hub-agent", "./cmd/member-agent", "./cmd/kubectl-fleet")
 	build.Dir = root
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "building the agents: %s", output)
@@ -178,6 +182,17 @@ func identifyAgents(objects []*unstructured.Unstructured) []*unstructured.Unstru
 	return objects
 }
 
+// takeOver loads what KubeFleet left, with changes to the objects of the hub, starts our agents and waits for what they make of
+// it. It returns what they have written, and what they write from then on.
+func (r *rig) takeOver(changes ...func([]*unstructured.Unstructured) []*unstructured.Unstructured) *recorder {
+	r.Helper()
+	r.load(changes...)
+	writes := r.record()
+	r.startAgents()
+	writes.awaitQuiet(r, quiet)
+	return writes
+}
+
 // startAgents starts our agents and returns when.
 func (r *rig) startAgents() time.Time {
 	r.Helper()
@@ -187,4 +202,17 @@ func (r *rig) startAgents() time.Time {
 		require.NoError(r, r.processes.Do(r.ctx, control.Request{Verb: control.Start, Component: agent, NoWait: true}))
 	}
 	return began
+}
+
+// kubectlFleet runs kubectl fleet on the hub, and returns what it prints and its exit code.
+func (r *rig) kubectlFleet(t *testing.T, args ...string) (printed string, code int) {
+	t.Helper()
+	command := exec.CommandContext(r.ctx, r.fleet.Binary("kubectl-fleet"), args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+r.fleet.Kubeconfig())
+	out, err := command.CombinedOutput()
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
+		return string(out), exit.ExitCode()
+	}
+	require.NoError(t, err, "%s", out)
+	return string(out), 0
 }

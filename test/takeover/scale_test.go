@@ -5,6 +5,7 @@ package takeover
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -16,10 +17,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 	"github.com/fleetflow/fleetflow/test/kubefleet"
+	"github.com/fleetflow/fleetflow/test/onemember"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -93,6 +96,9 @@ func TestManyBindingsAreAdopted(t *testing.T) {
 	r.loadMany(multiplied(n))
 	t.Logf("%d objects were loaded in %s", n*n*2, time.Since(began))
 	writes := r.record()
+	before, err := onemember.CallsOf(r.ctx, r.configs[state.Hub])
+	require.NoError(t, err)
+	usedBefore := r.cpuSeconds(t)
 	started := r.startAgents()
 	isOfBinding := func(w write) bool {
 		return slices.Contains([]string{"ClusterResourceBinding", "Work"}, w.after.GetKind())
@@ -108,15 +114,42 @@ func TestManyBindingsAreAdopted(t *testing.T) {
 		}
 		<-time.After(200 * time.Millisecond) // what comes together is looked at together
 	}
-	took := time.Since(started)
+	took, used := time.Since(started), r.cpuSeconds(t)
 	writes.awaitQuiet(r, quiet)
+	after, err := onemember.CallsOf(r.ctx, r.configs[state.Hub])
+	require.NoError(t, err)
+	calls := after.Since(before)
 	made := len(writes.matching(isOfBinding))
+	t.Logf("%.2f requests were made for each binding: %s", float64(calls.Total())/float64(n*n), calls)
 	load, _ := os.ReadFile("/proc/loadavg")
-	t.Logf("%d bindings are adopted %s after the start, with %.2f writes for each; load %s", n*n, took, float64(made)/float64(n*n), load)
+	t.Logf("%d bindings are adopted %s after the start, with %.2f writes for each; CPU time: API server %.1fs, hub agent %.1fs; load %s",
+		n*n, took, float64(made)/float64(n*n), used[0]-usedBefore[0], used[1]-usedBefore[1], load)
 	assert.LessOrEqual(t, made, 2*n*n)
 	bindingsStay(t, writes)
 	noSnapshots(t, writes)
 	works := &placementv1beta1.WorkList{}
 	require.NoError(t, r.hub().List(r.ctx, works, client.Limit(1)))
 	assert.Equal(t, int64(1), works.Items[0].Generation)
+}
+
+// cpuSeconds are the CPU times that the hub's API server and the hub agent have taken so far: how long they take depends on what
+// else the machine does.
+func (r *rig) cpuSeconds(t *testing.T) (used [2]float64) {
+	t.Helper()
+	transport, err := rest.HTTPClientFor(r.configs[state.Hub])
+	require.NoError(t, err)
+	for i, url := range []string{r.configs[state.Hub].Host, "http://" + r.fleet.Address("hub-agent/metrics")} {
+		response, err := transport.Get(url + "/metrics")
+		if err != nil {
+			continue // the agent has not started yet
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		_, sample, _ := strings.Cut(string(text), "\nprocess_cpu_seconds_total ")
+		sample, _, _ = strings.Cut(sample, "\n")
+		used[i], err = strconv.ParseFloat(sample, 64)
+		require.NoError(t, err)
+	}
+	return used
 }

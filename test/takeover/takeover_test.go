@@ -5,7 +5,9 @@ package takeover
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
@@ -34,10 +38,7 @@ const quiet = 10 * time.Second
 
 func TestALiveKubeFleetIsTakenOver(t *testing.T) {
 	r := newRig(t, 3)
-	r.load()
-	writes := r.record()
-	r.startAgents()
-	writes.awaitQuiet(r, quiet)
+	writes := r.takeOver()
 
 	for sentence, check := range map[string]func(*testing.T, *recorder){
 		"no object on a member is written":                 nothingOnMembers,
@@ -48,11 +49,13 @@ func TestALiveKubeFleetIsTakenOver(t *testing.T) {
 		"what a ResourcePlacement has is left alone":       namespacedLeftAlone,
 		"a run that has ended stays as it is":              endedRunStays,
 		"at most two writes are made for each binding":     fewWrites,
+		"a placement tells what is true by its first look": fewStatusWrites,
 	} {
 		t.Run(sentence, func(t *testing.T) { check(t, writes) })
 	}
 	t.Run("the agents report no errors", func(t *testing.T) { r.requireNoErrors(t) })
 	t.Run("a run under way goes on once its request is approved under its old name", r.approveWaitingRun)
+	t.Run("a member agent of KubeFleet that begins to work has ours stand back until it ends", func(t *testing.T) { r.beginMemberAgentOfKubeFleet(t, writes) })
 	t.Run("what is deleted afterwards goes, here and on the members", r.deletePlacement)
 }
 
@@ -135,6 +138,24 @@ func endedRunStays(t *testing.T, r *recorder) {
 	none(t, r.matching(func(w write) bool {
 		return w.after.GetKind() == "ClusterStagedUpdateRun" && w.after.GetName() == "web-1"
 	}))
+}
+
+// fewStatusWrites says that what a placement reports does not come about step by step. How soon it does on a busy machine is
+// told, and not judged.
+func fewStatusWrites(t *testing.T, r *recorder) {
+	began := r.matching(func(write) bool { return true })[0].at
+	perPlacement := map[string]int{}
+	var last time.Duration
+	for _, w := range r.matching(func(w write) bool {
+		return w.after.GetKind() == "ClusterResourcePlacement" && !equality.Semantic.DeepEqual(w.before.Object["status"], w.after.Object["status"])
+	}) {
+		perPlacement[w.after.GetName()]++
+		last = w.at.Sub(began)
+	}
+	for _, placement := range slices.Sorted(maps.Keys(perPlacement)) {
+		assert.LessOrEqual(t, perPlacement[placement], 3, placement)
+	}
+	t.Logf("writes of the status of each placement: %v, the last one %s after the first write of all", perPlacement, last)
 }
 
 func fewWrites(t *testing.T, r *recorder) {
@@ -220,4 +241,55 @@ func (r *rig) deletePlacement(t *testing.T) {
 		require.NoError(t, access.AwaitGone[corev1.Namespace](r.ctx, r.clients[member], client.ObjectKey{Name: "fixed"}))
 		require.NoError(t, access.AwaitGone[placementv1beta1.AppliedWork](r.ctx, r.clients[member], client.ObjectKey{Name: "fixed-work"}))
 	}
+}
+
+// beginMemberAgentOfKubeFleet has KubeFleet's agent take its lease on a member, then changes what is placed there.
+func (r *rig) beginMemberAgentOfKubeFleet(t *testing.T, writes *recorder) {
+	const member = "member-2"
+	renewed := metav1.NewMicroTime(time.Now())
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: kubefleet.MemberAgentLease.Namespace, Name: kubefleet.MemberAgentLease.Name},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("member-agent-0"), RenewTime: &renewed, LeaseDurationSeconds: new(int32(3600))},
+	}
+	require.NoError(t, r.clients[member].Create(r.ctx, lease))
+	require.Eventually(t, func() bool {
+		return strings.Contains(r.readyz(controlplane.MemberAgent(member)), "KubeFleet's member agent (member-agent-0) runs here")
+	}, patience, 100*time.Millisecond, "it ends, and stands back when it is started again")
+
+	stoodBack := time.Now()
+	settings := &corev1.ConfigMap{}
+	require.NoError(t, r.hub().Get(r.ctx, client.ObjectKey{Namespace: "roll", Name: "settings"}, settings))
+	settings.Data["size"] = "large"
+	require.NoError(t, r.hub().Update(r.ctx, settings))
+	_, err := access.Await(r.ctx, r.hub(), client.ObjectKey{Namespace: placementv1beta1.MemberNamespace(member), Name: "roll-work"}, func(work *placementv1beta1.Work) string {
+		if work.Generation > 1 {
+			return ""
+		}
+		return "it is as it was"
+	})
+	require.NoError(t, err)
+	wentOn := time.Now()
+	require.NoError(t, r.clients[member].Delete(r.ctx, lease))
+	_, err = access.Await(r.ctx, r.clients[member], client.ObjectKeyFromObject(settings), func(placed *corev1.ConfigMap) string {
+		if placed.Data["size"] == "large" {
+			return ""
+		}
+		return "it is as it was"
+	})
+	require.NoError(t, err)
+	none(t, writes.matching(func(w write) bool {
+		ofMember := w.cluster == member || w.after.GetKind() == "InternalMemberCluster" && w.after.GetName() == member
+		return ofMember && w.at.After(stoodBack) && w.at.Before(wentOn)
+	}))
+}
+
+// readyz is what an agent says of its readiness; empty if it does not answer.
+func (r *rig) readyz(agent string) string {
+	response, err := http.Get("http://" + r.fleet.Address(agent+"/health") + "/readyz")
+	if err != nil {
+		return ""
+	}
+	defer response.Body.Close()
+	body, _ := io.ReadAll(response.Body) // what is cut off is looked at again
+	return string(body)
 }

@@ -11,6 +11,10 @@ import (
 	"time"
 )
 
+// DefaultNamespace is the Temporal namespace of the fleet's workflows, unless an operator names another one: who may
+// write to it controls the rollouts, so it is not the one that all other applications share.
+const DefaultNamespace = "fleetflow"
+
 // Task queues. Workflows and short activities share one, so that activities
 // are handed over eagerly; activities that wait for clusters have their own, so
 // that a thousand waits never take the slots of a short step.

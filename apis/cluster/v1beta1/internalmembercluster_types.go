@@ -54,9 +54,11 @@ type InternalMemberClusterStatus struct {
 	// Conditions about collecting the cluster's properties.
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// Properties are the facts the cluster reports about itself, by name.
+	// +kubebuilder:validation:MaxProperties=2000
 	Properties map[PropertyName]PropertyValue `json:"properties,omitempty"`
 
 	// ResourceUsage sums up the resources of the cluster's nodes.
@@ -64,8 +66,10 @@ type InternalMemberClusterStatus struct {
 
 	// Namespaces maps each namespace the fleet placed on the cluster to the name of the
 	// AppliedWork that owns it.
+	// +kubebuilder:validation:MaxProperties=5000
 	Namespaces map[string]string `json:"namespaces,omitempty"`
 
 	// AgentStatus has one entry per agent that runs in the cluster.
+	// +kubebuilder:validation:MaxItems=8
 	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
 }

@@ -45,6 +45,8 @@ type MemberClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`self.kind != "ServiceAccount" || (has(self.__namespace__) && self.__namespace__ != "")`,message="identity.namespace is required for kind ServiceAccount: name the namespace the service account is in"
 	// +kubebuilder:validation:XValidation:rule=`!has(self.apiGroup) || self.apiGroup == (self.kind == "ServiceAccount" ? "" : "rbac.authorization.k8s.io") || (self.kind != "ServiceAccount" && self.apiGroup == "")`,message="identity.apiGroup must be rbac.authorization.k8s.io for kinds User and Group, and empty for ServiceAccount"
 	// +kubebuilder:validation:XValidation:rule=`self.name != ""`,message="identity.name is required: name the user, group or service account the member's agents log in with"
+	// +kubebuilder:validation:XValidation:rule=`self.kind != "User" || !self.name.startsWith("system:serviceaccount:")`,message="identity.kind must be ServiceAccount for a service account: of system:serviceaccount:<namespace>:<name>, set identity.namespace and identity.name, and leave identity.apiGroup out"
+	// +kubebuilder:validation:XValidation:rule=`self.kind == "ServiceAccount" || !self.name.startsWith("system:") || (self.kind == "User" && self.name.startsWith("system:serviceaccount:"))`,message="identity.name must not begin with system: for kinds User and Group: such a user is a part of Kubernetes, and such a group has many others in it; name a user or a service account that only this member's agents log in with"
 	Identity rbacv1.Subject `json:"identity"`
 
 	// HeartbeatPeriodSeconds is how often the member agent reports to the hub, in seconds.

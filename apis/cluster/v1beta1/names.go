@@ -28,7 +28,7 @@ const (
 	// KeepPlacedValue is the value of KeepPlacedAnnotation that counts.
 	KeepPlacedValue = "true"
 
-	// ClusterUIDAnnotation on a MemberCluster has the uid of the cluster's namespace kube-system, by which whoever joins
+	// ClusterUIDAnnotation on a MemberCluster has the uid of the cluster's namespace kube-system, by which a user who joins
 	// a cluster tells it from another that is to get the same name by mistake.
 	ClusterUIDAnnotation = fleetPrefix + "cluster-uid"
 

@@ -12,6 +12,7 @@ type PropertyName string
 type PropertyValue struct {
 	// Value as text; where placements compare it, a Kubernetes quantity.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=524288
 	Value string `json:"value"`
 
 	// ObservationTime is when the value was read.
@@ -22,13 +23,16 @@ type PropertyValue struct {
 // ResourceUsage sums up the resources of all nodes of a cluster.
 type ResourceUsage struct {
 	// Capacity is what the nodes have.
+	// +kubebuilder:validation:MaxProperties=500
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
 	// Allocatable is what the nodes can give to workloads: the capacity without what the
 	// operating system and the kubelet keep.
+	// +kubebuilder:validation:MaxProperties=500
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 
 	// Available is what no workload has requested yet.
+	// +kubebuilder:validation:MaxProperties=500
 	Available corev1.ResourceList `json:"available,omitempty"`
 
 	// ObservationTime is when the figures were collected.
@@ -51,11 +55,13 @@ const (
 type AgentStatus struct {
 	// Type of the agent.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=253
 	Type AgentType `json:"type"`
 
 	// Conditions tell whether the agent has joined and is healthy.
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// LastReceivedHeartbeat is when the agent last reported.

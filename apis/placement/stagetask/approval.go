@@ -100,6 +100,9 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 	if !isApproved(request) {
 		return Outcome{Conditions: []metav1.Condition{created}}, nil
 	}
+	if why := c.refuseApprover(request); why != "" {
+		return Outcome{Conditions: []metav1.Condition{created}}, c.voidApproval(ctx, request, why)
+	}
 	if err := c.acceptApproval(ctx, request); err != nil {
 		return Outcome{}, err
 	}
@@ -113,9 +116,14 @@ func (approval) Check(ctx context.Context, check Check) (Outcome, error) {
 }
 
 func isApproved(request placementv1beta1.ApprovalRequestObject) bool {
-	conditions := request.GetConditions()
-	return meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeApproved) ||
-		meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeApprovalAccepted)
+	return meta.IsStatusConditionTrue(request.GetConditions(), placementv1beta1.ConditionTypeApproved) || IsAccepted(request)
+}
+
+// IsAccepted says that the hub has taken up an approval. It has then written down who gave it: the condition alone may be
+// another writer's.
+func IsAccepted(request placementv1beta1.ApprovalRequestObject) bool {
+	return meta.IsStatusConditionTrue(request.GetConditions(), placementv1beta1.ConditionTypeApprovalAccepted) &&
+		request.GetApprovalRequestStatus().Approval != nil
 }
 
 // approvalCheck is one check of an approval.
@@ -133,7 +141,7 @@ func (c approvalCheck) ensureRequest(ctx context.Context) (request placementv1be
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return nil, "", fmt.Errorf("reading approval request %s: %w", name, err)
-	case request.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation] == string(c.Run.GetUID()) && request.GetDeletionTimestamp().IsZero():
+	case c.isOwn(request):
 		return request, c.refuseForeign(request), nil
 	case c.isInherited(request):
 		return request, "", c.signRequest(ctx, request)
@@ -147,6 +155,16 @@ func (c approvalCheck) ensureRequest(ctx context.Context) (request placementv1be
 	}
 	request, err = c.createRequest(ctx)
 	return request, "", err
+}
+
+// isOwn says that this run has made a request. One that is not younger than the run, and that the run does not know of, is
+// not, whatever it says: a user who may annotate requests could give the approval of an earlier run to this one. Times are
+// kept to the second, so a request of the same second is made again.
+func (c approvalCheck) isOwn(request placementv1beta1.ApprovalRequestObject) bool {
+	made, begun := request.GetCreationTimestamp(), c.Run.GetCreationTimestamp()
+	return request.GetDeletionTimestamp().IsZero() &&
+		request.GetAnnotations()[placementv1beta1.ApprovalRunUIDAnnotation] == string(c.Run.GetUID()) &&
+		(made.IsZero() || made.After(begun.Time) || meta.IsStatusConditionTrue(c.Status.Conditions, placementv1beta1.ConditionTypeApprovalRequestCreated))
 }
 
 // isInherited says that a request that does not name this run by its UID is its own all the same: the run says that it has made
@@ -252,7 +270,7 @@ func (c approvalCheck) newRequest() placementv1beta1.ApprovalRequestObject {
 // acceptApproval confirms an approval, after which it cannot be taken back, and records who gave it and how.
 func (c approvalCheck) acceptApproval(ctx context.Context, request placementv1beta1.ApprovalRequestObject) error {
 	status := request.GetApprovalRequestStatus()
-	if meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionTypeApprovalAccepted) {
+	if IsAccepted(request) {
 		return nil
 	}
 	now := metav1.NewTime(c.Now)
@@ -271,6 +289,46 @@ func (c approvalCheck) acceptApproval(ctx context.Context, request placementv1be
 	note := fmt.Sprintf("Stage %s of run %s was approved by %s through %s", c.Stage.StageName, c.Run.GetName(), record.By, record.Door)
 	c.Hub.Report(placementv1beta1.ConditionTypeApproved, note)
 	c.Hub.ReportOn(request, placementv1beta1.ConditionTypeApproved, "Approve", note)
+	return nil
+}
+
+// refuseApprover says why the approval of a request does not count for its task; empty if it does, or was taken up before.
+func (c approvalCheck) refuseApprover(request placementv1beta1.ApprovalRequestObject) string {
+	if IsAccepted(request) {
+		return ""
+	}
+	return RefuseApprover(c.Run, c.Config, request.GetApprovalRequestStatus().Approval)
+}
+
+// RefuseApprover says why an approval does not count for a task of a run, whoever else may approve it; empty if it does.
+func RefuseApprover(run placementv1beta1.UpdateRunObject, task placementv1beta1.StageTask, record *placementv1beta1.ApprovalRecord) string {
+	if task.Approval == nil || task.Approval.Separation != placementv1beta1.ApprovalSeparationCreator {
+		return ""
+	}
+	creator := run.GetAnnotations()[placementv1beta1.CreatorAnnotation]
+	switch {
+	case creator == "":
+		return fmt.Sprintf("it is not known who has created run %s, and its creator may not approve it: create the run again with kubectl fleet run", run.GetName())
+	case record == nil || !record.Verified || record.Door != placementv1beta1.ApprovalDoorKubectl:
+		return fmt.Sprintf("the creator of run %s may not approve it, and the hub's API server does not vouch for who did: approve with kubectl fleet approve", run.GetName())
+	case record.By == creator:
+		return fmt.Sprintf("%s has created run %s and may not approve it: another user has to", creator, run.GetName())
+	}
+	return ""
+}
+
+// voidApproval takes back an approval that does not count, so that another can be given, and says why.
+func (c approvalCheck) voidApproval(ctx context.Context, request placementv1beta1.ApprovalRequestObject, why string) error {
+	status := request.GetApprovalRequestStatus()
+	status.Approval = nil
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonApproverNotAllowed, Message: why,
+		ObservedGeneration: request.GetGeneration(), LastTransitionTime: metav1.NewTime(c.Now),
+	})
+	if err := c.Hub.UpdateStatus(ctx, request); err != nil {
+		return fmt.Errorf("taking back the approval of request %s: %w", request.GetName(), err)
+	}
+	c.Hub.Report(placementv1beta1.ReasonApproverNotAllowed, fmt.Sprintf("The approval of stage %s does not count: %s", c.Stage.StageName, why))
 	return nil
 }
 

@@ -41,6 +41,7 @@ type AppliedWorkSpec struct {
 type AppliedWorkStatus struct {
 	// AppliedResources are the objects applied for the Work. An object leaves the list when
 	// its manifest leaves the Work; it is removed from the cluster then.
+	// +kubebuilder:validation:MaxItems=20000
 	AppliedResources []AppliedResourceMeta `json:"appliedResources,omitempty"`
 }
 
@@ -49,7 +50,7 @@ type AppliedResourceMeta struct {
 	// The object.
 	WorkResourceIdentifier `json:",inline"`
 
-	// UID of the object, so that an object of the same name made by somebody else is never
+	// UID of the object, so that an object of the same name that another user made is never
 	// taken for it.
 	UID types.UID `json:"uid,omitempty"`
 }

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterApprovalRequest asks somebody to approve a stage of an update run. Set the
+// ClusterApprovalRequest asks for the approval of a stage of an update run. Set the
 // condition Approved to True in its status to approve.
 //
 // +kubebuilder:object:root=true
@@ -42,7 +42,7 @@ type ApprovalRequestSpec struct {
 
 // ApprovalRequestStatus says whether a stage was approved.
 type ApprovalRequestStatus struct {
-	// Conditions: Approved is set by whoever approves, ApprovalAccepted by the hub. After
+	// Conditions: Approved is set by the user who approves, ApprovalAccepted by the hub. After
 	// that, taking the approval back has no effect.
 	// +listType=map
 	// +listMapKey=type
@@ -83,11 +83,11 @@ type ApprovalRecord struct {
 	// +kubebuilder:validation:Required
 	Verified bool `json:"verified"`
 
-	// Comment of whoever approved.
+	// Comment of the user who approved.
 	Comment string `json:"comment,omitempty"`
 }
 
-// ApprovalRequest asks somebody to approve a stage of an update run in its namespace. Set the
+// ApprovalRequest asks for the approval of a stage of an update run in its namespace. Set the
 // condition Approved to True in its status to approve.
 //
 // +kubebuilder:object:root=true

@@ -86,7 +86,7 @@ type ResourceBindingStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	FailedPlacements []FailedResourcePlacement `json:"failedPlacements,omitempty"`
 
-	// DriftedPlacements are the resources somebody changed on the cluster; the first 100.
+	// DriftedPlacements are the resources that were changed on the cluster; the first 100.
 	// +kubebuilder:validation:MaxItems=100
 	DriftedPlacements []DriftedResourcePlacement `json:"driftedPlacements,omitempty"`
 

@@ -33,6 +33,10 @@ const (
 	// ConditionTypeRemovalsHeld is present, and True, only while the hub agent holds removals
 	// back that nothing explains: it names the clusters, and how to let them go.
 	ConditionTypeRemovalsHeld = "RemovalsHeld"
+	// ConditionTypeChangesHeld is present, and True, only while changes of what a placement
+	// selects wait longer than usual because they take so many bytes to write: it says until
+	// when.
+	ConditionTypeChangesHeld = "ChangesHeld"
 	// ConditionTypeEngineReachable is present, and False, only while the workflow engine
 	// cannot be reached and something waits for it.
 	ConditionTypeEngineReachable = "EngineReachable"
@@ -63,7 +67,7 @@ const (
 	ConditionTypeApprovalRequestApproved = "ApprovalRequestApproved"
 	// ConditionTypeWaitTimeElapsed tells that the wait of a task is over.
 	ConditionTypeWaitTimeElapsed = "WaitTimeElapsed"
-	// ConditionTypeApproved is set on an approval request by whoever approves.
+	// ConditionTypeApproved is set on an approval request by the user who approves.
 	ConditionTypeApproved = "Approved"
 	// ConditionTypeApprovalAccepted is set on an approval request by the hub.
 	ConditionTypeApprovalAccepted = "ApprovalAccepted"
@@ -71,12 +75,15 @@ const (
 
 // Reasons on placements as a whole and per cluster.
 const (
-	// ReasonUnexplainedRemovals is that of ConditionTypeRemovalsHeld.
+	// ReasonUnexplainedRemovals is that of ConditionTypeRemovalsHeld, ReasonTooManyBytes that of
+	// ConditionTypeChangesHeld.
 	ReasonUnexplainedRemovals         = "UnexplainedRemovals"
+	ReasonTooManyBytes                = "TooManyBytes"
 	ReasonSchedulePending             = "SchedulePending"             // scheduling is not done
 	ReasonSchedulingPolicyUnfulfilled = "SchedulingPolicyUnfulfilled" // too few clusters fit
 	ReasonSchedulingPolicyFulfilled   = "SchedulingPolicyFulfilled"   // every cluster was found
 	ReasonInvalidResourceSelectors    = "InvalidResourceSelectors"    // nothing can be selected so
+	ReasonSelectionTooLarge           = "SelectionTooLarge"           // more is selected than one placement may
 	ReasonScheduled                   = "Scheduled"                   // this cluster was picked
 	ReasonScheduleFailed              = "ScheduleFailed"              // no cluster for this slot
 

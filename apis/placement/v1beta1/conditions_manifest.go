@@ -14,9 +14,13 @@ const (
 	ReasonFailedToTakeOver = "FailedToTakeOver"
 	// ReasonNotTakenOver means the object exists and is to be left alone.
 	ReasonNotTakenOver = "NotTakenOver"
+	// ReasonRefusedByMember means the owner of the cluster does not let the fleet place the object.
+	ReasonRefusedByMember = "RefusedByMember"
+	// ReasonReservedForKubernetes means the object is a role or a binding that Kubernetes keeps for itself.
+	ReasonReservedForKubernetes = "ReservedForKubernetes"
 	// ReasonApplyConflictBetweenPlacements means another placement has the object.
 	ReasonApplyConflictBetweenPlacements = "ApplyConflictBetweenPlacements"
-	// ReasonApplyConflictWithOtherApplier means somebody else applies the same fields
+	// ReasonApplyConflictWithOtherApplier means that another applier owns the same fields
 	// server-side.
 	ReasonApplyConflictWithOtherApplier = "ApplyConflictWithOtherApplier"
 	// ReasonFailedToRunDriftDetection means it could not be told whether the object drifted.

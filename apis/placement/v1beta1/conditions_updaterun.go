@@ -71,6 +71,10 @@ const (
 	ReasonStageTaskApprovalRequestApproved = "StageTaskApprovalRequestApproved"
 )
 
+// ReasonApproverNotAllowed means that an approval was taken back by the hub, because who has
+// given it may not approve the run.
+const ReasonApproverNotAllowed = "ApproverNotAllowed"
+
 // ReasonApprovalRequestApprovalAccepted means the hub has accepted an approval; it cannot be
 // taken back.
 const ReasonApprovalRequestApprovalAccepted = "ApprovalRequestApprovalAccepted"

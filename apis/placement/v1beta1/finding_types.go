@@ -82,16 +82,19 @@ type FailedResourcePlacement struct {
 type PatchDetail struct {
 	// Path of the field, as a JSON pointer.
 	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxLength=16384
 	Path string `json:"path"`
 
 	// ValueInMember is what the cluster has; absent if the field does not exist there.
+	// +kubebuilder:validation:MaxLength=1048576
 	ValueInMember string `json:"valueInMember,omitempty"`
 
 	// ValueInHub is what the hub wants; absent if the hub does not have the field.
+	// +kubebuilder:validation:MaxLength=1048576
 	ValueInHub string `json:"valueInHub,omitempty"`
 }
 
-// DriftedResourcePlacement is a resource somebody changed on the cluster after it was applied.
+// DriftedResourcePlacement is a resource that was changed on the cluster after it was applied.
 type DriftedResourcePlacement struct {
 	// The resource.
 	ResourceIdentifier `json:",inline"`

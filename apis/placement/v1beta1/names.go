@@ -146,6 +146,9 @@ const (
 	// RollbackOfUIDAnnotation has, on a run that the fleet has created to roll another back,
 	// the UID of that other run.
 	RollbackOfUIDAnnotation = FleetPrefix + "rollback-of-uid"
+	// CreatorAnnotation has, on a run, the user who has created it, as the API server knows the
+	// user.
+	CreatorAnnotation = FleetPrefix + "creator"
 	// RolledBackByAnnotation has, on a run, the name of the one that rolls it back: it ends
 	// then, if it has not ended before.
 	RolledBackByAnnotation = FleetPrefix + "rolled-back-by"
@@ -215,12 +218,12 @@ const (
 // predecessor.
 func BindingName(placement string, uid types.UID, cluster string) string {
 	sum := sha256.Sum256([]byte(string(uid) + "/" + cluster))
-	return fmt.Sprintf("%s-%s-%s", shorten(placement), shorten(cluster), hex.EncodeToString(sum[:])[:bindingNameHash])
+	return fmt.Sprintf("%s-%s-%s", truncateNamePart(placement), truncateNamePart(cluster), hex.EncodeToString(sum[:])[:bindingNameHash])
 }
 
-// shorten cuts a name to its share of a binding's name, so that what remains ends with a
+// truncateNamePart cuts a name to its share of a binding's name, so that what remains ends with a
 // letter or digit and the whole stays a valid object name.
-func shorten(name string) string {
+func truncateNamePart(name string) string {
 	if len(name) > bindingNamePart {
 		name = name[:bindingNamePart]
 	}
@@ -263,13 +266,29 @@ func EnvelopeWorkName(placement string, envelope EnvelopeIdentifier) string {
 	return WorkName(placement, 0) + "-envelope-" + hex.EncodeToString(sum[:])[:envelopeWorkNameHash]
 }
 
-// AfterStageApprovalName returns the name of the request to approve that a stage is done, in the words of the run.
+// beforeStage and afterStage stand between run and stage in the names of requests.
+const (
+	beforeStage = "-before-"
+	afterStage  = "-after-"
+)
+
+// AfterStageApprovalName returns the name of the request to approve that a stage is done, in the words of the run. A run
+// whose own name ends like the beginning of such a name says -after- in any words: <run>-<stage> of run web-before would be
+// what run web asks before that stage.
 func AfterStageApprovalName(words Words, run, stage string) string {
+	if hasAmbiguousEnd(run) {
+		return run + afterStage + stage
+	}
 	return run + words.AfterStage + stage
 }
 
+// hasAmbiguousEnd says that the name of a run ends like the name of a request of another run, before its stage.
+func hasAmbiguousEnd(run string) bool {
+	return strings.HasSuffix(run+"-", beforeStage) || strings.HasSuffix(run+"-", afterStage)
+}
+
 // BeforeStageApprovalName returns the name of the request to approve that a stage starts.
-func BeforeStageApprovalName(run, stage string) string { return run + "-before-" + stage }
+func BeforeStageApprovalName(run, stage string) string { return run + beforeStage + stage }
 
 const (
 	// rollbackSuffix ends the name of a run that rolls another back.

@@ -125,3 +125,26 @@ func TestRollbackNames(t *testing.T) {
 	assert.Equal(t, "web-2-4a49acf8-rollback", UniqueRollbackName("web-2", "uid-1"))
 	assert.NotEqual(t, UniqueRollbackName("web-2", "uid-1"), UniqueRollbackName("web-2", "uid-2"))
 }
+
+func TestRequestsOfTwoRunsNeverHaveOneName(t *testing.T) {
+	assert.Equal(t, "web-canary", AfterStageApprovalName(VocabularySeeds.Words(), "web", "canary"), "as KubeFleet's")
+	assert.Equal(t, "web-after-canary", AfterStageApprovalName(VocabularyKubeFleet.Words(), "web", "canary"))
+	assert.Equal(t, "before-canary", AfterStageApprovalName(VocabularySeeds.Words(), "before", "canary"))
+	owners := map[string]string{}
+	for _, run := range []string{
+		"web", "web-before", "web-after", "web-before-before", "web-after-before", "web-before-after", "web-after-after", "before", "after", "web-b", "web-canary",
+	} {
+		for _, stage := range []string{"canary", "before", "after"} {
+			for _, name := range []string{
+				BeforeStageApprovalName(run, stage),
+				AfterStageApprovalName(VocabularySeeds.Words(), run, stage),
+				AfterStageApprovalName(VocabularyKubeFleet.Words(), run, stage),
+			} {
+				if owner := owners[name]; owner != "" && owner != run {
+					t.Errorf("%s is a request of run %s and of run %s", name, owner, run)
+				}
+				owners[name] = run
+			}
+		}
+	}
+}

@@ -188,7 +188,7 @@ type PerClusterPlacementStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	FailedPlacements []FailedResourcePlacement `json:"failedPlacements,omitempty"`
 
-	// DriftedPlacements are the resources somebody changed on the cluster after they were
+	// DriftedPlacements are the resources that were changed on the cluster after they were
 	// applied; the first 100 of them.
 	// +kubebuilder:validation:MaxItems=100
 	DriftedPlacements []DriftedResourcePlacement `json:"driftedPlacements,omitempty"`

@@ -16,6 +16,7 @@ const (
 
 // RolloutStrategy says how a change reaches the clusters.
 //
+// +kubebuilder:validation:XValidation:rule=`!has(self.external) || (has(self.type) && self.type == "External")`,message="external is only valid for External rollout strategy type: remove strategy.external, or set type to External"
 // +kubebuilder:validation:XValidation:rule=`!(has(self.type) && self.type == "External" && has(self.rollingUpdate))`,message="rollingUpdateConfig is not valid for External rollout strategy type: remove strategy.rollingUpdate, the stages of an update run set the pace"
 type RolloutStrategy struct {
 	// Type is RollingUpdate to update cluster by cluster, External to leave it to staged
@@ -27,6 +28,10 @@ type RolloutStrategy struct {
 	// RollingUpdate has the limits for type RollingUpdate.
 	RollingUpdate *RollingUpdateConfig `json:"rollingUpdate,omitempty"`
 
+	// External has the limits for type External.
+	// An addition of fleetflow; without it there are none, as in KubeFleet.
+	External *ExternalRolloutConfig `json:"external,omitempty"`
+
 	// ApplyStrategy says how the resources are applied on the clusters.
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
 
@@ -35,6 +40,19 @@ type RolloutStrategy struct {
 
 	// ReportBackStrategy says whether the status of the placed resources is copied to the hub.
 	ReportBackStrategy *ReportBackStrategy `json:"reportBackStrategy,omitempty"`
+}
+
+// ExternalRolloutConfig limits what update runs may do with a placement.
+type ExternalRolloutConfig struct {
+	// AllowedStrategies are the names of the ClusterStagedUpdateStrategies that runs of the
+	// placement may use (StagedUpdateStrategies for a ResourcePlacement): a run with another
+	// one is not initialized. Without them, runs may use any.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=set
+	AllowedStrategies []string `json:"allowedStrategies,omitempty"`
 }
 
 // RollingUpdateConfig limits how many clusters change at the same time.

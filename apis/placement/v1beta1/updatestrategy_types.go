@@ -52,7 +52,25 @@ type UpdateStrategySpec struct {
 	// An addition of fleetflow; without it, Fail, which is what KubeFleet does.
 	// +kubebuilder:validation:Enum=Fail;Ignore;Last
 	UnassignedClusters UnassignedClustersPolicy `json:"unassignedClusters,omitempty"`
+
+	// RollbackApprovals says what becomes of the approvals when another run takes the clusters
+	// of a run with this strategy back (rollbackOf). Keep asks for them before and after the
+	// same stages. Skip goes back without. A rollback after more failures than a failureBudget
+	// with onExceeded Rollback allows never asks.
+	// An addition of fleetflow; without it, Keep.
+	// +kubebuilder:validation:Enum=Keep;Skip
+	RollbackApprovals RollbackApprovalsPolicy `json:"rollbackApprovals,omitempty"`
 }
+
+// RollbackApprovalsPolicy says whether a rollback asks for the approvals of a strategy.
+type RollbackApprovalsPolicy string
+
+const (
+	// RollbackApprovalsKeep asks for them.
+	RollbackApprovalsKeep RollbackApprovalsPolicy = "Keep"
+	// RollbackApprovalsSkip goes back without.
+	RollbackApprovalsSkip RollbackApprovalsPolicy = "Skip"
+)
 
 // UnassignedStageName is the name of the stage that UnassignedClustersLast adds.
 const UnassignedStageName = "unassigned"
@@ -166,7 +184,7 @@ type FailureBudgetAction string
 const (
 	// FailureBudgetWait waits for the clusters.
 	FailureBudgetWait FailureBudgetAction = "Wait"
-	// FailureBudgetPause stops the run until somebody resumes it.
+	// FailureBudgetPause stops the run until a user resumes it.
 	FailureBudgetPause FailureBudgetAction = "Pause"
 	// FailureBudgetAbort ends the run.
 	FailureBudgetAbort FailureBudgetAction = "Abort"
@@ -180,13 +198,15 @@ type StageTaskType string
 const (
 	// StageTaskTypeTimedWait waits for an amount of time.
 	StageTaskTypeTimedWait StageTaskType = "TimedWait"
-	// StageTaskTypeApproval waits until somebody approves.
+	// StageTaskTypeApproval waits until a user approves.
 	StageTaskTypeApproval StageTaskType = "Approval"
 )
 
 // StageTask is something a run waits for before or after a stage.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.approval) || self.type == "Approval"`,message="approval is only valid for tasks of type Approval: remove approval, or set type to Approval"
 type StageTask struct {
-	// Type is TimedWait to wait for an amount of time, Approval to wait until somebody
+	// Type is TimedWait to wait for an amount of time, Approval to wait until a user
 	// approves.
 	// +kubebuilder:validation:Enum=TimedWait;Approval
 	// +kubebuilder:validation:Required
@@ -198,7 +218,27 @@ type StageTask struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule=`self.matches("^(0|([0-9]+([.][0-9]+)?(ms|s|m|h))+)$") && (duration(self) == duration("0s") || duration(self) >= duration("1ms"))`,message="waitTime must be 0, or 1ms to 292 years: write it like 30s, 15m or 1h30m"
 	WaitTime *metav1.Duration `json:"waitTime,omitempty"`
+
+	// Approval says which approvals count for an Approval.
+	// An addition of fleetflow; without it, that of every user who may approve, as in
+	// KubeFleet.
+	Approval *ApprovalConfig `json:"approval,omitempty"`
 }
+
+// ApprovalConfig says which approvals count.
+type ApprovalConfig struct {
+	// Separation says from whom approvals do not count. With Creator, the user who has created
+	// the run cannot approve it. Approvals then count with kubectl only: senders in Temporal
+	// have names of their own.
+	// +kubebuilder:validation:Enum=Creator
+	Separation ApprovalSeparation `json:"separation,omitempty"`
+}
+
+// ApprovalSeparation says from whom approvals do not count.
+type ApprovalSeparation string
+
+// ApprovalSeparationCreator keeps the creator of a run from approving it.
+const ApprovalSeparationCreator ApprovalSeparation = "Creator"
 
 // StagedUpdateStrategy divides clusters into stages that are updated one after the other.
 // Any number of runs in its namespace can use it; each works with a copy taken when it starts.

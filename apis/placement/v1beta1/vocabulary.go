@@ -42,7 +42,7 @@ var vocabularies = map[Vocabulary]Words{
 		RolloutByRuns:  ReasonRolloutStartedUnknown,
 	},
 	VocabularyKubeFleet: {
-		AfterStage: "-after-", RequestCreated: ReasonStageTaskApprovalRequestCreated, RequestApproved: ReasonStageTaskApprovalRequestApproved,
+		AfterStage: afterStage, RequestCreated: ReasonStageTaskApprovalRequestCreated, RequestApproved: ReasonStageTaskApprovalRequestApproved,
 		RunProgressing: ReasonUpdateRunProgressing, RunWaiting: ReasonUpdateRunWaiting,
 		RunSucceeded: ReasonUpdateRunSucceeded, StageSucceeded: ReasonStageUpdatingSucceeded,
 		RolloutByRuns: ReasonRolloutControlledByExternalController,
@@ -75,6 +75,9 @@ func VocabularyOf(run UpdateRunObject) Vocabulary {
 		if c := &status.Conditions[i]; c.Type == ConditionTypeProgressing && c.Reason == theirs.RunProgressing {
 			return VocabularyKubeFleet
 		}
+	}
+	if hasAmbiguousEnd(run.GetName()) {
+		return VocabularySeeds // its names are the same in both
 	}
 	for i := range status.StagesStatus {
 		stage := &status.StagesStatus[i]

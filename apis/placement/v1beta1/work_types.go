@@ -59,9 +59,11 @@ type WorkStatus struct {
 	// is under way or has gone wrong is said by Applied and Available and their reasons.
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// ManifestConditions has one entry per manifest.
+	// +kubebuilder:validation:MaxItems=20000
 	ManifestConditions []ManifestCondition `json:"manifestConditions,omitempty"`
 }
 
@@ -73,21 +75,27 @@ type WorkResourceIdentifier struct {
 	Ordinal int `json:"ordinal"`
 
 	// Group of the object; empty for the core group.
+	// +kubebuilder:validation:MaxLength=1024
 	Group string `json:"group,omitempty"`
 
 	// Version of the object.
+	// +kubebuilder:validation:MaxLength=1024
 	Version string `json:"version,omitempty"`
 
 	// Kind of the object.
+	// +kubebuilder:validation:MaxLength=1024
 	Kind string `json:"kind,omitempty"`
 
 	// Resource is the plural name the API server knows the kind by.
+	// +kubebuilder:validation:MaxLength=1024
 	Resource string `json:"resource,omitempty"`
 
 	// Namespace of the object; empty if it is cluster-scoped.
+	// +kubebuilder:validation:MaxLength=1024
 	Namespace string `json:"namespace,omitempty"`
 
 	// Name of the object.
+	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name,omitempty"`
 }
 
@@ -100,9 +108,10 @@ type ManifestCondition struct {
 	// Conditions of the object: Applied, Available or DiffReported.
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// DriftDetails says what somebody changed on the cluster after the object was applied.
+	// DriftDetails says what was changed on the cluster after the object was applied.
 	DriftDetails *DriftDetails `json:"driftDetails,omitempty"`
 
 	// DiffDetails says how the object differs from the hub's when it was left alone.
@@ -112,7 +121,7 @@ type ManifestCondition struct {
 	BackReportedStatus *BackReportedStatus `json:"backReportedStatus,omitempty"`
 }
 
-// DriftDetails says what somebody changed on the cluster after an object was applied.
+// DriftDetails says what was changed on the cluster after an object was applied.
 type DriftDetails struct {
 	// ObservationTime is when the drift was last seen.
 	// +kubebuilder:validation:Required
@@ -127,6 +136,7 @@ type DriftDetails struct {
 	FirstDriftedObservedTime metav1.Time `json:"firstDriftedObservedTime"`
 
 	// ObservedDrifts are the fields that drifted; cut off if there are very many.
+	// +kubebuilder:validation:MaxItems=100
 	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
 }
 
@@ -145,6 +155,7 @@ type DiffDetails struct {
 	FirstDiffedObservedTime metav1.Time `json:"firstDiffedObservedTime"`
 
 	// ObservedDiffs are the fields that differ; cut off if there are very many.
+	// +kubebuilder:validation:MaxItems=100
 	ObservedDiffs []PatchDetail `json:"observedDiffs,omitempty"`
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // Access has a client for each part of a fleet, all with an administrator's rights.
@@ -69,7 +70,7 @@ func (a *Access) Close() { a.Temporal.Close() }
 // TemporalAs returns another Temporal client, which signs what it sends with the identity. The caller closes it.
 func (a *Access) TemporalAs(identity string) (temporalclient.Client, error) {
 	c, err := temporalclient.NewLazyClient(temporalclient.Options{
-		HostPort: a.Fleet.Address("temporal"), Identity: identity, Logger: temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+		HostPort: a.Fleet.Address("temporal"), Namespace: wf.DefaultNamespace, Identity: identity, Logger: temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making a client of Temporal: %w", err)

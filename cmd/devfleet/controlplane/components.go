@@ -2,11 +2,13 @@ package controlplane
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/supervisor"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 const (
@@ -172,6 +174,7 @@ func temporal(fleet *state.Fleet) supervisor.Spec {
 		Command: []string{fleet.Tools["temporal"], "server", "start-dev",
 			"--ip", "127.0.0.1", "--port", listener("temporal"), "--ui-port", listener("temporal/ui"),
 			"--http-port", listener("temporal/http"), "--metrics-port", listener("temporal/metrics"),
+			"--namespace", wf.DefaultNamespace,
 			"--ui-disable-news-fetch",
 			"--db-filename", fleet.TemporalDatabase(),
 			"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=NORMAL",
@@ -205,17 +208,18 @@ func hubAgent(fleet *state.Fleet) supervisor.Spec {
 		Needs: []string{state.Hub + "/apiserver"},
 		Command: append([]string{fleet.Binary(HubAgent),
 			"--kubeconfig", fleet.HubAgentKubeconfig(),
-			"--temporal-address", fleet.Address("temporal"), "--temporal-namespace", "default",
+			"--temporal-address", fleet.Address("temporal"), "--temporal-namespace", wf.DefaultNamespace,
 			// The fleet's Temporal knows no users, so none of its approvals could be verified.
 			"--temporal-approvals", "any",
 			"--enable-cluster-inventory-apis",
 			// The chart's guard rails, which the fleet has, say who may write those.
 			"--configmap-envelopes", "any",
-			// Nobody waits a quarter of an hour for an agent that he has ended himself.
+			// A user who has ended an agent does not want to wait a quarter of an hour for it.
 			"--force-delete-wait-time", "30s",
-			"--metrics-bind-address", fleet.Address("hub-agent/metrics"),
+			// On an address of this machine only.
+			"--metrics-bind-address", fleet.Address("hub-agent/metrics"), "--metrics-secure=false",
 			"--health-probe-bind-address", fleet.Address("hub-agent/health"),
-		}, leases...),
+		}, slices.Concat(leases, fleet.HubAgentArgs)...),
 		Ports: ports(fleet, "hub-agent/metrics", "hub-agent/health", "hub-agent/pprof"),
 		Probe: httpProbe("http://" + fleet.Address("hub-agent/health") + "/readyz?exclude=temporal&exclude=temporal-workers"),
 		Pause: agentPause,
@@ -230,7 +234,7 @@ func memberAgent(fleet *state.Fleet, member string) supervisor.Spec {
 		Needs: []string{state.Hub + "/apiserver", member + "/apiserver"},
 		Command: []string{fleet.Binary("member-agent"),
 			"--kubeconfig", fleet.MemberAgentKubeconfig(member),
-			"--metrics-bind-address", fleet.Address(name + "/metrics"),
+			"--metrics-bind-address", fleet.Address(name + "/metrics"), "--metrics-secure=false",
 			"--health-probe-bind-address", fleet.Address(name + "/health"),
 			"--leader-elect=false",
 		},

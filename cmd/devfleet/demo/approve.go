@@ -112,7 +112,7 @@ func (s *story) letApprove(ctx context.Context, f *follower, r rollout, request 
 		return false, nil
 	}
 	s.screen.plain("\n   Press Enter to let the demo approve, or approve %s yourself in another terminal:\n", request)
-	s.screen.plain("     export KUBECONFIG=%s TEMPORAL_ADDRESS=%s PATH=%s:$PATH", s.Fleet.Kubeconfig(), s.Fleet.Address("temporal"), s.Fleet.Path("bin"))
+	s.screen.plain("     export %s PATH=%s:$PATH", strings.Join(s.Fleet.Environment(), " "), s.Fleet.Path("bin"))
 	for _, d := range []door{doorKubectl, doorSignal, doorUpdate} {
 		program, args := approval(d, r.name(), request, "", time.Now())
 		s.screen.plain("     %s", quoted(append([]string{program}, args...)))
@@ -147,7 +147,7 @@ func (s *story) checkApproval(ctx context.Context, r rollout, request string, by
 	}
 	statement = fmt.Sprintf("it says who and how: by %s through %s (%s)", record.By, record.Door, claim)
 	if record.By == unknownApprover {
-		statement = fmt.Sprintf("it says how: through %s, by somebody this API server does not name", record.Door)
+		statement = fmt.Sprintf("it says how: through %s, by a user whom this API server does not name", record.Door)
 	}
 	finding := ""
 	switch {
@@ -189,5 +189,5 @@ func (s *story) checkAnswer(ctx context.Context, r rollout, answer string) error
 
 // workflowURL is where the Temporal UI shows a workflow.
 func (s *story) workflowURL(id string) string {
-	return fmt.Sprintf("http://%s/namespaces/default/workflows/%s", s.Fleet.Address("temporal/ui"), url.PathEscape(id))
+	return s.Fleet.TemporalUI() + "/" + url.PathEscape(id)
 }

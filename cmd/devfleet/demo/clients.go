@@ -15,7 +15,7 @@ func (s *story) shell(ctx context.Context, program string, args ...string) (stri
 	defer s.screen.release()
 	s.screen.stamped("$ %s", s.screen.paint(escBold, quoted(append([]string{program}, args...))))
 	cmd := exec.CommandContext(ctx, s.Fleet.Path("bin", program), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.Fleet.Kubeconfig(), "TEMPORAL_ADDRESS="+s.Fleet.Address("temporal"))
+	cmd.Env = append(os.Environ(), s.Fleet.Environment()...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
@@ -39,7 +40,7 @@ func Run(ctx context.Context, fleet *access.Access, options Options) error {
 	if options.Interactive {
 		s.enter = lines(options.In)
 	}
-	s.screen.plain("\nEvery rollout can be followed in the Temporal UI: http://%s", s.Fleet.Address("temporal/ui"))
+	s.screen.plain("\nEvery rollout can be followed in the Temporal UI: %s", s.Fleet.TemporalUI())
 	if err := s.clean(ctx); err != nil {
 		return err
 	}
@@ -80,9 +81,9 @@ func LookAround(out io.Writer, fleet *access.Access, program string) {
 	f := fleet.Fleet
 	fmt.Fprintf(out, `The fleet is up, with everything the demo made. To look around:
 
-  export KUBECONFIG=%s TEMPORAL_ADDRESS=%s PATH=%s:$PATH
+  export %s PATH=%s:$PATH
 
-`, f.Kubeconfig(), f.Address("temporal"), f.Path("bin"))
+`, strings.Join(f.Environment(), " "), f.Path("bin"))
 	for _, hint := range [][2]string{
 		{"kubectl get crp,csur,clusterapprovalrequest", "the placement, its runs, the approvals"},
 		{"kubectl get clusterresourcesnapshots --show-labels", "the versions a run can go to"},
@@ -93,7 +94,7 @@ func LookAround(out io.Writer, fleet *access.Access, program string) {
 	} {
 		fmt.Fprintf(out, "  %-60s # %s\n", hint[0], hint[1])
 	}
-	fmt.Fprintf(out, "\nTemporal UI   http://%s\nRun it again  %s demo\nEnd it        %s down\n", f.Address("temporal/ui"), program, program)
+	fmt.Fprintf(out, "\nTemporal UI   %s\nRun it again  %s demo\nEnd it        %s down\n", f.TemporalUI(), program, program)
 }
 
 // lines reads a person's Enters in the background: reading cannot be interrupted, waiting for it can.

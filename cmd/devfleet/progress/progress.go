@@ -168,7 +168,7 @@ func (d *Display) redraw() {
 	d.erase()
 	for _, s := range d.active {
 		line := fmt.Sprintf("  … %s %s%s", s.name, Elapsed(d.clock.Since(s.started)), s.remark())
-		fmt.Fprintln(d.out, shorten(line, d.width))
+		fmt.Fprintln(d.out, truncateLine(line, d.width))
 		d.drawn++
 	}
 }
@@ -180,8 +180,8 @@ func (s *Step) remark() string {
 	return " (" + s.note + ")"
 }
 
-// shorten keeps a line within the terminal's width: a wrapped line could not be erased.
-func shorten(line string, width int) string {
+// truncateLine keeps a line within the terminal's width: a wrapped line could not be erased.
+func truncateLine(line string, width int) string {
 	runes := []rune(line)
 	if width < 2 || len(runes) < width {
 		return line

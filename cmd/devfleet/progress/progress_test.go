@@ -27,9 +27,9 @@ func TestElapsedReadsLikeAWatch(t *testing.T) {
 }
 
 func TestShortenKeepsALineWithinTheTerminal(t *testing.T) {
-	assert.Equal(t, "abc", shorten("abc", 10), "a short line is left alone")
-	assert.Equal(t, "abcd…", shorten("abcdefgh", 6), "a long line is cut before the last column")
-	assert.Equal(t, "abcdefgh", shorten("abcdefgh", 0), "an unknown width cuts nothing")
+	assert.Equal(t, "abc", truncateLine("abc", 10), "a short line is left alone")
+	assert.Equal(t, "abcd…", truncateLine("abcdefgh", 6), "a long line is cut before the last column")
+	assert.Equal(t, "abcdefgh", truncateLine("abcdefgh", 0), "an unknown width cuts nothing")
 }
 
 func TestPlainDisplayPrintsStartAndEndOfEachStep(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 const (
@@ -28,6 +30,8 @@ type Fleet struct {
 	Dir string `json:"-"`
 	// Members is the number of member clusters, member-1 to member-<Members>.
 	Members int `json:"members"`
+	// HubAgentArgs are further flags of the hub agent.
+	HubAgentArgs []string `json:"hubAgentArgs,omitempty"`
 	// Ports maps a listener, such as "hub/apiserver", to its port on 127.0.0.1.
 	Ports map[string]int `json:"ports"`
 	// Tokens maps "<cluster>/<user>" to the static bearer token of that user on that cluster.
@@ -103,6 +107,18 @@ func (f *Fleet) Path(elements ...string) string {
 
 // Kubeconfig is the file with one admin context per cluster.
 func (f *Fleet) Kubeconfig() string { return f.Path("kubeconfig") }
+
+// Environment points kubectl and the temporal command line at the fleet: variables for a shell or a process.
+func (f *Fleet) Environment() []string {
+	return []string{
+		"KUBECONFIG=" + f.Kubeconfig(), "TEMPORAL_ADDRESS=" + f.Address("temporal"), "TEMPORAL_NAMESPACE=" + wf.DefaultNamespace,
+	}
+}
+
+// TemporalUI is the page with the fleet's workflows.
+func (f *Fleet) TemporalUI() string {
+	return fmt.Sprintf("http://%s/namespaces/%s/workflows", f.Address("temporal/ui"), wf.DefaultNamespace)
+}
 
 // HubAgentKubeconfig is the file the hub agent reaches the hub with.
 func (f *Fleet) HubAgentKubeconfig() string { return f.Path("hub-agent.kubeconfig") }

@@ -111,7 +111,7 @@ func (c *component) decide(verb control.Verb) error {
 		}
 	}
 	c.wanted = true
-	// Whoever asked now waits for readiness: the component must not look stopped any more.
+	// The caller now waits for readiness: the component must not look stopped any more.
 	c.show(control.Waiting, "")
 	return nil
 }
@@ -191,7 +191,7 @@ func (c *component) accompany(ctx context.Context, p *process) error {
 			c.show(control.Ready, "")
 		case <-p.exited:
 			outcome := p.outcome()
-			// Shown before the answer: whoever killed it and then waits for it must not find it ready.
+			// Shown before the answer: a caller that killed it and then waits for it must not find it ready.
 			c.show(control.BackOff, outcome.Error())
 			answer(killed)
 			return outcome

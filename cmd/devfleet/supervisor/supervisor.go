@@ -145,7 +145,7 @@ func (s *Supervisor) find(name string) *component {
 	return s.components[i]
 }
 
-// update changes what is shown of a component and wakes whoever waits for a change.
+// update changes what is shown of a component and wakes the goroutines that wait for a change.
 func (s *Supervisor) update(c *component, change func(view *control.Component)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

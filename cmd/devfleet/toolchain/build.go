@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,25 +22,47 @@ import (
 const buildLanes = 2
 
 // Ensure returns the path of every tool in the catalogue, or of the named ones only, building the missing ones into the
-// cache.
+// cache. Of several processes that miss tools one builds at a time, and the next takes what it has built: two Go commands
+// would both compile all of Kubernetes.
 func Ensure(ctx context.Context, root string, display *progress.Display, only ...string) (map[string]string, error) {
 	cache, err := CacheDir()
 	if err != nil {
 		return nil, err
 	}
-	paths := make(map[string]string)
-	var missing []pinned
+	paths, missing, err := locateAll(ctx, root, cache, only)
+	if err != nil || len(missing) == 0 {
+		return paths, err
+	}
+	step := display.Step("waiting until no other process builds tools into %s", cache)
+	unlock, err := lockCache(ctx, cache)
+	if step.End(err) != nil {
+		return nil, err
+	}
+	defer unlock()
+	if paths, missing, err = locateAll(ctx, root, cache, only); err != nil || len(missing) == 0 {
+		return paths, err
+	}
+	display.Line("Building %d tools into %s: the first time takes about ten minutes on two cores, later none.", len(missing), cache)
+	if err := buildAll(ctx, root, missing, display); err != nil {
+		return nil, err
+	}
+	return paths, nil
+}
+
+// locateAll returns the path that each of the tools has or is to have, and the tools that have to be built.
+func locateAll(ctx context.Context, root, cache string, only []string) (paths map[string]string, missing []pinned, err error) {
+	paths = make(map[string]string)
 	for _, tool := range Catalogue() {
 		if len(only) > 0 && !slices.Contains(only, tool.Binary) {
 			continue
 		}
 		p, err := pin(root, cache, tool)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		path, err := p.locate(ctx)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if path == "" {
 			missing = append(missing, p)
@@ -47,14 +70,37 @@ func Ensure(ctx context.Context, root string, display *progress.Display, only ..
 		}
 		paths[tool.Binary] = path
 	}
-	if len(missing) == 0 {
-		return paths, nil
+	return paths, missing, nil
+}
+
+// lockCache waits until this process is the only one that builds into the cache. The kernel releases the lock however the
+// process ends.
+func lockCache(ctx context.Context, cache string) (unlock func(), err error) {
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return nil, fmt.Errorf("making the cache of tools: %w", err)
 	}
-	display.Line("Building %d tools into %s: the first time takes about ten minutes on two cores, later none.", len(missing), cache)
-	if err := buildAll(ctx, root, missing, display); err != nil {
-		return nil, err
+	file, err := os.OpenFile(filepath.Join(cache, "build.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the lock of the cache of tools: %w", err)
 	}
-	return paths, nil
+	locked := make(chan error, 1)
+	go func() { locked <- syscall.Flock(int(file.Fd()), syscall.LOCK_EX) }()
+	select {
+	case err = <-locked:
+	case <-ctx.Done():
+		go func() { // what this process gets too late, it gives back
+			if <-locked == nil {
+				_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
+			}
+			_ = file.Close()
+		}()
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("locking the cache of tools: %w", err)
+	}
+	return func() { file.Close() }, nil
 }
 
 func buildAll(ctx context.Context, root string, missing []pinned, display *progress.Display) error {

@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -132,4 +133,25 @@ func mustGetwd(t *testing.T) string {
 	dir, err := os.Getwd()
 	require.NoError(t, err)
 	return dir
+}
+
+func TestOneProcessAtATimeBuildsIntoTheCache(t *testing.T) {
+	cache := t.TempDir()
+	unlock, err := lockCache(t.Context(), cache)
+	require.NoError(t, err)
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	_, err = lockCache(interrupted, cache)
+	require.ErrorIs(t, err, context.Canceled, "a process that waits can be interrupted")
+	next := make(chan error, 1)
+	go func() {
+		unlockNext, err := lockCache(t.Context(), cache)
+		if err == nil {
+			unlockNext()
+		}
+		next <- err
+	}()
+	require.Empty(t, next, "the lock is held")
+	unlock()
+	require.NoError(t, <-next)
 }

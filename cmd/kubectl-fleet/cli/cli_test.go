@@ -2,12 +2,14 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
@@ -127,4 +129,41 @@ func TestTheFactoryReadsAnyContextOfTheKubeconfig(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "shop", namespace)
 	assert.False(t, named, "the kubeconfig's is a default, not a wish")
+}
+
+// redraw is what a member may write into a message: it clears the screen, goes up a line and hides what follows.
+const redraw = "\x1b[2J\x1b[1A\u009b8mapproved\u202e\x7f"
+
+func TestNoTextOfOthersReachesATerminalAsCommands(t *testing.T) {
+	for sentence, print := range map[string]func(*Output, *bytes.Buffer) error{
+		"a line": func(_ *Output, out *bytes.Buffer) error {
+			Printf(out, "the hub wrote: %s\n", redraw)
+			return nil
+		},
+		"a table": func(o *Output, out *bytes.Buffer) error {
+			return o.PrintTable(out, []Column{{Name: "Message"}}, [][]string{{redraw}})
+		},
+		"JSON": func(_ *Output, out *bytes.Buffer) error {
+			return (&Output{Format: FormatJSON}).Encode(out, map[string]string{"message": redraw})
+		},
+		"YAML": func(_ *Output, out *bytes.Buffer) error {
+			return (&Output{Format: FormatYAML}).Encode(out, map[string]string{"message": redraw})
+		},
+		"what is done": func(_ *Output, out *bytes.Buffer) error {
+			(&Consent{}).Done(genericiooptions.IOStreams{Out: out}, "%s stopped", redraw)
+			return nil
+		},
+	} {
+		out := &bytes.Buffer{}
+		require.NoError(t, print(&Output{}, out), sentence)
+		for _, r := range out.String() {
+			assert.False(t, unicode.IsControl(r) && r != '\n', "%s: %q", sentence, out)
+		}
+		assert.Contains(t, out.String(), "approved", sentence)
+	}
+	out := &bytes.Buffer{}
+	require.NoError(t, (&Output{Format: FormatJSON}).Encode(out, map[string]string{"message": redraw}))
+	var read map[string]string
+	require.NoError(t, json.Unmarshal(out.Bytes(), &read))
+	assert.Equal(t, redraw, read["message"], "programs read what was written")
 }

@@ -69,19 +69,19 @@ func (c *Consent) Client(hub client.WithWatch) client.Client {
 }
 
 // Ask asks a question that yes answers with consent, such as "Remove member-3 from the fleet?". It does not ask on a
-// dry run or if the answer was given beforehand. Where nobody can answer it fails.
+// dry run or if the answer was given beforehand. Without a terminal it fails.
 func (c *Consent) Ask(streams genericiooptions.IOStreams, question string) error {
 	if c.Dry() || c.Yes {
 		return nil
 	}
-	fmt.Fprintf(streams.ErrOut, "%s [y/N] ", question)
+	Printf(streams.ErrOut, "%s [y/N] ", question)
 	line, err := bufio.NewReader(streams.In).ReadString('\n')
 	answer := strings.ToLower(strings.TrimSpace(line))
 	switch {
 	case answer == "y" || answer == "yes":
 		return nil
 	case errors.Is(err, io.EOF) && answer == "":
-		fmt.Fprintln(streams.ErrOut)
+		Printf(streams.ErrOut, "\n")
 		return errors.New("nothing was changed: there is nobody to ask; give --yes to do it, or --dry-run to see what would be done")
 	case err != nil && !errors.Is(err, io.EOF):
 		return fmt.Errorf("reading the answer: %w", err)
@@ -99,5 +99,5 @@ func (c *Consent) Done(streams genericiooptions.IOStreams, format string, args .
 	case dryRunServer:
 		suffix = " (server dry run)"
 	}
-	fmt.Fprintf(streams.Out, "%s%s\n", fmt.Sprintf(format, args...), suffix)
+	Printf(streams.Out, "%s%s\n", fmt.Sprintf(format, args...), suffix)
 }

@@ -6,11 +6,14 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
+
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
 // Formats a command can print in.
@@ -54,14 +57,11 @@ func (o *Output) Wide() bool { return o.Format == FormatWide }
 
 // Encode prints a value as JSON or YAML.
 func (o *Output) Encode(out io.Writer, value any) error {
-	encode := func(v any) ([]byte, error) { return yaml.Marshal(v) }
-	if o.Format == FormatJSON {
-		encode = func(v any) ([]byte, error) {
-			data, err := json.MarshalIndent(v, "", "    ")
-			return append(data, '\n'), err
-		}
+	data, err := json.MarshalIndent(value, "", "    ")
+	data = append(spellOutCommands(data), '\n')
+	if err == nil && o.Format != FormatJSON {
+		data, err = yaml.JSONToYAML(data)
 	}
-	data, err := encode(value)
 	if err != nil {
 		return fmt.Errorf("encoding as %s: %w", o.Format, err)
 	}
@@ -69,6 +69,19 @@ func (o *Output) Encode(out io.Writer, value any) error {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil
+}
+
+// spellOutCommands writes characters on which terminals act as JSON can, which is the same to programs.
+func spellOutCommands(data []byte) []byte {
+	var out []byte
+	for _, r := range string(data) {
+		if text := string(r); tree.Printable(text) != text {
+			out = fmt.Appendf(out, `\u%04x`, r)
+			continue
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	return out
 }
 
 // Column is a column of a table.
@@ -92,7 +105,7 @@ func (o *Output) PrintTable(out io.Writer, columns []Column, rows [][]string) er
 	for _, row := range rows {
 		cells := make([]any, len(row))
 		for i, cell := range row {
-			cells[i] = orNone(cell)
+			cells[i] = tree.Printable(orNone(cell))
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}

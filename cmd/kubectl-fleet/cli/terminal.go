@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
 const (
@@ -40,6 +42,17 @@ func Size(stream any) (width, height int) {
 // Colours says whether to use colours on a stream: on terminals, unless the user does not want any.
 func Colours(stream any) bool { return IsTerminal(stream) && os.Getenv("NO_COLOR") == "" }
 
+// Printf formats as fmt.Fprintf does, for a stream that may be a terminal: what others have written into the texts is shown,
+// and no terminal acts on it.
+func Printf(out io.Writer, format string, args ...any) {
+	_, _ = io.WriteString(out, tree.Printable(fmt.Sprintf(format, args...))) // a command whose output is closed ends by its signal
+}
+
+// PrintStyled prints a line that has colours. All other texts in it have been made printable.
+func PrintStyled(out io.Writer, line string) {
+	_, _ = io.WriteString(out, line+"\n") // as above
+}
+
 // Patiently runs work and, if it takes longer than two seconds, says what it is busy with: on a terminal in a line that
 // goes away again, elsewhere once.
 func (f *Factory) Patiently(streams genericiooptions.IOStreams, what string, work func() error) error {
@@ -53,7 +66,7 @@ func (f *Factory) Patiently(streams genericiooptions.IOStreams, what string, wor
 	case <-wait.C():
 	}
 	if !IsTerminal(streams.ErrOut) {
-		fmt.Fprintf(streams.ErrOut, "%s …\n", what)
+		Printf(streams.ErrOut, "%s …\n", what)
 		return <-done
 	}
 	return f.turn(streams.ErrOut, what, done)
@@ -65,7 +78,7 @@ func (f *Factory) turn(out io.Writer, what string, done <-chan error) error {
 	defer ticker.Stop()
 	defer fmt.Fprint(out, "\r\x1b[K")
 	for seconds := int(patience / time.Second); ; seconds++ {
-		fmt.Fprintf(out, "\r\x1b[K%s … %ds", what, seconds)
+		fmt.Fprintf(out, "\r\x1b[K%s … %ds", tree.Printable(what), seconds)
 		select {
 		case err := <-done:
 			return err

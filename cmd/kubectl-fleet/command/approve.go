@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -164,8 +165,36 @@ func approvedBy(request hub.Approval) string {
 	return ""
 }
 
+// askWhoIAm asks the API server for the name that it knows the user by; it is empty where the server does not tell.
+func askWhoIAm(ctx context.Context, c client.Client) (string, error) {
+	review := &authenticationv1.SelfSubjectReview{}
+	err := c.Create(ctx, review)
+	if apierrors.IsForbidden(err) || hub.Unserved(err) || apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("asking the hub who you are: %w", err)
+	}
+	return review.Status.UserInfo.Username, nil
+}
+
+// recordOf is the record of an approval, which the API server checks, or writes itself where it can; nil if it is not known
+// who approves.
+func recordOf(condition metav1.Condition, who string) *placementv1beta1.ApprovalRecord {
+	if who == "" {
+		return nil
+	}
+	return &placementv1beta1.ApprovalRecord{
+		By: who, At: condition.LastTransitionTime, Door: placementv1beta1.ApprovalDoorKubectl, Verified: true, Comment: condition.Message,
+	}
+}
+
 // writeApproval approves a request, or returns the request if it is approved already.
 func (s *steering) writeApproval(ctx context.Context, c client.WithWatch, object placementv1beta1.ApprovalRequestObject, comment string) (approved *hub.Approval, err error) {
+	who, err := askWhoIAm(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	decide := func(before placementv1beta1.ApprovalRequestObject) (client.Patch, error) {
 		object = before.DeepCopyObject().(placementv1beta1.ApprovalRequestObject)
 		request := hub.ApprovalOf(object)
@@ -176,10 +205,12 @@ func (s *steering) writeApproval(ctx context.Context, c client.WithWatch, object
 		if !s.Sends() {
 			return nil, nil
 		}
-		meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
+		condition := metav1.Condition{
 			Type: placementv1beta1.ConditionTypeApproved, Status: metav1.ConditionTrue, Reason: approvedReason, Message: cmp.Or(comment, approvedMessage),
 			ObservedGeneration: object.GetGeneration(), LastTransitionTime: metav1.NewTime(s.factory.Clock.Now()),
-		})
+		}
+		meta.SetStatusCondition(&request.Status.Conditions, condition)
+		request.Status.Approval = recordOf(condition, who)
 		// Conditions are a list, which is replaced as a whole: what another client has approved meanwhile must not get lost.
 		// Only approvals move the version of a request.
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	errChanged  = errors.New("somebody else has changed it in the meantime: look at it, and try again")
+	errChanged  = errors.New("it has been changed in the meantime: look at it, and try again")
 	errReplaced = errors.New("it was deleted and created anew in the meantime: look at it, and try again")
 )
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -63,7 +64,16 @@ func inMemory(objects ...client.Object) client.WithWatch {
 	} {
 		builder = builder.WithIndex(kind, "metadata.name", name)
 	}
-	return builder.WithInterceptorFuncs(interceptor.Funcs{Patch: fixture.PatchAsAPIServer}).Build()
+	return builder.WithInterceptorFuncs(interceptor.Funcs{Patch: fixture.PatchAsAPIServer, Create: createOrReview}).Build()
+}
+
+// createOrReview creates an object, and answers the question who the user is.
+func createOrReview(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+	if review, is := object.(*authenticationv1.SelfSubjectReview); is {
+		review.Status.UserInfo.Username = "jane"
+		return nil
+	}
+	return c.Create(ctx, object, options...)
 }
 
 // noHub answers as a cluster without the fleet's kinds.

@@ -32,7 +32,7 @@ func NewDiff(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command 
 		Use:   "diff placement/NAME",
 		Short: "Show how members differ from what a placement wants of them",
 		Long: `Show how members differ from what a placement wants of them, as their agents have reported it to the hub: objects that
-somebody changed after they were applied (drifted), objects that differ and were left alone by the apply strategy
+that were changed after they were applied (drifted), objects that differ and were left alone by the apply strategy
 (differs), and objects that are not there (missing), field by field.
 
 What agents look for depends on the apply strategy of the placement: whenToApply: IfNotDrifted and type: ReportDiff
@@ -47,7 +47,7 @@ told.`,
   kubectl fleet diff web --cluster member-1,member-2
 
   # Fail a pipeline on drift
-  kubectl fleet diff web >/dev/null; [ $? -eq 1 ] && echo 'somebody changed something'`,
+  kubectl fleet diff web >/dev/null; [ $? -eq 1 ] && echo 'members differ'`,
 		Args:              untold(exactlyOne("a placement", "kubectl fleet diff placement/web")),
 		ValidArgsFunction: completeRefs(f, hub.KindPlacement),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -117,25 +117,25 @@ func readDrift(ctx context.Context, c client.Reader, facts *drift.Facts) (err er
 func printDrift(out io.Writer, report drift.Report, now time.Time, paint func(colour, text string) string) {
 	switch {
 	case report.Total == 0:
-		fmt.Fprintf(out, "%s is on no member.\n", report.Placement)
+		cli.Printf(out, "%s is on no member.\n", report.Placement)
 	case len(report.Clusters) == 0:
-		fmt.Fprintf(out, "%s: no differences reported on %s.\n", report.Placement, plural(report.Total, "member"))
+		cli.Printf(out, "%s: no differences reported on %s.\n", report.Placement, plural(report.Total, "member"))
 	default:
-		fmt.Fprintf(out, "%s: %d of %s differ.\n", report.Placement, len(report.Clusters), plural(report.Total, "member"))
+		cli.Printf(out, "%s: %d of %s differ.\n", report.Placement, len(report.Clusters), plural(report.Total, "member"))
 	}
 	if len(report.Unreported) > 0 {
-		fmt.Fprintf(out, "Not heard of yet: %s\n", strings.Join(report.Unreported, ", "))
+		cli.Printf(out, "Not heard of yet: %s\n", strings.Join(report.Unreported, ", "))
 	}
 	for _, cluster := range report.Clusters {
-		fmt.Fprintf(out, "\n%s\n", cluster.Name)
+		cli.Printf(out, "\n%s\n", cluster.Name)
 		for _, object := range cluster.Objects {
-			fmt.Fprintf(out, "  %s %s%s\n", paint(colourOf(object.How), object.How), object.Object, sinceText(object, now))
+			cli.PrintStyled(out, fmt.Sprintf("  %s %s%s", paint(colourOf(object.How), object.How), tree.Printable(object.Object), sinceText(object, now)))
 			for _, field := range object.Fields {
-				fmt.Fprintf(out, "    %s\n      hub:    %s\n      member: %s\n", field.Path, absent(field.Hub), absent(field.Member))
+				cli.Printf(out, "    %s\n      hub:    %s\n      member: %s\n", field.Path, absent(field.Hub), absent(field.Member))
 			}
 		}
 		if cluster.More {
-			fmt.Fprintln(out, "  … the hub lists no more than these")
+			cli.Printf(out, "  … the hub lists no more than these\n")
 		}
 	}
 }

@@ -39,7 +39,7 @@ func NewFederate(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comm
 cluster-scoped objects, or of some objects of one namespace, which are placed with the namespace and nothing else of it.
 
 With --skip-api-resources the placement names the kinds that are in the namespace now, but for those left out; other
-kinds that come into it later are not placed. To keep a kind from being placed by anybody, use the hub agent's values
+kinds that come into it later are not placed. To keep a kind from being placed by any placement, use the hub agent's values
 skippedPropagatingAPIs or allowedPropagatingAPIs.
 
 With --filename nothing is created: the placement of the objects in the file is printed, for kubectl create -f -. Objects
@@ -122,7 +122,7 @@ func (o *federateOptions) run(ctx context.Context, args []string) error {
 	}
 	objects, notes := federation.Gather(objects)
 	for _, note := range notes {
-		fmt.Fprintln(o.streams.ErrOut, "Note: "+note)
+		cli.Printf(o.streams.ErrOut, "Note: %s\n", note)
 	}
 	if len(o.skip) > 0 {
 		if o.Inside, err = o.inside(ctx, finder.client, objects); err != nil {
@@ -153,7 +153,7 @@ func (o *federateOptions) objects(ctx context.Context, finder *finder, args []st
 	}
 	lifted, notes := federation.Lift(found)
 	for _, note := range notes {
-		fmt.Fprintln(o.streams.ErrOut, "Note: "+note)
+		cli.Printf(o.streams.ErrOut, "Note: %s\n", note)
 	}
 	return lifted, nil
 }

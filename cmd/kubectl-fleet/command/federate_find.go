@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/federation"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -189,7 +190,7 @@ func (o *federateOptions) inside(ctx context.Context, c client.WithWatch, object
 	}
 	kinds, idle := federation.Skip(snapshot.NewCatalog(groups, lists, nil, snapshot.Filter{}).Contents(), o.skip)
 	for _, entry := range idle {
-		fmt.Fprintf(o.streams.ErrOut, "Note: --skip-api-resources %s skips nothing: no kind or API group that could be placed is called so\n", entry)
+		cli.Printf(o.streams.ErrOut, "Note: --skip-api-resources %s skips nothing: no kind or API group that could be placed is called so\n", entry)
 	}
 	found := []schema.GroupVersionKind{}
 	for _, kind := range kinds {

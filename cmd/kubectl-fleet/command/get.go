@@ -199,9 +199,9 @@ func (o *getOptions) print(read *fleet) error {
 	for i, kind := range o.kinds {
 		if len(o.kinds) > 1 {
 			if i > 0 {
-				fmt.Fprintln(o.streams.Out)
+				cli.Printf(o.streams.Out, "\n")
 			}
-			fmt.Fprintf(o.streams.Out, "%sS\n", strings.ToUpper(string(kind)))
+			cli.Printf(o.streams.Out, "%sS\n", strings.ToUpper(string(kind)))
 		}
 		if err := parts[kind](); err != nil {
 			return err
@@ -216,7 +216,7 @@ func (o *getOptions) none(what string) error {
 	if len(o.kinds) > 1 {
 		out = o.streams.Out
 	}
-	fmt.Fprintf(out, "No %s.\n", what)
+	cli.Printf(out, "No %s.\n", what)
 	return nil
 }
 

@@ -128,7 +128,7 @@ func (o *historyOptions) table(entries []history.Entry) error {
 
 func orSomebody(name string) string {
 	if name == "" {
-		return "somebody"
+		return "an unknown user"
 	}
 	return name
 }

@@ -149,7 +149,7 @@ func (o *joinOptions) warnOfLoopback() {
 		return // it is about to be refused
 	}
 	if host := at.Hostname(); host == "localhost" || net.ParseIP(host).IsLoopback() {
-		fmt.Fprintf(o.streams.ErrOut, "Warning: the hub's address in the kubeconfig is %s, which is this machine only: an agent that runs in a Pod does not reach the hub by it. --hub-address says by which it does.\n", o.address)
+		cli.Printf(o.streams.ErrOut, "Warning: the hub's address in the kubeconfig is %s, which is this machine only: an agent that runs in a Pod does not reach the hub by it. --hub-address says by which it does.\n", o.address)
 	}
 }
 

@@ -119,7 +119,7 @@ func (o *joinOptions) lastingToken(ctx context.Context, write client.Client) err
 		return there && len(s.Data[corev1.ServiceAccountTokenKey]) > 0
 	}
 	if err := await(ctx, o.hub, secret, &corev1.SecretList{}, fillTokenPatience, filled, byName(secret)...); err != nil {
-		return fmt.Errorf("nobody fills Secret %s/%s with a token (%w): the hub's kube-controller-manager seems to run without its "+
+		return fmt.Errorf("no controller fills Secret %s/%s with a token (%w): the hub's kube-controller-manager seems to run without its "+
 			"serviceaccount-token-controller; give --token-duration, such as 720h, for a token that ends", secret.Namespace, secret.Name, err)
 	}
 	o.token = string(secret.Data[corev1.ServiceAccountTokenKey])

@@ -111,8 +111,8 @@ func readMigration(ctx context.Context, f *cli.Factory) (*migration.State, error
 // print prints a report for people.
 func (o *migrateCheck) print(r *migration.Report) error {
 	out := o.streams.Out
-	fmt.Fprintf(out, "Hub agents: %s\n", describeAgents(r.Agents))
-	fmt.Fprintf(out, "Member agents: %s\n\n", describeMemberAgents(r.Agents))
+	cli.Printf(out, "Hub agents: %s\n", describeAgents(r.Agents))
+	cli.Printf(out, "Member agents: %s\n\n", describeMemberAgents(r.Agents))
 	columns := []cli.Column{{Name: "Placement"}, {Name: "Adopted"}, {Name: "Strategy"}, {Name: "Clusters"}, {Name: "Available"}, {Name: "Bindings"}, {Name: "Snapshots"}, {Name: "Works"}, {Name: "Runs"}}
 	var rows [][]string
 	for _, p := range append(r.Placements, r.Total) {
@@ -192,9 +192,9 @@ func printSection(out io.Writer, title string, lines []string) {
 	if len(lines) == 0 {
 		lines = []string{"nothing"}
 	}
-	fmt.Fprintf(out, "\n%s:\n", title)
+	cli.Printf(out, "\n%s:\n", title)
 	for _, line := range lines {
-		fmt.Fprintf(out, "  %s\n", line)
+		cli.Printf(out, "  %s\n", line)
 	}
 }
 
@@ -255,7 +255,7 @@ func (s *steering) acceptRemovals(ctx context.Context, args []string) error {
 		}
 	}
 	if !something {
-		fmt.Fprintln(s.streams.Out, "the hub agent holds nothing")
+		cli.Printf(s.streams.Out, "the hub agent holds nothing\n")
 		return nil
 	}
 	return s.deleteOrphans(ctx, c, orphans)
@@ -264,10 +264,10 @@ func (s *steering) acceptRemovals(ctx context.Context, args []string) error {
 // acceptHeld tells the hub agent, by an annotation on the placement, to let go exactly what it holds now.
 func (s *steering) acceptHeld(ctx context.Context, c client.WithWatch, placement placementv1beta1.PlacementObject, held *placementv1beta1.HeldRemovals) error {
 	for _, removal := range held.Removals {
-		fmt.Fprintf(s.streams.Out, "%s: binding %s on %s: %s\n", placement.GetName(), removal.Binding, removal.Cluster, removal.Why)
+		cli.Printf(s.streams.Out, "%s: binding %s on %s: %s\n", placement.GetName(), removal.Binding, removal.Cluster, removal.Why)
 	}
 	if more := held.Total - len(held.Removals); more > 0 {
-		fmt.Fprintf(s.streams.Out, "%s: and %d more\n", placement.GetName(), more)
+		cli.Printf(s.streams.Out, "%s: and %d more\n", placement.GetName(), more)
 	}
 	if err := s.Ask(s.streams, fmt.Sprintf("Take placement %s off these %d cluster(s)?", placement.GetName(), held.Total)); err != nil {
 		return err
@@ -293,7 +293,7 @@ func (s *steering) deleteOrphans(ctx context.Context, c client.WithWatch, orphan
 		return nil
 	}
 	for _, binding := range orphans {
-		fmt.Fprintf(s.streams.Out, "binding %s on %s: its placement is gone\n", binding.GetName(), binding.GetBindingSpec().TargetCluster)
+		cli.Printf(s.streams.Out, "binding %s on %s: its placement is gone\n", binding.GetName(), binding.GetBindingSpec().TargetCluster)
 	}
 	if err := s.Ask(s.streams, fmt.Sprintf("Delete these %d binding(s), and what they have placed?", len(orphans))); err != nil {
 		return err

@@ -97,7 +97,7 @@ func orphaningStatus(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.
 			if policy == placementv1beta1.DeletePropagationPolicyAbandon {
 				fate = "stays there"
 			}
-			fmt.Fprintf(streams.Out, "%s: what %s has placed on clusters %s when it is deleted\n", enabled(policy), found.Placement.Ref, fate)
+			cli.Printf(streams.Out, "%s: what %s has placed on clusters %s when it is deleted\n", enabled(policy), found.Placement.Ref, fate)
 			return nil
 		},
 	}

@@ -14,11 +14,13 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
 // planOptions are what `plan` was asked for.
@@ -101,6 +103,10 @@ func (o *planOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	var made plan.Plan
+	wish.Served = func() (*snapshot.Catalog, error) {
+		groups, lists, err := o.factory.Discover()
+		return snapshot.NewCatalog(groups, lists, nil, snapshot.Filter{}), err
+	}
 	err = o.factory.Patiently(o.streams, "working out the plan", func() error {
 		facts, unsure, err := plan.Read(ctx, c, placement, wish)
 		if err != nil {
@@ -165,9 +171,10 @@ func indexIn(text string) *int {
 	return &index
 }
 
-// painter colours texts, or leaves them as they are.
+// painter makes texts printable, and colours them if it is to.
 func painter(colours bool) func(colour, text string) string {
 	return func(colour, text string) string {
+		text = tree.Printable(text)
 		if !colours {
 			return text
 		}
@@ -191,18 +198,18 @@ func printPlan(out io.Writer, p plan.Plan, paint func(colour, text string) strin
 	if p.RollbackOf != "" {
 		what = fmt.Sprintf("Take back what run %s has done to %s on", p.RollbackOf, p.Placement)
 	}
-	fmt.Fprintf(out, "%s %s in %s by strategy %s.\n", what, plural(len(p.Clusters()), "cluster"), plural(len(p.Stages), "stage"), p.Strategy)
+	cli.Printf(out, "%s %s in %s by strategy %s.\n", what, plural(len(p.Clusters()), "cluster"), plural(len(p.Stages), "stage"), p.Strategy)
 	for _, problem := range p.Problems {
-		fmt.Fprintln(out, paint(red, "✗ The run would be refused: "+problem))
+		cli.PrintStyled(out, paint(red, "✗ The run would be refused: "+problem))
 	}
 	for _, note := range p.Notes {
-		fmt.Fprintln(out, "! "+note)
+		cli.Printf(out, "! %s\n", note)
 	}
 	for i, stage := range p.Stages {
 		printStage(out, i+1, stage)
 	}
 	if len(p.Removed) > 0 {
-		fmt.Fprintf(out, "\n%d. deletion: what is placed is removed from %s, no longer picked: %s\n", len(p.Stages)+1, plural(len(p.Removed), "cluster"), strings.Join(p.Removed, ", "))
+		cli.Printf(out, "\n%d. deletion: what is placed is removed from %s, no longer picked: %s\n", len(p.Stages)+1, plural(len(p.Removed), "cluster"), strings.Join(p.Removed, ", "))
 	}
 	if diff {
 		for _, group := range p.Changes {
@@ -220,27 +227,27 @@ func plural(number int, what string) string {
 
 func printStage(out io.Writer, number int, stage plan.Stage) {
 	total := len(slices.Concat(stage.Waves...))
-	fmt.Fprintf(out, "\n%d. %s: %s", number, stage.Name, plural(total, "cluster"))
+	cli.Printf(out, "\n%d. %s: %s", number, stage.Name, plural(total, "cluster"))
 	if total == 0 {
-		fmt.Fprint(out, ", so it is skipped\n")
+		cli.Printf(out, ", so it is skipped\n")
 		return
 	}
-	fmt.Fprintf(out, ", %d at a time\n", stage.AtOnce)
+	cli.Printf(out, ", %d at a time\n", stage.AtOnce)
 	for _, gate := range stage.Before {
-		fmt.Fprintf(out, "   before  %s\n", gate)
+		cli.Printf(out, "   before  %s\n", gate)
 	}
 	for i, wave := range stage.Waves {
 		described := make([]string, 0, len(wave))
 		for _, cluster := range wave {
 			described = append(described, clusterText(cluster))
 		}
-		fmt.Fprintf(out, "   wave %-2d %s\n", i+1, strings.Join(described, ", "))
+		cli.Printf(out, "   wave %-2d %s\n", i+1, strings.Join(described, ", "))
 	}
 	for _, gate := range stage.After {
-		fmt.Fprintf(out, "   after   %s\n", gate)
+		cli.Printf(out, "   after   %s\n", gate)
 	}
 	if stage.Failures != "" {
-		fmt.Fprintf(out, "   limits  %s\n", stage.Failures)
+		cli.Printf(out, "   limits  %s\n", stage.Failures)
 	}
 }
 
@@ -272,27 +279,27 @@ func printGroup(out io.Writer, group plan.Group, paint func(colour, text string)
 	if group.From != "" {
 		from = "snapshot " + group.From
 	}
-	fmt.Fprintf(out, "\nOn %s, from %s to snapshot %s", named, from, group.To)
+	cli.Printf(out, "\nOn %s, from %s to snapshot %s", named, from, group.To)
 	if len(group.Overrides) > 0 {
-		fmt.Fprintf(out, " with overrides %s", strings.Join(group.Overrides, ", "))
+		cli.Printf(out, " with overrides %s", strings.Join(group.Overrides, ", "))
 	}
 	switch {
 	case group.Problem != "":
-		fmt.Fprintf(out, ": %s\n", paint(red, group.Problem))
+		cli.PrintStyled(out, ": "+paint(red, group.Problem))
 		return
 	case len(group.Objects) == 0:
-		fmt.Fprintln(out, ": nothing changes.")
+		cli.Printf(out, ": nothing changes.\n")
 		return
 	}
-	fmt.Fprintln(out, ":")
+	cli.Printf(out, ":\n")
 	for _, change := range group.Objects {
 		mark, colour := map[string]string{"added": "+", "removed": "-", "changed": "~"}[change.Change], map[string]string{"added": green, "removed": red, "changed": cyan}[change.Change]
-		fmt.Fprintln(out, paint(colour, "  "+mark+" "+change.Object))
+		cli.PrintStyled(out, paint(colour, "  "+mark+" "+change.Object))
 		if change.Change == "added" && group.From == "" {
 			continue // all of it is new there; the hub has it in full
 		}
 		for _, line := range change.Lines {
-			fmt.Fprintln(out, "    "+paintLine(line, paint))
+			cli.PrintStyled(out, "    "+paintLine(line, paint))
 		}
 	}
 }
@@ -306,6 +313,6 @@ func paintLine(line string, paint func(colour, text string) string) string {
 	case "@":
 		return paint(cyan, line)
 	default:
-		return line
+		return tree.Printable(line)
 	}
 }

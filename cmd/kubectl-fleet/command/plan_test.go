@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -173,6 +174,31 @@ func TestPlanTellsWhatWouldKeepARunFromStarting(t *testing.T) {
 			assert.Equal(t, 1, strings.Count(c.out.String(), "would be refused"), c.out.String())
 		})
 	}
+}
+
+// wrapped is an envelope with a ClusterRole in it.
+const wrapped = `{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":"ClusterResourceEnvelope","metadata":{"name":"roles"},"data":{
+	"reader":{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"reader"}}}}`
+
+func TestPlanOpensEnvelopesByTheRulesOfTheHub(t *testing.T) {
+	const excluded = "ClusterRole reader is of a kind that the hub agent's flag --skipped-propagating-apis names"
+	objects := release()
+	for i, object := range objects {
+		if object.GetName() == snapshotOf(5).Name {
+			objects[i] = snapshotOf(5, shopNamespace, wrapped)
+		}
+	}
+	published := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "fleetflow-placed"}}
+	published.Data = map[string]string{"skippedPropagatingAPIs": "rbac.authorization.k8s.io", "configMapEnvelopes": "any"}
+	c := newConsole(t, append(objects, published)...)
+	require.NoError(t, c.run("plan", "-p", "web", "--strategy", "careful"))
+	assert.Contains(t, c.out.String(), excluded)
+	assert.NotContains(t, c.out.String(), "is not known")
+
+	c = newConsole(t, objects...)
+	require.NoError(t, c.run("plan", "-p", "web", "--strategy", "careful"))
+	assert.NotContains(t, c.out.String(), excluded)
+	assert.Contains(t, c.out.String(), "what the hub agent's flags keep out of envelopes is not known")
 }
 
 func TestPlanOfClustersInNoStageFollowsTheStrategy(t *testing.T) {

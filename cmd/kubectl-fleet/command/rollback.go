@@ -84,7 +84,14 @@ func (s *steering) createRun(ctx context.Context, c client.WithWatch, ref hub.Re
 	}
 	run := placementv1beta1.Scope{Namespace: ref.Namespace}.NewUpdateRun(ref.Name)
 	*run.GetUpdateRunSpec() = spec
-	err := s.writer(c).Create(ctx, run)
+	who, err := askWhoIAm(ctx, c)
+	if err != nil {
+		return err
+	}
+	if who != "" { // the API server checks it, or writes it itself where it can
+		run.SetAnnotations(map[string]string{placementv1beta1.CreatorAnnotation: who})
+	}
+	err = s.writer(c).Create(ctx, run)
 	if hub.Unserved(err) {
 		return errors.New("this hub has no staged update runs: it does not serve their kind")
 	}

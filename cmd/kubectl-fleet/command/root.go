@@ -3,8 +3,6 @@
 package command
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -78,8 +76,8 @@ kubectl_complete-fleet (a link is enough): kubectl, once its own completion is s
 		DisableFlagsInUseLine: true,
 		Args:                  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(streams.Out, version.Of("kubectl-fleet"))
-			return err
+			cli.Printf(streams.Out, "%s\n", version.Of("kubectl-fleet"))
+			return nil
 		},
 	})
 	f.Flags.AddFlags(root.PersistentFlags())

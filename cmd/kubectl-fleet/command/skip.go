@@ -122,7 +122,7 @@ func (s *steering) inTime(run hub.Run, clusters []string, action placementv1beta
 		return nil, errors.Join(why...)
 	}
 	for _, reason := range why {
-		fmt.Fprintln(s.streams.ErrOut, "Warning:", reason)
+		cli.Printf(s.streams.ErrOut, "Warning: %s\n", reason)
 	}
 	return left, nil
 }

@@ -39,7 +39,7 @@ Of a stage or placement with many clusters only those are shown that something i
 one.
 
 With --watch the picture stays up to date, by one watch a kind, until the rollout is over. The command then exits with
-0 if it went well and with 1 if it failed. A placement counts as failed if it will not get better before somebody
+0 if it went well and with 1 if it failed. A placement counts as failed if it will not get better before a user
 mends something: invalid selectors, an override or manifest that cannot be applied, too few clusters that fit. Where
 the output is no terminal, a line is written for every change.`,
 		Example: `  # How far is run web-17?
@@ -112,7 +112,7 @@ func (o *statusOptions) print(root tree.Node) error {
 		width = 0
 	}
 	for _, line := range tree.Lines(root, tree.Style{Now: o.factory.Clock.Now(), Width: width, Colours: cli.Colours(o.streams.Out)}) {
-		fmt.Fprintln(o.streams.Out, line)
+		cli.PrintStyled(o.streams.Out, line)
 	}
 	return nil
 }

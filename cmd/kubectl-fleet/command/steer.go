@@ -64,7 +64,7 @@ func (s *steering) findOne(ctx context.Context, arg string, kind hub.Kind) (clie
 	return c, found, err
 }
 
-// patchRun changes the spec of a run, unless somebody else has changed the spec in the meantime. The status of a run
+// patchRun changes the spec of a run, unless the spec has been changed in the meantime. The status of a run
 // that is under way changes all the time, which is no reason to give up.
 func (s *steering) patchRun(ctx context.Context, c client.WithWatch, run hub.Run, operation fence.Op) error {
 	if !s.Sends() {

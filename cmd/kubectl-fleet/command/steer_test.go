@@ -46,8 +46,12 @@ func TestApprove(t *testing.T) {
 		c := newConsole(t, run, request)
 		require.NoError(t, c.run("approve", "web-5", "--comment", "fine"))
 		assert.Equal(t, "stage canary of run/web-5 approved\n", c.out.String())
-		approved := meta.FindStatusCondition(get(c, &placementv1beta1.ClusterApprovalRequest{}, "web-5-canary").Status.Conditions, placementv1beta1.ConditionTypeApproved)
+		status := get(c, &placementv1beta1.ClusterApprovalRequest{}, "web-5-canary").Status
+		approved := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeApproved)
 		require.NotNil(t, approved)
+		assert.Equal(t, &placementv1beta1.ApprovalRecord{
+			By: "jane", At: approved.LastTransitionTime, Door: placementv1beta1.ApprovalDoorKubectl, Verified: true, Comment: "fine",
+		}, status.Approval, "for an API server that cannot note it by itself")
 		assert.Equal(t, metav1.ConditionTrue, approved.Status)
 		assert.Equal(t, "fine", approved.Message)
 		assert.EqualValues(t, 1, approved.ObservedGeneration)
@@ -323,8 +327,8 @@ func TestASteeredRunMayGetAheadButNotBecomeAnother(t *testing.T) {
 		change func(*placementv1beta1.ClusterStagedUpdateRun)
 		err    string
 	}{
-		"its status was written":   {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Annotations = map[string]string{"as": "good as"} }},
-		"somebody else changed it": {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Generation++ }, err: "changing run/web-5: somebody else has changed it"},
+		"its status was written":  {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Annotations = map[string]string{"as": "good as"} }},
+		"another user changed it": {change: func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Generation++ }, err: "changing run/web-5: it has been changed in the meantime"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := newConsole(t, soakingRun())

@@ -15,6 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/explain"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/tree"
 )
 
 // whyOptions are what `why` was asked.
@@ -91,7 +92,7 @@ func (o *whyOptions) run(ctx context.Context, clusters []string) error {
 	}
 	for i, answer := range answers {
 		if i > 0 {
-			fmt.Fprintln(o.streams.Out)
+			cli.Printf(o.streams.Out, "\n")
 		}
 		printAnswer(o.streams.Out, answer, cli.Colours(o.streams.Out))
 	}
@@ -147,34 +148,34 @@ func printAnswer(out io.Writer, a explain.Answer, colours bool) {
 	if a.Selected {
 		verb = "has picked"
 	}
-	fmt.Fprintf(out, "%s %s %s.\n  %s\n", a.Placement, verb, a.Cluster, a.Reason)
+	cli.Printf(out, "%s %s %s.\n  %s\n", a.Placement, verb, a.Cluster, a.Reason)
 	for _, note := range a.Notes {
-		fmt.Fprintf(out, "  Note: %s.\n", note)
+		cli.Printf(out, "  Note: %s.\n", note)
 	}
 	if a.Recorded != "" {
-		fmt.Fprintf(out, "  When it decided, the hub wrote: %s\n", a.Recorded)
+		cli.Printf(out, "  When it decided, the hub wrote: %s\n", a.Recorded)
 	}
 	if len(a.Filters) > 0 {
 		heading := "Filters:"
 		if a.Kept {
 			heading = "Filters (for a new pick; a cluster that was picked stays):"
 		}
-		fmt.Fprintf(out, "\n%s\n", heading)
+		cli.Printf(out, "\n%s\n", heading)
 		for _, filter := range a.Filters {
-			fmt.Fprintln(out, filterLine(filter, painter(colours)))
+			cli.PrintStyled(out, filterLine(filter, painter(colours)))
 		}
 	}
 	if a.Score != nil {
-		fmt.Fprintf(out, "\nScore: %s\n", *a.Score)
+		cli.Printf(out, "\nScore: %s\n", *a.Score)
 		for _, line := range a.Scores {
-			fmt.Fprintf(out, "  %s\n", line)
+			cli.Printf(out, "  %s\n", line)
 		}
 	}
 	if a.Rank > 0 {
-		fmt.Fprintf(out, "Rank:  %d of %d in line for the next pick%s\n", a.Rank, a.InLine, beaten(a))
+		cli.Printf(out, "Rank:  %d of %d in line for the next pick%s\n", a.Rank, a.InLine, beaten(a))
 	}
 	if a.Binding != "" {
-		fmt.Fprintf(out, "\nBinding: %s\n", a.Binding)
+		cli.Printf(out, "\nBinding: %s\n", a.Binding)
 	}
 }
 
@@ -190,5 +191,5 @@ func filterLine(filter explain.Filter, paint func(colour, text string) string) s
 	if filter.Against != "" {
 		mark = paint(red, "✗")
 	}
-	return strings.TrimRight(fmt.Sprintf("  %s %-22s %s", mark, filter.Name, filter.Against), " ")
+	return strings.TrimRight(fmt.Sprintf("  %s %-22s %s", mark, filter.Name, tree.Printable(filter.Against)), " ")
 }

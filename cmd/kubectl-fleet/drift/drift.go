@@ -1,4 +1,4 @@
-// Package drift lists how members differ from what a placement wants of them: what somebody changed there after it was
+// Package drift lists how members differ from what a placement wants of them: what was changed there after it was
 // applied, and what is different and was left alone. It is pure.
 package drift
 
@@ -67,7 +67,7 @@ type Field struct {
 const (
 	// listed is how many objects a binding lists at most.
 	listed = 100
-	// masked stands for a value nobody should see.
+	// masked stands for a value that is not to be seen.
 	masked = "***"
 )
 

@@ -69,7 +69,7 @@ func OnScreen(screen *Screen, now func() time.Time, colours bool) func(Picture) 
 		width, _ := screen.Size()
 		lines := tree.Lines(p.Root, tree.Style{Now: now(), Width: width, Colours: colours})
 		if p.Note != "" {
-			lines = append(lines, tree.Cut(p.Note, width, width > 0))
+			lines = append(lines, tree.Cut(tree.Printable(p.Note), width, width > 0))
 		}
 		return screen.Draw(lines)
 	}
@@ -88,7 +88,7 @@ func AsLines(out io.Writer, now func() time.Time) func(Picture) error {
 			if line == "" {
 				continue
 			}
-			if _, err := fmt.Fprintf(out, "%s  %s\n", now().Format(time.TimeOnly), line); err != nil {
+			if _, err := fmt.Fprintf(out, "%s  %s\n", now().Format(time.TimeOnly), tree.Printable(line)); err != nil {
 				return fmt.Errorf("printing: %w", err)
 			}
 		}

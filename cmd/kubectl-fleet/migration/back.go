@@ -119,7 +119,7 @@ func (c *checker) checkPoliciesBack() {
 			c.report.find(Note, "PolicyHashDiffers", name, "KubeFleet has another hash of this policy, makes a snapshot of its own and looks at the clusters again: those that still fit keep what they have")
 		}
 	}
-	c.checkLatest(latest, "policy", func(placementv1beta1.PlacementObject) bool { return true })
+	c.checkLatest(latest, "policy")
 }
 
 // kubeFleetHash is KubeFleet's hash of a policy, in which the number of clusters does not count.
@@ -144,9 +144,9 @@ func (c *checker) checkIndex(name string, o metav1.Object, label string) {
 
 // checkLatest says which placements have none or several of a kind of snapshot that are labelled as the latest: KubeFleet
 // stops at these with an error.
-func (c *checker) checkLatest(latest map[types.NamespacedName]int, what string, needs func(placementv1beta1.PlacementObject) bool) {
+func (c *checker) checkLatest(latest map[types.NamespacedName]int, what string) {
 	for _, placement := range c.Placements {
-		if count := latest[keyOf(placement)]; count != 1 && (count > 1 || needs(placement)) && len(c.byPlacement[keyOf(placement)]) > 0 {
+		if count := latest[keyOf(placement)]; count != 1 && len(c.byPlacement[keyOf(placement)]) > 0 {
 			c.report.find(InTheWay, "NotOneLatest", nameOfPlacement(placement), fmt.Sprintf(
 				"%d of its %s snapshots carry the label %s=true, and KubeFleet needs one", count, what, placementv1beta1.IsLatestSnapshotLabel))
 		}
@@ -169,7 +169,7 @@ func (c *checker) checkSnapshotsBack() {
 			latest[parentOf(snapshot)]++
 		}
 	}
-	c.checkLatest(latest, "resource", func(placementv1beta1.PlacementObject) bool { return true })
+	c.checkLatest(latest, "resource")
 }
 
 // checkBindingsBack: KubeFleet goes by the label, the state and the conditions of a binding, whatever its name.
@@ -192,24 +192,15 @@ func (c *checker) checkBindingsBack() {
 
 // countGiveBackWrites counts what KubeFleet writes when it takes the hub back.
 func (c *checker) countGiveBackWrites() {
-	placements, bindings, works := 0, 0, 0
-	for _, placement := range c.Placements {
-		if !slices.Contains(placement.GetFinalizers(), placementv1beta1.SchedulerCleanupFinalizer) {
-			placements++
-		}
-	}
-	for _, binding := range c.Bindings {
-		if !slices.Contains(binding.GetFinalizers(), placementv1beta1.SchedulerBindingFinalizer) {
-			bindings++
-		}
-	}
-	for i := range c.Works {
-		if c.Works[i].Annotations[placementv1beta1.ParentResourceSnapshotNameAnnotation] == "" ||
-			c.Works[i].Annotations[placementv1beta1.ParentClusterResourceOverrideSnapshotHashAnnotation] == "" {
-			works++
-		}
-	}
-	c.report.write("placement", placements, "gets the finalizer of KubeFleet's scheduler")
-	c.report.write("binding", bindings, "lacks the finalizer by which KubeFleet's scheduler notices its deletion; those that it makes have it")
-	c.report.write("work", works, "lacks annotations of KubeFleet's, and is written once more with the same content")
+	lacks := func(o metav1.Object, finalizer string) bool { return !slices.Contains(o.GetFinalizers(), finalizer) }
+	c.report.write("placement", count(c.Placements, func(placement placementv1beta1.PlacementObject) bool {
+		return lacks(placement, placementv1beta1.SchedulerCleanupFinalizer)
+	}), "gets the finalizer of KubeFleet's scheduler")
+	c.report.write("binding", count(c.Bindings, func(binding placementv1beta1.BindingObject) bool {
+		return lacks(binding, placementv1beta1.SchedulerBindingFinalizer)
+	}), "lacks the finalizer by which KubeFleet's scheduler notices its deletion; those that it makes have it")
+	c.report.write("work", count(c.Works, func(work metav1.PartialObjectMetadata) bool {
+		return work.Annotations[placementv1beta1.ParentResourceSnapshotNameAnnotation] == "" ||
+			work.Annotations[placementv1beta1.ParentClusterResourceOverrideSnapshotHashAnnotation] == ""
+	}), "lacks annotations of KubeFleet's, and is written once more with the same content")
 }

@@ -142,7 +142,7 @@ func (c *checker) listPlacements() {
 		clusters := map[string]bool{}
 		for _, binding := range c.byPlacement[keyOf(placement)] {
 			clusters[binding.GetBindingSpec().TargetCluster] = true
-			if meta.IsStatusConditionTrue(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeAvailable) {
+			if isAvailable(binding) {
 				line.Available++
 			}
 		}
@@ -150,25 +150,25 @@ func (c *checker) listPlacements() {
 		index[keyOf(placement)] = len(c.report.Placements)
 		c.report.Placements = append(c.report.Placements, line)
 	}
-	count := func(key types.NamespacedName, field func(*Placement) *int) {
+	add := func(key types.NamespacedName, field func(*Placement) *int) {
 		if at, known := index[key]; known {
 			*field(&c.report.Placements[at])++
 		}
 	}
 	for _, binding := range c.Bindings {
-		count(bindingParent(binding), func(p *Placement) *int { return &p.Bindings })
+		add(bindingParent(binding), func(p *Placement) *int { return &p.Bindings })
 	}
 	for _, policy := range c.Policy {
-		count(parentOf(policy), func(p *Placement) *int { return &p.Policies })
+		add(parentOf(policy), func(p *Placement) *int { return &p.Policies })
 	}
 	for i := range c.Resources {
-		count(parentOf(&c.Resources[i]), func(p *Placement) *int { return &p.Snapshots })
+		add(parentOf(&c.Resources[i]), func(p *Placement) *int { return &p.Snapshots })
 	}
 	for i := range c.Works {
-		count(workParent(&c.Works[i]), func(p *Placement) *int { return &p.Works })
+		add(workParent(&c.Works[i]), func(p *Placement) *int { return &p.Works })
 	}
 	for _, run := range c.Runs {
-		count(types.NamespacedName{Namespace: run.GetNamespace(), Name: run.GetUpdateRunSpec().PlacementName}, func(p *Placement) *int { return &p.Runs })
+		add(types.NamespacedName{Namespace: run.GetNamespace(), Name: run.GetUpdateRunSpec().PlacementName}, func(p *Placement) *int { return &p.Runs })
 	}
 	slices.SortFunc(c.report.Placements, func(a, b Placement) int { return cmp.Compare(a.Object, b.Object) })
 	total := &c.report.Total
@@ -296,16 +296,15 @@ func (c *checker) listUnderWay() {
 		}
 	}
 	for _, placement := range c.Placements {
-		waiting := 0
-		for _, binding := range c.byPlacement[keyOf(placement)] {
-			if !meta.IsStatusConditionTrue(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeAvailable) {
-				waiting++
-			}
-		}
+		waiting := count(c.byPlacement[keyOf(placement)], func(binding placementv1beta1.BindingObject) bool { return !isAvailable(binding) })
 		if waiting > 0 {
 			c.report.UnderWay = append(c.report.UnderWay, UnderWay{nameOfPlacement(placement), fmt.Sprintf("%d cluster(s) are not available yet", waiting)})
 		}
 	}
+}
+
+func isAvailable(binding placementv1beta1.BindingObject) bool {
+	return meta.IsStatusConditionTrue(binding.GetBindingStatus().Conditions, placementv1beta1.ConditionTypeAvailable)
 }
 
 // describeRun says where a run that is not over stands.
@@ -339,7 +338,7 @@ func (c *checker) checkCounterparts() {
 			c.report.find(NoCounterpart, "NamespacedPlacement", name,
 				"namespaced placements are stored and not acted on: what it has placed stays on the clusters as it is, and changes of it do nothing")
 		case placement.GetPlacementSpec().StatusReportingScope == placementv1beta1.NamespaceAccessible:
-			c.report.find(NoCounterpart, "NamespaceAccessibleStatus", name, "its status is on the placement only: no ClusterResourcePlacementStatus is kept up to date")
+			c.report.find(NoCounterpart, "NamespaceAccessibleStatus", name, "its status is on the placement only: no ClusterResourcePlacementStatus is kept up to date; one that there is goes with the placement")
 		}
 		c.checkFinalizers(name, placement)
 	}
@@ -354,6 +353,10 @@ func (c *checker) checkCounterparts() {
 	}
 	for object, fields := range c.Unknown {
 		c.report.find(NoCounterpart, "UnknownFields", object, "fields that fleetflow's API does not have are dropped: "+strings.Join(fields, ", "))
+	}
+	for kind, objects := range c.TheirOwn {
+		c.report.find(NoCounterpart, "KindUnknown", kind+"."+kubefleet.OwnGroup, fmt.Sprintf(
+			"fleetflow does not have this kind, and what KubeFleet has made of %d object(s) stays as it is: %s", len(objects), updaterun.ListNames(objects)))
 	}
 	for i := range c.Members {
 		for _, agent := range c.Members[i].Status.AgentStatus {
@@ -381,47 +384,47 @@ func (c *checker) checkFinalizers(name string, o metav1.Object) {
 
 // countTakeOverWrites counts what fleetflow writes on the hub when it takes over. On the members it writes nothing.
 func (c *checker) countTakeOverWrites() {
-	unsigned, unread, unlabelled, unnoted := 0, 0, 0, 0
 	owners := map[types.NamespacedName]metav1.OwnerReference{}
-	for _, placement := range c.Placements {
+	unread := count(c.Placements, func(placement placementv1beta1.PlacementObject) bool {
 		if placement.GetNamespace() != "" {
-			continue
+			return false
 		}
 		owners[keyOf(placement)] = placementv1beta1.PlacementOwner(placement)
-		if placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation] == "" {
-			unread++
-		}
-	}
-	for i := range c.Works {
-		if _, ours := owners[workParent(&c.Works[i])]; ours && !placementv1beta1.IsSigned(&c.Works[i]) {
-			unsigned++
-		}
-	}
-	for _, binding := range c.Bindings {
-		if _, ours := owners[bindingParent(binding)]; !ours || !placementv1beta1.IsLiveBinding(binding) {
-			continue
-		}
-		if binding.GetLabels()[placementv1beta1.ParentPlacementLabel] == "" {
-			unlabelled++
-		} else if lacksOverrideInputs(binding) {
-			unnoted++
-		}
-	}
+		return placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation] == ""
+	})
 	isInherited := func(o metav1.Object) bool {
 		owner, ours := owners[parentOf(o)]
 		return ours && placementv1beta1.KinshipOf(o, owner) == placementv1beta1.KinshipInherited
 	}
-	unowned := 0
-	for _, snapshot := range c.listSnapshots() {
-		if isInherited(snapshot) {
-			unowned++
-		}
+	unowned := count(c.Policy, func(policy placementv1beta1.PolicySnapshotObject) bool { return isInherited(policy) }) +
+		count(c.Resources, func(snapshot metav1.PartialObjectMetadata) bool { return isInherited(&snapshot) })
+	isAdopted := func(binding placementv1beta1.BindingObject) bool {
+		_, ours := owners[bindingParent(binding)]
+		return ours && placementv1beta1.IsLiveBinding(binding)
+	}
+	isUnlabelled := func(binding placementv1beta1.BindingObject) bool {
+		return isAdopted(binding) && binding.GetLabels()[placementv1beta1.ParentPlacementLabel] == ""
 	}
 	c.report.write("placement", unread, "annotated with what its selection came to")
 	c.report.write("snapshot", unowned, "gets its placement, which has another UID, as its owner")
-	c.report.write("binding", unlabelled, "labelled with its placement again")
-	c.report.write("binding", unnoted, "annotated with what its overrides are applied from")
-	c.report.write("work", unsigned, "annotated with its binding and revision; its content stays")
+	c.report.write("binding", count(c.Bindings, isUnlabelled), "labelled with its placement again")
+	c.report.write("binding", count(c.Bindings, func(binding placementv1beta1.BindingObject) bool {
+		return isAdopted(binding) && !isUnlabelled(binding) && lacksOverrideInputs(binding)
+	}), "annotated with what its overrides are applied from")
+	c.report.write("work", count(c.Works, func(work metav1.PartialObjectMetadata) bool {
+		_, ours := owners[workParent(&work)]
+		return ours && !placementv1beta1.IsSigned(&work)
+	}), "annotated with its binding and revision; its content stays")
+}
+
+// count is how many items are as wanted.
+func count[T any](items []T, wanted func(T) bool) (n int) {
+	for _, item := range items {
+		if wanted(item) {
+			n++
+		}
+	}
+	return n
 }
 
 // lacksOverrideInputs says that a binding names overrides and does not say what they are applied from.
@@ -429,18 +432,6 @@ func lacksOverrideInputs(binding placementv1beta1.BindingObject) bool {
 	_, noted := binding.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation]
 	spec := binding.GetBindingSpec()
 	return !noted && len(spec.ClusterResourceOverrideSnapshots)+len(spec.ResourceOverrideSnapshots) > 0
-}
-
-// listSnapshots lists the snapshots of policies and of resources.
-func (c *checker) listSnapshots() []metav1.Object {
-	var all []metav1.Object
-	for _, policy := range c.Policy {
-		all = append(all, policy)
-	}
-	for i := range c.Resources {
-		all = append(all, &c.Resources[i])
-	}
-	return all
 }
 
 // HeldBindings are the bindings that `kubectl fleet migrate accept` deletes: their placement is gone.

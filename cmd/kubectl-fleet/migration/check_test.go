@@ -112,6 +112,9 @@ func TestWhatStandsInTheWayOfAMove(t *testing.T) {
 		}, []string{"InTheWay RemovalsHeld"}},
 		"a finalizer of others is only told of": {func(s *migration.State) { placement(s).Finalizers = []string{"example.com/keep"} }, []string{"Note UnknownFinalizer"}},
 		"a field that the API does not have":    {func(s *migration.State) { s.Unknown["ClusterResourcePlacement/crp"] = []string{"spec.new"} }, []string{"NoCounterpart UnknownFields"}},
+		"a kind of KubeFleet's own group": {func(s *migration.State) {
+			s.TheirOwn = map[string][]string{"PlacementPolicy": {"team/mine"}}
+		}, []string{"NoCounterpart KindUnknown"}},
 		"a namespaced placement": {func(s *migration.State) {
 			s.Placements = append(s.Placements, &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "mine"}})
 		}, []string{"NoCounterpart NamespacedPlacement"}},

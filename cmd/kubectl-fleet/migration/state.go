@@ -7,10 +7,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/fleetflow/fleetflow/activities/liveread"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -44,34 +45,30 @@ type State struct {
 	Strategies         []placementv1beta1.UpdateStrategyObject
 	// Unknown are fields, by the object that has them, of which fleetflow's API knows nothing.
 	Unknown map[string][]string
+	// TheirOwn are objects of KubeFleet's group that fleetflow does not have, by their kind.
+	TheirOwn map[string][]string
 }
 
 // Read reads the state of a hub. A kind that the hub does not serve is one of which it has nothing.
 func Read(ctx context.Context, c client.Client) (*State, error) {
-	s, r := &State{Unknown: map[string][]string{}}, reader{c}
+	s, r := &State{Unknown: map[string][]string{}, TheirOwn: map[string][]string{}}, reader{c}
 	members, mailboxes := &clusterv1beta1.MemberClusterList{}, &clusterv1beta1.InternalMemberClusterList{}
-	var err error
 	for _, read := range []func() error{
-		func() error { s.KubeFleetLease, err = r.readLease(ctx, kubefleet.HubAgentLease); return err },
-		func() error { s.OurLease, err = r.readLease(ctx, HubAgentLease); return err },
-		func() error { s.Webhooks, err = r.readWebhooks(ctx); return err },
-		func() error { s.Policies, err = r.readPolicies(ctx); return err },
+		func() (err error) { s.KubeFleetLease, err = r.readLease(ctx, kubefleet.HubAgentLease); return err },
+		func() (err error) { s.OurLease, err = r.readLease(ctx, HubAgentLease); return err },
+		func() (err error) { s.Webhooks, err = r.readWebhooks(ctx); return err },
+		func() (err error) { s.Policies, err = r.readPolicies(ctx); return err },
 		func() error { return r.list(ctx, members) },
 		func() error { return r.list(ctx, mailboxes) },
-		func() error { return r.readKnown(ctx, s) },
-		func() error {
-			s.Bindings, err = listTwins(ctx, r, placementv1beta1.Scope.NewBindingList)
-			return err
-		},
-		func() error {
-			s.Policy, err = listTwins(ctx, r, placementv1beta1.Scope.NewPolicySnapshotList)
-			return err
-		},
-		func() error {
-			s.Resources, err = r.listMetadata(ctx, "ClusterResourceSnapshot", "ResourceSnapshot")
-			return err
-		},
-		func() error { s.Works, err = r.listMetadata(ctx, "Work"); return err },
+		// What users make is read field by field: what fleetflow's API does not know is noted.
+		func() error { return readStrictly(ctx, r, "ResourcePlacement", s.Unknown, &s.Placements) },
+		func() error { return readStrictly(ctx, r, "StagedUpdateRun", s.Unknown, &s.Runs) },
+		func() error { return readStrictly(ctx, r, "StagedUpdateStrategy", s.Unknown, &s.Strategies) },
+		func() error { return listTwins(ctx, r, placementv1beta1.Scope.NewBindingList, &s.Bindings) },
+		func() error { return listTwins(ctx, r, placementv1beta1.Scope.NewPolicySnapshotList, &s.Policy) },
+		func() error { return r.listMetadata(ctx, &s.Resources, "ClusterResourceSnapshot", "ResourceSnapshot") },
+		func() error { return r.listMetadata(ctx, &s.Works, "Work") },
+		func() error { return r.readTheirOwn(ctx, s) },
 	} {
 		if err := read(); err != nil {
 			return nil, err
@@ -92,35 +89,28 @@ func (r reader) list(ctx context.Context, into client.ObjectList, options ...cli
 }
 
 func (r reader) readLease(ctx context.Context, of kubefleet.Lease) (*coordinationv1.Lease, error) {
-	lease := &coordinationv1.Lease{}
-	err := r.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, lease)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the lease of %s: %w", of.Agent, err)
-	}
-	return lease, nil
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}
+	return liveread.Existing(ctx, r, lease, "the lease of "+of.Agent+",")
 }
 
-func (r reader) readWebhooks(ctx context.Context) ([]string, error) {
-	var found []string
-	look := func(resource string, names []string, object client.Object) error {
-		for _, name := range names {
-			err := r.Get(ctx, client.ObjectKey{Name: name}, object)
-			if err == nil {
-				found = append(found, resource+"/"+name)
-			} else if !apierrors.IsNotFound(err) {
-				return fmt.Errorf("reading %s %s: %w", resource, name, err)
-			}
+// readWebhooks finds the webhook configurations that KubeFleet's hub agent registers.
+func (r reader) readWebhooks(ctx context.Context) (found []string, err error) {
+	for _, name := range slices.Concat(kubefleet.ValidatingWebhooks, kubefleet.MutatingWebhooks) {
+		kind := "ValidatingWebhookConfiguration"
+		if slices.Contains(kubefleet.MutatingWebhooks, name) {
+			kind = "MutatingWebhookConfiguration"
 		}
-		return nil
+		webhook := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		webhook.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
+		webhook, err := liveread.Existing(ctx, r, webhook, kind)
+		if err != nil {
+			return nil, err
+		}
+		if webhook != nil {
+			found = append(found, strings.ToLower(kind)+"/"+name)
+		}
 	}
-	if err := look("validatingwebhookconfiguration", kubefleet.ValidatingWebhooks, &admissionregistrationv1.ValidatingWebhookConfiguration{}); err != nil {
-		return nil, err
-	}
-	err := look("mutatingwebhookconfiguration", kubefleet.MutatingWebhooks, &admissionregistrationv1.MutatingWebhookConfiguration{})
-	return found, err
+	return found, nil
 }
 
 // readPolicies finds the admission policies of fleetflow's chart: they let its own agent pass, and not KubeFleet's.
@@ -137,73 +127,76 @@ func (r reader) readPolicies(ctx context.Context) ([]string, error) {
 }
 
 // listMetadata lists the metadata of kinds.
-func (r reader) listMetadata(ctx context.Context, kinds ...string) ([]metav1.PartialObjectMetadata, error) {
-	var found []metav1.PartialObjectMetadata
+func (r reader) listMetadata(ctx context.Context, found *[]metav1.PartialObjectMetadata, kinds ...string) error {
 	for _, kind := range kinds {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(kind + "List"))
 		if err := r.list(ctx, list); err != nil {
-			return nil, err
+			return err
 		}
 		for i := range list.Items {
 			list.Items[i].SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(kind))
 		}
-		found = append(found, list.Items...)
+		*found = append(*found, list.Items...)
 	}
-	return found, nil
+	return nil
+}
+
+// readTheirOwn reads the names of what there is of KubeFleet's own group, in the version that the hub prefers.
+func (r reader) readTheirOwn(ctx context.Context, s *State) error {
+	for _, kind := range kubefleet.OwnKinds {
+		served, err := r.RESTMapper().RESTMapping(schema.GroupKind{Group: kubefleet.OwnGroup, Kind: kind})
+		if hub.Unserved(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("looking for kind %s: %w", kind, err)
+		}
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(served.GroupVersionKind.GroupVersion().WithKind(kind + "List"))
+		if err := r.list(ctx, list); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			s.TheirOwn[kind] = append(s.TheirOwn[kind], strings.TrimPrefix(keyOf(&list.Items[i]).String(), "/"))
+		}
+	}
+	return nil
 }
 
 // namespaced chooses the kinds of objects in namespaces; the lists are of all of them.
 var namespaced = placementv1beta1.Scope{Namespace: metav1.NamespaceDefault}
 
 // listTwins lists the objects of both scopes.
-func listTwins[T placementv1beta1.Object](ctx context.Context, r reader, newList func(placementv1beta1.Scope) placementv1beta1.ObjectList[T]) ([]T, error) {
-	var found []T
+func listTwins[T placementv1beta1.Object](ctx context.Context, r reader, newList func(placementv1beta1.Scope) placementv1beta1.ObjectList[T], found *[]T) error {
 	for _, scope := range []placementv1beta1.Scope{{}, namespaced} {
 		list := newList(scope)
 		if err := r.list(ctx, list); err != nil {
-			return nil, err
-		}
-		found = append(found, list.Objects()...)
-	}
-	return found, nil
-}
-
-// readKnown reads what users make, field by field: what fleetflow's API does not know is noted.
-func (r reader) readKnown(ctx context.Context, s *State) error {
-	for _, kind := range []string{"ClusterResourcePlacement", "ResourcePlacement"} {
-		if err := readStrictly(ctx, r, kind, s.Unknown, func(o placementv1beta1.PlacementObject) { s.Placements = append(s.Placements, o) }); err != nil {
 			return err
 		}
-	}
-	for _, kind := range []string{"ClusterStagedUpdateRun", "StagedUpdateRun"} {
-		if err := readStrictly(ctx, r, kind, s.Unknown, func(o placementv1beta1.UpdateRunObject) { s.Runs = append(s.Runs, o) }); err != nil {
-			return err
-		}
-	}
-	for _, kind := range []string{"ClusterStagedUpdateStrategy", "StagedUpdateStrategy"} {
-		if err := readStrictly(ctx, r, kind, s.Unknown, func(o placementv1beta1.UpdateStrategyObject) { s.Strategies = append(s.Strategies, o) }); err != nil {
-			return err
-		}
+		*found = append(*found, list.Objects()...)
 	}
 	return nil
 }
 
-func readStrictly[T placementv1beta1.Object](ctx context.Context, r reader, kind string, unknown map[string][]string, add func(T)) error {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(kind + "List"))
-	if err := r.list(ctx, list); err != nil {
-		return err
-	}
-	for i := range list.Items {
-		object, fields, err := decodeStrictly[T](r.Scheme(), placementv1beta1.GroupVersion.WithKind(kind), &list.Items[i])
-		if err != nil {
-			return fmt.Errorf("decoding %s %s: %w", kind, list.Items[i].GetName(), err)
+// readStrictly reads the objects of a kind and of its twin, and notes the fields that they have and their types have not.
+func readStrictly[T placementv1beta1.Object](ctx context.Context, r reader, namespaced string, unknown map[string][]string, found *[]T) error {
+	for _, name := range []string{"Cluster" + namespaced, namespaced} {
+		kind, list := placementv1beta1.GroupVersion.WithKind(name), &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(name + "List"))
+		if err := r.list(ctx, list); err != nil {
+			return err
 		}
-		if len(fields) > 0 {
-			unknown[nameOf(kind, object)] = fields
+		for i := range list.Items {
+			object, fields, err := decodeStrictly[T](r.Scheme(), kind, &list.Items[i])
+			if err != nil {
+				return fmt.Errorf("decoding %s %s: %w", name, list.Items[i].GetName(), err)
+			}
+			if len(fields) > 0 {
+				unknown[nameOf(name, object)] = fields
+			}
+			*found = append(*found, object)
 		}
-		add(object)
 	}
 	return nil
 }

@@ -106,7 +106,7 @@ func text(object *unstructured.Unstructured) (string, error) {
 	return string(data), err
 }
 
-// Masks stand for values nobody should see.
+// Masks stand for values that are not to be seen.
 const (
 	masked       = "***"
 	maskedBefore = "*** (before)"

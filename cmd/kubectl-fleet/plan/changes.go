@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -46,19 +45,23 @@ type comparer struct {
 	known map[string]Group
 }
 
-// changes are those on every cluster, grouped.
-func changes(facts Facts, clusters []string) ([]Group, error) {
+func newComparer(facts Facts) *comparer {
 	c := &comparer{facts: facts, cluster: clusterOf(facts), byName: map[string]hub.Binding{}, contents: map[int]*workmodel.Content{}, targets: facts.targets(), known: map[string]Group{}}
 	for _, binding := range facts.Bindings {
 		c.byName[binding.Spec.TargetCluster] = binding
 	}
-	if len(facts.Overrides) > 0 {
-		placed, err := identifiers(c.content(facts.Target))
+	return c
+}
+
+// changes are those on every cluster, grouped.
+func (c *comparer) changes(clusters []string) ([]Group, error) {
+	if len(c.facts.Overrides) > 0 {
+		placed, err := identifiers(c.content(c.facts.Target))
 		if err != nil {
 			return nil, err
 		}
-		named := override.Placement{Namespace: facts.Placement.Namespace, Name: facts.Placement.Name}
-		c.matcher = override.NewMatcher(named, placed, facts.Overrides)
+		named := override.Placement{Namespace: c.facts.Placement.Namespace, Name: c.facts.Placement.Name}
+		c.matcher = override.NewMatcher(named, placed, c.facts.Overrides)
 	}
 	var groups []Group
 	places := map[string]int{}
@@ -91,7 +94,7 @@ func (c *comparer) content(index int) *workmodel.Content {
 	for _, part := range c.facts.Parts[index] {
 		parts = append(parts, part.Object.(placementv1beta1.ResourceSnapshotObject))
 	}
-	c.contents[index] = workmodel.NewContent(envelope.Rules{ClusterScopedInConfigMaps: true}, parts) // the hub judges them
+	c.contents[index] = workmodel.NewContent(c.facts.Rules, parts)
 	return c.contents[index]
 }
 

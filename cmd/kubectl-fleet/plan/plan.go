@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
@@ -41,6 +42,8 @@ type Facts struct {
 	Parts map[int][]hub.ResourceSnapshot
 	// Content says that what is in the parts was read, so that it can be told what changes.
 	Content bool
+	// Rules are what the hub lets envelopes hold.
+	Rules envelope.Rules
 	// Names of master snapshots by index.
 	Indexes  map[string]int
 	Policy   *hub.PolicySnapshot
@@ -120,8 +123,12 @@ func Make(facts Facts) (Plan, error) {
 	if !facts.Content || facts.Target < 0 || len(facts.Parts[facts.Target]) == 0 {
 		return p, nil
 	}
+	c := newComparer(facts)
+	if err := c.content(facts.Target).Invalid(); err != nil {
+		p.Notes = append(p.Notes, err.Error()+": the hub will not place it, and what an earlier version of it has brought stays")
+	}
 	var err error
-	p.Changes, err = changes(facts, p.Clusters())
+	p.Changes, err = c.changes(p.Clusters())
 	return p, err
 }
 

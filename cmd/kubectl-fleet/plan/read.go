@@ -11,6 +11,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
 )
@@ -29,6 +30,8 @@ type Wish struct {
 	RollbackOf string
 	// Content says whether to read the snapshots themselves, to tell what changes.
 	Content bool
+	// Served asks the hub which kinds it serves.
+	Served func() (*snapshot.Catalog, error)
 }
 
 // Read reads the facts of a plan, and what could not be made sure of.
@@ -58,8 +61,12 @@ func Read(ctx context.Context, c client.Reader, placement hub.Placement, wish Wi
 	if !wish.Content {
 		return facts, nil, nil
 	}
+	unknown, err := facts.readEnvelopeRules(ctx, c, wish.Served)
+	if err != nil {
+		return facts, nil, err
+	}
 	notes, err = facts.readOverrides(ctx, c)
-	return facts, notes, err
+	return facts, append(unknown, notes...), err
 }
 
 // readSnapshots reads which snapshots there are, and what is in those that matter.

@@ -64,7 +64,7 @@ func PlacementState(p hub.Placement) (updaterun.Phase, string) {
 	if scheduled == nil || scheduled.Status == metav1.ConditionUnknown {
 		return updaterun.PhaseRunning, ""
 	}
-	if scheduled.Reason == placementv1beta1.ReasonInvalidResourceSelectors {
+	if scheduled.Reason == placementv1beta1.ReasonInvalidResourceSelectors || scheduled.Reason == placementv1beta1.ReasonSelectionTooLarge {
 		return updaterun.PhaseFailed, scheduled.Message
 	}
 	last := ""

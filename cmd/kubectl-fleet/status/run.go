@@ -313,7 +313,7 @@ func (b builder) approvedBy(task stagetask.State) string {
 
 // Approved says who approved and through which door.
 func Approved(record placementv1beta1.ApprovalRecord) string {
-	text := fmt.Sprintf("by %s through %s", cmp.Or(record.By, "somebody"), record.Door)
+	text := fmt.Sprintf("by %s through %s", cmp.Or(record.By, "an unknown user"), record.Door)
 	if !record.Verified {
 		text += " (not verified)"
 	}

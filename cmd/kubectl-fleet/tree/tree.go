@@ -125,7 +125,7 @@ func (s Style) line(indent string, node Node) string {
 // fit cuts a line to the width, in characters, and colours its mark.
 func (s Style) fit(indent, mark, text string, state updaterun.Phase) string {
 	used := utf8.RuneCountInString(indent) + utf8.RuneCountInString(mark) + 1
-	text = Cut(strings.ReplaceAll(text, "\n", " "), s.Width-used, s.Width > 0)
+	text = Cut(Printable(strings.NewReplacer("\n", " ", "\t", " ").Replace(text)), s.Width-used, s.Width > 0)
 	if colour := colours[state]; s.Colours && colour != "" {
 		mark = "\x1b[" + colour + "m" + mark + "\x1b[0m"
 	}

@@ -21,13 +21,10 @@ func isDisputed(binding placementv1beta1.BindingObject) bool {
 	return placementv1beta1.KinshipOf(binding, placementv1beta1.PlacementOwner(named)) == placementv1beta1.KinshipDisputed
 }
 
-// adoptBinding adds to a binding that another author has made what ours have from the start, or that has lost it: the label
-// that says of which placement it is, and the note of what its overrides are applied from. It says whether the binding has
-// all of it; after a write, the event of the write triggers the next reconciliation.
+// adoptBinding adds to a binding that another author has made what ours have from the start: the note of what its overrides
+// are applied from. It says whether the binding has it; after a write, the event of the write triggers the next
+// reconciliation.
 func (r *Reconciler) adoptBinding(ctx context.Context, binding placementv1beta1.BindingObject) (adopted bool, err error) {
-	if binding.GetLabels()[placementv1beta1.ParentPlacementLabel] == "" {
-		return false, r.restoreLabel(ctx, binding)
-	}
 	refs := overridesource.RefsOf(*binding.GetBindingSpec())
 	if _, noted := binding.GetAnnotations()[placementv1beta1.OverrideInputsAnnotation]; noted || len(refs) == 0 {
 		return true, nil

@@ -96,6 +96,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		wait, err := r.removeWorks(ctx, binding, member)
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
+	if binding.GetLabels()[placementv1beta1.ParentPlacementLabel] == "" {
+		return ctrl.Result{}, r.restoreLabel(ctx, binding)
+	}
 	if member == memberGone || abandoned {
 		return ctrl.Result{}, r.removeOrphan(ctx, binding)
 	}
@@ -336,8 +339,8 @@ func areWorksInPlace(binding placementv1beta1.BindingObject, state workmodel.Clu
 	if binding.GetBindingSpec().ResourceSnapshotName == "" {
 		return true
 	}
-	if !state.Synced {
-		return false
+	if !state.Synced || state.HeldBack {
+		return false // a change of labels of the cluster may let the overrides apply
 	}
 	revision := workmodel.Revision(binding)
 	for _, binding := range existing {

@@ -118,6 +118,7 @@ func TestConcerns(t *testing.T) {
 		"a cluster that has it":                    {clusterwatch.Stake{Bound: true}, standing, cluster(tainted), clusterwatch.No},
 		"a cluster that has it and leaves":         {clusterwatch.Stake{Bound: true}, presence, cluster(leaving), clusterwatch.Yes},
 		"a cluster that has it and is gone":        {clusterwatch.Stake{Bound: true}, presence, nil, clusterwatch.Yes},
+		"a cluster that is put back while held":    {clusterwatch.Stake{Bound: true, Held: true}, presence, cluster(), clusterwatch.Yes},
 		"a cluster that leaves without it":         {clusterwatch.Stake{}, presence, cluster(leaving), clusterwatch.No},
 		"a cluster that is still being cleaned":    {clusterwatch.Stake{Terminating: true}, standing, cluster(), clusterwatch.No},
 		"a named cluster":                          {clusterwatch.Stake{Policy: pickFixed("c")}, standing, cluster(tainted), clusterwatch.Perhaps},

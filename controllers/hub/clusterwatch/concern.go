@@ -17,6 +17,8 @@ type Stake struct {
 	Taker *scheduler.Taker
 	// Bound says that a live binding holds the cluster, Terminating that a binding to the cluster is being deleted.
 	Bound, Terminating bool
+	// Held says that removals of the placement's bindings wait until a user accepts them.
+	Held bool
 }
 
 // Concern is whether the scheduler would decide differently for a placement.
@@ -37,7 +39,7 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 	gone := cluster == nil || cluster.DeletionTimestamp != nil
 	kind := kindOf(stake.Policy)
 	switch {
-	case gone && stake.Bound:
+	case stake.hasLostOrRegained(changed, gone):
 		return Yes
 	case changed.OfAny() && kind == placementv1beta1.PickNPlacementType:
 		return Perhaps // the changed cluster may have been in the way of a third one
@@ -57,6 +59,11 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 		return Perhaps
 	}
 	return Yes
+}
+
+// hasLostOrRegained says that a cluster that a binding holds is gone, or is there again, which may end a hold.
+func (s Stake) hasLostOrRegained(changed framework.Interest, gone bool) bool {
+	return s.Bound && (gone || s.Held && changed == framework.Presence)
 }
 
 func kindOf(policy *placementv1beta1.PlacementPolicy) placementv1beta1.PlacementType {

@@ -41,7 +41,7 @@ func (r *Reconciler) prepareNamespace(ctx context.Context, member *clusterv1beta
 // hub may run without the controllers of kube-controller-manager.
 func stuckNamespace(namespace string) string {
 	return fmt.Sprintf("Namespace %[1]s, left by a member of this name, is still being deleted. "+
-		"If the hub runs without the namespace controller, nobody finishes that; do it with: "+
+		"If the hub runs without the namespace controller, no controller finishes that; do it with: "+
 		`echo '{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%[1]s"},"spec":{"finalizers":[]}}' | kubectl replace --raw /api/v1/namespaces/%[1]s/finalize -f -`, namespace)
 }
 

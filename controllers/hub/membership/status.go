@@ -77,6 +77,8 @@ func isHubCondition(conditionType string) bool {
 func setMemberCondition(status *clusterv1beta1.MemberClusterStatus, member *clusterv1beta1.MemberCluster, now metav1.Time, condition metav1.Condition) {
 	condition.ObservedGeneration = member.Generation
 	condition.LastTransitionTime = now
+	// What a member says is part of some messages, and the API server takes no longer ones.
+	condition.Message = clusterv1beta1.CutText(condition.Message, clusterv1beta1.MaxReportedMessage)
 	meta.SetStatusCondition(&status.Conditions, condition)
 }
 

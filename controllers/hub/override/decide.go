@@ -11,7 +11,8 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
-// Limit is how many overrides of a kind the hub applies.
+// Limit is how many overrides the hub applies: so many ClusterResourceOverrides, and so many
+// ResourceOverrides of each namespace, so that no tenant takes the places of others.
 const Limit = 100
 
 // Override has what decides whether an override is valid.
@@ -38,8 +39,10 @@ func Decide(overrides []Override) map[types.NamespacedName]Verdict {
 	verdicts := make(map[types.NamespacedName]Verdict, len(overrides))
 	keepers := map[string]*Override{}
 	ordered := byAge(overrides)
+	ranks := map[string]int{}
 	for i := range ordered {
-		verdict := decideOne(i, &ordered[i], keepers)
+		verdict := decideOne(ranks[ordered[i].Namespace], &ordered[i], keepers)
+		ranks[ordered[i].Namespace]++
 		verdicts[ordered[i].NamespacedName] = verdict
 		if !verdict.Valid() {
 			continue
@@ -64,11 +67,11 @@ func decideOne(rank int, o *Override, keepers map[string]*Override) Verdict {
 }
 
 func limitMessage(o *Override) string {
-	kind, objects := "clusterResourceOverride", "cluster resources"
+	kind, objects := "clusterResourceOverride", "cluster resources can be created"
 	if o.Namespace != "" {
-		kind, objects = "resourceOverride", "resources"
+		kind, objects = "resourceOverride", "resources can be created in namespace "+o.Namespace
 	}
-	return fmt.Sprintf("%s limit has been reached: at most %d %s can be created; this override has no effect: "+
+	return fmt.Sprintf("%s limit has been reached: at most %d %s; this override has no effect: "+
 		"delete an older one, or move its rules to one", kind, Limit, objects)
 }
 
@@ -82,7 +85,10 @@ func conflictMessage(object string, o, keeper *Override) string {
 // the reasons of their conditions.
 func limitMoved(overrides []Override, told map[types.NamespacedName]string) []types.NamespacedName {
 	var moved []types.NamespacedName
-	for rank, o := range byAge(overrides) {
+	ranks := map[string]int{}
+	for _, o := range byAge(overrides) {
+		rank := ranks[o.Namespace]
+		ranks[o.Namespace]++
 		if rank >= Limit != (told[o.NamespacedName] == placementv1beta1.ReasonOverrideLimitExceeded) {
 			moved = append(moved, o.NamespacedName)
 		}

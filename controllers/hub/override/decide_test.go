@@ -69,7 +69,7 @@ func TestThereIsALimit(t *testing.T) {
 	}
 	for namespace, message := range map[string]string{
 		"":    "clusterResourceOverride limit has been reached: at most 100 cluster resources can be created; this override has no effect: ",
-		"web": "resourceOverride limit has been reached: at most 100 resources can be created; this override has no effect: ",
+		"web": "resourceOverride limit has been reached: at most 100 resources can be created in namespace web; this override has no effect: ",
 	} {
 		verdicts := Decide(crowd(namespace))
 		exceeding := map[string]bool{}
@@ -82,6 +82,28 @@ func TestThereIsALimit(t *testing.T) {
 		}
 		assert.Equal(t, map[string]bool{"o000": true, "o001": true}, exceeding, "the youngest two are too many")
 	}
+}
+
+func TestATenantDoesNotTakeThePlacesOfAnother(t *testing.T) {
+	var overrides []Override
+	for i := range Limit + 5 {
+		flood := made(i, fmt.Sprintf("o%03d", i), fmt.Sprintf("ConfigMap flood/c%d", i))
+		flood.Namespace = "flood"
+		overrides = append(overrides, flood)
+	}
+	late := made(Limit+10, "late", "ConfigMap web/c")
+	late.Namespace = "web"
+	overrides = append(overrides, late)
+	exceeding := 0
+	for name, verdict := range Decide(overrides) {
+		if !verdict.Valid() {
+			exceeding++
+			assert.Equal(t, "flood", name.Namespace)
+		}
+	}
+	assert.Equal(t, 5, exceeding)
+	assert.Empty(t, limitMoved([]Override{late}, nil))
+	assert.Len(t, limitMoved(overrides, nil), 5, "of each namespace by itself")
 }
 
 func TestLimitMoved(t *testing.T) {

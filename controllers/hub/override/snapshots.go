@@ -22,7 +22,7 @@ import (
 const tries = 3
 
 // errOvertaken says that another process has created a snapshot with the same index.
-var errOvertaken = errors.New("somebody else was faster")
+var errOvertaken = errors.New("another write was faster")
 
 // overrideState is an override with its snapshots. The objects may belong to the cache and must not be changed.
 type overrideState struct {

@@ -59,6 +59,9 @@ func (r *Reconciler) removeChildren(ctx context.Context, placement placementv1be
 			return 0, err
 		}
 	}
+	if err := r.deleteStatusCopies(ctx, placement); err != nil {
+		return 0, err
+	}
 	err = fencedwrite.RemoveFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer,
 		placementv1beta1.SchedulerCleanupFinalizer, placementv1beta1.PlacementStatusFinalizer)
 	if err != nil {
@@ -83,6 +86,30 @@ func (r *Reconciler) listChildren(ctx context.Context, placement placementv1beta
 		objects = append(objects, &list.Items[i])
 	}
 	return objects, nil
+}
+
+// deleteStatusCopies deletes the copies of the status that KubeFleet has put into the selected namespace: they have the name of
+// the placement, and it is their owner.
+func (r *Reconciler) deleteStatusCopies(ctx context.Context, placement placementv1beta1.PlacementObject) error {
+	if placement.GetPlacementSpec().StatusReportingScope != placementv1beta1.NamespaceAccessible {
+		return nil
+	}
+	kind := placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacementStatus")
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := r.live.List(ctx, list, client.MatchingFields{"metadata.name": placement.GetName()}); err != nil {
+		return fmt.Errorf("listing the copies of the status of %s: %w", placement.GetName(), err)
+	}
+	var copies []client.Object
+	for i := range list.Items {
+		found := &list.Items[i]
+		found.SetGroupVersionKind(kind)
+		owner := metav1.GetControllerOf(found)
+		if owner != nil && owner.Kind == placementv1beta1.ScopeOf(placement).PlacementKind().Kind && owner.Name == placement.GetName() {
+			copies = append(copies, found)
+		}
+	}
+	return r.deleteAll(ctx, copies)
 }
 
 func (r *Reconciler) deleteAll(ctx context.Context, objects []client.Object) error {

@@ -32,9 +32,13 @@ func sample(t *testing.T, name string, into any) {
 func enveloped(t *testing.T, failed placementv1beta1.FailedResourcePlacement, objects ...*unstructured.Unstructured) (situation, []placementv1beta1.ResourceSnapshotObject) {
 	t.Helper()
 	s := newSituation("kind-cluster-1").bound(0, up, "kind-cluster-1")
-	content, err := snapshot.NewContent(objects)
-	require.NoError(t, err)
-	parts := snapshot.Group(s.Placement, 0, content)
+	var items []snapshot.Item
+	for _, object := range objects {
+		item, err := snapshot.Encode(object)
+		require.NoError(t, err)
+		items = append(items, item)
+	}
+	parts := snapshot.Group(s.Placement, 0, snapshot.NewContent(items))
 	binding := s.binding("kind-cluster-1")
 	works, err := workmodel.Generate(binding, workmodel.NewContent(envelope.Rules{}, parts))
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,13 +34,32 @@ func heldCondition(placement placementv1beta1.PlacementObject, held *placementv1
 	}
 }
 
-// emitHeldEvent tells of removals that have begun to be held.
-func (r *Reconciler) emitHeldEvent(ctx context.Context, placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
-	after := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionTypeRemovalsHeld)
-	before := meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, placementv1beta1.ConditionTypeRemovalsHeld)
-	if after == nil || before != nil && before.Message == after.Message {
-		return
+// changesHeldCondition says until when changes wait that take very many bytes to write.
+func changesHeldCondition(facts *Facts) metav1.Condition {
+	return metav1.Condition{
+		Type: placementv1beta1.ConditionTypeChangesHeld, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonTooManyBytes,
+		Message: fmt.Sprintf("Changes of the selected resources wait until %s, and are then taken up together: %s",
+			facts.Verdict.Due.UTC().Format(time.RFC3339), facts.Verdict.Excess),
 	}
-	log.FromContext(ctx).Info("Holding removals that nothing explains: " + after.Message)
-	r.events.Eventf(placement, nil, "Warning", "RemovalsHeld", "Schedule", "%s", workmodel.CutMessage(after.Message, maxNote))
+}
+
+// emitHeldEvents tells of removals and of changes that have begun to be held.
+func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
+	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeRemovalsHeld); note != "" {
+		log.FromContext(ctx).Info("Holding removals that nothing explains: " + note)
+		r.events.Eventf(placement, nil, "Warning", "RemovalsHeld", "Schedule", "%s", workmodel.CutMessage(note, maxNote))
+	}
+	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeChangesHeld); note != "" {
+		r.events.Eventf(placement, nil, "Warning", "ChangesHeld", "Select", "%s", workmodel.CutMessage(note, maxNote))
+	}
+}
+
+// newlyTold is the message of a condition, if the placement did not have the same before.
+func newlyTold(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus, conditionType string) string {
+	after := meta.FindStatusCondition(status.Conditions, conditionType)
+	before := meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, conditionType)
+	if after == nil || before != nil && before.Message == after.Message {
+		return ""
+	}
+	return after.Message
 }

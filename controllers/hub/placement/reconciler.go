@@ -113,7 +113,7 @@ func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Dura
 	}
 	size := len(facts.Bindings) + len(status.SelectedResources)/resourcesPerCluster
 	r.limiter.recordWrite(keyOf(placement), now, pauseAfter(size, placementv1beta1.IsExternal(facts.Placement), r.clock.Since(now)))
-	r.emitHeldEvent(ctx, placement, status)
+	r.emitHeldEvents(ctx, placement, status)
 	r.emitEvents(placement, status)
 	return waitUntilStuck(status, now), nil
 }

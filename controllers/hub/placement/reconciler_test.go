@@ -61,6 +61,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	for _, i := range fieldindex.All() {
 		builder = builder.WithIndex(i.Object, i.Field, i.Extract)
 	}
+	builder = builder.WithIndex(&placementv1beta1.ClusterResourcePlacementStatus{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} })
 	b.hub = interceptor.NewClient(builder.Build(), interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			b.statusWrites++
@@ -212,6 +213,25 @@ func TestDeletionGoesFromBindingsToSnapshotsToTheFinalizer(t *testing.T) {
 		assert.True(t, apierrors.IsNotFound(b.hub.Get(t.Context(), client.ObjectKey{Name: name}, object)), name)
 	}
 	assert.Empty(t, b.pokes.causes, "deletion needs no workflow")
+}
+
+func TestCopiesOfTheStatusGoWithTheirPlacement(t *testing.T) {
+	s := newSituation()
+	s.Placement.Finalizers = []string{placementv1beta1.PlacementCleanupFinalizer}
+	s.Placement.Spec.StatusReportingScope = placementv1beta1.NamespaceAccessible
+	copyIn := func(namespace, owner string) client.Object {
+		return &placementv1beta1.ClusterResourcePlacementStatus{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crp", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "ClusterResourcePlacement", Name: owner, UID: "before the hub was restored", Controller: new(true)},
+		}}}
+	}
+	b := newBench(t, append(stored(s), copyIn("app", "crp"), copyIn("else", "other"))...)
+	require.NoError(t, b.hub.Delete(t.Context(), b.placement(t)))
+	b.reconcile(t)
+	left := &placementv1beta1.ClusterResourcePlacementStatusList{}
+	require.NoError(t, b.hub.List(t.Context(), left))
+	require.Len(t, left.Items, 1)
+	assert.Equal(t, "else", left.Items[0].Namespace)
+	assert.True(t, apierrors.IsNotFound(b.hub.Get(t.Context(), client.ObjectKey{Name: "crp"}, &placementv1beta1.ClusterResourcePlacement{})))
 }
 
 func TestGatherPrefersTheCompleteSnapshot(t *testing.T) {

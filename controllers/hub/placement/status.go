@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -79,6 +80,9 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	if facts.Held != nil {
 		conditions = append(conditions, heldCondition(facts.Placement, facts.Held))
 	}
+	if facts.Verdict.Excess != "" && facts.Verdict.Generation == facts.Placement.GetGeneration() {
+		conditions = append(conditions, changesHeldCondition(facts))
+	}
 	if view.EngineUnreachable {
 		conditions = append(conditions, metav1.Condition{
 			Type: placementv1beta1.ConditionTypeEngineReachable, Status: metav1.ConditionFalse,
@@ -102,6 +106,12 @@ func (f *Facts) isSelectedAndScheduled() bool {
 func scheduledCondition(facts *Facts) metav1.Condition {
 	conditionType := placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeScheduled)
 	if facts.Verdict.Error != "" && facts.Verdict.Generation == facts.Placement.GetGeneration() {
+		if facts.Verdict.Reason == snapshot.ReasonTooMuch {
+			return metav1.Condition{
+				Type: conditionType, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonSelectionTooLarge,
+				Message: facts.Verdict.Error,
+			}
+		}
 		return metav1.Condition{
 			Type: conditionType, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonInvalidResourceSelectors,
 			Message: "The resource selectors are invalid: " + facts.Verdict.Error,

@@ -288,6 +288,23 @@ func TestHeldRemovalsAreToldOfWithWhatLetsThemGo(t *testing.T) {
 	assert.Contains(t, held.Message, "kubectl fleet migrate accept "+s.Placement.Name)
 }
 
+func TestChangesThatTakeManyBytesToWriteAreToldOfUntilTheyAreTakenUp(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1")
+	held := func() *metav1.Condition {
+		return meta.FindStatusCondition(Project(s.Facts, View{Now: now}).Conditions, placementv1beta1.ConditionTypeChangesHeld)
+	}
+	s.Verdict.Due = now.Add(40 * time.Second)
+	assert.Nil(t, held(), "the usual pace is no news")
+	s.Verdict.Excess = "a snapshot of 800 KiB"
+	require.NotNil(t, held())
+	assert.Equal(t, metav1.ConditionTrue, held().Status)
+	assert.Equal(t, placementv1beta1.ReasonTooManyBytes, held().Reason)
+	assert.Equal(t, "Changes of the selected resources wait until "+s.Verdict.Due.UTC().Format(time.RFC3339)+
+		", and are then taken up together: a snapshot of 800 KiB", held().Message)
+	s.Verdict.Generation--
+	assert.Nil(t, held(), "the selectors have changed since")
+}
+
 func TestAnOverrideThatSelectsNothingIsToldOf(t *testing.T) {
 	s := newSituation("member1").bound(0, up, "member1")
 	s.Verdict.OverridesIdle = []string{"ClusterResourceOverrideSnapshot cro-0 selects ClusterRole reader"}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/fence"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
@@ -66,7 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !toOriginal(work) {
 		return ctrl.Result{}, nil
 	}
-	only, err := r.onlyCluster(ctx, scope, name)
+	only, err := r.isOnlyCluster(ctx, scope, name, work.Namespace)
 	if err != nil || !only {
 		return ctrl.Result{}, err
 	}
@@ -101,14 +102,16 @@ func (r *Reconciler) instructMember(ctx context.Context, work *placementv1beta1.
 	return nil
 }
 
-// onlyCluster says that a placement is on one cluster only: the status on the hub cannot tell several clusters apart.
-func (r *Reconciler) onlyCluster(ctx context.Context, scope placementv1beta1.Scope, placement string) (bool, error) {
+// isOnlyCluster tells whether a placement is on the cluster of a member's namespace and on no other: the status on the hub
+// cannot tell several clusters apart, and no other member has a say in it.
+func (r *Reconciler) isOnlyCluster(ctx context.Context, scope placementv1beta1.Scope, placement, namespace string) (bool, error) {
 	bindings := scope.NewBindingList()
 	err := r.client.List(ctx, bindings, client.InNamespace(scope.Namespace), client.MatchingFields{fieldindex.ByPlacement: placement}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return false, fmt.Errorf("listing the bindings of placement %s: %w", placement, err)
 	}
-	return len(bindings.Objects()) == 1, nil
+	all := bindings.Objects()
+	return len(all) == 1 && clusterv1beta1.MemberNamespace(all[0].GetBindingSpec().TargetCluster) == namespace, nil
 }
 
 // copyToOriginals copies what a member has reported to the objects on the hub. The member says what the status is;
@@ -119,8 +122,8 @@ func (r *Reconciler) copyToOriginals(ctx context.Context, work *placementv1beta1
 		return client.IgnoreNotFound(err)
 	}
 	manifests := whole.Spec.Workload.Manifests
-	for i := range work.Status.ManifestConditions {
-		reported := &work.Status.ManifestConditions[i]
+	for i := range whole.Status.ManifestConditions { // the cache has a hash of the reported statuses only
+		reported := &whole.Status.ManifestConditions[i]
 		ordinal := reported.Identifier.Ordinal
 		if reported.BackReportedStatus == nil || ordinal < 0 || ordinal >= len(manifests) {
 			continue

@@ -150,6 +150,7 @@ func TestNothingIsCopiedToOriginals(t *testing.T) {
 	toWork := mirror(placementv1beta1.ReportBackDestinationWorkAPI)
 	tests := map[string][]client.Object{
 		"of several clusters":      {placement(original), work(original), bindingTo("one"), bindingTo("two"), deployment("d")},
+		"of another cluster":       {placement(original), work(original), bindingTo("two"), deployment("d")},
 		"if only Works are to say": {placement(toWork), work(toWork), bindingTo("one"), deployment("d")},
 		"if they are gone":         {placement(original), work(original), bindingTo("one")},
 		"of what came in an envelope": {placement(original), bindingTo("one"), deployment("d"), work(original, func(w *placementv1beta1.Work) {

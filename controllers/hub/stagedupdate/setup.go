@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -71,14 +72,14 @@ func onSpecOrDeletionOnly() predicate.Predicate {
 func onGateOpening() predicate.Predicate {
 	open := func(o client.Object) bool {
 		request, ok := o.(placementv1beta1.ApprovalRequestObject)
-		return ok && meta.IsStatusConditionTrue(request.GetApprovalRequestStatus().Conditions, placementv1beta1.ConditionTypeApproved) && !isAccepted(request)
+		return ok && meta.IsStatusConditionTrue(request.GetApprovalRequestStatus().Conditions, placementv1beta1.ConditionTypeApproved) && !stagetask.IsAccepted(request)
 	}
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return open(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool { return open(e.ObjectNew) },
 		DeleteFunc: func(e event.DeleteEvent) bool {
 			request, ok := e.Object.(placementv1beta1.ApprovalRequestObject)
-			return ok && !isAccepted(request)
+			return ok && !stagetask.IsAccepted(request)
 		},
 	}
 }
@@ -99,10 +100,6 @@ func onNewDecision() predicate.Predicate {
 				!equality.Semantic.DeepEqual(before.GetPolicySnapshotStatus().ClusterDecisions, after.GetPolicySnapshotStatus().ClusterDecisions))
 		},
 	}
-}
-
-func isAccepted(request placementv1beta1.ApprovalRequestObject) bool {
-	return meta.IsStatusConditionTrue(request.GetApprovalRequestStatus().Conditions, placementv1beta1.ConditionTypeApprovalAccepted)
 }
 
 func requestRun(_ context.Context, o client.Object) []reconcile.Request {

@@ -121,9 +121,9 @@ func (c *Collector) collectRuns(ctx context.Context, metrics chan<- prometheus.M
 		metrics <- newGauge(clustersInFlight, float64(updaterun.Read(run).InFlight), "ClusterStagedUpdateRun", "", run.Name)
 		waited := map[[2]string]bool{}
 		for _, g := range gatesOf(run) {
-			if key := [2]string{g.stage, g.task()}; !g.Done() && !waited[key] {
+			if key := [2]string{g.stage, g.taskLabel()}; !g.Done() && !waited[key] {
 				waited[key] = true
-				metrics <- newGauge(gateWaiting, now.Sub(g.Begun).Seconds(), "", run.Name, g.stage, g.task())
+				metrics <- newGauge(gateWaiting, now.Sub(g.Begun).Seconds(), "", run.Name, g.stage, g.taskLabel())
 			}
 		}
 	}

@@ -16,8 +16,8 @@ type gate struct {
 	stagetask.State
 }
 
-// task names the gate in labels.
-func (g gate) task() string { return string(g.side) + string(g.Type) }
+// taskLabel names the task in labels of metrics.
+func (g gate) taskLabel() string { return string(g.side) + string(g.Type) }
 
 // gatesOf are the tasks of a run that a stage has come to.
 func gatesOf(run placementv1beta1.UpdateRunObject) []gate {

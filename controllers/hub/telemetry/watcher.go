@@ -119,13 +119,13 @@ func (w *Watcher) observeGates(before, after *placementv1beta1.ClusterStagedUpda
 	held := map[[2]string]gate{}
 	for _, g := range gatesOf(before) {
 		if !g.Done() {
-			held[[2]string{g.stage, g.task()}] = g
+			held[[2]string{g.stage, g.taskLabel()}] = g
 		}
 	}
 	for _, g := range gatesOf(after) {
-		if h, was := held[[2]string{g.stage, g.task()}]; was && g.Done() {
+		if h, was := held[[2]string{g.stage, g.taskLabel()}]; was && g.Done() {
 			took := g.DoneAt.Sub(h.Begun).Seconds()
-			w.gates.WithLabelValues(g.stage, g.task()).Observe(took)
+			w.gates.WithLabelValues(g.stage, g.taskLabel()).Observe(took)
 			if g.Approvable {
 				w.approvals.WithLabelValues(after.Namespace, after.Name, string(g.side)).Observe(took)
 			}

@@ -34,7 +34,7 @@ func kubeFleetHash(object *unstructured.Unstructured) string {
 	content := object.DeepCopy().Object
 	delete(content, "status")
 	content["metadata"] = map[string]any{
-		"labels": unreserved(object.GetLabels()), "annotations": unreserved(object.GetAnnotations()),
+		"labels": withoutReservedKeys(object.GetLabels()), "annotations": withoutReservedKeys(object.GetAnnotations()),
 		"finalizers": []any{}, "ownerReferences": []any{}, "managedFields": []any{},
 	}
 	data, err := json.Marshal(content)
@@ -45,7 +45,7 @@ func kubeFleetHash(object *unstructured.Unstructured) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func unreserved(values map[string]string) map[string]string {
+func withoutReservedKeys(values map[string]string) map[string]string {
 	kept := map[string]string{}
 	for key, value := range values {
 		domain, _, _ := strings.Cut(key, "/")

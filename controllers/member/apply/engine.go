@@ -44,6 +44,8 @@ type Engine struct {
 	// Propagation is how the dependents of a removed object are deleted; in the background by
 	// default.
 	Propagation metav1.DeletionPropagation
+	// Veto is what the owner of the member does not let the fleet place.
+	Veto Veto
 }
 
 // RivalFinder finds the AppliedWorks that the owner references of an object name.
@@ -196,7 +198,7 @@ func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, 
 	case isUnreachable(err) || isUnavailable(err) || isUnknownKind(err) || isUnknownPath(err):
 		return Result{}, nil, err // Apply distinguishes these
 	case apierrors.IsNotFound(err) && req.KeepContent:
-		return Result{}, applyFailedProblem("Somebody else keeps removing the object; it is created again in a while"), nil
+		return Result{}, applyFailedProblem("Another client of the member's API server keeps removing the object; it is created again in a while"), nil
 	case apierrors.IsNotFound(err):
 		object, err := e.createObject(ctx, req)
 		return Result{Object: object, Wrote: true}, nil, err
@@ -213,10 +215,16 @@ func (e *Engine) applyOnce(ctx context.Context, req Request) (Result, *Problem, 
 
 // applyToExisting applies the manifest to an object that exists, if the strategy allows it.
 func (e *Engine) applyToExisting(ctx context.Context, req Request, live *unstructured.Unstructured) (Result, *Problem, error) {
+	if problem := e.refusalOf(req.Manifest.Identifier, live); problem != nil {
+		return Result{Object: live}, problem, nil
+	}
 	req.Manifest = req.Manifest.withHashOn(live)
 	object, findings, problem, err := e.ensureOwned(ctx, req, live)
 	if problem != nil || err != nil {
 		return Result{Object: live, Findings: findings}, problem, err
+	}
+	if object, err = e.eraseShownSecret(ctx, object); err != nil {
+		return Result{Object: live}, nil, err
 	}
 	if req.Strategy.WhenToApply == placementv1beta1.WhenToApplyTypeIfNotDrifted && isLastAppliedTo(object, req.Manifest) {
 		findings, err := e.compareObject(ctx, req, object)

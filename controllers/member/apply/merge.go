@@ -34,8 +34,9 @@ func (p Patch) Empty() bool { return len(p.Data) == 0 }
 
 // Desired returns the object for a client-side apply: the manifest with its hash and owners, and a
 // copy of itself as the base of the next merge. The copy names the given AppliedWork as the only
-// owner, so that it does not change with the others. Desired returns false if the copy makes the
-// annotations larger than the API server accepts.
+// owner, so that it does not change with the others. Desired returns false if the object is to be
+// applied server-side instead: the copy makes the annotations larger than the API server accepts, or
+// it would show the values of a Secret to everyone who reads annotations.
 func Desired(m Manifest, me metav1.OwnerReference, owners []metav1.OwnerReference) (*unstructured.Unstructured, bool, error) {
 	object := Marked(m, me)
 	base, err := json.Marshal(object.Object)
@@ -46,7 +47,7 @@ func Desired(m Manifest, me metav1.OwnerReference, owners []metav1.OwnerReferenc
 	annotations := object.GetAnnotations()
 	annotations[placementv1beta1.LastAppliedConfigAnnotation] = string(base)
 	object.SetAnnotations(annotations)
-	return object, annotationsSize(annotations) <= maxAnnotations, nil
+	return object, annotationsSize(annotations) <= maxAnnotations && !isSecret(object), nil
 }
 
 // Marked returns the manifest's object with its hash, owned by the given AppliedWork.

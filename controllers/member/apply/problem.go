@@ -23,6 +23,9 @@ type Problem struct {
 	Message string
 	// NoRetry is whether another attempt cannot succeed until the manifest or the object changes.
 	NoRetry bool
+	// Refused is whether the cluster does not let the fleet place the object at all: an object that was applied before is
+	// let go of, and stays.
+	Refused bool
 }
 
 // notAppliedText begins the message of problems that prevented a manifest from being applied.

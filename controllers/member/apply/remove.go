@@ -16,8 +16,8 @@ import (
 
 // Remove removes an object that was applied for the AppliedWork that owner points to. It only
 // touches objects that this AppliedWork owns; if an object has other owners too, it only removes
-// the owner reference. Remove returns true if nothing of ours is left, and false if the object is
-// being deleted.
+// the owner reference. An object that the cluster does not let the fleet place stays without our
+// marks. Remove returns true if nothing of ours is left, and false if the object is being deleted.
 //
 // Every write is bound to the version that was read: another AppliedWork may take the object over
 // in between, and then owns it.
@@ -31,8 +31,12 @@ func (e *Engine) Remove(ctx context.Context, id placementv1beta1.WorkResourceIde
 }
 
 func (e *Engine) removeOnce(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
-	id, live, _, err := e.findOwned(ctx, id, owner)
+	id, live, owners, err := e.findOwned(ctx, id, owner)
 	if live == nil {
+		return err == nil, err
+	}
+	if e.refusalOf(id, live) != nil {
+		err := e.takeMarksOff(ctx, id, live, owners, owner)
 		return err == nil, err
 	}
 	if live.GetDeletionTimestamp() != nil {
@@ -69,10 +73,14 @@ func (e *Engine) propagationPolicy() metav1.DeletionPropagation {
 
 // HandOver waits for another AppliedWork to take over an object that was applied for the one that
 // owner points to. It returns true if nothing of ours is left on the object. It never deletes the
-// object.
+// object. No AppliedWork takes over an object that the cluster does not let the fleet place.
 func (e *Engine) HandOver(ctx context.Context, id placementv1beta1.WorkResourceIdentifier, owner metav1.OwnerReference) (bool, error) {
 	id, live, owners, err := e.findOwned(ctx, id, owner)
 	if live == nil {
+		return err == nil, err
+	}
+	if e.refusalOf(id, live) != nil {
+		err := e.takeMarksOff(ctx, id, live, owners, owner)
 		return err == nil, err
 	}
 	if len(owners.Before)+len(owners.After) == 0 {

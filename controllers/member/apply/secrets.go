@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/member/compare"
 )
 
@@ -17,12 +19,24 @@ import (
 // part of a common word.
 const maxPlainLength = 3
 
+// isSecret tells whether an object is a Secret in any version.
+func isSecret(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
+}
+
+// showsSecret tells whether an object is a Secret with a copy of its values in an annotation: KubeFleet's agent and earlier
+// ones of ours have left it there as the base of their next merge.
+func showsSecret(object *unstructured.Unstructured) bool {
+	_, shown := object.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]
+	return shown && isSecret(object)
+}
+
 // redactSecrets removes the values of Secrets from a message, in all forms in which API servers and
 // webhooks are known to write them.
 func redactSecrets(message string, objects ...*unstructured.Unstructured) string {
 	var values []string
 	for _, object := range objects {
-		if object == nil || object.GetKind() != "Secret" || object.GroupVersionKind().Group != "" {
+		if object == nil || !isSecret(object) {
 			continue
 		}
 		for _, field := range []string{"data", "stringData"} {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -89,11 +90,17 @@ func onlyOurs(fields []metav1.ManagedFieldsEntry) bool {
 }
 
 // adoptFields moves the fields that this agent once set client-side to its server-side manager.
-// Otherwise they would stay for ever when they leave the manifest.
+// Otherwise they would stay for ever when they leave the manifest. A Secret loses the copy of its
+// values, which the fields' managers replace as the base of the next apply.
 func (e *Engine) adoptFields(ctx context.Context, live *unstructured.Unstructured) error {
 	data, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldManager), FieldManager)
 	if err != nil {
 		return fmt.Errorf("working out whose fields are whose: %w", err)
+	}
+	if showsSecret(live) {
+		if data, err = withoutLastApplied(data, live); err != nil {
+			return err
+		}
 	}
 	if data == nil {
 		return nil
@@ -102,4 +109,32 @@ func (e *Engine) adoptFields(ctx context.Context, live *unstructured.Unstructure
 		return fmt.Errorf("taking over the fields applied client-side: %w", err)
 	}
 	return nil
+}
+
+// withoutLastApplied adds to a JSON patch of an object, which may be nil, that the annotation with
+// the manifest as last applied goes.
+func withoutLastApplied(patch []byte, live *unstructured.Unstructured) ([]byte, error) {
+	var operations []map[string]any
+	if patch == nil {
+		operations = append(operations, map[string]any{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()})
+	} else if err := json.Unmarshal(patch, &operations); err != nil {
+		return nil, fmt.Errorf("reading the patch of the managed fields: %w", err)
+	}
+	key := strings.ReplaceAll(placementv1beta1.LastAppliedConfigAnnotation, "/", "~1")
+	operations = append(operations, map[string]any{"op": "remove", "path": "/metadata/annotations/" + key})
+	data, err := json.Marshal(operations)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the patch of the managed fields: %w", err)
+	}
+	return data, nil
+}
+
+// eraseShownSecret takes the copy of its values off a Secret that is ours, whether or not anything
+// else is to be written to it.
+func (e *Engine) eraseShownSecret(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if !showsSecret(live) {
+		return live, nil
+	}
+	erased := live.DeepCopy()
+	return erased, e.adoptFields(ctx, erased)
 }

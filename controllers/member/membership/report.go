@@ -78,6 +78,7 @@ func Report(
 		meta.SetStatusCondition(&agent.Conditions, c)
 	}
 	agent.LastReceivedHeartbeat = now
+	clusterv1beta1.FitReport(&status)
 	return status
 }
 

@@ -91,6 +91,8 @@ type Options struct {
 	Log logr.Logger
 	// Pruning says how objects that left a Work are removed.
 	Pruning PruningOptions
+	// Veto is what the owner of the member does not let the fleet place.
+	Veto apply.Veto
 	// Metrics are optional.
 	Metrics *Metrics
 	// Tracer makes spans of passes over Works that were written in a trace. It is optional.
@@ -123,7 +125,7 @@ type Reconciler struct {
 func NewReconciler(o Options) *Reconciler {
 	r := &Reconciler{Options: o, memories: newMemories(), kindTimeout: defaultKindTimeout, enqueuer: enqueuer{namespace: o.Namespace}}
 	r.rivals = &rivalFinder{hub: o.Hub, member: o.Member, namespace: o.Namespace}
-	r.engine = &apply.Engine{Client: o.Member, Mapper: o.Mapper, Rivals: r.rivals, Propagation: o.Pruning.Propagation}
+	r.engine = &apply.Engine{Client: o.Member, Mapper: o.Mapper, Rivals: r.rivals, Propagation: o.Pruning.Propagation, Veto: o.Veto}
 	r.watcher = NewWatcher(o.Metadata, o.Log, r.enqueueAfterEvent)
 	// An AppliedWork has the name of its Work. The first list also enqueues AppliedWorks whose Work
 	// vanished while no agent ran: they are to be removed when the cluster leaves.

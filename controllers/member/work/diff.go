@@ -116,6 +116,9 @@ func diffReported(o outcome) metav1.Condition {
 	switch {
 	case o.problem != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, placementv1beta1.ReasonFailedToReportDiff, o.problem.Message
+		if o.problem.Refused {
+			c.Reason = o.problem.Reason
+		}
 	case o.findings.Empty():
 		c.Reason, c.Message = placementv1beta1.ReasonNoDiffFound, "No configuration differences have been found"
 	case o.version == objectVersion{}:

@@ -25,6 +25,7 @@ import (
 func (r *Reconciler) runPass(ctx context.Context, work *placementv1beta1.Work, mem *memory) error {
 	strategy := placementv1beta1.EffectiveApplyStrategy(work.Spec.ApplyStrategy)
 	manifests := apply.Decode(work.Spec.Workload.Manifests)
+	r.engine.MarkRefused(manifests)
 	settings := applySettings{strategy: strategy, mirrorStatus: mirrorsStatus(work)}
 	full := r.Clock.Since(mem.checked) >= resyncPeriod || !settings.isEqual(mem.settings)
 	last := map[int]outcome{}
@@ -106,7 +107,8 @@ func (r *Reconciler) writeReport(ctx context.Context, work *placementv1beta1.Wor
 type step struct {
 	manifest apply.Manifest
 	outcome  outcome
-	// due is whether the manifest is to be applied: it can be read and is no duplicate.
+	// due is whether the manifest is to be applied: it can be read, is no duplicate, and the cluster
+	// lets the fleet place it.
 	due bool
 	// backingOff is whether the manifest has failed and is not tried again yet.
 	backingOff bool
@@ -318,6 +320,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Wor
 		return err
 	}
 	previous := r.lastStatus(work, mem)
+	status = placementv1beta1.StorableReport.Apply(status)
 	status = trimStatus(status, previous, limit, work.Generation, r.currentTime())
 	if equality.Semantic.DeepEqual(previous, status) {
 		mem.status = &status

@@ -228,8 +228,8 @@ func disposeInWaves(
 	return left, errors.Join(errs...)
 }
 
-// pruneStale removes the objects that the AppliedWork lists and the Work no longer has. It returns
-// those that stay listed. It prunes nothing while a manifest fails to be applied: the objects on
+// pruneStale removes the objects that the AppliedWork lists and the Work no longer has, and lets go
+// of those that the cluster no longer lets the fleet place. It returns those that stay listed. It prunes nothing while a manifest fails to be applied: the objects on
 // the cluster are then of an earlier version, and may need the others of that version. It also
 // prunes nothing while a manifest cannot be read, because it may be of any object.
 func (r *Reconciler) pruneStale(
@@ -238,7 +238,7 @@ func (r *Reconciler) pruneStale(
 	wanted := map[apply.Key]bool{}
 	blocked := false
 	for _, s := range steps {
-		wanted[apply.KeyOf(s.outcome.id)] = true
+		wanted[apply.KeyOf(s.outcome.id)] = s.outcome.problem == nil || !s.outcome.problem.Refused
 		blocked = blocked || blocksPruning(s.outcome)
 	}
 	var stale []placementv1beta1.AppliedResourceMeta

@@ -62,7 +62,7 @@ func (w *watcherTest) expectNotices(t *testing.T, works ...string) {
 		select {
 		case work := <-w.noticed:
 			delete(missing, work)
-		case <-time.After(2 * time.Minute):
+		case <-time.After(10 * time.Minute):
 			require.FailNow(t, "a Work was not noticed", "%v", missing)
 		}
 	}

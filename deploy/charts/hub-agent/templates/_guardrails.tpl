@@ -1,14 +1,12 @@
-{{- /* CEL, true if whoever sent the request may pass the guard rails: the agents, the administrators of the cluster,
-Kubernetes itself and whom the values name. User names that begin with "system:" belong to the components of
-Kubernetes. Service accounts of namespaces whose contents these policies guard may pass, because nobody else can make
-use of one. */ -}}
+{{- /* CEL, true if the sender of a request may pass the guard rails: the agents, the administrators of the cluster, the
+parts of Kubernetes that have to do with objects of every kind, and the users and groups that the values name. Service
+accounts of namespaces whose contents these policies guard may pass, because only those who pass can make use of one. */ -}}
 {{- define "hub-agent.passes" -}}
 request.userInfo.username == "system:serviceaccount:{{ include "hub-agent.namespace" . }}:{{ .Release.Name }}" ||
 {{- range .Values.guardRail.whitelistedUsers }}
 request.userInfo.username == {{ . | toJson }} ||
 {{- end }}
-(request.userInfo.username.startsWith("system:") &&
-!["system:serviceaccount:", "system:bootstrap:", "system:anonymous"].exists(p, request.userInfo.username.startsWith(p))) ||
+request.userInfo.username in ["system:apiserver", "system:kube-controller-manager"] ||
 (has(request.userInfo.groups) && request.userInfo.groups.exists(g,
 {{- range .Values.guardRail.whitelistedGroups }}
 g == {{ . | toJson }} ||
@@ -19,7 +17,21 @@ g == "system:serviceaccounts:{{ include "hub-agent.namespace" . }}" ||
 g in ["system:masters", "kubeadm:cluster-admins"] || g.startsWith("system:serviceaccounts:kube-")))
 {{- end }}
 
-{{- /* CEL, true if whoever sent a request about an object in a namespace is the agent of the member that it belongs to. */ -}}
+{{- /* CEL, true if the sender of a request is the account of this release or of another one that otherAgents names. Other
+accounts of the namespace are no agents: those of members may be there. */ -}}
+{{- define "hub-agent.is-agent" -}}
+request.userInfo.username in ["system:serviceaccount:{{ include "hub-agent.namespace" . }}:{{ .Release.Name }}"
+{{- range .Values.otherAgents }}, {{ printf "system:serviceaccount:%s" . | toJson }}{{ end }}]
+{{- end }}
+
+{{- /* CEL, true if the sender of a request is a component of Kubernetes or of its provider: kubelets, the scheduler and add-ons
+that run in the namespaces of Kubernetes. */ -}}
+{{- define "hub-agent.is-component" -}}
+request.userInfo.username.startsWith("system:") &&
+!["system:serviceaccount:", "system:bootstrap:", "system:anonymous"].exists(p, request.userInfo.username.startsWith(p))
+{{- end }}
+
+{{- /* CEL, true if the user who sent a request about an object in a namespace is the agent of the member that it belongs to. */ -}}
 {{- define "hub-agent.is-member" -}}
 authorizer.group("cluster.kubernetes-fleet.io").resource("internalmemberclusters").subresource("status")
 .namespace(request.namespace).check("update").allowed() &&
@@ -47,7 +59,7 @@ or have an administrator of the hub add the user or one of its groups to guardRa
 ["fleet-", "kube-"].exists(p, {{ . }}.startsWith(p))
 {{- end }}
 
-{{- /* Namespaces where pods may run whatever enableWorkload says: without the agent's own nobody could start the agent
+{{- /* Namespaces where pods may run whatever enableWorkload says: without the agent's own no user could start the agent
 again, without Temporal's no rollout would go on. */ -}}
 {{- define "hub-agent.workload-namespaces" -}}
 {{ include "hub-agent.namespace" . | toJson }}

@@ -1,0 +1,48 @@
+package workmodel
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// ManifestsHashAnnotation is on Works in the hub's cache, which has no manifests, and on no stored Work: the hash of the
+// manifests of a Work that is not signed. By it the Work is signed without being read again.
+const ManifestsHashAnnotation = "fleetflow.io/manifests-hash"
+
+// DropManifests takes the manifests out of a Work, which only its member needs.
+func DropManifests(work *placementv1beta1.Work) {
+	delete(work.Annotations, ManifestsHashAnnotation)
+	if !placementv1beta1.IsSigned(work) && work.Labels[placementv1beta1.ParentBindingLabel] != "" {
+		hash, err := HashOfManifests(work)
+		if err != nil {
+			hash = err.Error() // the hash of no other Work: it is written anew
+		}
+		metav1.SetMetaDataAnnotation(&work.ObjectMeta, ManifestsHashAnnotation, hash)
+	}
+	work.Spec.Workload = placementv1beta1.WorkloadTemplate{}
+}
+
+// HashOfManifests is the same for two Works whose manifests mean the same, however they are written.
+func HashOfManifests(work *placementv1beta1.Work) (string, error) {
+	if hash := work.Annotations[ManifestsHashAnnotation]; hash != "" {
+		return hash, nil
+	}
+	sum := sha256.New()
+	encoder := json.NewEncoder(sum) // sorts the fields, and ends each manifest with a line break
+	for _, manifest := range work.Spec.Workload.Manifests {
+		var object any
+		if err := json.Unmarshal(manifest.Raw, &object); err != nil {
+			return "", fmt.Errorf("decoding a manifest of work %s/%s: %w", work.Namespace, work.Name, err)
+		}
+		if err := encoder.Encode(object); err != nil {
+			return "", fmt.Errorf("hashing a manifest of work %s/%s: %w", work.Namespace, work.Name, err)
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}

@@ -1,0 +1,137 @@
+package hub
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// A member writes the status of its Works and of its mailbox, and the hub keeps all of them in
+// memory. So it keeps what it reads of them, and no more than this of each, whatever a member,
+// or another program with its token, writes.
+const (
+	// keptReport is how many bytes of memory the report on one Work may take, roughly.
+	keptReport = 128 << 10
+	// keptMailbox is the same for each part of the report in a mailbox.
+	keptMailbox = 256 << 10
+	// overhead is what an entry takes beside its strings, roughly.
+	overhead = 128
+)
+
+// cachedReport is how much the hub keeps of what a member says of one object: as much as it
+// shows, and of values more than the member agent reports.
+var cachedReport = placementv1beta1.ReportBounds{Conditions: 8, Message: 4096, Details: 100, Path: 1024, Value: 1024}
+
+// summarizeReport returns what the hub reads of the report on a Work: conditions, and the objects
+// that have failed or differ. Of the objects' own statuses it keeps a hash, in an entry for no
+// object, by which a change of them is noticed.
+func summarizeReport(status placementv1beta1.WorkStatus) placementv1beta1.WorkStatus {
+	summary := placementv1beta1.WorkStatus{Conditions: cachedReport.ApplyToConditions(status.Conditions)}
+	mirrored, size := sha256.New(), 0
+	isMirrored := false
+	for _, manifest := range status.ManifestConditions {
+		if reported := manifest.BackReportedStatus; reported != nil {
+			isMirrored = true
+			// Writing to a hash never fails.
+			_, _ = mirrored.Write([]byte(strconv.Itoa(manifest.Identifier.Ordinal) + " "))
+			_, _ = mirrored.Write(reported.ObservedStatus.Raw)
+			manifest.BackReportedStatus = nil
+		}
+		if !needsAttention(&manifest) || size > keptReport {
+			continue
+		}
+		one := cachedReport.Apply(placementv1beta1.WorkStatus{ManifestConditions: []placementv1beta1.ManifestCondition{manifest}}).ManifestConditions[0]
+		if size += sizeOfReport(&one); size <= keptReport {
+			summary.ManifestConditions = append(summary.ManifestConditions, one)
+		}
+	}
+	if isMirrored {
+		digest := &placementv1beta1.BackReportedStatus{ObservedStatus: runtime.RawExtension{Raw: []byte(`"` + hex.EncodeToString(mirrored.Sum(nil)) + `"`)}}
+		summary.ManifestConditions = append(summary.ManifestConditions, placementv1beta1.ManifestCondition{
+			Identifier: placementv1beta1.WorkResourceIdentifier{Ordinal: -1}, BackReportedStatus: digest,
+		})
+	}
+	return summary
+}
+
+// needsAttention says whether an object has failed or differs.
+func needsAttention(manifest *placementv1beta1.ManifestCondition) bool {
+	return manifest.DriftDetails != nil || manifest.DiffDetails != nil ||
+		slices.ContainsFunc(manifest.Conditions, func(c metav1.Condition) bool { return c.Status == metav1.ConditionFalse })
+}
+
+// sizeOfReport is how much memory the report on an object takes, roughly.
+func sizeOfReport(manifest *placementv1beta1.ManifestCondition) int {
+	id := &manifest.Identifier
+	size := 3*overhead + len(id.Group) + len(id.Version) + len(id.Kind) + len(id.Resource) + len(id.Namespace) + len(id.Name)
+	for i := range manifest.Conditions {
+		c := &manifest.Conditions[i]
+		size += overhead + len(c.Type) + len(c.Reason) + len(c.Message)
+	}
+	count := func(details []placementv1beta1.PatchDetail) {
+		for i := range details {
+			size += overhead + len(details[i].Path) + len(details[i].ValueInHub) + len(details[i].ValueInMember)
+		}
+	}
+	if manifest.DriftDetails != nil {
+		count(manifest.DriftDetails.ObservedDrifts)
+	}
+	if manifest.DiffDetails != nil {
+		count(manifest.DiffDetails.ObservedDiffs)
+	}
+	return size
+}
+
+// boundMailbox cuts what a member reports about itself. What does not fit is left out, in the
+// order of names, so that it is always the same.
+func boundMailbox(status *clusterv1beta1.InternalMemberClusterStatus) {
+	status.Conditions = boundConditions(status.Conditions)
+	status.Properties = boundEntries(status.Properties, func(value clusterv1beta1.PropertyValue) int { return len(value.Value) })
+	status.Namespaces = boundEntries(status.Namespaces, func(owner string) int { return len(owner) })
+	for _, list := range []*corev1.ResourceList{&status.ResourceUsage.Capacity, &status.ResourceUsage.Allocatable, &status.ResourceUsage.Available} {
+		*list = boundEntries(*list, func(_ apiresource.Quantity) int { return overhead })
+	}
+	status.AgentStatus = status.AgentStatus[:min(len(status.AgentStatus), maxAgents)]
+	for i := range status.AgentStatus {
+		status.AgentStatus[i].Conditions = boundConditions(status.AgentStatus[i].Conditions)
+	}
+}
+
+// maxAgents is how many agents of one member the hub listens to; KubeFleet knows three.
+const maxAgents = 8
+
+func boundConditions(conditions []metav1.Condition) []metav1.Condition {
+	bounds := cachedReport
+	bounds.Conditions = placementv1beta1.StorableReport.Conditions
+	return bounds.ApplyToConditions(conditions)
+}
+
+// boundEntries leaves out the entries that do not fit.
+func boundEntries[M ~map[K]V, K cmp.Ordered, V any](entries M, sizeOf func(V) int) M {
+	size := 0
+	for _, value := range entries {
+		size += overhead + sizeOf(value)
+	}
+	if size += len(entries) * overhead; size <= keptMailbox {
+		return entries
+	}
+	kept, left := M{}, keptMailbox
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		if left -= 2*overhead + sizeOf(entries[key]); left < 0 {
+			break
+		}
+		kept[key] = entries[key]
+	}
+	return kept
+}

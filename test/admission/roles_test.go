@@ -1,0 +1,98 @@
+//go:build integration
+
+package admission
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// fleetRoles are the ClusterRoles that the chart brings for people.
+var fleetRoles = []string{"hub-agent-viewer", "hub-agent-placer", "hub-agent-runner", "hub-agent-approver", "hub-agent-administrator"}
+
+// reads tries to list the objects of a kind.
+func reads(kind, namespace string) func(*testing.T, *session) error {
+	return func(t *testing.T, s *session) error {
+		object := parse(t, kind)
+		object.SetNamespace(namespace)
+		resource, err := s.resource(object)
+		require.NoError(t, err)
+		_, err = resource.List(t.Context(), metav1.ListOptions{})
+		return err
+	}
+}
+
+// TestARoleLetsDoWhatItIsFor has a user of each role try what the guide tells of roles.
+func TestARoleLetsDoWhatItIsFor(t *testing.T) {
+	createGuarded(t)
+	users := map[string]*session{}
+	for _, role := range fleetRoles {
+		require.NoError(t, admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "tests-" + role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "a " + role}},
+		}))
+		users[role] = granted(t, "a "+role)
+	}
+	const (
+		secretive = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceSnapshot}"
+		envelope  = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceEnvelope, metadata: {name: e}, data: {role: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}}}}`
+		strategy  = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateStrategy, metadata: {name: gated}, spec: {stages: [{name: all}]}}`
+		newRun    = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: mine}, spec: {placementName: other, stagedRolloutStrategyName: gated}}`
+	)
+	approve := changes(approval, "", "guarded-canary", `{status: {conditions: [`+approved+`]}}`, "status")
+	for name, deed := range map[string]struct {
+		do  func(*testing.T, *session) error
+		may []string
+	}{
+		"see runs":                  {reads(updateRun, ""), []string{"hub-agent-viewer", "hub-agent-runner", "hub-agent-approver", "hub-agent-administrator"}},
+		"see bindings":              {reads(resourceBinding, ""), []string{"hub-agent-viewer", "hub-agent-administrator"}},
+		"see what snapshots hold":   {reads(secretive, ""), []string{"hub-agent-administrator"}},
+		"see what Works hold":       {reads(work, box), []string{"hub-agent-administrator"}},
+		"change a placement":        {changes(placement, "", "guarded", `{metadata: {labels: {a: b}}}`), []string{"hub-agent-placer", "hub-agent-administrator"}},
+		"make an envelope":          {creates(envelope), []string{"hub-agent-placer", "hub-agent-administrator"}},
+		"make a run":                {creates(newRun), []string{"hub-agent-runner", "hub-agent-administrator"}},
+		"stop a run":                {changes(updateRun, "", "guarded", `{spec: {state: Stop}}`), []string{"hub-agent-runner", "hub-agent-administrator"}},
+		"approve":                   {approve, []string{"hub-agent-approver", "hub-agent-administrator"}},
+		"pass a gate in the status": {changes(updateRun, "", "guarded", `{status: {conditions: []}}`, "status"), nil},
+		"make an approval request":  {creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterApprovalRequest, metadata: {name: x}, spec: {parentStageRollout: x, targetStage: x}}`), nil},
+		"make a strategy":           {creates(strategy), []string{"hub-agent-administrator"}},
+		"label a member":            {changes(memberCluster, "", "unmanaged", `{metadata: {labels: {a: b}}}`), []string{"hub-agent-administrator"}},
+		"change a binding":          {changes(resourceBinding, "", "web-guarded", `{spec: {state: Unscheduled}}`), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, role := range fleetRoles {
+				err := deed.do(t, users[role])
+				if slices.Contains(deed.may, role) {
+					assert.NoError(t, err, role)
+					continue
+				}
+				assert.True(t, apierrors.IsForbidden(err), "%s: %v", role, err)
+			}
+		})
+	}
+}
+
+func TestTheCreatorOfARunIsNotedByTheHub(t *testing.T) {
+	const run = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: created}, spec: {placementName: none, stagedRolloutStrategyName: none}}`
+	const namedRun = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: named, annotations: {kubernetes-fleet.io/creator: ada}},
+		spec: {placementName: none, stagedRolloutStrategyName: none}}`
+	const refused = "the annotation kubernetes-fleet.io/creator says who has created the run: leave it out, the hub writes it, or leave it as it is"
+	jane := as(t, "jane")
+	stored := jane.create(t, run)
+	assert.Equal(t, "jane", stored.GetAnnotations()["kubernetes-fleet.io/creator"])
+	_, err := jane.try(t.Context(), parse(t, namedRun))
+	requireRefusal(t, err, refused)
+	named := as(t, "ada").create(t, namedRun)
+	assert.Equal(t, "ada", named.GetAnnotations()["kubernetes-fleet.io/creator"])
+
+	requireRefusal(t, jane.update(t.Context(), current(t, stored), parsePatch(t, `{metadata: {annotations: {kubernetes-fleet.io/creator: ada}}}`)), refused)
+	require.NoError(t, jane.update(t.Context(), current(t, stored), parsePatch(t, `{metadata: {annotations: null}}`)), "then it cannot be approved where that matters")
+	requireRefusal(t, jane.update(t.Context(), current(t, stored), parsePatch(t, `{metadata: {annotations: {kubernetes-fleet.io/creator: ada}}}`)), refused)
+}

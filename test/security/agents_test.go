@@ -1,0 +1,76 @@
+//go:build integration
+
+package security
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const (
+	ofFleet = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: %s, metadata: {name: %s}}`
+	// reservedNamespace is said of the namespaces of the fleet and of Kubernetes.
+	reservedNamespace = "namespaces that begin with fleet- or kube-, and what is in them, are reserved for the fleet and for Kubernetes"
+)
+
+// approves sets the condition Approved on the request of the run that waits.
+var approves = patches(fmt.Sprintf(ofFleet, "ClusterApprovalRequest", gated+"-staging"),
+	`{status: {conditions: [{type: Approved, status: "True", reason: lgtm, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}}`, "status")
+
+// TestWriterOfAllFleetKinds is about what agents write for themselves: the right to write every object of the fleet's API is
+// not the right to write those.
+func TestWriterOfAllFleetKinds(t *testing.T) {
+	attempt(t, attacks{
+		"a fleet administrator changes a Work":                       refused(statusWriter, patches(work, `{spec: {workload: {manifests: []}}}`), agentsOnly),
+		"a fleet administrator reports on a Work":                    refused(statusWriter, patches(work, `{status: {conditions: []}}`, "status"), agentsOnly),
+		"a fleet administrator deletes a Work":                       refused(statusWriter, deletes(work), agentsOnly),
+		"a fleet administrator binds a placement to another cluster": refused(statusWriter, patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"spec":{"targetCluster":"member-2"}}`), agentsOnly),
+		"a fleet administrator labels a binding":                     refused(statusWriter, patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"metadata":{"labels":{"kubernetes-fleet.io/parent-CRP":"bank"}}}`), agentsOnly),
+		"a fleet administrator labels a resource snapshot": refused(statusWriter,
+			patchesFirst(&placementv1beta1.ClusterResourceSnapshotList{}, `{"metadata":{"labels":{"kubernetes-fleet.io/parent-CRP":"bank"}}}`), agentsOnly),
+	})
+}
+
+func TestReservedNamespaces(t *testing.T) {
+	attempt(t, attacks{
+		"a stranger creates a namespace of the fleet": forbidden(stranger, creates(`{apiVersion: v1, kind: Namespace, metadata: {name: fleet-mine}}`)),
+		"an administrator of all namespaces writes into that of a member": refused(clusterEditor,
+			creates(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: fleet-member-member-1, name: mine}}`), reservedNamespace),
+		"an administrator of all namespaces writes into fleet-system": refused(clusterEditor,
+			creates(`{apiVersion: v1, kind: Secret, metadata: {namespace: fleet-system, name: mine}}`), reservedNamespace),
+		"an administrator of all namespaces makes a token for an account of kube-system": refused(clusterEditor, mintsToken("kube-system", "default"), reservedNamespace),
+	})
+}
+
+// patchesFirst tries to change the first object of a kind.
+func patchesFirst(list client.ObjectList, patch string) deed {
+	return func(ctx context.Context, c client.Client) (*unstructured.Unstructured, error) {
+		if err := target.hub.List(ctx, list); err != nil {
+			return nil, err
+		}
+		objects, err := meta.ExtractList(list)
+		if err != nil || len(objects) == 0 {
+			return nil, fmt.Errorf("the hub has no object in %T: %w", list, err)
+		}
+		return nil, c.Patch(ctx, objects[0].(client.Object), client.RawPatch(types.MergePatchType, []byte(patch)))
+	}
+}
+
+// mintsToken asks for a token of a service account.
+func mintsToken(namespace, name string) deed {
+	return func(ctx context.Context, c client.Client) (*unstructured.Unstructured, error) {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		return nil, c.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})
+	}
+}

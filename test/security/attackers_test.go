@@ -1,0 +1,169 @@
+//go:build integration
+
+package security
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"sync"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/controlplane"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+)
+
+// attackersNamespace has the service accounts of the attackers.
+const attackersNamespace = "attackers"
+
+// attacker is a user of the hub with the rights that a team hands out, and no others.
+type attacker struct {
+	name string
+	// cluster is where the attacker is a user; the hub if it is empty.
+	cluster string
+	// stolen reads a token that is not the attacker's; without it the attacker has a service account.
+	stolen func() (string, error)
+	// clusterRoles are ClusterRoles that are there, by the namespace that they are bound in; "" binds them everywhere.
+	clusterRoles map[string]string
+	// rules are granted everywhere.
+	rules []rbacv1.PolicyRule
+
+	once   sync.Once
+	config *rest.Config
+	client client.WithWatch
+	err    error
+}
+
+// everyVerb are those that a team gets on what is its own.
+var everyVerb = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+
+func placementRule(verbs []string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{placementv1beta1.GroupVersion.Group}, Resources: resources, Verbs: verbs}
+}
+
+// The attackers.
+var (
+	// editor has Kubernetes' own ClusterRole edit in the namespace of an application that is placed.
+	editor = &attacker{name: "editor", clusterRoles: map[string]string{placed: "edit"}}
+	// namespaceAdmin has Kubernetes' own ClusterRole admin there.
+	namespaceAdmin = &attacker{name: "namespace-admin", clusterRoles: map[string]string{placed: "admin"}}
+	// wrapper is an editor who may write ResourceEnvelopes in that namespace.
+	wrapper = &attacker{name: "wrapper", clusterRoles: map[string]string{placed: "edit"}, rules: []rbacv1.PolicyRule{
+		placementRule(everyVerb, "resourceenvelopes"),
+	}}
+	// placer writes placements, and looks at what became of them.
+	placer = &attacker{name: "placer", rules: []rbacv1.PolicyRule{
+		placementRule(everyVerb, "clusterresourceplacements", "clusterresourceoverrides", "clusterresourceplacementevictions"),
+		placementRule([]string{"get", "list", "watch"}, "*"),
+	}}
+	// runner writes runs and strategies.
+	runner = &attacker{name: "runner", rules: []rbacv1.PolicyRule{
+		placementRule(everyVerb, "clusterstagedupdateruns", "clusterstagedupdatestrategies"),
+		placementRule([]string{"get", "list", "watch"}, "*"),
+	}}
+	// statusWriter may write every object of the fleet's API and its status: what many teams hand out as "fleet admin".
+	statusWriter = &attacker{name: "status-writer", rules: []rbacv1.PolicyRule{placementRule(everyVerb, "*")}}
+	// approver approves.
+	approver = &attacker{name: "approver", rules: []rbacv1.PolicyRule{
+		placementRule([]string{"get", "list", "watch"}, "*"),
+		placementRule([]string{"get", "update", "patch"}, "clusterapprovalrequests/status"),
+	}}
+	// annotator may change what is not the status of approval requests.
+	annotator = &attacker{name: "annotator", rules: []rbacv1.PolicyRule{
+		placementRule([]string{"get", "list", "watch", "update", "patch"}, "clusterapprovalrequests"),
+	}}
+	// operator does everything with members but let them in.
+	operator = &attacker{name: "operator", rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{clusterv1beta1.GroupVersion.Group}, Resources: []string{"memberclusters", "memberclusters/status"}, Verbs: everyVerb,
+	}}}
+	// clusterEditor has Kubernetes' own ClusterRole edit in all namespaces.
+	clusterEditor = &attacker{name: "cluster-editor", clusterRoles: map[string]string{"": "edit"}}
+	// thief has the token of a member.
+	thief = &attacker{name: "thief", stolen: func() (string, error) {
+		token, err := os.ReadFile(target.HubTokenFile("member-1"))
+		return string(token), err
+	}}
+	// hubAgent and memberAgent have the tokens of our agents on their own clusters.
+	hubAgent    = &attacker{name: "hub-agent", stolen: func() (string, error) { return target.Tokens["hub/fleet-hub-agent"], nil }}
+	memberAgent = &attacker{name: "member-agent", cluster: "member-1", stolen: func() (string, error) { return target.Tokens["member-1/fleet-member-agent"], nil }}
+	// stranger is anybody whom the hub knows.
+	stranger = &attacker{name: "stranger"}
+)
+
+// session returns the attacker's own client of the hub. The first call creates the account and what it may do.
+func (a *attacker) session(s *spec) client.WithWatch {
+	s.Helper()
+	a.once.Do(func() { a.client, a.err = a.open(s.Context()) })
+	if a.err != nil {
+		s.Fatalf("letting %s in: %v", a.name, a.err)
+	}
+	return a.client
+}
+
+func (a *attacker) open(ctx context.Context) (client.WithWatch, error) {
+	token, err := a.token(ctx)
+	if err != nil {
+		return nil, err
+	}
+	admin, err := controlplane.RESTConfig(target.Fleet, cmp.Or(a.cluster, state.Hub))
+	if err != nil {
+		return nil, err
+	}
+	a.config = rest.AnonymousClientConfig(admin)
+	a.config.BearerToken = token
+	a.config.QPS, a.config.Burst = -1, 0 // the specs wait for nothing but the server
+	return client.NewWithWatch(a.config, client.Options{Scheme: controlplane.Scheme()})
+}
+
+func (a *attacker) token(ctx context.Context) (string, error) {
+	if a.stolen != nil {
+		return a.stolen()
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: attackersNamespace, Name: a.name}}
+	objects := append([]client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: attackersNamespace}}, account,
+	}, a.grants()...)
+	for _, object := range objects {
+		if err := target.hub.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+			return "", fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
+		}
+	}
+	request := &authenticationv1.TokenRequest{}
+	if err := target.hub.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", fmt.Errorf("asking for a token of %s: %w", a.name, err)
+	}
+	return request.Status.Token, nil
+}
+
+// grants are the roles of the attacker and their bindings.
+func (a *attacker) grants() []client.Object {
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: attackersNamespace, Name: a.name}}
+	reference := func(role string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
+	}
+	var objects []client.Object
+	if len(a.rules) > 0 {
+		own := metav1.ObjectMeta{Name: "attackers-" + a.name}
+		objects = append(objects, &rbacv1.ClusterRole{ObjectMeta: own, Rules: a.rules},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: own, RoleRef: reference(own.Name), Subjects: subjects})
+	}
+	for namespace, role := range a.clusterRoles {
+		bound := metav1.ObjectMeta{Namespace: namespace, Name: "attackers-" + a.name + "-" + role}
+		if namespace == "" {
+			objects = append(objects, &rbacv1.ClusterRoleBinding{ObjectMeta: bound, RoleRef: reference(role), Subjects: subjects})
+			continue
+		}
+		objects = append(objects, &rbacv1.RoleBinding{ObjectMeta: bound, RoleRef: reference(role), Subjects: subjects})
+	}
+	return objects
+}

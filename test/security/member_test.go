@@ -1,0 +1,74 @@
+//go:build integration
+
+package security
+
+import (
+	"testing"
+)
+
+const (
+	ownBox = `{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: InternalMemberCluster, metadata: {namespace: fleet-member-member-1, name: member-1}}`
+	itself = `{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: member-1}}`
+
+	// noJoin is said of the identity of a member.
+	noJoin = "takes the verb join on memberclusters.cluster.kubernetes-fleet.io, which the user lacks"
+	// agentsOnly is said of what the agents of the fleet write.
+	agentsOnly = "objects of this kind are written by the agents of the fleet"
+)
+
+func TestTokenOfAMember(t *testing.T) {
+	attempt(t, attacks{
+		"a member reads the Works of its neighbour":   forbidden(thief, lists(work, "fleet-member-member-2")),
+		"a member reads the Works of all members":     forbidden(thief, lists(work, "")),
+		"a member reads the mailbox of its neighbour": forbidden(thief, lists(ownBox, "fleet-member-member-2")),
+		"a member reports for its neighbour": forbidden(thief,
+			patches(`{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: InternalMemberCluster, metadata: {namespace: fleet-member-member-2, name: member-2}}`, `{status: {conditions: []}}`, "status")),
+		"a member changes what its Works say":      refused(thief, patches(work, `{spec: {workload: {manifests: []}}}`), agentsOnly),
+		"a member moves a Work to another binding": refused(thief, patches(work, `{metadata: {labels: {kubernetes-fleet.io/parent-binding: bank-member-2}}}`), agentsOnly),
+		"a member annotates a Work":                refused(thief, patches(work, `{metadata: {annotations: {kubernetes-fleet.io/x: "1"}}}`), agentsOnly),
+		"a member gives a Work an owner": refused(thief,
+			patches(work, `{metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: a, uid: "1"}]}}`), agentsOnly),
+		"a member holds the deletion of a placement by a finalizer": refused(thief, patches(work, `{metadata: {finalizers: [kubernetes-fleet.io/work-cleanup, mine.example.com/hold]}}`),
+			"the agent of a member takes finalizers off its Works and adds none"),
+		"a member makes a Work for itself": forbidden(thief,
+			creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: Work, metadata: {namespace: fleet-member-member-1, name: mine}, spec: {workload: {manifests: []}}}`)),
+		"a member deletes a Work":                           forbidden(thief, deletes(work)),
+		"a member tells itself what the hub should tell it": forbidden(thief, patches(ownBox, `{spec: {state: Leave}}`)),
+		"a member takes a taint off itself":                 forbidden(thief, patches(itself, `{spec: {taints: []}}`)),
+		"a member labels itself":                            forbidden(thief, patches(itself, `{metadata: {labels: {environment: canary}}}`)),
+		"a member writes its health itself":                 forbidden(thief, patches(itself, `{status: {conditions: []}}`, "status")),
+		"a member reads the placements of the hub":          forbidden(thief, lists(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement}`, "")),
+		"a member reads the resource snapshots of the hub":  forbidden(thief, lists(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceSnapshot}`, "")),
+		"a member reads Secrets of the hub":                 forbidden(thief, lists(`{apiVersion: v1, kind: Secret}`, "fleet-member-member-1")),
+		"a member reads Secrets of a placed namespace":      forbidden(thief, reads(`{apiVersion: v1, kind: Secret, metadata: {namespace: bank, name: vault}}`)),
+		"a member gives itself a role": forbidden(thief,
+			creates(`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: fleet-member-member-1, name: mine},
+				roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin},
+				subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: member-1}]}`)),
+		"a member widens its role": forbidden(thief,
+			patches(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: fleet-member-member-1, name: fleet-role-member-1}}`,
+				`{rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]}`)),
+		"a member takes the lease of the hub agent": forbidden(thief,
+			creates(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: fleet-system, name: mine}, spec: {holderIdentity: me}}`)),
+		"a member approves a run": forbidden(thief, approves),
+	})
+}
+
+func TestOperatorOfMembers(t *testing.T) {
+	attempt(t, attacks{
+		"an operator of members writes their status": refused(operator, patches(itself, `{status: {properties: {}}}`, "status"),
+			"the status of a MemberCluster is written by the agents of the fleet"),
+		"an operator of members lets a cluster of its own join": refused(operator,
+			creates(`{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: evil, labels: {environment: canary}},
+				spec: {identity: {kind: User, name: mallory, apiGroup: rbac.authorization.k8s.io}}}`), noJoin),
+		"an operator of members becomes a member": func(s *spec) {
+			s.requireRefusal(operator, patches(itself, `{spec: {identity: {kind: ServiceAccount, namespace: attackers, name: operator, apiGroup: ""}}}`), noJoin)
+			s.requireRefusal(operator, lists(work, "fleet-member-member-1"), notAllowed)
+		},
+		"an operator of members gives a member's rights to everybody": refused(operator,
+			patches(itself, `{spec: {identity: {kind: Group, name: "system:authenticated"}}}`), "identity.name must not begin with system: for kinds User and Group"),
+		"an operator of members adds an annotation of Azure": refused(operator,
+			patches(itself, `{metadata: {annotations: {fleet.azure.com/cluster-resource-id: "1"}}}`), "annotations of a MemberCluster that begin with fleet.azure.com"),
+		"an operator of members reads Works": forbidden(operator, lists(work, "fleet-member-member-1")),
+	})
+}
