@@ -18,8 +18,9 @@ import (
 
 const (
 	// keptSnapshots and keptBytes are how many snapshots are kept in memory, and how
-	// much JSON of them: those that rollouts under way bring to many clusters.
-	keptSnapshots = 64
+	// much JSON of them: those that rollouts under way bring to many clusters. A hub that is
+	// taken over brings the snapshots of all its placements to all their clusters at once.
+	keptSnapshots = 4096
 	keptBytes     = 256 << 20
 	// parallelParts bounds the requests for the parts of one binding.
 	parallelParts = 8

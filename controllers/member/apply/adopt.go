@@ -73,3 +73,9 @@ func keepLastApplied(live, desired *unstructured.Unstructured) {
 	annotations[placementv1beta1.LastAppliedConfigAnnotation] = live.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]
 	desired.SetAnnotations(annotations)
 }
+
+// isLeftByKubeFleet tells whether a Secret is as KubeFleet's agent has left it after it applied this very manifest. It is not
+// written for the sake of the copy of its values, which goes with the first change of the Secret.
+func isLeftByKubeFleet(live *unstructured.Unstructured, m Manifest) bool {
+	return showsSecret(live) && isLastAppliedTo(live, m) && m.Hash == kubeFleetHash(m.Object)
+}

@@ -223,8 +223,10 @@ func (e *Engine) applyToExisting(ctx context.Context, req Request, live *unstruc
 	if problem != nil || err != nil {
 		return Result{Object: live, Findings: findings}, problem, err
 	}
-	if object, err = e.eraseShownSecret(ctx, object); err != nil {
-		return Result{Object: live}, nil, err
+	if !isLeftByKubeFleet(object, req.Manifest) {
+		if object, err = e.eraseShownSecret(ctx, object); err != nil {
+			return Result{Object: live}, nil, err
+		}
 	}
 	if req.Strategy.WhenToApply == placementv1beta1.WhenToApplyTypeIfNotDrifted && isLastAppliedTo(object, req.Manifest) {
 		findings, err := e.compareObject(ctx, req, object)
@@ -361,6 +363,11 @@ func (e *Engine) updateObject(ctx context.Context, req Request, live *unstructur
 	desired, fits, err := Desired(req.Manifest, req.Owner, live.GetOwnerReferences())
 	if err != nil {
 		return nil, err
+	}
+	if isLeftByKubeFleet(live, req.Manifest) {
+		if patch, err := ThreeWay(live, req.Manifest.Object); err != nil || patch.Empty() {
+			return live, err
+		}
 	}
 	if !fits {
 		return e.applyServerSide(ctx, req, live)

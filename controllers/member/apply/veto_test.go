@@ -192,6 +192,23 @@ func TestASecretThatShowsItsValuesInAnAnnotationIsCleaned(t *testing.T) {
 		assert.NotContains(t, storedSecret(t, e).Annotations, placementv1beta1.LastAppliedConfigAnnotation)
 		assert.Equal(t, []byte("9"), storedSecret(t, e).Data["a"])
 	})
+	t.Run("only with its first change, if KubeFleet's agent left it", func(t *testing.T) {
+		e := shownSecret(t, secretAB)
+		left := storedSecret(t, e)
+		left.Annotations[placementv1beta1.ManifestHashAnnotation] = kubeFleetHash(Decode(raw(secretAB))[0].Object)
+		require.NoError(t, e.Client.Update(t.Context(), left, client.FieldOwner(FieldManager)))
+		for _, strategy := range []placementv1beta1.ApplyStrategy{{}, {WhenToApply: ifNot}, {ComparisonOption: placementv1beta1.ComparisonOptionTypeFullComparison}} {
+			mustApply(t, e, requestWith(secretAB, strategy))
+			assert.Equal(t, left.ResourceVersion, storedSecret(t, e).ResourceVersion, "a takeover writes nothing")
+		}
+
+		drifted := storedSecret(t, e)
+		drifted.Data["a"] = []byte("9")
+		require.NoError(t, e.Client.Update(t.Context(), drifted, client.FieldOwner("kubectl")))
+		mustApply(t, e, requestWith(secretAB, placementv1beta1.ApplyStrategy{}))
+		assert.Equal(t, []byte("1"), storedSecret(t, e).Data["a"])
+		assert.NotContains(t, storedSecret(t, e).Annotations, placementv1beta1.LastAppliedConfigAnnotation)
+	})
 	t.Run("if no client is known to have written it", func(t *testing.T) {
 		live := shownSecret(t, secretAB)
 		restored := storedSecret(t, live)
