@@ -12,6 +12,16 @@ const (
 	ConditionTypeClusterPropertyProviderStarted = "ClusterPropertyProviderStarted"
 	// ConditionTypeClusterPropertyCollectionSucceeded tells whether properties were collected.
 	ConditionTypeClusterPropertyCollectionSucceeded = "ClusterPropertyCollectionSucceeded"
+	// ConditionTypeHubTokenRenewed is False, and there at all, while the member's token for the hub is due and not renewed.
+	ConditionTypeHubTokenRenewed = "HubTokenRenewed"
+)
+
+// Reasons of HubTokenRenewed.
+const (
+	// ReasonHubTokenRenewalRefused means the hub does not let the member's account renew its token.
+	ReasonHubTokenRenewalRefused = "HubTokenRenewalRefused"
+	// ReasonHubTokenNotRenewed means another failure: to reach the hub, or to write the token on the member.
+	ReasonHubTokenNotRenewed = "HubTokenNotRenewed"
 )
 
 // Reasons on MemberCluster.
