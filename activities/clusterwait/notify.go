@@ -155,22 +155,26 @@ func (n *Notifier) notifyPlanChange(key Key) {
 
 // Watch feeds the notifier from the informers of the cache.
 func (n *Notifier) Watch(ctx context.Context, c cache.Cache) error {
-	var scope placementv1beta1.Scope
-	resources := &metav1.PartialObjectMetadata{}
-	resources.SetGroupVersionKind(scope.ResourceSnapshotKind())
-	sources := []struct {
+	type source struct {
 		object client.Object
 		notify func(old, now client.Object)
-	}{
+	}
+	sources := []source{
 		{&placementv1beta1.Work{}, n.workChanged},
-		{scope.NewBinding(""), n.bindingChanged},
-		{scope.NewPlacement(""), n.placementChanged},
-		{scope.NewUpdateRun(""), n.runChanged},
 		{&placementv1beta1.ClusterResourcePlacementEviction{}, n.evictionChanged},
 		{&placementv1beta1.ClusterResourcePlacementDisruptionBudget{}, n.budgetChanged},
 		{&clusterv1beta1.MemberCluster{}, n.memberChanged},
-		{scope.NewPolicySnapshot(""), n.snapshotChanged},
-		{resources, n.snapshotChanged},
+	}
+	for _, scope := range placementv1beta1.Scopes() {
+		resources := &metav1.PartialObjectMetadata{}
+		resources.SetGroupVersionKind(scope.ResourceSnapshotKind())
+		sources = append(sources,
+			source{scope.NewBinding(""), n.bindingChanged},
+			source{scope.NewPlacement(""), n.placementChanged},
+			source{scope.NewUpdateRun(""), n.runChanged},
+			source{scope.NewPolicySnapshot(""), n.snapshotChanged},
+			source{resources, n.snapshotChanged},
+		)
 	}
 	for _, source := range sources {
 		informer, err := c.GetInformer(ctx, source.object)

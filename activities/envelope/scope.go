@@ -41,6 +41,13 @@ type Rules struct {
 	ClusterScopedInConfigMaps bool
 }
 
+// In are the rules for the envelopes that a placement of a scope brings: those of a placement in a namespace hold nothing
+// that is cluster-scoped, whoever has written them.
+func (r Rules) In(scope placementv1beta1.Scope) Rules {
+	r.ClusterScopedInConfigMaps = r.ClusterScopedInConfigMaps && !scope.Namespaced()
+	return r
+}
+
 func (r Rules) scopeOf(gk schema.GroupKind) Scope {
 	if r.Scope == nil {
 		return BuiltIn(gk)

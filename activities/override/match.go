@@ -13,6 +13,11 @@ type Placement struct {
 	Name      string
 }
 
+// PlacementOf is a placement of either kind as overrides refer to it.
+func PlacementOf(placement placementv1beta1.PlacementObject) Placement {
+	return Placement{Namespace: placement.GetNamespace(), Name: placement.GetName()}
+}
+
 // Applicable are the override snapshots that apply to a placement on one cluster, in the
 // order in which they are applied.
 type Applicable struct {

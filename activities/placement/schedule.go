@@ -108,6 +108,7 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 	}
 	facts := scheduler.Facts{
 		PolicySnapshot: policy,
+		Namespace:      placement.GetNamespace(),
 		Policy:         placement.GetPlacementSpec().Policy,
 		Clusters:       clusters,
 		Bindings:       scheduler.BindingsOf(placement, bindings.Objects()),

@@ -36,8 +36,6 @@ func IsTooMany(unexplained, live int) bool {
 type Catch struct {
 	// Cached reads the informer cache.
 	Cached client.Reader
-	// Scope of the bindings it looks after.
-	Scope placementv1beta1.Scope
 
 	mu       sync.Mutex
 	surveyed bool
@@ -132,18 +130,23 @@ func (c *Catch) surveyOnce(ctx context.Context) error {
 	if c.surveyed {
 		return nil
 	}
-	bindings, placements, clusters := c.Scope.NewBindingList(), c.Scope.NewPlacementList(), &clusterv1beta1.MemberClusterList{}
-	within := client.InNamespace(c.Scope.Namespace)
-	if err := c.Cached.List(ctx, bindings, within, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing bindings: %w", err)
-	}
-	if err := c.Cached.List(ctx, placements, within, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing placements: %w", err)
+	clusters := &clusterv1beta1.MemberClusterList{}
+	var bindings []placementv1beta1.BindingObject
+	var placements []placementv1beta1.PlacementObject
+	for _, scope := range placementv1beta1.Scopes() {
+		bound, placed := scope.NewBindingList(), scope.NewPlacementList()
+		if err := c.Cached.List(ctx, bound, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing bindings: %w", err)
+		}
+		if err := c.Cached.List(ctx, placed, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing placements: %w", err)
+		}
+		bindings, placements = append(bindings, bound.Objects()...), append(placements, placed.Objects()...)
 	}
 	if err := c.Cached.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing member clusters: %w", err)
 	}
-	c.live, c.suspects = Survey(bindings.Objects(), placements.Objects(), clusters.Items)
+	c.live, c.suspects = Survey(bindings, placements, clusters.Items)
 	c.surveyed, c.looked, c.cleared = true, map[types.UID]bool{}, map[types.UID]bool{}
 	return nil
 }

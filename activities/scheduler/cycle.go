@@ -42,7 +42,7 @@ func newCycle(facts Facts) *cycle {
 		wording:     wordings{},
 	}
 	c.known = &framework.Cycle{
-		Policy: orEmpty(facts.Policy), Now: facts.Now, Has: map[string]framework.Hold{},
+		Policy: orEmpty(facts.Policy), Namespace: facts.Namespace, Now: facts.Now, Has: map[string]framework.Hold{},
 		Fleet: make([]*clusterv1beta1.MemberCluster, 0, len(facts.Clusters)),
 	}
 	for i := range facts.Clusters {

@@ -12,6 +12,8 @@ type Facts struct {
 	// PolicySnapshot is the name of the latest policy snapshot; bindings made for
 	// it are never reconsidered, unless fewer clusters are wanted.
 	PolicySnapshot string
+	// Namespace of a placement in one; empty for a cluster-scoped placement.
+	Namespace string
 	// Policy of the placement; nil picks all clusters.
 	Policy *placementv1beta1.PlacementPolicy
 	// Clusters of the fleet, in any order.

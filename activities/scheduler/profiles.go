@@ -4,6 +4,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/clusteraffinity"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/clustereligibility"
+	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/namespaceaffinity"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/sameplacement"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/tainttoleration"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/topologyspread"
@@ -20,12 +21,14 @@ var profiles = map[placementv1beta1.PlacementType]profile{
 		sameplacement.New,
 		clustereligibility.New,
 		clusteraffinity.New,
+		namespaceaffinity.New,
 		tainttoleration.New,
 	},
 	placementv1beta1.PickNPlacementType: {
 		sameplacement.New,
 		clustereligibility.New,
 		clusteraffinity.New,
+		namespaceaffinity.New,
 		tainttoleration.New,
 		topologyspread.New,
 	},

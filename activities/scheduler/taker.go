@@ -21,9 +21,9 @@ type Taker struct {
 	fixed bool
 }
 
-// NewTaker prepares a taker; nil stands for no policy.
-func NewTaker(policy *placementv1beta1.PlacementPolicy) *Taker {
-	t := &Taker{cycle: &framework.Cycle{Policy: orEmpty(policy)}}
+// NewTaker prepares a taker for the policy of a placement; nil stands for no policy.
+func NewTaker(namespace string, policy *placementv1beta1.PlacementPolicy) *Taker {
+	t := &Taker{cycle: &framework.Cycle{Namespace: namespace, Policy: orEmpty(policy)}}
 	t.names, t.fixed = t.cycle.Policy.ClusterNames, typeOf(policy) == placementv1beta1.PickFixedPlacementType
 	if run, err := newRunner(profiles[typeOf(policy)], t.cycle); err == nil {
 		t.run = run
@@ -43,9 +43,9 @@ func (t *Taker) Takes(cluster *clusterv1beta1.MemberCluster, now time.Time) bool
 	return reason == ""
 }
 
-// Interests lists what a policy looks at in clusters, without repetition. A change of
-// anything else cannot turn a cluster that it could not take into one that it can.
-func Interests(policy *placementv1beta1.PlacementPolicy) []framework.Interest {
+// Interests lists what the policy of a placement looks at in clusters, without repetition. A
+// change of anything else cannot turn a cluster that it could not take into one that it can.
+func Interests(namespace string, policy *placementv1beta1.PlacementPolicy) []framework.Interest {
 	var interests []framework.Interest
 	if typeOf(policy) == placementv1beta1.PickFixedPlacementType {
 		for _, name := range policy.ClusterNames {
@@ -54,7 +54,7 @@ func Interests(policy *placementv1beta1.PlacementPolicy) []framework.Interest {
 	} else {
 		for _, create := range profiles[typeOf(policy)] {
 			if watcher, ok := create().(framework.WatchPlugin); ok {
-				interests = append(interests, watcher.Watches(orEmpty(policy))...)
+				interests = append(interests, watcher.Watches(&framework.Cycle{Namespace: namespace, Policy: orEmpty(policy)})...)
 			}
 		}
 	}
@@ -78,19 +78,23 @@ func Changes(before, after *clusterv1beta1.MemberCluster, now time.Time) []frame
 	if !slices.Equal(before.Spec.Taints, after.Spec.Taints) {
 		changes = append(changes, framework.Taints)
 	}
-	for _, key := range changedLabels(before.Labels, after.Labels) {
+	for _, key := range changedKeys(before.Labels, after.Labels, func(a, b string) bool { return a == b }) {
 		changes = append(changes, framework.Label(key), framework.Group(key))
 	}
 	for _, name := range property.Changed(before, after) {
 		changes = append(changes, framework.Property(name))
 	}
+	for _, name := range changedKeys(before.Status.Namespaces, after.Status.Namespaces, func(string, string) bool { return true }) {
+		changes = append(changes, framework.Namespace(name))
+	}
 	return changes
 }
 
-func changedLabels(before, after map[string]string) []string {
+// changedKeys are the keys that are in one of two maps only, or whose values are not the same.
+func changedKeys(before, after map[string]string, same func(before, after string) bool) []string {
 	var keys []string
 	for key, value := range before {
-		if now, ok := after[key]; !ok || now != value {
+		if now, ok := after[key]; !ok || !same(value, now) {
 			keys = append(keys, key)
 		}
 	}

@@ -60,7 +60,7 @@ func readSelected(ctx context.Context, reader dynamic.Interface, selection *snap
 	revision string, counted *reading) (selectedObjects, error) {
 	outer := make([]*objectQuery, 0, len(selection.Rules))
 	for _, rule := range selection.Rules {
-		outer = append(outer, &objectQuery{rule: rule, revision: revision})
+		outer = append(outer, &objectQuery{rule: rule, namespace: rule.Namespace, revision: revision})
 	}
 	if err := runQueries(ctx, reader, outer, counted); err != nil {
 		return selectedObjects{}, err

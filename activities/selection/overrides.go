@@ -35,7 +35,7 @@ func (s *Selector) pickOverrides(ctx context.Context, placement placementv1beta1
 	if err != nil {
 		return fmt.Errorf("picking the overrides of placement %s: %w", placement.GetName(), err)
 	}
-	named := override.Placement{Name: placement.GetName()}
+	named := override.PlacementOf(placement)
 	verdict.OverridesMade = override.Made(named, inForce)
 	last := lastVerdict(placement)
 	sameRollout, err := s.isSameRollout(ctx, placement, inForce, last, verdict)
@@ -133,7 +133,7 @@ func containsSnapshot(all overridesource.Snapshots, snapshot placementv1beta1.Ov
 // identifyManifests identifies the objects that manifests bring to clusters: an envelope
 // brings its content, and one that cannot be unpacked brings nothing that could be
 // overridden.
-func (s *Selector) identifyManifests(ctx context.Context, manifests [][]byte) ([]placementv1beta1.ResourceIdentifier, error) {
+func (s *Selector) identifyManifests(ctx context.Context, scope placementv1beta1.Scope, manifests [][]byte) ([]placementv1beta1.ResourceIdentifier, error) {
 	rules, err := s.Kinds.EnvelopeRules(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("finding out what envelopes may hold: %w", err)
@@ -141,7 +141,7 @@ func (s *Selector) identifyManifests(ctx context.Context, manifests [][]byte) ([
 	ids := make([]placementv1beta1.ResourceIdentifier, 0, len(manifests))
 	for _, manifest := range manifests {
 		if _, is := envelope.Identify(manifest); is {
-			_, entries, _ := envelope.Unpack(manifest, rules)
+			_, entries, _ := envelope.Unpack(manifest, rules.In(scope))
 			for _, entry := range entries {
 				ids = append(ids, identifyObject(entry.Object.GroupVersionKind(), entry.Object))
 			}
@@ -165,7 +165,7 @@ func identifyObject(gvk schema.GroupVersionKind, object metav1.Object) placement
 // Overrides picks, for an update run that starts, the overrides that concern a snapshot of
 // a placement, in their latest version; nil if there are none. It reads everything live.
 func (s *Selector) Overrides(ctx context.Context, placement placementv1beta1.PlacementObject, index string) (*override.Matcher, error) {
-	inForce, err := overridesource.Latest(ctx, s.Live, override.Placement{Namespace: placement.GetNamespace(), Name: placement.GetName()})
+	inForce, err := overridesource.Latest(ctx, s.Live, override.PlacementOf(placement))
 	if err != nil {
 		return nil, fmt.Errorf("picking the overrides of placement %s: %w", placement.GetName(), err)
 	}
@@ -176,7 +176,7 @@ func (s *Selector) Overrides(ctx context.Context, placement placementv1beta1.Pla
 	if err != nil {
 		return nil, err
 	}
-	return override.NewMatcher(override.Placement{Name: placement.GetName()}, placed, inForce), nil
+	return override.NewMatcher(override.PlacementOf(placement), placed, inForce), nil
 }
 
 // readSnapshotIdentifiers reads live which objects a snapshot of a placement holds.
@@ -186,7 +186,7 @@ func (s *Selector) readSnapshotIdentifiers(ctx context.Context, placement placem
 	if err != nil {
 		return nil, err
 	}
-	return s.identifyManifests(ctx, manifests)
+	return s.identifyManifests(ctx, placementv1beta1.ScopeOf(placement), manifests)
 }
 
 // readSnapshotManifests reads live what a snapshot of a placement holds.

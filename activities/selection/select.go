@@ -127,7 +127,7 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 		Note: snapshot.NoteOf(slices.Concat(selected.tooLarge, selected.missing), len(content.Manifests) == 0),
 	}
 	err = s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {
-		return s.identifyManifests(ctx, content.Manifests)
+		return s.identifyManifests(ctx, placementv1beta1.ScopeOf(placement), content.Manifests)
 	}, &verdict)
 	if err != nil {
 		return act.SelectResult{}, err
@@ -143,7 +143,10 @@ func (s *Selector) resolveSelectors(ctx context.Context, placement placementv1be
 	if err != nil {
 		return selectedObjects{}, snapshot.Content{}, err
 	}
-	selection, err := snapshot.Compile(placement.GetPlacementSpec().ResourceSelectors, catalog)
+	if err := checkStatusCopy(placement); err != nil {
+		return selectedObjects{}, snapshot.Content{}, err
+	}
+	selection, err := snapshot.Compile(placementv1beta1.ScopeOf(placement), placement.GetPlacementSpec().ResourceSelectors, catalog)
 	if err != nil {
 		return selectedObjects{}, snapshot.Content{}, err
 	}
@@ -158,6 +161,19 @@ func (s *Selector) resolveSelectors(ctx context.Context, placement placementv1be
 		return selected, snapshot.Content{}, err
 	}
 	return selected, snapshot.NewContent(selected.items), nil
+}
+
+// checkStatusCopy refuses to select another namespace than the one into which the status was copied so far: those who read it
+// there would go by what it was last.
+func checkStatusCopy(placement placementv1beta1.PlacementObject) error {
+	namespace := placementv1beta1.NamespaceOfStatusCopy(placement)
+	for _, selected := range placement.GetPlacementStatus().SelectedResources {
+		if namespace != "" && selected.Group == "" && selected.Kind == snapshot.NamespaceKind.Kind && selected.Name != namespace {
+			return &snapshot.InvalidError{Message: fmt.Sprintf("with statusReportingScope NamespaceAccessible the selected namespace cannot change: "+
+				"the status is reported in %q, and resourceSelectors select %q; select %q again, or create another placement", selected.Name, namespace, selected.Name)}
+		}
+	}
+	return nil
 }
 
 // keepTooLarge lets objects that are too large for a snapshot stay as the latest one has them,

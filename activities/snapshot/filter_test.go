@@ -93,7 +93,7 @@ func TestSelectorsForWhatTheOperatorKeepsFromBeingPlaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			filter, err := snapshot.NewFilter(tc.options)
 			require.NoError(t, err)
-			_, err = snapshot.Compile([]placementv1beta1.ResourceSelectorTerm{tc.term}, filtered(filter))
+			_, err = snapshot.Compile(placementv1beta1.Scope{}, []placementv1beta1.ResourceSelectorTerm{tc.term}, filtered(filter))
 			if tc.want == "" {
 				require.NoError(t, err)
 				return
@@ -108,7 +108,7 @@ func TestSelectorsForWhatTheOperatorKeepsFromBeingPlaced(t *testing.T) {
 func TestASelectorByLabelLeavesSkippedNamespacesOut(t *testing.T) {
 	filter, err := snapshot.NewFilter(snapshot.FilterOptions{SkippedNamespaces: "team"})
 	require.NoError(t, err)
-	selection, err := snapshot.Compile([]placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace"}}, filtered(filter))
+	selection, err := snapshot.Compile(placementv1beta1.Scope{}, []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace"}}, filtered(filter))
 	require.NoError(t, err)
 	for name, selected := range map[string]bool{"team": false, "team-a": true} {
 		namespace := &unstructured.Unstructured{}

@@ -36,6 +36,8 @@ type Rule struct {
 	// Index of the selector in the placement.
 	Index int
 	Kind  Kind
+	// Namespace of what the rule selects, if it is one of a placement in a namespace.
+	Namespace string
 	// Name of the one object the rule selects; empty if it goes by labels.
 	Name string
 	// Labels the objects must have; everything matches if the selector had none.
@@ -51,6 +53,9 @@ func (r Rule) Matches(object metav1.Object) bool {
 	if r.Kind.GroupKind() == NamespaceKind && r.filter.SkipsNamespace(object.GetName()) {
 		return false
 	}
+	if r.Namespace != "" && object.GetNamespace() != r.Namespace {
+		return false
+	}
 	if r.Name != "" {
 		return object.GetName() == r.Name
 	}
@@ -59,7 +64,8 @@ func (r Rule) Matches(object metav1.Object) bool {
 
 // Selection is what a placement selects, checked and ready to be matched.
 type Selection struct {
-	// Rules over cluster-scoped kinds, Namespaces included.
+	// Rules that apply by themselves: over cluster-scoped kinds, Namespaces included, or, for
+	// a placement in a namespace, over what is in that.
 	Rules []Rule
 	// Inside are rules over namespaced kinds; they apply within the selected
 	// Namespace if its scope is NamespaceWithResourceSelectors, and only then exist.
@@ -79,10 +85,14 @@ func (s *Selection) Contents(rule Rule) (rules []Rule, all bool) {
 	}
 }
 
-// Compile checks resource selectors against what the hub serves. The error is an
-// InvalidError, unless it is only that an API group cannot be read now.
-func Compile(terms []placementv1beta1.ResourceSelectorTerm, catalog *Catalog) (*Selection, error) {
+// Compile checks the resource selectors of a placement of a scope against what the hub
+// serves. The error is an InvalidError, unless it is only that an API group cannot be read
+// now.
+func Compile(scope placementv1beta1.Scope, terms []placementv1beta1.ResourceSelectorTerm, catalog *Catalog) (*Selection, error) {
 	selection := &Selection{}
+	if err := checkScope(scope, catalog); err != nil {
+		return nil, err
+	}
 	byRules := bySelectors(terms)
 	for i := range terms {
 		rule, err := compileTerm(i, &terms[i], catalog)
@@ -90,6 +100,11 @@ func Compile(terms []placementv1beta1.ResourceSelectorTerm, catalog *Catalog) (*
 			return nil, err
 		}
 		switch {
+		case scope.Namespaced() && !rule.Kind.Namespaced:
+			return nil, newInvalidError("resourceSelectors[%d] selects %s, which is cluster-scoped, and a ResourcePlacement selects what is in its own namespace: remove the selector, or have it placed by a ClusterResourcePlacement", i, rule.Kind)
+		case scope.Namespaced():
+			rule.Namespace = scope.Namespace
+			selection.Rules = append(selection.Rules, rule)
 		case !rule.Kind.Namespaced:
 			selection.Rules = append(selection.Rules, rule)
 		case byRules:
@@ -99,6 +114,17 @@ func Compile(terms []placementv1beta1.ResourceSelectorTerm, catalog *Catalog) (*
 		}
 	}
 	return selection, nil
+}
+
+// checkScope refuses the placements of a namespace from which nothing is placed.
+func checkScope(scope placementv1beta1.Scope, catalog *Catalog) error {
+	switch {
+	case ReservedNamespace(scope.Namespace):
+		return newInvalidError("the placement is in namespace %q, which is reserved: nothing in namespaces named default, kube-* and fleet-* is ever placed; move the placement and what you want to place to another namespace", scope.Namespace)
+	case scope.Namespaced() && catalog.filter.SkipsNamespace(scope.Namespace):
+		return newInvalidError("the placement is in namespace %q, which the hub agent's flag --%s keeps from being placed: move it to another namespace, or have the flag changed", scope.Namespace, SkippedNamespacesFlag)
+	}
+	return nil
 }
 
 // bySelectors says whether a Namespace is selected together with selectors for

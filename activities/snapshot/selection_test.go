@@ -49,9 +49,6 @@ func TestCatalogContents(t *testing.T) {
 }
 
 func TestCompile(t *testing.T) {
-	term := func(group, version, kind, name string) placementv1beta1.ResourceSelectorTerm {
-		return placementv1beta1.ResourceSelectorTerm{Group: group, Version: version, Kind: kind, Name: name}
-	}
 	labelled := func(term placementv1beta1.ResourceSelectorTerm, selector metav1.LabelSelector) placementv1beta1.ResourceSelectorTerm {
 		term.LabelSelector = &selector
 		return term
@@ -77,7 +74,7 @@ func TestCompile(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			selection, err := snapshot.Compile([]placementv1beta1.ResourceSelectorTerm{tc.term}, catalog())
+			selection, err := snapshot.Compile(placementv1beta1.Scope{}, []placementv1beta1.ResourceSelectorTerm{tc.term}, catalog())
 			if tc.want == nil {
 				require.NoError(t, err)
 				assert.Len(t, selection.Rules, 1)
@@ -88,6 +85,49 @@ func TestCompile(t *testing.T) {
 			for _, want := range tc.want {
 				assert.Contains(t, invalid.Message, want)
 			}
+		})
+	}
+}
+
+func term(group, version, kind, name string) placementv1beta1.ResourceSelectorTerm {
+	return placementv1beta1.ResourceSelectorTerm{Group: group, Version: version, Kind: kind, Name: name}
+}
+
+func TestAPlacementInANamespaceSelectsWhatIsThere(t *testing.T) {
+	cases := map[string]struct {
+		namespace string
+		term      placementv1beta1.ResourceSelectorTerm
+		want      string // in the message; empty for no error
+	}{
+		"an object by name":               {"team", term("", "v1", "ConfigMap", "c"), ""},
+		"all of a kind":                   {"team", term("", "v1", "ConfigMap", ""), ""},
+		"the Namespace itself":            {"team", term("", "v1", "Namespace", "team"), "Namespace (v1), which is cluster-scoped"},
+		"another Namespace":               {"team", term("", "v1", "Namespace", "other"), "which is cluster-scoped"},
+		"a cluster-scoped kind":           {"team", term("rbac.authorization.k8s.io", "v1", "ClusterRole", ""), "have it placed by a ClusterResourcePlacement"},
+		"a kind of the fleet":             {"team", term("placement.kubernetes-fleet.io", "v1beta1", "ResourceBinding", "b"), "never placed"},
+		"anything in the default one":     {"default", term("", "v1", "ConfigMap", "c"), `the placement is in namespace "default", which is reserved`},
+		"anything in Kubernetes' own":     {"kube-system", term("", "v1", "ConfigMap", "c"), "reserved"},
+		"anything in that of a member":    {"fleet-member-1", term("", "v1", "ConfigMap", "c"), "reserved"},
+		"anything in one that is skipped": {"skipped", term("", "v1", "ConfigMap", "c"), "--skipped-propagating-namespaces"},
+	}
+	filter, err := snapshot.NewFilter(snapshot.FilterOptions{SkippedNamespaces: "skipped"})
+	require.NoError(t, err)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			selection, err := snapshot.Compile(placementv1beta1.Scope{Namespace: tc.namespace}, []placementv1beta1.ResourceSelectorTerm{tc.term}, filtered(filter))
+			if tc.want != "" {
+				var invalid *snapshot.InvalidError
+				require.ErrorAs(t, err, &invalid)
+				assert.Contains(t, invalid.Message, tc.want)
+				return
+			}
+			require.NoError(t, err)
+			require.Len(t, selection.Rules, 1)
+			at := func(namespace string) bool {
+				return selection.Rules[0].Matches(&metav1.ObjectMeta{Namespace: namespace, Name: "c"})
+			}
+			assert.True(t, at("team"))
+			assert.False(t, at("other"), "an object of that name elsewhere")
 		})
 	}
 }
@@ -111,7 +151,7 @@ func TestContentsOfANamespace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			selector := namespace
 			selector.SelectionScope = tc.scope
-			selection, err := snapshot.Compile(append(tc.terms, selector), catalog())
+			selection, err := snapshot.Compile(placementv1beta1.Scope{}, append(tc.terms, selector), catalog())
 			require.NoError(t, err)
 			rules, all := selection.Contents(selection.Rules[0])
 			assert.Len(t, rules, tc.rules)

@@ -91,6 +91,9 @@ func (p *planner) makePlan(ctx context.Context, run placementv1beta1.UpdateRunOb
 	if p.acts.Vocabulary != placementv1beta1.VocabularySeeds {
 		run.GetUpdateRunStatus().Vocabulary = p.acts.Vocabulary
 	}
+	if err := checkReferences(run); err != nil {
+		return "", err
+	}
 	if run.GetUpdateRunSpec().RollbackOf != "" {
 		return "", p.makeRollbackPlan(ctx, run)
 	}
@@ -130,7 +133,7 @@ func (p *planner) makePlan(ctx context.Context, run placementv1beta1.UpdateRunOb
 // waitUntilScheduled waits, for a while, until the latest policy snapshot is fully
 // scheduled.
 func (p *planner) waitUntilScheduled(ctx context.Context, placement string) (*facts, error) {
-	sub := p.acts.Notifier.Subscribe(clusterwait.PlacementKey(placementv1beta1.Scope{}, placement))
+	sub := p.acts.Notifier.Subscribe(clusterwait.PlacementKey(p.scope, placement))
 	defer sub.Close()
 	deadline := p.acts.Clock.NewTimer(schedulingPatience)
 	defer deadline.Stop()
@@ -204,8 +207,8 @@ func (p *planner) resolveSnapshotIndex(ctx context.Context, run placementv1beta1
 		return "", err
 	}
 	var list metav1.PartialObjectMetadataList
-	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterResourceSnapshotList"))
-	err := p.acts.Live.List(ctx, &list, client.MatchingLabels{
+	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(p.scope.ResourceSnapshotKind().Kind + "List"))
+	err := p.acts.Live.List(ctx, &list, client.InNamespace(p.scope.Namespace), client.MatchingLabels{
 		placementv1beta1.ParentPlacementLabel: placement.GetName(), placementv1beta1.ResourceIndexLabel: index})
 	if err != nil {
 		return "", fmt.Errorf("listing the resource snapshots of placement %s: %w", placement.GetName(), err)

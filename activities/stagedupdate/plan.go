@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/fleetflow/fleetflow/activities/override"
 	"github.com/fleetflow/fleetflow/activities/stagedupdate/planning"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -41,6 +43,22 @@ type facts struct {
 	strategy  placementv1beta1.UpdateStrategyObject
 	clusters  []clusterv1beta1.MemberCluster
 	runs      []placementv1beta1.UpdateRunObject
+}
+
+// checkReferences refuses the names of a run that no object can have, which the API server would not look up: a run finds
+// its placement, strategy and the run that it rolls back in its own namespace.
+func checkReferences(run placementv1beta1.UpdateRunObject) error {
+	spec := run.GetUpdateRunSpec()
+	isNone := func(name string) bool { return len(validation.IsDNS1123Subdomain(name)) > 0 }
+	switch {
+	case isNone(spec.PlacementName) || len(spec.PlacementName) > validation.LabelValueMaxLength:
+		return refuse("parent clusterResourcePlacement not found: `%s` is the name of none", spec.PlacementName)
+	case isNone(spec.StagedRolloutStrategyName):
+		return refuse("referenced clusterStagedUpdateStrategy not found: `%s` is the name of none; a run uses a strategy of its own scope", spec.StagedRolloutStrategyName)
+	case spec.RollbackOf != "" && isNone(spec.RollbackOf):
+		return refuse("clusterStagedUpdateRun `%s` to roll back not found", spec.RollbackOf)
+	}
+	return nil
 }
 
 // checkPlacement says why a run cannot work on a placement.

@@ -104,11 +104,11 @@ func (s runStore) failRun(ctx context.Context, run placementv1beta1.UpdateRunObj
 }
 
 func (s runStore) emitEvent(run placementv1beta1.UpdateRunObject, reason, note string, args ...any) {
-	s.events.Eventf(run, nil, corev1.EventTypeNormal, reason, "Rollout", note, args...)
+	s.events.Eventf(run, nil, corev1.EventTypeNormal, reason, "Rollout", "%s", placementv1beta1.ScopeOf(run).Word(fmt.Sprintf(note, args...)))
 }
 
 func (s runStore) emitWarning(run placementv1beta1.UpdateRunObject, reason, note string) {
-	s.events.Eventf(run, nil, corev1.EventTypeWarning, reason, "Rollout", "%s", note)
+	s.events.Eventf(run, nil, corev1.EventTypeWarning, reason, "Rollout", "%s", placementv1beta1.ScopeOf(run).Word(note))
 }
 
 // emitRefusal tells what was refused. Events alike in reason and action become a series, which shows the note of the first

@@ -46,10 +46,16 @@ type workUnit struct {
 type InvalidError struct {
 	// Envelopes that are invalid, each with what is wrong.
 	Envelopes []*envelope.Error
+	// Outside is the first object that is not in the namespace of its placement; empty if there is none.
+	Outside string
 }
 
 // Error names the envelopes, their keys and the rules that are broken.
 func (e *InvalidError) Error() string {
+	if e.Outside != "" {
+		return "the snapshot holds " + e.Outside + ", and a ResourcePlacement brings what is in its own namespace only: nothing of the snapshot is placed; " +
+			"delete it, the hub agent takes another"
+	}
 	told := make([]string, 0, len(e.Envelopes))
 	for _, invalid := range e.Envelopes {
 		told = append(told, invalid.Error())
@@ -75,10 +81,27 @@ func NewContent(rules envelope.Rules, parts []placementv1beta1.ResourceSnapshotO
 		c.units = append(c.units, plain)
 	}
 	if len(wrapped) > 0 {
-		c.addEnvelopes(rules, wrapped)
+		c.addEnvelopes(rules.In(placementv1beta1.ScopeOf(parts[0])), wrapped)
 	}
 	c.objects = sync.OnceValues(func() ([][]*override.Object, error) { return readObjects(c.units) })
 	return c
+}
+
+// CheckNamespace refuses the snapshot of a placement in a namespace if it holds anything else than what is in that namespace.
+// Such a snapshot was never selected: it was written by hand, to reach what its author may not.
+func CheckNamespace(parts []placementv1beta1.ResourceSnapshotObject) error {
+	for _, part := range parts {
+		if part.GetNamespace() == "" {
+			continue
+		}
+		for _, resource := range part.GetResourceSnapshotSpec().SelectedResources {
+			var head metav1.PartialObjectMetadata
+			if err := json.Unmarshal(resource.Raw, &head); err != nil || head.Namespace != part.GetNamespace() {
+				return &InvalidError{Outside: envelope.KeyOf(&head).String()}
+			}
+		}
+	}
+	return nil
 }
 
 // HasEnvelopes says whether parts of a snapshot have an envelope among their resources.

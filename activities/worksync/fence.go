@@ -2,6 +2,7 @@ package worksync
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -70,7 +71,7 @@ func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingO
 	if have == nil || stateOfWork(want, have) != foreign {
 		return true, nil
 	}
-	held := &HeldError{Work: want.Namespace + "/" + want.Name, Why: "belongs to another binding"}
+	held := &HeldError{Work: want.Namespace + "/" + want.Name, Why: "belongs to " + describeHolder(binding, have)}
 	owner, err := readLiveBinding(ctx, s.live, placementv1beta1.Scope{Namespace: have.Labels[placementv1beta1.ParentNamespaceLabel]},
 		have.Labels[placementv1beta1.ParentBindingLabel])
 	if err != nil {
@@ -93,6 +94,16 @@ func (s *Syncer) takeOver(ctx context.Context, binding placementv1beta1.BindingO
 		return true, nil
 	}
 	return false, err
+}
+
+// describeHolder says whose a Work is that has the name of one of a binding's. Placements of different kinds can want one
+// name: team.web, and web in namespace team.
+func describeHolder(binding placementv1beta1.BindingObject, have *placementv1beta1.Work) string {
+	scope, name := placementv1beta1.Scope{Namespace: have.Labels[placementv1beta1.ParentNamespaceLabel]}, have.Labels[placementv1beta1.ParentPlacementLabel]
+	if name == "" || scope == placementv1beta1.ScopeOf(binding) && name == placementv1beta1.PlacementNameOf(binding) {
+		return "another binding"
+	}
+	return fmt.Sprintf("%s %s%s, which had the name first: rename one of the two placements", scope.PlacementKind().Kind, scope, name)
 }
 
 func readLiveBinding(ctx context.Context, live client.Reader, scope placementv1beta1.Scope, name string) (placementv1beta1.BindingObject, error) {

@@ -115,6 +115,9 @@ func (l *snapshotLoader) readParts(ctx context.Context, scope placementv1beta1.S
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
+	if err := workmodel.CheckNamespace(parts); err != nil {
+		return nil, err
+	}
 	var rules envelope.Rules
 	if workmodel.HasEnvelopes(parts) {
 		if rules, err = l.envelopes(ctx); err != nil {

@@ -56,11 +56,10 @@ func run(args []string) error {
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
-	tokens, err := o.tokenStore(config)
+	hub, err := o.hubConfig(config)
 	if err != nil {
 		return err
 	}
-	hub := o.hubConfig(tokens)
 	if err := addHealth(mgr, hub); err != nil {
 		return err
 	}
@@ -72,7 +71,7 @@ func run(args []string) error {
 	}
 	defer flush()
 	if err := member.Setup(mgr, member.Options{
-		Name: o.cluster, Hub: hub, TokenStore: tokens, Pruning: o.pruning, Veto: o.veto, Provider: o.provider, Metrics: measured, Tracer: tracer,
+		Name: o.cluster, Hub: hub, Pruning: o.pruning, Veto: o.veto, Provider: o.provider, Namespaces: o.namespaces, Metrics: measured, Tracer: tracer,
 	}); err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)
 	}

@@ -57,9 +57,6 @@ type Options struct {
 	Registry prometheus.Registerer
 }
 
-// clusterScoped has the controllers look after the cluster-scoped kinds; their twins in namespaces have none yet.
-var clusterScoped = placementv1beta1.Scope{}
-
 // Setup registers the cache's indexes and every controller with a manager whose cache was made with CacheOptions.
 func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err := fieldindex.Setup(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -67,15 +64,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	}
 	cached, live, recorder, clk := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder, clock.RealClock{}
 	forceDeleteWait := cmp.Or(options.ForceDeleteWaitTime, 15*time.Minute)
-	placements := placement.NewReconciler(cached, live, options.Temporal, recorder(placement.EventSource), clk)
-	placements.Vocabulary = options.Vocabulary
-	runs := stagedupdate.New(cached, options.Temporal, clk)
-	// The one list of the hub's controllers.
-	for _, controller := range []struct {
-		name  string
-		off   bool
-		setUp func() error
-	}{
+	// The one list of the hub's controllers: first those that look after all kinds, then those of each scope.
+	controllers := []setUp{
 		{"membership", false, func() error {
 			return membership.NewReconciler(cached, live, recorder("member-cluster-controller"), clk, membership.Options{
 				UnhealthyThreshold: cmp.Or(options.UnhealthyThreshold, time.Minute), ForceDeleteWaitTime: forceDeleteWait,
@@ -84,17 +74,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		{"cluster profile", options.ProfileNamespace == "", func() error {
 			return clusterprofile.NewReconciler(cached, recorder("cluster-profile-controller"), options.ProfileNamespace).SetupWithManager(mgr)
 		}},
-		{"binding", false, func() error {
-			return binding.NewReconciler(cached, live, options.Works, clk, binding.Options{
-				ForceDeleteWaitTime: forceDeleteWait, Events: recorder(placement.EventSource), Catch: options.Catch,
-			}).SetupWithManager(mgr, clusterScoped)
-		}},
-		{"placement", false, func() error { return placements.SetupWithManager(mgr, clusterScoped) }},
-		{"staged update run", false, func() error { return runs.SetupWithManager(mgr, clusterScoped) }},
-		{"resource watch", false, func() error {
-			return resourcewatch.SetupWithManager(mgr, options.Temporal, options.Filter, clusterScoped)
-		}},
-		{"cluster watch", false, func() error { return clusterwatch.SetupWithManager(mgr, options.Temporal, clusterScoped) }},
+		{"resource watch", false, func() error { return resourcewatch.SetupWithManager(mgr, options.Temporal, options.Filter) }},
 		{"override", false, func() error {
 			var failed error
 			for _, r := range override.NewReconcilers(cached, live, recorder("override-controller"), clk) {
@@ -102,20 +82,43 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			}
 			return failed
 		}},
-		{"report back", false, func() error { return reportback.NewReconciler(cached, live).SetupWithManager(mgr, clusterScoped) }},
 		{"eviction", options.EvictionTTL == 0, func() error {
 			return eviction.NewReconciler(cached, clk, options.EvictionTTL).SetupWithManager(mgr)
 		}},
 		{"telemetry", options.Registry == nil, func() error { return telemetry.SetupWithManager(mgr, options.Registry, clk) }},
-	} {
+	}
+	auditor := &waker.Auditor{Temporal: options.Temporal, Log: mgr.GetLogger().WithName("audit")}
+	for _, scope := range placementv1beta1.Scopes() {
+		placements := placement.NewReconciler(cached, live, options.Temporal, recorder(placement.EventSource(scope)), clk)
+		placements.Vocabulary = options.Vocabulary
+		runs := stagedupdate.New(cached, options.Temporal, clk)
+		auditor.Sources = append(auditor.Sources, placements.Needing, runs.Needing)
+		controllers = append(controllers,
+			setUp{"binding", false, func() error {
+				return binding.NewReconciler(cached, live, options.Works, clk, binding.Options{
+					ForceDeleteWaitTime: forceDeleteWait, Events: recorder(placement.EventSource(scope)), Catch: options.Catch,
+				}).SetupWithManager(mgr, scope)
+			}},
+			setUp{"placement", false, func() error { return placements.SetupWithManager(mgr, scope) }},
+			setUp{"staged update run", false, func() error { return runs.SetupWithManager(mgr, scope) }},
+			setUp{"cluster watch", false, func() error { return clusterwatch.SetupWithManager(mgr, options.Temporal, scope) }},
+			setUp{"report back", false, func() error { return reportback.NewReconciler(cached, live).SetupWithManager(mgr, scope) }},
+		)
+	}
+	for _, controller := range controllers {
 		if controller.off {
 			continue
 		}
-		if err := controller.setUp(); err != nil {
+		if err := controller.do(); err != nil {
 			return fmt.Errorf("adding the %s controller: %w", controller.name, err)
 		}
 	}
-	return mgr.Add(&waker.Auditor{
-		Temporal: options.Temporal, Sources: []waker.Source{placements.Needing, runs.Needing}, Log: mgr.GetLogger().WithName("audit"),
-	})
+	return mgr.Add(auditor)
+}
+
+// setUp adds a controller to the manager, unless it is off.
+type setUp struct {
+	name string
+	off  bool
+	do   func() error
 }

@@ -28,7 +28,6 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/informer"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
-	"github.com/fleetflow/fleetflow/controllers/member/hubtoken"
 	"github.com/fleetflow/fleetflow/controllers/member/membership"
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
@@ -72,14 +71,14 @@ type Options struct {
 	Name string
 	// Hub is the configuration to reach the hub.
 	Hub *rest.Config
-	// TokenStore is where the member keeps its token for the hub.
-	TokenStore hubtoken.Store
 	// Pruning says how objects that left a Work are removed.
 	Pruning work.PruningOptions
 	// Veto is what the owner of the member does not let the fleet place.
 	Veto apply.Veto
 	// Provider reports properties of the member; nil if there is none.
 	Provider propertyprovider.PropertyProvider
+	// Namespaces has the member report its namespaces.
+	Namespaces bool
 	// Metrics are optional.
 	Metrics *work.Metrics
 	// Tracer makes spans of passes over Works that the hub has written in a trace. It is optional.
@@ -108,19 +107,13 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	members := membership.NewReconciler(name, hub.GetClient(), surveyor, clock.RealClock{})
 	members.Applier = works
+	surveyor.Namespaces, members.WatchNamespaces = o.Namespaces, o.Namespaces
 	works.Removed = members.Wake
-	issue, err := hubtoken.IssuerAt(o.Hub)
-	if err != nil {
-		return err
-	}
-	renewer := hubtoken.New(o.TokenStore, issue, clock.RealClock{}, mgr.GetLogger().WithName("hub-token"))
-	members.Findings, renewer.Changed = renewer.Findings, members.Wake
 
 	for _, add := range []func() error{
 		func() error {
 			return mgr.Add(&hubConnection{hub: hub, namespace: clusterv1beta1.MemberNamespace(name)})
 		},
-		func() error { return mgr.Add(renewer) },
 		func() error { return membership.WatchPods(mgr) },
 		func() error { return members.SetupWithManager(mgr, hub) },
 		func() error { return works.SetupWithManager(mgr, hub) },

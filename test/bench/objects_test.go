@@ -154,7 +154,7 @@ func (f *fleet) clear(t *testing.T, names ...string) {
 
 // conditionOf is whether a placement's condition is true for its present generation.
 func conditionOf(p *placementv1beta1.ClusterResourcePlacement, kind string) bool {
-	c := meta.FindStatusCondition(p.Status.Conditions, placementv1beta1.ClusterResourcePlacementConditionType(kind))
+	c := meta.FindStatusCondition(p.Status.Conditions, placementv1beta1.Scope{}.PlacementConditionType(kind))
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == p.Generation
 }
 

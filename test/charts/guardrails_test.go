@@ -13,14 +13,14 @@ import (
 
 // The policies of the hub chart, without the name of the release.
 var (
-	guardRails  = []string{"definitions", "envelopes", "internal-kinds", "member-accounts", "member-clusters", "member-identities", "reserved-namespaces"}
+	guardRails  = []string{"definitions", "envelopes", "internal-kinds", "member-clusters", "member-identities", "reserved-namespaces"}
 	crossObject = []string{
-		"allowed-strategies", "clusterresourceoverrides", "clusterstagedupdateruns", "disruption-budgets", "evictions", "resourceoverrides", "stagedupdateruns",
+		"clusterresourceoverrides", "clusterstagedupdateruns", "disruption-budgets", "evictions", "resourceoverrides", "stagedupdateruns",
 	}
 )
 
 // warnings are the policies that refuse nothing.
-var warnings = []string{"max-unavailable", "not-yet", "status-reporting"}
+var warnings = []string{"max-unavailable", "status-reporting"}
 
 // records are the policies that no switch turns off.
 var records = []string{"approvalrequests", "clusterapprovalrequests", "creators", "member-reports", "own-writes"}
@@ -125,7 +125,7 @@ func TestNamedUsersAndGroupsPassTheGuardRails(t *testing.T) {
 		"whitelistedUsers": []any{"jane@example.com"}, "whitelistedGroups": []any{"platform"},
 	}})
 	for _, name := range guardRails {
-		if name == "member-identities" || name == "member-accounts" {
+		if name == "member-identities" {
 			continue // only the verb join lets pass
 		}
 		senders := condition(t, policies[name], "sender-does-not-pass")

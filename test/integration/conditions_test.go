@@ -20,7 +20,7 @@ type said struct{ Type, Status, Reason, Message string }
 
 // ofPlacement is the type a condition has on a placement as a whole.
 func ofPlacement(conditionType string) string {
-	return placementv1beta1.ClusterResourcePlacementConditionType(conditionType)
+	return placementv1beta1.Scope{}.PlacementConditionType(conditionType)
 }
 
 // requireConditions asserts that these are all the conditions there are, and that they are about a generation. An empty

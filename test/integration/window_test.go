@@ -44,8 +44,8 @@ func (p *picture) take(object any) {
 // clusterOf is the cluster that a binding or a Work is about.
 func clusterOf(object any) string {
 	switch o := object.(type) {
-	case *placementv1beta1.ClusterResourceBinding:
-		return o.Spec.TargetCluster
+	case placementv1beta1.BindingObject:
+		return o.GetBindingSpec().TargetCluster
 	case *placementv1beta1.Work:
 		return o.Namespace[len(placementv1beta1.MemberNamespace("")):]
 	}
@@ -108,13 +108,13 @@ func newestWork(s *spec) uint64 {
 func writes(recorded []change, initial set) []string {
 	wants := map[string]string{}
 	for _, object := range initial {
-		wants[clusterOf(object)] = object.(*placementv1beta1.ClusterResourceBinding).Spec.ResourceSnapshotName
+		wants[clusterOf(object)] = object.(placementv1beta1.BindingObject).GetBindingSpec().ResourceSnapshotName
 	}
 	var order []string
 	for _, c := range recorded {
-		binding := c.object.(*placementv1beta1.ClusterResourceBinding)
-		if name := clusterOf(binding); wants[name] != binding.Spec.ResourceSnapshotName {
-			wants[name] = binding.Spec.ResourceSnapshotName
+		binding := c.object.(placementv1beta1.BindingObject)
+		if name := clusterOf(binding); wants[name] != binding.GetBindingSpec().ResourceSnapshotName {
+			wants[name] = binding.GetBindingSpec().ResourceSnapshotName
 			order = append(order, name)
 		}
 	}

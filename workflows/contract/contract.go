@@ -60,6 +60,8 @@ const (
 const (
 	KindClusterResourcePlacement = "ClusterResourcePlacement"
 	KindClusterStagedUpdateRun   = "ClusterStagedUpdateRun"
+	KindResourcePlacement        = "ResourcePlacement"
+	KindStagedUpdateRun          = "StagedUpdateRun"
 )
 
 // Ref names the object a workflow works for. It is the whole input of a
@@ -143,13 +145,16 @@ func StageExecution(run Ref, stage string) Execution {
 	return Execution{Type: StageWorkflow, ID: StageID(RunExecution(run).ID, stage)}
 }
 
-// ID is the workflow ID for a reference, by its kind.
-func (r Ref) ID() string {
-	if r.Kind == KindClusterStagedUpdateRun || r.Kind == "StagedUpdateRun" {
-		return UpdateRunID(r.Namespace, r.Name)
+// Execution is the execution of the object of a reference, by its kind.
+func (r Ref) Execution() Execution {
+	if r.Kind == KindClusterStagedUpdateRun || r.Kind == KindStagedUpdateRun {
+		return RunExecution(r)
 	}
-	return PlacementID(r.Namespace, r.Name)
+	return PlacementExecution(r)
 }
+
+// ID is the workflow ID for a reference, by its kind.
+func (r Ref) ID() string { return r.Execution().ID }
 
 func workflowID(kind, namespace, name string) string {
 	parts := []string{kind, name}

@@ -12,6 +12,8 @@ import (
 type Cycle struct {
 	// Policy of the placement; never nil.
 	Policy *placementv1beta1.PlacementPolicy
+	// Namespace of a placement in one; empty for a cluster-scoped placement.
+	Namespace string
 	// Fleet are the clusters that are not leaving the fleet, in no order.
 	Fleet []*clusterv1beta1.MemberCluster
 	// Has tells by name of the cluster what the placement has there.

@@ -8,7 +8,6 @@ package framework
 
 import (
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // Plugin is a part of the scheduler. It implements one extension point or more.
@@ -71,8 +70,9 @@ type ReservePlugin interface {
 // take into one that it can.
 type WatchPlugin interface {
 	Plugin
-	// Watches lists what the plug-in looks at for a policy.
-	Watches(policy *placementv1beta1.PlacementPolicy) []Interest
+	// Watches lists what the plug-in looks at for the policy of a cycle. Nothing else of the
+	// cycle is known.
+	Watches(c *Cycle) []Interest
 }
 
 // DetailPlugin explains a score to people.

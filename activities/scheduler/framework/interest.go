@@ -27,6 +27,9 @@ func Group(key string) Interest { return Interest(groupPrefix + key) }
 
 const groupPrefix = "group/"
 
+// Namespace is the interest in whether the cluster that is to be picked has a namespace.
+func Namespace(name string) Interest { return Interest("namespace/" + name) }
+
 // OfAny says whether the interest is in any cluster, and not only in the one to be picked.
 func (i Interest) OfAny() bool { return i == Presence || strings.HasPrefix(string(i), groupPrefix) }
 

@@ -12,16 +12,9 @@ const (
 	ConditionTypeClusterPropertyProviderStarted = "ClusterPropertyProviderStarted"
 	// ConditionTypeClusterPropertyCollectionSucceeded tells whether properties were collected.
 	ConditionTypeClusterPropertyCollectionSucceeded = "ClusterPropertyCollectionSucceeded"
-	// ConditionTypeHubTokenRenewed is False, and there at all, while the member's token for the hub is due and not renewed.
-	ConditionTypeHubTokenRenewed = "HubTokenRenewed"
-)
-
-// Reasons of HubTokenRenewed.
-const (
-	// ReasonHubTokenRenewalRefused means the hub does not let the member's account renew its token.
-	ReasonHubTokenRenewalRefused = "HubTokenRenewalRefused"
-	// ReasonHubTokenNotRenewed means another failure: to reach the hub, or to write the token on the member.
-	ReasonHubTokenNotRenewed = "HubTokenNotRenewed"
+	// ConditionTypeNamespaceCollectionSucceeded tells whether the namespaces in the status are
+	// all that there are; it is there only if the member reports them.
+	ConditionTypeNamespaceCollectionSucceeded = "NamespaceCollectionSucceeded"
 )
 
 // Reasons on MemberCluster.
@@ -36,6 +29,14 @@ const (
 	ReasonMemberClusterLeft = "MemberClusterLeft"
 	// ReasonMemberClusterJoinStateUnknown means not every agent has reported.
 	ReasonMemberClusterJoinStateUnknown = "MemberClusterJoinStateUnknown"
+)
+
+// Reasons of ConditionTypeNamespaceCollectionSucceeded.
+const (
+	// ReasonNamespaceCollectionSucceeded means every namespace is reported.
+	ReasonNamespaceCollectionSucceeded = "NamespaceCollectionSucceeded"
+	// ReasonNamespaceCollectionDegraded means there are more than are reported.
+	ReasonNamespaceCollectionDegraded = "NamespaceCollectionDegraded"
 )
 
 // Reasons an agent reports on InternalMemberCluster.

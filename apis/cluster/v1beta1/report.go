@@ -17,6 +17,8 @@ const (
 	MaxReportedProperties = 2000
 	MaxReportedValue      = 512 << 10
 	MaxReportedResources  = 500
+	// MaxReportedNamespaces is how many namespaces KubeFleet tracks of a member.
+	MaxReportedNamespaces = 200
 )
 
 // FitReport leaves out of a report what its definition does not allow, so that the API server

@@ -40,7 +40,7 @@ func (r Recorder) setCondition(conditions *[]metav1.Condition, kind string, stat
 
 func (r Recorder) setConditionAt(conditions *[]metav1.Condition, kind string, status metav1.ConditionStatus, reason, message string, at time.Time) {
 	meta.SetStatusCondition(conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: message,
+		Type: kind, Status: status, Reason: reason, Message: placementv1beta1.ScopeOf(r.Run).Word(message),
 		ObservedGeneration: r.Run.GetGeneration(), LastTransitionTime: metav1.NewTime(at),
 	})
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Condition types of bindings, of placements per cluster, of Works and of manifests. On a
-// placement as a whole they carry a prefix; see ClusterResourcePlacementConditionType.
+// placement as a whole they carry a prefix; see Scope.PlacementConditionType.
 const (
 	// ConditionTypeScheduled tells whether the clusters asked for were found.
 	ConditionTypeScheduled = "Scheduled"
@@ -24,6 +24,9 @@ const (
 	ConditionTypeDiffReported = "DiffReported"
 	// ConditionTypeStatusTrimmed tells that a Work's status was cut to fit.
 	ConditionTypeStatusTrimmed = "StatusTrimmed"
+	// ConditionTypeStatusSynced tells whether the copy of a placement's status in the selected
+	// namespace is kept in step; it is there if the placement asks for one.
+	ConditionTypeStatusSynced = "StatusSynced"
 	// ConditionTypeDeleting is present, and True, only on a placement whose deletion takes a
 	// while: it names the clusters that are not clean yet.
 	ConditionTypeDeleting = "Deleting"
@@ -42,13 +45,10 @@ const (
 	ConditionTypeEngineReachable = "EngineReachable"
 )
 
-// clusterResourcePlacementPrefix starts the condition types of ClusterResourcePlacement.
-const clusterResourcePlacementPrefix = "ClusterResourcePlacement"
-
-// ClusterResourcePlacementConditionType returns the type a condition has on a
-// ClusterResourcePlacement as a whole, such as ClusterResourcePlacementApplied for Applied.
-func ClusterResourcePlacementConditionType(conditionType string) string {
-	return clusterResourcePlacementPrefix + conditionType
+// PlacementConditionType returns the type that a condition has on a placement of the scope as a whole, such as
+// ClusterResourcePlacementApplied or ResourcePlacementApplied for Applied.
+func (s Scope) PlacementConditionType(conditionType string) string {
+	return s.PlacementKind().Kind + conditionType
 }
 
 // Condition types of update runs, their stages, clusters and tasks, and of approval requests.
@@ -121,6 +121,9 @@ const (
 	ReasonCleaningUp                = "CleaningUp"
 	ReasonWaitingForRolloutStrategy = "WaitingForRolloutStrategy"
 	ReasonWaitingForSilentClusters  = "WaitingForSilentClusters"
+
+	ReasonStatusSyncSucceeded = "StatusSyncSucceeded" // the copy in the namespace is as the status
+	ReasonStatusSyncFailed    = "StatusSyncFailed"    // the copy could not be written
 
 	// ReasonTemporalUnreachable means that decisions wait for the workflow engine.
 	ReasonTemporalUnreachable = "TemporalUnreachable"

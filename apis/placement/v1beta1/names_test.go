@@ -69,7 +69,8 @@ func TestNames(t *testing.T) {
 		"a request before a stage":                    {BeforeStageApprovalName("example-run", "canary"), "example-run-before-canary"},
 		"the namespace of a member":                   {MemberNamespace("eu"), "fleet-member-eu"},
 		"the deletion stage":                          {DeletionStageName, "kubernetes-fleet.io/deleteStage"},
-		"a condition of a placement as a whole":       {ClusterResourcePlacementConditionType(ConditionTypeApplied), "ClusterResourcePlacementApplied"},
+		"a condition of a placement as a whole":       {Scope{}.PlacementConditionType(ConditionTypeApplied), "ClusterResourcePlacementApplied"},
+		"a condition of a placement in a namespace":   {Scope{Namespace: "team"}.PlacementConditionType(ConditionTypeApplied), "ResourcePlacementApplied"},
 		"the label with the run on an approval":       {TargetUpdateRunLabel, "kubernetes-fleet.io/targetUpdateRun"},
 		"the older label with the run on an approval": {TargetUpdateRunLowercaseLabel, "kubernetes-fleet.io/targetupdaterun"},
 	}

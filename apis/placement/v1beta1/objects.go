@@ -2,9 +2,11 @@ package v1beta1
 
 import (
 	"reflect"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -76,6 +78,13 @@ type ObjectList[T Object] interface {
 // +kubebuilder:object:generate=false
 type Scope struct{ Namespace string }
 
+// AnyNamespace is the scope of all namespaces together, for lists and watches of the kinds in namespaces. No object lives
+// in it.
+var AnyNamespace = Scope{Namespace: "*"}
+
+// Scopes are the scopes that have all objects between them: the cluster scope, and that of all namespaces.
+func Scopes() []Scope { return []Scope{{}, AnyNamespace} }
+
 // ScopeOf is the scope that an object lives in.
 func ScopeOf(o metav1.Object) Scope { return Scope{Namespace: o.GetNamespace()} }
 
@@ -86,6 +95,34 @@ func (s Scope) Namespaced() bool { return s.Namespace != "" }
 func (s Scope) Key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: s.Namespace, Name: name}
 }
+
+// ControllerName is the name of the controller that does something for the kinds of the scope. Those of the kinds in
+// namespaces have a name of their own, by which metrics and logs tell the two apart.
+func (s Scope) ControllerName(does string) string { return does + twin(s, "", "-in-namespaces") }
+
+// Word replaces, in a text that names cluster-scoped kinds, their names by those of the scope. No name of an object reads
+// like that of a kind.
+func (s Scope) Word(text string) string {
+	if !s.Namespaced() {
+		return text
+	}
+	return kindsInNamespaces.Replace(text)
+}
+
+// kindsInNamespaces names the kinds in namespaces instead of the cluster-scoped ones of which users' texts tell.
+var kindsInNamespaces = func() *strings.Replacer {
+	pairs := []string{"crp status", "rp status"}
+	for _, kindOf := range []func(Scope) schema.GroupVersionKind{
+		Scope.PlacementKind, Scope.PolicySnapshotKind, Scope.ResourceSnapshotKind, Scope.BindingKind,
+		Scope.UpdateStrategyKind, Scope.UpdateRunKind, Scope.ApprovalRequestKind,
+	} {
+		clusterScoped, namespaced := kindOf(Scope{}).Kind, kindOf(AnyNamespace).Kind
+		pairs = append(pairs, clusterScoped, namespaced, lowerFirst(clusterScoped), lowerFirst(namespaced))
+	}
+	return strings.NewReplacer(pairs...)
+}()
+
+func lowerFirst(kind string) string { return strings.ToLower(kind[:1]) + kind[1:] }
 
 // String is the namespace and a slash, and empty for cluster-scoped objects: what
 // comes before a name.

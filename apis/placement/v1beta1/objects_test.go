@@ -51,3 +51,10 @@ func TestACopySharesNothing(t *testing.T) {
 	assert.Equal(t, "1", copied.GetAnnotations()["a"])
 	assert.Empty(t, into.GetName())
 }
+
+func TestTextsNameTheKindsOfTheScope(t *testing.T) {
+	text := "the clusterStagedUpdateStrategy of ClusterStagedUpdateRun `r` does not fit clusterResourcePlacement `p`, see ClusterResourcePlacementScheduled and ClusterResourceOverride `o`"
+	assert.Equal(t, text, Scope{}.Word(text))
+	assert.Equal(t, "the stagedUpdateStrategy of StagedUpdateRun `r` does not fit resourcePlacement `p`, see ResourcePlacementScheduled and ClusterResourceOverride `o`",
+		Scope{Namespace: "team"}.Word(text))
+}

@@ -117,3 +117,18 @@ func TargetClusters(policy *PlacementPolicy, fitting int) int {
 	}
 	return fitting
 }
+
+// NamespaceOfStatusCopy is the namespace into which the status of a placement is copied: the one that it selects by name, if
+// it asks for that. A placement in a namespace has its status there already.
+func NamespaceOfStatusCopy(placement PlacementObject) string {
+	spec := placement.GetPlacementSpec()
+	if ScopeOf(placement).Namespaced() || spec.StatusReportingScope != NamespaceAccessible {
+		return ""
+	}
+	for i := range spec.ResourceSelectors {
+		if term := &spec.ResourceSelectors[i]; term.Group == "" && term.Kind == "Namespace" {
+			return term.Name
+		}
+	}
+	return ""
+}

@@ -18,8 +18,8 @@ var (
 	placementKey = client.ObjectKey{Name: placementName}
 	ofPlacement  = client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placementName}
 
-	scheduledType = placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeScheduled)
-	availableType = placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeAvailable)
+	scheduledType = placementv1beta1.Scope{}.PlacementConditionType(placementv1beta1.ConditionTypeScheduled)
+	availableType = placementv1beta1.Scope{}.PlacementConditionType(placementv1beta1.ConditionTypeAvailable)
 )
 
 // place creates what is placed and the placement.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +26,8 @@ type getOptions struct {
 	// kinds to show, names to show only.
 	kinds []hub.Kind
 	names []string
+	// allNamespaces takes no notice of the namespace that is named.
+	allNamespaces bool
 }
 
 // NewGet returns `kubectl fleet get`.
@@ -58,6 +61,7 @@ and runs are shown for all namespaces, with -n for one.`,
 		},
 	}
 	o.AddFlags(cmd)
+	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Show what is in all namespaces, and what is in none, whatever -n says.")
 	return cmd
 }
 
@@ -99,6 +103,9 @@ func (o *getOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if o.allNamespaces {
+		reader.Namespace = ""
+	}
 	read := &fleet{}
 	if err := o.factory.Patiently(o.streams, "reading the fleet", func() error { return o.read(ctx, reader, read) }); err != nil {
 		return err
@@ -121,7 +128,13 @@ func (o *getOptions) wants(kind hub.Kind) bool { return slices.Contains(o.kinds,
 
 func (o *getOptions) read(ctx context.Context, reader hub.Reader, into *fleet) (err error) {
 	if o.wants(hub.KindMember) {
-		if into.members, err = reader.Members(ctx); err != nil {
+		into.members, err = reader.Members(ctx)
+		if apierrors.IsForbidden(err) && reader.Namespace != "" && len(o.kinds) > 1 {
+			o.kinds = slices.DeleteFunc(o.kinds, func(kind hub.Kind) bool { return kind == hub.KindMember })
+			cli.Printf(o.streams.ErrOut, "Members are not shown: you may not read them. The role hub-agent-viewer lets you; an administrator of the hub can bind it\n")
+			err = nil
+		}
+		if err != nil {
 			return err
 		}
 	}

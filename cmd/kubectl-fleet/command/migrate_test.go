@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	"github.com/fleetflow/fleetflow/apis/kubefleet"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
@@ -70,8 +71,10 @@ func TestMigrateCheckOfARecordedHub(t *testing.T) {
 		assert.Equal(t, "KubeFleetHubAgentRuns", report.Of(migration.InTheWay)[0].Reason)
 	})
 	t.Run("what has no counterpart counts if that is asked for", func(t *testing.T) {
+		networked := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "networked"}}
+		networked.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.ServiceExportImportAgent}}
 		exit := &cli.Exit{}
-		require.ErrorAs(t, newConsole(t, recordedHub(t)...).run("migrate", "check", "--strict"), &exit)
+		require.ErrorAs(t, newConsole(t, append(recordedHub(t), networked)...).run("migrate", "check", "--strict"), &exit)
 		assert.Equal(t, 2, exit.Code)
 	})
 	t.Run("the way back of what was never changed is open but for the run under way", func(t *testing.T) {

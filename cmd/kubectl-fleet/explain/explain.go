@@ -71,7 +71,7 @@ func (s Score) String() string {
 func Clusters(facts Facts, names ...string) []Answer {
 	policy := hub.LatestPolicy(facts.Policies)
 	question := scheduler.Facts{
-		Policy: facts.Placement.Spec.Policy, Clusters: facts.Members, Now: facts.Now, Bindings: bindings(facts.Bindings),
+		Namespace: facts.Placement.Namespace, Policy: facts.Placement.Spec.Policy, Clusters: facts.Members, Now: facts.Now, Bindings: bindings(facts.Bindings),
 	}
 	if policy != nil {
 		question.PolicySnapshot = policy.GetName()

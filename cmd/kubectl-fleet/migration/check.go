@@ -135,7 +135,7 @@ func (c *checker) countMemberAgent(mailbox *clusterv1beta1.InternalMemberCluster
 func (c *checker) listPlacements() {
 	index := map[types.NamespacedName]int{}
 	for _, placement := range c.Placements {
-		line := Placement{Object: nameOfPlacement(placement), Strategy: "RollingUpdate", Adopted: placement.GetNamespace() == "" || c.report.To == ToKubeFleet}
+		line := Placement{Object: nameOfPlacement(placement), Strategy: "RollingUpdate", Adopted: true}
 		if placementv1beta1.IsExternal(placement) {
 			line.Strategy = "External"
 		}
@@ -332,20 +332,9 @@ func describeRun(run placementv1beta1.UpdateRunObject) string {
 // checkCounterparts says what fleetflow does not do of what the hub uses.
 func (c *checker) checkCounterparts() {
 	for _, placement := range c.Placements {
-		name := nameOfPlacement(placement)
-		switch {
-		case placement.GetNamespace() != "":
-			c.report.find(NoCounterpart, "NamespacedPlacement", name,
-				"namespaced placements are stored and not acted on: what it has placed stays on the clusters as it is, and changes of it do nothing")
-		case placement.GetPlacementSpec().StatusReportingScope == placementv1beta1.NamespaceAccessible:
-			c.report.find(NoCounterpart, "NamespaceAccessibleStatus", name, "its status is on the placement only: no ClusterResourcePlacementStatus is kept up to date; one that there is goes with the placement")
-		}
-		c.checkFinalizers(name, placement)
+		c.checkFinalizers(nameOfPlacement(placement), placement)
 	}
 	for _, run := range c.Runs {
-		if run.GetNamespace() != "" && !placementv1beta1.IsRunOver(run) {
-			c.report.find(NoCounterpart, "NamespacedRun", nameOfRun(run), "namespaced runs are stored and not acted on: it stays where it is")
-		}
 		c.checkFinalizers(nameOfRun(run), run)
 	}
 	for _, binding := range c.Bindings {
@@ -386,9 +375,6 @@ func (c *checker) checkFinalizers(name string, o metav1.Object) {
 func (c *checker) countTakeOverWrites() {
 	owners := map[types.NamespacedName]metav1.OwnerReference{}
 	unread := count(c.Placements, func(placement placementv1beta1.PlacementObject) bool {
-		if placement.GetNamespace() != "" {
-			return false
-		}
 		owners[keyOf(placement)] = placementv1beta1.PlacementOwner(placement)
 		return placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation] == ""
 	})

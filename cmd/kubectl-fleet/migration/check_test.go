@@ -117,10 +117,10 @@ func TestWhatStandsInTheWayOfAMove(t *testing.T) {
 		}, []string{"NoCounterpart KindUnknown"}},
 		"a namespaced placement": {func(s *migration.State) {
 			s.Placements = append(s.Placements, &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "mine"}})
-		}, []string{"NoCounterpart NamespacedPlacement"}},
+		}, []string{}},
 		"a status in a namespace": {func(s *migration.State) {
 			placement(s).Spec.StatusReportingScope = placementv1beta1.NamespaceAccessible
-		}, []string{"NoCounterpart NamespaceAccessibleStatus"}},
+		}, []string{}},
 		"a networking agent": {func(s *migration.State) {
 			s.Members[0].Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: "MultiClusterServiceAgent"}}
 		}, []string{"NoCounterpart NetworkingAgent"}},

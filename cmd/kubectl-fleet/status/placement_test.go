@@ -12,7 +12,7 @@ import (
 )
 
 func says(step string, status metav1.ConditionStatus, reason string) metav1.Condition {
-	return metav1.Condition{Type: placementv1beta1.ClusterResourcePlacementConditionType(step), Status: status, Reason: reason, ObservedGeneration: 2}
+	return metav1.Condition{Type: placementv1beta1.Scope{}.PlacementConditionType(step), Status: status, Reason: reason, ObservedGeneration: 2}
 }
 
 func TestWatchingAPlacementEndsWhenNothingMoreComesByItself(t *testing.T) {

@@ -27,7 +27,7 @@ const workers = 16
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.Scope) error {
 	r.scope = scope
 	return ctrl.NewControllerManagedBy(mgr).
-		Named("binding").
+		Named(scope.ControllerName("binding")).
 		For(scope.NewBinding(""), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, onDeletionStarted(),
 		))).

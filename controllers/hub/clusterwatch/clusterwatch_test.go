@@ -135,7 +135,7 @@ func TestConcerns(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tc.stake.Taker = scheduler.NewTaker(tc.stake.Policy)
+			tc.stake.Taker = scheduler.NewTaker("", tc.stake.Policy)
 			assert.Equal(t, tc.want, clusterwatch.Concerns(tc.stake, tc.changed, tc.cluster, "c", now))
 		})
 	}

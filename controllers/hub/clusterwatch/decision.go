@@ -50,7 +50,7 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 		return false, err
 	}
 	facts := scheduler.Facts{
-		PolicySnapshot: policy.GetName(), Policy: placement.GetPlacementSpec().Policy, Clusters: clusters,
+		PolicySnapshot: policy.GetName(), Namespace: placement.GetNamespace(), Policy: placement.GetPlacementSpec().Policy, Clusters: clusters,
 		Bindings: scheduler.BindingsOf(placement, bindings.Objects()), Now: r.clock.Now(),
 	}
 	decision := scheduler.Decide(facts)

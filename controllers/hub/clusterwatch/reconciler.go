@@ -188,7 +188,7 @@ func (r *Reconciler) takerOf(placement placementv1beta1.PlacementObject) *schedu
 	if known, ok := r.takers.Get(placement.GetUID()); ok && known.(prepared).generation == placement.GetGeneration() {
 		return known.(prepared).Taker
 	}
-	taker := scheduler.NewTaker(placement.GetPlacementSpec().Policy)
+	taker := scheduler.NewTaker(placement.GetNamespace(), placement.GetPlacementSpec().Policy)
 	r.takers.Add(placement.GetUID(), prepared{placement.GetGeneration(), taker})
 	return taker
 }

@@ -23,7 +23,7 @@ func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, scope placementv1beta
 	reconciler.scope = scope
 	source := &source{Reconciler: reconciler, log: mgr.GetLogger().WithName("clusterwatch")}
 	return builder.TypedControllerManagedBy[Request](mgr).
-		Named("clusterwatch").
+		Named(scope.ControllerName("clusterwatch")).
 		Watches(&clusterv1beta1.MemberCluster{}, source.handleClusters()).
 		Watches(scope.NewBinding(""), source.handleBindings()).
 		Complete(reconciler)

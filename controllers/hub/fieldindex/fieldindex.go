@@ -39,18 +39,19 @@ type Index struct {
 
 // All are the indexes; tests give them to a fake client.
 func All() []Index {
-	scope := placementv1beta1.Scope{} // the twins in namespaces are not looked up yet
-	return []Index{
-		{Object: scope.NewBinding(""), Field: ByPlacement, Extract: parentPlacement},
-		{Object: scope.NewBinding(""), Field: ByCluster, Extract: targetCluster},
-		{Object: scope.NewBinding(""), Field: ByOverrideSnapshot, Extract: overrideSnapshotsOf},
-		{Object: scope.NewPolicySnapshot(""), Field: ByPlacement, Extract: parentPlacement},
-		{Object: SnapshotMetadata(scope), Field: ByPlacement, Extract: parentPlacement},
-		{Object: &placementv1beta1.ClusterResourcePlacementEviction{}, Field: ByPlacement, Extract: evictedPlacement},
-		{Object: scope.NewPlacement(""), Field: ByInterest, Extract: policyInterests},
-		{Object: &placementv1beta1.ClusterResourceOverride{}, Field: BySelected, Extract: Selected},
-		{Object: &placementv1beta1.ResourceOverride{}, Field: BySelected, Extract: Selected},
+	all := []Index{{Object: &placementv1beta1.ClusterResourcePlacementEviction{}, Field: ByPlacement, Extract: evictedPlacement}}
+	for _, scope := range placementv1beta1.Scopes() {
+		all = append(all,
+			Index{Object: scope.NewBinding(""), Field: ByPlacement, Extract: parentPlacement},
+			Index{Object: scope.NewBinding(""), Field: ByCluster, Extract: targetCluster},
+			Index{Object: scope.NewBinding(""), Field: ByOverrideSnapshot, Extract: overrideSnapshotsOf},
+			Index{Object: scope.NewPolicySnapshot(""), Field: ByPlacement, Extract: parentPlacement},
+			Index{Object: SnapshotMetadata(scope), Field: ByPlacement, Extract: parentPlacement},
+			Index{Object: scope.NewPlacement(""), Field: ByInterest, Extract: policyInterests},
+			Index{Object: scope.NewOverride(""), Field: BySelected, Extract: Selected},
+		)
 	}
+	return all
 }
 
 // Setup registers the indexes with a cache. Call it once, before the cache starts.
@@ -113,7 +114,7 @@ func policyInterests(object client.Object) []string {
 	if !ok {
 		return nil
 	}
-	interests := scheduler.Interests(placement.GetPlacementSpec().Policy)
+	interests := scheduler.Interests(placement.GetNamespace(), placement.GetPlacementSpec().Policy)
 	names := make([]string, 0, len(interests))
 	for _, interest := range interests {
 		names = append(names, string(interest))

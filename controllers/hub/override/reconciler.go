@@ -38,10 +38,11 @@ type Reconciler struct {
 // NewReconcilers makes a Reconciler for either kind of override; live reads past the cache what decides about
 // snapshots.
 func NewReconcilers(c client.Client, live client.Reader, recorder events.EventRecorder, clk clock.PassiveClock) []*Reconciler {
-	return []*Reconciler{
-		{client: c, live: live, events: recorder, clock: clk},
-		{scope: placementv1beta1.Scope{Namespace: "any"}, client: c, live: live, events: recorder, clock: clk},
+	var reconcilers []*Reconciler
+	for _, scope := range placementv1beta1.Scopes() {
+		reconcilers = append(reconcilers, &Reconciler{scope: scope, client: c, live: live, events: recorder, clock: clk})
 	}
+	return reconcilers
 }
 
 // Reconcile brings the snapshots of one override up to date and sets its condition. It decides over all overrides,

@@ -30,12 +30,14 @@ const workers = 8
 // deleted when an update run ends.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	name := strings.ToLower(r.scope.OverrideKind().Kind)
-	return ctrl.NewControllerManagedBy(mgr).Named(name).
+	controllers := ctrl.NewControllerManagedBy(mgr).Named(name).
 		Watches(r.scope.NewOverride(""), r.newEventHandler()).
 		Watches(r.scope.NewOverrideSnapshot(""), handler.EnqueueRequestsFromMapFunc(parentOf)).
-		Watches(placementv1beta1.Scope{}.NewUpdateRun(""), handler.EnqueueRequestsFromMapFunc(r.requestDeleted), builder.WithPredicates(onRunOver())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(r)
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+	for _, scope := range placementv1beta1.Scopes() {
+		controllers.Watches(scope.NewUpdateRun(""), handler.EnqueueRequestsFromMapFunc(r.requestDeleted), builder.WithPredicates(onRunOver()))
+	}
+	return controllers.Complete(r)
 }
 
 // parentOf finds the override that a snapshot was taken of.

@@ -20,13 +20,15 @@ import (
 // listFrozen returns the indexes of an override that running update runs have frozen, read past the cache: what a run
 // brings to its clusters does not change while it runs.
 func (r *Reconciler) listFrozen(ctx context.Context, key types.NamespacedName) (sets.Set[int], error) {
-	list := placementv1beta1.Scope{}.NewUpdateRunList()
-	if err := r.live.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("reading which update runs have frozen override %s: %w", key, err)
-	}
 	u := usage{}
-	for _, run := range list.Objects() {
-		u.addRun(run)
+	for _, scope := range placementv1beta1.Scopes() {
+		list := scope.NewUpdateRunList()
+		if err := r.live.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("reading which update runs have frozen override %s: %w", key, err)
+		}
+		for _, run := range list.Objects() {
+			u.addRun(run)
+		}
 	}
 	return u[key], nil
 }

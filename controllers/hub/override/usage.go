@@ -86,7 +86,7 @@ func (u usage) addRun(run placementv1beta1.UpdateRunObject) {
 // enough.
 func listsOfUsers() []client.ObjectList {
 	var lists []client.ObjectList
-	for _, scope := range []placementv1beta1.Scope{{}, {Namespace: "any"}} {
+	for _, scope := range placementv1beta1.Scopes() {
 		kind := scope.PlacementKind()
 		placements := &metav1.PartialObjectMetadataList{}
 		placements.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -166,13 +166,15 @@ func (r *Reconciler) addIfReferenced(ctx context.Context, key types.NamespacedNa
 	if key.Namespace != "" {
 		name = key.Namespace + "/" + name
 	}
-	list := placementv1beta1.Scope{}.NewBindingList()
-	err := r.client.List(ctx, list, client.MatchingFields{fieldindex.ByOverrideSnapshot: name}, client.Limit(1), client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return fmt.Errorf("listing the bindings that name %s: %w", name, err)
-	}
-	if len(list.Objects()) > 0 {
-		named.Insert(at)
+	for _, scope := range placementv1beta1.Scopes() {
+		list := scope.NewBindingList()
+		err := r.client.List(ctx, list, client.MatchingFields{fieldindex.ByOverrideSnapshot: name}, client.Limit(1), client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return fmt.Errorf("listing the bindings that name %s: %w", name, err)
+		}
+		if len(list.Objects()) > 0 {
+			named.Insert(at)
+		}
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ const maxFailureEvents = 10
 // failed.
 func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
 	done := func(conditions []metav1.Condition, step string) bool {
-		return meta.IsStatusConditionTrue(conditions, placementv1beta1.ClusterResourcePlacementConditionType(step))
+		return meta.IsStatusConditionTrue(conditions, placementv1beta1.ScopeOf(placement).PlacementConditionType(step))
 	}
 	for _, step := range append(rolloutSteps(false), &diffReportedStep) {
 		if !done(status.Conditions, step.step) || done(placement.GetPlacementStatus().Conditions, step.step) {

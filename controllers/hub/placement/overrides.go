@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -42,7 +41,7 @@ func (f *Facts) gatherOverrides(ctx context.Context, cached client.Reader) error
 	if err != nil {
 		return err
 	}
-	f.Overrides.Made = override.Made(override.Placement{Name: f.Placement.GetName(), Namespace: f.Placement.GetNamespace()}, inForce)
+	f.Overrides.Made = override.Made(override.PlacementOf(f.Placement), inForce)
 	if len(f.Verdict.Overrides) == 0 {
 		return nil
 	}
@@ -101,10 +100,15 @@ func (r *Reconciler) requestOverridden(ctx context.Context, object client.Object
 	if !ok {
 		return requests
 	}
-	if made := taken.GetOverridePlacement(); made != nil && made.Scope != placementv1beta1.NamespaceScoped {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: made.Name}})
+	made := taken.GetOverridePlacement()
+	if made == nil || (made.Scope == placementv1beta1.NamespaceScoped) != r.scope.Namespaced() {
+		return requests
 	}
-	return requests
+	of := placementv1beta1.Scope{}
+	if r.scope.Namespaced() {
+		of = placementv1beta1.ScopeOf(taken)
+	}
+	return append(requests, reconcile.Request{NamespacedName: of.Key(made.Name)})
 }
 
 // requestAllOverridden requests the placements with overrides: which of them apply to a cluster can change with its
@@ -124,7 +128,7 @@ func (r *Reconciler) requestByOverrides(ctx context.Context, picked func(refs []
 	for _, placement := range placements.Objects() {
 		verdict, err := snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
 		if err == nil && picked(verdict.Overrides) {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: placement.GetName()}})
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(placement)})
 		}
 	}
 	return requests

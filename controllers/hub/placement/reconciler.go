@@ -20,8 +20,13 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 )
 
-// EventSource is the name events on placements come from.
-const EventSource = "cluster-resource-placement-controller"
+// EventSource is the name that events on placements of a scope come from.
+func EventSource(scope placementv1beta1.Scope) string {
+	if scope.Namespaced() {
+		return "resource-placement-controller"
+	}
+	return "cluster-resource-placement-controller"
+}
 
 // Reconciler keeps the status of placements current and their workflows awake.
 type Reconciler struct {
@@ -94,19 +99,32 @@ func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Dura
 	if err != nil {
 		return 0, err
 	}
-	status := Project(facts, View{
+	view := View{
 		Selected:          selected,
 		Vocabulary:        r.Vocabulary,
+		CopiedTo:          placementv1beta1.NamespaceOfStatusCopy(placement),
 		EngineUnreachable: r.waker.IsUnreachable(waker.PlacementRef(placement)),
 		Now:               metav1.NewTime(now),
-	})
+	}
+	status := Project(facts, view)
 	r.emitStuckEvent(placement, status, now)
-	if apiequality.Semantic.DeepEqual(*placement.GetPlacementStatus(), status) {
-		return waitUntilStuck(status, now), nil
+	isStored := apiequality.Semantic.DeepEqual(*placement.GetPlacementStatus(), status)
+	if isStored && view.CopiedTo == "" {
+		return waitUntilStuck(placementv1beta1.ScopeOf(placement), status, now), nil
 	}
 	if wait := r.limiter.waitBeforeWrite(keyOf(placement), isOutcome(facts, status), now); wait > 0 {
 		r.limiter.recordProjection(keyOf(placement), now)
 		return wait, nil
+	}
+	var copyErr error
+	if view.CopiedTo != "" {
+		if view.NotCopied, copyErr = r.copyStatus(ctx, placement, view.CopiedTo, status); view.NotCopied != nil {
+			status = Project(facts, view)
+			isStored = apiequality.Semantic.DeepEqual(*placement.GetPlacementStatus(), status)
+		}
+		if isStored {
+			return waitUntilStuck(placementv1beta1.ScopeOf(placement), status, now), copyErr
+		}
 	}
 	if err := fencedwrite.ReplaceStatus(ctx, r.client, placement, status); err != nil {
 		return 0, err
@@ -115,7 +133,7 @@ func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Dura
 	r.limiter.recordWrite(keyOf(placement), now, pauseAfter(size, placementv1beta1.IsExternal(facts.Placement), r.clock.Since(now)))
 	r.emitHeldEvents(ctx, placement, status)
 	r.emitEvents(placement, status)
-	return waitUntilStuck(status, now), nil
+	return waitUntilStuck(placementv1beta1.ScopeOf(placement), status, now), copyErr
 }
 
 func (r *Reconciler) forgetPlacement(placement placementv1beta1.PlacementObject) {

@@ -26,20 +26,23 @@ const workers = 16
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.Scope) error {
 	r.scope = scope
 	toPlacement := handler.EnqueueRequestsFromMapFunc(requestParent)
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("placement").
+	controllers := ctrl.NewControllerManagedBy(mgr).
+		Named(scope.ControllerName("placement")).
 		For(scope.NewPlacement(""), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, onDeletionStarted(),
 		))).
 		Watches(scope.NewBinding(""), toPlacement).
-		Watches(&placementv1beta1.ClusterResourcePlacementEviction{}, handler.EnqueueRequestsFromMapFunc(requestEvictedPlacement)).
 		Watches(scope.NewPolicySnapshot(""), toPlacement).
 		WatchesMetadata(scope.NewResourceSnapshot(""), toPlacement).
 		Watches(&placementv1beta1.ClusterResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.requestOverridden)).
 		Watches(&placementv1beta1.ResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.requestOverridden)).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestAllOverridden), builder.WithPredicates(onLabelsChanged())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(r)
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+	if !scope.Namespaced() { // evictions and copies of the status are of cluster-scoped placements only
+		controllers.Watches(&placementv1beta1.ClusterResourcePlacementEviction{}, handler.EnqueueRequestsFromMapFunc(requestEvictedPlacement)).
+			Watches(&placementv1beta1.ClusterResourcePlacementStatus{}, handler.EnqueueRequestsFromMapFunc(requestCopied))
+	}
+	return controllers.Complete(r)
 }
 
 // requestParent requests the placement that an object belongs to.

@@ -20,6 +20,9 @@ type View struct {
 	Selected []placementv1beta1.ResourceIdentifier
 	// Vocabulary is in which words the status is written.
 	Vocabulary placementv1beta1.Vocabulary
+	// CopiedTo is the namespace into which the status is copied; empty if it is not. NotCopied is why that fails.
+	CopiedTo  string
+	NotCopied error
 	// EngineUnreachable says that work is pending and its workflow could not be
 	// reached.
 	EngineUnreachable bool
@@ -83,6 +86,9 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	if facts.Verdict.Excess != "" && facts.Verdict.Generation == facts.Placement.GetGeneration() {
 		conditions = append(conditions, changesHeldCondition(facts))
 	}
+	if view.CopiedTo != "" {
+		conditions = append(conditions, syncedCondition(facts.Placement, view.CopiedTo, view.NotCopied))
+	}
 	if view.EngineUnreachable {
 		conditions = append(conditions, metav1.Condition{
 			Type: placementv1beta1.ConditionTypeEngineReachable, Status: metav1.ConditionFalse,
@@ -104,7 +110,7 @@ func (f *Facts) isSelectedAndScheduled() bool {
 }
 
 func scheduledCondition(facts *Facts) metav1.Condition {
-	conditionType := placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeScheduled)
+	conditionType := placementv1beta1.ScopeOf(facts.Placement).PlacementConditionType(placementv1beta1.ConditionTypeScheduled)
 	if facts.Verdict.Error != "" && facts.Verdict.Generation == facts.Placement.GetGeneration() {
 		if facts.Verdict.Reason == snapshot.ReasonTooMuch {
 			return metav1.Condition{
@@ -140,7 +146,7 @@ func describeNote(facts *Facts) string {
 func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStatus, view View) []metav1.Condition {
 	var conditions []metav1.Condition
 	for _, step := range rolloutSteps(reportsDiff(facts)) {
-		condition := sumUpStep(step, entries)
+		condition := sumUpStep(placementv1beta1.ScopeOf(facts.Placement), step, entries)
 		if step == &overriddenStep && condition.Status == metav1.ConditionTrue {
 			condition.Message += describeIdleOverrides(facts)
 		}
@@ -188,8 +194,8 @@ func describeIdleOverrides(facts *Facts) string {
 }
 
 // sumUpStep sums up one step over all clusters: unknown if it is for one of them, else false if it is for one.
-func sumUpStep(step *stepTemplate, entries []placementv1beta1.PerClusterPlacementStatus) metav1.Condition {
-	conditionType := placementv1beta1.ClusterResourcePlacementConditionType(step.step)
+func sumUpStep(scope placementv1beta1.Scope, step *stepTemplate, entries []placementv1beta1.PerClusterPlacementStatus) metav1.Condition {
+	conditionType := scope.PlacementConditionType(step.step)
 	unknown, failed, overridden := 0, 0, false
 	for i := range entries {
 		said := meta.FindStatusCondition(entries[i].Conditions, step.step)

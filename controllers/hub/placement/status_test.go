@@ -430,7 +430,7 @@ func TestFit(t *testing.T) {
 			fitted := fitStatus(status)
 			left := 10_000 - len(fitted.SelectedResources)
 			require.Positive(t, left)
-			assert.Contains(t, fitted.Conditions[0].Message, fmt.Sprintf(" (%d more selected resource(s) are not listed here; see the ClusterResourceSnapshots)", left))
+			assert.Contains(t, fitted.Conditions[0].Message, fmt.Sprintf(" (%d more selected resource(s) are not listed here; see the resource snapshots of the placement)", left))
 			assert.LessOrEqual(t, sizeOf(fitted), maxBytes)
 			assert.GreaterOrEqual(t, sizeOf(fitted.SelectedResources), selectedBytes*9/10)
 		}

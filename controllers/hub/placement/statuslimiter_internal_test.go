@@ -37,7 +37,7 @@ func TestHowLongToWaitBetweenStatuses(t *testing.T) {
 func TestARunIsNoEndOfAnExternalPlacement(t *testing.T) {
 	scheduled := func(index string, generation int64, others ...metav1.Condition) placementv1beta1.PlacementStatus {
 		return placementv1beta1.PlacementStatus{ObservedResourceIndex: index, Conditions: append([]metav1.Condition{{
-			Type:   placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeScheduled),
+			Type:   placementv1beta1.Scope{}.PlacementConditionType(placementv1beta1.ConditionTypeScheduled),
 			Status: metav1.ConditionTrue, ObservedGeneration: generation,
 		}}, others...)}
 	}
@@ -48,7 +48,7 @@ func TestARunIsNoEndOfAnExternalPlacement(t *testing.T) {
 		}}
 	}
 	available := metav1.Condition{
-		Type:   placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeAvailable),
+		Type:   placementv1beta1.Scope{}.PlacementConditionType(placementv1beta1.ConditionTypeAvailable),
 		Status: metav1.ConditionTrue,
 	}
 	assert.True(t, isOutcome(facts(placementv1beta1.PlacementStatus{}), scheduled("0", 1)), "its clusters are picked")

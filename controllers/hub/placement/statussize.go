@@ -56,7 +56,7 @@ func fitSelected(status placementv1beta1.PlacementStatus) placementv1beta1.Place
 		}
 	}
 	if left := len(status.SelectedResources) - listed; left > 0 && len(status.Conditions) > 0 {
-		status.Conditions[0].Message += fmt.Sprintf(" (%d more selected resource(s) are not listed here; see the ClusterResourceSnapshots)", left)
+		status.Conditions[0].Message += fmt.Sprintf(" (%d more selected resource(s) are not listed here; see the resource snapshots of the placement)", left)
 	}
 	status.SelectedResources = status.SelectedResources[:listed:listed]
 	return status

@@ -96,7 +96,7 @@ func describeStuck(facts *Facts, entries []placementv1beta1.PerClusterPlacementS
 
 // hasBeenBlockedSince says that the rollout has been blocked since before an instant.
 func hasBeenBlockedSince(facts *Facts, before time.Time) bool {
-	said := meta.FindStatusCondition(facts.Placement.GetPlacementStatus().Conditions, placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted))
+	said := meta.FindStatusCondition(facts.Placement.GetPlacementStatus().Conditions, placementv1beta1.ScopeOf(facts.Placement).PlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted))
 	return said != nil && said.Status == metav1.ConditionFalse && !said.LastTransitionTime.After(before)
 }
 
@@ -156,7 +156,7 @@ func resolveLimits(facts *Facts) rollout.Limits {
 }
 
 // waitUntilStuck is when the next cluster may count as stuck; 0 if the rollout waits for none.
-func waitUntilStuck(status placementv1beta1.PlacementStatus, now time.Time) time.Duration {
+func waitUntilStuck(scope placementv1beta1.Scope, status placementv1beta1.PlacementStatus, now time.Time) time.Duration {
 	var next time.Duration
 	consider := func(missing *metav1.Condition) {
 		if missing == nil || missing.Status == metav1.ConditionTrue {
@@ -166,7 +166,7 @@ func waitUntilStuck(status placementv1beta1.PlacementStatus, now time.Time) time
 			next = shorterWait(next, left)
 		}
 	}
-	consider(meta.FindStatusCondition(status.Conditions, placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted)))
+	consider(meta.FindStatusCondition(status.Conditions, scope.PlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted)))
 	for i := range status.PlacementStatuses {
 		consider(firstUndoneStep(&status.PlacementStatuses[i]))
 	}

@@ -27,7 +27,7 @@ const workers = 4
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.Scope) error {
 	r.scope = scope
 	return ctrl.NewControllerManagedBy(mgr).
-		Named("reportback").
+		Named(scope.ControllerName("reportback")).
 		For(&placementv1beta1.Work{}, builder.WithPredicates(predicate.Funcs{
 			UpdateFunc: onReport,
 			DeleteFunc: func(event.DeleteEvent) bool { return false },

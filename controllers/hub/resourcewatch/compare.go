@@ -102,7 +102,7 @@ func (w *Watcher) resolveSelectors(placement placementv1beta1.PlacementObject, b
 	resolved := &watchedPlacement{
 		ref: waker.PlacementRef(placement), generation: placement.GetGeneration(), catalog: w.catalog, kinds: map[schema.GroupKind]bool{},
 	}
-	selection, err := snapshot.Compile(placement.GetPlacementSpec().ResourceSelectors, w.catalog)
+	selection, err := snapshot.Compile(placementv1beta1.ScopeOf(placement), placement.GetPlacementSpec().ResourceSelectors, w.catalog)
 	if _, ok := errors.AsType[*snapshot.InvalidError](err); ok {
 		resolved.invalid = true
 		w.index.Remove(resolved.ref.Key())

@@ -12,9 +12,18 @@ import (
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 )
 
+// place is where the objects of a kind are: in a namespace or, if that is empty, cluster-scoped.
+type place struct {
+	kind      schema.GroupKind
+	namespace string
+}
+
+// placeOf is where the objects are that a rule selects.
+func placeOf(rule snapshot.Rule) place { return place{rule.Kind.GroupKind(), rule.Namespace} }
+
 // named is the key by which placements are found that select an object by name.
 type named struct {
-	kind schema.GroupKind
+	place
 	name string
 }
 
@@ -24,7 +33,7 @@ type Index struct {
 	mu         sync.RWMutex
 	selections map[string]*snapshot.Selection
 	named      map[named]map[string]bool
-	broad      map[schema.GroupKind]map[string]bool
+	broad      map[place]map[string]bool
 	// namespaces are the labels of the hub's namespaces; inside caches which placements select a namespace.
 	namespaces map[string]labels.Set
 	inside     map[string][]string
@@ -35,7 +44,7 @@ func NewIndex() *Index {
 	return &Index{
 		selections: map[string]*snapshot.Selection{},
 		named:      map[named]map[string]bool{},
-		broad:      map[schema.GroupKind]map[string]bool{},
+		broad:      map[place]map[string]bool{},
 		namespaces: map[string]labels.Set{},
 		inside:     map[string][]string{},
 	}
@@ -48,11 +57,10 @@ func (i *Index) Set(placement string, selection *snapshot.Selection) {
 	i.removePlacement(placement)
 	i.selections[placement] = selection
 	for _, rule := range selection.Rules {
-		gk := rule.Kind.GroupKind()
 		if rule.Name != "" {
-			addToSet(i.named, named{gk, rule.Name}, placement)
+			addToSet(i.named, named{placeOf(rule), rule.Name}, placement)
 		} else {
-			addToSet(i.broad, gk, placement)
+			addToSet(i.broad, placeOf(rule), placement)
 		}
 	}
 	clear(i.inside)
@@ -73,8 +81,8 @@ func (i *Index) removePlacement(placement string) {
 	}
 	delete(i.selections, placement)
 	for _, rule := range selection.Rules {
-		dropFromSet(i.named, named{rule.Kind.GroupKind(), rule.Name}, placement)
-		dropFromSet(i.broad, rule.Kind.GroupKind(), placement)
+		dropFromSet(i.named, named{placeOf(rule), rule.Name}, placement)
+		dropFromSet(i.broad, placeOf(rule), placement)
 	}
 }
 
@@ -105,23 +113,26 @@ func (i *Index) Namespace(name string, set labels.Set) {
 }
 
 // Selecting are the placements that select an object of a kind: those whose
-// selectors match it, or its namespace and what comes along with it.
+// selectors match it, or its namespace and what comes along with it. None is in both.
 func (i *Index) Selecting(kind snapshot.Kind, object metav1.Object) []string {
 	if !snapshot.Candidate(kind.GroupKind(), object) {
 		return nil
 	}
+	var inside []string
 	if kind.Namespaced {
-		return i.selectingInside(kind, object)
+		inside = i.selectingInside(kind, object)
 	}
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	return i.matchSelectors(kind, object)
+	return append(inside, i.matchSelectors(kind, object)...)
 }
 
-// matchSelectors are the placements whose selectors match a cluster-scoped object.
+// matchSelectors are the placements whose selectors match an object itself: those of the cluster scope a cluster-scoped one,
+// those of a namespace one in it.
 func (i *Index) matchSelectors(kind snapshot.Kind, object metav1.Object) []string {
-	found := slices.Collect(maps.Keys(i.named[named{kind.GroupKind(), object.GetName()}]))
-	for placement := range i.broad[kind.GroupKind()] {
+	at := place{kind.GroupKind(), object.GetNamespace()}
+	found := slices.Collect(maps.Keys(i.named[named{at, object.GetName()}]))
+	for placement := range i.broad[at] {
 		if anyRuleSelects(i.selections[placement].Rules, kind, object) {
 			found = append(found, placement)
 		}

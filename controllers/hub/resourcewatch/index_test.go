@@ -40,6 +40,11 @@ func TestSelecting(t *testing.T) {
 	set("by-selectors", rule(namespaces, "app", "", placementv1beta1.NamespaceWithResourceSelectors))
 	set("roles", rule(clusterRoles, "", "", ""))
 	set("role", rule(clusterRoles, "reader", "", ""))
+	ofTeam := rule(configMaps, "", "", "")
+	ofTeam.Namespace = "team-b"
+	set("team-b/all", ofTeam)
+	ofTeam.Name = "named"
+	set("team-b/named", ofTeam)
 	set("forgotten", rule(namespaces, "app", "", ""))
 	index.Remove("forgotten")
 	index.Namespace("app", labels.Set{})
@@ -58,6 +63,9 @@ func TestSelecting(t *testing.T) {
 		"an object in a reserved namespace":             {configMaps, metav1.ObjectMeta{Namespace: "kube-system", Name: "c"}, nil},
 		"what Kubernetes puts into every namespace":     {configMaps, metav1.ObjectMeta{Namespace: "app", Name: "kube-root-ca.crt"}, nil},
 		"an object that is being deleted":               {configMaps, metav1.ObjectMeta{Namespace: "app", Name: "c", DeletionTimestamp: &deleting}, nil},
+		"an object of a placement in its namespace":     {configMaps, metav1.ObjectMeta{Namespace: "team-b", Name: "c"}, []string{"team-b/all"}},
+		"an object it selects by name, too":             {configMaps, metav1.ObjectMeta{Namespace: "team-b", Name: "named"}, []string{"team-b/all", "team-b/named"}},
+		"an object of that name elsewhere":              {configMaps, metav1.ObjectMeta{Namespace: "team-c", Name: "named"}, nil},
 		"a namespace by name":                           {namespaces, metav1.ObjectMeta{Name: "app"}, []string{"by-name", "by-selectors", "namespace-only"}},
 		"a namespace by labels":                         {namespaces, metav1.ObjectMeta{Name: "team", Labels: map[string]string{"team": "a"}}, []string{"by-label"}},
 		"another namespace":                             {namespaces, metav1.ObjectMeta{Name: "other"}, nil},

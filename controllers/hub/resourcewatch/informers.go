@@ -154,16 +154,20 @@ func isSameVersion(kind snapshot.Kind, before, after *metav1.PartialObjectMetada
 		snapshot.Candidate(kind.GroupKind(), before) == snapshot.Candidate(kind.GroupKind(), after)
 }
 
-// listSelectedBy are the objects of a cluster-scoped kind that a rule selects.
+// listSelectedBy are the objects that a rule selects which applies by itself, not inside selected namespaces.
 func (w *watched) listSelectedBy(rule snapshot.Rule) []*metav1.PartialObjectMetadata {
-	objects := w.listAll
-	if rule.Name != "" {
-		objects = func() []*metav1.PartialObjectMetadata {
-			object, _, _ := w.informer.GetStore().GetByKey(rule.Name) // never fails: the store is in memory
-			return metadataOf([]any{object})
-		}
+	var objects []*metav1.PartialObjectMetadata
+	switch {
+	case rule.Name != "":
+		key := cache.ObjectName{Namespace: rule.Namespace, Name: rule.Name}.String()
+		object, _, _ := w.informer.GetStore().GetByKey(key) // never fails: the store is in memory
+		objects = metadataOf([]any{object})
+	case rule.Namespace != "":
+		objects = w.listInNamespace(rule.Namespace)
+	default:
+		objects = w.listAll()
 	}
-	return slices.DeleteFunc(objects(), func(object *metav1.PartialObjectMetadata) bool {
+	return slices.DeleteFunc(objects, func(object *metav1.PartialObjectMetadata) bool {
 		return !rule.Matches(object) || !snapshot.Candidate(w.kind.GroupKind(), object)
 	})
 }

@@ -11,13 +11,12 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/servedkinds"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
 )
 
 // SetupWithManager adds the watcher to a manager; the poker wakes workflows, and the
 // filter is what the operator of the hub keeps from being placed.
-func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, filter snapshot.Filter, scope placementv1beta1.Scope) error {
+func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, filter snapshot.Filter) error {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.WarningHandlerWithContext = rest.NoWarnings{} // the versions are not our choice
 	watches, err := metadata.NewForConfig(config)
@@ -38,7 +37,6 @@ func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, filter snapshot.Filte
 		return fmt.Errorf("adding the debouncer of changed resources: %w", err)
 	}
 	watcher := &Watcher{
-		Scope:      scope,
 		Placements: mgr.GetClient(),
 		Cache:      mgr.GetCache(),
 		Kinds:      kinds,

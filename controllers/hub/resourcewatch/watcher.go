@@ -65,8 +65,6 @@ type Informers interface {
 
 // Watcher wakes placements when what they select changes. Only the leader runs it.
 type Watcher struct {
-	// Scope chooses between cluster-scoped placements and those in namespaces.
-	Scope placementv1beta1.Scope
 	// Placements reads placements from the manager's cache, Cache tells of changes.
 	Placements client.Reader
 	Cache      Informers
@@ -100,15 +98,17 @@ func (w *Watcher) Start(ctx context.Context) error {
 	w.watches = &kindWatches{client: w.Metadata, contents: w.Contents, log: w.Log, changed: w.handleChange, listed: w.handleFirstList, running: map[schema.GroupKind]*watched{}}
 	w.placements, w.touched = map[string]*watchedPlacement{}, map[string]bool{}
 	w.kick = make(chan struct{}, 1)
-	informer, err := w.Cache.GetInformer(ctx, w.Scope.NewPlacement(""))
-	if err != nil {
-		return fmt.Errorf("watching placements: %w", err)
+	for _, scope := range placementv1beta1.Scopes() {
+		informer, err := w.Cache.GetInformer(ctx, scope.NewPlacement(""))
+		if err != nil {
+			return fmt.Errorf("watching placements: %w", err)
+		}
+		registration, err := informer.AddEventHandler(w.newPlacementHandler())
+		if err != nil {
+			return fmt.Errorf("watching placements: %w", err)
+		}
+		defer func() { _ = informer.RemoveEventHandler(registration) }()
 	}
-	registration, err := informer.AddEventHandler(w.newPlacementHandler())
-	if err != nil {
-		return fmt.Errorf("watching placements: %w", err)
-	}
-	defer func() { _ = informer.RemoveEventHandler(registration) }()
 	w.requestCatalog()
 	for failures := 0; ; {
 		err := w.refreshWatches(ctx)

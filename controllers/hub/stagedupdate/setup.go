@@ -41,7 +41,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		return fmt.Errorf("indexing update runs by placement: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		Named("stagedupdate").
+		Named(scope.ControllerName("stagedupdate")).
 		For(scope.NewUpdateRun(""), builder.WithPredicates(onSpecOrDeletion())).
 		Watches(scope.NewApprovalRequest(""), handler.EnqueueRequestsFromMapFunc(requestRun), builder.WithPredicates(onGateOpening())).
 		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestRunsOfPlacement), builder.WithPredicates(onSpecOrDeletionOnly())).

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -89,45 +91,49 @@ func newGauge(d *prometheus.Desc, value float64, labels ...string) prometheus.Me
 func unixSeconds(t time.Time) float64 { return float64(t.UnixNano()) / float64(time.Second) }
 
 func (c *Collector) collectPlacements(ctx context.Context, metrics chan<- prometheus.Metric) error {
-	var placements placementv1beta1.ClusterResourcePlacementList
-	if err := c.Cache.List(ctx, &placements, client.UnsafeDisableDeepCopy); err != nil {
-		return err
-	}
-	for i := range placements.Items {
-		p := &placements.Items[i]
-		s := currentStateOfPlacement(p)
-		metrics <- newGauge(placementStatus, unixSeconds(s.since), "", p.Name, strconv.FormatInt(p.Generation, 10), s.condition, s.status, s.reason)
+	for _, scope := range placementv1beta1.Scopes() {
+		placements := scope.NewPlacementList()
+		if err := c.Cache.List(ctx, placements, client.UnsafeDisableDeepCopy); err != nil {
+			return err
+		}
+		for _, p := range placements.Objects() {
+			s := currentStateOfPlacement(p)
+			metrics <- newGauge(placementStatus, unixSeconds(s.since), p.GetNamespace(), p.GetName(), strconv.FormatInt(p.GetGeneration(), 10),
+				s.condition, s.status, s.reason)
+		}
 	}
 	return nil
 }
 
 func (c *Collector) collectRuns(ctx context.Context, metrics chan<- prometheus.Metric) error {
-	var runs placementv1beta1.ClusterStagedUpdateRunList
-	if err := c.Cache.List(ctx, &runs, client.UnsafeDisableDeepCopy); err != nil {
-		return err
-	}
-	now := c.Clock.Now()
-	for i := range runs.Items {
-		run := &runs.Items[i]
-		s, failure := currentStateOfRun(run)
-		state := run.Spec.State
-		if state == "" {
-			state = placementv1beta1.StateRun
+	for _, scope := range placementv1beta1.Scopes() {
+		runs := scope.NewUpdateRunList()
+		if err := c.Cache.List(ctx, runs, client.UnsafeDisableDeepCopy); err != nil {
+			return err
 		}
-		metrics <- newGauge(runStatus, unixSeconds(s.since), "", run.Name, string(state), s.condition, s.status, s.reason, failure)
-		if placementv1beta1.IsRunOver(run) {
-			continue
-		}
-		metrics <- newGauge(clustersInFlight, float64(updaterun.Read(run).InFlight), "ClusterStagedUpdateRun", "", run.Name)
-		waited := map[[2]string]bool{}
-		for _, g := range gatesOf(run) {
-			if key := [2]string{g.stage, g.taskLabel()}; !g.Done() && !waited[key] {
-				waited[key] = true
-				metrics <- newGauge(gateWaiting, now.Sub(g.Begun).Seconds(), "", run.Name, g.stage, g.taskLabel())
-			}
+		for _, run := range runs.Objects() {
+			c.collectRun(run, metrics)
 		}
 	}
 	return nil
+}
+
+func (c *Collector) collectRun(run placementv1beta1.UpdateRunObject, metrics chan<- prometheus.Metric) {
+	namespace, name := run.GetNamespace(), run.GetName()
+	s, failure := currentStateOfRun(run)
+	state := cmp.Or(run.GetUpdateRunSpec().State, placementv1beta1.StateRun)
+	metrics <- newGauge(runStatus, unixSeconds(s.since), namespace, name, string(state), s.condition, s.status, s.reason, failure)
+	if placementv1beta1.IsRunOver(run) {
+		return
+	}
+	metrics <- newGauge(clustersInFlight, float64(updaterun.Read(run).InFlight), placementv1beta1.ScopeOf(run).UpdateRunKind().Kind, namespace, name)
+	waited := map[[2]string]bool{}
+	for _, g := range gatesOf(run) {
+		if key := [2]string{g.stage, g.taskLabel()}; !g.Done() && !waited[key] {
+			waited[key] = true
+			metrics <- newGauge(gateWaiting, c.Clock.Now().Sub(g.Begun).Seconds(), namespace, name, g.stage, g.taskLabel())
+		}
+	}
 }
 
 func (c *Collector) collectEvictions(ctx context.Context, metrics chan<- prometheus.Metric) error {
@@ -145,34 +151,35 @@ func (c *Collector) collectEvictions(ctx context.Context, metrics chan<- prometh
 
 // collectBindings counts, for each placement that has any, the clusters that are to run something and are not available.
 func (c *Collector) collectBindings(ctx context.Context, metrics chan<- prometheus.Metric) error {
-	var bindings placementv1beta1.ClusterResourceBindingList
-	if err := c.Cache.List(ctx, &bindings, client.UnsafeDisableDeepCopy); err != nil {
-		return err
-	}
-	count := map[string]int{}
-	for i := range bindings.Items {
-		b := &bindings.Items[i]
-		if underWay(b) {
-			count[b.Labels[placementv1beta1.ParentPlacementLabel]]++
+	for _, scope := range placementv1beta1.Scopes() {
+		bindings := scope.NewBindingList()
+		if err := c.Cache.List(ctx, bindings, client.UnsafeDisableDeepCopy); err != nil {
+			return err
 		}
-	}
-	for placement, n := range count {
-		metrics <- newGauge(clustersInFlight, float64(n), "ClusterResourcePlacement", "", placement)
+		count := map[types.NamespacedName]int{}
+		for _, b := range bindings.Objects() {
+			if underWay(b) {
+				count[placementv1beta1.ScopeOf(b).Key(b.GetLabels()[placementv1beta1.ParentPlacementLabel])]++
+			}
+		}
+		for placement, n := range count {
+			metrics <- newGauge(clustersInFlight, float64(n), scope.PlacementKind().Kind, placement.Namespace, placement.Name)
+		}
 	}
 	return nil
 }
 
 // underWay says whether a cluster is to run something and is not known to be done with it.
-func underWay(b *placementv1beta1.ClusterResourceBinding) bool {
-	if b.Spec.State != placementv1beta1.BindingStateBound || !b.DeletionTimestamp.IsZero() {
+func underWay(b placementv1beta1.BindingObject) bool {
+	if b.GetBindingSpec().State != placementv1beta1.BindingStateBound || !b.GetDeletionTimestamp().IsZero() {
 		return false
 	}
 	done := placementv1beta1.ConditionTypeAvailable
-	if s := b.Spec.ApplyStrategy; s != nil && s.Type == placementv1beta1.ApplyStrategyTypeReportDiff {
+	if s := b.GetBindingSpec().ApplyStrategy; s != nil && s.Type == placementv1beta1.ApplyStrategyTypeReportDiff {
 		done = placementv1beta1.ConditionTypeDiffReported
 	}
-	condition := meta.FindStatusCondition(b.Status.Conditions, done)
-	return condition == nil || condition.Status != metav1.ConditionTrue || condition.ObservedGeneration < b.Generation
+	condition := meta.FindStatusCondition(b.GetConditions(), done)
+	return condition == nil || condition.Status != metav1.ConditionTrue || condition.ObservedGeneration < b.GetGeneration()
 }
 
 func (c *Collector) collectMembers(ctx context.Context, metrics chan<- prometheus.Metric) error {

@@ -21,15 +21,15 @@ const completed = "Completed"
 
 // currentStateOfPlacement is the first condition that is not yet true at the placement's generation, in the order in which
 // they become true.
-func currentStateOfPlacement(p *placementv1beta1.ClusterResourcePlacement) currentState {
-	latest := p.CreationTimestamp.Time
-	for _, short := range conditionsOf(&p.Spec) {
-		name := "ClusterResourcePlacement" + short
-		c := meta.FindStatusCondition(p.Status.Conditions, name)
-		if c == nil && short == placementv1beta1.ConditionTypeRolloutStarted && len(p.Status.PlacementStatuses) == 0 {
+func currentStateOfPlacement(p placementv1beta1.PlacementObject) currentState {
+	latest, status := p.GetCreationTimestamp().Time, p.GetPlacementStatus()
+	for _, short := range conditionsOf(p.GetPlacementSpec()) {
+		name := placementv1beta1.ScopeOf(p).PlacementConditionType(short)
+		c := meta.FindStatusCondition(status.Conditions, name)
+		if c == nil && short == placementv1beta1.ConditionTypeRolloutStarted && len(status.PlacementStatuses) == 0 {
 			break // it is scheduled to no cluster, and there is nothing more to come
 		}
-		if c == nil || c.ObservedGeneration < p.Generation {
+		if c == nil || c.ObservedGeneration < p.GetGeneration() {
 			// What it says is of an earlier generation, or nothing.
 			return currentState{condition: name, status: string(metav1.ConditionUnknown), reason: string(metav1.ConditionUnknown), since: latest}
 		}
@@ -62,11 +62,11 @@ const (
 )
 
 // currentStateOfRun is the condition of a run that says most of it, and what kind of failure it is.
-func currentStateOfRun(run *placementv1beta1.ClusterStagedUpdateRun) (currentState, string) {
+func currentStateOfRun(run placementv1beta1.UpdateRunObject) (currentState, string) {
 	for _, name := range []string{
 		placementv1beta1.ConditionTypeSucceeded, placementv1beta1.ConditionTypeProgressing, placementv1beta1.ConditionTypeInitialized,
 	} {
-		c := meta.FindStatusCondition(run.Status.Conditions, name)
+		c := meta.FindStatusCondition(run.GetConditions(), name)
 		if c == nil {
 			continue
 		}
@@ -78,7 +78,7 @@ func currentStateOfRun(run *placementv1beta1.ClusterStagedUpdateRun) (currentSta
 	}
 	return currentState{
 		condition: placementv1beta1.ConditionTypeInitialized, status: string(metav1.ConditionUnknown), reason: string(metav1.ConditionUnknown),
-		since: run.CreationTimestamp.Time,
+		since: run.GetCreationTimestamp().Time,
 	}, failureNone
 }
 

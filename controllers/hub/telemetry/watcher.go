@@ -69,16 +69,18 @@ func (w *Watcher) NeedLeaderElection() bool { return true }
 
 // Start watches until the context ends.
 func (w *Watcher) Start(ctx context.Context) error {
-	runs, err := w.Cache.GetInformer(ctx, &placementv1beta1.ClusterStagedUpdateRun{})
-	if err != nil {
-		return fmt.Errorf("watching update runs for the metrics: %w", err)
+	for _, scope := range placementv1beta1.Scopes() {
+		runs, err := w.Cache.GetInformer(ctx, scope.NewUpdateRun(""))
+		if err != nil {
+			return fmt.Errorf("watching update runs for the metrics: %w", err)
+		}
+		if _, err := runs.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: changed(w.runChanged), DeleteFunc: w.runGone}); err != nil {
+			return fmt.Errorf("watching update runs for the metrics: %w", err)
+		}
 	}
 	evictions, err := w.Cache.GetInformer(ctx, &placementv1beta1.ClusterResourcePlacementEviction{})
 	if err != nil {
 		return fmt.Errorf("watching evictions for the metrics: %w", err)
-	}
-	if _, err := runs.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: changed(w.runChanged), DeleteFunc: w.runGone}); err != nil {
-		return fmt.Errorf("watching update runs for the metrics: %w", err)
 	}
 	if _, err := evictions.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: changed(w.evictionChanged)}); err != nil {
 		return fmt.Errorf("watching evictions for the metrics: %w", err)
@@ -106,8 +108,8 @@ func (w *Watcher) evictionChanged(before, after *placementv1beta1.ClusterResourc
 	}
 }
 
-func (w *Watcher) runChanged(before, after *placementv1beta1.ClusterStagedUpdateRun) {
-	if before.UID != after.UID {
+func (w *Watcher) runChanged(before, after placementv1beta1.UpdateRunObject) {
+	if before.GetUID() != after.GetUID() {
 		return // a new one of the same name
 	}
 	w.observeGates(before, after)
@@ -115,7 +117,7 @@ func (w *Watcher) runChanged(before, after *placementv1beta1.ClusterStagedUpdate
 	w.observeClusters(before, after)
 }
 
-func (w *Watcher) observeGates(before, after *placementv1beta1.ClusterStagedUpdateRun) {
+func (w *Watcher) observeGates(before, after placementv1beta1.UpdateRunObject) {
 	held := map[[2]string]gate{}
 	for _, g := range gatesOf(before) {
 		if !g.Done() {
@@ -127,38 +129,38 @@ func (w *Watcher) observeGates(before, after *placementv1beta1.ClusterStagedUpda
 			took := g.DoneAt.Sub(h.Begun).Seconds()
 			w.gates.WithLabelValues(g.stage, g.taskLabel()).Observe(took)
 			if g.Approvable {
-				w.approvals.WithLabelValues(after.Namespace, after.Name, string(g.side)).Observe(took)
+				w.approvals.WithLabelValues(after.GetNamespace(), after.GetName(), string(g.side)).Observe(took)
 			}
 		}
 	}
 }
 
-func (w *Watcher) observeStages(before, after *placementv1beta1.ClusterStagedUpdateRun) {
+func (w *Watcher) observeStages(before, after placementv1beta1.UpdateRunObject) {
 	ended := map[string]bool{}
-	for i := range before.Status.StagesStatus {
-		s := &before.Status.StagesStatus[i]
+	for i := range before.GetUpdateRunStatus().StagesStatus {
+		s := &before.GetUpdateRunStatus().StagesStatus[i]
 		ended[s.StageName] = s.EndTime != nil
 	}
-	for i := range after.Status.StagesStatus {
-		s := &after.Status.StagesStatus[i]
+	for i := range after.GetUpdateRunStatus().StagesStatus {
+		s := &after.GetUpdateRunStatus().StagesStatus[i]
 		if already, known := ended[s.StageName]; known && !already && s.EndTime != nil && s.StartTime != nil {
 			w.stages.WithLabelValues(s.StageName).Observe(s.EndTime.Sub(s.StartTime.Time).Seconds())
 		}
 	}
 }
 
-func (w *Watcher) observeClusters(before, after *placementv1beta1.ClusterStagedUpdateRun) {
-	for i := range after.Status.StagesStatus {
-		if i >= len(before.Status.StagesStatus) {
+func (w *Watcher) observeClusters(before, after placementv1beta1.UpdateRunObject) {
+	for i := range after.GetUpdateRunStatus().StagesStatus {
+		if i >= len(before.GetUpdateRunStatus().StagesStatus) {
 			return
 		}
-		was, is := before.Status.StagesStatus[i].Clusters, after.Status.StagesStatus[i].Clusters
+		was, is := before.GetUpdateRunStatus().StagesStatus[i].Clusters, after.GetUpdateRunStatus().StagesStatus[i].Clusters
 		for j := range is {
 			if j >= len(was) || was[j].ClusterName != is[j].ClusterName {
 				break // another plan
 			}
 			if took, ok := updateDuration(&was[j], &is[j]); ok {
-				w.clusters.WithLabelValues(after.Namespace, after.Name).Observe(took.Seconds())
+				w.clusters.WithLabelValues(after.GetNamespace(), after.GetName()).Observe(took.Seconds())
 			}
 		}
 	}
@@ -183,8 +185,8 @@ func (w *Watcher) runGone(object any) {
 	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj
 	}
-	if run, ok := object.(*placementv1beta1.ClusterStagedUpdateRun); ok {
-		of := prometheus.Labels{"namespace": run.Namespace, "name": run.Name}
+	if run, ok := object.(placementv1beta1.UpdateRunObject); ok {
+		of := prometheus.Labels{"namespace": run.GetNamespace(), "name": run.GetName()}
 		w.approvals.DeletePartialMatch(of)
 		w.clusters.DeletePartialMatch(of)
 	}

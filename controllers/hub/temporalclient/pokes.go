@@ -47,17 +47,17 @@ func (c *Client) signalRepairingNamespace(ctx context.Context, ref wf.Ref, poke 
 }
 
 func (c *Client) signalOrStart(ctx context.Context, ref wf.Ref, poke wf.Poke) error {
-	kind, attribute := wf.PlacementWorkflow, wf.PlacementAttribute
-	if ref.Kind == wf.KindClusterStagedUpdateRun {
-		kind, attribute = wf.UpdateRunWorkflow, wf.RunAttribute
+	execution, attribute := ref.Execution(), wf.PlacementAttribute
+	if execution.Type == wf.UpdateRunWorkflow {
+		attribute = wf.RunAttribute
 	}
-	_, err := c.SDK.SignalWithStartWorkflow(ctx, ref.ID(), wf.PokeSignal, poke, client.StartWorkflowOptions{
-		ID: ref.ID(), TaskQueue: wf.TaskQueue,
+	_, err := c.SDK.SignalWithStartWorkflow(ctx, execution.ID, wf.PokeSignal, poke, client.StartWorkflowOptions{
+		ID: execution.ID, TaskQueue: wf.TaskQueue,
 		WorkflowTaskTimeout:   wf.TaskTimeout,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		StaticSummary:         fmt.Sprintf("%s %s", ref.Kind, ref.Key()),
 		TypedSearchAttributes: temporal.NewSearchAttributes(temporal.NewSearchAttributeKeyKeyword(attribute).ValueSet(ref.Key())),
-	}, kind, ref)
+	}, execution.Type, ref)
 	return err
 }
 

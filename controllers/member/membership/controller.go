@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,8 +52,8 @@ type Applier interface {
 
 // Reporter collects facts about the cluster.
 type Reporter interface {
-	// NodeCount returns the number of nodes.
-	NodeCount(ctx context.Context) (int, error)
+	// Shape returns what of the cluster is reported soon after it changes.
+	Shape(ctx context.Context) (Shape, error)
 	// Survey collects all facts for a report.
 	Survey(ctx context.Context, now metav1.Time) (Survey, error)
 }
@@ -68,9 +67,8 @@ type Reconciler struct {
 	Applier  Applier
 	Reporter Reporter
 	Clock    clock.PassiveClock
-	// Findings are conditions that the hub is told while they are there: at once after a wake, if they are others than
-	// before. It is optional.
-	Findings func() []metav1.Condition
+	// WatchNamespaces has the member report soon after its namespaces have changed.
+	WatchNamespaces bool
 
 	lastReport LastReport // used by a single worker, so it needs no lock
 	wakes      chan event.TypedGenericEvent[types.NamespacedName]
@@ -107,6 +105,19 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, hub cluster.Cluster) err
 	if err := c.Watch(source.Kind(mgr.GetCache(), &corev1.Node{}, r.enqueueAfterNodeChange())); err != nil {
 		return fmt.Errorf("watching nodes: %w", err)
 	}
+	if r.WatchNamespaces {
+		later := handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
+			CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[*metav1.PartialObjectMetadata], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+				r.enqueueLater(q)
+			},
+			DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[*metav1.PartialObjectMetadata], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+				r.enqueueLater(q)
+			},
+		}
+		if err := c.Watch(source.Kind(mgr.GetCache(), newNamespace(), later)); err != nil {
+			return fmt.Errorf("watching namespaces: %w", err)
+		}
+	}
 	woken := handler.TypedFuncs[types.NamespacedName, reconcile.Request]{
 		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[types.NamespacedName], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			q.Add(reconcile.Request{NamespacedName: e.Object})
@@ -129,17 +140,18 @@ func isRelevantUpdate(e event.TypedUpdateEvent[*clusterv1beta1.InternalMemberClu
 // enqueueAfterNodeChange enqueues the member with a delay after nodes were added or removed, so
 // that many changes make one report.
 func (r *Reconciler) enqueueAfterNodeChange() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
-	later := func(q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		q.AddAfter(reconcile.Request{NamespacedName: r.memberKey()}, nodeDebounce)
-	}
 	return handler.TypedFuncs[*corev1.Node, reconcile.Request]{
 		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[*corev1.Node], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			later(q)
+			r.enqueueLater(q)
 		},
 		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[*corev1.Node], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			later(q)
+			r.enqueueLater(q)
 		},
 	}
+}
+
+func (r *Reconciler) enqueueLater(q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	q.AddAfter(reconcile.Request{NamespacedName: r.memberKey()}, nodeDebounce)
 }
 
 func (r *Reconciler) memberKey() types.NamespacedName {
@@ -227,16 +239,14 @@ func hasLeft(imc *clusterv1beta1.InternalMemberCluster) bool {
 // reportIfDue writes a report if one is due, and returns the time until the next.
 func (r *Reconciler) reportIfDue(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster, progress Progress) (time.Duration, error) {
 	phase := progress.Phase
-	nodes, err := r.Reporter.NodeCount(ctx)
+	shape, err := r.Reporter.Shape(ctx)
 	if err != nil {
 		return 0, err
 	}
 	if r.lastReport.InternalMemberClusterUID != imc.UID {
 		r.lastReport = LastReport{}
 	}
-	findings := r.findings()
-	told := reasonsOf(findings)
-	if wait := UntilReport(r.lastReport, phase, nodes, imc.Generation, r.Clock.Now()); wait > 0 && told == r.lastReport.Findings {
+	if wait := UntilReport(r.lastReport, phase, shape, imc.Generation, r.Clock.Now()); wait > 0 {
 		return wait, nil
 	}
 	now := metav1.NewTime(r.Clock.Now())
@@ -244,7 +254,6 @@ func (r *Reconciler) reportIfDue(ctx context.Context, imc *clusterv1beta1.Intern
 	if err != nil {
 		return 0, err
 	}
-	survey.Conditions = append(survey.Conditions, findings...)
 	updated := imc.DeepCopy()
 	updated.Status = Report(progress, survey, imc.Status, imc.Generation, now)
 	if err := r.Hub.Status().Update(ctx, updated, client.FieldOwner("member-agent")); err != nil {
@@ -256,25 +265,9 @@ func (r *Reconciler) reportIfDue(ctx context.Context, imc *clusterv1beta1.Intern
 	period := Spread(heartbeatPeriod(imc), rand.Float64()) //nolint:gosec // spreading load needs no secrecy
 	r.lastReport = LastReport{
 		At: now.Time, Next: r.Clock.Now().Add(period), Phase: phase,
-		NodeCount: survey.NodeCount, Generation: imc.Generation, InternalMemberClusterUID: imc.UID, Findings: told,
+		Shape: shape, Generation: imc.Generation, InternalMemberClusterUID: imc.UID,
 	}
 	return period, nil
-}
-
-func (r *Reconciler) findings() []metav1.Condition {
-	if r.Findings == nil {
-		return nil
-	}
-	return r.Findings()
-}
-
-// reasonsOf tells whether there are other findings than before. Their messages may change all the time.
-func reasonsOf(findings []metav1.Condition) string {
-	var reasons strings.Builder
-	for i := range findings {
-		reasons.WriteString(findings[i].Type + "=" + findings[i].Reason + ";")
-	}
-	return reasons.String()
 }
 
 func heartbeatPeriod(imc *clusterv1beta1.InternalMemberCluster) time.Duration {

@@ -40,7 +40,7 @@ func (a *fakeApplier) Remaining(context.Context) ([]string, error) { return a.re
 // fakeReporter has fixed answers.
 type fakeReporter struct{ nodes int }
 
-func (r *fakeReporter) NodeCount(context.Context) (int, error) { return r.nodes, nil }
+func (r *fakeReporter) Shape(context.Context) (Shape, error) { return Shape{Nodes: r.nodes}, nil }
 
 func (r *fakeReporter) Survey(context.Context, metav1.Time) (Survey, error) {
 	return Survey{NodeCount: r.nodes}, nil
@@ -123,7 +123,7 @@ func TestAMemberThatIsInvitedJoinsAtOnceAndThenReportsOncePerHeartbeat(t *testin
 	m.reconcile(t)
 	assert.Equal(t, 1, m.writes, "nothing is written between heartbeats")
 
-	m.clock.SetTime(m.clock.Now().Add(minNodeReportInterval))
+	m.clock.SetTime(m.clock.Now().Add(minShapeReportInterval))
 	m.reporter.nodes = 3
 	m.reconcile(t)
 	assert.Equal(t, 2, m.writes, "another number of nodes does not wait for the next heartbeat")
@@ -131,27 +131,6 @@ func TestAMemberThatIsInvitedJoinsAtOnceAndThenReportsOncePerHeartbeat(t *testin
 
 	m.clock.SetTime(m.clock.Now().Add(22 * time.Second))
 	m.reconcile(t)
-	assert.Equal(t, 3, m.writes)
-}
-
-func TestAFindingIsToldAtOnceAndGoesWhenItIsOver(t *testing.T) {
-	m := newMember(t, internalMemberCluster(clusterv1beta1.ClusterStateJoin))
-	finding := metav1.Condition{
-		Type: clusterv1beta1.ConditionTypeHubTokenRenewed, Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonHubTokenNotRenewed, Message: "one",
-	}
-	var findings []metav1.Condition
-	m.Findings = func() []metav1.Condition { return findings }
-	m.reconcile(t)
-	findings = []metav1.Condition{finding}
-	m.reconcile(t)
-	require.Len(t, m.imc(t).Status.Conditions, 1)
-	assert.Equal(t, "one", m.imc(t).Status.Conditions[0].Message)
-	findings[0].Message = "another"
-	m.reconcile(t)
-	assert.Equal(t, 2, m.writes, "another message waits for the next heartbeat")
-	findings = nil
-	m.reconcile(t)
-	assert.Empty(t, m.imc(t).Status.Conditions)
 	assert.Equal(t, 3, m.writes)
 }
 
@@ -180,8 +159,8 @@ func TestAMemberWhoseNodesComeAndGoDoesNotWriteTheHubAllTheTime(t *testing.T) {
 			next = m.clock.Now().Add(wait)
 		}
 	}
-	assert.LessOrEqual(t, m.writes, 1+int(time.Minute/minNodeReportInterval), "600 changes in a minute")
-	assert.Greater(t, m.writes, int(time.Minute/minNodeReportInterval)-2, "but they are reported")
+	assert.LessOrEqual(t, m.writes, 1+int(time.Minute/minShapeReportInterval), "600 changes in a minute")
+	assert.Greater(t, m.writes, int(time.Minute/minShapeReportInterval)-2, "but they are reported")
 
 	m.clock.SetTime(next)
 	m.reconcile(t)

@@ -3,6 +3,7 @@ package membership
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,8 +33,18 @@ type Survey struct {
 	Unhealthy string
 	// Properties are those of the property provider; they take precedence over the agent's own.
 	Properties map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue
-	// Conditions describe the state of the property provider, and what else went wrong; none without either.
+	// Conditions describe the state of the property provider; none without a provider.
 	Conditions []metav1.Condition
+	// Namespaces are those of the cluster, each with the AppliedWork that owns it; nil if they are not reported.
+	Namespaces map[string]string
+}
+
+// Shape is what of a cluster is reported soon after it changes.
+type Shape struct {
+	// Nodes is the number of nodes.
+	Nodes int
+	// Namespaces is a fingerprint of the namespaces; empty if they are not reported.
+	Namespaces string
 }
 
 // Phase is how far the cluster has joined or left the fleet.
@@ -70,6 +81,12 @@ func Report(
 	status := *previous.DeepCopy()
 	status.Properties = mergeProperties(s, now)
 	status.ResourceUsage = s.Usage
+	status.Namespaces = nil
+	if s.Namespaces != nil {
+		var collected metav1.Condition
+		status.Namespaces, collected = ReportNamespaces(s.Namespaces, previous.Namespaces)
+		s.Conditions = append(slices.Clone(s.Conditions), collected)
+	}
 	status.Conditions = providerConditions(s.Conditions, previous.Conditions, generation, now)
 	agent := agentStatus(&status)
 	for _, c := range []metav1.Condition{joinedCondition(p), healthyCondition(s)} {
@@ -186,9 +203,9 @@ func healthyCondition(s Survey) metav1.Condition {
 	}
 }
 
-// minNodeReportInterval is the shortest interval between two reports of another number of nodes: a
-// cluster that scales all the time must not cause writes to the hub all the time.
-const minNodeReportInterval = 5 * time.Second
+// minShapeReportInterval is the shortest interval between two reports of another shape: a cluster
+// that scales all the time must not cause writes to the hub all the time.
+const minShapeReportInterval = 5 * time.Second
 
 // LastReport is what was reported last.
 type LastReport struct {
@@ -196,26 +213,24 @@ type LastReport struct {
 	At time.Time
 	// Next is when the next heartbeat is due.
 	Next time.Time
-	// Phase, NodeCount and Generation are what was reported then.
+	// Phase, Shape and Generation are what was reported then.
 	Phase      Phase
-	NodeCount  int
+	Shape      Shape
 	Generation int64
 	// InternalMemberClusterUID tells which object was written: a new one has no report yet, though
 	// it may have the same generation.
 	InternalMemberClusterUID types.UID
-	// Findings are the reasons of the conditions that were told besides.
-	Findings string
 }
 
 // UntilReport is how long to wait before the next report: no time if the phase or the generation
-// has changed, a short time if the number of nodes has changed, and until the next heartbeat
+// has changed, a short time if the shape has changed, and until the next heartbeat
 // otherwise.
-func UntilReport(last LastReport, phase Phase, nodes int, generation int64, now time.Time) time.Duration {
+func UntilReport(last LastReport, phase Phase, shape Shape, generation int64, now time.Time) time.Duration {
 	if last.At.IsZero() || last.Phase != phase || last.Generation != generation {
 		return 0
 	}
 	due := last.Next
-	if soon := last.At.Add(minNodeReportInterval); last.NodeCount != nodes && soon.Before(due) {
+	if soon := last.At.Add(minShapeReportInterval); last.Shape != shape && soon.Before(due) {
 		due = soon
 	}
 	return max(0, due.Sub(now))

@@ -80,38 +80,39 @@ func TestReportKeepsWhatHasNotChanged(t *testing.T) {
 	assert.Equal(t, now, meta.FindStatusCondition(conditions, clusterv1beta1.ConditionTypeHealthy).LastTransitionTime)
 	assert.Equal(t, "4", second.Properties[clusterv1beta1.NodeCountProperty].Value)
 	assert.NotContains(t, second.Properties, clusterv1beta1.KubernetesVersionProperty, "what could not be read is not reported")
-	assert.Equal(t, map[string]string{"a": "work"}, second.Namespaces)
+	assert.Nil(t, second.Namespaces, "of an agent that does not report them, an earlier report is taken back")
 	assert.Equal(t, before, first.AgentStatus[1].LastReceivedHeartbeat, "the earlier status is not changed")
 }
 
 func TestUntilReport(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	last := LastReport{At: now.Add(-10 * time.Second), Next: now.Add(20 * time.Second), NodeCount: 3, Generation: 2}
+	last := LastReport{At: now.Add(-10 * time.Second), Next: now.Add(20 * time.Second), Shape: Shape{Nodes: 3}, Generation: 2}
 	lately, nearly := last, last
 	lately.At = now.Add(-2 * time.Second)
 	nearly.At, nearly.Next = now.Add(-2*time.Second), now.Add(time.Second)
 	tests := map[string]struct {
 		last       LastReport
 		stage      Phase
-		nodes      int
+		shape      Shape
 		generation int64
 		now        time.Time
 		want       time.Duration
 	}{
-		"the first report is made at once":       {LastReport{}, PhaseJoined, 3, 2, now, 0},
-		"without news it waits for its time":     {last, PhaseJoined, 3, 2, now, 20 * time.Second},
-		"when the time has come it is made":      {last, PhaseJoined, 3, 2, now.Add(20 * time.Second), 0},
-		"also if the time is long over":          {last, PhaseJoined, 3, 2, now.Add(time.Hour), 0},
-		"another number of nodes is news":        {last, PhaseJoined, 4, 2, now, 0},
-		"but not at once after a report":         {lately, PhaseJoined, 4, 2, now, minNodeReportInterval - 2*time.Second},
-		"a heartbeat that is due is not put off": {nearly, PhaseJoined, 4, 2, now, time.Second},
-		"another wish of the hub is news":        {last, PhaseJoined, 3, 3, now, 0},
-		"so is another stage of joining":         {last, PhaseLeft, 3, 2, now, 0},
-		"the hub does not wait for its wish":     {lately, PhaseLeft, 3, 3, now, 0},
+		"the first report is made at once":       {LastReport{}, PhaseJoined, Shape{Nodes: 3}, 2, now, 0},
+		"without news it waits for its time":     {last, PhaseJoined, Shape{Nodes: 3}, 2, now, 20 * time.Second},
+		"when the time has come it is made":      {last, PhaseJoined, Shape{Nodes: 3}, 2, now.Add(20 * time.Second), 0},
+		"also if the time is long over":          {last, PhaseJoined, Shape{Nodes: 3}, 2, now.Add(time.Hour), 0},
+		"another number of nodes is news":        {last, PhaseJoined, Shape{Nodes: 4}, 2, now, 0},
+		"and so are other namespaces":            {last, PhaseJoined, Shape{3, "a,b"}, 2, now, 0},
+		"but not at once after a report":         {lately, PhaseJoined, Shape{Nodes: 4}, 2, now, minShapeReportInterval - 2*time.Second},
+		"a heartbeat that is due is not put off": {nearly, PhaseJoined, Shape{Nodes: 4}, 2, now, time.Second},
+		"another wish of the hub is news":        {last, PhaseJoined, Shape{Nodes: 3}, 3, now, 0},
+		"so is another stage of joining":         {last, PhaseLeft, Shape{Nodes: 3}, 2, now, 0},
+		"the hub does not wait for its wish":     {lately, PhaseLeft, Shape{Nodes: 3}, 3, now, 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, tc.want, UntilReport(tc.last, tc.stage, tc.nodes, tc.generation, tc.now))
+			assert.Equal(t, tc.want, UntilReport(tc.last, tc.stage, tc.shape, tc.generation, tc.now))
 		})
 	}
 }

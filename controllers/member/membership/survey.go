@@ -30,6 +30,8 @@ type Surveyor struct {
 	host      string
 	authority string
 	provider  *propertyprovider.Runner
+	// Namespaces has the namespaces of the cluster reported.
+	Namespaces bool
 }
 
 // NewSurveyor returns a Surveyor of the cluster that config points to. It reads nodes and pods from
@@ -52,13 +54,21 @@ func NewSurveyor(config *rest.Config, cached client.Reader, provider *propertypr
 	}, nil
 }
 
-// NodeCount returns the number of nodes.
-func (s *Surveyor) NodeCount(ctx context.Context) (int, error) {
+// Shape returns what of the cluster is reported soon after it changes.
+func (s *Surveyor) Shape(ctx context.Context) (Shape, error) {
 	nodes := &corev1.NodeList{}
 	if err := s.cached.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return 0, fmt.Errorf("listing nodes: %w", err)
+		return Shape{}, fmt.Errorf("listing nodes: %w", err)
 	}
-	return len(nodes.Items), nil
+	shape := Shape{Nodes: len(nodes.Items)}
+	if s.Namespaces {
+		found, err := s.listNamespaces(ctx)
+		if err != nil {
+			return Shape{}, err
+		}
+		shape.Namespaces = fingerprintNamespaces(found)
+	}
+	return shape, nil
 }
 
 // Survey collects the current facts. An API server that does not answer is a fact, not an error.
@@ -72,6 +82,11 @@ func (s *Surveyor) Survey(ctx context.Context, now metav1.Time) (Survey, error) 
 		var response *propertyprovider.PropertyCollectionResponse
 		response, out.Conditions = s.provider.Collect(ctx)
 		out.applyResponse(response)
+	}
+	if s.Namespaces {
+		if out.Namespaces, err = s.listNamespaces(ctx); err != nil {
+			return Survey{}, err
+		}
 	}
 	probe, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

@@ -81,7 +81,8 @@ func (p *plugin) Details(_ *framework.Cycle, cluster *clusterv1beta1.MemberClust
 
 // Watches is interested in the labels and properties of required terms. Preferred terms
 // rank clusters only when there are more than are wanted, and then the placement waits for none.
-func (*plugin) Watches(policy *placementv1beta1.PlacementPolicy) []framework.Interest {
+func (*plugin) Watches(c *framework.Cycle) []framework.Interest {
+	policy := c.Policy
 	affinity := affinityOf(policy)
 	if affinity == nil || affinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return nil

@@ -11,7 +11,6 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // patience is how long a cluster may be silent or unhealthy before nothing new is
@@ -39,7 +38,7 @@ func (plugin) Filter(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) 
 }
 
 // Watches is interested in whether a cluster can take anything.
-func (plugin) Watches(*placementv1beta1.PlacementPolicy) []framework.Interest {
+func (plugin) Watches(*framework.Cycle) []framework.Interest {
 	return []framework.Interest{framework.Standing}
 }
 

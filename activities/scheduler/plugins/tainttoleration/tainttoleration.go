@@ -35,7 +35,8 @@ func (plugin) Filter(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) 
 }
 
 // Watches is interested in taints, unless all are tolerated.
-func (plugin) Watches(policy *placementv1beta1.PlacementPolicy) []framework.Interest {
+func (plugin) Watches(c *framework.Cycle) []framework.Interest {
+	policy := c.Policy
 	everything := placementv1beta1.Toleration{Operator: corev1.TolerationOpExists}
 	if slices.Contains(policy.Tolerations, everything) {
 		return nil

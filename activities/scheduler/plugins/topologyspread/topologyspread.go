@@ -7,7 +7,6 @@ package topologyspread
 import (
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
-	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 type plugin struct {
@@ -91,7 +90,8 @@ func (p *plugin) Details(_ *framework.Cycle, cluster *clusterv1beta1.MemberClust
 // Watches is interested in what makes groups, whichever cluster it is of: a cluster that
 // was in the way of another may be so no longer. Where nothing is forbidden, nothing is
 // in the way.
-func (*plugin) Watches(policy *placementv1beta1.PlacementPolicy) []framework.Interest {
+func (*plugin) Watches(c *framework.Cycle) []framework.Interest {
+	policy := c.Policy
 	var interests []framework.Interest
 	for i := range policy.TopologySpreadConstraints {
 		if spec := &policy.TopologySpreadConstraints[i]; isStrict(spec) {
