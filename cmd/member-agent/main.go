@@ -56,10 +56,11 @@ func run(args []string) error {
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
-	hub, err := o.hubConfig(config)
+	tokens, err := o.tokenStore(config)
 	if err != nil {
 		return err
 	}
+	hub := o.hubConfig(tokens)
 	if err := addHealth(mgr, hub); err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func run(args []string) error {
 	}
 	defer flush()
 	if err := member.Setup(mgr, member.Options{
-		Name: o.cluster, Hub: hub, Pruning: o.pruning, Veto: o.veto, Provider: o.provider, Namespaces: o.namespaces, Metrics: measured, Tracer: tracer,
+		Name: o.cluster, Hub: hub, TokenStore: tokens, Pruning: o.pruning, Veto: o.veto, Provider: o.provider, Namespaces: o.namespaces, Metrics: measured, Tracer: tracer,
 	}); err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)
 	}

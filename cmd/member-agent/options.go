@@ -18,6 +18,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/cmd/agent"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
+	"github.com/fleetflow/fleetflow/controllers/member/hubtoken"
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
 )
@@ -36,8 +37,8 @@ const shutdownTimeout = 5 * time.Second
 
 const envHelp = `Environment:
   MEMBER_CLUSTER_NAME        name of this cluster in the fleet (required)
-  HUB_SERVER_URL             address of the hub's API server (required)
-  CONFIG_PATH                file with the bearer token for the hub; read again when it changes (required unless --hub-token-secret is given)
+  HUB_SERVER_URL             address of the hub's API server, by https (required)
+  CONFIG_PATH                file with the bearer token for the hub; read again when it changes, and written when the token is renewed, unless --hub-token-secret says where to (required unless that is given)
   HUB_CERTIFICATE_AUTHORITY  CA of the hub: a PEM file, PEM text, or PEM text in base64
   CA_BUNDLE                  the same, looked at if HUB_CERTIFICATE_AUTHORITY is not set
 
@@ -83,7 +84,7 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	flags.DurationVar(&o.pruning.PruneTimeout, "prune-timeout", 0, "if set, after this time the log says which pruned objects are still there")
 	o.addVeto(flags)
 	flags.BoolVar(&o.insecure, "tls-insecure", false, "do not verify the hub's certificate")
-	flags.StringVar(&o.tokenSecret, tokenSecretFlag, "", "Secret of this cluster, as <namespace>/<name>, whose entry \"token\" has the bearer token for the hub; used instead of "+envTokenFile)
+	flags.StringVar(&o.tokenSecret, tokenSecretFlag, "", "Secret of this cluster, as <namespace>/<name>, whose entry \"token\" has the bearer token for the hub; a renewed one is written there. It is read if "+envTokenFile+" is not set, or else is what that file is mounted from")
 	provider := flags.String("property-provider", noProvider, "who reports properties of this cluster: none for the agent itself, or the name of a provider that is built into it")
 	flags.BoolVar(&o.namespaces, "enable-namespace-collection-in-property-provider", false, "report the namespaces of this cluster to the hub, so that placements in a namespace go to clusters only that have it")
 	if err := flags.Parse(args); err != nil || o.Version {
@@ -163,8 +164,11 @@ func (o *options) readEnvironment(lookup func(string) (string, bool)) []error {
 		}
 	}
 	if o.hubURL != "" {
-		if u, err := url.Parse(o.hubURL); err != nil || u.Scheme == "" || u.Host == "" {
+		switch u, err := url.Parse(o.hubURL); {
+		case err != nil || u.Scheme == "" || u.Host == "":
 			problems = append(problems, fmt.Errorf("environment variable %s is %q; it must be a URL such as https://hub.example.com:6443", envHubURL, o.hubURL))
+		case u.Scheme != "https":
+			problems = append(problems, fmt.Errorf("environment variable %s is %q, which is not https: the agent shows its token there, and everyone on the way could read it; use an address such as https://hub.example.com:6443", envHubURL, o.hubURL))
 		}
 	}
 	for _, name := range []string{envHubCA, envCABundle} {
@@ -199,8 +203,9 @@ func (o *options) readAuthority(value string) error {
 	return nil
 }
 
-// hubConfig is how the agent, which reaches its own cluster by the given configuration, reaches the hub.
-func (o *options) hubConfig(member *rest.Config) (*rest.Config, error) {
+// hubConfig is how the agent reaches the hub. A file is what the token is read from, if there is one: it is there while this
+// cluster's API server is away.
+func (o *options) hubConfig(tokens hubtoken.Store) *rest.Config {
 	config := &rest.Config{
 		Host:      o.hubURL,
 		QPS:       float32(o.hubQPS),
@@ -211,11 +216,10 @@ func (o *options) hubConfig(member *rest.Config) (*rest.Config, error) {
 	if !o.insecure {
 		config.CAFile, config.CAData = o.hubCAFile, o.hubCA
 	}
-	if o.tokenSecret != "" {
-		return config, useSecret(config, member, o.tokenSecret)
+	if config.BearerTokenFile = o.tokenFile; o.tokenFile == "" {
+		useStore(config, tokens)
 	}
-	config.BearerTokenFile = o.tokenFile
-	return config, nil
+	return config
 }
 
 // memberConfig is how the agent reaches its own cluster.

@@ -33,6 +33,7 @@ func TestParseSaysWhatIsMissing(t *testing.T) {
 			changes: map[string]string{envCluster: "", envHubURL: "", envTokenFile: ""}, want: []string{envCluster, envHubURL, envTokenFile},
 		},
 		"an address without a scheme is refused":       {changes: map[string]string{envHubURL: "hub:6443"}, want: []string{envHubURL, `"hub:6443"`}},
+		"an address without encryption is refused":     {changes: map[string]string{envHubURL: "http://hub:6443"}, want: []string{envHubURL, "is not https: the agent shows its token there"}},
 		"a CA that is nothing of the kind is refused":  {changes: map[string]string{envHubCA: "nonsense"}, want: []string{envHubCA, "neither"}},
 		"the other variable is named if it is used":    {changes: map[string]string{envCABundle: "nonsense"}, want: []string{envCABundle}},
 		"an unknown log format is refused":             {args: []string{"--log-format=xml"}, want: []string{`"xml"`}},
@@ -83,8 +84,9 @@ func TestHubConfigFindsTheAuthority(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o, err := parseOptions(tc.args, environment(tc.changes))
 			require.NoError(t, err)
-			config, err := o.hubConfig(&rest.Config{})
+			store, err := o.tokenStore(&rest.Config{})
 			require.NoError(t, err)
+			config := o.hubConfig(store)
 			assert.Equal(t, "https://hub.example.com:6443", config.Host)
 			assert.Equal(t, "/token", config.BearerTokenFile)
 			assert.Equal(t, tc.file, config.CAFile)

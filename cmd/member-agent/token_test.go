@@ -11,13 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/transport"
+
+	"github.com/fleetflow/fleetflow/controllers/member/hubtoken"
 )
 
 func secret(token string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hub-kubeconfig-secret"},
-		Data:       map[string][]byte{tokenKey: []byte(token)},
+		Data:       map[string][]byte{hubtoken.SecretKey: []byte(token)},
 	}
 }
 
@@ -32,8 +33,7 @@ func TestTheTokenForTheHubIsTheSecretsAndReadAgainIfTheHubRefusesIt(t *testing.T
 	defer hub.Close()
 	member := fake.NewClientset(secret("one\n"))
 	config := &rest.Config{Host: hub.URL}
-	tokens := &secretTokens{secrets: member.CoreV1().Secrets("default"), name: "hub-kubeconfig-secret"}
-	config.Wrap(transport.ResettableTokenSourceWrapTransport(transport.NewCachedTokenSource(tokens)))
+	useStore(config, &hubtoken.Secret{Secrets: member.CoreV1().Secrets("default"), Name: "hub-kubeconfig-secret"})
 	client, err := rest.HTTPClientFor(config)
 	require.NoError(t, err)
 	ask := func() int {
@@ -49,20 +49,4 @@ func TestTheTokenForTheHubIsTheSecretsAndReadAgainIfTheHubRefusesIt(t *testing.T
 	require.Equal(t, http.StatusUnauthorized, ask(), "the old one is remembered until the hub refuses it")
 	require.Equal(t, http.StatusOK, ask())
 	assert.Equal(t, []string{"Bearer one", "Bearer one", "Bearer two"}, seen)
-}
-
-func TestASecretWithoutATokenIsNamed(t *testing.T) {
-	for sentence, test := range map[string]struct {
-		client *fake.Clientset
-		want   string
-	}{
-		"it does not exist": {fake.NewClientset(), "not found"},
-		"it has no token":   {fake.NewClientset(secret(" ")), "default/hub-kubeconfig-secret has no entry"},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			tokens := &secretTokens{secrets: test.client.CoreV1().Secrets("default"), name: "hub-kubeconfig-secret"}
-			_, err := tokens.Token()
-			assert.ErrorContains(t, err, test.want)
-		})
-	}
 }

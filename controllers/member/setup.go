@@ -28,6 +28,7 @@ import (
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/informer"
 	"github.com/fleetflow/fleetflow/controllers/member/apply"
+	"github.com/fleetflow/fleetflow/controllers/member/hubtoken"
 	"github.com/fleetflow/fleetflow/controllers/member/membership"
 	"github.com/fleetflow/fleetflow/controllers/member/propertyprovider"
 	"github.com/fleetflow/fleetflow/controllers/member/work"
@@ -71,6 +72,8 @@ type Options struct {
 	Name string
 	// Hub is the configuration to reach the hub.
 	Hub *rest.Config
+	// TokenStore is where the member keeps its token for the hub.
+	TokenStore hubtoken.Store
 	// Pruning says how objects that left a Work are removed.
 	Pruning work.PruningOptions
 	// Veto is what the owner of the member does not let the fleet place.
@@ -109,11 +112,18 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	members.Applier = works
 	surveyor.Namespaces, members.WatchNamespaces = o.Namespaces, o.Namespaces
 	works.Removed = members.Wake
+	issue, err := hubtoken.IssuerAt(o.Hub)
+	if err != nil {
+		return err
+	}
+	renewer := hubtoken.New(o.TokenStore, issue, clock.RealClock{}, mgr.GetLogger().WithName("hub-token"))
+	members.Findings, renewer.Changed = renewer.Findings, members.Wake
 
 	for _, add := range []func() error{
 		func() error {
 			return mgr.Add(&hubConnection{hub: hub, namespace: clusterv1beta1.MemberNamespace(name)})
 		},
+		func() error { return mgr.Add(renewer) },
 		func() error { return membership.WatchPods(mgr) },
 		func() error { return members.SetupWithManager(mgr, hub) },
 		func() error { return works.SetupWithManager(mgr, hub) },

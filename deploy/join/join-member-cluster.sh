@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Joins a cluster to a fleet: gives it an identity on the hub, invites it, installs the member agent on it, and waits
-# until it has joined. It may be run again: what is there already stays as it is, a token is renewed.
+# until it has joined. It may be run again, to revoke a token for instance: the account is made anew, so that all tokens it had
+# are worth nothing at once; the rest stays as it is.
 #
 #   export HUB_CLUSTER_CONTEXT=…      # kubeconfig context of the hub
 #   export HUB_CLUSTER_ADDRESS=…      # address of the hub's API server, as the member sees it: https://host:port
@@ -13,8 +14,7 @@
 #   HUB_ACCESS_NAMESPACE  namespace on the hub of the member's service account (connect-to-fleet)
 #   HEARTBEAT_PERIOD      how often the member reports, in seconds (15)
 #   REGISTRY, MEMBER_AGENT_IMAGE, FLEET_VERSION   the image: $REGISTRY/$MEMBER_AGENT_IMAGE:$FLEET_VERSION
-#   TOKEN_DURATION        ask for a token that ends after that time, such as 720h, instead of one that does not end
-#   TOKEN_TIMEOUT         how long to wait for a token that does not end, in seconds (30)
+#   TOKEN_DURATION        how long a token holds (24h); the agent renews it half-way
 #   JOIN_TIMEOUT          how long to wait for the member to join (5m)
 #   KUBECTL, HELM         the programs (kubectl, helm)
 set -euo pipefail
@@ -40,7 +40,7 @@ check MEMBER_CLUSTER "$label" "the name of a cluster: lower-case letters, digits
 check HUB_ACCESS_NAMESPACE "$label" "the name of a namespace"
 check HUB_CLUSTER_ADDRESS 'https://[A-Za-z0-9.:/_%-]+|https://\[[0-9a-fA-F:.]+\][A-Za-z0-9.:/_%-]*' "an address such as https://hub.example.com:6443"
 check HEARTBEAT_PERIOD '[0-9]+' "a number of seconds"
-check TOKEN_TIMEOUT '[0-9]+' "a number of seconds"
+check TOKEN_DURATION '([0-9]+[hms])+' "a duration such as 24h or 90m"
 image='[A-Za-z0-9._:/-]+'
 check REGISTRY "$image" "the address of a registry, such as ghcr.io/fleetflow"
 check MEMBER_AGENT_IMAGE "$image" "the name of an image"
@@ -89,43 +89,43 @@ fi
 
 say "Giving $MEMBER_CLUSTER an identity on the hub: service account $access/$account"
 hub get namespace "$access" >/dev/null 2>&1 || hub create namespace "$access"
-hub apply -f - <<END
+# Made anew, so that no token of an earlier account counts; $account-token is one without an end, of an earlier version.
+hub delete rolebinding,role,serviceaccount "$account" --namespace "$access" --ignore-not-found
+hub delete secret "$account-token" --namespace "$access" --ignore-not-found
+# The account may renew its own token, and nothing else.
+hub create -f - <<END
 apiVersion: v1
 kind: ServiceAccount
 metadata:
   name: $account
   namespace: $access
-END
-
-# token prints the token of the account.
-token() {
-  if [[ -n "${TOKEN_DURATION:-}" ]]; then
-    hub create token "$account" --namespace "$access" --duration "$TOKEN_DURATION"
-    return
-  fi
-  hub apply -f - >&2 <<END
-apiVersion: v1
-kind: Secret
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
 metadata:
-  name: $account-token
+  name: $account
   namespace: $access
-  annotations:
-    kubernetes.io/service-account.name: $account
-type: kubernetes.io/service-account-token
+rules:
+  - apiGroups: [""]
+    resources: [serviceaccounts/token]
+    resourceNames: [$account]
+    verbs: [create]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: $account
+  namespace: $access
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: $account
+subjects:
+  - kind: ServiceAccount
+    name: $account
+    namespace: $access
 END
-  local found until=$((SECONDS + ${TOKEN_TIMEOUT:-30}))
-  while ((SECONDS < until)); do
-    found=$(hub get secret "$account-token" --namespace "$access" -o go-template='{{with .data}}{{with .token}}{{. | base64decode}}{{end}}{{end}}')
-    if [[ -n "$found" ]]; then
-      printf '%s' "$found"
-      return
-    fi
-    sleep 0.5
-  done
-  fail "no controller fills Secret $access/$account-token with a token: the hub's kube-controller-manager seems to run without" \
-    "its serviceaccount-token-controller. Set TOKEN_DURATION, such as 720h, to get a token that ends, and run this again before it does"
-}
-secret=$(token)
+secret=$(hub create token "$account" --namespace "$access" --duration "${TOKEN_DURATION:-24h}")
 
 say "Inviting $MEMBER_CLUSTER"
 hub apply -f - <<END

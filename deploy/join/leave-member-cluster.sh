@@ -70,5 +70,5 @@ fi
 
 say "Deleting the identity of $MEMBER_CLUSTER on the hub"
 hub delete secret "$account-token" --namespace "$access" --ignore-not-found
-hub delete serviceaccount "$account" --namespace "$access" --ignore-not-found
+hub delete rolebinding,role,serviceaccount "$account" --namespace "$access" --ignore-not-found
 say "$MEMBER_CLUSTER has left the fleet"

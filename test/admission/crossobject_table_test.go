@@ -66,6 +66,16 @@ var contradictions = map[string]contradiction{
 			"which is not supported: remove it from one of them",
 		admitted: []string{clusterOverride("theirs", aNamespace)},
 	},
+	"a run with a strategy that its placement does not allow": {
+		there: []standing{
+			{manifest: placementOf("name: limited", ", strategy: {type: External, external: {allowedStrategies: [gated, careful]}}")},
+			{manifest: placementOf("name: open", ", strategy: {type: External}")},
+		},
+		refused: clusterRun("name: hasty", "limited", "hasty"),
+		message: "clusterResourcePlacement `limited` does not allow runs with clusterStagedUpdateStrategy `hasty`: create the run with one of gated, careful, " +
+			"or have a user who may change the placement add it to spec.strategy.external.allowedStrategies",
+		admitted: []string{clusterRun("name: hasty", "limited", "careful"), clusterRun("name: hasty", "open", "hasty"), clusterRun("name: hasty", "elsewhere", "hasty")},
+	},
 	"an object that a cluster-scoped override being deleted selects": {
 		there: []standing{
 			{manifest: clusterOverride("leaving"+held, aRole), deleted: true},

@@ -350,36 +350,62 @@ func runIn(t *testing.T, command string) {
 	require.NoError(t, err, "%s\n%s", command, out)
 }
 
-func TestOnAHubWithoutControllersTheJoinScriptSaysWhatToDo(t *testing.T) {
+func TestTheJoinScriptGivesATokenThatEndsAndMakesEarlierOnesWorthless(t *testing.T) {
 	t.Cleanup(func() { forget(t, "scripted") })
-	join := func(variables ...string) string {
+	const account = "scripted-hub-cluster-access"
+	eternal := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "connect-to-fleet", Name: account + "-token"}}
+	require.NoError(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: eternal.Namespace}})))
+	require.NoError(t, admin.Create(t.Context(), eternal))
+	// join runs the script and returns a session with the token that it puts on the cluster.
+	join := func() *session {
 		script := exec.CommandContext(t.Context(), "bash", filepath.Join(root, "deploy", "join", "join-member-cluster.sh"))
-		// One cluster is both, and nothing is installed: the script does not get that far.
+		// One cluster is both, and nothing is installed: no agent comes that would say that it has joined.
 		script.Env = append(administrator(), "HUB_CLUSTER_CONTEXT="+state.Hub, "MEMBER_CLUSTER_CONTEXT="+state.Hub,
-			"HUB_CLUSTER_ADDRESS="+hub.APIServerURL(state.Hub), "MEMBER_CLUSTER=scripted", "HELM=true")
-		script.Env = append(script.Env, variables...)
+			"HUB_CLUSTER_ADDRESS="+hub.APIServerURL(state.Hub), "MEMBER_CLUSTER=scripted", "HELM=true", "TOKEN_DURATION=1h", "JOIN_TIMEOUT=1s")
 		out, err := script.CombinedOutput()
 		require.Error(t, err, "%s", out)
-		return string(out)
+		require.Contains(t, string(out), "scripted has not joined. The log of its agent says more")
+		secret := &corev1.Secret{}
+		require.NoError(t, admin.Get(t.Context(), client.ObjectKey{Namespace: system, Name: "hub-kubeconfig-secret"}, secret))
+		t.Cleanup(func() { _ = admin.Delete(context.WithoutCancel(t.Context()), secret) })
+		config := rest.AnonymousClientConfig(admin.config)
+		config.BearerToken = string(secret.Data["token"])
+		s, err := newSession(config)
+		require.NoError(t, err)
+		return s
 	}
+	whoAmI := func(s *session) (string, error) {
+		review := &authenticationv1.SelfSubjectReview{}
+		err := s.Create(t.Context(), review)
+		return review.Status.UserInfo.Username, err
+	}
+	first := join()
 	member := &clusterv1beta1.MemberCluster{}
-	assert.Contains(t, join("TOKEN_TIMEOUT=2"), "Set TOKEN_DURATION, such as 720h, to get a token that ends")
-	assert.True(t, apierrors.IsNotFound(admin.Get(t.Context(), client.ObjectKey{Name: "scripted"}, member)), "nobody is invited who cannot come")
-
-	assert.Contains(t, join("TOKEN_DURATION=1h", "JOIN_TIMEOUT=1s"), "scripted has not joined. The log of its agent says more")
 	require.NoError(t, admin.Get(t.Context(), client.ObjectKey{Name: "scripted"}, member))
-	assert.Equal(t, "scripted-hub-cluster-access", member.Spec.Identity.Name)
-	secret := &corev1.Secret{}
-	require.NoError(t, admin.Get(t.Context(), client.ObjectKey{Namespace: system, Name: "hub-kubeconfig-secret"}, secret))
-	t.Cleanup(func() { _ = admin.Delete(context.WithoutCancel(t.Context()), secret) })
-	config := rest.AnonymousClientConfig(admin.config)
-	config.BearerToken = string(secret.Data["token"])
-	s, err := newSession(config)
+	assert.Equal(t, account, member.Spec.Identity.Name)
+	name, err := whoAmI(first)
 	require.NoError(t, err)
-	review := &authenticationv1.SelfSubjectReview{}
-	require.NoError(t, s.Create(t.Context(), review))
-	assert.Equal(t, "system:serviceaccount:connect-to-fleet:scripted-hub-cluster-access", review.Status.UserInfo.Username)
+	assert.Equal(t, "system:serviceaccount:connect-to-fleet:"+account, name)
+	assert.True(t, apierrors.IsNotFound(admin.Get(t.Context(), client.ObjectKeyFromObject(eternal), eternal)), "a token without end does not outlive it")
+
+	mint := func(s *session, account string) error {
+		holder := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "connect-to-fleet", Name: account}}
+		return s.SubResource("token").Create(t.Context(), holder, &authenticationv1.TokenRequest{})
+	}
+	require.Eventually(t, func() bool { return mint(first, account) == nil }, accessPatience, 50*time.Millisecond, "it renews its own")
+	assert.True(t, apierrors.IsForbidden(mint(first, "another-hub-cluster-access")), "and no other")
+
+	second := join()
+	require.Eventually(t, func() bool {
+		_, err := whoAmI(first)
+		return apierrors.IsUnauthorized(err)
+	}, tokenPatience, 50*time.Millisecond, "the token of the first account counts no more")
+	_, err = whoAmI(second)
+	require.NoError(t, err)
 }
+
+// tokenPatience is longer than an API server remembers that a token was good.
+const tokenPatience = 30 * time.Second
 
 func TestAMemberWhoseAgentIsDeadIsRemovedAfterAWhile(t *testing.T) {
 	r := newRegistrar()

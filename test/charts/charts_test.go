@@ -256,8 +256,8 @@ func TestTheVetoOfTheClustersOwnerReachesTheAgent(t *testing.T) {
 func TestTheNamespaceOfTheHubAgentIsNotPlacedWhateverItsName(t *testing.T) {
 	all, err := renderInto(t, "hub-agent", "rollouts", required()["hub-agent"])
 	require.NoError(t, err)
-	assert.Contains(t, only[*appsv1.Deployment](t, objects(t, all)).Spec.Template.Spec.Containers[0].Args, "--skipped-propagating-namespaces=rollouts")
-	assert.Equal(t, "rollouts", only[*corev1.ConfigMap](t, objects(t, all)).Data["skippedPropagatingNamespaces"], "kubectl fleet plan knows it, too")
+	assert.Contains(t, only[*appsv1.Deployment](t, objects(t, all)).Spec.Template.Spec.Containers[0].Args, "--skipped-propagating-namespaces=rollouts,connect-to-fleet")
+	assert.Equal(t, "rollouts,connect-to-fleet", only[*corev1.ConfigMap](t, objects(t, all)).Data["skippedPropagatingNamespaces"], "kubectl fleet plan knows it, too")
 }
 
 func TestRolesForPeopleComeWithTheChartAndGiveNothingAwayThatTheAgentsKeep(t *testing.T) {
@@ -340,7 +340,8 @@ func TestHubAgentPassesOnWhatMayBePlaced(t *testing.T) {
 	}
 	given, err := args(func(map[string]any) {})
 	require.NoError(t, err)
-	assert.NotContains(t, strings.Join(given, " "), "propagating", "nothing is kept from being placed by default")
+	assert.NotContains(t, strings.Join(given, " "), "propagating-apis", "no kind is kept from being placed by default")
+	assert.Contains(t, given, "--skipped-propagating-namespaces=connect-to-fleet", "who reads the accounts of members reads all that is placed on them")
 	assert.Contains(t, given, "--resource-snapshot-creation-minimum-interval=30s")
 	assert.Contains(t, given, "--resource-changes-collection-duration=15s")
 	assert.Contains(t, given, "--resource-snapshot-bytes-per-second=2Mi")
@@ -356,7 +357,7 @@ func TestHubAgentPassesOnWhatMayBePlaced(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Contains(t, given, "--skipped-propagating-apis=apps/v1/DaemonSet,StatefulSet; example.com")
-	assert.Contains(t, given, "--skipped-propagating-namespaces=monitoring,ingress")
+	assert.Contains(t, given, "--skipped-propagating-namespaces=monitoring,ingress,connect-to-fleet")
 	assert.Contains(t, given, "--resource-snapshot-creation-minimum-interval=0s")
 	assert.Contains(t, given, "--resource-snapshot-bytes-per-second=0")
 

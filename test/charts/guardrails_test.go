@@ -13,9 +13,9 @@ import (
 
 // The policies of the hub chart, without the name of the release.
 var (
-	guardRails  = []string{"definitions", "envelopes", "internal-kinds", "member-clusters", "member-identities", "reserved-namespaces"}
+	guardRails  = []string{"definitions", "envelopes", "internal-kinds", "member-accounts", "member-clusters", "member-identities", "reserved-namespaces"}
 	crossObject = []string{
-		"clusterresourceoverrides", "clusterstagedupdateruns", "disruption-budgets", "evictions", "resourceoverrides", "stagedupdateruns",
+		"allowed-strategies", "clusterresourceoverrides", "clusterstagedupdateruns", "disruption-budgets", "evictions", "resourceoverrides", "stagedupdateruns",
 	}
 )
 
@@ -125,7 +125,7 @@ func TestNamedUsersAndGroupsPassTheGuardRails(t *testing.T) {
 		"whitelistedUsers": []any{"jane@example.com"}, "whitelistedGroups": []any{"platform"},
 	}})
 	for _, name := range guardRails {
-		if name == "member-identities" {
+		if name == "member-identities" || name == "member-accounts" {
 			continue // only the verb join lets pass
 		}
 		senders := condition(t, policies[name], "sender-does-not-pass")

@@ -389,7 +389,7 @@ func TestPrintedCommandsInstallIntoTheNamespaceTheyName(t *testing.T) {
 
 func TestMemberAgentMountsASecretOfItsOwnNamespace(t *testing.T) {
 	all := must(t, "member-agent", values{"secret": values{"name": "mine"}})
-	assert.NotContains(t, strings.Join(args(t, all, release), " "), "--hub-token-secret")
+	assert.Contains(t, args(t, all, release), "--hub-token-secret="+namespace+"/mine", "where a renewed token is written to")
 	pod := deployment(t, all, release).Spec.Template.Spec
 	assert.Equal(t, "mine", pod.Volumes[0].Secret.SecretName)
 	assert.Equal(t, "CONFIG_PATH", pod.Containers[0].Env[2].Name)
@@ -412,6 +412,8 @@ func TestMistakesInValuesAreNamed(t *testing.T) {
 		"a role that does not exist":      {"hub-agent", values{"role": "leader"}, "/role"},
 		"a number that is a word":         {"member-agent", values{"replicaCount": "two"}, "/replicaCount"},
 		"a hub without a scheme":          {"member-agent", values{"config": values{"hubURL": "hub:6443"}}, "/config/hubURL"},
+		"a hub without encryption":        {"member-agent", values{"config": values{"hubURL": "http://hub:6443"}}, "/config/hubURL"},
+		"accounts in no namespace":        {"hub-agent", values{"accessNamespaces": []any{"Connect"}}, "/accessNamespaces/0"},
 		"a collector by its URL":          {"hub-agent", values{"tracing": values{"endpoint": "http://collector:4317"}}, "/tracing/endpoint"},
 		"more than all of the traces":     {"member-agent", values{"tracing": values{"sampleRatio": 2}}, "/tracing/sampleRatio"},
 		"a propagation that is not there": {"member-agent", values{"prune": values{"propagationPolicy": "Sideways"}}, "/prune/propagationPolicy"},

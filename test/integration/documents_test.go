@@ -30,7 +30,7 @@ const (
 )
 
 // looking are commands that change nothing: their output may become what the document prints.
-var looking = regexp.MustCompile(`^(kubectl( --context [a-z0-9-]+| -n [a-z0-9-]+)* (get|describe|fleet (get|status|why|why-not|plan|diff|history))|temporal workflow (list|query|describe|show|count)) ?`)
+var looking = regexp.MustCompile(`^(kubectl( --context [a-z0-9-]+| -n [a-z0-9-]+)* (get|describe|fleet (get|status|why|why-not|plan|diff|history))|kubectl .* --dry-run=server$|temporal workflow (list|query|describe|show|count)) ?`)
 
 // documents are those whose commands are run, as seen from the repository.
 var documents = []string{"README.md", "deploy/docs/*.md"}

@@ -58,6 +58,8 @@ func TestScriptsSayWhatTheyNeed(t *testing.T) {
 			"join-member-cluster.sh", append(complete[:4:4], "HUB_CLUSTER_ADDRESS=https://[fd00::1]:6443", "KUBECTL=false", "HELM=true"), "install the chart hub-agent first"},
 		"the namespace of the accounts is checked": {
 			"join-member-cluster.sh", append(complete[:4:4], "HUB_ACCESS_NAMESPACE=a\nb"), "it must be the name of a namespace"},
+		"how long a token holds is checked": {
+			"join-member-cluster.sh", append(complete[:4:4], "TOKEN_DURATION=24"), "TOKEN_DURATION is '24'; it must be a duration such as 24h"},
 		"the heartbeat is checked": {
 			"join-member-cluster.sh", append(complete[:4:4], "HEARTBEAT_PERIOD=15\ntaints: []"), "HEARTBEAT_PERIOD is '15"},
 		"the image is checked": {

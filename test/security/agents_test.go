@@ -39,7 +39,28 @@ func TestWriterOfAllFleetKinds(t *testing.T) {
 		"a fleet administrator labels a binding":                     refused(statusWriter, patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"metadata":{"labels":{"kubernetes-fleet.io/parent-CRP":"bank"}}}`), agentsOnly),
 		"a fleet administrator labels a resource snapshot": refused(statusWriter,
 			patchesFirst(&placementv1beta1.ClusterResourceSnapshotList{}, `{"metadata":{"labels":{"kubernetes-fleet.io/parent-CRP":"bank"}}}`), agentsOnly),
+		"a fleet administrator changes what a resource snapshot has":       refused(statusWriter, patchesFirst(&placementv1beta1.ClusterResourceSnapshotList{}, `{"spec":{"selectedResources":[]}}`), "The spec field is immutable"),
+		"a fleet administrator writes the status of a policy snapshot":     refused(statusWriter, writesStatus("ClusterSchedulingPolicySnapshot", placed+"-0"), agentsOnly),
+		"a fleet administrator writes the status of a run":                 refused(statusWriter, writesStatus("ClusterStagedUpdateRun", gated), statusIsTheAgents),
+		"a fleet administrator writes the status of a placement":           refused(statusWriter, writesStatus("ClusterResourcePlacement", placed), statusIsTheAgents),
+		"a fleet administrator declares an override valid":                 refused(statusWriter, writesStatus("ClusterResourceOverride", "victim"), statusIsTheAgents),
+		"a fleet administrator declares an eviction executed":              refused(statusWriter, writesStatus("ClusterResourcePlacementEviction", "victim"), statusIsTheAgents),
+		"a fleet administrator accepts an approval that no user has given": refused(statusWriter, patches(gatedRequest, acceptance, "status"), "ApprovalAccepted"),
 	})
+}
+
+const (
+	// statusIsTheAgents is said of the status of what users make.
+	statusIsTheAgents = "the status of this kind is written by the agents of the fleet"
+	// acceptance is what the hub agent writes once it has taken up an approval.
+	acceptance = `{status: {conditions: [{type: ApprovalAccepted, status: "True", reason: a, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}}`
+	// accountsOnly is said of the namespace of the accounts of members.
+	accountsOnly = "to write there takes the verb join on memberclusters.cluster.kubernetes-fleet.io, which the user lacks"
+)
+
+// writesStatus tries to write the status of an object.
+func writesStatus(kind, name string) deed {
+	return patches(fmt.Sprintf(ofFleet, kind, name), `{status: {conditions: []}}`, "status")
 }
 
 func TestReservedNamespaces(t *testing.T) {
@@ -50,6 +71,12 @@ func TestReservedNamespaces(t *testing.T) {
 		"an administrator of all namespaces writes into fleet-system": refused(clusterEditor,
 			creates(`{apiVersion: v1, kind: Secret, metadata: {namespace: fleet-system, name: mine}}`), reservedNamespace),
 		"an administrator of all namespaces makes a token for an account of kube-system": refused(clusterEditor, mintsToken("kube-system", "default"), reservedNamespace),
+		"an administrator of all namespaces makes a token for the account of a member":   refused(clusterEditor, mintsToken("connect-to-fleet", memberAccount), accountsOnly),
+		"an administrator of all namespaces makes a token without an end for the account of a member": refused(clusterEditor,
+			creates(`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {namespace: connect-to-fleet, name: mine,
+				annotations: {kubernetes.io/service-account.name: member-1-hub-cluster-access}}}`), accountsOnly),
+		"an administrator of all namespaces makes an account for a member that is to come": refused(clusterEditor,
+			creates(`{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: connect-to-fleet, name: member-9-hub-cluster-access}}`), accountsOnly),
 	})
 }
 

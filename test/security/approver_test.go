@@ -5,6 +5,7 @@ package security
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -36,6 +37,18 @@ func TestApproverAndRunner(t *testing.T) {
 		"a user who may annotate approval requests gives the approval of an earlier run to a new one": refused(annotator,
 			patches(gatedRequest, `{metadata: {annotations: {kubernetes-fleet.io/update-run-uid: another}}}`), "approval requests are made"),
 		"a runner takes the approval out of the strategy of a run underway": strategyOfARunStays,
+		"a runner uses a strategy that the placement does not allow": refused(runner,
+			creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: hasty},
+				spec: {placementName: limited, stagedRolloutStrategyName: hasty}}`),
+			"clusterResourcePlacement `limited` does not allow runs with clusterStagedUpdateStrategy `hasty`: create the run with one of gated"),
+		"a runner who may approve, too, approves a run that it has created": creatorDoesNotApprove,
+		"a runner says that another has created its run": refused(soloist,
+			creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun,
+				metadata: {name: hasty, annotations: {kubernetes-fleet.io/creator: alice}}, spec: {placementName: gated, stagedRolloutStrategyName: gated}}`),
+			"the annotation kubernetes-fleet.io/creator says who has created the run"),
+		"a runner takes clusters back without the approvals that they wait for":                 rollbackKeepsApprovals,
+		"a runner makes a run whose approval request would have the name of one of another run": requestsDoNotCollide,
+		"a runner gives a run a name that does not fit into labels":                             refused(runner, creates(runOf(gated, strings.Repeat("a", 64))), "metadata.name max length is 63"),
 	})
 }
 
@@ -107,4 +120,64 @@ func strategyOfARunStays(s *spec) {
 	})
 	s.awaitMarker(placed) // the hub agent has seen the change by then
 	s.requireGated()
+}
+
+// creatorDoesNotApprove creates a run whose strategy asks for another approver, and approves it.
+func creatorDoesNotApprove(s *spec) {
+	s.create(`{apiVersion: v1, kind: Namespace, metadata: {name: separate}}`)
+	s.create(placementManifest("separate", "External"))
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	require.NoError(s, s.awaitPlacement(ctx, "separate", "ClusterResourcePlacementScheduled"))
+	s.createAs(soloist.session(s), strings.Replace(runOf("separate", "separate"), "stagedRolloutStrategyName: "+gated, "stagedRolloutStrategyName: separate", 1))
+	s.awaitRequest("separate", madeByARun)
+	_, err := patches(fmt.Sprintf(ofFleet, "ClusterApprovalRequest", "separate-staging"),
+		`{status: {conditions: [{type: Approved, status: "True", reason: lgtm, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}}`, "status")(s.Context(), soloist.session(s))
+	require.NoError(s, err)
+	request := s.awaitRequest("separate", func(r *placementv1beta1.ClusterApprovalRequest) bool {
+		approved := meta.FindStatusCondition(r.Status.Conditions, placementv1beta1.ConditionTypeApproved)
+		return approved != nil && approved.Reason == placementv1beta1.ReasonApproverNotAllowed
+	})
+	assert.False(s, meta.IsStatusConditionTrue(request.Status.Conditions, placementv1beta1.ConditionTypeApprovalAccepted))
+	assert.Equal(s, "system:serviceaccount:attackers:soloist has created run separate and may not approve it: another user has to",
+		meta.FindStatusCondition(request.Status.Conditions, placementv1beta1.ConditionTypeApproved).Message)
+}
+
+// rollbackKeepsApprovals rolls a run back that waits for its approval: the rollback has the same tasks.
+func rollbackKeepsApprovals(s *spec) {
+	s.startRun("undone")
+	s.awaitRequest("undone", madeByARun)
+	s.createAs(runner.session(s), `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: undoing},
+		spec: {placementName: undone, stagedRolloutStrategyName: `+gated+`, rollbackOf: undone}}`)
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	run, err := access.Await(ctx, s.hub, client.ObjectKey{Name: "undoing"}, func(r *placementv1beta1.ClusterStagedUpdateRun) string {
+		if r == nil || !meta.IsStatusConditionTrue(r.Status.Conditions, "Initialized") {
+			return "not initialized yet"
+		}
+		return ""
+	})
+	require.NoError(s, err)
+	stages := run.Status.StagedUpdateStrategySnapshot.Stages
+	require.Len(s, stages, 2)
+	assert.Equal(s, "staging", stages[1].Name)
+	require.Len(s, stages[1].AfterStageTasks, 1)
+	assert.Equal(s, placementv1beta1.StageTaskTypeApproval, stages[1].AfterStageTasks[0].Type)
+}
+
+// requestsDoNotCollide makes a run whose name ends as that of the request of another run before its stage.
+func requestsDoNotCollide(s *spec) {
+	s.startRun("twin-before")
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	_, err := access.Await(ctx, s.hub, client.ObjectKey{Name: "twin-before-after-staging"}, func(r *placementv1beta1.ClusterApprovalRequest) string {
+		if r == nil {
+			return "missing"
+		}
+		return ""
+	})
+	require.NoError(s, err)
+	err = s.hub.Get(ctx, client.ObjectKey{Name: "twin-before-staging"}, &placementv1beta1.ClusterApprovalRequest{})
+	require.Error(s, err, "that is the name of the request of run twin before stage staging")
+	require.NoError(s, client.IgnoreNotFound(err))
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -86,6 +87,12 @@ var (
 	operator = &attacker{name: "operator", rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{clusterv1beta1.GroupVersion.Group}, Resources: []string{"memberclusters", "memberclusters/status"}, Verbs: everyVerb,
 	}}}
+	// soloist writes runs, and approves.
+	soloist = &attacker{name: "soloist", rules: append(slices.Clone(runner.rules), approver.rules...)}
+	// hoarder is an editor of a namespace who may write ResourceOverrides there.
+	hoarder = &attacker{name: "hoarder", clusterRoles: map[string]string{hoard: "edit"}, rules: []rbacv1.PolicyRule{
+		placementRule(everyVerb, "resourceoverrides"),
+	}}
 	// clusterEditor has Kubernetes' own ClusterRole edit in all namespaces.
 	clusterEditor = &attacker{name: "cluster-editor", clusterRoles: map[string]string{"": "edit"}}
 	// thief has the token of a member.

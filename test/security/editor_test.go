@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -58,6 +59,11 @@ func TestEditorOfAPlacedNamespace(t *testing.T) {
 			creates(`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {namespace: shop, name: mine}, spec: {selector: {matchLabels: {a: b}},
 				template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: pause}]}}}}`),
 			"ReplicaSet shop/mine creation is disallowed in the fleet hub cluster"),
+		"an editor evicts the placement of another team": forbidden(editor,
+			creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacementEviction, metadata: {name: mine},
+				spec: {placementName: bank, clusterName: member-1}}`)),
+		"an editor fills a namespace with more than a placement may select": hoardIsNotPlaced,
+		"an editor takes the places of the overrides of all teams":          overridesOfOthersCount,
 		"an administrator of a namespace becomes one of the cluster by a role binding": refused(namespaceAdmin,
 			creates(`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: shop, name: mine},
 				roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin},
@@ -133,4 +139,54 @@ func unknownKindStaysOut(s *spec) {
 	s.awaitMarker(placed)
 	s.awaitFailure(placed, "its kind is cluster-scoped on this cluster, and the object names a namespace")
 	s.requireAbsent(throne)
+}
+
+// hoardIsNotPlaced has an editor make more objects than a placement may select: what there is of the placement stays, and
+// its status says why.
+func hoardIsNotPlaced(s *spec) {
+	for i := range selectionCeiling + 1 {
+		s.createAs(hoarder.session(s), fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: hoard, name: part-%d}}`, i))
+	}
+	name := fmt.Sprintf("hoard-%d", rounds.Add(1))
+	s.create(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: ` + name + `},
+		spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: hoard}], policy: {placementType: PickAll}}}`)
+	s.awaitFailure(name, fmt.Sprintf("%d", selectionCeiling))
+	s.awaitFailure(name, placementv1beta1.ReasonSelectionTooLarge)
+	s.awaitMarker(placed) // the other placements go on
+	s.requireAbsent(`{apiVersion: v1, kind: Namespace, metadata: {name: hoard}}`)
+}
+
+// overridesOfOthersCount has an editor make more overrides than count in a namespace: those of another one do.
+func overridesOfOthersCount(s *spec) {
+	overriding := func(namespace string, i int) string {
+		return fmt.Sprintf(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceOverride, metadata: {namespace: %s, name: taken-%d},
+			spec: {resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: nowhere-%d}],
+			policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, overrideType: Delete}]}}}`, namespace, i, i)
+	}
+	const limit = 100
+	for i := range limit + 1 {
+		s.createAs(hoarder.session(s), overriding(hoard, i))
+	}
+	s.create(overriding(other, limit))
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	_, err := access.AwaitAll(ctx, s.hub, func(all []*placementv1beta1.ResourceOverride) string {
+		refused, fine := 0, false
+		for _, o := range all {
+			valid := meta.FindStatusCondition(o.Status.Conditions, placementv1beta1.ConditionTypeValid)
+			switch {
+			case valid == nil:
+				return o.Name + " is not judged"
+			case o.Namespace == other:
+				fine = valid.Status == "True"
+			case valid.Status == "False" && strings.Contains(valid.Message, "at most 100 resources can be created in namespace hoard; this override has no effect"):
+				refused++
+			}
+		}
+		if refused != 1 || !fine {
+			return fmt.Sprintf("%d of namespace hoard are refused; that of the other team counts: %t", refused, fine)
+		}
+		return ""
+	})
+	require.NoError(s, err)
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +40,10 @@ const (
 	buildTimeout = 30 * time.Minute
 	// skippedAPI is what the operator of the hub keeps from being placed.
 	skippedAPI = "networking.k8s.io"
+	// selectionCeiling is how many objects a placement may select on this hub.
+	selectionCeiling = 120
+	// vetoedKind is what the owner of member-2 keeps from being placed there.
+	vetoedKind = "PriorityClass.scheduling.k8s.io"
 	// unguardedAgent is the hub agent of a hub without guard rails, which runs instead of the other.
 	unguardedAgent = "hub-agent/unguarded"
 )
@@ -120,7 +125,10 @@ func components(shape *state.Fleet) []supervisor.Spec {
 		return slices.Contains([]string{"scheduler", "kwok"}, part) || part == "controller-manager" && cluster != state.Hub
 	})
 	at := slices.IndexFunc(specs, func(spec supervisor.Spec) bool { return spec.Name == controlplane.HubAgent })
-	specs[at].Command = append(slices.Clone(specs[at].Command), "--temporal-approvals", "verified", "--skipped-propagating-apis", skippedAPI)
+	specs[at].Command = append(slices.Clone(specs[at].Command), "--temporal-approvals", "verified", "--skipped-propagating-apis", skippedAPI,
+		"--selection-max-objects", strconv.Itoa(selectionCeiling))
+	owned := slices.IndexFunc(specs, func(spec supervisor.Spec) bool { return spec.Name == controlplane.MemberAgent("member-2") })
+	specs[owned].Command = append(slices.Clone(specs[owned].Command), "--denied-kinds="+vetoedKind)
 	unguarded := specs[at]
 	unguarded.Name, unguarded.LogFile = unguardedAgent, shape.LogFile(unguardedAgent)
 	unguarded.Command = append(slices.Clone(unguarded.Command), "--configmap-envelopes", "namespaced")

@@ -3,7 +3,19 @@
 package security
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
 
 const (
@@ -50,7 +62,12 @@ func TestTokenOfAMember(t *testing.T) {
 				`{rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]}`)),
 		"a member takes the lease of the hub agent": forbidden(thief,
 			creates(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: fleet-system, name: mine}, spec: {holderIdentity: me}}`)),
-		"a member approves a run": forbidden(thief, approves),
+		"a member approves a run":                                forbidden(thief, approves),
+		"a member fills the hub with the message of a condition": refused(thief, patches(work, reportOf(1, 40_000), "status"), "Too long: may not be more than 32768"),
+		"a member fills the hub with conditions":                 refused(thief, patches(work, reportOf(200, 10), "status"), "Too many: 200: must have at most"),
+		"a member fills the hub with a property": refused(thief, reportsProperty(),
+			"Too long"),
+		"a member makes a token for the account of another member": forbidden(thief, mintsToken("connect-to-fleet", memberAccount)),
 	})
 }
 
@@ -70,5 +87,39 @@ func TestOperatorOfMembers(t *testing.T) {
 		"an operator of members adds an annotation of Azure": refused(operator,
 			patches(itself, `{metadata: {annotations: {fleet.azure.com/cluster-resource-id: "1"}}}`), "annotations of a MemberCluster that begin with fleet.azure.com"),
 		"an operator of members reads Works": forbidden(operator, lists(work, "fleet-member-member-1")),
+	})
+}
+
+// reportOf is the status of a Work with so many conditions, whose messages are so long.
+func reportOf(conditions, length int) string {
+	var list []string
+	for i := range conditions {
+		list = append(list, fmt.Sprintf(`{type: T%d, status: "True", reason: a, message: %s, lastTransitionTime: "2026-01-01T00:00:00Z"}`, i, strings.Repeat("x", length)))
+	}
+	return "{status: {conditions: [" + strings.Join(list, ", ") + "]}}"
+}
+
+// reportsProperty tries to report a property that is as large as a request may be.
+func reportsProperty() deed {
+	return func(ctx context.Context, c client.Client) (*unstructured.Unstructured, error) {
+		box := &clusterv1beta1.InternalMemberCluster{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: "fleet-member-member-1", Name: "member-1"}, box); err != nil {
+			return nil, err
+		}
+		box.Status.Properties["example.com/huge"] = clusterv1beta1.PropertyValue{Value: strings.Repeat("x", 1_000_000)}
+		return nil, c.Status().Update(ctx, box)
+	}
+}
+
+func TestNetworkOfAMember(t *testing.T) {
+	attempt(t, attacks{
+		"an attacker on the network is shown the token of a member": func(s *spec) {
+			agent := exec.CommandContext(s.Context(), s.Binary("member-agent"))
+			agent.Env = []string{"MEMBER_CLUSTER_NAME=member-1", "HUB_SERVER_URL=http://" + s.Address("hub/apiserver"), "CONFIG_PATH=" + s.HubTokenFile("member-1")}
+			out, err := agent.CombinedOutput()
+			exit := &exec.ExitError{}
+			require.True(s, errors.As(err, &exit), "%v", err)
+			assert.Contains(s, string(out), "which is not https: the agent shows its token there, and everyone on the way could read it")
+		},
 	})
 }

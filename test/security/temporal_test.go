@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	temporalclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -63,6 +64,7 @@ func TestClientOfTemporal(t *testing.T) {
 		"a client of Temporal approves by a signal, under the name of another": signalIsRefused,
 		"a client of Temporal approves by an update":                           updateIsRefused,
 		"a client of Temporal reads a Secret in a history":                     historiesHaveNoSecrets,
+		"a client of Temporal reads a Secret in search attributes and memos":   listsHaveNoSecrets,
 		"a workflow of an attacker takes the place of that of a run":           impostorIsRefused,
 		"a workflow of an attacker takes a placement back to an old snapshot":  oldSnapshotIsRefused,
 	})
@@ -238,6 +240,24 @@ func historiesHaveNoSecrets(s *spec) {
 		assert.NotContains(s, event.String(), encodedPassword)
 	}
 	require.Positive(s, count)
+}
+
+// listsHaveNoSecrets reads all that Temporal tells of executions without opening them.
+func listsHaveNoSecrets(s *spec) {
+	s.awaitMarker(other) // so that there is an execution
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: "WorkflowType IN ('Placement', 'UpdateRun', 'Stage')"}
+	found := 0
+	for first := true; first || len(request.NextPageToken) > 0; first = false {
+		answer, err := s.temporal.ListWorkflow(s.Context(), request)
+		require.NoError(s, err)
+		for _, execution := range answer.Executions {
+			found++
+			assert.NotContains(s, execution.String(), password)
+			assert.NotContains(s, execution.String(), encodedPassword)
+		}
+		request.NextPageToken = answer.NextPageToken
+	}
+	require.Positive(s, found)
 }
 
 // impostorIsRefused ends the workflow of the run and starts one of the attacker's own in its place: it has the ID and the

@@ -30,6 +30,10 @@ const (
 	password = "correct-horse-battery"
 	// encodedPassword is the same as objects have it.
 	encodedPassword = "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5"
+	// hoard is the namespace of a team that writes too much into it.
+	hoard = "hoard"
+	// memberAccount is the account of a member in the namespace of such accounts.
+	memberAccount = "member-1-hub-cluster-access"
 	// gated is a run that waits for an approval after its first stage, its placement and its namespace.
 	gated = "gated"
 )
@@ -53,6 +57,49 @@ spec:
     afterStageTasks: [{type: Approval}]
   - name: canary
     labelSelector: {matchLabels: {environment: canary}}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateStrategy
+metadata: {name: separate}
+spec:
+  stages:
+  - name: staging
+    labelSelector: {matchLabels: {environment: staging}}
+    afterStageTasks: [{type: Approval, approval: {separation: Creator}}]
+  - name: canary
+    labelSelector: {matchLabels: {environment: canary}}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: limited}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: ` + gated + `}]
+  policy: {placementType: PickFixed, clusterNames: [nowhere]}
+  strategy: {type: External, external: {allowedStrategies: [` + gated + `]}}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourceOverride
+metadata: {name: victim}
+spec:
+  clusterResourceSelectors: [{group: "", version: v1, kind: Namespace, name: nowhere}]
+  policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, overrideType: Delete}]}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacementEviction
+metadata: {name: victim}
+spec: {placementName: nowhere, clusterName: member-1}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: ` + hoard + `}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: connect-to-fleet}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {namespace: connect-to-fleet, name: ` + memberAccount + `}
 `
 
 func teamOf(name string) string {

@@ -214,6 +214,8 @@ func hubAgent(fleet *state.Fleet) supervisor.Spec {
 			"--enable-cluster-inventory-apis",
 			// The chart's guard rails, which the fleet has, say who may write those.
 			"--configmap-envelopes", "any",
+			// Those of the accounts of members, as the chart has it.
+			"--skipped-propagating-namespaces", "connect-to-fleet",
 			// A user who has ended an agent does not want to wait a quarter of an hour for it.
 			"--force-delete-wait-time", "30s",
 			// On an address of this machine only.

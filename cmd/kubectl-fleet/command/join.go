@@ -40,9 +40,12 @@ const (
 )
 
 const (
-	joinTimeout       = 5 * time.Minute
-	defaultHeartbeat  = 15
-	fillTokenPatience = 30 * time.Second
+	joinTimeout      = 5 * time.Minute
+	defaultHeartbeat = 15
+	// tokenDuration is how long a token holds that the agent does not renew.
+	tokenDuration = 24 * time.Hour
+	// minTokenDuration is the shortest that an API server gives.
+	minTokenDuration = 10 * time.Minute
 )
 
 // joinOptions are what `join` was asked for.
@@ -75,14 +78,18 @@ func newJoin(f *cli.Factory, streams genericiooptions.IOStreams, h helm) *cobra.
 		Short: "Make a cluster a member of the fleet",
 		Long: `Make a cluster a member of the fleet, from the kubeconfig's contexts of the hub (--context, or the current one) and of
 the cluster: gives it a service account on the hub, creates its MemberCluster, puts the account's token on the cluster,
-installs the member agent there with helm, and waits until it has joined. It may be run again: what is there stays.
+installs the member agent there with helm, and waits until it has joined.
+
+The token ends after --token-duration; the agent renews it half-way, with the right of the account to do that for itself.
+The command may be run again, to revoke a token for instance: the account is made anew, so that all tokens it had are worth
+nothing at once, and the rest stays as it is.
 
 The agent pulls from the hub, so the cluster has to reach the hub's address, and nothing has to reach the cluster.`,
 		Example: `  # The hub is the current context
   kubectl fleet join member-4 --member-context kind-member-4
 
-  # As the cluster sees the hub, with a token that ends after a month
-  kubectl fleet join member-4 --member-context kind-member-4 --hub-address https://hub.example.com:6443 --token-duration 720h
+  # As the cluster sees the hub, with a token that holds while the cluster is away for a month
+  kubectl fleet join member-4 --member-context kind-member-4 --hub-address https://hub.example.com:6443 --token-duration 1440h
 
   # An image of your own; the agent's chart has more values
   kubectl fleet join member-4 --member-context kind-member-4 --set image.repository=registry.example.com/member-agent`,
@@ -102,7 +109,7 @@ The agent pulls from the hub, so the cluster has to reach the hub's address, and
 	flags.StringVar(&o.authority, "hub-ca", "", "File with the CA of the hub's API server. (default: that of the hub's context)")
 	flags.StringVar(&o.access, "access-namespace", accessNamespace, "Namespace on the hub for the cluster's service account.")
 	flags.Int32Var(&o.heartbeat, "heartbeat", defaultHeartbeat, "How often the cluster reports, in seconds.")
-	flags.DurationVar(&o.tokenDuration, "token-duration", 0, "Use a token that ends after this time, instead of one that does not end.")
+	flags.DurationVar(&o.tokenDuration, "token-duration", tokenDuration, "How long a token holds. The agent renews it half-way; a cluster that is away for longer has to join again.")
 	flags.StringVar(&o.agent, "agent", agentByHelm, "What installs the agent: helm, or none if it is there or comes otherwise.")
 	flags.StringVar(&o.chart, "chart", "", "Folder or archive of the agent's chart. (default: the one built in)")
 	flags.StringArrayVar(&o.values, "set", nil, "A value of the agent's chart, as for helm; may be given several times.")
@@ -110,18 +117,28 @@ The agent pulls from the hub, so the cluster has to reach the hub's address, and
 	return cmd
 }
 
-func (o *joinOptions) complete() (err error) {
+// checkFlags refuses flags that make no sense, before anything is asked.
+func (o *joinOptions) checkFlags() error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
 	switch {
 	case o.memberContext == "":
 		return errors.New("--member-context is missing: name the context of the cluster that joins; kubectl config get-contexts lists what there is")
+	case o.tokenDuration < minTokenDuration:
+		return fmt.Errorf("--token-duration %s is too short: an API server gives no token for less than %s", o.tokenDuration, minTokenDuration)
 	case o.agent != agentByHelm && o.agent != agentByNone:
 		return fmt.Errorf("--agent %q is not known: use helm or none", o.agent)
 	}
 	if o.agent == agentByHelm && !o.Dry() && !o.helm.there() {
 		return errors.New("helm is not installed, which installs the agent: nothing was changed. Install helm, or give --agent none and install the chart deploy/charts/member-agent otherwise")
+	}
+	return nil
+}
+
+func (o *joinOptions) complete() (err error) {
+	if err := o.checkFlags(); err != nil {
+		return err
 	}
 	if o.config, err = o.factory.Configure(""); err != nil {
 		return err

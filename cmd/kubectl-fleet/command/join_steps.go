@@ -21,7 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/plan"
 )
 
 // checkHub makes sure that the member can be invited, before anything is changed.
@@ -32,6 +34,7 @@ func (o *joinOptions) checkHub(ctx context.Context) error {
 	case hub.Unserved(err):
 		return errors.New("it has no MemberClusters: install the chart hub-agent there, or choose the hub with --context")
 	case apierrors.IsNotFound(err):
+		o.warnOfUnguardedNamespace(ctx)
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading member/%s: %w", o.member, err)
@@ -44,6 +47,19 @@ func (o *joinOptions) checkHub(ctx context.Context) error {
 		o.known = member.Annotations[clusterv1beta1.ClusterUIDAnnotation]
 		return nil
 	}
+}
+
+// warnOfUnguardedNamespace warns if the guard rails of the hub do not know that the namespace has accounts of members: who
+// may write accounts there, or place it, gets at what is placed on the member.
+func (o *joinOptions) warnOfUnguardedNamespace(ctx context.Context) {
+	if strings.HasPrefix(o.access, "fleet-") || strings.HasPrefix(o.access, "kube-") {
+		return
+	}
+	filter, err := plan.PublishedFilter(ctx, o.hub)
+	if err != nil || filter.SkipsNamespace(o.access) {
+		return // a hub that publishes nothing has no guard rails either
+	}
+	cli.Printf(o.streams.ErrOut, "Warning: namespace %s is not among accessNamespaces of the hub agent's chart, so no guard rail keeps others from writing accounts and tokens there\n", o.access)
 }
 
 // checkCluster makes sure that the cluster can be reached, and that it is not another than the one that has its name:
@@ -83,47 +99,51 @@ func ensure(ctx context.Context, c client.Client, object client.Object) error {
 	return nil
 }
 
-// makeIdentity makes the service account and keeps its token.
+// makeIdentity makes the service account anew, so that no token of an earlier one counts, and keeps a token of it. The account
+// may renew its own token, and nothing else.
 func (o *joinOptions) makeIdentity(ctx context.Context) error {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: o.access, Name: o.account()}}
 	write := o.writer(o.hub)
 	if err := ensure(ctx, write, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.access}}); err != nil {
 		return err
 	}
-	if err := ensure(ctx, write, account); err != nil {
-		return err
-	}
-	if o.tokenDuration > 0 {
-		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(o.tokenDuration.Seconds()))}}
-		if err := write.SubResource("token").Create(ctx, account, request); err != nil {
-			return fmt.Errorf("asking for a token of %s/%s: %w", o.access, account.Name, err)
+	for _, old := range accountObjects(o.access, o.account()) {
+		if err := client.IgnoreNotFound(write.Delete(ctx, old)); err != nil {
+			return fmt.Errorf("deleting what is left of an earlier account, so that its tokens count no more: %T %s/%s: %w", old, o.access, old.GetName(), err)
 		}
-		o.token = request.Status.Token
-		return nil
 	}
-	return o.lastingToken(ctx, write)
+	in := metav1.ObjectMeta{Namespace: o.access, Name: o.account()}
+	account := &corev1.ServiceAccount{ObjectMeta: in}
+	for _, object := range []client.Object{
+		account,
+		&rbacv1.Role{ObjectMeta: in, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{account.Name}, Verbs: []string{"create"}},
+		}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: in, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account.Name},
+			Subjects: []rbacv1.Subject{o.identity()},
+		},
+	} {
+		if err := write.Create(ctx, object); err != nil {
+			return fmt.Errorf("creating %T %s/%s: %w", object, o.access, object.GetName(), err)
+		}
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(o.tokenDuration.Seconds()))}}
+	if err := write.SubResource("token").Create(ctx, account, request); err != nil {
+		return fmt.Errorf("asking for a token of %s/%s: %w", o.access, account.Name, err)
+	}
+	o.token = request.Status.Token
+	return nil
 }
 
-// lastingToken gets a token that does not end, which a controller of the hub fills in.
-func (o *joinOptions) lastingToken(ctx context.Context, write client.Client) error {
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: o.access, Name: o.account() + "-token", Annotations: map[string]string{corev1.ServiceAccountNameKey: o.account()},
-		},
-		Type: corev1.SecretTypeServiceAccountToken,
+// accountObjects are the objects of a member's account: what lets it renew its token, a token without end that an earlier
+// join may have made, and itself.
+func accountObjects(namespace, account string) []client.Object {
+	in := metav1.ObjectMeta{Namespace: namespace, Name: account}
+	return []client.Object{
+		&rbacv1.RoleBinding{ObjectMeta: in}, &rbacv1.Role{ObjectMeta: in},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account + "-token"}},
+		&corev1.ServiceAccount{ObjectMeta: in},
 	}
-	if err := ensure(ctx, write, secret); err != nil {
-		return err
-	}
-	filled := func(s *corev1.Secret, there bool) bool {
-		return there && len(s.Data[corev1.ServiceAccountTokenKey]) > 0
-	}
-	if err := await(ctx, o.hub, secret, &corev1.SecretList{}, fillTokenPatience, filled, byName(secret)...); err != nil {
-		return fmt.Errorf("no controller fills Secret %s/%s with a token (%w): the hub's kube-controller-manager seems to run without its "+
-			"serviceaccount-token-controller; give --token-duration, such as 720h, for a token that ends", secret.Namespace, secret.Name, err)
-	}
-	o.token = string(secret.Data[corev1.ServiceAccountTokenKey])
-	return nil
 }
 
 // byName selects one object in lists and watches.

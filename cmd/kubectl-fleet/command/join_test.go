@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -89,21 +90,25 @@ func joinedIdentity(member string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: "ServiceAccount", Namespace: "connect-to-fleet", Name: member + "-hub-cluster-access"}
 }
 
-// hubThatWorks fills tokens and lets members join, as a hub does.
+// hubThatWorks issues tokens, each with the number of its account, and lets members join, as a hub does.
 func hubThatWorks(c *console) {
-	secrets, err := c.hub.Watch(c.t.Context(), &corev1.SecretList{})
-	require.NoError(c.t, err)
+	accounts := 0
+	c.hub = interceptor.NewClient(c.hub, interceptor.Funcs{
+		Create: func(ctx context.Context, hub client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if _, is := object.(*corev1.ServiceAccount); is {
+				accounts++
+			}
+			return hub.Create(ctx, object, options...)
+		},
+		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, _, answer client.Object, _ ...client.SubResourceCreateOption) error {
+			request := answer.(*authenticationv1.TokenRequest)
+			request.Status.Token = fmt.Sprintf("s3cret-%d-for-%ds", accounts, *request.Spec.ExpirationSeconds)
+			return nil
+		},
+	})
 	members, err := c.hub.Watch(c.t.Context(), &clusterv1beta1.MemberClusterList{})
 	require.NoError(c.t, err)
-	c.t.Cleanup(func() { secrets.Stop(); members.Stop() })
-	go func() {
-		for event := range secrets.ResultChan() {
-			if secret := event.Object.(*corev1.Secret).DeepCopy(); len(secret.Data) == 0 {
-				secret.Data = map[string][]byte{corev1.ServiceAccountTokenKey: []byte("s3cret")}
-				_ = c.hub.Update(c.t.Context(), secret)
-			}
-		}
-	}()
+	c.t.Cleanup(members.Stop)
 	go func() {
 		for event := range members.ResultChan() {
 			if member := event.Object.(*clusterv1beta1.MemberCluster).DeepCopy(); len(member.Status.Conditions) == 0 {
@@ -120,19 +125,27 @@ func clusterWith(uid types.UID) *corev1.Namespace {
 }
 
 func TestJoin(t *testing.T) {
-	t.Run("gives the cluster an identity and an agent, and waits; a second time changes nothing", func(t *testing.T) {
+	t.Run("gives the cluster an identity and an agent, and waits; a second time makes earlier tokens worthless", func(t *testing.T) {
 		c, h := newConsole(t), &recordedHelm{}
 		c.contexts = map[string]client.WithWatch{"kind-4": inMemory()}
 		hubThatWorks(c)
+		eternal := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "connect-to-fleet", Name: "member-4-hub-cluster-access-token"}}
+		require.NoError(t, c.hub.Create(t.Context(), eternal))
 		for range 2 {
 			require.NoError(t, c.runWithHelm(h, "join", "member-4", "--member-context", "kind-4", "--set", "a=b"))
 			assert.Contains(t, c.out.String(), "waiting until member-4 has joined (0s)")
 			assert.NotContains(t, c.out.String(), "s3cret")
 		}
+		assert.True(t, apierrors.IsNotFound(c.hub.Get(t.Context(), client.ObjectKeyFromObject(eternal), eternal)), "a token without end does not outlive it")
+		role := &rbacv1.Role{}
+		require.NoError(t, c.hub.Get(t.Context(), client.ObjectKey{Namespace: "connect-to-fleet", Name: "member-4-hub-cluster-access"}, role))
+		assert.Equal(t, []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{"member-4-hub-cluster-access"}, Verbs: []string{"create"},
+		}}, role.Rules)
 		assert.Equal(t, joinedIdentity("member-4"), get(c, &clusterv1beta1.MemberCluster{}, "member-4").Spec.Identity)
 		secret := &corev1.Secret{}
 		require.NoError(t, c.contexts["kind-4"].Get(t.Context(), client.ObjectKey{Namespace: "fleet-system", Name: "hub-kubeconfig-secret"}, secret))
-		assert.Equal(t, "s3cret", string(secret.Data["token"]))
+		assert.Equal(t, "s3cret-2-for-86400s", string(secret.Data["token"]), "of the second account, for a day")
 		text := strings.Join(h.args, " ")
 		for _, want := range []string{"upgrade --install member-agent", "--kube-context kind-4", "config.hubURL=https://hub.example.com", "config.memberClusterName=member-4", "config.hubCA=YXV0aG9yaXR5", "--set a=b"} {
 			assert.Contains(t, text, want)
@@ -192,6 +205,7 @@ func TestJoin(t *testing.T) {
 			"without a context":                {nil, recordedHelm{}, []string{"member-4"}, "--member-context is missing"},
 			"without helm":                     {nil, recordedHelm{missing: true}, []string{"member-4", "--member-context", "kind-4"}, "helm is not installed"},
 			"an address that is none":          {nil, recordedHelm{}, []string{"member-4", "--member-context", "kind-4", "--hub-address", "hub"}, "--hub-address"},
+			"a token that is too short":        {nil, recordedHelm{}, []string{"member-4", "--member-context", "kind-4", "--token-duration", "1m"}, "--token-duration 1m0s is too short"},
 			"a name that another identity has": {[]client.Object{other}, recordedHelm{}, []string{"member-4", "--member-context", "kind-4"}, "another identity"},
 			"a member that is leaving":         {[]client.Object{leaving}, recordedHelm{}, []string{"member-4", "--member-context", "kind-4"}, "is leaving"},
 		} {
@@ -212,6 +226,20 @@ func TestJoin(t *testing.T) {
 		err := c.runWithHelm(&recordedHelm{}, "join", "member-4", "--member-context", "kind-4", "--timeout", (50 * time.Millisecond).String())
 		assert.ErrorContains(t, err, "ReadyToJoin is True: all there. The agent's log says more")
 	})
+}
+
+func TestJoinWarnsOfANamespaceThatNoGuardRailKnows(t *testing.T) {
+	published := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "fleetflow-placed"},
+		Data:       map[string]string{"skippedPropagatingNamespaces": "monitoring,connect-to-fleet"},
+	}
+	for namespace, warns := range map[string]bool{"connect-to-fleet": false, "fleet-system": false, "mine": true} {
+		c := newConsole(t, published)
+		c.contexts = map[string]client.WithWatch{"kind-4": inMemory()}
+		hubThatWorks(c)
+		require.NoError(t, c.runWithHelm(&recordedHelm{}, "join", "member-4", "--member-context", "kind-4", "--access-namespace", namespace))
+		assert.Equal(t, warns, strings.Contains(c.err.String(), "namespace mine is not among accessNamespaces"), namespace)
+	}
 }
 
 func TestJoinWaitsForNoAgentThatIsGone(t *testing.T) {

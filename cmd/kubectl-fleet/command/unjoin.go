@@ -197,10 +197,7 @@ func (o *unjoinOptions) after(member *clusterv1beta1.MemberCluster) []step {
 	identity := member.Spec.Identity
 	if identity.Kind == rbacv1.ServiceAccountKind && identity.Name == member.Name+"-hub-cluster-access" {
 		steps = append(steps, step{title: fmt.Sprintf("deleting service account %s/%s", identity.Namespace, identity.Name), checked: true, do: func(ctx context.Context) error {
-			object := metav1.ObjectMeta{Namespace: identity.Namespace, Name: identity.Name}
-			token := object
-			token.Name += "-token"
-			return o.deleteAll(ctx, o.hub, &corev1.Secret{ObjectMeta: token}, &corev1.ServiceAccount{ObjectMeta: object})
+			return o.deleteAll(ctx, o.hub, accountObjects(identity.Namespace, identity.Name)...)
 		}})
 	}
 	return steps

@@ -34,14 +34,28 @@ func (f *Facts) readEnvelopeRules(ctx context.Context, c client.Reader, served f
 		return []string{fmt.Sprintf("what the hub agent's flags keep out of envelopes is not known, the plan goes on as if they kept out nothing: reading ConfigMap %s: %v", publishedRules, err)}, nil
 	}
 	f.Rules.ClusterScopedInConfigMaps = published.Data["configMapEnvelopes"] != "namespaced"
-	f.Rules.Filter, err = snapshot.NewFilter(snapshot.FilterOptions{
+	f.Rules.Filter, err = filterOf(published)
+	return nil, err
+}
+
+// PublishedFilter is what the flags of the hub agent keep from being placed, as its chart tells every user.
+func PublishedFilter(ctx context.Context, c client.Reader) (snapshot.Filter, error) {
+	published := &corev1.ConfigMap{}
+	if err := c.Get(ctx, publishedRules, published); err != nil {
+		return snapshot.Filter{}, fmt.Errorf("reading ConfigMap %s: %w", publishedRules, err)
+	}
+	return filterOf(published)
+}
+
+func filterOf(published *corev1.ConfigMap) (snapshot.Filter, error) {
+	filter, err := snapshot.NewFilter(snapshot.FilterOptions{
 		SkippedAPIs: published.Data["skippedPropagatingAPIs"], AllowedAPIs: published.Data["allowedPropagatingAPIs"],
 		SkippedNamespaces: published.Data["skippedPropagatingNamespaces"],
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading ConfigMap %s: %w", publishedRules, err)
+		return snapshot.Filter{}, fmt.Errorf("reading ConfigMap %s: %w", publishedRules, err)
 	}
-	return nil, nil
+	return filter, nil
 }
 
 // haveEnvelopes says whether a snapshot that matters has an envelope.

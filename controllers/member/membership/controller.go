@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,6 +68,9 @@ type Reconciler struct {
 	Applier  Applier
 	Reporter Reporter
 	Clock    clock.PassiveClock
+	// Findings are conditions that the hub is told while they are there: at once after a wake, if they are others than
+	// before. It is optional.
+	Findings func() []metav1.Condition
 	// WatchNamespaces has the member report soon after its namespaces have changed.
 	WatchNamespaces bool
 
@@ -246,7 +250,9 @@ func (r *Reconciler) reportIfDue(ctx context.Context, imc *clusterv1beta1.Intern
 	if r.lastReport.InternalMemberClusterUID != imc.UID {
 		r.lastReport = LastReport{}
 	}
-	if wait := UntilReport(r.lastReport, phase, shape, imc.Generation, r.Clock.Now()); wait > 0 {
+	findings := r.findings()
+	told := reasonsOf(findings)
+	if wait := UntilReport(r.lastReport, phase, shape, imc.Generation, r.Clock.Now()); wait > 0 && told == r.lastReport.Findings {
 		return wait, nil
 	}
 	now := metav1.NewTime(r.Clock.Now())
@@ -254,6 +260,7 @@ func (r *Reconciler) reportIfDue(ctx context.Context, imc *clusterv1beta1.Intern
 	if err != nil {
 		return 0, err
 	}
+	survey.Conditions = append(survey.Conditions, findings...)
 	updated := imc.DeepCopy()
 	updated.Status = Report(progress, survey, imc.Status, imc.Generation, now)
 	if err := r.Hub.Status().Update(ctx, updated, client.FieldOwner("member-agent")); err != nil {
@@ -265,9 +272,25 @@ func (r *Reconciler) reportIfDue(ctx context.Context, imc *clusterv1beta1.Intern
 	period := Spread(heartbeatPeriod(imc), rand.Float64()) //nolint:gosec // spreading load needs no secrecy
 	r.lastReport = LastReport{
 		At: now.Time, Next: r.Clock.Now().Add(period), Phase: phase,
-		Shape: shape, Generation: imc.Generation, InternalMemberClusterUID: imc.UID,
+		Shape: shape, Generation: imc.Generation, InternalMemberClusterUID: imc.UID, Findings: told,
 	}
 	return period, nil
+}
+
+func (r *Reconciler) findings() []metav1.Condition {
+	if r.Findings == nil {
+		return nil
+	}
+	return r.Findings()
+}
+
+// reasonsOf tells whether there are other findings than before. Their messages may change all the time.
+func reasonsOf(findings []metav1.Condition) string {
+	var reasons strings.Builder
+	for i := range findings {
+		reasons.WriteString(findings[i].Type + "=" + findings[i].Reason + ";")
+	}
+	return reasons.String()
 }
 
 func heartbeatPeriod(imc *clusterv1beta1.InternalMemberCluster) time.Duration {

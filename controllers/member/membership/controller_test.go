@@ -134,6 +134,27 @@ func TestAMemberThatIsInvitedJoinsAtOnceAndThenReportsOncePerHeartbeat(t *testin
 	assert.Equal(t, 3, m.writes)
 }
 
+func TestAFindingIsToldAtOnceAndGoesWhenItIsOver(t *testing.T) {
+	m := newMember(t, internalMemberCluster(clusterv1beta1.ClusterStateJoin))
+	finding := metav1.Condition{
+		Type: clusterv1beta1.ConditionTypeHubTokenRenewed, Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonHubTokenNotRenewed, Message: "one",
+	}
+	var findings []metav1.Condition
+	m.Findings = func() []metav1.Condition { return findings }
+	m.reconcile(t)
+	findings = []metav1.Condition{finding}
+	m.reconcile(t)
+	require.Len(t, m.imc(t).Status.Conditions, 1)
+	assert.Equal(t, "one", m.imc(t).Status.Conditions[0].Message)
+	findings[0].Message = "another"
+	m.reconcile(t)
+	assert.Equal(t, 2, m.writes, "another message waits for the next heartbeat")
+	findings = nil
+	m.reconcile(t)
+	assert.Empty(t, m.imc(t).Status.Conditions)
+	assert.Equal(t, 3, m.writes)
+}
+
 func TestAMemberReportsAtOnceInALetterBoxThatWasMadeAnew(t *testing.T) {
 	first := internalMemberCluster(clusterv1beta1.ClusterStateJoin)
 	first.UID = "first"

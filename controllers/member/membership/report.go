@@ -33,7 +33,7 @@ type Survey struct {
 	Unhealthy string
 	// Properties are those of the property provider; they take precedence over the agent's own.
 	Properties map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue
-	// Conditions describe the state of the property provider; none without a provider.
+	// Conditions describe the state of the property provider, and what else went wrong; none without either.
 	Conditions []metav1.Condition
 	// Namespaces are those of the cluster, each with the AppliedWork that owns it; nil if they are not reported.
 	Namespaces map[string]string
@@ -220,6 +220,8 @@ type LastReport struct {
 	// InternalMemberClusterUID tells which object was written: a new one has no report yet, though
 	// it may have the same generation.
 	InternalMemberClusterUID types.UID
+	// Findings are the reasons of the conditions that were told besides.
+	Findings string
 }
 
 // UntilReport is how long to wait before the next report: no time if the phase or the generation
