@@ -76,6 +76,13 @@ var contradictions = map[string]contradiction{
 			"or have a user who may change the placement add it to spec.strategy.external.allowedStrategies",
 		admitted: []string{clusterRun("name: hasty", "limited", "careful"), clusterRun("name: hasty", "open", "hasty"), clusterRun("name: hasty", "elsewhere", "hasty")},
 	},
+	"a namespaced run with a strategy that its placement does not allow": {
+		there: []standing{{manifest: `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourcePlacement, metadata: {namespace: default, name: limited},
+			spec: {resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: web}], strategy: {type: External, external: {allowedStrategies: [gated]}}}}`}},
+		refused:  namespacedRun("namespace: default, name: hasty", "limited", "hasty"),
+		message:  "resourcePlacement `limited` does not allow runs with stagedUpdateStrategy `hasty`: create the run with one of gated",
+		admitted: []string{namespacedRun("namespace: default, name: hasty", "limited", "gated"), namespacedRun("namespace: default, name: hasty", "open", "hasty")},
+	},
 	"an object that a cluster-scoped override being deleted selects": {
 		there: []standing{
 			{manifest: clusterOverride("leaving"+held, aRole), deleted: true},

@@ -15,7 +15,8 @@ import (
 var (
 	guardRails  = []string{"definitions", "envelopes", "internal-kinds", "member-accounts", "member-clusters", "member-identities", "reserved-namespaces"}
 	crossObject = []string{
-		"allowed-strategies", "clusterresourceoverrides", "clusterstagedupdateruns", "disruption-budgets", "evictions", "resourceoverrides", "stagedupdateruns",
+		"clusterresourceoverrides", "clusterstagedupdateruns", "disruption-budgets", "evictions", "resourceoverrides", "stagedupdateruns",
+		"strategies-of-clusterstagedupdateruns", "strategies-of-stagedupdateruns",
 	}
 )
 
