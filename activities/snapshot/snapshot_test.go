@@ -106,6 +106,10 @@ func TestStrip(t *testing.T) {
 			from: `{apiVersion: v1, kind: Service, metadata: {name: s, annotations: none, finalizers: none}, spec: {ports: none}}`,
 			want: `{apiVersion: v1, kind: Service, metadata: {name: s, annotations: none, finalizers: none}, spec: {ports: none}}`,
 		},
+		"a CloneSet keeps how it scales, not which pods are to go": {
+			from: `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: c}, spec: {scaleStrategy: {maxUnavailable: 1, podsToDelete: [c-1]}}}`,
+			want: `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: c}, spec: {scaleStrategy: {maxUnavailable: 1}}}`,
+		},
 		"a Job with a selector of its own keeps it": {
 			from: `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {manualSelector: true, selector: {matchLabels: {controller-uid: mine}}}}`,
 			want: `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {manualSelector: true, selector: {matchLabels: {controller-uid: mine}}}}`,

@@ -58,6 +58,8 @@ var strippers = map[schema.GroupKind]func(object, annotations map[string]any){
 	{Kind: "PersistentVolume"}:      stripVolume,
 	{Kind: "PersistentVolumeClaim"}: stripClaim,
 	{Group: "batch", Kind: "Job"}:   stripJob,
+
+	{Group: "apps.kruise.io", Kind: "CloneSet"}: stripCloneSet,
 }
 
 // Strip returns an object without everything that is true on the hub only: server
@@ -177,6 +179,12 @@ func stripClaim(claim, annotations map[string]any) {
 	if annotations[boundByController] == "yes" {
 		delete(cloneMapAt(claim, "spec"), "volumeName")
 	}
+}
+
+// stripCloneSet removes the names of pods to delete: pods have names of their own on every member, and the
+// controller there would clear the list that the hub keeps setting.
+func stripCloneSet(set, _ map[string]any) {
+	delete(cloneMapAt(set, "spec", "scaleStrategy"), "podsToDelete")
 }
 
 func stripJob(job, _ map[string]any) {

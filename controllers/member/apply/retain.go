@@ -17,6 +17,8 @@ import (
 var retainedFields = map[schema.GroupKind][][]string{
 	{Kind: "Service"}:        {{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "healthCheckNodePort"}},
 	{Kind: "ServiceAccount"}: {{"secrets"}},
+	// The pods that a user of the cluster wants to be rid of. The controller of CloneSets clears the list.
+	{Group: "apps.kruise.io", Kind: "CloneSet"}: {{"spec", "scaleStrategy", "podsToDelete"}},
 }
 
 var replicasField = []string{"spec", "replicas"}

@@ -81,6 +81,10 @@ func TestWhatControllersInTheClusterOwnIsKept(t *testing.T) {
 			`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a"},"secrets":[{"name":"token"}]}`,
 			`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"a"}}`, nil, `{}`,
 		},
+		"the pods of a CloneSet that are to go": {
+			`{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":{"name":"a"},"spec":{"scaleStrategy":{"maxUnavailable":1,"podsToDelete":["a-1"]}}}`,
+			`{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":{"name":"a"},"spec":{"scaleStrategy":{"maxUnavailable":1}}}`, nil, `{}`,
+		},
 		"finalizers of others": {
 			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","finalizers":["hub/old"]}}`,
 			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","finalizers":["hub/new"]}}`,

@@ -1,6 +1,8 @@
 package availability
 
 import (
+	"cmp"
+
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -85,13 +87,17 @@ func checkPodDisruptionBudget(d *policyv1.PodDisruptionBudget) Status {
 	return availableIf(d.Status.ObservedGeneration > 0 && d.Status.ObservedGeneration >= d.Generation)
 }
 
-// openKruiseSet has the fields of a CloneSet that tell its availability.
+// openKruiseSet has the fields of a CloneSet that tell its availability, in v1alpha1 as in v1beta1.
 type openKruiseSet struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
 		Replicas       *int32 `json:"replicas"`
 		UpdateStrategy struct {
-			Partition *intstr.IntOrString `json:"partition"`
+			Type          string              `json:"type"`
+			Partition     *intstr.IntOrString `json:"partition"` // v1alpha1
+			RollingUpdate struct {
+				Partition *intstr.IntOrString `json:"partition"` // v1beta1
+			} `json:"rollingUpdate"`
 		} `json:"updateStrategy"`
 	} `json:"spec"`
 	Status struct {
@@ -113,8 +119,12 @@ func checkCloneSet(d *openKruiseSet) Status {
 	if s.AvailableReplicas != nil {
 		available = *s.AvailableReplicas
 	}
-	expected := n - heldBackReplicas(d.Spec.UpdateStrategy.Partition, n)
-	if s.ExpectedUpdatedReplicas != nil {
+	strategy := d.Spec.UpdateStrategy
+	expected := n - heldBackReplicas(cmp.Or(strategy.Partition, strategy.RollingUpdate.Partition), n)
+	switch {
+	case strategy.Type == "OnDelete": // v1beta1
+		expected = 0 // pods are renewed when a user deletes them
+	case s.ExpectedUpdatedReplicas != nil:
 		expected = *s.ExpectedUpdatedReplicas
 	}
 	return availableIf(s.ObservedGeneration >= d.Generation && s.Replicas == n && available == n &&

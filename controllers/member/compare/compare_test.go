@@ -108,6 +108,10 @@ func TestObjects(t *testing.T) {
 				{Path: "/spec/ports/0/nodePort", ValueInHub: "30000", ValueInMember: "30001"},
 			},
 		},
+		"the pods that a user of the cluster wants a CloneSet to be rid of are no difference": {
+			kind("apps.kruise.io/v1beta1", "CloneSet", "spec: {replicas: 3}"),
+			kind("apps.kruise.io/v1beta1", "CloneSet", "spec: {replicas: 3, scaleStrategy: {podsToDelete: [a-1]}}"), nil,
+		},
 		"the secrets a cluster gives a ServiceAccount are no difference": {
 			kind("v1", "ServiceAccount", ""), kind("v1", "ServiceAccount", "secrets: [{name: token}]"), nil,
 		},

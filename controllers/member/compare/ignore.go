@@ -37,7 +37,8 @@ var defaultedFields = map[schema.GroupKind][][]string{
 		{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "healthCheckNodePort"},
 		{"spec", "ipFamilies"}, {"spec", "ipFamilyPolicy"},
 	},
-	{Kind: "PersistentVolumeClaim"}: {{"spec", "volumeName"}},
+	{Kind: "PersistentVolumeClaim"}:             {{"spec", "volumeName"}},
+	{Group: "apps.kruise.io", Kind: "CloneSet"}: {{"spec", "scaleStrategy", "podsToDelete"}},
 	{Group: "batch", Kind: "Job"}: {
 		{"spec", "selector"},
 		{"metadata", "labels", "controller-uid"},
