@@ -66,6 +66,8 @@ type ScheduleResult struct {
 const (
 	OpUpdate = "update" // in place, to the target snapshot
 	OpAdd    = "add"    // first write to a newly picked cluster
+	// OpAddStable is a first write of an older snapshot: the target is not to spread further.
+	OpAddStable = "addStable"
 	OpRemove = "remove" // delete the binding of a cluster no longer picked
 	// OpEvict deletes the binding of a cluster that a user evicts, and writes the
 	// outcome; OpConclude only writes the outcome of an eviction.
@@ -90,6 +92,8 @@ type Change struct {
 	// FromState and FromRevision are the binding's as seen when deciding.
 	FromState    string `json:"fromState,omitempty"`
 	FromRevision string `json:"fromRevision,omitempty"`
+	// Snapshot is the one to write if it is not the target.
+	Snapshot string `json:"snapshot,omitempty"`
 	// Eviction and EvictionUID name the eviction that asks for the change, Verdict says
 	// how it was decided.
 	Eviction    string   `json:"eviction,omitempty"`
@@ -138,8 +142,10 @@ type AdvanceResult struct {
 	Basis string `json:"basis,omitempty"`
 	// Settled says that nothing is left to write.
 	Settled bool `json:"settled,omitempty"`
-	// Blocked is the number of clusters that wait for the limits to allow them.
-	Blocked int `json:"blocked,omitempty"`
+	// Blocked is the number of clusters that wait for the limits to allow them, HeldBack of
+	// those that the partition or a pause keeps as they are.
+	Blocked  int `json:"blocked,omitempty"`
+	HeldBack int `json:"heldBack,omitempty"`
 	// WakeAt is when time alone will change the plan.
 	WakeAt time.Time `json:"wakeAt,omitzero"`
 	// Waiting are clusters that are not available, those that are not for the longest

@@ -35,15 +35,15 @@ func (a *Activities) AdvancePlacement(ctx context.Context, in act.AdvanceRequest
 	scope := placementv1beta1.Scope{Namespace: in.Placement.Namespace}
 	sub := a.Notifier.Subscribe(clusterwait.PlacementKey(scope, in.Placement.Name), clusterwait.BindingsKey(scope, in.Placement.Name))
 	defer sub.Close()
-	if len(in.Overrides) > 0 {
-		sub.Add(clusterwait.ClusterLabelsKey)
-	}
 	placement, err := liveread.CurrentPlacement(ctx, a.Live, in.Placement)
 	if err != nil {
 		return act.AdvanceResult{}, err
 	}
 	if placement == nil {
 		return act.AdvanceResult{Gone: true}, nil
+	}
+	if len(in.Overrides) > 0 || placementv1beta1.RollingUpdateOf(placement).Order != nil {
+		sub.Add(clusterwait.ClusterLabelsKey)
 	}
 	state := &callState{
 		acts: a, in: in, placement: placement, claim: claimOn(placement), flight: newFlightLog(),
@@ -148,7 +148,7 @@ func (c *advanceCall) writeBatch(ctx context.Context) (overtaken bool, err error
 	if done, err := c.writer.writeEvictions(ctx, facts, plan); err != nil || !done {
 		return false, err
 	}
-	return false, c.writer.writeClusters(ctx, plan)
+	return false, c.writer.writeClusters(ctx, facts, plan)
 }
 
 // observeAndRelease observes, and releases what was claimed and is not to be done any
@@ -268,7 +268,7 @@ const maxBatch = 1000
 
 // proposeNext makes the result of the call of a plan.
 func (c *advanceCall) proposeNext(facts *rolloutFacts, plan rollout.Plan) act.AdvanceResult {
-	out := act.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, WakeAt: plan.WakeAt, Held: plan.Held}
+	out := act.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, HeldBack: plan.HeldBack, WakeAt: plan.WakeAt, Held: plan.Held}
 	if !isConclusive(plan) {
 		out.Waiting = describeWaiting(facts.unavailable)
 	}

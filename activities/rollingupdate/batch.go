@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 
 	"go.temporal.io/sdk/activity"
@@ -16,6 +17,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -169,10 +171,14 @@ func (w batchWriter) concludeEviction(ctx context.Context, change act.Change, ve
 }
 
 // writeClusters carries out the batch's other changes.
-func (w batchWriter) writeClusters(ctx context.Context, plan rollout.Plan) error {
+func (w batchWriter) writeClusters(ctx context.Context, facts *rolloutFacts, plan rollout.Plan) error {
 	allowed := map[rollout.Step]bool{}
 	for _, step := range plan.Steps {
 		allowed[step] = true
+	}
+	stable, err := w.findStable(ctx, facts.stable)
+	if err != nil {
+		return err
 	}
 	var g errgroup.Group
 	g.SetLimit(throttle.MaxClusterWrites)
@@ -186,7 +192,7 @@ func (w batchWriter) writeClusters(ctx context.Context, plan rollout.Plan) error
 				return err
 			}
 			defer release()
-			if allowed[rollout.Step{Cluster: change.Cluster, Op: rollout.Op(change.Op)}] {
+			if allowed[rollout.Step{Cluster: change.Cluster, Op: rollout.Op(change.Op)}] && (change.Snapshot == "" || change.Snapshot == stable) {
 				return w.writeCluster(ctx, change)
 			}
 			return w.finishCluster(ctx, change)
@@ -208,7 +214,7 @@ func (w batchWriter) writeCluster(ctx context.Context, change act.Change) error 
 	if change.Op == act.OpRemove {
 		err = bindingwrite.Remove(ctx, w.acts.Client, binding)
 	} else {
-		to := w.goal.targetOf(change.Cluster)
+		to := w.goalOf(change).targetOf(change.Cluster)
 		to.Annotations = maps.Clone(to.Annotations)
 		if to.Annotations == nil {
 			to.Annotations = map[string]string{}
@@ -228,6 +234,28 @@ func (w batchWriter) writeCluster(ctx context.Context, change act.Change) error 
 	return w.syncWorks(ctx, change, binding)
 }
 
+// findStable returns the name of the stable snapshot, if the batch gives it to clusters and it is
+// still there: the last cluster that held it may have left since the decision.
+func (w batchWriter) findStable(ctx context.Context, name string) (string, error) {
+	given := func(change act.Change) bool { return change.Snapshot != "" && change.Snapshot == name }
+	if !slices.ContainsFunc(w.in.Batch, given) {
+		return "", nil
+	}
+	master, err := liveread.Existing(ctx, w.acts.Live, placementv1beta1.ScopeOf(w.placement).NewResourceSnapshot(name), "resource snapshot")
+	if err != nil || master == nil || placementv1beta1.IsDeleting(master) {
+		return "", err
+	}
+	return name, nil
+}
+
+// goalOf is what a change brings its binding to.
+func (w batchWriter) goalOf(change act.Change) *goal {
+	if change.Snapshot != "" {
+		return w.goal.at(change.Snapshot)
+	}
+	return &w.goal
+}
+
 // finishCluster completes a change that an earlier attempt has begun: the plan no longer
 // has it, because the binding is at the target.
 func (w batchWriter) finishCluster(ctx context.Context, change act.Change) error {
@@ -240,7 +268,7 @@ func (w batchWriter) finishCluster(ctx context.Context, change act.Change) error
 
 // syncWorks writes the Works of a binding, if that is at the target.
 func (w batchWriter) syncWorks(ctx context.Context, change act.Change, binding placementv1beta1.BindingObject) error {
-	if change.Op == act.OpRemove || string(binding.GetUID()) != change.UID || !w.goal.isReached(binding) {
+	if change.Op == act.OpRemove || string(binding.GetUID()) != change.UID || !w.goalOf(change).isReached(binding) {
 		return nil
 	}
 	w.flight.markInFlight(change.Cluster)

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"strconv"
 
+	"github.com/fleetflow/fleetflow/activities/clusterorder"
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -23,11 +24,16 @@ type rolloutFacts struct {
 	evictionUIDs map[string]string
 	// unavailable are the bindings of clusters that have resources and are not available.
 	unavailable []placementv1beta1.BindingObject
+	// older counts the clusters that hold each older snapshot; stable is the one of them that new
+	// clusters get while the target is not to spread further.
+	older  map[string]int
+	stable string
 }
 
 func newRolloutFacts() *rolloutFacts {
 	return &rolloutFacts{
 		bindingNames: map[string]string{}, pins: map[string]act.Change{}, staying: map[string]bool{}, evictionUIDs: map[string]string{},
+		older: map[string]int{},
 	}
 }
 
@@ -36,6 +42,9 @@ func (f *rolloutFacts) decidePlan() rollout.Plan { return rollout.Decide(f.Facts
 func (f *rolloutFacts) addCluster(c rollout.Cluster, b placementv1beta1.BindingObject) {
 	f.Clusters = append(f.Clusters, c)
 	f.bindingNames[c.Name] = b.GetName()
+	if c.Old {
+		f.older[b.GetBindingSpec().ResourceSnapshotName]++
+	}
 	if c.Placed && !c.Available {
 		f.unavailable = append(f.unavailable, b)
 	}
@@ -69,6 +78,9 @@ func hashOf(values ...any) uint64 {
 func (f *rolloutFacts) clusterChange(step rollout.Step) act.Change {
 	c := f.pins[step.Cluster]
 	c.Op = string(step.Op)
+	if step.Op == rollout.AddStable {
+		c.Snapshot = f.stable
+	}
 	return c
 }
 
@@ -110,5 +122,22 @@ func limitsOf(placement placementv1beta1.PlacementObject, clusters []rollout.Clu
 	if limits.MaxSurge, err = rollout.Resolve(surge.String(), limits.Target); err != nil {
 		return limits, fmt.Errorf("maxSurge of placement %s: %w", placement.GetName(), err)
 	}
+	config := placementv1beta1.RollingUpdateOf(placement)
+	limits.Paused, limits.MaxInFlight = config.Paused, clusterorder.MaxInFlight(config.Order)
+	if config.Partition == nil {
+		return limits, nil
+	}
+	if limits.Partition, err = rollout.ResolvePartition(config.Partition.String(), limits.Target); err != nil {
+		return limits, fmt.Errorf("partition of placement %s: %w", placement.GetName(), err)
+	}
 	return limits, nil
+}
+
+// snapshotIndex is the index in the name of a snapshot; -1 if the name has another form.
+func snapshotIndex(snapshot string) int {
+	index, err := strconv.Atoi(workmodel.SnapshotIndex(snapshot))
+	if err != nil {
+		return -1
+	}
+	return index
 }

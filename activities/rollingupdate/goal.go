@@ -83,6 +83,18 @@ func (g *goal) targetOf(cluster string) bindingwrite.Target {
 	return t
 }
 
+// at is the goal with another snapshot.
+func (g goal) at(snapshot string) *goal {
+	g.snapshot = snapshot
+	return &g
+}
+
+// isOld reports whether a binding names another snapshot than it shall.
+func (g *goal) isOld(b placementv1beta1.BindingObject) bool {
+	given := b.GetBindingSpec().ResourceSnapshotName
+	return given != "" && given != g.snapshot
+}
+
 // isReached reports whether a binding says what it shall.
 func (g *goal) isReached(b placementv1beta1.BindingObject) bool {
 	target := g.targetOf(b.GetBindingSpec().TargetCluster)

@@ -7,7 +7,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/clusterorder"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
@@ -62,7 +64,41 @@ func (o observer) gatherFacts(ctx context.Context, live bool) (*rolloutFacts, er
 	if f.Limits, err = limitsOf(o.placement, f.Clusters); err != nil {
 		return nil, err
 	}
+	if err := o.orderClusters(ctx, f); err != nil {
+		return nil, err
+	}
+	f.stable = rollout.StableSnapshot(f.older, snapshotIndex)
 	return f, o.addEvictions(ctx, f)
+}
+
+// orderClusters adds to the facts in which order clusters are to be updated, by their labels.
+func (o observer) orderClusters(ctx context.Context, f *rolloutFacts) error {
+	given := placementv1beta1.RollingUpdateOf(o.placement).Order
+	if given == nil {
+		return nil
+	}
+	var list clusterv1beta1.MemberClusterList
+	if err := o.acts.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the member clusters to order them: %w", err)
+	}
+	labels := make(map[string]map[string]string, len(list.Items))
+	for i := range list.Items {
+		labels[list.Items[i].Name] = list.Items[i].Labels
+	}
+	order := clusterorder.Compile(given)
+	members := make([]rollout.Member, len(f.Clusters))
+	for i, c := range f.Clusters {
+		members[i] = rollout.Member{Name: c.Name, Labels: labels[c.Name]}
+	}
+	places := make(map[string]int, len(members))
+	for place, name := range order.Sort(members) {
+		places[name] = place
+	}
+	for i := range f.Clusters {
+		c := &f.Clusters[i]
+		c.Order, c.Scatter = places[c.Name], labels[c.Name][order.Scatter]
+	}
+	return nil
 }
 
 // listBindings lists the bindings of the placement, from the cache or live. After a live
@@ -106,7 +142,8 @@ func (o observer) readNewest(ctx context.Context, listed placementv1beta1.Bindin
 	if err != nil || live == nil {
 		return binding, err
 	}
-	if !o.goal.isReached(live) && !placementv1beta1.IsDeleting(live) {
+	// One that was given an older snapshot lands when it is available with that.
+	if !o.goal.isReached(live) && !placementv1beta1.IsDeleting(live) && !o.goal.isOld(live) {
 		o.flight.markLanded(cluster)
 	}
 	return live, nil
@@ -123,7 +160,7 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 	c := rollout.Cluster{
 		Name: spec.TargetCluster, State: rollout.State(spec.State), Deleting: deleting,
 		Placed:  spec.ResourceSnapshotName != "",
-		Current: o.goal.isReached(b),
+		Current: o.goal.isReached(b), Old: o.goal.isOld(b),
 		Claimed: o.claim.isPending(b), Expendable: isExpendable(b),
 		Reports: reportsOnly(spec.ApplyStrategy) && reportsOnly(o.goal.targetOf(spec.TargetCluster).ApplyStrategy),
 		Failed:  state.Failed, Available: state.Available && !deleting,
@@ -134,7 +171,7 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 	if !o.flight.isInFlight(c.Name) {
 		return c, nil
 	}
-	if c.Current && c.Available {
+	if (c.Current || c.Old) && c.Available {
 		o.flight.markLanded(c.Name)
 		return c, nil
 	}

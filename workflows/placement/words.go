@@ -29,6 +29,9 @@ func describeProgress(result act.AdvanceResult, progress, now time.Time) string 
 	if now.Sub(progress) >= wf.StuckAfter {
 		fmt.Fprintf(&out, "\n\n**Stuck** since %s.", progress.UTC().Format(time.RFC3339))
 	}
+	if result.HeldBack > 0 {
+		fmt.Fprintf(&out, "\n\nThe partition or a pause keeps %d cluster(s) as they are.", result.HeldBack)
+	}
 	if result.Held != "" {
 		fmt.Fprintf(&out, "\n\nThe limits hold it back: %s.", result.Held)
 	}
@@ -55,7 +58,7 @@ func summarizeRequest(r act.AdvanceRequest) string {
 	}
 	var parts []string
 	for _, op := range []struct{ op, words string }{
-		{act.OpUpdate, "update"}, {act.OpAdd, "first write to"}, {act.OpRemove, "remove from"},
+		{act.OpUpdate, "update"}, {act.OpAdd, "first write to"}, {act.OpAddStable, "first write of the older snapshot to"}, {act.OpRemove, "remove from"},
 		{act.OpEvict, "evict from"}, {act.OpConclude, "refuse to evict from"},
 	} {
 		var clusters []string

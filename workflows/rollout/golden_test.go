@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,7 +26,9 @@ type scenario struct {
 	Limits   rollout.Limits `json:"limits"`
 	Policy   string         `json:"policy,omitempty"` // of evictions; PickN for Target clusters if empty
 	Budget   rollout.Budget `json:"budget,omitzero"`
-	Clusters []string       `json:"clusters"` // a name and a kind each
+	OrderBy  string         `json:"orderBy,omitempty"` // label whose integer orders the clusters
+	Scatter  string         `json:"scatter,omitempty"` // label over whose values they are spread
+	Clusters []string       `json:"clusters"`          // a name and a kind each, and labels if they are ordered
 	Events   []event        `json:"events,omitempty"`
 	Ticks    int            `json:"ticks"`
 }
@@ -48,6 +51,21 @@ type simulation struct {
 	broken   map[string]bool
 	waiting  []rollout.Eviction
 	log      strings.Builder
+	members  []rollout.Member
+}
+
+// order gives the clusters their places.
+func (s *simulation) order() {
+	order := rollout.Order{Scatter: s.scenario.Scatter}
+	if s.scenario.OrderBy != "" {
+		order.Labels = []rollout.OrderLabel{{Key: s.scenario.OrderBy}}
+	}
+	for place, name := range order.Sort(s.members) {
+		s.at(name).Order = place
+	}
+	for _, member := range s.members {
+		s.at(member.Name).Scatter = member.Labels[s.scenario.Scatter]
+	}
 }
 
 func newSimulation(t *testing.T, s scenario) *simulation {
@@ -55,11 +73,25 @@ func newSimulation(t *testing.T, s scenario) *simulation {
 	sim := &simulation{scenario: s, broken: map[string]bool{}}
 	sim.limits = s.Limits
 	for _, line := range s.Clusters {
-		name, kind, _ := strings.Cut(line, " ")
-		require.Contains(t, kinds, kind, "cluster %q", line)
-		sim.clusters = append(sim.clusters, kinds[kind](name))
+		words := strings.Fields(line)
+		require.GreaterOrEqual(t, len(words), 2, "cluster %q", line)
+		require.Contains(t, kinds, words[1], "cluster %q", line)
+		sim.clusters = append(sim.clusters, kinds[words[1]](words[0]))
+		member := rollout.Member{Name: words[0], Labels: map[string]string{}}
+		for _, label := range words[2:] {
+			key, value, _ := strings.Cut(label, "=")
+			member.Labels[key] = value
+		}
+		sim.members = append(sim.members, member)
 	}
+	sim.order()
 	fmt.Fprintf(&sim.log, "%s\ntarget %d, maxUnavailable %d, maxSurge %d", s.About, s.Limits.Target, s.Limits.MaxUnavailable, s.Limits.MaxSurge)
+	if s.Limits.Partition > 0 {
+		fmt.Fprintf(&sim.log, ", partition %d", s.Limits.Partition)
+	}
+	if s.Limits.MaxInFlight > 0 {
+		fmt.Fprintf(&sim.log, ", maxInFlight %d", s.Limits.MaxInFlight)
+	}
 	if s.Budget != (rollout.Budget{}) {
 		fmt.Fprintf(&sim.log, ", budget %s%s", prefixed("maxUnavailable ", s.Budget.MaxUnavailable), prefixed("minAvailable ", s.Budget.MinAvailable))
 	}
@@ -91,8 +123,16 @@ func (s *simulation) happen(t *testing.T, do string) {
 		c.Available, c.Failed = false, true
 	case "change":
 		for i := range s.clusters {
-			s.clusters[i].Current = false
+			s.clusters[i].Current, s.clusters[i].Old = false, s.clusters[i].Placed
 		}
+	case "partition":
+		s.limits.Partition, _ = strconv.Atoi(name)
+	case "pause":
+		s.limits.Paused = true
+	case "resume":
+		s.limits.Paused = false
+	case "ask": // for so many clusters
+		s.limits.Target, _ = strconv.Atoi(name)
 	case "pick":
 		s.clusters = append(s.clusters, fresh(name))
 	case "drop":
@@ -161,6 +201,9 @@ func (s *simulation) run(t *testing.T) string {
 		plan := rollout.Decide(s.facts())
 		written := s.write(plan)
 		fmt.Fprintf(&s.log, "%2d: available %d, placed %d, blocked %d: %s\n", tick, s.available(), s.placed(), plan.Blocked, strings.Join(written, ", "))
+		if plan.HeldBack > 0 {
+			fmt.Fprintf(&s.log, "    held back: %d\n", plan.HeldBack)
+		}
 		if plan.Held != "" {
 			fmt.Fprintf(&s.log, "    held: %s\n", plan.Held)
 		}

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -26,7 +27,10 @@ type Op string
 const (
 	Update Op = "update" // in place, to the target revision
 	Add    Op = "add"    // first write to a newly picked cluster
-	Remove Op = "remove" // take the resources away
+	// AddStable is a first write of the older revision that most clusters hold: the target is
+	// not to spread further.
+	AddStable Op = "addStable"
+	Remove    Op = "remove" // take the resources away
 	// Release takes back what was claimed for a cluster and is not to be done any
 	// more, so that an attempt that still relies on the claim cannot do it.
 	Release Op = "release"
@@ -43,6 +47,9 @@ type Cluster struct {
 	Placed bool
 	// Current says that the binding is at the target revision.
 	Current bool
+	// Old says that the binding names another resource snapshot than the target: a cluster that
+	// is not Current may also differ in how the resources are applied alone.
+	Old bool
 	// Available says that all its Works were seen available at the revision of
 	// its binding, and that no recorded change of it is still under way.
 	Available bool
@@ -61,6 +68,10 @@ type Cluster struct {
 	// ReadyAt is when a cluster whose objects cannot be tracked will count as
 	// available; zero otherwise.
 	ReadyAt time.Time
+	// Order is its place among the clusters to be updated; those with the same go by name.
+	Order int
+	// Scatter is the value of the label by which MaxInFlight counts; empty if it does not count.
+	Scatter string
 }
 
 // Limits of a rolling update, resolved to numbers of clusters.
@@ -70,6 +81,13 @@ type Limits struct {
 	// MaxUnavailable and MaxSurge as in the rollout strategy.
 	MaxUnavailable int
 	MaxSurge       int
+	// Partition is how many clusters keep an older snapshot.
+	Partition int
+	// Paused keeps clusters from being updated.
+	Paused bool
+	// MaxInFlight bounds the clusters with one value of Scatter that are updated at the same time;
+	// 0 is no bound.
+	MaxInFlight int
 }
 
 // Step is one decided change.
@@ -85,6 +103,9 @@ type Plan struct {
 	Steps     []Step
 	// Blocked counts clusters that wait for the limits.
 	Blocked int
+	// HeldBack counts clusters that keep what they have because of the partition, or because the
+	// rollout is paused: only a change of the placement takes it on.
+	HeldBack int
 	// Held says why, if there is no cluster whose end could free them.
 	Held string
 	// WakeAt is the next instant at which time alone changes the plan.
@@ -108,8 +129,10 @@ type Facts struct {
 // when fewer than Target − MaxUnavailable would remain, and no more than Target +
 // MaxSurge clusters hold resources. Rewriting a cluster that is unavailable anyway, and
 // first placements, are not bounded by MaxUnavailable. Broken clusters come first, so
-// that a fix reaches them before it touches a healthy one. Evictions are bounded by
-// their budget only, but the batch cannot take away what they take away.
+// that a fix reaches them before it touches a healthy one; then others that are
+// unavailable, because they cost nothing; then the order counts. No update leaves fewer
+// than Partition clusters at an older snapshot, not even one of a broken cluster. Evictions
+// are bounded by their budget only, but the batch cannot take away what they take away.
 func Decide(facts Facts) Plan {
 	ordered := slices.Clone(facts.Clusters)
 	slices.SortFunc(ordered, func(a, b Cluster) int {
@@ -119,9 +142,9 @@ func Decide(facts Facts) Plan {
 			}
 			return 1
 		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(cmp.Compare(a.Order, b.Order), strings.Compare(a.Name, b.Name))
 	})
-	p := planner{limits: facts.Limits, total: len(ordered), planned: map[string]bool{}}
+	p := planner{limits: facts.Limits, total: len(ordered), planned: map[string]bool{}, kept: map[string]bool{}, inFlight: map[string]int{}}
 	for _, c := range ordered {
 		p.countCluster(c)
 	}
@@ -148,6 +171,16 @@ type planner struct {
 	reservedAvailable int
 	reservedRoom      int
 	planned           map[string]bool
+	// older clusters keep an older snapshot, once what is planned is written; reservedOlder are
+	// those of them that claims may still take, waitingOlder those that are to be updated when the
+	// limits allow it. older counts what new clusters are given as well.
+	older, reservedOlder, waitingOlder int
+	// stable says that there is an older snapshot to give to new clusters.
+	stable bool
+	// kept are clusters that are not updated now, whatever they cost.
+	kept map[string]bool
+	// inFlight are the clusters under update by their value of Scatter.
+	inFlight map[string]int
 	// pending clusters have resources and are not available; changes and additions are
 	// what the limits keep from being planned.
 	pending, changes, additions int
@@ -170,7 +203,28 @@ func (p *planner) countCluster(c Cluster) {
 	if c.Claimed && !holdsResources(c) {
 		p.reservedRoom++
 	}
+	if c.Old && c.Placed {
+		p.stable = true
+	}
+	if c.isOlder() {
+		p.older++
+		if c.Claimed {
+			p.reservedOlder++
+		}
+	}
+	if c.isUpdating() {
+		p.inFlight[c.Scatter]++
+	}
 	p.plan.WakeAt = EarlierOf(p.plan.WakeAt, c.ReadyAt)
+}
+
+// isOlder says that a wanted cluster keeps an older snapshot.
+func (c Cluster) isOlder() bool { return c.Old && c.State == Bound && !c.Deleting }
+
+// isUpdating says that a cluster was given the target and is not available with it yet, or may
+// still be given it.
+func (c Cluster) isUpdating() bool {
+	return c.State == Bound && !c.Deleting && (c.Claimed || c.Current && !c.Available)
 }
 
 // EarlierOf is the earlier of two instants, each of which may be missing.
@@ -196,6 +250,12 @@ func (p *planner) availableFor(c Cluster) int {
 // takeOne takes a cluster away.
 func (p *planner) takeOne(c Cluster) {
 	p.planned[c.Name] = true
+	if c.isOlder() {
+		p.older--
+		if c.Claimed {
+			p.reservedOlder--
+		}
+	}
 	if !isUp(c) {
 		return
 	}
@@ -211,6 +271,9 @@ func (p *planner) planStep(c Cluster, op Op) {
 	if op == Update && c.Reports && isUp(c) {
 		p.available++
 	}
+	if op == Update && !c.isUpdating() {
+		p.inFlight[c.Scatter]++
+	}
 	p.plan.Steps = append(p.plan.Steps, Step{c.Name, op})
 }
 
@@ -221,7 +284,7 @@ func (p *planner) isIdle(c Cluster) bool { return !c.Deleting && !p.planned[c.Na
 func (p *planner) planFree(clusters []Cluster) {
 	for _, c := range clusters {
 		costs := c.Available && (!c.Reports || takeAwayOp(c) == Remove)
-		if !costs && p.isIdle(c) && c.WantsTakeAway() {
+		if !costs && p.isIdle(c) && c.WantsTakeAway() && !p.keepsBack(c) {
 			p.planStep(c, takeAwayOp(c))
 		}
 	}
@@ -232,17 +295,59 @@ func (p *planner) planFree(clusters []Cluster) {
 func (p *planner) planTakeAway(clusters []Cluster) {
 	for _, op := range []Op{Remove, Update} {
 		for _, c := range clusters {
-			if !c.Available || !p.isIdle(c) || !c.WantsTakeAway() || takeAwayOp(c) != op {
+			if !c.Available || !p.isIdle(c) || !c.WantsTakeAway() || takeAwayOp(c) != op || p.keepsBack(c) {
 				continue
 			}
 			if p.availableFor(c) <= p.limits.Target-p.limits.MaxUnavailable {
-				p.plan.Blocked++
+				p.blockUpdate(c)
 				p.changes++
 				continue
 			}
 			p.planStep(c, op)
 		}
 	}
+}
+
+// keepsBack reports whether a cluster is not to be updated now: the rollout is paused, the
+// partition keeps the cluster, or as many of its kind as may are being updated. A removal is no
+// update.
+func (p *planner) keepsBack(c Cluster) bool {
+	if takeAwayOp(c) == Remove || p.kept[c.Name] {
+		return p.kept[c.Name]
+	}
+	older, inFlight := p.older-p.waitingOlder-p.reservedOlder, p.inFlight[c.Scatter]
+	if c.Claimed { // what was claimed for itself is not reserved against it
+		older += p.reservedOlder
+		inFlight--
+	}
+	switch {
+	case p.limits.Paused, c.Old && older <= p.limits.Partition:
+		p.plan.HeldBack++
+	case c.Scatter != "" && p.limits.MaxInFlight > 0 && inFlight >= p.limits.MaxInFlight:
+		p.blockUpdate(c)
+	default:
+		return false
+	}
+	p.kept[c.Name] = true
+	return true
+}
+
+// blockUpdate notes that a cluster has to wait. It is among those that the partition lets go: none
+// of the clusters after it takes its place.
+func (p *planner) blockUpdate(c Cluster) {
+	p.plan.Blocked++
+	if c.isOlder() {
+		p.waitingOlder++
+	}
+}
+
+// additionOp is how a new cluster gets resources: at the stable revision if the target is not to
+// spread further, or if the partition wants more clusters at an older snapshot than there are.
+func (p *planner) additionOp() Op {
+	if p.stable && (p.limits.Paused || p.older-p.reservedOlder < p.limits.Partition) {
+		return AddStable
+	}
+	return Add
 }
 
 // planAdditions plans first writes as far as the surge goes.
@@ -264,7 +369,11 @@ func (p *planner) planAdditions(clusters []Cluster) {
 		if c.Claimed && !holdsResources(c) {
 			p.reservedRoom--
 		}
-		p.planStep(c, Add)
+		op := p.additionOp()
+		if op == AddStable {
+			p.older++
+		}
+		p.planStep(c, op)
 	}
 }
 
@@ -301,4 +410,27 @@ func Resolve(value string, total int) (int, error) {
 		return int(math.Ceil(float64(n) * float64(total) / 100)), nil
 	}
 	return n, nil
+}
+
+// ResolvePartition turns a partition such as 3 or "25%" into a number of clusters of total.
+// Percentages are rounded up, but below 100 % at least one of several clusters is updated.
+func ResolvePartition(value string, total int) (int, error) {
+	held, err := Resolve(value, total)
+	if strings.HasSuffix(value, "%") && value != "100%" && total > 1 {
+		held = min(held, total-1)
+	}
+	return held, err
+}
+
+// StableSnapshot is, of the older snapshots that clusters hold, the one that most of them do, of
+// several the newer; empty if there is none. Held counts the clusters by snapshot, index is what
+// tells which of two is newer.
+func StableSnapshot(held map[string]int, index func(snapshot string) int) string {
+	stable := ""
+	for name, count := range held {
+		if stable == "" || cmp.Or(cmp.Compare(count, held[stable]), cmp.Compare(index(name), index(stable)), strings.Compare(name, stable)) > 0 {
+			stable = name
+		}
+	}
+	return stable
 }

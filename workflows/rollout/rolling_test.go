@@ -21,7 +21,7 @@ func current(name string) rollout.Cluster {
 }
 
 func outdated(name string) rollout.Cluster {
-	return rollout.Cluster{Name: name, State: rollout.Bound, Placed: true, Available: true}
+	return rollout.Cluster{Name: name, State: rollout.Bound, Placed: true, Old: true, Available: true}
 }
 
 func deselected(name string) rollout.Cluster {
@@ -217,5 +217,139 @@ func TestResolve(t *testing.T) {
 	for _, bad := range []string{"", "many", "-1", "-5%", "1.5", "%", "25%%"} {
 		_, err := rollout.Resolve(bad, 10)
 		assert.ErrorContains(t, err, "is neither a number of clusters nor a percentage", "value %q", bad)
+	}
+}
+
+func TestResolvePartition(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		value string
+		total int
+		want  int
+	}{
+		"a number is itself":                       {"3", 5, 3},
+		"90% of 10 is 9":                           {"90%", 10, 9},
+		"99% of 9 leaves one to update":            {"99%", 9, 8},
+		"99% of 99 leaves one to update":           {"99%", 99, 98},
+		"100% is all":                              {"100%", 99, 99},
+		"1% of 10 is one":                          {"1%", 10, 1},
+		"of a single cluster a percentage is all":  {"50%", 1, 1},
+		"a percentage of no clusters is nothing":   {"50%", 0, 0},
+		"a number may exceed what there is":        {"7", 5, 7},
+		"0% is none, and leaves all to be updated": {"0%", 5, 0},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got, err := rollout.ResolvePartition(test.value, test.total)
+			require.NoError(t, err)
+			assert.Equal(t, test.want, got)
+		})
+	}
+	_, err := rollout.ResolvePartition("some", 5)
+	assert.ErrorContains(t, err, "neither a number of clusters nor a percentage")
+}
+
+func TestStableSnapshot(t *testing.T) {
+	index := func(name string) int { return int(name[0] - '0') }
+	assert.Empty(t, rollout.StableSnapshot(nil, index))
+	assert.Equal(t, "1", rollout.StableSnapshot(map[string]int{"1": 3, "2": 2}, index), "the one that most clusters hold")
+	assert.Equal(t, "2", rollout.StableSnapshot(map[string]int{"0": 1, "1": 2, "2": 2}, index), "of two the newer")
+}
+
+// What partition, pause and order make of the next batch.
+func TestWhatIsHeldBack(t *testing.T) {
+	partition := func(l rollout.Limits, n int) rollout.Limits { l.Partition = n; return l }
+	paused := func(l rollout.Limits) rollout.Limits { l.Paused = true; return l }
+	claimed := func(c rollout.Cluster) rollout.Cluster { c.Claimed = true; return c }
+	in := func(c rollout.Cluster, value string, order int) rollout.Cluster {
+		c.Scatter, c.Order = value, order
+		return c
+	}
+	otherwise := func(c rollout.Cluster) rollout.Cluster { c.Current, c.Old = false, false; return c }
+	update := func(names ...string) (steps []rollout.Step) {
+		for _, name := range names {
+			steps = append(steps, rollout.Step{Cluster: name, Op: rollout.Update})
+		}
+		return steps
+	}
+	for sentence, test := range map[string]struct {
+		clusters []rollout.Cluster
+		limits   rollout.Limits
+		want     rollout.Plan
+	}{
+		"what waits for the limits is told apart from what the partition keeps": {
+			clusters: []rollout.Cluster{outdated("a"), outdated("b"), outdated("c"), outdated("d"), outdated("e")},
+			limits:   partition(limits(5, 1, 0), 3),
+			want:     rollout.Plan{Steps: update("a"), Blocked: 1, HeldBack: 3},
+		},
+		"a rollout that has come to its partition is settled": {
+			clusters: []rollout.Cluster{current("a"), current("b"), outdated("c"), outdated("d"), outdated("e")},
+			limits:   partition(limits(5, 1, 0), 3),
+			want:     rollout.Plan{Settled: true, HeldBack: 3},
+		},
+		"a larger partition takes nothing back": {
+			clusters: []rollout.Cluster{current("a"), current("b"), outdated("c"), outdated("d"), outdated("e")},
+			limits:   partition(limits(5, 1, 0), 5),
+			want:     rollout.Plan{Settled: true, HeldBack: 3},
+		},
+		"a broken cluster comes first and does not break the partition": {
+			clusters: []rollout.Cluster{outdated("a"), failed(outdated("b")), failed(outdated("c"))},
+			limits:   partition(limits(3, 3, 0), 2),
+			want:     rollout.Plan{Steps: update("b"), HeldBack: 2},
+		},
+		"a cluster that may still be updated counts as updated": {
+			clusters: []rollout.Cluster{outdated("a"), outdated("b"), claimed(outdated("c"))},
+			limits:   partition(limits(3, 3, 0), 2),
+			want:     rollout.Plan{Steps: update("c"), HeldBack: 2},
+		},
+		"other overrides are no older snapshot": {
+			clusters: []rollout.Cluster{otherwise(outdated("a")), outdated("b")},
+			limits:   partition(limits(2, 2, 0), 2),
+			want:     rollout.Plan{Steps: update("a"), HeldBack: 1},
+		},
+		"a new cluster gets the older snapshot while the partition wants more of it": {
+			clusters: []rollout.Cluster{current("a"), outdated("b"), fresh("c"), fresh("d")},
+			limits:   partition(limits(4, 1, 0), 2),
+			want:     rollout.Plan{Steps: []rollout.Step{{Cluster: "c", Op: rollout.AddStable}, {Cluster: "d", Op: rollout.Add}}, HeldBack: 1},
+		},
+		"and the latest if no cluster has an older one": {
+			clusters: []rollout.Cluster{current("a"), fresh("b")}, limits: partition(limits(2, 1, 0), 2),
+			want: rollout.Plan{Steps: []rollout.Step{{Cluster: "b", Op: rollout.Add}}},
+		},
+		"during a pause nothing is updated, and removals and first placements go on": {
+			clusters: []rollout.Cluster{outdated("a"), failed(outdated("b")), otherwise(outdated("c")), deselected("d"), fresh("e")},
+			limits:   paused(limits(4, 2, 1)),
+			want:     rollout.Plan{Steps: []rollout.Step{{Cluster: "d", Op: rollout.Remove}, {Cluster: "e", Op: rollout.AddStable}}, HeldBack: 3},
+		},
+		"a claim that is not followed up because of a pause is taken back": {
+			clusters: []rollout.Cluster{claimed(outdated("a"))}, limits: paused(limits(1, 1, 1)),
+			want: rollout.Plan{Steps: []rollout.Step{{Cluster: "a", Op: rollout.Release}}, HeldBack: 1},
+		},
+		"the order counts after what is broken and what is unavailable": {
+			clusters: []rollout.Cluster{in(outdated("a"), "", 1), in(outdated("b"), "", 0), in(outdated("c"), "", 2), in(down(outdated("d")), "", 3)},
+			limits:   limits(4, 2, 0),
+			want:     rollout.Plan{Steps: update("d", "b"), Blocked: 2},
+		},
+		"no more clusters of one value than may be are updated at the same time": {
+			clusters: []rollout.Cluster{in(outdated("a"), "east", 0), in(outdated("b"), "east", 1), in(outdated("c"), "west", 2), in(outdated("d"), "", 3), in(outdated("e"), "", 4)},
+			limits:   rollout.Limits{Target: 5, MaxUnavailable: 4, MaxInFlight: 1},
+			want:     rollout.Plan{Steps: update("a", "c", "d", "e"), Blocked: 1},
+		},
+		"one that is not available yet is still being updated": {
+			clusters: []rollout.Cluster{in(down(current("a")), "east", 0), in(outdated("b"), "east", 1), in(down(outdated("c")), "east", 2)},
+			limits:   rollout.Limits{Target: 3, MaxUnavailable: 3, MaxInFlight: 1},
+			want:     rollout.Plan{Blocked: 2},
+		},
+		"one that waits for its kind keeps its place before the partition": {
+			clusters: []rollout.Cluster{in(down(current("a")), "east", 0), in(outdated("b"), "east", 1), in(outdated("c"), "west", 2)},
+			limits:   rollout.Limits{Target: 3, MaxUnavailable: 3, MaxInFlight: 1, Partition: 1},
+			want:     rollout.Plan{Blocked: 1, HeldBack: 1},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := decideBatch(test.clusters, test.limits)
+			got.Held = ""
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -15,6 +16,8 @@ import (
 type fleet struct {
 	clusters []rollout.Cluster
 	limits   rollout.Limits
+	// first are the clusters whose first placement is under way, which is no update.
+	first map[string]bool
 }
 
 func (f *fleet) at(name string) *rollout.Cluster {
@@ -44,6 +47,39 @@ func (f *fleet) placed() (n int) {
 	return n
 }
 
+// older counts the wanted clusters that keep an older snapshot.
+func (f *fleet) older() (n int) {
+	for _, c := range f.clusters {
+		if c.Old && c.State == rollout.Bound && !c.Deleting {
+			n++
+		}
+	}
+	return n
+}
+
+// updating counts the clusters with one value that were updated and are not available yet.
+func (f *fleet) updating(value string) (n int) {
+	for _, c := range f.clusters {
+		if c.Scatter == value && c.State == rollout.Bound && !c.Deleting && c.Current && !c.Available && !f.first[c.Name] {
+			n++
+		}
+	}
+	return n
+}
+
+// judgeUpdate says what an update breaks of what is to be held back.
+func (f *fleet) judgeUpdate(c *rollout.Cluster) error {
+	switch {
+	case f.limits.Paused:
+		return errors.New("the rollout is paused")
+	case c.Old && f.older()-1 < f.limits.Partition:
+		return fmt.Errorf("%d clusters would keep an older snapshot, %d are to", f.older()-1, f.limits.Partition)
+	case f.limits.MaxInFlight > 0 && c.Scatter != "" && f.updating(c.Scatter)+1 > f.limits.MaxInFlight:
+		return fmt.Errorf("%d clusters of %s would be updated, %d may be", f.updating(c.Scatter)+1, c.Scatter, f.limits.MaxInFlight)
+	}
+	return nil
+}
+
 // write does to the fleet what a step does, and says which limit it breaks by
 // the state stored at that write.
 func (f *fleet) write(step rollout.Step) error {
@@ -51,25 +87,37 @@ func (f *fleet) write(step rollout.Step) error {
 	if c == nil || c.Deleting {
 		return fmt.Errorf("%s of a cluster that is gone or going", step.Op)
 	}
-	if taken := c.Available; taken && step.Op != rollout.Add {
+	if taken := c.Available; taken && step.Op != rollout.Add && step.Op != rollout.AddStable {
 		if least := f.limits.Target - f.limits.MaxUnavailable; f.available()-1 < least {
 			return fmt.Errorf("%s leaves %d available, at least %d must remain", step.Op, f.available()-1, least)
 		}
 	}
 	switch step.Op {
-	case rollout.Add:
+	case rollout.Add, rollout.AddStable:
 		if c.State != rollout.Scheduled {
 			return fmt.Errorf("add of a cluster that is %s", c.State)
 		}
 		if most := f.limits.Target + f.limits.MaxSurge; f.placed()+1 > most {
 			return fmt.Errorf("add makes %d placed, at most %d may be", f.placed()+1, most)
 		}
-		c.State, c.Placed, c.Current, c.Available = rollout.Bound, true, true, false
+		if spreads := step.Op == rollout.Add; spreads && f.limits.Paused && slices.ContainsFunc(f.clusters, func(o rollout.Cluster) bool { return o.Old && o.Placed }) {
+			return errors.New("the target spreads during a pause")
+		}
+		if f.first == nil {
+			f.first = map[string]bool{}
+		}
+		f.first[c.Name] = true
+		c.State, c.Placed, c.Available = rollout.Bound, true, false
+		c.Current, c.Old = step.Op == rollout.Add, step.Op == rollout.AddStable
 	case rollout.Update:
 		if c.State != rollout.Bound || c.Current {
 			return fmt.Errorf("update of a cluster that is %s, current %t", c.State, c.Current)
 		}
-		c.Current, c.Available, c.Failed = true, false, false
+		if err := f.judgeUpdate(c); err != nil {
+			return err
+		}
+		delete(f.first, c.Name)
+		c.Current, c.Old, c.Available, c.Failed = true, false, false, false
 	case rollout.Remove:
 		if c.State != rollout.Unscheduled {
 			return fmt.Errorf("removal of a cluster that is %s", c.State)
@@ -87,6 +135,7 @@ func (f *fleet) settle(name string) {
 		f.clusters = slices.DeleteFunc(f.clusters, func(o rollout.Cluster) bool { return o.Name == name })
 	case c.Placed:
 		c.Available, c.Failed = true, false
+		delete(f.first, name)
 	}
 }
 
@@ -107,13 +156,21 @@ func (f *fleet) disturb(r *rand.Rand) {
 		}
 	case 5: // the resources change
 		for i := range f.clusters {
-			f.clusters[i].Current = false
+			f.clusters[i].Current, f.clusters[i].Old = false, f.clusters[i].Placed
 		}
 	case 6: // the policy changes
 		f.reschedule(c, r)
 	case 7:
 		f.limits = rollout.Limits{Target: r.IntN(len(f.clusters) + 3), MaxUnavailable: r.IntN(3), MaxSurge: r.IntN(3)}
+		f.holdBack(r)
 	}
+}
+
+// holdBack makes the limits hold clusters back, or not.
+func (f *fleet) holdBack(r *rand.Rand) {
+	f.limits.Paused = r.IntN(5) == 0
+	f.limits.Partition = max(0, r.IntN(len(f.clusters)+3)-2)
+	f.limits.MaxInFlight = r.IntN(3)
 }
 
 // reschedule drops a cluster from the policy, or picks it again.
@@ -140,7 +197,9 @@ func randomFleet(r *rand.Rand) *fleet {
 			c.State, c.Placed = rollout.Unscheduled, true
 		default:
 			c.State, c.Placed, c.Current = rollout.Bound, true, r.IntN(3) == 0
+			c.Old = !c.Current && r.IntN(4) > 0
 		}
+		c.Order, c.Scatter = r.IntN(4), []string{"", "east", "west"}[r.IntN(3)]
 		if c.Placed {
 			c.Available = r.IntN(4) > 0
 			c.Failed = !c.Available && r.IntN(2) == 0
@@ -149,6 +208,7 @@ func randomFleet(r *rand.Rand) *fleet {
 		f.clusters = append(f.clusters, c)
 	}
 	f.limits = rollout.Limits{Target: r.IntN(len(f.clusters) + 3), MaxUnavailable: r.IntN(4), MaxSurge: r.IntN(4)}
+	f.holdBack(r)
 	return f
 }
 
@@ -192,6 +252,8 @@ func TestARolloutLeftAloneEnds(t *testing.T) {
 			}
 		}
 		f.limits.MaxUnavailable = max(1, f.limits.MaxUnavailable)
+		f.limits.Paused = false
+		least := min(f.limits.Partition, f.older())
 		rounds := 0
 		for ; ; rounds++ {
 			require.Less(t, rounds, 200, "seed %d does not end", seed)
@@ -205,7 +267,9 @@ func TestARolloutLeftAloneEnds(t *testing.T) {
 			f.settle(f.clusters[r.IntN(len(f.clusters))].Name)
 		}
 		for _, c := range f.clusters {
-			require.True(t, c.Deleting || c.State == rollout.Bound && c.Current, "seed %d: %+v", seed, c)
+			require.True(t, c.Deleting || c.State == rollout.Bound && (c.Current || c.Old), "seed %d: %+v", seed, c)
 		}
+		require.GreaterOrEqual(t, f.older(), least, "seed %d", seed)
+		require.LessOrEqual(t, f.older(), f.limits.Partition, "seed %d: more are held back than are to be", seed)
 	}
 }

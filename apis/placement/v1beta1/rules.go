@@ -101,8 +101,13 @@ func EffectiveApplyStrategy(given *ApplyStrategy) ApplyStrategy {
 // RolloutLimits returns the limits of the rolling update of a placement, with their defaults. Percentages are of
 // TargetClusters.
 func RolloutLimits(placement PlacementObject) (maxUnavailable, maxSurge intstr.IntOrString) {
-	given, byDefault := ptr.Deref(StrategyOf(placement).RollingUpdate, RollingUpdateConfig{}), intstr.FromString("25%")
+	given, byDefault := RollingUpdateOf(placement), intstr.FromString("25%")
 	return ptr.Deref(given.MaxUnavailable, byDefault), ptr.Deref(given.MaxSurge, byDefault)
+}
+
+// RollingUpdateOf returns the settings of the rolling update of a placement; zero ones if it has none.
+func RollingUpdateOf(placement PlacementObject) RollingUpdateConfig {
+	return ptr.Deref(StrategyOf(placement).RollingUpdate, RollingUpdateConfig{})
 }
 
 // TargetClusters is the number of clusters that a policy asks for; fitting if it takes all that fit.

@@ -83,6 +83,108 @@ type RollingUpdateConfig struct {
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=0
 	UnavailablePeriodSeconds *int32 `json:"unavailablePeriodSeconds,omitempty"`
+
+	// Partition is how many of the wanted clusters stay on an older resource snapshot: a number,
+	// or a percentage rounded up; below 100%, of several clusters at least one is updated. The
+	// rollout ends when the other clusters have the latest snapshot; a smaller partition takes it
+	// on, a larger one takes nothing back. A cluster that is picked while fewer hold an older
+	// snapshot gets the older snapshot that most clusters hold.
+	// An addition of fleetflow; without it, no cluster is held back, as in KubeFleet.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=10
+	// +kubebuilder:validation:Pattern="^(100|[0-9]{1,2})%$"
+	// +kubebuilder:validation:XValidation:rule=`type(self) != int || self >= 0`,message="partition must be greater than or equal to 0: give a number of clusters, or a percentage such as 25%"
+	Partition *intstr.IntOrString `json:"partition,omitempty"`
+
+	// Paused stops updates, of clusters that are broken as well. What was begun goes on, and so do
+	// removals, evictions and the repair of drifts. A cluster that is picked meanwhile gets the
+	// older snapshot that most clusters hold, if any does.
+	// An addition of fleetflow.
+	Paused bool `json:"paused,omitempty"`
+
+	// Order is the order in which clusters are updated. Clusters that are broken, then others
+	// that are not available, come before it; without it, or where it makes no difference, clusters
+	// go by name.
+	// An addition of fleetflow.
+	Order *ClusterOrder `json:"order,omitempty"`
+}
+
+// ClusterOrder is an order of clusters by their labels.
+type ClusterOrder struct {
+	// Priority says which clusters come first.
+	Priority *ClusterPriority `json:"priority,omitempty"`
+
+	// Scatter spreads clusters of equal priority over the values of a label, so that those with
+	// one value do not follow each other: at most one item.
+	// +kubebuilder:validation:MaxItems=1
+	// +listType=atomic
+	Scatter []ClusterScatter `json:"scatter,omitempty"`
+}
+
+// ClusterPriority says which clusters come first, by weights or by labels.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.weights) || !has(self.labels)`,message="weights and labels exclude each other in a priority: remove one of them"
+type ClusterPriority struct {
+	// Weights add up for each cluster; clusters with a higher sum come first.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	Weights []ClusterWeight `json:"weights,omitempty"`
+
+	// Labels are looked at one after the other: the first that a cluster has tells its place, by
+	// the integer at the end of the value, which is 0 if there is none. Clusters that have an
+	// earlier label come before those with a later one, and clusters with none of them last.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=5
+	// +listType=atomic
+	Labels []ClusterOrderLabel `json:"labels,omitempty"`
+}
+
+// ClusterWeight is a weight for the clusters that match.
+type ClusterWeight struct {
+	// Weight is what a matching cluster gets, from 1 to 100.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +kubebuilder:validation:Required
+	Weight int32 `json:"weight"`
+
+	// ClusterSelector says which clusters get it, by their labels.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:XValidation:rule=`self.clusterSelectorTerms.all(t, !has(t.propertySelector) && !has(t.propertySorter))`,message="only labelSelector is supported: remove propertySelector and propertySorter, an order looks at the labels of clusters"
+	ClusterSelector ClusterSelector `json:"clusterSelector"`
+}
+
+// ClusterOrderLabel orders clusters by the integer at the end of a label's value, such as 10 in
+// wave-10.
+type ClusterOrderLabel struct {
+	// Key of the label of clusters.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")`,message="key must be the key of a cluster label"
+	Key string `json:"key"`
+
+	// Order is Descending if the highest integer comes first, Ascending if the lowest does.
+	// +kubebuilder:default=Descending
+	// +kubebuilder:validation:Enum=Descending;Ascending
+	Order PropertySortOrder `json:"order,omitempty"`
+}
+
+// ClusterScatter spreads clusters over the values of a label.
+type ClusterScatter struct {
+	// Key of the label of clusters, such as topology.kubernetes.io/region. Clusters without it are
+	// spread as if they shared one more value.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")`,message="key must be the key of a cluster label"
+	Key string `json:"key"`
+
+	// MaxInFlight is how many clusters with one value of the label may be updated and not yet
+	// available again at the same time, also across priorities. Clusters without the label are
+	// not bounded. Without it, only maxUnavailable bounds them.
+	// +kubebuilder:validation:Minimum=1
+	MaxInFlight *int32 `json:"maxInFlight,omitempty"`
 }
 
 // ComparisonOptionType says which fields count when a resource is compared.

@@ -1,0 +1,59 @@
+package clusterorder
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// Compile reads an order; without one, clusters go by name.
+func Compile(given *placementv1beta1.ClusterOrder) rollout.Order {
+	var order rollout.Order
+	if given == nil {
+		return order
+	}
+	if len(given.Scatter) > 0 {
+		order.Scatter = given.Scatter[0].Key
+	}
+	if given.Priority == nil {
+		return order
+	}
+	for _, w := range given.Priority.Weights {
+		order.Weights = append(order.Weights, rollout.Weight{Weight: int(w.Weight), Match: matcherOf(w.ClusterSelector.ClusterSelectorTerms)})
+	}
+	for _, label := range given.Priority.Labels {
+		order.Labels = append(order.Labels, rollout.OrderLabel{Key: label.Key, Ascending: label.Order == placementv1beta1.Ascending})
+	}
+	return order
+}
+
+// MaxInFlight is how many clusters with one value of the label that an order scatters by may be
+// updated at the same time; 0 if it does not say.
+func MaxInFlight(given *placementv1beta1.ClusterOrder) int {
+	if given == nil || len(given.Scatter) == 0 || given.Scatter[0].MaxInFlight == nil {
+		return 0
+	}
+	return int(*given.Scatter[0].MaxInFlight)
+}
+
+// matcherOf matches the clusters that one of the terms matches; without terms, all. A term whose
+// selector makes no sense matches none.
+func matcherOf(terms []placementv1beta1.ClusterSelectorTerm) func(map[string]string) bool {
+	var selectors []labels.Selector
+	for _, term := range terms {
+		selector, err := labels.Everything(), error(nil)
+		if term.LabelSelector != nil {
+			selector, err = metav1.LabelSelectorAsSelector(term.LabelSelector)
+		}
+		if err == nil {
+			selectors = append(selectors, selector)
+		}
+	}
+	return func(of map[string]string) bool {
+		return len(terms) == 0 || slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(of)) })
+	}
+}

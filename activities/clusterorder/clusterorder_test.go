@@ -1,0 +1,73 @@
+package clusterorder_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetflow/fleetflow/activities/clusterorder"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+func weight(n int32, terms ...placementv1beta1.ClusterSelectorTerm) placementv1beta1.ClusterWeight {
+	return placementv1beta1.ClusterWeight{Weight: n, ClusterSelector: placementv1beta1.ClusterSelector{ClusterSelectorTerms: terms}}
+}
+
+func term(key, value string) placementv1beta1.ClusterSelectorTerm {
+	return placementv1beta1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}
+}
+
+func TestCompile(t *testing.T) {
+	unreadable := placementv1beta1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Near"}},
+	}}
+	clusters := []rollout.Member{
+		{Name: "a"}, {Name: "b", Labels: map[string]string{"env": "prod", "wave": "1"}},
+		{Name: "c", Labels: map[string]string{"env": "dev", "wave": "2"}}, {Name: "d", Labels: map[string]string{"env": "dev", "wave": "1"}},
+	}
+	for sentence, test := range map[string]struct {
+		given *placementv1beta1.ClusterOrder
+		want  []string
+	}{
+		"none is the order of names": {nil, []string{"a", "b", "c", "d"}},
+		"a weight is for the clusters that one of the terms matches": {
+			&placementv1beta1.ClusterOrder{Priority: &placementv1beta1.ClusterPriority{Weights: []placementv1beta1.ClusterWeight{
+				weight(5, term("env", "none"), term("env", "dev")), weight(1, term("wave", "1")),
+			}}}, []string{"d", "c", "b", "a"},
+		},
+		"without terms it is for all": {
+			&placementv1beta1.ClusterOrder{Priority: &placementv1beta1.ClusterPriority{Weights: []placementv1beta1.ClusterWeight{
+				weight(5), weight(1, placementv1beta1.ClusterSelectorTerm{}), weight(1, term("wave", "2")),
+			}}}, []string{"c", "a", "b", "d"},
+		},
+		"with a term that makes no sense for none": {
+			&placementv1beta1.ClusterOrder{Priority: &placementv1beta1.ClusterPriority{Weights: []placementv1beta1.ClusterWeight{
+				weight(5, unreadable), weight(1, term("env", "dev")),
+			}}}, []string{"c", "d", "a", "b"},
+		},
+		"labels descend unless they are to ascend": {
+			&placementv1beta1.ClusterOrder{Priority: &placementv1beta1.ClusterPriority{Labels: []placementv1beta1.ClusterOrderLabel{{Key: "wave"}}}},
+			[]string{"c", "b", "d", "a"},
+		},
+		"ascending": {
+			&placementv1beta1.ClusterOrder{Priority: &placementv1beta1.ClusterPriority{Labels: []placementv1beta1.ClusterOrderLabel{{Key: "wave", Order: placementv1beta1.Ascending}}}},
+			[]string{"b", "d", "c", "a"},
+		},
+		"scatter": {
+			&placementv1beta1.ClusterOrder{Scatter: []placementv1beta1.ClusterScatter{{Key: "env"}}},
+			[]string{"c", "a", "b", "d"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			assert.Equal(t, test.want, clusterorder.Compile(test.given).Sort(clusters))
+		})
+	}
+}
+
+func TestMaxInFlight(t *testing.T) {
+	assert.Zero(t, clusterorder.MaxInFlight(nil))
+	assert.Zero(t, clusterorder.MaxInFlight(&placementv1beta1.ClusterOrder{Scatter: []placementv1beta1.ClusterScatter{{Key: "env"}}}))
+	assert.Equal(t, 2, clusterorder.MaxInFlight(&placementv1beta1.ClusterOrder{Scatter: []placementv1beta1.ClusterScatter{{Key: "env", MaxInFlight: new(int32(2))}}}))
+}
