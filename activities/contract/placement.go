@@ -68,7 +68,7 @@ const (
 	OpAdd    = "add"    // first write to a newly picked cluster
 	// OpAddStable is a first write of an older snapshot: the target is not to spread further.
 	OpAddStable = "addStable"
-	OpRemove = "remove" // delete the binding of a cluster no longer picked
+	OpRemove    = "remove" // delete the binding of a cluster no longer picked
 	// OpEvict deletes the binding of a cluster that a user evicts, and writes the
 	// outcome; OpConclude only writes the outcome of an eviction.
 	OpEvict    = "evict"

@@ -32,6 +32,9 @@ func (o observer) observe(ctx context.Context) (*rolloutFacts, error) {
 // another worker: if the cache of this one does not have the bindings that the decision
 // was based on, it may lag behind, and count a cluster as available that is gone.
 func (o observer) observeBeforeWrite(ctx context.Context) (*rolloutFacts, error) {
+	if placementv1beta1.RollingUpdateOf(o.placement).Partition != nil {
+		return o.gatherFacts(ctx, true) // it counts the clusters that are selected now
+	}
 	facts, err := o.observe(ctx)
 	if err != nil || o.in.Basis == "" || facts.basis() == o.in.Basis {
 		return facts, err

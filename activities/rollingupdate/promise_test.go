@@ -67,7 +67,7 @@ func (w *world) happen(calm bool) {
 	name := placementv1beta1.BindingName("crp", "crp-uid", cluster)
 	b := &placementv1beta1.ClusterResourceBinding{}
 	there := w.Get(ctx, client.ObjectKey{Name: name}, b) == nil
-	kind := w.random.IntN(11)
+	kind := w.random.IntN(13)
 	switch {
 	case kind < 4 && w.depth.Load() == 0:
 		w.member(cluster, metav1.ConditionTrue)
@@ -85,7 +85,11 @@ func (w *world) happen(calm bool) {
 		w.ask(eviction(cluster, w.counter))
 	case kind == 10 && there && !calm:
 		w.lose(b)
-	case kind >= 7 && w.all && w.depth.Load() > 0:
+	case kind >= 11: // between two attempts the user may change how many are held back
+		if w.depth.Load() == 0 && !calm {
+			w.edit(func(p *placementv1beta1.ClusterResourcePlacement) { w.holdBack(p.Spec.Strategy.RollingUpdate) })
+		}
+	case kind >= 7 && w.counts() && w.depth.Load() > 0:
 	case kind == 7 && there && !calm && b.Spec.ResourceSnapshotName != "":
 		b.Spec.State = map[placementv1beta1.BindingState]placementv1beta1.BindingState{
 			placementv1beta1.BindingStateBound: placementv1beta1.BindingStateUnscheduled, placementv1beta1.BindingStateUnscheduled: placementv1beta1.BindingStateBound,
@@ -93,7 +97,7 @@ func (w *world) happen(calm bool) {
 		b.Generation++
 		require.NoError(w.t, w.Update(ctx, b))
 		w.hear(b)
-	case kind >= 8 && !there:
+	case kind >= 8 && kind <= 10 && !there:
 		w.counter++
 		fresh := scheduled(cluster)
 		fresh.UID = types.UID(fmt.Sprintf("%d-again-%s", w.counter, cluster))
@@ -116,9 +120,17 @@ func (w *world) lose(b *placementv1beta1.ClusterResourceBinding) {
 	delete(w.bindings, b.Name)
 }
 
-// hear lets the caches have a binding at once if the number of clusters follows from it.
+// counts says whether a limit follows from which clusters are selected: then what changes that is
+// heard at once, since nothing can keep it from changing between the look of an attempt and its write.
+func (w *world) counts() bool {
+	p := &placementv1beta1.ClusterResourcePlacement{}
+	require.NoError(w.t, w.Get(w.t.Context(), client.ObjectKey{Name: "crp"}, p))
+	return w.all || p.Spec.Strategy.RollingUpdate.Partition != nil
+}
+
+// hear lets the caches have a binding at once if a limit follows from it.
 func (w *world) hear(b *placementv1beta1.ClusterResourceBinding) {
-	if !w.all {
+	if !w.counts() {
 		return
 	}
 	now := &placementv1beta1.ClusterResourceBinding{}

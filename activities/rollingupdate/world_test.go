@@ -70,6 +70,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{
 			MaxUnavailable: w.anyLimit(0, 3), MaxSurge: w.anyLimit(1, 3),
 		}}
+		w.holdBack(p.Spec.Strategy.RollingUpdate)
 	})
 	w.rolling.Clock = impatient{w.clock}
 	w.seed(t)
@@ -93,6 +94,18 @@ func (w *world) anyPolicy(n int) *placementv1beta1.PlacementPolicy {
 		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: w.clusters[:n]}
 	}
 	return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(n))}
+}
+
+// holdBack makes a rollout hold clusters back, in about half of the worlds.
+func (w *world) holdBack(config *placementv1beta1.RollingUpdateConfig) {
+	if w.random.IntN(2) == 0 {
+		return
+	}
+	config.Partition, config.Paused = w.anyLimit(0, 4), w.random.IntN(4) == 0
+	config.Order = &placementv1beta1.ClusterOrder{
+		Priority: &placementv1beta1.ClusterPriority{Labels: []placementv1beta1.ClusterOrderLabel{{Key: "wave"}}},
+		Scatter:  []placementv1beta1.ClusterScatter{{Key: "region", MaxInFlight: new(int32(1 + w.random.IntN(2)))}},
+	}
 }
 
 // anyLimit is a number from least up to most, or a percentage.

@@ -53,6 +53,38 @@ var rolloutTable = table{
 		"a limit is a number or text": {
 			edit:    rolling("maxSurge: true"),
 			message: `spec.strategy.rollingUpdate.maxSurge in body must be of type integer,string: "boolean"`, reasons: 3},
+		"no less than none are held back": {
+			edit: rolling("partition: -1"), fine: rolling("partition: 0"),
+			message: "partition must be greater than or equal to 0: give a number of clusters, or a percentage such as 25%"},
+		"no more than all are held back": {
+			edit: rolling("partition: 101%"), fine: rolling("partition: 100%"),
+			message: "spec.strategy.rollingUpdate.partition in body should match '^(100|[0-9]{1,2})%$'"},
+		"a partition in quotes is a percentage": {
+			edit: rolling("partition: '99'"), fine: rolling("partition: 99"),
+			message: "spec.strategy.rollingUpdate.partition in body should match '^(100|[0-9]{1,2})%$'"},
+		"External has no partition": {
+			edit:    rollout("type: External, rollingUpdate: {partition: 1}"),
+			message: "rollingUpdateConfig is not valid for External rollout strategy type: remove strategy.rollingUpdate, the stages of an update run set the pace"},
+		"a priority is by weights or by labels": {
+			edit:    rolling("order: {priority: {weights: [{weight: 1, clusterSelector: {clusterSelectorTerms: []}}], labels: [{key: wave}]}}"),
+			fine:    rolling("order: {priority: {labels: [{key: wave, order: Ascending}]}, scatter: [{key: region, maxInFlight: 1}]}"),
+			message: "weights and labels exclude each other in a priority: remove one of them"},
+		"a weight is at most 100": {
+			edit:    rolling("order: {priority: {weights: [{weight: 101, clusterSelector: {clusterSelectorTerms: []}}]}}"),
+			fine:    rolling("order: {priority: {weights: [{weight: 100, clusterSelector: {clusterSelectorTerms: [{labelSelector: {matchLabels: {env: a}}}]}}]}}"),
+			message: "spec.strategy.rollingUpdate.order.priority.weights[0].weight in body should be less than or equal to 100"},
+		"an order looks at labels": {
+			edit:    rolling("order: {priority: {weights: [{weight: 1, clusterSelector: {clusterSelectorTerms: [{propertySorter: {name: a/b, sortOrder: Ascending}}]}}]}}"),
+			message: "only labelSelector is supported: remove propertySelector and propertySorter, an order looks at the labels of clusters"},
+		"an order by a label needs its key": {
+			edit:    rolling("order: {priority: {labels: [{key: not a key}]}}"),
+			message: "key must be the key of a cluster label"},
+		"clusters are scattered over one label": {
+			edit:    rolling("order: {scatter: [{key: a}, {key: b}]}"),
+			message: "spec.strategy.rollingUpdate.order.scatter in body should have at most 1 items"},
+		"at least one cluster is in flight": {
+			edit:    rolling("order: {scatter: [{key: a, maxInFlight: 0}]}"),
+			message: "spec.strategy.rollingUpdate.order.scatter[0].maxInFlight in body should be greater than or equal to 1"},
 		"a wait is not negative": {
 			edit: rolling("unavailablePeriodSeconds: -1"), fine: rolling("unavailablePeriodSeconds: 0"),
 			message: "unavailablePeriodSeconds in body should be greater than or equal to 0"},

@@ -74,7 +74,11 @@ func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone boo
 	before := c.available()
 	wasUp := was != nil && c.up(was)
 	target := c.target()
+	olderBefore := c.older(now)
 	c.store(now, gone)
+	if err := c.spread(was, now, olderBefore, gone); err != nil {
+		return err
+	}
 	if gone {
 		defer delete(c.byUser, now.Name) // the next of this name is another one
 	}
@@ -100,6 +104,48 @@ func (c *Checker) known(now *placementv1beta1.ClusterResourceBinding) *placement
 		return was
 	}
 	return nil
+}
+
+// spread judges that a snapshot reaches a cluster: the rollout must not be paused, and as many
+// clusters as the partition says must keep an older snapshot, if so many had one.
+func (c *Checker) spread(was, now *placementv1beta1.ClusterResourceBinding, olderBefore int, gone bool) error {
+	s := c.placement.Spec.Strategy
+	moved := placed(was) && was.Spec.ResourceSnapshotName != now.Spec.ResourceSnapshotName && now.Spec.State == placementv1beta1.BindingStateBound
+	if gone || !moved || s == nil || s.RollingUpdate == nil {
+		return nil
+	}
+	if s.RollingUpdate.Paused {
+		return fmt.Errorf("%s is updated to %s while the rollout is paused", now.Spec.TargetCluster, now.Spec.ResourceSnapshotName)
+	}
+	if partition := s.RollingUpdate.Partition; partition != nil {
+		target := c.target()
+		least := resolve(*partition, target)
+		if partition.Type == intstr.String && partition.StrVal != "100%" && target > 1 {
+			least = min(least, target-1)
+		}
+		if older := c.older(now); older < min(least, olderBefore) {
+			return fmt.Errorf("updating %s leaves %d clusters at an older snapshot, the partition is %d", now.Spec.TargetCluster, older, least)
+		}
+	}
+	return nil
+}
+
+// older counts the wanted clusters at a snapshot that is older than that of a binding.
+func (c *Checker) older(than *placementv1beta1.ClusterResourceBinding) int {
+	n := 0
+	for _, b := range c.bindings {
+		if placed(b) && b.DeletionTimestamp.IsZero() && b.Spec.State == placementv1beta1.BindingStateBound &&
+			indexOf(b.Spec.ResourceSnapshotName) < indexOf(than.Spec.ResourceSnapshotName) {
+			n++
+		}
+	}
+	return n
+}
+
+// indexOf is the index in the name of a snapshot.
+func indexOf(snapshot string) int {
+	index, _ := strconv.Atoi(workmodel.SnapshotIndex(snapshot))
+	return index
 }
 
 // begins says whether the end of a binding begins with a write.

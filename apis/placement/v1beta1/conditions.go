@@ -90,6 +90,9 @@ const (
 	ReasonRolloutStartedUnknown = "RolloutStartedUnknown" // not decided yet, or by a run
 	ReasonRolloutNotStartedYet  = "RolloutNotStartedYet"  // held back by the strategy
 	ReasonRolloutStarted        = "RolloutStarted"        // under way
+	ReasonRolloutPaused         = "RolloutPaused"         // paused before all clusters were updated
+	ReasonPartitionReached      = "PartitionReached"      // all but those that the partition holds back are updated
+	ReasonHeldByPartition       = "HeldByPartition"       // this cluster stays on an older snapshot
 	// ReasonRolloutControlledByExternalController means, in the vocabulary kubefleet, that update
 	// runs decide.
 	ReasonRolloutControlledByExternalController = "RolloutControlledByExternalController"

@@ -25,7 +25,7 @@ type verb func(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Comman
 func verbs() map[string][]verb {
 	return map[string][]verb{
 		groupLook:    {NewGet, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory},
-		groupRollout: {NewRun, NewApprove, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict, NewFederate, NewOrphaning},
+		groupRollout: {NewRun, NewApprove, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict, NewFederate, NewPause, NewPartition, NewOrphaning},
 		groupMembers: {NewJoin, NewUnjoin, NewCordon, NewUncordon, NewDrain},
 		groupHub:     {NewMigrate},
 	}

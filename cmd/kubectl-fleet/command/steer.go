@@ -54,13 +54,13 @@ func (s *steering) connect() (client.WithWatch, error) {
 	return s.factory.Client()
 }
 
-// findOne checks what the user wants and returns a client of the hub, and the one object of a kind that an argument names.
-func (s *steering) findOne(ctx context.Context, arg string, kind hub.Kind) (client.WithWatch, hub.Found, error) {
+// findOne checks what the user wants and returns a client of the hub, and the one object of some kinds that an argument names.
+func (s *steering) findOne(ctx context.Context, arg string, kinds ...hub.Kind) (client.WithWatch, hub.Found, error) {
 	c, err := s.connect()
 	if err != nil {
 		return nil, hub.Found{}, err
 	}
-	found, err := find(ctx, s.factory, c, arg, kind)
+	found, err := find(ctx, s.factory, c, arg, kinds...)
 	return c, found, err
 }
 

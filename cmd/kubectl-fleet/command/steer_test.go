@@ -112,6 +112,42 @@ func TestStopAndResume(t *testing.T) {
 	assert.Equal(t, placementv1beta1.StateRun, get(c, &placementv1beta1.ClusterStagedUpdateRun{}, "web-5").Spec.State)
 }
 
+func TestPauseAndPartition(t *testing.T) {
+	rolling := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "uid-web", Generation: 1}}
+	c := newConsole(t, rolling)
+	stored := func() placementv1beta1.RollingUpdateConfig {
+		return placementv1beta1.RollingUpdateOf(get(c, &placementv1beta1.ClusterResourcePlacement{}, "web"))
+	}
+	require.NoError(t, c.run("pause", "web", "--dry-run"))
+	assert.False(t, stored().Paused)
+	require.NoError(t, c.run("pause", "web"))
+	assert.Equal(t, "placement/web paused\n", c.out.String())
+	assert.True(t, stored().Paused)
+	require.NoError(t, c.run("pause", "placement/web"))
+	assert.Equal(t, "placement/web is paused already\n", c.out.String())
+
+	require.NoError(t, c.run("partition", "web", "50%"))
+	assert.Equal(t, "partition of placement/web set to 50%\n", c.out.String())
+	require.NoError(t, c.run("partition", "web", "50%"))
+	assert.Equal(t, "the partition of placement/web is 50% already\n", c.out.String())
+	assert.True(t, stored().Paused, "one setting leaves the other")
+	require.NoError(t, c.run("partition", "web", "3"))
+	assert.Equal(t, "3", stored().Partition.String())
+	for _, bad := range []string{"101%", "many", "1.5"} {
+		require.ErrorContains(t, c.run("partition", "web", bad), "is no partition: give a number of clusters, or a percentage from 0% to 100%")
+	}
+	require.ErrorContains(t, c.run("partition", "web"), "as in: kubectl fleet partition web 3")
+
+	require.NoError(t, c.run("resume", "placement/web"))
+	assert.Equal(t, "placement/web resumed\n", c.out.String())
+	assert.False(t, stored().Paused)
+	require.NoError(t, c.run("resume", "web"))
+	assert.Equal(t, "placement/web is not paused\n", c.out.String())
+
+	c = newConsole(t, externalPlacement())
+	require.ErrorContains(t, c.run("pause", "web"), "is rolled out by update runs: stop and resume its run instead")
+}
+
 func TestSkipAndRetry(t *testing.T) {
 	c := newConsole(t, soakingRun())
 	require.ErrorContains(t, c.run("skip", "web-5", "member-9"), `no cluster "member-9"`)

@@ -29,17 +29,31 @@ soak time that has been served is not lost. kubectl fleet resume goes on from th
 
 // NewResume returns `kubectl fleet resume`.
 func NewResume(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	return runVerb(f, streams, &cobra.Command{
-		Use:     "resume RUN",
+	s := &steering{factory: f, streams: streams}
+	cmd := &cobra.Command{
+		Use:     "resume (RUN | placement/NAME)",
 		Aliases: []string{"start"},
-		Short:   "Go on with a run that was stopped, or start one that was only initialized",
+		Short:   "Go on with a run that was stopped, or a placement that was paused; start a run that was only initialized",
 		Long: `Go on with a staged update run by setting its spec.state to Run: one that was stopped, or one that was created with
-kubectl fleet run --initialize to look at its plan first.`,
-		Example: `  kubectl fleet resume web-17`,
-		Args:    exactlyOne("a run", "kubectl fleet resume web-17"),
-	}, func(ctx context.Context, s *steering, c client.WithWatch, run hub.Run, _ []string) error {
-		return s.setState(ctx, c, run, placementv1beta1.StateRun, "running", "is not stopped")
-	})
+kubectl fleet run --initialize to look at its plan first. Or go on with the rolling update of a placement that was paused
+with kubectl fleet pause.`,
+		Example: `  kubectl fleet resume web-17
+  kubectl fleet resume placement/web`,
+		Args:              exactlyOne("a run", "kubectl fleet resume web-17"),
+		ValidArgsFunction: completeRefs(f, hub.KindRun, hub.KindPlacement),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, found, err := s.findOne(cmd.Context(), args[0], hub.KindRun, hub.KindPlacement)
+			switch {
+			case err != nil:
+				return err
+			case found.Placement != nil:
+				return s.setPaused(cmd.Context(), c, *found.Placement, false)
+			}
+			return s.setState(cmd.Context(), c, *found.Run, placementv1beta1.StateRun, "running", "is not stopped")
+		},
+	}
+	s.AddFlags(cmd)
+	return cmd
 }
 
 // setState changes what a run is to do. It is no harm to ask for what is the case.

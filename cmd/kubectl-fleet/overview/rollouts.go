@@ -150,6 +150,9 @@ func rollout(p hub.Placement, active []hub.Run) (state, message string) {
 		if p.External() && step.condition == placementv1beta1.ConditionTypeRolloutStarted {
 			return "waits for a run", condition.Message
 		}
+		if condition.Reason == placementv1beta1.ReasonRolloutPaused {
+			return "paused", condition.Message
+		}
 		if condition.Status == metav1.ConditionFalse {
 			return step.failed, condition.Message
 		}

@@ -85,7 +85,7 @@ func stateAt(p hub.Placement, c *metav1.Condition) updaterun.Phase {
 	switch step := hub.Plain(c.Type); {
 	case c.Status == metav1.ConditionFalse && (step == placementv1beta1.ConditionTypeOverridden || step == placementv1beta1.ConditionTypeApplied):
 		return updaterun.PhaseFailed
-	case step == placementv1beta1.ConditionTypeRolloutStarted && p.External():
+	case step == placementv1beta1.ConditionTypeRolloutStarted && (p.External() || c.Reason == placementv1beta1.ReasonRolloutPaused):
 		return updaterun.PhaseWaiting
 	default:
 		return updaterun.PhaseRunning
@@ -115,7 +115,7 @@ func stepsOf(p hub.Placement) []tree.Node {
 			continue
 		}
 		node := tree.Node{Kind: KindStep, Name: step, State: stepState(c)}
-		if c.Status != metav1.ConditionTrue || step == placementv1beta1.ConditionTypeScheduled {
+		if c.Status != metav1.ConditionTrue || step == placementv1beta1.ConditionTypeScheduled || c.Reason == placementv1beta1.ReasonPartitionReached {
 			node.Detail = cmp.Or(c.Message, c.Reason)
 		}
 		nodes = append(nodes, node)
@@ -138,7 +138,7 @@ func stepState(c *metav1.Condition) updaterun.Phase {
 	case metav1.ConditionTrue:
 		return updaterun.PhaseSucceeded
 	case metav1.ConditionFalse:
-		if c.Reason == placementv1beta1.ReasonRolloutNotStartedYet || c.Reason == placementv1beta1.ReasonResourceNotAvailableYet {
+		if c.Reason == placementv1beta1.ReasonRolloutNotStartedYet || c.Reason == placementv1beta1.ReasonRolloutPaused || c.Reason == placementv1beta1.ReasonResourceNotAvailableYet {
 			return updaterun.PhaseWaiting
 		}
 		return updaterun.PhaseFailed
@@ -210,6 +210,9 @@ func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
 		node.State, node.Detail = updaterun.PhaseFailed, about(held)
 	default:
 		node.State, node.Detail, node.Start = updaterun.PhaseRunning, about(held), held.LastTransitionTime.Time
+	}
+	if kept := meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted); kept != nil && kept.Reason == placementv1beta1.ReasonHeldByPartition && node.Detail == "" {
+		node.Detail = kept.Message
 	}
 	for _, finding := range []struct {
 		number int

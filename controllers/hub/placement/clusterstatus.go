@@ -17,6 +17,8 @@ type pickedCluster struct {
 	cluster  string
 	decision placementv1beta1.ClusterDecision
 	binding  placementv1beta1.BindingObject
+	// held is why the cluster is not to get the latest resources; empty if it is.
+	held string
 }
 
 // listPickedClusters lists the picked clusters by name.
@@ -50,6 +52,7 @@ func describeClusters(facts *Facts, observed Snapshot, now metav1.Time) []placem
 	started := slices.ContainsFunc(clusters, func(p pickedCluster) bool {
 		return p.binding != nil && p.binding.GetBindingSpec().State == placementv1beta1.BindingStateBound
 	})
+	held := facts.heldBack()
 	before := map[string]*placementv1beta1.PerClusterPlacementStatus{}
 	for i := range facts.Placement.GetPlacementStatus().PlacementStatuses {
 		entry := &facts.Placement.GetPlacementStatus().PlacementStatuses[i]
@@ -57,6 +60,9 @@ func describeClusters(facts *Facts, observed Snapshot, now metav1.Time) []placem
 	}
 	entries := make([]placementv1beta1.PerClusterPlacementStatus, 0, len(clusters))
 	for _, p := range clusters {
+		if p.binding != nil {
+			p.held = held[p.binding.GetName()]
+		}
 		last := before[p.cluster]
 		if last == nil {
 			last = &placementv1beta1.PerClusterPlacementStatus{}
@@ -79,18 +85,28 @@ func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started b
 		entry.ApplicableResourceOverrides = spec.ResourceOverrideSnapshots
 		entry.ApplicableClusterResourceOverrides = spec.ClusterResourceOverrideSnapshots
 	}
-	if p.binding != nil && observed.Name != "" && upToDate(facts, p.binding, observed.Name) {
+	if p.binding != nil && observed.Name != "" && (p.held == placementv1beta1.ReasonHeldByPartition || upToDate(facts, p.binding, observed.Name)) {
+		if p.held != "" {
+			entry.ObservedResourceIndex = workmodel.SnapshotIndex(p.binding.GetBindingSpec().ResourceSnapshotName)
+		}
 		status := p.binding.GetBindingStatus()
 		known := last.Conditions
 		if !isAboutSameResources(facts, last, &entry) {
 			known = nil
 		}
-		conditions = append(conditions, copyBindingConditions(p.binding, known, now)...)
+		copied := copyBindingConditions(p.binding, known, now)
+		if p.held != "" && len(copied) > 0 && copied[0].Status == metav1.ConditionTrue { // RolloutStarted
+			copied = append(placementv1beta1.KeepTransitionTimes(last.Conditions, []metav1.Condition{conditionHeld(p.binding)}, now), copied[1:]...)
+		}
+		conditions = append(conditions, copied...)
 		entry.FailedPlacements = status.FailedPlacements
 		entry.DriftedPlacements = status.DriftedPlacements
 		entry.DiffedPlacements = status.DiffedPlacements
 	} else {
 		waiting := conditionNotStarted(facts, p.binding, started)
+		if p.held == placementv1beta1.ReasonRolloutPaused {
+			waiting.Reason, waiting.Message = p.held, "The rollout is paused"
+		}
 		conditions = append(conditions, placementv1beta1.KeepTransitionTimes(last.Conditions, []metav1.Condition{waiting}, now)...)
 	}
 	for i := range conditions {

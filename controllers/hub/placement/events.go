@@ -30,6 +30,14 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, stat
 			r.events.Eventf(placement, nil, "Normal", "PlacementRolloutCompleted", "Rollout", "%s", step.completedNote)
 		}
 	}
+	for _, held := range []struct{ reason, event string }{
+		{placementv1beta1.ReasonRolloutPaused, "PlacementRolloutPaused"}, {placementv1beta1.ReasonPartitionReached, "PlacementPartitionReached"},
+	} {
+		before, is := startedFor(placement.GetPlacementStatus().Conditions, held.reason), startedFor(status.Conditions, held.reason)
+		if is != nil && before == nil {
+			r.events.Eventf(placement, nil, "Normal", held.event, "Rollout", "%s", is.Message)
+		}
+	}
 	for _, failure := range newFailures(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses) {
 		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOnCluster", failure.Condition.Type, "%s", failure.describeFailure())
 	}
@@ -39,6 +47,15 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, stat
 	for _, note := range newFindings(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses, describeDiffs) {
 		r.events.Eventf(placement, nil, "Normal", "PlacementDiffersOnCluster", "DiffReporting", "%s", note)
 	}
+}
+
+// startedFor returns the condition RolloutStarted of a placement if it is there for a reason.
+func startedFor(conditions []metav1.Condition, reason string) *metav1.Condition {
+	said := meta.FindStatusCondition(conditions, placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted))
+	if said == nil || said.Reason != reason {
+		return nil
+	}
+	return said
 }
 
 // newFindings describes the clusters that have findings now and had none before.

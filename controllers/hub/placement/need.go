@@ -104,8 +104,9 @@ func rolloutPending(facts *Facts) bool {
 	if placementv1beta1.IsExternal(facts.Placement) || facts.Latest.Name == "" {
 		return false
 	}
+	held := facts.heldBack()
 	return slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.BindingObject) bool {
-		return binding.GetDeletionTimestamp().IsZero() && !upToDate(facts, binding, facts.Latest.Name)
+		return binding.GetDeletionTimestamp().IsZero() && !upToDate(facts, binding, facts.Latest.Name) && held[binding.GetName()] == ""
 	})
 }
 

@@ -150,6 +150,9 @@ func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStat
 		if step == &overriddenStep && condition.Status == metav1.ConditionTrue {
 			condition.Message += describeIdleOverrides(facts)
 		}
+		if step == &rolloutStartedStep {
+			condition = describeHeldBack(facts, condition)
+		}
 		if condition.Status != metav1.ConditionTrue {
 			if step == &rolloutStartedStep && condition.Status == metav1.ConditionUnknown && placementv1beta1.IsExternal(facts.Placement) {
 				condition = leaveToRuns(facts, entries, condition, view.Vocabulary.Words().RolloutByRuns)

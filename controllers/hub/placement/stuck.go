@@ -103,7 +103,7 @@ func hasBeenBlockedSince(facts *Facts, before time.Time) bool {
 // accountLimits computes from the bindings how many clusters the limits leave to the rollout. While a cluster may
 // still become available, the account is empty: the rollout waits for that cluster and not for its limits.
 func accountLimits(facts *Facts) rollout.Account {
-	a := rollout.Account{Limits: resolveLimits(facts)}
+	a, held := rollout.Account{Limits: resolveLimits(facts)}, facts.heldBack()
 	for _, binding := range facts.Bindings {
 		holds := binding.GetBindingSpec().ResourceSnapshotName != "" || !binding.GetDeletionTimestamp().IsZero()
 		if holds {
@@ -118,7 +118,7 @@ func accountLimits(facts *Facts) rollout.Account {
 			return rollout.Account{} // the rollout waits for this cluster
 		case binding.GetBindingSpec().State == placementv1beta1.BindingStateScheduled:
 			a.Additions++
-		case !upToDate(facts, binding, facts.Latest.Name):
+		case !upToDate(facts, binding, facts.Latest.Name) && held[binding.GetName()] == "":
 			a.Changes++
 		}
 	}
@@ -152,6 +152,7 @@ func resolveLimits(facts *Facts) rollout.Limits {
 	// An error leaves 0.
 	out.MaxUnavailable, _ = rollout.Resolve(unavailable.String(), out.Target)
 	out.MaxSurge, _ = rollout.Resolve(surge.String(), out.Target)
+	out.Partition = resolvePartition(facts.Placement, out.Target)
 	return out
 }
 

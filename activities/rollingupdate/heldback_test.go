@@ -1,0 +1,128 @@
+package rollingupdate_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// roll sets how the placement rolls out, for so many clusters.
+func (r *rollout) roll(clusters int, config placementv1beta1.RollingUpdateConfig) {
+	r.t.Helper()
+	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(clusters))}
+		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &config}
+	})
+}
+
+func percentOrNumber(value string) *intstr.IntOrString { return new(intstr.Parse(value)) }
+
+// finish advances until nothing is left to write, and returns the clusters in the order in which they were updated.
+func (r *rollout) finish() (updated []string, last act.AdvanceResult) {
+	r.t.Helper()
+	r.prompt = true
+	request := act.AdvanceRequest{}
+	for range 10 {
+		last = r.advance(request)
+		if last.Settled {
+			return updated, last
+		}
+		for _, change := range last.Next {
+			updated = append(updated, change.Cluster)
+		}
+		request.Batch, request.InFlight = last.Next, last.InFlight
+	}
+	r.t.Fatal("it does not settle")
+	return nil, last
+}
+
+func TestAPartitionKeepsClustersOnTheOlderSnapshot(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot), bound("b", oldSnapshot), bound("c", oldSnapshot), bound("d", oldSnapshot), bound("e", oldSnapshot))
+	config := placementv1beta1.RollingUpdateConfig{MaxUnavailable: percentOrNumber("1"), MaxSurge: percentOrNumber("0"), Partition: percentOrNumber("60%")}
+	r.roll(5, config)
+	updated, last := r.finish()
+	assert.Equal(t, []string{"a", "b"}, updated)
+	assert.Equal(t, 3, last.HeldBack)
+
+	config.Partition = percentOrNumber("5")
+	r.roll(5, config)
+	updated, _ = r.finish()
+	assert.Empty(t, updated, "a larger partition takes nothing back")
+
+	config.Partition = percentOrNumber("1")
+	r.roll(5, config)
+	updated, last = r.finish()
+	assert.Equal(t, []string{"c", "d"}, updated)
+	assert.Equal(t, 1, last.HeldBack)
+	assert.Equal(t, oldSnapshot, r.binding("e").Spec.ResourceSnapshotName)
+}
+
+func TestDuringAPauseANewClusterGetsTheOlderSnapshot(t *testing.T) {
+	r := newRollout(t, bound("a", newSnapshot), bound("b", oldSnapshot), bound("c", oldSnapshot), scheduled("d"))
+	r.roll(4, placementv1beta1.RollingUpdateConfig{Paused: true})
+	stable := decided(scheduled("d"), act.OpAddStable)
+	stable.Snapshot = oldSnapshot
+	result := r.advance(act.AdvanceRequest{})
+	assert.Equal(t, act.AdvanceResult{Next: []act.Change{stable}, HeldBack: 2}, result)
+
+	request := act.AdvanceRequest{Epoch: 1, Batch: result.Next}
+	result = r.advance(request)
+	assert.Equal(t, oldSnapshot, r.binding("d").Spec.ResourceSnapshotName)
+	assert.Equal(t, act.AdvanceResult{Settled: true, HeldBack: 3, InFlight: []string{"d"}}, result)
+	written := r.binding("d").ResourceVersion
+	result = r.advance(request)
+	assert.Equal(t, act.AdvanceResult{Settled: true, HeldBack: 3, InFlight: []string{"d"}}, result, "a second attempt comes to the same")
+	assert.Equal(t, written, r.binding("d").ResourceVersion, "and writes nothing")
+
+	r.report("d", metav1.ConditionTrue)
+	assert.Equal(t, act.AdvanceResult{Settled: true, HeldBack: 3, Done: []string{"d"}}, r.advance(request), "it is waited for as others are")
+
+	r.roll(4, placementv1beta1.RollingUpdateConfig{})
+	updated, _ := r.finish()
+	assert.Equal(t, []string{"b", "c", "d"}, updated, "after the pause it is updated as the others are")
+}
+
+func TestAnOlderSnapshotThatIsGoneIsGivenToNoCluster(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot), scheduled("b"))
+	r.roll(2, placementv1beta1.RollingUpdateConfig{Paused: true})
+	result := r.advance(act.AdvanceRequest{})
+	require.Len(t, result.Next, 1)
+	require.NoError(t, r.Delete(t.Context(), snapshotNamed(oldSnapshot, "false")))
+	r.advance(act.AdvanceRequest{Epoch: 1, Batch: result.Next})
+	assert.Equal(t, placementv1beta1.BindingStateScheduled, r.binding("b").Spec.State)
+}
+
+func TestAChoiceFromBeforeAPauseIsNotCarriedOut(t *testing.T) {
+	r := three(t)
+	result := r.advance(act.AdvanceRequest{})
+	require.Len(t, result.Next, 1)
+	r.roll(3, placementv1beta1.RollingUpdateConfig{Paused: true})
+	result = r.advance(act.AdvanceRequest{Epoch: 1, Batch: result.Next})
+	assert.Equal(t, act.AdvanceResult{Settled: true, HeldBack: 3}, result)
+	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName)
+}
+
+func TestClustersAreUpdatedInTheOrderOfTheirLabels(t *testing.T) {
+	r := three(t)
+	for name, wave := range map[string]string{"a": "wave-5", "b": "wave-10"} {
+		require.NoError(t, r.Create(t.Context(), &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"wave": wave, "region": "east"}}}))
+	}
+	require.NoError(t, r.Create(t.Context(), &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: map[string]string{"region": "west"}}}))
+	config := placementv1beta1.RollingUpdateConfig{MaxUnavailable: percentOrNumber("2"), Order: &placementv1beta1.ClusterOrder{
+		Priority: &placementv1beta1.ClusterPriority{Labels: []placementv1beta1.ClusterOrderLabel{{Key: "wave"}}},
+		Scatter:  []placementv1beta1.ClusterScatter{{Key: "region", MaxInFlight: new(int32(1))}},
+	}}
+	r.roll(3, config)
+	result := r.advance(act.AdvanceRequest{})
+	assert.Equal(t, []act.Change{decided(bound("b", oldSnapshot), act.OpUpdate), decided(bound("c", oldSnapshot), act.OpUpdate)}, result.Next,
+		"a comes second, and only one of its region may be updated at a time")
+	updated, _ := r.finish()
+	assert.Equal(t, []string{"b", "c", "a"}, updated)
+}
