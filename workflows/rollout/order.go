@@ -32,12 +32,13 @@ type OrderLabel struct {
 
 // Sort returns the names of clusters in the order in which they are to be updated.
 func (o Order) Sort(clusters []Member) []string {
-	rows := make([]orderedMember, len(clusters))
+	all, rows := make([]orderedMember, len(clusters)), make([]*orderedMember, len(clusters))
 	for i, c := range clusters {
-		rows[i] = orderedMember{name: c.Name, value: c.Labels[o.Scatter]}
+		all[i] = orderedMember{name: c.Name, value: c.Labels[o.Scatter]}
+		rows[i] = &all[i]
 		rows[i].group, rows[i].rank = o.priority(c.Labels)
 	}
-	slices.SortFunc(rows, func(a, b orderedMember) int { return cmp.Or(a.comparePriority(b), strings.Compare(a.name, b.name)) })
+	slices.SortFunc(rows, func(a, b *orderedMember) int { return compareFirst(a.comparePriority(b), a.name, b.name) })
 	if o.Scatter != "" {
 		for start := 0; start < len(rows); {
 			end := start + 1
@@ -67,7 +68,7 @@ type orderedMember struct {
 	at, of int64
 }
 
-func (a orderedMember) comparePriority(b orderedMember) int {
+func (a *orderedMember) comparePriority(b *orderedMember) int {
 	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(b.rank, a.rank))
 }
 
@@ -104,7 +105,7 @@ func integerAtEnd(value string) int64 {
 
 // scatter puts the i-th of n clusters with one value at (i + 0.5)/n, so that each value is spread
 // over the whole. Clusters at the same place go by name.
-func scatter(rows []orderedMember) {
+func scatter(rows []*orderedMember) {
 	count := map[string]int64{}
 	for i := range rows {
 		rows[i].at = count[rows[i].value]
@@ -113,7 +114,15 @@ func scatter(rows []orderedMember) {
 	for i := range rows {
 		rows[i].of = count[rows[i].value]
 	}
-	slices.SortFunc(rows, func(a, b orderedMember) int {
-		return cmp.Or(cmp.Compare((2*a.at+1)*b.of, (2*b.at+1)*a.of), strings.Compare(a.name, b.name))
+	slices.SortFunc(rows, func(a, b *orderedMember) int {
+		return compareFirst(cmp.Compare((2*a.at+1)*b.of, (2*b.at+1)*a.of), a.name, b.name)
 	})
+}
+
+// compareFirst is what a comparison says; if it makes no difference, names do.
+func compareFirst(compared int, a, b string) int {
+	if compared != 0 {
+		return compared
+	}
+	return strings.Compare(a, b)
 }

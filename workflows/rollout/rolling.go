@@ -142,9 +142,9 @@ func Decide(facts Facts) Plan {
 			}
 			return 1
 		}
-		return cmp.Or(cmp.Compare(a.Order, b.Order), strings.Compare(a.Name, b.Name))
+		return compareFirst(cmp.Compare(a.Order, b.Order), a.Name, b.Name)
 	})
-	p := planner{limits: facts.Limits, total: len(ordered), planned: map[string]bool{}, kept: map[string]bool{}, inFlight: map[string]int{}}
+	p := planner{limits: facts.Limits, total: len(ordered), planned: make(map[string]bool, len(ordered)), kept: map[string]bool{}, inFlight: map[string]int{}}
 	for _, c := range ordered {
 		p.countCluster(c)
 	}
