@@ -81,7 +81,7 @@ var rolloutTable = table{
 			message: "key must be the key of a cluster label"},
 		"clusters are scattered over one label": {
 			edit:    rolling("order: {scatter: [{key: a}, {key: b}]}"),
-			message: "spec.strategy.rollingUpdate.order.scatter in body should have at most 1 items"},
+			message: "spec.strategy.rollingUpdate.order.scatter: Too many: 2: must have at most 1 item", reasons: 2},
 		"at least one cluster is in flight": {
 			edit:    rolling("order: {scatter: [{key: a, maxInFlight: 0}]}"),
 			message: "spec.strategy.rollingUpdate.order.scatter[0].maxInFlight in body should be greater than or equal to 1"},

@@ -211,9 +211,7 @@ func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
 	default:
 		node.State, node.Detail, node.Start = updaterun.PhaseRunning, about(held), held.LastTransitionTime.Time
 	}
-	if kept := meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted); kept != nil && kept.Reason == placementv1beta1.ReasonHeldByPartition && node.Detail == "" {
-		node.Detail = kept.Message
-	}
+	node.Detail = cmp.Or(node.Detail, heldBack(entry))
 	for _, finding := range []struct {
 		number int
 		what   string
@@ -223,6 +221,15 @@ func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
 		}
 	}
 	return node
+}
+
+// heldBack says which snapshot the partition keeps on a cluster; nothing if it keeps none.
+func heldBack(entry placementv1beta1.PerClusterPlacementStatus) string {
+	started := meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted)
+	if started == nil || started.Reason != placementv1beta1.ReasonHeldByPartition {
+		return ""
+	}
+	return started.Message
 }
 
 // ended says that the last step is there.

@@ -30,13 +30,11 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, stat
 			r.events.Eventf(placement, nil, "Normal", "PlacementRolloutCompleted", "Rollout", "%s", step.completedNote)
 		}
 	}
-	for _, held := range []struct{ reason, event string }{
-		{placementv1beta1.ReasonRolloutPaused, "PlacementRolloutPaused"}, {placementv1beta1.ReasonPartitionReached, "PlacementPartitionReached"},
-	} {
-		before, is := startedFor(placement.GetPlacementStatus().Conditions, held.reason), startedFor(status.Conditions, held.reason)
-		if is != nil && before == nil {
-			r.events.Eventf(placement, nil, "Normal", held.event, "Rollout", "%s", is.Message)
-		}
+	if message := newlyHeld(placement, status, placementv1beta1.ReasonRolloutPaused); message != "" {
+		r.events.Eventf(placement, nil, "Normal", "PlacementRolloutPaused", "Rollout", "%s", message)
+	}
+	if message := newlyHeld(placement, status, placementv1beta1.ReasonPartitionReached); message != "" {
+		r.events.Eventf(placement, nil, "Normal", "PlacementPartitionReached", "Rollout", "%s", message)
 	}
 	for _, failure := range newFailures(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses) {
 		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOnCluster", failure.Condition.Type, "%s", failure.describeFailure())
@@ -49,13 +47,14 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, stat
 	}
 }
 
-// startedFor returns the condition RolloutStarted of a placement if it is there for a reason.
-func startedFor(conditions []metav1.Condition, reason string) *metav1.Condition {
-	said := meta.FindStatusCondition(conditions, placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted))
-	if said == nil || said.Reason != reason {
-		return nil
+// newlyHeld returns what the condition RolloutStarted says, if it has a reason that it did not have before.
+func newlyHeld(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus, reason string) string {
+	started := placementv1beta1.ScopeOf(placement).PlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted)
+	before, is := meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, started), meta.FindStatusCondition(status.Conditions, started)
+	if is == nil || is.Reason != reason || before != nil && before.Reason == reason {
+		return ""
 	}
-	return said
+	return is.Message
 }
 
 // newFindings describes the clusters that have findings now and had none before.

@@ -25,7 +25,7 @@ func threeOfFive(config placementv1beta1.RollingUpdateConfig) situation {
 }
 
 func TestWhatIsHeldBackIsTold(t *testing.T) {
-	started := placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted)
+	started := placementv1beta1.Scope{}.PlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted)
 	partition := func(n int32) *intstr.IntOrString { return new(intstr.FromInt32(n)) }
 	for sentence, test := range map[string]struct {
 		config          placementv1beta1.RollingUpdateConfig
@@ -67,7 +67,7 @@ func TestWhatIsHeldBackIsTold(t *testing.T) {
 			require.NotNil(t, held)
 			assert.Equal(t, test.ofCluster, held.Reason)
 			assert.Equal(t, test.index, status.PlacementStatuses[4].ObservedResourceIndex)
-			available := meta.FindStatusCondition(status.Conditions, placementv1beta1.ClusterResourcePlacementConditionType(placementv1beta1.ConditionTypeAvailable))
+			available := meta.FindStatusCondition(status.Conditions, placementv1beta1.Scope{}.PlacementConditionType(placementv1beta1.ConditionTypeAvailable))
 			assert.Equal(t, test.status == metav1.ConditionTrue, available != nil, "what comes after is told once the rollout is where it shall be")
 			assert.Equal(t, test.needs, rolloutPending(s.Facts), "only a change of the placement takes on what is held back")
 		})
@@ -81,4 +81,14 @@ func TestAPauseIsNotStuck(t *testing.T) {
 	for _, condition := range status.Conditions {
 		assert.NotContains(t, condition.Message, stuckMark)
 	}
+}
+
+func TestAPauseIsAnEventOnce(t *testing.T) {
+	s := threeOfFive(placementv1beta1.RollingUpdateConfig{Paused: true})
+	s.Verdict.Snapshot, s.Verdict.Index = s.Latest.Name, 1
+	status := Project(s.Facts, View{Now: now})
+	assert.Contains(t, newlyHeld(s.Placement, status, placementv1beta1.ReasonRolloutPaused), "the rollout is paused")
+	assert.Empty(t, newlyHeld(s.Placement, status, placementv1beta1.ReasonPartitionReached))
+	s.Placement.Status = status
+	assert.Empty(t, newlyHeld(s.Placement, status, placementv1beta1.ReasonRolloutPaused))
 }
