@@ -42,7 +42,7 @@ func MaxInFlight(given *placementv1beta1.ClusterOrder) int {
 
 // matcherOf matches the clusters that one of the terms matches; without terms, all. A term whose
 // selector makes no sense matches none.
-func matcherOf(terms []placementv1beta1.ClusterSelectorTerm) func(map[string]string) bool {
+func matcherOf(terms []placementv1beta1.ClusterLabelTerm) func(map[string]string) bool {
 	var selectors []labels.Selector
 	for _, term := range terms {
 		selector, err := labels.Everything(), error(nil)

@@ -11,16 +11,16 @@ import (
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
-func weight(n int32, terms ...placementv1beta1.ClusterSelectorTerm) placementv1beta1.ClusterWeight {
-	return placementv1beta1.ClusterWeight{Weight: n, ClusterSelector: placementv1beta1.ClusterSelector{ClusterSelectorTerms: terms}}
+func weight(n int32, terms ...placementv1beta1.ClusterLabelTerm) placementv1beta1.ClusterWeight {
+	return placementv1beta1.ClusterWeight{Weight: n, ClusterSelector: placementv1beta1.ClusterLabelSelector{ClusterSelectorTerms: terms}}
 }
 
-func term(key, value string) placementv1beta1.ClusterSelectorTerm {
-	return placementv1beta1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}
+func term(key, value string) placementv1beta1.ClusterLabelTerm {
+	return placementv1beta1.ClusterLabelTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}
 }
 
 func TestCompile(t *testing.T) {
-	unreadable := placementv1beta1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{
+	unreadable := placementv1beta1.ClusterLabelTerm{LabelSelector: &metav1.LabelSelector{
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Near"}},
 	}}
 	clusters := []rollout.Member{
@@ -39,7 +39,7 @@ func TestCompile(t *testing.T) {
 		},
 		"without terms it is for all": {
 			&placementv1beta1.ClusterOrder{Priority: &placementv1beta1.ClusterPriority{Weights: []placementv1beta1.ClusterWeight{
-				weight(5), weight(1, placementv1beta1.ClusterSelectorTerm{}), weight(1, term("wave", "2")),
+				weight(5), weight(1, placementv1beta1.ClusterLabelTerm{}), weight(1, term("wave", "2")),
 			}}}, []string{"c", "a", "b", "d"},
 		},
 		"with a term that makes no sense for none": {

@@ -149,6 +149,13 @@ spec: {stages: [{name: canary}]}
 		"clusters are sorted by a label": {
 			edit: stage("sortingLabelKey: 'a b'"), fine: stage("sortingLabelKey: example.com/order"),
 			message: "sortingLabelKey must be the key of a cluster label"},
+		"a stage has one order": {
+			edit:    stage("sortingLabelKey: order, order: {priority: {labels: [{key: wave}]}}"),
+			fine:    stage("order: {priority: {labels: [{key: wave}]}, scatter: [{key: region}]}"),
+			message: "order and sortingLabelKey exclude each other in a stage: remove sortingLabelKey, order.priority.labels with order Ascending does the same"},
+		"a stage is bounded by its concurrency": {
+			edit:    stage("order: {scatter: [{key: region, maxInFlight: 1}]}"),
+			message: "maxInFlight is for rolling updates: remove it, maxConcurrency bounds the clusters of a stage"},
 		"at least one cluster is updated at a time": {
 			edit: stage("maxConcurrency: 0"), fine: stage("maxConcurrency: 1"), message: "maxConcurrency must be at least 1"},
 		"more than no percent are updated at a time": {

@@ -75,7 +75,7 @@ var rolloutTable = table{
 			message: "spec.strategy.rollingUpdate.order.priority.weights[0].weight in body should be less than or equal to 100"},
 		"an order looks at labels": {
 			edit:    rolling("order: {priority: {weights: [{weight: 1, clusterSelector: {clusterSelectorTerms: [{propertySorter: {name: a/b, sortOrder: Ascending}}]}}]}}"),
-			message: "only labelSelector is supported: remove propertySelector and propertySorter, an order looks at the labels of clusters"},
+			message: `unknown field "spec.strategy.rollingUpdate.order.priority.weights[0].clusterSelector.clusterSelectorTerms[0].propertySorter"`},
 		"an order by a label needs its key": {
 			edit:    rolling("order: {priority: {labels: [{key: not a key}]}}"),
 			message: "key must be the key of a cluster label"},

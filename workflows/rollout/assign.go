@@ -17,6 +17,8 @@ type Stage struct {
 	// SortingLabelKey names the label whose integer value orders the clusters;
 	// empty orders them by name.
 	SortingLabelKey string
+	// Order orders them in place of SortingLabelKey, if it is there.
+	Order *Order
 }
 
 // Member is a cluster to be assigned.
@@ -26,8 +28,8 @@ type Member struct {
 }
 
 // AssignStages returns, for each stage, the names of its clusters in update
-// order: ascending by the sorting label's integer, those without the label
-// last, ties by name. Every cluster must be in exactly one stage; the errors'
+// order: that of the stage's Order or, without one, ascending by the sorting
+// label's integer, those without the label last, ties by name. Every cluster must be in exactly one stage; the errors'
 // texts are those that users of the API know (those of KubeFleet).
 func AssignStages(stages []Stage, clusters []Member) ([][]string, error) {
 	assigned := make(map[string]string, len(clusters))
@@ -43,6 +45,10 @@ func AssignStages(stages []Stage, clusters []Member) ([][]string, error) {
 			}
 			assigned[c.Name] = stage.Name
 			members = append(members, c)
+		}
+		if stage.Order != nil {
+			out[i] = stage.Order.Sort(members)
+			continue
 		}
 		names, err := sortMembers(members, stage.SortingLabelKey)
 		if err != nil {

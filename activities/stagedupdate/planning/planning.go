@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/fleetflow/fleetflow/activities/clusterorder"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -68,6 +69,9 @@ func AssignClusters(strategy placementv1beta1.UpdateStrategySpec, selected []str
 		if config.SortingLabelKey != nil {
 			stages[i].SortingLabelKey = *config.SortingLabelKey
 		}
+		if config.Order != nil {
+			stages[i].Order = new(clusterorder.Compile(config.Order))
+		}
 	}
 	var members []rollout.Member
 	for _, name := range selected {
@@ -105,7 +109,7 @@ func matcherOf(selector *metav1.LabelSelector) (func(map[string]string) bool, er
 func (a *Assignment) addStageOfUnassigned() {
 	stage := *a.Strategy.Stages[len(a.Strategy.Stages)-1].DeepCopy()
 	stage.Name = placementv1beta1.UnassignedStageName
-	stage.LabelSelector, stage.SortingLabelKey = nil, nil
+	stage.LabelSelector, stage.SortingLabelKey, stage.Order = nil, nil, nil
 	stage.BeforeStageTasks, stage.AfterStageTasks = nil, nil
 	a.Strategy.Stages = append(a.Strategy.Stages, stage)
 	a.Clusters = append(a.Clusters, a.Unassigned)

@@ -21,11 +21,11 @@ func TestTheStageOfUnassignedClustersIsLikeTheLastStage(t *testing.T) {
 	two, key := intstr.FromInt32(2), "order"
 	last := placementv1beta1.StageConfig{
 		Name: "canary", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}}, SortingLabelKey: &key,
-		MaxConcurrency: &two, ClusterDeadline: &metav1.Duration{Duration: time.Hour}, FailureBudget: &placementv1beta1.FailureBudget{MaxFailures: &two},
+		Order: &placementv1beta1.ClusterOrder{}, MaxConcurrency: &two, ClusterDeadline: &metav1.Duration{Duration: time.Hour}, FailureBudget: &placementv1beta1.FailureBudget{MaxFailures: &two},
 		BeforeStageTasks: []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},
 		AfterStageTasks:  []placementv1beta1.StageTask{{Type: placementv1beta1.StageTaskTypeApproval}},
 	}
-	own := map[string]bool{"Name": true, "LabelSelector": true, "SortingLabelKey": true, "BeforeStageTasks": true, "AfterStageTasks": true}
+	own := map[string]bool{"Name": true, "LabelSelector": true, "SortingLabelKey": true, "Order": true, "BeforeStageTasks": true, "AfterStageTasks": true}
 	strategy := placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{last}, UnassignedClusters: placementv1beta1.UnassignedClustersLast}
 	a, err := planning.AssignClusters(strategy, []string{"member1", "member2"}, map[string]map[string]string{"member1": {"stage": "canary"}})
 	require.NoError(t, err)
@@ -73,4 +73,18 @@ func TestASelectorThatIsInvalidIsNamed(t *testing.T) {
 	invalid := &planning.SelectorError{}
 	require.ErrorAs(t, err, &invalid)
 	assert.Equal(t, "canary", invalid.Stage)
+}
+
+func TestAStageHasAnOrderInPlaceOfASortingLabel(t *testing.T) {
+	labels := map[string]map[string]string{
+		"a": {"wave": "wave-5", "region": "east"}, "b": {"wave": "wave-10", "region": "east"},
+		"d": {"wave": "wave-5", "region": "east"}, "e": {"wave": "wave-5", "region": "west"},
+	}
+	strategy := placementv1beta1.UpdateStrategySpec{Stages: []placementv1beta1.StageConfig{{Name: "all", Order: &placementv1beta1.ClusterOrder{
+		Priority: &placementv1beta1.ClusterPriority{Labels: []placementv1beta1.ClusterOrderLabel{{Key: "wave"}}},
+		Scatter:  []placementv1beta1.ClusterScatter{{Key: "region"}},
+	}}}}
+	a, err := planning.AssignClusters(strategy, []string{"a", "b", "c", "d", "e"}, labels)
+	require.NoError(t, err)
+	assert.Equal(t, [][]string{{"b", "a", "e", "d", "c"}}, a.Clusters)
 }

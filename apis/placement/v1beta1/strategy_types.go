@@ -1,6 +1,7 @@
 package v1beta1
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -150,8 +151,23 @@ type ClusterWeight struct {
 
 	// ClusterSelector says which clusters get it, by their labels.
 	// +kubebuilder:validation:Required
-	// +kubebuilder:validation:XValidation:rule=`self.clusterSelectorTerms.all(t, !has(t.propertySelector) && !has(t.propertySorter))`,message="only labelSelector is supported: remove propertySelector and propertySorter, an order looks at the labels of clusters"
-	ClusterSelector ClusterSelector `json:"clusterSelector"`
+	ClusterSelector ClusterLabelSelector `json:"clusterSelector"`
+}
+
+// ClusterLabelSelector matches a cluster if any one of its terms does, or if it has none. It is a
+// ClusterSelector that looks at labels only.
+type ClusterLabelSelector struct {
+	// ClusterSelectorTerms are the alternatives. An empty list, [], matches every cluster.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxItems=5
+	// +listType=atomic
+	ClusterSelectorTerms []ClusterLabelTerm `json:"clusterSelectorTerms"`
+}
+
+// ClusterLabelTerm matches a cluster by its labels.
+type ClusterLabelTerm struct {
+	// LabelSelector is matched against the labels of the MemberCluster.
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }
 
 // ClusterOrderLabel orders clusters by the integer at the end of a label's value, such as 10 in

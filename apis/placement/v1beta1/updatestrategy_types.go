@@ -99,6 +99,8 @@ const (
 
 // StageConfig is one stage: which clusters, how many at a time, and what has to happen
 // before and after.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.order) || !has(self.sortingLabelKey)`,message="order and sortingLabelKey exclude each other in a stage: remove sortingLabelKey, order.priority.labels with order Ascending does the same"
 type StageConfig struct {
 	// Name of the stage, unique within the strategy.
 	// +kubebuilder:validation:Required
@@ -115,6 +117,12 @@ type StageConfig struct {
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")`,message="sortingLabelKey must be the key of a cluster label"
 	SortingLabelKey *string `json:"sortingLabelKey,omitempty"`
+
+	// Order is the order in which the clusters of the stage are updated, in place of
+	// sortingLabelKey.
+	// An addition of fleetflow.
+	// +kubebuilder:validation:XValidation:rule=`!has(self.scatter) || self.scatter.all(s, !has(s.maxInFlight))`,message="maxInFlight is for rolling updates: remove it, maxConcurrency bounds the clusters of a stage"
+	Order *ClusterOrder `json:"order,omitempty"`
 
 	// MaxConcurrency is how many clusters are updated at the same time: a number, or a
 	// percentage of the stage's clusters rounded down, at least one.
