@@ -51,6 +51,35 @@ func TestFigures(t *testing.T) {
 			})
 		})
 	})
+	t.Run("a ResourcePlacement to 3 clusters that have its namespace, from its creation to Available", func(t *testing.T) {
+		newSpec(t).measure(func(int) time.Duration {
+			s := newSpec(t)
+			s.namespaceWithConfigMap()
+			s.placeNamespaceAlone()
+			return s.timed(func() {
+				s.placeInTeam()
+				s.awaitTeamPlacement(placementv1beta1.ConditionTypeAvailable, "0")
+			})
+		})
+	})
+	t.Run("a staged run in a namespace over 3 clusters in 2 stages without gates, from its creation to Succeeded", func(t *testing.T) {
+		s := newSpec(t)
+		s.externalInTeam()
+		s.teamStrategy("two", staging(), canary())
+		s.create(s.teamRun("first", "two", "0"))
+		s.awaitTeamRunSucceeded("first")
+		s.measure(func(i int) time.Duration {
+			s.changeTo(fmt.Sprintf("change%d", i))
+			snapshot := &placementv1beta1.ResourceSnapshot{ObjectMeta: metav1.ObjectMeta{
+				Name: placementv1beta1.ResourceSnapshotName("web", i+1, 0), Namespace: s.name,
+			}}
+			await(s, s.hub, snapshot, "to be taken", func(*placementv1beta1.ResourceSnapshot) error { return nil })
+			return s.timed(func() {
+				s.create(s.teamRun(fmt.Sprintf("run%d", i), "two", ""))
+				s.awaitTeamRunSucceeded(fmt.Sprintf("run%d", i))
+			})
+		})
+	})
 	t.Run("a ConfigMap, from its change on the hub to its being on 3 members, one at a time", func(t *testing.T) {
 		s := newSpec(t)
 		s.namespaceWithConfigMap()

@@ -38,6 +38,8 @@ type attacker struct {
 	clusterRoles map[string]string
 	// rules are granted everywhere.
 	rules []rbacv1.PolicyRule
+	// team are ClusterRoles that are bound in the namespace of an application team.
+	team []string
 
 	once   sync.Once
 	config *rest.Config
@@ -72,6 +74,10 @@ var (
 		placementRule(everyVerb, "clusterstagedupdateruns", "clusterstagedupdatestrategies"),
 		placementRule([]string{"get", "list", "watch"}, "*"),
 	}}
+	// member of an application team: places, runs and approves in its namespace.
+	crewMember = &attacker{name: "crew-member", team: []string{"edit", "hub-agent-team-placer", "hub-agent-team-runner", "hub-agent-team-approver"}}
+	// crewOwner may do everything with the fleet's kinds in that namespace.
+	crewOwner = &attacker{name: "crew-owner", team: []string{"crew-owner"}}
 	// statusWriter may write every object of the fleet's API and its status: what many teams hand out as "fleet admin".
 	statusWriter = &attacker{name: "status-writer", rules: []rbacv1.PolicyRule{placementRule(everyVerb, "*")}}
 	// approver approves.
@@ -163,6 +169,11 @@ func (a *attacker) grants() []client.Object {
 		own := metav1.ObjectMeta{Name: "attackers-" + a.name}
 		objects = append(objects, &rbacv1.ClusterRole{ObjectMeta: own, Rules: a.rules},
 			&rbacv1.ClusterRoleBinding{ObjectMeta: own, RoleRef: reference(own.Name), Subjects: subjects})
+	}
+	for _, role := range a.team {
+		objects = append(objects, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: crew, Name: "attackers-" + a.name + "-" + role}, RoleRef: reference(role), Subjects: subjects,
+		})
 	}
 	for namespace, role := range a.clusterRoles {
 		bound := metav1.ObjectMeta{Namespace: namespace, Name: "attackers-" + a.name + "-" + role}

@@ -34,6 +34,9 @@ const (
 	hoard = "hoard"
 	// memberAccount is the account of a member in the namespace of such accounts.
 	memberAccount = "member-1-hub-cluster-access"
+	// crew is the namespace of an application team, which the placement of its name takes to all members without what is in
+	// it, and the ResourcePlacement of the team.
+	crew = "crew"
 	// gated is a run that waits for an approval after its first stage, its placement and its namespace.
 	gated = "gated"
 )
@@ -100,6 +103,21 @@ metadata: {name: connect-to-fleet}
 apiVersion: v1
 kind: ServiceAccount
 metadata: {namespace: connect-to-fleet, name: ` + memberAccount + `}
+` + teamOf(crew) + `
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: ` + crew + `}
+spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: ` + crew + `, selectionScope: NamespaceOnly}]}
+---
+` + teamPlacement(crew, "web", `{group: "", version: v1, kind: ConfigMap, name: marker}`) + `
+---
+` + teamPlacement(other, "web", `{group: "", version: v1, kind: Secret, name: none}`) + `
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: crew-owner}
+rules: [{apiGroups: [placement.kubernetes-fleet.io], resources: ["*"], verbs: ["*"]}]
 `
 
 func teamOf(name string) string {
@@ -113,6 +131,18 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {namespace: ` + name + `, name: marker}
 data: {round: "0"}
+`
+}
+
+// teamPlacement is a ResourcePlacement of what a selector selects.
+func teamPlacement(namespace, name, selector string) string {
+	return `apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourcePlacement
+metadata: {namespace: ` + namespace + `, name: ` + name + `}
+spec:
+  resourceSelectors: [` + selector + `]
+  policy: {placementType: PickAll}
+  strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 100%, unavailablePeriodSeconds: 0}}
 `
 }
 
@@ -143,7 +173,7 @@ func (f *fleet) createVictims(ctx context.Context) error {
 			return fmt.Errorf("creating a victim: %w", err)
 		}
 	}
-	for _, name := range []string{placed, other} {
+	for _, name := range []string{placed, other, crew} {
 		if err := f.awaitPlacement(ctx, name, "ClusterResourcePlacementAvailable"); err != nil {
 			return err
 		}

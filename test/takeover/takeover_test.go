@@ -46,7 +46,7 @@ func TestALiveKubeFleetIsTakenOver(t *testing.T) {
 		"no binding changes its spec, and none is created": bindingsStay,
 		"no snapshot is made for content that has one":     noSnapshots,
 		"a placement is as available as before all along":  placementsStayAvailable,
-		"what a ResourcePlacement has is left alone":       namespacedLeftAlone,
+		"a ResourcePlacement is adopted where it is":       namespacedIsAdopted,
 		"a run that has ended stays as it is":              endedRunStays,
 		"at most two writes are made for each binding":     fewWrites,
 		"a placement tells what is true by its first look": fewStatusWrites,
@@ -79,7 +79,7 @@ func nothingDeleted(t *testing.T, r *recorder) {
 
 func bindingsStay(t *testing.T, r *recorder) {
 	none(t, r.matching(func(w write) bool {
-		return w.after.GetKind() == "ClusterResourceBinding" && (w.before == nil || !equality.Semantic.DeepEqual(w.before.Object["spec"], w.after.Object["spec"]))
+		return strings.HasSuffix(w.after.GetKind(), "ResourceBinding") && (w.before == nil || !equality.Semantic.DeepEqual(w.before.Object["spec"], w.after.Object["spec"]))
 	}))
 }
 
@@ -91,21 +91,26 @@ func noSnapshots(t *testing.T, r *recorder) {
 // is named has just been heard of nobody knows before its agent reports.
 func placementsStayAvailable(t *testing.T, r *recorder) {
 	none(t, r.matching(func(w write) bool {
-		return w.after.GetKind() == "ClusterResourcePlacement" && !isSubset(trueConditions(w.before), trueConditions(w.after))
+		return isPlacement(w.after) && !isSubset(trueConditions(w.before), trueConditions(w.after))
 	}))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, object := range r.objects {
-		if object.GetKind() == "ClusterResourcePlacement" && object.GetName() != "web" { // of two versions nothing is told
-			assert.True(t, trueConditions(object)["ClusterResourcePlacementAvailable"], object.GetName())
-			assert.True(t, trueConditions(object)["ClusterResourcePlacementScheduled"], object.GetName())
+		if isPlacement(object) && object.GetName() != "web" { // of two versions nothing is told
+			assert.True(t, trueConditions(object)[object.GetKind()+"Available"], object.GetName())
+			assert.True(t, trueConditions(object)[object.GetKind()+"Scheduled"], object.GetName())
 		}
 	}
 }
 
+// isPlacement says whether an object is a placement of either scope.
+func isPlacement(object *unstructured.Unstructured) bool {
+	return strings.HasSuffix(object.GetKind(), "ResourcePlacement")
+}
+
 func isSubset(a, b map[string]bool) bool {
 	for key := range a {
-		if !b[key] && key != "ClusterResourcePlacementScheduled" {
+		if !b[key] && !strings.HasSuffix(key, "ResourcePlacementScheduled") {
 			return false
 		}
 	}
@@ -127,11 +132,24 @@ func trueConditions(object *unstructured.Unstructured) map[string]bool {
 	return found
 }
 
-func namespacedLeftAlone(t *testing.T, r *recorder) {
-	kinds := []string{"ResourcePlacement", "ResourceBinding", "ResourceSnapshot", "SchedulingPolicySnapshot"}
-	none(t, r.matching(func(w write) bool {
-		return slices.Contains(kinds, w.after.GetKind()) || w.after.GetLabels()[placementv1beta1.ParentNamespaceLabel] != ""
-	}))
+// namespacedIsAdopted asserts that the Works of the placement in a namespace name their bindings now, and that its selection is
+// known. That nothing else is written is what the other checks say of both scopes.
+func namespacedIsAdopted(t *testing.T, r *recorder) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	signed, selected := 0, 0
+	for _, object := range r.objects {
+		switch {
+		case object.GetKind() == "Work" && object.GetLabels()[placementv1beta1.ParentNamespaceLabel] == "team":
+			assert.NotEmpty(t, object.GetAnnotations()[placementv1beta1.BindingUIDAnnotation], object.GetName())
+			signed++
+		case object.GetKind() == "ResourcePlacement":
+			assert.NotEmpty(t, object.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation], object.GetName())
+			selected++
+		}
+	}
+	assert.Equal(t, 3, signed)
+	assert.Equal(t, 1, selected)
 }
 
 func endedRunStays(t *testing.T, r *recorder) {
@@ -147,7 +165,7 @@ func fewStatusWrites(t *testing.T, r *recorder) {
 	perPlacement := map[string]int{}
 	var last time.Duration
 	for _, w := range r.matching(func(w write) bool {
-		return w.after.GetKind() == "ClusterResourcePlacement" && !equality.Semantic.DeepEqual(w.before.Object["status"], w.after.Object["status"])
+		return isPlacement(w.after) && !equality.Semantic.DeepEqual(w.before.Object["status"], w.after.Object["status"])
 	}) {
 		perPlacement[w.after.GetName()]++
 		last = w.at.Sub(began)
@@ -162,7 +180,7 @@ func fewWrites(t *testing.T, r *recorder) {
 	perBinding := map[string]int{}
 	for _, w := range r.matching(func(w write) bool { return w.cluster == state.Hub }) {
 		switch w.after.GetKind() {
-		case "ClusterResourceBinding":
+		case "ClusterResourceBinding", "ResourceBinding":
 			perBinding[w.after.GetName()]++
 		case "Work":
 			perBinding[w.after.GetLabels()[placementv1beta1.ParentBindingLabel]]++

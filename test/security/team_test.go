@@ -1,0 +1,135 @@
+//go:build integration
+
+package security
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/access"
+)
+
+const (
+	// ofCrew is an object of the fleet in the namespace of the team.
+	ofCrew = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: %s, metadata: {namespace: crew, name: %s}}`
+	// intruder is a ConfigMap in the namespace of another team.
+	intruder = `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: bank, name: intruder}}`
+)
+
+func TestApplicationTeam(t *testing.T) {
+	fleetObject := func(kind, name string) string { return fmt.Sprintf(ofCrew, kind, name) }
+	attempt(t, attacks{
+		"a team creates a placement of the cluster":              forbidden(crewMember, creates(placement("mine", crew))),
+		"a team creates a placement in another team's namespace": forbidden(crewMember, creates(teamPlacement(other, "mine", `{group: "", version: v1, kind: Secret}`))),
+		"a team selects a cluster-scoped kind":                   teamPlacementFails(`{group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole, name: cluster-admin}`, "which is cluster-scoped, and a ResourcePlacement selects what is in its own namespace"),
+		"a team selects the Namespace of another team": refused(crewMember,
+			creates(teamPlacement(crew, "grab", `{group: "", version: v1, kind: Namespace, name: bank}`)), "a ResourcePlacement selects resources in its own namespace"),
+		"a team selects Works": teamPlacementFails(`{group: placement.kubernetes-fleet.io, version: v1beta1, kind: Work}`, "a kind that is never placed"),
+		"a team wraps a ClusterRoleBinding": func(s *spec) {
+			s.createAs(crewMember.session(s), teamEnvelope(seize))
+			s.placeEnvelopeOfTeam("is cluster-scoped, and a ResourceEnvelope holds namespaced objects only")
+			s.requireAbsent(seize)
+		},
+		"a team wraps an object of another team's namespace": func(s *spec) {
+			s.createAs(crewMember.session(s), teamEnvelope(intruder))
+			s.placeEnvelopeOfTeam("is not in the namespace of the envelope")
+			s.requireAbsent(intruder)
+		},
+		"a team writes a resource snapshot of its own making": forbidden(crewMember, creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceSnapshot,
+			metadata: {namespace: crew, name: web-7-snapshot}, spec: {selectedResources: [`+seize+`]}}`)),
+		"a team that may do everything in its namespace writes a resource snapshot": refused(crewOwner, creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceSnapshot,
+			metadata: {namespace: crew, name: web-7-snapshot}, spec: {selectedResources: [`+seize+`]}}`), agentsOnly),
+		"a team that may do everything in its namespace writes a binding": refused(crewOwner, creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceBinding,
+			metadata: {namespace: crew, name: mine}, spec: {state: Bound, resourceSnapshotName: x, schedulingPolicySnapshotName: x, targetCluster: member-1,
+			clusterDecision: {clusterName: member-1, selected: true, reason: mine}}}`), agentsOnly),
+		"a team that may do everything in its namespace writes the status of its placement": refused(crewOwner,
+			patches(fleetObject("ResourcePlacement", "web"), `{status: {conditions: []}}`, "status"), statusIsTheAgents),
+		"a team that may do everything in its namespace makes an approval request": refused(crewOwner,
+			creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ApprovalRequest, metadata: {namespace: crew, name: mine}, spec: {parentStageRollout: mine, targetStage: all}}`),
+			"approval requests are made, labelled and removed by the agents of the fleet"),
+		"a team that may do everything in its namespace writes the copy of a status": refused(crewOwner,
+			creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacementStatus, metadata: {namespace: crew, name: bank}, lastUpdatedTime: "2026-01-01T00:00:00Z"}`), agentsOnly),
+		"a team says that another user has created its run": refused(crewMember,
+			creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateRun, metadata: {namespace: crew, name: mine, annotations: {kubernetes-fleet.io/creator: somebody}},
+				spec: {placementName: web, stagedRolloutStrategyName: none}}`), "the annotation kubernetes-fleet.io/creator says who has created the run"),
+		"a team overrides what another team places":                       forbidden(crewMember, creates(teamOverride(other, "/data/round"))),
+		"a team moves what it places to another namespace by an override": refused(crewMember, creates(teamOverride(crew, "/metadata/namespace")), "cannot override"),
+		"a team approves a stage of a run of the cluster": forbidden(crewMember,
+			patches(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterApprovalRequest, metadata: {name: gated-staging}}`, `{status: {conditions: []}}`, "status")),
+		"a team reads what it places in snapshots":         forbidden(crewMember, lists(fleetObject("ResourceSnapshot", "x"), crew)),
+		"a team reads what another team places":            forbidden(crewMember, lists(fleetObject("ResourcePlacement", "x"), other)),
+		"a team reads the snapshots of another team":       forbidden(crewMember, lists(fleetObject("ResourceSnapshot", "x"), other)),
+		"a team reads what all teams place":                forbidden(crewMember, lists(fleetObject("ResourcePlacement", "x"), "")),
+		"a team reads the Works of a member":               forbidden(crewMember, lists(work, "fleet-member-member-1")),
+		"a team takes what another placement has":          teamTakesNothing,
+		"a team makes the hub agent take notes of its own": teamNotesChangeNothing,
+	})
+}
+
+func teamEnvelope(object string) string {
+	return `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceEnvelope, metadata: {namespace: crew, name: wrapped}, data: {stolen: ` + object + `}}`
+}
+
+func teamOverride(namespace, path string) string {
+	return `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceOverride, metadata: {namespace: ` + namespace + `, name: mine},
+		spec: {placement: {name: web, scope: Namespaced}, resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: marker}],
+		policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: add, path: ` + path + `, value: mine}]}]}}}`
+}
+
+// awaitTeamFailure waits until the status of a placement of the team says why it does not place something.
+func (s *spec) awaitTeamFailure(name, sentence string) {
+	s.Helper()
+	_, err := access.Await(s.Context(), s.hub, client.ObjectKey{Namespace: crew, Name: name}, func(p *placementv1beta1.ResourcePlacement) string {
+		if told, err := json.Marshal(p); err != nil || !strings.Contains(string(told), sentence) {
+			return fmt.Sprintf("its status does not say %q: %s", sentence, told)
+		}
+		return ""
+	})
+	require.NoError(s, err)
+}
+
+// teamPlacementFails has the team place something, and asserts that the placement says why not.
+func teamPlacementFails(selector, sentence string) func(*spec) {
+	return func(s *spec) {
+		name := fmt.Sprintf("grab-%d", rounds.Add(1))
+		s.createAs(crewMember.session(s), teamPlacement(crew, name, selector))
+		s.awaitTeamFailure(name, sentence)
+	}
+}
+
+// placeEnvelopeOfTeam places the team's envelope, and asserts that the placement says why not.
+func (s *spec) placeEnvelopeOfTeam(sentence string) {
+	s.Helper()
+	name := fmt.Sprintf("wrap-%d", rounds.Add(1))
+	s.createAs(crewMember.session(s), teamPlacement(crew, name, `{group: placement.kubernetes-fleet.io, version: v1beta1, kind: ResourceEnvelope, name: wrapped}`))
+	s.awaitTeamFailure(name, sentence)
+}
+
+// teamTakesNothing has the team place an object that another placement has on the members.
+func teamTakesNothing(s *spec) {
+	name := fmt.Sprintf("grab-%d", rounds.Add(1))
+	s.createAs(crewMember.session(s), teamPlacement(crew, name, `{group: "", version: v1, kind: ConfigMap, name: marker}`))
+	s.awaitTeamFailure(name, "ApplyConflictBetweenPlacements")
+	s.awaitMarker(crew)
+}
+
+// teamNotesChangeNothing has the team write the annotations that the hub agent keeps on a placement. They are its own to
+// break: what the hub does next goes by what it selects.
+func teamNotesChangeNothing(s *spec) {
+	verdict := `{\"generation\":1,\"snapshot\":\"bank-0-snapshot\",\"overrides\":[\"bank/mine-0\"]}`
+	_, err := patches(fmt.Sprintf(ofCrew, "ResourcePlacement", "web"),
+		`{metadata: {annotations: {kubernetes-fleet.io/selection-verdict: "`+verdict+`", kubernetes-fleet.io/rollout-claim: "{}"}}}`)(s.Context(), crewMember.session(s))
+	require.NoError(s, err)
+	s.awaitMarker(crew)
+	s.requireAbsent(intruder)
+	placement := &placementv1beta1.ResourcePlacement{}
+	require.NoError(s, s.hub.Get(s.Context(), client.ObjectKey{Namespace: crew, Name: "web"}, placement))
+	require.Len(s, placement.Status.SelectedResources, 1)
+	require.Equal(s, crew, placement.Status.SelectedResources[0].Namespace)
+}
