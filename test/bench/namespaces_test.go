@@ -21,13 +21,14 @@ func TestNamespaces(t *testing.T) {
 	f, size, names := shared, 3, named("team", scaled(1000, 20))
 	f.grow(t, size)
 	f.content(t, names...)
+	picked := &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: f.members.Members()[:size]}
 	began := time.Now()
 	each(t, names, func(ctx context.Context, _ int, name string) error {
 		return f.hub.Create(ctx, &placementv1beta1.ResourcePlacement{
 			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "web"},
 			Spec: placementv1beta1.PlacementSpec{
 				ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "ConfigMap", Name: "bench"}},
-				Policy:            allOf(size), Strategy: rolling("100%"),
+				Policy:            picked, Strategy: rolling("100%"),
 			},
 		})
 	})
