@@ -177,7 +177,9 @@ func TestAHubThatHasLostItsClustersAndLabels(t *testing.T) {
 	t.Run("the check names them, and its exit code says so", func(t *testing.T) {
 		out, code := r.kubectlFleet(t, "migrate", "check")
 		assert.Equal(t, 2, code)
-		assert.Equal(t, 5, strings.Count(out, "RemovalsHeld: "), out)
+		assert.Equal(t, 6, strings.Count(out, "RemovalsHeld: "), out)
+		assert.Contains(t, out, "ResourcePlacement/team/mine: RemovalsHeld: the hub agent would let 3 binding(s) go, "+
+			"and nothing explains it: put back what is missing, or kubectl fleet migrate accept mine -n team\n")
 	})
 	t.Run("what is accepted goes, and nothing else", func(t *testing.T) {
 		out, code := r.kubectlFleet(t, "migrate", "accept", "team-namespace", "--yes")

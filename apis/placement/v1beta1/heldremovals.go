@@ -54,6 +54,15 @@ func HeldRemovalsOf(placement PlacementObject) *HeldRemovals {
 	return held
 }
 
+// AcceptCommand is the command by which a user accepts what is held of a placement.
+func AcceptCommand(placement PlacementObject) string {
+	command := "kubectl fleet migrate accept " + placement.GetName()
+	if namespace := placement.GetNamespace(); namespace != "" {
+		command += " -n " + namespace
+	}
+	return command
+}
+
 // Encode is the value of RemovalsHeldAnnotation.
 func (h *HeldRemovals) Encode() string {
 	// Strings and integers always encode.

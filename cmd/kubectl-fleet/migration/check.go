@@ -283,7 +283,7 @@ func (c *checker) checkHeld() {
 	for _, placement := range c.Placements {
 		if held := placementv1beta1.HeldRemovalsOf(placement); held != nil {
 			c.report.find(InTheWay, "RemovalsHeld", nameOfPlacement(placement), fmt.Sprintf(
-				"the hub agent would let %d binding(s) go, and nothing explains it: put back what is missing, or kubectl fleet migrate accept %s", held.Total, placement.GetName()))
+				"the hub agent would let %d binding(s) go, and nothing explains it: put back what is missing, or %s", held.Total, placementv1beta1.AcceptCommand(placement)))
 		}
 	}
 }

@@ -29,8 +29,8 @@ func heldCondition(placement placementv1beta1.PlacementObject, held *placementv1
 	return metav1.Condition{
 		Type: placementv1beta1.ConditionTypeRemovalsHeld, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonUnexplainedRemovals,
 		Message: fmt.Sprintf("The hub agent would take the placement off %d cluster(s), and no change of the placement and no deletion explains it: %s. "+
-			"Nothing is removed, and no cluster is picked, until this is accepted: kubectl fleet migrate accept %s",
-			held.Total, strings.Join(named, ", "), placement.GetName()),
+			"Nothing is removed, and no cluster is picked, until this is accepted: %s",
+			held.Total, strings.Join(named, ", "), placementv1beta1.AcceptCommand(placement)),
 	}
 }
 
