@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -219,8 +220,13 @@ func withoutTemporalWhatIsDecidedGoesOn(s *spec) {
 	s.awaitValue(value1, allMembers...)
 
 	s.start("temporal")
-	ended := staged.awaitSucceeded(run)
-	require.Nil(s, meta.FindStatusCondition(ended.Status.Conditions, placementv1beta1.ConditionTypeEngineReachable))
+	staged.awaitSucceeded(run)
+	await(s, s.hub, run.DeepCopy(), "to say no more that Temporal is away", func(r *placementv1beta1.ClusterStagedUpdateRun) error {
+		if away := meta.FindStatusCondition(r.Status.Conditions, placementv1beta1.ConditionTypeEngineReachable); away != nil {
+			return errors.New(away.Message)
+		}
+		return nil
+	})
 	staged.awaitValue(value1, allMembers...)
 	s.awaitValue(value2, allMembers...)
 	s.requireAvailable(s.awaitAvailable("1"), "1", "", allMembers...)

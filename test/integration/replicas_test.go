@@ -32,7 +32,7 @@ func (s *spec) replica(name string) *replica {
 	r := &replica{name: name, metrics: s.freeAddress()}
 	r.process = s.agent(name, s.Fleet.Binary(hubAgent), nil,
 		"--kubeconfig="+s.Fleet.HubAgentKubeconfig(), "--temporal-address="+s.Fleet.Address("temporal"), "--temporal-approvals=any",
-		"--metrics-bind-address="+r.metrics, "--health-probe-bind-address="+s.freeAddress(), "--leader-election-lease-duration=4s",
+		"--metrics-bind-address="+r.metrics, "--metrics-secure=false", "--health-probe-bind-address="+s.freeAddress(), "--leader-election-lease-duration=4s",
 		"--leader-election-renew-deadline=3s", "--leader-election-retry-period=500ms")
 	return r
 }
