@@ -42,7 +42,7 @@ type Rules struct {
 }
 
 // In are the rules for the envelopes that a placement of a scope brings: those of a placement in a namespace hold nothing
-// that is cluster-scoped, whoever has written them.
+// that is cluster-scoped, regardless of their author.
 func (r Rules) In(scope placementv1beta1.Scope) Rules {
 	r.ClusterScopedInConfigMaps = r.ClusterScopedInConfigMaps && !scope.Namespaced()
 	return r

@@ -117,7 +117,7 @@ func (l largePlacements) isKnown(placement placementv1beta1.PlacementObject) boo
 	return known
 }
 
-func (l largePlacements) note(placement placementv1beta1.PlacementObject, large bool) {
+func (l largePlacements) setLarge(placement placementv1beta1.PlacementObject, large bool) {
 	switch {
 	case l.uids == nil:
 	case large:

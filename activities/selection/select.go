@@ -79,7 +79,7 @@ func (s *Selector) selectOnce(ctx context.Context, placement placementv1beta1.Pl
 		counted = &reading{ceiling: s.Ceiling, large: true}
 		result, err = s.selectInSlot(ctx, placement, existing, counted, atOnce)
 	}
-	s.large.note(placement, counted.isLarge())
+	s.large.setLarge(placement, counted.isLarge())
 	return result, err
 }
 

@@ -164,7 +164,7 @@ func (d *deletionCall) lookAt(pending sets.Set[string]) time.Time {
 	}
 	first := d.stuckAt(pending)
 	for name := range pending {
-		if r, refused := d.acts.refusals.find(d.run.GetUID(), name); refused && (first.IsZero() || r.nextTry.Before(first)) {
+		if r, refused := d.acts.refusals.refusalOf(d.run.GetUID(), name); refused && (first.IsZero() || r.nextTry.Before(first)) {
 			first = r.nextTry
 		}
 	}
@@ -241,7 +241,7 @@ func (d *deletionCall) removeBindings(ctx context.Context, clusters []string) (g
 	group.SetLimit(throttle.MaxClusterWrites)
 	var superseded atomic.Bool
 	for _, name := range clusters {
-		r, refused := d.acts.refusals.find(d.run.GetUID(), name)
+		r, refused := d.acts.refusals.refusalOf(d.run.GetUID(), name)
 		if stopping || refused && d.acts.Clock.Now().Before(r.nextTry) {
 			continue
 		}
@@ -275,7 +275,7 @@ func (d *deletionCall) removeBinding(ctx context.Context, cluster string) (mayWr
 	}
 	err = bindingwrite.Remove(ctx, d.acts.Client, binding)
 	if why, refused := writeRefusal(err); refused {
-		d.acts.refusals.note(d.run.GetUID(), cluster, why, d.acts.Clock.Now())
+		d.acts.refusals.recordRefusal(d.run.GetUID(), cluster, why, d.acts.Clock.Now())
 		return true, nil
 	}
 	if err == nil {
@@ -302,7 +302,7 @@ func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (g
 		if slices.Contains(clusters, c.Name) {
 			c.Role = rollout.RoleInFlight
 		}
-		if r, refused := d.acts.refusals.find(d.run.GetUID(), c.Name); refused {
+		if r, refused := d.acts.refusals.refusalOf(d.run.GetUID(), c.Name); refused {
 			c.Refusal, whys[c.Name] = &rollout.Refusal{Why: r.why, NextTry: r.nextTry}, r.why
 		}
 		if c.RecordedRefusal != "" {

@@ -43,7 +43,7 @@ func (o *stageObserver) observeCluster(ctx context.Context, name string) error {
 		return err
 	}
 	owner, endText := ownerOf(o.run, o.request.Stage, name, binding)
-	_, refused := o.acts.refusals.find(o.run.GetUID(), name)
+	_, refused := o.acts.refusals.refusalOf(o.run.GetUID(), name)
 	if owner != rollout.OwnerThisRun && (!refused || owner != rollout.OwnerNone) {
 		live, result, err := o.newWriter(o.run).readBinding(ctx, name, false)
 		if err != nil {
@@ -129,14 +129,14 @@ func (o *stageObserver) learnWrite(name string, result writeResult) {
 	}
 	o.learn(name, observation{owner: result.owner, endText: result.endText})
 	if result.refused != "" {
-		o.acts.refusals.note(o.run.GetUID(), name, result.refused, o.acts.Clock.Now())
+		o.acts.refusals.recordRefusal(o.run.GetUID(), name, result.refused, o.acts.Clock.Now())
 	}
 }
 
 // splitRetries tells the clusters of which it is known that their write was refused from the others.
 func (o *stageObserver) splitRetries(clusters []string) (fresh, retried []string) {
 	for _, name := range clusters {
-		if _, refused := o.acts.refusals.find(o.run.GetUID(), name); refused {
+		if _, refused := o.acts.refusals.refusalOf(o.run.GetUID(), name); refused {
 			retried = append(retried, name)
 		} else {
 			fresh = append(fresh, name)
@@ -148,7 +148,7 @@ func (o *stageObserver) splitRetries(clusters []string) (fresh, retried []string
 func (o *stageObserver) refusedWhys(clusters []string) map[string]string {
 	whys := make(map[string]string, len(clusters))
 	for _, name := range clusters {
-		refused, _ := o.acts.refusals.find(o.run.GetUID(), name)
+		refused, _ := o.acts.refusals.refusalOf(o.run.GetUID(), name)
 		whys[name] = refused.why
 	}
 	return whys

@@ -269,7 +269,7 @@ func printWelcome(out io.Writer, fleet *state.Fleet) {
 Contexts      %s
 Temporal UI   %s
 Temporal CLI  temporal --address %s --namespace %s workflow list
-Approvals     through Temporal count whoever sends them, for this Temporal knows no users (--temporal-approvals=any)
+Approvals     through Temporal count under any name, for this Temporal knows no users (--temporal-approvals=any)
 Logs          %s; as in: %s logs hub-agent -f
 Next          kubectl get memberclusters
               %s status

@@ -1,6 +1,6 @@
 // Package promise judges recorded writes to a hub by what the product promises of a
 // rolling update: that limits hold at every single write (I1), and that nothing is deleted
-// that nobody has asked to be deleted (I4). It knows nothing of how rollouts are planned:
+// whose deletion was not asked for (I4). It knows nothing of how rollouts are planned:
 // it only reads what was stored, in the order in which it was stored.
 package promise
 
@@ -205,7 +205,7 @@ func (c *Checker) gain(now *placementv1beta1.ClusterResourceBinding, target int)
 	return nil
 }
 
-// deletion judges that a binding goes: somebody must have asked for it. It says whether an
+// deletion judges that a binding goes: its deletion must have been asked for. It says whether an
 // eviction has, which has a budget of its own.
 func (c *Checker) deletion(was *placementv1beta1.ClusterResourceBinding, available int, gone bool) (evicted bool, err error) {
 	c.Judged++
@@ -213,7 +213,7 @@ func (c *Checker) deletion(was *placementv1beta1.ClusterResourceBinding, availab
 	switch {
 	case !c.asked(was.Spec.TargetCluster), c.fixed():
 		if !free {
-			return false, fmt.Errorf("the binding on %s is deleted, and nobody who may has asked for it", was.Spec.TargetCluster)
+			return false, fmt.Errorf("the binding on %s is deleted without a cause that allows it", was.Spec.TargetCluster)
 		}
 		return false, nil
 	case c.budget == nil, c.failed(was):

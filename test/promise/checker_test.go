@@ -134,7 +134,7 @@ func TestWhatBreaksThePromiseIsSeen(t *testing.T) {
 			}
 			return last
 		}},
-		"nobody has asked to delete it": {policy: pickN, broken: "nobody who may has asked for it", do: func(h *trace) error { return h.deletes("a") }},
+		"nobody has asked to delete it": {policy: pickN, broken: "without a cause that allows it", do: func(h *trace) error { return h.deletes("a") }},
 		"the user has":                  {policy: pickN, do: func(h *trace) error { h.UserDeletes("crp-a"); return h.deletes("a") }},
 		"a deleted placement takes all along": {policy: pickN, do: func(h *trace) error {
 			h.placement.DeletionTimestamp = new(metav1.Now())
@@ -148,7 +148,7 @@ func TestWhatBreaksThePromiseIsSeen(t *testing.T) {
 			return h.deletes("a")
 		}},
 		"an eviction has asked for it":      {policy: pickN, do: func(h *trace) error { h.evicts("a"); return h.deletes("a") }},
-		"not from a fixed list of clusters": {policy: pickFixed, broken: "nobody who may has asked for it", do: func(h *trace) error { h.evicts("a"); return h.deletes("a") }},
+		"not from a fixed list of clusters": {policy: pickFixed, broken: "without a cause that allows it", do: func(h *trace) error { h.evicts("a"); return h.deletes("a") }},
 		"a budget lets one go": {policy: pickN, do: func(h *trace) error {
 			h.budgets(intstr.FromInt(2))
 			h.evicts("a")

@@ -32,7 +32,7 @@ type Proxy struct {
 	requests []Request
 }
 
-// NewProxy puts a proxy before an API server. Whoever asks it has the rights of the configuration.
+// NewProxy puts a proxy before an API server. Its clients have the rights of the configuration.
 func NewProxy(config *rest.Config) (*Proxy, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {

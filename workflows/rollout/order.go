@@ -36,7 +36,7 @@ func (o Order) Sort(clusters []Member) []string {
 	for i, c := range clusters {
 		all[i] = orderedMember{name: c.Name, value: c.Labels[o.Scatter]}
 		rows[i] = &all[i]
-		rows[i].group, rows[i].rank = o.priority(c.Labels)
+		rows[i].group, rows[i].rank = o.priorityOf(c.Labels)
 	}
 	slices.SortFunc(rows, func(a, b *orderedMember) int { return compareFirst(a.comparePriority(b), a.name, b.name) })
 	if o.Scatter != "" {
@@ -45,7 +45,7 @@ func (o Order) Sort(clusters []Member) []string {
 			for end < len(rows) && rows[start].comparePriority(rows[end]) == 0 {
 				end++
 			}
-			scatter(rows[start:end])
+			scatterByValue(rows[start:end])
 			start = end
 		}
 	}
@@ -72,8 +72,8 @@ func (a *orderedMember) comparePriority(b *orderedMember) int {
 	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(b.rank, a.rank))
 }
 
-// priority is the place of a cluster before it is scattered.
-func (o Order) priority(labels map[string]string) (group int, rank int64) {
+// priorityOf is the place of a cluster before it is scattered.
+func (o Order) priorityOf(labels map[string]string) (group int, rank int64) {
 	for _, w := range o.Weights {
 		if w.Match(labels) {
 			rank += int64(w.Weight)
@@ -103,9 +103,9 @@ func integerAtEnd(value string) int64 {
 	return n
 }
 
-// scatter puts the i-th of n clusters with one value at (i + 0.5)/n, so that each value is spread
+// scatterByValue puts the i-th of n clusters with one value at (i + 0.5)/n, so that each value is spread
 // over the whole. Clusters at the same place go by name.
-func scatter(rows []*orderedMember) {
+func scatterByValue(rows []*orderedMember) {
 	count := map[string]int64{}
 	for i := range rows {
 		rows[i].at = count[rows[i].value]

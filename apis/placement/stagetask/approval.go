@@ -300,7 +300,7 @@ func (c approvalCheck) refuseApprover(request placementv1beta1.ApprovalRequestOb
 	return RefuseApprover(c.Run, c.Config, request.GetApprovalRequestStatus().Approval)
 }
 
-// RefuseApprover says why an approval does not count for a task of a run, whoever else may approve it; empty if it does.
+// RefuseApprover says why an approver may not approve a task of a run; empty if the approver may.
 func RefuseApprover(run placementv1beta1.UpdateRunObject, task placementv1beta1.StageTask, record *placementv1beta1.ApprovalRecord) string {
 	if task.Approval == nil || task.Approval.Separation != placementv1beta1.ApprovalSeparationCreator {
 		return ""

@@ -29,7 +29,7 @@ func TestConsentAsksUnlessItWasGiven(t *testing.T) {
 		"yes without a line's end": {Consent{}, "yes", "", true},
 		"no":                       {Consent{}, "n\n", ErrDeclined.Error(), true},
 		"nothing typed":            {Consent{}, "\n", ErrDeclined.Error(), true},
-		"nobody there":             {Consent{}, "", "nothing was changed: there is nobody to ask; give --yes to do it, or --dry-run to see what would be done", true},
+		"no terminal":              {Consent{}, "", "nothing was changed: there is no terminal to ask on; give --yes to do it, or --dry-run to see what would be done", true},
 		"given with --yes":         {Consent{Yes: true}, "", "", false},
 		"a dry run":                {Consent{DryRun: "client"}, "", "", false},
 		"a dry run on the server":  {Consent{DryRun: "server"}, "", "", false},

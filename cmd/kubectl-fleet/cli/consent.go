@@ -82,7 +82,7 @@ func (c *Consent) Ask(streams genericiooptions.IOStreams, question string) error
 		return nil
 	case errors.Is(err, io.EOF) && answer == "":
 		Printf(streams.ErrOut, "\n")
-		return errors.New("nothing was changed: there is nobody to ask; give --yes to do it, or --dry-run to see what would be done")
+		return errors.New("nothing was changed: there is no terminal to ask on; give --yes to do it, or --dry-run to see what would be done")
 	case err != nil && !errors.Is(err, io.EOF):
 		return fmt.Errorf("reading the answer: %w", err)
 	default:

@@ -33,7 +33,7 @@ each is now, its staged update runs with their stages and how they ended, who ap
 and when, and its evictions.
 
 It is told from what is on the hub: of runs and approval requests that were deleted nothing is left, and no more
-snapshots are kept than the placement's revisionHistoryLimit. A name with '(not verified)' behind it is what somebody
+snapshots are kept than the placement's revisionHistoryLimit. A name with '(not verified)' behind it is what the sender
 claimed; the API server vouches for the others. On hubs that record no approver, the reason of the approval is shown.`,
 		Example: `  # What happened to placement web?
   kubectl fleet history placement/web
@@ -114,7 +114,7 @@ func (o *historyOptions) table(entries []history.Entry) error {
 	for _, e := range entries {
 		by := e.By
 		if e.Door != "" {
-			by = fmt.Sprintf("%s through %s", orSomebody(by), e.Door)
+			by = fmt.Sprintf("%s through %s", orUnknownSender(by), e.Door)
 			if !e.Verified {
 				by += " (not verified)"
 			}
@@ -126,7 +126,7 @@ func (o *historyOptions) table(entries []history.Entry) error {
 	return o.PrintTable(o.streams.Out, columns, rows)
 }
 
-func orSomebody(name string) string {
+func orUnknownSender(name string) string {
 	if name == "" {
 		return "an unknown user"
 	}

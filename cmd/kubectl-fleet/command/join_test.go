@@ -309,7 +309,7 @@ func TestUnjoinAll(t *testing.T) {
 		lists[fmt.Sprintf("%T", list)]++
 		return c.List(ctx, list, options...)
 	}})
-	require.ErrorContains(t, c.runWithHelm(&recordedHelm{}, "unjoin", "--all"), "nobody to ask")
+	require.ErrorContains(t, c.runWithHelm(&recordedHelm{}, "unjoin", "--all"), "no terminal to ask on")
 	assert.Contains(t, c.err.String(), "Have member-1 (1 placement), member-2 (0 placements) leave the fleet?")
 	for kind, times := range lists {
 		assert.Equal(t, 1, times, "%s: a fleet has tens of thousands of bindings", kind)

@@ -102,7 +102,7 @@ func TestMigrateAcceptLetsGoWhatIsHeld(t *testing.T) {
 	}
 
 	c := newConsole(t, placement.DeepCopy(), orphan.DeepCopy())
-	require.Error(t, c.run("migrate", "accept"), "there is nobody to ask")
+	require.Error(t, c.run("migrate", "accept"), "there is no terminal to ask on")
 	assert.Contains(t, c.out.String(), "crp: binding crp-a on a: it is gone")
 	require.NoError(t, c.run("migrate", "accept", "--dry-run"))
 	assert.False(t, held.IsAccepted(stored(c)))

@@ -151,7 +151,7 @@ func TestPauseAndPartition(t *testing.T) {
 func TestSkipAndRetry(t *testing.T) {
 	c := newConsole(t, soakingRun())
 	require.ErrorContains(t, c.run("skip", "web-5", "member-9"), `no cluster "member-9"`)
-	require.ErrorContains(t, c.run("skip", "web-5", "member-3"), "nobody to ask")
+	require.ErrorContains(t, c.run("skip", "web-5", "member-3"), "no terminal to ask on")
 	c.stdin = "n\n"
 	require.ErrorIs(t, c.run("skip", "web-5", "member-3"), cli.ErrDeclined)
 	require.NoError(t, c.run("skip", "web-5", "member-3", "--yes"))
@@ -340,7 +340,7 @@ func TestDrain(t *testing.T) {
 				decide(c, allowed)
 				err := c.run(line.args...)
 				if line.asks {
-					require.ErrorContains(t, err, "there is nobody to ask")
+					require.ErrorContains(t, err, "there is no terminal to ask on")
 					assert.Empty(t, get(c, &clusterv1beta1.MemberCluster{}, "member-1").Spec.Taints)
 					return
 				}

@@ -366,7 +366,7 @@ var finalizers = map[string]bool{
 func (c *checker) checkFinalizers(name string, o metav1.Object) {
 	for _, finalizer := range o.GetFinalizers() {
 		if !finalizers[finalizer] {
-			c.report.find(Note, "UnknownFinalizer", name, "finalizer "+finalizer+" keeps it from being deleted until whoever put it there takes it off")
+			c.report.find(Note, "UnknownFinalizer", name, "finalizer "+finalizer+" keeps it from being deleted until its controller takes it off")
 		}
 	}
 }

@@ -105,7 +105,7 @@ func (r *Report) write(kind string, count int, what string) {
 	}
 }
 
-// writtenBy returns when a manager last wrote an object; zero if it has not, or if nobody keeps record of that.
+// writtenBy returns when a manager last wrote an object; zero if it has not, or if no record of that is kept.
 func writtenBy(o metav1.Object, manager string) (last metav1.Time) {
 	for _, entry := range o.GetManagedFields() {
 		if entry.Manager == manager && entry.Time != nil && last.Before(entry.Time) {
@@ -115,7 +115,7 @@ func writtenBy(o metav1.Object, manager string) (last metav1.Time) {
 	return last
 }
 
-// holderOf is who holds a lease; empty if nobody does.
+// holderOf is who holds a lease; empty if none does.
 func holderOf(lease *coordinationv1.Lease, now time.Time) string {
 	if hold := (kubefleet.Hold{}).Observe(lease, now); hold.IsHeld(now) {
 		return hold.Holder

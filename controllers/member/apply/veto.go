@@ -52,7 +52,7 @@ func ParseKindPattern(text string) (KindPattern, error) {
 	return pattern, nil
 }
 
-func (p KindPattern) matches(kind schema.GroupKind) bool {
+func (p KindPattern) matchesKind(kind schema.GroupKind) bool {
 	if p.Kind == everyKind {
 		return p.Group == "" || p.Group == kind.Group
 	}
@@ -60,7 +60,7 @@ func (p KindPattern) matches(kind schema.GroupKind) bool {
 }
 
 func matchesAny(patterns []KindPattern, kind schema.GroupKind) bool {
-	return slices.ContainsFunc(patterns, func(p KindPattern) bool { return p.matches(kind) })
+	return slices.ContainsFunc(patterns, func(p KindPattern) bool { return p.matchesKind(kind) })
 }
 
 // deniesNamespace tells whether a namespace is the owner's own. It is about the Namespace itself,

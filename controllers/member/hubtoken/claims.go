@@ -40,10 +40,10 @@ func readClaims(token string) (c claims, renewable bool) {
 	return c, found && renewable
 }
 
-// lifetime is how long the token holds, and its successor is to hold.
-func (c claims) lifetime() time.Duration { return max(c.expires.Sub(c.issued), minLifetime) }
+// tokenLifetime is how long the token holds, and its successor is to hold.
+func (c claims) tokenLifetime() time.Duration { return max(c.expires.Sub(c.issued), minLifetime) }
 
-// due is when the token is to be renewed: after this part of its life.
-func (c claims) due(share float64) time.Time {
+// renewalTime is when the token is to be renewed: after this part of its life.
+func (c claims) renewalTime(share float64) time.Time {
 	return c.issued.Add(time.Duration(float64(c.expires.Sub(c.issued)) * share))
 }

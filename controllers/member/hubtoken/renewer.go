@@ -84,7 +84,7 @@ func IssuerAt(hub *rest.Config) (Issuer, error) {
 // Start renews the token until ctx ends.
 func (r *Renewer) Start(ctx context.Context) error {
 	for {
-		timer := r.clock.NewTimer(r.look(ctx))
+		timer := r.clock.NewTimer(r.renewIfDue(ctx))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -102,16 +102,16 @@ func (r *Renewer) Findings() []metav1.Condition {
 	return nil
 }
 
-// tell keeps what the hub is to be told.
-func (r *Renewer) tell(finding *metav1.Condition) {
+// setFinding keeps what the hub is to be told.
+func (r *Renewer) setFinding(finding *metav1.Condition) {
 	before := r.finding.Swap(finding)
 	if same := before == finding || before != nil && finding != nil && before.Reason == finding.Reason; !same && r.Changed != nil {
 		r.Changed()
 	}
 }
 
-// look renews the token if that is due, and returns how long to wait until the next look.
-func (r *Renewer) look(ctx context.Context) time.Duration {
+// renewIfDue renews the token if that is due, and returns how long to wait until the next look.
+func (r *Renewer) renewIfDue(ctx context.Context) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	token, err := r.store.Load(ctx)
@@ -120,47 +120,47 @@ func (r *Renewer) look(ctx context.Context) time.Duration {
 	}
 	held, renewable := readClaims(token)
 	if !renewable {
-		r.tell(nil)
+		r.setFinding(nil)
 		r.sayItDoesNotEnd()
 		return lookEvery
 	}
-	due := held.due(r.share)
+	due := held.renewalTime(r.share)
 	if token == r.renewed {
 		due = r.renewedDue
 	}
 	if wait := due.Sub(r.clock.Now()); wait > 0 {
-		r.tell(nil)
+		r.setFinding(nil)
 		r.failures = 0
 		return min(wait, lookEvery)
 	}
-	if err := r.renew(ctx, token, held); err != nil {
-		return r.fail(held, err)
+	if err := r.replaceToken(ctx, token, held); err != nil {
+		return r.recordFailure(held, err)
 	}
-	r.tell(nil)
+	r.setFinding(nil)
 	r.failures = 0
 	return lookEvery
 }
 
-func (r *Renewer) renew(ctx context.Context, token string, held claims) error {
-	fresh, err := r.issue(ctx, held.namespace, held.account, held.lifetime())
+func (r *Renewer) replaceToken(ctx context.Context, token string, held claims) error {
+	fresh, err := r.issue(ctx, held.namespace, held.account, held.tokenLifetime())
 	if err != nil {
 		return err
 	}
 	if err := r.store.Replace(ctx, token, fresh); err != nil {
 		return err
 	}
-	r.renewed, r.renewedDue = fresh, r.clock.Now().Add(time.Duration(float64(held.lifetime())*r.share))
-	r.log.Info("Renewed the token for the hub", "object", held.namespace+"/"+held.account, "ends", r.clock.Now().Add(held.lifetime()).UTC().Format(time.RFC3339))
+	r.renewed, r.renewedDue = fresh, r.clock.Now().Add(time.Duration(float64(held.tokenLifetime())*r.share))
+	r.log.Info("Renewed the token for the hub", "object", held.namespace+"/"+held.account, "ends", r.clock.Now().Add(held.tokenLifetime()).UTC().Format(time.RFC3339))
 	return nil
 }
 
-// fail keeps what is to be said about a failure, and returns the pause before the next try.
-func (r *Renewer) fail(held claims, cause error) time.Duration {
+// recordFailure keeps what is to be said about a failure, and returns the pause before the next try.
+func (r *Renewer) recordFailure(held claims, cause error) time.Duration {
 	finding := findingOf(held, cause)
 	if r.failures == 0 {
 		r.log.Error(cause, "The token for the hub is not renewed; trying again", "ends", held.expires.UTC().Format(time.RFC3339))
 	}
-	r.tell(&finding)
+	r.setFinding(&finding)
 	pause := min(firstRetry<<min(r.failures, 10), lastRetry)
 	r.failures++
 	return pause

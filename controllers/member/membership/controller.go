@@ -250,7 +250,7 @@ func (r *Reconciler) reportIfDue(ctx context.Context, imc *clusterv1beta1.Intern
 	if r.lastReport.InternalMemberClusterUID != imc.UID {
 		r.lastReport = LastReport{}
 	}
-	findings := r.findings()
+	findings := r.readFindings()
 	told := reasonsOf(findings)
 	if wait := UntilReport(r.lastReport, phase, shape, imc.Generation, r.Clock.Now()); wait > 0 && told == r.lastReport.Findings {
 		return wait, nil
@@ -277,7 +277,8 @@ func (r *Reconciler) reportIfDue(ctx context.Context, imc *clusterv1beta1.Intern
 	return period, nil
 }
 
-func (r *Reconciler) findings() []metav1.Condition {
+// readFindings returns what other parts of the agent have to tell the hub.
+func (r *Reconciler) readFindings() []metav1.Condition {
 	if r.Findings == nil {
 		return nil
 	}

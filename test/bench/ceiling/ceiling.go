@@ -1,5 +1,5 @@
 // Package ceiling measures what a bare client needs to write what an update of a cluster takes on the hub: the binding, the
-// Work, the status of the Work and that of the binding, each once and in this order. Nothing else happens: nobody
+// Work, the status of the Work and that of the binding, each once and in this order. Nothing else happens: nothing
 // decides, waits or remembers. The objects have the labels, annotations, finalizers and conditions of the real ones, so
 // that what is left of the difference to an update run is what the product adds.
 package ceiling

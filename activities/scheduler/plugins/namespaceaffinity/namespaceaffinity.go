@@ -23,7 +23,7 @@ func (*plugin) Name() string { return "NamespaceAffinity" }
 // PreFilter has nothing to filter for a cluster-scoped placement.
 func (p *plugin) PreFilter(c *framework.Cycle) (skip bool, err error) {
 	for _, cluster := range c.Fleet {
-		p.reported = p.reported || reports(cluster)
+		p.reported = p.reported || reportsNamespaces(cluster)
 	}
 	return c.Namespace == "", nil
 }
@@ -35,9 +35,9 @@ func (p *plugin) Filter(c *framework.Cycle, cluster *clusterv1beta1.MemberCluste
 	}
 	_, there := cluster.Status.Namespaces[c.Namespace]
 	switch {
-	case there, !reports(cluster) && !p.reported:
+	case there, !reportsNamespaces(cluster) && !p.reported:
 		return ""
-	case !reports(cluster) || cluster.Status.Namespaces == nil:
+	case !reportsNamespaces(cluster) || cluster.Status.Namespaces == nil:
 		return "cluster has no namespace information available"
 	}
 	return "target namespace does not exist on cluster"
@@ -51,7 +51,7 @@ func (*plugin) Watches(c *framework.Cycle) []framework.Interest {
 	return []framework.Interest{framework.Namespace(c.Namespace)}
 }
 
-// reports says whether a cluster reports its namespaces.
-func reports(cluster *clusterv1beta1.MemberCluster) bool {
+// reportsNamespaces says whether a cluster reports its namespaces.
+func reportsNamespaces(cluster *clusterv1beta1.MemberCluster) bool {
 	return meta.FindStatusCondition(cluster.Status.Conditions, clusterv1beta1.ConditionTypeNamespaceCollectionSucceeded) != nil
 }
