@@ -164,7 +164,7 @@ func (d *deletionCall) lookAt(pending sets.Set[string]) time.Time {
 	}
 	first := d.stuckAt(pending)
 	for name := range pending {
-		if r, refused := d.acts.refusals.refusalOf(d.run.GetUID(), name); refused && (first.IsZero() || r.nextTry.Before(first)) {
+		if r, refused := d.acts.refusals.refusalOfCluster(d.run.GetUID(), name); refused && (first.IsZero() || r.nextTry.Before(first)) {
 			first = r.nextTry
 		}
 	}
@@ -241,7 +241,7 @@ func (d *deletionCall) removeBindings(ctx context.Context, clusters []string) (g
 	group.SetLimit(throttle.MaxClusterWrites)
 	var superseded atomic.Bool
 	for _, name := range clusters {
-		r, refused := d.acts.refusals.refusalOf(d.run.GetUID(), name)
+		r, refused := d.acts.refusals.refusalOfCluster(d.run.GetUID(), name)
 		if stopping || refused && d.acts.Clock.Now().Before(r.nextTry) {
 			continue
 		}
@@ -302,7 +302,7 @@ func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (g
 		if slices.Contains(clusters, c.Name) {
 			c.Role = rollout.RoleInFlight
 		}
-		if r, refused := d.acts.refusals.refusalOf(d.run.GetUID(), c.Name); refused {
+		if r, refused := d.acts.refusals.refusalOfCluster(d.run.GetUID(), c.Name); refused {
 			c.Refusal, whys[c.Name] = &rollout.Refusal{Why: r.why, NextTry: r.nextTry}, r.why
 		}
 		if c.RecordedRefusal != "" {

@@ -101,7 +101,7 @@ func (l *refusalLog) recordRefusal(run types.UID, cluster, why string, now time.
 	l.refusals[key] = r
 }
 
-func (l *refusalLog) refusalOf(run types.UID, cluster string) (refusal, bool) {
+func (l *refusalLog) refusalOfCluster(run types.UID, cluster string) (refusal, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, refused := l.refusals[refusalKey{run, cluster}]
@@ -123,7 +123,7 @@ func (l *refusalLog) forget(run types.UID, cluster string) {
 // causeText says, as an addition to a sentence, that a cluster's binding cannot be written; nothing if
 // it can.
 func (l *refusalLog) causeText(run types.UID, cluster string) string {
-	r, refused := l.refusalOf(run, cluster)
+	r, refused := l.refusalOfCluster(run, cluster)
 	if !refused {
 		return ""
 	}

@@ -33,7 +33,7 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 		cluster.Role, cluster.Action = c.roles[cluster.Name], actions[cluster.Name]
 		seen := c.observer.seen[cluster.Name]
 		cluster.Owner, cluster.Available = seen.owner, seen.available
-		if refused, is := c.acts.refusals.refusalOf(run.GetUID(), cluster.Name); is {
+		if refused, is := c.acts.refusals.refusalOfCluster(run.GetUID(), cluster.Name); is {
 			cluster.Refusal = &rollout.Refusal{Why: refused.why, NextTry: refused.nextTry}
 		}
 	}
@@ -140,7 +140,7 @@ func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error
 	if status := updaterun.FindCluster(c.stageStatus(), name); status != nil {
 		recorded = status.WriteRefused
 	}
-	refused, is := c.acts.refusals.refusalOf(c.run.GetUID(), name)
+	refused, is := c.acts.refusals.refusalOfCluster(c.run.GetUID(), name)
 	switch {
 	case !is:
 		return seen.owner == rollout.OwnerNone || recorded != "", nil

@@ -43,7 +43,7 @@ func (o *stageObserver) observeCluster(ctx context.Context, name string) error {
 		return err
 	}
 	owner, endText := ownerOf(o.run, o.request.Stage, name, binding)
-	_, refused := o.acts.refusals.refusalOf(o.run.GetUID(), name)
+	_, refused := o.acts.refusals.refusalOfCluster(o.run.GetUID(), name)
 	if owner != rollout.OwnerThisRun && (!refused || owner != rollout.OwnerNone) {
 		live, result, err := o.newWriter(o.run).readBinding(ctx, name, false)
 		if err != nil {
@@ -136,7 +136,7 @@ func (o *stageObserver) learnWrite(name string, result writeResult) {
 // splitRetries tells the clusters of which it is known that their write was refused from the others.
 func (o *stageObserver) splitRetries(clusters []string) (fresh, retried []string) {
 	for _, name := range clusters {
-		if _, refused := o.acts.refusals.refusalOf(o.run.GetUID(), name); refused {
+		if _, refused := o.acts.refusals.refusalOfCluster(o.run.GetUID(), name); refused {
 			retried = append(retried, name)
 		} else {
 			fresh = append(fresh, name)
@@ -148,7 +148,7 @@ func (o *stageObserver) splitRetries(clusters []string) (fresh, retried []string
 func (o *stageObserver) refusedWhys(clusters []string) map[string]string {
 	whys := make(map[string]string, len(clusters))
 	for _, name := range clusters {
-		refused, _ := o.acts.refusals.refusalOf(o.run.GetUID(), name)
+		refused, _ := o.acts.refusals.refusalOfCluster(o.run.GetUID(), name)
 		whys[name] = refused.why
 	}
 	return whys
