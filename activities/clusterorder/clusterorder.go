@@ -42,18 +42,20 @@ func MaxInFlight(given *placementv1beta1.ClusterOrder) int {
 
 // matcherOf matches the clusters that one of the terms matches; without terms, all. A term whose
 // selector makes no sense matches none.
-func matcherOf(terms []placementv1beta1.ClusterLabelTerm) func(map[string]string) bool {
-	var selectors []labels.Selector
+func matcherOf(terms []placementv1beta1.ClusterLabelTerm) func(rollout.Member) bool {
+	var matchers []func(rollout.Member) bool
 	for _, term := range terms {
 		selector, err := labels.Everything(), error(nil)
 		if term.LabelSelector != nil {
 			selector, err = metav1.LabelSelectorAsSelector(term.LabelSelector)
 		}
 		if err == nil {
-			selectors = append(selectors, selector)
+			matchers = append(matchers, func(m rollout.Member) bool {
+				return term.LetsPass(m.Name) && selector.Matches(labels.Set(m.Labels))
+			})
 		}
 	}
-	return func(of map[string]string) bool {
-		return len(terms) == 0 || slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(of)) })
+	return func(m rollout.Member) bool {
+		return len(terms) == 0 || slices.ContainsFunc(matchers, func(matches func(rollout.Member) bool) bool { return matches(m) })
 	}
 }

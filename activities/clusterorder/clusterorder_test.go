@@ -42,6 +42,12 @@ func TestCompile(t *testing.T) {
 				weight(5), weight(1, placementv1beta1.ClusterLabelTerm{}), weight(1, term("wave", "2")),
 			}}}, []string{"c", "a", "b", "d"},
 		},
+		"for those with a name": {
+			&placementv1beta1.ClusterOrder{Priority: &placementv1beta1.ClusterPriority{Weights: []placementv1beta1.ClusterWeight{
+				weight(5, placementv1beta1.ClusterLabelTerm{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: []string{"d"}}}),
+				weight(1, placementv1beta1.ClusterLabelTerm{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ExcludeClusterNames: []string{"a"}}}),
+			}}}, []string{"d", "b", "c", "a"},
+		},
 		"with a term that makes no sense for none": {
 			&placementv1beta1.ClusterOrder{Priority: &placementv1beta1.ClusterPriority{Weights: []placementv1beta1.ClusterWeight{
 				weight(5, unreadable), weight(1, term("env", "dev")),

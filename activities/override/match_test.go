@@ -69,6 +69,14 @@ func TestClustersThatRulesSelect(t *testing.T) {
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: operator, Values: values}},
 		}}
 	}
+	named := func(name string) placementv1beta1.ClusterSelectorTerm {
+		return placementv1beta1.ClusterSelectorTerm{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: []string{name}}}
+	}
+	without := func(name string) placementv1beta1.ClusterSelectorTerm {
+		return placementv1beta1.ClusterSelectorTerm{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ExcludeClusterNames: []string{name}}}
+	}
+	namedOne := named("member-1")
+	namedOne.LabelSelector = &metav1.LabelSelector{MatchLabels: env("test")}
 	cases := map[string]struct {
 		selectors []*placementv1beta1.ClusterSelector // one for each rule
 		want      bool                                // on a cluster with env=prod and region=east
@@ -84,6 +92,11 @@ func TestClustersThatRulesSelect(t *testing.T) {
 		"an expression does not match":                    {[]*placementv1beta1.ClusterSelector{selector(expression(metav1.LabelSelectorOpDoesNotExist))}, false},
 		"an empty label selector selects all":             {[]*placementv1beta1.ClusterSelector{selector(placementv1beta1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{}})}, true},
 		"a term without labels selects none":              {[]*placementv1beta1.ClusterSelector{selector(placementv1beta1.ClusterSelectorTerm{PropertySelector: &placementv1beta1.PropertySelector{}})}, false},
+		"a name matches":                                  {[]*placementv1beta1.ClusterSelector{selector(named("member-1"))}, true},
+		"a name does not match":                           {[]*placementv1beta1.ClusterSelector{selector(named("member-2"))}, false},
+		"a name and labels have to match":                 {[]*placementv1beta1.ClusterSelector{selector(namedOne)}, false},
+		"all clusters but another":                        {[]*placementv1beta1.ClusterSelector{selector(without("member-2"))}, true},
+		"all clusters but this":                           {[]*placementv1beta1.ClusterSelector{selector(without("member-1"))}, false},
 		"one of the rules is enough":                      {[]*placementv1beta1.ClusterSelector{nil, labelled(env("prod"))}, true},
 		"what cannot be read comes to light when applied": {[]*placementv1beta1.ClusterSelector{selector(expression("NotExists"))}, true},
 	}

@@ -2,6 +2,7 @@ package placement_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"testing"
 	"time"
@@ -37,6 +38,28 @@ func spreadOverRegions(n int32) func(*placementv1beta1.ClusterResourcePlacement)
 			}},
 		}}
 	}
+}
+
+func TestAPolicyWithoutFieldsOfFleetflowHasTheHashOfKubeFleet(t *testing.T) {
+	h := newHub(t, crp(func(p *placementv1beta1.ClusterResourcePlacement) {
+		spreadOverRegions(2)(p)
+		p.Spec.Policy.Affinity.ClusterAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &placementv1beta1.ClusterSelector{
+			ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}},
+		}
+	}))
+	h.schedule()
+	const encoded = `{"placementType":"PickN","affinity":{"clusterAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":` +
+		`{"clusterSelectorTerms":[{"labelSelector":{"matchLabels":{"env":"prod"}}}]},"preferredDuringSchedulingIgnoredDuringExecution":` +
+		`[{"weight":10,"preference":{"propertySorter":{"name":"kubernetes-fleet.io/node-count","sortOrder":"Descending"}}}]}},` +
+		`"topologySpreadConstraints":[{"topologyKey":"region"}]}`
+	assert.Equal(t, fmt.Sprintf("%x", sha256.Sum256([]byte(encoded))), string(h.policy("crp-0").Spec.PolicyHash))
+
+	h.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		terms := p.Spec.Policy.Affinity.ClusterAffinity.RequiredDuringSchedulingIgnoredDuringExecution.ClusterSelectorTerms
+		terms[0].ExcludeClusterNames = []string{"member-1"}
+	})
+	h.schedule()
+	assert.ElementsMatch(t, []string{"crp-0", "crp-1*"}, h.policies(), "names tell policies apart")
 }
 
 // decisions are those in the status of a policy snapshot, in their order, as cluster and reason.

@@ -100,6 +100,17 @@ func prod() placementv1beta1.ClusterSelectorTerm {
 	return placementv1beta1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}
 }
 
+// only matches the clusters with the names.
+func only(names ...string) placementv1beta1.ClusterSelectorTerm {
+	return placementv1beta1.ClusterSelectorTerm{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: names}}
+}
+
+// besides matches what a term does, but for the clusters with the names.
+func besides(term placementv1beta1.ClusterSelectorTerm, names ...string) placementv1beta1.ClusterSelectorTerm {
+	term.ExcludeClusterNames = names
+	return term
+}
+
 func nodes(operator placementv1beta1.PropertySelectorOperator, value string) placementv1beta1.ClusterSelectorTerm {
 	return placementv1beta1.ClusterSelectorTerm{PropertySelector: &placementv1beta1.PropertySelector{
 		MatchExpressions: []placementv1beta1.PropertySelectorRequirement{{Name: "nodes", Operator: operator, Values: []string{value}}},
@@ -147,6 +158,9 @@ func outcomeOf(d scheduler.Decision) outcome {
 }
 
 func TestDecide(t *testing.T) {
+	named := func(terms string) string {
+		return ": clusterNames or excludeClusterNames of term " + terms + " keep it out"
+	}
 	const noMatch = "ClusterUnschedulable, cluster does not match with any of the required cluster affinity terms"
 	cases := map[string]struct {
 		policy   *placementv1beta1.PlacementPolicy
@@ -182,6 +196,27 @@ func TestDecide(t *testing.T) {
 				"new":     "ClusterUnschedulable, cluster is not connected to the fleet: member agent not online yet",
 				"joining": "ClusterUnschedulable, cluster is not connected to the fleet: member agent not joined yet",
 				"sick":    "ClusterUnschedulable, cluster is not connected to the fleet: unhealthy for a prolonged period of time (last transitioned 10.00 minutes ago)",
+			}},
+		},
+		"a required term picks clusters by their names": {
+			policy:   requiring(pickAll(), only("a", "d")),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a"), cluster("b")},
+			want:     outcome{Create: []string{"a"}, Unselected: map[string]string{"b": noMatch + named("0")}, Satisfied: true},
+		},
+		"names and labels have to match both, and an excluded name never does": {
+			policy: requiring(pickAll(), besides(prod(), "b"), besides(only("c", "d"), "d")),
+			clusters: []clusterv1beta1.MemberCluster{
+				cluster("a", labelled("env", "prod")), cluster("b", labelled("env", "prod")), cluster("c"), cluster("d"), cluster("e"),
+			},
+			want: outcome{Create: []string{"a", "c"}, Unselected: map[string]string{
+				"b": noMatch + named("0 and 1"), "d": noMatch + named("1"), "e": noMatch + named("1"),
+			}, Satisfied: true},
+		},
+		"a preferred term may name clusters": {
+			policy:   preferring(pickN(1), weighed(10, only("a"))),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a"), cluster("b")},
+			want: outcome{Create: []string{"a"}, Satisfied: true, Unselected: map[string]string{
+				"b": `Cluster "b" does not score high enough (affinity score: 0, topology spread score: 0)`,
 			}},
 		},
 		"what is placed stays, whatever becomes of its cluster": {

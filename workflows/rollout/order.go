@@ -21,7 +21,7 @@ type Order struct {
 // Weight is added up for the clusters that match.
 type Weight struct {
 	Weight int
-	Match  func(labels map[string]string) bool
+	Match  func(Member) bool
 }
 
 // OrderLabel orders clusters by the integer at the end of a label's value.
@@ -36,7 +36,7 @@ func (o Order) Sort(clusters []Member) []string {
 	for i, c := range clusters {
 		all[i] = orderedMember{name: c.Name, value: c.Labels[o.Scatter]}
 		rows[i] = &all[i]
-		rows[i].group, rows[i].rank = o.priorityOf(c.Labels)
+		rows[i].group, rows[i].rank = o.priorityOf(c)
 	}
 	slices.SortFunc(rows, func(a, b *orderedMember) int { return compareFirst(a.comparePriority(b), a.name, b.name) })
 	if o.Scatter != "" {
@@ -73,9 +73,9 @@ func (a *orderedMember) comparePriority(b *orderedMember) int {
 }
 
 // priorityOf is the place of a cluster before it is scattered.
-func (o Order) priorityOf(labels map[string]string) (group int, rank int64) {
+func (o Order) priorityOf(c Member) (group int, rank int64) {
 	for _, w := range o.Weights {
-		if w.Match(labels) {
+		if w.Match(c) {
 			rank += int64(w.Weight)
 		}
 	}
@@ -83,7 +83,7 @@ func (o Order) priorityOf(labels map[string]string) (group int, rank int64) {
 		return 0, rank
 	}
 	for i, label := range o.Labels {
-		value, has := labels[label.Key]
+		value, has := c.Labels[label.Key]
 		if !has {
 			continue
 		}

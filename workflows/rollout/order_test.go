@@ -19,8 +19,8 @@ func labelled(name string, labels ...string) rollout.Member {
 	return m
 }
 
-func has(key, value string) func(map[string]string) bool {
-	return func(labels map[string]string) bool { return labels[key] == value }
+func has(key, value string) func(rollout.Member) bool {
+	return func(m rollout.Member) bool { return m.Labels[key] == value }
 }
 
 func TestOrder(t *testing.T) {

@@ -149,13 +149,13 @@ type ClusterWeight struct {
 	// +kubebuilder:validation:Required
 	Weight int32 `json:"weight"`
 
-	// ClusterSelector says which clusters get it, by their labels.
+	// ClusterSelector says which clusters get it, by their labels and names.
 	// +kubebuilder:validation:Required
 	ClusterSelector ClusterLabelSelector `json:"clusterSelector"`
 }
 
 // ClusterLabelSelector matches a cluster if any one of its terms does, or if it has none. It is a
-// ClusterSelector that looks at labels only.
+// ClusterSelector that looks at labels and names only.
 type ClusterLabelSelector struct {
 	// ClusterSelectorTerms are the alternatives. An empty list, [], matches every cluster.
 	// +kubebuilder:validation:Required
@@ -164,8 +164,10 @@ type ClusterLabelSelector struct {
 	ClusterSelectorTerms []ClusterLabelTerm `json:"clusterSelectorTerms"`
 }
 
-// ClusterLabelTerm matches a cluster by its labels.
+// ClusterLabelTerm matches a cluster by its labels and its name.
 type ClusterLabelTerm struct {
+	ClusterNameFilter `json:",inline"`
+
 	// LabelSelector is matched against the labels of the MemberCluster.
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }

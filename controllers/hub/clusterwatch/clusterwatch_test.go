@@ -94,6 +94,13 @@ func requiring(selector *metav1.LabelSelector, properties *placementv1beta1.Prop
 	}}}
 }
 
+// only picks the clusters with the names.
+func only(names ...string) *placementv1beta1.PlacementPolicy {
+	policy := requiring(nil, nil)
+	policy.Affinity.ClusterAffinity.RequiredDuringSchedulingIgnoredDuringExecution.ClusterSelectorTerms[0].ClusterNames = names
+	return policy
+}
+
 // moreThan2 wants more than two nodes.
 func moreThan2() *placementv1beta1.PlacementPolicy {
 	return requiring(nil, &placementv1beta1.PropertySelector{MatchExpressions: []placementv1beta1.PropertySelectorRequirement{
@@ -115,6 +122,8 @@ func TestConcerns(t *testing.T) {
 		"a cluster that cannot take anything":      {clusterwatch.Stake{}, standing, cluster(beat(time.Hour)), clusterwatch.No},
 		"a cluster with a taint":                   {clusterwatch.Stake{}, framework.Taints, cluster(tainted), clusterwatch.No},
 		"a cluster the policy does not match":      {clusterwatch.Stake{Policy: dev}, framework.Label("env"), cluster(), clusterwatch.No},
+		"a cluster that a term names":              {clusterwatch.Stake{Policy: only("c")}, standing, cluster(), clusterwatch.Yes},
+		"a cluster that no term names":             {clusterwatch.Stake{Policy: only("d")}, standing, cluster(), clusterwatch.No},
 		"a cluster that has it":                    {clusterwatch.Stake{Bound: true}, standing, cluster(tainted), clusterwatch.No},
 		"a cluster that has it and leaves":         {clusterwatch.Stake{Bound: true}, presence, cluster(leaving), clusterwatch.Yes},
 		"a cluster that has it and is gone":        {clusterwatch.Stake{Bound: true}, presence, nil, clusterwatch.Yes},
