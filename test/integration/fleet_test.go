@@ -59,6 +59,9 @@ var together = []promise{
 	{"an object is placed by one placement, whatever the kinds of two", placementsOfBothKindsDoNotShareAnObject},
 	{"placements of both kinds whose Works have one name are told apart", worksOfOneNameAreToldApart},
 	{"a ResourcePlacement selects nothing outside its namespace", resourcePlacementSelectsNothingElse},
+	{"a ResourcePlacement tells drifts and differences, and writes nothing where it only reports", namespacedPlacementTellsDrifts},
+	{"a ResourcePlacement picks a number of clusters, and leaves what it placed, if it is to", namespacedPlacementPicksSome},
+	{"the longest names that there may be are placed and rolled out", longestNamesAreRolledOut},
 	{"a run in a namespace passes its gates, stops and goes on, and is rolled back", namespacedRunIsSteered},
 	{"a run in a namespace has a cluster tried again, and goes on without it", namespacedRunSkipsAndRetries},
 	{"a run in a namespace whose names are of another one says so", namespacedRunNamesItsOwn},
@@ -162,6 +165,7 @@ var alone = []promise{
 	{"the command line has a cluster join, leave, and join again", commandLineJoins},
 	{"Applications of Argo CD go out in stages, each cluster with its environment's", applicationsGoOutInStages},
 	{"an uninstalled hub agent removes nothing, and goes on when it is back", uninstalledHubAgentRemovesNothing},
+	{"where members report their namespaces, placements go to members that have them", namespacesOfMembersDecide},
 	{"when nothing changes no workflow is open and nothing is written", nothingHappensByItself},
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,7 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
 
 // team is the scope of the spec's namespace.
@@ -228,4 +232,171 @@ func resourcePlacementSelectsNothingElse(s *spec) {
 			return nil
 		})
 	}
+}
+
+// awaitInTeamOnCluster waits until the placement of teamPlacement says something of a cluster.
+func (s *spec) awaitInTeamOnCluster(cluster, what string, ok func(*placementv1beta1.PerClusterPlacementStatus) error) {
+	s.Helper()
+	await(s, s.hub, s.teamPlacement(), "to say of "+cluster+" "+what, func(p *placementv1beta1.ResourcePlacement) error {
+		for i := range p.Status.PlacementStatuses {
+			if entry := &p.Status.PlacementStatuses[i]; entry.ClusterName == cluster {
+				return ok(entry)
+			}
+		}
+		return fmt.Errorf("it says nothing of it")
+	})
+}
+
+// awaitTeamClusters waits until the placement of teamPlacement is available on just these clusters.
+func (s *spec) awaitTeamClusters(want ...string) {
+	s.Helper()
+	await(s, s.hub, s.teamPlacement(), fmt.Sprintf("to be on %v", want), func(p *placementv1beta1.ResourcePlacement) error {
+		names := make([]string, len(p.Status.PlacementStatuses))
+		for i, entry := range p.Status.PlacementStatuses {
+			names[i] = entry.ClusterName
+		}
+		if slices.Sort(names); !slices.Equal(names, want) {
+			return fmt.Errorf("it is on %v", names)
+		}
+		return isTrue(p.Status.Conditions, s.team().PlacementConditionType(placementv1beta1.ConditionTypeAvailable), p.Generation)
+	})
+	s.awaitValue(value1, want...)
+}
+
+// namespacedPlacementTellsDrifts has a value of the ConfigMap changed on a member, and the placement compare before it applies,
+// then report differences only.
+func namespacedPlacementTellsDrifts(s *spec) {
+	s.namespaceWithConfigMap()
+	s.placeNamespaceAlone()
+	s.placeInTeam(applying(placementv1beta1.ApplyStrategy{WhenToApply: placementv1beta1.WhenToApplyTypeIfNotDrifted}))
+	s.awaitTeamPlacement(placementv1beta1.ConditionTypeAvailable, "0")
+	theirs := placementv1beta1.PatchDetail{Path: "/data/key", ValueInHub: value1, ValueInMember: "theirs"}
+	update(s, s.member("member-1"), s.configMap(""), func(c *corev1.ConfigMap) { c.Data["key"] = "theirs" })
+	s.awaitInTeamOnCluster("member-1", "that the ConfigMap has drifted", func(entry *placementv1beta1.PerClusterPlacementStatus) error {
+		if len(entry.DriftedPlacements) != 1 || len(entry.FailedPlacements) != 1 {
+			return fmt.Errorf("it names %+v, %+v", entry.DriftedPlacements, entry.FailedPlacements)
+		}
+		require.Equal(s, s.name, entry.DriftedPlacements[0].Namespace)
+		require.Equal(s, []placementv1beta1.PatchDetail{theirs}, entry.DriftedPlacements[0].ObservedDrifts)
+		require.Equal(s, foundDrifts, entry.FailedPlacements[0].Condition.Message)
+		return nil
+	})
+
+	update(s, s.hub, s.teamPlacement(), func(p *placementv1beta1.ResourcePlacement) { applying(reportDiff)(&p.Spec) })
+	s.awaitInTeamOnCluster("member-1", "how the ConfigMap differs", func(entry *placementv1beta1.PerClusterPlacementStatus) error {
+		if len(entry.DiffedPlacements) != 1 {
+			return fmt.Errorf("it names %+v", entry.DiffedPlacements)
+		}
+		require.Equal(s, []placementv1beta1.PatchDetail{theirs}, entry.DiffedPlacements[0].ObservedDiffs)
+		return nil
+	})
+	reported := s.awaitTeamPlacement(placementv1beta1.ConditionTypeDiffReported, "0")
+	c := meta.FindStatusCondition(reported.Status.Conditions, s.team().PlacementConditionType(placementv1beta1.ConditionTypeDiffReported))
+	require.Equal(s, "Diff reporting in 3 cluster(s) has been completed", c.Message)
+	s.awaitValue("theirs", "member-1")
+
+	update(s, s.hub, s.teamPlacement(), func(p *placementv1beta1.ResourcePlacement) { applying(placementv1beta1.ApplyStrategy{})(&p.Spec) })
+	s.awaitTeamPlacement(placementv1beta1.ConditionTypeAvailable, "0")
+	s.awaitValue(value1, allMembers...)
+}
+
+// namespacedPlacementPicksSome grows, shrinks, and is deleted with what it placed left behind.
+func namespacedPlacementPicksSome(s *spec) {
+	s.namespaceWithConfigMap()
+	s.placeNamespaceAlone()
+	s.placeInTeam(pickN(1, "canary"), func(p *placementv1beta1.PlacementSpec) {
+		p.Strategy = &placementv1beta1.RolloutStrategy{DeleteStrategy: &placementv1beta1.DeleteStrategy{
+			PropagationPolicy: placementv1beta1.DeletePropagationPolicyAbandon,
+		}}
+	})
+	s.awaitTeamClusters("member-3")
+	s.requireLacking("member-1", "member-2")
+	resize := func(n int32) {
+		update(s, s.hub, s.teamPlacement(), func(p *placementv1beta1.ResourcePlacement) { p.Spec.Policy.NumberOfClusters = &n })
+	}
+	resize(2)
+	s.awaitTeamClusters("member-1", "member-3")
+	resize(1)
+	s.awaitTeamClusters("member-3")
+	awaitGone(s, s.member("member-1"), s.configMap(""))
+
+	s.delete(s.hub, s.teamPlacement())
+	awaitGone(s, s.hub, s.teamPlacement())
+	left := s.configMap("")
+	require.NoError(s, s.member("member-3").Get(s.Context(), client.ObjectKeyFromObject(left), left))
+	require.Equal(s, value1, left.Data["key"])
+	require.Empty(s, left.OwnerReferences)
+}
+
+// longestNamesAreRolledOut has names as long as they may be, in every place that a name is made from.
+func longestNamesAreRolledOut(s *spec) {
+	fill := func(name string) string { return name + strings.Repeat("x", 63-len(name)) }
+	s.name = fill(s.name + "-")
+	s.namespaceWithConfigMap()
+	s.placeNamespaceAlone()
+	placement, strategy, run := s.teamPlacement(external), fill("s"), fill("run-")
+	placement.Name = fill("web-")
+	s.create(placement)
+	s.teamStrategy(strategy, staging(soak(soakTime), approval), canary())
+	update := s.teamRun(run, strategy, "0")
+	update.Spec.PlacementName = placement.Name
+	await(s, s.hub, placement.DeepCopy(), "to have a snapshot", func(p *placementv1beta1.ResourcePlacement) error {
+		return isTrue(p.Status.Conditions, s.team().PlacementConditionType(placementv1beta1.ConditionTypeScheduled), p.Generation)
+	})
+	s.create(update)
+	s.eventually("the run asks for an approval", func() error {
+		var requests placementv1beta1.ApprovalRequestList
+		if err := s.hub.List(s.Context(), &requests, client.InNamespace(s.name)); err != nil || len(requests.Items) == 1 {
+			return err
+		}
+		return fmt.Errorf("there are %d requests", len(requests.Items))
+	})
+	s.steer("approve", "run/"+run, "--stage", "staging", "-n", s.name)
+	s.awaitTeamRunSucceeded(run)
+	s.awaitValue(value1, allMembers...)
+	require.Contains(s, s.steer("status", "run/"+run, "-n", s.name), placement.Name)
+	s.delete(s.hub, placement)
+	awaitGone(s, s.hub, placement)
+	s.awaitClosed(wf.PlacementID(s.name, placement.Name))
+}
+
+// namespacesOfMembersDecide has the agent of a member report its namespaces: from then on a placement in a namespace goes only to
+// members that are known to have it.
+func namespacesOfMembersDecide(s *spec) {
+	s.namespaceWithConfigMap()
+	s.placeNamespaceAlone()
+	s.stop("member-3/agent")
+	token := s.Fleet.HubTokenFile("member-3")
+	agent := s.agent("member-3-agent", s.Fleet.Binary("member-agent"), []string{
+		"MEMBER_CLUSTER_NAME=member-3", "HUB_SERVER_URL=" + s.Fleet.APIServerURL(state.Hub), "CONFIG_PATH=" + token,
+		"HUB_CERTIFICATE_AUTHORITY=" + s.Fleet.CertificateAuthority(state.Hub),
+	}, "--kubeconfig="+s.Fleet.MemberAgentKubeconfig("member-3"), "--metrics-bind-address=0", "--health-probe-bind-address=0",
+		"--leader-elect=false", "--enable-namespace-collection-in-property-provider")
+	reporting := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "member-3"}}
+	await(s, s.hub, reporting, "to report the namespace", func(m *clusterv1beta1.MemberCluster) error {
+		if _, there := m.Status.Namespaces[s.name]; !there {
+			return fmt.Errorf("it reports %d namespaces", len(m.Status.Namespaces))
+		}
+		return nil
+	})
+	s.placeInTeam()
+	s.awaitTeamClusters("member-3")
+	s.requireLacking("member-1", "member-2")
+	policies := &placementv1beta1.SchedulingPolicySnapshotList{}
+	require.NoError(s, s.hub.List(s.Context(), policies, client.InNamespace(s.name)))
+	require.Len(s, policies.Items, 1)
+	for _, decision := range policies.Items[0].Status.ClusterDecisions {
+		if decision.ClusterName != "member-3" {
+			require.Equal(s, "cluster has no namespace information available", decision.Reason, "on %s", decision.ClusterName)
+		}
+	}
+	require.NoError(s, agent.Process.Signal(syscall.SIGTERM))
+	s.start("member-3/agent")
+	await(s, s.hub, reporting, "to report no namespaces any more", func(m *clusterv1beta1.MemberCluster) error {
+		if len(m.Status.Namespaces) > 0 {
+			return fmt.Errorf("it reports %d namespaces", len(m.Status.Namespaces))
+		}
+		return nil
+	})
+	s.awaitTeamClusters(allMembers...)
 }

@@ -11,7 +11,7 @@ request.userInfo.username in ["system:apiserver", "system:kube-controller-manage
 {{- range .Values.guardRail.whitelistedGroups }}
 g == {{ . | toJson }} ||
 {{- end }}
-{{- if or (hasPrefix "fleet-" (include "hub-agent.namespace" .)) (hasPrefix "kube-" (include "hub-agent.namespace" .)) }}
+{{- if include "hub-agent.is-reserved" (list $ (include "hub-agent.namespace" .)) }}
 g == "system:serviceaccounts:{{ include "hub-agent.namespace" . }}" ||
 {{- end }}
 g in ["system:masters", "kubeadm:cluster-admins"] || g.startsWith("system:serviceaccounts:kube-")))
@@ -54,9 +54,35 @@ request.operation + " resource " + (request.kind.group == "" ? "" : request.kind
 or have an administrator of the hub add the user or one of its groups to guardRail.whitelistedUsers or guardRail.whitelistedGroups in the values of the hub agent's chart
 {{- end }}
 
-{{- /* CEL, true if a name is one of a reserved namespace. */ -}}
+{{- /* What the names of reserved namespaces begin with. Those of members and of Kubernetes are reserved in any case: service
+accounts of the latter pass the guard rails. */ -}}
+{{- define "hub-agent.reserved-prefixes" -}}
+{{- $prefixes := .Values.guardRail.reservedPrefixes }}
+{{- if not (has "fleet-" $prefixes) }}{{ $prefixes = append $prefixes "fleet-member-" }}{{ end }}
+{{- append $prefixes "kube-" | uniq | toJson }}
+{{- end }}
+
+{{- /* The same in words: "fleet- or kube-". */ -}}
+{{- define "hub-agent.reserved-words" -}}
+{{- include "hub-agent.reserved-prefixes" . | fromJsonArray | join " or " }}
+{{- end }}
+
+{{- /* Not empty if a namespace is reserved: (list $ "its name"). */ -}}
+{{- define "hub-agent.is-reserved" -}}
+{{- $root := index . 0 }}{{ $name := index . 1 }}
+{{- $others := without $root.Values.guardRail.foreignNamespaces (include "hub-agent.namespace" $root) }}
+{{- range include "hub-agent.reserved-prefixes" $root | fromJsonArray }}
+{{- if and (hasPrefix . $name) (not (has $name $others)) }}true{{ end }}
+{{- end }}
+{{- end }}
+
+{{- /* CEL, true if a name is one of a reserved namespace: (list $ "the name as an expression"). A foreign namespace is not
+reserved, unless it is the agent's own. */ -}}
 {{- define "hub-agent.reserved" -}}
-["fleet-", "kube-"].exists(p, {{ . }}.startsWith(p))
+{{- $root := index . 0 }}{{ $name := index . 1 }}
+{{- $others := without $root.Values.guardRail.foreignNamespaces (include "hub-agent.namespace" $root) }}
+{{- include "hub-agent.reserved-prefixes" $root }}.exists(p, {{ $name }}.startsWith(p))
+{{- if $others }} && !({{ $name }} in {{ $others | toJson }}){{ end }}
 {{- end }}
 
 {{- /* Namespaces where pods may run whatever enableWorkload says: without the agent's own no user could start the agent

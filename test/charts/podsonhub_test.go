@@ -1,0 +1,115 @@
+package charts
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// clusterOf answers the look-ups of a chart with the objects of a cluster.
+type clusterOf []runtime.Object
+
+// GetClientFor returns a client of Pods, which are all that the charts look up.
+func (c clusterOf) GetClientFor(string, string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	return fake.NewSimpleDynamicClient(scheme.Scheme, c...).Resource(corev1.SchemeGroupVersion.WithResource("pods")), true, nil
+}
+
+func podIn(namespace string, phase corev1.PodPhase) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: strings.ToLower(string(phase)), Namespace: namespace}, Status: corev1.PodStatus{Phase: phase}}
+}
+
+// TestAHubWithPodsOfOthersIsNotTakenUnawares renders the hub chart for a cluster where pods run already.
+func TestAHubWithPodsOfOthersIsNotTakenUnawares(t *testing.T) {
+	argocd := podIn("argocd", corev1.PodRunning)
+	for sentence, test := range map[string]struct {
+		pods    []runtime.Object
+		values  values
+		upgrade bool
+		want    string
+	}{
+		"a hub without other pods": {pods: []runtime.Object{podIn("kube-system", corev1.PodRunning), podIn(namespace, corev1.PodRunning)}},
+		"a hub with Argo CD and a pod of a user": {
+			pods: []runtime.Object{argocd, podIn("web", corev1.PodPending), podIn("argocd", corev1.PodPending)},
+			want: "pods run on this cluster in argocd, web, and would not be created again after they have ended: with enableWorkload=false " +
+				"the hub refuses new pods there. Install with --set 'workloadNamespaces={argocd,web}', or with --set enableWorkload=true",
+		},
+		"what is named is named again": {
+			pods: []runtime.Object{argocd, podIn("web", corev1.PodRunning)}, values: values{"workloadNamespaces": []any{"web"}},
+			want: "--set 'workloadNamespaces={web,argocd}'",
+		},
+		"pods that have ended":               {pods: []runtime.Object{podIn("web", corev1.PodSucceeded), podIn("web", corev1.PodFailed)}},
+		"namespaces with pods, all named":    {pods: []runtime.Object{argocd}, values: values{"workloadNamespaces": []any{"argocd"}}},
+		"a hub that runs workloads":          {pods: []runtime.Object{argocd}, values: values{"enableWorkload": true}},
+		"an upgrade":                         {pods: []runtime.Object{argocd}, upgrade: true},
+		"pods of Rancher's Fleet":            {pods: []runtime.Object{podIn("fleet-default", corev1.PodRunning)}, want: "in fleet-default,"},
+		"Temporal in a namespace of the hub": {pods: []runtime.Object{podIn("temporal", corev1.PodRunning)}, values: values{"temporal": values{"address": "frontend.temporal:7233"}}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			chart, err := loader.Load(path.Join(root, "deploy", "charts", "hub-agent"))
+			require.NoError(t, err)
+			v := required()["hub-agent"]
+			merge(v, test.values)
+			options := common.ReleaseOptions{Name: release, Namespace: namespace, IsInstall: !test.upgrade, IsUpgrade: test.upgrade, Revision: 1}
+			all, err := util.ToRenderValues(chart, v, options, everything())
+			require.NoError(t, err)
+			_, err = engine.RenderWithClientProvider(chart, all, clusterOf(test.pods))
+			if test.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			assert.ErrorContains(t, err, test.want)
+		})
+	}
+}
+
+func TestReservedNamespacesAreUpToTheOperator(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		values values
+		want   string
+	}{
+		"Rancher's namespaces are Rancher's": {nil, `["fleet-","kube-"].exists(p, name.startsWith(p)) && !(name in ["fleet-default","fleet-local"])`},
+		"unless the agent is in one":         {values{"namespace": "fleet-local"}, `!(name in ["fleet-default"])`},
+		"other prefixes":                     {values{"guardRail": values{"reservedPrefixes": []any{"kubefleet-"}, "foreignNamespaces": []any{}}}, `["kubefleet-","fleet-member-","kube-"].exists(p, name.startsWith(p)))`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			policies := policiesOf(t, test.values)
+			assert.Contains(t, condition(t, policies["reserved-namespaces"], "is-in-a-reserved-namespace"), test.want)
+		})
+	}
+	other := policiesOf(t, values{"guardRail": values{"reservedPrefixes": []any{"kubefleet-"}}})
+	assert.Contains(t, other["reserved-namespaces"].Spec.Validations[0].Message, "begin with kubefleet- or fleet-member- or kube-, and")
+	for _, name := range []string{"fleet-member-1", "kube-system", "Fleet"} {
+		_, err := with(t, "hub-agent", values{"guardRail": values{"foreignNamespaces": []any{name}}})
+		assert.ErrorContains(t, err, "/guardRail/foreignNamespaces/0")
+	}
+}
+
+// TestMembersMayBeOld renders the member chart for the oldest clusters that may join.
+func TestMembersMayBeOld(t *testing.T) {
+	chart, err := loader.Load(path.Join(root, "deploy", "charts", "member-agent"))
+	require.NoError(t, err)
+	for version, want := range map[string]bool{"v1.24.0": true, "v1.24.17-eks-2d5f260": true, "v1.36.0": true, "v1.23.17": false} {
+		assert.Equal(t, want, chartutil.IsCompatibleRange(chart.Metadata.KubeVersion, version), version)
+	}
+	old := common.DefaultCapabilities.Copy()
+	old.KubeVersion = common.KubeVersion{Version: "v1.24.0", Major: "1", Minor: "24"}
+	all, err := util.ToRenderValues(chart, required()["member-agent"], common.ReleaseOptions{Name: release, Namespace: namespace, IsInstall: true}, old)
+	require.NoError(t, err)
+	rendered, err := (&engine.Engine{Strict: true}).Render(chart, all)
+	require.NoError(t, err)
+	assert.NotEmpty(t, objects(t, rendered))
+}
