@@ -5,17 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"text/template"
 
+	sprig "github.com/go-task/slim-sprig/v3"
 	"sigs.k8s.io/yaml"
 )
 
-// renderTemplate renders one template of a chart with the chart's own values. It knows the few functions of Helm that
-// access rules use; another one is an error that names it.
+// renderTemplate renders one template of a chart with the chart's own values. It knows the functions of Helm that
+// the charts use; another one is an error that names it.
 func renderTemplate(chart, name string) ([]byte, error) {
 	values, err := readValues(chart)
 	if err != nil {
@@ -32,7 +33,7 @@ func renderTemplate(chart, name string) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	err = set.ExecuteTemplate(&out, name, map[string]any{
-		"Release": map[string]any{"Name": filepath.Base(chart), "Namespace": SystemNamespace, "Service": fieldManager},
+		"Release": map[string]any{"Name": filepath.Base(chart), "Namespace": SystemNamespace, "Service": fieldManager, "IsInstall": true},
 		"Chart":   map[string]any{"AppVersion": "local"},
 		"Values":  values,
 		// The fleet's API server serves everything that a chart asks for.
@@ -60,39 +61,24 @@ func readValues(chart string) (map[string]any, error) {
 	return values, nil
 }
 
-// functions are those of Helm that access rules use, each with the order of arguments that it has there.
+// functions are those of Helm: most are sprig's; the rest are Helm's own.
 func functions(set *template.Template) template.FuncMap {
-	return template.FuncMap{
-		"quote":     strconv.Quote,
-		"lower":     strings.ToLower,
-		"fail":      func(why string) (string, error) { return "", errors.New(why) },
-		"hasPrefix": func(prefix, text string) bool { return strings.HasPrefix(text, prefix) },
-		"splitList": func(separator, text string) []string { return strings.Split(text, separator) },
-		"list":      func(elements ...any) []any { return elements },
-		"dict": func(pairs ...any) (map[string]any, error) {
-			if len(pairs)%2 != 0 {
-				return nil, fmt.Errorf("a dict of %d keys and values", len(pairs))
-			}
-			all := map[string]any{}
-			for i := 0; i < len(pairs); i += 2 {
-				all[fmt.Sprint(pairs[i])] = pairs[i+1]
-			}
-			return all, nil
-		},
-		"toJson": func(value any) (string, error) {
-			content, err := json.Marshal(value)
-			return string(content), err
-		},
-		"nindent": func(spaces int, text string) string {
-			margin := "\n" + strings.Repeat(" ", spaces)
-			return margin + strings.ReplaceAll(text, "\n", margin)
-		},
+	all := sprig.TxtFuncMap()
+	maps.Copy(all, template.FuncMap{
 		"include": func(name string, data any) (string, error) {
 			var out strings.Builder
 			err := set.ExecuteTemplate(&out, name, data)
 			return out.String(), err
 		},
-	}
+		"fromJsonArray": func(text string) ([]any, error) {
+			var array []any
+			err := json.Unmarshal([]byte(text), &array)
+			return array, err
+		},
+		// What is rendered is for an empty cluster.
+		"lookup": func(_, _, _, _ string) map[string]any { return map[string]any{} },
+	})
+	return all
 }
 
 // everyVersion answers a chart that asks which API versions there are.
