@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/randfill"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -27,12 +28,13 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
 	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	require.NoError(t, fleetflowv1alpha1.AddToScheme(scheme))
 	return scheme
 }
 
 // kinds lists every kind that is promised.
 func kinds() []schema.GroupVersionKind {
-	var all []schema.GroupVersionKind
+	all := []schema.GroupVersionKind{fleetflowv1alpha1.GroupVersion.WithKind("PropagatedType")}
 	for _, kind := range []string{"MemberCluster", "InternalMemberCluster"} {
 		all = append(all, clusterv1beta1.GroupVersion.WithKind(kind))
 	}

@@ -81,6 +81,7 @@ func TestDocumentedNamesAreFound(t *testing.T) {
 		"ClusterApprovalRequest":                   {"careq", "clusterapprovalrequest", "clusterapprovalrequests"},
 		"ApprovalRequest":                          {"areq", "approvalrequest"},
 		"ClusterResourcePlacementEviction":         {"crpe", "clusterresourceplacementeviction"},
+		"PropagatedType":                           {"pt", "propagatedtype", "propagatedtypes"},
 		"ClusterResourcePlacementDisruptionBudget": {"crpdb", "clusterresourceplacementdisruptionbudget"},
 	} {
 		for _, name := range names {

@@ -30,6 +30,7 @@ var (
 	one   = []string{"v1beta1"}
 	two   = []string{"v1", "v1beta1"}
 	three = []string{"v1", "v1beta1", "v1alpha1"}
+	own   = []string{"v1alpha1"}
 )
 
 func promises() map[string]promise {
@@ -82,13 +83,15 @@ func promises() map[string]promise {
 			[]string{"Valid", "Executed"}, []string{"Placement", "Cluster", "Age"}},
 		"ClusterResourcePlacementDisruptionBudget": {hub, three, apiextensionsv1.ClusterScoped, []string{"crpdb"}, false,
 			[]string{"Max-Unavailable", "Min-Available", "Age"}, nil},
+		"PropagatedType": {hub, own, apiextensionsv1.ClusterScoped, []string{"pt"}, true,
+			[]string{"Propagation", "Observed", "Placements", "Age"}, []string{"Reason"}},
 	}
 }
 
 // readCRDs reads every CRD of both charts.
 func readCRDs(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	files, err := filepath.Glob("../deploy/charts/*/crds/*.kubernetes-fleet.io_*.yaml")
+	files, err := filepath.Glob("../deploy/charts/*/crds/*fleet*.io_*.yaml")
 	require.NoError(t, err)
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, file := range files {
@@ -144,7 +147,7 @@ func assertVersions(t *testing.T, promised promise, spec apiextensionsv1.CustomR
 	for _, version := range spec.Versions {
 		names = append(names, version.Name)
 		assert.True(t, version.Served, version.Name)
-		assert.Equal(t, version.Name == "v1beta1", version.Storage, version.Name)
+		assert.Equal(t, version.Name == "v1beta1" || len(spec.Versions) == 1, version.Storage, version.Name)
 		assert.Equal(t, promised.hasStatus, version.Subresources != nil && version.Subresources.Status != nil, version.Name)
 		alike := spec.Versions[0]
 		alike.Name, alike.Storage = version.Name, version.Storage

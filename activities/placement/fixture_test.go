@@ -27,6 +27,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/servedkinds"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -63,7 +64,7 @@ func (d *discovery) ServerGroupsAndResourcesWithContext(context.Context) ([]*met
 func newHub(t *testing.T, objects ...runtime.Object) *hub {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiextensionsv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiextensionsv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme, fleetflowv1alpha1.AddToScheme} {
 		require.NoError(t, add(scheme))
 	}
 	h := &hub{t: t, left: -1, clock: clocktesting.NewFakeClock(now)}

@@ -38,6 +38,8 @@ type selectedObjects struct {
 	inputs string
 	// tooLarge says which objects no snapshot can hold, and what is placed of them.
 	tooLarge []string
+	// held are the kinds whose propagation is disabled and which the selection concerns.
+	held []string
 	// missing are the objects that selectors name and that cannot be placed now.
 	missing []string
 }

@@ -145,7 +145,7 @@ func (s *Selector) recordedDelay(placement placementv1beta1.PlacementObject, exi
 // is selected by now. A verdict without inputs is that of no selection: a watcher that
 // sees it, for example after a restart, has the placement selected again.
 func (s *Selector) keepLatest(ctx context.Context, placement placementv1beta1.PlacementObject, existing *series,
-	wait delay) (act.SelectResult, error) {
+	wait delay, held []string) (act.SelectResult, error) {
 	latest, writer := existing.latestGroup(), s.snapshotWriter(placement)
 	err := errors.Join(writer.labelLatest(ctx, latest.master, placementv1beta1.LabelValueTrue),
 		writer.unlabelOthers(ctx, existing, latest.index))
@@ -154,7 +154,7 @@ func (s *Selector) keepLatest(ctx context.Context, placement placementv1beta1.Pl
 	}
 	verdict := snapshot.Verdict{
 		Generation: placement.GetGeneration(), Snapshot: latest.master.Name, Index: latest.index, Hash: latest.contentHash(),
-		Due: wait.until, Excess: wait.excess, Note: lastVerdict(placement).Note,
+		Due: wait.until, Excess: wait.excess, Note: lastVerdict(placement).Note, Held: held,
 	}
 	err = s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {
 		return s.readSnapshotIdentifiers(ctx, placement, strconv.Itoa(latest.index))

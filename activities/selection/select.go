@@ -2,15 +2,10 @@ package selection
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/liveread"
@@ -68,7 +63,7 @@ func (s *Selector) selectOnce(ctx context.Context, placement placementv1beta1.Pl
 		return act.SelectResult{}, err
 	}
 	if wait := s.recordedDelay(placement, existing); !wait.until.IsZero() && !atOnce {
-		return s.keepLatest(ctx, placement, existing, wait)
+		return s.keepLatest(ctx, placement, existing, wait, lastVerdict(placement).Held)
 	}
 	if last := lastVerdict(placement); last.IsTooMuchFor(placement.GetGeneration(), s.Clock.Now()) && !atOnce {
 		return act.SelectResult{Invalid: true, Snapshot: last.Snapshot, Index: last.Index, Hash: last.Hash, WakeAt: last.ReadAgain}, nil
@@ -112,7 +107,7 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 		return act.SelectResult{}, err
 	}
 	if !wait.until.IsZero() {
-		return s.keepLatest(ctx, placement, existing, wait)
+		return s.keepLatest(ctx, placement, existing, wait, selected.held)
 	}
 	latest, err := writer.storeContent(ctx, existing, content)
 	if err != nil {
@@ -123,7 +118,7 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 	}
 	verdict := snapshot.Verdict{
 		Generation: placement.GetGeneration(), Snapshot: latest.name, Index: latest.index,
-		Hash: content.Hash, Inputs: selected.inputs,
+		Hash: content.Hash, Inputs: selected.inputs, Held: selected.held,
 		Note: snapshot.NoteOf(slices.Concat(selected.tooLarge, selected.missing), len(content.Manifests) == 0),
 	}
 	err = s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {
@@ -157,7 +152,11 @@ func (s *Selector) resolveSelectors(ctx context.Context, placement placementv1be
 	if err != nil {
 		return selected, snapshot.Content{}, err
 	}
-	if err := keepTooLarge(ctx, s.Live, placement, existing.latestGroup(), &selected); err != nil {
+	latest := formerObjects{live: s.Live, placement: placement, latest: existing.latestGroup()}
+	if err := latest.keepTooLarge(ctx, &selected); err != nil {
+		return selected, snapshot.Content{}, err
+	}
+	if err := latest.keepHeld(ctx, catalog, selection, &selected); err != nil {
 		return selected, snapshot.Content{}, err
 	}
 	return selected, snapshot.NewContent(selected.items), nil
@@ -174,49 +173,6 @@ func checkStatusCopy(placement placementv1beta1.PlacementObject) error {
 		}
 	}
 	return nil
-}
-
-// keepTooLarge lets objects that are too large for a snapshot stay as the latest one has them,
-// so that they keep nothing else back and are not removed from members.
-func keepTooLarge(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject, latest *snapshotGroup,
-	selected *selectedObjects) error {
-	var former map[snapshot.Identity][]byte
-	for i := range selected.items {
-		item := &selected.items[i]
-		if !item.IsTooLarge() {
-			continue
-		}
-		if former == nil {
-			var err error
-			if former, err = readFormer(ctx, live, placement, latest); err != nil {
-				return err
-			}
-		}
-		key := snapshot.Identity{GroupKind: item.GroupKind, Namespace: item.Namespace, Name: item.Name}
-		selected.tooLarge = append(selected.tooLarge, item.KeepFormer(former[key]))
-	}
-	return nil
-}
-
-// readFormer reads live which objects the latest snapshot holds.
-func readFormer(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject,
-	latest *snapshotGroup) (map[snapshot.Identity][]byte, error) {
-	former := map[snapshot.Identity][]byte{}
-	if latest == nil {
-		return former, nil
-	}
-	manifests, err := readSnapshotManifests(ctx, live, placement, strconv.Itoa(latest.index))
-	if err != nil {
-		return nil, err
-	}
-	for _, manifest := range manifests {
-		var head metav1.PartialObjectMetadata
-		if err := json.Unmarshal(manifest, &head); err != nil {
-			continue // not written by the hub
-		}
-		former[snapshot.Identity{GroupKind: head.GroupVersionKind().GroupKind(), Namespace: head.Namespace, Name: head.Name}] = manifest
-	}
-	return former, nil
 }
 
 // recordInvalid records that the selectors cannot be resolved, and what was read of the hub. The latest snapshot stays

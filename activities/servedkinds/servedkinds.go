@@ -7,6 +7,7 @@ package servedkinds
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 )
 
 const (
@@ -55,10 +57,12 @@ type Cache struct {
 	// ClusterScopedInConfigMaps lets ConfigMap envelopes hold cluster-scoped objects.
 	ClusterScopedInConfigMaps bool
 
-	mu      sync.Mutex
-	catalog *snapshot.Catalog
-	version string
-	read    time.Time
+	mu sync.Mutex
+	// discovered is what the hub serves, catalog the same with the kinds held whose propagation is disabled.
+	discovered, catalog *snapshot.Catalog
+	held                []string
+	version             string
+	read                time.Time
 	// served is what was last read of each group version and is not known to be gone.
 	served map[string]*metav1.APIResourceList
 }
@@ -85,21 +89,47 @@ func (c *Cache) Catalog(ctx context.Context, revision string) (*snapshot.Catalog
 		return nil, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
 	}
 	version := versionOf(definitions)
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.catalog != nil && c.version == version && c.Clock.Since(c.read) < maxAgeOf(c.catalog) {
-		return c.catalog, nil
-	}
-	catalog, err := c.discoverCatalog(ctx, definitions)
+	held, err := c.listHeld(ctx, definitions, revision)
 	if err != nil {
 		return nil, err
 	}
-	c.catalog, c.version, c.read = catalog, version, c.Clock.Now()
-	if c.lacksDefinition(definitions, catalog) {
-		c.version = ""
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.catalog == nil || c.version != version || c.Clock.Since(c.read) >= maxAgeOf(c.catalog) {
+		discovered, err := c.discoverCatalog(ctx, definitions)
+		if err != nil {
+			return nil, err
+		}
+		c.discovered, c.catalog, c.version, c.read = discovered, discovered.Holding(held), version, c.Clock.Now()
+		if c.lacksDefinition(definitions, discovered) {
+			c.version = ""
+		}
+	} else if !slices.Equal(c.held, held) {
+		c.catalog = c.discovered.Holding(held)
 	}
-	return catalog, nil
+	c.held = held
+	return c.catalog, nil
+}
+
+// listHeld lists the kinds whose propagation is disabled, by name. A hub whose CustomResourceDefinitions are older than the
+// agent has none.
+func (c *Cache) listHeld(ctx context.Context, definitions *metav1.PartialObjectMetadataList, revision string) ([]string, error) {
+	if !slices.ContainsFunc(definitions.Items, func(d metav1.PartialObjectMetadata) bool { return d.Name == fleetflowv1alpha1.PropagatedTypes.String() }) {
+		return nil, nil
+	}
+	types := &fleetflowv1alpha1.PropagatedTypeList{}
+	if err := c.Live.List(ctx, types, liveread.SinceRevision(revision)); err != nil {
+		return nil, fmt.Errorf("listing PropagatedTypes: %w", err)
+	}
+	var held []string
+	for i := range types.Items {
+		if types.Items[i].IsDisabled() {
+			held = append(held, types.Items[i].Name)
+		}
+	}
+	slices.Sort(held)
+	return held, nil
 }
 
 // EnvelopeRules are what envelopes may hold, as far as the hub knows now.

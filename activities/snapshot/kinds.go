@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -46,7 +47,7 @@ func (k Kind) String() string {
 // Catalog is everything the hub serves, as its discovery told.
 type Catalog struct {
 	kinds     map[schema.GroupVersionKind]Kind
-	resources map[schema.GroupResource]bool
+	resources map[schema.GroupResource]Kind
 	contents  []Kind
 	// namespaced are the kinds served, with their scope.
 	namespaced map[schema.GroupKind]bool
@@ -55,6 +56,7 @@ type Catalog struct {
 	unreadable map[string]error
 	outdated   bool
 	filter     Filter
+	held       heldKinds
 }
 
 // NewCatalog reads discovery. The groups say which version of a kind is preferred,
@@ -64,7 +66,7 @@ func NewCatalog(groups []*metav1.APIGroup, lists []*metav1.APIResourceList, defi
 	c := &Catalog{
 		filter:     filter,
 		kinds:      map[schema.GroupVersionKind]Kind{},
-		resources:  map[schema.GroupResource]bool{},
+		resources:  map[schema.GroupResource]Kind{},
 		namespaced: map[schema.GroupKind]bool{},
 	}
 	for _, list := range lists {
@@ -89,7 +91,7 @@ func (c *Catalog) addKind(gv schema.GroupVersion, resource *metav1.APIResource, 
 	kind.Native = builtIn(gv.Group) || slices.Contains(definitions, kind.GVR().GroupResource().String())
 	c.kinds[kind.GroupVersionKind] = kind
 	c.namespaced[kind.GroupKind()] = kind.Namespaced
-	c.resources[kind.GVR().GroupResource()] = true
+	c.resources[kind.GVR().GroupResource()] = kind
 }
 
 // builtIn says whether an API group is Kubernetes' own.
@@ -180,11 +182,15 @@ func (c *Catalog) Unreadable() map[string]error { return c.unreadable }
 func (c *Catalog) Incomplete() bool { return len(c.unreadable) > 0 || c.outdated }
 
 // Serves says whether the resource was known when the catalog was read.
-func (c *Catalog) Serves(resource schema.GroupResource) bool { return c.resources[resource] }
+func (c *Catalog) Serves(resource schema.GroupResource) bool {
+	_, served := c.resources[resource]
+	return served
+}
 
 // disabledGroups are never placed as a whole.
 var disabledGroups = map[string]bool{
 	clusterv1beta1.GroupVersion.Group: true,
+	fleetflowv1alpha1.GroupName:       true,
 	"events.k8s.io":                   true,
 	"coordination.k8s.io":             true,
 	"metrics.k8s.io":                  true,

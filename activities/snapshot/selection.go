@@ -70,6 +70,12 @@ type Selection struct {
 	// Inside are rules over namespaced kinds; they apply within the selected
 	// Namespace if its scope is NamespaceWithResourceSelectors, and only then exist.
 	Inside []Rule
+	// Held are the kinds that the placement can select and that are held, by name, sorted. Rules over
+	// them are left out, except over Namespaces: they tell which other objects are selected.
+	Held []string
+
+	// insideOne says that the placement is in a namespace and selects there.
+	insideOne bool
 }
 
 // Contents are the rules that decide what comes along with a Namespace that a
@@ -89,7 +95,7 @@ func (s *Selection) Contents(rule Rule) (rules []Rule, all bool) {
 // serves. The error is an InvalidError, unless it is only that an API group cannot be read
 // now.
 func Compile(scope placementv1beta1.Scope, terms []placementv1beta1.ResourceSelectorTerm, catalog *Catalog) (*Selection, error) {
-	selection := &Selection{}
+	selection := &Selection{insideOne: scope.Namespaced()}
 	if err := checkScope(scope, catalog); err != nil {
 		return nil, err
 	}
@@ -99,20 +105,24 @@ func Compile(scope placementv1beta1.Scope, terms []placementv1beta1.ResourceSele
 		if err != nil {
 			return nil, err
 		}
+		name, held := catalog.HeldAs(rule.Kind.GroupKind())
 		switch {
 		case scope.Namespaced() && !rule.Kind.Namespaced:
 			return nil, newInvalidError("resourceSelectors[%d] selects %s, which is cluster-scoped, and a ResourcePlacement selects what is in its own namespace: remove the selector, or have it placed by a ClusterResourcePlacement", i, rule.Kind)
+		case !scope.Namespaced() && rule.Kind.Namespaced && !byRules:
+			return nil, newInvalidError("resourceSelectors[%d] selects %s, which lives in namespaces: select its Namespace instead, and everything in it comes along", i, rule.Kind)
+		case held && rule.Kind.GroupKind() != NamespaceKind:
+			selection.holdKind(name)
 		case scope.Namespaced():
 			rule.Namespace = scope.Namespace
 			selection.Rules = append(selection.Rules, rule)
 		case !rule.Kind.Namespaced:
 			selection.Rules = append(selection.Rules, rule)
-		case byRules:
-			selection.Inside = append(selection.Inside, rule)
 		default:
-			return nil, newInvalidError("resourceSelectors[%d] selects %s, which lives in namespaces: select its Namespace instead, and everything in it comes along", i, rule.Kind)
+			selection.Inside = append(selection.Inside, rule)
 		}
 	}
+	selection.holdNamespaces(catalog)
 	return selection, nil
 }
 

@@ -29,6 +29,9 @@ type Verdict struct {
 	Excess string `json:"excess,omitempty"`
 	// Note says what is selected and cannot be placed yet, or that nothing is.
 	Note string `json:"note,omitempty"`
+	// Held are the kinds whose objects the snapshot has from the one before, because their
+	// propagation is disabled, by name, and those that the placement would select.
+	Held []string `json:"held,omitempty"`
 	// Overrides are the override snapshots that concern the selection: the names of
 	// ClusterResourceOverrideSnapshots, namespace/name of ResourceOverrideSnapshots.
 	Overrides []string `json:"overrides,omitempty"`

@@ -26,10 +26,12 @@ type served struct {
 const (
 	clusterGroup   = "cluster.kubernetes-fleet.io"
 	placementGroup = "placement.kubernetes-fleet.io"
+	ownGroup       = "fleetflow.io"
 
-	stable   = "v1 v1beta1"
-	all      = "v1 v1beta1 v1alpha1"
-	onlyBeta = "v1beta1"
+	stable    = "v1 v1beta1"
+	all       = "v1 v1beta1 v1alpha1"
+	onlyBeta  = "v1beta1"
+	onlyAlpha = "v1alpha1"
 
 	ofPlacement     = "Gen Scheduled Scheduled-Gen Available Available-Gen"
 	ofPlacementWide = "Type Work-Synchronized Work-Synchronized-Gen"
@@ -37,7 +39,7 @@ const (
 	ofRunWide       = "Resource-Snapshot-Index Policy-Snapshot-Index Progressing Strategy"
 )
 
-// kinds are all kinds of both groups.
+// kinds are all kinds of the three groups.
 var kinds = map[string]served{
 	"MemberCluster": {versions: stable, short: "cluster mc",
 		columns: "Joined Member-Agent-Last-Seen Node-Count Available-CPU Available-Memory", wide: "Allocatable-CPU Allocatable-Memory"},
@@ -71,11 +73,16 @@ var kinds = map[string]served{
 
 	"ClusterResourcePlacementEviction":         {versions: all, short: "crpe", columns: "Valid Executed"},
 	"ClusterResourcePlacementDisruptionBudget": {versions: all, short: "crpdb"},
+
+	"PropagatedType": {versions: onlyAlpha, short: "pt", columns: "Propagation Observed Placements", wide: "Reason"},
 }
 
 func groupOf(kind string) string {
 	if strings.HasSuffix(kind, "MemberCluster") {
 		return clusterGroup
+	}
+	if kinds[kind].versions == onlyAlpha {
+		return ownGroup
 	}
 	return placementGroup
 }
@@ -119,8 +126,9 @@ func TestNoOtherKindIsServed(t *testing.T) {
 
 func TestNoShortNameIsAmbiguous(t *testing.T) {
 	owner := map[string]string{}
-	for kind := range kinds {
-		for _, name := range discovered(t, groupOf(kind)+"/v1beta1", kind).ShortNames {
+	for kind, served := range kinds {
+		version := strings.Fields(served.versions)
+		for _, name := range discovered(t, groupOf(kind)+"/"+version[len(version)-1], kind).ShortNames {
 			assert.Empty(t, owner[name], "%s and %s are both called %s", kind, owner[name], name)
 			owner[name] = kind
 		}

@@ -41,10 +41,11 @@ func TestARoleLetsDoWhatItIsFor(t *testing.T) {
 		users[role] = granted(t, "a "+role)
 	}
 	const (
-		secretive = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceSnapshot}"
-		envelope  = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceEnvelope, metadata: {name: e}, data: {role: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}}}}`
-		strategy  = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateStrategy, metadata: {name: gated}, spec: {stages: [{name: all}]}}`
-		newRun    = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: mine}, spec: {placementName: other, stagedRolloutStrategyName: gated}}`
+		secretive    = "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceSnapshot}"
+		envelope     = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourceEnvelope, metadata: {name: e}, data: {role: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}}}}`
+		strategy     = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateStrategy, metadata: {name: gated}, spec: {stages: [{name: all}]}}`
+		disabledKind = `{apiVersion: fleetflow.io/v1alpha1, kind: PropagatedType, metadata: {name: podtemplates}, spec: {propagation: Disabled}}`
+		newRun       = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: mine}, spec: {placementName: other, stagedRolloutStrategyName: gated}}`
 	)
 	approve := changes(approval, "", "guarded-canary", `{status: {conditions: [`+approved+`]}}`, "status")
 	for name, deed := range map[string]struct {
@@ -63,6 +64,8 @@ func TestARoleLetsDoWhatItIsFor(t *testing.T) {
 		"pass a gate in the status": {changes(updateRun, "", "guarded", `{status: {conditions: []}}`, "status"), nil},
 		"make an approval request":  {creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterApprovalRequest, metadata: {name: x}, spec: {parentStageRollout: x, targetStage: x}}`), nil},
 		"make a strategy":           {creates(strategy), []string{"hub-agent-administrator"}},
+		"disable a kind":            {creates(disabledKind), []string{"hub-agent-administrator"}},
+		"see which kinds are held":  {reads(`{apiVersion: fleetflow.io/v1alpha1, kind: PropagatedType}`, ""), []string{"hub-agent-viewer", "hub-agent-administrator"}},
 		"label a member":            {changes(memberCluster, "", "unmanaged", `{metadata: {labels: {a: b}}}`), []string{"hub-agent-administrator"}},
 		"change a binding":          {changes(resourceBinding, "", "web-guarded", `{spec: {state: Unscheduled}}`), nil},
 	} {

@@ -137,7 +137,9 @@ func checkPatch(t *testing.T, base string, patch *unstructured.Unstructured) {
 	assert.Empty(t, missing(patch.Object, changed.Object, ""))
 }
 
-func isOurs(group string) bool { return strings.HasSuffix(group, "kubernetes-fleet.io") }
+func isOurs(group string) bool {
+	return strings.HasSuffix(group, "kubernetes-fleet.io") || group == ownGroup
+}
 
 // inVersion returns a manifest as it is in another version of its kind.
 func inVersion(manifest *unstructured.Unstructured, version string) *unstructured.Unstructured {

@@ -38,7 +38,7 @@ type kind struct {
 // loadCRDs reads every CRD of the fleet in both charts; that of ClusterProfile is as SIG Multicluster publishes it.
 func loadCRDs(t *testing.T) map[string]*apiextensions.CustomResourceDefinition {
 	t.Helper()
-	files, err := filepath.Glob("../../deploy/charts/*/crds/*.kubernetes-fleet.io_*.yaml")
+	files, err := filepath.Glob("../../deploy/charts/*/crds/*fleet*.io_*.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	crds := map[string]*apiextensions.CustomResourceDefinition{}
@@ -51,7 +51,11 @@ func loadCRDs(t *testing.T) map[string]*apiextensions.CustomResourceDefinition {
 		apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&external.Spec)
 		crd := &apiextensions.CustomResourceDefinition{}
 		require.NoError(t, apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(external, crd, nil))
-		crd.Status.StoredVersions = []string{"v1beta1"}
+		for _, version := range crd.Spec.Versions {
+			if version.Storage {
+				crd.Status.StoredVersions = []string{version.Name}
+			}
+		}
 		crds[crd.Spec.Names.Kind] = crd
 	}
 	return crds

@@ -16,7 +16,7 @@ import (
 
 // withReasons are the files with the reasons of conditions.
 var withReasons = []string{
-	"apis/placement/v1beta1/conditions*.go", "apis/cluster/v1beta1/conditions*.go", "controllers/hub/membership/status.go",
+	"apis/placement/v1beta1/conditions*.go", "apis/cluster/v1beta1/conditions*.go", "apis/fleetflow/v1alpha1/*_types.go", "controllers/hub/membership/status.go",
 	"controllers/hub/clusterprofile/project.go", "controllers/member/propertyprovider/runner.go",
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/devfleet/control"
 )
@@ -48,6 +49,7 @@ var (
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicyBinding"},
 	}
 	leftOnHub = []schema.GroupVersionKind{
+		fleetflowv1alpha1.GroupVersion.WithKind("PropagatedType"),
 		placementv1beta1.GroupVersion.WithKind("ClusterStagedUpdateRun"),
 		placementv1beta1.GroupVersion.WithKind(evictionKind),
 		placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacement"),

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -64,6 +65,7 @@ func TestSamplesHaveOnlyFieldsThatExist(t *testing.T) {
 	require.NoError(t, clientgoscheme.AddToScheme(scheme))
 	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
 	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	require.NoError(t, fleetflowv1alpha1.AddToScheme(scheme))
 	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 	for name, text := range files(t) {
 		t.Run(name, func(t *testing.T) {

@@ -16,9 +16,9 @@ import (
 // group is an API group.
 type group struct {
 	// folder has the types of the group.
-	folder string
-	Name   string
-	Twins  []twins
+	folder        string
+	Name, Version string
+	Twins         []twins
 	// Single are the kinds without a twin.
 	Single []kind
 }
@@ -40,10 +40,12 @@ func (t twins) Kinds() []kind {
 }
 
 var groups = []group{
-	{folder: "cluster/v1beta1", Name: "cluster.kubernetes-fleet.io", Single: []kind{{"MemberCluster", true}, {"InternalMemberCluster", true}}},
+	{folder: "fleetflow/v1alpha1", Name: "fleetflow.io", Version: "v1alpha1", Single: []kind{{"PropagatedType", true}}},
+	{folder: "cluster/v1beta1", Name: "cluster.kubernetes-fleet.io", Version: "v1beta1", Single: []kind{{"MemberCluster", true}, {"InternalMemberCluster", true}}},
 	{
-		folder: "placement/v1beta1",
-		Name:   "placement.kubernetes-fleet.io",
+		folder:  "placement/v1beta1",
+		Name:    "placement.kubernetes-fleet.io",
+		Version: "v1beta1",
 		Twins: []twins{
 			{"Placement", "ClusterResourcePlacement", "ResourcePlacement", "PlacementSpec", "PlacementStatus", "placement"},
 			{"PolicySnapshot", "ClusterSchedulingPolicySnapshot", "SchedulingPolicySnapshot",

@@ -22,12 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const (
-	// annotation is where controller-gen leaves the versions of a kind; it does not stay in the CRD.
-	annotation = "versions"
-	// stored is the version that has Go types and that objects are stored in.
-	stored = "v1beta1"
-)
+// annotation is where controller-gen leaves the versions of a kind; it does not stay in the CRD.
+const annotation = "versions"
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -40,7 +36,7 @@ func main() {
 func run(folders []string) error {
 	var problems []error
 	for _, folder := range folders {
-		files, err := filepath.Glob(filepath.Join(folder, "*.kubernetes-fleet.io_*.yaml"))
+		files, err := filepath.Glob(filepath.Join(folder, "*fleet*.io_*.yaml"))
 		if err != nil {
 			return fmt.Errorf("listing CRDs: %w", err)
 		}
@@ -71,12 +67,12 @@ func rewrite(file string) error {
 	return os.WriteFile(file, append([]byte("---\n"), text...), 0o644)
 }
 
-// addVersions replaces the one version of a CRD, the stored one, by one copy for each version of the kind.
+// addVersions replaces the one version of a CRD, which has Go types and in which objects are stored, by one copy for each
+// version of the kind.
 func addVersions(crd map[string]any) error {
 	names, _, _ := unstructured.NestedString(crd, "metadata", "annotations", annotation)
 	if names == "" {
-		return fmt.Errorf(`say which versions it is served in: write // +kubebuilder:metadata:annotations="%s=v1,%s" above its Go type`,
-			annotation, stored)
+		return fmt.Errorf(`say which versions it is served in: write // +kubebuilder:metadata:annotations="%s=v1,v1beta1" above its Go type`, annotation)
 	}
 	unstructured.RemoveNestedField(crd, "metadata", "annotations", annotation)
 	versions, _, err := unstructured.NestedSlice(crd, "spec", "versions")
@@ -84,9 +80,10 @@ func addVersions(crd map[string]any) error {
 		return fmt.Errorf("reading the versions: %w", err)
 	}
 	if len(versions) != 1 {
-		return fmt.Errorf("there are %d versions, not only %s", len(versions), stored)
+		return fmt.Errorf("there are %d versions, not only the one that is stored", len(versions))
 	}
 	tighten(versions[0])
+	stored := versions[0].(map[string]any)["name"]
 	var copies []any
 	for version := range strings.SplitSeq(names, ",") {
 		copied := maps.Clone(versions[0].(map[string]any))

@@ -84,7 +84,7 @@ func TestDefinitionsSayTheirVersions(t *testing.T) {
 		crd, want string
 	}{
 		"a kind without a marker is refused":                    {"kind: CustomResourceDefinition", `write // +kubebuilder:metadata:annotations="versions=v1,v1beta1" above its Go type`},
-		"a definition without version is refused":               {"metadata: {annotations: {versions: v1beta1}}", "there are 0 versions, not only v1beta1"},
+		"a definition without version is refused":               {"metadata: {annotations: {versions: v1beta1}}", "there are 0 versions, not only the one that is stored"},
 		"a definition that has its versions already is refused": {"metadata: {annotations: {versions: v1beta1}}\nspec: {versions: [{}, {}]}", "there are 2 versions"},
 		"a file that is no YAML is refused":                     {"\t", "decoding"},
 	}

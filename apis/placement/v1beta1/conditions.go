@@ -40,6 +40,9 @@ const (
 	// selects wait longer than usual because they take so many bytes to write: it says until
 	// when.
 	ConditionTypeChangesHeld = "ChangesHeld"
+	// ConditionTypeKindsHeld is present, and True, only while the propagation of kinds is disabled
+	// that a placement selects: it names them.
+	ConditionTypeKindsHeld = "KindsHeld"
 	// ConditionTypeEngineReachable is present, and False, only while the workflow engine
 	// cannot be reached and something waits for it.
 	ConditionTypeEngineReachable = "EngineReachable"
@@ -76,9 +79,10 @@ const (
 // Reasons on placements as a whole and per cluster.
 const (
 	// ReasonUnexplainedRemovals is that of ConditionTypeRemovalsHeld, ReasonTooManyBytes that of
-	// ConditionTypeChangesHeld.
+	// ConditionTypeChangesHeld, ReasonPropagationDisabled that of ConditionTypeKindsHeld.
 	ReasonUnexplainedRemovals         = "UnexplainedRemovals"
 	ReasonTooManyBytes                = "TooManyBytes"
+	ReasonPropagationDisabled         = "PropagationDisabled"
 	ReasonSchedulePending             = "SchedulePending"             // scheduling is not done
 	ReasonSchedulingPolicyUnfulfilled = "SchedulingPolicyUnfulfilled" // too few clusters fit
 	ReasonSchedulingPolicyFulfilled   = "SchedulingPolicyFulfilled"   // every cluster was found

@@ -1,11 +1,12 @@
-{{- /* The tool starts with gvList: the whole reference, from the types of both groups. */ -}}
+{{- /* The tool starts with gvList: the whole reference, from the types of all groups. */ -}}
 {{- define "gvList" -}}
 # API reference
 
 Generated from the Go types in `apis` by `make generate`; the comments to change are theirs.
 
-Every version of a kind has the same fields, so it does not matter which one you read or write through; `v1beta1` is
-the stored one. Fields are optional unless it says *required*. A *Rule* quotes what the API server answers to those who
+The kinds that KubeFleet has are in its API groups, those that it does not have in `fleetflow.io`. Every version of a
+kind has the same fields, so it does not matter which one you read or write through; `v1beta1` is the stored one, and
+`v1alpha1` that of `fleetflow.io`. Fields are optional unless it says *required*. A *Rule* quotes what the API server answers to those who
 break it; … stands for something of the object. Every kind has `metadata` as well. What several kinds consist of is
 described with the first of them.
 
@@ -15,7 +16,7 @@ described with the first of them.
 {{- $chapters := list
   (list "Clusters" "Which clusters belong to the fleet." "MemberCluster")
   (list "Placement" "What is placed, and where."
-    "ClusterResourcePlacement" "ResourcePlacement" "ClusterResourcePlacementStatus" "ClusterResourceEnvelope" "ResourceEnvelope")
+    "ClusterResourcePlacement" "ResourcePlacement" "ClusterResourcePlacementStatus" "ClusterResourceEnvelope" "ResourceEnvelope" "PropagatedType")
   (list "Overrides" "How what is placed differs from cluster to cluster." "ClusterResourceOverride" "ResourceOverride")
   (list "Staged updates" "How a change goes through the fleet stage by stage."
     "ClusterStagedUpdateStrategy" "StagedUpdateStrategy" "ClusterStagedUpdateRun" "StagedUpdateRun"

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -52,12 +53,13 @@ func NewFactory() *Factory {
 	return f
 }
 
-// Scheme knows the kinds that commands work with: KubeFleet's and Kubernetes' own.
+// Scheme knows the kinds that commands work with: KubeFleet's, ours and Kubernetes' own.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(clusterv1beta1.AddToScheme(scheme))
 	utilruntime.Must(placementv1beta1.AddToScheme(scheme))
+	utilruntime.Must(fleetflowv1alpha1.AddToScheme(scheme))
 	return scheme
 }
 

@@ -27,7 +27,7 @@ func verbs() map[string][]verb {
 		groupLook:    {NewGet, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory},
 		groupRollout: {NewRun, NewApprove, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict, NewFederate, NewPause, NewPartition, NewOrphaning},
 		groupMembers: {NewJoin, NewUnjoin, NewCordon, NewUncordon, NewDrain},
-		groupHub:     {NewMigrate},
+		groupHub:     {NewMigrate, NewDisable, NewEnable},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 )
@@ -390,4 +391,49 @@ func TestASteeredRunMayGetAheadButNotBecomeAnother(t *testing.T) {
 			assert.Len(t, actions, 1)
 		})
 	}
+}
+
+func TestDisableAndEnableAKind(t *testing.T) {
+	holding := func(name string, kinds ...string) client.Object {
+		p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		for _, kind := range kinds {
+			p.Status.SelectedResources = append(p.Status.SelectedResources, placementv1beta1.ResourceIdentifier{Version: "v1", Kind: kind, Name: name})
+		}
+		return p
+	}
+	c := newConsole(t, holding("a", "Namespace", "ConfigMap", "ConfigMap"), holding("b", "Namespace"), holding("c", "ConfigMap"))
+	stored := func() fleetflowv1alpha1.Propagation {
+		return get(c, &fleetflowv1alpha1.PropagatedType{}, "configmaps").Spec.Propagation
+	}
+	require.NoError(t, c.run("enable", "configmaps"))
+	assert.Equal(t, "propagation of configmaps is enabled already\n", c.out.String())
+	require.ErrorContains(t, c.run("disable", "configmaps"), "nobody to ask")
+	assert.Contains(t, c.err.String(), "Disable the propagation of configmaps? 3 object(s) in 2 placement(s) stay on members as they are")
+	c.stdin = "n\n"
+	require.ErrorIs(t, c.run("disable", "ConfigMap"), cli.ErrDeclined)
+	require.NoError(t, c.run("disable", "configmap", "--dry-run"))
+	require.NoError(t, c.run("disable", "configmap", "--yes"))
+	assert.Equal(t, "propagation of configmaps disabled: 3 object(s) in 2 placement(s) stay as they are\n", c.out.String())
+	assert.Equal(t, fleetflowv1alpha1.PropagationDisabled, stored())
+	require.NoError(t, c.run("disable", "configmaps"))
+	assert.Equal(t, "propagation of configmaps is disabled already\n", c.out.String())
+
+	c = newConsole(t, &fleetflowv1alpha1.PropagatedType{
+		ObjectMeta: metav1.ObjectMeta{Name: "configmaps", UID: "uid", Generation: 1}, Spec: fleetflowv1alpha1.PropagatedTypeSpec{Propagation: fleetflowv1alpha1.PropagationDisabled},
+	})
+	require.NoError(t, c.run("enable", "configmaps", "--dry-run"))
+	assert.Equal(t, fleetflowv1alpha1.PropagationDisabled, stored())
+	require.NoError(t, c.run("enable", "configmaps"))
+	assert.Equal(t, "propagation of configmaps enabled: placements take up what has changed, as their rollout strategies allow\n", c.out.String())
+	assert.Equal(t, fleetflowv1alpha1.PropagationEnabled, stored())
+	require.NoError(t, c.run("disable", "configmaps", "--yes"))
+	assert.Equal(t, fleetflowv1alpha1.PropagationDisabled, stored())
+
+	gone := newConsole(t, &fleetflowv1alpha1.PropagatedType{
+		ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com", UID: "uid", Generation: 1}, Spec: fleetflowv1alpha1.PropagatedTypeSpec{Propagation: fleetflowv1alpha1.PropagationDisabled},
+	})
+	require.NoError(t, gone.run("enable", "widgets.example.com"), "a kind whose definition is gone")
+	require.ErrorContains(t, gone.run("disable", "gadgets.example.com"), `the hub has no type "gadgets.example.com"`)
+	require.ErrorContains(t, gone.run("disable", "nodes"), "nodes are not placed as other kinds are: there is nothing to disable")
+	require.ErrorContains(t, gone.run("disable"), "as in: kubectl fleet disable configmaps")
 }

@@ -127,6 +127,9 @@ func stepsOf(p hub.Placement) []tree.Node {
 		}
 		nodes = append(nodes, tree.Node{Kind: KindStep, Name: c.Type, State: state, Detail: c.Message})
 	}
+	if c := p.Condition(placementv1beta1.ConditionTypeKindsHeld); c != nil && c.Status == metav1.ConditionTrue {
+		nodes = append(nodes, tree.Node{Kind: KindStep, Name: c.Type, State: updaterun.PhaseStopped, Detail: c.Message})
+	}
 	if c := p.Condition(placementv1beta1.ConditionTypeEngineReachable); c != nil && c.Status == metav1.ConditionFalse {
 		nodes = append(nodes, tree.Node{Kind: KindStep, Name: c.Type, State: updaterun.PhaseStuck, Detail: c.Message})
 	}

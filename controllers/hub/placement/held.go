@@ -43,6 +43,20 @@ func changesHeldCondition(facts *Facts) metav1.Condition {
 	}
 }
 
+// kindsHeldCondition names the kinds whose propagation is disabled.
+func kindsHeldCondition(facts *Facts) metav1.Condition {
+	names := facts.Verdict.Held
+	kinds := fmt.Sprintf("%d kinds", len(names))
+	if len(names) == 1 {
+		kinds = "1 kind"
+	}
+	return metav1.Condition{
+		Type: placementv1beta1.ConditionTypeKindsHeld, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonPropagationDisabled,
+		Message: workmodel.CutMessage(fmt.Sprintf("%s held: %s. Members keep what they have of this; to let changes reach them: kubectl fleet enable %s",
+			kinds, strings.Join(names, ", "), names[0]), maxNote),
+	}
+}
+
 // emitHeldEvents tells of removals and of changes that have begun to be held.
 func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeRemovalsHeld); note != "" {
@@ -51,6 +65,9 @@ func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1be
 	}
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeChangesHeld); note != "" {
 		r.events.Eventf(placement, nil, "Warning", "ChangesHeld", "Select", "%s", workmodel.CutMessage(note, maxNote))
+	}
+	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeKindsHeld); note != "" {
+		r.events.Eventf(placement, nil, "Normal", "KindsHeld", "Select", "%s", note)
 	}
 }
 

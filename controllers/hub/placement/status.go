@@ -86,6 +86,9 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	if facts.Verdict.Excess != "" && facts.Verdict.Generation == facts.Placement.GetGeneration() {
 		conditions = append(conditions, changesHeldCondition(facts))
 	}
+	if len(facts.Verdict.Held) > 0 && facts.Verdict.Generation == facts.Placement.GetGeneration() {
+		conditions = append(conditions, kindsHeldCondition(facts))
+	}
 	if view.CopiedTo != "" {
 		conditions = append(conditions, syncedCondition(facts.Placement, view.CopiedTo, view.NotCopied))
 	}

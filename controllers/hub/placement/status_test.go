@@ -305,6 +305,26 @@ func TestChangesThatTakeManyBytesToWriteAreToldOfUntilTheyAreTakenUp(t *testing.
 	assert.Nil(t, held(), "the selectors have changed since")
 }
 
+func TestKindsWhosePropagationIsDisabledAreNamed(t *testing.T) {
+	s := newSituation("member1").bound(0, up, "member1")
+	held := func() *metav1.Condition {
+		return meta.FindStatusCondition(Project(s.Facts, View{Now: now}).Conditions, placementv1beta1.ConditionTypeKindsHeld)
+	}
+	assert.Nil(t, held())
+	for want, kinds := range map[string][]string{
+		"1 kind held: configmaps. Members keep what they have of this; to let changes reach them: kubectl fleet enable configmaps":           {"configmaps"},
+		"2 kinds held: configmaps, secrets. Members keep what they have of this; to let changes reach them: kubectl fleet enable configmaps": {"configmaps", "secrets"},
+	} {
+		s.Verdict.Held = kinds
+		require.NotNil(t, held())
+		assert.Equal(t, metav1.ConditionTrue, held().Status)
+		assert.Equal(t, placementv1beta1.ReasonPropagationDisabled, held().Reason)
+		assert.Equal(t, want, held().Message)
+	}
+	s.Verdict.Generation--
+	assert.Nil(t, held(), "the selectors have changed since")
+}
+
 func TestAnOverrideThatSelectsNothingIsToldOf(t *testing.T) {
 	s := newSituation("member1").bound(0, up, "member1")
 	s.Verdict.OverridesIdle = []string{"ClusterResourceOverrideSnapshot cro-0 selects ClusterRole reader"}

@@ -83,8 +83,7 @@ func (w *Watcher) indexPlacement(ctx context.Context, name string) error {
 		known.verdict = verdict
 		return nil
 	}
-	w.placements[name] = w.resolveSelectors(placement, known)
-	w.placements[name].verdict = verdict
+	w.placements[name] = w.resolveSelectors(placement, verdict, known)
 	return nil
 }
 
@@ -97,10 +96,10 @@ func (w *Watcher) forgetPlacement(name string, known *watchedPlacement) {
 }
 
 // resolveSelectors puts the selectors of a placement into the index. As long as it selects
-// the same kinds as before, nothing can have been missed.
-func (w *Watcher) resolveSelectors(placement placementv1beta1.PlacementObject, before *watchedPlacement) *watchedPlacement {
+// the same kinds as before, and the same of them are held as its last selection held, nothing can have been missed.
+func (w *Watcher) resolveSelectors(placement placementv1beta1.PlacementObject, verdict snapshot.Verdict, before *watchedPlacement) *watchedPlacement {
 	resolved := &watchedPlacement{
-		ref: waker.PlacementRef(placement), generation: placement.GetGeneration(), catalog: w.catalog, kinds: map[schema.GroupKind]bool{},
+		ref: waker.PlacementRef(placement), generation: placement.GetGeneration(), verdict: verdict, catalog: w.catalog, kinds: map[schema.GroupKind]bool{},
 	}
 	selection, err := snapshot.Compile(placementv1beta1.ScopeOf(placement), placement.GetPlacementSpec().ResourceSelectors, w.catalog)
 	if _, ok := errors.AsType[*snapshot.InvalidError](err); ok {
@@ -119,7 +118,7 @@ func (w *Watcher) resolveSelectors(placement placementv1beta1.PlacementObject, b
 		resolved.kinds[kind.GroupKind()] = true
 	}
 	if before != nil && before.compared && !before.invalid && before.generation == placement.GetGeneration() {
-		resolved.compared = maps.Equal(before.kinds, resolved.kinds)
+		resolved.compared = maps.Equal(before.kinds, resolved.kinds) && selection.SameHeld(verdict.Held, w.catalog)
 	}
 	return resolved
 }
@@ -158,7 +157,7 @@ func (w *Watcher) compareSelection(name string) {
 		if !listed {
 			return
 		}
-		differs = inputs != now.verdict.Inputs
+		differs = inputs != now.verdict.Inputs || !now.selection.SameHeld(now.verdict.Held, now.catalog)
 	}
 	w.mu.Lock()
 	if w.placements[name] == p && p.epoch == now.epoch {

@@ -17,6 +17,7 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
@@ -37,6 +39,7 @@ type hub struct {
 	contents *dynamicfake.FakeDynamicClient
 	cache    *informertest.FakeInformers
 	scheme   *runtime.Scheme
+	events   *events.FakeRecorder
 	// watches are those that are open, by resource.
 	watches map[string]int
 
@@ -90,11 +93,12 @@ func (h *hub) serve(kinds ...string) {
 	defer h.mu.Unlock()
 	all := metav1.Verbs{"create", "get", "list", "watch"}
 	resources := map[string]metav1.APIResource{
-		"v1/Service":            {Name: "services", Kind: "Service", Namespaced: true, Verbs: all},
-		"v1/Namespace":          {Name: "namespaces", Kind: "Namespace", Verbs: all},
-		"v1/ConfigMap":          {Name: "configmaps", Kind: "ConfigMap", Namespaced: true, Verbs: all},
-		"apps/v1/Deployment":    {Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: all},
-		"example.com/v1/Widget": {Name: "widgets", Kind: "Widget", Namespaced: true, Verbs: all},
+		"v1/Service":                           {Name: "services", Kind: "Service", Namespaced: true, Verbs: all},
+		"v1/Namespace":                         {Name: "namespaces", Kind: "Namespace", Verbs: all},
+		"v1/ConfigMap":                         {Name: "configmaps", Kind: "ConfigMap", Namespaced: true, Verbs: all},
+		"apps/v1/Deployment":                   {Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: all},
+		"fleetflow.io/v1alpha1/PropagatedType": {Name: "propagatedtypes", Kind: "PropagatedType", Verbs: all},
+		"example.com/v1/Widget":                {Name: "widgets", Kind: "Widget", Namespaced: true, Verbs: all},
 	}
 	var lists []*metav1.APIResourceList
 	for _, kind := range kinds {
@@ -110,12 +114,13 @@ func newHub(t *testing.T, objects ...runtime.Object) *hub {
 	t.Helper()
 	h := &hub{t: t, scheme: runtime.NewScheme()}
 	require.NoError(t, placementv1beta1.AddToScheme(h.scheme))
+	require.NoError(t, fleetflowv1alpha1.AddToScheme(h.scheme))
 	metadataScheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(metadataScheme))
-	h.client = fake.NewClientBuilder().WithScheme(h.scheme).Build()
+	h.client = fake.NewClientBuilder().WithScheme(h.scheme).WithStatusSubresource(&fleetflowv1alpha1.PropagatedType{}).Build()
 	h.metadata = metadatafake.NewSimpleMetadataClient(metadataScheme, objects...)
 	h.contents = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{services: "ServiceList"})
-	h.watches = map[string]int{}
+	h.watches, h.events = map[string]int{}, events.NewFakeRecorder(100)
 	h.metadata.PrependWatchReactor("*", h.counted(h.metadata.Tracker()))
 	h.contents.PrependWatchReactor("*", h.counted(h.contents.Tracker()))
 	h.cache = &informertest.FakeInformers{Scheme: h.scheme}
@@ -175,7 +180,7 @@ func (h *hub) watching(resources ...string) {
 func (h *hub) watch() {
 	h.t.Helper()
 	watcher := &resourcewatch.Watcher{
-		Placements: h.client, Cache: h.cache, Kinds: h, Metadata: h.metadata, Contents: h.contents, Marker: h, Clock: clock.RealClock{}, Log: logr.Discard(),
+		Placements: h.client, Cache: h.cache, Kinds: h, Metadata: h.metadata, Contents: h.contents, Marker: h, Reports: h.client, Events: h.events, Clock: clock.RealClock{}, Log: logr.Discard(),
 	}
 	ctx, cancel := context.WithCancel(h.t.Context())
 	done := make(chan struct{})

@@ -43,6 +43,8 @@ func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, filter snapshot.Filte
 		Metadata:   watches,
 		Contents:   contents,
 		Marker:     debouncer,
+		Reports:    mgr.GetClient(),
+		Events:     mgr.GetEventRecorder("resource-watch"),
 		Clock:      clock.RealClock{},
 		Log:        log,
 	}

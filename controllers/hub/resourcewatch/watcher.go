@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,12 +75,18 @@ type Watcher struct {
 	Contents dynamic.Interface
 	// Marker takes the pokes.
 	Marker Marker
-	Clock  clock.Clock
-	Log    logr.Logger
+	// Reports writes the status of PropagatedTypes, Events tells of what becomes of them.
+	Reports client.Client
+	Events  events.EventRecorder
+	Clock   clock.Clock
+	Log     logr.Logger
 
 	index   *Index
 	watches *kindWatches
 	catalog *snapshot.Catalog
+	// watchesTypes says that PropagatedTypes are watched, reported when their status was written last.
+	watchesTypes bool
+	reported     time.Time
 
 	mu         sync.Mutex
 	placements map[string]*watchedPlacement
@@ -112,6 +119,8 @@ func (w *Watcher) Start(ctx context.Context) error {
 	w.requestCatalog()
 	for failures := 0; ; {
 		err := w.refreshWatches(ctx)
+		later, failed := w.reportTypes(ctx)
+		err = errors.Join(err, failed)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -125,16 +134,21 @@ func (w *Watcher) Start(ctx context.Context) error {
 		default:
 			failures = 0
 		}
-		if !w.waitForWork(ctx, failures) {
+		if !w.waitForWork(ctx, failures, later) {
 			return nil
 		}
 	}
 }
 
-// waitForWork waits for a request; after failures also for a time that grows with them. It is false when the context
-// has ended.
-func (w *Watcher) waitForWork(ctx context.Context, failures int) bool {
-	var alarm <-chan time.Time
+// waitForWork waits for a request; after failures also for a time that grows with them, and otherwise, if there is more to
+// report, until later. It is false when the context has ended.
+func (w *Watcher) waitForWork(ctx context.Context, failures int, later time.Duration) bool {
+	var alarm, report <-chan time.Time
+	if failures == 0 && later > 0 {
+		timer := w.Clock.NewTimer(later)
+		defer timer.Stop()
+		report = timer.C()
+	}
 	if failures > 0 {
 		timer := w.Clock.NewTimer(min(firstRefreshRetry<<min(failures-1, 10), longestRefreshRetry))
 		defer timer.Stop()
@@ -145,6 +159,7 @@ func (w *Watcher) waitForWork(ctx context.Context, failures int) bool {
 		return false
 	case <-alarm:
 		w.requestCatalog()
+	case <-report:
 	case <-w.kick:
 	}
 	return true
@@ -236,7 +251,7 @@ func (w *Watcher) refreshWatches(ctx context.Context) error {
 			touched[name] = true
 		}
 	}
-	var failed error
+	failed := w.watchTypes(ctx)
 	for name := range touched {
 		if err := w.indexPlacement(ctx, name); err != nil {
 			w.restoreRequests(map[string]bool{name: true})
