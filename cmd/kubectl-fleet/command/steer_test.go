@@ -407,7 +407,7 @@ func TestDisableAndEnableAKind(t *testing.T) {
 	}
 	require.NoError(t, c.run("enable", "configmaps"))
 	assert.Equal(t, "propagation of configmaps is enabled already\n", c.out.String())
-	require.ErrorContains(t, c.run("disable", "configmaps"), "nobody to ask")
+	require.ErrorContains(t, c.run("disable", "configmaps"), "no terminal to ask on")
 	assert.Contains(t, c.err.String(), "Disable the propagation of configmaps? 3 object(s) in 2 placement(s) stay on members as they are")
 	c.stdin = "n\n"
 	require.ErrorIs(t, c.run("disable", "ConfigMap"), cli.ErrDeclined)
