@@ -49,8 +49,9 @@ func Scheme() *runtime.Scheme {
 func ManagerOptions(options ctrl.Options) ctrl.Options {
 	options.Scheme = Scheme()
 	options.MapperProvider = fixedMapper(map[runtime.Object]meta.RESTScope{
-		&corev1.Node{}: meta.RESTScopeRoot,
-		&corev1.Pod{}:  meta.RESTScopeNamespace,
+		&corev1.Node{}:      meta.RESTScopeRoot,
+		&corev1.Pod{}:       meta.RESTScopeNamespace,
+		&corev1.Namespace{}: meta.RESTScopeRoot, // which is watched if namespaces are reported
 	})
 	options.Cache = cache.Options{NewInformer: informer.New, ByObject: map[client.Object]cache.ByObject{
 		&corev1.Node{}: {Transform: membership.StripNode},
