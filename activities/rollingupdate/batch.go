@@ -268,7 +268,8 @@ func (w batchWriter) finishCluster(ctx context.Context, change act.Change) error
 
 // syncWorks writes the Works of a binding, if that is at the target.
 func (w batchWriter) syncWorks(ctx context.Context, change act.Change, binding placementv1beta1.BindingObject) error {
-	if change.Op == act.OpRemove || string(binding.GetUID()) != change.UID || !w.goalOf(change).isReached(binding) {
+	if change.Op == act.OpRemove || string(binding.GetUID()) != change.UID || !w.goalOf(change).isReached(binding) ||
+		placementv1beta1.IsSuspended(w.placement, change.Cluster) {
 		return nil
 	}
 	w.flight.markInFlight(change.Cluster)

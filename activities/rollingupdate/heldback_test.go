@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -97,6 +98,45 @@ func TestAnOlderSnapshotThatIsGoneIsGivenToNoCluster(t *testing.T) {
 	require.NoError(t, r.Delete(t.Context(), snapshotNamed(oldSnapshot, "false")))
 	r.advance(act.AdvanceRequest{Epoch: 1, Batch: result.Next})
 	assert.Equal(t, placementv1beta1.BindingStateScheduled, r.binding("b").Spec.State)
+}
+
+func TestASuspendedClusterIsLeftAsItIsAndUpdatedOnceItIsLeftOut(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot), bound("b", oldSnapshot), unscheduled("c"), scheduled("d"))
+	before := []string{r.binding("a").ResourceVersion, r.binding("c").ResourceVersion, r.binding("d").ResourceVersion}
+	suspend := func(suspension *placementv1beta1.Suspension) {
+		r.edit(func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.Strategy.Suspension = suspension })
+	}
+	r.roll(3, placementv1beta1.RollingUpdateConfig{})
+	suspend(&placementv1beta1.Suspension{ClusterNames: []string{"a", "c", "d", "unknown"}})
+	updated, last := r.finish()
+	assert.Equal(t, []string{"b"}, updated)
+	assert.Equal(t, 3, last.HeldBack)
+	assert.Equal(t, before, []string{r.binding("a").ResourceVersion, r.binding("c").ResourceVersion, r.binding("d").ResourceVersion}, "nothing is written")
+
+	require.NoError(t, r.Create(t.Context(), eviction("b", 1)))
+	suspend(&placementv1beta1.Suspension{All: true})
+	_, last = r.finish()
+	assert.Equal(t, 3, last.HeldBack)
+	evicted := &placementv1beta1.ClusterResourcePlacementEviction{}
+	require.NoError(t, r.Get(t.Context(), client.ObjectKeyFromObject(eviction("b", 1)), evicted))
+	assert.Contains(t, evicted.Status.Conditions[1].Message, "Eviction is blocked, the placement suspends the cluster")
+
+	suspend(nil)
+	updated, last = r.finish()
+	assert.ElementsMatch(t, []string{"a", "c", "d"}, updated)
+	assert.Zero(t, last.HeldBack)
+}
+
+func TestAChoiceFromBeforeASuspensionIsNotCarriedOut(t *testing.T) {
+	r := three(t)
+	result := r.advance(act.AdvanceRequest{})
+	require.Len(t, result.Next, 1)
+	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{Suspension: &placementv1beta1.Suspension{All: true}}
+	})
+	result = r.advance(act.AdvanceRequest{Epoch: 1, Batch: result.Next})
+	assert.Equal(t, act.AdvanceResult{Settled: true, HeldBack: 3}, result)
+	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName)
 }
 
 func TestAChoiceFromBeforeAPauseIsNotCarriedOut(t *testing.T) {

@@ -167,6 +167,7 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 		Claimed: o.claim.isPending(b), Expendable: isExpendable(b),
 		Reports: reportsOnly(spec.ApplyStrategy) && reportsOnly(o.goal.targetOf(spec.TargetCluster).ApplyStrategy),
 		Failed:  state.Failed, Available: state.Available && !deleting,
+		Frozen: placementv1beta1.IsSuspended(o.placement, spec.TargetCluster),
 	}
 	if ready := o.goal.readyAt(state); state.Available && state.NotTrackable && o.acts.Clock.Now().Before(ready) {
 		c.Available, c.ReadyAt = false, ready

@@ -71,6 +71,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 			MaxUnavailable: w.anyLimit(0, 3), MaxSurge: w.anyLimit(1, 3),
 		}}
 		w.holdBack(p.Spec.Strategy.RollingUpdate)
+		if r.IntN(4) == 0 {
+			p.Spec.Strategy.Suspension = &placementv1beta1.Suspension{ClusterNames: w.clusters[:1+r.IntN(2)]}
+		}
 	})
 	w.rolling.Clock = impatient{w.clock}
 	w.seed(t)

@@ -239,10 +239,14 @@ func (c *stageCall) readChanges(ctx context.Context) (changed bool, err error) {
 	wasStopping := updaterun.IsStopping(c.run)
 	placementv1beta1.CopyInto(c.run, run)
 	c.fence.noteRead(run)
+	before := c.observer.placement
 	if err := c.checkPlan(ctx); err != nil {
 		return false, err
 	}
-	changed = updaterun.IsStopping(c.run) != wasStopping || !updaterun.RequestsOf(c.run, c.in.Index, c.in.Done).Empty()
+	for name := range c.roles {
+		changed = changed || placementv1beta1.IsSuspended(before, name) != c.observer.isSuspended(name)
+	}
+	changed = changed || updaterun.IsStopping(c.run) != wasStopping || !updaterun.RequestsOf(c.run, c.in.Index, c.in.Done).Empty()
 	c.begun = c.begun && !changed
 	return changed, nil
 }

@@ -59,6 +59,8 @@ type deletionCall struct {
 	placement placementv1beta1.PlacementObject
 	// reselected are clusters that were to be cleared and are selected again.
 	reselected []string
+	// suspended are clusters that the placement suspends: they are not cleared before it leaves them out.
+	suspended []string
 }
 
 // advance clears clusters and ends the run once all are cleared. A run that stops clears no further
@@ -189,7 +191,7 @@ func (d *deletionCall) findLongest(pending sets.Set[string]) (cluster string, si
 	for i := range stage.Clusters {
 		c := &stage.Clusters[i]
 		started := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted)
-		if !pending.Has(c.ClusterName) || started == nil {
+		if !pending.Has(c.ClusterName) || started == nil || slices.Contains(d.suspended, c.ClusterName) {
 			continue
 		}
 		if at := started.LastTransitionTime.Time; since.IsZero() || at.Before(since) {
@@ -216,7 +218,11 @@ func (d *deletionCall) checkPlan(ctx context.Context) error {
 		return err
 	}
 	d.placement = f.placement
-	return d.acts.checkPlanStillValid(ctx, d.run, f)
+	if err := d.acts.checkPlanStillValid(ctx, d.run, f); err != nil {
+		return err
+	}
+	d.suspended, _ = splitSuspended(f.placement, updaterun.ClusterNames(d.run.GetUpdateRunStatus().DeletionStageStatus))
+	return nil
 }
 
 // removeBindings deletes the bindings that are still unscheduled, and says whether the call may go on. One
@@ -242,7 +248,7 @@ func (d *deletionCall) removeBindings(ctx context.Context, clusters []string) (g
 	var superseded atomic.Bool
 	for _, name := range clusters {
 		r, refused := d.acts.refusals.refusalOfCluster(d.run.GetUID(), name)
-		if stopping || refused && d.acts.Clock.Now().Before(r.nextTry) {
+		if stopping || refused && d.acts.Clock.Now().Before(r.nextTry) || slices.Contains(d.suspended, name) {
 			continue
 		}
 		group.Go(func() error {
@@ -287,7 +293,7 @@ func (d *deletionCall) removeBinding(ctx context.Context, cluster string) (mayWr
 // recordRefusals brings up to date what the status says of clusters whose bindings must not be deleted.
 // What has to be said of them is decided as for any other stage.
 func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (goesOn bool, err error) {
-	if d.acts.refusals.isEmpty() && updaterun.CountRefused(d.run.GetUpdateRunStatus().DeletionStageStatus) == 0 {
+	if d.acts.refusals.isEmpty() && len(d.suspended) == 0 && updaterun.CountRefused(d.run.GetUpdateRunStatus().DeletionStageStatus) == 0 {
 		return true, nil
 	}
 	facts := rollout.StageFacts{MaxConcurrency: len(clusters)}
@@ -305,6 +311,9 @@ func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (g
 		if r, refused := d.acts.refusals.refusalOfCluster(d.run.GetUID(), c.Name); refused {
 			c.Refusal, whys[c.Name] = &rollout.Refusal{Why: r.why, NextTry: r.nextTry}, r.why
 		}
+		if slices.Contains(d.suspended, c.Name) {
+			c.Frozen, c.Refusal = true, &rollout.Refusal{Why: placementv1beta1.SuspensionText}
+		}
 		if c.RecordedRefusal != "" {
 			known = append(known, c.Name)
 		}
@@ -314,8 +323,10 @@ func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (g
 	if len(plan.Refused)+len(plan.Written) == 0 {
 		return true, nil
 	}
+	suspended, refused := splitSuspended(d.placement, plan.Refused)
 	active, err := d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) {
-		r.ClustersRefused(r.DeletionStage(), plan.Refused, whys)
+		r.ClustersSuspended(r.DeletionStage(), suspended)
+		r.ClustersRefused(r.DeletionStage(), refused, whys)
 		r.ClustersAccepted(r.DeletionStage(), plan.Written)
 		if len(plan.Written) > 0 && !updaterun.IsStopping(r.Run) {
 			r.Progressing()
@@ -324,7 +335,8 @@ func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (g
 	if err != nil || !active {
 		return false, err
 	}
-	d.acts.runs().warnRefused(d.run, placementv1beta1.DeletionStageName, withoutNames(plan.Refused, known), whys)
+	d.acts.runs().tellSuspended(d.run, placementv1beta1.DeletionStageName, withoutNames(suspended, known))
+	d.acts.runs().warnRefused(d.run, placementv1beta1.DeletionStageName, withoutNames(refused, known), whys)
 	return true, nil
 }
 
@@ -370,7 +382,9 @@ func (d *deletionCall) readChanges(ctx context.Context) (changed bool, err error
 	if err != nil || run == nil || updaterun.IsStopping(run) != updaterun.IsStopping(d.run) {
 		return err == nil, err
 	}
-	return false, d.checkPlan(ctx)
+	before := d.suspended
+	err = d.checkPlan(ctx)
+	return !slices.Equal(before, d.suspended), err
 }
 
 // withoutNames removes names from a list.

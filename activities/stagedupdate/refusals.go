@@ -22,6 +22,9 @@ import (
 // eventWriteRefused is the reason of the event that reports a refused write.
 const eventWriteRefused = "WriteRefused"
 
+// eventClusterSuspended is the reason of the event that reports a cluster that the placement suspends.
+const eventClusterSuspended = "ClusterSuspended"
+
 // maxCauseBytes bounds what a message repeats of another message.
 const maxCauseBytes = 256
 
@@ -137,6 +140,16 @@ func (s runStore) warnRefused(run placementv1beta1.UpdateRunObject, stage string
 	}
 	if more := len(clusters) - updaterun.ShownNames; more > 0 {
 		s.emitWarning(run, eventWriteRefused, fmt.Sprintf("The bindings of %d more clusters in stage %s cannot be written", more, stage))
+	}
+}
+
+// tellSuspended reports clusters that wait because the placement suspends them, the first few by name.
+func (s runStore) tellSuspended(run placementv1beta1.UpdateRunObject, stage string, clusters []string) {
+	for _, name := range clusters[:min(len(clusters), updaterun.ShownNames)] {
+		s.emitEvent(run, eventClusterSuspended, "Cluster %s in stage %s waits: %s", name, stage, placementv1beta1.SuspensionText)
+	}
+	if more := len(clusters) - updaterun.ShownNames; more > 0 {
+		s.emitEvent(run, eventClusterSuspended, "%d more clusters in stage %s wait: the placement suspends them", more, stage)
 	}
 }
 

@@ -36,6 +36,9 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 		if refused, is := c.acts.refusals.refusalOfCluster(run.GetUID(), cluster.Name); is {
 			cluster.Refusal = &rollout.Refusal{Why: refused.why, NextTry: refused.nextTry}
 		}
+		if cluster.Frozen = c.observer.isSuspended(cluster.Name); cluster.Frozen && seen.owner == rollout.OwnerNone {
+			cluster.Refusal = &rollout.Refusal{Why: placementv1beta1.SuspensionText}
+		}
 	}
 	return facts
 }
@@ -100,21 +103,20 @@ func deadlineOf(config placementv1beta1.StageConfig) time.Duration {
 }
 
 // observeFirst observes what has to be known before anything else is decided: for a run that stops, what
-// is really in flight; for a stage that has failed beyond its budget, which of the failed clusters are
-// available by now, because that may be why the user has resumed the run.
+// is really in flight; for a suspended cluster, whether it was written to before; for a stage that has
+// failed beyond its budget, which of the failed clusters are available by now, because that may be why the
+// user has resumed the run.
 func (c *stageCall) observeFirst(ctx context.Context) error {
 	stopping := updaterun.IsStopping(c.run)
 	exceeded := !stopping && updaterun.OverBudget(c.run, c.in.Index)
-	if !stopping && !exceeded {
-		return nil
-	}
 	stage := c.stageStatus()
 	for i := range stage.Clusters {
 		name := stage.Clusters[i].ClusterName
 		role := c.roles[name]
 		inFlight := role == rollout.RoleStart || role == rollout.RoleInFlight
 		failed := updaterun.ClusterPhase(&stage.Clusters[i]) == updaterun.PhaseFailed
-		if _, seen := c.observer.seen[name]; seen || (!stopping || !inFlight) && (!exceeded || !failed) {
+		wanted := inFlight && (stopping || c.observer.isSuspended(name)) || failed && exceeded
+		if _, seen := c.observer.seen[name]; seen || !wanted {
 			continue
 		}
 		if err := c.observer.observeCluster(ctx, name); err != nil {
@@ -142,6 +144,8 @@ func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error
 	}
 	refused, is := c.acts.refusals.refusalOfCluster(c.run.GetUID(), name)
 	switch {
+	case c.observer.isSuspended(name) && seen.owner == rollout.OwnerNone:
+		return recorded != placementv1beta1.SuspensionText, nil
 	case !is:
 		return seen.owner == rollout.OwnerNone || recorded != "", nil
 	case updaterun.IsStopping(c.run):

@@ -64,6 +64,23 @@ func (o *stageObserver) observeCluster(ctx context.Context, name string) error {
 	return nil
 }
 
+// isSuspended says that the placement, as it was last read, suspends a cluster.
+func (o *stageObserver) isSuspended(cluster string) bool {
+	return placementv1beta1.IsSuspended(o.placement, cluster)
+}
+
+// splitSuspended tells the clusters that the placement suspends from the others.
+func splitSuspended(placement placementv1beta1.PlacementObject, clusters []string) (suspended, others []string) {
+	for _, name := range clusters {
+		if placementv1beta1.IsSuspended(placement, name) {
+			suspended = append(suspended, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	return suspended, others
+}
+
 // proveDone says whether clusters that a request reports as done are: they are available now, or the status has them as
 // done. Others would be started in their place. If one is not, the run's workflow has to look at the run again.
 func (o *stageObserver) proveDone(ctx context.Context, clusters []string) (bool, error) {

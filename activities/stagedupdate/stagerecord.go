@@ -26,12 +26,14 @@ func (c *stageCall) record(ctx context.Context, r updaterun.Recorder, plan rollo
 	stage := r.Stage(c.in.Index)
 	r.CarryOut(stage, updaterun.Requests{Skip: plan.Skip, Requeue: plan.Requeue, Restart: plan.Restart, Noted: plan.Noted})
 	r.ClustersSucceeded(stage, plan.Recover)
-	r.ClustersRefused(stage, plan.Refused, c.observer.refusedWhys(plan.Refused))
+	suspended, refused := splitSuspended(c.observer.placement, plan.Refused)
+	r.ClustersRefused(stage, refused, c.observer.refusedWhys(refused))
 	r.ClustersAccepted(stage, plan.Written)
 	r.ClustersFailed(stage, plan.GiveUp, c.observer.lateWhys(ctx, plan.GiveUp))
 	r.ClustersLeft(stage, plan.Leave, c.in.Start)
 	r.ClustersNotWritten(stage, plan.TakeBack)
 	c.recordBegin(r, plan)
+	r.ClustersSuspended(stage, suspended)
 	if plan.RecordDone {
 		r.LastClustersSucceeded(stage, plan.Done)
 	}
@@ -113,6 +115,8 @@ func (c *stageCall) announce(ctx context.Context, plan rollout.StagePlan, facts 
 			refused = append(refused, name)
 		}
 	}
+	suspended, refused := splitSuspended(c.observer.placement, refused)
+	c.acts.runs().tellSuspended(c.run, c.in.Stage, suspended)
 	c.acts.runs().warnRefused(c.run, c.in.Stage, refused, c.observer.refusedWhys(refused))
 	if plan.RecordDone && updaterun.StageOver(c.stageStatus()) {
 		c.acts.runs().emitEvent(c.run, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", c.in.Stage)

@@ -157,3 +157,33 @@ func TestRulesOfClusterNamesInTerms(t *testing.T) {
 			"{requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{clusterNames: [a]}]}}}}}"},
 	})
 }
+
+func TestRulesOfSuspensions(t *testing.T) {
+	strategy := func(fields string) string {
+		return "{resourceSelectors: [{group: '', version: v1, kind: %s, name: web}], strategy: {" + fields + "}}"
+	}
+	names := "c0"
+	for i := 1; i < 101; i++ {
+		names += fmt.Sprintf(", c%d", i)
+	}
+	for kindName, selected := range map[string]string{"ClusterResourcePlacement": "Namespace", "ResourcePlacement": "ConfigMap"} {
+		suspension := func(fields string) string {
+			return fmt.Sprintf(strategy("suspension: {"+fields+"}"), selected)
+		}
+		t.Run(kindName, func(t *testing.T) {
+			run(t, kindName, map[string]ruleCase{
+				"suspends all clusters":           {spec: suspension("all: true")},
+				"suspends some":                   {spec: suspension("clusterNames: [a, member-2]")},
+				"suspends none":                   {spec: suspension("")},
+				"may list none":                   {spec: suspension("all: true, clusterNames: []")},
+				"may say so":                      {spec: suspension("all: false, clusterNames: [a]")},
+				"suspends under External as well": {spec: fmt.Sprintf(strategy("type: External, suspension: {all: true}"), selected)},
+				"suspends all, or some":           {spec: suspension("all: true, clusterNames: [a]"), refusal: "all suspends every cluster, so that clusterNames say nothing: remove one of the two"},
+				"names clusters":                  {spec: suspension("clusterNames: ['*']"), refusal: "clusterNames[0]"},
+				"names a cluster once":            {spec: suspension("clusterNames: [a, a]"), refusal: "clusterNames[1]: Duplicate value"},
+				"names no more than 100 clusters": {spec: suspension("clusterNames: [" + names + "]"), refusal: "Too many: 101: must have at most 100 items"},
+				"begins and ends when it is to":   {old: suspension("all: true"), spec: fmt.Sprintf(strategy(""), selected)},
+			})
+		})
+	}
+}

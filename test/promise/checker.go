@@ -76,6 +76,9 @@ func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone boo
 	target := c.target()
 	olderBefore := c.older(now)
 	c.store(now, gone)
+	if err := c.suspended(was, now, gone); err != nil {
+		return err
+	}
 	if err := c.spread(was, now, olderBefore, gone); err != nil {
 		return err
 	}
@@ -102,6 +105,22 @@ func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone boo
 func (c *Checker) known(now *placementv1beta1.ClusterResourceBinding) *placementv1beta1.ClusterResourceBinding {
 	if was := c.bindings[now.Name]; was != nil && was.UID == now.UID {
 		return was
+	}
+	return nil
+}
+
+// suspended judges a write to a cluster that the placement suspends: it is given nothing, and nothing is taken away
+// from it.
+func (c *Checker) suspended(was, now *placementv1beta1.ClusterResourceBinding, gone bool) error {
+	cluster := now.Spec.TargetCluster
+	if was == nil || !placementv1beta1.IsSuspended(c.placement, cluster) || c.byUser[now.Name] {
+		return nil
+	}
+	if begins(was, now, gone) {
+		return fmt.Errorf("the binding on %s is deleted while the placement suspends the cluster", cluster)
+	}
+	if !gone && was.Spec.ResourceSnapshotName != now.Spec.ResourceSnapshotName {
+		return fmt.Errorf("%s is given %s while the placement suspends it", cluster, now.Spec.ResourceSnapshotName)
 	}
 	return nil
 }

@@ -50,6 +50,7 @@ const (
 	ManyBindings      Code = "ManyBindings"
 	BeingRemoved      Code = "BeingRemoved"
 	NotPlaced         Code = "NotPlaced"
+	ClusterSuspended  Code = "ClusterSuspended"
 	PlacementFailed   Code = "PlacementFailed"
 	NoBudget          Code = "NoBudget"
 	BadBudget         Code = "BadBudget"
@@ -92,6 +93,7 @@ var messages = map[Code]string{
 	ManyBindings:      "Found more than one scheduler decision for placement in cluster targeted by eviction",
 	BeingRemoved:      "Eviction is allowed, resources propagated by placement is currently being removed from cluster targeted by eviction",
 	NotPlaced:         "Eviction is blocked, placement has not propagated resources to target cluster yet",
+	ClusterSuspended:  "Eviction is blocked, the placement suspends the cluster targeted by eviction: leave it out of strategy.suspension first",
 	PlacementFailed:   "Eviction is allowed, placement has failed",
 	NoBudget:          "Eviction is allowed, no ClusterResourcePlacementDisruptionBudget specified",
 	BadBudget: "Eviction is blocked by misconfigured ClusterResourcePlacementDisruptionBudget, either MaxUnavailable is specified or " +
@@ -167,6 +169,8 @@ func (p *planner) judgeEviction(e Eviction, targets []Cluster, policy EvictionPo
 		return Verdict{Code: BeingRemoved}
 	case !targets[0].Placed || targets[0].State == Scheduled:
 		return Verdict{Code: NotPlaced}
+	case targets[0].Frozen:
+		return Verdict{Code: ClusterSuspended}
 	case targets[0].Failed || targets[0].Expendable:
 		return Verdict{Code: PlacementFailed}
 	case policy.Budget == nil:

@@ -35,6 +35,8 @@ func TestHowAnEvictionIsDecided(t *testing.T) {
 	}
 	expendable := current("a")
 	expendable.Expendable = true
+	frozen := failed(current("a"))
+	frozen.Frozen = true
 	for sentence, test := range map[string]struct {
 		clusters []rollout.Cluster
 		eviction rollout.Eviction
@@ -87,6 +89,8 @@ func TestHowAnEvictionIsDecided(t *testing.T) {
 			message: "Eviction is blocked by specified ClusterResourcePlacementDisruptionBudget, availablePlacements: 2, totalPlacements: 3"},
 		"one of three may go and one was never found": {clusters: two, policy: pickN(3, maxUnavailable("1")), valid: true,
 			message: "Eviction is blocked by specified ClusterResourcePlacementDisruptionBudget, availablePlacements: 2, totalPlacements: 2"},
+		"off a cluster that is frozen": {clusters: []rollout.Cluster{frozen, current("b")}, policy: pickAll(nil), valid: true,
+			message: "Eviction is blocked, the placement suspends the cluster targeted by eviction: leave it out of strategy.suspension first"},
 		"begun and done": {clusters: two[1:], eviction: begun(true), policy: pickAll(minAvailable("9")), valid: true, executed: true,
 			message: "Eviction is allowed by specified ClusterResourcePlacementDisruptionBudget, availablePlacements: 3, totalPlacements: 3"},
 		"begun, not done and no longer allowed": {clusters: two, eviction: begun(false), policy: pickAll(minAvailable("2")), valid: true,

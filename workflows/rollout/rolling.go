@@ -68,6 +68,8 @@ type Cluster struct {
 	// ReadyAt is when a cluster whose objects cannot be tracked will count as
 	// available; zero otherwise.
 	ReadyAt time.Time
+	// Frozen says that nothing is to be written for it, nor removed from it: it counts as it is.
+	Frozen bool
 	// Order is its place among the clusters to be updated; those with the same go by name.
 	Order int
 	// Scatter is the value of the label by which MaxInFlight counts; empty if it does not count.
@@ -103,8 +105,8 @@ type Plan struct {
 	Steps     []Step
 	// Blocked counts clusters that wait for the limits.
 	Blocked int
-	// HeldBack counts clusters that keep what they have because of the partition, or because the
-	// rollout is paused: only a change of the placement takes it on.
+	// HeldBack counts clusters that keep what they have because of the partition, because the
+	// rollout is paused, or because they are frozen: only a change of the placement takes it on.
 	HeldBack int
 	// Held says why, if there is no cluster whose end could free them.
 	Held string
@@ -132,7 +134,9 @@ type Facts struct {
 // that a fix reaches them before it touches a healthy one; then others that are
 // unavailable, because they cost nothing; then the order counts. No update leaves fewer
 // than Partition clusters at an older snapshot, not even one of a broken cluster. Evictions
-// are bounded by their budget only, but the batch cannot take away what they take away.
+// are bounded by their budget only, but the batch cannot take away what they take away. A
+// frozen cluster is neither updated nor given anything, nothing is removed from it, and
+// evictions from it are refused.
 func Decide(facts Facts) Plan {
 	ordered := slices.Clone(facts.Clusters)
 	slices.SortFunc(ordered, func(a, b Cluster) int {
@@ -308,10 +312,13 @@ func (p *planner) planTakeAway(clusters []Cluster) {
 	}
 }
 
-// keepsBack reports whether a cluster is not to be updated now: the rollout is paused, the
-// partition keeps the cluster, or as many of its kind as may are being updated. A removal is no
-// update.
+// keepsBack reports whether a cluster is not to be updated now: it is frozen, the rollout is
+// paused, the partition keeps the cluster, or as many of its kind as may are being updated. A
+// removal is no update, but a frozen cluster keeps what it has.
 func (p *planner) keepsBack(c Cluster) bool {
+	if p.keepsFrozen(c) {
+		return true
+	}
 	if takeAwayOp(c) == Remove || p.kept[c.Name] {
 		return p.kept[c.Name]
 	}
@@ -330,6 +337,15 @@ func (p *planner) keepsBack(c Cluster) bool {
 	}
 	p.kept[c.Name] = true
 	return true
+}
+
+// keepsFrozen reports whether a cluster is frozen, which it notes once.
+func (p *planner) keepsFrozen(c Cluster) bool {
+	if c.Frozen && !p.kept[c.Name] {
+		p.plan.HeldBack++
+		p.kept[c.Name] = true
+	}
+	return c.Frozen
 }
 
 // blockUpdate notes that a cluster has to wait. It is among those that the partition lets go: none
@@ -353,7 +369,7 @@ func (p *planner) additionOp() Op {
 // planAdditions plans first writes as far as the surge goes.
 func (p *planner) planAdditions(clusters []Cluster) {
 	for _, c := range clusters {
-		if c.State != Scheduled || !p.isIdle(c) {
+		if c.State != Scheduled || !p.isIdle(c) || p.keepsFrozen(c) {
 			continue
 		}
 		reserved := p.reservedRoom

@@ -259,6 +259,7 @@ func TestWhatIsHeldBack(t *testing.T) {
 	partition := func(l rollout.Limits, n int) rollout.Limits { l.Partition = n; return l }
 	paused := func(l rollout.Limits) rollout.Limits { l.Paused = true; return l }
 	claimed := func(c rollout.Cluster) rollout.Cluster { c.Claimed = true; return c }
+	frozen := func(c rollout.Cluster) rollout.Cluster { c.Frozen = true; return c }
 	in := func(c rollout.Cluster, value string, order int) rollout.Cluster {
 		c.Scatter, c.Order = value, order
 		return c
@@ -337,6 +338,29 @@ func TestWhatIsHeldBack(t *testing.T) {
 			clusters: []rollout.Cluster{in(down(current("a")), "east", 0), in(outdated("b"), "east", 1), in(down(outdated("c")), "east", 2)},
 			limits:   rollout.Limits{Target: 3, MaxUnavailable: 3, MaxInFlight: 1},
 			want:     rollout.Plan{Blocked: 2},
+		},
+		"nothing is written for a frozen cluster, nor removed from it": {
+			clusters: []rollout.Cluster{frozen(outdated("a")), frozen(failed(outdated("b"))), frozen(deselected("c")), frozen(fresh("d")), outdated("e")},
+			limits:   limits(4, 4, 1),
+			want:     rollout.Plan{Steps: update("e"), HeldBack: 4},
+		},
+		"a frozen cluster counts as it is": {
+			clusters: []rollout.Cluster{frozen(down(current("a"))), outdated("b"), fresh("c")},
+			limits:   limits(2, 1, 0),
+			want:     rollout.Plan{Blocked: 2},
+		},
+		"and keeps the older snapshot for the partition": {
+			clusters: []rollout.Cluster{frozen(outdated("a")), outdated("b"), outdated("c")},
+			limits:   partition(limits(3, 3, 0), 1),
+			want:     rollout.Plan{Steps: update("b", "c"), HeldBack: 1},
+		},
+		"a claim on a frozen cluster is taken back": {
+			clusters: []rollout.Cluster{frozen(claimed(outdated("a")))}, limits: limits(1, 1, 1),
+			want: rollout.Plan{Steps: []rollout.Step{{Cluster: "a", Op: rollout.Release}}, HeldBack: 1},
+		},
+		"a rollout that waits for frozen clusters only is settled": {
+			clusters: []rollout.Cluster{current("a"), frozen(outdated("b"))}, limits: limits(2, 1, 0),
+			want: rollout.Plan{Settled: true, HeldBack: 1},
 		},
 		"one that waits for its kind keeps its place before the partition": {
 			clusters: []rollout.Cluster{in(down(current("a")), "east", 0), in(outdated("b"), "east", 1), in(outdated("c"), "west", 2)},

@@ -101,6 +101,9 @@ type StageCluster struct {
 	RecordedRefusal string
 	// Action is what the user asks for and has not been carried out.
 	Action StageAction
+	// Frozen says that nothing is to be written for it: it waits, however long that takes. Its
+	// Refusal says why.
+	Frozen bool
 }
 
 // StageFacts are all that the next step of a stage is decided from.
@@ -313,7 +316,7 @@ func (d *stageDecision) recordRecovered() {
 // isOverdue says that a cluster has had its time. One that was not observed may be available.
 func (d *stageDecision) isOverdue(c *StageCluster) bool {
 	seen := c.Owner == OwnerThisRun || c.Owner != OwnerUnknown && c.Refusal != nil
-	return seen && c.inFlight() && c.Phase == ClusterUpdating && !c.StartedAt.IsZero() &&
+	return seen && !c.Frozen && c.inFlight() && c.Phase == ClusterUpdating && !c.StartedAt.IsZero() &&
 		!d.Now.Before(laterOf(c.StartedAt.Add(d.Deadline), d.ReliableFrom))
 }
 
@@ -410,7 +413,7 @@ func (d *stageDecision) startClusters() {
 // mustWrite says that a cluster of the request is to be written to now.
 func (d *stageDecision) mustWrite(c *StageCluster) bool {
 	switch {
-	case d.Stopping && c.Owner != OwnerThisRun:
+	case d.Stopping && c.Owner != OwnerThisRun, c.Frozen:
 		return false
 	case c.Role == RoleStart, slices.Contains(d.plan.Restart, c.Name):
 		return true
@@ -481,7 +484,7 @@ func (d *stageDecision) scheduleNextLook() {
 	quiet := d.Stuck || d.Stopping || d.plan.Stuck != ""
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
-		if !c.inFlight() {
+		if !c.inFlight() || c.Frozen {
 			continue
 		}
 		if c.Refusal != nil {

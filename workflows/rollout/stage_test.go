@@ -207,6 +207,27 @@ func TestDecideStage(t *testing.T) {
 			change: func(f *rollout.StageFacts) { f.MaxRefusals = 2 },
 			want:   rollout.StagePlan{Refused: []string{"b"}, InFlight: []string{"a", "b", "c"}, LookAt: instant(5), Progress: true},
 		},
+		"a frozen cluster waits, and is neither written to nor given up": {
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleStart, func(c *rollout.StageCluster) {
+				refusedFor("frozen", "")(c)
+				c.Frozen, c.Action = true, rollout.ActionRetry
+			})},
+			change: func(f *rollout.StageFacts) { f.Now, f.Budget = instant(60), &rollout.FailureBudget{} },
+			want:   rollout.StagePlan{Restart: []string{"a"}, Refused: []string{"a"}, InFlight: []string{"a"}, Progress: true},
+		},
+		"one that was written to before it was frozen is not given up either": {
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) { ours(c); c.Frozen = true })},
+			change:   func(f *rollout.StageFacts) { f.Now, f.Budget = instant(60), &rollout.FailureBudget{} },
+			want:     rollout.StagePlan{InFlight: []string{"a"}, Progress: true},
+		},
+		"one that is no longer frozen is written to, and its time counts from then": {
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) {
+				updating(c)
+				c.Owner, c.RecordedRefusal = rollout.OwnerNone, "frozen"
+			})},
+			change: func(f *rollout.StageFacts) { f.Now, f.Budget = instant(60), &rollout.FailureBudget{} },
+			want:   rollout.StagePlan{Start: []string{"a"}, InFlight: []string{"a"}, LookAt: instant(5), Progress: true},
+		},
 		"a refusal for another reason is said anew": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, refusedFor("a quota", "a policy"))},
 			want:     rollout.StagePlan{Refused: []string{"a"}, InFlight: []string{"a"}, LookAt: instant(5), Progress: true},

@@ -427,6 +427,16 @@ func (r Recorder) ClustersRefused(stage *placementv1beta1.StageUpdatingStatus, c
 	})
 }
 
+// ClustersSuspended records that clusters in flight wait because the placement suspends them.
+func (r Recorder) ClustersSuspended(stage *placementv1beta1.StageUpdatingStatus, clusters []string) {
+	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
+		if ClusterPhase(c) == PhaseRunning {
+			c.WriteRefused = placementv1beta1.SuspensionText
+			findStarted(c).Message = "Cluster update waits: " + c.WriteRefused
+		}
+	})
+}
+
 // ClustersAccepted records that clusters which could not be written to have been written to.
 func (r Recorder) ClustersAccepted(stage *placementv1beta1.StageUpdatingStatus, clusters []string) {
 	forEachCluster(stage, clusters, r.acceptCluster)

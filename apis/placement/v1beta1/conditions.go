@@ -97,6 +97,7 @@ const (
 	ReasonRolloutPaused         = "RolloutPaused"         // paused before all clusters were updated
 	ReasonPartitionReached      = "PartitionReached"      // all but those that the partition holds back are updated
 	ReasonHeldByPartition       = "HeldByPartition"       // this cluster stays on an older snapshot
+	ReasonSuspended             = "Suspended"             // nothing is written for this cluster, or for all that are not updated
 	// ReasonRolloutControlledByExternalController means, in the vocabulary kubefleet, that update
 	// runs decide.
 	ReasonRolloutControlledByExternalController = "RolloutControlledByExternalController"

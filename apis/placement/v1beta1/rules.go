@@ -120,6 +120,16 @@ func RollingUpdateOf(placement PlacementObject) RollingUpdateConfig {
 	return ptr.Deref(StrategyOf(placement).RollingUpdate, RollingUpdateConfig{})
 }
 
+// IsSuspended says that nothing is to be written for a cluster of a placement, nor removed from it. The end of the placement
+// ends that.
+func IsSuspended(placement PlacementObject, cluster string) bool {
+	s := StrategyOf(placement).Suspension
+	return s != nil && !IsDeleting(placement) && (s.All || slices.Contains(s.ClusterNames, cluster))
+}
+
+// SuspensionText says why nothing is written for a suspended cluster.
+const SuspensionText = "the placement suspends the cluster until its strategy.suspension leaves it out"
+
 // TargetClusters is the number of clusters that a policy asks for; fitting if it takes all that fit.
 func TargetClusters(policy *PlacementPolicy, fitting int) int {
 	switch {

@@ -41,6 +41,28 @@ type RolloutStrategy struct {
 
 	// ReportBackStrategy says whether the status of the placed resources is copied to the hub.
 	ReportBackStrategy *ReportBackStrategy `json:"reportBackStrategy,omitempty"`
+
+	// Suspension says which clusters stay as they are: nothing is written for them on the hub, and
+	// nothing is removed from them, until they are left out of it.
+	// An addition of fleetflow; without it, no cluster is suspended, as in KubeFleet.
+	Suspension *Suspension `json:"suspension,omitempty"`
+}
+
+// Suspension says which clusters stay as they are. They keep their place among the picked clusters,
+// and count as available or not as they are; their agents go on repairing drifts. Evictions from them
+// are refused. The end of the placement, or of the membership, is not held up.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.all) || !self.all || !has(self.clusterNames) || size(self.clusterNames) == 0`,message="all suspends every cluster, so that clusterNames say nothing: remove one of the two"
+type Suspension struct {
+	// All suspends every cluster, those that are picked later included.
+	All bool `json:"all,omitempty"`
+
+	// ClusterNames are the clusters that are suspended.
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+	// +listType=set
+	ClusterNames []string `json:"clusterNames,omitempty"`
 }
 
 // ExternalRolloutConfig limits what update runs may do with a placement.

@@ -228,8 +228,9 @@ type ClusterUpdatingStatus struct {
 	// out. An addition of fleetflow.
 	Attempt int32 `json:"attempt,omitempty"`
 
-	// WriteRefused is why the API server refuses to write the cluster's binding, which is tried
-	// again; empty once it is written. An addition of fleetflow.
+	// WriteRefused is why the cluster's binding is not written: the API server refuses that, which is
+	// tried again, or the placement suspends the cluster. Empty once it is written. An addition of
+	// fleetflow.
 	WriteRefused string `json:"writeRefused,omitempty"`
 
 	// Conditions: Started, Succeeded. Absent before the cluster has its turn.

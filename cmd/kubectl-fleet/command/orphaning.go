@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fleetflow/fleetflow/activities/fence"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/cli"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -66,17 +66,14 @@ func (s *steering) orphan(ctx context.Context, c client.WithWatch, p hub.Placeme
 			return err
 		}
 	}
-	if s.Sends() {
-		deletion := &placementv1beta1.DeleteStrategy{PropagationPolicy: policy}
-		err := changeSpec(ctx, s.writer(c), p.Object, func(object placementv1beta1.PlacementObject) ([]fence.Op, error) {
-			if object.GetPlacementSpec().Strategy == nil {
-				return []fence.Op{fence.Add("/spec/strategy", placementv1beta1.RolloutStrategy{DeleteStrategy: deletion})}, nil
-			}
-			return []fence.Op{fence.Add("/spec/strategy/deleteStrategy", deletion)}, nil
-		})
-		if err != nil {
-			return fmt.Errorf("changing %s: %w", p.Ref, err)
-		}
+	err := s.changeStrategy(ctx, c, p, "deleteStrategy", func(strategy *placementv1beta1.RolloutStrategy) any {
+		deletion := ptr.Deref(strategy.DeleteStrategy, placementv1beta1.DeleteStrategy{})
+		deletion.PropagationPolicy = policy
+		strategy.DeleteStrategy = &deletion
+		return deletion
+	})
+	if err != nil {
+		return err
 	}
 	s.Done(s.streams, "orphaning of %s %s", p.Ref, enabled(policy))
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
@@ -18,15 +19,15 @@ import (
 
 // NewPause returns `kubectl fleet pause`.
 func NewPause(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	return rollingVerb(f, streams, &cobra.Command{
+	return steeringVerb(f, streams, hub.KindPlacement, &cobra.Command{
 		Use:   "pause PLACEMENT",
 		Short: "Pause the rolling update of a placement: no more clusters are updated",
 		Long: `Pause the rolling update of a placement by setting its spec.strategy.rollingUpdate.paused. Clusters that were updated stay so,
 removals, evictions and first placements go on. kubectl fleet resume placement/NAME goes on from there.`,
 		Example: `  kubectl fleet pause web`,
 		Args:    exactlyOne("a placement", "kubectl fleet pause web"),
-	}, func(ctx context.Context, s *steering, c client.WithWatch, p hub.Placement, _ []string) error {
-		return s.setPaused(ctx, c, p, true)
+	}, func(ctx context.Context, s *steering, c client.WithWatch, found hub.Found, _ []string) error {
+		return s.setPaused(ctx, c, *found.Placement, true)
 	})
 }
 
@@ -52,7 +53,7 @@ var partitionForm = regexp.MustCompile(`^([0-9]{1,9}|(100|[0-9]{1,2})%)$`)
 
 // NewPartition returns `kubectl fleet partition`.
 func NewPartition(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	return rollingVerb(f, streams, &cobra.Command{
+	return steeringVerb(f, streams, hub.KindPlacement, &cobra.Command{
 		Use:   "partition PLACEMENT (NUMBER | PERCENT%)",
 		Short: "Keep a number of clusters of a placement on the older snapshot",
 		Long: `Set how many clusters of a placement stay on the older resource snapshot (spec.strategy.rollingUpdate.partition): a number, or
@@ -69,7 +70,8 @@ nothing back.`,
 			}
 			return nil
 		},
-	}, func(ctx context.Context, s *steering, c client.WithWatch, p hub.Placement, args []string) error {
+	}, func(ctx context.Context, s *steering, c client.WithWatch, found hub.Found, args []string) error {
+		p := *found.Placement
 		partition, given := intstr.Parse(args[0]), placementv1beta1.RollingUpdateOf(p.Object).Partition
 		if given != nil && *given == partition {
 			s.Done(s.streams, "the partition of %s is %s already", p.Ref, args[0])
@@ -83,36 +85,35 @@ nothing back.`,
 	})
 }
 
-// rollingVerb makes a command about the rolling update of one placement.
-func rollingVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Command, do func(ctx context.Context, s *steering, c client.WithWatch, p hub.Placement, args []string) error) *cobra.Command {
-	s := &steering{factory: f, streams: streams}
-	cmd.ValidArgsFunction = completeRefs(f, hub.KindPlacement)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, found, err := s.findOne(cmd.Context(), args[0], hub.KindPlacement)
-		if err != nil {
-			return err
-		}
-		return do(cmd.Context(), s, c, *found.Placement, args[1:])
-	}
-	s.AddFlags(cmd)
-	return cmd
-}
-
 // changeRollingUpdate changes the settings of the rolling update of a placement, which may have none yet.
 func (s *steering) changeRollingUpdate(ctx context.Context, c client.WithWatch, p hub.Placement, change func(*placementv1beta1.RollingUpdateConfig)) error {
 	if p.External() {
 		return fmt.Errorf("%s is rolled out by update runs: stop and resume its run instead, as with kubectl fleet stop", p.Ref)
 	}
+	return s.changeStrategy(ctx, c, p, "rollingUpdate", func(strategy *placementv1beta1.RolloutStrategy) any {
+		config := ptr.Deref(strategy.RollingUpdate, placementv1beta1.RollingUpdateConfig{})
+		change(&config)
+		strategy.RollingUpdate = &config
+		return config
+	})
+}
+
+// changeStrategy changes a field of the strategy of a placement, which may have none yet. change sets it, and returns its
+// value; nil takes the field away.
+func (s *steering) changeStrategy(ctx context.Context, c client.WithWatch, p hub.Placement, field string, change func(*placementv1beta1.RolloutStrategy) any) error {
 	if !s.Sends() {
 		return nil
 	}
 	err := changeSpec(ctx, s.writer(c), p.Object, func(object placementv1beta1.PlacementObject) ([]fence.Op, error) {
-		config := placementv1beta1.RollingUpdateOf(object)
-		change(&config)
-		if object.GetPlacementSpec().Strategy == nil {
-			return []fence.Op{fence.Add("/spec/strategy", placementv1beta1.RolloutStrategy{RollingUpdate: &config})}, nil
+		strategy := placementv1beta1.StrategyOf(object)
+		value, path := change(&strategy), "/spec/strategy/"+field
+		switch {
+		case object.GetPlacementSpec().Strategy == nil:
+			return []fence.Op{fence.Add("/spec/strategy", strategy)}, nil
+		case value == nil:
+			return []fence.Op{fence.Remove(path)}, nil
 		}
-		return []fence.Op{fence.Add("/spec/strategy/rollingUpdate", config)}, nil
+		return []fence.Op{fence.Add(path, value)}, nil
 	})
 	if err != nil {
 		return fmt.Errorf("changing %s: %w", p.Ref, err)

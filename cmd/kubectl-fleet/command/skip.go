@@ -20,7 +20,7 @@ import (
 
 // NewSkip returns `kubectl fleet skip`.
 func NewSkip(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	return runVerb(f, streams, &cobra.Command{
+	return steeringVerb(f, streams, hub.KindRun, &cobra.Command{
 		Use:   "skip RUN CLUSTER [CLUSTER ...]",
 		Short: "Let a run go on without some of its clusters",
 		Long: `Let a staged update run go on without some of its clusters. One that waits for its turn is left as it is; one that is
@@ -30,7 +30,8 @@ kubectl fleet retry takes it back.`,
 		Example: `  # member-3 is down for the week
   kubectl fleet skip web-17 member-3`,
 		Args: runAndClusters("skip"),
-	}, func(ctx context.Context, s *steering, c client.WithWatch, run hub.Run, clusters []string) error {
+	}, func(ctx context.Context, s *steering, c client.WithWatch, found hub.Found, clusters []string) error {
+		run := *found.Run
 		question := fmt.Sprintf("Let %s go on without %s?", run.Ref, strings.Join(clusters, ", "))
 		return s.act(ctx, c, run, clusters, placementv1beta1.ClusterActionSkip, question)
 	})
@@ -38,7 +39,7 @@ kubectl fleet retry takes it back.`,
 
 // NewRetry returns `kubectl fleet retry`.
 func NewRetry(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	return runVerb(f, streams, &cobra.Command{
+	return steeringVerb(f, streams, hub.KindRun, &cobra.Command{
 		Use:   "retry RUN CLUSTER [CLUSTER ...]",
 		Short: "Write to some clusters of a run once more",
 		Long: `Write to some clusters of a staged update run once more, and count their deadline from then. Clusters that were
@@ -46,7 +47,8 @@ skipped, or counted as failed, wait for a place in the stage first. There is not
 updated, or whose stage is over or soaks.`,
 		Example: `  kubectl fleet retry web-17 member-3`,
 		Args:    runAndClusters("retry"),
-	}, func(ctx context.Context, s *steering, c client.WithWatch, run hub.Run, clusters []string) error {
+	}, func(ctx context.Context, s *steering, c client.WithWatch, found hub.Found, clusters []string) error {
+		run := *found.Run
 		return s.act(ctx, c, run, clusters, placementv1beta1.ClusterActionRetry, "")
 	})
 }

@@ -31,16 +31,16 @@ func (s *steering) writer(c client.WithWatch) client.Client {
 	return client.WithFieldOwner(client.WithFieldValidation(s.Consent.Client(c), metav1.FieldValidationStrict), fieldOwner)
 }
 
-// runVerb makes a command about one run: the verb changes it once it is found.
-func runVerb(f *cli.Factory, streams genericiooptions.IOStreams, cmd *cobra.Command, do func(ctx context.Context, s *steering, c client.WithWatch, run hub.Run, args []string) error) *cobra.Command {
+// steeringVerb makes a command about one object of a kind: do changes it once it is found.
+func steeringVerb(f *cli.Factory, streams genericiooptions.IOStreams, kind hub.Kind, cmd *cobra.Command, do func(ctx context.Context, s *steering, c client.WithWatch, found hub.Found, args []string) error) *cobra.Command {
 	s := &steering{factory: f, streams: streams}
-	cmd.ValidArgsFunction = completeRefs(f, hub.KindRun)
+	cmd.ValidArgsFunction = completeRefs(f, kind)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, found, err := s.findOne(cmd.Context(), args[0], hub.KindRun)
+		c, found, err := s.findOne(cmd.Context(), args[0], kind)
 		if err != nil {
 			return err
 		}
-		return do(cmd.Context(), s, c, *found.Run, args[1:])
+		return do(cmd.Context(), s, c, found, args[1:])
 	}
 	s.AddFlags(cmd)
 	return cmd

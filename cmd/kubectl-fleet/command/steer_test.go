@@ -149,6 +149,38 @@ func TestPauseAndPartition(t *testing.T) {
 	require.ErrorContains(t, c.run("pause", "web"), "is rolled out by update runs: stop and resume its run instead")
 }
 
+func TestSuspendAndUnsuspend(t *testing.T) {
+	for _, placement := range []*placementv1beta1.ClusterResourcePlacement{
+		{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "uid-web", Generation: 1}}, externalPlacement(),
+	} {
+		c := newConsole(t, placement)
+		stored := func() *placementv1beta1.Suspension {
+			return placementv1beta1.StrategyOf(get(c, &placementv1beta1.ClusterResourcePlacement{}, "web")).Suspension
+		}
+		require.NoError(t, c.run("suspend", "web", "--dry-run"))
+		assert.Nil(t, stored())
+		require.NoError(t, c.run("suspend", "web", "member-3", "member-1"))
+		assert.Equal(t, "placement/web suspended on member-3, member-1\n", c.out.String())
+		require.NoError(t, c.run("suspend", "placement/web", "member-1"))
+		assert.Equal(t, "placement/web is suspended already on member-1\n", c.out.String())
+		require.NoError(t, c.run("suspend", "web", "member-1", "member-2"))
+		assert.Equal(t, &placementv1beta1.Suspension{ClusterNames: []string{"member-1", "member-2", "member-3"}}, stored())
+
+		require.NoError(t, c.run("unsuspend", "web", "member-9"))
+		assert.Equal(t, "placement/web is not suspended on member-9\n", c.out.String())
+		require.NoError(t, c.run("unsuspend", "web", "member-2"))
+		assert.Equal(t, &placementv1beta1.Suspension{ClusterNames: []string{"member-1", "member-3"}}, stored())
+		require.NoError(t, c.run("suspend", "web"))
+		assert.Equal(t, "placement/web suspended on all clusters\n", c.out.String())
+		assert.Equal(t, &placementv1beta1.Suspension{All: true}, stored())
+		require.ErrorContains(t, c.run("unsuspend", "web", "member-1"), "is suspended on all clusters: name those that stay suspended instead")
+		require.NoError(t, c.run("unsuspend", "web"))
+		assert.Equal(t, "placement/web unsuspended on all clusters\n", c.out.String())
+		assert.Nil(t, stored())
+		require.ErrorContains(t, c.run("suspend"), "needs a placement, as in: kubectl fleet suspend web member-3")
+	}
+}
+
 func TestSkipAndRetry(t *testing.T) {
 	c := newConsole(t, soakingRun())
 	require.ErrorContains(t, c.run("skip", "web-5", "member-9"), `no cluster "member-9"`)

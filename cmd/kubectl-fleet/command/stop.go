@@ -15,14 +15,15 @@ import (
 
 // NewStop returns `kubectl fleet stop`.
 func NewStop(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	return runVerb(f, streams, &cobra.Command{
+	return steeringVerb(f, streams, hub.KindRun, &cobra.Command{
 		Use:   "stop RUN",
 		Short: "Stop a run: clusters that are being updated finish, no others start",
 		Long: `Stop a staged update run by setting its spec.state to Stop. Clusters that are being updated finish, no others start, and
 soak time that has been served is not lost. kubectl fleet resume goes on from there.`,
 		Example: `  kubectl fleet stop web-17`,
 		Args:    exactlyOne("a run", "kubectl fleet stop web-17"),
-	}, func(ctx context.Context, s *steering, c client.WithWatch, run hub.Run, _ []string) error {
+	}, func(ctx context.Context, s *steering, c client.WithWatch, found hub.Found, _ []string) error {
+		run := *found.Run
 		return s.setState(ctx, c, run, placementv1beta1.StateStop, "stopping", "is stopped already")
 	})
 }

@@ -143,6 +143,9 @@ func (a *Answer) compare(facts Facts, policy *hub.PolicySnapshot) {
 	case bound != a.Selected:
 		a.Notes = append(a.Notes, "the hub has picked it earlier and will let it go when it next looks at the placement")
 	}
+	if placementv1beta1.IsSuspended(facts.Placement.Object, a.Cluster) {
+		a.Notes = append(a.Notes, placementv1beta1.SuspensionText)
+	}
 	if policy == nil {
 		return
 	}

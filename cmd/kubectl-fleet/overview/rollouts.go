@@ -153,6 +153,9 @@ func rollout(p hub.Placement, active []hub.Run) (state, message string) {
 		if condition.Reason == placementv1beta1.ReasonRolloutPaused {
 			return "paused", condition.Message
 		}
+		if condition.Reason == placementv1beta1.ReasonSuspended {
+			return "suspended", condition.Message
+		}
 		if condition.Status == metav1.ConditionFalse {
 			return step.failed, condition.Message
 		}

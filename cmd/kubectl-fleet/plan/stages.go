@@ -37,6 +37,9 @@ func describer(facts Facts) func(name string) Cluster {
 		if said, known := health[name]; known {
 			cluster.Health = said
 		}
+		if placementv1beta1.IsSuspended(facts.Placement.Object, name) {
+			cluster.Health = strings.TrimPrefix(cluster.Health+", suspended", ", ")
+		}
 		if present, ok := presentOf(byCluster[name], facts.Indexes); ok {
 			cluster.From = strconv.Itoa(present)
 		}

@@ -85,7 +85,7 @@ func stateAt(p hub.Placement, c *metav1.Condition) updaterun.Phase {
 	switch step := hub.Plain(c.Type); {
 	case c.Status == metav1.ConditionFalse && (step == placementv1beta1.ConditionTypeOverridden || step == placementv1beta1.ConditionTypeApplied):
 		return updaterun.PhaseFailed
-	case step == placementv1beta1.ConditionTypeRolloutStarted && (p.External() || c.Reason == placementv1beta1.ReasonRolloutPaused):
+	case step == placementv1beta1.ConditionTypeRolloutStarted && (p.External() || c.Reason == placementv1beta1.ReasonRolloutPaused || c.Reason == placementv1beta1.ReasonSuspended):
 		return updaterun.PhaseWaiting
 	default:
 		return updaterun.PhaseRunning
@@ -141,7 +141,8 @@ func stepState(c *metav1.Condition) updaterun.Phase {
 	case metav1.ConditionTrue:
 		return updaterun.PhaseSucceeded
 	case metav1.ConditionFalse:
-		if c.Reason == placementv1beta1.ReasonRolloutNotStartedYet || c.Reason == placementv1beta1.ReasonRolloutPaused || c.Reason == placementv1beta1.ReasonResourceNotAvailableYet {
+		if c.Reason == placementv1beta1.ReasonRolloutNotStartedYet || c.Reason == placementv1beta1.ReasonRolloutPaused ||
+			c.Reason == placementv1beta1.ReasonSuspended || c.Reason == placementv1beta1.ReasonResourceNotAvailableYet {
 			return updaterun.PhaseWaiting
 		}
 		return updaterun.PhaseFailed
@@ -226,10 +227,10 @@ func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
 	return node
 }
 
-// heldBack says which snapshot the partition keeps on a cluster; nothing if it keeps none.
+// heldBack says which snapshot the partition keeps on a cluster, or that the cluster is suspended; nothing if neither is so.
 func heldBack(entry placementv1beta1.PerClusterPlacementStatus) string {
 	started := meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted)
-	if started == nil || started.Reason != placementv1beta1.ReasonHeldByPartition {
+	if started == nil || started.Reason != placementv1beta1.ReasonHeldByPartition && started.Reason != placementv1beta1.ReasonSuspended {
 		return ""
 	}
 	return started.Message

@@ -88,7 +88,7 @@ func TestABindingHearsThatItsPlacementIsBeingDeleted(t *testing.T) {
 		return &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "app", Generation: generation, DeletionTimestamp: deleted}}
 	}
 	now := metav1.NewTime(start)
-	ends := onPlacementDeletion()
+	ends := onPlacementChanged()
 	assert.True(t, ends.Update(event.UpdateEvent{ObjectOld: placement(nil, 1), ObjectNew: placement(&now, 2)}), "its deletion begins")
 	assert.True(t, ends.Delete(event.DeleteEvent{Object: placement(&now, 2)}), "it is gone")
 	assert.False(t, ends.Update(event.UpdateEvent{ObjectOld: placement(nil, 1), ObjectNew: placement(nil, 2)}), "it is changed")

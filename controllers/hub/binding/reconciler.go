@@ -199,6 +199,9 @@ func (r *Reconciler) removeWorks(ctx context.Context, binding placementv1beta1.B
 			clear = r.works.Leave
 		}
 	}
+	if suspended, err := r.isSuspended(ctx, binding, member); err != nil || suspended {
+		return 0, err
+	}
 	remaining, err := clear(ctx, binding)
 	if err != nil {
 		return 0, err
@@ -210,6 +213,16 @@ func (r *Reconciler) removeWorks(ctx context.Context, binding placementv1beta1.B
 	}
 	r.timers.stopTimers(keyOf(binding))
 	return 0, fencedwrite.RemoveFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer, placementv1beta1.SchedulerBindingFinalizer)
+}
+
+// isSuspended says that the Works of a binding stay as they are, because its placement suspends the cluster. Neither the
+// end of the placement nor that of the membership waits for it.
+func (r *Reconciler) isSuspended(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState) (bool, error) {
+	if member != memberPresent {
+		return false, nil
+	}
+	placement, err := r.readPlacement(ctx, binding)
+	return placement != nil && placementv1beta1.IsSuspended(placement, binding.GetBindingSpec().TargetCluster), err
 }
 
 // isLeftBehind says that the placement of a binding is being deleted and asks to leave its resources on the clusters.
@@ -257,7 +270,15 @@ func (r *Reconciler) projectWorks(ctx context.Context, binding placementv1beta1.
 		return ctrl.Result{}, err
 	}
 	state := workmodel.StateOf(binding, existing)
-	wait, syncErr := r.ensureWorks(ctx, binding, member, state, existing)
+	suspended, err := r.isSuspended(ctx, binding, member)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	var wait time.Duration
+	var syncErr error
+	if !suspended {
+		wait, syncErr = r.ensureWorks(ctx, binding, member, state, existing)
+	}
 	if wait > 0 && hasToldOfFailure(binding) {
 		return ctrl.Result{RequeueAfter: wait}, nil // the status says so already, and stays until the next attempt
 	}

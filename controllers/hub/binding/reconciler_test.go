@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -412,4 +413,73 @@ func TestABindingWithoutItsClusterOrPlacementIsRemoved(t *testing.T) {
 			assert.Len(t, b.list(t), 1, "the member cleans up first")
 		})
 	}
+}
+
+// suspend suspends clusters of the placement.
+func (b *bench) suspend(t *testing.T, clusters ...string) {
+	t.Helper()
+	placement := &placementv1beta1.ClusterResourcePlacement{}
+	require.NoError(t, b.hub.Get(t.Context(), client.ObjectKey{Name: "app"}, placement))
+	placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{Suspension: &placementv1beta1.Suspension{ClusterNames: clusters}}
+	require.NoError(t, b.hub.Update(t.Context(), placement))
+}
+
+// clear lets the member let go of a Work that is being deleted.
+func (b *bench) clear(t *testing.T) {
+	t.Helper()
+	work := &b.list(t)[0]
+	work.Finalizers = nil
+	require.NoError(t, b.hub.Update(t.Context(), work))
+}
+
+func TestTheWorksOfASuspendedClusterAreNeitherRepairedNorRemoved(t *testing.T) {
+	b := newBench(t, fleet()...)
+	b.sync(t)
+	b.report(t, metav1.ConditionTrue)
+	b.reconcile(t)
+	b.suspend(t, "member1", "other")
+	require.NoError(t, b.hub.Delete(t.Context(), &b.list(t)[0]))
+	b.clear(t)
+	b.later(time.Hour)
+	b.reconcile(t)
+	assert.Empty(t, b.list(t), "what a user deletes stays deleted")
+
+	b.suspend(t, "other")
+	b.later(b.reconcile(t).RequeueAfter)
+	b.reconcile(t)
+	require.Len(t, b.list(t), 1, "it is written once the cluster is left out")
+
+	b.suspend(t, "member1")
+	require.NoError(t, b.hub.Delete(t.Context(), b.binding(t)))
+	b.reconcile(t)
+	assert.Len(t, b.list(t), 1)
+	assert.True(t, b.list(t)[0].DeletionTimestamp.IsZero(), "nothing is removed from it")
+	b.suspend(t)
+	b.reconcile(t)
+	assert.False(t, b.list(t)[0].DeletionTimestamp.IsZero())
+}
+
+func TestTheEndOfAPlacementDoesNotWaitForSuspendedClusters(t *testing.T) {
+	objects := fleet()
+	placement := objects[0].(*placementv1beta1.ClusterResourcePlacement)
+	placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{Suspension: &placementv1beta1.Suspension{All: true}}
+	placement.Finalizers, placement.DeletionTimestamp = []string{"f"}, new(metav1.NewTime(start))
+	b := newBench(t, objects...)
+	b.sync(t)
+	require.NoError(t, b.hub.Delete(t.Context(), b.binding(t)))
+	b.reconcile(t)
+	assert.False(t, b.list(t)[0].DeletionTimestamp.IsZero())
+}
+
+func TestChangesOfASuspensionConcernTheBindings(t *testing.T) {
+	placement := func(s *placementv1beta1.Suspension) *placementv1beta1.ClusterResourcePlacement {
+		return &placementv1beta1.ClusterResourcePlacement{Spec: placementv1beta1.PlacementSpec{Strategy: &placementv1beta1.RolloutStrategy{Suspension: s}}}
+	}
+	passes := func(before, after *placementv1beta1.ClusterResourcePlacement) bool {
+		return onPlacementChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+	}
+	all := &placementv1beta1.Suspension{All: true}
+	assert.True(t, passes(placement(nil), placement(all)))
+	assert.True(t, passes(placement(all), &placementv1beta1.ClusterResourcePlacement{}))
+	assert.False(t, passes(placement(all), placement(all.DeepCopy())))
 }

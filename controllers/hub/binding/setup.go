@@ -3,6 +3,7 @@ package binding
 import (
 	"context"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -33,7 +34,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		))).
 		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(r.requestBindingOfWork)).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestOfMember), builder.WithPredicates(onMemberChanged())).
-		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestOfPlacement), builder.WithPredicates(onPlacementDeletion())).
+		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestOfPlacement), builder.WithPredicates(onPlacementChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }
@@ -86,12 +87,24 @@ func onMemberChanged() predicate.Predicate {
 	return predicate.Or(onDeletionStarted(), onSilenceChanged(), predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
-// onPlacementDeletion passes the start and the end of the deletion of a placement. A binding whose deletion had
-// started before then waits for a silent member no longer than the others.
-func onPlacementDeletion() predicate.Predicate {
+// onPlacementChanged passes the start and the end of the deletion of a placement: a binding whose deletion had
+// started before then waits for a silent member no longer than the others. And it passes changes of what the placement
+// suspends.
+func onPlacementChanged() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  onDeletionStarted().Update,
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew) || !apiequality.Semantic.DeepEqual(suspensionOf(e.ObjectOld), suspensionOf(e.ObjectNew))
+		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
+}
+
+// suspensionOf is what a placement suspends.
+func suspensionOf(object client.Object) *placementv1beta1.Suspension {
+	placement, ok := object.(placementv1beta1.PlacementObject)
+	if !ok {
+		return nil
+	}
+	return placementv1beta1.StrategyOf(placement).Suspension
 }

@@ -62,6 +62,8 @@ func describeClusters(facts *Facts, observed Snapshot, now metav1.Time) []placem
 	for _, p := range clusters {
 		if p.binding != nil {
 			p.held = held[p.binding.GetName()]
+		} else if placementv1beta1.IsSuspended(facts.Placement, p.cluster) {
+			p.held = placementv1beta1.ReasonSuspended
 		}
 		last := before[p.cluster]
 		if last == nil {
@@ -96,7 +98,11 @@ func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started b
 		}
 		copied := copyBindingConditions(p.binding, known, now)
 		if p.held != "" && len(copied) > 0 && copied[0].Status == metav1.ConditionTrue { // RolloutStarted
-			copied = append(placementv1beta1.KeepTransitionTimes(last.Conditions, []metav1.Condition{conditionHeld(p.binding)}, now), copied[1:]...)
+			reached := conditionHeld(p.binding)
+			if p.held == placementv1beta1.ReasonSuspended {
+				reached = conditionSuspended(true)
+			}
+			copied = append(placementv1beta1.KeepTransitionTimes(last.Conditions, []metav1.Condition{reached}, now), copied[1:]...)
 		}
 		conditions = append(conditions, copied...)
 		entry.FailedPlacements = status.FailedPlacements
@@ -104,8 +110,11 @@ func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started b
 		entry.DiffedPlacements = status.DiffedPlacements
 	} else {
 		waiting := conditionNotStarted(facts, p.binding, started)
-		if p.held == placementv1beta1.ReasonRolloutPaused {
+		switch p.held {
+		case placementv1beta1.ReasonRolloutPaused:
 			waiting.Reason, waiting.Message = p.held, "The rollout is paused"
+		case placementv1beta1.ReasonSuspended:
+			waiting = conditionSuspended(false)
 		}
 		conditions = append(conditions, placementv1beta1.KeepTransitionTimes(last.Conditions, []metav1.Condition{waiting}, now)...)
 	}

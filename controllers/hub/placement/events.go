@@ -36,6 +36,13 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, stat
 	if message := newlyHeld(placement, status, placementv1beta1.ReasonPartitionReached); message != "" {
 		r.events.Eventf(placement, nil, "Normal", "PlacementPartitionReached", "Rollout", "%s", message)
 	}
+	before, after := placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses
+	if names := newlySuspended(before, after); len(names) > 0 {
+		r.events.Eventf(placement, nil, "Normal", "PlacementClustersSuspended", "Suspend", "Nothing is written for %d cluster(s) any more, or removed from them: %s", len(names), joinLimited(names))
+	}
+	if names := newlySuspended(after, before); len(names) > 0 {
+		r.events.Eventf(placement, nil, "Normal", "PlacementClustersResumed", "Suspend", "%d cluster(s) are not suspended any more: %s", len(names), joinLimited(names))
+	}
 	for _, failure := range newFailures(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses) {
 		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOnCluster", failure.Condition.Type, "%s", failure.describeFailure())
 	}
@@ -55,6 +62,27 @@ func newlyHeld(placement placementv1beta1.PlacementObject, status placementv1bet
 		return ""
 	}
 	return is.Message
+}
+
+// saysSuspended says of an entry that the placement suspends its cluster.
+func saysSuspended(entry *placementv1beta1.PerClusterPlacementStatus) bool {
+	said := meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted)
+	return said != nil && said.Reason == placementv1beta1.ReasonSuspended
+}
+
+// newlySuspended returns the names of the clusters that are suspended now and were not before.
+func newlySuspended(before, after []placementv1beta1.PerClusterPlacementStatus) []string {
+	known := map[string]bool{}
+	for i := range before {
+		known[before[i].ClusterName] = saysSuspended(&before[i])
+	}
+	var names []string
+	for i := range after {
+		if saysSuspended(&after[i]) && !known[after[i].ClusterName] {
+			names = append(names, after[i].ClusterName)
+		}
+	}
+	return names
 }
 
 // newFindings describes the clusters that have findings now and had none before.

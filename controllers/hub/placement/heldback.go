@@ -10,11 +10,11 @@ import (
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
-// heldBack returns the bindings of the clusters that have resources and are not to get the latest ones, each with why:
-// the reason of a condition. Only a change of the placement takes such a cluster on.
+// heldBack returns the bindings of the clusters that have resources and are not to get the latest ones, and those of
+// suspended clusters, each with why: the reason of a condition. Only a change of the placement takes such a cluster on.
 func (f *Facts) heldBack() map[string]string {
 	config := placementv1beta1.RollingUpdateOf(f.Placement)
-	if config.Partition == nil && !config.Paused {
+	if config.Partition == nil && !config.Paused && placementv1beta1.StrategyOf(f.Placement).Suspension == nil {
 		return nil
 	}
 	older := map[string]bool{}
@@ -27,7 +27,9 @@ func (f *Facts) heldBack() map[string]string {
 	held := map[string]string{}
 	for _, binding := range f.Bindings {
 		switch name := binding.GetName(); {
-		case older[name] && reached:
+		case placementv1beta1.IsSuspended(f.Placement, binding.GetBindingSpec().TargetCluster):
+			held[name] = placementv1beta1.ReasonSuspended
+		case older[name] && reached && config.Partition != nil:
 			held[name] = placementv1beta1.ReasonHeldByPartition
 		case config.Paused && isWritten(binding) && !upToDate(f, binding, f.Latest.Name):
 			held[name] = placementv1beta1.ReasonRolloutPaused
@@ -59,29 +61,76 @@ func conditionHeld(binding placementv1beta1.BindingObject) metav1.Condition {
 	}
 }
 
-// describeHeldBack tells in the condition RolloutStarted of a placement which part of its clusters is updated, if the
-// partition or a pause holds others back.
-func describeHeldBack(facts *Facts, condition metav1.Condition) metav1.Condition {
-	reasons := facts.heldBack()
-	held, paused, written := 0, 0, 0
-	for _, binding := range facts.Bindings {
-		if isWritten(binding) {
-			written++
-		}
-		switch reasons[binding.GetName()] {
-		case placementv1beta1.ReasonHeldByPartition:
-			held++
-		case placementv1beta1.ReasonRolloutPaused:
-			paused++
-		}
+// conditionSuspended says of a suspended cluster whether it has the latest resources.
+func conditionSuspended(upToDate bool) metav1.Condition {
+	condition := metav1.Condition{
+		Type: placementv1beta1.ConditionTypeRolloutStarted, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonSuspended,
+		Message: "Nothing is written for the cluster or removed from it: " + placementv1beta1.SuspensionText,
 	}
-	switch {
-	case paused > 0 && condition.Status == metav1.ConditionFalse:
-		condition.Reason = placementv1beta1.ReasonRolloutPaused
-		condition.Message = fmt.Sprintf("%d of %d cluster(s) updated, the rollout is paused: set strategy.rollingUpdate.paused to false to go on", written-paused, written)
-	case held > 0 && condition.Status == metav1.ConditionTrue:
-		condition.Reason = placementv1beta1.ReasonPartitionReached
-		condition.Message = fmt.Sprintf("%d of %d cluster(s) updated, %d held by partition", written-held, written, held)
+	if upToDate {
+		condition.Status = metav1.ConditionTrue
 	}
 	return condition
+}
+
+// describeHeldBack tells in the condition RolloutStarted of a placement which part of its clusters is updated, if the
+// partition, a pause or a suspension holds others back.
+func describeHeldBack(facts *Facts, condition metav1.Condition) metav1.Condition {
+	reasons := facts.heldBack()
+	if len(reasons) == 0 {
+		return condition
+	}
+	n := countHeldBack(facts, reasons)
+	switch {
+	case n.paused > 0 && condition.Status == metav1.ConditionFalse:
+		condition.Reason = placementv1beta1.ReasonRolloutPaused
+		condition.Message = fmt.Sprintf("%d of %d cluster(s) updated, the rollout is paused: set strategy.rollingUpdate.paused to false to go on", n.written-n.paused, n.written)
+	case n.outdated > 0 && n.waiting == 0 && condition.Status == metav1.ConditionFalse:
+		condition.Reason = placementv1beta1.ReasonSuspended
+		condition.Message = fmt.Sprintf("%d of %d cluster(s) updated, the others are suspended: leave them out of strategy.suspension to go on", n.live-n.outdated, n.live)
+	case n.held > 0 && condition.Status == metav1.ConditionTrue:
+		condition.Reason = placementv1beta1.ReasonPartitionReached
+		condition.Message = fmt.Sprintf("%d of %d cluster(s) updated, %d held by partition", n.written-n.held, n.written, n.held)
+	}
+	if n.suspended > 0 && condition.Status == metav1.ConditionTrue {
+		condition.Message += fmt.Sprintf("; %d cluster(s) suspended", n.suspended)
+	}
+	return condition
+}
+
+// heldCounts are numbers of clusters.
+type heldCounts struct {
+	live, written           int
+	held, paused, suspended int
+	// outdated are suspended clusters that do not have the latest resources, waiting those that will get them.
+	outdated, waiting int
+}
+
+func countHeldBack(facts *Facts, reasons map[string]string) heldCounts {
+	var n heldCounts
+	for _, binding := range facts.Bindings {
+		if !placementv1beta1.IsLiveBinding(binding) {
+			continue
+		}
+		n.live++
+		if isWritten(binding) {
+			n.written++
+		}
+		current := upToDate(facts, binding, facts.Latest.Name)
+		switch reasons[binding.GetName()] {
+		case placementv1beta1.ReasonHeldByPartition:
+			n.held++
+		case placementv1beta1.ReasonRolloutPaused:
+			n.paused++
+		case placementv1beta1.ReasonSuspended:
+			if n.suspended++; !current {
+				n.outdated++
+			}
+		default:
+			if !current {
+				n.waiting++
+			}
+		}
+	}
+	return n
 }

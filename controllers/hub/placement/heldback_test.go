@@ -92,3 +92,79 @@ func TestAPauseIsAnEventOnce(t *testing.T) {
 	s.Placement.Status = status
 	assert.Empty(t, newlyHeld(s.Placement, status, placementv1beta1.ReasonRolloutPaused))
 }
+
+func (s situation) suspending(suspension placementv1beta1.Suspension) situation {
+	s.Placement.Spec.Strategy.Suspension = &suspension
+	s.Verdict.Snapshot, s.Verdict.Index = s.Latest.Name, s.Latest.Index
+	return s
+}
+
+func TestWhatIsSuspendedIsTold(t *testing.T) {
+	only := func(clusters ...string) placementv1beta1.Suspension {
+		return placementv1beta1.Suspension{ClusterNames: clusters}
+	}
+	none := placementv1beta1.RollingUpdateConfig{}
+	const blocked = "The rollout is being blocked by the rollout strategy in 3 cluster(s)"
+	for sentence, test := range map[string]struct {
+		situation       situation
+		reason, message string
+		ofClusters      []string // reasons of a and e
+		needs           bool
+	}{
+		"a cluster with the latest resources, while others wait": {
+			threeOfFive(none).suspending(only("a")), placementv1beta1.ReasonRolloutNotStartedYet, blocked,
+			[]string{placementv1beta1.ReasonSuspended, placementv1beta1.ReasonRolloutNotStartedYet}, true,
+		},
+		"clusters without them": {
+			threeOfFive(none).suspending(only("c", "d", "e")), placementv1beta1.ReasonSuspended,
+			"2 of 5 cluster(s) updated, the others are suspended: leave them out of strategy.suspension to go on",
+			[]string{placementv1beta1.ReasonRolloutStarted, placementv1beta1.ReasonSuspended}, false,
+		},
+		"all clusters": {
+			threeOfFive(none).suspending(placementv1beta1.Suspension{All: true}), placementv1beta1.ReasonSuspended,
+			"2 of 5 cluster(s) updated, the others are suspended: leave them out of strategy.suspension to go on",
+			[]string{placementv1beta1.ReasonSuspended, placementv1beta1.ReasonSuspended}, false,
+		},
+		"beside a partition": {
+			threeOfFive(placementv1beta1.RollingUpdateConfig{Partition: new(intstr.FromInt32(3))}).suspending(only("a")), placementv1beta1.ReasonPartitionReached,
+			"2 of 5 cluster(s) updated, 3 held by partition; 1 cluster(s) suspended",
+			[]string{placementv1beta1.ReasonSuspended, placementv1beta1.ReasonHeldByPartition}, false,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := test.situation
+			status := Project(s.Facts, View{Now: now})
+			said := meta.FindStatusCondition(status.Conditions, placementv1beta1.Scope{}.PlacementConditionType(placementv1beta1.ConditionTypeRolloutStarted))
+			require.NotNil(t, said)
+			assert.Equal(t, []any{test.reason, test.message}, []any{said.Reason, said.Message})
+			for i, at := range []int{0, 4} {
+				of := meta.FindStatusCondition(status.PlacementStatuses[at].Conditions, placementv1beta1.ConditionTypeRolloutStarted)
+				require.NotNil(t, of)
+				assert.Equal(t, test.ofClusters[i], of.Reason, status.PlacementStatuses[at].ClusterName)
+			}
+			assert.Equal(t, test.needs, rolloutPending(s.Facts), "only a change of the placement takes on what is suspended")
+			for _, condition := range Project(s.Facts, View{Now: metav1.NewTime(now.Add(time.Hour))}).Conditions {
+				assert.NotContains(t, condition.Message, stuckMark+" on", "nothing is stuck on a suspended cluster")
+			}
+		})
+	}
+}
+
+func TestASuspendedClusterThatIsNotPickedAnyMoreIsNamed(t *testing.T) {
+	s := threeOfFive(placementv1beta1.RollingUpdateConfig{}).suspending(placementv1beta1.Suspension{ClusterNames: []string{"e"}})
+	s.binding("e").Spec.State = placementv1beta1.BindingStateUnscheduled
+	s.Policy.Status.ClusterDecisions = s.Policy.Status.ClusterDecisions[:4]
+	leaving := meta.FindStatusCondition(Project(s.Facts, View{Now: now}).Conditions, placementv1beta1.ConditionTypeClustersLeaving)
+	require.NotNil(t, leaving)
+	assert.Contains(t, leaving.Message, "when strategy.suspension leaves them out from 1 cluster(s), e")
+}
+
+func TestASuspensionIsAnEventWhenItBeginsAndWhenItEnds(t *testing.T) {
+	s := threeOfFive(placementv1beta1.RollingUpdateConfig{})
+	free := Project(s.Facts, View{Now: now}).PlacementStatuses
+	suspended := Project(s.suspending(placementv1beta1.Suspension{ClusterNames: []string{"a", "e"}}).Facts, View{Now: now}).PlacementStatuses
+	assert.Equal(t, []string{"a", "e"}, newlySuspended(free, suspended))
+	assert.Empty(t, newlySuspended(suspended, suspended))
+	assert.Empty(t, newlySuspended(suspended, free))
+	assert.Equal(t, []string{"a", "e"}, newlySuspended(free, suspended))
+}

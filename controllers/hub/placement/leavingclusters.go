@@ -17,12 +17,14 @@ func conditionsOnLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlace
 	for i := range picked {
 		stays[picked[i].ClusterName] = true
 	}
-	var held, cleaned []string
+	var held, suspended, cleaned []string
 	var since time.Time
 	for _, binding := range facts.Bindings {
 		spec := binding.GetBindingSpec()
 		switch removal := binding.GetDeletionTimestamp(); {
 		case stays[spec.TargetCluster] || spec.ResourceSnapshotName == "" || placementv1beta1.IsLiveBinding(binding):
+		case placementv1beta1.IsSuspended(facts.Placement, spec.TargetCluster):
+			suspended = append(suspended, spec.TargetCluster)
 		case removal.IsZero():
 			held = append(held, spec.TargetCluster)
 		default:
@@ -39,6 +41,9 @@ func conditionsOnLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlace
 	}
 	if len(held) > 0 {
 		parts = append(parts, fmt.Sprintf("when the rollout strategy allows it from %d cluster(s), %s", len(held), joinLimited(held)))
+	}
+	if len(suspended) > 0 {
+		parts = append(parts, fmt.Sprintf("when strategy.suspension leaves them out from %d cluster(s), %s", len(suspended), joinLimited(suspended)))
 	}
 	if len(parts) == 0 {
 		return nil

@@ -48,9 +48,10 @@ func stuckClusters(entries []placementv1beta1.PerClusterPlacementStatus, before 
 	return all
 }
 
-// firstUndoneStep is the first step that a cluster which was written to has not finished; nil if there is none.
+// firstUndoneStep is the first step that a cluster which was written to has not finished; nil if there is none. Of a
+// suspended cluster nothing is waited for.
 func firstUndoneStep(entry *placementv1beta1.PerClusterPlacementStatus) *metav1.Condition {
-	if !meta.IsStatusConditionTrue(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted) {
+	if !meta.IsStatusConditionTrue(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted) || saysSuspended(entry) {
 		return nil
 	}
 	for i := range entry.Conditions {
@@ -116,6 +117,7 @@ func accountLimits(facts *Facts) rollout.Account {
 		switch {
 		case holds && !up:
 			return rollout.Account{} // the rollout waits for this cluster
+		case held[binding.GetName()] == placementv1beta1.ReasonSuspended:
 		case binding.GetBindingSpec().State == placementv1beta1.BindingStateScheduled:
 			a.Additions++
 		case !upToDate(facts, binding, facts.Latest.Name) && held[binding.GetName()] == "":

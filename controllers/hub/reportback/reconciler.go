@@ -61,6 +61,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	wanted := workmodel.ReportBack(placement)
+	if cluster, _ := clusterv1beta1.MemberOfNamespace(work.Namespace); placementv1beta1.IsSuspended(placement, cluster) {
+		wanted = work.Spec.ReportBackStrategy // the Work stays as it is
+	}
 	if !apiequality.Semantic.DeepEqual(wanted, work.Spec.ReportBackStrategy) {
 		return ctrl.Result{}, r.instructMember(ctx, work, wanted)
 	}

@@ -56,10 +56,13 @@ func onReport(e event.UpdateEvent) bool {
 		toOriginal(after) && !apiequality.Semantic.DeepEqual(before.Status.ManifestConditions, after.Status.ManifestConditions)
 }
 
+// onReportBackChanged passes changes of what members are told to report. A member whose cluster was suspended is told
+// afterwards.
 func onReportBackChanged(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(placementv1beta1.PlacementObject)
 	after, also := e.ObjectNew.(placementv1beta1.PlacementObject)
-	return ok && also && !apiequality.Semantic.DeepEqual(workmodel.ReportBack(before), workmodel.ReportBack(after))
+	return ok && also && (!apiequality.Semantic.DeepEqual(workmodel.ReportBack(before), workmodel.ReportBack(after)) ||
+		!apiequality.Semantic.DeepEqual(placementv1beta1.StrategyOf(before).Suspension, placementv1beta1.StrategyOf(after).Suspension))
 }
 
 func (r *Reconciler) requestWorksOf(ctx context.Context, placement client.Object) []reconcile.Request {
