@@ -87,6 +87,9 @@ func Changes(before, after *clusterv1beta1.MemberCluster, now time.Time) []frame
 	for _, name := range changedKeys(before.Status.Namespaces, after.Status.Namespaces, func(string, string) bool { return true }) {
 		changes = append(changes, framework.Namespace(name))
 	}
+	if clusterv1beta1.ReportsNamespaces(before) != clusterv1beta1.ReportsNamespaces(after) {
+		changes = append(changes, framework.NamespaceReports)
+	}
 	return changes
 }
 

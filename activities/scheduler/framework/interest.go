@@ -14,6 +14,9 @@ const (
 	// Presence is which clusters are in the fleet; it matters where clusters are compared
 	// with each other.
 	Presence Interest = "presence"
+	// NamespaceReports is which clusters report their namespaces: while none does, every cluster is
+	// taken to have them all.
+	NamespaceReports Interest = "namespace-reports"
 )
 
 // Label is the interest in a label of the cluster that is to be picked.
@@ -31,7 +34,9 @@ const groupPrefix = "group/"
 func Namespace(name string) Interest { return Interest("namespace/" + name) }
 
 // OfAny says whether the interest is in any cluster, and not only in the one to be picked.
-func (i Interest) OfAny() bool { return i == Presence || strings.HasPrefix(string(i), groupPrefix) }
+func (i Interest) OfAny() bool {
+	return i == Presence || i == NamespaceReports || strings.HasPrefix(string(i), groupPrefix)
+}
 
 // Named is the interest in one cluster by its name.
 func Named(cluster string) Interest { return Interest("cluster/" + cluster) }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -35,6 +36,11 @@ func FitReport(status *InternalMemberClusterStatus) {
 	for i := range status.AgentStatus {
 		cutMessages(status.AgentStatus[i].Conditions)
 	}
+}
+
+// ReportsNamespaces says whether a cluster reports its namespaces.
+func ReportsNamespaces(cluster *MemberCluster) bool {
+	return meta.FindStatusCondition(cluster.Status.Conditions, ConditionTypeNamespaceCollectionSucceeded) != nil
 }
 
 func cutMessages(conditions []metav1.Condition) {

@@ -41,6 +41,8 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 	switch {
 	case stake.hasLostOrRegained(changed, gone):
 		return Yes
+	case changed == framework.NamespaceReports:
+		return Perhaps // if it is the first or the last that reports, other clusters cease or begin to be fit
 	case changed.OfAny() && kind == placementv1beta1.PickNPlacementType:
 		return Perhaps // the changed cluster may have been in the way of a third one
 	case changed.OfAny():

@@ -3,8 +3,6 @@
 package namespaceaffinity
 
 import (
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 )
@@ -23,7 +21,7 @@ func (*plugin) Name() string { return "NamespaceAffinity" }
 // PreFilter has nothing to filter for a cluster-scoped placement.
 func (p *plugin) PreFilter(c *framework.Cycle) (skip bool, err error) {
 	for _, cluster := range c.Fleet {
-		p.reported = p.reported || reportsNamespaces(cluster)
+		p.reported = p.reported || clusterv1beta1.ReportsNamespaces(cluster)
 	}
 	return c.Namespace == "", nil
 }
@@ -35,23 +33,18 @@ func (p *plugin) Filter(c *framework.Cycle, cluster *clusterv1beta1.MemberCluste
 	}
 	_, there := cluster.Status.Namespaces[c.Namespace]
 	switch {
-	case there, !reportsNamespaces(cluster) && !p.reported:
+	case there, !clusterv1beta1.ReportsNamespaces(cluster) && !p.reported:
 		return ""
-	case !reportsNamespaces(cluster) || cluster.Status.Namespaces == nil:
+	case !clusterv1beta1.ReportsNamespaces(cluster) || cluster.Status.Namespaces == nil:
 		return "cluster has no namespace information available"
 	}
 	return "target namespace does not exist on cluster"
 }
 
-// Watches is interested in the namespace of the placement.
+// Watches is interested in the namespace of the placement, and in whether any cluster reports namespaces.
 func (*plugin) Watches(c *framework.Cycle) []framework.Interest {
 	if c.Namespace == "" {
 		return nil
 	}
-	return []framework.Interest{framework.Namespace(c.Namespace)}
-}
-
-// reportsNamespaces says whether a cluster reports its namespaces.
-func reportsNamespaces(cluster *clusterv1beta1.MemberCluster) bool {
-	return meta.FindStatusCondition(cluster.Status.Conditions, clusterv1beta1.ConditionTypeNamespaceCollectionSucceeded) != nil
+	return []framework.Interest{framework.Namespace(c.Namespace), framework.NamespaceReports}
 }

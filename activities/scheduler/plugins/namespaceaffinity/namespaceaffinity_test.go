@@ -60,7 +60,7 @@ func TestOnlyClustersWithTheNamespaceTakeAPlacementInIt(t *testing.T) {
 			}
 			assert.False(t, skip)
 			assert.Equal(t, tc.want, plugin.(framework.FilterPlugin).Filter(cycle, tc.cluster))
-			assert.Equal(t, []framework.Interest{"namespace/team"}, plugin.(framework.WatchPlugin).Watches(cycle))
+			assert.Equal(t, []framework.Interest{"namespace/team", "namespace-reports"}, plugin.(framework.WatchPlugin).Watches(cycle))
 		})
 	}
 }
