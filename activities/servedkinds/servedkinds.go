@@ -138,7 +138,8 @@ func (c *Cache) EnvelopeRules(ctx context.Context) (envelope.Rules, error) {
 	if err != nil {
 		return envelope.Rules{}, err
 	}
-	return envelope.Rules{Scope: envelope.Served(catalog), Filter: c.Filter, ClusterScopedInConfigMaps: c.ClusterScopedInConfigMaps}, nil
+	restricted := len(c.Filter.PlaceableNamespaces()) > 0
+	return envelope.Rules{Scope: envelope.Served(catalog), Filter: c.Filter, ClusterScopedInConfigMaps: c.ClusterScopedInConfigMaps && !restricted}, nil
 }
 
 // maxAgeOf is how long a catalog is used before it is read again.

@@ -2,12 +2,15 @@ package snapshot
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // Flags of the hub agent that keep more from being placed than what is never placed
@@ -16,6 +19,7 @@ const (
 	SkippedAPIsFlag       = "skipped-propagating-apis"
 	AllowedAPIsFlag       = "allowed-propagating-apis"
 	SkippedNamespacesFlag = "skipped-propagating-namespaces"
+	PlaceableFlag         = "placeable-namespaces"
 	EnableWorkloadFlag    = "enable-workload"
 )
 
@@ -26,6 +30,9 @@ type FilterOptions struct {
 	SkippedAPIs, AllowedAPIs string
 	// SkippedNamespaces are names separated by commas or semicolons.
 	SkippedNamespaces string
+	// PlaceableNamespaces are the only namespaces from which something is placed, separated by
+	// commas or semicolons; empty for all. Nothing cluster-scoped is placed then, but them.
+	PlaceableNamespaces string
 	// Workload says that the hub runs workloads of its own.
 	Workload bool
 }
@@ -35,7 +42,9 @@ type FilterOptions struct {
 type Filter struct {
 	skipped, allowed []apiEntry
 	namespaces       map[string]bool
-	workload         bool
+	// placeable are the only namespaces from which something is placed, sorted; empty for all.
+	placeable []string
+	workload  bool
 }
 
 // apiEntry is one entry of the list of APIs; an empty version or kind stands for all.
@@ -43,7 +52,7 @@ type apiEntry struct{ group, version, kind string }
 
 // NewFilter reads the flags. The error names the flag, the entry and what is allowed.
 func NewFilter(o FilterOptions) (Filter, error) {
-	f := Filter{workload: o.Workload, namespaces: map[string]bool{}}
+	f := Filter{workload: o.Workload}
 	var err error
 	if f.skipped, err = parseAPIs(o.SkippedAPIs); err != nil {
 		return Filter{}, fmt.Errorf("--%s: %w", SkippedAPIsFlag, err)
@@ -54,26 +63,76 @@ func NewFilter(o FilterOptions) (Filter, error) {
 	if len(f.skipped) > 0 && len(f.allowed) > 0 {
 		return Filter{}, fmt.Errorf("--%s and --%s exclude each other: name either what may not be placed or all that may", SkippedAPIsFlag, AllowedAPIsFlag)
 	}
-	for _, name := range strings.FieldsFunc(o.SkippedNamespaces, func(r rune) bool { return r == ',' || r == ';' }) {
+	if f.namespaces, err = parseNamespaces(SkippedNamespacesFlag, o.SkippedNamespaces); err != nil {
+		return Filter{}, err
+	}
+	placeable, err := parseNamespaces(PlaceableFlag, o.PlaceableNamespaces)
+	if err != nil {
+		return Filter{}, err
+	}
+	f.placeable = slices.Sorted(maps.Keys(placeable))
+	for _, name := range f.placeable {
+		if ReservedNamespace(name) || f.namespaces[name] {
+			return Filter{}, fmt.Errorf("--%s names %q, from which nothing is ever placed: namespaces named default, kube-* and fleet-* are reserved, and --%s keeps others back", PlaceableFlag, name, SkippedNamespacesFlag)
+		}
+	}
+	return f, nil
+}
+
+// parseNamespaces reads the names in a flag.
+func parseNamespaces(flag, text string) (map[string]bool, error) {
+	names := map[string]bool{}
+	for _, name := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' }) {
 		name = strings.TrimSpace(name)
 		if name == "" {
 			continue
 		}
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-			return Filter{}, fmt.Errorf("--%s: %q is no name of a namespace: %s", SkippedNamespacesFlag, name, problems[0])
+			return nil, fmt.Errorf("--%s: %q is no name of a namespace: %s", flag, name, problems[0])
 		}
-		f.namespaces[name] = true
+		names[name] = true
 	}
-	return f, nil
+	return names, nil
 }
 
 // Empty says that the filter keeps nothing from being placed.
 func (f Filter) Empty() bool {
-	return len(f.skipped)+len(f.allowed)+len(f.namespaces) == 0 && !f.workload
+	return len(f.skipped)+len(f.allowed)+len(f.namespaces)+len(f.placeable) == 0 && !f.workload
 }
 
 // SkipsNamespace says whether a namespace and all in it are kept from being placed.
 func (f Filter) SkipsNamespace(name string) bool { return f.namespaces[name] }
+
+// PlaceableNamespaces are the only namespaces from which something is placed; empty for all.
+func (f Filter) PlaceableNamespaces() []string { return f.placeable }
+
+// refuseElsewhere says which namespace an object must be in that is placed, if there is a restriction and the namespace is
+// not one of them; an empty string otherwise.
+func (f Filter) refuseElsewhere(namespace string) string {
+	if len(f.placeable) == 0 || slices.Contains(f.placeable, namespace) {
+		return ""
+	}
+	return fmt.Sprintf("the hub agent's flag --%s lets placements select from %s only", PlaceableFlag, strings.Join(f.placeable, ", "))
+}
+
+// refuseTerm says why a selector over a cluster-scoped kind is beyond the namespaces from which something is placed; an
+// empty string if it is not.
+func (f Filter) refuseTerm(gk schema.GroupKind, name string, scope placementv1beta1.SelectionScope) string {
+	switch {
+	case len(f.placeable) == 0:
+		return ""
+	case gk != NamespaceKind:
+		return f.refuseElsewhere("") + ", and it is in none: remove the selector, or have the flag changed"
+	case name == "":
+		return f.refuseElsewhere("") + ": select namespaces by name"
+	case f.refuseElsewhere(name) != "":
+		return f.refuseElsewhere(name) + ": remove the selector, or have the flag changed"
+	case scope != placementv1beta1.NamespaceOnly:
+		return fmt.Sprintf("with --%s the hub agent places the Namespace alone: set selectionScope to %s, and have what is in it placed by a ResourcePlacement there",
+			PlaceableFlag, placementv1beta1.NamespaceOnly)
+	}
+	return ""
+}
 
 // reasonToExclude returns the flag that keeps a kind from being placed, in words, and an
 // empty string if none does.
@@ -100,6 +159,9 @@ func (f Filter) excludedAPI(gvk schema.GroupVersionKind) string {
 // placed; an empty string if none does. What only the workloads of the hub make is left out:
 // nothing makes an object in an envelope.
 func (f Filter) ReasonToExcludeEnveloped(gvk schema.GroupVersionKind, name string) string {
+	if gvk.GroupKind() == NamespaceKind && len(f.placeable) > 0 {
+		return "a namespace, of which the hub agent's flag --" + PlaceableFlag + " lets none be in an envelope"
+	}
 	if gvk.GroupKind() == NamespaceKind && f.SkipsNamespace(name) {
 		return "a namespace that the hub agent's flag --" + SkippedNamespacesFlag + " names"
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -63,6 +64,9 @@ func TestFilterSaysWhatIsWrong(t *testing.T) {
 		"no name of a group":          {snapshot.FilterOptions{SkippedAPIs: "apps group"}, []string{`"apps group" is no API group`}},
 		"no name of a kind":           {snapshot.FilterOptions{SkippedAPIs: "v1/Config Map"}, []string{`"config map" is no kind`}},
 		"a bad entry among good ones": {snapshot.FilterOptions{SkippedAPIs: "apps;v1/;batch"}, []string{`"v1/" cannot be read`}},
+		"a reserved namespace":        {snapshot.FilterOptions{PlaceableNamespaces: "team-a,kube-system"}, []string{`--placeable-namespaces names "kube-system", from which nothing is ever placed`}},
+		"a namespace that is skipped": {snapshot.FilterOptions{PlaceableNamespaces: "team-a", SkippedNamespaces: "team-a"}, []string{`--placeable-namespaces names "team-a"`}},
+		"no name to be placed":        {snapshot.FilterOptions{PlaceableNamespaces: "Not_Good"}, []string{"--placeable-namespaces", `"Not_Good"`}},
 		"no name of a namespace":      {snapshot.FilterOptions{SkippedNamespaces: "good,Not_Good"}, []string{"--skipped-propagating-namespaces", `"Not_Good"`}},
 	}
 	for name, tc := range cases {
@@ -103,6 +107,48 @@ func TestSelectorsForWhatTheOperatorKeepsFromBeingPlaced(t *testing.T) {
 			assert.Contains(t, invalid.Message, tc.want)
 		})
 	}
+}
+
+// Acceptance N2.
+func TestNothingIsSelectedBeyondThePlaceableNamespaces(t *testing.T) {
+	team := func(name string, scope placementv1beta1.SelectionScope) placementv1beta1.ResourceSelectorTerm {
+		return placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: name, SelectionScope: scope}
+	}
+	role := placementv1beta1.ResourceSelectorTerm{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Name: "r"}
+	config := placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "ConfigMap", Name: "c"}
+	const only = "the hub agent's flag --placeable-namespaces lets placements select from team-a, team-c only"
+	cases := map[string]struct {
+		scope placementv1beta1.Scope
+		term  placementv1beta1.ResourceSelectorTerm
+		want  string
+	}{
+		"the Namespace alone":                  {term: team("team-a", placementv1beta1.NamespaceOnly)},
+		"what is in the namespace":             {scope: placementv1beta1.Scope{Namespace: "team-c"}, term: config},
+		"another Namespace":                    {term: team("team-b", placementv1beta1.NamespaceOnly), want: `resourceSelectors[0] selects namespace "team-b", and ` + only + ": remove the selector, or have the flag changed"},
+		"a Namespace with what is in it":       {term: team("team-a", ""), want: `resourceSelectors[0] selects namespace "team-a", and with --placeable-namespaces the hub agent places the Namespace alone: set selectionScope to NamespaceOnly`},
+		"a Namespace with some of what is in":  {term: team("team-a", placementv1beta1.NamespaceWithResourceSelectors), want: "the Namespace alone"},
+		"Namespaces, whatever their names are": {term: team("", placementv1beta1.NamespaceOnly), want: "resourceSelectors[0] selects Namespace (v1), and " + only + ": select namespaces by name"},
+		"something cluster-scoped":             {term: role, want: `resourceSelectors[0] selects ClusterRole (rbac.authorization.k8s.io/v1) "r", and ` + only + ", and it is in none"},
+		"what is in another namespace":         {scope: placementv1beta1.Scope{Namespace: "team-b"}, term: config, want: `the placement is in namespace "team-b", and ` + only + ": move it to one of these"},
+	}
+	filter, err := snapshot.NewFilter(snapshot.FilterOptions{PlaceableNamespaces: "team-c,team-a"})
+	require.NoError(t, err)
+	assert.False(t, filter.Empty())
+	assert.Equal(t, []string{"team-a", "team-c"}, filter.PlaceableNamespaces())
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := snapshot.Compile(tc.scope, []placementv1beta1.ResourceSelectorTerm{tc.term}, filtered(filter))
+			if tc.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			var invalid *snapshot.InvalidError
+			require.ErrorAs(t, err, &invalid)
+			assert.Contains(t, invalid.Message, tc.want)
+		})
+	}
+	assert.Contains(t, filter.ReasonToExcludeEnveloped(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "team-a"), "--placeable-namespaces")
+	assert.Empty(t, filter.ReasonToExcludeEnveloped(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "c"))
 }
 
 func TestASelectorByLabelLeavesSkippedNamespacesOut(t *testing.T) {

@@ -106,11 +106,14 @@ func Compile(scope placementv1beta1.Scope, terms []placementv1beta1.ResourceSele
 			return nil, err
 		}
 		name, held := catalog.HeldAs(rule.Kind.GroupKind())
+		refusal := catalog.filter.refuseTerm(rule.Kind.GroupKind(), rule.Name, rule.Scope)
 		switch {
 		case scope.Namespaced() && !rule.Kind.Namespaced:
 			return nil, newInvalidError("resourceSelectors[%d] selects %s, which is cluster-scoped, and a ResourcePlacement selects what is in its own namespace: remove the selector, or have it placed by a ClusterResourcePlacement", i, rule.Kind)
 		case !scope.Namespaced() && rule.Kind.Namespaced && !byRules:
 			return nil, newInvalidError("resourceSelectors[%d] selects %s, which lives in namespaces: select its Namespace instead, and everything in it comes along", i, rule.Kind)
+		case !rule.Kind.Namespaced && refusal != "":
+			return nil, newInvalidError("resourceSelectors[%d] selects %s, and %s", i, describeTerm(rule), refusal)
 		case held && rule.Kind.GroupKind() != NamespaceKind:
 			selection.holdKind(name)
 		case scope.Namespaced():
@@ -134,7 +137,21 @@ func checkScope(scope placementv1beta1.Scope, catalog *Catalog) error {
 	case scope.Namespaced() && catalog.filter.SkipsNamespace(scope.Namespace):
 		return newInvalidError("the placement is in namespace %q, which the hub agent's flag --%s keeps from being placed: move it to another namespace, or have the flag changed", scope.Namespace, SkippedNamespacesFlag)
 	}
+	if refusal := catalog.filter.refuseElsewhere(scope.Namespace); scope.Namespaced() && refusal != "" {
+		return newInvalidError("the placement is in namespace %q, and %s: move it to one of these, or have the flag changed", scope.Namespace, refusal)
+	}
 	return nil
+}
+
+// describeTerm names what a rule selects.
+func describeTerm(rule Rule) string {
+	switch {
+	case rule.Name == "":
+		return rule.Kind.String()
+	case rule.Kind.GroupKind() == NamespaceKind:
+		return fmt.Sprintf("namespace %q", rule.Name)
+	}
+	return fmt.Sprintf("%s %q", rule.Kind, rule.Name)
 }
 
 // bySelectors says whether a Namespace is selected together with selectors for

@@ -36,6 +36,7 @@ func TestWhatTheAgentRefusesToStartWith(t *testing.T) {
 	}{
 		"both lists of APIs":             {[]string{"--allowed-propagating-apis=v1", "--skipped-propagating-apis=apps"}, "--skipped-propagating-apis and --allowed-propagating-apis exclude each other"},
 		"an API that cannot be read":     {[]string{"--allowed-propagating-apis=apps/v1/"}, `--allowed-propagating-apis: "apps/v1/" cannot be read`},
+		"a reserved namespace":           {[]string{"--placeable-namespaces=kube-system"}, `--placeable-namespaces names "kube-system"`},
 		"no name of a namespace":         {[]string{"--skipped-propagating-namespaces=a b"}, `--skipped-propagating-namespaces: "a b" is no name of a namespace`},
 		"an interval below zero":         {[]string{"--resource-snapshot-creation-minimum-interval=-1s"}, "must not be negative"},
 		"a collection below zero":        {[]string{"--resource-changes-collection-duration=-1s"}, "must not be negative"},

@@ -51,14 +51,14 @@ func New(of cache.ListerWatcher, example runtime.Object, resync time.Duration, i
 	return cache.NewSharedIndexInformer(newRetryingSource(of, fmt.Sprintf("%T", example), clock.RealClock{}), example, resync, indexers)
 }
 
-// OfMetadata returns an informer of the metadata of all objects of a resource.
-func OfMetadata(client metadata.Interface, kind schema.GroupVersionResource, indexers cache.Indexers) cache.SharedIndexInformer {
-	return newInformer(client, client.Resource(kind), &metav1.PartialObjectMetadata{}, indexers)
+// OfMetadata returns an informer of the metadata of the objects of a resource in a namespace, or of all if that is empty.
+func OfMetadata(client metadata.Interface, kind schema.GroupVersionResource, namespace string, indexers cache.Indexers) cache.SharedIndexInformer {
+	return newInformer(client, client.Resource(kind).Namespace(namespace), &metav1.PartialObjectMetadata{}, indexers)
 }
 
-// OfObjects returns an informer of all objects of a resource.
-func OfObjects(client dynamic.Interface, kind schema.GroupVersionResource, indexers cache.Indexers) cache.SharedIndexInformer {
-	return newInformer(client, client.Resource(kind), &unstructured.Unstructured{}, indexers)
+// OfObjects returns an informer of the objects of a resource in a namespace, or of all if that is empty.
+func OfObjects(client dynamic.Interface, kind schema.GroupVersionResource, namespace string, indexers cache.Indexers) cache.SharedIndexInformer {
+	return newInformer(client, client.Resource(kind).Namespace(namespace), &unstructured.Unstructured{}, indexers)
 }
 
 // resource is a client of one resource.

@@ -328,6 +328,42 @@ func TestHubAgentPublishesWhatMayBePlaced(t *testing.T) {
 	assert.Equal(t, "any", published.Data["configMapEnvelopes"])
 }
 
+// Acceptance N2, as far as rights go.
+func TestHubAgentReadsThePlaceableNamespacesOnly(t *testing.T) {
+	everything := func(rules []rbacv1.PolicyRule) bool {
+		return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.APIGroups, "*") })
+	}
+	values := required()["hub-agent"]
+	rendered, err := render(t, "hub-agent", values)
+	require.NoError(t, err)
+	assert.True(t, everything(named[*rbacv1.ClusterRole](t, objects(t, rendered), release).Rules))
+	assert.NotContains(t, rendered, "placeable")
+
+	values["placeableNamespaces"], values["reportBackToOriginals"] = []any{"team-a", "team-b"}, true
+	rendered, err = render(t, "hub-agent", values)
+	require.NoError(t, err)
+	all := objects(t, rendered)
+	assert.Contains(t, only[*appsv1.Deployment](t, all).Spec.Template.Spec.Containers[0].Args, "--placeable-namespaces=team-a,team-b")
+	assert.Equal(t, "team-a,team-b", only[*corev1.ConfigMap](t, all).Data["placeableNamespaces"], "kubectl fleet plan knows it, too")
+	rules := named[*rbacv1.ClusterRole](t, all, release).Rules
+	assert.False(t, everything(rules), "a right to all of the hub")
+	for _, rule := range rules {
+		assert.NotContains(t, rule.Resources, "secrets")
+	}
+	var namespaces []string
+	for _, object := range all {
+		if role, is := object.(*rbacv1.Role); is && role.Name == release+"-placeable" {
+			namespaces = append(namespaces, role.Namespace)
+			assert.True(t, everything(role.Rules))
+		}
+	}
+	assert.Equal(t, []string{"team-a", "team-b"}, namespaces)
+
+	values["placeableNamespaces"] = []any{"Team"}
+	_, err = render(t, "hub-agent", values)
+	assert.ErrorContains(t, err, "placeableNamespaces")
+}
+
 func TestHubAgentPassesOnWhatMayBePlaced(t *testing.T) {
 	args := func(change func(map[string]any)) ([]string, error) {
 		values := required()["hub-agent"]

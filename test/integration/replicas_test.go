@@ -26,14 +26,14 @@ type replica struct {
 	process       *exec.Cmd
 }
 
-// replica starts a hub agent that runs everything, as each Pod of the chart does.
-func (s *spec) replica(name string) *replica {
+// replica starts a hub agent that runs everything, as each Pod of the chart does, with more flags.
+func (s *spec) replica(name string, more ...string) *replica {
 	s.Helper()
 	r := &replica{name: name, metrics: s.freeAddress()}
-	r.process = s.agent(name, s.Fleet.Binary(hubAgent), nil,
+	r.process = s.agent(name, s.Fleet.Binary(hubAgent), nil, append(more,
 		"--kubeconfig="+s.Fleet.HubAgentKubeconfig(), "--temporal-address="+s.Fleet.Address("temporal"), "--temporal-approvals=any",
 		"--metrics-bind-address="+r.metrics, "--metrics-secure=false", "--health-probe-bind-address="+s.freeAddress(), "--leader-election-lease-duration=4s",
-		"--leader-election-renew-deadline=3s", "--leader-election-retry-period=500ms")
+		"--leader-election-renew-deadline=3s", "--leader-election-retry-period=500ms")...)
 	return r
 }
 

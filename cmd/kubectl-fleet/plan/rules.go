@@ -35,6 +35,9 @@ func (f *Facts) readEnvelopeRules(ctx context.Context, c client.Reader, served f
 	}
 	f.Rules.ClusterScopedInConfigMaps = published.Data["configMapEnvelopes"] != "namespaced"
 	f.Rules.Filter, err = filterOf(published)
+	if len(f.Rules.Filter.PlaceableNamespaces()) > 0 {
+		f.Rules.ClusterScopedInConfigMaps = false
+	}
 	return nil, err
 }
 
@@ -50,7 +53,7 @@ func PublishedFilter(ctx context.Context, c client.Reader) (snapshot.Filter, err
 func filterOf(published *corev1.ConfigMap) (snapshot.Filter, error) {
 	filter, err := snapshot.NewFilter(snapshot.FilterOptions{
 		SkippedAPIs: published.Data["skippedPropagatingAPIs"], AllowedAPIs: published.Data["allowedPropagatingAPIs"],
-		SkippedNamespaces: published.Data["skippedPropagatingNamespaces"],
+		SkippedNamespaces: published.Data["skippedPropagatingNamespaces"], PlaceableNamespaces: published.Data["placeableNamespaces"],
 	})
 	if err != nil {
 		return snapshot.Filter{}, fmt.Errorf("reading ConfigMap %s: %w", publishedRules, err)

@@ -40,6 +40,8 @@ type hub struct {
 	cache    *informertest.FakeInformers
 	scheme   *runtime.Scheme
 	events   *events.FakeRecorder
+	// namespaces are those that the watcher is restricted to.
+	namespaces []string
 	// watches are those that are open, by resource.
 	watches map[string]int
 
@@ -180,7 +182,7 @@ func (h *hub) watching(resources ...string) {
 func (h *hub) watch() {
 	h.t.Helper()
 	watcher := &resourcewatch.Watcher{
-		Placements: h.client, Cache: h.cache, Kinds: h, Metadata: h.metadata, Contents: h.contents, Marker: h, Reports: h.client, Events: h.events, Clock: clock.RealClock{}, Log: logr.Discard(),
+		Placements: h.client, Cache: h.cache, Kinds: h, Metadata: h.metadata, Contents: h.contents, Namespaces: h.namespaces, Marker: h, Reports: h.client, Events: h.events, Clock: clock.RealClock{}, Log: logr.Discard(),
 	}
 	ctx, cancel := context.WithCancel(h.t.Context())
 	done := make(chan struct{})

@@ -22,12 +22,17 @@ import (
 // annotation of a user can have this key.
 const versionKey = "/version"
 
-// watched is one kind that is being watched.
+// watched is one kind that is being watched: everywhere, or in some namespaces by an informer each.
 type watched struct {
-	kind     snapshot.Kind
-	informer cache.SharedIndexInformer
-	synced   func() bool
-	stop     context.CancelFunc
+	kind      snapshot.Kind
+	informers []cache.SharedIndexInformer
+	synced    []cache.InformerSynced
+	stop      context.CancelFunc
+}
+
+// isSynced says that the objects have been listed.
+func (w *watched) isSynced() bool {
+	return !slices.ContainsFunc(w.synced, func(synced cache.InformerSynced) bool { return !synced() })
 }
 
 // kindWatches watch the metadata of the selected kinds.
@@ -36,6 +41,8 @@ type kindWatches struct {
 	// contents watches the kinds whose metadata is not enough.
 	contents dynamic.Interface
 	log      logr.Logger
+	// namespaces are those in which namespaced kinds are watched; empty for all.
+	namespaces []string
 	// changed is called for every change after the first list; either object may be
 	// nil. listed is called when the first list of a kind is known.
 	changed func(kind snapshot.Kind, before, after *metav1.PartialObjectMetadata)
@@ -53,7 +60,7 @@ func (i *kindWatches) listedWatches(kinds map[schema.GroupKind]bool) (watches ma
 	watches = make(map[schema.GroupKind]*watched, len(kinds))
 	for gk := range kinds {
 		running, ok := i.running[gk]
-		if !ok || !running.synced() {
+		if !ok || !running.isSynced() {
 			return nil, false
 		}
 		watches[gk] = running
@@ -88,38 +95,57 @@ func (i *kindWatches) ensureWatches(ctx context.Context, kinds map[schema.GroupK
 }
 
 func (i *kindWatches) startWatch(ctx context.Context, kind snapshot.Kind) (*watched, error) {
-	informer := i.newInformer(kind)
-	if err := informer.SetTransform(reduceMetadata(kind.GroupKind())); err != nil {
-		return nil, err
-	}
-	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		i.log.V(1).Info("A watch ended and is taken up again", "kind", kind.String(), "cause", err.Error())
-	}); err != nil {
-		return nil, err
-	}
-	registration, err := informer.AddEventHandler(i.newChangeHandler(kind))
-	if err != nil {
-		return nil, err
-	}
 	ctx, stop := context.WithCancel(ctx)
-	running := &watched{kind: kind, informer: informer, synced: registration.HasSynced, stop: stop}
-	go informer.RunWithContext(ctx)
+	running := &watched{kind: kind, stop: stop}
+	namespaces := []string{metav1.NamespaceAll}
+	if kind.Namespaced && len(i.namespaces) > 0 {
+		namespaces = i.namespaces
+	}
+	for _, namespace := range namespaces {
+		if err := i.addInformer(running, namespace); err != nil {
+			stop()
+			return nil, err
+		}
+	}
+	for _, informer := range running.informers {
+		go informer.RunWithContext(ctx)
+	}
 	go func() {
-		if cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		if cache.WaitForCacheSync(ctx.Done(), running.synced...) {
 			i.listed(kind, running.listAll())
 		}
 	}()
 	return running, nil
 }
 
+// addInformer adds an informer of a namespace, or of all, to a watch.
+func (i *kindWatches) addInformer(running *watched, namespace string) error {
+	informer := i.newInformer(running.kind, namespace)
+	if err := informer.SetTransform(reduceMetadata(running.kind.GroupKind())); err != nil {
+		return err
+	}
+	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		i.log.V(1).Info("A watch ended and is taken up again", "kind", running.kind.String(), "cause", err.Error())
+	}); err != nil {
+		return err
+	}
+	registration, err := informer.AddEventHandler(i.newChangeHandler(running.kind))
+	if err != nil {
+		return err
+	}
+	running.informers = append(running.informers, informer)
+	running.synced = append(running.synced, registration.HasSynced)
+	return nil
+}
+
 // newInformer watches the metadata of a kind. If metadata does not tell a change of the status from others, it
 // watches the objects, and keeps no more of them than metadata.
-func (i *kindWatches) newInformer(kind snapshot.Kind) cache.SharedIndexInformer {
+func (i *kindWatches) newInformer(kind snapshot.Kind, namespace string) cache.SharedIndexInformer {
 	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	if snapshot.Uncounted(kind.GroupKind()) {
-		return informer.OfObjects(i.contents, kind.GVR(), indexers)
+		return informer.OfObjects(i.contents, kind.GVR(), namespace, indexers)
 	}
-	return informer.OfMetadata(i.client, kind.GVR(), indexers)
+	return informer.OfMetadata(i.client, kind.GVR(), namespace, indexers)
 }
 
 func (i *kindWatches) newChangeHandler(kind snapshot.Kind) cache.ResourceEventHandler {
@@ -160,8 +186,10 @@ func (w *watched) listSelectedBy(rule snapshot.Rule) []*metav1.PartialObjectMeta
 	switch {
 	case rule.Name != "":
 		key := cache.ObjectName{Namespace: rule.Namespace, Name: rule.Name}.String()
-		object, _, _ := w.informer.GetStore().GetByKey(key) // never fails: the store is in memory
-		objects = metadataOf([]any{object})
+		for _, informer := range w.informers {
+			object, _, _ := informer.GetStore().GetByKey(key) // never fails: the store is in memory
+			objects = append(objects, metadataOf([]any{object})...)
+		}
 	case rule.Namespace != "":
 		objects = w.listInNamespace(rule.Namespace)
 	default:
@@ -174,13 +202,20 @@ func (w *watched) listSelectedBy(rule snapshot.Rule) []*metav1.PartialObjectMeta
 
 // listInNamespace are the objects in a namespace.
 func (w *watched) listInNamespace(namespace string) []*metav1.PartialObjectMetadata {
-	// The index exists, so asking it cannot fail.
-	found, _ := w.informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
-	return metadataOf(found)
+	var objects []*metav1.PartialObjectMetadata
+	for _, informer := range w.informers {
+		found, _ := informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace) // never fails: the index exists
+		objects = append(objects, metadataOf(found)...)
+	}
+	return objects
 }
 
 func (w *watched) listAll() []*metav1.PartialObjectMetadata {
-	return metadataOf(w.informer.GetStore().List())
+	var objects []*metav1.PartialObjectMetadata
+	for _, informer := range w.informers {
+		objects = append(objects, metadataOf(informer.GetStore().List())...)
+	}
+	return objects
 }
 
 func metadataOf(objects []any) []*metav1.PartialObjectMetadata {

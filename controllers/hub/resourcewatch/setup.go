@@ -42,6 +42,7 @@ func SetupWithManager(mgr ctrl.Manager, poker waker.Poker, filter snapshot.Filte
 		Kinds:      kinds,
 		Metadata:   watches,
 		Contents:   contents,
+		Namespaces: filter.PlaceableNamespaces(),
 		Marker:     debouncer,
 		Reports:    mgr.GetClient(),
 		Events:     mgr.GetEventRecorder("resource-watch"),

@@ -73,6 +73,8 @@ type Watcher struct {
 	Kinds    Catalogs
 	Metadata metadata.Interface
 	Contents dynamic.Interface
+	// Namespaces are those in which namespaced kinds are watched; empty for all.
+	Namespaces []string
 	// Marker takes the pokes.
 	Marker Marker
 	// Reports writes the status of PropagatedTypes, Events tells of what becomes of them.
@@ -102,7 +104,7 @@ func (w *Watcher) NeedLeaderElection() bool { return true }
 // Start watches until the context ends.
 func (w *Watcher) Start(ctx context.Context) error {
 	w.index = NewIndex()
-	w.watches = &kindWatches{client: w.Metadata, contents: w.Contents, log: w.Log, changed: w.handleChange, listed: w.handleFirstList, running: map[schema.GroupKind]*watched{}}
+	w.watches = &kindWatches{client: w.Metadata, contents: w.Contents, log: w.Log, namespaces: w.Namespaces, changed: w.handleChange, listed: w.handleFirstList, running: map[schema.GroupKind]*watched{}}
 	w.placements, w.touched = map[string]*watchedPlacement{}, map[string]bool{}
 	w.kick = make(chan struct{}, 1)
 	for _, scope := range placementv1beta1.Scopes() {

@@ -179,6 +179,34 @@ func TestWatchesEndWithTheLastPlacement(t *testing.T) {
 	h.marked("q")
 }
 
+func TestNamespacesThatAreNotPlaceableAreNotWatched(t *testing.T) {
+	h := newHub(t, object("v1", "ConfigMap", "a", "c", "1"))
+	h.namespaces = []string{"a", "b"}
+	teams := map[string]*placementv1beta1.ResourcePlacement{}
+	for _, team := range h.namespaces {
+		teams[team] = &placementv1beta1.ResourcePlacement{
+			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: team, UID: "uid-1", Generation: 1, Annotations: map[string]string{
+				placementv1beta1.SelectionVerdictAnnotation: snapshot.Verdict{Generation: 1, Inputs: snapshot.Fingerprint(nil)}.Encode(),
+			}},
+			Spec: placementv1beta1.PlacementSpec{ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "ConfigMap"}}},
+		}
+		require.NoError(t, h.client.Create(t.Context(), teams[team]))
+	}
+	h.watch()
+	informer, err := h.cache.FakeInformerFor(t.Context(), &placementv1beta1.ResourcePlacement{})
+	require.NoError(t, err)
+	informer.Add(teams["a"])
+	informer.Add(teams["b"])
+	h.marked("web")
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		assert.Equal(c, map[string]int{"customresourcedefinitions": 1, "configmaps": 2}, h.watches, "one for each namespace")
+	}, 2*time.Minute, 5*time.Millisecond)
+	h.create(object("v1", "ConfigMap", "b", "c", "2"))
+	h.marked("web")
+}
+
 // service is a Service as the API server has it: nothing counts its generations.
 func service(version string, port int64, address string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{

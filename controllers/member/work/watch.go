@@ -152,7 +152,7 @@ func (w *Watcher) ensureInformerLocked(gvr schema.GroupVersionResource) *kindInf
 		return kind
 	}
 	kind := &kindInformer{
-		informer: informer.OfMetadata(w.client, gvr, cache.Indexers{}),
+		informer: informer.OfMetadata(w.client, gvr, metav1.NamespaceAll, cache.Indexers{}),
 	}
 	w.informers[gvr] = kind
 	w.startInformerLocked(gvr)
