@@ -61,6 +61,19 @@ func Bind[B placementv1beta1.BindingObject](ctx context.Context, c client.Client
 	return out, nil
 }
 
+// RemovedResources are the annotations that say, on a binding, what happens to resources that leave it; none if it says so, or
+// need not say it.
+func RemovedResources(from placementv1beta1.BindingObject, placement placementv1beta1.PlacementObject) map[string]string {
+	const key = placementv1beta1.RemovedResourcesAnnotation
+	said, wanted := from.GetAnnotations()[key], placementv1beta1.DeletePropagationPolicyDelete
+	if placementv1beta1.AbandonsRemoved(placement) {
+		wanted = placementv1beta1.DeletePropagationPolicyAbandon
+	} else if said == "" {
+		return nil
+	}
+	return map[string]string{key: string(wanted)}
+}
+
 // Remove deletes a binding that is still what the decision was based on.
 func Remove(ctx context.Context, c client.Client, from placementv1beta1.BindingObject) error {
 	if !from.GetDeletionTimestamp().IsZero() {

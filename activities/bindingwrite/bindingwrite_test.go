@@ -127,3 +127,18 @@ func TestRemoveDeletesOnlyWhatWasDecidedOn(t *testing.T) {
 	going.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	require.NoError(t, bindingwrite.Remove(t.Context(), c, going), "one that is going, too")
 }
+
+func TestABindingSaysWhatHappensToResourcesThatLeaveItOnlyIfItHasTo(t *testing.T) {
+	const key = placementv1beta1.RemovedResourcesAnnotation
+	placement := func(policy placementv1beta1.DeletePropagationPolicy) *placementv1beta1.ClusterResourcePlacement {
+		return &placementv1beta1.ClusterResourcePlacement{Spec: placementv1beta1.PlacementSpec{Strategy: &placementv1beta1.RolloutStrategy{
+			DeleteStrategy: &placementv1beta1.DeleteStrategy{RemovedResources: policy},
+		}}}
+	}
+	plain, said := fixture.Binding("a", 1), fixture.Binding("a", 1)
+	said.Annotations = map[string]string{key: "Abandon"}
+	assert.Empty(t, bindingwrite.RemovedResources(plain, &placementv1beta1.ClusterResourcePlacement{}))
+	assert.Empty(t, bindingwrite.RemovedResources(plain, placement("Delete")))
+	assert.Equal(t, map[string]string{key: "Abandon"}, bindingwrite.RemovedResources(plain, placement("Abandon")))
+	assert.Equal(t, map[string]string{key: "Delete"}, bindingwrite.RemovedResources(said, placement("")))
+}

@@ -220,6 +220,7 @@ func (w batchWriter) writeCluster(ctx context.Context, change act.Change) error 
 			to.Annotations = map[string]string{}
 		}
 		to.Annotations[placementv1beta1.RolloutEpochAnnotation] = w.claim.epochText()
+		maps.Copy(to.Annotations, bindingwrite.RemovedResources(binding, w.placement))
 		binding, err = bindingwrite.Bind(ctx, w.acts.Client, binding, to)
 	}
 	switch {

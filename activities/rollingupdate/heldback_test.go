@@ -127,6 +127,19 @@ func TestASuspendedClusterIsLeftAsItIsAndUpdatedOnceItIsLeftOut(t *testing.T) {
 	assert.Zero(t, last.HeldBack)
 }
 
+func TestABindingIsToldWhatHappensToResourcesThatLeaveIt(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot))
+	r.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{DeleteStrategy: &placementv1beta1.DeleteStrategy{RemovedResources: "Abandon"}}
+	})
+	r.finish()
+	assert.Equal(t, "Abandon", r.binding("a").Annotations[placementv1beta1.RemovedResourcesAnnotation])
+
+	r = newRollout(t, bound("a", oldSnapshot))
+	r.finish()
+	assert.NotContains(t, r.binding("a").Annotations, placementv1beta1.RemovedResourcesAnnotation)
+}
+
 func TestAChoiceFromBeforeASuspensionIsNotCarriedOut(t *testing.T) {
 	r := three(t)
 	result := r.advance(act.AdvanceRequest{})

@@ -103,6 +103,7 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 			break // the binding has not changed, so it was not the fence that failed
 		}
 		target := targetOf(w.run, w.stage.Index, cluster, binding)
+		maps.Copy(target.Annotations, bindingwrite.RemovedResources(binding, w.placement))
 		if err := w.addOverrideInputs(ctx, &target, cluster); err != nil {
 			return nil, writeResult{}, err
 		}

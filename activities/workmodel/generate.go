@@ -84,10 +84,18 @@ func workMeta(binding placementv1beta1.BindingObject, part placementv1beta1.Reso
 		},
 		Finalizers: []string{placementv1beta1.WorkFinalizer},
 	}
+	if AbandonsRemoved(binding) {
+		work.Annotations[placementv1beta1.RemovedResourcesAnnotation] = string(placementv1beta1.DeletePropagationPolicyAbandon)
+	}
 	if namespace := binding.GetNamespace(); namespace != "" {
 		work.Labels[placementv1beta1.ParentNamespaceLabel] = namespace
 	}
 	return work
+}
+
+// AbandonsRemoved says that resources that leave a binding, or one of its Works, stay on the member.
+func AbandonsRemoved(object metav1.Object) bool {
+	return object.GetAnnotations()[placementv1beta1.RemovedResourcesAnnotation] == string(placementv1beta1.DeletePropagationPolicyAbandon)
 }
 
 // ReportBack is what the Works of a placement say about reporting the status of objects;

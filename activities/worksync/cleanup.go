@@ -37,19 +37,33 @@ func (s *Syncer) removeLeftovers(ctx context.Context, binding placementv1beta1.B
 			}
 			return generationOf(work) <= binding.GetGeneration() && work.Annotations[placementv1beta1.RevisionAnnotation] != workmodel.Revision(binding)
 		}
-		if err := s.removeStale(ctx, isStale, &existing[i]); err != nil {
+		if err := s.removeStale(ctx, isStale, &existing[i], workmodel.AbandonsRemoved(binding)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// removeStale deletes a Work if it is stale. The resource version makes sure that
-// no later generation of its binding has taken it into use meanwhile.
-func (s *Syncer) removeStale(ctx context.Context, isStale func(*placementv1beta1.Work) bool, work *placementv1beta1.Work) error {
+// removeStale deletes a Work if it is stale, and lets its member keep what it has brought if that is to be
+// abandoned. The resource version makes sure that no later generation of its binding has taken it into use
+// meanwhile.
+func (s *Syncer) removeStale(ctx context.Context, isStale func(*placementv1beta1.Work) bool, work *placementv1beta1.Work, abandon bool) error {
 	for range attempts {
 		if !isStale(work) || !work.DeletionTimestamp.IsZero() {
 			return nil
+		}
+		if abandon {
+			marked, err := markAbandoned(ctx, s.client, work)
+			if err != nil {
+				return err
+			}
+			if marked == nil {
+				if work, err = s.readLiveWork(ctx, work); err != nil || work == nil {
+					return err
+				}
+				continue
+			}
+			work = marked
 		}
 		err := s.client.Delete(ctx, work, client.Preconditions{UID: &work.UID, ResourceVersion: &work.ResourceVersion})
 		if client.IgnoreNotFound(err) == nil {
@@ -63,6 +77,28 @@ func (s *Syncer) removeStale(ctx context.Context, isStale func(*placementv1beta1
 		}
 	}
 	return fmt.Errorf("deleting work %s/%s: other writers were faster %d times", work.Namespace, work.Name, attempts)
+}
+
+// markAbandoned says on a Work that what it has brought is to stay, and returns the Work as it is then; nil if another writer
+// was faster.
+func markAbandoned(ctx context.Context, c client.Client, work *placementv1beta1.Work) (*placementv1beta1.Work, error) {
+	const key, abandon = placementv1beta1.DeletePropagationAnnotation, string(placementv1beta1.DeletePropagationPolicyAbandon)
+	if work.Annotations[key] == abandon {
+		return work, nil
+	}
+	operations := append([]fence.Op{fence.Test("/metadata/resourceVersion", work.ResourceVersion)}, fence.Annotate(work.Annotations, key, abandon)...)
+	patch, err := fence.Patch(work.UID, operations...)
+	if err != nil {
+		return nil, err
+	}
+	marked := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
+	switch err := c.Patch(ctx, marked, patch); {
+	case lostRace(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("marking work %s/%s: %w", work.Namespace, work.Name, err)
+	}
+	return marked, nil
 }
 
 // Delete starts the deletion of all Works of a binding and says how many are

@@ -46,7 +46,9 @@ func metadataOperations(want, have *placementv1beta1.Work) []fence.Op {
 		operations = append(operations, fence.Add(fence.AnnotationPath(key), want.Annotations[key]))
 	}
 	operations = append(operations, dropTrace(want, have)...)
-	operations = append(operations, dropAnnotation(want, have, workmodel.HeldBackAnnotation)...)
+	for _, key := range []string{workmodel.HeldBackAnnotation, placementv1beta1.RemovedResourcesAnnotation, placementv1beta1.DeletePropagationAnnotation} {
+		operations = append(operations, dropAnnotation(want, have, key)...)
+	}
 	if len(have.Labels) == 0 {
 		operations = append(operations, fence.Add("/metadata/labels", map[string]string{}))
 	}

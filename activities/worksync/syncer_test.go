@@ -289,6 +289,30 @@ func TestSyncRemovesSurplusPartsOnceTheOthersAreApplied(t *testing.T) {
 	assert.Empty(t, h.writes, "what is on its way out is not deleted again")
 }
 
+func TestSurplusPartsOfABindingThatAbandonsSaySoBeforeTheyGo(t *testing.T) {
+	h := newHub(t, append(snapshot(0, 2), append(snapshot(1, 1), snapshot(2, 1)...)...)...)
+	s := newSyncer(h)
+	require.NoError(t, s.Sync(t.Context(), newBinding(0, 1)))
+	binding := newBinding(1, 2)
+	binding.Annotations = map[string]string{placementv1beta1.RemovedResourcesAnnotation: "Abandon"}
+	require.NoError(t, s.Sync(t.Context(), binding))
+	assert.Equal(t, "Abandon", h.work(t, "app-work").Annotations[placementv1beta1.RemovedResourcesAnnotation], "the member knows what to do with what leaves a part")
+	h.applied(t, "app-work")
+	h.writes = nil
+	require.NoError(t, s.Sync(t.Context(), binding))
+	assert.Equal(t, []string{"patch app-1", "delete app-1"}, h.writes)
+	assert.Equal(t, "Abandon", h.work(t, "app-1").Annotations[placementv1beta1.DeletePropagationAnnotation])
+
+	work := h.work(t, "app-work")
+	work.Annotations[placementv1beta1.DeletePropagationAnnotation] = "Abandon"
+	require.NoError(t, h.Update(t.Context(), work))
+	binding = newBinding(2, 3)
+	binding.Annotations = map[string]string{placementv1beta1.RemovedResourcesAnnotation: "Delete"}
+	require.NoError(t, s.Sync(t.Context(), binding))
+	assert.NotContains(t, h.work(t, "app-work").Annotations, placementv1beta1.RemovedResourcesAnnotation)
+	assert.NotContains(t, h.work(t, "app-work").Annotations, placementv1beta1.DeletePropagationAnnotation, "it is in use")
+}
+
 func TestSyncWritesNewPartsBeforeItChangesOthers(t *testing.T) {
 	h := newHub(t, append(snapshot(0, 1), snapshot(1, 3)...)...)
 	s := newSyncer(h)

@@ -158,6 +158,20 @@ func TestRulesOfClusterNamesInTerms(t *testing.T) {
 	})
 }
 
+func TestRulesOfDeleteStrategies(t *testing.T) {
+	strategy := func(fields string) string {
+		return "{resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}], strategy: {deleteStrategy: {" + fields + "}}}"
+	}
+	run(t, "ClusterResourcePlacement", map[string]ruleCase{
+		"says nothing":                      {spec: strategy("")},
+		"abandons what leaves":              {spec: strategy("removedResources: Abandon")},
+		"abandons at the end only":          {spec: strategy("propagationPolicy: Abandon, removedResources: Delete")},
+		"deletes or abandons":               {spec: strategy("removedResources: Orphan"), refusal: `supported values: "Delete", "Abandon"`},
+		"says something if it says at all":  {spec: strategy("removedResources: ''"), refusal: "removedResources"},
+		"may change its mind, back as well": {old: strategy("removedResources: Abandon"), spec: strategy("removedResources: Delete")},
+	})
+}
+
 func TestRulesOfSuspensions(t *testing.T) {
 	strategy := func(fields string) string {
 		return "{resourceSelectors: [{group: '', version: v1, kind: %s, name: web}], strategy: {" + fields + "}}"

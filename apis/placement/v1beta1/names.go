@@ -127,6 +127,9 @@ const (
 	// DeletePropagationAnnotation says, on a Work that is being deleted, "Abandon" if what it
 	// has brought is to stay on the member and to belong to the fleet no more.
 	DeletePropagationAnnotation = FleetPrefix + "delete-propagation"
+	// RemovedResourcesAnnotation says, on a binding and its Works, "Abandon" if resources that leave
+	// them are to stay on the member and to belong to the fleet no more.
+	RemovedResourcesAnnotation = FleetPrefix + "removed-resources"
 	// OverrideInputsAnnotation has, on a binding that names overrides, a fingerprint of their
 	// content and of the labels of the cluster that their variables stand for.
 	OverrideInputsAnnotation = FleetPrefix + "override-inputs"

@@ -120,6 +120,12 @@ func RollingUpdateOf(placement PlacementObject) RollingUpdateConfig {
 	return ptr.Deref(StrategyOf(placement).RollingUpdate, RollingUpdateConfig{})
 }
 
+// AbandonsRemoved says that what leaves a placement, a cluster or a resource, stays in place there.
+func AbandonsRemoved(placement PlacementObject) bool {
+	s := StrategyOf(placement).DeleteStrategy
+	return s != nil && s.RemovedResources == DeletePropagationPolicyAbandon
+}
+
 // IsSuspended says that nothing is to be written for a cluster of a placement, nor removed from it. The end of the placement
 // ends that.
 func IsSuspended(placement PlacementObject, cluster string) bool {

@@ -36,7 +36,8 @@ type RolloutStrategy struct {
 	// ApplyStrategy says how the resources are applied on the clusters.
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
 
-	// DeleteStrategy says what happens to the placed resources when the placement is deleted.
+	// DeleteStrategy says what happens to the placed resources when the placement is deleted, or when
+	// they leave it.
 	DeleteStrategy *DeleteStrategy `json:"deleteStrategy,omitempty"`
 
 	// ReportBackStrategy says whether the status of the placed resources is copied to the hub.
@@ -324,12 +325,21 @@ const (
 	DeletePropagationPolicyAbandon DeletePropagationPolicy = "Abandon"
 )
 
-// DeleteStrategy says what happens to the placed resources when the placement is deleted.
+// DeleteStrategy says what happens to the placed resources when the placement is deleted, or when they
+// leave it.
 type DeleteStrategy struct {
 	// PropagationPolicy is Delete to remove them from the clusters, Abandon to leave them.
 	// +kubebuilder:default=Delete
 	// +kubebuilder:validation:Enum=Delete;Abandon
 	PropagationPolicy DeletePropagationPolicy `json:"propagationPolicy,omitempty"`
+
+	// RemovedResources is what happens while the placement exists, to what was placed on clusters that
+	// leave it, and to resources that leave its selection, or that an override leaves out: Delete removes
+	// them from the clusters, Abandon leaves them in place, where they belong to the fleet no more. What
+	// happens when a cluster leaves the fleet is said on its MemberCluster.
+	// An addition of fleetflow; without it, they are deleted, as in KubeFleet.
+	// +kubebuilder:validation:Enum=Delete;Abandon
+	RemovedResources DeletePropagationPolicy `json:"removedResources,omitempty"`
 }
 
 // ReportBackStrategyType says whether status is copied to the hub.

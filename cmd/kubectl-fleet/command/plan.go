@@ -209,7 +209,11 @@ func printPlan(out io.Writer, p plan.Plan, paint func(colour, text string) strin
 		printStage(out, i+1, stage)
 	}
 	if len(p.Removed) > 0 {
-		cli.Printf(out, "\n%d. deletion: what is placed is removed from %s, no longer picked: %s\n", len(p.Stages)+1, plural(len(p.Removed), "cluster"), strings.Join(p.Removed, ", "))
+		fate := "is removed from"
+		if p.RemovedStay {
+			fate = "is given up, and stays, on"
+		}
+		cli.Printf(out, "\n%d. deletion: what is placed %s %s, no longer picked: %s\n", len(p.Stages)+1, fate, plural(len(p.Removed), "cluster"), strings.Join(p.Removed, ", "))
 	}
 	if diff {
 		for _, group := range p.Changes {

@@ -72,6 +72,8 @@ type Plan struct {
 	Unassigned []string `json:"unassigned,omitempty"`
 	// Removed clusters are no longer picked: after the last stage, what they have of the placement is removed.
 	Removed []string `json:"removed,omitempty"`
+	// RemovedStay says that it stays there instead, and belongs to the fleet no more.
+	RemovedStay bool `json:"removedStay,omitempty"`
 	// Changes are what changes on the clusters, those with the same changes together.
 	Changes []Group `json:"changes,omitempty"`
 }
@@ -110,7 +112,7 @@ func Make(facts Facts) (Plan, error) {
 		bindings[i] = facts.Bindings[i].Object
 	}
 	selected, removed := planning.SplitClusters(bindings)
-	p.Removed = removed
+	p.Removed, p.RemovedStay = removed, placementv1beta1.AbandonsRemoved(facts.Placement.Object)
 	switch {
 	case facts.Frozen != nil:
 		p.thaw(facts)

@@ -191,7 +191,7 @@ func (r *Reconciler) removeWorks(ctx context.Context, binding placementv1beta1.B
 	case memberGone:
 		clear = r.works.Abandon
 	case memberPresent, memberLeaving:
-		left, err := r.isLeftBehind(ctx, binding)
+		left, err := r.isLeftBehind(ctx, binding, member)
 		if err != nil {
 			return 0, err
 		}
@@ -225,15 +225,18 @@ func (r *Reconciler) isSuspended(ctx context.Context, binding placementv1beta1.B
 	return placement != nil && placementv1beta1.IsSuspended(placement, binding.GetBindingSpec().TargetCluster), err
 }
 
-// isLeftBehind says that the placement of a binding is being deleted and asks to leave its resources on the clusters.
-func (r *Reconciler) isLeftBehind(ctx context.Context, binding placementv1beta1.BindingObject) (bool, error) {
+// isLeftBehind says that the placement of a binding asks to leave its resources on the cluster: because the placement is
+// being deleted, or because the cluster leaves the placement, but not the fleet.
+func (r *Reconciler) isLeftBehind(ctx context.Context, binding placementv1beta1.BindingObject, member membershipState) (bool, error) {
 	placement, err := r.readPlacement(ctx, binding)
 	if err != nil || placement == nil {
 		return false, err
 	}
-	strategy := placement.GetPlacementSpec().Strategy
-	return !placement.GetDeletionTimestamp().IsZero() && strategy != nil && strategy.DeleteStrategy != nil &&
-		strategy.DeleteStrategy.PropagationPolicy == placementv1beta1.DeletePropagationPolicyAbandon, nil
+	if !placementv1beta1.IsDeleting(placement) {
+		return member == memberPresent && placementv1beta1.AbandonsRemoved(placement), nil
+	}
+	strategy := placementv1beta1.StrategyOf(placement).DeleteStrategy
+	return strategy != nil && strategy.PropagationPolicy == placementv1beta1.DeletePropagationPolicyAbandon, nil
 }
 
 // removeOrphan deletes a binding whose cluster or placement does not exist any more. The user has deleted that; a

@@ -483,3 +483,47 @@ func TestChangesOfASuspensionConcernTheBindings(t *testing.T) {
 	assert.True(t, passes(placement(all), &placementv1beta1.ClusterResourcePlacement{}))
 	assert.False(t, passes(placement(all), placement(all.DeepCopy())))
 }
+
+func TestAClusterThatLeavesThePlacementKeepsWhatIsToBeAbandoned(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		strategy placementv1beta1.DeleteStrategy
+		deleting bool
+		stays    bool
+	}{
+		"nothing is said": {placementv1beta1.DeleteStrategy{}, false, false},
+		"what leaves is to be deleted, and what the placement leaves at its end is not": {
+			placementv1beta1.DeleteStrategy{PropagationPolicy: "Abandon", RemovedResources: "Delete"}, false, false,
+		},
+		"what leaves is to be abandoned":    {placementv1beta1.DeleteStrategy{RemovedResources: "Abandon"}, false, true},
+		"but the end of the placement does": {placementv1beta1.DeleteStrategy{RemovedResources: "Abandon"}, true, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			objects := fleet()
+			placement := objects[0].(*placementv1beta1.ClusterResourcePlacement)
+			placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{DeleteStrategy: &test.strategy}
+			if test.deleting {
+				placement.Finalizers, placement.DeletionTimestamp = []string{"f"}, new(metav1.NewTime(start))
+			}
+			b := newBench(t, objects...)
+			b.sync(t)
+			require.NoError(t, b.hub.Delete(t.Context(), b.binding(t)))
+			b.reconcile(t)
+			work := b.list(t)[0]
+			assert.False(t, work.DeletionTimestamp.IsZero())
+			assert.Equal(t, test.stays, work.Annotations[placementv1beta1.DeletePropagationAnnotation] == "Abandon")
+		})
+	}
+}
+
+func TestAMemberThatLeavesTheFleetIsClearedByItsOwnOptions(t *testing.T) {
+	objects := fleet()
+	objects[0].(*placementv1beta1.ClusterResourcePlacement).Spec.Strategy = &placementv1beta1.RolloutStrategy{
+		DeleteStrategy: &placementv1beta1.DeleteStrategy{RemovedResources: "Abandon"},
+	}
+	b := newBench(t, objects...)
+	b.sync(t)
+	require.NoError(t, b.hub.Delete(t.Context(), objects[1]))
+	require.NoError(t, b.hub.Delete(t.Context(), b.binding(t)))
+	b.reconcile(t)
+	assert.Empty(t, b.list(t)[0].Annotations[placementv1beta1.DeletePropagationAnnotation])
+}

@@ -48,9 +48,13 @@ func conditionsOnLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlace
 	if len(parts) == 0 {
 		return nil
 	}
+	fate := "What was placed is removed from clusters that are no longer selected: "
+	if placementv1beta1.AbandonsRemoved(facts.Placement) {
+		fate = "What was placed is given up, and stays, on clusters that are no longer selected: "
+	}
 	return []metav1.Condition{{
 		Type: placementv1beta1.ConditionTypeClustersLeaving, Status: metav1.ConditionTrue, Reason: reason,
-		Message: "What was placed is removed from clusters that are no longer selected: " + strings.Join(parts, "; "),
+		Message: fate + strings.Join(parts, "; "),
 	}}
 }
 

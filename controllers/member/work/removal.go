@@ -178,6 +178,26 @@ func (r *Reconciler) cleanUpAppliedWork(ctx context.Context, name string, shared
 func (r *Reconciler) removeOrHandOver(
 	ctx context.Context, work *placementv1beta1.Work, items []placementv1beta1.AppliedResourceMeta, owner metav1.OwnerReference,
 ) ([]placementv1beta1.AppliedResourceMeta, error) {
+	return r.disposeOrHandOver(ctx, work, items, owner, r.engine.Remove)
+}
+
+// disposeStale removes objects that left a Work, or takes their owner off if the Work wants them to
+// stay; those that another Work of the binding has now are handed over to it.
+func (r *Reconciler) disposeStale(
+	ctx context.Context, work *placementv1beta1.Work, items []placementv1beta1.AppliedResourceMeta, owner metav1.OwnerReference,
+) ([]placementv1beta1.AppliedResourceMeta, error) {
+	if work.Annotations[placementv1beta1.RemovedResourcesAnnotation] == string(placementv1beta1.DeletePropagationPolicyAbandon) {
+		return r.disposeOrHandOver(ctx, work, items, owner, r.engine.Disown)
+	}
+	return r.removeOrHandOver(ctx, work, items, owner)
+}
+
+// disposeOrHandOver hands objects over that another Work of the same binding has now, and disposes of the
+// others.
+func (r *Reconciler) disposeOrHandOver(
+	ctx context.Context, work *placementv1beta1.Work, items []placementv1beta1.AppliedResourceMeta, owner metav1.OwnerReference,
+	dispose func(context.Context, placementv1beta1.WorkResourceIdentifier, metav1.OwnerReference) (bool, error),
+) ([]placementv1beta1.AppliedResourceMeta, error) {
 	var inherited []placementv1beta1.AppliedResourceMeta
 	rest := items
 	if work != nil {
@@ -190,7 +210,7 @@ func (r *Reconciler) removeOrHandOver(
 		return r.engine.HandOver(ctx, item.WorkResourceIdentifier, owner)
 	})
 	leaving, err := disposeInWaves(rest, func(item placementv1beta1.AppliedResourceMeta) (bool, error) {
-		return r.engine.Remove(ctx, item.WorkResourceIdentifier, owner)
+		return dispose(ctx, item.WorkResourceIdentifier, owner)
 	})
 	return append(waiting, leaving...), errors.Join(heirErr, err)
 }
@@ -250,7 +270,7 @@ func (r *Reconciler) pruneStale(
 	if len(stale) == 0 || blocked || r.postponesPruning(ctx, work, mem, steps) {
 		return stale, nil
 	}
-	left, err := r.removeOrHandOver(ctx, work, stale, owner)
+	left, err := r.disposeStale(ctx, work, stale, owner)
 	r.logSlowRemoval(ctx, work, mem, left)
 	return left, err
 }

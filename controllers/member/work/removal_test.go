@@ -292,3 +292,24 @@ func TestWhatAnAbandoningWorkHasBroughtStaysAndIsNobodys(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatLeavesAWorkThatAbandonsStaysAndIsNobodys(t *testing.T) {
+	a := newAgent(t, []client.Object{manifestWork("w", "a", "b")}, nil)
+	a.mustReconcile(t, "w")
+	work := a.work(t, "w")
+	work.Annotations = map[string]string{placementv1beta1.RemovedResourcesAnnotation: "Abandon"}
+	require.NoError(t, a.hub.Update(t.Context(), work))
+	a.setManifests(t, "w", mapManifests("b"))
+	a.mustReconcile(t, "w")
+	got := &corev1.ConfigMap{}
+	require.True(t, a.readMember(t, got, "a"))
+	assert.Empty(t, got.OwnerReferences, "nobody collects it")
+	require.True(t, a.readMember(t, got, "b"))
+	assert.NotEmpty(t, got.OwnerReferences)
+
+	// The end of the placement says for itself what happens to what is still in the Work.
+	require.NoError(t, a.hub.Delete(t.Context(), a.work(t, "w")))
+	a.mustReconcile(t, "w")
+	assert.True(t, a.hasConfigMap(t, "a"))
+	assert.False(t, a.hasConfigMap(t, "b"))
+}
