@@ -83,6 +83,8 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	flags.DurationVar(&o.pruning.ReconcileTimeout, "reconcile-timeout", 0, "if set, what left a placement is pruned only once the rest is available; after this time the log says that it is not")
 	flags.DurationVar(&o.pruning.PruneTimeout, "prune-timeout", 0, "if set, after this time the log says which pruned objects are still there")
 	o.addVeto(flags)
+	scope := flags.String("scope", scopeCluster, "Cluster, or Namespaced if the agent may only write to the namespaces of --namespaces, which have to exist")
+	only := flags.String("namespaces", "", "with --scope=Namespaced, the namespaces that the agent may write to, separated by commas; anything else of a placement is refused")
 	flags.BoolVar(&o.insecure, "tls-insecure", false, "do not verify the hub's certificate")
 	flags.StringVar(&o.tokenSecret, tokenSecretFlag, "", "Secret of this cluster, as <namespace>/<name>, whose entry \"token\" has the bearer token for the hub; a renewed one is written there. It is read if "+envTokenFile+" is not set, or else is what that file is mounted from")
 	provider := flags.String("property-provider", noProvider, "who reports properties of this cluster: none for the agent itself, or the name of a provider that is built into it")
@@ -90,7 +92,7 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	if err := flags.Parse(args); err != nil || o.Version {
 		return o, err
 	}
-	problems := []error{o.Check()}
+	problems := []error{o.Check(), o.restrictTo(*scope, *only)}
 	switch o.pruning.Propagation {
 	case metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
 	default:
@@ -107,6 +109,31 @@ func parseOptions(args []string, lookup func(string) (string, bool)) (*options, 
 	}
 	problems = append(problems, o.readEnvironment(lookup)...)
 	return o, errors.Join(problems...)
+}
+
+// Values of the flag --scope.
+const (
+	scopeCluster    = "Cluster"
+	scopeNamespaced = "Namespaced"
+)
+
+// restrictTo reads which namespaces the agent may write to.
+func (o *options) restrictTo(scope, namespaces string) error {
+	for entry := range splitEntries(namespaces) {
+		if invalid := validation.NameIsDNSLabel(entry, false); len(invalid) > 0 {
+			return fmt.Errorf("--namespaces: %q is no name of a namespace: %s", entry, strings.Join(invalid, "; "))
+		}
+		o.veto.Namespaces = append(o.veto.Namespaces, entry)
+	}
+	switch {
+	case scope != scopeCluster && scope != scopeNamespaced:
+		return fmt.Errorf("--scope is %q; it must be %s or %s", scope, scopeCluster, scopeNamespaced)
+	case scope == scopeNamespaced && len(o.veto.Namespaces) == 0:
+		return errors.New("--scope is Namespaced and --namespaces is empty: name the namespaces that the agent may write to")
+	case scope == scopeCluster && len(o.veto.Namespaces) > 0:
+		return errors.New("--namespaces are named and --scope is Cluster: set it to Namespaced, or leave them out")
+	}
+	return nil
 }
 
 // addVeto adds the flags by which the owner of this cluster bounds what the fleet may place on it.

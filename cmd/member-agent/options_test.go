@@ -46,6 +46,11 @@ func TestParseSaysWhatIsMissing(t *testing.T) {
 		"a denied kind without its group":              {args: []string{"--denied-kinds=Secret,Deployment"}, want: []string{`"Deployment"`, "name its group"}},
 		"an allowed kind without its group":            {args: []string{"--allowed-kinds=Ingress"}, want: []string{"name its group"}},
 		"a denied namespace that could be none":        {args: []string{"--denied-namespaces=istio_system"}, want: []string{"no name of a namespace"}},
+		"a scope without namespaces":                   {args: []string{"--scope=Namespaced"}, want: []string{"--namespaces is empty"}},
+		"namespaces without a scope":                   {args: []string{"--namespaces=team"}, want: []string{"--scope is Cluster"}},
+		"an unknown scope":                             {args: []string{"--scope=All"}, want: []string{"it must be Cluster or Namespaced"}},
+		"no name of a namespace in scope":              {args: []string{"--scope=Namespaced", "--namespaces=a_b"}, want: []string{`"a_b" is no name of a namespace`}},
+		"a scope with its namespaces is not":           {args: []string{"--scope=Namespaced", "--namespaces=team-a, team-b"}},
 		"a veto that makes sense is not":               {args: []string{"--allowed-kinds=*", "--denied-kinds=*.rbac.authorization.k8s.io, Secret", "--denied-namespaces=istio-*,team"}},
 		"a known one is not":                           {args: []string{"--prune-propagation-policy=Orphan", "--reconcile-timeout=15m", "--prune-timeout=1m"}},
 	}

@@ -253,6 +253,37 @@ func TestTheVetoOfTheClustersOwnerReachesTheAgent(t *testing.T) {
 	assert.ErrorContains(t, err, "deniedKinds")
 }
 
+// Acceptance N1, as far as rights go.
+func TestAMemberAgentForSomeNamespacesHasRightsThereOnly(t *testing.T) {
+	objects := must(t, "member-agent", values{"scope": "Namespaced", "namespaces": []any{"team-a", "team-b"}, "secret": values{"namespace": "tokens"}})
+	args := only[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers[0].Args
+	assert.Contains(t, args, "--scope=Namespaced")
+	assert.Contains(t, args, "--namespaces=team-a,team-b")
+	for _, rule := range named[*rbacv1.ClusterRole](t, objects, release).Rules {
+		if slices.ContainsFunc(rule.Verbs, func(verb string) bool { return verb != "get" && verb != "list" && verb != "watch" }) {
+			assert.Subset(t, []string{"placement.kubernetes-fleet.io", "authentication.k8s.io", "authorization.k8s.io"}, rule.APIGroups)
+		}
+		assert.NotContains(t, rule.Resources, "secrets")
+	}
+	var wide, own []string
+	for _, object := range objects {
+		role, is := object.(*rbacv1.Role)
+		switch {
+		case !is:
+		case role.Name == release+"-own":
+			own = append(own, role.Namespace)
+		default:
+			wide = append(wide, role.Namespace)
+		}
+	}
+	assert.Equal(t, []string{"team-a", "team-b"}, wide)
+	assert.Equal(t, []string{namespace, "tokens"}, own)
+	for _, wrong := range []values{{"scope": "Namespaced"}, {"namespaces": []any{"team-a"}}} {
+		_, err := with(t, "member-agent", wrong)
+		assert.ErrorContains(t, err, "scope Namespaced and namespaces belong together")
+	}
+}
+
 func TestTheNamespaceOfTheHubAgentIsNotPlacedWhateverItsName(t *testing.T) {
 	all, err := renderInto(t, "hub-agent", "rollouts", required()["hub-agent"])
 	require.NoError(t, err)

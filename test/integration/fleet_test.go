@@ -155,6 +155,7 @@ var alone = []promise{
 	{"of two hub agents one takes over when the other, which waits for a cluster, dies in the middle", oneOfTwoAgentsDies(theOneThatWaits)},
 	{"a kind whose propagation is disabled stays on the members as it is", disabledKindStaysOnMembers},
 	{"a hub agent that is restricted to namespaces places what is in them, and reads nothing else", restrictedHubAgentPlacesItsNamespaces},
+	{"a member agent that is restricted to namespaces applies what is in them, and refuses the rest", restrictedMemberAgentKeepsToItsNamespaces},
 	{"a taint and an eviction drain a cluster", taintAndEvictDrains},
 	{"evictions survive the hub agent's death", evictionsSurviveTheHubAgent},
 	{"without Temporal what is decided goes on", withoutTemporalWhatIsDecidedGoesOn},

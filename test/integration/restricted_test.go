@@ -4,17 +4,21 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 )
 
 // readAnything are the rights of a hub agent on what placements may select.
@@ -87,4 +91,81 @@ func restrictedHubAgentPlacesItsNamespaces(s *spec) {
 	}
 	awaitGone(s, s.hub, s.teamPlacement())
 	awaitGone(s, s.hub, s.placement())
+}
+
+// writeOnlyIn takes from a member's agent all but the rights that the chart gives one with scope Namespaced. It gives them back
+// when the spec ends.
+func (s *spec) writeOnlyIn(member *cluster, namespace string) {
+	s.Helper()
+	agent, granted := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
+	require.NoError(s, member.Get(s.Context(), client.ObjectKey{Name: "member-agent"}, agent))
+	require.NoError(s, member.Get(s.Context(), client.ObjectKey{Name: "member-agent"}, granted))
+	before := agent.DeepCopy()
+	everything := before.Rules[0]
+	require.Equal(s, []string{"*"}, everything.APIGroups)
+	agent.Rules = append(slices.DeleteFunc(agent.Rules, func(r rbacv1.PolicyRule) bool { return len(r.NonResourceURLs) == 0 }),
+		rbacv1.PolicyRule{APIGroups: []string{"placement.kubernetes-fleet.io"}, Resources: []string{"*"}, Verbs: everything.Verbs},
+		rbacv1.PolicyRule{APIGroups: []string{"", "apiextensions.k8s.io"}, Resources: []string{"nodes", "pods", "namespaces", "customresourcedefinitions"}, Verbs: readAnything.Verbs},
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: readAnything.Verbs})
+	require.NoError(s, member.Update(s.Context(), agent))
+	s.Cleanup(func() {
+		before.ResourceVersion = ""
+		require.NoError(s, member.Update(context.WithoutCancel(s.Context()), before))
+	})
+	own := metav1.ObjectMeta{Name: "member-agent", Namespace: namespace}
+	require.NoError(s, member.Create(s.Context(), &rbacv1.Role{ObjectMeta: own, Rules: []rbacv1.PolicyRule{everything}}))
+	require.NoError(s, member.Create(s.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: own, Subjects: granted.Subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: own.Name},
+	}))
+}
+
+// restrictedMemberAgentKeepsToItsNamespaces is acceptance N1.
+func restrictedMemberAgentKeepsToItsNamespaces(s *spec) {
+	member := s.member("member-2")
+	s.namespaceWithConfigMap()
+	require.NoError(s, member.Create(s.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}}))
+	s.stop("member-2/agent")
+	s.writeOnlyIn(member, s.name)
+	s.agent("restricted", s.Fleet.Binary("member-agent"), []string{
+		"MEMBER_CLUSTER_NAME=member-2", "HUB_SERVER_URL=" + s.Fleet.APIServerURL(state.Hub), "CONFIG_PATH=" + s.Fleet.HubTokenFile("member-2"),
+		"HUB_CERTIFICATE_AUTHORITY=" + s.Fleet.CertificateAuthority(state.Hub),
+	}, "--kubeconfig="+s.Fleet.MemberAgentKubeconfig("member-2"), "--leader-elect=false", "--metrics-bind-address=0",
+		"--health-probe-bind-address="+s.freeAddress(), "--scope=Namespaced", "--namespaces="+s.name)
+
+	s.placeInTeam(pickFixed("member-2"))
+	s.awaitTeamPlacement(placementv1beta1.ConditionTypeAvailable, "0")
+	s.changeTo(value2)
+	s.awaitValue(value2, "member-2")
+	require.NoError(s, member.Delete(s.Context(), s.configMap("")))
+	s.awaitValue(value2, "member-2")
+
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.name}}
+	s.create(role)
+	s.place(pickFixed("member-2"), selecting(
+		placementv1beta1.ResourceSelectorTerm{Group: rbacv1.GroupName, Version: "v1", Kind: "ClusterRole", Name: role.Name},
+		placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: s.name, SelectionScope: placementv1beta1.NamespaceOnly},
+	))
+	await(s, s.hub, s.placement(), "to say what is refused", func(p *placementv1beta1.ClusterResourcePlacement) error {
+		if len(p.Status.PlacementStatuses) != 1 {
+			return errors.New("it has no cluster")
+		}
+		entry := p.Status.PlacementStatuses[0]
+		for _, failed := range entry.FailedPlacements {
+			if failed.Condition.Reason != placementv1beta1.ReasonManifestApplyFailed || !strings.Contains(failed.Condition.Message, "the agent may only write to namespaces "+s.name) {
+				return fmt.Errorf("it says %s: %s", failed.Condition.Reason, failed.Condition.Message)
+			}
+		}
+		if len(entry.FailedPlacements) != 2 {
+			return fmt.Errorf("%d objects are refused", len(entry.FailedPlacements))
+		}
+		return has(entry.Conditions, placementv1beta1.ConditionTypeApplied, metav1.ConditionFalse, p.Generation)
+	})
+	require.True(s, apierrors.IsNotFound(member.Get(s.Context(), client.ObjectKeyFromObject(role), &rbacv1.ClusterRole{})))
+	for _, placement := range []client.Object{s.teamPlacement(), s.placement()} {
+		s.delete(s.hub, placement)
+	}
+	awaitGone(s, s.hub, s.teamPlacement())
+	awaitGone(s, s.hub, s.placement())
+	awaitGone(s, member, s.configMap(""))
+	s.delete(member, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}})
 }

@@ -31,6 +31,9 @@ type Veto struct {
 	// DeniedNamespaces are namespaces that may not be placed, nor anything in them. One that ends
 	// with "*" stands for all that begin with the rest.
 	DeniedNamespaces []string
+	// Namespaces, if there are any, are the only ones into which the agent may write, by its rights in
+	// the cluster. Nothing cluster-scoped may be placed then, Namespaces included.
+	Namespaces []string
 }
 
 // KindPattern is a kind of any version, all kinds of a group, or all kinds.
@@ -78,6 +81,13 @@ func (v Veto) deniesNamespace(id placementv1beta1.WorkResourceIdentifier) (strin
 
 // problemOf says why the owner of the cluster does not let the fleet place an object; nil if it may.
 func (v Veto) problemOf(id placementv1beta1.WorkResourceIdentifier) *Problem {
+	if len(v.Namespaces) > 0 && !slices.Contains(v.Namespaces, id.Namespace) {
+		return &Problem{
+			Reason: placementv1beta1.ReasonManifestApplyFailed, NoRetry: true, Refused: true,
+			Message: fmt.Sprintf("%s is not applied: the agent may only write to namespaces %s, which have to exist (--scope and --namespaces of the member agent). "+
+				"Leave the object out of the placement, or delete it for this cluster by an override", KeyOf(id), strings.Join(v.Namespaces, ", ")),
+		}
+	}
 	kind := KindOf(id)
 	var why string
 	if namespace, denied := v.deniesNamespace(id); denied {

@@ -28,6 +28,35 @@ func patterns(t *testing.T, texts ...string) []KindPattern {
 	return all
 }
 
+// Acceptance N1.
+func TestAnAgentForSomeNamespacesRefusesWhatIsElsewhere(t *testing.T) {
+	veto := Veto{Namespaces: []string{"team-a", "team-b"}, DeniedKinds: patterns(t, "Secret")}
+	for sentence, test := range map[string]struct {
+		id      placementv1beta1.WorkResourceIdentifier
+		refused string // the reason; empty if it may be placed
+	}{
+		"not what is in its namespaces":        {placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "team-b", Name: "c"}, ""},
+		"what is in another namespace":         {placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "team-c", Name: "c"}, placementv1beta1.ReasonManifestApplyFailed},
+		"what is in none":                      {placementv1beta1.WorkResourceIdentifier{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Name: "r"}, placementv1beta1.ReasonManifestApplyFailed},
+		"Namespaces, its own included":         {placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "Namespace", Name: "team-a"}, placementv1beta1.ReasonManifestApplyFailed},
+		"what the owner of the cluster vetoes": {placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "Secret", Namespace: "team-a", Name: "s"}, placementv1beta1.ReasonRefusedByMember},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			problem := veto.problemOf(test.id)
+			if test.refused == "" {
+				assert.Nil(t, problem)
+				return
+			}
+			require.NotNil(t, problem)
+			assert.Equal(t, test.refused, problem.Reason)
+			assert.True(t, problem.NoRetry && problem.Refused)
+			if problem.Reason == placementv1beta1.ReasonManifestApplyFailed {
+				assert.Contains(t, problem.Message, "the agent may only write to namespaces team-a, team-b")
+			}
+		})
+	}
+}
+
 func TestAVetoRefusesWhatTheOwnerOfTheClusterSays(t *testing.T) {
 	secret := placementv1beta1.WorkResourceIdentifier{Version: "v1", Kind: "Secret", Namespace: "team", Name: "s"}
 	binding := placementv1beta1.WorkResourceIdentifier{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding", Name: "b"}

@@ -126,7 +126,7 @@ func NewReconciler(o Options) *Reconciler {
 	r := &Reconciler{Options: o, memories: newMemories(), kindTimeout: defaultKindTimeout, enqueuer: enqueuer{namespace: o.Namespace}}
 	r.rivals = &rivalFinder{hub: o.Hub, member: o.Member, namespace: o.Namespace}
 	r.engine = &apply.Engine{Client: o.Member, Mapper: o.Mapper, Rivals: r.rivals, Propagation: o.Pruning.Propagation, Veto: o.Veto}
-	r.watcher = NewWatcher(o.Metadata, o.Log, r.enqueueAfterEvent)
+	r.watcher = NewWatcher(o.Metadata, len(o.Veto.Namespaces) > 0, o.Log, r.enqueueAfterEvent)
 	// An AppliedWork has the name of its Work. The first list also enqueues AppliedWorks whose Work
 	// vanished while no agent ran: they are to be removed when the cluster leaves.
 	r.watcher.WatchAlways(appliedWorkResource, func(name types.NamespacedName) []string { return []string{name.Name} })

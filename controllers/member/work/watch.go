@@ -39,11 +39,20 @@ type Watcher struct {
 	// reference without a name stands for all objects of its kind.
 	notify func(work string, o objectRef)
 
+	// namespaced says that objects are watched by namespace, because the agent may not watch all.
+	namespaced bool
+
 	mu         sync.RWMutex
 	ctx        context.Context // nil until started
-	informers  map[schema.GroupVersionResource]*kindInformer
+	informers  map[watchedKind]*kindInformer
 	interest   map[objectRef]map[string]struct{} // by object, the names of Works
 	interestOf map[string]map[objectRef]struct{} // by name of a Work, its objects
+}
+
+// watchedKind is a kind in a namespace, or everywhere if that is empty.
+type watchedKind struct {
+	gvr       schema.GroupVersionResource
+	namespace string
 }
 
 // kindInformer watches one kind.
@@ -58,13 +67,14 @@ type kindInformer struct {
 }
 
 // NewWatcher returns a Watcher that calls notify with each Work to reconcile. It watches nothing
-// before Start.
-func NewWatcher(client metadata.Interface, log logr.Logger, notify func(work string, o objectRef)) *Watcher {
+// before Start, and then, if it is namespaced, only the namespaces in which objects are.
+func NewWatcher(client metadata.Interface, namespaced bool, log logr.Logger, notify func(work string, o objectRef)) *Watcher {
 	return &Watcher{
 		client:     client,
+		namespaced: namespaced,
 		log:        log,
 		notify:     notify,
-		informers:  map[schema.GroupVersionResource]*kindInformer{},
+		informers:  map[watchedKind]*kindInformer{},
 		interest:   map[objectRef]map[string]struct{}{},
 		interestOf: map[string]map[objectRef]struct{}{},
 	}
@@ -75,7 +85,7 @@ func NewWatcher(client metadata.Interface, log logr.Logger, notify func(work str
 func (w *Watcher) WatchAlways(gvr schema.GroupVersionResource, works func(name types.NamespacedName) []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	kind := w.ensureInformerLocked(gvr)
+	kind := w.ensureInformerLocked(watchedKind{gvr: gvr})
 	kind.always, kind.works = true, works
 }
 
@@ -83,8 +93,8 @@ func (w *Watcher) WatchAlways(gvr schema.GroupVersionResource, works func(name t
 func (w *Watcher) Start(ctx context.Context) error {
 	w.mu.Lock()
 	w.ctx = ctx
-	for gvr := range w.informers {
-		w.startInformerLocked(gvr)
+	for watched := range w.informers {
+		w.startInformerLocked(watched)
 	}
 	w.mu.Unlock()
 	<-ctx.Done()
@@ -123,7 +133,7 @@ func (w *Watcher) addInterestLocked(work string, o objectRef) {
 	if !ok {
 		works = map[string]struct{}{}
 		w.interest[o] = works
-		w.ensureInformerLocked(o.gvr).users++
+		w.ensureInformerLocked(w.watchedAs(o)).users++
 	}
 	works[work] = struct{}{}
 }
@@ -135,7 +145,8 @@ func (w *Watcher) dropInterestLocked(work string, o objectRef) {
 		return
 	}
 	delete(w.interest, o)
-	kind := w.informers[o.gvr]
+	watched := w.watchedAs(o)
+	kind := w.informers[watched]
 	kind.users--
 	if kind.users > 0 || kind.always {
 		return
@@ -143,24 +154,32 @@ func (w *Watcher) dropInterestLocked(work string, o objectRef) {
 	if kind.stop != nil {
 		kind.stop()
 	}
-	delete(w.informers, o.gvr)
+	delete(w.informers, watched)
+}
+
+// watchedAs is what is watched for an object.
+func (w *Watcher) watchedAs(o objectRef) watchedKind {
+	if !w.namespaced {
+		return watchedKind{gvr: o.gvr}
+	}
+	return watchedKind{gvr: o.gvr, namespace: o.name.Namespace}
 }
 
 // ensureInformerLocked returns the informer of a kind and starts it if there was none.
-func (w *Watcher) ensureInformerLocked(gvr schema.GroupVersionResource) *kindInformer {
-	if kind, ok := w.informers[gvr]; ok {
+func (w *Watcher) ensureInformerLocked(watched watchedKind) *kindInformer {
+	if kind, ok := w.informers[watched]; ok {
 		return kind
 	}
 	kind := &kindInformer{
-		informer: informer.OfMetadata(w.client, gvr, metav1.NamespaceAll, cache.Indexers{}),
+		informer: informer.OfMetadata(w.client, watched.gvr, watched.namespace, cache.Indexers{}),
 	}
-	w.informers[gvr] = kind
-	w.startInformerLocked(gvr)
+	w.informers[watched] = kind
+	w.startInformerLocked(watched)
 	return kind
 }
 
-func (w *Watcher) startInformerLocked(gvr schema.GroupVersionResource) {
-	kind := w.informers[gvr]
+func (w *Watcher) startInformerLocked(watched watchedKind) {
+	kind, gvr := w.informers[watched], watched.gvr
 	if w.ctx == nil || kind.stop != nil {
 		return
 	}
@@ -212,7 +231,7 @@ func (w *Watcher) notifyOfObject(gvr schema.GroupVersionResource, obj any) {
 	for work := range w.interest[objectRef{gvr: gvr, name: name}] {
 		works = append(works, work)
 	}
-	if kind := w.informers[gvr]; kind != nil && kind.works != nil {
+	if kind := w.informers[watchedKind{gvr: gvr}]; kind != nil && kind.works != nil {
 		works = append(works, kind.works(name)...)
 	}
 	w.mu.RUnlock()
@@ -251,7 +270,7 @@ const (
 // CompareVersion compares the version of an object that a pass found with the watch.
 func (w *Watcher) CompareVersion(o objectRef, found objectVersion) versionState {
 	w.mu.RLock()
-	kind := w.informers[o.gvr]
+	kind := w.informers[w.watchedAs(o)]
 	w.mu.RUnlock()
 	if kind == nil || !kind.informer.HasSynced() {
 		return versionChanged
@@ -280,18 +299,18 @@ func (w *Watcher) CompareVersion(o objectRef, found objectVersion) versionState 
 	return versionChanged
 }
 
-// HasSynced tells whether the watch of a kind has received its first list.
+// HasSynced tells whether the watch of a kind in all namespaces has received its first list.
 func (w *Watcher) HasSynced(gvr schema.GroupVersionResource) bool {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	kind := w.informers[gvr]
+	kind := w.informers[watchedKind{gvr: gvr}]
 	return kind != nil && kind.informer.HasSynced()
 }
 
-// Names returns the names of all objects of a kind that the watch has.
+// Names returns the names of all objects of a kind that the watch of all namespaces has.
 func (w *Watcher) Names(gvr schema.GroupVersionResource) []string {
 	w.mu.RLock()
-	kind := w.informers[gvr]
+	kind := w.informers[watchedKind{gvr: gvr}]
 	w.mu.RUnlock()
 	if kind == nil {
 		return nil

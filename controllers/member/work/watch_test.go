@@ -43,12 +43,28 @@ func newWatcherTest(t *testing.T, objects ...*metav1.PartialObjectMetadata) *wat
 	for _, o := range objects {
 		require.NoError(t, w.cluster.Tracker().Create(configMaps, o, o.Namespace))
 	}
-	w.Watcher = NewWatcher(w.cluster, logr.Discard(), func(work string, _ objectRef) { w.noticed <- work })
+	w.Watcher = NewWatcher(w.cluster, false, logr.Discard(), func(work string, _ objectRef) { w.noticed <- work })
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = w.Start(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	return w
+}
+
+func TestAnAgentForSomeNamespacesWatchesThese(t *testing.T) {
+	w := newWatcherTest(t, partialConfigMap("a", "1"))
+	w.namespaced = true
+	w.SetInterest("work", []objectRef{configMapRef("a")})
+	w.expectNotices(t, "work")
+	require.NoError(t, w.cluster.Tracker().Update(configMaps, partialConfigMap("a", "2"), "n"))
+	w.expectNotices(t, "work")
+	assert.Equal(t, versionCurrent, w.CompareVersion(configMapRef("a"), objectVersion{uid: "uid-a", resourceVersion: "2"}))
+	assert.False(t, w.HasSynced(configMaps), "not in all namespaces")
+	for _, action := range w.cluster.Actions() {
+		assert.Equal(t, "n", action.GetNamespace(), action)
+	}
+	w.SetInterest("work", nil)
+	assert.Empty(t, w.informers)
 }
 
 // expectNotices waits for at least one notice of each Work, in any order.
