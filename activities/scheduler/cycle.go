@@ -19,6 +19,9 @@ type cycle struct {
 	// One binding per cluster at most is in one of these: made for the latest
 	// policy, made for an earlier one, or no longer scheduled.
 	current, obsolete, unscheduled map[string]Binding
+	// marked are the clusters of a PickN placement that a user wants replaced: they are picked only if
+	// no other can be.
+	marked map[string]Binding
 	// wanted is how many clusters satisfy the policy, amiss how many of those picked
 	// do not count.
 	wanted, amiss int
@@ -37,6 +40,7 @@ func newCycle(facts Facts) *cycle {
 		current:     map[string]Binding{},
 		obsolete:    map[string]Binding{},
 		unscheduled: map[string]Binding{},
+		marked:      map[string]Binding{},
 		rejected:    rejections{},
 		scores:      scores{},
 		wording:     wordings{},

@@ -81,6 +81,20 @@ func unscheduled(b *scheduler.Binding) {
 	b.State, b.Previous = placementv1beta1.BindingStateUnscheduled, placementv1beta1.BindingStateBound
 }
 
+func marked(b *scheduler.Binding) { b.Marked, b.Available = true, true }
+
+func up(b *scheduler.Binding) { b.Available = true }
+
+func costing(cost int32) func(*scheduler.Binding) {
+	return func(b *scheduler.Binding) { b.Available, b.DeletionCost = true, &cost }
+}
+
+func costs(cost string) func(*clusterv1beta1.MemberCluster) {
+	return func(c *clusterv1beta1.MemberCluster) {
+		c.Annotations = map[string]string{placementv1beta1.ClusterDeletionCostAnnotation: cost}
+	}
+}
+
 func pickN(n int32) *placementv1beta1.PlacementPolicy {
 	return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: &n}
 }
@@ -428,4 +442,97 @@ func TestPoliciesThatCannotBeFollowedAreNamed(t *testing.T) {
 			assert.Len(t, d.Keep, 1)
 		})
 	}
+}
+
+func clustersNamed(names ...string) []clusterv1beta1.MemberCluster {
+	clusters := make([]clusterv1beta1.MemberCluster, 0, len(names))
+	for _, name := range names {
+		clusters = append(clusters, cluster(name))
+	}
+	return clusters
+}
+
+// Acceptance example C8, as far as the scheduler is concerned, and the order of a scale-down.
+func TestWhatAUserMarksOrPricesGoesFirst(t *testing.T) {
+	const byMark = "ClusterUnschedulable, its binding is marked to be replaced (label kubernetes-fleet.io/specified-delete)"
+	going := func(b *scheduler.Binding) { marked(b); unscheduled(b) }
+	gone := func(d scheduler.Decision) []string { return d.Unschedule }
+	five := func(changes map[string]func(*scheduler.Binding)) []scheduler.Binding {
+		var bindings []scheduler.Binding
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			change := up
+			if changes[name] != nil {
+				change = changes[name]
+			}
+			bindings = append(bindings, with(bound(name), change))
+		}
+		return bindings
+	}
+	for sentence, test := range map[string]struct {
+		policy   *placementv1beta1.PlacementPolicy
+		clusters []clusterv1beta1.MemberCluster
+		bindings []scheduler.Binding
+		create   []string
+		gone     []string
+	}{
+		"a marked cluster is replaced by another": {
+			pickN(5), clustersNamed("a", "b", "c", "d", "e", "f"), five(map[string]func(*scheduler.Binding){"b": marked}), []string{"f"}, []string{"b-b"},
+		},
+		"it stays if there is no other": {
+			pickN(5), clustersNamed("a", "b", "c", "d", "e"), five(map[string]func(*scheduler.Binding){"b": marked}), nil, nil,
+		},
+		"nor is it picked again before its binding is gone": {
+			pickN(5), clustersNamed("a", "b", "c", "d", "e"), five(map[string]func(*scheduler.Binding){"b": going}), nil, nil,
+		},
+		"of two, the one that is not available is replaced first": {
+			pickN(5), clustersNamed("a", "b", "c", "d", "e", "f"),
+			five(map[string]func(*scheduler.Binding){"b": marked, "d": func(b *scheduler.Binding) { b.Marked = true }}), []string{"f"}, []string{"b-d"},
+		},
+		"a marked cluster goes first when fewer are wanted, and is not replaced": {
+			pickN(4), clustersNamed("a", "b", "c", "d", "e", "f"), five(map[string]func(*scheduler.Binding){"e": marked}), nil, []string{"b-e"},
+		},
+		"then one that is not available, then the cheapest, then as ever": {
+			pickN(1), clustersNamed("a", "b", "c", "d", "e"),
+			five(map[string]func(*scheduler.Binding){"e": marked, "d": func(b *scheduler.Binding) { b.Available = false }, "c": costing(-5), "a": costing(1)}),
+			nil, []string{"b-b", "b-c", "b-d", "b-e"},
+		},
+		"the cost of the cluster counts if the binding has none": {
+			pickN(1), []clusterv1beta1.MemberCluster{cluster("a", costs("7")), cluster("b"), cluster("c", costs("-1")), cluster("d", costs("99")), cluster("e", costs("a lot"))},
+			five(map[string]func(*scheduler.Binding){"d": costing(-2)}), nil, []string{"b-b", "b-c", "b-d", "b-e"},
+		},
+		"availability does not count while no user marks or prices anything": {
+			pickN(4), clustersNamed("a", "b", "c", "d", "e"), five(map[string]func(*scheduler.Binding){"e": func(b *scheduler.Binding) { b.Available = false }}), nil, []string{"b-a"},
+		},
+		"marks mean nothing where every cluster is wanted": {
+			pickAll(), clustersNamed("a", "b", "c", "d", "e"), five(map[string]func(*scheduler.Binding){"b": marked}), nil, nil,
+		},
+		"nor where clusters are named": {
+			pickFixed("a", "b", "c", "d", "e"), clustersNamed("a", "b", "c", "d", "e", "f"), five(map[string]func(*scheduler.Binding){"b": marked}), nil, nil,
+		},
+		"a marked cluster of an earlier policy stays only if the latest matches it": {
+			requiring(pickN(2), prod()), []clusterv1beta1.MemberCluster{cluster("a"), cluster("b", labelled("env", "prod"))},
+			[]scheduler.Binding{with(with(bound("a"), old), marked), with(with(bound("b"), old), marked)}, nil, []string{"b-a"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			facts := scheduler.Facts{PolicySnapshot: "p-1", Policy: test.policy, Clusters: test.clusters, Bindings: test.bindings, Now: now}
+			d := scheduler.Decide(facts)
+			var create []string
+			for _, c := range d.Create {
+				create = append(create, c.ClusterName)
+			}
+			assert.Equal(t, test.create, create)
+			assert.ElementsMatch(t, test.gone, gone(d))
+			assert.Empty(t, scheduler.Unexplained(facts, d, true), "a user has asked for it")
+			for _, u := range d.Unselected {
+				if u.Reason == byMark {
+					assert.Contains(t, []string{"b", "d"}, u.ClusterName)
+				}
+			}
+		})
+	}
+	t.Run("it is told why", func(t *testing.T) {
+		facts := scheduler.Facts{PolicySnapshot: "p-1", Policy: pickN(5), Clusters: clustersNamed("a", "b", "c", "d", "e", "f"), Bindings: five(map[string]func(*scheduler.Binding){"b": marked}), Now: now}
+		assert.Equal(t, byMark, scheduler.Explain(facts, "b")[0].Reason)
+	})
 }

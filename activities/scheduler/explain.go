@@ -113,6 +113,9 @@ func ranksAbove(a, b Rival) bool {
 
 // reasonAgainst is the first reason against picking a cluster next.
 func (e *explainer) reasonAgainst(cluster *clusterv1beta1.MemberCluster) (string, int) {
+	if _, marked := e.cycle.marked[cluster.Name]; marked {
+		return isMarked, byMark
+	}
 	if reason, by := e.cycle.run.filterCluster(cluster); reason != "" {
 		return reason, by
 	}

@@ -42,6 +42,12 @@ type Binding struct {
 	Disputed bool
 	// Created is when the binding was made.
 	Created time.Time
+	// Marked says that a user wants the cluster replaced by another.
+	Marked bool
+	// Available says that the cluster is.
+	Available bool
+	// DeletionCost is what it costs to take the placement off the cluster; nil if the cluster says.
+	DeletionCost *int32
 }
 
 // BindingsOf are the bindings with the name of a placement, as the scheduler knows them.
@@ -49,6 +55,7 @@ func BindingsOf(placement placementv1beta1.PlacementObject, stored []placementv1
 	bindings, owner := make([]Binding, 0, len(stored)), placementv1beta1.PlacementOwner(placement)
 	for _, binding := range stored {
 		spec := binding.GetBindingSpec()
+		cost, _ := placementv1beta1.DeletionCost(binding) // what cannot be read counts as 0
 		bindings = append(bindings, Binding{
 			Name:           binding.GetName(),
 			Cluster:        spec.TargetCluster,
@@ -59,6 +66,9 @@ func BindingsOf(placement placementv1beta1.PlacementObject, stored []placementv1
 			Terminating:    binding.GetDeletionTimestamp() != nil,
 			Disputed:       placementv1beta1.KinshipOf(binding, owner) == placementv1beta1.KinshipDisputed,
 			Created:        binding.GetCreationTimestamp().Time,
+			Marked:         placementv1beta1.IsMarkedForDelete(binding),
+			Available:      placementv1beta1.SaysAvailable(binding),
+			DeletionCost:   cost,
 		})
 	}
 	return bindings

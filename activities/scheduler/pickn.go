@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
@@ -9,12 +8,15 @@ import (
 )
 
 // pickN picks as many clusters as the policy asks for, the best ranked first. What
-// was picked for the same policy stays, unless fewer clusters are wanted now.
+// was picked for the same policy stays, unless fewer clusters are wanted now, or a
+// user has marked it and another cluster can take its place.
 func (c *cycle) pickN() error {
 	if n := c.facts.Policy.NumberOfClusters; n != nil {
 		c.wanted = int(*n)
 	}
 	tooMany := c.scaleDown()
+	marks := marking{c}
+	marks.setAside(tooMany)
 	if err := c.startPlugins(); err != nil {
 		return err
 	}
@@ -25,10 +27,15 @@ func (c *cycle) pickN() error {
 		c.unscheduleBinding(binding)
 		delete(c.current, binding.Cluster)
 	}
+	for cluster := range c.marked {
+		delete(c.current, cluster)
+		delete(c.obsolete, cluster)
+	}
 	c.keepCurrent()
 	pool := newPool(c.run)
 	for _, cluster := range c.known.Fleet {
-		if _, ok := c.current[cluster.Name]; ok {
+		_, stays := c.current[cluster.Name]
+		if _, marked := c.marked[cluster.Name]; stays || marked {
 			continue
 		}
 		if reason, by := c.run.filterCluster(cluster); reason != "" {
@@ -40,13 +47,13 @@ func (c *cycle) pickN() error {
 	for _, best := range pool.takeBatches(c.wanted - len(c.current)) {
 		c.pickCluster(best.cluster.Name, c.scores.shareScore(best.score))
 	}
+	marks.decide()
 	c.rejectRemaining(pool)
 	return nil
 }
 
-// scaleDown finds the bindings of the latest policy that are too many: first what has
-// not been rolled out yet, then the lowest in rank, by the scores recorded when they
-// were picked. From here on they are clusters like all others.
+// scaleDown finds the bindings of the latest policy that are too many. From here on they
+// are clusters like all others, but for the marked ones.
 func (c *cycle) scaleDown() []Binding {
 	if len(c.current) <= c.wanted {
 		return nil
@@ -55,13 +62,7 @@ func (c *cycle) scaleDown() []Binding {
 	for _, binding := range c.current {
 		ranked = append(ranked, binding)
 	}
-	slices.SortFunc(ranked, func(a, b Binding) int {
-		return cmp.Or(
-			cmp.Compare(rankState(b.State), rankState(a.State)),
-			recordedScore(a.Decision).Compare(recordedScore(b.Decision)),
-			cmp.Compare(b.Cluster, a.Cluster),
-		)
-	})
+	slices.SortFunc(ranked, newDepartures(c).compareStays)
 	tooMany := ranked[c.wanted:]
 	for _, binding := range tooMany {
 		if c.known.Has[binding.Cluster] == framework.Picked {

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -269,5 +270,41 @@ func TestSchedulingTwiceChangesNothing(t *testing.T) {
 		later := scheduler.Decide(facts)
 		require.Empty(t, later.Create, "fleet %d, all of whose clusters have been silent for an hour", seed)
 		require.Empty(t, later.Unschedule, "fleet %d, all of whose clusters have been silent for an hour", seed)
+	}
+}
+
+// Whatever is marked, and whatever deletions cost: no placement is on fewer clusters for that, no cluster is picked
+// whose binding is marked, and where clusters are not picked by number, marks and costs change nothing.
+func TestMarksAndCostsTakeNoPlaceAway(t *testing.T) {
+	for seed := range *fleets / 4 {
+		d := throw(seed)
+		facts := d.facts()
+		plain := scheduler.Decide(facts)
+		marked, held := map[string]bool{}, map[string]bool{}
+		for i := range facts.Bindings {
+			b := &facts.Bindings[i]
+			b.Marked, b.Available = d.one(3), d.one(2)
+			if d.one(3) {
+				b.DeletionCost = new(int32(d.IntN(5) - 2))
+			}
+			if b.Terminating || b.Disputed {
+				continue
+			}
+			marked[b.Cluster] = marked[b.Cluster] || b.Marked
+			exists := slices.ContainsFunc(facts.Clusters, func(c clusterv1beta1.MemberCluster) bool { return c.Name == b.Cluster && c.DeletionTimestamp == nil })
+			if exists && b.State != placementv1beta1.BindingStateUnscheduled && b.PolicySnapshot == facts.PolicySnapshot {
+				held[b.Cluster] = true
+			}
+		}
+		got := scheduler.Decide(facts)
+		if facts.Policy == nil || facts.Policy.PlacementType != placementv1beta1.PickNPlacementType {
+			require.Empty(t, cmp.Diff(plain, got, cmpopts.EquateEmpty()), "fleet %d", seed)
+			continue
+		}
+		require.GreaterOrEqual(t, len(got.Selected), min(int(*facts.Policy.NumberOfClusters), len(held)), "fleet %d", seed)
+		require.LessOrEqual(t, len(got.Selected), int(*facts.Policy.NumberOfClusters), "fleet %d", seed)
+		for _, c := range got.Create {
+			require.False(t, marked[c.ClusterName], "fleet %d", seed)
+		}
 	}
 }

@@ -28,6 +28,8 @@ const (
 	byRank = math.MaxInt
 	// byName marks clusters the user named; their reasons are worded already.
 	byName = -1
+	// byMark marks clusters that a user wants replaced.
+	byMark = -2
 )
 
 // rejectCluster reports a cluster that a filter keeps out, and lets go of what it got under an

@@ -254,6 +254,36 @@ func TestStableSnapshot(t *testing.T) {
 	assert.Equal(t, "2", rollout.StableSnapshot(map[string]int{"0": 1, "1": 2, "2": 2}, index), "of two the newer")
 }
 
+// Acceptance example C8: of five clusters b is marked to be replaced, the scheduler has let go of it and picked f, and a is
+// unavailable.
+func TestAMarkedClusterIsReplacedWithinTheLimits(t *testing.T) {
+	marked, replacement := deselected("b"), fresh("f")
+	remove := func(name string) rollout.Step { return rollout.Step{Cluster: name, Op: rollout.Remove} }
+	add := rollout.Step{Cluster: "f", Op: rollout.Add}
+	for sentence, test := range map[string]struct {
+		clusters []rollout.Cluster
+		limits   rollout.Limits
+		want     []rollout.Step
+	}{
+		"(i) at once if two may be unavailable": {
+			[]rollout.Cluster{down(current("a")), marked, current("c"), current("d"), current("e"), replacement}, limits(5, 2, 1), []rollout.Step{remove("b"), add},
+		},
+		"(ii) after the sixth is there if one may be": {
+			[]rollout.Cluster{down(current("a")), marked, current("c"), current("d"), current("e"), replacement}, limits(5, 1, 1), []rollout.Step{add},
+		},
+		"(ii) and is available": {
+			[]rollout.Cluster{down(current("a")), marked, current("c"), current("d"), current("e"), current("f")}, limits(5, 1, 1), []rollout.Step{remove("b")},
+		},
+		"(iii) at once if it is the one that is unavailable": {
+			[]rollout.Cluster{down(deselected("a")), current("b"), current("c"), current("d"), current("e"), replacement}, limits(5, 1, 1), []rollout.Step{remove("a"), add},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			assert.Equal(t, test.want, decideBatch(test.clusters, test.limits).Steps)
+		})
+	}
+}
+
 // What partition, pause and order make of the next batch.
 func TestWhatIsHeldBack(t *testing.T) {
 	partition := func(l rollout.Limits, n int) rollout.Limits { l.Partition = n; return l }

@@ -127,6 +127,12 @@ const (
 	// DeletePropagationAnnotation says, on a Work that is being deleted, "Abandon" if what it
 	// has brought is to stay on the member and to belong to the fleet no more.
 	DeletePropagationAnnotation = FleetPrefix + "delete-propagation"
+	// SpecifiedDeleteLabel, with the value "true", marks a binding that is to be replaced by one to
+	// another cluster, or to go first when fewer clusters are wanted.
+	SpecifiedDeleteLabel = FleetPrefix + "specified-delete"
+	// ClusterDeletionCostAnnotation has, on a binding or a MemberCluster, an integer: of the clusters of
+	// a placement that wants fewer, those with the lowest go first.
+	ClusterDeletionCostAnnotation = FleetPrefix + "cluster-deletion-cost"
 	// RemovedResourcesAnnotation says, on a binding and its Works, "Abandon" if resources that leave
 	// them are to stay on the member and to belong to the fleet no more.
 	RemovedResourcesAnnotation = FleetPrefix + "removed-resources"

@@ -2,6 +2,7 @@ package v1beta1
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -118,6 +119,39 @@ func RolloutLimits(placement PlacementObject) (maxUnavailable, maxSurge intstr.I
 // RollingUpdateOf returns the settings of the rolling update of a placement; zero ones if it has none.
 func RollingUpdateOf(placement PlacementObject) RollingUpdateConfig {
 	return ptr.Deref(StrategyOf(placement).RollingUpdate, RollingUpdateConfig{})
+}
+
+// IsMarkedForDelete says that a user wants a cluster of a placement replaced by another.
+func IsMarkedForDelete(b BindingObject) bool {
+	return b.GetLabels()[SpecifiedDeleteLabel] == LabelValueTrue
+}
+
+// DeletionCost reads what it costs to take a placement off a cluster, in an annotation of a binding or of a MemberCluster; nil
+// if it says nothing. What is no integer of 32 bits is an error, and counts as 0.
+func DeletionCost(o metav1.Object) (*int32, error) {
+	text, has := o.GetAnnotations()[ClusterDeletionCostAnnotation]
+	if !has {
+		return nil, nil
+	}
+	cost, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return new(int32), fmt.Errorf("the deletion cost %q is no integer of 32 bits: %w", text, err)
+	}
+	return new(int32(cost)), nil
+}
+
+// SaysAvailable says that the status of a binding reports its present generation as available.
+func SaysAvailable(b BindingObject) bool {
+	if IsDeleting(b) {
+		return false
+	}
+	for _, step := range []string{ConditionTypeAvailable, ConditionTypeDiffReported} {
+		said := meta.FindStatusCondition(b.GetBindingStatus().Conditions, step)
+		if said != nil && said.Status == metav1.ConditionTrue && said.ObservedGeneration == b.GetGeneration() {
+			return true
+		}
+	}
+	return false
 }
 
 // AbandonsRemoved says that what leaves a placement, a cluster or a resource, stays in place there.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,7 +31,7 @@ const (
 // NewEvict returns `kubectl fleet evict`.
 func NewEvict(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	s := &steering{factory: f, streams: streams}
-	timeout := evictionTimeout
+	timeout, replace := evictionTimeout, false
 	cmd := &cobra.Command{
 		Use:   "evict PLACEMENT CLUSTER",
 		Short: "Take what a placement has placed off a cluster",
@@ -37,8 +39,15 @@ func NewEvict(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command
 whether that may be. The scheduler picks another cluster, or the same one again unless that is tainted: see
 kubectl fleet cordon.
 
-Waits for the outcome; exits with 1 if the eviction is not allowed.`,
-		Example: `  kubectl fleet evict web member-3`,
+Waits for the outcome; exits with 1 if the eviction is not allowed.
+
+With --replace, the placement has to pick another cluster, and the binding to this one is marked instead (label
+kubernetes-fleet.io/specified-delete): it goes within maxUnavailable and maxSurge, and only for another cluster. That
+works for placements that pick a number of clusters; it is not waited for.`,
+		Example: `  kubectl fleet evict web member-3
+
+  # Move what is there to another cluster, within the limits of the placement
+  kubectl fleet evict web member-3 --replace`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return fmt.Errorf("kubectl fleet evict needs a placement and a cluster, as in: kubectl fleet evict web member-3")
@@ -46,12 +55,57 @@ Waits for the outcome; exits with 1 if the eviction is not allowed.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if replace {
+				return s.replace(cmd.Context(), args[0], args[1])
+			}
 			return s.evict(cmd.Context(), args[0], args[1], timeout)
 		},
 	}
 	s.AddFlags(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "How long to wait for the outcome; 0 does not wait.")
+	cmd.Flags().BoolVar(&replace, "replace", false, "Have another cluster picked, and this one left within the limits of the placement.")
 	return cmd
+}
+
+// replace marks the binding of a placement to a cluster, so that another cluster takes its place.
+func (s *steering) replace(ctx context.Context, arg, cluster string) error {
+	c, found, err := s.findOne(ctx, arg, hub.KindPlacement)
+	if err != nil {
+		return err
+	}
+	placement := found.Placement
+	if policy := placement.Spec.Policy; policy == nil || policy.PlacementType != placementv1beta1.PickNPlacementType {
+		return fmt.Errorf("%s wants every matching cluster: use a taint, or an eviction without --replace", placement.Ref)
+	}
+	bindings, err := hub.Reader{Reader: c}.BindingsOf(ctx, placement.Ref)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(bindings, func(b hub.Binding) bool {
+		return b.Spec.TargetCluster == cluster && placementv1beta1.IsLiveBinding(b.Object)
+	})
+	if at < 0 {
+		return fmt.Errorf("%s is not on %s: kubectl fleet status %s lists its clusters", placement.Ref, cluster, placement.Flags())
+	}
+	binding := bindings[at].Object
+	if placementv1beta1.IsMarkedForDelete(binding) {
+		s.Done(s.streams, "%s on %s is to be replaced already", placement.Ref, cluster)
+		return nil
+	}
+	if err := s.Ask(s.streams, fmt.Sprintf("Have another cluster take the place of %s in %s?", cluster, placement.Ref)); err != nil {
+		return err
+	}
+	if s.Sends() {
+		marked := placementv1beta1.DeepCopyOf(binding)
+		labels := maps.Clone(binding.GetLabels())
+		labels[placementv1beta1.SpecifiedDeleteLabel] = placementv1beta1.LabelValueTrue
+		marked.SetLabels(labels)
+		if err := s.writer(c).Patch(ctx, marked, client.MergeFrom(binding)); err != nil {
+			return fmt.Errorf("marking the binding of %s to %s: %w", placement.Ref, cluster, err)
+		}
+	}
+	s.Done(s.streams, "%s on %s is to be replaced", placement.Ref, cluster)
+	return nil
 }
 
 func (s *steering) evict(ctx context.Context, arg, cluster string, timeout time.Duration) error {

@@ -149,6 +149,31 @@ func TestPauseAndPartition(t *testing.T) {
 	require.ErrorContains(t, c.run("pause", "web"), "is rolled out by update runs: stop and resume its run instead")
 }
 
+func TestEvictAndReplace(t *testing.T) {
+	placement := &placementv1beta1.ClusterResourcePlacement{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "uid-web", Generation: 1},
+		Spec:       placementv1beta1.PlacementSpec{Policy: &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(1))}},
+	}
+	binding := bindingTo("member-1")
+	c := newConsole(t, placement, binding)
+	label := func() string {
+		return get(c, &placementv1beta1.ClusterResourceBinding{}, binding.Name).Labels[placementv1beta1.SpecifiedDeleteLabel]
+	}
+	require.ErrorContains(t, c.run("evict", "web", "member-9", "--replace"), "placement/web is not on member-9")
+	require.ErrorContains(t, c.run("evict", "web", "member-1", "--replace"), "no terminal to ask on")
+	require.NoError(t, c.run("evict", "web", "member-1", "--replace", "--dry-run"))
+	assert.Empty(t, label())
+	require.NoError(t, c.run("evict", "web", "member-1", "--replace", "--yes"))
+	assert.Equal(t, "placement/web on member-1 is to be replaced\n", c.out.String())
+	assert.Equal(t, "true", label())
+	require.NoError(t, c.run("evict", "web", "member-1", "--replace"))
+	assert.Equal(t, "placement/web on member-1 is to be replaced already\n", c.out.String())
+
+	placement.Spec.Policy, placement.ResourceVersion = nil, ""
+	c = newConsole(t, placement, bindingTo("member-1"))
+	require.ErrorContains(t, c.run("evict", "web", "member-1", "--replace", "--yes"), "wants every matching cluster: use a taint, or an eviction without --replace")
+}
+
 func TestSuspendAndUnsuspend(t *testing.T) {
 	for _, placement := range []*placementv1beta1.ClusterResourcePlacement{
 		{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "uid-web", Generation: 1}}, externalPlacement(),

@@ -88,11 +88,13 @@ func Clusters(facts Facts, names ...string) []Answer {
 func bindings(stored []hub.Binding) []scheduler.Binding {
 	known := make([]scheduler.Binding, 0, len(stored))
 	for _, binding := range stored {
+		cost, _ := placementv1beta1.DeletionCost(binding.Object) // what cannot be read counts as 0
 		known = append(known, scheduler.Binding{
 			Name: binding.Object.GetName(), Cluster: binding.Spec.TargetCluster, State: binding.Spec.State,
 			Previous:       placementv1beta1.BindingState(binding.Object.GetAnnotations()[placementv1beta1.PreviousBindingStateAnnotation]),
 			PolicySnapshot: binding.Spec.SchedulingPolicySnapshotName, Decision: binding.Spec.ClusterDecision,
-			Terminating: placementv1beta1.IsDeleting(binding.Object),
+			Terminating: placementv1beta1.IsDeleting(binding.Object), Marked: placementv1beta1.IsMarkedForDelete(binding.Object),
+			Available: placementv1beta1.SaysAvailable(binding.Object), DeletionCost: cost,
 		})
 	}
 	return known

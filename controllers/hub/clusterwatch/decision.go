@@ -112,7 +112,7 @@ func isFull(placement placementv1beta1.PlacementObject, bindings []placementv1be
 	}
 	picked := 0
 	for _, binding := range bindings {
-		if placementv1beta1.IsLiveBinding(binding) {
+		if placementv1beta1.IsLiveBinding(binding) && !placementv1beta1.IsMarkedForDelete(binding) { // a marked one waits for another
 			picked++
 		}
 	}

@@ -47,13 +47,24 @@ func NeedsWork(facts *Facts) waker.Need {
 	case rolloutPending(facts):
 		need.Cause, need.Ripens = wf.CauseAvailability, untrackablePeriod(facts)
 	}
+	addUserDemands(&need, facts)
+	return need
+}
+
+// addUserDemands adds to a need the clusters that a user wants replaced, and evictions.
+func addUserDemands(need *waker.Need, facts *Facts) {
+	if marked := markedClusters(facts); len(marked) > 0 {
+		if need.Cause != wf.CauseSpec {
+			need.Cause = wf.CauseBindings
+		}
+		need.Demand += " marked " + strings.Join(marked, ",")
+	}
 	if facts.Eviction != "" {
 		if need.Demand == "" {
 			need.Cause = wf.CauseEvictions
 		}
 		need.Demand += " eviction " + facts.Eviction
 	}
-	return need
 }
 
 // lostClusters are the clusters that the policy picked and that have no binding any more, because a user has deleted
@@ -76,6 +87,28 @@ func lostClusters(facts *Facts) []string {
 	}
 	slices.Sort(lost)
 	return lost
+}
+
+// markedClusters are the clusters that a user wants replaced by others, which only a policy that picks a number of clusters
+// can do.
+func markedClusters(facts *Facts) []string {
+	policy := facts.Placement.GetPlacementSpec().Policy
+	if policy == nil || policy.PlacementType != placementv1beta1.PickNPlacementType {
+		return nil
+	}
+	return listMarked(facts)
+}
+
+// listMarked lists the picked clusters whose bindings are marked to be replaced.
+func listMarked(facts *Facts) []string {
+	var marked []string
+	for _, binding := range facts.Bindings {
+		if placementv1beta1.IsLiveBinding(binding) && placementv1beta1.IsMarkedForDelete(binding) {
+			marked = append(marked, binding.GetBindingSpec().TargetCluster)
+		}
+	}
+	slices.Sort(marked)
+	return marked
 }
 
 // hasSurplusBindings says that there are bindings that the present policy does not ask for: a user has made them, or
@@ -142,7 +175,7 @@ func hashProgress(facts *Facts) uint64 {
 	for _, binding := range facts.Bindings {
 		hash := fnv.New64a()
 		// Writing to a hash never fails.
-		_, _ = fmt.Fprint(hash, binding.GetUID(), binding.GetBindingSpec().State, binding.GetBindingSpec().ResourceSnapshotName, binding.GetDeletionTimestamp().IsZero(), isBindingAvailable(binding),
+		_, _ = fmt.Fprint(hash, binding.GetUID(), binding.GetBindingSpec().State, binding.GetBindingSpec().ResourceSnapshotName, binding.GetDeletionTimestamp().IsZero(), placementv1beta1.SaysAvailable(binding),
 			binding.GetBindingSpec().ClusterResourceOverrideSnapshots, binding.GetBindingSpec().ResourceOverrideSnapshots)
 		sum += hash.Sum64() // a sum does not depend on the order of the list
 	}

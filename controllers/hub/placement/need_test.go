@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/override"
@@ -262,4 +263,34 @@ func TestWhatAFlappingFleetWritesIsSmall(t *testing.T) {
 		entry.Conditions[4].Status = metav1.ConditionFalse
 	}))
 	assert.LessOrEqual(t, sizeOf(status), targetBytes+10<<10)
+}
+
+func TestAMarkedBindingNeedsTheScheduler(t *testing.T) {
+	mark := func(s situation) situation {
+		s.binding("b").Labels[placementv1beta1.SpecifiedDeleteLabel] = "true"
+		return s
+	}
+	pickN := func(s situation) situation {
+		s.Placement.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: new(int32(2))}
+		return s
+	}
+	plain := func() situation { return newSituation("a", "b").bound(0, up, "a", "b") }
+	scheduled := func(s situation) string {
+		return meta.FindStatusCondition(Project(s.Facts, View{Now: now}).Conditions, placementv1beta1.Scope{}.PlacementConditionType(placementv1beta1.ConditionTypeScheduled)).Message
+	}
+	need := NeedsWork(mark(pickN(plain())).Facts)
+	assert.Equal(t, []string{wf.CauseBindings, " marked b"}, []string{need.Cause, need.Demand})
+	assert.Contains(t, scheduled(mark(pickN(plain()))), "; b marked to be replaced, which waits until another cluster can take the place")
+	assert.Empty(t, NeedsWork(pickN(plain()).Facts).Cause)
+
+	assert.Empty(t, NeedsWork(mark(plain()).Facts).Cause, "every cluster is wanted")
+	assert.Contains(t, scheduled(mark(plain())), "label kubernetes-fleet.io/specified-delete on the binding(s) of b: every matching cluster is wanted; use a taint, or an eviction")
+	assert.NotContains(t, scheduled(plain()), ";")
+
+	s := plain()
+	s.binding("a").Annotations = map[string]string{placementv1beta1.ClusterDeletionCostAnnotation: "cheap"}
+	assert.Contains(t, scheduled(s), "annotation kubernetes-fleet.io/cluster-deletion-cost on the binding(s) of a is no integer of 32 bits, and counts as 0")
+	leaving := mark(pickN(plain()))
+	leaving.binding("b").Spec.State = placementv1beta1.BindingStateUnscheduled
+	assert.NotContains(t, NeedsWork(leaving.Facts).Demand, "marked", "it is being replaced")
 }

@@ -137,12 +137,31 @@ func scheduledCondition(facts *Facts) metav1.Condition {
 	}
 }
 
-// describeNote describes what is selected and cannot be placed yet.
+// describeNote describes what is selected and cannot be placed yet, and marks and costs that have no effect.
 func describeNote(facts *Facts) string {
-	if facts.Verdict.Note == "" || facts.Verdict.Generation != facts.Placement.GetGeneration() {
-		return ""
+	note := ""
+	if facts.Verdict.Note != "" && facts.Verdict.Generation == facts.Placement.GetGeneration() {
+		note = "; " + facts.Verdict.Note
 	}
-	return "; " + facts.Verdict.Note
+	switch marked := listMarked(facts); {
+	case len(marked) == 0:
+	case len(markedClusters(facts)) == 0:
+		note += fmt.Sprintf("; label %s on the binding(s) of %s: every matching cluster is wanted; use a taint, or an eviction",
+			placementv1beta1.SpecifiedDeleteLabel, joinLimited(marked))
+	default:
+		note += fmt.Sprintf("; %s marked to be replaced, which waits until another cluster can take the place", joinLimited(marked))
+	}
+	var unreadable []string
+	for _, binding := range facts.Bindings {
+		if _, err := placementv1beta1.DeletionCost(binding); err != nil && placementv1beta1.IsLiveBinding(binding) {
+			unreadable = append(unreadable, binding.GetBindingSpec().TargetCluster)
+		}
+	}
+	if len(unreadable) > 0 {
+		note += fmt.Sprintf("; annotation %s on the binding(s) of %s is no integer of 32 bits, and counts as 0",
+			placementv1beta1.ClusterDeletionCostAnnotation, joinLimited(unreadable))
+	}
+	return note
 }
 
 // sumUpSteps sums up the conditions of all clusters, step by step.

@@ -110,7 +110,7 @@ func accountLimits(facts *Facts) rollout.Account {
 		if holds {
 			a.Placed++
 		}
-		up := isBindingAvailable(binding)
+		up := placementv1beta1.SaysAvailable(binding)
 		if up {
 			a.Available++
 		}
@@ -125,20 +125,6 @@ func accountLimits(facts *Facts) rollout.Account {
 		}
 	}
 	return a
-}
-
-// isBindingAvailable says that the status of a binding reports its present generation as available.
-func isBindingAvailable(binding placementv1beta1.BindingObject) bool {
-	if !binding.GetDeletionTimestamp().IsZero() {
-		return false
-	}
-	for _, step := range []string{placementv1beta1.ConditionTypeAvailable, placementv1beta1.ConditionTypeDiffReported} {
-		said := meta.FindStatusCondition(binding.GetBindingStatus().Conditions, step)
-		if said != nil && said.Status == metav1.ConditionTrue && said.ObservedGeneration == binding.GetGeneration() {
-			return true
-		}
-	}
-	return false
 }
 
 // resolveLimits returns the limits of a rollout as numbers of clusters. Invalid limits are refused elsewhere.
