@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -80,13 +81,21 @@ func (w *Watcher) reportTypes(ctx context.Context) (later time.Duration, failed 
 		}
 		wrote = true
 		if isNews {
-			w.Events.Eventf(propagated, nil, "Normal", tell.Reason, "Observe", "%s", tell.Message)
+			w.Events.Eventf(propagated, nil, severityOf(tell), tell.Reason, "Observe", "%s", tell.Message)
 		}
 	}
 	if wrote {
 		w.reported = now
 	}
 	return later, failed
+}
+
+// severityOf is the type of an event about a condition.
+func severityOf(observed *metav1.Condition) string {
+	if observed.Status == metav1.ConditionTrue {
+		return corev1.EventTypeNormal
+	}
+	return corev1.EventTypeWarning
 }
 
 // countConcerned counts the placements whose selectors can select objects of a kind.

@@ -126,6 +126,7 @@ func TestAPropagatedTypeSaysWhatIsWrongWithItsName(t *testing.T) {
 	h.watching("customresourcedefinitions", "namespaces", "configmaps", "deployments")
 	h.propagate("configmap", fleetflowv1alpha1.PropagationEnabled)
 	assert.Contains(t, h.observed("configmap", 0, metav1.ConditionFalse, fleetflowv1alpha1.ReasonKindNotServed).Message, "if you mean configmaps,")
+	assert.Contains(t, <-h.events.Events, "Warning KindNotServed")
 	h.propagate("propagatedtypes.fleetflow.io", fleetflowv1alpha1.PropagationEnabled)
 	h.observed("propagatedtypes.fleetflow.io", 0, metav1.ConditionFalse, fleetflowv1alpha1.ReasonKindNotPlaced)
 
