@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/fence"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -27,6 +28,24 @@ type Target struct {
 	ApplyStrategy                    *placementv1beta1.ApplyStrategy
 	// Annotations are set beside the ones there are.
 	Annotations map[string]string
+	// State is where the cluster stands between its lifecycle hooks; empty if that stays as it is.
+	State placementv1beta1.LifecycleState
+	// Pinned refuses the write if anything of the binding has changed: its labels and finalizers are
+	// part of what the decision was based on.
+	Pinned bool
+}
+
+// RevisionAt is the revision of a binding once it is brought to the target.
+func (t *Target) RevisionAt(b placementv1beta1.BindingObject) string {
+	bound := placementv1beta1.ScopeOf(b).NewBinding(b.GetName())
+	bound.SetAnnotations(t.Annotations)
+	spec := bound.GetBindingSpec()
+	*spec = *b.GetBindingSpec()
+	spec.ResourceSnapshotName = t.Snapshot
+	spec.ApplyStrategy = t.ApplyStrategy
+	spec.ResourceOverrideSnapshots = t.ResourceOverrideSnapshots
+	spec.ClusterResourceOverrideSnapshots = t.ClusterResourceOverrideSnapshots
+	return workmodel.Revision(bound)
 }
 
 // Bind points a binding to the target. The fence pins the binding's uid, state
@@ -44,6 +63,10 @@ func Bind[B placementv1beta1.BindingObject](ctx context.Context, c client.Client
 	if _, claimed := to.Annotations[placementv1beta1.RolloutEpochAnnotation]; claimed && len(annotations) > 0 {
 		ops = append(ops, pinAnnotation(annotations, placementv1beta1.RolloutEpochAnnotation))
 	}
+	if to.Pinned {
+		ops = append([]fence.Op{fence.Test("/metadata/resourceVersion", from.GetResourceVersion())}, ops...)
+	}
+	ops = append(ops, setState(from, to.State)...)
 	ops = append(ops, addAnnotations(annotations, to.Annotations)...)
 	if _, byRun := to.Annotations[placementv1beta1.UpdateRunUIDAnnotation]; byRun && len(annotations) > 0 {
 		// Of two runs that take a cluster at the same time one must fail.

@@ -227,7 +227,7 @@ func (n *Notifier) bindingChanged(old, now client.Object) {
 	}
 	scope := placementv1beta1.ScopeOf(now)
 	n.notifyClusterChange(PlacementKey(scope, name), binding.GetBindingSpec().TargetCluster)
-	if specChanged(old, now) {
+	if specChanged(old, now) || lifecycleChanged(old, now) {
 		n.notifyPlanChange(BindingsKey(scope, name))
 	}
 }
@@ -279,6 +279,12 @@ func (n *Notifier) snapshotChanged(_, now client.Object) {
 func specChanged(old, now client.Object) bool {
 	return old == nil || old.GetUID() != now.GetUID() || old.GetGeneration() != now.GetGeneration() ||
 		placementv1beta1.DeletionStarted(old, now)
+}
+
+// lifecycleChanged reports whether a binding stands elsewhere between its lifecycle hooks, which is what a plan counts with.
+// Labels and finalizers that answer a hook concern the one cluster.
+func lifecycleChanged(old, now client.Object) bool {
+	return old.GetLabels()[placementv1beta1.LifecycleStateLabel] != now.GetLabels()[placementv1beta1.LifecycleStateLabel]
 }
 
 func annotationChanged(old, now client.Object, key string) bool {

@@ -69,6 +69,11 @@ const (
 	// OpAddStable is a first write of an older snapshot: the target is not to spread further.
 	OpAddStable = "addStable"
 	OpRemove    = "remove" // delete the binding of a cluster no longer picked
+	// OpPrepareUpdate and OpPrepareRemove note on the binding that the cluster goes out of service for
+	// a change that a hook holds, OpGiveUpChange that the change is no longer wanted.
+	OpPrepareUpdate = "prepareUpdate"
+	OpPrepareRemove = "prepareRemove"
+	OpGiveUpChange  = "giveUpChange"
 	// OpEvict deletes the binding of a cluster that a user evicts, and writes the
 	// outcome; OpConclude only writes the outcome of an eviction.
 	OpEvict    = "evict"
@@ -146,6 +151,8 @@ type AdvanceResult struct {
 	// those that the partition or a pause keeps as they are.
 	Blocked  int `json:"blocked,omitempty"`
 	HeldBack int `json:"heldBack,omitempty"`
+	// Hooked is the number of clusters that wait for the answer to a lifecycle hook.
+	Hooked int `json:"hooked,omitempty"`
 	// WakeAt is when time alone will change the plan.
 	WakeAt time.Time `json:"wakeAt,omitzero"`
 	// Waiting are clusters that are not available, those that are not for the longest
@@ -162,6 +169,6 @@ type Waiting struct {
 	// Step that is not done, and why, as the binding says.
 	Step   string `json:"step"`
 	Reason string `json:"reason,omitempty"`
-	// Object that is concerned first, if one is known.
+	// Object that is concerned first, if one is known; or what a hook asks for.
 	Object string `json:"object,omitempty"`
 }

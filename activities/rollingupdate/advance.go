@@ -233,7 +233,7 @@ func (c *advanceCall) clusterChanged(ctx context.Context, facts *rolloutFacts, c
 	}
 	now, err := c.observer.observeCluster(ctx, binding)
 	sooner := !now.ReadyAt.IsZero() && (wakeAt.IsZero() || now.ReadyAt.Before(wakeAt))
-	return now.Available != wasAvailable || sooner, err
+	return now.Available != wasAvailable || sooner || facts.isAnsweredSince(now), err
 }
 
 // replan reports whether the placement or its latest snapshot has changed since the call
@@ -268,9 +268,9 @@ const maxBatch = 1000
 
 // proposeNext makes the result of the call of a plan.
 func (c *advanceCall) proposeNext(facts *rolloutFacts, plan rollout.Plan) act.AdvanceResult {
-	out := act.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, HeldBack: plan.HeldBack, WakeAt: plan.WakeAt, Held: plan.Held}
+	out := act.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, HeldBack: plan.HeldBack, Hooked: plan.Hooked, WakeAt: plan.WakeAt, Held: plan.Held}
 	if !isConclusive(plan) {
-		out.Waiting = describeWaiting(facts.unavailable)
+		out.Waiting = describeWaiting(facts.unavailable, c.lifecycle(), c.acts.Clock.Now())
 	}
 	out.Done, out.InFlight = c.flight.sortedNames()
 	for _, step := range plan.Evictions {

@@ -148,6 +148,9 @@ func (w batchWriter) writeEviction(ctx context.Context, change act.Change, step 
 	if err != nil || binding == nil || string(binding.GetUID()) != change.UID || !w.claim.isPending(binding) {
 		return false, err
 	}
+	if held, err := w.isHeld(ctx, change, binding); err != nil || held {
+		return false, err
+	}
 	err = bindingwrite.Remove(ctx, w.acts.Client, binding)
 	if errors.Is(err, bindingwrite.ErrFenced) {
 		return false, nil
@@ -211,17 +214,18 @@ func (w batchWriter) writeCluster(ctx context.Context, change act.Change) error 
 		string(binding.GetBindingSpec().State) != change.FromState || workmodel.Revision(binding) != change.FromRevision {
 		return w.syncWorks(ctx, change, binding)
 	}
-	if change.Op == act.OpRemove {
+	if held, err := w.isHeld(ctx, change, binding); err != nil || held {
+		return err // the cluster is decided about anew, from the binding as it is now
+	}
+	epoch := map[string]string{placementv1beta1.RolloutEpochAnnotation: w.claim.epochText()}
+	switch change.Op {
+	case act.OpRemove:
 		err = bindingwrite.Remove(ctx, w.acts.Client, binding)
-	} else {
-		to := w.goalOf(change).targetOf(change.Cluster)
-		to.Annotations = maps.Clone(to.Annotations)
-		if to.Annotations == nil {
-			to.Annotations = map[string]string{}
-		}
-		to.Annotations[placementv1beta1.RolloutEpochAnnotation] = w.claim.epochText()
-		maps.Copy(to.Annotations, bindingwrite.RemovedResources(binding, w.placement))
-		binding, err = bindingwrite.Bind(ctx, w.acts.Client, binding, to)
+	case act.OpPrepareUpdate, act.OpPrepareRemove, act.OpGiveUpChange:
+		return w.enterState(ctx, change, binding, epoch)
+	default:
+		maps.Copy(epoch, bindingwrite.RemovedResources(binding, w.placement))
+		binding, err = bindingwrite.Bind(ctx, w.acts.Client, binding, w.newTarget(change, binding, epoch))
 	}
 	switch {
 	case errors.Is(err, bindingwrite.ErrFenced):
@@ -233,6 +237,44 @@ func (w batchWriter) writeCluster(ctx context.Context, change act.Change) error 
 		return nil
 	}
 	return w.syncWorks(ctx, change, binding)
+}
+
+// newTarget is what a change makes of a binding, with further annotations.
+func (w batchWriter) newTarget(change act.Change, binding placementv1beta1.BindingObject, annotations map[string]string) bindingwrite.Target {
+	to := w.goalOf(change).targetOf(change.Cluster)
+	maps.Copy(annotations, to.Annotations)
+	to.Annotations, to.Pinned = annotations, w.lifecycle() != nil
+	to.EnterState(w.lifecycle().StateWhenWritten(binding), w.acts.Clock.Now())
+	return to
+}
+
+// isHeld reports whether a hook holds a change of a cluster by now, whatever it was when the change was decided.
+func (w batchWriter) isHeld(ctx context.Context, change act.Change, binding placementv1beta1.BindingObject) (bool, error) {
+	switch change.Op {
+	case act.OpRemove, act.OpEvict:
+		wait, err := bindingwrite.HoldsRemoval(ctx, w.acts.Client, w.lifecycle(), binding, w.acts.Clock.Now())
+		return wait != nil, err
+	case act.OpUpdate:
+		return w.lifecycle().HoldsUpdate(binding, w.acts.Clock.Now()) != nil, nil
+	}
+	return false, nil
+}
+
+// enterState notes on a binding that its cluster goes out of service for a change, or that the change is given up.
+func (w batchWriter) enterState(ctx context.Context, change act.Change, binding placementv1beta1.BindingObject, annotations map[string]string) error {
+	state := map[string]placementv1beta1.LifecycleState{
+		act.OpPrepareUpdate: placementv1beta1.LifecyclePreparingUpdate, act.OpPrepareRemove: placementv1beta1.LifecyclePreparingRemove,
+		act.OpGiveUpChange: w.lifecycle().StateWhenGivenUp(binding),
+	}[change.Op]
+	entered, err := bindingwrite.EnterState(ctx, w.acts.Client, binding, state, w.acts.Clock.Now(), annotations)
+	if errors.Is(err, bindingwrite.ErrFenced) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	w.bindings.Record(entered)
+	return nil
 }
 
 // findStable returns the name of the stable snapshot, if the batch gives it to clusters and it is

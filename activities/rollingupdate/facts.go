@@ -3,6 +3,7 @@ package rollingupdate
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
 
 	"github.com/fleetflow/fleetflow/activities/clusterorder"
@@ -55,6 +56,13 @@ func (f *rolloutFacts) addCluster(c rollout.Cluster, b placementv1beta1.BindingO
 	}
 }
 
+// isAnsweredSince says whether a hook of a cluster was answered, or holds it, since the facts were gathered.
+func (f *rolloutFacts) isAnsweredSince(now rollout.Cluster) bool {
+	return slices.ContainsFunc(f.Clusters, func(c rollout.Cluster) bool {
+		return c.Name == now.Name && (c.UpdateHeld != now.UpdateHeld || c.RemovalHeld != now.RemovalHeld || c.Prepared != now.Prepared)
+	})
+}
+
 // basis is a fingerprint of the bindings that the facts were gathered from: which there
 // are, and what they ask for.
 func (f *rolloutFacts) basis() string {
@@ -64,6 +72,11 @@ func (f *rolloutFacts) basis() string {
 	}
 	for _, pin := range f.pins {
 		sum += hashOf(pin.UID, pin.FromState, pin.FromRevision)
+	}
+	for _, c := range f.Clusters {
+		if c.Prepared != "" {
+			sum += hashOf(c.Name, c.Prepared)
+		}
 	}
 	return strconv.FormatUint(sum, 36)
 }

@@ -102,20 +102,7 @@ func (g *goal) isReached(b placementv1beta1.BindingObject) bool {
 		target.Annotations = nil // another author has picked its overrides; the binding controller notes what they are applied from
 	}
 	return b.GetBindingSpec().State == placementv1beta1.BindingStateBound && !placementv1beta1.IsDeleting(b) &&
-		workmodel.Revision(b) == revisionAt(b, target)
-}
-
-// revisionAt is the revision of a binding once it is brought to a target.
-func revisionAt(b placementv1beta1.BindingObject, to bindingwrite.Target) string {
-	bound := placementv1beta1.ScopeOf(b).NewBinding(b.GetName())
-	bound.SetAnnotations(to.Annotations)
-	spec := bound.GetBindingSpec()
-	*spec = *b.GetBindingSpec()
-	spec.ResourceSnapshotName = to.Snapshot
-	spec.ApplyStrategy = to.ApplyStrategy
-	spec.ResourceOverrideSnapshots = to.ResourceOverrideSnapshots
-	spec.ClusterResourceOverrideSnapshots = to.ClusterResourceOverrideSnapshots
-	return workmodel.Revision(bound)
+		workmodel.Revision(b) == target.RevisionAt(b)
 }
 
 // readyAt is when a cluster whose objects cannot be tracked counts as available.

@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/activities/clusterorder"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -32,8 +33,8 @@ func (o observer) observe(ctx context.Context) (*rolloutFacts, error) {
 // another worker: if the cache of this one does not have the bindings that the decision
 // was based on, it may lag behind, and count a cluster as available that is gone.
 func (o observer) observeBeforeWrite(ctx context.Context) (*rolloutFacts, error) {
-	if placementv1beta1.RollingUpdateOf(o.placement).Partition != nil {
-		return o.gatherFacts(ctx, true) // it counts the clusters that are selected now
+	if placementv1beta1.RollingUpdateOf(o.placement).Partition != nil || o.lifecycle() != nil {
+		return o.gatherFacts(ctx, true) // it counts the clusters that are selected now; hooks are answered at any time
 	}
 	facts, err := o.observe(ctx)
 	if err != nil || o.in.Basis == "" || facts.basis() == o.in.Basis {
@@ -172,6 +173,9 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 	if ready := o.goal.readyAt(state); state.Available && state.NotTrackable && o.acts.Clock.Now().Before(ready) {
 		c.Available, c.ReadyAt = false, ready
 	}
+	if err := o.observeHooks(ctx, &c, b); err != nil {
+		return c, err
+	}
 	if !o.flight.isInFlight(c.Name) {
 		return c, nil
 	}
@@ -181,6 +185,35 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 	}
 	c.Available = false
 	return c, nil
+}
+
+// observeHooks adds what the lifecycle hooks of the placement say of a cluster.
+func (o observer) observeHooks(ctx context.Context, c *rollout.Cluster, b placementv1beta1.BindingObject) (err error) {
+	lifecycle, now := o.lifecycle(), o.acts.Clock.Now()
+	if lifecycle == nil || !c.Placed {
+		return nil
+	}
+	removal, err := bindingwrite.HoldsRemoval(ctx, o.acts.Client, lifecycle, b, now)
+	if err != nil {
+		return err
+	}
+	update := lifecycle.HoldsUpdate(b, now)
+	c.UpdateHeld, c.RemovalHeld = update != nil, removal != nil
+	switch state, _ := placementv1beta1.LifecycleStateOf(b); state {
+	case placementv1beta1.LifecyclePreparingUpdate:
+		c.Prepared = rollout.Update
+	case placementv1beta1.LifecyclePreparingRemove:
+		c.Prepared = rollout.Remove
+	}
+	if lifecycle.HoldsAvailable(b, now) != nil {
+		c.Drained, c.Available = c.Prepared != "" && c.Available, false
+	}
+	for _, wait := range []*placementv1beta1.HookWait{update, removal} {
+		if wait != nil && !wait.Until.IsZero() {
+			c.ReadyAt = rollout.EarlierOf(c.ReadyAt, wait.Until)
+		}
+	}
+	return nil
 }
 
 // maxEvictions bounds how many evictions one batch decides.

@@ -67,8 +67,12 @@ func (w *world) happen(calm bool) {
 	name := placementv1beta1.BindingName("crp", "crp-uid", cluster)
 	b := &placementv1beta1.ClusterResourceBinding{}
 	there := w.Get(ctx, client.ObjectKey{Name: name}, b) == nil
-	kind := w.random.IntN(13)
+	kind := w.random.IntN(15)
 	switch {
+	case kind >= 13:
+		if there {
+			w.answer(b)
+		}
 	case kind < 4 && w.depth.Load() == 0:
 		w.member(cluster, metav1.ConditionTrue)
 	case kind == 4 && w.depth.Load() == 0 && !calm:

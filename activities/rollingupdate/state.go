@@ -21,6 +21,11 @@ type callState struct {
 	bindings *clusterwait.BindingCache
 }
 
+// lifecycle has the hooks of the placement; nil if there are none.
+func (s *callState) lifecycle() *placementv1beta1.ClusterLifecycle {
+	return placementv1beta1.LifecycleOf(s.placement)
+}
+
 // readBinding reads a binding live, nil if it is gone. A change that was refused must not
 // be proposed again from a cache that lags behind.
 func (s *callState) readBinding(ctx context.Context, name string) (placementv1beta1.BindingObject, error) {

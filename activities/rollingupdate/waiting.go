@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,10 +26,14 @@ var bindingSteps = []string{
 }
 
 // describeWaiting says what the bindings of a rollout wait for, the longest wait first.
-func describeWaiting(bindings []placementv1beta1.BindingObject) []act.Waiting {
+func describeWaiting(bindings []placementv1beta1.BindingObject, lifecycle *placementv1beta1.ClusterLifecycle, now time.Time) []act.Waiting {
 	all := make([]act.Waiting, 0, len(bindings))
 	for _, b := range bindings {
-		all = append(all, describeWait(b))
+		w := describeWait(b)
+		if held := lifecycle.HoldsAvailable(b, now); held != nil && w.Step != stepRemoved && (!held.PutOn || w.Reason == placementv1beta1.ReasonWaitingForHook) {
+			w = act.Waiting{Cluster: w.Cluster, Since: held.Since.UTC(), Step: "hook " + held.Hook, Reason: placementv1beta1.ReasonWaitingForHook, Object: held.Need()}
+		}
+		all = append(all, w)
 	}
 	slices.SortFunc(all, func(a, b act.Waiting) int {
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Cluster, b.Cluster))

@@ -35,9 +35,9 @@ func TestWhatARolloutWaitsForIsNamed(t *testing.T) {
 		{Cluster: "leaving", Since: since.Time, Step: "Removed"},
 		{Cluster: "first", Since: since.Add(time.Second), Step: "Available", Reason: "ManifestNotAvailableYet", Object: "Deployment web/front"},
 		{Cluster: "later", Since: since.Add(time.Minute), Step: "Available", Reason: "NotAllWorkAreAvailable"},
-	}, describeWaiting(waiting))
+	}, describeWaiting(waiting, nil, since.Time))
 	for i := range 100 {
 		waiting = append(waiting, binding(fmt.Sprint(i), time.Hour))
 	}
-	assert.Len(t, describeWaiting(waiting), maxWaiting)
+	assert.Len(t, describeWaiting(waiting, nil, since.Time), maxWaiting)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/promise"
 )
@@ -64,6 +66,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 		}[r.IntN(5)])
 	}
 	w.rollout = newRollout(t, start...)
+	for _, name := range w.clusters {
+		require.NoError(t, w.Create(t.Context(), &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
 	n := max(1, len(start)-r.IntN(2))
 	w.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Policy = w.anyPolicy(n)
@@ -74,6 +79,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		if r.IntN(4) == 0 {
 			p.Spec.Strategy.Suspension = &placementv1beta1.Suspension{ClusterNames: w.clusters[:1+r.IntN(2)]}
 		}
+		p.Spec.Strategy.Lifecycle = w.anyHooks()
 	})
 	w.rolling.Clock = impatient{w.clock}
 	w.seed(t)
@@ -108,6 +114,59 @@ func (w *world) holdBack(config *placementv1beta1.RollingUpdateConfig) {
 	config.Order = &placementv1beta1.ClusterOrder{
 		Priority: &placementv1beta1.ClusterPriority{Labels: []placementv1beta1.ClusterOrderLabel{{Key: "wave"}}},
 		Scatter:  []placementv1beta1.ClusterScatter{{Key: "region", MaxInFlight: new(int32(1 + w.random.IntN(2)))}},
+	}
+}
+
+// hookLabel and hookFinalizer are what the hooks of the worlds name.
+const hookLabel, hookFinalizer = "example.com/in-service", "example.com/drain"
+
+// anyHooks are the lifecycle hooks of about a third of the worlds.
+func (w *world) anyHooks() *placementv1beta1.ClusterLifecycle {
+	if w.random.IntN(3) > 0 {
+		return nil
+	}
+	label := placementv1beta1.ClusterHook{LabelsHandler: map[string]placementv1beta1.HookLabelValue{hookLabel: "yes"}}
+	hooks := &placementv1beta1.ClusterLifecycle{PreUpdate: &placementv1beta1.ClusterDrainHook{ClusterHook: label}}
+	if w.random.IntN(2) == 0 {
+		hooks.PreRemove = &placementv1beta1.ClusterDrainHook{ClusterHook: placementv1beta1.ClusterHook{FinalizersHandler: []string{hookFinalizer}}}
+	}
+	if w.random.IntN(2) == 0 {
+		hooks.PreAvailable = &label
+	}
+	return hooks
+}
+
+// answer is a controller of the user's that puts marks of hooks on a binding or, as what takes a cluster out of service is heard
+// at once, takes them off between two attempts; or the hub's, which writes the state that follows by itself.
+func (w *world) answer(b *placementv1beta1.ClusterResourceBinding) {
+	p := &placementv1beta1.ClusterResourcePlacement{}
+	require.NoError(w.t, w.Get(w.t.Context(), client.ObjectKey{Name: "crp"}, p))
+	if p.Spec.Strategy.Lifecycle == nil {
+		return
+	}
+	take := w.random.IntN(2) == 0 && w.depth.Load() == 0
+	switch state, _ := placementv1beta1.LifecycleStateOf(b); w.random.IntN(3) {
+	case 0:
+		if b.Labels[hookLabel] = "yes"; take {
+			delete(b.Labels, hookLabel)
+		}
+	case 1:
+		b.Finalizers = slices.DeleteFunc(b.Finalizers, func(f string) bool { return f == hookFinalizer })
+		if !take && b.DeletionTimestamp == nil {
+			b.Finalizers = append(b.Finalizers, hookFinalizer)
+		}
+	default:
+		next := p.Spec.Strategy.Lifecycle.NextState(b, w.checker.Available(b))
+		if next == state {
+			return
+		}
+		b.Labels[placementv1beta1.LifecycleStateLabel] = string(next)
+	}
+	require.NoError(w.t, w.Update(w.t.Context(), b))
+	if now := (&placementv1beta1.ClusterResourceBinding{}); w.Get(w.t.Context(), client.ObjectKeyFromObject(b), now) == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.bindings[now.Name] = *now
 	}
 }
 

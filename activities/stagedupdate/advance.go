@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -47,7 +48,10 @@ func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act
 	c := newStageCall(a, in, run, sub)
 	delta, err := c.advance(ctx)
 	if end, ok := errors.AsType[*userError](err); ok {
-		return act.StageDelta{Ended: true}, a.runs().failRun(ctx, c.run, end.text)
+		if err := a.runs().failRun(ctx, c.run, end.text); err != nil {
+			return act.StageDelta{Ended: true}, err
+		}
+		return act.StageDelta{Ended: true}, c.observer.newWriter(c.run).giveUpUpdates(ctx, updaterun.NamesIn(c.stageStatus(), updaterun.PhaseRunning))
 	}
 	if err != nil {
 		a.gaps.noteGap(in.Run.Name, a.Clock.Now())
@@ -177,6 +181,9 @@ func (c *stageCall) act(ctx context.Context, plan rollout.StagePlan, recorded bo
 		})
 	}
 	err := group.Wait()
+	if err == nil {
+		err = writer.giveUpUpdates(ctx, slices.Concat(plan.NotStarted, plan.Skip))
+	}
 	for _, name := range c.in.Done {
 		delete(c.roles, name)
 	}

@@ -14,6 +14,7 @@ import (
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/throttle"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -36,6 +37,8 @@ type writeResult struct {
 	endText string
 	// refused is why the API server refuses the write; empty if it does not.
 	refused string
+	// wait is what a lifecycle hook has the cluster wait for before it is written to; nil if none holds it.
+	wait *placementv1beta1.HookWait
 	// superseded says that nothing was written because the run has ended, or its user wants something
 	// else of it.
 	superseded bool
@@ -110,6 +113,9 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 		if may, err := w.fence.mayWrite(ctx); err != nil || !may {
 			return nil, writeResult{superseded: true}, err
 		}
+		if wait, err := w.prepareUpdate(ctx, binding, &target); wait != nil || err != nil && !errors.Is(err, bindingwrite.ErrFenced) {
+			return nil, writeResult{owner: rollout.OwnerNone, wait: wait}, err
+		}
 		bound, err := bindingwrite.Bind(ctx, w.acts.Client, binding, target)
 		if !errors.Is(err, bindingwrite.ErrFenced) {
 			return w.judgeWrite(cluster, bound, err)
@@ -117,6 +123,59 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 		fenced, version = err, binding.GetResourceVersion()
 	}
 	return w.judgeWrite(cluster, nil, fenced)
+}
+
+// prepareUpdate says what a lifecycle hook has a cluster wait for before its resources change, and notes on the binding
+// that the cluster goes out of service for that. If nothing holds it, the target says where the cluster stands from then on.
+func (w *clusterWriter) prepareUpdate(ctx context.Context, binding placementv1beta1.BindingObject, target *bindingwrite.Target) (*placementv1beta1.HookWait, error) {
+	lifecycle, now := placementv1beta1.LifecycleOf(w.placement), w.acts.Clock.Now()
+	if lifecycle == nil {
+		return nil, nil
+	}
+	target.Pinned = true
+	if binding.GetBindingSpec().ResourceSnapshotName != "" && workmodel.Revision(binding) == target.RevisionAt(binding) {
+		return nil, nil // the run takes it over as it is
+	}
+	wait := lifecycle.HoldsUpdate(binding, now)
+	state, _ := placementv1beta1.LifecycleStateOf(binding)
+	switch {
+	case binding.GetBindingSpec().ResourceSnapshotName == "" || wait == nil:
+		target.EnterState(lifecycle.StateWhenWritten(binding), now)
+		return nil, nil
+	case state == placementv1beta1.LifecyclePreparingUpdate:
+		return wait, nil
+	}
+	entered, err := bindingwrite.EnterState(ctx, w.acts.Client, binding, placementv1beta1.LifecyclePreparingUpdate, now, nil)
+	if err != nil {
+		return nil, err
+	}
+	w.bindings.Record(entered)
+	return lifecycle.HoldsUpdate(entered, now), nil
+}
+
+// giveUpUpdates puts clusters back into service that were prepared to be updated and are not to be updated by the run any more.
+func (w *clusterWriter) giveUpUpdates(ctx context.Context, clusters []string) error {
+	if w.placement == nil || placementv1beta1.LifecycleOf(w.placement) == nil {
+		return nil
+	}
+	for _, name := range clusters {
+		binding, result, err := w.readBinding(ctx, name, false)
+		if err != nil {
+			return err
+		}
+		if result.owner != rollout.OwnerNone {
+			continue
+		}
+		if state, _ := placementv1beta1.LifecycleStateOf(binding); state != placementv1beta1.LifecyclePreparingUpdate {
+			continue
+		}
+		next := placementv1beta1.LifecycleOf(w.placement).StateWhenGivenUp(binding)
+		_, err = bindingwrite.EnterState(ctx, w.acts.Client, binding, next, w.acts.Clock.Now(), nil)
+		if err != nil && !errors.Is(err, bindingwrite.ErrFenced) {
+			return err
+		}
+	}
+	return nil
 }
 
 // judgeWrite tells a write that was refused from one that failed.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,6 +62,16 @@ type deletionCall struct {
 	reselected []string
 	// suspended are clusters that the placement suspends: they are not cleared before it leaves them out.
 	suspended []string
+	// waits has what lifecycle hooks have clusters wait for, by name.
+	waits sync.Map
+}
+
+// waitOf is what a lifecycle hook has a cluster wait for; nil if none holds it.
+func (d *deletionCall) waitOf(cluster string) *placementv1beta1.HookWait {
+	if wait, held := d.waits.Load(cluster); held {
+		return wait.(*placementv1beta1.HookWait)
+	}
+	return nil
 }
 
 // advance clears clusters and ends the run once all are cleared. A run that stops clears no further
@@ -166,6 +177,9 @@ func (d *deletionCall) lookAt(pending sets.Set[string]) time.Time {
 	}
 	first := d.stuckAt(pending)
 	for name := range pending {
+		if wait := d.waitOf(name); wait != nil {
+			first = rollout.EarlierOf(first, wait.Until)
+		}
 		if r, refused := d.acts.refusals.refusalOfCluster(d.run.GetUID(), name); refused && (first.IsZero() || r.nextTry.Before(first)) {
 			first = r.nextTry
 		}
@@ -191,7 +205,7 @@ func (d *deletionCall) findLongest(pending sets.Set[string]) (cluster string, si
 	for i := range stage.Clusters {
 		c := &stage.Clusters[i]
 		started := meta.FindStatusCondition(c.Conditions, placementv1beta1.ConditionTypeStarted)
-		if !pending.Has(c.ClusterName) || started == nil || slices.Contains(d.suspended, c.ClusterName) {
+		if !pending.Has(c.ClusterName) || started == nil || slices.Contains(d.suspended, c.ClusterName) || d.waitOf(c.ClusterName) != nil {
 			continue
 		}
 		if at := started.LastTransitionTime.Time; since.IsZero() || at.Before(since) {
@@ -273,11 +287,15 @@ func (d *deletionCall) removeBinding(ctx context.Context, cluster string) (mayWr
 		return true, err
 	}
 	if binding == nil || binding.GetBindingSpec().State != placementv1beta1.BindingStateUnscheduled {
+		d.waits.Delete(cluster)
 		d.acts.refusals.forget(d.run.GetUID(), cluster)
 		return true, nil
 	}
 	if mayWrite, err := d.fence.mayWrite(ctx); err != nil || !mayWrite {
 		return mayWrite, err
+	}
+	if held, err := d.prepareRemoval(ctx, cluster, binding); err != nil || held {
+		return true, err
 	}
 	err = bindingwrite.Remove(ctx, d.acts.Client, binding)
 	if why, refused := writeRefusal(err); refused {
@@ -290,34 +308,80 @@ func (d *deletionCall) removeBinding(ctx context.Context, cluster string) (mayWr
 	return true, err
 }
 
-// recordRefusals brings up to date what the status says of clusters whose bindings must not be deleted.
-// What has to be said of them is decided as for any other stage.
-func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (goesOn bool, err error) {
-	if d.acts.refusals.isEmpty() && len(d.suspended) == 0 && updaterun.CountRefused(d.run.GetUpdateRunStatus().DeletionStageStatus) == 0 {
-		return true, nil
+// prepareRemoval says whether a lifecycle hook holds the removal from a cluster, and notes on the binding that the cluster goes
+// out of service for that.
+func (d *deletionCall) prepareRemoval(ctx context.Context, cluster string, binding placementv1beta1.BindingObject) (held bool, err error) {
+	lifecycle, now := placementv1beta1.LifecycleOf(d.placement), d.acts.Clock.Now()
+	wait, err := bindingwrite.HoldsRemoval(ctx, d.acts.Client, lifecycle, binding, now)
+	if err != nil || wait == nil {
+		d.waits.Delete(cluster)
+		return false, err
 	}
+	if state, _ := placementv1beta1.LifecycleStateOf(binding); state != placementv1beta1.LifecyclePreparingRemove {
+		binding, err = bindingwrite.EnterState(ctx, d.acts.Client, binding, placementv1beta1.LifecyclePreparingRemove, now, nil)
+		if err != nil {
+			return true, err
+		}
+		wait = lifecycle.HoldsRemoval(binding, now)
+	}
+	d.waits.Store(cluster, wait)
+	return true, nil
+}
+
+// refusalToClear is why the binding of a cluster is not deleted; nil if nothing keeps it.
+func (d *deletionCall) refusalToClear(cluster string) *rollout.Refusal {
+	if slices.Contains(d.suspended, cluster) {
+		return &rollout.Refusal{Why: placementv1beta1.SuspensionText}
+	}
+	if wait := d.waitOf(cluster); wait != nil {
+		return &rollout.Refusal{Why: wait.Text(), NextTry: wait.Until, Hook: true}
+	}
+	if r, refused := d.acts.refusals.refusalOfCluster(d.run.GetUID(), cluster); refused {
+		return &rollout.Refusal{Why: r.why, NextTry: r.nextTry}
+	}
+	return nil
+}
+
+// refusalFacts are the facts about the clusters of the deletion stage, as far as its bindings cannot be deleted.
+func (d *deletionCall) refusalFacts(clusters []string) rollout.StageFacts {
 	facts := rollout.StageFacts{MaxConcurrency: len(clusters)}
 	if updaterun.IsLarge(d.run) {
 		facts.MaxRefusals = updaterun.ShownNames
 	}
-	whys := map[string]string{}
-	var known []string
 	for i := range d.run.GetUpdateRunStatus().DeletionStageStatus.Clusters {
 		status := &d.run.GetUpdateRunStatus().DeletionStageStatus.Clusters[i]
-		c := rollout.StageCluster{Name: status.ClusterName, Owner: rollout.OwnerThisRun, RecordedRefusal: status.WriteRefused}
+		c := rollout.StageCluster{
+			Name: status.ClusterName, Owner: rollout.OwnerThisRun, RecordedRefusal: status.WriteRefused,
+			Refusal: d.refusalToClear(status.ClusterName), Frozen: slices.Contains(d.suspended, status.ClusterName),
+		}
 		if slices.Contains(clusters, c.Name) {
 			c.Role = rollout.RoleInFlight
 		}
-		if r, refused := d.acts.refusals.refusalOfCluster(d.run.GetUID(), c.Name); refused {
-			c.Refusal, whys[c.Name] = &rollout.Refusal{Why: r.why, NextTry: r.nextTry}, r.why
-		}
-		if slices.Contains(d.suspended, c.Name) {
-			c.Frozen, c.Refusal = true, &rollout.Refusal{Why: placementv1beta1.SuspensionText}
-		}
+		facts.Clusters = append(facts.Clusters, c)
+	}
+	return facts
+}
+
+// recordRefusals brings up to date what the status says of clusters whose bindings must not be deleted.
+// What has to be said of them is decided as for any other stage.
+func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (goesOn bool, err error) {
+	if placementv1beta1.LifecycleOf(d.placement) == nil && d.acts.refusals.isEmpty() && len(d.suspended) == 0 && updaterun.CountRefused(d.run.GetUpdateRunStatus().DeletionStageStatus) == 0 {
+		return true, nil
+	}
+	facts := d.refusalFacts(clusters)
+	whys := map[string]string{}
+	var known, hooked []string
+	for i := range facts.Clusters {
+		c := &facts.Clusters[i]
 		if c.RecordedRefusal != "" {
 			known = append(known, c.Name)
 		}
-		facts.Clusters = append(facts.Clusters, c)
+		if c.Refusal != nil {
+			whys[c.Name] = c.Refusal.Why
+		}
+		if d.waitOf(c.Name) != nil {
+			hooked = append(hooked, c.Name)
+		}
 	}
 	plan := rollout.DecideStage(facts)
 	if len(plan.Refused)+len(plan.Written) == 0 {
@@ -326,7 +390,8 @@ func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (g
 	suspended, refused := splitSuspended(d.placement, plan.Refused)
 	active, err := d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) {
 		r.ClustersSuspended(r.DeletionStage(), suspended)
-		r.ClustersRefused(r.DeletionStage(), refused, whys)
+		r.ClustersHooked(r.DeletionStage(), keepNames(refused, hooked), whys)
+		r.ClustersRefused(r.DeletionStage(), withoutNames(refused, hooked), whys)
 		r.ClustersAccepted(r.DeletionStage(), plan.Written)
 		if len(plan.Written) > 0 && !updaterun.IsStopping(r.Run) {
 			r.Progressing()
@@ -336,7 +401,9 @@ func (d *deletionCall) recordRefusals(ctx context.Context, clusters []string) (g
 		return false, err
 	}
 	d.acts.runs().tellSuspended(d.run, placementv1beta1.DeletionStageName, withoutNames(suspended, known))
-	d.acts.runs().warnRefused(d.run, placementv1beta1.DeletionStageName, withoutNames(refused, known), whys)
+	unknown := withoutNames(refused, known)
+	d.acts.runs().tellHooked(d.run, placementv1beta1.DeletionStageName, keepNames(unknown, hooked), whys)
+	d.acts.runs().warnRefused(d.run, placementv1beta1.DeletionStageName, withoutNames(unknown, hooked), whys)
 	return true, nil
 }
 
@@ -373,7 +440,10 @@ func (d *deletionCall) isCleared(ctx context.Context, cluster string) (bool, err
 	if reselected {
 		d.reselected = append(d.reselected, cluster)
 	}
-	return reselected, nil
+	if d.waitOf(cluster) != nil && !updaterun.IsStopping(d.run) { // the hook may have been answered
+		_, err = d.removeBinding(ctx, cluster)
+	}
+	return reselected, err
 }
 
 // readChanges reads the run again when something that the plan rests on may have changed.
@@ -385,6 +455,11 @@ func (d *deletionCall) readChanges(ctx context.Context) (changed bool, err error
 	before := d.suspended
 	err = d.checkPlan(ctx)
 	return !slices.Equal(before, d.suspended), err
+}
+
+// keepNames removes all but some names from a list.
+func keepNames(list, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return !slices.Contains(names, name) })
 }
 
 // withoutNames removes names from a list.

@@ -153,6 +153,16 @@ func (s runStore) tellSuspended(run placementv1beta1.UpdateRunObject, stage stri
 	}
 }
 
+// tellHooked reports clusters that a lifecycle hook holds, the first few by name.
+func (s runStore) tellHooked(run placementv1beta1.UpdateRunObject, stage string, clusters []string, whys map[string]string) {
+	for _, name := range clusters[:min(len(clusters), updaterun.ShownNames)] {
+		s.emitEvent(run, placementv1beta1.ReasonWaitingForHook, "Cluster %s in stage %s %s", name, stage, whys[name])
+	}
+	if more := len(clusters) - updaterun.ShownNames; more > 0 {
+		s.emitEvent(run, placementv1beta1.ReasonWaitingForHook, "%d more clusters in stage %s wait for the answer to a lifecycle hook", more, stage)
+	}
+}
+
 // maxErrorBytes bounds what a message repeats of an error.
 const maxErrorBytes = 512
 

@@ -36,6 +36,9 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 		if refused, is := c.acts.refusals.refusalOfCluster(run.GetUID(), cluster.Name); is {
 			cluster.Refusal = &rollout.Refusal{Why: refused.why, NextTry: refused.nextTry}
 		}
+		if seen.wait != nil {
+			cluster.Refusal = &rollout.Refusal{Why: seen.wait.Text(), NextTry: seen.wait.Until, Hook: true}
+		}
 		if cluster.Frozen = c.observer.isSuspended(cluster.Name); cluster.Frozen && seen.owner == rollout.OwnerNone {
 			cluster.Refusal = &rollout.Refusal{Why: placementv1beta1.SuspensionText}
 		}
@@ -143,6 +146,9 @@ func (c *stageCall) needsDecision(ctx context.Context, name string) (bool, error
 		recorded = status.WriteRefused
 	}
 	refused, is := c.acts.refusals.refusalOfCluster(c.run.GetUID(), name)
+	if seen.wait != nil {
+		refused, is = refusal{why: seen.wait.Text()}, true
+	}
 	switch {
 	case c.observer.isSuspended(name) && seen.owner == rollout.OwnerNone:
 		return recorded != placementv1beta1.SuspensionText, nil

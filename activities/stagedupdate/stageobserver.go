@@ -33,6 +33,8 @@ type observation struct {
 	available bool
 	// endText is the sentence that the run ends with if it cannot have the binding.
 	endText string
+	// wait is what a lifecycle hook has the cluster wait for; nil if none holds it.
+	wait *placementv1beta1.HookWait
 }
 
 // observeCluster reads whose a cluster's binding is, and whether the cluster is available. A cache may lag
@@ -52,13 +54,18 @@ func (o *stageObserver) observeCluster(ctx context.Context, name string) error {
 		binding, owner, endText = live, result.owner, result.endText
 	}
 	seen := observation{owner: owner, endText: endText}
-	if owner == rollout.OwnerThisRun {
+	switch owner {
+	case rollout.OwnerThisRun:
 		o.bindings.Record(binding)
 		state, err := o.bindings.ClusterState(ctx, binding)
 		if err != nil {
 			return err
 		}
-		seen.available = state.Available && !state.HeldBack // a run brings its snapshot whole
+		seen = o.judgeAvailable(seen, binding, state.Available && !state.HeldBack) // a run brings its snapshot whole
+	case rollout.OwnerNone:
+		if at, _ := placementv1beta1.LifecycleStateOf(binding); at == placementv1beta1.LifecyclePreparingUpdate {
+			seen.wait = placementv1beta1.LifecycleOf(o.placement).HoldsUpdate(binding, o.acts.Clock.Now())
+		}
 	}
 	o.learn(name, seen)
 	return nil
@@ -125,10 +132,20 @@ func (o *stageObserver) observeLive(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		seen.available = state.Available
+		seen = o.judgeAvailable(seen, binding, state.Available)
 	}
 	o.learn(name, seen)
 	return nil
+}
+
+// judgeAvailable adds to an observation whether the cluster counts as available, given that its resources are or are not: a
+// hook may hold it until it is back in service.
+func (o *stageObserver) judgeAvailable(seen observation, binding placementv1beta1.BindingObject, available bool) observation {
+	if seen.available = available; available {
+		seen.wait = placementv1beta1.LifecycleOf(o.placement).HoldsAvailable(binding, o.acts.Clock.Now())
+		seen.available = seen.wait == nil
+	}
+	return seen
 }
 
 // learn notes what was observed of a cluster.
@@ -144,7 +161,7 @@ func (o *stageObserver) learnWrite(name string, result writeResult) {
 	if result.owner == rollout.OwnerUnknown {
 		return
 	}
-	o.learn(name, observation{owner: result.owner, endText: result.endText})
+	o.learn(name, observation{owner: result.owner, endText: result.endText, wait: result.wait})
 	if result.refused != "" {
 		o.acts.refusals.recordRefusal(o.run.GetUID(), name, result.refused, o.acts.Clock.Now())
 	}
@@ -162,11 +179,26 @@ func (o *stageObserver) splitRetries(clusters []string) (fresh, retried []string
 	return fresh, retried
 }
 
+// splitHooked tells the clusters that a lifecycle hook holds from the others.
+func (o *stageObserver) splitHooked(clusters []string) (hooked, others []string) {
+	for _, name := range clusters {
+		if o.seen[name].wait != nil {
+			hooked = append(hooked, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	return hooked, others
+}
+
 func (o *stageObserver) refusedWhys(clusters []string) map[string]string {
 	whys := make(map[string]string, len(clusters))
 	for _, name := range clusters {
 		refused, _ := o.acts.refusals.refusalOfCluster(o.run.GetUID(), name)
 		whys[name] = refused.why
+		if wait := o.seen[name].wait; wait != nil {
+			whys[name] = wait.Text()
+		}
 	}
 	return whys
 }

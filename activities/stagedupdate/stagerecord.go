@@ -26,7 +26,9 @@ func (c *stageCall) record(ctx context.Context, r updaterun.Recorder, plan rollo
 	stage := r.Stage(c.in.Index)
 	r.CarryOut(stage, updaterun.Requests{Skip: plan.Skip, Requeue: plan.Requeue, Restart: plan.Restart, Noted: plan.Noted})
 	r.ClustersSucceeded(stage, plan.Recover)
-	suspended, refused := splitSuspended(c.observer.placement, plan.Refused)
+	suspended, others := splitSuspended(c.observer.placement, plan.Refused)
+	hooked, refused := c.observer.splitHooked(others)
+	r.ClustersHooked(stage, hooked, c.observer.refusedWhys(hooked))
 	r.ClustersRefused(stage, refused, c.observer.refusedWhys(refused))
 	r.ClustersAccepted(stage, plan.Written)
 	r.ClustersFailed(stage, plan.GiveUp, c.observer.lateWhys(ctx, plan.GiveUp))
@@ -109,14 +111,16 @@ func (c *stageCall) announce(ctx context.Context, plan rollout.StagePlan, facts 
 	for _, name := range plan.Leave {
 		c.acts.runs().emitEvent(c.run, eventClusterSkipped, "Cluster %s in stage %s is skipped: it is no longer selected for the placement", name, c.in.Stage)
 	}
-	var refused []string // those of which it was not known before
+	var unknown []string // those of which it was not known before
 	for i := range facts.Clusters {
 		if name := facts.Clusters[i].Name; facts.Clusters[i].RecordedRefusal == "" && slices.Contains(plan.Refused, name) {
-			refused = append(refused, name)
+			unknown = append(unknown, name)
 		}
 	}
-	suspended, refused := splitSuspended(c.observer.placement, refused)
+	suspended, others := splitSuspended(c.observer.placement, unknown)
 	c.acts.runs().tellSuspended(c.run, c.in.Stage, suspended)
+	hooked, refused := c.observer.splitHooked(others)
+	c.acts.runs().tellHooked(c.run, c.in.Stage, hooked, c.observer.refusedWhys(hooked))
 	c.acts.runs().warnRefused(c.run, c.in.Stage, refused, c.observer.refusedWhys(refused))
 	if plan.RecordDone && updaterun.StageOver(c.stageStatus()) {
 		c.acts.runs().emitEvent(c.run, placementv1beta1.ReasonStageUpdatingSucceeded, "Stage %s is complete", c.in.Stage)

@@ -68,6 +68,7 @@ var together = []promise{
 	{"a namespace that is deleted on the hub in the middle of a run takes all with it", namespaceDeletedInTheMiddleOfARun},
 	{"a namespace that is deleted on a member in the middle of a run comes back", memberLosesTheNamespaceInTheMiddleOfARun},
 	{"the status of a placement can be read in the namespace that it selects", statusIsCopiedIntoTheNamespace},
+	{"a controller takes traffic off clusters before they are updated", sampleControllerDrainsBeforeUpdates},
 	{"a deleted placement leaves nothing on hub and members", deletedPlacementLeavesNothing},
 	{"a deleted placement leaves what it placed, if it is to", deletedPlacementCanLeaveWhatItPlaced},
 

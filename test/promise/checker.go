@@ -9,6 +9,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -75,6 +76,7 @@ func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone boo
 	wasUp := was != nil && c.up(was)
 	target := c.target()
 	olderBefore := c.older(now)
+	held := c.held(was, now, gone)
 	c.store(now, gone)
 	if err := c.suspended(was, now, gone); err != nil {
 		return err
@@ -82,10 +84,13 @@ func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone boo
 	if err := c.spread(was, now, olderBefore, gone); err != nil {
 		return err
 	}
+	if held != nil {
+		return held
+	}
 	if gone {
 		defer delete(c.byUser, now.Name) // the next of this name is another one
 	}
-	if begins(was, now, gone) {
+	if begins(was, now, gone) || !gone && prepares(was, now) {
 		evicted, err := c.deletion(was, before, gone)
 		if evicted || err != nil {
 			return err
@@ -123,6 +128,39 @@ func (c *Checker) suspended(was, now *placementv1beta1.ClusterResourceBinding, g
 		return fmt.Errorf("%s is given %s while the placement suspends it", cluster, now.Spec.ResourceSnapshotName)
 	}
 	return nil
+}
+
+// held judges that no change of a cluster is written that a lifecycle hook holds, as the binding was stored before.
+func (c *Checker) held(was, now *placementv1beta1.ClusterResourceBinding, gone bool) error {
+	hooks := placementv1beta1.LifecycleOf(c.placement)
+	if !placed(was) || hooks == nil || c.byUser[now.Name] || !c.placement.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	if begins(was, now, gone) {
+		if wait := hooks.HoldsRemoval(was, c.now()); wait != nil {
+			return fmt.Errorf("%s is removed while it %s", now.Spec.TargetCluster, wait.Text())
+		}
+		return nil
+	}
+	if wait := hooks.HoldsUpdate(was, c.now()); wait != nil && !gone && was.Spec.ResourceSnapshotName != now.Spec.ResourceSnapshotName {
+		return fmt.Errorf("%s is updated while it %s", now.Spec.TargetCluster, wait.Text())
+	}
+	return nil
+}
+
+// prepares says whether a write takes a cluster out of service before it is left.
+func prepares(was, now *placementv1beta1.ClusterResourceBinding) bool {
+	before, after := stands(was), stands(now)
+	return was != nil && before != after && after == placementv1beta1.LifecyclePreparingRemove
+}
+
+// stands says where a cluster stands between its lifecycle hooks.
+func stands(b *placementv1beta1.ClusterResourceBinding) placementv1beta1.LifecycleState {
+	if b == nil {
+		return ""
+	}
+	state, _ := placementv1beta1.LifecycleStateOf(b)
+	return state
 }
 
 // spread judges that a snapshot reaches a cluster: the rollout must not be paused, and as many
@@ -247,6 +285,9 @@ func (c *Checker) deletion(was *placementv1beta1.ClusterResourceBinding, availab
 	if gone {
 		total++ // it was there when it was decided
 	}
+	if stands(was) == placementv1beta1.LifecyclePreparingRemove && c.state(was).Available {
+		available++ // the budget was spent when it was taken out of service
+	}
 	if c.disruptions(available, total) <= 0 {
 		if free {
 			return false, nil // then it was not the eviction
@@ -294,7 +335,15 @@ func (c *Checker) disruptions(available, total int) int {
 
 // up says whether a cluster is available, as stored.
 func (c *Checker) up(b *placementv1beta1.ClusterResourceBinding) bool {
-	return b.DeletionTimestamp.IsZero() && c.state(b).Available
+	return b.DeletionTimestamp.IsZero() && c.state(b).Available && placementv1beta1.LifecycleOf(c.placement).HoldsAvailable(b, c.now()) == nil
+}
+
+// now is long after every grace period: those are not judged.
+func (c *Checker) now() time.Time { return time.Unix(1<<40, 0) }
+
+// Available says whether the resources of a cluster are available, whatever hooks say.
+func (c *Checker) Available(b *placementv1beta1.ClusterResourceBinding) bool {
+	return c.state(b).Available
 }
 
 func (c *Checker) failed(b *placementv1beta1.ClusterResourceBinding) bool { return c.state(b).Failed }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -36,7 +37,22 @@ func TestWriterOfAllFleetKinds(t *testing.T) {
 		"a fleet administrator reports on a Work":                    refused(statusWriter, patches(work, `{status: {conditions: []}}`, "status"), agentsOnly),
 		"a fleet administrator deletes a Work":                       refused(statusWriter, deletes(work), agentsOnly),
 		"a fleet administrator binds a placement to another cluster": refused(statusWriter, patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"spec":{"targetCluster":"member-2"}}`), agentsOnly),
-		"a fleet administrator labels a binding":                     refused(statusWriter, patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"metadata":{"labels":{"kubernetes-fleet.io/parent-CRP":"bank"}}}`), agentsOnly),
+		"a fleet administrator labels a binding":                     refused(statusWriter, patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"metadata":{"labels":{"kubernetes-fleet.io/parent-CRP":"another"}}}`), agentsOnly),
+		"a fleet administrator says of a binding that no hook holds its cluster": refused(statusWriter,
+			patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"metadata":{"labels":{"kubernetes-fleet.io/lifecycle-state":"Normal"}}}`), agentsOnly),
+		"a fleet administrator takes the finalizer of the fleet off a binding": refused(statusWriter,
+			patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"metadata":{"finalizers":["example.com/drain"]}}`), agentsOnly),
+		"a controller of lifecycle hooks changes what a cluster runs": refused(statusWriter,
+			patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"metadata":{"labels":{"example.com/in-service":"yes"}},"spec":{"state":"Unscheduled"}}`), agentsOnly),
+		"a controller of lifecycle hooks notes something beside its label": refused(statusWriter,
+			patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"metadata":{"labels":{"example.com/in-service":"yes"},"annotations":{"a":"b"}}}`), agentsOnly),
+		"a controller of lifecycle hooks labels a binding, and no more": func(s *spec) {
+			for _, value := range []string{`"yes"`, "null"} {
+				label := patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"metadata":{"labels":{"example.com/in-service":`+value+`}}}`)
+				_, err := label(s.Context(), statusWriter.session(s))
+				require.NoError(s, err)
+			}
+		},
 		"a fleet administrator labels a resource snapshot": refused(statusWriter,
 			patchesFirst(&placementv1beta1.ClusterResourceSnapshotList{}, `{"metadata":{"labels":{"kubernetes-fleet.io/parent-CRP":"bank"}}}`), agentsOnly),
 		"a fleet administrator changes what a resource snapshot has":       refused(statusWriter, patchesFirst(&placementv1beta1.ClusterResourceSnapshotList{}, `{"spec":{"selectedResources":[]}}`), "The spec field is immutable"),

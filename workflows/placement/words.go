@@ -32,6 +32,9 @@ func describeProgress(result act.AdvanceResult, progress, now time.Time) string 
 	if result.HeldBack > 0 {
 		fmt.Fprintf(&out, "\n\nThe partition or a pause keeps %d cluster(s) as they are.", result.HeldBack)
 	}
+	if result.Hooked > 0 {
+		fmt.Fprintf(&out, "\n\n%d cluster(s) wait for the answer to a lifecycle hook.", result.Hooked)
+	}
 	if result.Held != "" {
 		fmt.Fprintf(&out, "\n\nThe limits hold it back: %s.", result.Held)
 	}
@@ -59,6 +62,7 @@ func summarizeRequest(r act.AdvanceRequest) string {
 	var parts []string
 	for _, op := range []struct{ op, words string }{
 		{act.OpUpdate, "update"}, {act.OpAdd, "first write to"}, {act.OpAddStable, "first write of the older snapshot to"}, {act.OpRemove, "remove from"},
+		{act.OpPrepareUpdate, "prepare the update of"}, {act.OpPrepareRemove, "prepare the removal from"}, {act.OpGiveUpChange, "give up the change of"},
 		{act.OpEvict, "evict from"}, {act.OpConclude, "refuse to evict from"},
 	} {
 		var clusters []string

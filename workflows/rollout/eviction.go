@@ -142,6 +142,12 @@ func (p *planner) planEvictions(facts Facts, clusters []Cluster) {
 		case len(targets) == 1 && p.planned[e.Cluster], !deletes && !e.Gone && claimed(targets):
 			p.plan.Blocked++
 			continue
+		case deletes && targets[0].RemovalHeld:
+			p.evicting[e.Cluster] = true
+			if !p.planned[e.Cluster] {
+				p.planChange(targets[0], Remove)
+			}
+			continue
 		case deletes:
 			step.Op = Evict
 			p.takeOne(targets[0])
@@ -176,7 +182,11 @@ func (p *planner) judgeEviction(e Eviction, targets []Cluster, policy EvictionPo
 	case policy.Budget == nil:
 		return Verdict{Code: NoBudget}
 	}
-	return p.weighBudget(p.availableFor(targets[0]), policy)
+	available := p.availableFor(targets[0])
+	if targets[0].Prepared == Remove && targets[0].Drained {
+		available++ // the budget let it be prepared
+	}
+	return p.weighBudget(available, policy)
 }
 
 // weighBudget asks the budget. A percentage is one of the number of clusters asked for,

@@ -31,6 +31,11 @@ const (
 	// not to spread further.
 	AddStable Op = "addStable"
 	Remove    Op = "remove" // take the resources away
+	// PrepareUpdate and PrepareRemove take a cluster out of service before the change that a hook
+	// holds; GiveUpChange says that the change is no longer wanted.
+	PrepareUpdate Op = "prepareUpdate"
+	PrepareRemove Op = "prepareRemove"
+	GiveUpChange  Op = "giveUpChange"
 	// Release takes back what was claimed for a cluster and is not to be done any
 	// more, so that an attempt that still relies on the claim cannot do it.
 	Release Op = "release"
@@ -74,6 +79,12 @@ type Cluster struct {
 	Order int
 	// Scatter is the value of the label by which MaxInFlight counts; empty if it does not count.
 	Scatter string
+	// UpdateHeld and RemovalHeld say that a hook holds these changes of the cluster. Prepared is
+	// the one of them, Update or Remove, that it is out of service for: it is not Available then.
+	UpdateHeld, RemovalHeld bool
+	Prepared                Op
+	// Drained says that it would be Available if it were not Prepared.
+	Drained bool
 }
 
 // Limits of a rolling update, resolved to numbers of clusters.
@@ -108,6 +119,8 @@ type Plan struct {
 	// HeldBack counts clusters that keep what they have because of the partition, because the
 	// rollout is paused, or because they are frozen: only a change of the placement takes it on.
 	HeldBack int
+	// Hooked counts clusters that wait for the answer to a hook.
+	Hooked int
 	// Held says why, if there is no cluster whose end could free them.
 	Held string
 	// WakeAt is the next instant at which time alone changes the plan.
@@ -131,8 +144,8 @@ type Facts struct {
 // when fewer than Target − MaxUnavailable would remain, and no more than Target +
 // MaxSurge clusters hold resources. Rewriting a cluster that is unavailable anyway, and
 // first placements, are not bounded by MaxUnavailable. Broken clusters come first, so
-// that a fix reaches them before it touches a healthy one; then others that are
-// unavailable, because they cost nothing; then the order counts. No update leaves fewer
+// that a fix reaches them before it touches a healthy one, after those that are prepared to be
+// updated; then others that are unavailable, because they cost nothing; then the order counts. No update leaves fewer
 // than Partition clusters at an older snapshot, not even one of a broken cluster. Evictions
 // are bounded by their budget only, but the batch cannot take away what they take away. A
 // frozen cluster is neither updated nor given anything, nothing is removed from it, and
@@ -140,15 +153,12 @@ type Facts struct {
 func Decide(facts Facts) Plan {
 	ordered := slices.Clone(facts.Clusters)
 	slices.SortFunc(ordered, func(a, b Cluster) int {
-		if a.Failed != b.Failed {
-			if a.Failed {
-				return -1
-			}
-			return 1
+		if first := cmp.Or(compareTrueFirst(a.Prepared == Update, b.Prepared == Update), compareTrueFirst(a.Failed, b.Failed)); first != 0 {
+			return first
 		}
 		return compareFirst(cmp.Compare(a.Order, b.Order), a.Name, b.Name)
 	})
-	p := planner{limits: facts.Limits, total: len(ordered), planned: make(map[string]bool, len(ordered)), kept: map[string]bool{}, inFlight: map[string]int{}}
+	p := planner{limits: facts.Limits, total: len(ordered), planned: make(map[string]bool, len(ordered)), kept: map[string]bool{}, evicting: map[string]bool{}, inFlight: map[string]int{}}
 	for _, c := range ordered {
 		p.countCluster(c)
 	}
@@ -158,8 +168,9 @@ func Decide(facts Facts) Plan {
 		p.planTakeAway(ordered)
 		p.planAdditions(ordered)
 	}
+	p.giveUpChanges(facts, ordered)
 	p.releaseClaims(ordered)
-	p.plan.Settled = len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.plan.Blocked == 0
+	p.plan.Settled = len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.plan.Blocked+p.plan.Hooked == 0
 	if len(p.plan.Steps) == 0 && len(p.plan.Evictions) == 0 && p.pending == 0 {
 		p.plan.Held = Account{Limits: p.limits, Available: p.available, Placed: p.placed, Changes: p.changes, Additions: p.additions}.Held()
 	}
@@ -183,6 +194,8 @@ type planner struct {
 	stable bool
 	// kept are clusters that are not updated now, whatever they cost.
 	kept map[string]bool
+	// evicting are clusters that wait, prepared or about to be, to be evicted.
+	evicting map[string]bool
 	// inFlight are the clusters under update by their value of Scatter.
 	inFlight map[string]int
 	// pending clusters have resources and are not available; changes and additions are
@@ -226,9 +239,25 @@ func (p *planner) countCluster(c Cluster) {
 func (c Cluster) isOlder() bool { return c.Old && c.State == Bound && !c.Deleting }
 
 // isUpdating says that a cluster was given the target and is not available with it yet, or may
-// still be given it.
+// still be given it, or is prepared for it.
 func (c Cluster) isUpdating() bool {
-	return c.State == Bound && !c.Deleting && (c.Claimed || c.Current && !c.Available)
+	return c.State == Bound && !c.Deleting && (c.Claimed || c.Prepared == Update || c.Current && !c.Available)
+}
+
+// isHeld says that a hook holds a change of the cluster.
+func (c Cluster) isHeld(op Op) bool {
+	return op == Update && c.UpdateHeld || op == Remove && c.RemovalHeld
+}
+
+// compareTrueFirst orders those of which something holds before the others.
+func compareTrueFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // EarlierOf is the earlier of two instants, each of which may be missing.
@@ -269,13 +298,31 @@ func (p *planner) takeOne(c Cluster) {
 	}
 }
 
+// planChange plans an update or a removal, or what comes before it: a hook that holds the change is
+// answered once the cluster is prepared.
+func (p *planner) planChange(c Cluster, op Op) {
+	switch {
+	case !c.isHeld(op):
+		p.planStep(c, op)
+	case c.Prepared == op:
+		p.plan.Hooked++
+		if op == Update && c.isOlder() {
+			p.waitingOlder++
+		}
+	case op == Update:
+		p.planStep(c, PrepareUpdate)
+	default:
+		p.planStep(c, PrepareRemove)
+	}
+}
+
 // planStep plans a change of a cluster.
 func (p *planner) planStep(c Cluster, op Op) {
 	p.takeOne(c)
 	if op == Update && c.Reports && isUp(c) {
 		p.available++
 	}
-	if op == Update && !c.isUpdating() {
+	if (op == Update || op == PrepareUpdate) && !c.isUpdating() {
 		p.inFlight[c.Scatter]++
 	}
 	p.plan.Steps = append(p.plan.Steps, Step{c.Name, op})
@@ -284,12 +331,15 @@ func (p *planner) planStep(c Cluster, op Op) {
 // isIdle says whether nothing is planned for a cluster and nothing under way.
 func (p *planner) isIdle(c Cluster) bool { return !c.Deleting && !p.planned[c.Name] }
 
+// isFree says that, moreover, no eviction waits for a cluster.
+func (p *planner) isFree(c Cluster) bool { return p.isIdle(c) && !p.evicting[c.Name] }
+
 // planFree plans what costs no availability.
 func (p *planner) planFree(clusters []Cluster) {
 	for _, c := range clusters {
 		costs := c.Available && (!c.Reports || takeAwayOp(c) == Remove)
-		if !costs && p.isIdle(c) && c.WantsTakeAway() && !p.keepsBack(c) {
-			p.planStep(c, takeAwayOp(c))
+		if !costs && p.isFree(c) && c.WantsTakeAway() && !p.keepsBack(c) {
+			p.planChange(c, takeAwayOp(c))
 		}
 	}
 }
@@ -299,7 +349,7 @@ func (p *planner) planFree(clusters []Cluster) {
 func (p *planner) planTakeAway(clusters []Cluster) {
 	for _, op := range []Op{Remove, Update} {
 		for _, c := range clusters {
-			if !c.Available || !p.isIdle(c) || !c.WantsTakeAway() || takeAwayOp(c) != op || p.keepsBack(c) {
+			if !c.Available || !p.isFree(c) || !c.WantsTakeAway() || takeAwayOp(c) != op || p.keepsBack(c) {
 				continue
 			}
 			if p.availableFor(c) <= p.limits.Target-p.limits.MaxUnavailable {
@@ -307,7 +357,7 @@ func (p *planner) planTakeAway(clusters []Cluster) {
 				p.changes++
 				continue
 			}
-			p.planStep(c, op)
+			p.planChange(c, op)
 		}
 	}
 }
@@ -325,6 +375,8 @@ func (p *planner) keepsBack(c Cluster) bool {
 	older, inFlight := p.older-p.waitingOlder-p.reservedOlder, p.inFlight[c.Scatter]
 	if c.Claimed { // what was claimed for itself is not reserved against it
 		older += p.reservedOlder
+	}
+	if c.Claimed || c.Prepared == Update {
 		inFlight--
 	}
 	switch {
@@ -390,6 +442,19 @@ func (p *planner) planAdditions(clusters []Cluster) {
 			p.older++
 		}
 		p.planStep(c, op)
+	}
+}
+
+// giveUpChanges puts clusters back into service that were prepared for a change that is no longer wanted, or
+// that the partition or a pause does not allow any more. Of those of update runs the runs take care.
+func (p *planner) giveUpChanges(facts Facts, clusters []Cluster) {
+	for _, c := range clusters {
+		unwanted := c.Prepared == Remove && c.State != Unscheduled && !p.evicting[c.Name] ||
+			!facts.EvictionsOnly && c.Prepared == Update && (!c.WantsTakeAway() || p.kept[c.Name])
+		if unwanted && p.isIdle(c) {
+			p.planned[c.Name] = true
+			p.plan.Steps = append(p.plan.Steps, Step{c.Name, GiveUpChange})
+		}
 	}
 }
 

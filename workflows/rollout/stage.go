@@ -76,11 +76,13 @@ type FailureBudget struct {
 	OnExceeded  BudgetAction
 }
 
-// Refusal says that the API server refuses to write a cluster's binding.
+// Refusal says that the API server refuses to write a cluster's binding, or that a lifecycle hook holds the cluster.
 type Refusal struct {
 	Why string
-	// NextTry is when the write is due to be tried again.
+	// NextTry is when the write is due to be tried again; zero if time alone changes nothing.
 	NextTry time.Time
+	// Hook says that it is a hook: the cluster is neither stuck nor given up, however long that takes.
+	Hook bool
 }
 
 // StageCluster is what is known of one cluster of a stage when deciding.
@@ -313,10 +315,13 @@ func (d *stageDecision) recordRecovered() {
 	d.plan.AlreadyRecorded.Failed = withoutNames(d.plan.AlreadyRecorded.Failed, d.plan.Recover)
 }
 
+// isHooked says that a hook holds a cluster.
+func (c *StageCluster) isHooked() bool { return c.Refusal != nil && c.Refusal.Hook }
+
 // isOverdue says that a cluster has had its time. One that was not observed may be available.
 func (d *stageDecision) isOverdue(c *StageCluster) bool {
 	seen := c.Owner == OwnerThisRun || c.Owner != OwnerUnknown && c.Refusal != nil
-	return seen && !c.Frozen && c.inFlight() && c.Phase == ClusterUpdating && !c.StartedAt.IsZero() &&
+	return seen && !c.Frozen && !c.isHooked() && c.inFlight() && c.Phase == ClusterUpdating && !c.StartedAt.IsZero() &&
 		!d.Now.Before(laterOf(c.StartedAt.Add(d.Deadline), d.ReliableFrom))
 }
 
@@ -417,6 +422,8 @@ func (d *stageDecision) mustWrite(c *StageCluster) bool {
 		return false
 	case c.Role == RoleStart, slices.Contains(d.plan.Restart, c.Name):
 		return true
+	case c.isHooked() && (c.Owner == OwnerThisRun || c.Refusal.NextTry.IsZero()):
+		return false
 	case c.Refusal != nil:
 		return !d.Now.Before(c.Refusal.NextTry)
 	case c.Owner == OwnerUnknown && c.RecordedRefusal != "":
@@ -485,6 +492,12 @@ func (d *stageDecision) scheduleNextLook() {
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
 		if !c.inFlight() || c.Frozen {
+			continue
+		}
+		if c.isHooked() {
+			if !c.Refusal.NextTry.IsZero() && c.Owner != OwnerThisRun {
+				d.lookAt(c.Refusal.NextTry)
+			}
 			continue
 		}
 		if c.Refusal != nil {

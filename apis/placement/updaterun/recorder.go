@@ -437,6 +437,16 @@ func (r Recorder) ClustersSuspended(stage *placementv1beta1.StageUpdatingStatus,
 	})
 }
 
+// ClustersHooked records that a lifecycle hook holds clusters in flight; whys says what each waits for.
+func (r Recorder) ClustersHooked(stage *placementv1beta1.StageUpdatingStatus, clusters []string, whys map[string]string) {
+	forEachCluster(stage, clusters, func(c *placementv1beta1.ClusterUpdatingStatus) {
+		if ClusterPhase(c) == PhaseRunning {
+			c.WriteRefused = whys[c.ClusterName]
+			findStarted(c).Message = "Cluster update started; the cluster " + c.WriteRefused
+		}
+	})
+}
+
 // ClustersAccepted records that clusters which could not be written to have been written to.
 func (r Recorder) ClustersAccepted(stage *placementv1beta1.StageUpdatingStatus, clusters []string) {
 	forEachCluster(stage, clusters, r.acceptCluster)

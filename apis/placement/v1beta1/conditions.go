@@ -22,6 +22,9 @@ const (
 	ConditionTypeAvailable = "Available"
 	// ConditionTypeDiffReported tells whether the differences are reported.
 	ConditionTypeDiffReported = "DiffReported"
+	// ConditionTypeServing tells, on the binding of a placement with a hook that marks clusters, whether
+	// traffic may be sent to the cluster.
+	ConditionTypeServing = "Serving"
 	// ConditionTypeStatusTrimmed tells that a Work's status was cut to fit.
 	ConditionTypeStatusTrimmed = "StatusTrimmed"
 	// ConditionTypeStatusSynced tells whether the copy of a placement's status in the selected
@@ -98,6 +101,7 @@ const (
 	ReasonPartitionReached      = "PartitionReached"      // all but those that the partition holds back are updated
 	ReasonHeldByPartition       = "HeldByPartition"       // this cluster stays on an older snapshot
 	ReasonSuspended             = "Suspended"             // nothing is written for this cluster, or for all that are not updated
+	ReasonWaitingForHook        = "WaitingForHook"        // this cluster waits for the answer to a lifecycle hook
 	// ReasonRolloutControlledByExternalController means, in the vocabulary kubefleet, that update
 	// runs decide.
 	ReasonRolloutControlledByExternalController = "RolloutControlledByExternalController"

@@ -53,6 +53,9 @@ const (
 	TargetUpdatingStageLabel = FleetPrefix + "targetUpdatingStage"
 	// IsLatestUpdateRunApprovalLabel is "true" on the newest approval request of a run.
 	IsLatestUpdateRunApprovalLabel = FleetPrefix + "isLatestUpdateRunApproval"
+	// LifecycleStateLabel has, on a binding that a hook has held, where the cluster stands; see
+	// LifecycleState.
+	LifecycleStateLabel = FleetPrefix + "lifecycle-state"
 	// TaskTypeLabel says whether an approval request is for before or after its stage.
 	TaskTypeLabel = FleetPrefix + "taskType"
 )
@@ -178,6 +181,8 @@ const (
 	RemovalsHeldAnnotation = FleetPrefix + "removals-held"
 	// RemovalsAcceptedAnnotation lets those bindings go: it has what HeldRemovals.Token returns.
 	RemovalsAcceptedAnnotation = FleetPrefix + "removals-accepted"
+	// LifecycleSinceAnnotation has, on a binding, since when (RFC 3339) LifecycleStateLabel has its value.
+	LifecycleSinceAnnotation = FleetPrefix + "lifecycle-since"
 	// ApprovalRunUIDAnnotation has, on an approval request, the UID of the run it was made
 	// for: an approval left over from an earlier run of the same name does not count.
 	ApprovalRunUIDAnnotation = UpdateRunUIDAnnotation

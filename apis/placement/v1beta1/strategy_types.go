@@ -19,6 +19,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.external) || (has(self.type) && self.type == "External")`,message="external is only valid for External rollout strategy type: remove strategy.external, or set type to External"
 // +kubebuilder:validation:XValidation:rule=`!(has(self.type) && self.type == "External" && has(self.rollingUpdate))`,message="rollingUpdateConfig is not valid for External rollout strategy type: remove strategy.rollingUpdate, the stages of an update run set the pace"
+// +kubebuilder:validation:XValidation:rule=`!has(self.lifecycle) || !has(self.applyStrategy) || !has(self.applyStrategy.type) || self.applyStrategy.type != "ReportDiff"`,message="lifecycle hooks are not for applyStrategy type ReportDiff, which changes nothing on a cluster: remove strategy.lifecycle, or take another type"
 type RolloutStrategy struct {
 	// Type is RollingUpdate to update cluster by cluster, External to leave it to staged
 	// update runs. It cannot change back from External.
@@ -47,6 +48,10 @@ type RolloutStrategy struct {
 	// nothing is removed from them, until they are left out of it.
 	// An addition of fleetflow; without it, no cluster is suspended, as in KubeFleet.
 	Suspension *Suspension `json:"suspension,omitempty"`
+
+	// Lifecycle has hooks that hold clusters before they are updated, left, or counted as available.
+	// An addition of fleetflow; without it nothing is held, as in KubeFleet.
+	Lifecycle *ClusterLifecycle `json:"lifecycle,omitempty"`
 }
 
 // Suspension says which clusters stay as they are. They keep their place among the picked clusters,

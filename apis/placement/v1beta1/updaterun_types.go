@@ -229,8 +229,8 @@ type ClusterUpdatingStatus struct {
 	Attempt int32 `json:"attempt,omitempty"`
 
 	// WriteRefused is why the cluster's binding is not written: the API server refuses that, which is
-	// tried again, or the placement suspends the cluster. Empty once it is written. An addition of
-	// fleetflow.
+	// tried again, the placement suspends the cluster, or a lifecycle hook holds it. Empty once it is
+	// written. An addition of fleetflow.
 	WriteRefused string `json:"writeRefused,omitempty"`
 
 	// Conditions: Started, Succeeded. Absent before the cluster has its turn.

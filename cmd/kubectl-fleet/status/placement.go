@@ -122,7 +122,7 @@ func stepsOf(p hub.Placement) []tree.Node {
 	}
 	if c := p.Condition(placementv1beta1.ConditionTypeClustersLeaving); c != nil && c.Status == metav1.ConditionTrue {
 		state := updaterun.PhaseRunning
-		if c.Reason == placementv1beta1.ReasonWaitingForRolloutStrategy {
+		if c.Reason == placementv1beta1.ReasonWaitingForRolloutStrategy || c.Reason == placementv1beta1.ReasonWaitingForHook {
 			state = updaterun.PhaseWaiting
 		}
 		nodes = append(nodes, tree.Node{Kind: KindStep, Name: c.Type, State: state, Detail: c.Message})
@@ -208,6 +208,8 @@ func clusterNode(entry placementv1beta1.PerClusterPlacementStatus) tree.Node {
 		node.State = updaterun.PhasePending
 	case held.Status == metav1.ConditionUnknown && (held.Type == placementv1beta1.ConditionTypeRolloutStarted || !started):
 		node.State = updaterun.PhasePending // it has not had its turn, which is all there is to say
+	case held.Reason == placementv1beta1.ReasonWaitingForHook:
+		node.State, node.Detail, node.Start = updaterun.PhaseWaiting, held.Message, held.LastTransitionTime.Time
 	case held.Type == placementv1beta1.ConditionTypeRolloutStarted:
 		node.State, node.Detail = updaterun.PhasePending, cmp.Or(held.Message, held.Reason)
 	case held.Status == metav1.ConditionFalse && held.Type != placementv1beta1.ConditionTypeAvailable && held.Type != placementv1beta1.ConditionTypeWorkSynchronized:

@@ -212,7 +212,13 @@ func (r *Reconciler) removeWorks(ctx context.Context, binding placementv1beta1.B
 		}
 	}
 	r.timers.stopTimers(keyOf(binding))
-	return 0, fencedwrite.RemoveFinalizer(ctx, r.client, binding, placementv1beta1.WorkFinalizer, placementv1beta1.SchedulerBindingFinalizer)
+	finalizers := []string{placementv1beta1.WorkFinalizer, placementv1beta1.SchedulerBindingFinalizer}
+	if placement, err := r.readPlacement(ctx, binding); err != nil {
+		return 0, err
+	} else if placement != nil {
+		finalizers = append(finalizers, placementv1beta1.StrategyOf(placement).Lifecycle.HookFinalizers()...)
+	}
+	return 0, fencedwrite.RemoveFinalizer(ctx, r.client, binding, finalizers...)
 }
 
 // isSuspended says that the Works of a binding stay as they are, because its placement suspends the cluster. Neither the
@@ -288,6 +294,11 @@ func (r *Reconciler) projectWorks(ctx context.Context, binding placementv1beta1.
 	now := metav1.NewTime(r.clock.Now())
 	status := workmodel.BindingStatus(binding, existing, syncErr, now)
 	interim := syncErr == nil && !state.Available && !state.Failed
+	hooked, hookErr := r.projectHooks(ctx, binding, &status, state.Available, now)
+	if hookErr != nil {
+		return ctrl.Result{}, hookErr
+	}
+	wait = shorterWait(wait, hooked)
 	held, err := r.storeBindingStatus(ctx, binding, status, interim)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -2,6 +2,8 @@ package binding
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,11 +32,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(scope.ControllerName("binding")).
 		For(scope.NewBinding(""), builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, onDeletionStarted(),
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, onDeletionStarted(), onFinalizersChanged(),
 		))).
 		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(r.requestBindingOfWork)).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestOfMember), builder.WithPredicates(onMemberChanged())).
-		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestOfPlacement), builder.WithPredicates(onPlacementChanged())).
+		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestOfPlacement), builder.WithPredicates(predicate.Or(onPlacementChanged(), onHooksChanged()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }
@@ -79,6 +81,32 @@ func onDeletionStarted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew)
 	}}
+}
+
+// onFinalizersChanged passes the updates with which a lifecycle hook may be answered: of finalizers that are not the fleet's.
+func onFinalizersChanged() predicate.Predicate {
+	others := func(object client.Object) []string {
+		return slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(f string) bool { return strings.HasPrefix(f, placementv1beta1.FleetPrefix) })
+	}
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool { return !slices.Equal(others(e.ObjectOld), others(e.ObjectNew)) },
+	}
+}
+
+// onHooksChanged passes the update of a placement that changes its lifecycle hooks.
+func onHooksChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(placementv1beta1.PlacementObject)
+			after, is := e.ObjectNew.(placementv1beta1.PlacementObject)
+			return ok && is && !apiequality.Semantic.DeepEqual(placementv1beta1.LifecycleOf(before), placementv1beta1.LifecycleOf(after))
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
 }
 
 // onMemberChanged drops heartbeats. Bindings depend on whether the member exists, whether it is silent, whether it

@@ -109,7 +109,7 @@ func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started b
 		entry.DriftedPlacements = status.DriftedPlacements
 		entry.DiffedPlacements = status.DiffedPlacements
 	} else {
-		waiting := conditionNotStarted(facts, p.binding, started)
+		waiting := orHooked(facts, p.binding, now.Time, conditionNotStarted(facts, p.binding, started))
 		switch p.held {
 		case placementv1beta1.ReasonRolloutPaused:
 			waiting.Reason, waiting.Message = p.held, "The rollout is paused"

@@ -46,6 +46,9 @@ func (r *Reconciler) emitEvents(placement placementv1beta1.PlacementObject, stat
 	for _, failure := range newFailures(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses) {
 		r.events.Eventf(placement, nil, "Warning", "PlacementFailedOnCluster", failure.Condition.Type, "%s", failure.describeFailure())
 	}
+	for _, note := range newHookWaits(placement.GetPlacementStatus(), &status) {
+		r.events.Eventf(placement, nil, "Normal", "PlacementWaitsForHook", "Rollout", "%s", note)
+	}
 	for _, note := range newFindings(placement.GetPlacementStatus().PlacementStatuses, status.PlacementStatuses, describeDrifts) {
 		r.events.Eventf(placement, nil, "Warning", "PlacementDriftedOnCluster", "DriftDetection", "%s", note)
 	}

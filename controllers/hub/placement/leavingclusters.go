@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -12,19 +13,21 @@ import (
 
 // conditionsOnLeaving returns the condition that names the clusters which are no longer picked and still have
 // resources; none if all are clean. picked are the entries of the clusters that are.
-func conditionsOnLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus) []metav1.Condition {
+func conditionsOnLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlacementStatus, now time.Time) []metav1.Condition {
 	stays := make(map[string]bool, len(picked))
 	for i := range picked {
 		stays[picked[i].ClusterName] = true
 	}
-	var held, suspended, cleaned []string
+	var held, suspended, cleaned, hooked []string
 	var since time.Time
 	for _, binding := range facts.Bindings {
 		spec := binding.GetBindingSpec()
 		switch removal := binding.GetDeletionTimestamp(); {
-		case stays[spec.TargetCluster] || spec.ResourceSnapshotName == "" || placementv1beta1.IsLiveBinding(binding):
+		case stays[spec.TargetCluster] || !isLeaving(binding):
 		case placementv1beta1.IsSuspended(facts.Placement, spec.TargetCluster):
 			suspended = append(suspended, spec.TargetCluster)
+		case removal.IsZero() && hookWaitOf(facts, binding, now) != nil:
+			hooked = append(hooked, spec.TargetCluster+" "+hookWaitOf(facts, binding, now).Text())
 		case removal.IsZero():
 			held = append(held, spec.TargetCluster)
 		default:
@@ -33,17 +36,21 @@ func conditionsOnLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlace
 			}
 		}
 	}
-	reason := placementv1beta1.ReasonWaitingForRolloutStrategy
+	var reason string
 	var parts []string
-	if len(cleaned) > 0 {
-		reason = placementv1beta1.ReasonCleaningUp
-		parts = append(parts, fmt.Sprintf("since %s from %d cluster(s), %s", formatTime(since), len(cleaned), joinLimited(cleaned)))
-	}
-	if len(held) > 0 {
-		parts = append(parts, fmt.Sprintf("when the rollout strategy allows it from %d cluster(s), %s", len(held), joinLimited(held)))
-	}
-	if len(suspended) > 0 {
-		parts = append(parts, fmt.Sprintf("when strategy.suspension leaves them out from %d cluster(s), %s", len(suspended), joinLimited(suspended)))
+	for _, group := range []struct {
+		clusters     []string
+		when, reason string
+	}{
+		{cleaned, "since " + formatTime(since), placementv1beta1.ReasonCleaningUp},
+		{hooked, "once lifecycle hooks are answered", placementv1beta1.ReasonWaitingForHook},
+		{held, "when the rollout strategy allows it", placementv1beta1.ReasonWaitingForRolloutStrategy},
+		{suspended, "when strategy.suspension leaves them out", placementv1beta1.ReasonWaitingForRolloutStrategy},
+	} {
+		if len(group.clusters) > 0 {
+			reason = cmp.Or(reason, group.reason)
+			parts = append(parts, fmt.Sprintf("%s from %d cluster(s), %s", group.when, len(group.clusters), joinLimited(group.clusters)))
+		}
 	}
 	if len(parts) == 0 {
 		return nil
@@ -56,6 +63,11 @@ func conditionsOnLeaving(facts *Facts, picked []placementv1beta1.PerClusterPlace
 		Type: placementv1beta1.ConditionTypeClustersLeaving, Status: metav1.ConditionTrue, Reason: reason,
 		Message: fate + strings.Join(parts, "; "),
 	}}
+}
+
+// isLeaving says that a cluster which has resources is no longer picked.
+func isLeaving(binding placementv1beta1.BindingObject) bool {
+	return binding.GetBindingSpec().ResourceSnapshotName != "" && !placementv1beta1.IsLiveBinding(binding)
 }
 
 // formatTime is how messages tell the time.

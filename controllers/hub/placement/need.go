@@ -176,7 +176,7 @@ func hashProgress(facts *Facts) uint64 {
 		hash := fnv.New64a()
 		// Writing to a hash never fails.
 		_, _ = fmt.Fprint(hash, binding.GetUID(), binding.GetBindingSpec().State, binding.GetBindingSpec().ResourceSnapshotName, binding.GetDeletionTimestamp().IsZero(), placementv1beta1.SaysAvailable(binding),
-			binding.GetBindingSpec().ClusterResourceOverrideSnapshots, binding.GetBindingSpec().ResourceOverrideSnapshots)
+			binding.GetBindingSpec().ClusterResourceOverrideSnapshots, binding.GetBindingSpec().ResourceOverrideSnapshots, hashHook(facts, binding))
 		sum += hash.Sum64() // a sum does not depend on the order of the list
 	}
 	return sum

@@ -79,7 +79,7 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	if facts.isSelectedAndScheduled() && observed.Name != "" && len(entries) > 0 {
 		conditions = append(conditions, sumUpSteps(facts, entries, view)...)
 	}
-	conditions = append(conditions, conditionsOnLeaving(facts, entries)...)
+	conditions = append(conditions, conditionsOnLeaving(facts, entries, view.Now.Time)...)
 	if facts.Held != nil {
 		conditions = append(conditions, heldCondition(facts.Placement, facts.Held))
 	}
@@ -179,7 +179,7 @@ func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStat
 			if step == &rolloutStartedStep && condition.Status == metav1.ConditionUnknown && placementv1beta1.IsExternal(facts.Placement) {
 				condition = leaveToRuns(facts, entries, condition, view.Vocabulary.Words().RolloutByRuns)
 			}
-			condition.Message += describeStuck(facts, entries, step, view.Now.Time)
+			condition.Message += describeHooks(facts, view.Now.Time) + describeStuck(facts, entries, step, view.Now.Time)
 			return append(conditions, condition)
 		}
 		conditions = append(conditions, condition)

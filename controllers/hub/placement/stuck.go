@@ -55,6 +55,9 @@ func firstUndoneStep(entry *placementv1beta1.PerClusterPlacementStatus) *metav1.
 		return nil
 	}
 	for i := range entry.Conditions {
+		if isHooked(&entry.Conditions[i]) {
+			return nil // it waits for what the user has to do
+		}
 		if entry.Conditions[i].Status != metav1.ConditionTrue {
 			return &entry.Conditions[i]
 		}

@@ -1,0 +1,120 @@
+package stagedupdate_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+const hookMark = "example.com/in-service"
+
+// hooked gives the placement a hook of both kinds that a change waits for.
+func (h *hub) hooked() {
+	h.t.Helper()
+	hook := &placementv1beta1.ClusterDrainHook{ClusterHook: placementv1beta1.ClusterHook{LabelsHandler: map[string]placementv1beta1.HookLabelValue{hookMark: "yes"}}}
+	edit(h, get(h, &placementv1beta1.ClusterResourcePlacement{}, "", "example-placement"), func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy.Lifecycle = &placementv1beta1.ClusterLifecycle{PreUpdate: hook, PreRemove: hook}
+	})
+}
+
+// mark puts the label of the hook on a binding, or takes it off.
+func (h *hub) mark(cluster string, on bool) {
+	h.t.Helper()
+	old := h.binding(cluster)
+	b := edit(h, old.DeepCopy(), func(b *placementv1beta1.ClusterResourceBinding) {
+		if delete(b.Labels, hookMark); on {
+			b.Labels[hookMark] = "yes"
+		}
+	})
+	h.tell(&placementv1beta1.ClusterResourceBinding{}, old, b)
+}
+
+func (h *hub) stands(cluster string) placementv1beta1.LifecycleState {
+	state, _ := placementv1beta1.LifecycleStateOf(h.binding(cluster))
+	return state
+}
+
+func TestAStageWaitsForAHookAndIsNotStuck(t *testing.T) {
+	h := initialized(t)
+	h.hooked()
+	h.mark("member3", true)
+	delta := background(h, func() act.StageDelta {
+		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	})
+	h.untilItWaits()
+	assert.Equal(t, placementv1beta1.LifecyclePreparingUpdate, h.stands("member3"))
+	assert.Equal(t, oldSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
+	says := "waits for label example.com/in-service=yes to be taken off binding " + h.binding("member3").Name + " since 2026-01-02T03:04:05Z (hook preUpdate)"
+	assert.Equal(t, "Started=True ClusterUpdatingStarted: Cluster update started; the cluster "+says, h.canaryCondition("member3", "Started"))
+	assert.Equal(t, names("Normal example-run-2 WaitingForHook: Cluster member3 in stage canary "+says), h.events)
+	h.clock.Step(8 * time.Minute)
+	assert.Equal(t, isStarted, progressingOf(h), "a cluster that waits for its hook is not stuck")
+
+	h.mark("member3", false)
+	require.Eventually(t, func() bool { return h.stands("member3") == placementv1beta1.LifecycleUpdating }, 2*time.Minute, time.Millisecond)
+	assert.Equal(t, newSnapshot, h.binding("member3").Spec.ResourceSnapshotName)
+	back := "the cluster waits for label example.com/in-service=yes to be put on binding "
+	require.Eventually(t, func() bool { return strings.Contains(h.canaryCondition("member3", "Started"), back) }, 2*time.Minute, time.Millisecond)
+	h.mark("member3", true)
+	got := soon(h, delta)
+	assert.Equal(t, names("member3"), append(got.Done, got.Recorded...))
+}
+
+func TestAHookIsRememberedByTheNextProcess(t *testing.T) {
+	h := initialized(t)
+	h.hooked()
+	h.mark("member3", true)
+	background(h, func() act.StageDelta {
+		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	})
+	h.untilItWaits()
+	h.acts = h.restarted()
+	h.mark("member3", false)
+	background(h, func() act.StageDelta {
+		return must(h, h.acts.AdvanceStage, canaryAdvance(nil, names("member3"), nil))
+	})
+	require.Eventually(t, func() bool { return h.binding("member3").Spec.ResourceSnapshotName == newSnapshot }, 2*time.Minute, time.Millisecond)
+}
+
+func TestAStopPutsAPreparedClusterBackIntoService(t *testing.T) {
+	h := initialized(t)
+	h.hooked()
+	h.mark("member3", true)
+	delta := background(h, func() act.StageDelta {
+		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	})
+	h.untilItWaits()
+	old := h.run("example-run-2")
+	stopped := edit(h, old.DeepCopy(), func(r *placementv1beta1.ClusterStagedUpdateRun) {
+		r.Spec.State, r.Generation = placementv1beta1.StateStop, 2
+	})
+	h.tell(&placementv1beta1.ClusterStagedUpdateRun{}, old, stopped)
+	soon(h, delta)
+	assert.Equal(t, names("member3"), must(h, h.acts.AdvanceStage, canaryAdvance(nil, names("member3"), nil)).NotStarted)
+	assert.Equal(t, placementv1beta1.LifecycleUpdated, h.stands("member3"))
+}
+
+func TestTheDeletionStageWaitsForAHook(t *testing.T) {
+	binding := bindingObject("member4", placementv1beta1.BindingStateUnscheduled, oldSnapshot)
+	binding.Finalizers = names(placementv1beta1.WorkFinalizer)
+	h := howTo(t, binding, clusterObject("member4"))
+	initialize(h, "example-run-2")
+	h.hooked()
+	h.mark("member4", true)
+	done := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) })
+	h.untilItWaits()
+	assert.Equal(t, placementv1beta1.LifecyclePreparingRemove, h.stands("member4"))
+	assert.Contains(t, conditionOf(h.run("example-run-2").Status.DeletionStageStatus.Clusters[0].Conditions, "Started"), "Cluster update started; the cluster waits for label example.com/in-service=yes to be taken off")
+	h.clock.Step(6 * time.Minute)
+	assert.NotContains(t, progressingOf(h), "Stuck")
+	h.mark("member4", false)
+	require.Eventually(t, func() bool { return !h.binding("member4").DeletionTimestamp.IsZero() }, 2*time.Minute, time.Millisecond, "the answer is heard at once")
+	h.goes("member4")
+	require.True(t, <-done)
+}

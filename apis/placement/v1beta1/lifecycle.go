@@ -1,0 +1,256 @@
+package v1beta1
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Names of the hooks, as the fields are called.
+const (
+	hookPreUpdate    = "preUpdate"
+	hookPreRemove    = "preRemove"
+	hookPreAvailable = "preAvailable"
+)
+
+// HookWait is what a cluster waits for because of a lifecycle hook.
+//
+// +kubebuilder:object:generate=false
+type HookWait struct {
+	// Hook has the name of the field.
+	Hook string
+	// Binding has the name of the cluster's binding.
+	Binding string
+	// Marks are the labels and finalizers to be taken off the binding, or put on it if
+	// PutOn says so; none if the wait is for something else.
+	Marks []string
+	PutOn bool
+	// Until is the end of the grace period, if that is all that is waited for.
+	Until time.Time
+	// Since is when the cluster came to the state in which it waits; zero if it is not in it yet.
+	Since time.Time
+}
+
+// Need says in words what the wait is for, and Text says it with the time and the hook.
+func (w *HookWait) Need() string {
+	switch {
+	case len(w.Marks) > 0 && w.PutOn:
+		return fmt.Sprintf("%s to be put on binding %s", strings.Join(w.Marks, ", "), w.Binding)
+	case len(w.Marks) > 0:
+		return fmt.Sprintf("%s to be taken off binding %s", strings.Join(w.Marks, ", "), w.Binding)
+	case !w.Until.IsZero():
+		return "the end of the grace period at " + w.Until.UTC().Format(time.RFC3339)
+	}
+	return "its turn"
+}
+
+// Text describes the wait as the end of a sentence about the cluster.
+func (w *HookWait) Text() string {
+	text := "waits for " + w.Need()
+	if !w.Since.IsZero() {
+		text += " since " + w.Since.UTC().Format(time.RFC3339)
+	}
+	return text + " (hook " + w.Hook + ")"
+}
+
+// LifecycleOf returns the hooks of a placement; nil if it has none. Where differences are only reported, nothing is
+// taken out of service.
+func LifecycleOf(placement PlacementObject) *ClusterLifecycle {
+	strategy := StrategyOf(placement)
+	if strategy.ApplyStrategy != nil && strategy.ApplyStrategy.Type == ApplyStrategyTypeReportDiff {
+		return nil
+	}
+	return strategy.Lifecycle
+}
+
+// LifecycleStateOf reads where a cluster stands, and since when. Without a label it stands where no hook holds it.
+func LifecycleStateOf(b BindingObject) (state LifecycleState, since time.Time) {
+	state = LifecycleState(b.GetLabels()[LifecycleStateLabel])
+	since, _ = time.Parse(time.RFC3339, b.GetAnnotations()[LifecycleSinceAnnotation]) // one that cannot be read is not known
+	return state, since
+}
+
+// HoldsUpdate says what a cluster that has resources waits for before it may be updated; nil if it may be.
+func (l *ClusterLifecycle) HoldsUpdate(b BindingObject, now time.Time) *HookWait {
+	if l == nil {
+		return nil
+	}
+	return l.PreUpdate.waitBefore(b, hookPreUpdate, LifecyclePreparingUpdate, now)
+}
+
+// HoldsRemoval says what a cluster waits for before its resources may be removed; nil if they may be.
+func (l *ClusterLifecycle) HoldsRemoval(b BindingObject, now time.Time) *HookWait {
+	if l == nil {
+		return nil
+	}
+	return l.PreRemove.waitBefore(b, hookPreRemove, LifecyclePreparingRemove, now)
+}
+
+// waitBefore says what a cluster waits for before the change that the hook is about. The grace period counts from the
+// condition that the hook has set, so it is over for no cluster that was not prepared.
+func (h *ClusterDrainHook) waitBefore(b BindingObject, name string, prepared LifecycleState, now time.Time) *HookWait {
+	if h == nil {
+		return nil
+	}
+	state, since := LifecycleStateOf(b)
+	w := &HookWait{Hook: name, Binding: b.GetName()}
+	if state == prepared {
+		w.Since = since
+	}
+	if w.Marks, _ = h.sortMarks(b); len(w.Marks) > 0 {
+		return w
+	}
+	if !h.MarkNotServing || state != prepared {
+		return nil
+	}
+	serving := meta.FindStatusCondition(b.GetBindingStatus().Conditions, ConditionTypeServing)
+	if serving == nil || serving.Status != metav1.ConditionFalse {
+		return w
+	}
+	if end := serving.LastTransitionTime.Add(time.Duration(h.GracePeriodSeconds) * time.Second); now.Before(end) {
+		w.Until = end
+		return w
+	}
+	return nil
+}
+
+// HoldsAvailable says why a cluster does not count as available whatever its resources are; nil if it may.
+func (l *ClusterLifecycle) HoldsAvailable(b BindingObject, now time.Time) *HookWait {
+	if l == nil {
+		return nil
+	}
+	state, since := LifecycleStateOf(b)
+	switch {
+	case state == LifecyclePreparingUpdate && l.PreUpdate != nil:
+		if w := l.HoldsUpdate(b, now); w != nil {
+			return w
+		}
+		return &HookWait{Hook: hookPreUpdate, Binding: b.GetName(), Since: since}
+	case state == LifecyclePreparingRemove && l.PreRemove != nil:
+		if w := l.HoldsRemoval(b, now); w != nil {
+			return w
+		}
+		return &HookWait{Hook: hookPreRemove, Binding: b.GetName(), Since: since}
+	}
+	if name, missing := l.missingAfter(b, state); len(missing) > 0 {
+		return &HookWait{Hook: name, Binding: b.GetName(), Marks: missing, PutOn: true, Since: since}
+	}
+	return nil
+}
+
+// missingAfter are the labels and finalizers that a binding needs to leave a state after a change, with the name of the hook.
+func (l *ClusterLifecycle) missingAfter(b BindingObject, state LifecycleState) (name string, missing []string) {
+	switch {
+	case (state == LifecycleUpdating || state == LifecycleUpdated) && l.PreUpdate != nil:
+		_, missing = l.PreUpdate.sortMarks(b)
+		return hookPreUpdate, missing
+	case state == LifecyclePreparingAvailable && l.PreAvailable != nil:
+		_, missing = l.PreAvailable.sortMarks(b)
+		return hookPreAvailable, missing
+	}
+	return "", nil
+}
+
+// sortMarks sorts the labels and finalizers of a hook by whether a binding has them. A label with another value is
+// missing.
+func (h *ClusterHook) sortMarks(b BindingObject) (present, missing []string) {
+	add := func(has bool, mark string) {
+		if has {
+			present = append(present, mark)
+		} else {
+			missing = append(missing, mark)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(h.LabelsHandler)) {
+		value, has := b.GetLabels()[key]
+		add(has && value == string(h.LabelsHandler[key]), "label "+key+"="+string(h.LabelsHandler[key]))
+	}
+	for _, finalizer := range h.FinalizersHandler {
+		add(slices.Contains(b.GetFinalizers(), finalizer), "finalizer "+finalizer)
+	}
+	return present, missing
+}
+
+// StateWhenWritten is the state that a cluster has once it is written to; empty if that does not change it.
+func (l *ClusterLifecycle) StateWhenWritten(b BindingObject) LifecycleState {
+	state, _ := LifecycleStateOf(b)
+	switch {
+	case l == nil:
+		return ""
+	case b.GetBindingSpec().ResourceSnapshotName == "":
+		if l.PreAvailable != nil {
+			return LifecyclePreparingAvailable
+		}
+		return ""
+	case state == "" || state == LifecycleNormal || state == LifecyclePreparingAvailable:
+		return ""
+	case l.PreUpdate == nil:
+		return LifecycleNormal
+	}
+	return LifecycleUpdating
+}
+
+// StateWhenGivenUp is the state of a cluster that was prepared for a change that is no longer wanted.
+func (l *ClusterLifecycle) StateWhenGivenUp(b BindingObject) LifecycleState {
+	switch state, _ := LifecycleStateOf(b); {
+	case state == LifecyclePreparingUpdate && l != nil && l.PreUpdate != nil:
+		return LifecycleUpdated
+	case state == LifecyclePreparingRemove && l != nil && l.PreAvailable != nil:
+		return LifecyclePreparingAvailable
+	}
+	return LifecycleNormal
+}
+
+// NextState is the state that follows by itself: the resources of a cluster have become available, or the labels and
+// finalizers are back. Without hooks there is none. A cluster that is prepared stays so until it is decided otherwise.
+func (l *ClusterLifecycle) NextState(b BindingObject, available bool) LifecycleState {
+	state, _ := LifecycleStateOf(b)
+	if l == nil {
+		return ""
+	}
+	_, missing := l.missingAfter(b, state)
+	switch {
+	case state == LifecycleUpdating && available && len(missing) > 0:
+		return LifecycleUpdated
+	case state == LifecycleUpdated && len(missing) == 0,
+		(state == LifecycleUpdating || state == LifecyclePreparingAvailable) && available && len(missing) == 0,
+		state == LifecyclePreparingUpdate && l.PreUpdate == nil, state == LifecyclePreparingRemove && l.PreRemove == nil:
+		return LifecycleNormal
+	}
+	return state
+}
+
+// ServingCondition is what the binding of a cluster says about traffic; nil if no hook asks for it.
+func (l *ClusterLifecycle) ServingCondition(b BindingObject) *metav1.Condition {
+	marks := func(hook *ClusterDrainHook) bool { return hook != nil && hook.MarkNotServing }
+	if l == nil || !marks(l.PreUpdate) && !marks(l.PreRemove) {
+		return nil
+	}
+	state, _ := LifecycleStateOf(b)
+	if marks(l.PreUpdate) && (state == LifecyclePreparingUpdate || state == LifecycleUpdating) || marks(l.PreRemove) && state == LifecyclePreparingRemove {
+		return &metav1.Condition{Type: ConditionTypeServing, Status: metav1.ConditionFalse, Reason: string(state), Message: "Send no traffic to the cluster: its resources are to change"}
+	}
+	return &metav1.Condition{Type: ConditionTypeServing, Status: metav1.ConditionTrue, Reason: string(LifecycleNormal), Message: "No hook keeps traffic away"}
+}
+
+// HookFinalizers are the finalizers that hooks name. They hold decisions, never the end of a binding whose resources are gone.
+func (l *ClusterLifecycle) HookFinalizers() []string {
+	if l == nil {
+		return nil
+	}
+	var all []string
+	for _, hook := range []*ClusterDrainHook{l.PreUpdate, l.PreRemove} {
+		if hook != nil {
+			all = append(all, hook.FinalizersHandler...)
+		}
+	}
+	if l.PreAvailable != nil {
+		all = append(all, l.PreAvailable.FinalizersHandler...)
+	}
+	return all
+}
