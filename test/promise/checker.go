@@ -5,6 +5,7 @@
 package promise
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -78,14 +79,8 @@ func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone boo
 	olderBefore := c.older(now)
 	held := c.held(was, now, gone)
 	c.store(now, gone)
-	if err := c.suspended(was, now, gone); err != nil {
+	if err := cmp.Or(c.suspended(was, now, gone), c.spread(was, now, olderBefore, gone), held); err != nil {
 		return err
-	}
-	if err := c.spread(was, now, olderBefore, gone); err != nil {
-		return err
-	}
-	if held != nil {
-		return held
 	}
 	if gone {
 		defer delete(c.byUser, now.Name) // the next of this name is another one
