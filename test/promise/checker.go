@@ -91,14 +91,19 @@ func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone boo
 			return err
 		}
 	}
-	down := gone || !c.up(now)
-	if wasUp && down && !c.costsNothing(was, now, gone) {
+	lost := wasUp && (gone || !c.up(now))
+	if lost && !c.costsNothing(was, now, gone) {
 		return c.loss(now, before, target)
 	}
-	if !gone && placed(now) && !placed(was) {
+	if isPlacedNow(was, now, gone) {
 		return c.gain(now, target)
 	}
 	return nil
+}
+
+// isPlacedNow says that a write places something on a cluster that had nothing.
+func isPlacedNow(was, now *placementv1beta1.ClusterResourceBinding, gone bool) bool {
+	return !gone && placed(now) && !placed(was)
 }
 
 // known is what was stored of a binding before a write; nil if it is a new one.
