@@ -44,7 +44,7 @@ func NeedsWork(facts *Facts) waker.Need {
 		// There is no demand: another workflow or a user may be about to remove them, so this waits until nothing
 		// moves.
 		need.Cause = wf.CauseBindings
-	case rolloutPending(facts):
+	case rolloutPending(facts) || isPreparedInVain(facts):
 		need.Cause, need.Ripens = wf.CauseAvailability, untrackablePeriod(facts)
 	}
 	addUserDemands(&need, facts)
