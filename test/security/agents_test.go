@@ -5,6 +5,7 @@ package security
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,13 +47,8 @@ func TestWriterOfAllFleetKinds(t *testing.T) {
 			patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"metadata":{"labels":{"example.com/in-service":"yes"}},"spec":{"state":"Unscheduled"}}`), agentsOnly),
 		"a controller of lifecycle hooks notes something beside its label": refused(statusWriter,
 			patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"metadata":{"labels":{"example.com/in-service":"yes"},"annotations":{"a":"b"}}}`), agentsOnly),
-		"a controller of lifecycle hooks labels a binding, and no more": func(s *spec) {
-			for _, value := range []string{`"yes"`, "null"} {
-				label := patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, `{"metadata":{"labels":{"example.com/in-service":`+value+`}}}`)
-				_, err := label(s.Context(), statusWriter.session(s))
-				require.NoError(s, err)
-			}
-		},
+		"a controller of lifecycle hooks labels a binding, and no more":       labelsABinding("example.com/in-service", "yes"),
+		"a user who may patch bindings asks for the replacement of a cluster": labelsABinding("kubernetes-fleet.io/specified-delete", "true"),
 		"a fleet administrator labels a resource snapshot": refused(statusWriter,
 			patchesFirst(&placementv1beta1.ClusterResourceSnapshotList{}, `{"metadata":{"labels":{"kubernetes-fleet.io/parent-CRP":"bank"}}}`), agentsOnly),
 		"a fleet administrator changes what a resource snapshot has":       refused(statusWriter, patchesFirst(&placementv1beta1.ClusterResourceSnapshotList{}, `{"spec":{"selectedResources":[]}}`), "The spec field is immutable"),
@@ -115,5 +111,16 @@ func mintsToken(namespace, name string) deed {
 	return func(ctx context.Context, c client.Client) (*unstructured.Unstructured, error) {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 		return nil, c.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})
+	}
+}
+
+// labelsABinding has a user who may patch bindings put a label on one and take it off again.
+func labelsABinding(key, value string) func(*spec) {
+	return func(s *spec) {
+		for _, to := range []string{strconv.Quote(value), "null"} {
+			label := patchesFirst(&placementv1beta1.ClusterResourceBindingList{}, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, key, to))
+			_, err := label(s.Context(), statusWriter.session(s))
+			require.NoError(s, err)
+		}
 	}
 }
