@@ -24,11 +24,12 @@ type Reconciler struct {
 	// scope chooses between the cluster-scoped kinds and their twins in namespaces.
 	scope placementv1beta1.Scope
 	waker *waker.Waker
+	clock clock.PassiveClock
 }
 
 // New returns a reconciler; see SetupWithManager.
 func New(c client.Client, poker waker.Poker, clk clock.PassiveClock) *Reconciler {
-	return &Reconciler{client: c, waker: waker.New(poker, clk)}
+	return &Reconciler{client: c, waker: waker.New(poker, clk), clock: clk}
 }
 
 // Reconcile looks at one run.
@@ -93,13 +94,16 @@ func (r *Reconciler) patchConditions(ctx context.Context, run, changed placement
 	return nil
 }
 
-// releaseRun cleans up after a run that is being deleted: its approval requests are deleted, what it has placed
-// stays. The workflow is woken, finds the run gone and ends; if the poke fails, it finds out at its next step.
+// releaseRun cleans up after a run that is being deleted: its approval requests are deleted, clusters that it has only
+// prepared go back into service, what it has placed stays. The workflow is woken, finds the run gone and ends; if the poke fails, it finds out at its next step.
 func (r *Reconciler) releaseRun(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	err := r.client.DeleteAllOf(ctx, placementv1beta1.ScopeOf(run).NewApprovalRequest(""), client.InNamespace(run.GetNamespace()),
 		client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.GetName()})
 	if err != nil {
 		return fmt.Errorf("deleting the approval requests of run %s: %w", run.GetName(), err)
+	}
+	if err := r.putBackPrepared(ctx, run); err != nil {
+		return err
 	}
 	if !placementv1beta1.IsRunOver(run) {
 		r.waker.Wake(ctx, waker.UpdateRunRef(run), run.GetGeneration(), wf.CauseSpec) // without it, the workflow ends at its next step

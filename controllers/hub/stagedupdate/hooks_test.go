@@ -1,0 +1,55 @@
+package stagedupdate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
+	"github.com/fleetflow/fleetflow/test/fixture"
+)
+
+func TestAClusterThatADeletedRunHasPreparedGoesBackIntoService(t *testing.T) {
+	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	hook := placementv1beta1.ClusterHook{LabelsHandler: map[string]placementv1beta1.HookLabelValue{"example.com/in-service": "yes"}}
+	placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{
+		Type:      placementv1beta1.ExternalRolloutStrategyType,
+		Lifecycle: &placementv1beta1.ClusterLifecycle{PreUpdate: &placementv1beta1.ClusterDrainHook{ClusterHook: hook}},
+	}
+	binding := func(cluster string, state placementv1beta1.LifecycleState) *placementv1beta1.ClusterResourceBinding {
+		return &placementv1beta1.ClusterResourceBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "web-" + cluster, UID: types.UID(cluster), Labels: map[string]string{placementv1beta1.LifecycleStateLabel: string(state)}},
+			Spec:       placementv1beta1.ResourceBindingSpec{TargetCluster: cluster},
+		}
+	}
+	started := []metav1.Condition{{Type: placementv1beta1.ConditionTypeStarted, Status: metav1.ConditionTrue}}
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "run"}, Spec: placementv1beta1.UpdateRunSpec{PlacementName: "web"}}
+	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{Clusters: []placementv1beta1.ClusterUpdatingStatus{
+		{ClusterName: "prepared", Conditions: started}, {ClusterName: "written", Conditions: started}, {ClusterName: "waiting"},
+	}}}
+	objects := []client.Object{
+		placement, binding("prepared", placementv1beta1.LifecyclePreparingUpdate), binding("written", placementv1beta1.LifecycleUpdating),
+		binding("waiting", placementv1beta1.LifecyclePreparingUpdate), // by another run
+	}
+	c := fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(objects...).
+		WithIndex(&placementv1beta1.ClusterResourceBinding{}, fieldindex.ByPlacement, func(client.Object) []string { return []string{"web"} }).Build()
+	r := New(c, nil, clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+
+	require.NoError(t, r.putBackPrepared(t.Context(), run))
+	for cluster, want := range map[string]placementv1beta1.LifecycleState{
+		"prepared": placementv1beta1.LifecycleUpdated, "written": placementv1beta1.LifecycleUpdating, "waiting": placementv1beta1.LifecyclePreparingUpdate,
+	} {
+		got := binding(cluster, "")
+		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(got), got))
+		state, _ := placementv1beta1.LifecycleStateOf(got)
+		assert.Equal(t, want, state, cluster)
+	}
+}
