@@ -126,6 +126,24 @@ func TestPlanMarksMembersThatMayNotAnswer(t *testing.T) {
 	assert.Contains(t, c.out.String(), "member-3 (new)\n")
 }
 
+func TestPlanTellsWhatAHookHoldsAndWhatIsSuspended(t *testing.T) {
+	objects := release()
+	hook := placementv1beta1.ClusterHook{LabelsHandler: map[string]placementv1beta1.HookLabelValue{"example.com/in-service": "yes"}}
+	strategy := objects[0].(*placementv1beta1.ClusterResourcePlacement).Spec.Strategy
+	strategy.Lifecycle = &placementv1beta1.ClusterLifecycle{PreUpdate: &placementv1beta1.ClusterDrainHook{ClusterHook: hook}}
+	strategy.Suspension = &placementv1beta1.Suspension{ClusterNames: []string{"member-1"}}
+	for _, object := range objects {
+		if binding, is := object.(*placementv1beta1.ClusterResourceBinding); is && binding.Spec.TargetCluster != "member-1" {
+			binding.Labels["example.com/in-service"] = "yes"
+		}
+	}
+	c := newConsole(t, objects...)
+	require.NoError(t, c.run("plan", "--placement", "web", "--strategy", "careful", "--no-diff"))
+	assert.Contains(t, c.out.String(), "member-1 (4 → 5) !suspended\n")
+	assert.Regexp(t, `member-2 \(4 → 5\) !waits for label example.com/in-service=yes to be taken off binding \S+ \(hook preUpdate\)\n`, c.out.String())
+	assert.Contains(t, c.out.String(), "member-3 (new)\n", "what comes for the first time is not held")
+}
+
 func TestPlanBackTellsWhatComesBack(t *testing.T) {
 	c := newConsole(t, release()...)
 	require.NoError(t, c.run("plan", "-p", "web", "--strategy", "careful", "--index", "4"))

@@ -80,3 +80,23 @@ func TestWhyNeedsAPlacementAndAMember(t *testing.T) {
 	assert.EqualError(t, c.run("why", "member-9", "-p", "web"), `there is no member "member-9", nor does placement/web name it; kubectl fleet get members lists them`)
 	assert.EqualError(t, c.run("why", "member-1", "-p", "run/web"), `"run/web": "run" is not a kind this command is about; use placement/NAME`)
 }
+
+func TestWhyTellsWhatHoldsAClusterBackAndItsPlaceInTheOrder(t *testing.T) {
+	objects := choosy()
+	bound := bindingTo("member-2")
+	placement := objects[4].(*placementv1beta1.ClusterResourcePlacement)
+	placement.Spec.Strategy = &placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{Order: &placementv1beta1.ClusterOrder{
+		Priority: &placementv1beta1.ClusterPriority{Weights: []placementv1beta1.ClusterWeight{{Weight: 50, ClusterSelector: placementv1beta1.ClusterLabelSelector{
+			ClusterSelectorTerms: []placementv1beta1.ClusterLabelTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "silver"}}}},
+		}}}},
+	}}}
+	placement.Status.PlacementStatuses = []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "member-1", Conditions: []metav1.Condition{{
+		Type: placementv1beta1.ConditionTypeRolloutStarted, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonWaitingForHook, Message: "The cluster waits for label a=b",
+	}}}}
+	c := newConsole(t, append(objects, bound)...)
+	require.NoError(t, c.run("why", "member-1", "--placement", "web"))
+	assert.Contains(t, c.out.String(), "Note: The cluster waits for label a=b.\n")
+	assert.Contains(t, c.out.String(), "Note: updates come to it as number 2 of 2, by rollingUpdate.order.\n")
+	require.NoError(t, c.run("why", "member-3", "--placement", "web"))
+	assert.NotContains(t, c.out.String(), "Note: updates come to it")
+}

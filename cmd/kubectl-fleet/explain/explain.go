@@ -7,10 +7,14 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/fleetflow/fleetflow/activities/clusterorder"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
 
 // Facts are what an explanation rests on.
@@ -147,6 +151,11 @@ func (a *Answer) compare(facts Facts, policy *hub.PolicySnapshot) {
 	}
 	if placementv1beta1.IsSuspended(facts.Placement.Object, a.Cluster) {
 		a.Notes = append(a.Notes, placementv1beta1.SuspensionText)
+	} else if held := heldBackText(facts.Placement, a.Cluster); held != "" {
+		a.Notes = append(a.Notes, held)
+	}
+	if place, of := placeInOrder(facts, a.Cluster); place > 0 {
+		a.Notes = append(a.Notes, fmt.Sprintf("updates come to it as number %d of %d, by rollingUpdate.order", place, of))
 	}
 	if policy == nil {
 		return
@@ -155,4 +164,41 @@ func (a *Answer) compare(facts Facts, policy *hub.PolicySnapshot) {
 	if i >= 0 && policy.Status.ClusterDecisions[i].Reason != a.Reason {
 		a.Recorded = policy.Status.ClusterDecisions[i].Reason
 	}
+}
+
+// heldBackText is what the status of the placement says about a cluster that the partition, a pause or a lifecycle hook holds
+// back; empty if none does.
+func heldBackText(placement hub.Placement, cluster string) string {
+	for i := range placement.Status.PlacementStatuses {
+		entry := &placement.Status.PlacementStatuses[i]
+		said := meta.FindStatusCondition(entry.Conditions, placementv1beta1.ConditionTypeRolloutStarted)
+		if entry.ClusterName != cluster || said == nil {
+			continue
+		}
+		switch said.Reason {
+		case placementv1beta1.ReasonHeldByPartition, placementv1beta1.ReasonRolloutPaused, placementv1beta1.ReasonWaitingForHook:
+			return said.Message
+		}
+	}
+	return ""
+}
+
+// placeInOrder is the place of a picked cluster in the order of rolling updates, and how many clusters there are; 0 if the
+// placement asks for no order, or has not picked the cluster. Clusters that are broken or not available come before all others.
+func placeInOrder(facts Facts, cluster string) (place, of int) {
+	order := placementv1beta1.RollingUpdateOf(facts.Placement.Object).Order
+	if order == nil {
+		return 0, 0
+	}
+	labels := map[string]map[string]string{}
+	for i := range facts.Members {
+		labels[facts.Members[i].Name] = facts.Members[i].Labels
+	}
+	var picked []rollout.Member
+	for _, binding := range facts.Bindings {
+		if name := binding.Spec.TargetCluster; placementv1beta1.IsLiveBinding(binding.Object) {
+			picked = append(picked, rollout.Member{Name: name, Labels: labels[name]})
+		}
+	}
+	return slices.Index(clusterorder.Compile(order).Sort(picked), cluster) + 1, len(picked)
 }

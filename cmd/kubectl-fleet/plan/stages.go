@@ -40,11 +40,22 @@ func describer(facts Facts) func(name string) Cluster {
 		if placementv1beta1.IsSuspended(facts.Placement.Object, name) {
 			cluster.Health = strings.TrimPrefix(cluster.Health+", suspended", ", ")
 		}
+		if wait := waitBeforeUpdate(facts, byCluster[name]); wait != nil {
+			cluster.Health = strings.TrimPrefix(cluster.Health+", "+wait.Text(), ", ")
+		}
 		if present, ok := presentOf(byCluster[name], facts.Indexes); ok {
 			cluster.From = strconv.Itoa(present)
 		}
 		return cluster
 	}
+}
+
+// waitBeforeUpdate says what a lifecycle hook will have a cluster wait for before its resources change; nil if none holds it.
+func waitBeforeUpdate(facts Facts, binding hub.Binding) *placementv1beta1.HookWait {
+	if binding.Object == nil || binding.Spec.ResourceSnapshotName == "" {
+		return nil // what a cluster gets for the first time is not held
+	}
+	return placementv1beta1.LifecycleOf(facts.Placement.Object).HoldsUpdate(binding.Object, time.Time{}) // no grace period has begun
 }
 
 func healthOf(member *clusterv1beta1.MemberCluster) string {
