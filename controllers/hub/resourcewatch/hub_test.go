@@ -19,6 +19,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -37,7 +38,7 @@ type hub struct {
 	client   client.WithWatch
 	metadata *metadatafake.FakeMetadataClient
 	contents *dynamicfake.FakeDynamicClient
-	cache    *informertest.FakeInformers
+	cache    *informers
 	scheme   *runtime.Scheme
 	events   *events.FakeRecorder
 	// namespaces are those that the watcher is restricted to.
@@ -125,7 +126,7 @@ func newHub(t *testing.T, objects ...runtime.Object) *hub {
 	h.watches, h.events = map[string]int{}, events.NewFakeRecorder(100)
 	h.metadata.PrependWatchReactor("*", h.counted(h.metadata.Tracker()))
 	h.contents.PrependWatchReactor("*", h.counted(h.contents.Tracker()))
-	h.cache = &informertest.FakeInformers{Scheme: h.scheme}
+	h.cache = &informers{FakeInformers: informertest.FakeInformers{Scheme: h.scheme}}
 	h.serve(basics...)
 	return h
 }
@@ -201,9 +202,26 @@ func (h *hub) watch() {
 
 func (h *hub) informer() *controllertest.FakeInformer {
 	h.t.Helper()
-	informer, err := h.cache.FakeInformerFor(h.t.Context(), &placementv1beta1.ClusterResourcePlacement{})
+	return h.informerOf(&placementv1beta1.ClusterResourcePlacement{})
+}
+
+func (h *hub) informerOf(object client.Object) *controllertest.FakeInformer {
+	h.t.Helper()
+	informer, err := h.cache.GetInformer(h.t.Context(), object)
 	require.NoError(h.t, err)
-	return informer
+	return informer.(*controllertest.FakeInformer)
+}
+
+// informers are fake ones that the watcher and the test may ask for at the same time.
+type informers struct {
+	mu sync.Mutex
+	informertest.FakeInformers
+}
+
+func (i *informers) GetInformer(ctx context.Context, object client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.FakeInformers.GetInformer(ctx, object, options...)
 }
 
 func object(apiVersion, kind, namespace, name, version string) *metav1.PartialObjectMetadata {

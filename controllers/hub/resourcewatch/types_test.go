@@ -28,9 +28,7 @@ func (h *hub) hold(names ...string) {
 
 func (h *hub) types() *controllertest.FakeInformer {
 	h.t.Helper()
-	informer, err := h.cache.FakeInformerFor(h.t.Context(), &fleetflowv1alpha1.PropagatedType{})
-	require.NoError(h.t, err)
-	return informer
+	return h.informerOf(&fleetflowv1alpha1.PropagatedType{})
 }
 
 // propagate writes a PropagatedType of the next generation, and tells the watcher of it.

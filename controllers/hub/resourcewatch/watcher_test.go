@@ -193,8 +193,7 @@ func TestNamespacesThatAreNotPlaceableAreNotWatched(t *testing.T) {
 		require.NoError(t, h.client.Create(t.Context(), teams[team]))
 	}
 	h.watch()
-	informer, err := h.cache.FakeInformerFor(t.Context(), &placementv1beta1.ResourcePlacement{})
-	require.NoError(t, err)
+	informer := h.informerOf(&placementv1beta1.ResourcePlacement{})
 	informer.Add(teams["a"])
 	informer.Add(teams["b"])
 	h.marked("web")
