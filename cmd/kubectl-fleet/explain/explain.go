@@ -149,6 +149,18 @@ func (a *Answer) compare(facts Facts, policy *hub.PolicySnapshot) {
 	case bound != a.Selected:
 		a.Notes = append(a.Notes, "the hub has picked it earlier and will let it go when it next looks at the placement")
 	}
+	a.noteRollout(facts)
+	if policy == nil {
+		return
+	}
+	i := slices.IndexFunc(policy.Status.ClusterDecisions, func(d placementv1beta1.ClusterDecision) bool { return d.ClusterName == a.Cluster })
+	if i >= 0 && policy.Status.ClusterDecisions[i].Reason != a.Reason {
+		a.Recorded = policy.Status.ClusterDecisions[i].Reason
+	}
+}
+
+// noteRollout adds what keeps updates from the cluster, and when they come to it.
+func (a *Answer) noteRollout(facts Facts) {
 	if placementv1beta1.IsSuspended(facts.Placement.Object, a.Cluster) {
 		a.Notes = append(a.Notes, placementv1beta1.SuspensionText)
 	} else if held := heldBackText(facts.Placement, a.Cluster); held != "" {
@@ -156,13 +168,6 @@ func (a *Answer) compare(facts Facts, policy *hub.PolicySnapshot) {
 	}
 	if place, of := placeInOrder(facts, a.Cluster); place > 0 {
 		a.Notes = append(a.Notes, fmt.Sprintf("updates come to it as number %d of %d, by rollingUpdate.order", place, of))
-	}
-	if policy == nil {
-		return
-	}
-	i := slices.IndexFunc(policy.Status.ClusterDecisions, func(d placementv1beta1.ClusterDecision) bool { return d.ClusterName == a.Cluster })
-	if i >= 0 && policy.Status.ClusterDecisions[i].Reason != a.Reason {
-		a.Recorded = policy.Status.ClusterDecisions[i].Reason
 	}
 }
 
