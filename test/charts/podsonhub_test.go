@@ -1,6 +1,7 @@
 package charts
 
 import (
+	"os"
 	"path"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
 )
 
 // clusterOf answers the look-ups of a chart with the objects of a cluster.
@@ -112,4 +114,19 @@ func TestMembersMayBeOld(t *testing.T) {
 	rendered, err := (&engine.Engine{Strict: true}).Render(chart, all)
 	require.NoError(t, err)
 	assert.NotEmpty(t, objects(t, rendered))
+}
+
+// TestTheProductionValuesRender takes the example as a user does, with a registry and a digest of its own.
+func TestTheProductionValuesRender(t *testing.T) {
+	content, err := os.ReadFile(path.Join(root, "deploy", "charts", "hub-agent", "examples", "values-production.yaml"))
+	require.NoError(t, err)
+	filled := strings.NewReplacer("<registry>", "registry.example.com", "<sha256:...>", "sha256:"+strings.Repeat("0", 64), "<platform-team>", "platform-team").Replace(string(content))
+	assert.NotContains(t, filled, "<", "there is nothing else to fill in")
+	given := values{}
+	require.NoError(t, yaml.Unmarshal([]byte(filled), &given))
+	rendered, err := render(t, "hub-agent", given)
+	require.NoError(t, err)
+	all := objects(t, rendered)
+	assert.ElementsMatch(t, []string{release, release + "-workers"}, ofKind(t, all, "Deployment"))
+	assert.Contains(t, args(t, all, release), "--temporal-approvals=verified")
 }
