@@ -2,6 +2,10 @@ package placement
 
 import (
 	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/liveread"
@@ -22,14 +26,32 @@ func (a *Activities) LoadPlacement(ctx context.Context, ref wf.Ref) (act.Placeme
 	if err != nil || placement == nil {
 		return act.PlacementState{Evictions: len(waiting) > 0}, err
 	}
+	prepared, err := hasPreparedForEviction(ctx, a.Client, placement)
+	if err != nil {
+		return act.PlacementState{}, err
+	}
 	return act.PlacementState{
 		Found:      true,
 		UID:        string(placement.GetUID()),
 		Deleting:   placementv1beta1.IsDeleting(placement),
 		External:   placementv1beta1.IsExternal(placement),
 		Generation: placement.GetGeneration(),
-		Evictions:  len(waiting) > 0,
+		Evictions:  len(waiting) > 0 || prepared,
 	}, nil
+}
+
+// hasPreparedForEviction says whether a lifecycle hook has a cluster of the placement out of service to be evicted. Should the
+// eviction be gone by now, that is to be decided as well.
+func hasPreparedForEviction(ctx context.Context, cached client.Reader, placement placementv1beta1.PlacementObject) (bool, error) {
+	if placementv1beta1.LifecycleOf(placement) == nil {
+		return false, nil
+	}
+	bindings := placementv1beta1.ScopeOf(placement).NewBindingList()
+	err := cached.List(ctx, bindings, client.InNamespace(placement.GetNamespace()), client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()})
+	if err != nil {
+		return false, fmt.Errorf("listing bindings of placement %s: %w", placement.GetName(), err)
+	}
+	return slices.ContainsFunc(bindings.Objects(), placementv1beta1.IsPreparedForEviction), nil
 }
 
 // SelectResources makes the latest snapshot of a placement hold what it selects, as

@@ -172,6 +172,25 @@ func TestLoadPlacement(t *testing.T) {
 	assert.False(t, state.Found)
 }
 
+func TestAClusterThatIsPreparedForAnEvictionIsLookedAtWithoutOne(t *testing.T) {
+	hook := placementv1beta1.ClusterHook{FinalizersHandler: []string{"example.com/drain"}}
+	placement := crp(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy = &placementv1beta1.RolloutStrategy{
+			Type: placementv1beta1.ExternalRolloutStrategyType, Lifecycle: &placementv1beta1.ClusterLifecycle{PreRemove: &placementv1beta1.ClusterDrainHook{ClusterHook: hook}},
+		}
+	})
+	binding := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "crp-a", Labels: map[string]string{
+		placementv1beta1.ParentPlacementLabel: placement.Name, placementv1beta1.LifecycleStateLabel: string(placementv1beta1.LifecyclePreparingRemove),
+	}}, Spec: placementv1beta1.ResourceBindingSpec{State: placementv1beta1.BindingStateBound}}
+	state, err := newHub(t, placement, binding).activities().LoadPlacement(t.Context(), ref)
+	require.NoError(t, err)
+	assert.True(t, state.Evictions)
+	delete(binding.Labels, placementv1beta1.LifecycleStateLabel)
+	state, err = newHub(t, placement, binding).activities().LoadPlacement(t.Context(), ref)
+	require.NoError(t, err)
+	assert.False(t, state.Evictions)
+}
+
 func TestSelectorsOnlyAUserCanMend(t *testing.T) {
 	selecting := func(terms ...placementv1beta1.ResourceSelectorTerm) *placementv1beta1.ClusterResourcePlacement {
 		return crp(func(p *placementv1beta1.ClusterResourcePlacement) { p.Spec.ResourceSelectors = terms })

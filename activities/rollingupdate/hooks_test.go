@@ -192,6 +192,21 @@ func TestAnEvictionWaitsForItsHook(t *testing.T) {
 	assert.Equal(t, act.OpEvict, second.Next[0].Op, "the budget that let it be prepared lets it be evicted")
 }
 
+func TestAClusterGoesBackIntoServiceWhenItsEvictionIsGone(t *testing.T) {
+	a := bound("a", newSnapshot)
+	a.Labels[placementv1beta1.LifecycleStateLabel] = string(placementv1beta1.LifecyclePreparingRemove)
+	a.Finalizers = []string{hookFinalizer}
+	r := newRollout(t, a, bound("b", newSnapshot))
+	hook := &placementv1beta1.ClusterDrainHook{ClusterHook: placementv1beta1.ClusterHook{FinalizersHandler: []string{hookFinalizer}}}
+	r.hooks(placementv1beta1.ClusterLifecycle{PreRemove: hook}, "b")
+
+	first := r.advance(act.AdvanceRequest{EvictionsOnly: true})
+	require.Len(t, first.Next, 1)
+	assert.Equal(t, act.OpGiveUpChange, first.Next[0].Op)
+	r.advance(act.AdvanceRequest{EvictionsOnly: true, Batch: first.Next})
+	assert.Equal(t, placementv1beta1.LifecycleNormal, r.stands("a"))
+}
+
 func TestANewClusterCountsOnceItIsInService(t *testing.T) {
 	r := newRollout(t, scheduled("a"), bound("b", oldSnapshot))
 	r.hooks(placementv1beta1.ClusterLifecycle{PreAvailable: &inService().ClusterHook}, "a", "b")

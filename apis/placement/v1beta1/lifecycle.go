@@ -195,6 +195,12 @@ func (l *ClusterLifecycle) StateWhenWritten(b BindingObject) LifecycleState {
 	return LifecycleUpdating
 }
 
+// IsPreparedForEviction says that a cluster that its placement wants is out of service, to be evicted.
+func IsPreparedForEviction(b BindingObject) bool {
+	state, _ := LifecycleStateOf(b)
+	return state == LifecyclePreparingRemove && IsLiveBinding(b)
+}
+
 // StateWhenGivenUp is the state of a cluster that was prepared for a change that is no longer wanted.
 func (l *ClusterLifecycle) StateWhenGivenUp(b BindingObject) LifecycleState {
 	switch state, _ := LifecycleStateOf(b); {

@@ -91,13 +91,7 @@ func newHookWaits(before, after *placementv1beta1.PlacementStatus) []string {
 
 // isPreparedInVain says that a wanted cluster is out of service to be evicted, and that the eviction is gone.
 func isPreparedInVain(facts *Facts) bool {
-	if placementv1beta1.LifecycleOf(facts.Placement) == nil || placementv1beta1.IsExternal(facts.Placement) || facts.Eviction != "" {
-		return false
-	}
-	return slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.BindingObject) bool {
-		state, _ := placementv1beta1.LifecycleStateOf(binding)
-		return state == placementv1beta1.LifecyclePreparingRemove && placementv1beta1.IsLiveBinding(binding)
-	})
+	return placementv1beta1.LifecycleOf(facts.Placement) != nil && facts.Eviction == "" && slices.ContainsFunc(facts.Bindings, placementv1beta1.IsPreparedForEviction)
 }
 
 // hashHook is what a lifecycle hook makes of a cluster, as far as the workflow may have to act on it; empty without hooks.

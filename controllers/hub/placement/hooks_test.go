@@ -51,4 +51,7 @@ func TestTheAnswerToAHookWakesTheWorkflow(t *testing.T) {
 func TestAClusterThatWasPreparedForAnEvictionThatIsGoneNeedsTheWorkflow(t *testing.T) {
 	assert.NotEmpty(t, NeedsWork(hooked(1, placementv1beta1.LifecyclePreparingRemove).Facts).Cause)
 	assert.Empty(t, NeedsWork(hooked(1, placementv1beta1.LifecycleNormal).Facts).Cause)
+	external := hooked(1, placementv1beta1.LifecyclePreparingRemove)
+	external.Placement.Spec.Strategy.Type = placementv1beta1.ExternalRolloutStrategyType
+	assert.NotEmpty(t, NeedsWork(external.Facts).Cause, "no rollout of its own puts it back")
 }
