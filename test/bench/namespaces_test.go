@@ -34,6 +34,8 @@ func TestNamespaces(t *testing.T) {
 	})
 	f.awaitAvailableInNamespaces(t, map[string]int{"0": len(names)})
 	f.figures.add(t, fmt.Sprintf("%d placements in %d namespaces, from the first creation to the last Available", len(names), len(names)), "-", seconds(time.Since(began)))
+	f.awaitQuiet(t)
+	f.rest(t, waitFor) // Go gives back by then what placing them has taken
 	f.atRest(t, fmt.Sprintf("%d placements in %d namespaces at rest", len(names), len(names)))
 
 	changed := time.Now().UTC()
