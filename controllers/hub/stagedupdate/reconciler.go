@@ -46,7 +46,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if !NeedsWork(run) {
 		r.waker.Forget(waker.UpdateRunRef(run))
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, r.clearUnreachable(ctx, run) // its workflow may have ended it before the next poke
 	}
 	return r.wakeWorkflow(ctx, run)
 }
@@ -95,7 +95,8 @@ func (r *Reconciler) patchConditions(ctx context.Context, run, changed placement
 }
 
 // releaseRun cleans up after a run that is being deleted: its approval requests are deleted, clusters that it has only
-// prepared go back into service, what it has placed stays. The workflow is woken, finds the run gone and ends; if the poke fails, it finds out at its next step.
+// prepared go back into service, and what it has placed stays. The workflow is woken, finds the run gone and ends. If the
+// poke fails, the workflow finds out at its next step.
 func (r *Reconciler) releaseRun(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
 	err := r.client.DeleteAllOf(ctx, placementv1beta1.ScopeOf(run).NewApprovalRequest(""), client.InNamespace(run.GetNamespace()),
 		client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.GetName()})

@@ -1,0 +1,64 @@
+package stagedupdate
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/test/fixture"
+	wf "github.com/fleetflow/fleetflow/workflows/contract"
+)
+
+// pokes answers every poke the same.
+type pokes struct{ err error }
+
+func (p pokes) Poke(context.Context, wf.Ref, wf.Poke) error { return p.err }
+
+func TestARunSaysThatTemporalIsAwayOnlyWhileItIs(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		poke error
+		over bool
+		says bool
+	}{
+		"Temporal is away":                             {poke: errors.New("unavailable"), says: true},
+		"Temporal is back":                             {},
+		"the run has ended before the next poke":       {over: true},
+		"the run has ended and Temporal is away again": {over: true, poke: errors.New("unavailable")},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{
+				Name: "run", Generation: 1, Finalizers: []string{placementv1beta1.UpdateRunFinalizer},
+			}}
+			run.Spec.State = placementv1beta1.StateRun
+			run.Status.Conditions = []metav1.Condition{{
+				Type: placementv1beta1.ConditionTypeEngineReachable, Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonTemporalUnreachable,
+			}}
+			if test.over {
+				run.Status.Conditions = append(run.Status.Conditions, metav1.Condition{
+					Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionTrue, ObservedGeneration: 1,
+				})
+			}
+			c := fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(run).WithStatusSubresource(run).Build()
+			r := New(c, pokes{test.poke}, clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+
+			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(run)})
+			require.NoError(t, err)
+			require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(run), run))
+			said := false
+			for _, condition := range run.Status.Conditions {
+				said = said || condition.Type == placementv1beta1.ConditionTypeEngineReachable
+			}
+			assert.Equal(t, test.says, said)
+		})
+	}
+}
