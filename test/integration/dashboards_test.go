@@ -72,7 +72,8 @@ func dashboardsFindTheirMetrics(s *spec) {
 		return missing
 	}
 	for _, metric := range whileItRuns {
-		require.True(s, s.served("hub-agent/metrics")[metric], metric)
+		// The request is there before the run says in its status that it waits.
+		require.Eventually(s, func() bool { return s.served("hub-agent/metrics")[metric] }, patience, visibilityEvery, metric)
 		delete(wanted, metric)
 	}
 	kubectlDoor.approve(s, run, everywhere(approval).Name)
