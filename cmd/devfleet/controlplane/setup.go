@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -86,6 +88,28 @@ func SetUpHub(ctx context.Context, fleet *state.Fleet, root string) error {
 	for i := range fleet.Members {
 		if err := apply(ctx, c, memberCluster(i+1)); err != nil {
 			return err
+		}
+	}
+	return awaitCreatorNoted(ctx, c)
+}
+
+// awaitCreatorNoted waits until the hub takes update runs. Its API server reads every five seconds which kinds its mutating
+// policies may change; until it has read of runs, it refuses them as unavailable.
+func awaitCreatorNoted(ctx context.Context, c client.Client) error {
+	for _, version := range []string{placementv1beta1.GroupVersion.Version, "v1"} {
+		run := &unstructured.Unstructured{}
+		run.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("ClusterStagedUpdateRun"))
+		run.SetAPIVersion(placementv1beta1.GroupVersion.Group + "/" + version)
+		run.SetName("is-the-creator-noted")
+		run.Object["spec"] = map[string]any{"placementName": "none", "stagedRolloutStrategyName": "none"}
+		var refusal error
+		err := wait.PollUntilContextTimeout(ctx, establishEvery, establishTimeout, true, func(ctx context.Context) (bool, error) {
+			answer := run.DeepCopy()
+			refusal = c.Create(ctx, answer, client.DryRunAll)
+			return answer.GetAnnotations()[placementv1beta1.CreatorAnnotation] != "", nil
+		})
+		if err != nil {
+			return fmt.Errorf("waiting for the hub to take update runs of version %s: %w", version, errors.Join(err, refusal))
 		}
 	}
 	return nil
