@@ -270,7 +270,7 @@ const maxBatch = 1000
 func (c *advanceCall) proposeNext(facts *rolloutFacts, plan rollout.Plan) act.AdvanceResult {
 	out := act.AdvanceResult{Settled: plan.Settled, Blocked: plan.Blocked, HeldBack: plan.HeldBack, Hooked: plan.Hooked, WakeAt: plan.WakeAt, Held: plan.Held}
 	if !isConclusive(plan) {
-		out.Waiting = describeWaiting(facts.unavailable, c.lifecycle(), c.acts.Clock.Now())
+		out.Waiting = describeWaiting(facts.unavailable, c.lifecycleHooks(), c.acts.Clock.Now())
 	}
 	out.Done, out.InFlight = c.flight.sortedNames()
 	for _, step := range plan.Evictions {

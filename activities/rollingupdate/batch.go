@@ -243,8 +243,8 @@ func (w batchWriter) writeCluster(ctx context.Context, change act.Change) error 
 func (w batchWriter) newTarget(change act.Change, binding placementv1beta1.BindingObject, annotations map[string]string) bindingwrite.Target {
 	to := w.goalOf(change).targetOf(change.Cluster)
 	maps.Copy(annotations, to.Annotations)
-	to.Annotations, to.Pinned = annotations, w.lifecycle() != nil
-	to.EnterState(w.lifecycle().StateWhenWritten(binding), w.acts.Clock.Now())
+	to.Annotations, to.Pinned = annotations, w.lifecycleHooks() != nil
+	to.EnterState(w.lifecycleHooks().StateWhenWritten(binding), w.acts.Clock.Now())
 	return to
 }
 
@@ -252,10 +252,10 @@ func (w batchWriter) newTarget(change act.Change, binding placementv1beta1.Bindi
 func (w batchWriter) isHeld(ctx context.Context, change act.Change, binding placementv1beta1.BindingObject) (bool, error) {
 	switch change.Op {
 	case act.OpRemove, act.OpEvict:
-		wait, err := bindingwrite.HoldsRemoval(ctx, w.acts.Client, w.lifecycle(), binding, w.acts.Clock.Now())
+		wait, err := bindingwrite.HoldsRemoval(ctx, w.acts.Client, w.lifecycleHooks(), binding, w.acts.Clock.Now())
 		return wait != nil, err
 	case act.OpUpdate:
-		return w.lifecycle().HoldsUpdate(binding, w.acts.Clock.Now()) != nil, nil
+		return w.lifecycleHooks().HoldsUpdate(binding, w.acts.Clock.Now()) != nil, nil
 	}
 	return false, nil
 }
@@ -264,7 +264,7 @@ func (w batchWriter) isHeld(ctx context.Context, change act.Change, binding plac
 func (w batchWriter) enterState(ctx context.Context, change act.Change, binding placementv1beta1.BindingObject, annotations map[string]string) error {
 	state := map[string]placementv1beta1.LifecycleState{
 		act.OpPrepareUpdate: placementv1beta1.LifecyclePreparingUpdate, act.OpPrepareRemove: placementv1beta1.LifecyclePreparingRemove,
-		act.OpGiveUpChange: w.lifecycle().StateWhenGivenUp(binding),
+		act.OpGiveUpChange: w.lifecycleHooks().StateWhenGivenUp(binding),
 	}[change.Op]
 	entered, err := bindingwrite.EnterState(ctx, w.acts.Client, binding, state, w.acts.Clock.Now(), annotations)
 	if errors.Is(err, bindingwrite.ErrFenced) {

@@ -33,7 +33,7 @@ func (o observer) observe(ctx context.Context) (*rolloutFacts, error) {
 // another worker: if the cache of this one does not have the bindings that the decision
 // was based on, it may lag behind, and count a cluster as available that is gone.
 func (o observer) observeBeforeWrite(ctx context.Context) (*rolloutFacts, error) {
-	if placementv1beta1.RollingUpdateOf(o.placement).Partition != nil || o.lifecycle() != nil {
+	if placementv1beta1.RollingUpdateOf(o.placement).Partition != nil || o.lifecycleHooks() != nil {
 		return o.gatherFacts(ctx, true) // it counts the clusters that are selected now; hooks are answered at any time
 	}
 	facts, err := o.observe(ctx)
@@ -189,7 +189,7 @@ func (o observer) observeCluster(ctx context.Context, b placementv1beta1.Binding
 
 // observeHooks adds what the lifecycle hooks of the placement say of a cluster.
 func (o observer) observeHooks(ctx context.Context, c *rollout.Cluster, b placementv1beta1.BindingObject) (err error) {
-	lifecycle, now := o.lifecycle(), o.acts.Clock.Now()
+	lifecycle, now := o.lifecycleHooks(), o.acts.Clock.Now()
 	if lifecycle == nil || !c.Placed {
 		return nil
 	}

@@ -21,8 +21,8 @@ type callState struct {
 	bindings *clusterwait.BindingCache
 }
 
-// lifecycle has the hooks of the placement; nil if there are none.
-func (s *callState) lifecycle() *placementv1beta1.ClusterLifecycle {
+// lifecycleHooks has the hooks of the placement; nil if there are none.
+func (s *callState) lifecycleHooks() *placementv1beta1.ClusterLifecycle {
 	return placementv1beta1.LifecycleOf(s.placement)
 }
 

@@ -119,8 +119,8 @@ func only(names ...string) placementv1beta1.ClusterSelectorTerm {
 	return placementv1beta1.ClusterSelectorTerm{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: names}}
 }
 
-// besides matches what a term does, but for the clusters with the names.
-func besides(term placementv1beta1.ClusterSelectorTerm, names ...string) placementv1beta1.ClusterSelectorTerm {
+// excludingNames returns a term that matches the same clusters except those with the names.
+func excludingNames(term placementv1beta1.ClusterSelectorTerm, names ...string) placementv1beta1.ClusterSelectorTerm {
 	term.ExcludeClusterNames = names
 	return term
 }
@@ -218,7 +218,7 @@ func TestDecide(t *testing.T) {
 			want:     outcome{Create: []string{"a"}, Unselected: map[string]string{"b": noMatch + named("0")}, Satisfied: true},
 		},
 		"names and labels have to match both, and an excluded name never does": {
-			policy: requiring(pickAll(), besides(prod(), "b"), besides(only("c", "d"), "d")),
+			policy: requiring(pickAll(), excludingNames(prod(), "b"), excludingNames(only("c", "d"), "d")),
 			clusters: []clusterv1beta1.MemberCluster{
 				cluster("a", labelled("env", "prod")), cluster("b", labelled("env", "prod")), cluster("c"), cluster("d"), cluster("e"),
 			},

@@ -14,9 +14,9 @@ const isMarked = "its binding is marked to be replaced (label " + placementv1bet
 // marking replaces the clusters that a user has marked, as far as others can be picked.
 type marking struct{ cycle *cycle }
 
-// setAside sets the marked clusters aside, but for those that are too many anyway: a cluster that
-// was let go of for that reason is not to be picked again while its binding is there. The plug-ins
-// are to pick as if nothing were on them.
+// setAside takes the marked clusters out of the choice, so that the plug-ins pick as if nothing were on
+// them. Clusters that leave because fewer are wanted are not taken out: one of them must not be picked
+// again while its binding is there.
 func (m marking) setAside(tooMany []Binding) {
 	for _, group := range []map[string]Binding{m.cycle.current, m.cycle.obsolete, m.cycle.unscheduled} {
 		for cluster, binding := range group {
@@ -32,9 +32,9 @@ func (m marking) setAside(tooMany []Binding) {
 	}
 }
 
-// decide lets go of the marked clusters for which others were picked. The others stay, the last
+// unscheduleReplaced lets go of the marked clusters for which others were picked. The others stay, the last
 // to go first.
-func (m marking) decide() {
+func (m marking) unscheduleReplaced() {
 	order := make([]Binding, 0, len(m.cycle.marked))
 	for _, binding := range m.cycle.marked {
 		order = append(order, binding)

@@ -47,13 +47,13 @@ func (c *cycle) pickN() error {
 	for _, best := range pool.takeBatches(c.wanted - len(c.current)) {
 		c.pickCluster(best.cluster.Name, c.scores.shareScore(best.score))
 	}
-	marks.decide()
+	marks.unscheduleReplaced()
 	c.rejectRemaining(pool)
 	return nil
 }
 
 // scaleDown finds the bindings of the latest policy that are too many. From here on they
-// are clusters like all others, but for the marked ones.
+// can be picked like all other clusters, unless they are marked.
 func (c *cycle) scaleDown() []Binding {
 	if len(c.current) <= c.wanted {
 		return nil

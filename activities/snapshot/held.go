@@ -138,7 +138,7 @@ func KeepHeld(catalog *Catalog, selection *Selection, selected []Item, former ma
 		if !is {
 			continue
 		}
-		item, err := restore(id, manifest)
+		item, err := itemOfManifest(id, manifest)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -162,8 +162,8 @@ func KeepHeld(catalog *Catalog, selection *Selection, selected []Item, former ma
 	return items, held, nil
 }
 
-// restore makes an item of a manifest of a snapshot.
-func restore(id Identity, manifest []byte) (Item, error) {
+// itemOfManifest makes an item of a manifest of a snapshot.
+func itemOfManifest(id Identity, manifest []byte) (Item, error) {
 	var head metav1.PartialObjectMetadata
 	if err := json.Unmarshal(manifest, &head); err != nil {
 		return Item{}, fmt.Errorf("decoding %s %s of the latest snapshot: %w", id.Kind, id.Name, err)

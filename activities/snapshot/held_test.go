@@ -37,8 +37,8 @@ func TestKindsThatAreHeldAreLeftOutOfASelection(t *testing.T) {
 		"two kinds, in order": {
 			held: []string{"horizontalpodautoscalers.autoscaling", "configmaps"}, terms: []placementv1beta1.ResourceSelectorTerm{app},
 			want: []string{"configmaps", "horizontalpodautoscalers.autoscaling"}, rules: 1},
-		"a kind that nobody serves": {held: []string{"widgets.example.com"}, terms: []placementv1beta1.ResourceSelectorTerm{app}, rules: 1},
-		"none":                      {terms: []placementv1beta1.ResourceSelectorTerm{app, role}, rules: 2},
+		"a kind that the hub does not serve": {held: []string{"widgets.example.com"}, terms: []placementv1beta1.ResourceSelectorTerm{app}, rules: 1},
+		"none":                               {terms: []placementv1beta1.ResourceSelectorTerm{app, role}, rules: 2},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

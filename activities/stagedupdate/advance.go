@@ -48,10 +48,11 @@ func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act
 	c := newStageCall(a, in, run, sub)
 	delta, err := c.advance(ctx)
 	if end, ok := errors.AsType[*userError](err); ok {
-		if err := a.runs().failRun(ctx, c.run, end.text); err != nil {
-			return act.StageDelta{Ended: true}, err
+		// Clusters come first: for a run that has failed no attempt would put them back into service.
+		if err := c.giveUpRunning(ctx); err != nil {
+			return act.StageDelta{}, err
 		}
-		return act.StageDelta{Ended: true}, c.observer.newWriter(c.run).giveUpUpdates(ctx, updaterun.NamesIn(c.stageStatus(), updaterun.PhaseRunning))
+		return act.StageDelta{Ended: true}, a.runs().failRun(ctx, c.run, end.text)
 	}
 	if err != nil {
 		a.gaps.noteGap(in.Run.Name, a.Clock.Now())
@@ -113,12 +114,17 @@ func (c *stageCall) endSuperseded(ctx context.Context, err error) (act.StageDelt
 	}
 	run, err := c.acts.runs().readActive(ctx, c.in.Run)
 	if err == nil && run == nil {
-		return act.StageDelta{Ended: true}, nil
+		return act.StageDelta{Ended: true}, c.giveUpRunning(ctx)
 	}
 	if err == nil {
 		err = fmt.Errorf("advancing stage %s: run %s was told something else meanwhile", c.in.Stage, c.run.GetName())
 	}
 	return act.StageDelta{}, err
+}
+
+// giveUpRunning puts the clusters of the stage back into service that the run has prepared to be updated.
+func (c *stageCall) giveUpRunning(ctx context.Context) error {
+	return c.observer.newWriter(c.run).giveUpUpdates(ctx, updaterun.NamesIn(c.stageStatus(), updaterun.PhaseRunning))
 }
 
 // checkPlan reads live whether the plan of the run is still valid.

@@ -100,6 +100,23 @@ func TestAStopPutsAPreparedClusterBackIntoService(t *testing.T) {
 	assert.Equal(t, placementv1beta1.LifecycleUpdated, h.stands("member3"))
 }
 
+func TestADeletedRunPutsAPreparedClusterBackIntoService(t *testing.T) {
+	h := initialized(t)
+	h.hooked()
+	h.mark("member3", true)
+	delta := background(h, func() act.StageDelta {
+		return must(h, h.acts.AdvanceStage, canaryAdvance(names("member3"), nil, nil))
+	})
+	h.untilItWaits()
+	old := h.run("example-run-2")
+	require.NoError(t, h.WithWatch.Delete(t.Context(), old.DeepCopy()))
+	deleting := old.DeepCopy()
+	deleting.Generation++ // as an API server counts a deletion that waits for a finalizer
+	h.tell(&placementv1beta1.ClusterStagedUpdateRun{}, old, deleting)
+	assert.True(t, soon(h, delta).Ended)
+	assert.Equal(t, placementv1beta1.LifecycleUpdated, h.stands("member3"))
+}
+
 func TestTheDeletionStageWaitsForAHook(t *testing.T) {
 	binding := bindingObject("member4", placementv1beta1.BindingStateUnscheduled, oldSnapshot)
 	binding.Finalizers = names(placementv1beta1.WorkFinalizer)

@@ -134,8 +134,8 @@ func TestWhatBreaksThePromiseIsSeen(t *testing.T) {
 			}
 			return last
 		}},
-		"nobody has asked to delete it": {policy: pickN, broken: "without a cause that allows it", do: func(h *trace) error { return h.deletes("a") }},
-		"the user has":                  {policy: pickN, do: func(h *trace) error { h.UserDeletes("crp-a"); return h.deletes("a") }},
+		"a deletion without a request": {policy: pickN, broken: "without a cause that allows it", do: func(h *trace) error { return h.deletes("a") }},
+		"the user has":                 {policy: pickN, do: func(h *trace) error { h.UserDeletes("crp-a"); return h.deletes("a") }},
 		"a deleted placement takes all along": {policy: pickN, do: func(h *trace) error {
 			h.placement.DeletionTimestamp = new(metav1.Now())
 			h.Placement(h.placement)

@@ -132,7 +132,7 @@ func TestConcerns(t *testing.T) {
 		"a cluster that is still being cleaned":      {clusterwatch.Stake{Terminating: true}, standing, cluster(), clusterwatch.No},
 		"a named cluster":                            {clusterwatch.Stake{Policy: pickFixed("c")}, standing, cluster(tainted), clusterwatch.Perhaps},
 		"a named cluster that has it":                {clusterwatch.Stake{Policy: pickFixed("c"), Bound: true}, clusterwatch.Time, cluster(beat(time.Hour)), clusterwatch.Perhaps},
-		"a cluster nobody named":                     {clusterwatch.Stake{Policy: pickFixed("d")}, standing, cluster(), clusterwatch.No},
+		"a cluster without a name in the policy":     {clusterwatch.Stake{Policy: pickFixed("d")}, standing, cluster(), clusterwatch.No},
 		"a cluster one of some":                      {clusterwatch.Stake{Policy: pickN(2)}, standing, cluster(), clusterwatch.Perhaps},
 		"a cluster that some others leave behind":    {clusterwatch.Stake{Policy: spread(2)}, presence, nil, clusterwatch.Perhaps},
 		"a cluster that changes groups and has it":   {clusterwatch.Stake{Policy: spread(2), Bound: true}, framework.Group("region"), cluster(), clusterwatch.Perhaps},
