@@ -49,7 +49,7 @@ func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act
 	delta, err := c.advance(ctx)
 	if end, ok := errors.AsType[*userError](err); ok {
 		// Clusters come first: for a run that has failed no attempt would put them back into service.
-		if err := c.giveUpRunning(ctx); err != nil {
+		if err := giveUpRunning(ctx, c); err != nil {
 			return act.StageDelta{}, err
 		}
 		return act.StageDelta{Ended: true}, a.runs().failRun(ctx, c.run, end.text)
@@ -114,7 +114,7 @@ func (c *stageCall) endSuperseded(ctx context.Context, err error) (act.StageDelt
 	}
 	run, err := c.acts.runs().readActive(ctx, c.in.Run)
 	if err == nil && run == nil {
-		return act.StageDelta{Ended: true}, c.giveUpRunning(ctx)
+		return act.StageDelta{Ended: true}, giveUpRunning(ctx, c)
 	}
 	if err == nil {
 		err = fmt.Errorf("advancing stage %s: run %s was told something else meanwhile", c.in.Stage, c.run.GetName())
@@ -123,7 +123,7 @@ func (c *stageCall) endSuperseded(ctx context.Context, err error) (act.StageDelt
 }
 
 // giveUpRunning puts the clusters of the stage back into service that the run has prepared to be updated.
-func (c *stageCall) giveUpRunning(ctx context.Context) error {
+func giveUpRunning(ctx context.Context, c *stageCall) error {
 	return c.observer.newWriter(c.run).giveUpUpdates(ctx, updaterun.NamesIn(c.stageStatus(), updaterun.PhaseRunning))
 }
 
