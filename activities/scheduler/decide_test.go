@@ -43,8 +43,13 @@ func labelled(key, value string) change {
 	return func(c *clusterv1beta1.MemberCluster) { c.Labels = map[string]string{key: value} }
 }
 
-func tainted(c *clusterv1beta1.MemberCluster) {
-	c.Spec.Taints = []clusterv1beta1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}
+func tainted(c *clusterv1beta1.MemberCluster) { taintedWith(corev1.TaintEffectNoSchedule)(c) }
+
+// taintedWith adds a taint.
+func taintedWith(effect corev1.TaintEffect) change {
+	return func(c *clusterv1beta1.MemberCluster) {
+		c.Spec.Taints = append(c.Spec.Taints, clusterv1beta1.Taint{Key: "k", Value: "v", Effect: effect})
+	}
 }
 
 func silent(c *clusterv1beta1.MemberCluster) {
@@ -285,6 +290,47 @@ func TestDecide(t *testing.T) {
 			}},
 			clusters: []clusterv1beta1.MemberCluster{cluster("a", tainted)},
 			want:     outcome{Create: []string{"a"}, Satisfied: true},
+		},
+		"NoExecute keeps new placements off, and evicts nothing": {
+			policy:   pickAll(),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a", taintedWith(corev1.TaintEffectNoExecute)), cluster("b", taintedWith(corev1.TaintEffectNoExecute)), cluster("c", taintedWith(corev1.TaintEffectNoExecute))},
+			bindings: []scheduler.Binding{bound("a"), with(bound("b"), old)},
+			want: outcome{Keep: map[string]string{"b-a": "Bound", "b-b": "Bound"}, Satisfied: true, Unselected: map[string]string{
+				"c": "ClusterUnschedulable, taint {Key:k Value:v Effect:NoExecute} cannot be tolerated",
+			}},
+		},
+		"PreferNoSchedule keeps no placement off that goes to all clusters": {
+			policy:   pickAll(),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a", taintedWith(corev1.TaintEffectPreferNoSchedule))},
+			want:     outcome{Create: []string{"a"}, Satisfied: true},
+		},
+		"PreferNoSchedule has clusters picked first that are otherwise as good": {
+			policy:   pickN(1),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a"), cluster("b", taintedWith(corev1.TaintEffectPreferNoSchedule))},
+			want: outcome{Create: []string{"a"}, Satisfied: true, Unselected: map[string]string{
+				"b": lowScoreWithTaints("b", 0, 0, ", taint score: -1"),
+			}},
+		},
+		"PreferNoSchedule counts less than any preference": {
+			policy: preferring(pickN(1), weighed(1, prod())),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a"),
+				cluster("b", labelled("env", "prod"), taintedWith(corev1.TaintEffectPreferNoSchedule), taintedWith(corev1.TaintEffectPreferNoSchedule))},
+			want: outcome{Create: []string{"b"}, Satisfied: true, Unselected: map[string]string{"a": lowScore("a", 0, 0)}},
+		},
+		"PreferNoSchedule moves nothing that an earlier policy placed": {
+			policy:   pickN(1),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a"), cluster("b", taintedWith(corev1.TaintEffectPreferNoSchedule))},
+			bindings: []scheduler.Binding{with(bound("b"), old)},
+			want:     outcome{Keep: map[string]string{"b-b": "Bound"}, Satisfied: true, Unselected: map[string]string{"a": lowScore("a", 0, 0)}},
+		},
+		"a toleration takes the effect from PreferNoSchedule": {
+			policy: func() *placementv1beta1.PlacementPolicy {
+				policy := pickN(1)
+				policy.Tolerations = []placementv1beta1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectPreferNoSchedule}}
+				return policy
+			}(),
+			clusters: []clusterv1beta1.MemberCluster{cluster("a"), cluster("b", taintedWith(corev1.TaintEffectPreferNoSchedule))},
+			want:     outcome{Create: []string{"b"}, Satisfied: true, Unselected: map[string]string{"a": lowScore("a", 0, 0)}},
 		},
 		"Exists without a key tolerates everything": {
 			policy:   &placementv1beta1.PlacementPolicy{Tolerations: []placementv1beta1.Toleration{{Operator: corev1.TolerationOpExists}}},

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -79,19 +80,23 @@ func runCycle(policy *placementv1beta1.PlacementPolicy, clusters []clusterv1beta
 }
 
 // picks are the picked clusters with their scores, affinity first.
-func picks(d scheduler.Decision) map[string][2]int32 {
-	scores := map[string][2]int32{}
+func picks(d scheduler.Decision) map[string][3]int32 {
+	scores := map[string][3]int32{}
 	for _, s := range d.Selected {
-		scores[s.ClusterName] = [2]int32{}
+		scores[s.ClusterName] = [3]int32{}
 		if s.ClusterScore != nil {
-			scores[s.ClusterName] = [2]int32{*s.ClusterScore.AffinityScore, *s.ClusterScore.PriorityScore}
+			scores[s.ClusterName] = [3]int32{*s.ClusterScore.AffinityScore, *s.ClusterScore.PriorityScore, ptr.Deref(s.ClusterScore.TaintScore, 0)}
 		}
 	}
 	return scores
 }
 
 func lowScore(name string, affinity, topology int) string {
-	return fmt.Sprintf("Cluster %q does not score high enough (affinity score: %d, topology spread score: %d)", name, affinity, topology)
+	return lowScoreWithTaints(name, affinity, topology, "")
+}
+
+func lowScoreWithTaints(name string, affinity, topology int, taints string) string {
+	return fmt.Sprintf("Cluster %q does not score high enough (affinity score: %d, topology spread score: %d%s)", name, affinity, topology, taints)
 }
 
 func violated(key string, maxSkew int) string {
@@ -145,18 +150,18 @@ func TestDocumentedPreferredTerms(t *testing.T) {
 	)
 	t.Run("a cluster that matches earns the weight", func(t *testing.T) {
 		d := runCycle(preferring(pickN(10), weighed(20, west)), clusters)
-		assert.Equal(t, map[string][2]int32{"both": {20, 0}, "west": {20, 0}, "prod": {0, 0}, "neither": {0, 0}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"both": {20, 0}, "west": {20, 0}, "prod": {0, 0}, "neither": {0, 0}}, picks(d))
 	})
 	t.Run("weights of several terms add up", func(t *testing.T) {
 		d := runCycle(preferring(pickN(10), weighed(20, west), weighed(-20, prod)), clusters)
-		assert.Equal(t, map[string][2]int32{"both": {0, 0}, "west": {20, 0}, "prod": {-20, 0}, "neither": {0, 0}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"both": {0, 0}, "west": {20, 0}, "prod": {-20, 0}, "neither": {0, 0}}, picks(d))
 	})
 	t.Run("clusters that match are picked first, others if there are not enough", func(t *testing.T) {
 		critical := matching("critical-level", "1")
 		d := runCycle(preferring(pickN(3), weighed(20, critical)), fleet(
 			cluster("a", labels("critical-level", "1")), cluster("b", labels("critical-level", "1")), cluster("x"), cluster("y", labels("critical-level", "2")),
 		))
-		assert.Equal(t, map[string][2]int32{"a": {20, 0}, "b": {20, 0}, "y": {0, 0}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"a": {20, 0}, "b": {20, 0}, "y": {0, 0}}, picks(d))
 		assert.Equal(t, map[string]string{"x": lowScore("x", 0, 0)}, outcomeOf(d).Unselected)
 	})
 	t.Run("required terms filter before preferred ones rank", func(t *testing.T) {
@@ -165,7 +170,7 @@ func TestDocumentedPreferredTerms(t *testing.T) {
 			cluster("z-west-without-system", labels("region", "west")),
 			cluster("a-west", labels("region", "west", "system", "any")), cluster("east", labels("region", "east", "system", "any")),
 		))
-		assert.Equal(t, map[string][2]int32{"a-west": {20, 0}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"a-west": {20, 0}}, picks(d))
 		assert.Equal(t, map[string]string{
 			"east":                  lowScore("east", 0, 0),
 			"z-west-without-system": "ClusterUnschedulable, cluster does not match with any of the required cluster affinity terms",
@@ -179,28 +184,28 @@ func TestDocumentedPropertySorters(t *testing.T) {
 		d := runCycle(preferring(pickN(3), weighed(100, sortedBy(cpu, placementv1beta1.Descending))), fleet(
 			cluster("bravelion", available("cpu", "100")), cluster("smartfish", available("cpu", "20")), cluster("jumpingcat", available("cpu", "10")),
 		))
-		assert.Equal(t, map[string][2]int32{"bravelion": {100, 0}, "smartfish": {11, 0}, "jumpingcat": {0, 0}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"bravelion": {100, 0}, "smartfish": {11, 0}, "jumpingcat": {0, 0}}, picks(d))
 	})
 	t.Run("ascending: the less the better", func(t *testing.T) {
 		d := runCycle(preferring(pickN(3), weighed(100, sortedBy("per-cpu-core-cost", placementv1beta1.Ascending))), fleet(
 			cluster("bravelion", reporting("per-cpu-core-cost", "1")), cluster("smartfish", reporting("per-cpu-core-cost", "0.2")),
 			cluster("jumpingcat", reporting("per-cpu-core-cost", "0.1")),
 		))
-		assert.Equal(t, map[string][2]int32{"bravelion": {0, 0}, "smartfish": {89, 0}, "jumpingcat": {100, 0}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"bravelion": {0, 0}, "smartfish": {89, 0}, "jumpingcat": {100, 0}}, picks(d))
 	})
 	t.Run("the range of the API reference, both ways", func(t *testing.T) {
 		clusters := fleet(cluster("a", reporting("p", "10")), cluster("b", reporting("p", "20")), cluster("c", reporting("p", "100")))
 		d := runCycle(preferring(pickN(3), weighed(100, sortedBy("p", placementv1beta1.Descending))), clusters)
-		assert.Equal(t, map[string][2]int32{"a": {0, 0}, "b": {11, 0}, "c": {100, 0}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"a": {0, 0}, "b": {11, 0}, "c": {100, 0}}, picks(d))
 		d = runCycle(preferring(pickN(3), weighed(100, sortedBy("p", placementv1beta1.Ascending))), clusters)
-		assert.Equal(t, map[string][2]int32{"a": {100, 0}, "b": {89, 0}, "c": {0, 0}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"a": {100, 0}, "b": {89, 0}, "c": {0, 0}}, picks(d))
 	})
 	t.Run("the cluster with most nodes earns the weight of 20, the one with fewest none", func(t *testing.T) {
 		count := func(value string) change { return reporting("kubernetes-fleet.io/node-count", value) }
 		d := runCycle(preferring(pickN(10), weighed(20, sortedBy("kubernetes-fleet.io/node-count", placementv1beta1.Descending))), fleet(
 			cluster("few", count("3")), cluster("some", count("5")), cluster("many", count("11")), cluster("unknown"),
 		))
-		assert.Equal(t, map[string][2]int32{"few": {0, 0}, "some": {5, 0}, "many": {20, 0}, "unknown": {0, 0}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"few": {0, 0}, "some": {5, 0}, "many": {20, 0}, "unknown": {0, 0}}, picks(d))
 	})
 	t.Run("with a label selector, clusters that fail it earn nothing", func(t *testing.T) {
 		term := sortedBy("resources.kubernetes-fleet.io/total-cpu", placementv1beta1.Descending)
@@ -208,12 +213,12 @@ func TestDocumentedPropertySorters(t *testing.T) {
 		d := runCycle(preferring(pickN(10), weighed(20, term)), fleet(
 			cluster("large", total("cpu", "40")), cluster("prod", labelled("env", "prod"), total("cpu", "30")), cluster("small", labelled("env", "prod"), total("cpu", "20")),
 		))
-		assert.Equal(t, map[string][2]int32{"large": {0, 0}, "prod": {10, 0}, "small": {0, 0}}, picks(d), "the range is that of the whole fleet")
+		assert.Equal(t, map[string][3]int32{"large": {0, 0}, "prod": {10, 0}, "small": {0, 0}}, picks(d), "the range is that of the whole fleet")
 	})
 	t.Run("where all have the same value nobody earns anything", func(t *testing.T) {
 		for _, order := range []placementv1beta1.PropertySortOrder{placementv1beta1.Ascending, placementv1beta1.Descending} {
 			d := runCycle(preferring(pickN(2), weighed(20, sortedBy("nodes", order))), fleet(cluster("a", property("3")), cluster("b", property("3"))))
-			assert.Equal(t, map[string][2]int32{"a": {0, 0}, "b": {0, 0}}, picks(d))
+			assert.Equal(t, map[string][3]int32{"a": {0, 0}, "b": {0, 0}}, picks(d))
 		}
 	})
 }
@@ -229,12 +234,12 @@ func fourAnimals() []clusterv1beta1.MemberCluster {
 func TestDocumentedTopologySpread(t *testing.T) {
 	t.Run("the first pick goes by name, the second to the other region", func(t *testing.T) {
 		d := runCycle(spreading(pickN(2), over("region", 1, placementv1beta1.DoNotSchedule)), fourAnimals())
-		assert.Equal(t, map[string][2]int32{"smartfish": {0, -1}, "jumpingcat": {0, 1}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"smartfish": {0, -1}, "jumpingcat": {0, 1}}, picks(d))
 		assert.True(t, d.Satisfied)
 	})
 	t.Run("between the picks the rest of the region would violate the constraint", func(t *testing.T) {
 		d := runCycle(spreading(pickN(1), over("region", 1, placementv1beta1.DoNotSchedule)), fourAnimals())
-		assert.Equal(t, map[string][2]int32{"smartfish": {0, -1}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"smartfish": {0, -1}}, picks(d))
 		assert.Equal(t, map[string]string{
 			"bravelion": violated("region", 1), "jumpingcat": lowScore("jumpingcat", 0, 1), "flyingpenguin": lowScore("flyingpenguin", 0, 1),
 		}, outcomeOf(d).Unselected)
@@ -248,7 +253,7 @@ func TestDocumentedTopologySpread(t *testing.T) {
 	t.Run("an action and a skew that are left out are DoNotSchedule and 1", func(t *testing.T) {
 		policy := spreading(pickN(3), placementv1beta1.TopologySpreadConstraint{TopologyKey: "region"})
 		d := runCycle(policy, fleet(cluster("a", labels("region", "east")), cluster("b", labels("region", "east")), cluster("c", labels("region", "west"), silent)))
-		assert.Equal(t, map[string][2]int32{"b": {0, -1}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"b": {0, -1}}, picks(d))
 		assert.False(t, d.Satisfied)
 		assert.Equal(t, violated("region", 1), outcomeOf(d).Unselected["a"], "the group that is out of reach counts as well")
 	})
@@ -257,19 +262,19 @@ func TestDocumentedTopologySpread(t *testing.T) {
 			cluster("bravelion", labels("system", "critical", "region", "east")), cluster("smartfish", labels("system", "critical", "region", "west")),
 			cluster("jumpingcat", labels("system", "normal", "region", "east")),
 		))
-		assert.Equal(t, map[string][2]int32{"smartfish": {0, -1}, "jumpingcat": {0, 1}, "bravelion": {0, -1}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"smartfish": {0, -1}, "jumpingcat": {0, 1}, "bravelion": {0, -1}}, picks(d))
 	})
 	t.Run("a cluster without the label is in no group and may be picked", func(t *testing.T) {
 		d := runCycle(spreading(pickN(4), over("region", 1, placementv1beta1.DoNotSchedule)), fleet(
 			cluster("a", labels("region", "east")), cluster("b", labels("region", "east")), cluster("c", labels("region", "west")), cluster("plain"),
 		))
-		assert.Equal(t, map[string][2]int32{"plain": {0, 0}, "c": {0, -1}, "b": {0, 1}, "a": {0, -1}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"plain": {0, 0}, "c": {0, -1}, "b": {0, 1}, "a": {0, -1}}, picks(d))
 	})
 	t.Run("a single group has no effect", func(t *testing.T) {
 		d := runCycle(spreading(pickN(2), over("region", 1, placementv1beta1.DoNotSchedule)), fleet(
 			cluster("a", labels("region", "east")), cluster("b", labels("region", "east")), cluster("plain"),
 		))
-		assert.Equal(t, map[string][2]int32{"plain": {0, 0}, "b": {0, 0}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"plain": {0, 0}, "b": {0, 0}}, picks(d))
 	})
 	t.Run("scores of several constraints add up, and each may forbid", func(t *testing.T) {
 		policy := spreading(pickN(2), over("region", 2, placementv1beta1.DoNotSchedule), over("environment", 3, placementv1beta1.ScheduleAnyway))
@@ -277,24 +282,24 @@ func TestDocumentedTopologySpread(t *testing.T) {
 			cluster("d", labels("region", "east", "environment", "prod")), cluster("c", labels("region", "east", "environment", "test")),
 			cluster("b", labels("region", "west", "environment", "prod")), cluster("a", labels("region", "west", "environment", "test")),
 		)
-		assert.Equal(t, map[string][2]int32{"d": {0, -2}, "a": {0, 2}}, picks(runCycle(policy, clusters)))
+		assert.Equal(t, map[string][3]int32{"d": {0, -2}, "a": {0, 2}}, picks(runCycle(policy, clusters)))
 		policy = spreading(pickN(1), over("region", 1, placementv1beta1.DoNotSchedule), over("environment", 1, placementv1beta1.ScheduleAnyway))
 		assert.Equal(t, map[string]string{"c": violated("region", 1), "b": lowScore("b", 0, -999), "a": lowScore("a", 0, 2)},
 			outcomeOf(runCycle(policy, clusters)).Unselected)
 	})
 	t.Run("topology outranks affinity", func(t *testing.T) {
 		policy := preferring(spreading(pickN(2), over("region", 1, placementv1beta1.ScheduleAnyway)), weighed(100, matching("region", "east")))
-		assert.Equal(t, map[string][2]int32{"smartfish": {100, -1}, "jumpingcat": {0, 1}}, picks(runCycle(policy, fourAnimals())))
+		assert.Equal(t, map[string][3]int32{"smartfish": {100, -1}, "jumpingcat": {0, 1}}, picks(runCycle(policy, fourAnimals())))
 	})
 	t.Run("what is placed already counts", func(t *testing.T) {
 		d := runCycle(spreading(pickN(2), over("region", 1, placementv1beta1.DoNotSchedule)), fourAnimals(), bound("flyingpenguin"))
-		assert.Equal(t, map[string][2]int32{"flyingpenguin": {0, 0}, "smartfish": {0, 1}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"flyingpenguin": {0, 0}, "smartfish": {0, 1}}, picks(d))
 	})
 }
 
 func TestDocumentedNames(t *testing.T) {
 	d := runCycle(pickN(2), fourAnimals())
-	assert.Equal(t, map[string][2]int32{"smartfish": {0, 0}, "jumpingcat": {0, 0}}, picks(d), "without terms the names decide")
+	assert.Equal(t, map[string][3]int32{"smartfish": {0, 0}, "jumpingcat": {0, 0}}, picks(d), "without terms the names decide")
 }
 
 func TestDocumentedScaling(t *testing.T) {
@@ -320,16 +325,16 @@ func TestDocumentedScaling(t *testing.T) {
 	})
 	t.Run("up: only clusters not picked earlier are scored", func(t *testing.T) {
 		d := runCycle(prefersWest(2), fleet(cluster("a"), cluster("b", labels("region", "west")), cluster("c", labels("region", "west"))), recorded("a", 0, 0))
-		assert.Equal(t, map[string][2]int32{"a": {0, 0}, "c": {20, 0}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"a": {0, 0}, "c": {20, 0}}, picks(d))
 	})
 	t.Run("once all are found a better cluster changes nothing", func(t *testing.T) {
 		d := runCycle(prefersWest(1), fleet(cluster("a"), cluster("z", labels("region", "west"))), recorded("a", 0, 0))
-		assert.Equal(t, map[string][2]int32{"a": {0, 0}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"a": {0, 0}}, picks(d))
 		assert.Equal(t, map[string]string{"z": lowScore("z", 20, 0)}, outcomeOf(d).Unselected)
 	})
 	t.Run("a cluster that leaves is replaced", func(t *testing.T) {
 		d := runCycle(pickN(2), fleet(cluster("a", leaving), cluster("b"), cluster("c")), recorded("a", 0, 0), recorded("c", 0, 0))
-		assert.Equal(t, map[string][2]int32{"b": {0, 0}, "c": {0, 0}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"b": {0, 0}, "c": {0, 0}}, picks(d))
 		assert.Equal(t, []string{"b-a"}, d.Unschedule)
 	})
 	t.Run("clusters that appear fill up what is missing", func(t *testing.T) {
@@ -342,7 +347,7 @@ func TestDocumentedScaling(t *testing.T) {
 	})
 	t.Run("a cluster that no longer fits, is out of reach or tainted stays", func(t *testing.T) {
 		d := runCycle(requiring(pickN(1), prod()), fleet(cluster("a", silent, tainted), cluster("b", labelled("env", "prod"))), recorded("a", 0, 0))
-		assert.Equal(t, map[string][2]int32{"a": {0, 0}}, picks(d))
+		assert.Equal(t, map[string][3]int32{"a": {0, 0}}, picks(d))
 		assert.True(t, d.Satisfied)
 	})
 }

@@ -93,7 +93,7 @@ func (e *explainer) allClusterNames() []string {
 func (e *explainer) rankClusters() {
 	for _, cluster := range e.cycle.known.Fleet {
 		if decision, ok := e.picked[cluster.Name]; ok {
-			rival := Rival{cluster.Name, recordedScore(decision)}
+			rival := Rival{cluster.Name, scoreOf(decision.ClusterScore)}
 			if e.last == nil || ranksAbove(*e.last, rival) {
 				e.last = &rival
 			}
@@ -128,7 +128,7 @@ func (e *explainer) explainCluster(name string) Explanation {
 	decision, picked := e.picked[name]
 	switch {
 	case picked:
-		explanation.Selected, explanation.Reason, explanation.Score = true, decision.Reason, recordedScore(decision)
+		explanation.Selected, explanation.Reason, explanation.Score = true, decision.Reason, scoreOf(decision.ClusterScore)
 		explanation.Before = e.cycle.known.Has[name] == framework.Picked || e.cycle.known.Has[name] == framework.Obsolete
 		explanation.Checks = e.checkFilters(cluster, false)
 	case e.cycle.run == nil:

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
@@ -59,6 +60,14 @@ func TestExplainWhyThisClusterAndWhyNotThatOne(t *testing.T) {
 		{Plugin: "SamePlacementAffinity"}, {Plugin: "ClusterEligibility"}, {Plugin: "ClusterAffinity"},
 		{Plugin: "TaintToleration", Reason: "taint {Key:k Value:v Effect:NoSchedule} cannot be tolerated"}, {Plugin: "TopologySpreadConstraints"},
 	}, got["urchin"].Checks)
+}
+
+func TestExplainThatATaintHasOthersPickedFirst(t *testing.T) {
+	got := explain(pickN(1), fleet(cluster("a"), cluster("b", taintedWith(corev1.TaintEffectPreferNoSchedule))))["b"]
+	assert.False(t, got.Selected)
+	assert.Equal(t, framework.Score{Taints: -1}, got.Score)
+	assert.Equal(t, []string{"taint {Key:k Value:v Effect:PreferNoSchedule} is not tolerated: of clusters that are otherwise as good, others are picked first (-1)"}, got.Details)
+	assert.Equal(t, 1, got.Rank)
 }
 
 func TestExplainWhatAPlacedClusterWouldFailToday(t *testing.T) {

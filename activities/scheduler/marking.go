@@ -96,7 +96,7 @@ func (d departures) compareStays(a, b Binding) int {
 	return cmp.Or(
 		byUser,
 		cmp.Compare(rankState(b.State), rankState(a.State)),
-		recordedScore(a.Decision).Compare(recordedScore(b.Decision)),
+		scoreOf(a.Decision.ClusterScore).Compare(scoreOf(b.Decision.ClusterScore)),
 		cmp.Compare(b.Cluster, a.Cluster),
 	)
 }

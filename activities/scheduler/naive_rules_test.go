@@ -29,7 +29,7 @@ func (n *naive) against(name string) string {
 		return "cluster does not match with any of the required cluster affinity terms" + n.keptOut(cluster)
 	}
 	for _, taint := range cluster.Spec.Taints {
-		if !there && !n.tolerates(taint) {
+		if !there && taint.Effect != "PreferNoSchedule" && !n.tolerates(taint) {
 			return fmt.Sprintf("taint %+v cannot be tolerated", taint)
 		}
 	}
@@ -163,9 +163,9 @@ func (n *naive) tolerates(taint clusterv1beta1.Taint) bool {
 	})
 }
 
-// scoreOf is the score of a cluster now, affinity first.
-func (n *naive) scoreOf(name string) [2]int32 {
-	cluster, score := n.cluster(name), [2]int32{}
+// scoreOf is the score of a cluster now: affinity, topology, taints.
+func (n *naive) scoreOf(name string) [3]int32 {
+	cluster, score := n.cluster(name), [3]int32{}
 	if affinity := n.facts.Policy.Affinity; affinity != nil {
 		for _, term := range affinity.ClusterAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
 			if hasName(cluster, term.Preference) && n.hasLabels(cluster, term.Preference) {
@@ -175,6 +175,11 @@ func (n *naive) scoreOf(name string) [2]int32 {
 	}
 	for _, constraint := range n.facts.Policy.TopologySpreadConstraints {
 		score[1] += n.spread(constraint, cluster)
+	}
+	for _, taint := range cluster.Spec.Taints {
+		if taint.Effect == "PreferNoSchedule" && !n.tolerates(taint) {
+			score[2]--
+		}
 	}
 	return score
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -20,12 +22,12 @@ type naive struct {
 	// clearing are clusters from which something is still being removed.
 	clearing map[string]bool
 	result   outcome
-	scores   map[string][2]int32
+	scores   map[string][3]int32
 }
 
-func naively(facts scheduler.Facts) (outcome, map[string][2]int32) {
+func naively(facts scheduler.Facts) (outcome, map[string][3]int32) {
 	n := &naive{
-		facts: facts, has: map[string]scheduler.Binding{}, clearing: map[string]bool{}, scores: map[string][2]int32{},
+		facts: facts, has: map[string]scheduler.Binding{}, clearing: map[string]bool{}, scores: map[string][3]int32{},
 		result: outcome{Keep: map[string]string{}, Unselected: map[string]string{}},
 	}
 	if n.facts.Policy == nil {
@@ -103,15 +105,15 @@ func (n *naive) keepCurrent() int {
 	return count
 }
 
-func recordedIn(b scheduler.Binding) [2]int32 {
+func recordedIn(b scheduler.Binding) [3]int32 {
 	if s := b.Decision.ClusterScore; s != nil {
-		return [2]int32{*s.AffinityScore, *s.PriorityScore}
+		return [3]int32{*s.AffinityScore, *s.PriorityScore, ptr.Deref(s.TaintScore, 0)}
 	}
-	return [2]int32{}
+	return [3]int32{}
 }
 
 // take picks a cluster: what is there stays, what was about to go comes back.
-func (n *naive) take(name string, score [2]int32) {
+func (n *naive) take(name string, score [3]int32) {
 	n.scores[name] = score
 	for _, b := range n.facts.Bindings {
 		if b.Cluster != name || b.Terminating || b.Disputed {
@@ -139,7 +141,7 @@ func (n *naive) all() {
 		switch {
 		case n.current(name):
 		case n.against(name) == "":
-			n.take(name, [2]int32{})
+			n.take(name, [3]int32{})
 		default:
 			n.letGo(name)
 			n.result.Unselected[name] = "ClusterUnschedulable, " + n.against(name)
@@ -178,7 +180,7 @@ func (n *naive) fixed() {
 		case n.current(name):
 			n.result.Keep[b.Name] = string(b.State)
 		case there || reason == "":
-			n.take(name, [2]int32{})
+			n.take(name, [3]int32{})
 		default:
 			n.result.Unselected[name] = fmt.Sprintf("Cluster %q is not eligible for resource placement yet: %s", name, reason)
 		}
@@ -221,7 +223,11 @@ func (n *naive) some() {
 			n.result.Unselected[name] = "ClusterUnschedulable, " + reason
 		} else {
 			score := n.scoreOf(name)
-			n.result.Unselected[name] = lowScore(name, int(score[0]), int(score[1]))
+			taints := ""
+			if score[2] != 0 {
+				taints = fmt.Sprintf(", taint score: %d", score[2])
+			}
+			n.result.Unselected[name] = lowScoreWithTaints(name, int(score[0]), int(score[1]), taints)
 		}
 	}
 	n.result.Satisfied = count >= wanted
@@ -260,7 +266,11 @@ func (n *naive) worst() scheduler.Binding {
 			if mine[1] < theirs[1] {
 				worst = &b
 			}
-		case mine[0] < theirs[0]:
+		case mine[0] != theirs[0]:
+			if mine[0] < theirs[0] {
+				worst = &b
+			}
+		case mine[2] < theirs[2]:
 			worst = &b
 		}
 	}
@@ -268,7 +278,7 @@ func (n *naive) worst() scheduler.Binding {
 }
 
 // best ranks highest of those that can be picked: by topology, affinity, what is placed
-// already, and name.
+// already, taints, and name.
 func (n *naive) best() string {
 	best := ""
 	for _, name := range n.names() {
@@ -291,7 +301,11 @@ func (n *naive) best() string {
 			if mine[0] > theirs[0] {
 				best = name
 			}
-		case placed || !bestPlaced: // names ascend, and the highest is the best
+		case placed != bestPlaced:
+			if placed {
+				best = name
+			}
+		case mine[2] >= theirs[2]: // names ascend, and the highest is the best
 			best = name
 		}
 	}

@@ -79,20 +79,6 @@ func rankState(state placementv1beta1.BindingState) int {
 	return 0
 }
 
-// recordedScore is the score a cluster had when it was picked.
-func recordedScore(decision placementv1beta1.ClusterDecision) framework.Score {
-	var result framework.Score
-	if s := decision.ClusterScore; s != nil {
-		if s.AffinityScore != nil {
-			result.Affinity = *s.AffinityScore
-		}
-		if s.PriorityScore != nil {
-			result.Topology = *s.PriorityScore
-		}
-	}
-	return result
-}
-
 // rejectRemaining reports the clusters that were not picked, as the next pick would see them.
 func (c *cycle) rejectRemaining(pool *pool) {
 	pool.askPlugins()

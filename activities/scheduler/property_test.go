@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -60,7 +61,7 @@ func (d dice) cluster(name string) clusterv1beta1.MemberCluster {
 		c.Status.ResourceUsage.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(oneOf(d, "1", "1500m", "2", "0.25", "7"))}
 	}
 	for range d.IntN(3) / 2 * 2 {
-		c.Spec.Taints = append(c.Spec.Taints, clusterv1beta1.Taint{Key: oneOf(d, "k", "l"), Value: oneOf(d, "v", "w"), Effect: corev1.TaintEffectNoSchedule})
+		c.Spec.Taints = append(c.Spec.Taints, clusterv1beta1.Taint{Key: oneOf(d, "k", "l"), Value: oneOf(d, "v", "w"), Effect: d.effect()})
 	}
 	switch d.IntN(16) {
 	case 0:
@@ -75,6 +76,10 @@ func (d dice) cluster(name string) clusterv1beta1.MemberCluster {
 	return c
 }
 
+func (d dice) effect() corev1.TaintEffect {
+	return oneOf(d, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)
+}
+
 func (d dice) binding(cluster string) scheduler.Binding {
 	affinity, topology := int32(d.IntN(3)), int32(d.IntN(3)-1)
 	b := scheduler.Binding{
@@ -83,6 +88,9 @@ func (d dice) binding(cluster string) scheduler.Binding {
 		Terminating: d.one(8), Disputed: d.one(16),
 		Decision: placementv1beta1.ClusterDecision{ClusterName: cluster, Selected: true, Reason: "picked before",
 			ClusterScore: &placementv1beta1.ClusterScore{AffinityScore: &affinity, PriorityScore: &topology}},
+	}
+	if d.one(4) {
+		b.Decision.ClusterScore.TaintScore = ptr.To[int32](-1)
 	}
 	if b.State == placementv1beta1.BindingStateUnscheduled {
 		b.Previous = oneOf(d, placementv1beta1.BindingStateBound, placementv1beta1.BindingStateScheduled, "")
@@ -147,7 +155,7 @@ func (d dice) require(p *placementv1beta1.PlacementPolicy) {
 	for range d.IntN(3) {
 		p.Tolerations = append(p.Tolerations, oneOf(d,
 			placementv1beta1.Toleration{Operator: corev1.TolerationOpExists}, placementv1beta1.Toleration{Key: "k", Operator: corev1.TolerationOpExists},
-			placementv1beta1.Toleration{Key: "l", Value: "v"}, placementv1beta1.Toleration{Key: "k", Value: "w", Operator: corev1.TolerationOpEqual, Effect: corev1.TaintEffectNoSchedule},
+			placementv1beta1.Toleration{Key: "l", Value: "v"}, placementv1beta1.Toleration{Key: "k", Value: "w", Operator: corev1.TolerationOpEqual, Effect: d.effect()},
 		))
 	}
 }

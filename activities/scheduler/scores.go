@@ -3,6 +3,8 @@ package scheduler
 import (
 	"fmt"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -17,6 +19,9 @@ func (s scores) shareScore(score framework.Score) *placementv1beta1.ClusterScore
 	if !ok {
 		affinity, topology := score.Affinity, score.Topology
 		known = &placementv1beta1.ClusterScore{AffinityScore: &affinity, PriorityScore: &topology}
+		if taints := score.Taints; taints != 0 {
+			known.TaintScore = &taints
+		}
 		s[score] = known
 	}
 	return known
@@ -30,9 +35,26 @@ func (w wordings) endingFor(score *placementv1beta1.ClusterScore) string {
 	if !ok {
 		known = ": picked by scheduling policy"
 		if score != nil {
-			known = fmt.Sprintf(" (affinity score: %d, topology spread score: %d)%s", *score.AffinityScore, *score.PriorityScore, known)
+			known = fmt.Sprintf(" (%s)%s", describeScore(scoreOf(score)), known)
 		}
 		w[score] = known
 	}
 	return known
+}
+
+// scoreOf reads a score from a decision.
+func scoreOf(s *placementv1beta1.ClusterScore) framework.Score {
+	if s == nil {
+		return framework.Score{}
+	}
+	return framework.Score{Affinity: ptr.Deref(s.AffinityScore, 0), Topology: ptr.Deref(s.PriorityScore, 0), Taints: ptr.Deref(s.TaintScore, 0)}
+}
+
+// describeScore words a score; of taints only if there are some.
+func describeScore(score framework.Score) string {
+	text := fmt.Sprintf("affinity score: %d, topology spread score: %d", score.Affinity, score.Topology)
+	if score.Taints != 0 {
+		text += fmt.Sprintf(", taint score: %d", score.Taints)
+	}
+	return text
 }

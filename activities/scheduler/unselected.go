@@ -57,8 +57,7 @@ func (r *rejection) asDecision() placementv1beta1.ClusterDecision {
 	switch r.by {
 	case byName:
 	case byRank:
-		decision.Reason = fmt.Sprintf("Cluster %q does not score high enough (affinity score: %d, topology spread score: %d)",
-			r.cluster, r.rank.Affinity, r.rank.Topology)
+		decision.Reason = fmt.Sprintf("Cluster %q does not score high enough (%s)", r.cluster, describeScore(r.rank))
 	default:
 		decision.Reason = unschedulable + r.reason
 	}

@@ -62,8 +62,8 @@ spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: refused
 			fine: taints("{key: a, effect: NoSchedule}, {key: b, effect: NoSchedule}"), message: "taints must be unique: remove the repeated taint"},
 		"a taint has a key":     {edit: taints("{effect: NoSchedule}"), message: "spec.taints[0].key: Required value"},
 		"a taint has an effect": {edit: taints("{key: a}"), message: "spec.taints[0].effect: Required value"},
-		"a taint's effect is NoSchedule": {
-			edit: taints("{key: a, effect: NoExecute}"), message: `Unsupported value: "NoExecute": supported values: "NoSchedule"`},
+		"a taint's effect is one of three": {
+			edit: taints("{key: a, effect: Evict}"), fine: taints("{key: a, effect: NoExecute}"), message: `Unsupported value: "Evict": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"`},
 		"a taint's key is one of a label": {
 			edit: taints("{key: 'a b', effect: NoSchedule}"), fine: taints("{key: example.com/a, effect: NoSchedule}"),
 			message: "the key of a taint must have the form of a label key, such as example.com/dedicated"},

@@ -213,9 +213,9 @@ var tolerationTable = table{
 			message: "operator must be Exists when key is empty: set key, or set operator to Exists to tolerate every taint"},
 		"an operator is one of two": {
 			edit: policy("tolerations: [{key: a, operator: In}]"), message: `Unsupported value: "In": supported values: "Equal", "Exists"`},
-		"an effect is NoSchedule": {
-			edit: policy("tolerations: [{key: a, effect: NoExecute}]"), fine: policy("tolerations: [{key: a, effect: NoSchedule}]"),
-			message: `Unsupported value: "NoExecute": supported values: "NoSchedule"`},
+		"an effect is one of three": {
+			edit: policy("tolerations: [{key: a, effect: Evict}]"), fine: policy("tolerations: [{key: a, effect: NoExecute}]"),
+			message: `Unsupported value: "Evict": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"`},
 		"a toleration is there once": {
 			edit: policy("tolerations: [{key: a}, {key: a}]"), fine: policy("tolerations: [{key: a}, {key: b}]"),
 			message: "tolerations must be unique: remove the repeated toleration"},

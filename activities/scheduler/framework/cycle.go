@@ -51,6 +51,8 @@ type Score struct {
 	Affinity int32
 	// Placed is 1 if the placement is there already, picked by an earlier policy.
 	Placed int32
+	// Taints is -1 for each taint that has other clusters picked first.
+	Taints int32
 }
 
 // Add sums two scores up.
@@ -59,15 +61,17 @@ func (s Score) Add(other Score) Score {
 		Topology: s.Topology + other.Topology,
 		Affinity: s.Affinity + other.Affinity,
 		Placed:   s.Placed + other.Placed,
+		Taints:   s.Taints + other.Taints,
 	}
 }
 
-// Compare is negative if the score is the higher one: by topology, then by affinity, at
-// last by what is placed already.
+// Compare is negative if the score is the higher one: by topology, then by affinity, then
+// by what is placed already, at last by taints.
 func (s Score) Compare(other Score) int {
 	return cmp.Or(
 		cmp.Compare(other.Topology, s.Topology),
 		cmp.Compare(other.Affinity, s.Affinity),
 		cmp.Compare(other.Placed, s.Placed),
+		cmp.Compare(other.Taints, s.Taints),
 	)
 }

@@ -55,8 +55,8 @@ type MemberClusterSpec struct {
 	// +kubebuilder:validation:Maximum=600
 	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
 
-	// Taints keep new placements off this cluster unless they tolerate them. What is
-	// already placed stays.
+	// Taints keep new placements off this cluster unless they tolerate them, or have other
+	// clusters picked first. What is already placed stays.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule=`self.all(t, self.exists_one(u, u == t))`,message="taints must be unique: remove the repeated taint"
 	Taints []Taint `json:"taints,omitempty"`
@@ -97,8 +97,10 @@ type Taint struct {
 	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")`,message="the value of a taint must have the form of a label value: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 	Value string `json:"value,omitempty"`
 
-	// Effect on placements that do not tolerate the taint: NoSchedule keeps them away.
-	// +kubebuilder:validation:Enum=NoSchedule
+	// Effect on placements that do not tolerate the taint: NoSchedule keeps them away, and so
+	// does NoExecute; with PreferNoSchedule, PickN picks other clusters first that are as good.
+	// KubeFleet knows NoSchedule only.
+	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	// +kubebuilder:validation:Required
 	Effect corev1.TaintEffect `json:"effect"`
 }

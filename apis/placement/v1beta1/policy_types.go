@@ -253,7 +253,7 @@ type Toleration struct {
 	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches("^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")`,message="the value of a toleration must have the form of a label value: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 	Value string `json:"value,omitempty"`
 
-	// Effect of the taint, NoSchedule; empty for every effect.
-	// +kubebuilder:validation:Enum=NoSchedule
+	// Effect of the taint: NoSchedule, PreferNoSchedule or NoExecute; empty for every effect.
+	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	Effect corev1.TaintEffect `json:"effect,omitempty"`
 }

@@ -78,6 +78,10 @@ type ClusterScore struct {
 
 	// PriorityScore is how well the cluster keeps the topology spread.
 	PriorityScore *int32 `json:"priorityScore,omitempty"`
+
+	// TaintScore is -1 for each PreferNoSchedule taint that is not tolerated; absent if there is
+	// none. An addition of fleetflow.
+	TaintScore *int32 `json:"taintScore,omitempty"`
 }
 
 // ClusterResourceSnapshot keeps the resources a placement selected as they were at one

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterorder"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/cmd/kubectl-fleet/hub"
@@ -65,10 +66,20 @@ type Filter struct {
 type Score struct {
 	Affinity int `json:"affinity"`
 	Topology int `json:"topologySpread"`
+	// Taints is -1 for each taint that has other clusters picked first.
+	Taints int `json:"taints,omitempty"`
 }
 
 func (s Score) String() string {
-	return fmt.Sprintf("affinity %d, topology spread %d", s.Affinity, s.Topology)
+	text := fmt.Sprintf("affinity %d, topology spread %d", s.Affinity, s.Topology)
+	if s.Taints != 0 {
+		text += fmt.Sprintf(", taints %d", s.Taints)
+	}
+	return text
+}
+
+func scoreOf(said framework.Score) *Score {
+	return &Score{Affinity: int(said.Affinity), Topology: int(said.Topology), Taints: int(said.Taints)}
 }
 
 // Clusters answers for some clusters, or without names for the whole fleet.
@@ -114,12 +125,12 @@ func answer(facts Facts, policy *hub.PolicySnapshot, said scheduler.Explanation)
 	}
 	ranked := facts.Placement.Spec.Policy != nil && facts.Placement.Spec.Policy.PlacementType == placementv1beta1.PickNPlacementType
 	if ranked && (said.Selected || said.Rank > 0) {
-		a.Score = &Score{int(said.Score.Affinity), int(said.Score.Topology)}
+		a.Score = scoreOf(said.Score)
 	}
 	if said.Rank > 0 {
 		a.InLine = said.InLine
 		if said.Last != nil {
-			a.LastPicked, a.LastPickedScore = said.Last.Cluster, &Score{int(said.Last.Score.Affinity), int(said.Last.Score.Topology)}
+			a.LastPicked, a.LastPickedScore = said.Last.Cluster, scoreOf(said.Last.Score)
 		}
 	}
 	a.compare(facts, policy)

@@ -1,5 +1,6 @@
 // Package tainttoleration keeps placements off clusters with a taint that the policy
-// does not tolerate. Taints keep new placements off; what is on the cluster stays.
+// does not tolerate, or prefers other clusters. Taints keep new placements off; what is on
+// the cluster stays, whatever the effect.
 package tainttoleration
 
 import (
@@ -21,17 +22,42 @@ func New() framework.Plugin { return plugin{} }
 // Name of the plug-in.
 func (plugin) Name() string { return "TaintToleration" }
 
-// Filter finds a taint that no toleration covers.
+// Filter finds a taint that no toleration covers, and that keeps placements off.
 func (plugin) Filter(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) string {
 	if len(cluster.Spec.Taints) == 0 || c.Holds(cluster.Name) {
 		return ""
 	}
 	for _, taint := range cluster.Spec.Taints {
-		if !isTolerated(c.Policy.Tolerations, taint) {
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !isTolerated(c.Policy.Tolerations, taint) {
 			return fmt.Sprintf("taint %+v cannot be tolerated", taint)
 		}
 	}
 	return ""
+}
+
+// Score counts the taints that have other clusters picked first.
+func (plugin) Score(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) framework.Score {
+	return framework.Score{Taints: -int32(len(avoided(c.Policy.Tolerations, cluster)))}
+}
+
+// Details names the taints that have other clusters picked first.
+func (plugin) Details(c *framework.Cycle, cluster *clusterv1beta1.MemberCluster) []string {
+	var details []string
+	for _, taint := range avoided(c.Policy.Tolerations, cluster) {
+		details = append(details, fmt.Sprintf("taint %+v is not tolerated: of clusters that are otherwise as good, others are picked first (-1)", taint))
+	}
+	return details
+}
+
+// avoided are the taints of a cluster that rank it lower.
+func avoided(tolerations []placementv1beta1.Toleration, cluster *clusterv1beta1.MemberCluster) []clusterv1beta1.Taint {
+	var found []clusterv1beta1.Taint
+	for _, taint := range cluster.Spec.Taints {
+		if taint.Effect == corev1.TaintEffectPreferNoSchedule && !isTolerated(tolerations, taint) {
+			found = append(found, taint)
+		}
+	}
+	return found
 }
 
 // Watches is interested in taints, unless all are tolerated.
