@@ -167,11 +167,15 @@ func TestAHubThatHasLostItsClustersAndLabels(t *testing.T) {
 	})
 	t.Run("each placement says what it waits for", func(t *testing.T) {
 		for _, name := range []string{"web", "roll", "fixed", "some", "team-namespace"} {
-			placement := &placementv1beta1.ClusterResourcePlacement{}
-			require.NoError(t, r.hub().Get(r.ctx, client.ObjectKey{Name: name}, placement))
-			held := meta.FindStatusCondition(placement.Status.Conditions, placementv1beta1.ConditionTypeRemovalsHeld)
-			require.NotNil(t, held, name)
-			assert.Contains(t, held.Message, "kubectl fleet migrate accept "+name)
+			// A placement says it once its workflow has looked. A task of a workflow that is lost comes again after ten seconds.
+			_, err := access.Await(r.ctx, r.hub(), client.ObjectKey{Name: name}, func(p *placementv1beta1.ClusterResourcePlacement) string {
+				held := meta.FindStatusCondition(p.Status.Conditions, placementv1beta1.ConditionTypeRemovalsHeld)
+				if held == nil || !strings.Contains(held.Message, "kubectl fleet migrate accept "+name) {
+					return fmt.Sprintf("%+v", p.Status.Conditions)
+				}
+				return ""
+			})
+			require.NoError(t, err, name)
 		}
 	})
 	t.Run("the check names them, and its exit code says so", func(t *testing.T) {

@@ -33,8 +33,9 @@ import (
 	"github.com/fleetflow/fleetflow/cmd/devfleet/state"
 )
 
-// quiet is how long nothing has to be written until what the agents make of the hub counts as done.
-const quiet = 10 * time.Second
+// quiet is how long nothing has to be written until what the agents make of the hub counts as done: longer than the ten seconds
+// after which Temporal gives a task to another worker if the first one lost it.
+const quiet = 15 * time.Second
 
 func TestALiveKubeFleetIsTakenOver(t *testing.T) {
 	r := newRig(t, 3)
