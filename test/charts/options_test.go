@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 )
 
 // with renders a chart with values beside the required ones; maps are merged.
@@ -446,6 +447,41 @@ func TestPlacingAndNamingPodsIsUpToTheOperator(t *testing.T) {
 			assert.NotNil(t, pod.Spec.Affinity.NodeAffinity)
 			assert.Subset(t, args(t, all, release), []string{"--enable-pprof=true", "--log-format=console", "--v=3"})
 			assert.Equal(t, "c", only[*corev1.ServiceAccount](t, all).Annotations["role"])
+		})
+	}
+}
+
+func TestPodsGetWhatAnOperatorAddsToThem(t *testing.T) {
+	for _, name := range []string{"hub-agent", "member-agent"} {
+		t.Run(name, func(t *testing.T) {
+			all := must(t, name, values{
+				"extraEnv":           []any{values{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}},
+				"extraVolumes":       []any{values{"name": "cas", "configMap": values{"name": "cas"}}},
+				"extraVolumeMounts":  []any{values{"name": "cas", "mountPath": "/etc/ssl/certs"}},
+				"podSecurityContext": values{"runAsUser": nil, "runAsGroup": nil, "fsGroup": nil},
+			})
+			pod := deployment(t, all, release).Spec.Template.Spec
+			assert.Contains(t, pod.Containers[0].Env, corev1.EnvVar{Name: "HTTPS_PROXY", Value: "http://proxy:3128"})
+			assert.Contains(t, pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "cas", MountPath: "/etc/ssl/certs"})
+			assert.Equal(t, "cas", pod.Volumes[0].ConfigMap.Name)
+			assert.Equal(t, &corev1.PodSecurityContext{
+				RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			}, pod.SecurityContext, "OpenShift chooses the users")
+		})
+	}
+}
+
+func TestEverythingHasTheCommonLabels(t *testing.T) {
+	for _, name := range []string{"hub-agent", "member-agent"} {
+		t.Run(name, func(t *testing.T) {
+			all := must(t, name, values{"commonLabels": values{"team": "platform"}})
+			require.NotEmpty(t, all)
+			for _, object := range all {
+				accessor, err := meta.Accessor(object)
+				require.NoError(t, err)
+				assert.Equal(t, "platform", accessor.GetLabels()["team"], "%T %s", object, accessor.GetName())
+			}
+			assert.NotContains(t, deployment(t, all, release).Spec.Selector.MatchLabels, "team", "a selector cannot change")
 		})
 	}
 }
