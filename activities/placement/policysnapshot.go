@@ -25,21 +25,27 @@ import (
 var errOvertaken = errors.New("another attempt was faster")
 
 // hashPolicy hashes what tells policies apart. The number of clusters does not count:
-// picking more or fewer clusters by the same policy moves nothing that is placed. No
-// policy is the same as picking all clusters.
+// picking more or fewer clusters by the same policy moves nothing that is placed. Nor does
+// whether a placement goes back to an earlier affinity group, and when. No policy is the
+// same as picking all clusters.
 func hashPolicy(policy *placementv1beta1.PlacementPolicy) ([]byte, error) {
 	counted := policy.DeepCopy()
 	if counted == nil {
 		counted = &placementv1beta1.PlacementPolicy{}
 	}
 	counted.PlacementType = cmp.Or(counted.PlacementType, placementv1beta1.PickAllPlacementType)
-	counted.NumberOfClusters = nil
+	clearChangeable(counted)
 	data, err := json.Marshal(counted)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the scheduling policy: %w", err)
 	}
 	sum := sha256.Sum256(data)
 	return []byte(hex.EncodeToString(sum[:])), nil
+}
+
+// clearChangeable takes out of a policy what may change without a new policy snapshot.
+func clearChangeable(policy *placementv1beta1.PlacementPolicy) {
+	policy.NumberOfClusters, policy.Failback, policy.FailbackAfterSeconds = nil, "", nil
 }
 
 // ensurePolicySnapshot returns the latest policy snapshot, which holds the policy
@@ -167,7 +173,7 @@ func (a *Activities) createPolicySnapshot(ctx context.Context, placement placeme
 	spec := created.GetPolicySnapshotSpec()
 	spec.Policy, spec.PolicyHash = placement.GetPlacementSpec().Policy.DeepCopy(), hash
 	if spec.Policy != nil {
-		spec.Policy.NumberOfClusters = nil // an annotation, because it may change
+		clearChangeable(spec.Policy) // the number is an annotation; the rest is read from the placement
 	}
 	err := a.Client.Create(ctx, created)
 	if apierrors.IsAlreadyExists(err) {

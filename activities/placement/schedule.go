@@ -2,7 +2,9 @@ package placement
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,7 +50,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	if err != nil {
 		return act.ScheduleResult{}, err
 	}
-	decided, err := a.decideClusters(ctx, placement, policy.GetName(), revision, now, isRespecified(placement, policies))
+	decided, err := a.decideClusters(ctx, placement, policy, revision, now, isRespecified(placement, policies))
 	if err != nil {
 		return act.ScheduleResult{}, err
 	}
@@ -68,6 +70,9 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	if err := a.reportDecision(ctx, placement, policy, decision); err != nil {
 		return act.ScheduleResult{}, err
 	}
+	if err := recordFit(ctx, a, policy, decision.FitSince); err != nil {
+		return act.ScheduleResult{}, err
+	}
 	if err := writeHeld(ctx, a.Client, placement, ""); err != nil {
 		return act.ScheduleResult{}, err
 	}
@@ -76,6 +81,7 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 		Selected:       len(decision.Selected),
 		Created:        created,
 		Unscheduled:    len(decision.Unschedule),
+		WakeAt:         decision.WakeAt,
 	}, a.prunePolicies(ctx, placement, policies, policy.GetName(), revision)
 }
 
@@ -89,8 +95,8 @@ type decided struct {
 
 // decideClusters reads the fleet and the bindings and picks clusters. It holds the copy
 // of the fleet no longer than that.
-func (a *Activities) decideClusters(ctx context.Context, placement placementv1beta1.PlacementObject, policy, revision string,
-	now time.Time, respecified bool) (decided, error) {
+func (a *Activities) decideClusters(ctx context.Context, placement placementv1beta1.PlacementObject,
+	policy placementv1beta1.PolicySnapshotObject, revision string, now time.Time, respecified bool) (decided, error) {
 	release, err := throttle.Acquire(ctx, a.FleetReads)
 	if err != nil {
 		return decided{}, err
@@ -107,11 +113,12 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 		return decided{}, fmt.Errorf("listing bindings of placement %s: %w", placement.GetName(), err)
 	}
 	facts := scheduler.Facts{
-		PolicySnapshot: policy,
+		PolicySnapshot: policy.GetName(),
 		Namespace:      placement.GetNamespace(),
 		Policy:         placement.GetPlacementSpec().Policy,
 		Clusters:       clusters,
 		Bindings:       scheduler.BindingsOf(placement, bindings.Objects()),
+		Groups:         scheduler.ReadGroups(policy.GetAnnotations(), policy.GetPolicySnapshotStatus()),
 		Now:            now,
 	}
 	decision := scheduler.Decide(facts)
@@ -191,6 +198,28 @@ func boundDecisions(decision scheduler.Decision) []placementv1beta1.ClusterDecis
 	}
 	unselected = unselected[:min(len(unselected), placementv1beta1.MaxClusterDecisions-len(selected))]
 	return slices.Concat(selected, unselected)
+}
+
+// recordFit notes on the policy snapshot since when affinity groups have had enough clusters.
+func recordFit(ctx context.Context, a *Activities, policy placementv1beta1.PolicySnapshotObject, since map[string]time.Time) error {
+	noted := ""
+	if len(since) > 0 {
+		encoded, err := json.Marshal(since)
+		if err != nil {
+			return fmt.Errorf("encoding since when affinity groups have enough clusters: %w", err)
+		}
+		noted = string(encoded)
+	}
+	if policy.GetAnnotations()[placementv1beta1.AffinityGroupsFitSinceAnnotation] == noted {
+		return nil
+	}
+	return a.patchPolicyMetadata(ctx, policy, func() {
+		annotations := maps.Clone(policy.GetAnnotations())
+		if delete(annotations, placementv1beta1.AffinityGroupsFitSinceAnnotation); noted != "" {
+			annotations[placementv1beta1.AffinityGroupsFitSinceAnnotation] = noted
+		}
+		policy.SetAnnotations(annotations)
+	})
 }
 
 func (a *Activities) scheduledCondition(policy placementv1beta1.PolicySnapshotObject, decision scheduler.Decision) metav1.Condition {

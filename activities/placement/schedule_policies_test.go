@@ -62,6 +62,49 @@ func TestAPolicyWithoutFieldsOfFleetflowHasTheHashOfKubeFleet(t *testing.T) {
 	assert.ElementsMatch(t, []string{"crp-0", "crp-1*"}, h.policies(), "names tell policies apart")
 }
 
+func TestAffinityGroupsAreRecordedAndGoneBackTo(t *testing.T) {
+	group := func(name, cluster string) placementv1beta1.AffinityGroup {
+		return placementv1beta1.AffinityGroup{Name: name, ClusterSelector: placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{
+			{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: []string{cluster}}},
+		}}}
+	}
+	tainted, other := member("tainted"), member("other")
+	tainted.Spec.Taints = []clusterv1beta1.Taint{{Key: "k", Effect: "NoExecute"}}
+	h := newHub(t, tainted, other, crp(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Policy = &placementv1beta1.PlacementPolicy{AffinityGroups: []placementv1beta1.AffinityGroup{group("local", "tainted"), group("cloud", "other")}}
+	}))
+	assert.Zero(t, h.schedule().WakeAt)
+	assert.Equal(t, map[string]string{"other": "Scheduled crp-0"}, h.bindings())
+	binding := &placementv1beta1.ClusterResourceBindingList{}
+	require.NoError(t, h.List(t.Context(), binding))
+	assert.Equal(t, "cloud", binding.Items[0].Spec.ClusterDecision.AffinityGroup)
+	require.NoError(t, h.Get(t.Context(), client.ObjectKeyFromObject(tainted), tainted))
+	tainted.Spec.Taints = nil
+	require.NoError(t, h.Update(t.Context(), tainted))
+	assert.Zero(t, h.schedule().WakeAt, "the policy does not go back")
+	assert.NotContains(t, h.policy("crp-0").Annotations, placementv1beta1.AffinityGroupsFitSinceAnnotation)
+
+	h.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Policy.Failback = placementv1beta1.FailbackAutomatic
+	})
+	wake := h.schedule().WakeAt
+	assert.Equal(t, []string{"crp-0*"}, h.policies(), "it is the same policy")
+	assert.WithinDuration(t, h.clock.Now().Add(10*time.Minute), wake, time.Second)
+	noted := h.policy("crp-0")
+	assert.Contains(t, noted.Annotations, placementv1beta1.AffinityGroupsFitSinceAnnotation)
+	assert.Empty(t, noted.Spec.Policy.Failback)
+	h.schedule()
+	assert.Equal(t, noted.ResourceVersion, h.policy("crp-0").ResourceVersion, "nothing is written again")
+
+	h.clock.Step(4 * time.Minute)
+	h.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Policy.FailbackAfterSeconds = new(int32(200))
+	})
+	assert.Zero(t, h.schedule().WakeAt)
+	assert.Equal(t, map[string]string{"other": "Unscheduled crp-0", "tainted": "Scheduled crp-0"}, h.bindings())
+	assert.NotContains(t, h.policy("crp-0").Annotations, placementv1beta1.AffinityGroupsFitSinceAnnotation)
+}
+
 // decisions are those in the status of a policy snapshot, in their order, as cluster and reason.
 func (h *hub) decisions(policy string) [][2]string {
 	h.t.Helper()

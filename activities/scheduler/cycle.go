@@ -17,7 +17,7 @@ type cycle struct {
 	// byName is the fleet by name, once it is asked for.
 	byName map[string]*clusterv1beta1.MemberCluster
 	// One binding per cluster at most is in one of these: made for the latest
-	// policy, made for an earlier one, or no longer scheduled.
+	// policy, made for an earlier one or from another affinity group, or no longer scheduled.
 	current, obsolete, unscheduled map[string]Binding
 	// marked are the clusters of a PickN placement that a user wants replaced: they are picked only if
 	// no other can be.
@@ -26,15 +26,19 @@ type cycle struct {
 	// do not count.
 	wanted, amiss int
 	rejected      rejections
+	// keptOut counts the clusters that a filter keeps out, by filter.
+	keptOut map[int]int
+	// rounds are the cycles that picked from the affinity groups, if none of these has enough clusters.
+	rounds []*cycle
 	// scores of this cycle, and how they are worded.
 	scores   scores
 	wording  wordings
 	decision Decision
 }
 
-// newCycle sorts the facts. Bindings that cannot stay whatever the policy says,
-// because their cluster is gone or leaving, are unscheduled right away.
-func newCycle(facts Facts) *cycle {
+// newCycle sorts the facts, to pick from an affinity group if one is given. Bindings that cannot
+// stay whatever the policy says, because their cluster is gone or leaving, are unscheduled right away.
+func newCycle(facts Facts, group *placementv1beta1.AffinityGroup) *cycle {
 	c := &cycle{
 		facts:       facts,
 		current:     map[string]Binding{},
@@ -42,11 +46,12 @@ func newCycle(facts Facts) *cycle {
 		unscheduled: map[string]Binding{},
 		marked:      map[string]Binding{},
 		rejected:    rejections{},
+		keptOut:     map[int]int{},
 		scores:      scores{},
 		wording:     wordings{},
 	}
 	c.known = &framework.Cycle{
-		Policy: orEmpty(facts.Policy), Namespace: facts.Namespace, Now: facts.Now, Has: map[string]framework.Hold{},
+		Policy: orEmpty(facts.Policy), Group: group, Namespace: facts.Namespace, Now: facts.Now, Has: map[string]framework.Hold{},
 		Fleet: make([]*clusterv1beta1.MemberCluster, 0, len(facts.Clusters)),
 	}
 	for i := range facts.Clusters {
@@ -70,7 +75,7 @@ func (c *cycle) sortBinding(binding Binding) {
 		c.unscheduleBinding(binding)
 	case !binding.holdsCluster():
 		c.unscheduled[binding.Cluster] = binding
-	case binding.PolicySnapshot == c.facts.PolicySnapshot:
+	case binding.PolicySnapshot == c.facts.PolicySnapshot && (c.known.Group == nil || c.known.Group.Name == binding.Decision.AffinityGroup):
 		c.holdBinding(c.current, binding)
 	default:
 		c.holdBinding(c.obsolete, binding)
@@ -147,6 +152,10 @@ func (c *cycle) pickCluster(cluster string, score *placementv1beta1.ClusterScore
 	decision := placementv1beta1.ClusterDecision{
 		ClusterName: cluster, Selected: true, ClusterScore: score,
 		Reason: "Successfully scheduled resources for placement in \"" + cluster + "\"" + c.wording.endingFor(score),
+	}
+	if group := c.known.Group; group != nil {
+		decision.AffinityGroup = group.Name
+		decision.Reason += ", from affinity group \"" + group.Name + "\""
 	}
 	if binding, ok := c.obsolete[cluster]; ok {
 		c.keepBinding(binding, decision)

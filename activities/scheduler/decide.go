@@ -16,20 +16,28 @@ func Decide(facts Facts) Decision {
 
 // runCycle also returns the cycle as it ended, for explanations.
 func runCycle(facts Facts) (*cycle, Decision) {
-	c := newCycle(facts)
+	if facts.Policy != nil && len(facts.Policy.AffinityGroups) > 0 && typeOf(facts.Policy) != placementv1beta1.PickFixedPlacementType {
+		return newGroupSearch(facts).pickGroup()
+	}
+	c := newCycle(facts, nil)
+	if err := pickClusters(c); err != nil {
+		return c, c.keepEverything(err)
+	}
+	return c, c.finishDecision()
+}
+
+// pickClusters picks as the policy says. The error is for the user.
+func pickClusters(c *cycle) error {
 	picks := map[placementv1beta1.PlacementType]func() error{
 		placementv1beta1.PickAllPlacementType:   c.pickAll,
 		placementv1beta1.PickNPlacementType:     c.pickN,
 		placementv1beta1.PickFixedPlacementType: c.pickFixed,
 	}
-	pick, ok := picks[typeOf(facts.Policy)]
+	pick, ok := picks[typeOf(c.facts.Policy)]
 	if !ok {
-		return c, c.keepEverything(fmt.Errorf("the scheduling policy's placementType %q is none of PickAll, PickN, PickFixed", facts.Policy.PlacementType))
+		return fmt.Errorf("the scheduling policy's placementType %q is none of PickAll, PickN, PickFixed", c.facts.Policy.PlacementType)
 	}
-	if err := pick(); err != nil {
-		return c, c.keepEverything(err)
-	}
-	return c, c.finishDecision()
+	return pick()
 }
 
 // startPlugins prepares the plug-ins of the policy's profile. The error is for the user.

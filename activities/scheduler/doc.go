@@ -9,6 +9,9 @@
 // line in the profile of every placement type it is for; see profiles. Picking itself is
 // one file per placement type.
 //
+// If the policy has affinity groups, clusters are picked from one after the other of them
+// until one has enough; see groups.
+//
 // The package is pure: it imports no client, no Temporal, and time is a fact. The same
 // facts give the same decision, whatever their order.
 package scheduler

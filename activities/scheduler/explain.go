@@ -132,7 +132,7 @@ func (e *explainer) explainCluster(name string) Explanation {
 		explanation.Before = e.cycle.known.Has[name] == framework.Picked || e.cycle.known.Has[name] == framework.Obsolete
 		explanation.Checks = e.checkFilters(cluster, false)
 	case e.cycle.run == nil:
-		explanation.Reason = e.message
+		explanation.Reason, explanation.Checks = e.message, e.checkGroups(cluster)
 	case cluster == nil:
 		explanation.Reason = e.explainAbsence(name)
 	default:
@@ -188,6 +188,19 @@ func (e *explainer) checkFilters(cluster *clusterv1beta1.MemberCluster, compare 
 	checks := make([]Check, 0, len(filters))
 	for _, filter := range filters {
 		checks = append(checks, Check{filter.Name(), filter.Filter(e.cycle.known, cluster)})
+	}
+	return checks
+}
+
+// checkGroups says, where no affinity group has enough clusters, why a cluster cannot be picked from each.
+func (e *explainer) checkGroups(cluster *clusterv1beta1.MemberCluster) []Check {
+	if cluster == nil {
+		return nil
+	}
+	var checks []Check
+	for _, round := range e.cycle.rounds {
+		reason, _ := round.run.filterCluster(cluster)
+		checks = append(checks, Check{"group " + round.known.Group.Name, reason})
 	}
 	return checks
 }

@@ -20,6 +20,8 @@ type Facts struct {
 	Clusters []clusterv1beta1.MemberCluster
 	// Bindings of the placement, terminating ones included.
 	Bindings []Binding
+	// Groups are what was recorded of the policy's affinity groups.
+	Groups GroupRecord
 	// Now is when the decision is made.
 	Now time.Time
 }
@@ -92,6 +94,11 @@ type Decision struct {
 	// Unschedule are names of existing bindings that are no longer selected and not
 	// yet marked so.
 	Unschedule []string
+	// FitSince is since when affinity groups before the one that clusters are picked from have had
+	// enough of them, by name; only if the policy goes back to one.
+	FitSince map[string]time.Time
+	// WakeAt is when the first of them will have had enough for long enough; zero if there is none.
+	WakeAt time.Time
 	// Satisfied says that every cluster the policy asks for was found.
 	Satisfied bool
 	// Message explains Satisfied.

@@ -19,6 +19,7 @@ type profile []func() framework.Plugin
 var profiles = map[placementv1beta1.PlacementType]profile{
 	placementv1beta1.PickAllPlacementType: {
 		sameplacement.New,
+		clusteraffinity.NewGroup,
 		clustereligibility.New,
 		clusteraffinity.New,
 		namespaceaffinity.New,
@@ -26,6 +27,7 @@ var profiles = map[placementv1beta1.PlacementType]profile{
 	},
 	placementv1beta1.PickNPlacementType: {
 		sameplacement.New,
+		clusteraffinity.NewGroup,
 		clustereligibility.New,
 		clusteraffinity.New,
 		namespaceaffinity.New,

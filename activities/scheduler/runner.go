@@ -88,6 +88,14 @@ func (r *runner) preScore() error {
 	return nil
 }
 
+// nameFilter is the name of the filter with a number that filterCluster or batchFilter has returned.
+func (r *runner) nameFilter(by int) string {
+	if by < len(r.filters) {
+		return r.filters[by].Name()
+	}
+	return r.batchFilters[by-len(r.filters)].Name()
+}
+
 // filterCluster returns the first reason against a cluster, of those that hold for the whole
 // cycle, and which filter it is from.
 func (r *runner) filterCluster(cluster *clusterv1beta1.MemberCluster) (reason string, by int) {

@@ -36,13 +36,20 @@ func Unexplained(facts Facts, decision Decision, respecified bool) []placementv1
 		if !exists && mayBePicked(facts.Policy, binding.Cluster) {
 			why = ClusterGone
 		}
-		if isLeaving || binding.Marked || why == NoLongerPicked && respecified {
+		if isLeaving || binding.Marked || why == NoLongerPicked && leavesGroup(binding, decision) || why == NoLongerPicked && respecified {
 			continue
 		}
 		found = append(found, placementv1beta1.HeldRemoval{Binding: binding.Name, Cluster: binding.Cluster, Why: why})
 	}
 	slices.SortFunc(found, func(a, b placementv1beta1.HeldRemoval) int { return cmp.Compare(a.Binding, b.Binding) })
 	return found
+}
+
+// leavesGroup says that a binding goes because clusters are picked from another affinity group now: the user gave the order.
+func leavesGroup(binding Binding, decision Decision) bool {
+	return binding.Decision.AffinityGroup != "" && slices.ContainsFunc(decision.Selected, func(picked placementv1beta1.ClusterDecision) bool {
+		return picked.AffinityGroup != "" && picked.AffinityGroup != binding.Decision.AffinityGroup
+	})
 }
 
 // mayBePicked says that a policy can pick a cluster of a name, and so that the facts have the cluster if it exists.

@@ -42,6 +42,7 @@ func (c *cycle) rejectCluster(cluster *clusterv1beta1.MemberCluster, reason stri
 			reason, by = now, filter
 		}
 	}
+	c.keptOut[by]++
 	c.rejected.addRejection(rejection{cluster: cluster.Name, by: by, reason: reason})
 }
 

@@ -2,6 +2,7 @@ package crds
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -117,6 +118,52 @@ func TestLabelSelectorsAreSpeltRight(t *testing.T) {
 		"with a label that cannot be": {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, labelSelector: {matchLabels: {'a b': c}}}]}", refusal: "a key of matchLabels must have the form of a label key"},
 		"with a label that is none":   {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, labelSelector: {matchLabels: {a: 'b c'}}}]}", refusal: "matchLabels.a in body should match"},
 		"with any number of matches":  {spec: "{resourceSelectors: [{group: '', version: v1, kind: Namespace, labelSelector: {matchLabels: {a: b, c: ''}}}]}"},
+	})
+}
+
+func TestRulesOfAffinityGroups(t *testing.T) {
+	group := func(name, terms string) string {
+		return "{name: " + name + ", clusterSelector: {clusterSelectorTerms: [" + terms + "]}}"
+	}
+	policy := func(fields string, groups ...string) string {
+		return placementWith("{" + fields + "affinityGroups: [" + strings.Join(groups, ", ") + "]}")
+	}
+	several := func(n int) []string {
+		var groups []string
+		for i := range n {
+			groups = append(groups, group(fmt.Sprint("g", i), ""))
+		}
+		return groups
+	}
+	local, cloud := group("local", "{labelSelector: {matchLabels: {site: local}}}"), group("cloud", "{clusterNames: [a]}, {propertySelector: {matchExpressions: [{name: a, operator: Ge, values: ['5']}]}}")
+	cases := map[string]ruleCase{
+		"PickAll may have some":                  {spec: policy("", local, cloud)},
+		"PickN may have some":                    {spec: policy("placementType: PickN, numberOfClusters: 1, ", local, cloud)},
+		"PickFixed has none":                     {spec: policy("placementType: PickFixed, clusterNames: [a], ", local), refusal: "affinityGroups needs to be empty for policy type PickFixed"},
+		"a group may be of all clusters":         {spec: policy("", local, group("rest", ""))},
+		"a group says which clusters are in it":  {spec: policy("", "{name: local}"), refusal: "affinityGroups[0].clusterSelector: Required value"},
+		"a group has a name":                     {spec: policy("", "{clusterSelector: {clusterSelectorTerms: []}}"), refusal: "affinityGroups[0].name: Required value"},
+		"a name is that of a label":              {spec: policy("", group("Local_1", "")), refusal: "affinityGroups[0].name"},
+		"a name is short":                        {spec: policy("", group("a123456789a123456789a123456789abc", "")), refusal: "affinityGroups[0].name: Too long: may not be more than 32 bytes"},
+		"names differ":                           {spec: policy("", local, local), refusal: "affinityGroups[1]: Duplicate value"},
+		"there are at most 10":                   {spec: policy("", several(11)...), refusal: "affinityGroups: Too many: 11: must have at most 10 items"},
+		"there may be 10":                        {spec: policy("", several(10)...)},
+		"a list of groups has some":              {spec: policy(""), refusal: "affinityGroups"},
+		"a group does not sort":                  {spec: policy("", group("local", "{propertySorter: {name: a, sortOrder: Ascending}}")), refusal: "propertySorter is not allowed in affinityGroups"},
+		"they fall back":                         {spec: policy("affinityGroupMode: Fallback, ", local, cloud)},
+		"they do not overflow":                   {spec: policy("affinityGroupMode: Overflow, ", local, cloud), refusal: `Unsupported value: "Overflow": supported values: "Fallback"`},
+		"a mode needs groups":                    {spec: placementWith("{affinityGroupMode: Fallback}"), refusal: "say how affinityGroups follow each other"},
+		"going back needs groups":                {spec: placementWith("{failback: Never}"), refusal: "say how affinityGroups follow each other"},
+		"a placement may go back":                {spec: policy("failback: Automatic, ", local, cloud)},
+		"a placement may go back at once":        {spec: policy("failback: Automatic, failbackAfterSeconds: 0, ", local, cloud)},
+		"a placement does not go back before":    {spec: policy("failback: Automatic, failbackAfterSeconds: -1, ", local, cloud), refusal: "failbackAfterSeconds"},
+		"who does not go back waits for nothing": {spec: policy("failback: Never, failbackAfterSeconds: 600, ", local, cloud), refusal: "failbackAfterSeconds is only for failback Automatic"},
+		"nor does who does not say":              {spec: policy("failbackAfterSeconds: 600, ", local, cloud), refusal: "failbackAfterSeconds is only for failback Automatic"},
+		"groups may change":                      {old: policy("", local, cloud), spec: policy("failback: Automatic, ", cloud)},
+	}
+	run(t, "ClusterResourcePlacement", cases)
+	run(t, "ResourcePlacement", map[string]ruleCase{
+		"a placement in a namespace may have some": {spec: "{resourceSelectors: [{group: '', version: v1, kind: ConfigMap, name: web}], policy: {failback: Automatic, affinityGroups: [" + local + "]}}"},
 	})
 }
 

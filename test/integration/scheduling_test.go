@@ -3,8 +3,10 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -248,6 +250,55 @@ func (s *spec) taint(name string, on bool) {
 		if on {
 			m.Spec.Taints = []clusterv1beta1.Taint{{Key: s.key(), Value: "v", Effect: corev1.TaintEffectNoSchedule}}
 		}
+	})
+}
+
+// affinityGroupsFollowEachOther has member-1 in a group before the others.
+func affinityGroupsFollowEachOther(s *spec) {
+	s.taint("member-1", true)
+	s.namespaceWithConfigMap()
+	s.place(pickSome(1, nil), func(p *placementv1beta1.PlacementSpec) {
+		p.Policy.Failback, p.Policy.FailbackAfterSeconds = placementv1beta1.FailbackAutomatic, new(int32(3))
+		for name, clusters := range map[string][]string{"first": {"member-1"}, "second": {"member-2", "member-3"}} {
+			p.Policy.AffinityGroups = append(p.Policy.AffinityGroups, placementv1beta1.AffinityGroup{
+				Name: name, ClusterSelector: placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{
+					{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: clusters}},
+				}},
+			})
+		}
+		slices.SortFunc(p.Policy.AffinityGroups, func(a, b placementv1beta1.AffinityGroup) int { return cmp.Compare(a.Name, b.Name) })
+	})
+	s.awaitScheduled(metav1.ConditionTrue, `found all cluster needed as specified by the scheduling policy, found 1 cluster(s), from affinity group "second"`)
+	s.awaitReason("member-1", `ClusterUnschedulable, cluster is not in affinity group "second", from which clusters are picked`)
+	s.awaitValue(value1, "member-3")
+	s.requireNothingOn("member-1", "member-2")
+
+	s.taint("member-1", false)
+	s.awaitValue(value1, "member-1")
+	s.awaitCleared("member-3")
+
+	s.resize(3)
+	s.awaitScheduled(metav1.ConditionFalse, `no affinity group has enough clusters, so that nothing is moved: "first" has 1 of 3; "second" has 2 of 3`)
+	s.awaitValue(value1, "member-1")
+	s.requireNothingOn("member-2", "member-3")
+
+	s.resize(2)
+	s.awaitValue(value1, "member-2", "member-3")
+	s.awaitCleared("member-1")
+	s.resize(1)
+	s.awaitValue(value1, "member-1")
+	s.awaitCleared("member-2", "member-3")
+}
+
+// awaitScheduled waits until the placement says this of the clusters that are picked.
+func (s *spec) awaitScheduled(status metav1.ConditionStatus, message string) {
+	s.Helper()
+	await(s, s.hub, s.placement(), "to say "+message, func(p *placementv1beta1.ClusterResourcePlacement) error {
+		said := meta.FindStatusCondition(p.Status.Conditions, ofPlacement("Scheduled"))
+		if said == nil || said.Status != status || said.Message != message || said.ObservedGeneration != p.Generation {
+			return fmt.Errorf("%v", said)
+		}
+		return nil
 	})
 }
 

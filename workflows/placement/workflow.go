@@ -47,11 +47,14 @@ type placement struct {
 	// due is when to select again because changes are being collected until then;
 	// zero if none are.
 	due time.Time
+	// failback is when to schedule again because time alone may have clusters picked from an earlier affinity group;
+	// zero if it cannot.
+	failback time.Time
 }
 
 func (p *placement) runUntilQuiet(ctx workflow.Context) error {
-	if !p.drainPokes() {
-		p.schedule = true // without a poke it is unknown what has changed
+	if !p.drainPokes() || isContinued(ctx) {
+		p.schedule = true // without a poke it is unknown what has changed, and what the execution before waited for
 	}
 	for {
 		p.drainPokes()
@@ -74,6 +77,11 @@ func (p *placement) runUntilQuiet(ctx workflow.Context) error {
 			return workflow.NewContinueAsNewError(ctx, wf.PlacementWorkflow, p.ref)
 		}
 	}
+}
+
+// isContinued says that an execution goes on with the work of one before, of which it knows nothing.
+func isContinued(ctx workflow.Context) bool {
+	return workflow.GetInfo(ctx).ContinuedExecutionRunID != "" && workflow.GetVersion(ctx, "schedule-when-continued", workflow.DefaultVersion, 1) == 1
 }
 
 // convergeOnce is one round: load, select, schedule, roll out.
@@ -161,6 +169,10 @@ func (p *placement) selectAndSchedule(ctx workflow.Context) (act.SelectResult, e
 		if err != nil {
 			return nothing, err
 		}
+		p.failback = time.Time{}
+		if !p.scheduled.WakeAt.IsZero() && workflow.GetVersion(ctx, "failback", workflow.DefaultVersion, 1) == 1 {
+			p.failback = p.scheduled.WakeAt
+		}
 		if p.scheduled.Gone {
 			p.reload, p.again, p.schedule = true, true, true
 			return nothing, nil
@@ -238,6 +250,9 @@ func (p *placement) advanceBatch(ctx workflow.Context, request act.AdvanceReques
 		if !p.due.IsZero() {
 			s.AddFuture(p.collectTimer(timerCtx), func(workflow.Future) { p.again = true })
 		}
+		if !p.failback.IsZero() {
+			s.AddFuture(p.failbackTimer(timerCtx), func(workflow.Future) { p.again, p.schedule = true, true })
+		}
 		s.Select(ctx)
 		cancel()
 		if done {
@@ -258,6 +273,12 @@ func (p *placement) advanceBatch(ctx workflow.Context, request act.AdvanceReques
 func (p *placement) waitForWork(ctx workflow.Context) bool {
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
+	if !p.failback.IsZero() && (p.due.IsZero() || p.failback.Before(p.due)) {
+		if !p.waitForPoke(ctx, p.failbackTimer(timerCtx)) {
+			p.schedule = true
+		}
+		return ctx.Err() == nil
+	}
 	if !p.due.IsZero() {
 		return p.waitForPoke(ctx, p.collectTimer(timerCtx)) || ctx.Err() == nil
 	}
@@ -269,6 +290,13 @@ func (p *placement) waitForWork(ctx workflow.Context) bool {
 func (p *placement) collectTimer(ctx workflow.Context) workflow.Future {
 	left := max(p.due.Sub(workflow.Now(ctx)), 100*time.Millisecond)
 	return workflow.NewTimerWithOptions(ctx, left, workflow.TimerOptions{Summary: "collect changes of what is selected"})
+}
+
+// failbackTimer is the time at which an earlier affinity group may have had enough clusters for long enough. Clocks may
+// differ a little.
+func (p *placement) failbackTimer(ctx workflow.Context) workflow.Future {
+	left := max(p.failback.Sub(workflow.Now(ctx)), 0) + time.Second
+	return workflow.NewTimerWithOptions(ctx, left, workflow.TimerOptions{Summary: "go back to an earlier affinity group"})
 }
 
 // waitForPoke waits for another change until a timer has elapsed; false means that none came.

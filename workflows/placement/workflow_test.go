@@ -370,6 +370,56 @@ func TestCollectedChangesAreSelectedWhenTheirTimeHasCome(t *testing.T) {
 	}
 }
 
+func TestAnEarlierAffinityGroupIsGoneBackToWhenItsTimeHasCome(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		prepare func(h *hub)
+		want    []string
+		end     time.Duration
+	}{
+		"after a rollout": {
+			prepare: func(*hub) {},
+			want:    []string{"Load", "Select", "Schedule", "Advance", "Select", "Schedule", "Advance"},
+			end:     10*time.Minute + time.Second + placement.Linger,
+		},
+		"while a rollout waits": {
+			prepare: func(h *hub) { h.waiting(11 * time.Minute) },
+			want:    []string{"Load", "Select", "Schedule", "Select", "Schedule", "Advance"},
+			end:     11*time.Minute + placement.Linger,
+		},
+		"when update runs roll out": {
+			prepare: func(h *hub) { h.state.External = true },
+			want:    []string{"Load", "Select", "Schedule", "Select", "Schedule"},
+			end:     10*time.Minute + time.Second + placement.Linger,
+		},
+		"unless clusters are picked again before, and it does not fit any more": {
+			prepare: func(h *hub) {
+				h.at(time.Minute, func() { h.schedule.WakeAt = time.Time{}; h.poke(wf.CauseClusters) })
+			},
+			want: []string{"Load", "Select", "Schedule", "Advance", "Select", "Schedule", "Advance"},
+			end:  time.Minute + placement.Linger,
+		},
+		"though availability changes meanwhile": {
+			prepare: func(h *hub) {
+				h.state.External = true
+				h.at(time.Minute, func() { h.poke(wf.CauseAvailability) })
+			},
+			want: []string{"Load", "Select", "Schedule", "Select", "Select", "Schedule"},
+			end:  10*time.Minute + time.Second + placement.Linger,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			h := newHub(t)
+			h.schedule.WakeAt = begin.Add(10 * time.Minute)
+			h.at(9*time.Minute, func() { h.schedule.WakeAt = time.Time{} })
+			test.prepare(h)
+			h.run()
+			require.NoError(t, h.env.GetWorkflowError())
+			assert.Equal(t, test.want, h.calls)
+			assert.WithinDuration(t, begin.Add(test.end), h.env.Now(), 0)
+		})
+	}
+}
+
 func TestExternalEndsAfterScheduling(t *testing.T) {
 	h := newHub(t)
 	h.state.External = true

@@ -12,6 +12,8 @@ import (
 type Cycle struct {
 	// Policy of the placement; never nil.
 	Policy *placementv1beta1.PlacementPolicy
+	// Group is the affinity group that clusters are picked from; nil if the policy has none.
+	Group *placementv1beta1.AffinityGroup
 	// Namespace of a placement in one; empty for a cluster-scoped placement.
 	Namespace string
 	// Fleet are the clusters that are not leaving the fleet, in no order.

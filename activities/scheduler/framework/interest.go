@@ -14,6 +14,9 @@ const (
 	// Presence is which clusters are in the fleet; it matters where clusters are compared
 	// with each other.
 	Presence Interest = "presence"
+	// Outage is whether a cluster ceases to be able to take anything: only a policy that counts for how
+	// long a cluster could is interested.
+	Outage Interest = "outage"
 	// NamespaceReports is which clusters report their namespaces: while none does, every cluster is
 	// taken to have them all.
 	NamespaceReports Interest = "namespace-reports"

@@ -94,6 +94,9 @@ const (
 	NextResourceSnapshotCandidateDetectionTimeAnnotation = FleetPrefix + "next-resource-snapshot-candidate-detection-time"
 	// NumberOfClustersAnnotation has, on a policy snapshot, the number PickN asks for.
 	NumberOfClustersAnnotation = FleetPrefix + "number-of-clusters"
+	// AffinityGroupsFitSinceAnnotation has, on a policy snapshot, since when groups before the one that
+	// the placement is in have had enough clusters: times by name, as JSON.
+	AffinityGroupsFitSinceAnnotation = FleetPrefix + "affinity-groups-fit-since"
 	// CRPGenerationAnnotation has, on a policy snapshot, the generation of the placement.
 	CRPGenerationAnnotation = FleetPrefix + "CRP-generation"
 	// PreviousBindingStateAnnotation has, on an unscheduled binding, the state it had before.

@@ -37,6 +37,33 @@ type PlacementPolicy struct {
 	// Affinity says which clusters fit and which are liked best. Only for PickAll and PickN.
 	Affinity *Affinity `json:"affinity,omitempty"`
 
+	// AffinityGroups are groups of clusters in order. Clusters are picked from one group only: from
+	// the first that has enough of them, which is the number of clusters for PickN, and one for
+	// PickAll. The placement stays with its group while that has enough; if no group has, nothing
+	// is moved. What affinity requires is required in every group. Only for PickAll and PickN.
+	// An addition of fleetflow; without it, all clusters are one group, as in KubeFleet.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=map
+	// +listMapKey=name
+	AffinityGroups []AffinityGroup `json:"affinityGroups,omitempty"`
+
+	// AffinityGroupMode is Fallback, also if it is absent: a group is taken only if those before it
+	// have not enough clusters. Only with affinityGroups.
+	// +kubebuilder:validation:Enum=Fallback
+	AffinityGroupMode AffinityGroupMode `json:"affinityGroupMode,omitempty"`
+
+	// Failback is Never, also if it is absent, to stay with a group while it has enough clusters,
+	// or Automatic to go back to a group before it that has had enough clusters for some time.
+	// Only with affinityGroups.
+	// +kubebuilder:validation:Enum=Never;Automatic
+	Failback Failback `json:"failback,omitempty"`
+
+	// FailbackAfterSeconds is for how long a group must have had enough clusters, without a break,
+	// before the placement goes back to it; 600 if it is absent. Only with failback Automatic.
+	// +kubebuilder:validation:Minimum=0
+	FailbackAfterSeconds *int32 `json:"failbackAfterSeconds,omitempty"`
+
 	// TopologySpreadConstraints spread the picked clusters over groups of clusters; every
 	// one of them has to hold. Only for PickN.
 	// +kubebuilder:validation:MaxItems=32
@@ -49,6 +76,37 @@ type PlacementPolicy struct {
 	// +kubebuilder:validation:XValidation:rule=`self.all(t, self.exists_one(u, u == t))`,message="tolerations must be unique: remove the repeated toleration"
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 }
+
+// AffinityGroup is a group of clusters that a placement may be in.
+type AffinityGroup struct {
+	// Name of the group, by which decisions tell it.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+	Name string `json:"name"`
+
+	// ClusterSelector says which clusters are in the group.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:XValidation:rule=`self.clusterSelectorTerms.all(t, !has(t.propertySorter))`,message="propertySorter is not allowed in affinityGroups: use propertySelector, or a preferred term of the affinity"
+	ClusterSelector ClusterSelector `json:"clusterSelector"`
+}
+
+// AffinityGroupMode says how groups of clusters follow each other.
+type AffinityGroupMode string
+
+// AffinityGroupFallback takes a group if those before it have not enough clusters.
+const AffinityGroupFallback AffinityGroupMode = "Fallback"
+
+// Failback says whether a placement goes back to an earlier group.
+type Failback string
+
+const (
+	// FailbackNever stays with a group while it has enough clusters.
+	FailbackNever Failback = "Never"
+	// FailbackAutomatic goes back to an earlier group that has had enough clusters for some time.
+	FailbackAutomatic Failback = "Automatic"
+)
 
 // Affinity says which clusters fit and which are liked best.
 type Affinity struct {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -181,6 +182,21 @@ func TargetClusters(policy *PlacementPolicy, fitting int) int {
 		return len(policy.ClusterNames)
 	}
 	return fitting
+}
+
+// failbackAfter is for how long a group must have had enough clusters if a policy does not say.
+const failbackAfter = 10 * time.Minute
+
+// FailbackAfter is for how long an earlier group must have had enough clusters before a placement goes back to it; false if it
+// does not go back.
+func FailbackAfter(policy *PlacementPolicy) (time.Duration, bool) {
+	if policy == nil || len(policy.AffinityGroups) == 0 || policy.Failback != FailbackAutomatic {
+		return 0, false
+	}
+	if policy.FailbackAfterSeconds == nil {
+		return failbackAfter, true
+	}
+	return time.Duration(*policy.FailbackAfterSeconds) * time.Second, true
 }
 
 // NamespaceOfStatusCopy is the namespace into which the status of a placement is copied: the one that it selects by name, if

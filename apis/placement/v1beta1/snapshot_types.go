@@ -66,6 +66,10 @@ type ClusterDecision struct {
 	// ClusterScore is how well the cluster fits, if clusters were ranked.
 	ClusterScore *ClusterScore `json:"clusterScore,omitempty"`
 
+	// AffinityGroup is the one of the policy's affinityGroups that the cluster was picked from;
+	// absent if the policy has none. An addition of fleetflow.
+	AffinityGroup string `json:"affinityGroup,omitempty"`
+
 	// Reason why the cluster was or was not picked.
 	// +kubebuilder:validation:Required
 	Reason string `json:"reason"`

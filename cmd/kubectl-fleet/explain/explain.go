@@ -89,7 +89,7 @@ func Clusters(facts Facts, names ...string) []Answer {
 		Namespace: facts.Placement.Namespace, Policy: facts.Placement.Spec.Policy, Clusters: facts.Members, Now: facts.Now, Bindings: bindings(facts.Bindings),
 	}
 	if policy != nil {
-		question.PolicySnapshot = policy.GetName()
+		question.PolicySnapshot, question.Groups = policy.GetName(), scheduler.ReadGroups(policy.GetAnnotations(), policy.Status)
 	}
 	var answers []Answer
 	for _, said := range scheduler.Explain(question, names...) {

@@ -3,6 +3,7 @@ package clusterwatch_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -108,6 +109,17 @@ func moreThan2() *placementv1beta1.PlacementPolicy {
 	}})
 }
 
+// inGroups goes back, after 10 minutes, to the first of two clusters.
+func inGroups() *placementv1beta1.PlacementPolicy {
+	policy := &placementv1beta1.PlacementPolicy{Failback: placementv1beta1.FailbackAutomatic}
+	for _, name := range []string{"c", "other"} {
+		policy.AffinityGroups = append(policy.AffinityGroups, placementv1beta1.AffinityGroup{
+			Name: "of-" + name, ClusterSelector: *only(name).Affinity.ClusterAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+		})
+	}
+	return policy
+}
+
 func TestConcerns(t *testing.T) {
 	const standing, presence = framework.Standing, framework.Presence
 	dev := requiring(&metav1.LabelSelector{MatchLabels: map[string]string{"env": "dev"}}, nil)
@@ -118,30 +130,32 @@ func TestConcerns(t *testing.T) {
 		cluster *clusterv1beta1.MemberCluster
 		want    clusterwatch.Concern
 	}{
-		"a cluster to pick":                          {clusterwatch.Stake{}, standing, cluster(), clusterwatch.Yes},
-		"a cluster that cannot take anything":        {clusterwatch.Stake{}, standing, cluster(beat(time.Hour)), clusterwatch.No},
-		"a cluster with a taint":                     {clusterwatch.Stake{}, framework.Taints, cluster(tainted), clusterwatch.No},
-		"a cluster the policy does not match":        {clusterwatch.Stake{Policy: dev}, framework.Label("env"), cluster(), clusterwatch.No},
-		"a cluster that a term names":                {clusterwatch.Stake{Policy: only("c")}, standing, cluster(), clusterwatch.Yes},
-		"a cluster that no term names":               {clusterwatch.Stake{Policy: only("d")}, standing, cluster(), clusterwatch.No},
-		"a cluster that has it":                      {clusterwatch.Stake{Bound: true}, standing, cluster(tainted), clusterwatch.No},
-		"a cluster that has it and leaves":           {clusterwatch.Stake{Bound: true}, presence, cluster(leaving), clusterwatch.Yes},
-		"a cluster that has it and is gone":          {clusterwatch.Stake{Bound: true}, presence, nil, clusterwatch.Yes},
-		"a cluster that is put back while held":      {clusterwatch.Stake{Bound: true, Held: true}, presence, cluster(), clusterwatch.Yes},
-		"a cluster that leaves without it":           {clusterwatch.Stake{}, presence, cluster(leaving), clusterwatch.No},
-		"a cluster that is still being cleaned":      {clusterwatch.Stake{Terminating: true}, standing, cluster(), clusterwatch.No},
-		"a named cluster":                            {clusterwatch.Stake{Policy: pickFixed("c")}, standing, cluster(tainted), clusterwatch.Perhaps},
-		"a named cluster that has it":                {clusterwatch.Stake{Policy: pickFixed("c"), Bound: true}, clusterwatch.Time, cluster(beat(time.Hour)), clusterwatch.Perhaps},
-		"a cluster without a name in the policy":     {clusterwatch.Stake{Policy: pickFixed("d")}, standing, cluster(), clusterwatch.No},
-		"a cluster one of some":                      {clusterwatch.Stake{Policy: pickN(2)}, standing, cluster(), clusterwatch.Perhaps},
-		"a cluster that some others leave behind":    {clusterwatch.Stake{Policy: spread(2)}, presence, nil, clusterwatch.Perhaps},
-		"a cluster that changes groups and has it":   {clusterwatch.Stake{Policy: spread(2), Bound: true}, framework.Group("region"), cluster(), clusterwatch.Perhaps},
-		"a slot that is free again":                  {clusterwatch.Stake{Policy: pickN(2), Terminating: true}, "", cluster(), clusterwatch.Perhaps},
-		"a slot on a cluster with a taint":           {clusterwatch.Stake{Policy: pickN(2)}, "", cluster(tainted), clusterwatch.Perhaps},
-		"a slot on a cluster that is gone":           {clusterwatch.Stake{Policy: pickN(2)}, "", nil, clusterwatch.Perhaps},
-		"a cluster that begins to report namespaces": {clusterwatch.Stake{Bound: true}, framework.NamespaceReports, cluster(), clusterwatch.Perhaps},
-		"a clean-up has begun":                       {clusterwatch.Stake{Terminating: true}, "", cluster(), clusterwatch.No},
-		"a policy that cannot be followed at all":    {clusterwatch.Stake{Policy: unreadable}, standing, cluster(), clusterwatch.No},
+		"a cluster to pick":                           {clusterwatch.Stake{}, standing, cluster(), clusterwatch.Yes},
+		"a cluster that cannot take anything":         {clusterwatch.Stake{}, standing, cluster(beat(time.Hour)), clusterwatch.No},
+		"a cluster with a taint":                      {clusterwatch.Stake{}, framework.Taints, cluster(tainted), clusterwatch.No},
+		"a cluster the policy does not match":         {clusterwatch.Stake{Policy: dev}, framework.Label("env"), cluster(), clusterwatch.No},
+		"a cluster that a term names":                 {clusterwatch.Stake{Policy: only("c")}, standing, cluster(), clusterwatch.Yes},
+		"a cluster that no term names":                {clusterwatch.Stake{Policy: only("d")}, standing, cluster(), clusterwatch.No},
+		"a cluster that has it":                       {clusterwatch.Stake{Bound: true}, standing, cluster(tainted), clusterwatch.No},
+		"a cluster that has it and leaves":            {clusterwatch.Stake{Bound: true}, presence, cluster(leaving), clusterwatch.Yes},
+		"a cluster that has it and is gone":           {clusterwatch.Stake{Bound: true}, presence, nil, clusterwatch.Yes},
+		"a cluster that is put back while held":       {clusterwatch.Stake{Bound: true, Held: true}, presence, cluster(), clusterwatch.Yes},
+		"a cluster that leaves without it":            {clusterwatch.Stake{}, presence, cluster(leaving), clusterwatch.No},
+		"a cluster that is still being cleaned":       {clusterwatch.Stake{Terminating: true}, standing, cluster(), clusterwatch.No},
+		"a tainted cluster, with affinity groups":     {clusterwatch.Stake{Policy: inGroups()}, framework.Taints, cluster(tainted), clusterwatch.Perhaps},
+		"a cluster that leaves, with affinity groups": {clusterwatch.Stake{Policy: inGroups()}, presence, cluster(leaving), clusterwatch.Perhaps},
+		"a named cluster":                             {clusterwatch.Stake{Policy: pickFixed("c")}, standing, cluster(tainted), clusterwatch.Perhaps},
+		"a named cluster that has it":                 {clusterwatch.Stake{Policy: pickFixed("c"), Bound: true}, clusterwatch.Time, cluster(beat(time.Hour)), clusterwatch.Perhaps},
+		"a cluster without a name in the policy":      {clusterwatch.Stake{Policy: pickFixed("d")}, standing, cluster(), clusterwatch.No},
+		"a cluster one of some":                       {clusterwatch.Stake{Policy: pickN(2)}, standing, cluster(), clusterwatch.Perhaps},
+		"a cluster that some others leave behind":     {clusterwatch.Stake{Policy: spread(2)}, presence, nil, clusterwatch.Perhaps},
+		"a cluster that changes groups and has it":    {clusterwatch.Stake{Policy: spread(2), Bound: true}, framework.Group("region"), cluster(), clusterwatch.Perhaps},
+		"a slot that is free again":                   {clusterwatch.Stake{Policy: pickN(2), Terminating: true}, "", cluster(), clusterwatch.Perhaps},
+		"a slot on a cluster with a taint":            {clusterwatch.Stake{Policy: pickN(2)}, "", cluster(tainted), clusterwatch.Perhaps},
+		"a slot on a cluster that is gone":            {clusterwatch.Stake{Policy: pickN(2)}, "", nil, clusterwatch.Perhaps},
+		"a cluster that begins to report namespaces":  {clusterwatch.Stake{Bound: true}, framework.NamespaceReports, cluster(), clusterwatch.Perhaps},
+		"a clean-up has begun":                        {clusterwatch.Stake{Terminating: true}, "", cluster(), clusterwatch.No},
+		"a policy that cannot be followed at all":     {clusterwatch.Stake{Policy: unreadable}, standing, cluster(), clusterwatch.No},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -252,6 +266,34 @@ func TestReconcileMarksWhoCares(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			assert.ElementsMatch(t, tc.want, h.reconcile(t, tc.request))
+		})
+	}
+}
+
+func TestWhoCountsForHowLongAGroupFitsIsWokenWhenItBeginsAndCeasesTo(t *testing.T) {
+	began, counting := placement("began", inGroups()), placement("counting", inGroups())
+	fromOther := func(of *placementv1beta1.ClusterResourcePlacement) *placementv1beta1.ClusterResourceBinding {
+		b := binding(of, "other")
+		b.Spec.ClusterDecision = placementv1beta1.ClusterDecision{ClusterName: "other", Selected: true, AffinityGroup: "of-other"}
+		return b
+	}
+	noted := told(counting, metav1.ConditionTrue)
+	noted.SetAnnotations(map[string]string{placementv1beta1.AffinityGroupsFitSinceAnnotation: `{"of-c":"` + now.Add(-time.Minute).Format(time.RFC3339) + `"}`})
+	objects := []client.Object{cluster(named("other")), began, told(began, metav1.ConditionTrue), fromOther(began), counting, noted, fromOther(counting)}
+	for name, tc := range map[string]struct {
+		cluster *clusterv1beta1.MemberCluster
+		changed framework.Interest
+		want    marks
+	}{
+		"a taint that went":         {cluster(), framework.Taints, marks{"began clusters"}},
+		"a taint that came":         {cluster(tainted), framework.Taints, marks{"counting clusters"}},
+		"a cluster out of reach":    {cluster(beat(time.Hour)), clusterwatch.Time, marks{"counting clusters"}},
+		"a cluster that is leaving": {cluster(leaving), framework.Presence, marks{"counting clusters"}},
+		"a cluster that came":       {cluster(), framework.Presence, marks{"began clusters"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, append(slices.Clone(objects), tc.cluster)...)
+			assert.ElementsMatch(t, tc.want, h.reconcile(t, clusterwatch.Request{Cluster: "c", Changed: tc.changed}))
 		})
 	}
 }

@@ -41,8 +41,8 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 	switch {
 	case stake.hasLostOrRegained(changed, gone):
 		return Yes
-	case changed == framework.NamespaceReports:
-		return Perhaps // if it is the first or the last that reports, other clusters cease or begin to be fit
+	case stake.dependsOnOthers(changed):
+		return Perhaps
 	case changed.OfAny() && kind == placementv1beta1.PickNPlacementType:
 		return Perhaps // the changed cluster may have been in the way of a third one
 	case changed.OfAny():
@@ -61,6 +61,12 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 		return Perhaps
 	}
 	return Yes
+}
+
+// dependsOnOthers says that other clusters may cease or begin to be fit: with the first or the last that reports its namespaces, or
+// because whether a cluster is picked depends on what all affinity groups have.
+func (s Stake) dependsOnOthers(changed framework.Interest) bool {
+	return changed == framework.NamespaceReports || s.Policy != nil && len(s.Policy.AffinityGroups) > 0
 }
 
 // hasLostOrRegained says that a cluster that a binding holds is gone, or is there again, which may end a hold.

@@ -3,7 +3,9 @@ package clusterwatch
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,9 +54,11 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 	facts := scheduler.Facts{
 		PolicySnapshot: policy.GetName(), Namespace: placement.GetNamespace(), Policy: placement.GetPlacementSpec().Policy, Clusters: clusters,
 		Bindings: scheduler.BindingsOf(placement, bindings.Objects()), Now: r.clock.Now(),
+		Groups: scheduler.ReadGroups(policy.GetAnnotations(), policy.GetPolicySnapshotStatus()),
 	}
 	decision := scheduler.Decide(facts)
-	anew := decision.Satisfied != (told.Status == metav1.ConditionTrue) || differsFromBindings(decision, facts.Bindings)
+	anew := decision.Satisfied != (told.Status == metav1.ConditionTrue) || differsFromBindings(decision, facts.Bindings) ||
+		!maps.EqualFunc(decision.FitSince, facts.Groups.FitSince, time.Time.Equal)
 	r.decisions.Add(placement.GetUID(), rememberedDecision{asked, anew})
 	return anew, nil
 }
@@ -109,6 +113,9 @@ func isFull(placement placementv1beta1.PlacementObject, bindings []placementv1be
 	policy := placement.GetPlacementSpec().Policy
 	if policy == nil || policy.PlacementType != placementv1beta1.PickNPlacementType || policy.NumberOfClusters == nil {
 		return false
+	}
+	if _, goesBack := placementv1beta1.FailbackAfter(policy); goesBack {
+		return false // it may go to other clusters though it has enough
 	}
 	picked := 0
 	for _, binding := range bindings {

@@ -41,8 +41,8 @@ func (r *Reconciler) listInterested(ctx context.Context, request Request, stakes
 // interestsOf are the interests by which the placements are found that a request may concern.
 func interestsOf(request Request) []framework.Interest {
 	switch request.Changed {
-	case Time: // an unreachable cluster matters only to placements that name it
-		return []framework.Interest{framework.Named(request.Cluster)}
+	case Time: // an unreachable cluster matters only to placements that name it, or count for how long it was reachable
+		return []framework.Interest{framework.Named(request.Cluster), framework.Outage}
 	case framework.Standing:
 		return []framework.Interest{framework.Standing, framework.Named(request.Cluster)}
 	}

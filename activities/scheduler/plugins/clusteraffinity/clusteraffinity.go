@@ -31,7 +31,7 @@ func (p *plugin) PreFilter(c *framework.Cycle) (bool, error) {
 		return true, nil
 	}
 	var err error
-	p.required, err = newRequired(affinity.RequiredDuringSchedulingIgnoredDuringExecution)
+	p.required, err = newRequired("affinity.clusterAffinity.requiredDuringSchedulingIgnoredDuringExecution", affinity.RequiredDuringSchedulingIgnoredDuringExecution)
 	return len(p.required) == 0, err
 }
 
@@ -103,8 +103,12 @@ func (*plugin) Watches(c *framework.Cycle) []framework.Interest {
 	if affinity == nil || affinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return nil
 	}
+	return interestsIn(affinity.RequiredDuringSchedulingIgnoredDuringExecution.ClusterSelectorTerms)
+}
+
+// interestsIn are the labels and properties that terms look at.
+func interestsIn(terms []placementv1beta1.ClusterSelectorTerm) []framework.Interest {
 	var interests []framework.Interest
-	terms := affinity.RequiredDuringSchedulingIgnoredDuringExecution.ClusterSelectorTerms
 	for i := range terms {
 		if selector := terms[i].LabelSelector; selector != nil {
 			for key := range selector.MatchLabels {

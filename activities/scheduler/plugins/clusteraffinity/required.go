@@ -26,11 +26,10 @@ func (t *required) matchesCluster(cluster *clusterv1beta1.MemberCluster) bool {
 }
 
 // newRequired reads the terms of a policy. The error is for the user.
-func newRequired(selector *placementv1beta1.ClusterSelector) ([]required, error) {
+func newRequired(field string, selector *placementv1beta1.ClusterSelector) ([]required, error) {
 	terms := make([]required, 0, len(selector.ClusterSelectorTerms))
 	for i := range selector.ClusterSelectorTerms {
-		field := fmt.Sprintf("affinity.clusterAffinity.requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms[%d]", i)
-		term, err := newRequiredTerm(field, &selector.ClusterSelectorTerms[i])
+		term, err := newRequiredTerm(fmt.Sprintf("%s.clusterSelectorTerms[%d]", field, i), &selector.ClusterSelectorTerms[i])
 		if err != nil {
 			return nil, err
 		}
