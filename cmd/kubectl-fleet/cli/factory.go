@@ -3,6 +3,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -125,9 +126,26 @@ func (f *Factory) configure(kubeContext string) (*rest.Config, error) {
 		}
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
+	if err := checkNamesCluster(flags); err != nil {
+		return nil, err
+	}
 	config.QPS, config.Burst = qps, burst
 	config.UserAgent = "kubectl-fleet"
 	return config, nil
+}
+
+// checkNamesCluster refuses what client-go takes without a kubeconfig, outside a Pod: an API server on this machine.
+func checkNamesCluster(flags *genericclioptions.ConfigFlags) error {
+	if _, inPod := os.LookupEnv("KUBERNETES_SERVICE_HOST"); inPod || flags.APIServer != nil && *flags.APIServer != "" {
+		return nil
+	}
+	loader := flags.ToRawKubeConfigLoader()
+	raw, err := loader.RawConfig()
+	if err != nil || len(raw.Clusters) > 0 {
+		return nil //nolint:nilerr // what cannot be read has been said before
+	}
+	return fmt.Errorf("%s names no cluster: set KUBECONFIG, or name the hub's kubeconfig with --kubeconfig",
+		strings.Join(loader.ConfigAccess().GetLoadingPrecedence(), ", "))
 }
 
 // Arguments returns what to run for a command line. Under the name kubectl_complete-fleet, which kubectl calls to

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -40,4 +41,11 @@ func TestDiscoverAsksTheHubEachTime(t *testing.T) {
 		require.Len(t, lists, 1)
 		assert.Equal(t, want, lists[0].APIResources[0].Kind, "the answer of an earlier command is in the cache on disk")
 	}
+}
+
+func TestAMissingKubeconfigIsNamed(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "none")
+	t.Setenv("KUBECONFIG", missing)
+	_, err := NewFactory().Client()
+	assert.EqualError(t, err, missing+" names no cluster: set KUBECONFIG, or name the hub's kubeconfig with --kubeconfig")
 }

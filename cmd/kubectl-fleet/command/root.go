@@ -3,6 +3,9 @@
 package command
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -31,6 +34,19 @@ func verbs() map[string][]verb {
 	}
 }
 
+// refuseUnknown refuses a command that there is not, with those that have nearly its name.
+func refuseUnknown(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2 // letters that differ, as cobra has it where it suggests by itself
+	hint := "; kubectl fleet --help lists them all"
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "; do you mean " + strings.Join(near, " or ") + "?"
+	}
+	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), hint)
+}
+
 // NewRoot returns `kubectl fleet`.
 func NewRoot(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	root := &cobra.Command{
@@ -50,7 +66,7 @@ kubectl_complete-fleet (a link is enough): kubectl, once its own completion is s
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl fleet"},
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          refuseUnknown,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(streams.In)

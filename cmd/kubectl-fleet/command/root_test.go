@@ -65,7 +65,8 @@ func TestTheRootExplainsItself(t *testing.T) {
 	assert.Contains(t, c.err.String()+c.out.String(), "--kubeconfig")
 	require.NoError(t, c.run("version"))
 	assert.Regexp(t, `^kubectl-fleet \S+ \(go\S+, \w+/\w+\)\n$`, c.out.String())
-	require.EqualError(t, c.run("nonsense"), `unknown command "nonsense" for "kubectl fleet"`)
+	require.EqualError(t, c.run("nonsense"), `unknown command "nonsense" for "kubectl fleet"; kubectl fleet --help lists them all`)
+	require.EqualError(t, c.run("statsu"), `unknown command "statsu" for "kubectl fleet"; do you mean status?`)
 }
 
 func TestNamesAreCompleted(t *testing.T) {
