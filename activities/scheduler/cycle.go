@@ -25,7 +25,11 @@ type cycle struct {
 	// wanted is how many clusters satisfy the policy, amiss how many of those picked
 	// do not count.
 	wanted, amiss int
-	rejected      rejections
+	// unmet says why there is no choice of clusters that the policy allows; empty if there is one, or
+	// none is needed. unchosen says why clusters are not chosen, by name.
+	unmet    string
+	unchosen map[string]string
+	rejected rejections
 	// keptOut counts the clusters that a filter keeps out, by filter.
 	keptOut map[int]int
 	// rounds are the cycles that picked from the affinity groups, if none of these has enough clusters.

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,6 +23,9 @@ func runCycle(facts Facts) (*cycle, Decision) {
 	c := newCycle(facts, nil)
 	if err := pickClusters(c); err != nil {
 		return c, c.keepEverything(err)
+	}
+	if c.unmet != "" {
+		return c, c.keepEverything(errors.New(c.unmet + "; nothing is moved"))
 	}
 	return c, c.finishDecision()
 }

@@ -4,6 +4,7 @@
 //	PostBatch            how many clusters are picked before the others are looked at again
 //	PreFilter, Filter    which clusters cannot take the placement, and why
 //	PreScore, Score      how the others rank
+//	Choose               which of the others are picked, where all of them would be
 //
 // What happens at these points is up to plug-ins. Each is a package below plugins and a
 // line in the profile of every placement type it is for; see profiles. Picking itself is

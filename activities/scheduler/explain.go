@@ -116,6 +116,9 @@ func (e *explainer) reasonAgainst(cluster *clusterv1beta1.MemberCluster) (string
 	if _, marked := e.cycle.marked[cluster.Name]; marked {
 		return isMarked, byMark
 	}
+	if reason, out := e.cycle.unchosen[cluster.Name]; out {
+		return reason, byChoice
+	}
 	if reason, by := e.cycle.run.filterCluster(cluster); reason != "" {
 		return reason, by
 	}

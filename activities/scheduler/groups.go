@@ -137,7 +137,7 @@ func (s *groupSearch) tryGroup(i int) (bool, error) {
 			return false, err
 		}
 	}
-	return s.foundIn(i) >= s.neededIn(i), nil
+	return s.rounds[i].unmet == "" && s.foundIn(i) >= s.neededIn(i), nil
 }
 
 func (s *groupSearch) foundIn(i int) int {
@@ -190,6 +190,9 @@ func (s *groupSearch) keepHeld() (*cycle, Decision) {
 // reasonAgainst says how many clusters a group lacks, and what keeps its other clusters out.
 func (s *groupSearch) reasonAgainst(i int) string {
 	c := s.rounds[i]
+	if c.unmet != "" {
+		return fmt.Sprintf("%q: %s", s.groups[i].Name, c.unmet)
+	}
 	var keptOut []string
 	for _, by := range slices.Sorted(maps.Keys(c.keptOut)) {
 		if name := c.run.nameFilter(by); name != clusteraffinity.GroupName {

@@ -6,6 +6,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/clustereligibility"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/namespaceaffinity"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/sameplacement"
+	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/spreadgroups"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/tainttoleration"
 	"github.com/fleetflow/fleetflow/activities/scheduler/plugins/topologyspread"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -24,6 +25,7 @@ var profiles = map[placementv1beta1.PlacementType]profile{
 		clusteraffinity.New,
 		namespaceaffinity.New,
 		tainttoleration.New,
+		spreadgroups.New,
 	},
 	placementv1beta1.PickNPlacementType: {
 		sameplacement.New,

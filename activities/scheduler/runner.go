@@ -22,6 +22,8 @@ type runner struct {
 	scores       []framework.ScorePlugin
 	batchScores  []framework.ScorePlugin
 	reserves     []framework.ReservePlugin
+	// chooser is nil if every cluster that fits is picked.
+	chooser framework.ChoosePlugin
 	// classes number the combinations of what reserves cannot tell apart.
 	classes map[[2]int]int
 }
@@ -34,6 +36,9 @@ func newRunner(plugins profile, cycle *framework.Cycle) (*runner, error) {
 		r.plugins = append(r.plugins, plugin)
 		if bound, ok := plugin.(framework.PostBatchPlugin); ok {
 			r.limitBatch(bound.PostBatch(cycle))
+		}
+		if chooser, ok := plugin.(framework.ChoosePlugin); ok && len(cycle.Policy.SpreadConstraints) > 0 {
+			r.chooser = chooser
 		}
 		filter, ok := plugin.(framework.FilterPlugin)
 		if pre, asks := plugin.(framework.PreFilterPlugin); asks {

@@ -26,6 +26,8 @@ type rejection struct {
 const (
 	// byRank marks clusters that could have been picked.
 	byRank = math.MaxInt
+	// byChoice marks clusters in whose stead others were chosen.
+	byChoice = math.MaxInt - 1
 	// byName marks clusters the user named; their reasons are worded already.
 	byName = -1
 	// byMark marks clusters that a user wants replaced.

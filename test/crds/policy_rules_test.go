@@ -167,6 +167,36 @@ func TestRulesOfAffinityGroups(t *testing.T) {
 	})
 }
 
+func TestRulesOfSpreadConstraints(t *testing.T) {
+	policy := func(constraints string) string { return placementWith("{spreadConstraints: [" + constraints + "]}") }
+	const byLabel = "spreadBy: Label, labelKey: topology.kubernetes.io/region"
+	run(t, "ClusterResourcePlacement", map[string]ruleCase{
+		"PickAll may have them":               {spec: policy("{" + byLabel + "}, {spreadBy: Cluster, minGroups: 2, maxGroups: 5}")},
+		"PickN has those of its own":          {spec: placementWith("{placementType: PickN, numberOfClusters: 1, spreadConstraints: [{" + byLabel + "}]}"), refusal: "spreadConstraints needs to be empty for policy type PickN, only valid for PickAll"},
+		"PickFixed has none":                  {spec: placementWith("{placementType: PickFixed, clusterNames: [a], spreadConstraints: [{" + byLabel + "}]}"), refusal: "spreadConstraints needs to be empty for policy type PickFixed"},
+		"a list has some":                     {spec: policy(""), refusal: "spreadConstraints"},
+		"groups are made by one of two":       {spec: policy("{spreadBy: Region}"), refusal: `supported values: "Cluster", "Label"`},
+		"groups are made by something":        {spec: policy("{minGroups: 1}"), refusal: "spreadBy: Required value"},
+		"there is one by Label":               {spec: policy("{" + byLabel + "}, {spreadBy: Label, labelKey: zone}"), refusal: "there is at most one spread constraint by Cluster and one by Label"},
+		"there is one by Cluster":             {spec: policy("{spreadBy: Cluster}, {spreadBy: Cluster, maxGroups: 2}"), refusal: "there is at most one spread constraint by Cluster and one by Label"},
+		"Label says which":                    {spec: policy("{spreadBy: Label}"), refusal: "labelKey says which label makes the groups"},
+		"a key is that of a label":            {spec: policy("{spreadBy: Label, labelKey: 'a b'}"), refusal: "labelKey must be the key of a cluster label"},
+		"a key is not empty":                  {spec: policy("{spreadBy: Label, labelKey: ''}"), refusal: "labelKey must be the key of a cluster label"},
+		"Cluster has no key":                  {spec: policy("{spreadBy: Cluster, labelKey: zone}"), refusal: "labelKey says which label makes the groups"},
+		"at least one group":                  {spec: policy("{spreadBy: Cluster, minGroups: 0}"), refusal: "minGroups"},
+		"at least 100 groups at most":         {spec: policy("{spreadBy: Cluster, minGroups: 101}"), refusal: "minGroups"},
+		"at most one group":                   {spec: policy("{spreadBy: Cluster, maxGroups: 0}"), refusal: "maxGroups"},
+		"the most is not less than the least": {spec: policy("{spreadBy: Cluster, minGroups: 3, maxGroups: 2}"), refusal: "maxGroups must not be less than minGroups"},
+		"the most may be the least":           {spec: policy("{spreadBy: Cluster, minGroups: 3, maxGroups: 3}")},
+		"every group has a cluster":           {spec: policy("{" + byLabel + ", minGroups: 3}, {spreadBy: Cluster, maxGroups: 2}"), refusal: "maxGroups of the spread constraint by Cluster must not be less than minGroups of that by Label"},
+		"a cluster for each group will do":    {spec: policy("{" + byLabel + ", minGroups: 3}, {spreadBy: Cluster, maxGroups: 3}")},
+		"they may change":                     {old: policy("{spreadBy: Cluster, maxGroups: 2}"), spec: policy("{" + byLabel + "}")},
+	})
+	run(t, "ResourcePlacement", map[string]ruleCase{
+		"a placement in a namespace may have them": {spec: "{resourceSelectors: [{group: '', version: v1, kind: ConfigMap, name: web}], policy: {spreadConstraints: [{" + byLabel + ", maxGroups: 2}]}}"},
+	})
+}
+
 func TestRulesOfClusterNamesInTerms(t *testing.T) {
 	required := func(fields string) string {
 		return placementWith("{affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{" + fields + "}]}}}}")

@@ -54,6 +54,30 @@ type ScorePlugin interface {
 	Score(c *Cycle, cluster *clusterv1beta1.MemberCluster) Score
 }
 
+// ChoosePlugin chooses, where all clusters that fit would be picked, those to pick. All other
+// plug-ins look at one cluster at a time.
+type ChoosePlugin interface {
+	Plugin
+	// Choose chooses among the clusters that have the placement and those that passed all filters.
+	Choose(c *Cycle, candidates []Candidate) Choice
+}
+
+// Candidate is a cluster to choose or not.
+type Candidate struct {
+	Cluster *clusterv1beta1.MemberCluster
+	Score   Score
+	// Stays says that the cluster was picked by the latest policy: it is not let go.
+	Stays bool
+}
+
+// Choice is what is chosen.
+type Choice struct {
+	// Out says why the candidates that are not chosen are not, by name.
+	Out map[string]string
+	// Unmet says why there is nothing to choose that the policy allows; empty if there is.
+	Unmet string
+}
+
 // ReservePlugin is for plug-ins whose Filter and Score depend on what else is picked.
 // They are asked again after every batch; all others are asked once per cluster and
 // cycle. So that this does not cost a look at every cluster, they say which clusters

@@ -64,6 +64,15 @@ type PlacementPolicy struct {
 	// +kubebuilder:validation:Minimum=0
 	FailbackAfterSeconds *int32 `json:"failbackAfterSeconds,omitempty"`
 
+	// SpreadConstraints bound how many clusters are picked, and over how many groups of clusters they are
+	// spread; all of them have to hold, else nothing is moved. Only for PickAll.
+	// An addition of fleetflow; without it, every cluster that fits is picked, as in KubeFleet.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:XValidation:rule=`self.filter(c, c.spreadBy == "Cluster").size() < 2 && self.filter(c, c.spreadBy == "Label").size() < 2`,message="there is at most one spread constraint by Cluster and one by Label: keep one of each"
+	// +kubebuilder:validation:XValidation:rule=`self.all(c, c.spreadBy != "Cluster" || !has(c.maxGroups) || self.all(l, l.spreadBy != "Label" || (has(l.minGroups) ? l.minGroups : 1) <= c.maxGroups))`,message="maxGroups of the spread constraint by Cluster must not be less than minGroups of that by Label: every group needs a cluster"
+	SpreadConstraints []SpreadConstraint `json:"spreadConstraints,omitempty"`
+
 	// TopologySpreadConstraints spread the picked clusters over groups of clusters; every
 	// one of them has to hold. Only for PickN.
 	// +kubebuilder:validation:MaxItems=32
@@ -259,6 +268,42 @@ type PreferredClusterSelector struct {
 	// +kubebuilder:validation:XValidation:rule=`!has(self.propertySelector)`,message="PropertySelector is not allowed for PreferredDuringSchedulingIgnoredDuringExecution affinity: move it to a required term, or use propertySorter"
 	// +kubebuilder:validation:XValidation:rule=`has(self.labelSelector) || has(self.propertySelector) || has(self.propertySorter) || has(self.clusterNames) || has(self.excludeClusterNames)`,message="preference needs a labelSelector, a propertySorter, clusterNames or excludeClusterNames (metricSorter is not a field, use propertySorter)"
 	Preference ClusterSelectorTerm `json:"preference"`
+}
+
+// SpreadBy says what makes the groups of a spread.
+type SpreadBy string
+
+const (
+	// SpreadByCluster has every cluster be a group of its own.
+	SpreadByCluster SpreadBy = "Cluster"
+	// SpreadByLabel has the values of a label make groups of clusters.
+	SpreadByLabel SpreadBy = "Label"
+)
+
+// SpreadConstraint bounds over how many groups the picked clusters are spread.
+//
+// +kubebuilder:validation:XValidation:rule=`(self.spreadBy == "Label") == has(self.labelKey)`,message="labelKey says which label makes the groups: set it with spreadBy Label, remove it with spreadBy Cluster"
+// +kubebuilder:validation:XValidation:rule=`!has(self.maxGroups) || (has(self.minGroups) ? self.minGroups : 1) <= self.maxGroups`,message="maxGroups must not be less than minGroups"
+type SpreadConstraint struct {
+	// SpreadBy is Cluster to count clusters, Label to count the values of a label.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:Enum=Cluster;Label
+	SpreadBy SpreadBy `json:"spreadBy"`
+
+	// LabelKey is the label of clusters whose values make the groups, for Label. A cluster without
+	// the label is not picked.
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule=`self.matches("^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")`,message="labelKey must be the key of a cluster label, such as region or topology.kubernetes.io/zone"
+	LabelKey string `json:"labelKey,omitempty"`
+
+	// MinGroups is how many groups have to be picked from, at least; 1 if it is absent.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	MinGroups *int32 `json:"minGroups,omitempty"`
+
+	// MaxGroups is how many groups are picked from, at most; without it, there is no limit.
+	// +kubebuilder:validation:Minimum=1
+	MaxGroups *int32 `json:"maxGroups,omitempty"`
 }
 
 // UnsatisfiableConstraintAction says what to do with a cluster that would break a spread.

@@ -144,6 +144,7 @@ func TestConcerns(t *testing.T) {
 		"a cluster that is still being cleaned":       {clusterwatch.Stake{Terminating: true}, standing, cluster(), clusterwatch.No},
 		"a tainted cluster, with affinity groups":     {clusterwatch.Stake{Policy: inGroups()}, framework.Taints, cluster(tainted), clusterwatch.Perhaps},
 		"a cluster that leaves, with affinity groups": {clusterwatch.Stake{Policy: inGroups()}, presence, cluster(leaving), clusterwatch.Perhaps},
+		"a cluster that would not be chosen":          {clusterwatch.Stake{Policy: &placementv1beta1.PlacementPolicy{SpreadConstraints: make([]placementv1beta1.SpreadConstraint, 1)}}, standing, cluster(), clusterwatch.Perhaps},
 		"a named cluster":                             {clusterwatch.Stake{Policy: pickFixed("c")}, standing, cluster(tainted), clusterwatch.Perhaps},
 		"a named cluster that has it":                 {clusterwatch.Stake{Policy: pickFixed("c"), Bound: true}, clusterwatch.Time, cluster(beat(time.Hour)), clusterwatch.Perhaps},
 		"a cluster without a name in the policy":      {clusterwatch.Stake{Policy: pickFixed("d")}, standing, cluster(), clusterwatch.No},

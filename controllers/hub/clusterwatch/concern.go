@@ -64,9 +64,9 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 }
 
 // dependsOnOthers says that other clusters may cease or begin to be fit: with the first or the last that reports its namespaces, or
-// because whether a cluster is picked depends on what all affinity groups have.
+// because whether a cluster is picked depends on what all affinity groups have, or on what else is chosen.
 func (s Stake) dependsOnOthers(changed framework.Interest) bool {
-	return changed == framework.NamespaceReports || s.Policy != nil && len(s.Policy.AffinityGroups) > 0
+	return changed == framework.NamespaceReports || s.Policy != nil && len(s.Policy.AffinityGroups)+len(s.Policy.SpreadConstraints) > 0
 }
 
 // hasLostOrRegained says that a cluster that a binding holds is gone, or is there again, which may end a hold.
