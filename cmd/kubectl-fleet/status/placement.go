@@ -21,7 +21,7 @@ func Placement(p hub.Placement, facts Facts, options Options) tree.Node {
 	state, _ := PlacementState(p)
 	root := tree.Node{
 		Kind: string(hub.KindPlacement), Name: p.String(), State: state,
-		Start: p.Object.GetCreationTimestamp().Time, Detail: describe(p),
+		Start: p.Object.GetCreationTimestamp().Time, Detail: describe(p, facts),
 	}
 	if state.Over() {
 		root.Start = metav1.Time{}.Time // how long ago it was made is no news
@@ -40,10 +40,13 @@ func Placement(p hub.Placement, facts Facts, options Options) tree.Node {
 	return root
 }
 
-func describe(p hub.Placement) string {
+func describe(p hub.Placement, facts Facts) string {
 	parts := []string{string(placementv1beta1.PickAllPlacementType)}
 	if policy := p.Spec.Policy; policy != nil && policy.PlacementType != "" {
 		parts[0] = string(policy.PlacementType)
+	}
+	if group := affinityGroupOf(facts); group != "" {
+		parts = append(parts, "affinity group "+group)
 	}
 	if p.External() {
 		parts = append(parts, "rolled out by runs")
@@ -52,6 +55,16 @@ func describe(p hub.Placement) string {
 		parts = append(parts, "snapshot "+p.Status.ObservedResourceIndex)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// affinityGroupOf is the group that the clusters of a placement are picked from; empty if there is none.
+func affinityGroupOf(facts Facts) string {
+	for _, cluster := range slices.Sorted(maps.Keys(facts.Bindings)) {
+		if binding := facts.Bindings[cluster]; placementv1beta1.IsLiveBinding(binding.Object) && binding.Spec.ClusterDecision.AffinityGroup != "" {
+			return binding.Spec.ClusterDecision.AffinityGroup
+		}
+	}
+	return ""
 }
 
 // PlacementState says what a placement is at: Succeeded if everything is where it should be; Failed if it will not get

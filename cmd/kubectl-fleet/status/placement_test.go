@@ -53,3 +53,17 @@ func TestWatchingAPlacementEndsWhenNothingMoreComesByItself(t *testing.T) {
 		})
 	}
 }
+
+func TestThePictureNamesTheAffinityGroupThatClustersArePickedFrom(t *testing.T) {
+	binding := func(cluster, group string, state placementv1beta1.BindingState) hub.Binding {
+		return hub.BindingOf(&placementv1beta1.ClusterResourceBinding{Spec: placementv1beta1.ResourceBindingSpec{
+			TargetCluster: cluster, State: state, ClusterDecision: placementv1beta1.ClusterDecision{AffinityGroup: group},
+		}})
+	}
+	p := hub.PlacementOf(&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
+	facts := Facts{Bindings: map[string]hub.Binding{
+		"member-1": binding("member-1", "local", placementv1beta1.BindingStateUnscheduled), "member-2": binding("member-2", "cloud", placementv1beta1.BindingStateScheduled),
+	}}
+	assert.Equal(t, "PickAll, affinity group cloud", Placement(p, facts, Options{}).Detail)
+	assert.Equal(t, "PickAll", Placement(p, Facts{}, Options{}).Detail)
+}
