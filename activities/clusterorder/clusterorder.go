@@ -3,9 +3,6 @@ package clusterorder
 import (
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
 )
@@ -43,19 +40,13 @@ func MaxInFlight(given *placementv1beta1.ClusterOrder) int {
 // matcherOf matches the clusters that one of the terms matches; without terms, all. A term whose
 // selector makes no sense matches none.
 func matcherOf(terms []placementv1beta1.ClusterLabelTerm) func(rollout.Member) bool {
-	var matchers []func(rollout.Member) bool
+	var matchers []func(string, map[string]string) bool
 	for _, term := range terms {
-		selector, err := labels.Everything(), error(nil)
-		if term.LabelSelector != nil {
-			selector, err = metav1.LabelSelectorAsSelector(term.LabelSelector)
-		}
-		if err == nil {
-			matchers = append(matchers, func(m rollout.Member) bool {
-				return term.LetsPass(m.Name) && selector.Matches(labels.Set(m.Labels))
-			})
+		if matches, err := term.Matcher(); err == nil {
+			matchers = append(matchers, matches)
 		}
 	}
 	return func(m rollout.Member) bool {
-		return len(terms) == 0 || slices.ContainsFunc(matchers, func(matches func(rollout.Member) bool) bool { return matches(m) })
+		return len(terms) == 0 || slices.ContainsFunc(matchers, func(matches func(string, map[string]string) bool) bool { return matches(m.Name, m.Labels) })
 	}
 }

@@ -48,6 +48,8 @@ type SelectResult struct {
 	// Overrides are the override snapshots that concern the selection: name, or
 	// namespace/name of namespaced ones. Which of them apply depends on the cluster.
 	Overrides []string `json:"overrides,omitempty"`
+	// Demand tells apart what the workloads ask for whose replicas are divided over clusters; empty if none are divided.
+	Demand string `json:"demand,omitempty"`
 }
 
 // ScheduleResult counts what the scheduler decided.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,7 +65,7 @@ func (d *discovery) ServerGroupsAndResourcesWithContext(context.Context) ([]*met
 func newHub(t *testing.T, objects ...runtime.Object) *hub {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiextensionsv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme, fleetflowv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, apiextensionsv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme, fleetflowv1alpha1.AddToScheme} {
 		require.NoError(t, add(scheme))
 	}
 	h := &hub{t: t, left: -1, clock: clocktesting.NewFakeClock(now)}
@@ -72,7 +73,7 @@ func newHub(t *testing.T, objects ...runtime.Object) *hub {
 	var user []runtime.Object
 	for _, object := range objects {
 		switch o := object.(type) {
-		case *corev1.Namespace, *corev1.ConfigMap, *corev1.Secret:
+		case *corev1.Namespace, *corev1.ConfigMap, *corev1.Secret, *appsv1.Deployment:
 			user = append(user, o)
 		default:
 			fleet = append(fleet, o.(client.Object))

@@ -26,8 +26,9 @@ var errOvertaken = errors.New("another attempt was faster")
 
 // hashPolicy hashes what tells policies apart. The number of clusters does not count:
 // picking more or fewer clusters by the same policy moves nothing that is placed. Nor does
-// whether a placement goes back to an earlier affinity group, and when. No policy is the
-// same as picking all clusters.
+// whether a placement goes back to an earlier affinity group, and when, nor do the rules for
+// replicas, which move replicas and no clusters. No policy is the same as picking all
+// clusters.
 func hashPolicy(policy *placementv1beta1.PlacementPolicy) ([]byte, error) {
 	counted := policy.DeepCopy()
 	if counted == nil {
@@ -45,7 +46,7 @@ func hashPolicy(policy *placementv1beta1.PlacementPolicy) ([]byte, error) {
 
 // clearChangeable takes out of a policy what may change without a new policy snapshot.
 func clearChangeable(policy *placementv1beta1.PlacementPolicy) {
-	policy.NumberOfClusters, policy.Failback, policy.FailbackAfterSeconds = nil, "", nil
+	policy.NumberOfClusters, policy.Failback, policy.FailbackAfterSeconds, policy.ReplicaScheduling = nil, "", nil, nil
 }
 
 // ensurePolicySnapshot returns the latest policy snapshot, which holds the policy
@@ -77,7 +78,7 @@ func (a *Activities) ensurePolicySnapshot(ctx context.Context, placement placeme
 		if old.GetName() == latest.GetName() || !placementv1beta1.IsLatestSnapshot(old) {
 			continue
 		}
-		err := a.patchPolicyMetadata(ctx, old, func() {
+		err := patchPolicyMetadata(ctx, a.Client, old, func() {
 			old.GetLabels()[placementv1beta1.IsLatestSnapshotLabel] = placementv1beta1.LabelValueFalse
 		})
 		if err != nil {
@@ -196,11 +197,23 @@ func policyAnnotations(placement placementv1beta1.PlacementObject) map[string]st
 	return annotations
 }
 
+// noteOnPolicy notes something on a policy snapshot; an empty value takes the note off.
+func noteOnPolicy(ctx context.Context, c client.Client, policy placementv1beta1.PolicySnapshotObject, key, value string) error {
+	return patchPolicyMetadata(ctx, c, policy, func() {
+		annotations := map[string]string{}
+		maps.Copy(annotations, policy.GetAnnotations())
+		if delete(annotations, key); value != "" {
+			annotations[key] = value
+		}
+		policy.SetAnnotations(annotations)
+	})
+}
+
 // refreshPolicySnapshot brings label and annotations of a snapshot up to date.
 func (a *Activities) refreshPolicySnapshot(ctx context.Context, placement placementv1beta1.PlacementObject,
 	policy placementv1beta1.PolicySnapshotObject) (placementv1beta1.PolicySnapshotObject, error) {
 	refreshed := placementv1beta1.DeepCopyOf(policy)
-	return refreshed, a.patchPolicyMetadata(ctx, refreshed, func() {
+	return refreshed, patchPolicyMetadata(ctx, a.Client, refreshed, func() {
 		annotations := refreshed.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
@@ -212,13 +225,13 @@ func (a *Activities) refreshPolicySnapshot(ctx context.Context, placement placem
 }
 
 // patchPolicyMetadata writes labels and annotations if change makes them differ.
-func (a *Activities) patchPolicyMetadata(ctx context.Context, policy placementv1beta1.PolicySnapshotObject, change func()) error {
+func patchPolicyMetadata(ctx context.Context, c client.Client, policy placementv1beta1.PolicySnapshotObject, change func()) error {
 	base := placementv1beta1.DeepCopyOf(policy)
 	change()
 	if maps.Equal(base.GetLabels(), policy.GetLabels()) && maps.Equal(base.GetAnnotations(), policy.GetAnnotations()) {
 		return nil
 	}
-	if err := a.Client.Patch(ctx, policy, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
+	if err := c.Patch(ctx, policy, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("patching policy snapshot %s: %w", policy.GetName(), err)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
+	"github.com/fleetflow/fleetflow/activities/selection"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -70,7 +70,12 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 	if err := a.reportDecision(ctx, placement, policy, decision); err != nil {
 		return act.ScheduleResult{}, err
 	}
-	if err := recordFit(ctx, a, policy, decision.FitSince); err != nil {
+	if err := recordFit(ctx, a.Client, policy, decision.FitSince); err != nil {
+		return act.ScheduleResult{}, err
+	}
+	// Noted after the bindings were written: until then, the placement is known to need a decision.
+	demand := placementv1beta1.HashReplicaDemands(decided.demands)
+	if err := noteOnPolicy(ctx, a.Client, policy, placementv1beta1.ReplicaDemandAnnotation, demand); err != nil {
 		return act.ScheduleResult{}, err
 	}
 	if err := writeHeld(ctx, a.Client, placement, ""); err != nil {
@@ -89,6 +94,8 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 type decided struct {
 	decision scheduler.Decision
 	bindings []placementv1beta1.BindingObject
+	// demands are what the workloads ask for whose replicas were divided.
+	demands []placementv1beta1.ReplicaDemand
 	// unexplained are the bindings that would go for no reason that a user has given.
 	unexplained []placementv1beta1.HeldRemoval
 }
@@ -97,6 +104,10 @@ type decided struct {
 // of the fleet no longer than that.
 func (a *Activities) decideClusters(ctx context.Context, placement placementv1beta1.PlacementObject,
 	policy placementv1beta1.PolicySnapshotObject, revision string, now time.Time, respecified bool) (decided, error) {
+	demands, err := selection.ReadDemands(ctx, a.Live, placement)
+	if err != nil {
+		return decided{}, err
+	}
 	release, err := throttle.Acquire(ctx, a.FleetReads)
 	if err != nil {
 		return decided{}, err
@@ -120,9 +131,10 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 		Bindings:       scheduler.BindingsOf(placement, bindings.Objects()),
 		Groups:         scheduler.ReadGroups(policy.GetAnnotations(), policy.GetPolicySnapshotStatus()),
 		Now:            now,
+		Demands:        demands,
 	}
 	decision := scheduler.Decide(facts)
-	return decided{decision, bindings.Objects(), scheduler.Unexplained(facts, decision, respecified)}, nil
+	return decided{decision, bindings.Objects(), demands, scheduler.Unexplained(facts, decision, respecified)}, nil
 }
 
 // readCandidates reads the clusters a policy can pick from: the few it names, or a whole fleet,
@@ -201,7 +213,7 @@ func boundDecisions(decision scheduler.Decision) []placementv1beta1.ClusterDecis
 }
 
 // recordFit notes on the policy snapshot since when affinity groups have had enough clusters.
-func recordFit(ctx context.Context, a *Activities, policy placementv1beta1.PolicySnapshotObject, since map[string]time.Time) error {
+func recordFit(ctx context.Context, c client.Client, policy placementv1beta1.PolicySnapshotObject, since map[string]time.Time) error {
 	noted := ""
 	if len(since) > 0 {
 		encoded, err := json.Marshal(since)
@@ -210,16 +222,7 @@ func recordFit(ctx context.Context, a *Activities, policy placementv1beta1.Polic
 		}
 		noted = string(encoded)
 	}
-	if policy.GetAnnotations()[placementv1beta1.AffinityGroupsFitSinceAnnotation] == noted {
-		return nil
-	}
-	return a.patchPolicyMetadata(ctx, policy, func() {
-		annotations := maps.Clone(policy.GetAnnotations())
-		if delete(annotations, placementv1beta1.AffinityGroupsFitSinceAnnotation); noted != "" {
-			annotations[placementv1beta1.AffinityGroupsFitSinceAnnotation] = noted
-		}
-		policy.SetAnnotations(annotations)
-	})
+	return noteOnPolicy(ctx, c, policy, placementv1beta1.AffinityGroupsFitSinceAnnotation, noted)
 }
 
 func (a *Activities) scheduledCondition(policy placementv1beta1.PolicySnapshotObject, decision scheduler.Decision) metav1.Condition {
@@ -230,9 +233,11 @@ func (a *Activities) scheduledCondition(policy placementv1beta1.PolicySnapshotOb
 		Message:            decision.Message,
 		ObservedGeneration: policy.GetGeneration(),
 	}
-	if !decision.Satisfied {
-		condition.Status = metav1.ConditionFalse
-		condition.Reason = placementv1beta1.ReasonSchedulingPolicyUnfulfilled
+	switch {
+	case !decision.Satisfied:
+		condition.Status, condition.Reason = metav1.ConditionFalse, placementv1beta1.ReasonSchedulingPolicyUnfulfilled
+	case len(decision.Unplaced) > 0:
+		condition.Status, condition.Reason = metav1.ConditionFalse, placementv1beta1.ReasonReplicasUnplaced
 	}
 	// A condition that keeps its status keeps its transition time; see SetStatusCondition.
 	condition.LastTransitionTime = metav1.NewTime(a.Clock.Now())

@@ -38,6 +38,8 @@ type cycle struct {
 	scores   scores
 	wording  wordings
 	decision Decision
+	// totals are how many replicas of workloads were divided.
+	totals map[placementv1beta1.Workload]int32
 }
 
 // newCycle sorts the facts, to pick from an affinity group if one is given. Bindings that cannot
@@ -53,6 +55,7 @@ func newCycle(facts Facts, group *placementv1beta1.AffinityGroup) *cycle {
 		keptOut:     map[int]int{},
 		scores:      scores{},
 		wording:     wordings{},
+		totals:      map[placementv1beta1.Workload]int32{},
 	}
 	c.known = &framework.Cycle{
 		Policy: orEmpty(facts.Policy), Group: group, Namespace: facts.Namespace, Now: facts.Now, Has: map[string]framework.Hold{},
@@ -139,8 +142,9 @@ func (c *cycle) releaseObsolete(cluster string) {
 
 // keepBinding leaves a binding in place, in the state it has.
 func (c *cycle) keepBinding(binding Binding, decision placementv1beta1.ClusterDecision) {
-	c.decision.Selected = append(c.decision.Selected, decision)
 	c.decision.Keep = append(c.decision.Keep, Kept{Name: binding.Name, State: binding.State, Decision: decision})
+	decision.Assignments = nil // they are told on bindings only
+	c.decision.Selected = append(c.decision.Selected, decision)
 }
 
 // keepCurrent leaves what the latest policy picked in place.

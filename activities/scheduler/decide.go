@@ -17,6 +17,13 @@ func Decide(facts Facts) Decision {
 
 // runCycle also returns the cycle as it ended, for explanations.
 func runCycle(facts Facts) (*cycle, Decision) {
+	c, decision := runRounds(facts)
+	decision.Message += decision.describeDivision()
+	return c, decision
+}
+
+// runRounds picks clusters, in one round for each affinity group that is tried.
+func runRounds(facts Facts) (*cycle, Decision) {
 	if facts.Policy != nil && len(facts.Policy.AffinityGroups) > 0 && typeOf(facts.Policy) != placementv1beta1.PickFixedPlacementType {
 		return newGroupSearch(facts).pickGroup()
 	}
@@ -66,6 +73,7 @@ func (c *cycle) keepEverything(reason error) Decision {
 
 // finishDecision brings the decision into a stable order and words it.
 func (c *cycle) finishDecision() Decision {
+	assignReplicas(c)
 	d := c.decision
 	byCluster := func(a, b placementv1beta1.ClusterDecision) int { return cmp.Compare(a.ClusterName, b.ClusterName) }
 	slices.SortFunc(d.Selected, byCluster)

@@ -5,10 +5,11 @@
 //	PreFilter, Filter    which clusters cannot take the placement, and why
 //	PreScore, Score      how the others rank
 //	Choose               which of the others are picked, where all of them would be
+//	Assign               how the replicas of workloads are divided over the picked clusters
 //
 // What happens at these points is up to plug-ins. Each is a package below plugins and a
 // line in the profile of every placement type it is for; see profiles. Picking itself is
-// one file per placement type.
+// one file per placement type. Assigning is the same for all of them, and has no plug-ins.
 //
 // If the policy has affinity groups, clusters are picked from one after the other of them
 // until one has enough; see groups.

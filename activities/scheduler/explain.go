@@ -26,6 +26,8 @@ type Explanation struct {
 	// Rank is the cluster's place in the line for the next pick, of InLine clusters; 0 if
 	// it is not in line.
 	Rank, InLine int
+	// Shares say what a picked cluster gets of the replicas of divided workloads, and why.
+	Shares []string
 	// Last is the picked cluster with the lowest rank, nil if clusters are not ranked or
 	// none is picked. To be picked in its place, a cluster would have had to beat it.
 	Last *Rival
@@ -50,7 +52,15 @@ type Rival struct {
 // the policy names.
 func Explain(facts Facts, clusters ...string) []Explanation {
 	c, decision := runCycle(facts)
-	e := &explainer{cycle: c, message: decision.Message, picked: map[string]placementv1beta1.ClusterDecision{}}
+	e := &explainer{
+		cycle: c, message: decision.Message, picked: map[string]placementv1beta1.ClusterDecision{}, assigned: map[string][]placementv1beta1.ReplicaAssignment{},
+	}
+	for _, created := range decision.Create {
+		e.assigned[created.ClusterName] = created.Assignments
+	}
+	for _, kept := range decision.Keep {
+		e.assigned[kept.Decision.ClusterName] = kept.Decision.Assignments
+	}
 	for _, one := range decision.Selected {
 		e.picked[one.ClusterName] = one
 	}
@@ -72,6 +82,8 @@ type explainer struct {
 	cycle   *cycle
 	message string
 	picked  map[string]placementv1beta1.ClusterDecision
+	// assigned are the replicas that picked clusters get.
+	assigned map[string][]placementv1beta1.ReplicaAssignment
 	// line are the clusters that could be picked next, the best first.
 	line []candidate
 	last *Rival
@@ -134,6 +146,7 @@ func (e *explainer) explainCluster(name string) Explanation {
 		explanation.Selected, explanation.Reason, explanation.Score = true, decision.Reason, scoreOf(decision.ClusterScore)
 		explanation.Before = e.cycle.known.Has[name] == framework.Picked || e.cycle.known.Has[name] == framework.Obsolete
 		explanation.Checks = e.checkFilters(cluster, false)
+		explanation.Shares = e.describeShares(name)
 	case e.cycle.run == nil:
 		explanation.Reason, explanation.Checks = e.message, e.checkGroups(cluster)
 	case cluster == nil:
@@ -144,6 +157,20 @@ func (e *explainer) explainCluster(name string) Explanation {
 		e.explainMiss(&explanation, cluster)
 	}
 	return explanation
+}
+
+// describeShares says what a cluster gets of the replicas of divided workloads, and why.
+func (e *explainer) describeShares(name string) []string {
+	var shares []string
+	for i := range e.assigned[name] {
+		a := &e.assigned[name][i]
+		share := fmt.Sprintf("%s: %s: %d", a.Workload(), a.Reason, a.Replicas)
+		if total, known := e.cycle.totals[a.Workload()]; known {
+			share += fmt.Sprintf(" of %d", total)
+		}
+		shares = append(shares, share)
+	}
+	return shares
 }
 
 // explainAbsence tells of a cluster that is not in the fleet, or leaving it.

@@ -24,6 +24,9 @@ type Facts struct {
 	Groups GroupRecord
 	// Now is when the decision is made.
 	Now time.Time
+	// Demands are what the workloads ask for that the policy divides, in order; nil if that is not known: then assignments
+	// stay what they are.
+	Demands []placementv1beta1.ReplicaDemand
 }
 
 // Binding is what the scheduler knows about a binding that exists.
@@ -101,8 +104,12 @@ type Decision struct {
 	WakeAt time.Time
 	// Satisfied says that every cluster the policy asks for was found.
 	Satisfied bool
-	// Message explains Satisfied.
+	// Message explains Satisfied, Unplaced and Undivided.
 	Message string
+	// Unplaced says, in words, of which workloads replicas find no place, and how many.
+	Unplaced []string
+	// Undivided says, in words, which workloads are not divided although a rule selects them, and why.
+	Undivided []string
 }
 
 // Kept is an existing binding that stays, or that is picked again.

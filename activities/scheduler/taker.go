@@ -58,8 +58,30 @@ func Interests(namespace string, policy *placementv1beta1.PlacementPolicy) []fra
 			}
 		}
 	}
+	interests = append(interests, weighingLabels(policy)...)
 	slices.Sort(interests)
 	return slices.Compact(interests)
+}
+
+// WeighsBy says that what changed about a cluster can change the weight or the bounds of the cluster in a division of replicas.
+func WeighsBy(policy *placementv1beta1.PlacementPolicy, changed framework.Interest) bool {
+	return slices.Contains(weighingLabels(policy), changed)
+}
+
+// weighingLabels are the labels of clusters that the rules of a policy look at that divide replicas.
+func weighingLabels(policy *placementv1beta1.PlacementPolicy) []framework.Interest {
+	if policy == nil {
+		return nil
+	}
+	var interests []framework.Interest
+	for _, rule := range policy.ReplicaScheduling {
+		for _, entry := range rule.Clusters {
+			for _, term := range entry.ClusterSelector.ClusterSelectorTerms {
+				interests = append(interests, framework.LabelsIn(term.LabelSelector)...)
+			}
+		}
+	}
+	return interests
 }
 
 // Changes lists what changed about a cluster, as the interests it concerns. Nearly every

@@ -154,7 +154,7 @@ func (s *Selector) keepLatest(ctx context.Context, placement placementv1beta1.Pl
 	}
 	verdict := snapshot.Verdict{
 		Generation: placement.GetGeneration(), Snapshot: latest.master.Name, Index: latest.index, Hash: latest.contentHash(),
-		Due: wait.until, Excess: wait.excess, Note: lastVerdict(placement).Note, Held: held,
+		Due: wait.until, Excess: wait.excess, Note: lastVerdict(placement).Note, Held: held, Demand: lastVerdict(placement).Demand,
 	}
 	err = s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {
 		return s.readSnapshotIdentifiers(ctx, placement, strconv.Itoa(latest.index))

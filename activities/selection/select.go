@@ -121,6 +121,11 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 		Hash: content.Hash, Inputs: selected.inputs, Held: selected.held,
 		Note: snapshot.NoteOf(slices.Concat(selected.tooLarge, selected.missing), len(content.Manifests) == 0),
 	}
+	demands, err := placementv1beta1.ReadReplicaDemands(placement.GetPlacementSpec().Policy, content.Manifests)
+	if err != nil {
+		return act.SelectResult{}, err
+	}
+	verdict.Demand = placementv1beta1.HashReplicaDemands(demands)
 	err = s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {
 		return s.identifyManifests(ctx, placementv1beta1.ScopeOf(placement), content.Manifests)
 	}, &verdict)
@@ -185,6 +190,7 @@ func (s *Selector) recordInvalid(ctx context.Context, placement placementv1beta1
 	}
 	if latest := existing.latestGroup(); latest != nil {
 		verdict.Snapshot, verdict.Index, verdict.Hash = latest.master.Name, latest.index, latest.contentHash()
+		verdict.Demand = lastVerdict(placement).Demand
 	}
 	return s.recordVerdict(ctx, placement, verdict, false)
 }

@@ -71,7 +71,7 @@ func (s *Selector) recordVerdict(ctx context.Context, placement placementv1beta1
 	created bool) (act.SelectResult, error) {
 	result := act.SelectResult{
 		Invalid: verdict.Error != "", Snapshot: verdict.Snapshot, Index: verdict.Index, Hash: verdict.Hash, Created: created,
-		Overrides: verdict.Overrides, WakeAt: verdict.Due,
+		Overrides: verdict.Overrides, WakeAt: verdict.Due, Demand: verdict.Demand,
 	}
 	key, value := placementv1beta1.SelectionVerdictAnnotation, verdict.Encode()
 	if placement.GetAnnotations()[key] == value {

@@ -41,6 +41,9 @@ type Verdict struct {
 	// OverridesIdle says which selectors of overrides made for the placement select nothing
 	// of it: the first few, in words.
 	OverridesIdle []string `json:"overridesIdle,omitempty"`
+	// Demand is the hash of what the workloads in the snapshot ask for whose replicas the placement divides; empty if it divides
+	// none.
+	Demand string `json:"demand,omitempty"`
 	// Error says why the selectors cannot be resolved, for the user to mend.
 	Error string `json:"error,omitempty"`
 	// Reason tells errors apart, as that of an InvalidError does.

@@ -167,7 +167,8 @@ func checkScheduled(f *facts) error {
 	switch {
 	case f.policy == nil:
 		return refuse("no latest policy snapshot found for clusterResourcePlacement `%s`", f.placement.GetName())
-	case !decided(f.placement, f.policy) || !meta.IsStatusConditionTrue(f.policy.GetPolicySnapshotStatus().Conditions, placementv1beta1.ConditionTypeScheduled):
+	case !decided(f.placement, f.policy) ||
+		!placementv1beta1.FoundAllClusters(meta.FindStatusCondition(f.policy.GetPolicySnapshotStatus().Conditions, placementv1beta1.ConditionTypeScheduled)):
 		return refuse("policy snapshot `%s` not fully scheduled yet", f.policy.GetName())
 	}
 	return nil

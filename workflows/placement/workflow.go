@@ -35,12 +35,15 @@ type placement struct {
 	ref   wf.Ref
 	pokes workflow.ReceiveChannel
 	// reload asks to read the placement, again to select, schedule to schedule as well:
-	// a change of resources or overrides never alters which clusters are picked.
+	// a change of resources or overrides never alters which clusters are picked, but that
+	// of the replicas of a workload, how they are divided over these.
 	reload, again, schedule bool
 	// scheduled is the outcome of the last time.
 	scheduled act.ScheduleResult
 	external  bool
 	gone      bool
+	// demand is what the workloads asked for whose replicas were divided last.
+	demand string
 	// evictions says that some wait for an outcome.
 	evictions bool
 	signals   int
@@ -162,6 +165,9 @@ func (p *placement) selectAndSchedule(ctx workflow.Context) (act.SelectResult, e
 	if selected.Gone {
 		p.reload, p.again = true, true
 		return nothing, nil
+	}
+	if selected.Demand != p.demand {
+		p.schedule, p.demand = true, selected.Demand
 	}
 	if p.schedule {
 		p.schedule = false

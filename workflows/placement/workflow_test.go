@@ -245,6 +245,20 @@ func TestAChangeOfAvailabilityDoesNotSelectWhileARolloutWaits(t *testing.T) {
 	assert.Equal(t, once, h.calls)
 }
 
+func TestAChangeOfReplicasIsScheduledThoughAChangeOfResourcesIsNot(t *testing.T) {
+	h := newHub(t)
+	h.selected.Demand = "3 replicas"
+	h.at(time.Second, func() { h.poke(wf.CauseResources) })
+	h.at(2*time.Second, func() {
+		h.selected.Demand = "4 replicas"
+		h.poke(wf.CauseResources)
+	})
+	h.at(3*time.Second, func() { h.poke(wf.CauseResources) })
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, []string{"Load", "Select", "Schedule", "Advance", "Select", "Advance", "Select", "Schedule", "Advance", "Select", "Advance"}, h.calls)
+}
+
 func TestAChangedPlanIsLoadedSelectedAndScheduledAgain(t *testing.T) {
 	h := newHub(t)
 	h.results = []act.AdvanceResult{{Next: []act.Change{change("a")}}, {Changed: true, Reschedule: true}}

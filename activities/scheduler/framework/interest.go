@@ -1,6 +1,10 @@
 package framework
 
-import "strings"
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Interest names something about clusters that a policy looks at. A placement whose
 // policy has no interest in what changed about a cluster would decide as before.
@@ -24,6 +28,21 @@ const (
 
 // Label is the interest in a label of the cluster that is to be picked.
 func Label(key string) Interest { return Interest("label/" + key) }
+
+// LabelsIn are the interests in the labels that a selector, which may be nil, looks at.
+func LabelsIn(selector *metav1.LabelSelector) []Interest {
+	if selector == nil {
+		return nil
+	}
+	var interests []Interest
+	for key := range selector.MatchLabels {
+		interests = append(interests, Label(key))
+	}
+	for _, expression := range selector.MatchExpressions {
+		interests = append(interests, Label(expression.Key))
+	}
+	return interests
+}
 
 // Property is the interest in a property of the cluster that is to be picked.
 func Property(name string) Interest { return Interest("property/" + name) }

@@ -77,6 +77,11 @@ type ResourceBindingSpec struct {
 
 	// ApplyStrategy says how the resources are applied on the cluster.
 	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
+
+	// ReplicaAssignments are the replicas of divided workloads that are in force on the cluster. They follow those of
+	// ClusterDecision: others grow before it shrinks.
+	// +kubebuilder:validation:MaxItems=1000
+	ReplicaAssignments []ReplicaAssignment `json:"replicaAssignments,omitempty"`
 }
 
 // ResourceBindingStatus says how far a cluster is.

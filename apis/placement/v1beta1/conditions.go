@@ -89,6 +89,7 @@ const (
 	ReasonSchedulePending             = "SchedulePending"             // scheduling is not done
 	ReasonSchedulingPolicyUnfulfilled = "SchedulingPolicyUnfulfilled" // too few clusters fit
 	ReasonSchedulingPolicyFulfilled   = "SchedulingPolicyFulfilled"   // every cluster was found
+	ReasonReplicasUnplaced            = "ReplicasUnplaced"            // every cluster was found, but bounds leave replicas over
 	ReasonInvalidResourceSelectors    = "InvalidResourceSelectors"    // nothing can be selected so
 	ReasonSelectionTooLarge           = "SelectionTooLarge"           // more is selected than one placement may
 	ReasonScheduled                   = "Scheduled"                   // this cluster was picked

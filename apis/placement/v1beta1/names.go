@@ -97,6 +97,8 @@ const (
 	// AffinityGroupsFitSinceAnnotation has, on a policy snapshot, since when groups before the one that
 	// the placement is in have had enough clusters: times by name, as JSON.
 	AffinityGroupsFitSinceAnnotation = FleetPrefix + "affinity-groups-fit-since"
+	// ReplicaDemandAnnotation has, on a policy snapshot, the hash of what the workloads asked for whose replicas were divided last.
+	ReplicaDemandAnnotation = FleetPrefix + "replica-demand"
 	// CRPGenerationAnnotation has, on a policy snapshot, the generation of the placement.
 	CRPGenerationAnnotation = FleetPrefix + "CRP-generation"
 	// PreviousBindingStateAnnotation has, on an unscheduled binding, the state it had before.

@@ -84,6 +84,14 @@ type PlacementPolicy struct {
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule=`self.all(t, self.exists_one(u, u == t))`,message="tolerations must be unique: remove the repeated toleration"
 	Tolerations []Toleration `json:"tolerations,omitempty"`
+
+	// ReplicaScheduling divides the replicas of selected workloads over the picked clusters. Of the rules that select a
+	// workload the first counts; a workload that none selects runs with all its replicas everywhere. Deployments, ReplicaSets,
+	// StatefulSets, Jobs and CloneSets can be divided, and at most 1,000 workloads of a placement. A rule can be changed at any
+	// time: it moves replicas, not clusters. An addition of fleetflow.
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:XValidation:rule=`self.all(r, self.exists_one(s, has(r.selector) ? has(s.selector) && (has(r.selector.group) ? has(s.selector.group) && r.selector.group == s.selector.group : !has(s.selector.group)) && (has(r.selector.kind) ? has(s.selector.kind) && r.selector.kind == s.selector.kind : !has(s.selector.kind)) && (has(r.selector.__namespace__) ? has(s.selector.__namespace__) && r.selector.__namespace__ == s.selector.__namespace__ : !has(s.selector.__namespace__)) && (has(r.selector.name) ? has(s.selector.name) && r.selector.name == s.selector.name : !has(s.selector.name)) : !has(s.selector)))`,message="two rules of replicaScheduling have the same selector, of which only the first has an effect: remove one"
+	ReplicaScheduling []ReplicaSchedulingRule `json:"replicaScheduling,omitempty"`
 }
 
 // AffinityGroup is a group of clusters that a placement may be in.

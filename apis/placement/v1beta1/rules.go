@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -26,6 +27,12 @@ func DeletionStarted(before, after metav1.Object) bool {
 
 // MaxClusterDecisions is how many decisions the status of a policy snapshot holds. A list of so many is not complete.
 const MaxClusterDecisions = 1000
+
+// FoundAllClusters says that the Scheduled condition of a policy snapshot, which may be nil, tells that every cluster asked for
+// was found, whether or not all replicas find a place there.
+func FoundAllClusters(scheduled *metav1.Condition) bool {
+	return scheduled != nil && (scheduled.Status == metav1.ConditionTrue || scheduled.Reason == ReasonReplicasUnplaced)
+}
 
 // IsRunOver says that a run has succeeded or failed, or that its plan could not be made: nothing more will happen to it. A
 // run that is being deleted is not over for that.
@@ -212,4 +219,33 @@ func NamespaceOfStatusCopy(placement PlacementObject) string {
 		}
 	}
 	return ""
+}
+
+// Matcher says of clusters, by name and labels, whether a term of the selector matches them; without terms, all match.
+func (s *ReplicaClusterSelector) Matcher() (func(cluster string, of map[string]string) bool, error) {
+	matchers := make([]func(string, map[string]string) bool, 0, len(s.ClusterSelectorTerms))
+	for i, term := range s.ClusterSelectorTerms {
+		matches, err := term.Matcher()
+		if err != nil {
+			return nil, fmt.Errorf("clusterSelectorTerms[%d].%w", i, err)
+		}
+		matchers = append(matchers, matches)
+	}
+	return func(cluster string, of map[string]string) bool {
+		return len(matchers) == 0 || slices.ContainsFunc(matchers, func(matches func(string, map[string]string) bool) bool { return matches(cluster, of) })
+	}, nil
+}
+
+// Matcher says of clusters, by name and labels, whether the term matches them.
+func (t ClusterLabelTerm) Matcher() (func(cluster string, of map[string]string) bool, error) {
+	selector := labels.Everything()
+	if t.LabelSelector != nil {
+		var err error
+		if selector, err = metav1.LabelSelectorAsSelector(t.LabelSelector); err != nil {
+			return nil, fmt.Errorf("labelSelector cannot be read: %w", err)
+		}
+	}
+	return func(cluster string, of map[string]string) bool {
+		return t.LetsPass(cluster) && selector.Matches(labels.Set(of))
+	}, nil
 }

@@ -73,6 +73,10 @@ type ClusterDecision struct {
 	// Reason why the cluster was or was not picked.
 	// +kubebuilder:validation:Required
 	Reason string `json:"reason"`
+
+	// Assignments are the replicas of divided workloads that the cluster is to run. Only on bindings.
+	// +kubebuilder:validation:MaxItems=1000
+	Assignments []ReplicaAssignment `json:"assignments,omitempty"`
 }
 
 // ClusterScore is how well a cluster fits.

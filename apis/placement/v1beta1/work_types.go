@@ -36,6 +36,10 @@ type WorkSpec struct {
 
 	// ReportBackStrategy says whether the status of the applied objects is reported.
 	ReportBackStrategy *ReportBackStrategy `json:"reportBackStrategy,omitempty"`
+
+	// ReportReplicas are the ordinals of the manifests whose pods the member counts.
+	// +kubebuilder:validation:MaxItems=1000
+	ReportReplicas []int32 `json:"reportReplicas,omitempty"`
 }
 
 // WorkloadTemplate has the manifests of a Work.
@@ -119,6 +123,9 @@ type ManifestCondition struct {
 
 	// BackReportedStatus is the object's own status, if it is to be reported.
 	BackReportedStatus *BackReportedStatus `json:"backReportedStatus,omitempty"`
+
+	// ReplicaStatus counts the pods of the object, if the Work asks for them.
+	ReplicaStatus *ReplicaStatus `json:"replicaStatus,omitempty"`
 }
 
 // DriftDetails says what was changed on the cluster after an object was applied.

@@ -34,13 +34,16 @@ type getOptions struct {
 func NewGet(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &getOptions{viewing: viewing{factory: f, streams: streams}}
 	cmd := &cobra.Command{
-		Use:   "get [members|placements|runs] [NAME ...]",
+		Use:   "get [members|placements|runs|replicas] [NAME ...]",
 		Short: "Show the fleet at a glance: members, placements, runs",
 		Long: `Show the fleet at a glance: its members with the health of their agents, its placements with how many of their
 clusters have and run what is placed, and its staged update runs with what each waits for.
 
 A member whose agent has missed three heartbeats has a '!' behind the age of the last one. Namespaced placements
-and runs are shown for all namespaces, with -n for one.`,
+and runs are shown for all namespaces, with -n for one.
+
+Replicas are shown for placements that are named and divide them: for every workload and cluster, how many the cluster
+was assigned, how many the hub asks it for now, and how many are ready there.`,
 		Example: `  # Everything
   kubectl fleet get
 
@@ -50,10 +53,16 @@ and runs are shown for all namespaces, with -n for one.`,
   # Two runs
   kubectl fleet get runs web-17 web-18
 
+  # How the replicas of a placement are divided over its clusters, and why
+  kubectl fleet get replicas web -o wide
+
   # The names of members that have not joined, for a script
   kubectl fleet get members -o json | jq -r '.items[] | select(any(.status.conditions[]?; .type=="Joined" and .status=="True") | not) | .metadata.name'`,
 		ValidArgsFunction: completeGet(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && args[0] == replicasWord {
+				return o.runReplicas(cmd.Context(), args[1:])
+			}
 			if err := o.complete(args); err != nil {
 				return err
 			}
@@ -84,7 +93,7 @@ func (o *getOptions) complete(args []string) error {
 	for word := range strings.SplitSeq(args[0], ",") {
 		kind, ok := kindsByName[strings.ToLower(word)]
 		if !ok {
-			return fmt.Errorf("%q is not something to get: use members, placements or runs", word)
+			return fmt.Errorf("%q is not something to get: use members, placements, runs or replicas", word)
 		}
 		o.kinds = append(o.kinds, kind)
 	}
@@ -296,7 +305,10 @@ const completionLimit = 3 * time.Second
 func completeGet(f *cli.Factory) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
-			return []string{"members", "placements", "runs"}, cobra.ShellCompDirectiveNoFileComp
+			return []string{"members", "placements", "runs", replicasWord}, cobra.ShellCompDirectiveNoFileComp
+		}
+		if args[0] == replicasWord {
+			return names(cmd.Context(), f, hub.KindPlacement), cobra.ShellCompDirectiveNoFileComp
 		}
 		return names(cmd.Context(), f, kindsByName[args[0]]), cobra.ShellCompDirectiveNoFileComp
 	}

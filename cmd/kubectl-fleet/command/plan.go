@@ -215,10 +215,28 @@ func printPlan(out io.Writer, p plan.Plan, paint func(colour, text string) strin
 		}
 		cli.Printf(out, "\n%d. deletion: what is placed %s %s, no longer picked: %s\n", len(p.Stages)+1, fate, plural(len(p.Removed), "cluster"), strings.Join(p.Removed, ", "))
 	}
+	printShares(out, p)
 	if diff {
 		for _, group := range p.Changes {
 			printGroup(out, group, paint)
 		}
+	}
+}
+
+// maxShares is how many shares of divided workloads a plan prints.
+const maxShares = 20
+
+// printShares prints how replicas are divided over the clusters.
+func printShares(out io.Writer, p plan.Plan) {
+	if len(p.Replicas) == 0 {
+		return
+	}
+	cli.Printf(out, "\nReplicas are divided, whether or not the run has come to a cluster:\n")
+	for _, share := range p.Replicas[:min(len(p.Replicas), maxShares)] {
+		cli.Printf(out, "  %s  %s  %s\n", share.Cluster, share.Workload, share)
+	}
+	if more := len(p.Replicas) - maxShares; more > 0 {
+		cli.Printf(out, "  and %d more: kubectl fleet get replicas\n", more)
 	}
 }
 

@@ -32,7 +32,8 @@ func NewWhy(f *cli.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 		Aliases: []string{"why-not", "whynot"},
 		Short:   "Say why a placement has picked a cluster, or why not (also: why-not)",
 		Long: `Say why a placement has picked a cluster, or why it has not: what each filter of the scheduler says of it, how it
-scores, its place in the line for the next pick, and which cluster it would have to beat.
+scores, its place in the line for the next pick, and which cluster it would have to beat; and of workloads whose
+replicas are divided, what the cluster gets and why.
 
 The answer is worked out here and now by the scheduler's own code from the members, the policy and the bindings on the
 hub. Where the hub has recorded something else when it decided, that is shown too. why-not is the same command: it
@@ -107,7 +108,10 @@ func readFacts(ctx context.Context, c client.Reader, facts *explain.Facts) (err 
 	if facts.Policies, err = reader.PolicySnapshots(ctx, facts.Placement.Ref); err != nil {
 		return err
 	}
-	facts.Bindings, err = reader.BindingsOf(ctx, facts.Placement.Ref)
+	if facts.Bindings, err = reader.BindingsOf(ctx, facts.Placement.Ref); err != nil {
+		return err
+	}
+	facts.Demands, err = reader.ReplicaDemands(ctx, facts.Placement)
 	return err
 }
 
@@ -173,6 +177,12 @@ func printAnswer(out io.Writer, a explain.Answer, colours bool) {
 	}
 	if a.Rank > 0 {
 		cli.Printf(out, "Rank:  %d of %d in line for the next pick%s\n", a.Rank, a.InLine, beaten(a))
+	}
+	if len(a.Replicas) > 0 {
+		cli.Printf(out, "\nReplicas:\n")
+		for _, share := range a.Replicas {
+			cli.Printf(out, "  %s\n", share)
+		}
 	}
 	if a.Binding != "" {
 		cli.Printf(out, "\nBinding: %s\n", a.Binding)

@@ -24,7 +24,9 @@ type Facts struct {
 	Policies  []hub.PolicySnapshot
 	Members   []clusterv1beta1.MemberCluster
 	Bindings  []hub.Binding
-	Now       time.Time
+	// Demands are what the workloads ask for whose replicas the placement divides.
+	Demands []placementv1beta1.ReplicaDemand
+	Now     time.Time
 }
 
 // Answer says why one cluster is picked or not.
@@ -51,6 +53,8 @@ type Answer struct {
 	Recorded string `json:"recorded,omitempty"`
 	// Binding is the state of the binding to the cluster, empty if there is none.
 	Binding string `json:"binding,omitempty"`
+	// Replicas say what the cluster gets of the replicas of divided workloads, and why.
+	Replicas []string `json:"replicas,omitempty"`
 	// Notes say what else to know.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -87,6 +91,7 @@ func Clusters(facts Facts, names ...string) []Answer {
 	policy := hub.LatestPolicy(facts.Policies)
 	question := scheduler.Facts{
 		Namespace: facts.Placement.Namespace, Policy: facts.Placement.Spec.Policy, Clusters: facts.Members, Now: facts.Now, Bindings: bindings(facts.Bindings),
+		Demands: facts.Demands,
 	}
 	if policy != nil {
 		question.PolicySnapshot, question.Groups = policy.GetName(), scheduler.ReadGroups(policy.GetAnnotations(), policy.Status)
@@ -118,7 +123,7 @@ func bindings(stored []hub.Binding) []scheduler.Binding {
 func answer(facts Facts, policy *hub.PolicySnapshot, said scheduler.Explanation) Answer {
 	a := Answer{
 		Placement: facts.Placement.String(), Cluster: said.Cluster, Selected: said.Selected, Kept: said.Before,
-		Reason: said.Reason, Rank: said.Rank, Scores: said.Details,
+		Reason: said.Reason, Rank: said.Rank, Scores: said.Details, Replicas: said.Shares,
 	}
 	for _, check := range said.Checks {
 		a.Filters = append(a.Filters, Filter{check.Plugin, check.Reason})

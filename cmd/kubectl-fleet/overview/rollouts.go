@@ -137,7 +137,7 @@ func rollout(p hub.Placement, active []hub.Run) (state, message string) {
 	if p.Current(placementv1beta1.ConditionTypeScheduled) == nil {
 		return "scheduling", ""
 	}
-	last := ""
+	last, unplaced := "", ""
 	for _, step := range steps {
 		condition := p.Current(step.condition)
 		if condition == nil {
@@ -145,6 +145,10 @@ func rollout(p hub.Placement, active []hub.Run) (state, message string) {
 		}
 		last = step.condition
 		if condition.Status == metav1.ConditionTrue {
+			continue
+		}
+		if condition.Reason == placementv1beta1.ReasonReplicasUnplaced {
+			unplaced = condition.Message // what found a place is rolled out
 			continue
 		}
 		if p.External() && step.condition == placementv1beta1.ConditionTypeRolloutStarted {
@@ -160,6 +164,9 @@ func rollout(p hub.Placement, active []hub.Run) (state, message string) {
 			return step.failed, condition.Message
 		}
 		return step.unknown, condition.Message
+	}
+	if unplaced != "" {
+		return "replicas unplaced", unplaced
 	}
 	if last == placementv1beta1.ConditionTypeScheduled {
 		return "no clusters", p.Condition(last).Message

@@ -74,6 +74,8 @@ type Plan struct {
 	Removed []string `json:"removed,omitempty"`
 	// RemovedStay says that it stays there instead, and belongs to the fleet no more.
 	RemovedStay bool `json:"removedStay,omitempty"`
+	// Replicas are the shares of the clusters in divided workloads. They are in force with or without the run.
+	Replicas []hub.ReplicaShare `json:"replicas,omitempty"`
 	// Changes are what changes on the clusters, those with the same changes together.
 	Changes []Group `json:"changes,omitempty"`
 }
@@ -111,6 +113,7 @@ func Make(facts Facts) (Plan, error) {
 	for i := range facts.Bindings {
 		bindings[i] = facts.Bindings[i].Object
 	}
+	p.Replicas = hub.ReplicaShares(facts.Bindings, nil)
 	selected, removed := planning.SplitClusters(bindings)
 	p.Removed, p.RemovedStay = removed, placementv1beta1.AbandonsRemoved(facts.Placement.Object)
 	switch {
@@ -161,7 +164,7 @@ func (p *Plan) check(facts Facts) {
 	case facts.Policy == nil:
 		p.problem("%s has no policy snapshot yet: it is not scheduled", facts.Placement.Ref)
 	case facts.Policy.Status.ObservedCRPGeneration < facts.Placement.Object.GetGeneration() ||
-		!meta.IsStatusConditionTrue(facts.Policy.Status.Conditions, placementv1beta1.ConditionTypeScheduled):
+		!placementv1beta1.FoundAllClusters(meta.FindStatusCondition(facts.Policy.Status.Conditions, placementv1beta1.ConditionTypeScheduled)):
 		p.problem("%s is not fully scheduled: see kubectl fleet status %s", facts.Placement.Ref, facts.Placement.Flags())
 	}
 	if facts.Strategy == nil {

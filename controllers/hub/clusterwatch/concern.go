@@ -39,7 +39,7 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 	gone := cluster == nil || cluster.DeletionTimestamp != nil
 	kind := kindOf(stake.Policy)
 	switch {
-	case stake.hasLostOrRegained(changed, gone):
+	case stake.hasLostOrRegained(changed, gone), stake.Bound && scheduler.WeighsBy(stake.Policy, changed):
 		return Yes
 	case stake.dependsOnOthers(changed):
 		return Perhaps

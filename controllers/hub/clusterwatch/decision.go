@@ -43,7 +43,7 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 	if told == nil || policy.GetPolicySnapshotStatus().ObservedCRPGeneration != placement.GetGeneration() {
 		return true, nil // it is about to be scheduled, perhaps on what was before
 	}
-	asked.policy, asked.told = policy.GetName(), told.Status
+	asked.policy, asked.found = policy.GetName(), placementv1beta1.FoundAllClusters(told)
 	if anew, known := r.recallDecision(placement, asked); known {
 		return anew, nil
 	}
@@ -57,7 +57,7 @@ func (r *Reconciler) wouldDecideAnew(ctx context.Context, placement placementv1b
 		Groups: scheduler.ReadGroups(policy.GetAnnotations(), policy.GetPolicySnapshotStatus()),
 	}
 	decision := scheduler.Decide(facts)
-	anew := decision.Satisfied != (told.Status == metav1.ConditionTrue) || differsFromBindings(decision, facts.Bindings) ||
+	anew := decision.Satisfied != asked.found || differsFromBindings(decision, facts.Bindings) ||
 		!maps.EqualFunc(decision.FitSince, facts.Groups.FitSince, time.Time.Equal)
 	r.decisions.Add(placement.GetUID(), rememberedDecision{asked, anew})
 	return anew, nil
@@ -92,7 +92,8 @@ type decisionInputs struct {
 	changes    uint64
 	generation int64
 	policy     string
-	told       metav1.ConditionStatus
+	// found says that all clusters were found that it asks for.
+	found bool
 }
 
 type rememberedDecision struct {

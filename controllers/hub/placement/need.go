@@ -36,6 +36,8 @@ func NeedsWork(facts *Facts) waker.Need {
 		// Only the user can correct the selectors; what was placed before stays.
 	case !facts.isScheduled():
 		need.Cause, need.Demand = wf.CauseSpec, fmt.Sprintf("generation %d", generation)
+	case facts.replicasChanged():
+		need.Cause, need.Demand = wf.CauseBindings, "replicas "+facts.Verdict.Demand
 	case facts.overridesChanged():
 		need.Cause, need.Demand = wf.CauseOverrides, fmt.Sprintf("overrides %s %t %t", facts.Overrides.Made, facts.Overrides.Gone, facts.Overrides.Mended)
 	case len(lost) > 0:
@@ -87,6 +89,11 @@ func lostClusters(facts *Facts) []string {
 	}
 	slices.Sort(lost)
 	return lost
+}
+
+// replicasChanged says that workloads ask for other replicas than those that were divided last.
+func (f *Facts) replicasChanged() bool {
+	return f.Verdict.Demand != "" && f.Policy != nil && f.Policy.GetAnnotations()[placementv1beta1.ReplicaDemandAnnotation] != f.Verdict.Demand
 }
 
 // markedClusters are the clusters that a user wants replaced by others, which only a policy that picks a number of clusters

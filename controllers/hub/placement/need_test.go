@@ -42,6 +42,15 @@ func TestNeedsWork(t *testing.T) {
 			s.Placement.Generation, s.Verdict.Generation = 2, 2
 			return s
 		}},
+		"replicas that have not been divided": {cause: wf.CauseBindings, change: func(s situation) situation {
+			s.Verdict.Demand = "3 replicas"
+			return s
+		}},
+		"replicas that have been divided": {change: func(s situation) situation {
+			s.Verdict.Demand = "3 replicas"
+			s.Facts.Policy.SetAnnotations(map[string]string{placementv1beta1.ReplicaDemandAnnotation: "3 replicas"})
+			return s
+		}},
 		"removals only a user can accept": {cause: wf.CauseSpec, quiet: true, change: func(s situation) situation {
 			s.Facts.Policy, s.Facts.Held = nil, placementv1beta1.NewHeldRemovals(s.Placement, []placementv1beta1.HeldRemoval{{Binding: "b"}})
 			return s

@@ -110,14 +110,7 @@ func (*plugin) Watches(c *framework.Cycle) []framework.Interest {
 func interestsIn(terms []placementv1beta1.ClusterSelectorTerm) []framework.Interest {
 	var interests []framework.Interest
 	for i := range terms {
-		if selector := terms[i].LabelSelector; selector != nil {
-			for key := range selector.MatchLabels {
-				interests = append(interests, framework.Label(key))
-			}
-			for _, expression := range selector.MatchExpressions {
-				interests = append(interests, framework.Label(expression.Key))
-			}
-		}
+		interests = append(interests, framework.LabelsIn(terms[i].LabelSelector)...)
 		if selector := terms[i].PropertySelector; selector != nil {
 			for _, expression := range selector.MatchExpressions {
 				interests = append(interests, framework.Property(expression.Name))

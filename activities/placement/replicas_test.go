@@ -1,0 +1,147 @@
+package placement_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+func deployment(replicas int32) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: metav1.ObjectMeta{Name: "front", Namespace: "app"},
+		Spec: appsv1.DeploymentSpec{Replicas: &replicas},
+	}
+}
+
+// newScalingHub is a hub that serves Deployments, too.
+func newScalingHub(t *testing.T, objects ...runtime.Object) *hub {
+	h := newHub(t, objects...)
+	h.served.lists = append(h.served.lists, &metav1.APIResourceList{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{
+		{Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: metav1.Verbs{"create", "get", "list", "watch"}},
+	}})
+	return h
+}
+
+// dividing lets a placement divide the replicas of all workloads.
+func dividing(rules ...placementv1beta1.ReplicaSchedulingRule) func(*placementv1beta1.ClusterResourcePlacement) {
+	return func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType, ReplicaScheduling: rules}
+	}
+}
+
+// atMost is a rule by which no cluster gets more than so many replicas.
+func atMost(replicas int32) placementv1beta1.ReplicaSchedulingRule {
+	return placementv1beta1.ReplicaSchedulingRule{Clusters: []placementv1beta1.ClusterReplicas{{MaxReplicas: &replicas}}}
+}
+
+func (h *hub) scale(replicas int32) {
+	h.t.Helper()
+	_, err := h.dynamic.Resource(appsv1.SchemeGroupVersion.WithResource("deployments")).Namespace("app").
+		Update(h.t.Context(), unstructuredOf(h.t, deployment(replicas)), metav1.UpdateOptions{})
+	require.NoError(h.t, err)
+}
+
+func (h *hub) selectNow() act.SelectResult {
+	h.t.Helper()
+	result, err := h.activities().SelectResources(h.t.Context(), ref)
+	require.NoError(h.t, err)
+	return result
+}
+
+// assigned are the replicas that bindings assign, by cluster.
+func (h *hub) assigned() map[string]int32 {
+	h.t.Helper()
+	list := &placementv1beta1.ClusterResourceBindingList{}
+	require.NoError(h.t, h.List(h.t.Context(), list))
+	assigned := map[string]int32{}
+	for _, b := range list.Items {
+		for _, a := range b.Spec.ClusterDecision.Assignments {
+			assert.Equal(h.t, "apps/Deployment app/front", a.Workload().String())
+			assigned[b.Spec.TargetCluster] += a.Replicas
+		}
+		assert.Empty(h.t, b.Spec.ReplicaAssignments, "what is in force is not decided here")
+	}
+	return assigned
+}
+
+func TestReplicasAreDividedOverThePickedClusters(t *testing.T) {
+	h := newScalingHub(t, crp(dividing(placementv1beta1.ReplicaSchedulingRule{})), namespace("app"), deployment(4), member("a"), member("b"))
+	first := h.selectNow()
+	assert.NotEmpty(t, first.Demand)
+	assert.Equal(t, first.Demand, h.verdict().Demand)
+	h.schedule()
+	assert.Equal(t, map[string]int32{"a": 2, "b": 2}, h.assigned())
+	policy := h.policy("crp-0")
+	assert.Equal(t, first.Demand, policy.Annotations[placementv1beta1.ReplicaDemandAnnotation])
+	for _, decision := range policy.Status.ClusterDecisions {
+		assert.Empty(t, decision.Assignments, "the status of a policy snapshot has no room for them")
+	}
+
+	writes := h.writes
+	assert.Equal(t, first.Demand, h.selectNow().Demand)
+	h.schedule()
+	assert.Equal(t, writes, h.writes, "nothing is written when nothing changes")
+
+	h.scale(9)
+	second := h.selectNow()
+	assert.NotEqual(t, first.Demand, second.Demand)
+	h.schedule()
+	total := int32(0)
+	for _, replicas := range h.assigned() {
+		total += replicas
+	}
+	assert.EqualValues(t, 9, total)
+	assert.Equal(t, map[string]string{"a": "Scheduled crp-0", "b": "Scheduled crp-0"}, h.bindings(), "scaling is no new policy")
+}
+
+func TestReplicasThatFindNoPlaceAreTold(t *testing.T) {
+	h := newScalingHub(t, crp(dividing(atMost(10))), namespace("app"), deployment(50), member("a"), member("b"))
+	h.selectNow()
+	h.schedule()
+	assert.Equal(t, map[string]int32{"a": 10, "b": 10}, h.assigned())
+	said := h.policy("crp-0").Status.Conditions[0]
+	assert.Equal(t, metav1.ConditionFalse, said.Status)
+	assert.Equal(t, placementv1beta1.ReasonReplicasUnplaced, said.Reason)
+	assert.Contains(t, said.Message, "30 of 50 replicas of apps/Deployment app/front find no place")
+	assert.True(t, placementv1beta1.FoundAllClusters(&said))
+
+	h.edit(dividing(atMost(25)))
+	h.selectNow()
+	h.schedule()
+	assert.Equal(t, map[string]int32{"a": 25, "b": 25}, h.assigned())
+	assert.Equal(t, []string{"crp-0*"}, h.policies(), "another rule is no other policy")
+	assert.Equal(t, metav1.ConditionTrue, h.policy("crp-0").Status.Conditions[0].Status)
+}
+
+func TestWithoutRulesEveryClusterHasAllReplicasAgain(t *testing.T) {
+	h := newScalingHub(t, crp(dividing(placementv1beta1.ReplicaSchedulingRule{})), namespace("app"), deployment(4), member("a"), member("b"))
+	h.selectNow()
+	h.schedule()
+	h.edit(dividing())
+	assert.Empty(t, h.selectNow().Demand)
+	h.schedule()
+	assert.Empty(t, h.assigned())
+	assert.NotContains(t, h.policy("crp-0").Annotations, placementv1beta1.ReplicaDemandAnnotation)
+	assert.Equal(t, []string{"crp-0*"}, h.policies())
+}
+
+func TestAPolicyWithRulesForReplicasHasTheHashOfOneWithout(t *testing.T) {
+	hashes := map[string]bool{}
+	for _, policy := range []func(*placementv1beta1.ClusterResourcePlacement){dividing(), dividing(atMost(3)), dividing(placementv1beta1.ReplicaSchedulingRule{TotalReplicas: ptr.To[int32](3)})} {
+		h := newScalingHub(t, crp(policy), namespace("app"), member("a"))
+		h.selectNow()
+		h.schedule()
+		hashes[fmt.Sprintf("%s", h.policy("crp-0").Spec.PolicyHash)] = true
+		assert.Nil(t, h.policy("crp-0").Spec.Policy.ReplicaScheduling)
+	}
+	assert.Len(t, hashes, 1)
+}

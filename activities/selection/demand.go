@@ -1,0 +1,32 @@
+package selection
+
+import (
+	"context"
+	"strconv"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// ReadDemands reads live what the workloads in the latest snapshot of a placement ask for whose replicas its policy divides. It is
+// nil if the policy divides none, and never nil if it does.
+func ReadDemands(ctx context.Context, live client.Reader, placement placementv1beta1.PlacementObject) ([]placementv1beta1.ReplicaDemand, error) {
+	policy := placement.GetPlacementSpec().Policy
+	if !placementv1beta1.DividesReplicas(policy) {
+		return nil, nil
+	}
+	existing, err := listSeries(ctx, live, placement)
+	if err != nil {
+		return nil, err
+	}
+	latest := existing.latestGroup()
+	if latest == nil {
+		return []placementv1beta1.ReplicaDemand{}, nil
+	}
+	manifests, err := readSnapshotManifests(ctx, live, placement, strconv.Itoa(latest.index))
+	if err != nil {
+		return nil, err
+	}
+	return placementv1beta1.ReadReplicaDemands(policy, manifests)
+}

@@ -1,0 +1,202 @@
+package v1beta1
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+)
+
+// MaxDividedWorkloads is how many workloads of a placement are divided at most.
+const MaxDividedWorkloads = 1000
+
+// ReplicaFields are the fields of an object that a division writes.
+type ReplicaFields struct {
+	// Replicas is the path of the replicas; of a Job, of its parallelism.
+	Replicas []string
+	// Completions is the path of the completions of a Job; nil for other kinds.
+	Completions []string
+}
+
+// dividedKinds are the kinds whose replicas can be divided.
+var dividedKinds = map[schema.GroupKind]ReplicaFields{
+	{Group: "apps", Kind: "Deployment"}:         {Replicas: []string{"spec", "replicas"}},
+	{Group: "apps", Kind: "ReplicaSet"}:         {Replicas: []string{"spec", "replicas"}},
+	{Group: "apps", Kind: "StatefulSet"}:        {Replicas: []string{"spec", "replicas"}},
+	{Group: "apps.kruise.io", Kind: "CloneSet"}: {Replicas: []string{"spec", "replicas"}},
+	{Group: "batch", Kind: "Job"}:               {Replicas: []string{"spec", "parallelism"}, Completions: []string{"spec", "completions"}},
+}
+
+// ReplicaFieldsOf returns the fields that a division writes in objects of a kind; false if the kind cannot be divided.
+func ReplicaFieldsOf(kind schema.GroupKind) (ReplicaFields, bool) {
+	fields, ok := dividedKinds[kind]
+	return fields, ok
+}
+
+// Workload identifies an object that runs pods, in whatever version.
+type Workload struct {
+	Group, Kind, Namespace, Name string
+}
+
+// String is the workload for people, such as apps/Deployment web/front.
+func (w Workload) String() string {
+	kind, name := w.Kind, w.Name
+	if w.Group != "" {
+		kind = w.Group + "/" + kind
+	}
+	if w.Namespace != "" {
+		name = w.Namespace + "/" + name
+	}
+	return kind + " " + name
+}
+
+// IsJob says that the workload is a Job: it is divided once.
+func (w Workload) IsJob() bool { return w.Group == "batch" && w.Kind == "Job" }
+
+// Compare orders workloads by group, kind, namespace and name.
+func (w Workload) Compare(other Workload) int {
+	return cmp.Or(
+		cmp.Compare(w.Group, other.Group), cmp.Compare(w.Kind, other.Kind), cmp.Compare(w.Namespace, other.Namespace), cmp.Compare(w.Name, other.Name),
+	)
+}
+
+// WorkloadOf is the workload that an object is.
+func WorkloadOf(object *unstructured.Unstructured) Workload {
+	gvk := object.GroupVersionKind()
+	return Workload{Group: gvk.Group, Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// Workload is the workload that the assignment is for.
+func (a *ReplicaAssignment) Workload() Workload {
+	return Workload{Group: a.Group, Kind: a.Kind, Namespace: a.Namespace, Name: a.Name}
+}
+
+// Selects says that a selector, which may be nil, selects a workload.
+func (s *WorkloadSelector) Selects(w Workload) bool {
+	fits := func(wanted, is string) bool { return wanted == "" || wanted == is }
+	return s == nil || fits(s.Group, w.Group) && fits(s.Kind, w.Kind) && fits(s.Namespace, w.Namespace) && fits(s.Name, w.Name)
+}
+
+// DividingRuleOf returns the rule by which a policy, which may be nil, divides the replicas of a workload; nil if it does not.
+func DividingRuleOf(policy *PlacementPolicy, w Workload) *ReplicaSchedulingRule {
+	if policy == nil {
+		return nil
+	}
+	for i := range policy.ReplicaScheduling {
+		if rule := &policy.ReplicaScheduling[i]; rule.Selector.Selects(w) {
+			if rule.Type == ReplicasDuplicated {
+				return nil
+			}
+			return rule
+		}
+	}
+	return nil
+}
+
+// DividesReplicas says that a policy, which may be nil, has a rule that divides replicas.
+func DividesReplicas(policy *PlacementPolicy) bool {
+	return policy != nil && slices.ContainsFunc(policy.ReplicaScheduling, func(rule ReplicaSchedulingRule) bool { return rule.Type != ReplicasDuplicated })
+}
+
+// ReplicaDemand is how many replicas the object of a workload asks for.
+type ReplicaDemand struct {
+	Workload
+	// Replicas of the workload; of a Job its parallelism, which is never more than its completions.
+	Replicas int32
+	// Completions of a Job; nil if it leaves them open.
+	Completions *int32
+	// Obstacle is why the workload cannot be divided, in words; empty if it can.
+	Obstacle string
+}
+
+// ReplicaDemandOf reads what an object asks for; false if it is no workload.
+func ReplicaDemandOf(object *unstructured.Unstructured) (ReplicaDemand, bool) {
+	demand := ReplicaDemand{Workload: WorkloadOf(object)}
+	fields, divisible := ReplicaFieldsOf(object.GroupVersionKind().GroupKind())
+	if !divisible {
+		demand.Obstacle = "this kind cannot be divided"
+		return demand, runsPods(object)
+	}
+	if object.GetAnnotations()[RetainReplicasAnnotation] == "true" {
+		demand.Obstacle = "its annotation " + RetainReplicasAnnotation + " leaves the replicas to the clusters"
+	}
+	demand.Replicas = ptr.Deref(readCount(object, fields.Replicas), 1)
+	if fields.Completions != nil {
+		demand.Completions = readCount(object, fields.Completions)
+	}
+	if demand.Completions != nil {
+		demand.Replicas = min(demand.Replicas, *demand.Completions)
+	}
+	return demand, true
+}
+
+// readCount reads a number that is not negative; nil if there is none.
+func readCount(object *unstructured.Unstructured, path []string) *int32 {
+	value, found, err := unstructured.NestedInt64(object.Object, path...)
+	if err != nil || !found {
+		return nil
+	}
+	return ptr.To(int32(max(0, min(value, 1<<31-1))))
+}
+
+// runsPods says that an object of an unknown kind looks like one that runs pods.
+func runsPods(object *unstructured.Unstructured) bool {
+	spec, ok := object.Object["spec"].(map[string]any)
+	if !ok {
+		return false
+	}
+	for _, field := range []string{"replicas", "template", "jobTemplate"} {
+		if _, has := spec[field]; has {
+			return true
+		}
+	}
+	return false
+}
+
+// ReadReplicaDemands reads what the workloads ask for that a policy divides, from the manifests of a placement, in the order of
+// workloads; nil if it divides none. What is in envelopes is not looked at. Those beyond MaxDividedWorkloads have an obstacle.
+func ReadReplicaDemands(policy *PlacementPolicy, manifests [][]byte) ([]ReplicaDemand, error) {
+	if !DividesReplicas(policy) {
+		return nil, nil
+	}
+	demands := []ReplicaDemand{}
+	for _, manifest := range manifests {
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(manifest); err != nil {
+			return nil, fmt.Errorf("decoding an object to divide its replicas: %w", err)
+		}
+		if demand, ok := ReplicaDemandOf(object); ok && DividingRuleOf(policy, demand.Workload) != nil {
+			demands = append(demands, demand)
+		}
+	}
+	slices.SortFunc(demands, func(a, b ReplicaDemand) int { return a.Compare(b.Workload) })
+	divided := 0
+	for i := range demands {
+		if demands[i].Obstacle != "" {
+			continue
+		}
+		if divided++; divided > MaxDividedWorkloads {
+			demands[i].Obstacle = fmt.Sprintf("a placement divides %d workloads at most", MaxDividedWorkloads)
+		}
+	}
+	return demands, nil
+}
+
+// HashReplicaDemands tells demands apart, also none from some; it is empty if nothing is divided, which nil says.
+func HashReplicaDemands(demands []ReplicaDemand) string {
+	if demands == nil {
+		return ""
+	}
+	digest := sha256.New()
+	for _, d := range demands {
+		// Writing to a hash never fails.
+		_, _ = io.WriteString(digest, fmt.Sprintf("%s %d %d %s\n", d.Workload, d.Replicas, ptr.Deref(d.Completions, -1), d.Obstacle))
+	}
+	return hex.EncodeToString(digest.Sum(nil)[:16])
+}

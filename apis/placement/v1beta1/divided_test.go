@@ -1,0 +1,101 @@
+package v1beta1_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/ptr"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+func dividingAll() *placementv1beta1.PlacementPolicy {
+	return &placementv1beta1.PlacementPolicy{ReplicaScheduling: []placementv1beta1.ReplicaSchedulingRule{{}}}
+}
+
+func TestWhatAnObjectAsksFor(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		object      string
+		replicas    int32
+		completions *int32
+		obstacle    string
+		none        bool
+	}{
+		"a Deployment":                      {object: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":7}}`, replicas: 7},
+		"a Deployment that does not say":    {object: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{}}`, replicas: 1},
+		"a Deployment of none":              {object: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":0}}`},
+		"a StatefulSet":                     {object: `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a"},"spec":{"replicas":2}}`, replicas: 2},
+		"a ReplicaSet":                      {object: `{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"a"},"spec":{"replicas":2}}`, replicas: 2},
+		"a CloneSet of an old version":      {object: `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet","metadata":{"name":"a"},"spec":{"replicas":2}}`, replicas: 2},
+		"a CloneSet":                        {object: `{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":{"name":"a"},"spec":{"replicas":2}}`, replicas: 2},
+		"a Job":                             {object: `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":3,"completions":10}}`, replicas: 3, completions: ptr.To[int32](10)},
+		"a Job with little to do":           {object: `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":3,"completions":2}}`, replicas: 2, completions: ptr.To[int32](2)},
+		"a Job without completions":         {object: `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":3}}`, replicas: 3},
+		"a Job that does not say":           {object: `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"template":{}}}`, replicas: 1},
+		"what scales itself":                {object: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","annotations":{"kubernetes-fleet.io/retain-replicas":"true"}}}`, replicas: 1, obstacle: "its annotation kubernetes-fleet.io/retain-replicas leaves the replicas to the clusters"},
+		"what does not scale itself":        {object: `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","annotations":{"kubernetes-fleet.io/retain-replicas":"false"}}}`, replicas: 1},
+		"a DaemonSet":                       {object: `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"a"},"spec":{"template":{}}}`, obstacle: "this kind cannot be divided"},
+		"a custom resource with replicas":   {object: `{"apiVersion":"example.com/v1","kind":"Database","metadata":{"name":"a"},"spec":{"replicas":3}}`, obstacle: "this kind cannot be divided"},
+		"a Deployment of another group":     {object: `{"apiVersion":"example.com/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":3}}`, obstacle: "this kind cannot be divided"},
+		"what runs no pods":                 {object: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"b"}}`, none: true},
+		"an envelope":                       {object: `{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":"ResourceEnvelope","metadata":{"name":"a"},"data":{"a":{"apiVersion":"apps/v1","kind":"Deployment"}}}`, none: true},
+		"an object whose spec is no object": {object: `{"apiVersion":"example.com/v1","kind":"Text","metadata":{"name":"a"},"spec":"replicas"}`, none: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			demands, err := placementv1beta1.ReadReplicaDemands(dividingAll(), [][]byte{[]byte(test.object)})
+			require.NoError(t, err)
+			if test.none {
+				assert.Empty(t, demands)
+				return
+			}
+			require.Len(t, demands, 1)
+			assert.Equal(t, []any{test.replicas, test.completions, test.obstacle}, []any{demands[0].Replicas, demands[0].Completions, demands[0].Obstacle})
+		})
+	}
+}
+
+func TestAThousandWorkloadsAreDividedAtMost(t *testing.T) {
+	var manifests [][]byte
+	for i := range placementv1beta1.MaxDividedWorkloads + 2 {
+		manifests = append(manifests, fmt.Appendf(nil, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a-%05d"},"spec":{}}`, i))
+	}
+	demands, err := placementv1beta1.ReadReplicaDemands(dividingAll(), manifests)
+	require.NoError(t, err)
+	require.Len(t, demands, placementv1beta1.MaxDividedWorkloads+2)
+	assert.Empty(t, demands[999].Obstacle)
+	assert.Equal(t, "a placement divides 1000 workloads at most", demands[1000].Obstacle)
+}
+
+func TestOnlyWhatARuleDividesIsRead(t *testing.T) {
+	manifests := [][]byte{
+		[]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"b","namespace":"web"},"spec":{"replicas":2}}`),
+		[]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"web"},"spec":{"replicas":2}}`),
+		[]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"other"},"spec":{"replicas":2}}`),
+	}
+	policy := &placementv1beta1.PlacementPolicy{ReplicaScheduling: []placementv1beta1.ReplicaSchedulingRule{
+		{Selector: &placementv1beta1.WorkloadSelector{Namespace: "web", Name: "b"}, Type: placementv1beta1.ReplicasDuplicated},
+		{Selector: &placementv1beta1.WorkloadSelector{Group: "apps", Kind: "Deployment", Namespace: "web"}, Type: placementv1beta1.ReplicasDivided},
+	}}
+	demands, err := placementv1beta1.ReadReplicaDemands(policy, manifests)
+	require.NoError(t, err)
+	require.Len(t, demands, 1)
+	assert.Equal(t, "apps/Deployment web/a", demands[0].String())
+
+	all, err := placementv1beta1.ReadReplicaDemands(dividingAll(), manifests)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"apps/Deployment other/a", "apps/Deployment web/a", "apps/Deployment web/b"}, []string{all[0].String(), all[1].String(), all[2].String()})
+	assert.NotEqual(t, placementv1beta1.HashReplicaDemands(all), placementv1beta1.HashReplicaDemands(demands))
+	nothing, err := placementv1beta1.ReadReplicaDemands(dividingAll(), nil)
+	require.NoError(t, err)
+	assert.NotNil(t, nothing)
+	assert.NotEmpty(t, placementv1beta1.HashReplicaDemands(nothing), "that the last workload has gone is a change")
+
+	for _, without := range []*placementv1beta1.PlacementPolicy{nil, {}, {ReplicaScheduling: policy.ReplicaScheduling[:1]}} {
+		none, err := placementv1beta1.ReadReplicaDemands(without, [][]byte{[]byte("not even read")})
+		require.NoError(t, err)
+		assert.Empty(t, none)
+		assert.Empty(t, placementv1beta1.HashReplicaDemands(none))
+	}
+}

@@ -1,0 +1,164 @@
+package v1beta1
+
+// ReplicaSchedulingType says whether the replicas of a workload are divided.
+type ReplicaSchedulingType string
+
+const (
+	// ReplicasDuplicated gives every cluster all replicas.
+	ReplicasDuplicated ReplicaSchedulingType = "Duplicated"
+	// ReplicasDivided gives every cluster a part of the replicas.
+	ReplicasDivided ReplicaSchedulingType = "Divided"
+)
+
+// ReplicaRebalance says whether replicas move that run already.
+type ReplicaRebalance string
+
+const (
+	// RebalanceNever keeps replicas where they are as long as the bounds of their cluster let them.
+	RebalanceNever ReplicaRebalance = "Never"
+	// RebalanceAlways divides all replicas afresh whenever clusters or rules change.
+	RebalanceAlways ReplicaRebalance = "Always"
+)
+
+// EmptyClusters says what a cluster without replicas of a workload has.
+type EmptyClusters string
+
+const (
+	// EmptyClustersKeep leaves the workload there, with 0 replicas.
+	EmptyClustersKeep EmptyClusters = "Keep"
+	// EmptyClustersDrop leaves the workload out there.
+	EmptyClustersDrop EmptyClusters = "Drop"
+)
+
+// ReplicaSchedulingRule says how the replicas of the workloads that it selects are divided over the picked clusters.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.type) || self.type == "Divided" || (!has(self.clusters) && !has(self.totalReplicas) && !has(self.rebalance) && !has(self.emptyClusters))`,message="a rule of type Duplicated divides nothing: remove clusters, totalReplicas, rebalance and emptyClusters, or set type to Divided"
+// +kubebuilder:validation:XValidation:rule=`(has(self.type) && self.type == "Duplicated") || !has(self.selector) || !has(self.selector.kind) || self.selector.kind in ["", "Deployment", "ReplicaSet", "StatefulSet", "Job", "CloneSet"]`,messageExpression=`"replicas of kind " + self.selector.kind + " cannot be divided: set selector.kind to Deployment, ReplicaSet, StatefulSet, Job or CloneSet, or type to Duplicated"`,message="replicas of this kind cannot be divided: set selector.kind to Deployment, ReplicaSet, StatefulSet, Job or CloneSet, or type to Duplicated"
+// +kubebuilder:validation:XValidation:rule=`!has(self.clusters) || self.clusters.exists(c, (has(c.minReplicas) && c.minReplicas > 0) || ((!has(c.weight) || c.weight > 0) && (!has(c.maxReplicas) || c.maxReplicas > 0)))`,message="no cluster could get a replica, as every weight or maxReplicas is 0: set weight or minReplicas of an entry of clusters above 0"
+// +kubebuilder:validation:XValidation:rule=`!has(self.totalReplicas) || !has(self.clusters) || self.clusters.map(c, has(c.minReplicas) ? c.minReplicas : 0).sum() <= self.totalReplicas`,message="totalReplicas is less than the sum of minReplicas: raise totalReplicas, or lower minReplicas of entries of clusters"
+type ReplicaSchedulingRule struct {
+	// Selector says of which workloads. Without it, the rule is for all.
+	Selector *WorkloadSelector `json:"selector,omitempty"`
+
+	// Type is Divided if every cluster gets a part of the replicas, Duplicated if every cluster gets all.
+	// +kubebuilder:default=Divided
+	// +kubebuilder:validation:Enum=Duplicated;Divided
+	Type ReplicaSchedulingType `json:"type,omitempty"`
+
+	// Clusters are weights and bounds; of those that match a cluster the first counts. Without any, all clusters weigh the
+	// same; a cluster that matches none gets nothing.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule=`self.all(c, size(c.clusterSelector.clusterSelectorTerms) > 0) || (size(self[size(self) - 1].clusterSelector.clusterSelectorTerms) == 0 && self.exists_one(c, size(c.clusterSelector.clusterSelectorTerms) == 0))`,message="an entry of clusters with empty clusterSelectorTerms matches every cluster, so entries behind it have no effect: put it last, and only once"
+	Clusters []ClusterReplicas `json:"clusters,omitempty"`
+
+	// TotalReplicas are divided in place of the workload's own replicas.
+	// +kubebuilder:validation:Minimum=0
+	TotalReplicas *int32 `json:"totalReplicas,omitempty"`
+
+	// Rebalance is Never, as without it, if replicas that run stay where they are, as far as bounds let them; Always if they
+	// move when clusters or weights change.
+	// +kubebuilder:validation:Enum=Never;Always
+	Rebalance ReplicaRebalance `json:"rebalance,omitempty"`
+
+	// EmptyClusters is Keep, as without it, if a cluster without replicas has the workload with 0 replicas; Drop if it does not
+	// have it.
+	// +kubebuilder:validation:Enum=Keep;Drop
+	EmptyClusters EmptyClusters `json:"emptyClusters,omitempty"`
+}
+
+// WorkloadSelector selects workloads; an empty field selects any.
+//
+// +kubebuilder:validation:MinProperties=1
+type WorkloadSelector struct {
+	// Group of the workload, such as apps.
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group,omitempty"`
+
+	// Kind of the workload, such as Deployment.
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind,omitempty"`
+
+	// Namespace of the workload.
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name of the workload.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+}
+
+// ClusterReplicas is the weight of clusters in a division, and their bounds.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.maxReplicas) || !has(self.minReplicas) || self.minReplicas <= self.maxReplicas`,message="minReplicas must not be above maxReplicas: lower minReplicas, or raise maxReplicas"
+type ClusterReplicas struct {
+	// ClusterSelector says for which clusters, by their labels and names.
+	// +kubebuilder:validation:Required
+	ClusterSelector ReplicaClusterSelector `json:"clusterSelector"`
+
+	// Weight is the share of a cluster against the others'. With 0, it gets nothing beyond MinReplicas.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Weight *int32 `json:"weight,omitempty"`
+
+	// MinReplicas is what a cluster gets before others get more, as far as the replicas last.
+	// +kubebuilder:validation:Minimum=0
+	MinReplicas *int32 `json:"minReplicas,omitempty"`
+
+	// MaxReplicas is the most that a cluster gets.
+	// +kubebuilder:validation:Minimum=0
+	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
+}
+
+// ReplicaClusterSelector matches a cluster if any one of its terms does, or if it has none. It looks at labels and names only.
+type ReplicaClusterSelector struct {
+	// ClusterSelectorTerms are the alternatives; for more than two, add entries with the same weight and bounds. An empty list,
+	// [], matches every cluster.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MaxItems=2
+	// +listType=atomic
+	ClusterSelectorTerms []ClusterLabelTerm `json:"clusterSelectorTerms"`
+}
+
+// ReplicaAssignment is what one cluster is to run of one divided workload.
+type ReplicaAssignment struct {
+	// Group of the workload.
+	Group string `json:"group,omitempty"`
+
+	// Kind of the workload.
+	// +kubebuilder:validation:Required
+	Kind string `json:"kind"`
+
+	// Namespace of the workload.
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name of the workload.
+	// +kubebuilder:validation:Required
+	Name string `json:"name"`
+
+	// Replicas of the workload on the cluster; of a Job, its parallelism.
+	// +kubebuilder:validation:Required
+	Replicas int32 `json:"replicas"`
+
+	// Completions of the Job on the cluster.
+	Completions *int32 `json:"completions,omitempty"`
+
+	// Dropped says that the cluster is not to have the workload, as it gets no replicas of it.
+	Dropped bool `json:"dropped,omitempty"`
+
+	// Reason for the number, such as "weight 2 of 6".
+	Reason string `json:"reason,omitempty"`
+}
+
+// ReplicaStatus is how many pods of a divided workload run on a member.
+type ReplicaStatus struct {
+	// Replicas that the workload asks for there.
+	Replicas int32 `json:"replicas"`
+
+	// Ready are the pods that are ready and not terminating.
+	Ready int32 `json:"ready"`
+
+	// Unschedulable are the pods that no node has taken for 60 seconds or more.
+	Unschedulable int32 `json:"unschedulable,omitempty"`
+}

@@ -1,0 +1,146 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// ReplicaShare is what a cluster has of the replicas of a divided workload.
+type ReplicaShare struct {
+	Workload string `json:"workload"`
+	Cluster  string `json:"cluster"`
+	// Wanted is what the cluster was assigned, Of what all clusters were together.
+	Wanted int32 `json:"wanted"`
+	Of     int32 `json:"of"`
+	// InForce is what the hub asks the cluster for now; nil if that is nothing yet.
+	InForce *int32 `json:"inForce,omitempty"`
+	// Ready is how many are ready there; nil if that is not known.
+	Ready *int32 `json:"ready,omitempty"`
+	// Completions of a Job, if it counts them.
+	Completions *int32 `json:"completions,omitempty"`
+	// Dropped says that the cluster is not to have the workload.
+	Dropped bool `json:"dropped,omitempty"`
+	// Reason for the number.
+	Reason string `json:"reason,omitempty"`
+
+	workload placementv1beta1.Workload
+}
+
+// String is the share in words, such as "weight 2 of 6: 34 of 100".
+func (s ReplicaShare) String() string { return fmt.Sprintf("%s: %d of %d", s.Reason, s.Wanted, s.Of) }
+
+// ReplicaShares are the shares that bindings of a placement tell of, by workload and cluster. works are the Works of the
+// placement by cluster, as far as they are known.
+func ReplicaShares(bindings []Binding, works map[string][]placementv1beta1.Work) []ReplicaShare {
+	var shares []ReplicaShare
+	totals := map[placementv1beta1.Workload]int32{}
+	for _, binding := range bindings {
+		cluster, live := binding.Spec.TargetCluster, placementv1beta1.IsLiveBinding(binding.Object)
+		ready := readyReplicas(works[cluster])
+		assigned := map[placementv1beta1.Workload]*ReplicaShare{}
+		shareOf := func(a *placementv1beta1.ReplicaAssignment) *ReplicaShare {
+			workload := a.Workload()
+			if assigned[workload] == nil {
+				assigned[workload] = &ReplicaShare{Workload: workload.String(), Cluster: cluster, Ready: ready[workload], workload: workload}
+			}
+			return assigned[workload]
+		}
+		for i := range binding.Spec.ClusterDecision.Assignments {
+			if a := &binding.Spec.ClusterDecision.Assignments[i]; live {
+				share := shareOf(a)
+				share.Wanted, share.Completions, share.Dropped, share.Reason = a.Replicas, a.Completions, a.Dropped, a.Reason
+				totals[share.workload] += a.Replicas
+			}
+		}
+		for i := range binding.Spec.ReplicaAssignments {
+			a := &binding.Spec.ReplicaAssignments[i]
+			shareOf(a).InForce = ptr.To(a.Replicas)
+		}
+		for _, share := range assigned {
+			shares = append(shares, *share)
+		}
+	}
+	for i := range shares {
+		shares[i].Of = totals[shares[i].workload]
+	}
+	slices.SortFunc(shares, func(a, b ReplicaShare) int {
+		return cmp.Or(a.workload.Compare(b.workload), cmp.Compare(a.Cluster, b.Cluster))
+	})
+	return shares
+}
+
+// readyReplicas are the ready replicas of workloads that the Works of a cluster report.
+func readyReplicas(works []placementv1beta1.Work) map[placementv1beta1.Workload]*int32 {
+	ready := map[placementv1beta1.Workload]*int32{}
+	for i := range works {
+		for _, manifest := range works[i].Status.ManifestConditions {
+			if manifest.ReplicaStatus == nil {
+				continue
+			}
+			id := manifest.Identifier
+			workload := placementv1beta1.Workload{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
+			if ready[workload] == nil {
+				ready[workload] = new(int32)
+			}
+			*ready[workload] += manifest.ReplicaStatus.Ready
+		}
+	}
+	return ready
+}
+
+// ReplicaDemands reads what the workloads in the latest snapshot of a placement ask for whose replicas its policy divides; nil
+// if the policy divides none.
+func (r Reader) ReplicaDemands(ctx context.Context, placement Placement) ([]placementv1beta1.ReplicaDemand, error) {
+	if !placementv1beta1.DividesReplicas(placement.Spec.Policy) {
+		return nil, nil
+	}
+	all, err := r.ResourceSnapshotIndexes(ctx, placement.Ref)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := r.ResourceSnapshots(ctx, placement.Ref, LatestIndex(all))
+	if err != nil {
+		return nil, err
+	}
+	var manifests [][]byte
+	for _, part := range parts {
+		for _, resource := range part.Spec.SelectedResources {
+			manifests = append(manifests, resource.Raw)
+		}
+	}
+	return placementv1beta1.ReadReplicaDemands(placement.Spec.Policy, manifests)
+}
+
+// AllWorks returns the Works of a placement by cluster, of those that bindings name.
+func (r Reader) AllWorks(ctx context.Context, placement Ref, bindings []Binding) (map[string][]placementv1beta1.Work, error) {
+	of := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.Name}
+	if placement.Namespace != "" {
+		of[placementv1beta1.ParentNamespaceLabel] = placement.Namespace
+	}
+	list := &placementv1beta1.WorkList{}
+	if err := r.list(ctx, "works of "+placement.String(), list, of); err != nil {
+		return nil, err
+	}
+	clusters := map[string]string{}
+	for _, binding := range bindings {
+		clusters[placementv1beta1.MemberNamespace(binding.Spec.TargetCluster)] = binding.Spec.TargetCluster
+	}
+	works := map[string][]placementv1beta1.Work{}
+	for i := range list.Items {
+		work := &list.Items[i]
+		if _, namespaced := work.Labels[placementv1beta1.ParentNamespaceLabel]; namespaced == (placement.Namespace == "") {
+			continue // of a placement of the same name in another scope
+		}
+		if cluster := clusters[work.Namespace]; cluster != "" {
+			works[cluster] = append(works[cluster], *work)
+		}
+	}
+	return works, nil
+}
