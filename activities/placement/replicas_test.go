@@ -1,7 +1,6 @@
 package placement_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -140,7 +139,7 @@ func TestAPolicyWithRulesForReplicasHasTheHashOfOneWithout(t *testing.T) {
 		h := newScalingHub(t, crp(policy), namespace("app"), member("a"))
 		h.selectNow()
 		h.schedule()
-		hashes[fmt.Sprintf("%s", h.policy("crp-0").Spec.PolicyHash)] = true
+		hashes[string(h.policy("crp-0").Spec.PolicyHash)] = true
 		assert.Nil(t, h.policy("crp-0").Spec.Policy.ReplicaScheduling)
 	}
 	assert.Len(t, hashes, 1)

@@ -188,7 +188,7 @@ func (a *assigner) divideWorkload(demand *placementv1beta1.ReplicaDemand, rule *
 			Replicas: int32(shares[i].seats), Reason: shares[i].describeSeats(a.entries[rule][i] == nil && len(rule.Clusters) > 0, votes, afresh[i]),
 		}
 		if completions != nil {
-			assignment.Completions = ptr.To(int32(completions[i].seats))
+			assignment.Completions = new(int32(completions[i].seats))
 		}
 		assignment.Dropped = assignment.Replicas == 0 && rule.EmptyClusters == placementv1beta1.EmptyClustersDrop
 		a.targets[i].assign(demand, assignment)

@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/fleetflow/fleetflow/activities/scheduler"
+	"github.com/fleetflow/fleetflow/activities/scheduler/framework"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -255,4 +257,31 @@ func TestTheFirstRuleThatSelectsAWorkloadCounts(t *testing.T) {
 	d.facts.Demands = append(d.facts.Demands, other)
 	d.decide()
 	assert.Equal(t, []string{"A 1", "B 1", "C 1"}, d.assigned())
+}
+
+func TestReplicasAreDividedOverTheGroupThatIsPicked(t *testing.T) {
+	d := newDivided(t, atMost(10), front(30), "A", "B", "C")
+	d.facts.Clusters[0].Labels, d.facts.Clusters[1].Labels = map[string]string{"site": "local"}, map[string]string{"site": "local"}
+	d.facts.Policy.AffinityGroups = []placementv1beta1.AffinityGroup{{Name: "local", ClusterSelector: placementv1beta1.ClusterSelector{
+		ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"site": "local"}}}},
+	}}}
+	decision := d.decide()
+	assert.Equal(t, []string{"A 10", "B 10"}, d.assigned())
+	assert.Contains(t, decision.Message, `from affinity group "local"; 10 of 30 replicas of apps/Deployment web/front find no place`)
+}
+
+// atMost is a rule by which no cluster gets more than so many replicas.
+func atMost(replicas int32) placementv1beta1.ReplicaSchedulingRule {
+	return placementv1beta1.ReplicaSchedulingRule{Clusters: []placementv1beta1.ClusterReplicas{{MaxReplicas: &replicas}}}
+}
+
+func TestLabelsThatRulesLookAtAreWatched(t *testing.T) {
+	rule := placementv1beta1.ReplicaSchedulingRule{Clusters: []placementv1beta1.ClusterReplicas{{ClusterSelector: placementv1beta1.ReplicaClusterSelector{
+		ClusterSelectorTerms: []placementv1beta1.ClusterLabelTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"size": "large"}}}},
+	}}}}
+	policy := &placementv1beta1.PlacementPolicy{ReplicaScheduling: []placementv1beta1.ReplicaSchedulingRule{rule}}
+	assert.Contains(t, scheduler.Interests("", policy), framework.Label("size"))
+	assert.True(t, scheduler.WeighsBy(policy, framework.Label("size")))
+	assert.False(t, scheduler.WeighsBy(policy, framework.Label("region")))
+	assert.False(t, scheduler.WeighsBy(nil, framework.Label("size")))
 }

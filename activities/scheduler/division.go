@@ -208,7 +208,7 @@ func (q queue) Less(i, j int) bool {
 	) < 0
 }
 
-// Push is never called: nobody comes back into the line.
+// Push is never called: what has left the line does not come back.
 func (q *queue) Push(any) {}
 
 func (q *queue) Pop() any {

@@ -40,27 +40,27 @@ func TestTheReplicasOfAWorkloadAreDividedAs(t *testing.T) {
 		want []int64
 		left int64
 	}{
-		"K1 no preferences":               {total: 9, shares: []share{of("A", 1), of("B", 1), of("C", 1)}, want: []int64{3, 3, 3}},
-		"K2 one is not named":             {total: 9, shares: []share{of("A", 1), of("B", 2), of("C", 0).between(0, 0)}, want: []int64{3, 6, 0}},
-		"K3 bounds":                       {total: 9, shares: []share{of("A", 1).between(4, 6), of("B", 2).between(4, 8)}, want: []int64{4, 5}},
-		"K3 bounds are no base":           {total: 10, shares: []share{of("A", 2).between(2, 6), of("B", 3).between(4, 8)}, want: []int64{4, 6}},
-		"K4 all up":                       {total: 50, shares: []share{of("A", 1), of("B", 1), of("C", 1).between(0, 20)}, want: []int64{16, 17, 17}},
-		"K4 B offline":                    {total: 50, shares: []share{of("A", 1), of("C", 1).between(0, 20)}, want: []int64{30, 20}},
-		"K4 A and B offline":              {total: 50, shares: []share{of("C", 1).between(0, 20)}, want: []int64{20}, left: 30},
-		"K5 Never":                        {total: 50, keep: never, shares: []share{of("A", 1), of("B", 1), of("C", 1).running(30)}, want: []int64{10, 10, 30}},
-		"K5 Always":                       {total: 50, shares: []share{of("A", 1), of("B", 1), of("C", 1).running(30)}, want: []int64{16, 17, 17}},
-		"K6 upper bounds":                 {total: 71, shares: []share{of("A", 10000).between(0, 10), of("B", 1), of("C", 1).between(0, 21), of("D", 1).between(0, 10)}, want: []int64{10, 30, 21, 10}},
-		"K6 with E":                       {total: 91, shares: []share{of("A", 10000).between(0, 10), of("B", 1), of("C", 1).between(0, 21), of("D", 1).between(0, 10), of("E", 1)}, want: []int64{10, 25, 21, 10, 25}},
-		"K7 in a scale-down nobody grows": {total: 50, keep: never, shares: []share{of("A", 1).running(10), of("B", 1).running(70)}, want: []int64{10, 40}},
-		"K8 none set":                     {total: 4, shares: []share{of("A", 1), of("B", 1)}, want: []int64{2, 2}},
-		"K8 two to one":                   {total: 6, shares: []share{of("A", 2), of("B", 1)}, want: []int64{4, 2}},
-		"K8 minima":                       {total: 6, shares: []share{of("A", 2).between(3, none), of("B", 1).between(3, none)}, want: []int64{3, 3}},
-		"K8 one cluster":                  {total: 6, shares: []share{of("A", 2).between(3, none)}, want: []int64{6}},
-		"R1 12":                           {total: 12, shares: []share{of("A", 3), of("B", 2), of("C", 1)}, want: []int64{6, 4, 2}},
-		"R1 13":                           {total: 13, shares: []share{of("A", 3), of("B", 2), of("C", 1)}, want: []int64{7, 4, 2}},
-		"R1 14":                           {total: 14, shares: []share{of("A", 3), of("B", 2), of("C", 1)}, want: []int64{7, 5, 2}},
-		"R1 9 at 1:3":                     {total: 9, shares: []share{of("A", 1), of("B", 3)}, want: []int64{2, 7}},
-		"R1 2 at 2:1":                     {total: 2, shares: []share{of("A", 2), of("B", 1)}, want: []int64{1, 1}},
+		"K1 no preferences":                   {total: 9, shares: []share{of("A", 1), of("B", 1), of("C", 1)}, want: []int64{3, 3, 3}},
+		"K2 one is not named":                 {total: 9, shares: []share{of("A", 1), of("B", 2), of("C", 0).between(0, 0)}, want: []int64{3, 6, 0}},
+		"K3 bounds":                           {total: 9, shares: []share{of("A", 1).between(4, 6), of("B", 2).between(4, 8)}, want: []int64{4, 5}},
+		"K3 bounds are no base":               {total: 10, shares: []share{of("A", 2).between(2, 6), of("B", 3).between(4, 8)}, want: []int64{4, 6}},
+		"K4 all up":                           {total: 50, shares: []share{of("A", 1), of("B", 1), of("C", 1).between(0, 20)}, want: []int64{16, 17, 17}},
+		"K4 B offline":                        {total: 50, shares: []share{of("A", 1), of("C", 1).between(0, 20)}, want: []int64{30, 20}},
+		"K4 A and B offline":                  {total: 50, shares: []share{of("C", 1).between(0, 20)}, want: []int64{20}, left: 30},
+		"K5 Never":                            {total: 50, keep: never, shares: []share{of("A", 1), of("B", 1), of("C", 1).running(30)}, want: []int64{10, 10, 30}},
+		"K5 Always":                           {total: 50, shares: []share{of("A", 1), of("B", 1), of("C", 1).running(30)}, want: []int64{16, 17, 17}},
+		"K6 upper bounds":                     {total: 71, shares: []share{of("A", 10000).between(0, 10), of("B", 1), of("C", 1).between(0, 21), of("D", 1).between(0, 10)}, want: []int64{10, 30, 21, 10}},
+		"K6 with E":                           {total: 91, shares: []share{of("A", 10000).between(0, 10), of("B", 1), of("C", 1).between(0, 21), of("D", 1).between(0, 10), of("E", 1)}, want: []int64{10, 25, 21, 10, 25}},
+		"K7 in a scale-down no cluster grows": {total: 50, keep: never, shares: []share{of("A", 1).running(10), of("B", 1).running(70)}, want: []int64{10, 40}},
+		"K8 none set":                         {total: 4, shares: []share{of("A", 1), of("B", 1)}, want: []int64{2, 2}},
+		"K8 two to one":                       {total: 6, shares: []share{of("A", 2), of("B", 1)}, want: []int64{4, 2}},
+		"K8 minima":                           {total: 6, shares: []share{of("A", 2).between(3, none), of("B", 1).between(3, none)}, want: []int64{3, 3}},
+		"K8 one cluster":                      {total: 6, shares: []share{of("A", 2).between(3, none)}, want: []int64{6}},
+		"R1 12":                               {total: 12, shares: []share{of("A", 3), of("B", 2), of("C", 1)}, want: []int64{6, 4, 2}},
+		"R1 13":                               {total: 13, shares: []share{of("A", 3), of("B", 2), of("C", 1)}, want: []int64{7, 4, 2}},
+		"R1 14":                               {total: 14, shares: []share{of("A", 3), of("B", 2), of("C", 1)}, want: []int64{7, 5, 2}},
+		"R1 9 at 1:3":                         {total: 9, shares: []share{of("A", 1), of("B", 3)}, want: []int64{2, 7}},
+		"R1 2 at 2:1":                         {total: 2, shares: []share{of("A", 2), of("B", 1)}, want: []int64{1, 1}},
 
 		"minima for which there is not enough":               {total: 5, shares: []share{of("A", 1).between(4, none), of("B", 2).between(4, none)}, want: []int64{1, 4}},
 		"a minimum comes before what runs elsewhere":         {total: 10, keep: never, shares: []share{of("A", 2).running(10), of("B", 1).between(4, none)}, want: []int64{6, 4}},
@@ -69,7 +69,7 @@ func TestTheReplicasOfAWorkloadAreDividedAs(t *testing.T) {
 		"nor does it in a scale-down":                        {total: 15, keep: never, shares: []share{of("A", 0).running(10), of("B", 1).running(10)}, want: []int64{5, 10}},
 		"a cluster that no entry matches any more loses all": {total: 20, keep: never, shares: []share{of("A", 0).between(0, 0).running(10), of("B", 1).running(10)}, want: []int64{0, 20}},
 		"growth alone is divided":                            {total: 24, keep: never, shares: []share{of("A", 1).running(2), of("B", 1).running(10)}, want: []int64{12, 12}},
-		"nothing is divided to nobody":                       {total: 3, want: []int64{}, left: 3},
+		"without clusters":                                   {total: 3, want: []int64{}, left: 3},
 		"nothing":                                            {total: 0, shares: []share{of("A", 1).between(2, none)}, want: []int64{0}},
 	} {
 		t.Run(id, func(t *testing.T) {
@@ -153,7 +153,7 @@ func checkDivision(t *testing.T, said string, total int64, shares []share, keep 
 			require.GreaterOrEqual(t, s.seats, s.stays(), "nothing moves that runs: %s", said)
 		}
 		if keep && running > total {
-			require.LessOrEqual(t, s.seats, s.stays(), "nobody grows: %s", said)
+			require.LessOrEqual(t, s.seats, s.stays(), "no cluster grows: %s", said)
 			require.Zero(t, left, said)
 		}
 		if left > 0 && s.votes > 0 {

@@ -142,7 +142,7 @@ func readCount(object *unstructured.Unstructured, path []string) *int32 {
 	if err != nil || !found {
 		return nil
 	}
-	return ptr.To(int32(max(0, min(value, 1<<31-1))))
+	return new(int32(max(0, min(value, 1<<31-1))))
 }
 
 // runsPods says that an object of an unknown kind looks like one that runs pods.

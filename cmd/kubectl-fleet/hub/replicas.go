@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -61,7 +60,7 @@ func ReplicaShares(bindings []Binding, works map[string][]placementv1beta1.Work)
 		}
 		for i := range binding.Spec.ReplicaAssignments {
 			a := &binding.Spec.ReplicaAssignments[i]
-			shareOf(a).InForce = ptr.To(a.Replicas)
+			shareOf(a).InForce = new(a.Replicas)
 		}
 		for _, share := range assigned {
 			shares = append(shares, *share)
