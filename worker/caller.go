@@ -73,6 +73,8 @@ func ownerOf(name string, args []any) (owner wf.Execution, known bool) {
 		case act.LoadRun, act.InitializeRun, act.PauseRun, act.AdvanceDeletion:
 			return wf.RunExecution(in), true
 		}
+	case act.ScaleRequest:
+		return wf.PlacementExecution(in.Placement), true
 	case act.AdvanceRequest:
 		return wf.PlacementExecution(in.Placement), true
 	case act.StageRequest:

@@ -43,6 +43,7 @@ func TestAnActivityRunsForTheWorkflowOfItsObjectOnly(t *testing.T) {
 		"gates are checked by the run":                               {act.CheckGates, act.GateRequest{StageRequest: prod}, theRun, false},
 		"and not by its stage":                                       {act.CheckGates, act.GateRequest{StageRequest: prod}, theOne, true},
 		"a placement is advanced by its workflow":                    {act.AdvancePlacement, act.AdvanceRequest{Placement: wf.Ref{Name: "web"}}, placement, false},
+		"a placement is scaled by its workflow":                      {act.ScaleReplicas, act.ScaleRequest{Placement: wf.Ref{Name: "web"}}, placement, false},
 		"not by that of a placement of the same name in a namespace": {act.AdvancePlacement, act.AdvanceRequest{Placement: wf.Ref{Name: "web", Namespace: "app"}}, placement, true},
 		"the kind that an input claims does not matter":              {act.PauseRun, wf.Ref{Kind: wf.KindClusterResourcePlacement, Name: "web"}, placement, true},
 	} {
@@ -67,7 +68,7 @@ func TestEveryActivityHasAnOwner(t *testing.T) {
 	all := inputs{types: map[string]reflect.Type{}}
 	RegisterShort(all, Activities{})
 	RegisterWaiting(all, Activities{})
-	require.Len(t, all.types, 15)
+	require.Len(t, all.types, 16)
 	for name, input := range all.types {
 		owner, known := ownerOf(name, []any{reflect.Zero(input).Interface()})
 		assert.True(t, known, name)

@@ -37,6 +37,7 @@ func RegisterShort(r worker.ActivityRegistry, a Activities) {
 		act.SelectResources:  a.Placement.SelectResources,
 		act.ScheduleClusters: a.Placement.ScheduleClusters,
 		act.RefuseEvictions:  a.Rolling.RefuseEvictions,
+		act.ScaleReplicas:    a.Rolling.ScaleReplicas,
 		act.LoadRun:          a.UpdateRun.LoadRun,
 		act.InitializeRun:    a.UpdateRun.InitializeRun,
 		act.LoadStage:        a.UpdateRun.LoadStage,

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -77,11 +78,35 @@ func Bind[B placementv1beta1.BindingObject](ctx context.Context, c client.Client
 	ops = setOptional(ops, "/spec/clusterResourceOverrideSnapshots", to.ClusterResourceOverrideSnapshots,
 		len(to.ClusterResourceOverrideSnapshots) > 0, len(spec.ClusterResourceOverrideSnapshots) > 0)
 	ops = setOptional(ops, "/spec/applyStrategy", to.ApplyStrategy, to.ApplyStrategy != nil, spec.ApplyStrategy != nil)
+	if assigned := workmodel.AssignmentsWithVersion(spec, to.Snapshot); !equality.Semantic.DeepEqual(assigned, spec.ReplicaAssignments) {
+		ops = append(ops, replaceAssignments(spec, assigned)...)
+	}
 	out := placementv1beta1.DeepCopyOf(from)
 	if err := patchBinding(ctx, c, out, ops); err != nil {
 		return *new(B), err
 	}
 	return out, nil
+}
+
+// Assign brings replica assignments into force on a binding that was given resources and still has in force what the decision was
+// based on. It returns the binding as stored.
+func Assign[B placementv1beta1.BindingObject](ctx context.Context, c client.Client, from B, assignments []placementv1beta1.ReplicaAssignment) (B, error) {
+	spec, out := from.GetBindingSpec(), placementv1beta1.DeepCopyOf(from)
+	ops := append([]fence.Op{fence.Test("/spec/state", spec.State)}, replaceAssignments(spec, assignments)...)
+	if err := patchBinding(ctx, c, out, ops); err != nil {
+		return *new(B), err
+	}
+	return out, nil
+}
+
+// replaceAssignments replaces the replica assignments in force, if they are what was read.
+func replaceAssignments(seen *placementv1beta1.ResourceBindingSpec, wanted []placementv1beta1.ReplicaAssignment) []fence.Op {
+	const path = "/spec/replicaAssignments"
+	var before any
+	if len(seen.ReplicaAssignments) > 0 {
+		before = seen.ReplicaAssignments
+	}
+	return setOptional([]fence.Op{fence.Test(path, before)}, path, wanted, len(wanted) > 0, len(seen.ReplicaAssignments) > 0)
 }
 
 // RemovedResources are the annotations that say, on a binding, what happens to resources that leave it; none if it says so, or

@@ -11,6 +11,7 @@ const (
 	LoadPlacement    = "LoadPlacement"
 	SelectResources  = "SelectResources"
 	ScheduleClusters = "ScheduleClusters"
+	ScaleReplicas    = "ScaleReplicas"
 	AdvancePlacement = "AdvancePlacement"
 	RefuseEvictions  = "RefuseEvictions"
 )
@@ -27,6 +28,8 @@ type PlacementState struct {
 	Generation int64 `json:"generation,omitempty"`
 	// Evictions says that some wait for an outcome.
 	Evictions bool `json:"evictions,omitempty"`
+	// Divides says that replicas of workloads are divided over the clusters.
+	Divides bool `json:"divides,omitempty"`
 }
 
 // SelectResult names the snapshot that holds what the placement selects now.
@@ -65,6 +68,19 @@ type ScheduleResult struct {
 	WakeAt time.Time `json:"wakeAt,omitzero"`
 	// Held is how many removals wait until a user accepts them; nothing was scheduled then.
 	Held int `json:"held,omitempty"`
+}
+
+// ScaleRequest brings divided replicas into force.
+type ScaleRequest struct {
+	Placement wf.Ref `json:"placement"`
+	// Snapshot is the latest master snapshot; empty if there is none.
+	Snapshot string `json:"snapshot,omitempty"`
+}
+
+// ScaleResult counts the clusters that were given other replicas.
+type ScaleResult struct {
+	Gone   bool `json:"gone,omitempty"`
+	Scaled int  `json:"scaled,omitempty"`
 }
 
 // Operations on one cluster of a rolling update.

@@ -94,6 +94,44 @@ func (p *Patch) Apply(o *Object) (Result, error) {
 	return Result{Manifest: manifest}, nil
 }
 
+// LastChange returns the override that was the last to change a field of an object, by the names on the path to it; false if
+// none does, or if the rules cannot be carried out.
+func (p *Patch) LastChange(o *Object, path []string) (source Source, found bool) {
+	var buffer [4]mention
+	root, value := o.root, fieldAt(o.root, path)
+	mentions := p.set.index.findMentions(buffer[:0], o.id)
+	for i, m := range mentions {
+		if i > 0 && mentions[i-1].override == m.override {
+			continue // as in Apply
+		}
+		for j := range p.rules[m.override] {
+			changed, _, failed := p.rules[m.override][j].applyRule(root)
+			if failed != nil {
+				return Source{}, false
+			}
+			root = changed
+			if now := fieldAt(root, path); now != value {
+				value, source, found = now, p.set.specs[m.override].source, true
+			}
+		}
+	}
+	return source, found
+}
+
+// fieldAt is what an object says in a field, as JSON; empty if it has no such field.
+func fieldAt(n *node, path []string) string {
+	for _, name := range path {
+		inner := n.splitContent()
+		if inner.shape != shapeObject {
+			return ""
+		}
+		if n = inner.findField(name); n == nil {
+			return ""
+		}
+	}
+	return string(n.appendTo(nil))
+}
+
 // sizeLimit is how large an object can be in bytes, by what etcd takes.
 const sizeLimit = 1536 * 1024
 

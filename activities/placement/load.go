@@ -37,6 +37,7 @@ func (a *Activities) LoadPlacement(ctx context.Context, ref wf.Ref) (act.Placeme
 		External:   placementv1beta1.IsExternal(placement),
 		Generation: placement.GetGeneration(),
 		Evictions:  len(waiting) > 0 || prepared,
+		Divides:    placementv1beta1.DividesReplicas(placement.GetPlacementSpec().Policy),
 	}, nil
 }
 

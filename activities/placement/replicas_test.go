@@ -144,3 +144,20 @@ func TestAPolicyWithRulesForReplicasHasTheHashOfOneWithout(t *testing.T) {
 	}
 	assert.Len(t, hashes, 1)
 }
+
+func TestScalingADividedWorkloadMakesNoSnapshot(t *testing.T) {
+	h := newScalingHub(t, crp(dividing(placementv1beta1.ReplicaSchedulingRule{})), namespace("app"), deployment(4), member("a"), member("b"))
+	first := h.selectNow()
+	h.scale(10)
+	second := h.selectNow()
+	assert.Equal(t, first.Snapshot, second.Snapshot)
+	assert.False(t, second.Created)
+	h.schedule()
+	assert.Equal(t, map[string]int32{"a": 5, "b": 5}, h.assigned())
+
+	h.edit(dividing())
+	third := h.selectNow()
+	assert.NotEqual(t, first.Snapshot, third.Snapshot, "the replicas of a workload that is not divided are part of what is placed")
+	h.schedule()
+	assert.Empty(t, h.assigned())
+}

@@ -26,6 +26,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/envelope"
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -154,13 +155,22 @@ func (r *rollout) Sync(ctx context.Context, b placementv1beta1.BindingObject) er
 	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-" + b.GetBindingSpec().TargetCluster, Name: "crp-work"}}
 	err := r.Get(ctx, client.ObjectKeyFromObject(work), work)
 	missing := apierrors.IsNotFound(err)
-	if client.IgnoreNotFound(err) != nil || !missing && work.Annotations[placementv1beta1.RevisionAnnotation] == workmodel.Revision(b) {
+	want := r.dividedWork(b)
+	if client.IgnoreNotFound(err) != nil || !missing && work.Annotations[placementv1beta1.RevisionAnnotation] == workmodel.Revision(b) &&
+		work.Annotations[workmodel.AssignmentsAnnotation] == want.Annotations[workmodel.AssignmentsAnnotation] {
 		return client.IgnoreNotFound(err)
 	}
+	workmodel.CarryVersion(&want, work.DeepCopy())
 	work.Labels = map[string]string{placementv1beta1.ParentBindingLabel: b.GetName(), placementv1beta1.ParentPlacementLabel: "crp"}
 	work.Annotations = map[string]string{
 		placementv1beta1.RevisionAnnotation: workmodel.Revision(b), placementv1beta1.BindingUIDAnnotation: string(b.GetUID()), placementv1beta1.WorkCountAnnotation: "1",
 	}
+	for _, key := range []string{workmodel.AssignmentsAnnotation, workmodel.ScalingAnnotation} {
+		if value := want.Annotations[key]; value != "" {
+			work.Annotations[key] = value
+		}
+	}
+	work.Spec = want.Spec
 	work.Generation++
 	if missing {
 		err = r.Create(ctx, work)
@@ -171,6 +181,20 @@ func (r *rollout) Sync(ctx context.Context, b placementv1beta1.BindingObject) er
 		r.report(b.GetBindingSpec().TargetCluster, metav1.ConditionTrue)
 	}
 	return err
+}
+
+// dividedWork is the Work of a binding to a snapshot with one Deployment, as divided.
+func (r *rollout) dividedWork(b placementv1beta1.BindingObject) placementv1beta1.Work {
+	r.t.Helper()
+	part := snapshotNamed(b.GetBindingSpec().ResourceSnapshotName, "true")
+	part.Spec.SelectedResources = []placementv1beta1.ResourceContent{{RawExtension: runtime.RawExtension{
+		Raw: []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"front","namespace":"web"}}`),
+	}}}
+	content, err := workmodel.NewContent(envelope.Rules{}, []placementv1beta1.ResourceSnapshotObject{part}).Divide(b.GetBindingSpec().ReplicaAssignments)
+	require.NoError(r.t, err)
+	works, err := workmodel.Generate(b, content)
+	require.NoError(r.t, err)
+	return works[0]
 }
 
 // report lets a member say that it has applied its Work and whether that is

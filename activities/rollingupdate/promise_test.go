@@ -67,8 +67,10 @@ func (w *world) happen(calm bool) {
 	name := placementv1beta1.BindingName("crp", "crp-uid", cluster)
 	b := &placementv1beta1.ClusterResourceBinding{}
 	there := w.Get(ctx, client.ObjectKey{Name: name}, b) == nil
-	kind := w.random.IntN(15)
+	kind := w.random.IntN(17)
 	switch {
+	case kind >= 15:
+		w.divide(b, there)
 	case kind >= 13:
 		if there {
 			w.answer(b)
@@ -112,6 +114,19 @@ func (w *world) happen(calm bool) {
 	}
 }
 
+// divide is the scheduler that decides other replicas for a cluster, or a workflow that brings what is decided into force, and may
+// die on the way.
+func (w *world) divide(b *placementv1beta1.ClusterResourceBinding, there bool) {
+	if there && b.DeletionTimestamp == nil && w.random.IntN(2) == 0 {
+		b.Spec.ClusterDecision.Assignments = shareOf(w.random.Int32N(9))
+		b.Generation++
+		require.NoError(w.t, w.Update(w.t.Context(), b))
+		return
+	}
+	scaling := &rollingupdate.Activities{Client: w.process(w.random.IntN(6) - 1), Live: w, Works: w, Clock: w.rolling.Clock}
+	_, _ = scaling.ScaleReplicas(w.t.Context(), act.ScaleRequest{Placement: ref, Snapshot: fmt.Sprintf("crp-%d-snapshot", w.snapshot)}) // it may be killed
+}
+
 // lose is somebody who deletes a binding by hand. That is heard at once, too.
 func (w *world) lose(b *placementv1beta1.ClusterResourceBinding) {
 	if w.depth.Load() > 0 {
@@ -151,6 +166,14 @@ func (w *world) member(cluster string, available metav1.ConditionStatus) {
 		return
 	}
 	require.NoError(w.t, w.Sync(w.t.Context(), b)) // the binding controller repairs
+	if len(b.Spec.ReplicaAssignments) > 0 {
+		replicas := b.Spec.ReplicaAssignments[0].Replicas
+		ready := replicas
+		if available != metav1.ConditionTrue {
+			ready = w.random.Int32N(replicas + 1)
+		}
+		w.count(cluster, replicas, ready)
+	}
 	w.report(cluster, available)
 	work := &placementv1beta1.Work{}
 	key := client.ObjectKey{Namespace: "fleet-member-" + cluster, Name: "crp-work"}

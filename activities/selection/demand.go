@@ -28,5 +28,9 @@ func ReadDemands(ctx context.Context, live client.Reader, placement placementv1b
 	if err != nil {
 		return nil, err
 	}
-	return placementv1beta1.ReadReplicaDemands(policy, manifests)
+	demands, err := placementv1beta1.ReadReplicaDemands(policy, manifests)
+	if err != nil {
+		return nil, err
+	}
+	return placementv1beta1.WithReplicaCounts(demands, latest.master.Annotations[placementv1beta1.ReplicaCountsAnnotation]), nil
 }

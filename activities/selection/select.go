@@ -98,6 +98,13 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 	if err != nil {
 		return act.SelectResult{}, fmt.Errorf("resolving the selectors of placement %s: %w", placement.GetName(), err)
 	}
+	demands, err := placementv1beta1.ReadReplicaDemands(placement.GetPlacementSpec().Policy, content.Manifests)
+	if err == nil {
+		err = content.Divide(demands)
+	}
+	if err != nil {
+		return act.SelectResult{}, err
+	}
 	writer := s.snapshotWriter(placement)
 	if err := writer.recognizeContent(ctx, existing.latestGroup(), content); err != nil {
 		return act.SelectResult{}, err
@@ -120,10 +127,6 @@ func (s *Selector) selectInSlot(ctx context.Context, placement placementv1beta1.
 		Generation: placement.GetGeneration(), Snapshot: latest.name, Index: latest.index,
 		Hash: content.Hash, Inputs: selected.inputs, Held: selected.held,
 		Note: snapshot.NoteOf(slices.Concat(selected.tooLarge, selected.missing), len(content.Manifests) == 0),
-	}
-	demands, err := placementv1beta1.ReadReplicaDemands(placement.GetPlacementSpec().Policy, content.Manifests)
-	if err != nil {
-		return act.SelectResult{}, err
 	}
 	verdict.Demand = placementv1beta1.HashReplicaDemands(demands)
 	err = s.pickOverrides(ctx, placement, func() ([]placementv1beta1.ResourceIdentifier, error) {

@@ -2,6 +2,7 @@ package selection
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -59,7 +60,7 @@ func (w snapshotWriter) storeContent(ctx context.Context, existing *series, cont
 		if err := w.storeMaster(ctx, group[0], content.Hash, len(group)); err != nil {
 			return storedSnapshot{}, err
 		}
-	} else if err := w.labelLatest(ctx, target.master, placementv1beta1.LabelValueTrue); err != nil {
+	} else if err := errors.Join(w.labelLatest(ctx, target.master, placementv1beta1.LabelValueTrue), w.noteReplicas(ctx, target.master, content.Replicas)); err != nil {
 		return storedSnapshot{}, err
 	}
 	return result, w.unlabelOthers(ctx, existing, index)
@@ -155,15 +156,24 @@ func (w snapshotWriter) labelLatest(ctx context.Context, object *metav1.PartialO
 // noteChangeSeen notes on the latest snapshot when other content than its own was first
 // seen to be selected; an empty text says that its content is what is selected.
 func noteChangeSeen(ctx context.Context, c client.Client, master *metav1.PartialObjectMetadata, when string) error {
-	key := placementv1beta1.NextResourceSnapshotCandidateDetectionTimeAnnotation
-	if master.Annotations[key] == when {
+	return annotateSnapshot(ctx, c, master, placementv1beta1.NextResourceSnapshotCandidateDetectionTimeAnnotation, when)
+}
+
+// noteReplicas notes on a snapshot what the workloads in it ask for now whose replicas are divided; an empty text says that none are.
+func (w snapshotWriter) noteReplicas(ctx context.Context, master *metav1.PartialObjectMetadata, replicas string) error {
+	return annotateSnapshot(ctx, w.client, master, placementv1beta1.ReplicaCountsAnnotation, replicas)
+}
+
+// annotateSnapshot gives a snapshot the annotation, unless it has it; without a value, it takes it off.
+func annotateSnapshot(ctx context.Context, c client.Client, master *metav1.PartialObjectMetadata, key, value string) error {
+	if master.Annotations[key] == value {
 		return nil
 	}
 	patched := master.DeepCopy()
 	patched.SetGroupVersionKind(placementv1beta1.ScopeOf(master).ResourceSnapshotKind())
 	base := patched.DeepCopy()
-	patched.Annotations[key] = when
-	if when == "" {
+	patched.Annotations[key] = value
+	if value == "" {
 		delete(patched.Annotations, key)
 	}
 	if err := c.Patch(ctx, patched, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
 // PartLimit is how much JSON one snapshot object holds, in bytes. A single object
@@ -32,6 +34,20 @@ type Content struct {
 	Hash string
 	// Envelopes is how many of the objects are envelopes.
 	Envelopes int
+	// Replicas is how many replicas workloads ask for that are divided over clusters, as a snapshot notes it.
+	Replicas string
+}
+
+// Divide notes what workloads ask for whose replicas are divided over clusters. It is no part of what tells contents apart: a change
+// of it moves replicas, and brings no cluster another version.
+func (c *Content) Divide(demands []placementv1beta1.ReplicaDemand) error {
+	c.Replicas = placementv1beta1.EncodeReplicaCounts(demands)
+	if c.Replicas == "" {
+		return nil
+	}
+	without, err := placementv1beta1.WithoutReplicas(c.Manifests, demands)
+	c.Hash = Hash(without)
+	return err
 }
 
 // NewContent orders and hashes what was selected.

@@ -32,6 +32,9 @@ func Group(placement placementv1beta1.PlacementObject, index int, content Conten
 				placementv1beta1.NumberOfResourceSnapshotsAnnotation: strconv.Itoa(len(parts)),
 				placementv1beta1.NumberOfEnvelopedObjectsAnnotation:  strconv.Itoa(content.Envelopes),
 			})
+			if content.Replicas != "" {
+				part.GetAnnotations()[placementv1beta1.ReplicaCountsAnnotation] = content.Replicas
+			}
 		} else {
 			part.SetAnnotations(map[string]string{
 				placementv1beta1.SubindexOfResourceSnapshotAnnotation: strconv.Itoa(sub),

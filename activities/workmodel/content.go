@@ -25,6 +25,9 @@ type Content struct {
 	invalid []*envelope.Error
 	// held are the objects that overrides cannot be applied to.
 	held []HeldObject
+	// assigned are the replicas that the cluster is given, overridden those of them that overrides have changed.
+	assigned   map[placementv1beta1.Workload]placementv1beta1.ReplicaAssignment
+	overridden []overriddenReplicas
 	// objects are those of the units, read when an override first asks for them.
 	objects func() ([][]*override.Object, error)
 }

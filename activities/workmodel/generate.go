@@ -53,6 +53,7 @@ func Generate(binding placementv1beta1.BindingObject, content *Content) ([]place
 		if held := content.heldBackIn(i); held != "" {
 			work.Annotations[HeldBackAnnotation] = held
 		}
+		content.markReplicas(&work, i, binding)
 		works = append(works, work)
 	}
 	return works, nil

@@ -63,7 +63,7 @@ func (c *Content) Override(patch *override.Patch) (*Content, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed := &Content{parts: c.parts, invalid: c.invalid, units: make([]workUnit, len(c.units)), objects: c.objects}
+	changed := &Content{parts: c.parts, invalid: c.invalid, units: make([]workUnit, len(c.units)), objects: c.objects, assigned: c.assigned}
 	copy(changed.units, c.units)
 	for i := range changed.units {
 		if !changed.units[i].invalid {
@@ -83,6 +83,7 @@ func (c *Content) overrideUnit(unit int, objects []*override.Object, patch *over
 			held.Envelope = c.units[unit].envelope
 			c.held = append(c.held, held)
 		case !result.Removed:
+			c.noteOverriddenReplicas(unit, object, patch, result.Manifest)
 			manifests = append(manifests, placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: result.Manifest}})
 		}
 	}
@@ -109,7 +110,7 @@ func (c *Content) KeepFormer(works []placementv1beta1.Work) *Content {
 			}
 		}
 	}
-	kept := &Content{parts: c.parts, invalid: c.invalid, units: slices.Clone(c.units), objects: c.objects, held: c.held}
+	kept := &Content{parts: c.parts, invalid: c.invalid, units: slices.Clone(c.units), objects: c.objects, held: c.held, assigned: c.assigned, overridden: c.overridden}
 	for _, held := range slices.Backward(c.held) { // the last first, so that the places of the others stay
 		manifest, ok := former[envelope.ObjectKey{Group: held.Group, Kind: held.Kind, Namespace: held.Namespace, Name: held.Name}]
 		if ok {

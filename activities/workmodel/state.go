@@ -13,7 +13,7 @@ import (
 
 // ClusterState says how far a cluster is with what its binding asks for.
 type ClusterState struct {
-	// Synced says that every Work the binding needs carries its revision.
+	// Synced says that every Work the binding needs carries its revision, and was made with the replicas in force.
 	Synced bool
 	// Applied says that the member has applied all of them as they are now.
 	Applied bool
@@ -29,6 +29,8 @@ type ClusterState struct {
 	// HeldBack says that overrides could not be applied to some resources, which stay as they
 	// were; the rest of the state is about what is there.
 	HeldBack bool
+	// Scaling says that, of what is Available, not all replicas are there yet: only their number changes.
+	Scaling bool
 	// AvailableSince is when the last Work became available in this revision;
 	// zero unless Available.
 	AvailableSince time.Time
@@ -43,12 +45,19 @@ func StateOf(binding placementv1beta1.BindingObject, works []placementv1beta1.Wo
 		return ClusterState{}
 	}
 	state := ClusterState{Synced: true, Applied: true, Available: true}
+	if !isDividedAs(binding, current) {
+		state.Synced, state.Scaling = false, true
+	}
 	for i := range current {
+		if !isAvailable(&current[i]) && isScaledEnough(&current[i]) && !isScalingOver(binding) {
+			state.Scaling = true
+			continue
+		}
 		state = state.withWork(&current[i], reportsDiff(binding.GetBindingSpec()))
 		state.HeldBack = state.HeldBack || current[i].Annotations[HeldBackAnnotation] != ""
 	}
 	if !state.Available {
-		state.AvailableSince = time.Time{}
+		state.AvailableSince, state.Scaling = time.Time{}, false
 	}
 	return state
 }

@@ -43,8 +43,8 @@ func BindingConditions(binding placementv1beta1.BindingObject, works []placement
 		return nil
 	}
 	failed, notOverridden := errors.AsType[*OverrideError](syncErr)
-	wanted := []metav1.Condition{rolloutStarted(binding), overriddenCondition(binding, failed)}
 	current, synced := currentWorks(binding, works)
+	wanted := []metav1.Condition{rolloutStarted(binding), overriddenCondition(binding, current, failed)}
 	switch {
 	case notOverridden: // what comes after is about other resources
 	case syncErr != nil:
@@ -85,7 +85,7 @@ func SnapshotIndex(snapshotName string) string {
 	return base[strings.LastIndexByte(base, '-')+1:]
 }
 
-func overriddenCondition(binding placementv1beta1.BindingObject, failed *OverrideError) metav1.Condition {
+func overriddenCondition(binding placementv1beta1.BindingObject, works []placementv1beta1.Work, failed *OverrideError) metav1.Condition {
 	if failed != nil {
 		return newCondition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionFalse,
 			placementv1beta1.ReasonOverriddenFailed, fmt.Sprintf("Failed to apply the override rules on the resources: %v", failed))
@@ -94,8 +94,13 @@ func overriddenCondition(binding placementv1beta1.BindingObject, failed *Overrid
 		return newCondition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionTrue,
 			placementv1beta1.ReasonNoOverrideSpecified, "No override rules are configured for the selected resources")
 	}
-	return newCondition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionTrue,
-		placementv1beta1.ReasonOverriddenSucceeded, "Successfully applied the override rules on the resources")
+	message := "Successfully applied the override rules on the resources"
+	for i := range works {
+		if told := works[i].Annotations[OverriddenReplicasAnnotation]; told != "" {
+			message += "; " + told
+		}
+	}
+	return newCondition(placementv1beta1.ConditionTypeOverridden, metav1.ConditionTrue, placementv1beta1.ReasonOverriddenSucceeded, message)
 }
 
 // reportedConditions are the conditions that rest on what the member says.
@@ -104,6 +109,11 @@ func reportedConditions(binding placementv1beta1.BindingObject, works []placemen
 		return []metav1.Condition{diffReportedCondition(works)}
 	}
 	applied := appliedCondition(works)
+	if StateOf(binding, works).Scaling {
+		applied.Status, applied.Reason, applied.Message = metav1.ConditionTrue, placementv1beta1.ReasonAllWorkHaveBeenApplied, "All corresponding work objects are applied"
+		return []metav1.Condition{applied, newCondition(placementv1beta1.ConditionTypeAvailable, metav1.ConditionTrue,
+			placementv1beta1.ReasonScalingOnly, "Only the number of replicas changes, and enough of them are ready")}
+	}
 	if applied.Status != metav1.ConditionTrue {
 		return []metav1.Condition{applied}
 	}

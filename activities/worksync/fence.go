@@ -46,6 +46,9 @@ func metadataOperations(want, have *placementv1beta1.Work) []fence.Op {
 		operations = append(operations, fence.Add(fence.AnnotationPath(key), want.Annotations[key]))
 	}
 	operations = append(operations, dropTrace(want, have)...)
+	for _, key := range []string{workmodel.AssignmentsAnnotation, workmodel.DroppedAnnotation, workmodel.OverriddenReplicasAnnotation, workmodel.ScalingAnnotation} {
+		operations = append(operations, dropAnnotation(want, have, key)...)
+	}
 	for _, key := range []string{workmodel.HeldBackAnnotation, placementv1beta1.RemovedResourcesAnnotation, placementv1beta1.DeletePropagationAnnotation} {
 		operations = append(operations, dropAnnotation(want, have, key)...)
 	}

@@ -31,12 +31,13 @@ func newOverrider(cached, live client.Reader) *overrider {
 	return &overrider{cached: cached, live: live, kept: lru.New(keptOverrides)}
 }
 
-// applyOverrides returns the content as the cluster of a binding is to have it. A
-// *workmodel.OverrideError is for people to mend.
+// applyOverrides returns the content as the cluster of a binding is to have it: with the replicas that are in force there, then
+// with overrides, which have the last word. A *workmodel.OverrideError is for people to mend.
 func (o *overrider) applyOverrides(ctx context.Context, binding placementv1beta1.BindingObject, content *workmodel.Content) (*workmodel.Content, error) {
+	content, err := content.Divide(binding.GetBindingSpec().ReplicaAssignments)
 	refs := overridesource.RefsOf(*binding.GetBindingSpec())
-	if len(refs) == 0 {
-		return content, nil
+	if err != nil || len(refs) == 0 {
+		return content, err
 	}
 	set, err := o.compileOverrides(ctx, refs)
 	if missing, gone := errors.AsType[*overridesource.MissingError](err); gone {

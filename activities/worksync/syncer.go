@@ -197,10 +197,10 @@ func (s *Syncer) writeEach(ctx context.Context, binding placementv1beta1.Binding
 // writeWork creates or replaces one Work. have is what the cache knows of it; once
 // that turns out to be out of date, it is read live.
 func (s *Syncer) writeWork(ctx context.Context, binding placementv1beta1.BindingObject, want, have *placementv1beta1.Work) error {
-	want.Annotations[workmodel.RevisionTimeAnnotation] = s.clock.Now().UTC().Format(timeFormat)
 	carryTrace(ctx, want)
 	var lost error
 	for range attempts {
+		want.Annotations[workmodel.RevisionTimeAnnotation] = s.clock.Now().UTC().Format(timeFormat)
 		again, err := s.tryWrite(ctx, binding, want, have)
 		if !again {
 			return wrapWriteError(want, err)
@@ -247,6 +247,7 @@ func (s *Syncer) tryWrite(ctx context.Context, binding placementv1beta1.BindingO
 	case foreign:
 		return s.takeOver(ctx, binding, want)
 	case outdated:
+		workmodel.CarryVersion(want, have)
 	}
 	patch, err := replacementPatch(want, have)
 	if err != nil {
@@ -298,6 +299,7 @@ func sameContent(want, have *placementv1beta1.Work) bool {
 		placementv1beta1.WorkCountAnnotation,
 		placementv1beta1.ParentResourceSnapshotNameAnnotation,
 		workmodel.HeldBackAnnotation,
+		workmodel.AssignmentsAnnotation,
 	} {
 		if want.Annotations[key] != have.Annotations[key] {
 			return false

@@ -25,6 +25,8 @@ const (
 	keptReport = 128 << 10
 	// keptMailbox is the same for each part of the report in a mailbox.
 	keptMailbox = 256 << 10
+	// keptCounts is of how many workloads the pods that a report on one Work counts are kept: as many as a placement divides.
+	keptCounts = placementv1beta1.MaxDividedWorkloads
 	// overhead is what an entry takes beside its strings, roughly.
 	overhead = 128
 )
@@ -33,12 +35,12 @@ const (
 // shows, and of values more than the member agent reports.
 var cachedReport = placementv1beta1.ReportBounds{Conditions: 8, Message: 4096, Details: 100, Path: 1024, Value: 1024}
 
-// summarizeReport returns what the hub reads of the report on a Work: conditions, and the objects
-// that have failed or differ. Of the objects' own statuses it keeps a hash, in an entry for no
+// summarizeReport returns what the hub reads of the report on a Work: conditions, the objects
+// that have failed or differ, and the workloads whose pods are counted. Of the objects' own statuses it keeps a hash, in an entry for no
 // object, by which a change of them is noticed.
 func summarizeReport(status placementv1beta1.WorkStatus) placementv1beta1.WorkStatus {
 	summary := placementv1beta1.WorkStatus{Conditions: cachedReport.ApplyToConditions(status.Conditions)}
-	mirrored, size := sha256.New(), 0
+	mirrored, size, counts := sha256.New(), 0, 0
 	isMirrored := false
 	for _, manifest := range status.ManifestConditions {
 		if reported := manifest.BackReportedStatus; reported != nil {
@@ -48,12 +50,21 @@ func summarizeReport(status placementv1beta1.WorkStatus) placementv1beta1.WorkSt
 			_, _ = mirrored.Write(reported.ObservedStatus.Raw)
 			manifest.BackReportedStatus = nil
 		}
+		counted := manifest.ReplicaStatus != nil && counts < keptCounts
+		if counted {
+			counts++
+		}
 		if !needsAttention(&manifest) || size > keptReport {
+			if counted {
+				summary.ManifestConditions = append(summary.ManifestConditions, countsOf(&manifest))
+			}
 			continue
 		}
 		one := cachedReport.Apply(placementv1beta1.WorkStatus{ManifestConditions: []placementv1beta1.ManifestCondition{manifest}}).ManifestConditions[0]
 		if size += sizeOfReport(&one); size <= keptReport {
 			summary.ManifestConditions = append(summary.ManifestConditions, one)
+		} else if counted {
+			summary.ManifestConditions = append(summary.ManifestConditions, countsOf(&manifest))
 		}
 	}
 	if isMirrored {
@@ -63,6 +74,22 @@ func summarizeReport(status placementv1beta1.WorkStatus) placementv1beta1.WorkSt
 		})
 	}
 	return summary
+}
+
+// countsOf is what the hub reads of the report on a workload whose pods are counted, if nothing is wrong with it or there is no room
+// for more: which one it is, its pods and, if one is not True, its conditions without words.
+func countsOf(manifest *placementv1beta1.ManifestCondition) placementv1beta1.ManifestCondition {
+	id := manifest.Identifier
+	kept := placementv1beta1.ManifestCondition{
+		Identifier:    placementv1beta1.WorkResourceIdentifier{Ordinal: id.Ordinal, Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name},
+		ReplicaStatus: manifest.ReplicaStatus,
+	}
+	for _, said := range cachedReport.ApplyToConditions(manifest.Conditions) {
+		if said.Status != metav1.ConditionTrue {
+			kept.Conditions = append(kept.Conditions, metav1.Condition{Type: said.Type, Status: said.Status})
+		}
+	}
+	return kept
 }
 
 // needsAttention says whether an object has failed or differs.

@@ -119,6 +119,10 @@ var together = []promise{
 	{"the command line evicts within a budget", commandLineEvicts},
 	{"the command line places what is on the hub, and leaves it on the members", commandLineFederates},
 
+	{"a divided Deployment is scaled at once, as no other version", dividedDeploymentIsScaled},
+	{"a divided Deployment is scaled under External without a run", dividedDeploymentIsScaledUnderExternal},
+	{"replicas move to other clusters, which grow first", replicasMoveWithoutMissingAny},
+
 	{"dashboard and alerts find the metrics that they use", dashboardsFindTheirMetrics},
 
 	{"runs that cannot begin say what is wrong", badRunsSayWhatIsWrong},

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -123,6 +124,9 @@ func (c *Checker) suspended(was, now *placementv1beta1.ClusterResourceBinding, g
 	}
 	if begins(was, now, gone) {
 		return fmt.Errorf("the binding on %s is deleted while the placement suspends the cluster", cluster)
+	}
+	if !gone && !equality.Semantic.DeepEqual(was.Spec.ReplicaAssignments, now.Spec.ReplicaAssignments) {
+		return fmt.Errorf("%s is given other replicas while the placement suspends it", cluster)
 	}
 	if !gone && was.Spec.ResourceSnapshotName != now.Spec.ResourceSnapshotName {
 		return fmt.Errorf("%s is given %s while the placement suspends it", cluster, now.Spec.ResourceSnapshotName)

@@ -93,7 +93,8 @@ type Poke struct {
 }
 
 // Causes of a poke. A placement repeats its selection for every cause but
-// CauseAvailability, which only matters to a rollout that was blocked.
+// CauseAvailability, which only matters to a rollout that was blocked, and
+// CauseReplicas, for which divided replicas are brought into force.
 const (
 	CauseSpec         = "spec"
 	CauseResources    = "resources"
@@ -101,6 +102,7 @@ const (
 	CauseOverrides    = "overrides"
 	CauseBindings     = "bindings"
 	CauseAvailability = "availability"
+	CauseReplicas     = "replicas"
 	CauseEvictions    = "evictions"
 	CauseApproval     = "approval"
 	CauseAudit        = "audit"

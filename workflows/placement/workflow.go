@@ -46,7 +46,11 @@ type placement struct {
 	demand string
 	// evictions says that some wait for an outcome.
 	evictions bool
-	signals   int
+	// divides says that replicas are divided, scale that some are to be brought into force.
+	divides, scale bool
+	// latest is the snapshot that holds what is selected.
+	latest  string
+	signals int
 	// due is when to select again because changes are being collected until then;
 	// zero if none are.
 	due time.Time
@@ -95,6 +99,9 @@ func (p *placement) convergeOnce(ctx workflow.Context) error {
 		}
 	}
 	selected, err := p.selectAndSchedule(ctx)
+	if err == nil {
+		err = p.scaleReplicas(ctx)
+	}
 	switch {
 	case err != nil || p.again:
 		return err
@@ -149,7 +156,7 @@ func (p *placement) loadPlacement(ctx workflow.Context) error {
 	if p.ref.UID != state.UID {
 		p.ref.UID, p.schedule = state.UID, true
 	}
-	p.external = state.External
+	p.external, p.divides = state.External, state.Divides
 	return nil
 }
 
@@ -161,7 +168,7 @@ func (p *placement) selectAndSchedule(ctx workflow.Context) (act.SelectResult, e
 	if err != nil {
 		return nothing, err
 	}
-	p.due = selected.WakeAt
+	p.due, p.latest, p.scale = selected.WakeAt, selected.Snapshot, p.scale || p.divides
 	if selected.Gone {
 		p.reload, p.again = true, true
 		return nothing, nil
@@ -265,13 +272,33 @@ func (p *placement) advanceBatch(ctx workflow.Context, request act.AdvanceReques
 			return result, future.Get(ctx, &result)
 		}
 		if !p.again {
+			if err := p.scaleReplicas(ctx); err != nil {
+				return result, err
+			}
 			continue
 		}
 		p.again = false
 		if _, err := p.selectAndSchedule(ctx); err != nil {
 			return result, err
 		}
+		if err := p.scaleReplicas(ctx); err != nil {
+			return result, err
+		}
 	}
+}
+
+// scaleReplicas brings divided replicas into force, as far as it may be now. It is no part of the rollout: a fleet can be scaled
+// while update runs decide about versions, and while a rollout is paused.
+func (p *placement) scaleReplicas(ctx workflow.Context) error {
+	if !p.scale || p.gone {
+		return nil
+	}
+	p.scale = false
+	result, err := call.Short[act.ScaleResult](ctx, act.ScaleReplicas, "scale replicas", act.ScaleRequest{Placement: p.ref, Snapshot: p.latest})
+	if result.Gone {
+		p.reload, p.again = true, true
+	}
+	return err
 }
 
 // waitForWork waits for a reason to go on; false means that there is none. Changes that are
@@ -328,14 +355,18 @@ func (p *placement) drainPokes() bool {
 	for p.pokes.ReceiveAsync(&poke) {
 		any = true
 		p.signals++
-		if poke.Cause != wf.CauseAvailability {
+		switch poke.Cause {
+		case wf.CauseAvailability:
+		case wf.CauseReplicas:
+			p.scale = true
+		default:
 			p.again = true
 		}
 		if poke.Cause == wf.CauseSpec || poke.Cause == wf.CauseEvictions || poke.Cause == wf.CauseAudit || poke.UID != p.ref.UID {
 			p.reload = true
 		}
 		switch poke.Cause {
-		case wf.CauseAvailability, wf.CauseResources, wf.CauseOverrides:
+		case wf.CauseAvailability, wf.CauseReplicas, wf.CauseResources, wf.CauseOverrides:
 		default:
 			p.schedule = true
 		}

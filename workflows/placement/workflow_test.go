@@ -59,7 +59,7 @@ func newHub(t *testing.T) *hub {
 	h.env.RegisterWorkflowWithOptions(placement.Workflow, workflow.RegisterOptions{Name: wf.PlacementWorkflow})
 	for name, f := range map[string]any{
 		act.LoadPlacement: h.load, act.SelectResources: h.selectResources,
-		act.ScheduleClusters: h.scheduleClusters, act.AdvancePlacement: h.advance,
+		act.ScheduleClusters: h.scheduleClusters, act.ScaleReplicas: h.scale, act.AdvancePlacement: h.advance,
 	} {
 		h.env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
@@ -113,6 +113,13 @@ func (h *hub) scheduleClusters(context.Context, wf.Ref) (act.ScheduleResult, err
 	defer h.mu.Unlock()
 	h.note("Schedule")
 	return h.schedule, nil
+}
+
+func (h *hub) scale(_ context.Context, in act.ScaleRequest) (act.ScaleResult, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note("Scale at " + in.Snapshot)
+	return act.ScaleResult{}, nil
 }
 
 func (h *hub) advance(_ context.Context, in act.AdvanceRequest) (act.AdvanceResult, error) {
@@ -257,6 +264,31 @@ func TestAChangeOfReplicasIsScheduledThoughAChangeOfResourcesIsNot(t *testing.T)
 	h.run()
 	require.NoError(t, h.env.GetWorkflowError())
 	assert.Equal(t, []string{"Load", "Select", "Schedule", "Advance", "Select", "Advance", "Select", "Schedule", "Advance", "Select", "Advance"}, h.calls)
+}
+
+func TestDividedReplicasComeIntoForceBeforeTheRolloutGoesOn(t *testing.T) {
+	h := newHub(t)
+	h.state.Divides = true
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, []string{"Load", "Select", "Schedule", "Scale at crp-0-snapshot", "Advance"}, h.calls)
+}
+
+func TestReplicasAreScaledWhileUpdateRunsDecideAboutVersions(t *testing.T) {
+	h := newHub(t)
+	h.state.Divides, h.state.External = true, true
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, []string{"Load", "Select", "Schedule", "Scale at crp-0-snapshot"}, h.calls)
+}
+
+func TestReplicasAreScaledWhileARolloutWaits(t *testing.T) {
+	h := newHub(t)
+	h.waiting(time.Minute)
+	h.at(10*time.Second, func() { h.poke(wf.CauseReplicas) })
+	h.run()
+	require.NoError(t, h.env.GetWorkflowError())
+	assert.Equal(t, []string{"Load", "Select", "Schedule", "Scale at crp-0-snapshot", "Advance"}, h.calls, "nothing is selected or scheduled for it")
 }
 
 func TestAChangedPlanIsLoadedSelectedAndScheduledAgain(t *testing.T) {

@@ -153,6 +153,9 @@ const (
 
 	ReasonNotAllWorkAreAvailable = "NotAllWorkAreAvailable" // a Work is not available
 	ReasonAllWorkAreAvailable    = "AllWorkAreAvailable"    // every Work is available
+	// ReasonScalingOnly means that only replicas are missing whose number was changed, and that no fewer are ready than before
+	// or, if there are to be fewer, than are asked for now.
+	ReasonScalingOnly = "ScalingOnly"
 	// ReasonNotAllWorkAreAvailabilityTrackable means every Work is applied, but of one it
 	// cannot be told whether it is up.
 	ReasonNotAllWorkAreAvailabilityTrackable = "NotAllWorkAreAvailabilityTrackable"

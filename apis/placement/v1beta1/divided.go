@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -199,4 +200,85 @@ func HashReplicaDemands(demands []ReplicaDemand) string {
 		_, _ = io.WriteString(digest, fmt.Sprintf("%s %d %d %s\n", d.Workload, d.Replicas, ptr.Deref(d.Completions, -1), d.Obstacle))
 	}
 	return hex.EncodeToString(digest.Sum(nil)[:16])
+}
+
+// divided are the demands of workloads that can be divided.
+func divided(demands []ReplicaDemand) []ReplicaDemand {
+	return slices.DeleteFunc(slices.Clone(demands), func(d ReplicaDemand) bool { return d.Obstacle != "" })
+}
+
+// WithoutReplicas returns manifests without the replicas of the workloads in demands that are divided: by what is left, it is told
+// whether the content of a snapshot is the same. The manifests are not changed.
+func WithoutReplicas(manifests [][]byte, demands []ReplicaDemand) ([][]byte, error) {
+	is := map[Workload]bool{}
+	for _, d := range divided(demands) {
+		is[d.Workload] = true
+	}
+	if len(is) == 0 {
+		return manifests, nil
+	}
+	without := slices.Clone(manifests)
+	for i, manifest := range manifests {
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(manifest); err != nil {
+			return nil, fmt.Errorf("decoding an object to divide its replicas: %w", err)
+		}
+		if !is[WorkloadOf(object)] {
+			continue
+		}
+		fields, _ := ReplicaFieldsOf(object.GroupVersionKind().GroupKind())
+		unstructured.RemoveNestedField(object.Object, fields.Replicas...)
+		if fields.Completions != nil {
+			unstructured.RemoveNestedField(object.Object, fields.Completions...)
+		}
+		var err error
+		if without[i], err = object.MarshalJSON(); err != nil {
+			return nil, fmt.Errorf("encoding an object to divide its replicas: %w", err)
+		}
+	}
+	return without, nil
+}
+
+// EncodeReplicaCounts is the value of ReplicaCountsAnnotation: the replicas and completions of the workloads that are divided, in
+// their order, with a hash of which these are; empty if there are none.
+func EncodeReplicaCounts(demands []ReplicaDemand) string {
+	text := &strings.Builder{}
+	for _, d := range divided(demands) {
+		_, _ = fmt.Fprintf(text, ",%d/%d", d.Replicas, ptr.Deref(d.Completions, -1)) // writing to a builder never fails
+	}
+	if text.Len() == 0 {
+		return ""
+	}
+	return hashWorkloads(demands) + text.String()
+}
+
+func hashWorkloads(demands []ReplicaDemand) string {
+	digest := sha256.New()
+	for _, d := range divided(demands) {
+		_, _ = io.WriteString(digest, d.Workload.String()+"\n") // writing to a hash never fails
+	}
+	return hex.EncodeToString(digest.Sum(nil)[:6])
+}
+
+// WithReplicaCounts returns the demands with what ReplicaCountsAnnotation says, if it is about the same workloads.
+func WithReplicaCounts(demands []ReplicaDemand, encoded string) []ReplicaDemand {
+	of, counts, _ := strings.Cut(encoded, ",")
+	if of != hashWorkloads(demands) {
+		return demands
+	}
+	demands, each := slices.Clone(demands), strings.Split(counts, ",")
+	for i := range demands {
+		if demands[i].Obstacle != "" || len(each) == 0 {
+			continue
+		}
+		var replicas, completions int32
+		if _, err := fmt.Sscanf(each[0], "%d/%d", &replicas, &completions); err == nil {
+			demands[i].Replicas, demands[i].Completions = replicas, nil
+			if completions >= 0 {
+				demands[i].Completions = &completions
+			}
+		}
+		each = each[1:]
+	}
+	return demands
 }

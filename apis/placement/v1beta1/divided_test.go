@@ -99,3 +99,30 @@ func TestOnlyWhatARuleDividesIsRead(t *testing.T) {
 		assert.Empty(t, placementv1beta1.HashReplicaDemands(none))
 	}
 }
+
+func TestReplicaCountsOfASnapshotAreThoseOfItsWorkloads(t *testing.T) {
+	job := `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"b"},"spec":{"parallelism":%d,"completions":%d}}`
+	front := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":%d,"paused":true}}`
+	kept := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"c","annotations":{"kubernetes-fleet.io/retain-replicas":"true"}},"spec":{"replicas":%d}}`
+	read := func(a, b, c, d int) ([][]byte, []placementv1beta1.ReplicaDemand) {
+		manifests := [][]byte{fmt.Appendf(nil, job, b, c), fmt.Appendf(nil, front, a), fmt.Appendf(nil, kept, d)}
+		demands, err := placementv1beta1.ReadReplicaDemands(dividingAll(), manifests)
+		require.NoError(t, err)
+		return manifests, demands
+	}
+	before, first := read(4, 3, 6, 1)
+	after, second := read(9, 5, 10, 1)
+	assert.Equal(t, second, placementv1beta1.WithReplicaCounts(first, placementv1beta1.EncodeReplicaCounts(second)))
+	_, other := read(4, 3, 6, 2)
+	assert.Equal(t, other[2].Replicas, placementv1beta1.WithReplicaCounts(other, placementv1beta1.EncodeReplicaCounts(first))[2].Replicas, "what is not divided says it itself")
+	assert.Equal(t, first[:1], placementv1beta1.WithReplicaCounts(first[:1], placementv1beta1.EncodeReplicaCounts(second)), "counts of other workloads")
+
+	one, err := placementv1beta1.WithoutReplicas(before, first)
+	require.NoError(t, err)
+	two, err := placementv1beta1.WithoutReplicas(after, second)
+	require.NoError(t, err)
+	assert.Equal(t, one, two)
+	assert.Contains(t, string(one[1]), "paused")
+	assert.Contains(t, string(one[2]), "replicas", "of what is not divided, the replicas are part of the content")
+	assert.Contains(t, string(before[1]), `"replicas":4`, "what is given is not changed")
+}

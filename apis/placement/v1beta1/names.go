@@ -99,6 +99,9 @@ const (
 	AffinityGroupsFitSinceAnnotation = FleetPrefix + "affinity-groups-fit-since"
 	// ReplicaDemandAnnotation has, on a policy snapshot, the hash of what the workloads asked for whose replicas were divided last.
 	ReplicaDemandAnnotation = FleetPrefix + "replica-demand"
+	// ReplicaCountsAnnotation has, on a master resource snapshot, how many replicas the workloads ask for that are divided: a change of
+	// that is no other content.
+	ReplicaCountsAnnotation = FleetPrefix + "replica-counts"
 	// CRPGenerationAnnotation has, on a policy snapshot, the generation of the placement.
 	CRPGenerationAnnotation = FleetPrefix + "CRP-generation"
 	// PreviousBindingStateAnnotation has, on an unscheduled binding, the state it had before.

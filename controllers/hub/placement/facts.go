@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
@@ -47,6 +49,8 @@ type Facts struct {
 	Overrides Overrides
 	// Held are removals that wait until a user accepts them; nil if there are none.
 	Held *placementv1beta1.HeldRemovals
+	// Scalable are the clusters that can be given the replicas that are decided for them now, each with what it gets.
+	Scalable []workmodel.AssignmentChange
 	// Eviction is the uid of the youngest eviction that waits for an outcome.
 	Eviction string
 }
@@ -88,6 +92,9 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 	}
 	facts.Bindings = bindings.Objects()
 	var err error
+	if facts.Scalable, err = findScalable(ctx, cached, facts); err != nil {
+		return nil, err
+	}
 	if facts.Eviction, err = findNewestEviction(ctx, cached, placement); err != nil {
 		return nil, err
 	}
@@ -95,6 +102,18 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 		return nil, fmt.Errorf("reading the overrides of %s: %w", placement.GetName(), err)
 	}
 	return facts, nil
+}
+
+// findScalable finds the clusters that can be given other replicas now. Where nothing is divided, no report is read.
+func findScalable(ctx context.Context, cached client.Reader, facts *Facts) ([]workmodel.AssignmentChange, error) {
+	pending := slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.BindingObject) bool {
+		return workmodel.HasPendingAssignments(binding, facts.Latest.Name)
+	})
+	if !pending || placementv1beta1.IsDeleting(facts.Placement) {
+		return nil, nil
+	}
+	clusters, err := rollingupdate.DividedClusters(ctx, cached, facts.Placement, facts.Bindings)
+	return workmodel.NextAssignments(clusters, facts.Latest.Name), err
 }
 
 // findLatestPolicy returns the policy snapshot that is labelled as the latest; of several the one with the highest

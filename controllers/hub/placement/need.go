@@ -50,7 +50,23 @@ func NeedsWork(facts *Facts) waker.Need {
 		need.Cause, need.Ripens = wf.CauseAvailability, untrackablePeriod(facts)
 	}
 	addUserDemands(&need, facts)
+	addScaling(&need, facts)
 	return need
+}
+
+// addScaling adds to a need the clusters that can be given other replicas.
+func addScaling(need *waker.Need, facts *Facts) {
+	if len(facts.Scalable) == 0 {
+		return
+	}
+	if need.Cause == "" || need.Cause == wf.CauseAvailability {
+		need.Cause = wf.CauseReplicas
+	}
+	hash := fnv.New64a()
+	for _, change := range facts.Scalable {
+		_, _ = fmt.Fprint(hash, change.Binding.GetUID(), change.Binding.GetGeneration()) // writing to a hash never fails
+	}
+	need.Demand += fmt.Sprintf(" scaling %x", hash.Sum64())
 }
 
 // addUserDemands adds to a need the clusters that a user wants replaced, and evictions.

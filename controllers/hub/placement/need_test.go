@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fleetflow/fleetflow/activities/override"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -50,6 +51,14 @@ func TestNeedsWork(t *testing.T) {
 			s.Verdict.Demand = "3 replicas"
 			s.Facts.Policy.SetAnnotations(map[string]string{placementv1beta1.ReplicaDemandAnnotation: "3 replicas"})
 			return s
+		}},
+		"replicas that can come into force": {cause: wf.CauseReplicas, change: func(s situation) situation {
+			s.Scalable = []workmodel.AssignmentChange{{Binding: s.binding("member2")}}
+			return s
+		}},
+		"replicas that can come into force while a rollout is pending": {cause: wf.CauseReplicas, change: func(s situation) situation {
+			s.Scalable = []workmodel.AssignmentChange{{Binding: s.binding("member2")}}
+			return s.snapshot(1)
 		}},
 		"removals only a user can accept": {cause: wf.CauseSpec, quiet: true, change: func(s situation) situation {
 			s.Facts.Policy, s.Facts.Held = nil, placementv1beta1.NewHeldRemovals(s.Placement, []placementv1beta1.HeldRemoval{{Binding: "b"}})

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -32,6 +33,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, onDeletionStarted(),
 		))).
 		Watches(scope.NewBinding(""), toPlacement).
+		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(r.requestDivided), builder.WithPredicates(onReplicasReported())).
 		Watches(scope.NewPolicySnapshot(""), toPlacement).
 		WatchesMetadata(scope.NewResourceSnapshot(""), toPlacement).
 		Watches(&placementv1beta1.ClusterResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.requestOverridden)).
@@ -52,6 +54,30 @@ func requestParent(_ context.Context, object client.Object) []reconcile.Request 
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+}
+
+// requestDivided requests the placement of a Work, if it is of the scope.
+func (r *Reconciler) requestDivided(_ context.Context, work client.Object) []reconcile.Request {
+	name, namespace := work.GetLabels()[placementv1beta1.ParentPlacementLabel], work.GetLabels()[placementv1beta1.ParentNamespaceLabel]
+	if name == "" || (namespace != "") != r.scope.Namespaced() {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+}
+
+// onReplicasReported passes the reports of a member about workloads whose replicas are divided, if other numbers of pods are ready,
+// or if the member has got to know the numbers in force: other clusters may be waiting for them, to get fewer.
+func onReplicasReported() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*placementv1beta1.Work)
+			after, is := e.ObjectNew.(*placementv1beta1.Work)
+			return ok && is && len(after.Spec.ReportReplicas) > 0 && workmodel.ReplicasReportedSince(before, after)
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
 }
 
 // onDeletionStarted passes only the update that sets the deletion timestamp.

@@ -289,6 +289,12 @@ func (r *Reconciler) delayUntilNextPass(mem *memory) time.Duration {
 	if mem.mirroring.owed {
 		wait = min(wait, max(time.Millisecond, mem.mirroring.nextReport().Sub(r.Clock.Now())))
 	}
+	if mem.counting.owed {
+		wait = min(wait, max(time.Millisecond, mem.counting.nextReport().Sub(r.Clock.Now())))
+	}
+	if look := earliestLook(mem.outcomes); !look.IsZero() {
+		wait = min(wait, max(time.Millisecond, look.Sub(r.Clock.Now())))
+	}
 	if mem.hasStaleObjects {
 		wait = min(wait, removalResync)
 	}
@@ -304,7 +310,7 @@ func (r *Reconciler) isUpToDate(work *placementv1beta1.Work, mem *memory) bool {
 	if !mem.complete || mem.hasStaleObjects || mem.generation != work.Generation || r.Clock.Since(mem.checked) >= resyncPeriod {
 		return false
 	}
-	if mem.mirroring.isDue(r.Clock.Now()) || mem.applied != nil && !r.isAppliedWorkCurrent(mem.applied) {
+	if mem.mirroring.isDue(r.Clock.Now()) || mem.counting.isDue(r.Clock.Now()) || mem.applied != nil && !r.isAppliedWorkCurrent(mem.applied) {
 		return false
 	}
 	for _, o := range mem.outcomes {
@@ -323,7 +329,7 @@ func (r *Reconciler) isCurrent(o outcome) bool {
 	if o.repairHeld && !o.repairs.mustWait(r.Clock.Now()) {
 		return false
 	}
-	return r.watcher.CompareVersion(o.ref(), o.version) != versionChanged
+	return !o.pods.mustLook(r.Clock.Now()) && r.watcher.CompareVersion(o.ref(), o.version) != versionChanged
 }
 
 // isAppliedWorkCurrent tells whether the AppliedWork is as this agent last wrote it.

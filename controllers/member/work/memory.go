@@ -39,8 +39,9 @@ type outcome struct {
 
 	// The rest is set if the manifest is applied.
 	availability      availability.Status
-	availabilityError string // why availability is unknown
-	objectStatus      []byte // the object's own status, if it is to be reported
+	availabilityError string    // why availability is unknown
+	objectStatus      []byte    // the object's own status, if it is to be reported
+	pods              *podCount // its pods, if they are to be counted
 }
 
 func (o outcome) ref() objectRef {
@@ -65,6 +66,8 @@ type memory struct {
 	hasStaleObjects bool
 	// mirroring limits how often a changed status of objects is reported.
 	mirroring mirroring
+	// counting limits how often other numbers of pods are reported.
+	counting mirroring
 	// pruning is how far the removal of objects that left that generation is.
 	pruning pruningProgress
 	// outcomes by ordinal.

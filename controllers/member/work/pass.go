@@ -39,6 +39,7 @@ func (r *Reconciler) runPass(ctx context.Context, work *placementv1beta1.Work, m
 	for _, s := range steps {
 		s.mirrorStatus = settings.mirrorStatus
 	}
+	countPodsOf(work, steps, mem.outcomes)
 	applyOrDiff := r.applyAndReport
 	if strategy.Type == placementv1beta1.ApplyStrategyTypeReportDiff {
 		applyOrDiff = r.diffAndReport
@@ -100,6 +101,7 @@ func (r *Reconciler) writeReport(ctx context.Context, work *placementv1beta1.Wor
 	if mirrorsStatus(work) {
 		mem.mirroring.addObjectStatuses(&status, outcomes, previous, r.currentTime())
 	}
+	mem.counting.addPodCounts(&status, outcomes, previous, r.currentTime())
 	return r.writeStatus(ctx, work, mem, status)
 }
 
@@ -114,6 +116,9 @@ type step struct {
 	backingOff bool
 	// mirrorStatus is whether the object's own status is to be reported.
 	mirrorStatus bool
+	// countPods is whether the pods of the object are to be counted, countedBefore what the last pass found of the object.
+	countPods     bool
+	countedBefore outcome
 	// definition is the step with the definition of the manifest's kind, if the cluster lacks the
 	// kind and the same Work defines it.
 	definition *step
@@ -197,7 +202,7 @@ func (r *Reconciler) applyManifests(
 				continue
 			}
 			before := last[s.outcome.id.Ordinal]
-			if before.observed && r.isCurrent(before) {
+			if before.observed && r.isCurrent(before) && s.countPods == (before.pods != nil) {
 				s.outcome = before
 				continue
 			}
@@ -243,6 +248,9 @@ func (r *Reconciler) applyManifest(
 	s.outcome.failedTries = failedTries{}
 	s.outcome.recordObserved(result.Object)
 	s.outcome.assessAvailability(result.Object)
+	if s.countPods {
+		s.outcome.pods = r.countPods(ctx, result.Object, s.podsBefore(result.Object.GetUID()))
+	}
 	if s.mirrorStatus {
 		if s.outcome.objectStatus, err = encodeObjectStatus(result.Object); err != nil {
 			return err
