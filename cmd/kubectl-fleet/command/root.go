@@ -30,7 +30,7 @@ func verbs() map[string][]verb {
 		groupLook:    {NewGet, NewStatus, NewWhy, NewPlan, NewDiff, NewHistory},
 		groupRollout: {NewRun, NewApprove, NewStop, NewResume, NewSkip, NewRetry, NewRollback, NewEvict, NewFederate, NewPause, NewPartition, NewSuspend, NewUnsuspend, NewOrphaning},
 		groupMembers: {NewJoin, NewUnjoin, NewCordon, NewUncordon, NewDrain},
-		groupHub:     {NewMigrate, NewDisable, NewEnable},
+		groupHub:     {NewMigrate, NewConvert, NewDisable, NewEnable},
 	}
 }
 

@@ -1,0 +1,575 @@
+package convert
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"github.com/fleetflow/fleetflow/activities/snapshot"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// karmadaDomain ends Karmada's API groups.
+const karmadaDomain = "karmada.io"
+
+// karmadaWithout are kinds of Karmada that have no counterpart, with what there is instead.
+var karmadaWithout = map[string]string{
+	"ResourceInterpreterCustomization":        "what a kind's state means is built in here; other kinds count as available once they are applied",
+	"ResourceInterpreterWebhookConfiguration": "what a kind's state means is built in here; other kinds count as available once they are applied",
+	"FederatedResourceQuota":                  "place a ResourceQuota, with an override where clusters differ",
+	"ClusterTaintPolicy":                      "set taints on MemberClusters",
+	"FederatedHPA":                            "place a HorizontalPodAutoscaler, and do not divide the replicas of its workload",
+	"CronFederatedHPA":                        "scale the workload on the hub",
+	"MultiClusterService":                     "use the multi-cluster services of your network",
+	"MultiClusterIngress":                     "place the Ingress on the clusters that serve it",
+	"WorkloadRebalancer":                      "rebalance: Always on a rule moves replicas whenever clusters change",
+	"ResourceBinding":                         "it is made of a policy: convert that",
+	"ClusterResourceBinding":                  "it is made of a policy: convert that",
+	"Work":                                    "it is made of a policy: convert that",
+}
+
+// clusterScoped are kinds of Kubernetes that are in no namespace. Custom ones are told by their definitions in the input.
+var clusterScoped = []string{
+	"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "PersistentVolume", "StorageClass", "PriorityClass",
+	"IngressClass", "RuntimeClass", "VolumeSnapshotClass", "GatewayClass", "APIService", "CSIDriver", "FlowSchema", "PriorityLevelConfiguration",
+	"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+}
+
+// propagation converts what Karmada has.
+type propagation struct {
+	*conversion
+	// brought are the namespaces that a placement of the output takes to the members, needed are those with a placement in them.
+	brought, needed map[string]bool
+	// overrides gathers rules by the object that they change.
+	overrides map[string]*objectRules
+}
+
+// objectRules are the rules of one object, of all policies that select it.
+type objectRules struct {
+	in     Input
+	object *unstructured.Unstructured
+	rules  []placementv1beta1.OverrideRule
+}
+
+func newPropagation(c *conversion) *propagation {
+	return &propagation{conversion: c, brought: map[string]bool{}, needed: map[string]bool{}, overrides: map[string]*objectRules{}}
+}
+
+func (p *propagation) convert(inputs []Input) error {
+	// Karmada applies cluster-scoped override policies first, and policies in the order of their names.
+	inputs = slices.Clone(inputs)
+	slices.SortStableFunc(inputs, func(a, b Input) int {
+		return strings.Compare(a.Object.GetKind()+"/"+a.Object.GetName(), b.Object.GetKind()+"/"+b.Object.GetName())
+	})
+	for _, in := range inputs {
+		if err := p.convertOne(in); err != nil {
+			return fmt.Errorf("%s: %s: %w", in.Source, in.name(), err)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.overrides)) {
+		if err := p.addRules(p.overrides[id]); err != nil {
+			return err
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(p.needed)) {
+		if err := p.bringNamespace(namespace); err != nil {
+			return err
+		}
+	}
+	if len(inputs) > 0 {
+		p.step("1. set preserveResourcesOnDeletion: true on the policies, or delete policies only, never what they place")
+		p.step("2. kubectl -n karmada-system scale deployment karmada-controller-manager --replicas 0")
+		p.step("3. apply this, converted with --report-diff, and look at what would change: kubectl fleet diff")
+		p.step("4. apply this, converted without --report-diff, with whenToTakeOver: Always until everything is applied: Never refuses what Karmada has placed")
+		p.step("5. remove the labels and annotations of karmada.io where they are no longer wanted")
+	}
+	return nil
+}
+
+func (p *propagation) convertOne(in Input) error {
+	switch kind := in.Object.GetKind(); kind {
+	case "PropagationPolicy", "ClusterPropagationPolicy":
+		return p.convertPolicy(in)
+	case "OverridePolicy", "ClusterOverridePolicy":
+		return p.convertOverrides(in)
+	case "Cluster":
+		return p.convertCluster(in)
+	default:
+		p.note(in, "", Unsupported, "%s", firstOf(karmadaWithout[kind], "there is no counterpart of this kind"))
+		return nil
+	}
+}
+
+func (p *propagation) convertCluster(in Input) error {
+	all := fieldsOf(in.Object)
+	spec, err := all.sub("spec")
+	if err != nil {
+		return err
+	}
+	region, err := spec.text("region")
+	if err != nil {
+		return err
+	}
+	provider, err := spec.text("provider")
+	if err != nil {
+		return err
+	}
+	var zones []string
+	if _, err := spec.decode("zones", &zones); err != nil {
+		return err
+	}
+	if zone, err := spec.text("zone"); err != nil {
+		return err
+	} else if zone != "" && len(zones) == 0 {
+		zones = []string{zone}
+	}
+	labels := maps.Clone(in.Object.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	p.addJoin(p.memberName(in, "metadata.name", in.Object.GetName()), p.locationLabels(labels, region, provider, zones))
+	p.note(in, "", Changed, "the cluster joins with kubectl fleet join; secrets and addresses are not converted, as members come to the hub")
+	var taints []map[string]any
+	if _, err := spec.decode("taints", &taints); err != nil {
+		return err
+	}
+	if len(taints) > 0 {
+		p.note(in, "spec.taints", Unsupported, "set the taints on the MemberCluster once it has joined")
+	}
+	return nil
+}
+
+// selected are the selectors of a policy, by the namespace of what they select; cluster-scoped objects have none.
+type selected map[string][]placementv1beta1.ResourceSelectorTerm
+
+func (p *propagation) convertPolicy(in Input) error {
+	all := fieldsOf(in.Object)
+	spec, err := all.sub("spec")
+	if err != nil {
+		return err
+	}
+	chosen, err := p.readSelectors(in, spec)
+	if err != nil {
+		return err
+	}
+	placing, err := p.readPolicy(in, spec)
+	if err != nil {
+		return err
+	}
+	if err := p.readMinor(in, spec); err != nil {
+		return err
+	}
+	p.noteRest(in, all)
+	for _, namespace := range slices.Sorted(maps.Keys(chosen)) {
+		made := placementv1beta1.PlacementSpec{ResourceSelectors: chosen[namespace], Policy: placing.policy, Strategy: placing.strategy}
+		if len(chosen[namespace]) > maxSelectors {
+			p.note(in, "spec.resourceSelectors", Unsupported, "a placement has at most %d selectors: the rest is left out", maxSelectors)
+			made.ResourceSelectors = made.ResourceSelectors[:maxSelectors]
+		}
+		if namespace != "" {
+			p.needed[namespace] = true
+		}
+		comments := slices.Clone(p.comments[in.name()])
+		if !p.SafeRollout {
+			comments = append(comments, atOnce)
+		}
+		if err := p.addPlacementOf(in.Object.GetName(), namespace, made, comments); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readSelectors reads what a policy places.
+func (p *propagation) readSelectors(in Input, spec fields) (selected, error) {
+	items, err := spec.list("resourceSelectors")
+	if err != nil {
+		return nil, err
+	}
+	chosen := selected{}
+	for _, item := range items {
+		s, err := readSelector(item)
+		if err != nil {
+			return nil, err
+		}
+		if s.ignoredLabels {
+			p.note(in, item.pathOf("labelSelector"), Ignored, "Karmada looks at labels only if there is no name")
+		}
+		namespace := firstOf(in.Object.GetNamespace(), s.namespace)
+		switch isIn := p.isClusterScoped(s.Kind); {
+		case isIn && in.Object.GetNamespace() == "":
+			namespace = ""
+		case isIn:
+			p.note(in, item.path, Ignored, "a PropagationPolicy does not place cluster-scoped objects")
+			continue
+		case namespace == "" && knownTypes[s.Kind].Version != "":
+			p.note(in, item.path+".namespace", Unsupported, "the selector is left out: it is for all namespaces. Name each of them, in a selector of its own")
+			continue
+		case snapshot.ReservedNamespace(namespace) && namespace != "":
+			p.note(in, item.path+".namespace", Unsupported, "the selector is left out: namespace %s is reserved, and nothing in it is ever placed", namespace)
+			continue
+		}
+		if s.Kind == "Namespace" {
+			s.SelectionScope = placementv1beta1.NamespaceOnly
+			p.brought[s.Name] = true
+		}
+		if s.Kind == "Secret" && s.Name == "" && s.LabelSelector == nil {
+			p.note(in, item.path, Changed, "it places every Secret of the namespace")
+		}
+		chosen[namespace] = append(chosen[namespace], s.ResourceSelectorTerm)
+	}
+	return chosen, nil
+}
+
+// karmadaSelector is a selector with the namespace of what it selects.
+type karmadaSelector struct {
+	placementv1beta1.ResourceSelectorTerm
+	namespace string
+	// ignoredLabels says that there are labels beside the name, at which Karmada does not look.
+	ignoredLabels bool
+}
+
+func readSelector(item fields) (s karmadaSelector, err error) {
+	version, err := item.text("apiVersion")
+	if err != nil {
+		return s, err
+	}
+	gv, err := schema.ParseGroupVersion(version)
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", item.pathOf("apiVersion"), err)
+	}
+	s.Group, s.Version = gv.Group, gv.Version
+	if s.Kind, err = item.text("kind"); err != nil {
+		return s, err
+	}
+	if s.Kind == "" || s.Version == "" {
+		return s, fmt.Errorf("%s: apiVersion and kind are required", item.path)
+	}
+	if s.namespace, err = item.text("namespace"); err != nil {
+		return s, err
+	}
+	if s.Name, err = item.text("name"); err != nil {
+		return s, err
+	}
+	var labels metav1.LabelSelector
+	if there, err := item.decode("labelSelector", &labels); err != nil {
+		return s, err
+	} else if there && s.Name == "" {
+		s.LabelSelector = &labels
+	} else {
+		s.ignoredLabels = there
+	}
+	return s, nil
+}
+
+// isClusterScoped says that a kind is in no namespace.
+func (p *propagation) isClusterScoped(kind string) bool {
+	if slices.Contains(clusterScoped, kind) {
+		return true
+	}
+	for _, in := range p.templates {
+		if in.Object.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		of, _, _ := unstructured.NestedString(in.Object.Object, "spec", "names", "kind") // an odd definition tells nothing
+		scope, _, _ := unstructured.NestedString(in.Object.Object, "spec", "scope")
+		if of == kind {
+			return scope == "Cluster"
+		}
+	}
+	return false
+}
+
+// bringNamespace places a namespace on all clusters, as Karmada does with every namespace. A placement in it does not.
+func (p *propagation) bringNamespace(namespace string) error {
+	if p.brought[namespace] {
+		return nil
+	}
+	spec := placementv1beta1.PlacementSpec{
+		ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{
+			Version: "v1", Kind: "Namespace", Name: namespace, SelectionScope: placementv1beta1.NamespaceOnly,
+		}},
+		Policy:   &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType},
+		Strategy: p.strategy(),
+	}
+	spec.Strategy.DeleteStrategy = &placementv1beta1.DeleteStrategy{PropagationPolicy: placementv1beta1.DeletePropagationPolicyAbandon}
+	return p.addPlacementOf(joined("namespace", namespace), "", spec, []string{"Karmada brings every namespace to all clusters by itself"})
+}
+
+// placing is where and how a policy places.
+type placing struct {
+	policy   *placementv1beta1.PlacementPolicy
+	strategy *placementv1beta1.RolloutStrategy
+}
+
+// readPolicy reads where and how a policy places.
+func (p *propagation) readPolicy(in Input, spec fields) (placing, error) {
+	made := placing{strategy: p.strategy()}
+	placement, err := spec.sub("placement")
+	if err != nil {
+		return made, err
+	}
+	if made.policy, err = p.readClusters(in, placement); err != nil {
+		return made, err
+	}
+	if err := p.readTolerations(in, placement, made.policy); err != nil {
+		return made, err
+	}
+	if err := p.readDivision(in, placement, made.policy); err != nil {
+		return made, err
+	}
+	return made, p.readStrategy(in, spec, made.strategy)
+}
+
+// readClusters reads which clusters a policy places on.
+func (p *propagation) readClusters(in Input, placement fields) (*placementv1beta1.PlacementPolicy, error) {
+	everywhere := &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}
+	if groups, err := placement.list("clusterAffinities"); err != nil {
+		return nil, err
+	} else if len(groups) > 0 {
+		return p.readFirstGroup(in, groups)
+	}
+	affinity, err := placement.sub("clusterAffinity")
+	if err != nil || len(affinity.content) == 0 {
+		return everywhere, err
+	}
+	return p.readAffinity(in, affinity)
+}
+
+// readFirstGroup makes the first group the clusters; there is no fallback to the others.
+func (p *propagation) readFirstGroup(in Input, groups []fields) (*placementv1beta1.PlacementPolicy, error) {
+	if len(groups) > 1 {
+		p.note(in, groups[1].path, Unsupported, "only the first group of clusters counts: there is no fallback to others yet")
+		for _, group := range groups[1:] {
+			clear(group.content)
+		}
+	}
+	if _, err := groups[0].text("affinityName"); err != nil {
+		return nil, err
+	}
+	return p.readAffinity(in, groups[0])
+}
+
+func (p *propagation) readAffinity(in Input, affinity fields) (*placementv1beta1.PlacementPolicy, error) {
+	terms, err := p.readTerms(in, affinity)
+	if err != nil {
+		return nil, err
+	}
+	if p.PickFixed && len(terms) == 1 && len(terms[0].ClusterNames) > 0 && terms[0].LabelSelector == nil && len(terms[0].ExcludeClusterNames) == 0 {
+		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: terms[0].ClusterNames}, nil
+	}
+	if len(terms) == 1 && terms[0].LabelSelector == nil && len(terms[0].ClusterNames)+len(terms[0].ExcludeClusterNames) == 0 {
+		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}, nil
+	}
+	return requireTerms(terms), nil
+}
+
+// readTerms reads the clusters that an affinity matches: usually one term, and one of each zone that it names.
+func (p *propagation) readTerms(in Input, affinity fields) ([]placementv1beta1.ClusterSelectorTerm, error) {
+	term := placementv1beta1.ClusterSelectorTerm{}
+	var labels metav1.LabelSelector
+	if _, err := affinity.decode("labelSelector", &labels); err != nil {
+		return nil, err
+	}
+	if _, err := affinity.decode("clusterNames", &term.ClusterNames); err != nil {
+		return nil, err
+	}
+	if _, err := affinity.decode("exclude", &term.ExcludeClusterNames); err != nil {
+		return nil, err
+	}
+	for _, names := range []*[]string{&term.ClusterNames, &term.ExcludeClusterNames} {
+		for i, name := range *names {
+			(*names)[i] = p.memberName(in, affinity.path, name)
+		}
+		slices.Sort(*names)
+		*names = slices.Compact(*names)
+		if len(*names) > maxNames {
+			p.note(in, affinity.path, Unsupported, "a term names at most %d clusters: the rest is left out; use a label", maxNames)
+			*names = (*names)[:maxNames]
+		}
+	}
+	zones, err := p.readFields(in, affinity, &labels)
+	if err != nil {
+		return nil, err
+	}
+	if len(zones) == 0 {
+		if len(labels.MatchLabels)+len(labels.MatchExpressions) > 0 {
+			term.LabelSelector = &labels
+		}
+		return []placementv1beta1.ClusterSelectorTerm{term}, nil
+	}
+	if len(zones) > maxTerms {
+		p.note(in, affinity.path+".fieldSelector", Unsupported, "at most %d zones can be named: the rest is left out; use a label", maxTerms)
+		zones = zones[:maxTerms]
+	}
+	var terms []placementv1beta1.ClusterSelectorTerm
+	for _, zone := range zones {
+		one := *term.DeepCopy()
+		one.LabelSelector = labels.DeepCopy()
+		one.LabelSelector.MatchExpressions = append(one.LabelSelector.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: zonePrefix + zone, Operator: metav1.LabelSelectorOpExists,
+		})
+		terms = append(terms, one)
+	}
+	return terms, nil
+}
+
+// readFields reads requirements on fields of clusters, which are labels here. It returns the zones of which a cluster has to be in
+// one.
+func (p *propagation) readFields(in Input, affinity fields, labels *metav1.LabelSelector) (zones []string, err error) {
+	selector, err := affinity.sub("fieldSelector")
+	if err != nil {
+		return nil, err
+	}
+	var requirements []struct {
+		Key      string                       `json:"key"`
+		Operator metav1.LabelSelectorOperator `json:"operator"`
+		Values   []string                     `json:"values"`
+	}
+	if _, err := selector.decode("matchExpressions", &requirements); err != nil {
+		return nil, err
+	}
+	for _, r := range requirements {
+		label := map[string]string{"region": p.RegionLabel, "provider": p.ProviderLabel}[r.Key]
+		switch {
+		case r.Key == "zone" && r.Operator == metav1.LabelSelectorOpIn:
+			zones = append(zones, r.Values...)
+		case r.Key == "zone":
+			for _, zone := range r.Values {
+				labels.MatchExpressions = append(labels.MatchExpressions, metav1.LabelSelectorRequirement{
+					Key: zonePrefix + zone, Operator: metav1.LabelSelectorOpDoesNotExist,
+				})
+			}
+		case label == "":
+			p.note(in, selector.path, Unsupported, "field %s of clusters is not known: use a label", r.Key)
+		default:
+			labels.MatchExpressions = append(labels.MatchExpressions, metav1.LabelSelectorRequirement{Key: label, Operator: r.Operator, Values: r.Values})
+		}
+	}
+	return zones, nil
+}
+
+// readTolerations reads tolerations.
+func (p *propagation) readTolerations(in Input, placement fields, policy *placementv1beta1.PlacementPolicy) error {
+	items, err := placement.list("clusterTolerations")
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		var seconds int64
+		if there, err := item.decode("tolerationSeconds", &seconds); err != nil {
+			return err
+		} else if there {
+			p.note(in, item.path+".tolerationSeconds", Unsupported, "what is placed stays, however long a cluster is tainted")
+		}
+		operator, err := item.text("operator")
+		if err != nil {
+			return err
+		}
+		effect, err := item.text("effect")
+		if err != nil {
+			return err
+		}
+		made := placementv1beta1.Toleration{Operator: toleration(operator), Effect: taintEffect(effect)}
+		if made.Key, err = item.text("key"); err != nil {
+			return err
+		}
+		if made.Value, err = item.text("value"); err != nil {
+			return err
+		}
+		switch {
+		case operator != "" && operator != "Equal" && operator != "Exists":
+			p.note(in, item.path+".operator", Unsupported, "the toleration is left out: an operator is Equal or Exists")
+		case effect == "PreferNoSchedule":
+			p.note(in, item.path+".effect", Ignored, "Karmada ignored taints of this effect: the toleration is left out")
+		case effect == "NoExecute":
+			p.note(in, item.path+".effect", Unsupported, "the toleration is left out: taints are of effect NoSchedule")
+		case policy.PlacementType == placementv1beta1.PickFixedPlacementType:
+			p.note(in, item.path, Ignored, "clusters that are named are placed on whatever their taints")
+		default:
+			policy.Tolerations = append(policy.Tolerations, made)
+		}
+	}
+	return nil
+}
+
+// readStrategy reads how a policy writes and removes.
+func (p *propagation) readStrategy(in Input, spec fields, s *placementv1beta1.RolloutStrategy) error {
+	resolution, err := spec.text("conflictResolution")
+	if err != nil {
+		return err
+	}
+	apply := ptr.Deref(s.ApplyStrategy, placementv1beta1.ApplyStrategy{})
+	apply.WhenToTakeOver = placementv1beta1.WhenToTakeOverTypeNever
+	if resolution == "Overwrite" {
+		apply.WhenToTakeOver = placementv1beta1.WhenToTakeOverTypeAlways
+	}
+	s.ApplyStrategy = &apply
+	preserve, err := spec.flag("preserveResourcesOnDeletion")
+	if err != nil {
+		return err
+	}
+	s.DeleteStrategy = &placementv1beta1.DeleteStrategy{PropagationPolicy: placementv1beta1.DeletePropagationPolicyAbandon}
+	if preserve {
+		s.DeleteStrategy.RemovedResources = placementv1beta1.DeletePropagationPolicyAbandon
+	}
+	suspension, err := spec.sub("suspension")
+	if err != nil {
+		return err
+	}
+	made := placementv1beta1.Suspension{}
+	if made.All, err = suspension.flag("dispatching"); err != nil {
+		return err
+	}
+	clusters, err := suspension.sub("dispatchingOnClusters")
+	if err != nil {
+		return err
+	}
+	if _, err := clusters.decode("clusterNames", &made.ClusterNames); err != nil {
+		return err
+	}
+	for i, name := range made.ClusterNames {
+		made.ClusterNames[i] = p.memberName(in, clusters.pathOf("clusterNames"), name)
+	}
+	if made.All || len(made.ClusterNames) > 0 {
+		p.note(in, "spec.suspension", Changed, "removals wait, too; Karmada went on deleting")
+		s.Suspension = &made
+	}
+	return nil
+}
+
+// minor are fields that say nothing if they have their default, and have no counterpart otherwise.
+var minor = []struct {
+	field     string
+	silent    []any
+	class     Class
+	otherwise string
+}{
+	{"association", []any{false}, Ignored, "Karmada never looked at it"},
+	{"propagateDeps", []any{false}, Unsupported, "select what the workload refers to: ConfigMaps, Secrets, ServiceAccounts and claims"},
+	{"priority", []any{int64(0), float64(0)}, Unsupported, "which placement has an object that two of them select does not depend on a priority: have one select it"},
+	{"preemption", []any{"Never", ""}, Unsupported, "a placement takes no object from another"},
+	{"dependentOverrides", nil, Unsupported, "create overrides before placements: rollouts do not wait for them"},
+	{"schedulerName", []any{"default-scheduler", ""}, Unsupported, "there is one scheduler"},
+	{"activationPreference", []any{""}, Unsupported, "a changed placement acts at once"},
+	{"schedulePriority", nil, Unsupported, "placements are worked on at the same time, in no order"},
+	{"failover", nil, Unsupported, "a workload stays where it is while its cluster is ill: evict it with kubectl fleet evict"},
+}
+
+// readMinor notes fields without a counterpart that are not at their default.
+func (p *propagation) readMinor(in Input, spec fields) error {
+	for _, m := range minor {
+		value := spec.take(m.field)
+		if value == nil || slices.ContainsFunc(m.silent, func(silent any) bool { return silent == value }) {
+			continue
+		}
+		p.note(in, "spec."+m.field, m.class, "%s", m.otherwise)
+	}
+	return nil
+}

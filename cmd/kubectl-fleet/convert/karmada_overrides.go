@@ -1,0 +1,433 @@
+package convert
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// maxOverrides is how many overrides can be in use.
+const maxOverrides = 100
+
+// convertOverrides adds the rules of an override policy to those of every object that it selects.
+func (p *propagation) convertOverrides(in Input) error {
+	all := fieldsOf(in.Object)
+	spec, err := all.sub("spec")
+	if err != nil {
+		return err
+	}
+	objects, err := p.readOverridden(in, spec)
+	if err != nil {
+		return err
+	}
+	rules, err := spec.list("overrideRules")
+	if err != nil {
+		return err
+	}
+	if spec.has("overriders") { // as it was before there were rules
+		rules = append(rules, fields{content: map[string]any{"targetCluster": spec.content["targetCluster"], "overriders": spec.content["overriders"]}, path: spec.path})
+	}
+	for _, rule := range rules {
+		if err := p.readRule(in, rule, objects); err != nil {
+			return err
+		}
+	}
+	if spec.has("overriders") {
+		spec.take("targetCluster")
+		spec.take("overriders")
+	}
+	p.noteRest(in, all)
+	return nil
+}
+
+// readOverridden finds the objects that an override policy selects.
+func (p *propagation) readOverridden(in Input, spec fields) ([]*objectRules, error) {
+	items, err := spec.list("resourceSelectors")
+	if err != nil {
+		return nil, err
+	}
+	var objects []*objectRules
+	for _, item := range items {
+		s, err := readSelector(item)
+		if err != nil {
+			return nil, err
+		}
+		namespace := firstOf(in.Object.GetNamespace(), s.namespace)
+		if p.isClusterScoped(s.Kind) {
+			namespace = ""
+		}
+		switch found := p.findTemplates(s, namespace); {
+		case len(found) > 0:
+			for _, object := range found {
+				objects = append(objects, p.rulesOf(in, object))
+			}
+		case s.Name != "" && (namespace != "" || p.isClusterScoped(s.Kind)):
+			object := &unstructured.Unstructured{Object: map[string]any{}}
+			object.SetAPIVersion(metav1.GroupVersion{Group: s.Group, Version: s.Version}.String())
+			object.SetKind(s.Kind)
+			object.SetNamespace(namespace)
+			object.SetName(s.Name)
+			objects = append(objects, p.rulesOf(in, object))
+		default:
+			p.note(in, item.path, Unsupported, "an override names the objects that it changes: none in the input matches; add them to the input")
+		}
+	}
+	if len(items) == 0 {
+		for _, template := range p.templates {
+			if in.Object.GetNamespace() == "" || template.Object.GetNamespace() == in.Object.GetNamespace() {
+				objects = append(objects, p.rulesOf(in, template.Object))
+			}
+		}
+		if len(objects) == 0 {
+			p.note(in, "spec.resourceSelectors", Unsupported, "the policy is for all objects, and an override names the objects that it changes: add them to the input")
+		}
+	}
+	if len(p.overrides) > maxOverrides {
+		p.note(in, "spec.resourceSelectors", Unsupported, "at most %d overrides can be in use, and these are %d", maxOverrides, len(p.overrides))
+	}
+	return objects, nil
+}
+
+// findTemplates finds the manifests of the input that a selector selects.
+func (p *propagation) findTemplates(s karmadaSelector, namespace string) []*unstructured.Unstructured {
+	var found []*unstructured.Unstructured
+	selector, err := metav1.LabelSelectorAsSelector(s.LabelSelector)
+	if s.LabelSelector == nil {
+		selector = labels.Everything()
+	} else if err != nil {
+		return nil
+	}
+	for _, in := range p.templates {
+		gvk := in.Object.GroupVersionKind()
+		if gvk.Group == s.Group && gvk.Kind == s.Kind && (namespace == "" || in.Object.GetNamespace() == namespace) &&
+			(s.Name == "" || in.Object.GetName() == s.Name) && selector.Matches(labels.Set(in.Object.GetLabels())) {
+			found = append(found, in.Object)
+		}
+	}
+	return found
+}
+
+// rulesOf are the rules of an object so far.
+func (p *propagation) rulesOf(in Input, object *unstructured.Unstructured) *objectRules {
+	id := object.GetNamespace() + "/" + object.GroupVersionKind().GroupKind().String() + "/" + object.GetName()
+	if p.overrides[id] == nil {
+		p.overrides[id] = &objectRules{in: in, object: object}
+	}
+	return p.overrides[id]
+}
+
+// addRules adds the override of an object.
+func (p *propagation) addRules(o *objectRules) error {
+	if len(o.rules) > maxRules {
+		p.note(o.in, "spec.overrideRules", Unsupported, "an override has at most %d rules, and %s would need %d: the rest is left out", maxRules, nameOf(o.object), len(o.rules))
+		o.rules = o.rules[:maxRules]
+	}
+	if len(o.rules) == 0 {
+		return nil
+	}
+	return p.addOverrideOf(o.in, o.object, joined(o.object.GetKind(), o.object.GetName()), nil, o.rules)
+}
+
+// readRule adds a rule to each object.
+func (p *propagation) readRule(in Input, rule fields, objects []*objectRules) error {
+	selector := placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{}}
+	if rule.has("targetCluster") {
+		target, err := rule.sub("targetCluster")
+		if err != nil {
+			return err
+		}
+		terms, err := p.readTerms(in, target)
+		if err != nil {
+			return err
+		}
+		if !matchesAll(terms) {
+			selector.ClusterSelectorTerms = terms
+		}
+	}
+	overriders, err := rule.sub("overriders")
+	if err != nil {
+		return err
+	}
+	made, err := p.readOverriders(in, overriders)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		var patches []placementv1beta1.JSONPatchOverride
+		for _, make := range made {
+			patches = append(patches, make(o.object)...)
+		}
+		o.rules = append(o.rules, patchRules(selector, patches)...)
+	}
+	return nil
+}
+
+// patchMaker makes the patches of one object.
+type patchMaker func(object *unstructured.Unstructured) []placementv1beta1.JSONPatchOverride
+
+// readOverriders reads the overriders of a rule in the order in which Karmada applies them.
+func (p *propagation) readOverriders(in Input, overriders fields) ([]patchMaker, error) {
+	var all []patchMaker
+	for _, read := range []func(Input, fields) ([]patchMaker, error){p.readImages, p.readCommands, p.readLabels, p.readPlaintext} {
+		made, err := read(in, overriders)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, made...)
+	}
+	if overriders.take("fieldOverrider") != nil {
+		p.note(in, overriders.path+".fieldOverrider", Unsupported, "an override changes a string as a whole: write it with an operation of its own")
+	}
+	return all, nil
+}
+
+// readPlaintext reads JSON patches.
+func (p *propagation) readPlaintext(in Input, overriders fields) ([]patchMaker, error) {
+	var operations []struct {
+		Path     string               `json:"path"`
+		Operator string               `json:"operator"`
+		Value    apiextensionsv1.JSON `json:"value"`
+	}
+	if _, err := overriders.decode("plaintext", &operations); err != nil {
+		return nil, err
+	}
+	var patches []placementv1beta1.JSONPatchOverride
+	for _, o := range operations {
+		if patch, is := p.readPatch(in, overriders.path+".plaintext", jsonPatch{Op: o.Operator, Path: o.Path, Value: o.Value}); is {
+			patches = append(patches, patch)
+		}
+	}
+	return []patchMaker{func(*unstructured.Unstructured) []placementv1beta1.JSONPatchOverride { return patches }}, nil
+}
+
+// readLabels reads what is done to labels and annotations.
+func (p *propagation) readLabels(in Input, overriders fields) ([]patchMaker, error) {
+	var all []patchMaker
+	for _, kind := range []string{"labels", "annotations"} {
+		var operations []struct {
+			Operator string            `json:"operator"`
+			Value    map[string]string `json:"value"`
+		}
+		field := kind + "Overrider"
+		if _, err := overriders.decode(field, &operations); err != nil {
+			return nil, err
+		}
+		for _, o := range operations {
+			if o.Operator != "add" {
+				p.note(in, overriders.path+"."+field, Changed, "the operator %s needs the key to be there: an object without it is not placed", o.Operator)
+			}
+			all = append(all, func(object *unstructured.Unstructured) []placementv1beta1.JSONPatchOverride {
+				return metadataPatches(object, kind, placementv1beta1.JSONPatchOverrideOperator(o.Operator), o.Value)
+			})
+		}
+	}
+	return all, nil
+}
+
+// metadataPatches change labels or annotations, key by key.
+func metadataPatches(object *unstructured.Unstructured, kind string, op placementv1beta1.JSONPatchOverrideOperator, values map[string]string) []placementv1beta1.JSONPatchOverride {
+	var patches []placementv1beta1.JSONPatchOverride
+	there, _, _ := unstructured.NestedMap(object.Object, "metadata", kind) // an odd one counts as none
+	if op == placementv1beta1.JSONPatchOverrideOpAdd && len(there) == 0 && len(object.Object) > len(stubFields) {
+		patches = append(patches, placementv1beta1.JSONPatchOverride{Operator: op, Path: "/metadata/" + kind, Value: encoded(map[string]string{})})
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		patch := placementv1beta1.JSONPatchOverride{Operator: op, Path: "/metadata/" + kind + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)}
+		if op != placementv1beta1.JSONPatchOverrideOpRemove {
+			patch.Value = encoded(values[key])
+		}
+		patches = append(patches, patch)
+	}
+	return patches
+}
+
+// stubFields are all that is known of an object that is not in the input.
+var stubFields = []string{"apiVersion", "kind", "metadata"}
+
+func encoded(value any) apiextensionsv1.JSON {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("encoding a string or a list of them: %v", err))
+	}
+	return apiextensionsv1.JSON{Raw: raw}
+}
+
+// container is a container of an object's pods.
+type container struct {
+	path    string
+	content map[string]any
+}
+
+// containersOf are the containers of a workload's pods.
+func containersOf(object *unstructured.Unstructured) []container {
+	at := []string{"spec", "template", "spec", "containers"}
+	switch object.GetKind() {
+	case "Pod":
+		at = []string{"spec", "containers"}
+	case "CronJob":
+		at = []string{"spec", "jobTemplate", "spec", "template", "spec", "containers"}
+	}
+	items, _, _ := unstructured.NestedSlice(object.Object, at...) // an odd one counts as none
+	var all []container
+	for i, item := range items {
+		if content, is := item.(map[string]any); is {
+			all = append(all, container{path: "/" + strings.Join(at, "/") + "/" + strconv.Itoa(i), content: content})
+		}
+	}
+	return all
+}
+
+// noteMissing notes an overrider that needs the manifest of the object.
+func (p *propagation) noteMissing(in Input, field string, object *unstructured.Unstructured) {
+	p.note(in, field, Unsupported, "there is no counterpart without the manifest of %s: add it to the input", nameOf(object))
+}
+
+// readImages reads what is done to images.
+func (p *propagation) readImages(in Input, overriders fields) ([]patchMaker, error) {
+	var operations []struct {
+		Component string `json:"component"`
+		Operator  string `json:"operator"`
+		Value     string `json:"value"`
+		Predicate *struct {
+			Path string `json:"path"`
+		} `json:"predicate"`
+	}
+	if _, err := overriders.decode("imageOverrider", &operations); err != nil || len(operations) == 0 {
+		return nil, err
+	}
+	field := overriders.path + ".imageOverrider"
+	return []patchMaker{func(object *unstructured.Unstructured) []placementv1beta1.JSONPatchOverride {
+		var patches []placementv1beta1.JSONPatchOverride
+		containers := containersOf(object)
+		if len(containers) == 0 {
+			p.noteMissing(in, field, object)
+		}
+		for _, c := range containers {
+			before, _, _ := unstructured.NestedString(c.content, "image") // an odd one counts as none
+			image := parseImage(before)
+			for _, o := range operations {
+				if o.Predicate == nil || o.Predicate.Path == c.path+"/image" {
+					image.change(o.Component, o.Operator, o.Value)
+				}
+			}
+			if after := image.String(); after != before {
+				patches = append(patches, placementv1beta1.JSONPatchOverride{
+					Operator: placementv1beta1.JSONPatchOverrideOpReplace, Path: c.path + "/image", Value: encoded(after),
+				})
+			}
+		}
+		return patches
+	}}, nil
+}
+
+// image is a reference to an image in its parts.
+type image struct{ registry, repository, tag string }
+
+// parseImage parses a reference; the tag has its colon, or is a digest with its at sign.
+func parseImage(text string) *image {
+	i := &image{repository: text}
+	if first, rest, found := strings.Cut(text, "/"); found && (strings.ContainsAny(first, ".:") || first == "localhost") {
+		i.registry, i.repository = first, rest
+	}
+	if at := strings.IndexAny(i.repository, ":@"); at >= 0 {
+		i.repository, i.tag = i.repository[:at], i.repository[at:]
+	}
+	return i
+}
+
+// String is the reference.
+func (i *image) String() string {
+	if i.registry != "" {
+		return i.registry + "/" + i.repository + i.tag
+	}
+	return i.repository + i.tag
+}
+
+// change changes a part as Karmada does: add appends to what is there.
+func (i *image) change(component, operator, value string) {
+	part := map[string]*string{"Registry": &i.registry, "Repository": &i.repository, "Tag": &i.tag}[component]
+	if part == nil {
+		return
+	}
+	if component == "Tag" && i.tag == "" && value != "" {
+		i.tag = ":"
+		if strings.Contains(value, ":") {
+			i.tag = "@"
+		}
+	}
+	separator := ""
+	if component == "Tag" && i.tag != "" {
+		separator = i.tag[:1]
+	}
+	switch operator {
+	case "add":
+		*part += value
+	case "remove":
+		*part = ""
+	case "replace":
+		*part = separator + value
+	}
+}
+
+// readCommands reads what is done to commands and arguments of containers.
+func (p *propagation) readCommands(in Input, overriders fields) ([]patchMaker, error) {
+	var all []patchMaker
+	for _, kind := range []string{"command", "args"} {
+		var operations []struct {
+			ContainerName string   `json:"containerName"`
+			Operator      string   `json:"operator"`
+			Value         []string `json:"value"`
+		}
+		field := overriders.path + "." + kind + "Overrider"
+		if _, err := overriders.decode(kind+"Overrider", &operations); err != nil {
+			return nil, err
+		}
+		if len(operations) == 0 {
+			continue
+		}
+		all = append(all, func(object *unstructured.Unstructured) []placementv1beta1.JSONPatchOverride {
+			var patches []placementv1beta1.JSONPatchOverride
+			containers := containersOf(object)
+			if len(containers) == 0 {
+				p.noteMissing(in, field, object)
+			}
+			for _, c := range containers {
+				before, found, _ := unstructured.NestedStringSlice(c.content, kind) // an odd one counts as none
+				after := slices.Clone(before)
+				for _, o := range operations {
+					if o.ContainerName == c.content["name"] {
+						after = changeWords(after, o.Operator, o.Value)
+					}
+				}
+				if slices.Equal(before, after) {
+					continue
+				}
+				op := placementv1beta1.JSONPatchOverrideOpReplace
+				if !found {
+					op = placementv1beta1.JSONPatchOverrideOpAdd
+				}
+				patches = append(patches, placementv1beta1.JSONPatchOverride{Operator: op, Path: c.path + "/" + kind, Value: encoded(after)})
+			}
+			return patches
+		})
+	}
+	return all, nil
+}
+
+// changeWords adds words to a command, or removes them.
+func changeWords(command []string, operator string, words []string) []string {
+	if operator == "remove" {
+		return slices.DeleteFunc(command, func(word string) bool { return slices.Contains(words, word) })
+	}
+	return append(command, words...)
+}

@@ -1,0 +1,131 @@
+package convert
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+func toleration(operator string) corev1.TolerationOperator {
+	return corev1.TolerationOperator(operator)
+}
+
+func taintEffect(effect string) corev1.TaintEffect { return corev1.TaintEffect(effect) }
+
+// readDivision reads how replicas are divided, and over how many clusters.
+func (p *propagation) readDivision(in Input, placement fields, policy *placementv1beta1.PlacementPolicy) error {
+	divided, static := false, false
+	if placement.has("replicaScheduling") {
+		scheduling, err := placement.sub("replicaScheduling")
+		if err != nil {
+			return err
+		}
+		if divided, static, err = p.readReplicas(in, scheduling, policy); err != nil {
+			return err
+		}
+	}
+	spread := placement.take("spreadConstraints")
+	switch list, is := spread.([]any); {
+	case !is || len(list) == 0:
+	case divided && static:
+		p.note(in, "spec.placement.spreadConstraints", Ignored, "Karmada ignored them beside static weights: they are left out")
+	default:
+		p.note(in, "spec.placement.spreadConstraints", Unsupported, "all clusters that fit are picked")
+	}
+	if placement.take("workloadAffinity") != nil {
+		p.note(in, "spec.placement.workloadAffinity", Unsupported, "workloads are placed by themselves")
+	}
+	return nil
+}
+
+// readReplicas makes the rule of a division.
+func (p *propagation) readReplicas(in Input, scheduling fields, policy *placementv1beta1.PlacementPolicy) (divided, static bool, err error) {
+	kind, err := scheduling.text("replicaSchedulingType")
+	if err != nil {
+		return false, false, err
+	}
+	preference, err := scheduling.text("replicaDivisionPreference")
+	if err != nil {
+		return false, false, err
+	}
+	weights, err := scheduling.sub("weightPreference")
+	if err != nil {
+		return false, false, err
+	}
+	dynamic, err := weights.text("dynamicWeight")
+	if err != nil {
+		return false, false, err
+	}
+	if kind == "Duplicated" {
+		scheduling.take("weightPreference")
+		if preference != "" {
+			p.note(in, scheduling.path+".replicaDivisionPreference", Ignored, "replicas are not divided")
+		}
+		return false, false, nil
+	}
+	rule := placementv1beta1.ReplicaSchedulingRule{
+		Type: placementv1beta1.ReplicasDivided, Rebalance: placementv1beta1.RebalanceAlways, EmptyClusters: placementv1beta1.EmptyClustersDrop,
+	}
+	switch {
+	case preference == "Aggregated":
+		p.note(in, scheduling.path+".replicaDivisionPreference", Unsupported, "replicas are divided evenly over the clusters: they are not aggregated on as few as possible")
+		rule.Rebalance = placementv1beta1.RebalanceNever
+	case dynamic != "":
+		p.note(in, weights.path+".dynamicWeight", Unsupported, "replicas are divided evenly over the clusters: their free capacity does not count")
+		rule.Rebalance = placementv1beta1.RebalanceNever
+	default:
+		static = true
+		if rule.Clusters, err = p.readWeights(in, weights); err != nil {
+			return false, false, err
+		}
+	}
+	weights.take("staticWeightList")
+	policy.ReplicaScheduling = []placementv1beta1.ReplicaSchedulingRule{rule}
+	return true, static, nil
+}
+
+// readWeights reads static weights, the highest first: of those that match a cluster, the highest counts in Karmada, and the
+// first here.
+func (p *propagation) readWeights(in Input, weights fields) ([]placementv1beta1.ClusterReplicas, error) {
+	items, err := weights.list("staticWeightList")
+	if err != nil {
+		return nil, err
+	}
+	var clusters []placementv1beta1.ClusterReplicas
+	for _, item := range items {
+		var weight int64
+		if _, err := item.decode("weight", &weight); err != nil {
+			return nil, err
+		}
+		target, err := item.sub("targetCluster")
+		if err != nil {
+			return nil, err
+		}
+		terms, err := p.readTerms(in, target)
+		if err != nil {
+			return nil, err
+		}
+		p.noteRest(in, item)
+		if matchesAll(terms) {
+			terms = []placementv1beta1.ClusterSelectorTerm{}
+		}
+		clusters = append(clusters, placementv1beta1.ClusterReplicas{
+			ClusterSelector: placementv1beta1.ClusterSelector{ClusterSelectorTerms: terms}, Weight: ptr.To(int32(min(max(weight, 0), maxWeight))),
+		})
+	}
+	slices.SortStableFunc(clusters, func(a, b placementv1beta1.ClusterReplicas) int { return cmp.Compare(*b.Weight, *a.Weight) })
+	if len(clusters) > 0 && !slices.ContainsFunc(clusters, func(c placementv1beta1.ClusterReplicas) bool { return len(c.ClusterSelector.ClusterSelectorTerms) == 0 }) {
+		p.note(in, weights.path+".staticWeightList", Changed, "a cluster that no entry matches gets no replicas; if none matched any, Karmada divided evenly")
+	}
+	return clusters, nil
+}
+
+func matchesAll(terms []placementv1beta1.ClusterSelectorTerm) bool {
+	return slices.ContainsFunc(terms, func(t placementv1beta1.ClusterSelectorTerm) bool {
+		return t.LabelSelector == nil && len(t.ClusterNames)+len(t.ExcludeClusterNames) == 0
+	})
+}

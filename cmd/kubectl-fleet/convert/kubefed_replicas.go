@@ -1,0 +1,179 @@
+package convert
+
+import (
+	"slices"
+
+	"k8s.io/utils/ptr"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// maxWeight is the greatest weight of a cluster.
+const maxWeight = 1_000_000
+
+// preference is a ReplicaSchedulingPreference.
+type preference struct {
+	in         Input
+	rule       placementv1beta1.ReplicaSchedulingRule
+	intersects bool
+}
+
+// share is what a preference says of a cluster.
+type share struct {
+	MinReplicas int64  `json:"minReplicas"`
+	MaxReplicas *int64 `json:"maxReplicas"`
+	Weight      int64  `json:"weight"`
+}
+
+func preferenceID(namespace, federatedKind, name string) string {
+	return namespace + "/" + federatedKind + "/" + name
+}
+
+func (f *federation) readPreference(in Input) error {
+	all := fieldsOf(in.Object)
+	spec, err := all.sub("spec")
+	if err != nil {
+		return err
+	}
+	kind, err := spec.text("targetKind")
+	if err != nil {
+		return err
+	}
+	p := &preference{in: in, rule: placementv1beta1.ReplicaSchedulingRule{Type: placementv1beta1.ReplicasDivided}}
+	var total int32
+	if _, err := spec.decode("totalReplicas", &total); err != nil {
+		return err
+	}
+	p.rule.TotalReplicas = &total
+	rebalance, err := spec.flag("rebalance")
+	if err != nil {
+		return err
+	}
+	if rebalance {
+		p.rule.Rebalance = placementv1beta1.RebalanceAlways
+	}
+	if p.intersects, err = spec.flag("intersectWithClusterSelector"); err != nil {
+		return err
+	}
+	var shares map[string]share
+	if _, err := spec.decode("clusters", &shares); err != nil {
+		return err
+	}
+	f.noteRest(in, all)
+	if kind != "FederatedDeployment" && kind != "FederatedReplicaSet" {
+		f.note(in, "spec.targetKind", Ignored, "KubeFed divides a FederatedDeployment or FederatedReplicaSet, not %q", kind)
+		return nil
+	}
+	if p.rule.Clusters = f.readShares(in, shares); len(p.rule.Clusters) > maxNames {
+		f.note(in, "spec.clusters", Unsupported, "a rule has weights of at most %d clusters, and this has %d: the workload is not divided", maxNames, len(p.rule.Clusters))
+		return nil
+	}
+	f.preferences[preferenceID(in.Object.GetNamespace(), kind, in.Object.GetName())] = p
+	return nil
+}
+
+// readShares reads the clusters in the order of their names; the star is for all others and comes last.
+func (f *federation) readShares(in Input, shares map[string]share) []placementv1beta1.ClusterReplicas {
+	var names []string
+	for name := range shares {
+		if name != "*" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if _, there := shares["*"]; there {
+		names = append(names, "*")
+	}
+	var clusters []placementv1beta1.ClusterReplicas
+	for _, name := range names {
+		s := shares[name]
+		field := "spec.clusters[" + name + "]"
+		made := placementv1beta1.ClusterReplicas{
+			ClusterSelector: placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{}},
+			Weight:          ptr.To(int32(min(max(s.Weight, 0), maxWeight))),
+		}
+		if name != "*" {
+			made.ClusterSelector = namedClusters([]string{f.memberName(in, "spec.clusters", name)})
+		}
+		if s.Weight > maxWeight {
+			f.note(in, field+".weight", Changed, "the greatest weight is %d", maxWeight)
+		}
+		if s.MinReplicas > 0 {
+			made.MinReplicas = ptr.To(int32(s.MinReplicas)) //nolint:gosec // more replicas than an int32 has no workload
+			f.noteMinimum(in, field, s)
+		}
+		if s.MaxReplicas != nil {
+			made.MaxReplicas = ptr.To(int32(*s.MaxReplicas)) //nolint:gosec // more replicas than an int32 has no workload
+			if made.MinReplicas != nil && *made.MinReplicas > *made.MaxReplicas {
+				f.note(in, field+".minReplicas", Changed, "it is above maxReplicas, and becomes %d", *made.MaxReplicas)
+				made.MinReplicas = made.MaxReplicas
+			}
+		}
+		clusters = append(clusters, made)
+	}
+	return clusters
+}
+
+// noteMinimum notes where a minimum acts otherwise: KubeFed adds the share of the weight to it.
+func (f *federation) noteMinimum(in Input, field string, s share) {
+	if s.Weight > 0 {
+		f.note(in, field+".minReplicas", Changed, "it is the least that the cluster gets; KubeFed gave it that, and the share of its weight in the rest")
+	}
+}
+
+// usePreference divides a workload if a preference names it.
+func (f *federation) usePreference(x *federated) {
+	id := preferenceID(x.in.Object.GetNamespace(), x.in.Object.GetKind(), x.in.Object.GetName())
+	p := f.preferences[id]
+	if p == nil {
+		return
+	}
+	delete(f.preferences, id)
+	if x.object.GetAnnotations()[retainReplicas] != "" {
+		f.note(x.in, "spec.retainReplicas", Changed, "the preference has the last word: the workload's replicas are divided, not retained")
+		annotations := x.object.GetAnnotations()
+		delete(annotations, retainReplicas)
+		x.object.SetAnnotations(annotations)
+	}
+	rule := p.rule
+	gvk := x.object.GroupVersionKind()
+	rule.Selector = &placementv1beta1.WorkloadSelector{Group: gvk.Group, Kind: gvk.Kind, Namespace: x.object.GetNamespace(), Name: x.object.GetName()}
+	x.divided = &rule
+	x.rules = f.withoutReplicas(x)
+	f.comments[x.in.name()] = append(f.comments[x.in.name()], f.comments[p.in.name()]...)
+	f.usePreferredClusters(x, p)
+}
+
+// usePreferredClusters places a divided workload where its preference does.
+func (f *federation) usePreferredClusters(x *federated, p *preference) {
+	switch {
+	case p.intersects && x.selector != nil:
+		x.targets = matching(*x.selector)
+	case p.intersects:
+		f.note(x.in, "spec.placement", Changed, "there is no clusterSelector, and KubeFed divided nothing (intersectWithClusterSelector is true): the replicas are divided over the clusters of the placement")
+	default:
+		if !x.targets.isNowhere() {
+			f.note(x.in, "spec.placement", Changed, "the preference decides on all clusters, whatever the placement says (intersectWithClusterSelector is false)")
+		}
+		x.targets = targets{}
+	}
+}
+
+// withoutReplicas are the overrides of a divided workload without those of its replicas, which KubeFed has written itself.
+func (f *federation) withoutReplicas(x *federated) []placementv1beta1.OverrideRule {
+	var kept []placementv1beta1.OverrideRule
+	noted := false
+	for _, rule := range x.rules {
+		rule.JSONPatchOverrides = slices.DeleteFunc(rule.JSONPatchOverrides, func(p placementv1beta1.JSONPatchOverride) bool {
+			if p.Path == "/spec/replicas" && !noted {
+				noted = true
+				f.note(x.in, "spec.overrides", Ignored, "overrides of /spec/replicas are left out: the preference writes them")
+			}
+			return p.Path == "/spec/replicas"
+		})
+		if len(rule.JSONPatchOverrides) > 0 {
+			kept = append(kept, rule)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,147 @@
+package convert
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Limits of the API.
+const (
+	maxNames     = 100
+	maxTerms     = 10
+	maxSelectors = 100
+	maxRules     = 20
+	maxPatches   = 20
+	maxDivisions = 20
+	maxName      = 63
+)
+
+// targets are the clusters that KubeFed places an object on: those of the names, if there are any, that all selectors match.
+type targets struct {
+	byName    bool
+	names     []string
+	selectors []metav1.LabelSelector
+}
+
+// nowhere is an object without a placement.
+var nowhere = targets{byName: true}
+
+func (t targets) isNowhere() bool { return t.byName && len(t.names) == 0 }
+
+// intersect are the clusters of both.
+func (t targets) intersect(other targets) targets {
+	both := targets{byName: t.byName || other.byName}
+	switch {
+	case t.byName && other.byName:
+		both.names = slices.DeleteFunc(slices.Clone(t.names), func(name string) bool { return !slices.Contains(other.names, name) })
+	case t.byName:
+		both.names = t.names
+	default:
+		both.names = other.names
+	}
+	for _, selector := range slices.Concat(t.selectors, other.selectors) {
+		if !slices.ContainsFunc(both.selectors, func(s metav1.LabelSelector) bool { return reflect.DeepEqual(s, selector) }) {
+			both.selectors = append(both.selectors, selector)
+		}
+	}
+	if both.isNowhere() {
+		return nowhere
+	}
+	return both
+}
+
+// policy picks the clusters. It fails to if there are more names than it can have.
+func (t targets) policy() (*placementv1beta1.PlacementPolicy, bool) {
+	switch {
+	case t.isNowhere():
+		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: ptr.To[int32](0)}, true
+	case t.byName && len(t.selectors) == 0 && len(t.names) <= maxNames:
+		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: t.names}, true
+	case !t.byName && len(t.selectors) == 0:
+		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}, true
+	}
+	var terms []placementv1beta1.ClusterSelectorTerm
+	names := [][]string{nil}
+	if t.byName {
+		names = slices.Collect(slices.Chunk(t.names, maxNames))
+	}
+	for _, some := range names {
+		term := placementv1beta1.ClusterSelectorTerm{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: some}}
+		if len(t.selectors) > 0 {
+			term.LabelSelector = mergeSelectors(t.selectors)
+		}
+		terms = append(terms, term)
+	}
+	return requireTerms(terms), len(terms) <= maxTerms
+}
+
+// requireTerms picks all clusters that one of the terms matches.
+func requireTerms(terms []placementv1beta1.ClusterSelectorTerm) *placementv1beta1.PlacementPolicy {
+	return &placementv1beta1.PlacementPolicy{
+		PlacementType: placementv1beta1.PickAllPlacementType,
+		Affinity: &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &placementv1beta1.ClusterSelector{ClusterSelectorTerms: terms},
+		}},
+	}
+}
+
+// mergeSelectors is the selector of what all of them match. Labels of which two want different values become expressions.
+func mergeSelectors(selectors []metav1.LabelSelector) *metav1.LabelSelector {
+	merged := &metav1.LabelSelector{}
+	for _, selector := range selectors {
+		for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
+			value := selector.MatchLabels[key]
+			if other, there := merged.MatchLabels[key]; there && other != value {
+				merged.MatchExpressions = append(merged.MatchExpressions, metav1.LabelSelectorRequirement{
+					Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{value},
+				})
+				continue
+			}
+			if merged.MatchLabels == nil {
+				merged.MatchLabels = map[string]string{}
+			}
+			merged.MatchLabels[key] = value
+		}
+		merged.MatchExpressions = append(merged.MatchExpressions, selector.MatchExpressions...)
+	}
+	return merged
+}
+
+// namedClusters selects clusters by name, in terms of as many names as one may have.
+func namedClusters(names []string) placementv1beta1.ClusterSelector {
+	var terms []placementv1beta1.ClusterSelectorTerm
+	for some := range slices.Chunk(names, maxNames) {
+		terms = append(terms, placementv1beta1.ClusterSelectorTerm{ClusterNameFilter: placementv1beta1.ClusterNameFilter{ClusterNames: some}})
+	}
+	return placementv1beta1.ClusterSelector{ClusterSelectorTerms: terms}
+}
+
+// key tells values apart by their content.
+func key(values ...any) string {
+	data, err := json.Marshal(values)
+	if err != nil {
+		return err.Error() // of values that were decoded from JSON there is none
+	}
+	return string(data)
+}
+
+// joined joins a kind and a name to the name of an object, no longer than names may be.
+func joined(kind, name string) string {
+	text := strings.NewReplacer(".", "-", ":", "-").Replace(strings.ToLower(kind + "-" + name))
+	if text = strings.Trim(text, "-"); len(text) <= maxName {
+		return text
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(text)) // never fails
+	return fmt.Sprintf("%s-%08x", strings.TrimRight(text[:maxName-9], "-"), hash.Sum32())
+}
