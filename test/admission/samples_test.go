@@ -22,7 +22,11 @@ import (
 const samples = root + "/deploy/samples"
 
 // notServed are the kinds of the samples that a hub does not serve of itself; they are only read.
-var notServed = map[string]bool{"Application": true, "AppProject": true}
+var notServed = map[string]bool{
+	"Application": true, "AppProject": true, // of Argo CD
+	"FederatedNamespace": true, "FederatedConfigMap": true, "FederatedDeployment": true, "ReplicaSchedulingPreference": true, // of KubeFed
+	"PropagationPolicy": true, "OverridePolicy": true, // of Karmada
+}
 
 // patchOf has the manifest of the object that a sample patches, by the file of the patch.
 var patchOf = map[string]string{
