@@ -178,15 +178,12 @@ type patchMaker func(object *unstructured.Unstructured) []placementv1beta1.JSONP
 // readOverriders reads the overriders of a rule in the order in which Karmada applies them.
 func (p *propagation) readOverriders(in Input, overriders fields) ([]patchMaker, error) {
 	var all []patchMaker
-	for _, read := range []func(Input, fields) ([]patchMaker, error){p.readImages, p.readCommands, p.readLabels, p.readPlaintext} {
+	for _, read := range []func(Input, fields) ([]patchMaker, error){p.readImages, p.readCommands, p.readLabels, p.readFieldOverrides, p.readPlaintext} {
 		made, err := read(in, overriders)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, made...)
-	}
-	if overriders.take("fieldOverrider") != nil {
-		p.note(in, overriders.path+".fieldOverrider", Unsupported, "an override changes a string as a whole: write it with an operation of its own")
 	}
 	return all, nil
 }
