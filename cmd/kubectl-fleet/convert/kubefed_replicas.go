@@ -152,7 +152,7 @@ func (f *federation) usePreferredClusters(x *federated, p *preference) {
 	case p.intersects:
 		f.note(x.in, "spec.placement", Changed, "there is no clusterSelector, and KubeFed divided nothing (intersectWithClusterSelector is true): the replicas are divided over the clusters of the placement")
 	default:
-		if !x.targets.isNowhere() {
+		if !x.targets.isNowhere() && !x.targets.isEverywhere() {
 			f.note(x.in, "spec.placement", Changed, "the preference decides on all clusters, whatever the placement says (intersectWithClusterSelector is false)")
 		}
 		x.targets = targets{}

@@ -38,6 +38,8 @@ var nowhere = targets{byName: true}
 
 func (t targets) isNowhere() bool { return t.byName && len(t.names) == 0 }
 
+func (t targets) isEverywhere() bool { return !t.byName && len(t.selectors) == 0 }
+
 // intersect are the clusters of both.
 func (t targets) intersect(other targets) targets {
 	both := targets{byName: t.byName || other.byName}
@@ -67,7 +69,7 @@ func (t targets) policy() (*placementv1beta1.PlacementPolicy, bool) {
 		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickNPlacementType, NumberOfClusters: ptr.To[int32](0)}, true
 	case t.byName && len(t.selectors) == 0 && len(t.names) <= maxNames:
 		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixedPlacementType, ClusterNames: t.names}, true
-	case !t.byName && len(t.selectors) == 0:
+	case t.isEverywhere():
 		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}, true
 	}
 	var terms []placementv1beta1.ClusterSelectorTerm
