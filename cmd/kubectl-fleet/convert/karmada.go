@@ -333,7 +333,7 @@ func (p *propagation) readClusters(in Input, placement fields) (*placementv1beta
 	if groups, err := placement.list("clusterAffinities"); err != nil {
 		return nil, err
 	} else if len(groups) > 0 {
-		return p.readFirstGroup(in, groups)
+		return p.readGroups(in, groups)
 	}
 	affinity, err := placement.sub("clusterAffinity")
 	if err != nil || len(affinity.content) == 0 {
@@ -342,18 +342,42 @@ func (p *propagation) readClusters(in Input, placement fields) (*placementv1beta
 	return p.readAffinity(in, affinity)
 }
 
-// readFirstGroup makes the first group the clusters; there is no fallback to the others.
-func (p *propagation) readFirstGroup(in Input, groups []fields) (*placementv1beta1.PlacementPolicy, error) {
-	if len(groups) > 1 {
-		p.note(in, groups[1].path, Unsupported, "only the first group of clusters counts: there is no fallback to others yet")
-		for _, group := range groups[1:] {
-			clear(group.content)
+// maxGroups is how many groups of clusters a policy can have.
+const maxGroups = 10
+
+// readGroups reads groups of clusters, of which the first is taken that has enough.
+func (p *propagation) readGroups(in Input, groups []fields) (*placementv1beta1.PlacementPolicy, error) {
+	policy := &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType}
+	for i, group := range groups {
+		given, err := group.text("affinityName")
+		if err != nil {
+			return nil, err
 		}
+		terms, err := p.readTerms(in, group)
+		if err != nil {
+			return nil, err
+		}
+		if group.take("overflowAffinities") != nil {
+			p.note(in, group.path+".overflowAffinities", Unsupported, "a group that is full does not overflow into others")
+		}
+		if i == maxGroups {
+			p.note(in, group.path, Unsupported, "there are at most %d groups: this one, and those after it, are left out", maxGroups)
+		}
+		if i >= maxGroups {
+			continue
+		}
+		name := strings.Trim(strings.NewReplacer("_", "-", ".", "-").Replace(strings.ToLower(given)), "-")
+		if name != given {
+			p.note(in, group.pathOf("affinityName"), Changed, "a group's name has lower-case letters, digits and hyphens: %s becomes %s", given, name)
+		}
+		if matchesAll(terms) {
+			terms = []placementv1beta1.ClusterSelectorTerm{}
+		}
+		policy.AffinityGroups = append(policy.AffinityGroups, placementv1beta1.AffinityGroup{
+			Name: name, ClusterSelector: placementv1beta1.ClusterSelector{ClusterSelectorTerms: terms},
+		})
 	}
-	if _, err := groups[0].text("affinityName"); err != nil {
-		return nil, err
-	}
-	return p.readAffinity(in, groups[0])
+	return policy, nil
 }
 
 func (p *propagation) readAffinity(in Input, affinity fields) (*placementv1beta1.PlacementPolicy, error) {
@@ -466,7 +490,7 @@ func (p *propagation) readTolerations(in Input, placement fields, policy *placem
 		if there, err := item.decode("tolerationSeconds", &seconds); err != nil {
 			return err
 		} else if there {
-			p.note(in, item.path+".tolerationSeconds", Unsupported, "what is placed stays, however long a cluster is tainted")
+			p.note(in, item.path+".tolerationSeconds", Unsupported, "what is placed stays, however long a cluster has the taint")
 		}
 		operator, err := item.text("operator")
 		if err != nil {
@@ -486,10 +510,6 @@ func (p *propagation) readTolerations(in Input, placement fields, policy *placem
 		switch {
 		case operator != "" && operator != "Equal" && operator != "Exists":
 			p.note(in, item.path+".operator", Unsupported, "the toleration is left out: an operator is Equal or Exists")
-		case effect == "PreferNoSchedule":
-			p.note(in, item.path+".effect", Ignored, "Karmada ignored taints of this effect: the toleration is left out")
-		case effect == "NoExecute":
-			p.note(in, item.path+".effect", Unsupported, "the toleration is left out: taints are of effect NoSchedule")
 		case policy.PlacementType == placementv1beta1.PickFixedPlacementType:
 			p.note(in, item.path, Ignored, "clusters that are named are placed on whatever their taints")
 		default:

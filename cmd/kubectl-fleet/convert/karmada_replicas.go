@@ -110,15 +110,15 @@ func (p *propagation) readWeights(in Input, weights fields) ([]placementv1beta1.
 			return nil, err
 		}
 		p.noteRest(in, item)
-		if matchesAll(terms) {
-			terms = []placementv1beta1.ClusterSelectorTerm{}
-		}
-		clusters = append(clusters, placementv1beta1.ClusterReplicas{
-			ClusterSelector: placementv1beta1.ClusterSelector{ClusterSelectorTerms: terms}, Weight: ptr.To(int32(min(max(weight, 0), maxWeight))),
-		})
+		clusters = append(clusters, sharesFor(terms, placementv1beta1.ClusterReplicas{Weight: ptr.To(int32(min(max(weight, 0), maxWeight)))})...)
 	}
 	slices.SortStableFunc(clusters, func(a, b placementv1beta1.ClusterReplicas) int { return cmp.Compare(*b.Weight, *a.Weight) })
-	if len(clusters) > 0 && !slices.ContainsFunc(clusters, func(c placementv1beta1.ClusterReplicas) bool { return len(c.ClusterSelector.ClusterSelectorTerms) == 0 }) {
+	all := slices.IndexFunc(clusters, func(c placementv1beta1.ClusterReplicas) bool { return len(c.ClusterSelector.ClusterSelectorTerms) == 0 })
+	switch {
+	case all >= 0 && all < len(clusters)-1:
+		p.note(in, weights.path+".staticWeightList", Ignored, "entries that weigh less than one that matches all clusters had no effect")
+		clusters = clusters[:all+1]
+	case all < 0 && len(clusters) > 0:
 		p.note(in, weights.path+".staticWeightList", Changed, "a cluster that no entry matches gets no replicas; if none matched any, Karmada divided evenly")
 	}
 	return clusters, nil

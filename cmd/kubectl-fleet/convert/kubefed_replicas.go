@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/utils/ptr"
@@ -68,6 +69,7 @@ func (f *federation) readPreference(in Input) error {
 		f.note(in, "spec.clusters", Unsupported, "a rule has weights of at most %d clusters, and this has %d: the workload is not divided", maxNames, len(p.rule.Clusters))
 		return nil
 	}
+	f.fitShares(in, &p.rule)
 	f.preferences[preferenceID(in.Object.GetNamespace(), kind, in.Object.GetName())] = p
 	return nil
 }
@@ -88,12 +90,10 @@ func (f *federation) readShares(in Input, shares map[string]share) []placementv1
 	for _, name := range names {
 		s := shares[name]
 		field := "spec.clusters[" + name + "]"
-		made := placementv1beta1.ClusterReplicas{
-			ClusterSelector: placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{}},
-			Weight:          ptr.To(int32(min(max(s.Weight, 0), maxWeight))),
-		}
+		made := placementv1beta1.ClusterReplicas{Weight: ptr.To(int32(min(max(s.Weight, 0), maxWeight)))}
+		var terms []placementv1beta1.ClusterSelectorTerm
 		if name != "*" {
-			made.ClusterSelector = namedClusters([]string{f.memberName(in, "spec.clusters", name)})
+			terms = namedClusters([]string{f.memberName(in, "spec.clusters", name)}).ClusterSelectorTerms
 		}
 		if s.Weight > maxWeight {
 			f.note(in, field+".weight", Changed, "the greatest weight is %d", maxWeight)
@@ -109,9 +109,36 @@ func (f *federation) readShares(in Input, shares map[string]share) []placementv1
 				made.MinReplicas = made.MaxReplicas
 			}
 		}
-		clusters = append(clusters, made)
+		clusters = append(clusters, sharesFor(terms, made)...)
 	}
 	return clusters
+}
+
+// fitShares makes a rule of what a division refuses: KubeFed gave minima while replicas lasted, those of the heaviest first, and
+// nothing if no cluster had a weight.
+func (f *federation) fitShares(in Input, rule *placementv1beta1.ReplicaSchedulingRule) {
+	if len(rule.Clusters) == 0 {
+		return
+	}
+	heaviest := make([]*placementv1beta1.ClusterReplicas, len(rule.Clusters))
+	for i := range rule.Clusters {
+		heaviest[i] = &rule.Clusters[i]
+	}
+	slices.SortStableFunc(heaviest, func(a, b *placementv1beta1.ClusterReplicas) int { return cmp.Compare(*b.Weight, *a.Weight) })
+	left, canGet := *rule.TotalReplicas, false
+	for _, cluster := range heaviest {
+		least := min(ptr.Deref(cluster.MinReplicas, 0), left)
+		if cluster.MinReplicas != nil && *cluster.MinReplicas != least {
+			f.note(in, "spec.clusters", Changed, "totalReplicas is less than all minReplicas: one of %d becomes %d, as KubeFed had it", *cluster.MinReplicas, least)
+			cluster.MinReplicas = ptr.To(least)
+		}
+		left -= least
+		canGet = canGet || least > 0 || *cluster.Weight > 0 && ptr.Deref(cluster.MaxReplicas, 1) > 0
+	}
+	if !canGet {
+		f.note(in, "spec.clusters", Changed, "no cluster gets a replica, as before: totalReplicas becomes 0")
+		rule.Clusters, rule.TotalReplicas = nil, ptr.To[int32](0)
+	}
 }
 
 // noteMinimum notes where a minimum acts otherwise: KubeFed adds the share of the weight to it.

@@ -128,6 +128,28 @@ func namedClusters(names []string) placementv1beta1.ClusterSelector {
 	return placementv1beta1.ClusterSelector{ClusterSelectorTerms: terms}
 }
 
+// maxShareTerms is how many terms an entry of a division can have.
+const maxShareTerms = 2
+
+// sharesFor are the entries that give clusters a share: as many as their terms need.
+func sharesFor(terms []placementv1beta1.ClusterSelectorTerm, share placementv1beta1.ClusterReplicas) []placementv1beta1.ClusterReplicas {
+	if len(terms) == 0 || matchesAll(terms) {
+		share.ClusterSelector.ClusterSelectorTerms = []placementv1beta1.ClusterLabelTerm{}
+		return []placementv1beta1.ClusterReplicas{share}
+	}
+	var shares []placementv1beta1.ClusterReplicas
+	for some := range slices.Chunk(terms, maxShareTerms) {
+		one := share
+		for _, term := range some {
+			one.ClusterSelector.ClusterSelectorTerms = append(one.ClusterSelector.ClusterSelectorTerms, placementv1beta1.ClusterLabelTerm{
+				ClusterNameFilter: term.ClusterNameFilter, LabelSelector: term.LabelSelector,
+			})
+		}
+		shares = append(shares, one)
+	}
+	return shares
+}
+
 // key tells values apart by their content.
 func key(values ...any) string {
 	data, err := json.Marshal(values)
