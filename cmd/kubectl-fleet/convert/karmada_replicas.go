@@ -28,18 +28,81 @@ func (p *propagation) readDivision(in Input, placement fields, policy *placement
 			return err
 		}
 	}
-	spread := placement.take("spreadConstraints")
-	switch list, is := spread.([]any); {
-	case !is || len(list) == 0:
-	case divided && static:
+	if divided && static && placement.take("spreadConstraints") != nil {
 		p.note(in, "spec.placement.spreadConstraints", Ignored, "Karmada ignored them beside static weights: they are left out")
-	default:
-		p.note(in, "spec.placement.spreadConstraints", Unsupported, "all clusters that fit are picked")
+	}
+	if err := p.readSpread(in, placement, policy); err != nil {
+		return err
 	}
 	if placement.take("workloadAffinity") != nil {
 		p.note(in, "spec.placement.workloadAffinity", Unsupported, "workloads are placed by themselves")
 	}
 	return nil
+}
+
+// readSpread reads over how many groups clusters are spread.
+func (p *propagation) readSpread(in Input, placement fields, policy *placementv1beta1.PlacementPolicy) error {
+	items, err := placement.list("spreadConstraints")
+	if err != nil {
+		return err
+	}
+	if len(items) > 0 && policy.PlacementType == placementv1beta1.PickFixedPlacementType {
+		p.note(in, "spec.placement.spreadConstraints", Changed, "clusters that are named are all picked: they are left out")
+		placement.take("spreadConstraints")
+		return nil
+	}
+	for _, item := range items {
+		made, err := p.readConstraint(in, item)
+		if err != nil {
+			return err
+		}
+		p.noteRest(in, item)
+		if slices.ContainsFunc(policy.SpreadConstraints, func(c placementv1beta1.SpreadConstraint) bool { return c.SpreadBy == made.SpreadBy }) {
+			p.note(in, item.path, Unsupported, "the constraint is left out: there is one for clusters and one for a label, at most")
+			continue
+		}
+		policy.SpreadConstraints = append(policy.SpreadConstraints, made)
+	}
+	placement.take("spreadConstraints")
+	return nil
+}
+
+// readConstraint reads one constraint. Karmada takes no minimum for 1, and no maximum for 0.
+func (p *propagation) readConstraint(in Input, item fields) (made placementv1beta1.SpreadConstraint, err error) {
+	field, err := item.text("spreadByField")
+	if err != nil {
+		return made, err
+	}
+	if made.LabelKey, err = item.text("spreadByLabel"); err != nil {
+		return made, err
+	}
+	made.SpreadBy = placementv1beta1.SpreadByLabel
+	switch {
+	case made.LabelKey != "":
+	case field == "region":
+		made.LabelKey = p.RegionLabel
+	case field == "provider":
+		made.LabelKey = p.ProviderLabel
+	case field == "zone":
+		made.LabelKey = p.ZoneLabel
+		p.note(in, item.path+".spreadByField", Changed, "a cluster is in one zone here, that of its label %s", p.ZoneLabel)
+	default:
+		made.SpreadBy = placementv1beta1.SpreadByCluster
+	}
+	var least, most int32
+	if _, err := item.decode("minGroups", &least); err != nil {
+		return made, err
+	}
+	if _, err := item.decode("maxGroups", &most); err != nil {
+		return made, err
+	}
+	made.MinGroups = ptr.To(max(least, 1))
+	if most > 0 {
+		made.MaxGroups = &most
+	} else {
+		p.note(in, item.path+".maxGroups", Changed, "there is no limit; Karmada scheduled nothing without one")
+	}
+	return made, nil
 }
 
 // readReplicas makes the rule of a division.
