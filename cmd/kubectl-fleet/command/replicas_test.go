@@ -97,3 +97,15 @@ func TestPlanTellsSharesThatHoldWithoutTheRun(t *testing.T) {
 	_ = c.run("plan", "--placement", "web", "--strategy", "none", "--no-diff")
 	assert.Contains(t, c.out.String(), "  member-1  apps/Deployment web/front  weight 1 of 3: 3 of 9\n")
 }
+
+func TestWhyCountsWhatWorkloadsAskForNow(t *testing.T) {
+	objects := dividedPlacement()
+	snapshot := objects[len(objects)-1].(*placementv1beta1.ClusterResourceSnapshot)
+	// A workload that is scaled gets no new snapshot: the one that there is says what is asked for.
+	snapshot.Annotations[placementv1beta1.ReplicaCountsAnnotation] = placementv1beta1.EncodeReplicaCounts([]placementv1beta1.ReplicaDemand{{
+		Workload: placementv1beta1.Workload{Group: "apps", Kind: "Deployment", Namespace: "web", Name: "front"}, Replicas: 12,
+	}})
+	c := newConsole(t, objects...)
+	require.NoError(t, c.run("why", "member-2", "--placement", "web"))
+	assert.Contains(t, c.out.String(), "\nReplicas:\n  apps/Deployment web/front: weight 2 of 3: 8 of 12\n")
+}

@@ -109,12 +109,18 @@ func (r Reader) ReplicaDemands(ctx context.Context, placement Placement) ([]plac
 		return nil, err
 	}
 	var manifests [][]byte
+	var counts string
 	for _, part := range parts {
+		counts += part.GetAnnotations()[placementv1beta1.ReplicaCountsAnnotation] // only the master has it
 		for _, resource := range part.Spec.SelectedResources {
 			manifests = append(manifests, resource.Raw)
 		}
 	}
-	return placementv1beta1.ReadReplicaDemands(placement.Spec.Policy, manifests)
+	demands, err := placementv1beta1.ReadReplicaDemands(placement.Spec.Policy, manifests)
+	if err != nil {
+		return nil, err
+	}
+	return placementv1beta1.WithReplicaCounts(demands, counts), nil
 }
 
 // AllWorks returns the Works of a placement by cluster, of those that bindings name.
