@@ -27,7 +27,9 @@ func dividing(rebalance placementv1beta1.ReplicaRebalance, weights ...int32) pla
 			Weight: new(weight),
 		})
 	}
-	return func(p *placementv1beta1.PlacementSpec) { p.Policy.ReplicaScheduling = []placementv1beta1.ReplicaSchedulingRule{rule} }
+	return func(p *placementv1beta1.PlacementSpec) {
+		p.Policy.ReplicaScheduling = []placementv1beta1.ReplicaSchedulingRule{rule}
+	}
 }
 
 // divisible creates the namespace with a Deployment of so many replicas.

@@ -2,10 +2,12 @@ package convert_test
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,11 +30,11 @@ func readInputs(t *testing.T, path string) []convert.Input {
 	var inputs []convert.Input
 	for {
 		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(&object.Object); err == io.EOF {
+		err := decoder.Decode(&object.Object)
+		if errors.Is(err, io.EOF) {
 			return inputs
-		} else {
-			require.NoError(t, err)
 		}
+		require.NoError(t, err)
 		if len(object.Object) > 0 {
 			inputs = append(inputs, convert.Input{Source: filepath.Base(path), Object: object})
 		}
@@ -89,10 +91,8 @@ func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		var reversed []convert.Input
-		for i := len(inputs) - 1; i >= 0; i-- {
-			reversed = append(reversed, inputs[i])
-		}
+		reversed := slices.Clone(inputs)
+		slices.Reverse(reversed)
 		backward, err := convert.Convert(reversed, defaults())
 		require.NoError(t, err, file)
 		var one, other []map[string]any

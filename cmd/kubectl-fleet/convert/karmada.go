@@ -198,21 +198,8 @@ func (p *propagation) readSelectors(in Input, spec fields) (selected, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s.ignoredLabels {
-			p.note(in, item.pathOf("labelSelector"), Ignored, "Karmada looks at labels only if there is no name")
-		}
-		namespace := firstOf(in.Object.GetNamespace(), s.namespace)
-		switch isIn := p.isClusterScoped(s.Kind); {
-		case isIn && in.Object.GetNamespace() == "":
-			namespace = ""
-		case isIn:
-			p.note(in, item.path, Ignored, "a PropagationPolicy does not place cluster-scoped objects")
-			continue
-		case namespace == "" && knownTypes[s.Kind].Version != "":
-			p.note(in, item.path+".namespace", Unsupported, "the selector is left out: it is for all namespaces. Name each of them, in a selector of its own")
-			continue
-		case snapshot.ReservedNamespace(namespace) && namespace != "":
-			p.note(in, item.path+".namespace", Unsupported, "the selector is left out: namespace %s is reserved, and nothing in it is ever placed", namespace)
+		namespace, places := p.placedIn(in, item, s)
+		if !places {
 			continue
 		}
 		if s.Kind == "Namespace" {
@@ -225,6 +212,28 @@ func (p *propagation) readSelectors(in Input, spec fields) (selected, error) {
 		chosen[namespace] = append(chosen[namespace], s.ResourceSelectorTerm)
 	}
 	return chosen, nil
+}
+
+// placedIn is the namespace of what a selector of a policy selects; empty if that is cluster-scoped. It is false if the selector
+// places nothing here.
+func (p *propagation) placedIn(in Input, item fields, s karmadaSelector) (namespace string, places bool) {
+	if s.ignoredLabels {
+		p.note(in, item.pathOf("labelSelector"), Ignored, "Karmada looks at labels only if there is no name")
+	}
+	namespace = firstOf(in.Object.GetNamespace(), s.namespace)
+	switch isClusterScoped := p.isClusterScoped(s.Kind); {
+	case isClusterScoped && in.Object.GetNamespace() == "":
+		return "", true
+	case isClusterScoped:
+		p.note(in, item.path, Ignored, "a PropagationPolicy does not place cluster-scoped objects")
+	case namespace == "" && knownTypes[s.Kind].Version != "":
+		p.note(in, item.path+".namespace", Unsupported, "the selector is left out: it is for all namespaces. Name each of them, in a selector of its own")
+	case namespace != "" && snapshot.ReservedNamespace(namespace):
+		p.note(in, item.path+".namespace", Unsupported, "the selector is left out: namespace %s is reserved, and nothing in it is ever placed", namespace)
+	default:
+		return namespace, true
+	}
+	return "", false
 }
 
 // karmadaSelector is a selector with the namespace of what it selects.

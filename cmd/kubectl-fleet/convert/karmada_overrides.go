@@ -83,19 +83,26 @@ func (p *propagation) readOverridden(in Input, spec fields) ([]*objectRules, err
 		}
 	}
 	if len(items) == 0 {
-		for _, template := range p.templates {
-			if in.Object.GetNamespace() == "" || template.Object.GetNamespace() == in.Object.GetNamespace() {
-				objects = append(objects, p.rulesOf(in, template.Object))
-			}
-		}
-		if len(objects) == 0 {
-			p.note(in, "spec.resourceSelectors", Unsupported, "the policy is for all objects, and an override names the objects that it changes: add them to the input")
-		}
+		objects = p.readAll(in)
 	}
 	if len(p.overrides) > maxOverrides {
 		p.note(in, "spec.resourceSelectors", Unsupported, "at most %d overrides can be in use, and these are %d", maxOverrides, len(p.overrides))
 	}
 	return objects, nil
+}
+
+// readAll finds the objects of a policy that is for all objects, or for all of its namespace.
+func (p *propagation) readAll(in Input) []*objectRules {
+	var objects []*objectRules
+	for _, template := range p.templates {
+		if in.Object.GetNamespace() == "" || template.Object.GetNamespace() == in.Object.GetNamespace() {
+			objects = append(objects, p.rulesOf(in, template.Object))
+		}
+	}
+	if len(objects) == 0 {
+		p.note(in, "spec.resourceSelectors", Unsupported, "the policy is for all objects, and an override names the objects that it changes: add them to the input")
+	}
+	return objects
 }
 
 // findTemplates finds the manifests of the input that a selector selects.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -96,7 +95,7 @@ func (p *propagation) readConstraint(in Input, item fields) (made placementv1bet
 	if _, err := item.decode("maxGroups", &most); err != nil {
 		return made, err
 	}
-	made.MinGroups = ptr.To(max(least, 1))
+	made.MinGroups = new(max(least, 1))
 	if most > 0 {
 		made.MaxGroups = &most
 	} else {
@@ -173,7 +172,7 @@ func (p *propagation) readWeights(in Input, weights fields) ([]placementv1beta1.
 			return nil, err
 		}
 		p.noteRest(in, item)
-		clusters = append(clusters, sharesFor(terms, placementv1beta1.ClusterReplicas{Weight: ptr.To(int32(min(max(weight, 0), maxWeight)))})...)
+		clusters = append(clusters, sharesFor(terms, placementv1beta1.ClusterReplicas{Weight: new(int32(min(max(weight, 0), maxWeight)))})...)
 	}
 	slices.SortStableFunc(clusters, func(a, b placementv1beta1.ClusterReplicas) int { return cmp.Compare(*b.Weight, *a.Weight) })
 	all := slices.IndexFunc(clusters, func(c placementv1beta1.ClusterReplicas) bool { return len(c.ClusterSelector.ClusterSelectorTerms) == 0 })

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
@@ -332,26 +331,14 @@ func (f *federation) readTemplate(in Input, spec fields) (*unstructured.Unstruct
 	if object.Object == nil {
 		object.Object = map[string]any{}
 	}
-	kind := strings.TrimPrefix(in.Object.GetKind(), federatedPrefix)
-	if target, there := f.types[in.Object.GetKind()]; there {
-		kind = target.Kind
-		if object.GetAPIVersion() == "" {
-			object.SetAPIVersion(target.GroupVersion().String())
-		}
-	}
-	if known, there := knownTypes[kind]; there && object.GetAPIVersion() == "" {
-		object.SetAPIVersion(known.String())
-	}
-	if object.GetAPIVersion() == "" {
-		f.note(in, "spec.template.apiVersion", Unsupported, "the object is left out: its API version is not known. Set it, or add the FederatedTypeConfig of the kind to the input")
+	if !f.identifyTemplate(in, object) {
 		return nil, nil
 	}
-	object.SetKind(kind)
 	namespace, name := in.Object.GetNamespace(), in.Object.GetName()
 	if in.Object.GetKind() == federatedNamespaceKind {
 		namespace = ""
 	}
-	if reserved := firstOf(namespace, name); (namespace != "" || kind == "Namespace") && snapshot.ReservedNamespace(reserved) {
+	if reserved := firstOf(namespace, name); (namespace != "" || object.GetKind() == "Namespace") && snapshot.ReservedNamespace(reserved) {
 		f.note(in, "metadata.namespace", Unsupported, "the object is left out: namespace %s is reserved, and nothing in it is ever placed", reserved)
 		return nil, nil
 	}
@@ -364,6 +351,32 @@ func (f *federation) readTemplate(in Input, spec fields) (*unstructured.Unstruct
 	if len(labels) > 0 {
 		object.SetLabels(labels)
 	}
+	f.keepMetadata(in, object, annotations, finalizers)
+	return object, nil
+}
+
+// identifyTemplate gives the object of a template its kind and version. It is false if the version cannot be told.
+func (f *federation) identifyTemplate(in Input, object *unstructured.Unstructured) bool {
+	kind := strings.TrimPrefix(in.Object.GetKind(), federatedPrefix)
+	if target, there := f.types[in.Object.GetKind()]; there {
+		kind = target.Kind
+		if object.GetAPIVersion() == "" {
+			object.SetAPIVersion(target.GroupVersion().String())
+		}
+	}
+	if known, there := knownTypes[kind]; there && object.GetAPIVersion() == "" {
+		object.SetAPIVersion(known.String())
+	}
+	if object.GetAPIVersion() == "" {
+		f.note(in, "spec.template.apiVersion", Unsupported, "the object is left out: its API version is not known. Set it, or add the FederatedTypeConfig of the kind to the input")
+		return false
+	}
+	object.SetKind(kind)
+	return true
+}
+
+// keepMetadata keeps the annotations and finalizers of a template if the user wants them.
+func (f *federation) keepMetadata(in Input, object *unstructured.Unstructured, annotations map[string]string, finalizers []string) {
 	switch {
 	case len(annotations)+len(finalizers) == 0:
 	case f.KeepTemplateMetadata:
@@ -377,7 +390,6 @@ func (f *federation) readTemplate(in Input, spec fields) (*unstructured.Unstruct
 	default:
 		f.note(in, "spec.template.metadata", Ignored, "annotations and finalizers of a template never reached a member, and are left out; --keep-template-metadata keeps them")
 	}
-	return object, nil
 }
 
 func firstOf(texts ...string) string {
@@ -515,7 +527,7 @@ func patchRules(selector placementv1beta1.ClusterSelector, patches []placementv1
 	var rules []placementv1beta1.OverrideRule
 	for some := range slices.Chunk(patches, maxPatches) {
 		rules = append(rules, placementv1beta1.OverrideRule{
-			ClusterSelector: ptr.To(selector), OverrideType: placementv1beta1.JSONPatchOverrideType, JSONPatchOverrides: some,
+			ClusterSelector: new(selector), OverrideType: placementv1beta1.JSONPatchOverrideType, JSONPatchOverrides: some,
 		})
 	}
 	return rules

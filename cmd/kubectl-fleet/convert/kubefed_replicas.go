@@ -90,7 +90,7 @@ func (f *federation) readShares(in Input, shares map[string]share) []placementv1
 	for _, name := range names {
 		s := shares[name]
 		field := "spec.clusters[" + name + "]"
-		made := placementv1beta1.ClusterReplicas{Weight: ptr.To(int32(min(max(s.Weight, 0), maxWeight)))}
+		made := placementv1beta1.ClusterReplicas{Weight: new(int32(min(max(s.Weight, 0), maxWeight)))}
 		var terms []placementv1beta1.ClusterSelectorTerm
 		if name != "*" {
 			terms = namedClusters([]string{f.memberName(in, "spec.clusters", name)}).ClusterSelectorTerms
@@ -99,11 +99,11 @@ func (f *federation) readShares(in Input, shares map[string]share) []placementv1
 			f.note(in, field+".weight", Changed, "the greatest weight is %d", maxWeight)
 		}
 		if s.MinReplicas > 0 {
-			made.MinReplicas = ptr.To(int32(s.MinReplicas)) //nolint:gosec // more replicas than an int32 has no workload
+			made.MinReplicas = new(int32(s.MinReplicas)) //nolint:gosec // more replicas than an int32 has no workload
 			f.noteMinimum(in, field, s)
 		}
 		if s.MaxReplicas != nil {
-			made.MaxReplicas = ptr.To(int32(*s.MaxReplicas)) //nolint:gosec // more replicas than an int32 has no workload
+			made.MaxReplicas = new(int32(*s.MaxReplicas)) //nolint:gosec // more replicas than an int32 has no workload
 			if made.MinReplicas != nil && *made.MinReplicas > *made.MaxReplicas {
 				f.note(in, field+".minReplicas", Changed, "it is above maxReplicas, and becomes %d", *made.MaxReplicas)
 				made.MinReplicas = made.MaxReplicas
@@ -130,7 +130,7 @@ func (f *federation) fitShares(in Input, rule *placementv1beta1.ReplicaSchedulin
 		least := min(ptr.Deref(cluster.MinReplicas, 0), left)
 		if cluster.MinReplicas != nil && *cluster.MinReplicas != least {
 			f.note(in, "spec.clusters", Changed, "totalReplicas is less than all minReplicas: one of %d becomes %d, as KubeFed had it", *cluster.MinReplicas, least)
-			cluster.MinReplicas = ptr.To(least)
+			cluster.MinReplicas = new(least)
 		}
 		left -= least
 		canGet = canGet || least > 0 || *cluster.Weight > 0 && ptr.Deref(cluster.MaxReplicas, 1) > 0

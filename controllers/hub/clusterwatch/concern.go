@@ -39,7 +39,7 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 	gone := cluster == nil || cluster.DeletionTimestamp != nil
 	kind := kindOf(stake.Policy)
 	switch {
-	case stake.hasLostOrRegained(changed, gone), stake.Bound && scheduler.WeighsBy(stake.Policy, changed):
+	case stake.mustDecideAnew(changed, gone):
 		return Yes
 	case stake.dependsOnOthers(changed):
 		return Perhaps
@@ -67,6 +67,11 @@ func Concerns(stake Stake, changed framework.Interest, cluster *clusterv1beta1.M
 // because whether a cluster is picked depends on what all affinity groups have, or on what else is chosen.
 func (s Stake) dependsOnOthers(changed framework.Interest) bool {
 	return changed == framework.NamespaceReports || s.Policy != nil && len(s.Policy.AffinityGroups)+len(s.Policy.SpreadConstraints) > 0
+}
+
+// mustDecideAnew says that a binding's cluster is gone or there again, or that it gets another part of replicas that are divided.
+func (s Stake) mustDecideAnew(changed framework.Interest, gone bool) bool {
+	return s.hasLostOrRegained(changed, gone) || s.Bound && scheduler.WeighsBy(s.Policy, changed)
 }
 
 // hasLostOrRegained says that a cluster that a binding holds is gone, or is there again, which may end a hold.
