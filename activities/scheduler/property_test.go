@@ -49,9 +49,9 @@ func (d dice) facts() scheduler.Facts {
 func (d dice) cluster(name string) clusterv1beta1.MemberCluster {
 	c := cluster(name)
 	c.Labels = map[string]string{}
-	for key, values := range map[string]int{"region": 3, "zone": 4, "env": 2} {
-		if !d.one(4) {
-			c.Labels[key] = fmt.Sprint(d.IntN(values))
+	for i, key := range []string{"region", "zone", "env"} { // in this order, so that a seed makes the same fleet each time
+		if values := []int{3, 4, 2}; !d.one(4) {
+			c.Labels[key] = fmt.Sprint(d.IntN(values[i]))
 		}
 	}
 	if !d.one(4) {
