@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
@@ -56,6 +57,7 @@ func newHub(t *testing.T) *hub {
 		schedule: act.ScheduleResult{PolicySnapshot: "crp-0", Selected: 3},
 	}
 	h.env.SetStartTime(begin)
+	h.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // the machine may be busy
 	h.env.RegisterWorkflowWithOptions(placement.Workflow, workflow.RegisterOptions{Name: wf.PlacementWorkflow})
 	for name, f := range map[string]any{
 		act.LoadPlacement: h.load, act.SelectResources: h.selectResources,

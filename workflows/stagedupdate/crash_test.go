@@ -82,7 +82,7 @@ func fullRun(t *testing.T) *hub {
 
 // execute runs the workflow with a saboteur. Somebody approves with kubectl whatever waits for it.
 func (h *hub) execute(s *saboteur) {
-	h.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{s}})
+	h.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{s}, DeadlockDetectionTimeout: time.Minute})
 	for i := range 300 {
 		h.at(time.Duration(i)*time.Second, func() {
 			for _, st := range h.stages {

@@ -95,7 +95,9 @@ func run(t *testing.T, poked *workflowservice.SignalWithStartWorkflowExecutionRe
 	env := suite.NewTestWorkflowEnvironment()
 	tracing, err := temporalclient.Tracing(tracer)
 	require.NoError(t, err)
-	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{tracing}})
+	env.SetWorkerOptions(worker.Options{
+		Interceptors: []interceptor.WorkerInterceptor{tracing}, DeadlockDetectionTimeout: time.Minute, // the machine may be busy
+	})
 	env.RegisterWorkflow(outer)
 	env.RegisterWorkflow(inner)
 	env.RegisterActivity(act)
