@@ -263,7 +263,8 @@ func (n *Notifier) memberChanged(old, now client.Object) {
 }
 
 func (n *Notifier) runChanged(old, now client.Object) {
-	if specChanged(old, now) || annotationChanged(old, now, placementv1beta1.RolledBackByAnnotation) {
+	if specChanged(old, now) || annotationChanged(old, now, placementv1beta1.RolledBackByAnnotation) ||
+		annotationChanged(old, now, placementv1beta1.SupersededByAnnotation) {
 		n.notifyPlanChange(RunKey(placementv1beta1.ScopeOf(now), now.GetName()))
 	}
 }

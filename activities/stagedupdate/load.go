@@ -19,7 +19,7 @@ func (a *Activities) LoadRun(ctx context.Context, ref wf.Ref) (act.RunState, err
 	if err != nil || run == nil {
 		return act.RunState{}, err
 	}
-	if refused, ok := errors.AsType[*userError](beingRolledBack(run)); ok && run.GetDeletionTimestamp().IsZero() && !placementv1beta1.IsRunOver(run) {
+	if refused, ok := errors.AsType[*userError](checkEnding(run)); ok && run.GetDeletionTimestamp().IsZero() && !placementv1beta1.IsRunOver(run) {
 		// One that stands still ends, too: it will not be asked again.
 		err = a.runs().failRun(ctx, run, refused.text)
 	}

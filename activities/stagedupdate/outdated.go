@@ -15,7 +15,7 @@ import (
 
 // checkPlanStillValid says why a run cannot go on with its plan. A *userError ends the run.
 func (a *Activities) checkPlanStillValid(ctx context.Context, run placementv1beta1.UpdateRunObject, f *facts) error {
-	if err := beingRolledBack(run); err != nil {
+	if err := checkEnding(run); err != nil {
 		return err
 	}
 	err := outdated(run, f.placement, f.policy)

@@ -141,10 +141,10 @@ func checkRollback(run, of placementv1beta1.UpdateRunObject) error {
 	return nil
 }
 
-// beingRolledBack ends a run when another rolls it back.
-func beingRolledBack(run placementv1beta1.UpdateRunObject) error {
-	if by := run.GetAnnotations()[placementv1beta1.RolledBackByAnnotation]; by != "" {
-		return refuse("%s", cannotContinue(fmt.Sprintf("clusterStagedUpdateRun `%s` rolls it back", by)))
+// checkEnding ends a run when another rolls it back, or a later resource snapshot takes its place.
+func checkEnding(run placementv1beta1.UpdateRunObject) error {
+	if why := placementv1beta1.WhyRunEnds(run); why != "" {
+		return refuse("%s", cannotContinue(why))
 	}
 	return nil
 }

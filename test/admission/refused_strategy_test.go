@@ -25,6 +25,23 @@ var rolloutTable = table{
 		"a list of allowed strategies is not empty": {
 			edit: rollout("type: External, external: {allowedStrategies: []}"), fine: rollout("type: External, external: {}"),
 			message: "spec.strategy.external.allowedStrategies in body should have at least 1 items"},
+		"runs that start by themselves have a strategy": {
+			edit: rollout("type: External, external: {trigger: OnChange}"), fine: rollout("type: External, external: {trigger: OnChange, strategyName: gated}"),
+			message: "trigger OnChange creates update runs: name their strategy in strategyName"},
+		"that strategy is an allowed one": {
+			edit:    rollout("type: External, external: {strategyName: gated, allowedStrategies: [careful]}"),
+			fine:    rollout("type: External, external: {strategyName: gated, allowedStrategies: [careful, gated]}"),
+			message: "strategyName is not among allowedStrategies, so that no run could use it: add it there, or name one of them"},
+		"only runs that start by themselves supersede each other": {
+			edit:    rollout("type: External, external: {strategyName: gated, whenRunning: Supersede}"),
+			fine:    rollout("type: External, external: {strategyName: gated, trigger: OnChange, whenRunning: Supersede}"),
+			message: "whenRunning says what trigger OnChange does while a run is under way: set trigger to OnChange, or remove whenRunning"},
+		"a trigger is one of two": {
+			edit:    rollout("type: External, external: {trigger: Always}"),
+			message: `spec.strategy.external.trigger: Unsupported value: "Always": supported values: "Manual", "OnChange"`},
+		"what comes of an earlier run is one of two": {
+			edit:    rollout("type: External, external: {strategyName: gated, trigger: OnChange, whenRunning: Abort}"),
+			message: `spec.strategy.external.whenRunning: Unsupported value: "Abort": supported values: "Finish", "Supersede"`},
 		"an allowed strategy has a name": {
 			edit: rollout("type: External, external: {allowedStrategies: ['']}"), message: "spec.strategy.external.allowedStrategies[0] in body should be at least 1 chars long"},
 		"an allowed strategy is named once": {

@@ -103,6 +103,7 @@ var together = []promise{
 	{"a run beyond its failure budget pauses, and goes on once its clusters are tried again", pausedRunGoesOnOnceFailuresAreDealtWith},
 	{"a cluster is skipped in a running run, which is rolled back afterwards", clusterIsSkippedAndAnotherRolledBack},
 	{"a run that waits, or stands still, is rolled back", runUnderWayIsRolledBack},
+	{"runs start by themselves, each after the other", runsStartByThemselves},
 	{"a frozen run goes on with the clusters there were", frozenRunGoesOnWithTheClustersThereWere},
 	{"clusters in no stage come last, if they are to", clustersInNoStageComeLast},
 	{"maxConcurrency bounds the clusters of a stage in flight", maxConcurrencyBoundsAStage},

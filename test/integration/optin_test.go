@@ -214,3 +214,60 @@ func clustersInNoStageComeLast(s *spec) {
 	require.Equal(s, []string{"member-1", "member-3"}, clusterNames(&ended.Status.StagesStatus[1]))
 	s.awaitValue(value1, allMembers...)
 }
+
+// triggering has the runs of an External placement created by the fleet; a later snapshot takes the place of an earlier one.
+func (s *spec) triggering(p *placementv1beta1.PlacementSpec) {
+	external(p)
+	p.Strategy.External = &placementv1beta1.ExternalRolloutConfig{
+		StrategyName: s.name, Trigger: placementv1beta1.UpdateRunTriggerOnChange, WhenRunning: placementv1beta1.WhenRunningSupersede,
+	}
+}
+
+// runsStartByThemselves changes what is placed while the run of the change before waits at its gate: that one ends, and the
+// latest change reaches the members. A hub agent that starts again creates no run twice.
+func runsStartByThemselves(s *spec) {
+	s.namespaceWithConfigMap()
+	placement := s.place(s.triggering)
+	s.awaitUpdateRunHeld(placement, placementv1beta1.ReasonUpdateStrategyNotFound)
+	s.strategy(staging(approval), canary())
+	first := s.awaitCreated("0")
+	s.awaitRequest(first, "staging")
+
+	s.changeTo(value2)
+	require.Contains(s, saidAtTheEnd(s, s.awaitEnd(first)), "resource snapshot 1 takes the place of the one that it rolls out")
+	second := s.awaitCreated("1")
+	s.approveAndSucceed(second, "staging")
+	s.awaitValue(value2, allMembers...)
+	s.requireIndexes("1", "1", "1")
+	runs := &placementv1beta1.ClusterStagedUpdateRunList{}
+	require.NoError(s, s.hub.List(s.Context(), runs))
+	var mine []string
+	for _, run := range runs.Items {
+		if run.Spec.PlacementName == s.name {
+			mine = append(mine, run.Name)
+		}
+	}
+	require.ElementsMatch(s, []string{first.Name, second.Name}, mine)
+	s.requireQuiet()
+}
+
+// awaitCreated waits for the run that the fleet creates for a resource snapshot.
+func (s *spec) awaitCreated(index string) *placementv1beta1.ClusterStagedUpdateRun {
+	s.Helper()
+	return await(s, s.hub, s.run(index, ""), "to be created", func(r *placementv1beta1.ClusterStagedUpdateRun) error {
+		if r.Spec.ResourceSnapshotIndex != index {
+			return fmt.Errorf("it is for snapshot %s", r.Spec.ResourceSnapshotIndex)
+		}
+		return nil
+	})
+}
+
+func (s *spec) awaitUpdateRunHeld(placement *placementv1beta1.ClusterResourcePlacement, reason string) {
+	s.Helper()
+	await(s, s.hub, placement.DeepCopy(), "to hold its update run back", func(p *placementv1beta1.ClusterResourcePlacement) error {
+		if c := meta.FindStatusCondition(p.Status.Conditions, placementv1beta1.ConditionTypeUpdateRunHeld); c != nil && c.Reason == reason {
+			return nil
+		}
+		return fmt.Errorf("its conditions are %s", spoken(p.Status.Conditions))
+	})
+}

@@ -41,6 +41,10 @@ func TestPlacer(t *testing.T) {
 		"an override gives an object a finalizer":                   refused(placer, creates(overriding("/metadata/finalizers", `["a.b/c"]`)), "cannot override"),
 		"an override gives an object an owner":                      refused(placer, creates(overriding("/metadata/ownerReferences", `[]`)), "cannot override"),
 		"a placer writes the verdict on its placement itself":       forbidden(placer, patches(fmt.Sprintf(ofFleet, "ClusterResourcePlacement", placed), `{status: {conditions: []}}`, "status")),
+		"a placer has update runs created": refused(placer, creates(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: by-itself},
+			spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: shop}],
+			strategy: {type: External, external: {trigger: OnChange, strategyName: `+gated+`}}}}`),
+			"takes the right to create clusterstagedupdateruns.placement.kubernetes-fleet.io, which the user lacks"),
 		"a placer deletes a member":                                 forbidden(placer, deletes(itself)),
 	})
 }

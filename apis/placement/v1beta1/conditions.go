@@ -46,6 +46,9 @@ const (
 	// ConditionTypeKindsHeld is present, and True, only while the propagation of kinds is disabled
 	// that a placement selects: it names them.
 	ConditionTypeKindsHeld = "KindsHeld"
+	// ConditionTypeUpdateRunHeld is present, and True, only while the update run that the fleet is
+	// to create for the latest resource snapshot waits: it says what for.
+	ConditionTypeUpdateRunHeld = "UpdateRunHeld"
 	// ConditionTypeEngineReachable is present, and False, only while the workflow engine
 	// cannot be reached and something waits for it.
 	ConditionTypeEngineReachable = "EngineReachable"
@@ -83,9 +86,13 @@ const (
 const (
 	// ReasonUnexplainedRemovals is that of ConditionTypeRemovalsHeld, ReasonTooManyBytes that of
 	// ConditionTypeChangesHeld, ReasonPropagationDisabled that of ConditionTypeKindsHeld.
-	ReasonUnexplainedRemovals         = "UnexplainedRemovals"
-	ReasonTooManyBytes                = "TooManyBytes"
-	ReasonPropagationDisabled         = "PropagationDisabled"
+	ReasonUnexplainedRemovals = "UnexplainedRemovals"
+	ReasonTooManyBytes        = "TooManyBytes"
+	ReasonPropagationDisabled = "PropagationDisabled"
+	// ReasonEarlierRunUnderWay and ReasonUpdateStrategyNotFound are those of
+	// ConditionTypeUpdateRunHeld.
+	ReasonEarlierRunUnderWay          = "EarlierRunUnderWay"
+	ReasonUpdateStrategyNotFound      = "UpdateStrategyNotFound"
 	ReasonSchedulePending             = "SchedulePending"             // scheduling is not done
 	ReasonSchedulingPolicyUnfulfilled = "SchedulingPolicyUnfulfilled" // too few clusters fit
 	ReasonSchedulingPolicyFulfilled   = "SchedulingPolicyFulfilled"   // every cluster was found

@@ -175,6 +175,14 @@ const (
 	// RetainReplicasAnnotation on a workload says "true" to let the clusters decide on its
 	// replicas once it is there, though the hub sets them: something scales it there.
 	RetainReplicasAnnotation = FleetPrefix + "retain-replicas"
+	// SupersededByAnnotation has, on a run that the fleet has created for a resource snapshot, the index of a later snapshot:
+	// it ends then, if it has not ended before.
+	SupersededByAnnotation = FleetPrefix + "superseded-by"
+	// TriggeredByAnnotation has, on a run that the fleet has created for a resource snapshot, the UID of the placement.
+	TriggeredByAnnotation = FleetPrefix + "triggered-by"
+	// TriggeredRunAnnotation has, on a master resource snapshot, the update run that was created for it: another is never
+	// created, also when that one is deleted.
+	TriggeredRunAnnotation = FleetPrefix + "triggered-run"
 	// RolloutClaimAnnotation has, on a placement, which clusters the rollout was about to
 	// write to last.
 	RolloutClaimAnnotation = FleetPrefix + "rollout-claim"
@@ -334,6 +342,19 @@ func UniqueRollbackName(run string, uid types.UID) string {
 	sum := sha256.Sum256([]byte(uid))
 	unique := "-" + hex.EncodeToString(sum[:])[:bindingNameHash] + rollbackSuffix
 	return strings.TrimRight(run[:min(len(run), runNameLimit-len(unique))], "-.") + unique
+}
+
+// TriggeredRunNames returns the names that the run of a placement's resource snapshot may have, in the order in which they are
+// tried. The second is for a placement whose first name is too long or taken.
+func TriggeredRunNames(placement string, uid types.UID, index int) []string {
+	short := fmt.Sprintf("%s-%d", placement, index)
+	sum := sha256.Sum256([]byte(uid))
+	end := fmt.Sprintf("-%s-%d", hex.EncodeToString(sum[:])[:bindingNameHash], index)
+	unique := strings.TrimRight(placement[:min(len(placement), runNameLimit-len(end))], "-.") + end
+	if len(short) > runNameLimit {
+		return []string{unique}
+	}
+	return []string{short, unique}
 }
 
 // MemberNamespace returns the namespace on the hub that has a member's Works.

@@ -43,6 +43,17 @@ func IsRunOver(run UpdateRunObject) bool {
 		meta.IsStatusConditionFalse(conditions, ConditionTypeInitialized)
 }
 
+// WhyRunEnds says which other run or resource snapshot ends a run that is not over; empty if none does.
+func WhyRunEnds(run UpdateRunObject) string {
+	if by := run.GetAnnotations()[RolledBackByAnnotation]; by != "" {
+		return fmt.Sprintf("clusterStagedUpdateRun `%s` rolls it back", by)
+	}
+	if index := run.GetAnnotations()[SupersededByAnnotation]; index != "" {
+		return fmt.Sprintf("resource snapshot %s takes the place of the one that it rolls out", index)
+	}
+	return ""
+}
+
 // IsLiveBinding says that a binding says what a cluster is to run: the placement selects the cluster, and the binding is not
 // being deleted.
 func IsLiveBinding(b BindingObject) bool {

@@ -71,8 +71,54 @@ type Suspension struct {
 	ClusterNames []string `json:"clusterNames,omitempty"`
 }
 
-// ExternalRolloutConfig limits what update runs may do with a placement.
+// UpdateRunTrigger says when a run is created for a placement.
+type UpdateRunTrigger string
+
+const (
+	// UpdateRunTriggerManual leaves it to users.
+	UpdateRunTriggerManual UpdateRunTrigger = "Manual"
+	// UpdateRunTriggerOnChange creates a run for each new resource snapshot.
+	UpdateRunTriggerOnChange UpdateRunTrigger = "OnChange"
+)
+
+// WhenRunning says what becomes of a new resource snapshot while an earlier run is under way.
+type WhenRunning string
+
+const (
+	// WhenRunningFinish lets earlier runs finish first.
+	WhenRunningFinish WhenRunning = "Finish"
+	// WhenRunningSupersede ends the run of an older snapshot.
+	WhenRunningSupersede WhenRunning = "Supersede"
+)
+
+// ExternalRolloutConfig says which update runs a placement has.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.trigger) || self.trigger != "OnChange" || has(self.strategyName)`,message="trigger OnChange creates update runs: name their strategy in strategyName"
+// +kubebuilder:validation:XValidation:rule=`!has(self.whenRunning) || (has(self.trigger) && self.trigger == "OnChange")`,message="whenRunning says what trigger OnChange does while a run is under way: set trigger to OnChange, or remove whenRunning"
+// +kubebuilder:validation:XValidation:rule=`!has(self.strategyName) || !has(self.allowedStrategies) || self.strategyName in self.allowedStrategies`,message="strategyName is not among allowedStrategies, so that no run could use it: add it there, or name one of them"
 type ExternalRolloutConfig struct {
+	// StrategyName is the ClusterStagedUpdateStrategy (StagedUpdateStrategy for a
+	// ResourcePlacement) of the runs that trigger OnChange creates.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	StrategyName string `json:"strategyName,omitempty"`
+
+	// Trigger is Manual to leave it to users to create update runs, OnChange to have one created
+	// for each new resource snapshot, named <placement>-<index of the snapshot>. Only the latest
+	// snapshot gets one, and none that a user has created a run for. Clusters that are picked
+	// later, and changes of overrides, are no new snapshot. Setting it to OnChange takes the
+	// right to create update runs. Without it, Manual.
+	// +kubebuilder:validation:Enum=Manual;OnChange
+	Trigger UpdateRunTrigger `json:"trigger,omitempty"`
+
+	// WhenRunning is Finish to hold the run of a new snapshot back until earlier runs of the
+	// placement are over, Supersede to end the one that was created for an older snapshot: it
+	// starts no further clusters. Runs that users have created, roll another back, or stand still
+	// because a user or a failure budget has stopped them, are waited for in any case. Without
+	// it, Finish.
+	// +kubebuilder:validation:Enum=Finish;Supersede
+	WhenRunning WhenRunning `json:"whenRunning,omitempty"`
+
 	// AllowedStrategies are the names of the ClusterStagedUpdateStrategies that runs of the
 	// placement may use (StagedUpdateStrategies for a ResourcePlacement): a run with another
 	// one is not initialized. Without them, runs may use any.

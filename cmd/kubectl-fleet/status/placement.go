@@ -140,8 +140,13 @@ func stepsOf(p hub.Placement) []tree.Node {
 		}
 		nodes = append(nodes, tree.Node{Kind: KindStep, Name: c.Type, State: state, Detail: c.Message})
 	}
-	if c := p.Condition(placementv1beta1.ConditionTypeKindsHeld); c != nil && c.Status == metav1.ConditionTrue {
-		nodes = append(nodes, tree.Node{Kind: KindStep, Name: c.Type, State: updaterun.PhaseStopped, Detail: c.Message})
+	for _, held := range []tree.Node{
+		{Name: placementv1beta1.ConditionTypeKindsHeld, State: updaterun.PhaseStopped},
+		{Name: placementv1beta1.ConditionTypeUpdateRunHeld, State: updaterun.PhaseWaiting},
+	} {
+		if c := p.Condition(held.Name); c != nil && c.Status == metav1.ConditionTrue {
+			nodes = append(nodes, tree.Node{Kind: KindStep, Name: held.Name, State: held.State, Detail: c.Message})
+		}
 	}
 	if c := p.Condition(placementv1beta1.ConditionTypeEngineReachable); c != nil && c.Status == metav1.ConditionFalse {
 		nodes = append(nodes, tree.Node{Kind: KindStep, Name: c.Type, State: updaterun.PhaseStuck, Detail: c.Message})

@@ -91,6 +91,9 @@ func Run(run hub.Run, facts Facts, options Options) tree.Node {
 
 func detailOf(run hub.Run, view updaterun.State) string {
 	detail := fmt.Sprintf("snapshot %s of %s", cmp.Or(run.Status.ResourceSnapshotIndexUsed, run.Spec.ResourceSnapshotIndex, "latest"), run.Placement())
+	if run.Object.GetAnnotations()[placementv1beta1.TriggeredByAnnotation] != "" {
+		detail += ", which has created the run by its trigger"
+	}
 	if run.Spec.RollbackOf != "" {
 		detail = fmt.Sprintf("%s back to before run %s", run.Placement(), run.Spec.RollbackOf)
 	}

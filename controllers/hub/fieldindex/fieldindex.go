@@ -17,7 +17,7 @@ import (
 
 const (
 	// ByPlacement finds bindings, policy snapshots, the metadata of resource
-	// snapshots and evictions without an outcome by the name of their placement.
+	// snapshots, update runs, and evictions without an outcome, by the name of their placement.
 	ByPlacement = "hub.placement"
 	// ByCluster finds bindings by the name of their cluster.
 	ByCluster = "hub.cluster"
@@ -47,6 +47,7 @@ func All() []Index {
 			Index{Object: scope.NewBinding(""), Field: ByOverrideSnapshot, Extract: overrideSnapshotsOf},
 			Index{Object: scope.NewPolicySnapshot(""), Field: ByPlacement, Extract: parentPlacement},
 			Index{Object: SnapshotMetadata(scope), Field: ByPlacement, Extract: parentPlacement},
+			Index{Object: scope.NewUpdateRun(""), Field: ByPlacement, Extract: rolledOutPlacement},
 			Index{Object: scope.NewPlacement(""), Field: ByInterest, Extract: policyInterests},
 			Index{Object: scope.NewOverride(""), Field: BySelected, Extract: Selected},
 		)
@@ -82,6 +83,13 @@ func SnapshotMetadataList(scope placementv1beta1.Scope) *metav1.PartialObjectMet
 func parentPlacement(object client.Object) []string {
 	if name := object.GetLabels()[placementv1beta1.ParentPlacementLabel]; name != "" {
 		return []string{name}
+	}
+	return nil
+}
+
+func rolledOutPlacement(object client.Object) []string {
+	if run, ok := object.(placementv1beta1.UpdateRunObject); ok {
+		return []string{run.GetUpdateRunSpec().PlacementName}
 	}
 	return nil
 }

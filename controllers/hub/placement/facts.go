@@ -28,6 +28,8 @@ type Snapshot struct {
 	UID types.UID
 	// Parts it has, the master included.
 	Parts int
+	// TriggeredRun is the update run that the fleet has created for it, or found; empty if there is none.
+	TriggeredRun string
 }
 
 // Facts are what the status of a placement and the need for its workflow are computed from. The objects may belong to
@@ -47,6 +49,8 @@ type Facts struct {
 	Bindings []placementv1beta1.BindingObject
 	// Overrides that concern the placement.
 	Overrides Overrides
+	// Trigger is read where the fleet creates the placement's update runs.
+	Trigger triggerFacts
 	// Held are removals that wait until a user accepts them; nil if there are none.
 	Held *placementv1beta1.HeldRemovals
 	// Scalable are the clusters that can be given the replicas that are decided for them now, each with what it gets.
@@ -98,6 +102,9 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 	if facts.Eviction, err = findNewestEviction(ctx, cached, placement); err != nil {
 		return nil, err
 	}
+	if err := facts.gatherTrigger(ctx, cached); err != nil {
+		return nil, err
+	}
 	if err := facts.gatherOverrides(ctx, cached); err != nil {
 		return nil, fmt.Errorf("reading the overrides of %s: %w", placement.GetName(), err)
 	}
@@ -146,7 +153,7 @@ func findCompleteSnapshots(objects []metav1.PartialObjectMetadata, owner types.U
 	})
 	all = map[string]Snapshot{}
 	for _, master := range masters {
-		found := Snapshot{Name: master.Name, Index: resourceIndexOf(master), UID: master.UID}
+		found := Snapshot{Name: master.Name, Index: resourceIndexOf(master), UID: master.UID, TriggeredRun: master.Annotations[placementv1beta1.TriggeredRunAnnotation]}
 		count, err := strconv.Atoi(master.Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation])
 		if err != nil || parts[found.Index] < count {
 			continue

@@ -66,6 +66,9 @@ func (r *Reconciler) emitHeldEvents(ctx context.Context, placement placementv1be
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeChangesHeld); note != "" {
 		r.events.Eventf(placement, nil, "Warning", "ChangesHeld", "Select", "%s", workmodel.CutMessage(note, maxNote))
 	}
+	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeUpdateRunHeld); note != "" {
+		r.events.Eventf(placement, nil, "Normal", "UpdateRunHeld", "Rollout", "%s", workmodel.CutMessage(note, maxNote))
+	}
 	if note := newlyTold(placement, status, placementv1beta1.ConditionTypeKindsHeld); note != "" {
 		r.events.Eventf(placement, nil, "Normal", "KindsHeld", "Select", "%s", note)
 	}

@@ -1,6 +1,6 @@
 // Package placement projects bindings and snapshots into the status of placements, removes the objects of a deleted
-// placement, and wakes the workflow of a placement when a decision is pending. It decides nothing itself; status and
-// deletion work without Temporal.
+// placement, wakes the workflow of a placement when a decision is pending, and creates update runs where a placement asks for
+// that. It decides nothing about clusters itself; status and deletion work without Temporal.
 package placement
 
 import (
@@ -81,8 +81,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	// The poke goes first: what it starts takes longer than a status write.
 	pokeWait := r.waker.WakeIfDue(ctx, waker.PlacementRef(placement), placement.GetGeneration(), NeedsWork(facts))
+	triggerErr := r.triggerRun(ctx, facts)
 	statusWait, err := r.projectStatus(ctx, facts)
-	if err != nil {
+	if err := errors.Join(triggerErr, err); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: shorterWait(pokeWait, statusWait)}, nil

@@ -38,6 +38,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		WatchesMetadata(scope.NewResourceSnapshot(""), toPlacement).
 		Watches(&placementv1beta1.ClusterResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.requestOverridden)).
 		Watches(&placementv1beta1.ResourceOverrideSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.requestOverridden)).
+		Watches(scope.NewUpdateRun(""), handler.EnqueueRequestsFromMapFunc(r.requestRolledOut), builder.WithPredicates(onRunOver())).
+		Watches(scope.NewUpdateStrategy(""), handler.EnqueueRequestsFromMapFunc(r.requestUsersOf), onCreation()).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestAllOverridden), builder.WithPredicates(onLabelsChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
 	if !scope.Namespaced() { // evictions and copies of the status are of cluster-scoped placements only

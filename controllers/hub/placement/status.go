@@ -89,6 +89,9 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 	if len(facts.Verdict.Held) > 0 && facts.Verdict.Generation == facts.Placement.GetGeneration() {
 		conditions = append(conditions, kindsHeldCondition(facts))
 	}
+	if plan := planTrigger(facts); plan.Held != "" {
+		conditions = append(conditions, runHeldCondition(plan))
+	}
 	if view.CopiedTo != "" {
 		conditions = append(conditions, syncedCondition(facts.Placement, view.CopiedTo, view.NotCopied))
 	}

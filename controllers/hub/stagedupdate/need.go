@@ -13,7 +13,7 @@ func NeedsWork(run placementv1beta1.UpdateRunObject) bool {
 	switch {
 	case placementv1beta1.IsDeleting(run), placementv1beta1.IsRunOver(run):
 		return false
-	case run.GetAnnotations()[placementv1beta1.RolledBackByAnnotation] != "":
+	case placementv1beta1.WhyRunEnds(run) != "":
 		return true // it ends, even if it is stopped
 	case run.GetUpdateRunSpec().State == placementv1beta1.StateInitialize:
 		return !meta.IsStatusConditionTrue(conditions, placementv1beta1.ConditionTypeInitialized)

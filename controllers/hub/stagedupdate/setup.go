@@ -2,7 +2,6 @@ package stagedupdate
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,27 +18,15 @@ import (
 
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 )
 
 // workers is how many runs are reconciled concurrently.
 const workers = 8
 
-// byPlacement finds runs by the name of their placement.
-const byPlacement = "stagedupdate.placement"
-
 // SetupWithManager registers the reconciler.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.Scope) error {
 	r.scope = scope
-	err := mgr.GetFieldIndexer().IndexField(context.Background(), scope.NewUpdateRun(""), byPlacement, func(o client.Object) []string {
-		run, ok := o.(placementv1beta1.UpdateRunObject)
-		if !ok {
-			return nil
-		}
-		return []string{run.GetUpdateRunSpec().PlacementName}
-	})
-	if err != nil {
-		return fmt.Errorf("indexing update runs by placement: %w", err)
-	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(scope.ControllerName("stagedupdate")).
 		For(scope.NewUpdateRun(""), builder.WithPredicates(onSpecOrDeletion())).
@@ -50,14 +37,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		Complete(r)
 }
 
-// onSpecOrDeletion passes changes of the spec, deletions and rollbacks of a run. Its status is written by its own
+// onSpecOrDeletion passes changes of the spec, deletions and what ends a run from outside. Its status is written by its own
 // activities and wakes no workflow.
 func onSpecOrDeletion() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			const rolledBack = placementv1beta1.RolledBackByAnnotation
-			return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew) ||
-				e.ObjectOld.GetAnnotations()[rolledBack] != e.ObjectNew.GetAnnotations()[rolledBack]
+			before, ok := e.ObjectOld.(placementv1beta1.UpdateRunObject)
+			after, is := e.ObjectNew.(placementv1beta1.UpdateRunObject)
+			return ok && is && (placementv1beta1.DeletionStarted(before, after) || placementv1beta1.WhyRunEnds(before) != placementv1beta1.WhyRunEnds(after))
 		},
 	})
 }
@@ -122,7 +109,7 @@ func (r *Reconciler) requestRunsOfPolicy(ctx context.Context, policy client.Obje
 
 func (r *Reconciler) requestRunsWorkingOn(ctx context.Context, namespace, placement string) []reconcile.Request {
 	runs := placementv1beta1.Scope{Namespace: namespace}.NewUpdateRunList()
-	if err := r.client.List(ctx, runs, client.InNamespace(namespace), client.MatchingFields{byPlacement: placement}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, runs, client.InNamespace(namespace), client.MatchingFields{fieldindex.ByPlacement: placement}, client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "Listing the update runs of a placement", "placement", placement)
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
 	"github.com/fleetflow/fleetflow/test/fixture"
 )
 
@@ -48,7 +49,7 @@ func TestAPolicySnapshotWakesTheRunsOfItsPlacementThatAreNotOver(t *testing.T) {
 	over := run("over", "mine")
 	over.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionTypeSucceeded, Status: metav1.ConditionTrue}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(run("open", "mine"), over, run("foreign", "other")).
-		WithIndex(&placementv1beta1.ClusterStagedUpdateRun{}, byPlacement, func(o client.Object) []string {
+		WithIndex(&placementv1beta1.ClusterStagedUpdateRun{}, fieldindex.ByPlacement, func(o client.Object) []string {
 			return []string{o.(*placementv1beta1.ClusterStagedUpdateRun).Spec.PlacementName}
 		}).Build()
 	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{ObjectMeta: metav1.ObjectMeta{
