@@ -63,8 +63,8 @@ type ScheduleResult struct {
 	Selected    int `json:"selected"`
 	Created     int `json:"created,omitempty"`
 	Unscheduled int `json:"unscheduled,omitempty"`
-	// WakeAt is when time alone may have clusters picked from an earlier affinity group; zero if
-	// it cannot.
+	// WakeAt is when time alone may have clusters picked from an earlier affinity group, or replicas
+	// divided differently; zero if it cannot.
 	WakeAt time.Time `json:"wakeAt,omitzero"`
 	// Held is how many removals wait until a user accepts them; nothing was scheduled then.
 	Held int `json:"held,omitempty"`

@@ -197,13 +197,15 @@ func policyAnnotations(placement placementv1beta1.PlacementObject) map[string]st
 	return annotations
 }
 
-// noteOnPolicy notes something on a policy snapshot; an empty value takes the note off.
-func noteOnPolicy(ctx context.Context, c client.Client, policy placementv1beta1.PolicySnapshotObject, key, value string) error {
+// noteOnPolicy notes something on a policy snapshot, as annotations; an empty value takes the note off.
+func noteOnPolicy(ctx context.Context, c client.Client, policy placementv1beta1.PolicySnapshotObject, notes map[string]string) error {
 	return patchPolicyMetadata(ctx, c, policy, func() {
 		annotations := map[string]string{}
 		maps.Copy(annotations, policy.GetAnnotations())
-		if delete(annotations, key); value != "" {
-			annotations[key] = value
+		for key, value := range notes {
+			if delete(annotations, key); value != "" {
+				annotations[key] = value
+			}
 		}
 		policy.SetAnnotations(annotations)
 	})

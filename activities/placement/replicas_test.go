@@ -2,15 +2,19 @@ package placement_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -34,6 +38,33 @@ func newScalingHub(t *testing.T, objects ...runtime.Object) *hub {
 func dividing(rules ...placementv1beta1.ReplicaSchedulingRule) func(*placementv1beta1.ClusterResourcePlacement) {
 	return func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAllPlacementType, ReplicaScheduling: rules}
+	}
+}
+
+// byRoom is a rule by which clusters weigh as many replicas as they have room for.
+func byRoom() placementv1beta1.ReplicaSchedulingRule {
+	return placementv1beta1.ReplicaSchedulingRule{DynamicWeight: placementv1beta1.DynamicWeightAvailableReplicas}
+}
+
+// memberWith is a member that reports room for so many pods.
+func memberWith(name, pods string) *clusterv1beta1.MemberCluster {
+	m := member(name)
+	m.Status.ResourceUsage = clusterv1beta1.ResourceUsage{
+		Available: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(pods)}, ObservationTime: metav1.NewTime(now.Add(-time.Second)),
+	}
+	return m
+}
+
+// shortOfNodes is the Work of a binding whose member tells how many pods of the Deployment no node takes.
+func shortOfNodes(cluster, binding string, replicas, unschedulable int32) *placementv1beta1.Work {
+	return &placementv1beta1.Work{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: placementv1beta1.MemberNamespace(cluster), Name: "crp-work", Labels: map[string]string{placementv1beta1.ParentBindingLabel: binding},
+		},
+		Status: placementv1beta1.WorkStatus{ManifestConditions: []placementv1beta1.ManifestCondition{{
+			Identifier:    placementv1beta1.WorkResourceIdentifier{Group: "apps", Kind: "Deployment", Namespace: "app", Name: "front"},
+			ReplicaStatus: &placementv1beta1.ReplicaStatus{Replicas: replicas, Unschedulable: unschedulable},
+		}}},
 	}
 }
 
@@ -100,6 +131,42 @@ func TestReplicasAreDividedOverThePickedClusters(t *testing.T) {
 	}
 	assert.EqualValues(t, 9, total)
 	assert.Equal(t, map[string]string{"a": "Scheduled crp-0", "b": "Scheduled crp-0"}, h.bindings(), "scaling is no new policy")
+}
+
+func TestReplicasFollowTheRoomOfClusters(t *testing.T) {
+	h := newScalingHub(t, crp(dividing(byRoom())), namespace("app"), deployment(9), memberWith("a", "10"), memberWith("b", "20"))
+	h.selectNow()
+	h.schedule()
+	assert.Equal(t, map[string]int32{"a": 3, "b": 6}, h.assigned())
+	assert.JSONEq(t, `[{}]`, h.policy("crp-0").Annotations[placementv1beta1.ReplicaRequestsAnnotation], "the pods request nothing")
+
+	writes := h.writes
+	h.clock.Step(time.Minute)
+	h.selectNow()
+	h.schedule()
+	assert.Equal(t, writes, h.writes, "nothing is written when nothing changes")
+
+	h.edit(dividing(placementv1beta1.ReplicaSchedulingRule{}))
+	h.selectNow()
+	h.schedule()
+	assert.NotContains(t, h.policy("crp-0").Annotations, placementv1beta1.ReplicaRequestsAnnotation)
+}
+
+func TestWhatNoNodeTakesIsLearntAndMovedElsewhere(t *testing.T) {
+	h := newScalingHub(t, crp(dividing(placementv1beta1.ReplicaSchedulingRule{})), namespace("app"), deployment(10), member("a"), member("b"))
+	h.selectNow()
+	h.schedule()
+	assert.Equal(t, map[string]int32{"a": 5, "b": 5}, h.assigned())
+	assert.NotContains(t, h.policy("crp-0").Annotations, placementv1beta1.ReplicaRequestsAnnotation, "room counts for nothing")
+
+	work := shortOfNodes("a", placementv1beta1.BindingName("crp", crp().UID, "a"), 5, 3)
+	require.NoError(t, h.Create(t.Context(), work))
+	result := h.schedule()
+	assert.Equal(t, map[string]int32{"a": 2, "b": 8}, h.assigned())
+	assert.Equal(t, now.Add(30*time.Minute), result.WakeAt.UTC())
+	writes := h.writes
+	h.schedule()
+	assert.Equal(t, writes, h.writes)
 }
 
 func TestReplicasThatFindNoPlaceAreTold(t *testing.T) {

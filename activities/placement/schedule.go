@@ -74,8 +74,10 @@ func (a *Activities) ScheduleClusters(ctx context.Context, ref wf.Ref) (act.Sche
 		return act.ScheduleResult{}, err
 	}
 	// Noted after the bindings were written: until then, the placement is known to need a decision.
-	demand := placementv1beta1.HashReplicaDemands(decided.demands)
-	if err := noteOnPolicy(ctx, a.Client, policy, placementv1beta1.ReplicaDemandAnnotation, demand); err != nil {
+	err = noteOnPolicy(ctx, a.Client, policy, map[string]string{
+		placementv1beta1.ReplicaDemandAnnotation: placementv1beta1.HashReplicaDemands(decided.demands), placementv1beta1.ReplicaRequestsAnnotation: decided.requests,
+	})
+	if err != nil {
 		return act.ScheduleResult{}, err
 	}
 	if err := writeHeld(ctx, a.Client, placement, ""); err != nil {
@@ -96,6 +98,8 @@ type decided struct {
 	bindings []placementv1beta1.BindingObject
 	// demands are what the workloads ask for whose replicas were divided.
 	demands []placementv1beta1.ReplicaDemand
+	// requests are, encoded, what their pods request for which it counts how much room clusters have.
+	requests string
 	// unexplained are the bindings that would go for no reason that a user has given.
 	unexplained []placementv1beta1.HeldRemoval
 }
@@ -133,8 +137,32 @@ func (a *Activities) decideClusters(ctx context.Context, placement placementv1be
 		Now:            now,
 		Demands:        demands,
 	}
+	if demands != nil {
+		if err := a.addShort(ctx, facts.Bindings); err != nil {
+			return decided{}, err
+		}
+	}
 	decision := scheduler.Decide(facts)
-	return decided{decision, bindings.Objects(), demands, scheduler.Unexplained(facts, decision, respecified)}, nil
+	return decided{
+		decision: decision, bindings: bindings.Objects(), demands: demands, unexplained: scheduler.Unexplained(facts, decision, respecified),
+		requests: scheduler.RequestsToWatch(facts, decision),
+	}, nil
+}
+
+// addShort adds to bindings what members report of pods that no node takes, as the cache has it.
+func (a *Activities) addShort(ctx context.Context, bindings []scheduler.Binding) error {
+	var all []placementv1beta1.Work
+	for i := range bindings {
+		var works placementv1beta1.WorkList
+		err := a.Client.List(ctx, &works, client.InNamespace(placementv1beta1.MemberNamespace(bindings[i].Cluster)),
+			client.MatchingLabels{placementv1beta1.ParentBindingLabel: bindings[i].Name}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return fmt.Errorf("listing the Works of binding %s: %w", bindings[i].Name, err)
+		}
+		all = append(all, works.Items...)
+	}
+	scheduler.AddShort(bindings, all)
+	return nil
 }
 
 // readCandidates reads the clusters a policy can pick from: the few it names, or a whole fleet,
@@ -222,7 +250,7 @@ func recordFit(ctx context.Context, c client.Client, policy placementv1beta1.Pol
 		}
 		noted = string(encoded)
 	}
-	return noteOnPolicy(ctx, c, policy, placementv1beta1.AffinityGroupsFitSinceAnnotation, noted)
+	return noteOnPolicy(ctx, c, policy, map[string]string{placementv1beta1.AffinityGroupsFitSinceAnnotation: noted})
 }
 
 func (a *Activities) scheduledCondition(policy placementv1beta1.PolicySnapshotObject, decision scheduler.Decision) metav1.Condition {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -28,6 +30,7 @@ func assignReplicas(c *cycle) {
 		return
 	}
 	a.clearAssignments()
+	a.measureRooms()
 	for i := range c.facts.Demands {
 		demand := &c.facts.Demands[i]
 		rule := placementv1beta1.DividingRuleOf(c.facts.Policy, demand.Workload)
@@ -51,17 +54,6 @@ type assigner struct {
 	entries map[*placementv1beta1.ReplicaSchedulingRule][]*placementv1beta1.ClusterReplicas
 }
 
-// target is a picked cluster.
-type target struct {
-	// decision gets the assignments.
-	decision *placementv1beta1.ClusterDecision
-	labels   map[string]string
-	// before are the assignments that its binding has, in the order of workloads.
-	before []placementv1beta1.ReplicaAssignment
-	// returned says that the cluster had been let go, so that its replicas were given to others.
-	returned bool
-}
-
 func newAssigner(c *cycle) *assigner {
 	a := &assigner{cycle: c, entries: map[*placementv1beta1.ReplicaSchedulingRule][]*placementv1beta1.ClusterReplicas{}}
 	bindings := make(map[string]*Binding, len(c.facts.Bindings))
@@ -75,7 +67,7 @@ func newAssigner(c *cycle) *assigner {
 		kept := &c.decision.Keep[i]
 		binding := bindings[kept.Name]
 		a.targets = append(a.targets, target{
-			decision: &kept.Decision, before: slices.Clone(binding.Decision.Assignments), returned: !binding.holdsCluster(),
+			decision: &kept.Decision, before: slices.Clone(binding.Decision.Assignments), returned: !binding.holdsCluster(), short: binding.Short,
 		})
 	}
 	slices.SortFunc(a.targets, func(x, y target) int { return cmp.Compare(x.decision.ClusterName, y.decision.ClusterName) })
@@ -87,6 +79,32 @@ func newAssigner(c *cycle) *assigner {
 		}
 	}
 	return a
+}
+
+// measureRooms finds out what the clusters have left, if a rule or a limit that was learnt makes it count.
+func (a *assigner) measureRooms() {
+	counts := CountsRoom(a.cycle.facts.Policy) || slices.ContainsFunc(a.targets, func(t target) bool {
+		return len(t.short) > 0 || slices.ContainsFunc(t.before, func(one placementv1beta1.ReplicaAssignment) bool { return one.Capacity != nil })
+	})
+	if !counts {
+		return
+	}
+	requests := make(map[placementv1beta1.Workload]corev1.ResourceList, len(a.cycle.facts.Demands))
+	for i := range a.cycle.facts.Demands {
+		requests[a.cycle.facts.Demands[i].Workload] = a.cycle.facts.Demands[i].Requests
+	}
+	for i := range a.targets {
+		t := &a.targets[i]
+		if cluster := a.cycle.findCluster(t.decision.ClusterName); cluster != nil {
+			t.room = roomOf(cluster, a.cycle.facts.Now)
+		}
+		for j := range t.before {
+			if pods := t.room.inFlight(&t.before[j]); pods > 0 {
+				t.room.take(pods, requests[t.before[j].Workload()])
+				t.room.adding = true
+			}
+		}
+	}
 }
 
 func (a *assigner) clearAssignments() {
@@ -117,29 +135,12 @@ func (a *assigner) compileRules() error {
 	return nil
 }
 
-// findBefore finds what a cluster was assigned of a workload before; nil if nothing.
-func (t *target) findBefore(workload placementv1beta1.Workload) *placementv1beta1.ReplicaAssignment {
-	at, found := slices.BinarySearchFunc(t.before, workload, func(one placementv1beta1.ReplicaAssignment, wanted placementv1beta1.Workload) int {
-		return one.Workload().Compare(wanted)
-	})
-	if !found {
-		return nil
-	}
-	return &t.before[at]
-}
-
-// assign adds an assignment to those of a cluster.
-func (t *target) assign(demand *placementv1beta1.ReplicaDemand, assignment placementv1beta1.ReplicaAssignment) {
-	assignment.Group, assignment.Kind, assignment.Namespace, assignment.Name = demand.Group, demand.Kind, demand.Namespace, demand.Name
-	t.decision.Assignments = append(t.decision.Assignments, assignment)
-}
-
 // keepJob leaves a Job as it was divided: how many pods are to complete where cannot change afterwards. It is false if the Job
 // is on none of the clusters, or if it must be another one of that name, as less is to complete now.
 func (a *assigner) keepJob(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule) bool {
 	placed, completions, replicas := false, int32(0), int32(0)
 	for i := range a.targets {
-		if before := a.targets[i].findBefore(demand.Workload); before != nil {
+		if before := a.targets[i].findBefore(demand.Workload); before != nil && !before.Dropped {
 			placed, completions, replicas = true, completions+ptr.Deref(before.Completions, 0), replicas+before.Replicas
 		}
 	}
@@ -171,38 +172,116 @@ func (a *assigner) keepJob(demand *placementv1beta1.ReplicaDemand, rule *placeme
 func (a *assigner) divideWorkload(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule) {
 	total := ptr.Deref(rule.TotalReplicas, demand.Replicas)
 	total = min(total, ptr.Deref(demand.Completions, total))
-	shares := a.sharesOf(demand, rule)
-	keep := rule.Rebalance != placementv1beta1.RebalanceAlways
-	left := divideReplicas(int64(total), shares, keep)
-	if left > 0 && len(shares) > 0 { // without clusters, it is told that there are none
-		a.cycle.decision.Unplaced = append(a.cycle.decision.Unplaced, fmt.Sprintf("%d of %d replicas of %s find no place", left, total, demand.Workload))
+	limits := a.limitsOf(demand)
+	shares := a.sharesOf(demand, rule, limits)
+	byMeans := a.divideByWeight
+	if rule.CountsRoom() {
+		byMeans = a.divideByRoom
 	}
-	afresh := divideAfresh(int64(total), shares, keep)
+	reasons, waits := byMeans(demand, rule, int64(total), shares)
 	completions := divideCompletions(demand.Completions, shares)
-	votes := int64(0)
-	for i := range shares {
-		votes += shares[i].votes
-	}
 	for i := range a.targets {
-		assignment := placementv1beta1.ReplicaAssignment{
-			Replicas: int32(shares[i].seats), Reason: shares[i].describeSeats(a.entries[rule][i] == nil && len(rule.Clusters) > 0, votes, afresh[i]),
+		assignment := placementv1beta1.ReplicaAssignment{Replicas: int32(shares[i].seats), Reason: reasons[i]} //nolint:gosec // it is a part of the total
+		if limits[i] != nil {
+			assignment.Capacity, assignment.CapacityAt, assignment.CapacityFree = limits[i].Capacity, limits[i].CapacityAt, limits[i].CapacityFree
+		}
+		if rule.CountsRoom() {
+			a.targets[i].noteRoom(&assignment, demand, &shares[i], a.cycle.facts.Now)
 		}
 		if completions != nil {
 			assignment.Completions = new(int32(completions[i].seats))
 		}
 		assignment.Dropped = assignment.Replicas == 0 && rule.EmptyClusters == placementv1beta1.EmptyClustersDrop
+		if waits && demand.IsJob() { // with nothing to complete, it would end
+			assignment.Dropped, assignment.Completions = true, nil
+		}
+		a.targets[i].room.take(shares[i].seats-shares[i].current, demand.Requests)
 		a.targets[i].assign(demand, assignment)
 	}
 	a.cycle.totals[demand.Workload] = total
 }
 
+// divideByWeight divides replicas by the weights that a rule gives to clusters.
+func (a *assigner) divideByWeight(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule, total int64, shares []share) (reasons []string, waits bool) {
+	keep := rule.Rebalance != placementv1beta1.RebalanceAlways
+	left := divideReplicas(total, shares, keep)
+	if left > 0 && len(shares) > 0 { // without clusters, it is told that there are none
+		a.cycle.decision.Unplaced = append(a.cycle.decision.Unplaced, fmt.Sprintf("%d of %d replicas of %s find no place", left, total, demand.Workload))
+	}
+	afresh := divideAfresh(total, shares, keep)
+	votes := int64(0)
+	for i := range shares {
+		votes += shares[i].votes
+	}
+	for i := range shares {
+		reasons = append(reasons, shares[i].describeSeats(a.matchesNone(rule, i), votes, afresh[i]))
+	}
+	return reasons, false
+}
+
+// matchesNone says that a rule has entries for clusters, and none for a target.
+func (a *assigner) matchesNone(rule *placementv1beta1.ReplicaSchedulingRule, i int) bool {
+	return a.entries[rule][i] == nil && len(rule.Clusters) > 0
+}
+
+// divideByRoom divides replicas by how many more the clusters have room for. If there is not enough, nothing is moved, and the
+// workload waits.
+func (a *assigner) divideByRoom(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule, total int64, shares []share) (reasons []string, waits bool) {
+	d := roomDivision{
+		total: total, shares: shares, keep: rule.Rebalance != placementv1beta1.RebalanceAlways, aggregate: rule.Division == placementv1beta1.DivisionAggregated,
+	}
+	missing, fit := d.divide()
+	if waits = missing > 0 && len(shares) > 0; waits {
+		a.cycle.decision.Unplaced = append(a.cycle.decision.Unplaced, fmt.Sprintf("%d more replicas of %s wanted, %d fit", missing, demand.Workload, fit))
+	}
+	for i := range shares {
+		switch t := &a.targets[i]; {
+		case a.matchesNone(rule, i):
+			reasons = append(reasons, reasonUnmatched)
+		case waits:
+			reasons = append(reasons, "there is no room for all that are wanted, so nothing is moved")
+			if t.room.adding {
+				a.cycle.decision.wake(a.cycle.facts.Now.Add(lookAgainAfter))
+			}
+		default:
+			reasons = append(reasons, d.describe(i))
+		}
+	}
+	return reasons, waits
+}
+
+// limitsOf are the limits of a workload that were learnt, by target; nil where there is none. A Job has none: it is divided once.
+func (a *assigner) limitsOf(demand *placementv1beta1.ReplicaDemand) []*placementv1beta1.ReplicaAssignment {
+	limits := make([]*placementv1beta1.ReplicaAssignment, len(a.targets))
+	for i := range a.targets {
+		if t := &a.targets[i]; !demand.IsJob() {
+			limits[i] = t.limitOf(demand, a.cycle.facts.Now)
+		}
+		if limits[i] != nil && len(demand.Requests) == 0 {
+			a.cycle.decision.wake(limits[i].CapacityAt.Add(limitForgottenAfter))
+		}
+	}
+	return limits
+}
+
+// wake has the decision made anew at a time, unless that is to be earlier.
+func (d *Decision) wake(at time.Time) {
+	if d.WakeAt.IsZero() || at.Before(d.WakeAt) {
+		d.WakeAt = at
+	}
+}
+
 // sharesOf are the shares of the clusters in a division, in the order of the targets.
-func (a *assigner) sharesOf(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule) []share {
+func (a *assigner) sharesOf(demand *placementv1beta1.ReplicaDemand, rule *placementv1beta1.ReplicaSchedulingRule,
+	limits []*placementv1beta1.ReplicaAssignment) []share {
 	key := demand.Namespace + "/" + demand.Name
 	shares := make([]share, 0, len(a.targets))
 	for i := range a.targets {
 		t := &a.targets[i]
-		s := share{cluster: t.decision.ClusterName, tie: hashTie(t.decision.ClusterName, key)}
+		s := share{
+			cluster: t.decision.ClusterName, tie: hashTie(t.decision.ClusterName, key), limit: noUpper,
+			free: t.room.countFree(demand.Requests), unreported: t.room.available == nil,
+		}
 		if entry := a.entries[rule][i]; entry != nil {
 			s.votes = int64(ptr.Deref(entry.Weight, 1))
 			s.lower, s.upper = int64(ptr.Deref(entry.MinReplicas, 0)), int64(ptr.Deref(entry.MaxReplicas, noUpper))
@@ -211,6 +290,10 @@ func (a *assigner) sharesOf(demand *placementv1beta1.ReplicaDemand, rule *placem
 		}
 		if before := t.findBefore(demand.Workload); before != nil && !t.returned && !demand.IsJob() {
 			s.current = int64(before.Replicas)
+		}
+		if limits[i] != nil {
+			s.limit = int64(*limits[i].Capacity)
+			s.upper = min(s.upper, s.limit)
 		}
 		shares = append(shares, s)
 	}
@@ -255,20 +338,17 @@ func divideCompletions(completions *int32, shares []share) []share {
 // describeSeats says why a cluster gets as many replicas as it does.
 func (s *share) describeSeats(unmatched bool, votes, afresh int64) string {
 	if unmatched {
-		return "no entry of clusters matches the cluster"
+		return reasonUnmatched
 	}
-	reason := fmt.Sprintf("weight %d of %d", s.votes, votes)
-	switch {
-	case s.upper < noUpper && s.seats == s.upper:
-		reason += fmt.Sprintf(", at its maxReplicas %d", s.upper)
-	case s.lower > 0 && s.seats == s.lower:
-		reason += fmt.Sprintf(", at its minReplicas %d", s.lower)
-	}
+	reason := fmt.Sprintf("weight %d of %d", s.votes, votes) + s.describeBound()
 	if s.seats != afresh {
 		reason += fmt.Sprintf(", and what runs stays where it is: divided afresh it would be %d", afresh)
 	}
 	return reason
 }
+
+// reasonUnmatched is why a cluster gets nothing for which the rule has no entry.
+const reasonUnmatched = "no entry of clusters matches the cluster"
 
 // named is how many workloads a message names.
 const named = 3

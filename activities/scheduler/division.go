@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"container/heap"
+	"fmt"
 	"hash/fnv"
 	"math"
 	"math/bits"
@@ -19,6 +20,11 @@ type share struct {
 	votes int64
 	// lower and upper bound of its replicas.
 	lower, upper int64
+	// limit is the upper bound that was learnt, which upper is not above; noUpper if there is none.
+	limit int64
+	// free is how many more replicas there is room for; unreported says that no report tells.
+	free       int64
+	unreported bool
 	// current is how many it got last.
 	current int64
 	// tie decides between clusters of which nothing else tells which comes first.
@@ -39,6 +45,19 @@ func hashTie(cluster, workload string) uint32 {
 
 // stays is how many replicas a cluster has if what runs stays, as far as its own bounds let it.
 func (s *share) stays() int64 { return max(s.lower, min(s.current, s.upper)) }
+
+// describeBound says which bound a cluster is at; nothing if at none.
+func (s *share) describeBound() string {
+	switch {
+	case s.limit < noUpper && s.seats == s.limit && s.limit == s.upper:
+		return fmt.Sprintf(", at %d, as no node takes more", s.limit)
+	case s.upper < noUpper && s.seats == s.upper:
+		return fmt.Sprintf(", at its maxReplicas %d", s.upper)
+	case s.lower > 0 && s.seats == s.lower:
+		return fmt.Sprintf(", at its minReplicas %d", s.lower)
+	}
+	return ""
+}
 
 // divideReplicas divides replicas by the method of Sainte-Laguë within the bounds, and returns how many find no place. With
 // keep, what runs stays where it is: of more replicas only the additional ones are divided, and of fewer no cluster gets

@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
@@ -53,6 +55,8 @@ type Binding struct {
 	Available bool
 	// DeletionCost is what it costs to take the placement off the cluster; nil if the cluster says.
 	DeletionCost *int32
+	// Short are the divided workloads of which the member tells that no node takes some of the pods.
+	Short map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus
 }
 
 // BindingsOf are the bindings with the name of a placement, as the scheduler knows them.
@@ -79,6 +83,47 @@ func BindingsOf(placement placementv1beta1.PlacementObject, stored []placementv1
 	return bindings
 }
 
+// AddShort adds to bindings of what workloads their Works tell that no node takes some of the pods.
+func AddShort(bindings []Binding, works []placementv1beta1.Work) {
+	of := map[string]map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus{}
+	for i := range works {
+		for _, said := range works[i].Status.ManifestConditions {
+			if said.ReplicaStatus == nil || said.ReplicaStatus.Unschedulable <= 0 {
+				continue
+			}
+			name, id := works[i].Labels[placementv1beta1.ParentBindingLabel], said.Identifier
+			if of[name] == nil {
+				of[name] = map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus{}
+			}
+			of[name][placementv1beta1.Workload{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}] = *said.ReplicaStatus
+		}
+	}
+	for i := range bindings {
+		bindings[i].Short = of[bindings[i].Name]
+	}
+}
+
+// UnlearntLimits names, in order, the workloads and clusters of which members tell of pods that no node takes, which the decisions do
+// not know yet.
+func UnlearntLimits(bindings []Binding) []string {
+	var unlearnt []string
+	for i := range bindings {
+		b := &bindings[i]
+		if !b.holdsCluster() {
+			continue
+		}
+		for j := range b.Decision.Assignments {
+			a := &b.Decision.Assignments[j]
+			limit, learnt := learnLimit(b.Short[a.Workload()])
+			if learnt && !a.Workload().IsJob() && (a.Capacity == nil || *a.Capacity != limit) {
+				unlearnt = append(unlearnt, fmt.Sprintf("%s %s %d", b.Cluster, a.Workload(), limit))
+			}
+		}
+	}
+	slices.Sort(unlearnt)
+	return unlearnt
+}
+
 // holdsCluster says that the binding holds its cluster for the placement.
 func (b Binding) holdsCluster() bool {
 	return !b.Terminating && b.State != placementv1beta1.BindingStateUnscheduled
@@ -100,7 +145,8 @@ type Decision struct {
 	// FitSince is since when affinity groups before the one that clusters are picked from have had
 	// enough of them, by name; only if the policy goes back to one.
 	FitSince map[string]time.Time
-	// WakeAt is when the first of them will have had enough for long enough; zero if there is none.
+	// WakeAt is when to decide again because time has passed: one of them will have had enough for long enough, or what
+	// was learnt of a cluster counts no more; zero if there is no need.
 	WakeAt time.Time
 	// Satisfied says that every cluster the policy asks for was found.
 	Satisfied bool

@@ -59,6 +59,9 @@ func Interests(namespace string, policy *placementv1beta1.PlacementPolicy) []fra
 		}
 	}
 	interests = append(interests, weighingLabels(policy)...)
+	if placementv1beta1.DividesReplicas(policy) {
+		interests = append(interests, framework.Room)
+	}
 	slices.Sort(interests)
 	return slices.Compact(interests)
 }
@@ -103,8 +106,13 @@ func Changes(before, after *clusterv1beta1.MemberCluster, now time.Time) []frame
 	for _, key := range changedKeys(before.Labels, after.Labels, func(a, b string) bool { return a == b }) {
 		changes = append(changes, framework.Label(key), framework.Group(key))
 	}
+	room := isFresh(before, now) != isFresh(after, now)
 	for _, name := range property.Changed(before, after) {
 		changes = append(changes, framework.Property(name))
+		room = room || property.IsAvailable(name)
+	}
+	if room {
+		changes = append(changes, framework.Room)
 	}
 	for _, name := range changedKeys(before.Status.Namespaces, after.Status.Namespaces, func(string, string) bool { return true }) {
 		changes = append(changes, framework.Namespace(name))

@@ -140,10 +140,24 @@ func readyReplicas(work *placementv1beta1.Work) map[placementv1beta1.Workload]in
 	return ready
 }
 
-// ReplicasReportedSince says that a Work has other numbers of ready pods than it had before.
+// ReplicasReportedSince says that a Work has other numbers of ready pods, or of pods that no node takes, than it had before.
 func ReplicasReportedSince(before, after *placementv1beta1.Work) bool {
-	return !maps.Equal(readyReplicas(before), readyReplicas(after))
+	return !maps.Equal(readyReplicas(before), readyReplicas(after)) || !slices.Equal(unschedulableReplicas(before), unschedulableReplicas(after))
 }
+
+// unschedulableReplicas are the pods that no node takes, of the workloads that have some, as a member reports them.
+func unschedulableReplicas(work *placementv1beta1.Work) []int32 {
+	var counts []int32
+	for _, said := range work.Status.ManifestConditions {
+		if said.ReplicaStatus != nil && said.ReplicaStatus.Unschedulable > 0 {
+			counts = append(counts, int32(said.Identifier.Ordinal), said.ReplicaStatus.Replicas, said.ReplicaStatus.Unschedulable) //nolint:gosec // a Work has fewer manifests
+		}
+	}
+	return counts
+}
+
+// HasUnschedulable says that a member reports pods of divided workloads of a Work that no node takes.
+func HasUnschedulable(work *placementv1beta1.Work) bool { return len(unschedulableReplicas(work)) > 0 }
 
 // nextChange is what the cluster is to have in force, if the clusters in next get what is decided of each workload.
 func (d *division) nextChange(next map[placementv1beta1.Workload][]string, latest string) (change AssignmentChange, changed bool) {
@@ -156,7 +170,7 @@ func (d *division) nextChange(next map[placementv1beta1.Workload][]string, lates
 		if assigned && (isSameAssignment(has, decision) || has.Replicas != decision.Replicas && !slices.Contains(next[workload], d.Binding.GetName())) {
 			continue
 		}
-		wanted[workload], changed = decision, true
+		wanted[workload], changed = withoutNotes(decision), true
 		change.Shrinks = change.Shrinks || assigned && decision.Replicas < has.Replicas
 	}
 	for workload := range d.inForce {
@@ -181,7 +195,7 @@ func AssignmentsWithVersion(spec *placementv1beta1.ResourceBindingSpec, snapshot
 	decided, inForce := assignmentsByWorkload(spec.ClusterDecision.Assignments), assignmentsByWorkload(spec.ReplicaAssignments)
 	wanted := map[placementv1beta1.Workload]placementv1beta1.ReplicaAssignment{}
 	for workload, decision := range decided {
-		wanted[workload] = decision
+		wanted[workload] = withoutNotes(decision)
 		if has, assigned := inForce[workload]; assigned && spec.ResourceSnapshotName != "" {
 			wanted[workload] = has
 		}

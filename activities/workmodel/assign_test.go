@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -129,6 +130,11 @@ func TestReportsBeforeAChangeDoNotCount(t *testing.T) {
 	}
 	assert.True(t, ReplicasReportedSince(&before, &after), "this wakes the placement")
 	assert.False(t, ReplicasReportedSince(&after, after.DeepCopy()))
+	short := after.DeepCopy()
+	short.Status.ManifestConditions[0].ReplicaStatus.Unschedulable = 1
+	assert.True(t, ReplicasReportedSince(&after, short), "this tells how much room there is")
+	assert.True(t, HasUnschedulable(short))
+	assert.False(t, HasUnschedulable(&after))
 	grown.Works[0] = after
 	assert.Len(t, NextAssignments([]DividedCluster{waiting, grown}, ""), 1)
 }
@@ -145,4 +151,17 @@ func TestAVersionBringsAssignments(t *testing.T) {
 	ended := binding(inForce(of(9)))
 	assert.Empty(t, AssignmentsWithVersion(&ended.Spec, "crp-1-6-snapshot"))
 	assert.Equal(t, []placementv1beta1.ReplicaAssignment{of(9)}, AssignmentsWithVersion(&ended.Spec, "crp-1-5-snapshot"))
+}
+
+func TestWhatTheNextDecisionHasToKnowIsNoMatterOfTheCluster(t *testing.T) {
+	noted := assigned("Deployment", "front", 4)
+	plain := noted
+	noted.Free, noted.Grown, noted.GrownAt = new(int32(9)), 2, &metav1.Time{}
+	noted.Capacity, noted.CapacityAt, noted.CapacityFree = new(int32(4)), &metav1.Time{}, 1
+	assert.Empty(t, NextAssignments([]DividedCluster{cluster(t, "a", 4, decided(noted), inForce(plain))}, ""))
+	first := binding(decided(noted), notPlaced)
+	assert.Equal(t, []placementv1beta1.ReplicaAssignment{plain}, AssignmentsWithVersion(&first.Spec, "crp-1-5-snapshot"))
+	grows := NextAssignments([]DividedCluster{cluster(t, "a", 3, decided(noted), inForce(assigned("Deployment", "front", 3)))}, "")
+	require.Len(t, grows, 1)
+	assert.Equal(t, []placementv1beta1.ReplicaAssignment{plain}, grows[0].Assignments)
 }

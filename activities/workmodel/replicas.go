@@ -46,7 +46,14 @@ func hashAssignments(binding placementv1beta1.BindingObject) string {
 }
 
 func withoutReason(a placementv1beta1.ReplicaAssignment) placementv1beta1.ReplicaAssignment {
+	a = withoutNotes(a)
 	a.Reason = ""
+	return a
+}
+
+// withoutNotes is an assignment without what only the next decision has to know.
+func withoutNotes(a placementv1beta1.ReplicaAssignment) placementv1beta1.ReplicaAssignment {
+	a.Free, a.Grown, a.GrownAt, a.Capacity, a.CapacityAt, a.CapacityFree = nil, 0, nil, nil, nil, 0
 	return a
 }
 

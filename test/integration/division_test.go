@@ -4,6 +4,8 @@ package integration
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -142,4 +145,84 @@ func replicasMoveWithoutMissingAny(s *spec) {
 	}
 	require.Len(s, written, 3)
 	assert.Equal(s, allMembers[0]+" 2", written[2], "the one that shrinks is the last")
+}
+
+// aggregating puts the replicas of all workloads on as few clusters as have room for them.
+func aggregating(p *placementv1beta1.PlacementSpec) {
+	p.Policy.ReplicaScheduling = []placementv1beta1.ReplicaSchedulingRule{{Division: placementv1beta1.DivisionAggregated}}
+}
+
+// awaitAssigned waits until so many clusters are given as many replicas as there are, and run them.
+func (s *spec) awaitAssigned(total, clusters int32) {
+	s.Helper()
+	var each []int32
+	awaitAll(s, s.hub, "to be given their shares", func(all []*placementv1beta1.ClusterResourceBinding) error {
+		each = make([]int32, len(allMembers))
+		sum, some := int32(0), int32(0)
+		for _, b := range all {
+			for _, a := range b.Spec.ReplicaAssignments {
+				each[slices.Index(allMembers, b.Spec.TargetCluster)] = a.Replicas
+				if sum += a.Replicas; a.Replicas > 0 {
+					some++
+				}
+			}
+		}
+		if sum != total || some != clusters {
+			return fmt.Errorf("they have %v", each)
+		}
+		return nil
+	}, s.mine())
+	s.awaitRunning(each...)
+}
+
+// replicasGoWhereThereIsRoom aggregates a Deployment whose pods request a quarter of a node, until there is no room.
+func replicasGoWhereThereIsRoom(s *spec) {
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}})
+	deployment := s.deployment()
+	deployment.Spec.Replicas = new(int32(5))
+	deployment.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+	s.create(deployment)
+	s.place(aggregating)
+	s.awaitAssigned(5, 1)
+	s.scaleTo(10)
+	s.awaitAssigned(10, 2)
+	s.scaleTo(40)
+	await(s, s.hub, s.placement(), "to say that there is no room", func(p *placementv1beta1.ClusterResourcePlacement) error {
+		said := meta.FindStatusCondition(p.Status.Conditions, ofPlacement(placementv1beta1.ConditionTypeScheduled))
+		if said == nil || said.Reason != placementv1beta1.ReasonReplicasUnplaced || !strings.Contains(said.Message, "30 more replicas of apps/Deployment") {
+			return fmt.Errorf("it says %v", said)
+		}
+		return nil
+	})
+	s.awaitAssigned(10, 2)
+	s.scaleTo(5)
+	s.awaitAssigned(5, 1)
+}
+
+// whatNoNodeTakesRunsElsewhere lets no node of member-3 take the pods of a Deployment: after a minute they run elsewhere.
+func whatNoNodeTakesRunsElsewhere(s *spec) {
+	s.divisible(9)
+	on3 := &metav1.LabelSelector{MatchLabels: map[string]string{"environment": "canary", "order": "1"}}
+	s.create(&placementv1beta1.ResourceOverride{
+		ObjectMeta: metav1.ObjectMeta{Name: s.name, Namespace: s.name},
+		Spec: placementv1beta1.ResourceOverrideSpec{
+			ResourceSelectors: []placementv1beta1.ResourceSelector{{Group: "apps", Version: "v1", Kind: "Deployment", Name: s.deployment().Name}},
+			Policy: placementv1beta1.OverridePolicy{OverrideRules: []placementv1beta1.OverrideRule{
+				patching(on3, placementv1beta1.JSONPatchOverrideOpAdd, "/spec/template/spec/nodeSelector", `{"disk": "none"}`),
+			}},
+		},
+	})
+	s.place(dividing(placementv1beta1.RebalanceNever, 1, 1, 1))
+	since := time.Now()
+	learnt := func() bool {
+		list := &placementv1beta1.ClusterResourceBindingList{}
+		return s.hub.List(s.Context(), list, s.mine()) == nil && slices.ContainsFunc(list.Items, func(b placementv1beta1.ClusterResourceBinding) bool {
+			assigned := b.Spec.ClusterDecision.Assignments
+			return b.Spec.TargetCluster == allMembers[2] && len(assigned) == 1 && assigned[0].Capacity != nil && *assigned[0].Capacity == 0
+		})
+	}
+	require.Eventually(s, learnt, 2*time.Minute, lookEvery, "no node of %s takes its pods", allMembers[2])
+	s.Logf("it was learnt after %s that no node takes the pods", time.Since(since).Round(time.Second))
+	s.awaitAssigned(9, 2)
+	s.awaitAvailable("0")
 }

@@ -123,6 +123,8 @@ var together = []promise{
 	{"a divided Deployment is scaled at once, as no other version", dividedDeploymentIsScaled},
 	{"a divided Deployment is scaled under External without a run", dividedDeploymentIsScaledUnderExternal},
 	{"replicas move to other clusters, which grow first", replicasMoveWithoutMissingAny},
+	{"replicas go where there is room, and wait where there is none", replicasGoWhereThereIsRoom},
+	{"replicas that no node of a cluster takes run on others", whatNoNodeTakesRunsElsewhere},
 
 	{"dashboard and alerts find the metrics that they use", dashboardsFindTheirMetrics},
 

@@ -54,8 +54,8 @@ type placement struct {
 	// due is when to select again because changes are being collected until then;
 	// zero if none are.
 	due time.Time
-	// failback is when to schedule again because time alone may have clusters picked from an earlier affinity group;
-	// zero if it cannot.
+	// failback is when to schedule again because time alone may have clusters picked from an earlier affinity group, or
+	// replicas divided differently; zero if it cannot.
 	failback time.Time
 }
 
@@ -325,11 +325,11 @@ func (p *placement) collectTimer(ctx workflow.Context) workflow.Future {
 	return workflow.NewTimerWithOptions(ctx, left, workflow.TimerOptions{Summary: "collect changes of what is selected"})
 }
 
-// failbackTimer is the time at which an earlier affinity group may have had enough clusters for long enough. Clocks may
-// differ a little.
+// failbackTimer is the time at which an earlier affinity group may have had enough clusters for long enough, or at which what was
+// learnt of the room of a cluster counts no more. Clocks may differ a little.
 func (p *placement) failbackTimer(ctx workflow.Context) workflow.Future {
 	left := max(p.failback.Sub(workflow.Now(ctx)), 0) + time.Second
-	return workflow.NewTimerWithOptions(ctx, left, workflow.TimerOptions{Summary: "go back to an earlier affinity group"})
+	return workflow.NewTimerWithOptions(ctx, left, workflow.TimerOptions{Summary: "decide again, as time has passed"})
 }
 
 // waitForPoke waits for another change until a timer has elapsed; false means that none came.

@@ -24,6 +24,8 @@ const (
 	// NamespaceReports is which clusters report their namespaces: while none does, every cluster is
 	// taken to have them all.
 	NamespaceReports Interest = "namespace-reports"
+	// Room is for how many more pods a cluster has room, as far as its last report tells.
+	Room Interest = "room"
 )
 
 // Label is the interest in a label of the cluster that is to be picked.

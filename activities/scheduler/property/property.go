@@ -50,6 +50,11 @@ func OfResource(capacity, name string) string {
 	return clusterv1beta1.ResourcePropertyPrefix + capacity + "-" + strings.ReplaceAll(name, "/", ".")
 }
 
+// IsAvailable says that a property is how much of a resource is available.
+func IsAvailable(name string) bool {
+	return strings.HasPrefix(name, OfResource(available, ""))
+}
+
 func reportedProperty(name clusterv1beta1.PropertyName) Reader {
 	return func(cluster *clusterv1beta1.MemberCluster) (resource.Quantity, bool) {
 		said, ok := cluster.Status.Properties[name]

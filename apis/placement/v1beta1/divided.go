@@ -6,11 +6,15 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
 )
 
@@ -105,6 +109,11 @@ func DividesReplicas(policy *PlacementPolicy) bool {
 	return policy != nil && slices.ContainsFunc(policy.ReplicaScheduling, func(rule ReplicaSchedulingRule) bool { return rule.Type != ReplicasDuplicated })
 }
 
+// CountsRoom says that a rule, which may be nil, divides replicas by how many more the clusters have room for.
+func (r *ReplicaSchedulingRule) CountsRoom() bool {
+	return r != nil && r.Type != ReplicasDuplicated && (r.Division == DivisionAggregated || r.DynamicWeight != "")
+}
+
 // ReplicaDemand is how many replicas the object of a workload asks for.
 type ReplicaDemand struct {
 	Workload
@@ -112,6 +121,10 @@ type ReplicaDemand struct {
 	Replicas int32
 	// Completions of a Job; nil if it leaves them open.
 	Completions *int32
+	// Requests are what each of its pods requests of a node.
+	Requests corev1.ResourceList
+	// CountsRoom says that the rule that divides the workload counts for how many more of its pods the clusters have room.
+	CountsRoom bool
 	// Obstacle is why the workload cannot be divided, in words; empty if it can.
 	Obstacle string
 }
@@ -135,6 +148,43 @@ func ReplicaDemandOf(object *unstructured.Unstructured) (ReplicaDemand, bool) {
 		demand.Replicas = min(demand.Replicas, *demand.Completions)
 	}
 	return demand, true
+}
+
+// readPodRequests reads what a pod of a workload will request, as the scheduler counts it; nil if nothing.
+func readPodRequests(object *unstructured.Unstructured) corev1.ResourceList {
+	template, found, err := unstructured.NestedMap(object.Object, "spec", "template", "spec")
+	if err != nil || !found {
+		return nil
+	}
+	pod := &corev1.Pod{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(template, &pod.Spec) != nil {
+		return nil
+	}
+	requestLimits(pod.Spec.InitContainers)
+	requestLimits(pod.Spec.Containers)
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	for name, quantity := range requests {
+		if quantity.Sign() <= 0 {
+			delete(requests, name)
+		}
+	}
+	return requests
+}
+
+// requestLimits lets containers request what they are limited to, where they do not say: so does the API server for pods.
+func requestLimits(containers []corev1.Container) {
+	for i := range containers {
+		resources := &containers[i].Resources
+		for name, limit := range resources.Limits {
+			if _, said := resources.Requests[name]; said {
+				continue
+			}
+			if resources.Requests == nil {
+				resources.Requests = corev1.ResourceList{}
+			}
+			resources.Requests[name] = limit
+		}
+	}
 }
 
 // readCount reads a number that is not negative; nil if there is none.
@@ -172,7 +222,9 @@ func ReadReplicaDemands(policy *PlacementPolicy, manifests [][]byte) ([]ReplicaD
 		if err := object.UnmarshalJSON(manifest); err != nil {
 			return nil, fmt.Errorf("decoding an object to divide its replicas: %w", err)
 		}
-		if demand, ok := ReplicaDemandOf(object); ok && DividingRuleOf(policy, demand.Workload) != nil {
+		demand, ok := ReplicaDemandOf(object)
+		if rule := DividingRuleOf(policy, demand.Workload); ok && rule != nil {
+			demand.Requests, demand.CountsRoom = readPodRequests(object), rule.CountsRoom()
 			demands = append(demands, demand)
 		}
 	}
@@ -198,8 +250,20 @@ func HashReplicaDemands(demands []ReplicaDemand) string {
 	for _, d := range demands {
 		// Writing to a hash never fails.
 		_, _ = io.WriteString(digest, fmt.Sprintf("%s %d %d %s\n", d.Workload, d.Replicas, ptr.Deref(d.Completions, -1), d.Obstacle))
+		for _, name := range slices.Sorted(maps.Keys(d.countedRequests())) {
+			quantity := d.Requests[name]
+			_, _ = io.WriteString(digest, fmt.Sprintf("%s %s\n", name, quantity.String()))
+		}
 	}
 	return hex.EncodeToString(digest.Sum(nil)[:16])
+}
+
+// countedRequests are the requests of the pods, if it depends on them how the workload is divided.
+func (d *ReplicaDemand) countedRequests() corev1.ResourceList {
+	if !d.CountsRoom {
+		return nil
+	}
+	return d.Requests
 }
 
 // divided are the demands of workloads that can be divided.

@@ -126,3 +126,46 @@ func TestReplicaCountsOfASnapshotAreThoseOfItsWorkloads(t *testing.T) {
 	assert.Contains(t, string(one[2]), "replicas", "of what is not divided, the replicas are part of the content")
 	assert.Contains(t, string(before[1]), `"replicas":4`, "what is given is not changed")
 }
+
+func TestWhatAPodRequestsIsReadAsTheSchedulerCountsIt(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		spec string
+		want map[string]string
+	}{
+		"nothing":                                 {spec: `{"containers":[{"name":"a"}]}`, want: map[string]string{}},
+		"containers are added up":                 {spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"500m","memory":"1Gi"}}},{"name":"b","resources":{"requests":{"cpu":1}}}]}`, want: map[string]string{"cpu": "1500m", "memory": "1Gi"}},
+		"init containers count by the largest":    {spec: `{"initContainers":[{"name":"i","resources":{"requests":{"cpu":"3"}}}],"containers":[{"name":"a","resources":{"requests":{"cpu":"1","memory":"1Gi"}}}]}`, want: map[string]string{"cpu": "3", "memory": "1Gi"}},
+		"overhead is added":                       {spec: `{"overhead":{"cpu":"250m"},"containers":[{"name":"a","resources":{"requests":{"cpu":"1"}}}]}`, want: map[string]string{"cpu": "1250m"}},
+		"a limit alone is a request, too":         {spec: `{"containers":[{"name":"a","resources":{"limits":{"cpu":"2","memory":"1Gi"},"requests":{"cpu":"1"}}}]}`, want: map[string]string{"cpu": "1", "memory": "1Gi"}},
+		"a request of 0 is none":                  {spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"0"}}}]}`, want: map[string]string{}},
+		"what cannot be read tells of no request": {spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"much"}}}]}`, want: map[string]string{}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			manifest := []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"template":{"spec":` + test.spec + `}}}`)
+			demands, err := placementv1beta1.ReadReplicaDemands(dividingAll(), [][]byte{manifest})
+			require.NoError(t, err)
+			got := map[string]string{}
+			for name, quantity := range demands[0].Requests {
+				got[string(name)] = quantity.String()
+			}
+			assert.Equal(t, test.want, got)
+		})
+	}
+}
+
+func TestRequestsArePartOfTheDemandWhereRoomCounts(t *testing.T) {
+	hash := func(rule placementv1beta1.ReplicaSchedulingRule, cpu string) string {
+		manifest := []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"template":{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"` + cpu + `"}}}]}}}}`)
+		demands, err := placementv1beta1.ReadReplicaDemands(&placementv1beta1.PlacementPolicy{ReplicaScheduling: []placementv1beta1.ReplicaSchedulingRule{rule}}, [][]byte{manifest})
+		require.NoError(t, err)
+		return placementv1beta1.HashReplicaDemands(demands)
+	}
+	weighted := placementv1beta1.ReplicaSchedulingRule{}
+	assert.Equal(t, hash(weighted, "1"), hash(weighted, "2"))
+	for _, rule := range []placementv1beta1.ReplicaSchedulingRule{
+		{Division: placementv1beta1.DivisionAggregated}, {DynamicWeight: placementv1beta1.DynamicWeightAvailableReplicas},
+	} {
+		assert.NotEqual(t, hash(rule, "1"), hash(rule, "2"))
+		assert.Equal(t, hash(rule, "1"), hash(rule, "1000m"), "it is the same amount")
+	}
+}

@@ -99,6 +99,9 @@ const (
 	AffinityGroupsFitSinceAnnotation = FleetPrefix + "affinity-groups-fit-since"
 	// ReplicaDemandAnnotation has, on a policy snapshot, the hash of what the workloads asked for whose replicas were divided last.
 	ReplicaDemandAnnotation = FleetPrefix + "replica-demand"
+	// ReplicaRequestsAnnotation has, on a policy snapshot, what the pods of workloads request of which it counts how many more the
+	// clusters have room for: each of the different requests, as JSON.
+	ReplicaRequestsAnnotation = FleetPrefix + "replica-requests"
 	// ReplicaCountsAnnotation has, on a master resource snapshot, how many replicas the workloads ask for that are divided: a change of
 	// that is no other content.
 	ReplicaCountsAnnotation = FleetPrefix + "replica-counts"

@@ -1,5 +1,7 @@
 package v1beta1
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // ReplicaSchedulingType says whether the replicas of a workload are divided.
 type ReplicaSchedulingType string
 
@@ -20,6 +22,22 @@ const (
 	RebalanceAlways ReplicaRebalance = "Always"
 )
 
+// ReplicaDivision says by what replicas are divided.
+type ReplicaDivision string
+
+const (
+	// DivisionWeighted divides replicas by the weights of the clusters.
+	DivisionWeighted ReplicaDivision = "Weighted"
+	// DivisionAggregated puts replicas on as few clusters as have room for them.
+	DivisionAggregated ReplicaDivision = "Aggregated"
+)
+
+// DynamicWeight says what a cluster weighs in place of a weight that a user gives it.
+type DynamicWeight string
+
+// DynamicWeightAvailableReplicas lets a cluster weigh as many replicas as it has room for.
+const DynamicWeightAvailableReplicas DynamicWeight = "AvailableReplicas"
+
 // EmptyClusters says what a cluster without replicas of a workload has.
 type EmptyClusters string
 
@@ -32,7 +50,9 @@ const (
 
 // ReplicaSchedulingRule says how the replicas of the workloads that it selects are divided over the picked clusters.
 //
-// +kubebuilder:validation:XValidation:rule=`!has(self.type) || self.type == "Divided" || (!has(self.clusters) && !has(self.totalReplicas) && !has(self.rebalance) && !has(self.emptyClusters))`,message="a rule of type Duplicated divides nothing: remove clusters, totalReplicas, rebalance and emptyClusters, or set type to Divided"
+// +kubebuilder:validation:XValidation:rule=`!has(self.type) || self.type == "Divided" || (!has(self.division) && !has(self.dynamicWeight) && !has(self.clusters) && !has(self.totalReplicas) && !has(self.rebalance) && !has(self.emptyClusters))`,message="a rule of type Duplicated divides nothing: remove division, dynamicWeight, clusters, totalReplicas, rebalance and emptyClusters, or set type to Divided"
+// +kubebuilder:validation:XValidation:rule=`!has(self.dynamicWeight) || !has(self.division) || self.division == "Weighted"`,message="dynamicWeight weighs clusters, which division Aggregated does not: remove dynamicWeight, or set division to Weighted"
+// +kubebuilder:validation:XValidation:rule=`(!has(self.dynamicWeight) && (!has(self.division) || self.division != "Aggregated")) || !has(self.clusters) || self.clusters.all(c, !has(c.weight))`,message="the room that clusters have decides in place of their weights: remove weight of the entries of clusters, or remove dynamicWeight and division Aggregated"
 // +kubebuilder:validation:XValidation:rule=`(has(self.type) && self.type == "Duplicated") || !has(self.selector) || !has(self.selector.kind) || self.selector.kind in ["", "Deployment", "ReplicaSet", "StatefulSet", "Job", "CloneSet"]`,messageExpression=`"replicas of kind " + self.selector.kind + " cannot be divided: set selector.kind to Deployment, ReplicaSet, StatefulSet, Job or CloneSet, or type to Duplicated"`,message="replicas of this kind cannot be divided: set selector.kind to Deployment, ReplicaSet, StatefulSet, Job or CloneSet, or type to Duplicated"
 // +kubebuilder:validation:XValidation:rule=`!has(self.clusters) || self.clusters.exists(c, (has(c.minReplicas) && c.minReplicas > 0) || ((!has(c.weight) || c.weight > 0) && (!has(c.maxReplicas) || c.maxReplicas > 0)))`,message="no cluster could get a replica, as every weight or maxReplicas is 0: set weight or minReplicas of an entry of clusters above 0"
 // +kubebuilder:validation:XValidation:rule=`!has(self.totalReplicas) || !has(self.clusters) || self.clusters.map(c, has(c.minReplicas) ? c.minReplicas : 0).sum() <= self.totalReplicas`,message="totalReplicas is less than the sum of minReplicas: raise totalReplicas, or lower minReplicas of entries of clusters"
@@ -44,6 +64,15 @@ type ReplicaSchedulingRule struct {
 	// +kubebuilder:default=Divided
 	// +kubebuilder:validation:Enum=Duplicated;Divided
 	Type ReplicaSchedulingType `json:"type,omitempty"`
+
+	// Division is Weighted, as without it, if replicas are divided by the weights of clusters; Aggregated if they are put on as
+	// few clusters as have room for them.
+	// +kubebuilder:validation:Enum=Weighted;Aggregated
+	Division ReplicaDivision `json:"division,omitempty"`
+
+	// DynamicWeight is AvailableReplicas if a cluster weighs as many replicas as it has room for, in place of a weight of its own.
+	// +kubebuilder:validation:Enum=AvailableReplicas
+	DynamicWeight DynamicWeight `json:"dynamicWeight,omitempty"`
 
 	// Clusters are weights and bounds; of those that match a cluster the first counts. Without any, all clusters weigh the
 	// same; a cluster that matches none gets nothing.
@@ -96,8 +125,7 @@ type ClusterReplicas struct {
 	// +kubebuilder:validation:Required
 	ClusterSelector ReplicaClusterSelector `json:"clusterSelector"`
 
-	// Weight is the share of a cluster against the others'. With 0, it gets nothing beyond MinReplicas.
-	// +kubebuilder:default=1
+	// Weight is the share of a cluster against the others'; 1 without it. With 0, it gets nothing beyond MinReplicas.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Weight *int32 `json:"weight,omitempty"`
@@ -149,6 +177,26 @@ type ReplicaAssignment struct {
 
 	// Reason for the number, such as "weight 2 of 6".
 	Reason string `json:"reason,omitempty"`
+
+	// Free is how many more replicas the cluster had room for when the number was decided, where that counts.
+	Free *int32 `json:"free,omitempty"`
+
+	// Grown are those of the replicas that were added last, at GrownAt: a report that the cluster makes before it runs them does
+	// not count them.
+	Grown int32 `json:"grown,omitempty"`
+
+	// GrownAt is when replicas were added last, where the room that clusters have counts.
+	GrownAt *metav1.Time `json:"grownAt,omitempty"`
+
+	// Capacity is how many replicas the cluster has been seen to have room for, since no node took the pods of others.
+	Capacity *int32 `json:"capacity,omitempty"`
+
+	// CapacityAt is when Capacity was learnt.
+	CapacityAt *metav1.Time `json:"capacityAt,omitempty"`
+
+	// CapacityFree is how many more replicas the cluster reported room for when Capacity was learnt. Capacity is forgotten when
+	// it reports more.
+	CapacityFree int32 `json:"capacityFree,omitempty"`
 }
 
 // ReplicaStatus is how many pods of a divided workload run on a member.

@@ -111,7 +111,13 @@ func readFacts(ctx context.Context, c client.Reader, facts *explain.Facts) (err 
 	if facts.Bindings, err = reader.BindingsOf(ctx, facts.Placement.Ref); err != nil {
 		return err
 	}
-	facts.Demands, err = reader.ReplicaDemands(ctx, facts.Placement)
+	if facts.Demands, err = reader.ReplicaDemands(ctx, facts.Placement); err != nil || facts.Demands == nil {
+		return err
+	}
+	works, err := reader.AllWorks(ctx, facts.Placement.Ref, facts.Bindings)
+	for _, ofCluster := range works {
+		facts.Works = append(facts.Works, ofCluster...)
+	}
 	return err
 }
 

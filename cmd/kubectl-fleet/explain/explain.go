@@ -26,7 +26,9 @@ type Facts struct {
 	Bindings  []hub.Binding
 	// Demands are what the workloads ask for whose replicas the placement divides.
 	Demands []placementv1beta1.ReplicaDemand
-	Now     time.Time
+	// Works of the placement, if it divides replicas: members report in them how many pods no node takes.
+	Works []placementv1beta1.Work
+	Now   time.Time
 }
 
 // Answer says why one cluster is picked or not.
@@ -93,6 +95,7 @@ func Clusters(facts Facts, names ...string) []Answer {
 		Namespace: facts.Placement.Namespace, Policy: facts.Placement.Spec.Policy, Clusters: facts.Members, Now: facts.Now, Bindings: bindings(facts.Bindings),
 		Demands: facts.Demands,
 	}
+	scheduler.AddShort(question.Bindings, facts.Works)
 	if policy != nil {
 		question.PolicySnapshot, question.Groups = policy.GetName(), scheduler.ReadGroups(policy.GetAnnotations(), policy.Status)
 	}

@@ -28,6 +28,10 @@ type ReplicaShare struct {
 	Dropped bool `json:"dropped,omitempty"`
 	// Reason for the number.
 	Reason string `json:"reason,omitempty"`
+	// Free is how many more the cluster had room for when that was decided, where it counts; Capacity is how many it has been
+	// seen to have room for, since no node took more.
+	Free     *int32 `json:"free,omitempty"`
+	Capacity *int32 `json:"capacity,omitempty"`
 
 	workload placementv1beta1.Workload
 }
@@ -55,6 +59,7 @@ func ReplicaShares(bindings []Binding, works map[string][]placementv1beta1.Work)
 			if a := &binding.Spec.ClusterDecision.Assignments[i]; live {
 				share := shareOf(a)
 				share.Wanted, share.Completions, share.Dropped, share.Reason = a.Replicas, a.Completions, a.Dropped, a.Reason
+				share.Free, share.Capacity = a.Free, a.Capacity
 				totals[share.workload] += a.Replicas
 			}
 		}

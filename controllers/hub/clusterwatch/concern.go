@@ -19,6 +19,8 @@ type Stake struct {
 	Bound, Terminating bool
 	// Held says that removals of the placement's bindings wait until a user accepts them.
 	Held bool
+	// Limited says that it was learnt that the cluster has no room for further replicas of a workload.
+	Limited bool
 }
 
 // Concern is whether the scheduler would decide differently for a placement.

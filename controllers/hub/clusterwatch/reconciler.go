@@ -7,6 +7,7 @@ package clusterwatch
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -66,13 +67,15 @@ type Reconciler struct {
 	clock     clock.PassiveClock
 	takers    *lru.Cache
 	decisions *lru.Cache
+	// rooms are what was seen of the room that the clusters of placements have, by placement.
+	rooms *lru.Cache
 	// changes counts the changes that may change a decision.
 	changes atomic.Uint64
 }
 
 // NewReconciler returns a reconciler that reads from a cache with the hub's indexes.
 func NewReconciler(cache client.Reader, marker Marker, clk clock.PassiveClock) *Reconciler {
-	return &Reconciler{client: cache, marker: marker, clock: clk, takers: lru.New(maxRemembered), decisions: lru.New(maxRemembered)}
+	return &Reconciler{client: cache, marker: marker, clock: clk, takers: lru.New(maxRemembered), decisions: lru.New(maxRemembered), rooms: lru.New(maxRemembered)}
 }
 
 // Reconcile wakes the placements that a cluster, as it is now, concerns.
@@ -108,7 +111,18 @@ func (r *Reconciler) wakeConcerned(ctx context.Context, request Request, cluster
 	}
 	result := reconcile.Result{}
 	for _, placement := range placements {
-		woken, err := r.wakeIfConcerned(ctx, placement, stakes[client.ObjectKeyFromObject(placement)], request, cluster)
+		stake := stakes[client.ObjectKeyFromObject(placement)]
+		if request.Changed == framework.Room {
+			after, err := r.wakeForRoom(ctx, placement, stake, cluster)
+			if err != nil {
+				return reconcile.Result{}, err
+			}
+			if after > 0 && (result.RequeueAfter == 0 || after < result.RequeueAfter) {
+				result.RequeueAfter = after
+			}
+			continue
+		}
+		woken, err := r.wakeIfConcerned(ctx, placement, stake, request, cluster)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -117,6 +131,25 @@ func (r *Reconciler) wakeConcerned(ctx context.Context, request Request, cluster
 		}
 	}
 	return result, nil
+}
+
+// wakeForRoom wakes a placement if it would divide replicas differently because one of its clusters has other room for pods. It returns
+// after what time to ask again; 0 if there is no need.
+func (r *Reconciler) wakeForRoom(ctx context.Context, placement placementv1beta1.PlacementObject, stake Stake, cluster *clusterv1beta1.MemberCluster) (time.Duration, error) {
+	if placement.GetDeletionTimestamp() != nil {
+		return 0, nil
+	}
+	wake, after, err := r.wantsRoom(ctx, placement, stake, cluster)
+	if err == nil && wake {
+		r.wakePlacement(placement)
+	}
+	return after, err
+}
+
+func (r *Reconciler) wakePlacement(placement placementv1beta1.PlacementObject) {
+	r.marker.Mark(
+		waker.PlacementRef(placement), wf.Poke{UID: string(placement.GetUID()), Generation: placement.GetGeneration(), Cause: wf.CauseClusters},
+	)
 }
 
 // wakeIfConcerned wakes a placement if the scheduler would decide differently.
@@ -138,9 +171,7 @@ func (r *Reconciler) wakeIfConcerned(ctx context.Context, placement placementv1b
 	if concern != Yes {
 		return false, nil
 	}
-	r.marker.Mark(
-		waker.PlacementRef(placement), wf.Poke{UID: string(placement.GetUID()), Generation: placement.GetGeneration(), Cause: wf.CauseClusters},
-	)
+	r.wakePlacement(placement)
 	return true, nil
 }
 
@@ -169,6 +200,7 @@ func (r *Reconciler) listStakes(ctx context.Context, cluster string) (map[types.
 		stake := stakes[key]
 		stake.Bound = stake.Bound || placementv1beta1.IsLiveBinding(binding)
 		stake.Terminating = stake.Terminating || binding.GetDeletionTimestamp() != nil
+		stake.Limited = stake.Limited || slices.ContainsFunc(binding.GetBindingSpec().ClusterDecision.Assignments, func(a placementv1beta1.ReplicaAssignment) bool { return a.Capacity != nil })
 		stakes[key] = stake
 	}
 	return stakes, nil

@@ -66,6 +66,11 @@ func (s *source) requestIfWatched(ctx context.Context, cluster string, changed f
 	case framework.Standing:
 		q.Add(Request{Cluster: cluster, Changed: Time})
 	case framework.Presence: // always matters to those that have the cluster
+	case framework.Room: // which clusters are picked does not depend on it
+		if placements, err := s.listByInterest(ctx, changed); err != nil || len(placements) > 0 {
+			q.Add(Request{Cluster: cluster, Changed: changed})
+		}
+		return
 	default:
 		placements, err := s.listByInterest(ctx, changed)
 		if err != nil {

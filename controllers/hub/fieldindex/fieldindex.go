@@ -12,6 +12,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -28,6 +29,9 @@ const (
 	// ByOverrideSnapshot finds bindings by the snapshots of overrides that they name, such
 	// as "image-0" of a ClusterResourceOverride and "web/image-0" of a ResourceOverride.
 	ByOverrideSnapshot = "hub.overrideSnapshot"
+	// ByUnschedulable finds Works, of whose workloads no node of the member takes some of the pods, by the namespace and name of
+	// their placement, as OfPlacement joins them.
+	ByUnschedulable = "hub.unschedulable"
 )
 
 // Index is one index of one kind of object.
@@ -39,7 +43,10 @@ type Index struct {
 
 // All are the indexes; tests give them to a fake client.
 func All() []Index {
-	all := []Index{{Object: &placementv1beta1.ClusterResourcePlacementEviction{}, Field: ByPlacement, Extract: evictedPlacement}}
+	all := []Index{
+		{Object: &placementv1beta1.ClusterResourcePlacementEviction{}, Field: ByPlacement, Extract: evictedPlacement},
+		{Object: &placementv1beta1.Work{}, Field: ByUnschedulable, Extract: placementShortOfNodes},
+	}
 	for _, scope := range placementv1beta1.Scopes() {
 		all = append(all,
 			Index{Object: scope.NewBinding(""), Field: ByPlacement, Extract: parentPlacement},
@@ -97,6 +104,16 @@ func rolledOutPlacement(object client.Object) []string {
 func evictedPlacement(object client.Object) []string {
 	if e, ok := object.(*placementv1beta1.ClusterResourcePlacementEviction); ok && !e.Ended() {
 		return []string{e.Spec.PlacementName}
+	}
+	return nil
+}
+
+// OfPlacement joins the namespace, which may be empty, and the name of a placement.
+func OfPlacement(namespace, name string) string { return namespace + "/" + name }
+
+func placementShortOfNodes(object client.Object) []string {
+	if work, ok := object.(*placementv1beta1.Work); ok && workmodel.HasUnschedulable(work) {
+		return []string{OfPlacement(work.Labels[placementv1beta1.ParentNamespaceLabel], work.Labels[placementv1beta1.ParentPlacementLabel])}
 	}
 	return nil
 }

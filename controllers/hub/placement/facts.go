@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
+	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
@@ -55,6 +56,8 @@ type Facts struct {
 	Held *placementv1beta1.HeldRemovals
 	// Scalable are the clusters that can be given the replicas that are decided for them now, each with what it gets.
 	Scalable []workmodel.AssignmentChange
+	// Unlearnt are the workloads and clusters of which members tell of pods that no node takes, which the scheduler does not know yet.
+	Unlearnt []string
 	// Eviction is the uid of the youngest eviction that waits for an outcome.
 	Eviction string
 }
@@ -99,6 +102,9 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 	if facts.Scalable, err = findScalable(ctx, cached, facts); err != nil {
 		return nil, err
 	}
+	if facts.Unlearnt, err = findUnlearnt(ctx, cached, facts); err != nil {
+		return nil, err
+	}
 	if facts.Eviction, err = findNewestEviction(ctx, cached, placement); err != nil {
 		return nil, err
 	}
@@ -121,6 +127,26 @@ func findScalable(ctx context.Context, cached client.Reader, facts *Facts) ([]wo
 	}
 	clusters, err := rollingupdate.DividedClusters(ctx, cached, facts.Placement, facts.Bindings)
 	return workmodel.NextAssignments(clusters, facts.Latest.Name), err
+}
+
+// findUnlearnt finds of what workloads and clusters the scheduler has to learn that no node takes further pods. Where nothing is divided,
+// no report is read, and only the reports that tell of such pods are.
+func findUnlearnt(ctx context.Context, cached client.Reader, facts *Facts) ([]string, error) {
+	placement := facts.Placement
+	if !placementv1beta1.DividesReplicas(placement.GetPlacementSpec().Policy) {
+		return nil, nil
+	}
+	var works placementv1beta1.WorkList
+	of := client.MatchingFields{fieldindex.ByUnschedulable: fieldindex.OfPlacement(placement.GetNamespace(), placement.GetName())}
+	if err := cached.List(ctx, &works, of, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the Works of %s whose pods no node takes: %w", placement.GetName(), err)
+	}
+	if len(works.Items) == 0 {
+		return nil, nil
+	}
+	bindings := scheduler.BindingsOf(placement, facts.Bindings)
+	scheduler.AddShort(bindings, works.Items)
+	return scheduler.UnlearntLimits(bindings), nil
 }
 
 // findLatestPolicy returns the policy snapshot that is labelled as the latest; of several the one with the highest

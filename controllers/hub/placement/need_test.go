@@ -60,6 +60,10 @@ func TestNeedsWork(t *testing.T) {
 			s.Scalable = []workmodel.AssignmentChange{{Binding: s.binding("member2")}}
 			return s.snapshot(1)
 		}},
+		"pods that no node takes": {cause: wf.CauseBindings, change: func(s situation) situation {
+			s.Unlearnt = []string{"a apps/Deployment web/front 10"}
+			return s
+		}},
 		"removals only a user can accept": {cause: wf.CauseSpec, quiet: true, change: func(s situation) situation {
 			s.Facts.Policy, s.Facts.Held = nil, placementv1beta1.NewHeldRemovals(s.Placement, []placementv1beta1.HeldRemoval{{Binding: "b"}})
 			return s

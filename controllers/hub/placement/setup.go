@@ -67,8 +67,8 @@ func (r *Reconciler) requestDivided(_ context.Context, work client.Object) []rec
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }
 
-// onReplicasReported passes the reports of a member about workloads whose replicas are divided, if other numbers of pods are ready,
-// or if the member has got to know the numbers in force: other clusters may be waiting for them, to get fewer.
+// onReplicasReported passes the reports of a member about workloads whose replicas are divided, if other numbers of pods are ready or
+// find no node, or if the member has got to know the numbers in force: other clusters may be waiting for them, to get fewer.
 func onReplicasReported() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },

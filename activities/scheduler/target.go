@@ -1,0 +1,88 @@
+package scheduler
+
+import (
+	"slices"
+	"time"
+
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// target is a picked cluster.
+type target struct {
+	// decision gets the assignments.
+	decision *placementv1beta1.ClusterDecision
+	labels   map[string]string
+	// before are the assignments that its binding has, in the order of workloads.
+	before []placementv1beta1.ReplicaAssignment
+	// returned says that the cluster had been let go, so that its replicas were given to others.
+	returned bool
+	// short are the workloads of which the member tells that no node takes some of the pods.
+	short map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus
+	// room is what the cluster has left, if that counts.
+	room room
+}
+
+// findBefore finds what a cluster was assigned of a workload before; nil if nothing.
+func (t *target) findBefore(workload placementv1beta1.Workload) *placementv1beta1.ReplicaAssignment {
+	at, found := slices.BinarySearchFunc(t.before, workload, func(one placementv1beta1.ReplicaAssignment, wanted placementv1beta1.Workload) int {
+		return one.Workload().Compare(wanted)
+	})
+	if !found {
+		return nil
+	}
+	return &t.before[at]
+}
+
+// assign adds an assignment to those of a cluster.
+func (t *target) assign(demand *placementv1beta1.ReplicaDemand, assignment placementv1beta1.ReplicaAssignment) {
+	assignment.Group, assignment.Kind, assignment.Namespace, assignment.Name = demand.Group, demand.Kind, demand.Namespace, demand.Name
+	t.decision.Assignments = append(t.decision.Assignments, assignment)
+}
+
+// noteRoom notes with an assignment what a later decision has to know: the room that there was, and when replicas were added. What
+// stays as it is keeps what was noted.
+func (t *target) noteRoom(assignment *placementv1beta1.ReplicaAssignment, demand *placementv1beta1.ReplicaDemand, s *share, now time.Time) {
+	before := t.findBefore(demand.Workload)
+	if t.returned {
+		before = nil
+	}
+	if before != nil && before.Free != nil && before.Replicas == assignment.Replicas {
+		assignment.Reason, assignment.Free, assignment.Grown, assignment.GrownAt = before.Reason, before.Free, before.Grown, before.GrownAt
+		return
+	}
+	assignment.Free = new(int32(s.free)) //nolint:gosec // it is bounded
+	if added := s.seats - s.current; added > 0 {
+		assignment.Grown, assignment.GrownAt = int32(added+t.room.inFlight(before)), timeOf(now) //nolint:gosec // it is a part of the total
+	} else if left := t.room.inFlight(before) + added; left > 0 {
+		assignment.Grown, assignment.GrownAt = int32(left), before.GrownAt //nolint:gosec // it is a part of the total
+	}
+}
+
+// limitOf works out the limit of a workload on a cluster: what the member tells of now, or else what was learnt before and
+// not forgotten. It is nil if there is none, and otherwise has nothing but Capacity, CapacityAt and CapacityFree.
+func (t *target) limitOf(demand *placementv1beta1.ReplicaDemand, now time.Time) *placementv1beta1.ReplicaAssignment {
+	before, free := t.findBefore(demand.Workload), t.room.countFree(demand.Requests)
+	if t.returned || before != nil && before.Capacity == nil {
+		before = nil
+	}
+	replicas, learnt := learnLimit(t.short[demand.Workload])
+	switch {
+	case before != nil && (!learnt || *before.Capacity == replicas) && !t.forgets(before, demand, free, now, learnt):
+		return &placementv1beta1.ReplicaAssignment{Capacity: before.Capacity, CapacityAt: before.CapacityAt, CapacityFree: before.CapacityFree}
+	case learnt:
+		return &placementv1beta1.ReplicaAssignment{Capacity: &replicas, CapacityAt: timeOf(now), CapacityFree: int32(free)} //nolint:gosec // it is bounded
+	}
+	return nil
+}
+
+// forgets says that a limit is to be forgotten: the cluster reports room for more than when it was learnt, or of pods without
+// requests, of which no report tells, it was learnt long ago. While the member tells of pods that no node takes, it stays.
+func (t *target) forgets(before *placementv1beta1.ReplicaAssignment, demand *placementv1beta1.ReplicaDemand, free int64, now time.Time, stillShort bool) bool {
+	if len(demand.Requests) == 0 {
+		return before.CapacityAt == nil || !now.Before(before.CapacityAt.Add(limitForgottenAfter))
+	}
+	if stillShort || t.room.available == nil || before.CapacityAt != nil && !t.room.observed.After(before.CapacityAt.Time) {
+		return false
+	}
+	return int64(min(before.Replicas, *before.Capacity))+free > int64(*before.Capacity)+int64(before.CapacityFree)
+}
