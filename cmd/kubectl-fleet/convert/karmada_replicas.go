@@ -33,6 +33,9 @@ func (p *propagation) readDivision(in Input, placement fields, policy *placement
 	if err := p.readSpread(in, placement, policy); err != nil {
 		return err
 	}
+	if divided && len(policy.SpreadConstraints) > 0 {
+		p.note(in, "spec.placement.spreadConstraints", Changed, "they choose clusters whether or not these have room for all replicas")
+	}
 	if placement.take("workloadAffinity") != nil {
 		p.note(in, "spec.placement.workloadAffinity", Unsupported, "workloads are placed by themselves")
 	}
@@ -134,11 +137,9 @@ func (p *propagation) readReplicas(in Input, scheduling fields, policy *placemen
 	}
 	switch {
 	case preference == "Aggregated":
-		p.note(in, scheduling.path+".replicaDivisionPreference", Unsupported, "replicas are divided evenly over the clusters: they are not aggregated on as few as possible")
-		rule.Rebalance = placementv1beta1.RebalanceNever
+		rule.Division, rule.Rebalance = placementv1beta1.DivisionAggregated, placementv1beta1.RebalanceNever
 	case dynamic != "":
-		p.note(in, weights.path+".dynamicWeight", Unsupported, "replicas are divided evenly over the clusters: their free capacity does not count")
-		rule.Rebalance = placementv1beta1.RebalanceNever
+		rule.DynamicWeight, rule.Rebalance = placementv1beta1.DynamicWeightAvailableReplicas, placementv1beta1.RebalanceNever
 	default:
 		static = true
 		if rule.Clusters, err = p.readWeights(in, weights); err != nil {
