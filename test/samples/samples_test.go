@@ -32,8 +32,8 @@ var patches = map[string]func() runtime.Object{
 // version matches a further version of a kind of the fleet.
 var version = regexp.MustCompile(`(?m)^(apiVersion: (?:cluster|placement)\.kubernetes-fleet\.io)/v1(?:alpha1)?$`)
 
-// foreign matches objects whose types are not ours to know: those of Argo CD, KubeFed and Karmada, and definitions of kinds.
-var foreign = regexp.MustCompile(`(?m)^apiVersion: (argoproj|apiextensions\.k8s|[a-z]+\.kubefed|[a-z]+\.karmada)\.io/`)
+// foreign matches objects whose types are not ours to know: those of Argo CD, Flux, KubeFed and Karmada, and definitions of kinds.
+var foreign = regexp.MustCompile(`(?m)^apiVersion: (argoproj|kustomize\.toolkit\.fluxcd|apiextensions\.k8s|[a-z]+\.kubefed|[a-z]+\.karmada)\.io/`)
 
 // stored returns a sample in the version it is stored in: all versions of a kind have one schema, and one Go type.
 func stored(document []byte) []byte {
