@@ -24,7 +24,7 @@ const samples = root + "/deploy/samples"
 // notServed are the kinds of the samples that a hub does not serve of itself; they are only read.
 var notServed = map[string]bool{
 	"Application": true, "AppProject": true, // of Argo CD
-	"Kustomization": true, // of Flux
+	"Kustomization":      true,                                                                                               // of Flux
 	"FederatedNamespace": true, "FederatedConfigMap": true, "FederatedDeployment": true, "ReplicaSchedulingPreference": true, // of KubeFed
 	"PropagationPolicy": true, "OverridePolicy": true, // of Karmada
 }

@@ -45,7 +45,7 @@ func TestPlacer(t *testing.T) {
 			spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: shop}],
 			strategy: {type: External, external: {trigger: OnChange, strategyName: `+gated+`}}}}`),
 			"takes the right to create clusterstagedupdateruns.placement.kubernetes-fleet.io, which the user lacks"),
-		"a placer deletes a member":                                 forbidden(placer, deletes(itself)),
+		"a placer deletes a member": forbidden(placer, deletes(itself)),
 	})
 }
 
