@@ -99,7 +99,8 @@ func TestWhereThereIsNoRoomForAllNothingIsMoved(t *testing.T) {
 	assert.Equal(t, "there is no room for all that are wanted, so nothing is moved", d.reasons()["A"])
 	d.reports("B", "100", "100")
 	assert.Empty(t, d.decide().Unplaced)
-	assert.Equal(t, []string{"A 0", "B 12", "C 0"}, d.assigned(), "2, 200 and 2 of 204")
+	assert.Equal(t, []string{"A 0", "B 12", "C 0"}, d.assigned())
+	assert.Equal(t, map[string]string{"A": "2 of 104 free", "B": "100 of 104 free", "C": "2 of 104 free"}, d.reasons(), "none waits any more")
 }
 
 func TestReportsThatAreOldOrMissingTellOfNoRoom(t *testing.T) {
@@ -199,6 +200,14 @@ func TestALimitThatIsLearntMovesWhatNoNodeTakes(t *testing.T) {
 	d.passes(time.Minute)
 	d.decide()
 	assert.NotContains(t, d.assigned(), "C 10", "it is forgotten")
+}
+
+func TestWhatIsReadyHasRoomWhileAWorkloadChanges(t *testing.T) {
+	d := newDivided(t, placementv1beta1.ReplicaSchedulingRule{}, front(20), "A", "B")
+	d.decide()
+	d.facts.Bindings[0].Short = map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus{front(0).Workload: {Replicas: 10, Ready: 8, Unschedulable: 5}}
+	d.decide()
+	assert.ElementsMatch(t, []string{"A 8", "B 12"}, d.assigned(), "two of the old pods are gone, and five new ones wait")
 }
 
 func TestALimitIsForgottenWhenTheClusterReportsMoreRoom(t *testing.T) {

@@ -143,3 +143,20 @@ func checkRoomDivision(t *testing.T, said string, d *roomDivision, missing, fit 
 		}
 	}
 }
+
+func BenchmarkDivisionByRoom(b *testing.B) {
+	random := rand.New(rand.NewPCG(9, 10))
+	shares := make([]share, 5000)
+	for i := range shares {
+		shares[i] = having(fmt.Sprintf("member-%d", i), 0, int64(20+random.IntN(1000)))
+		shares[i].tie = hashTie(shares[i].cluster, "web/front")
+	}
+	for name, aggregate := range map[string]bool{"in proportion": false, "aggregated": true} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				d := roomDivision{total: 100_000, shares: shares, keep: never, aggregate: aggregate}
+				d.divide()
+			}
+		})
+	}
+}
