@@ -76,6 +76,9 @@ func newAssigner(c *cycle) *assigner {
 		slices.SortFunc(t.before, func(x, y placementv1beta1.ReplicaAssignment) int { return x.Workload().Compare(y.Workload()) })
 		if cluster := c.findCluster(t.decision.ClusterName); cluster != nil {
 			t.labels = cluster.Labels
+			if c.tierOf != nil {
+				t.tier = c.tierOf(cluster)
+			}
 		}
 	}
 	return a
@@ -290,7 +293,7 @@ func (a *assigner) sharesOf(demand *placementv1beta1.ReplicaDemand, rule *placem
 		t := &a.targets[i]
 		s := share{
 			cluster: t.decision.ClusterName, tie: hashTie(t.decision.ClusterName, key), limit: noUpper,
-			free: t.room.countFree(demand.Requests), unreported: t.room.available == nil,
+			free: t.room.countFree(demand.Requests), unreported: t.room.available == nil, tier: t.tier,
 		}
 		if entry := a.entries[rule][i]; entry != nil {
 			s.votes = int64(ptr.Deref(entry.Weight, 1))

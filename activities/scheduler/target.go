@@ -20,6 +20,8 @@ type target struct {
 	short map[placementv1beta1.Workload]placementv1beta1.ReplicaStatus
 	// room is what the cluster has left, if that counts.
 	room room
+	// tier is the place of the group that the cluster is in, if groups overflow.
+	tier int
 }
 
 // findBefore finds what a cluster was assigned of a workload before; nil if nothing.
