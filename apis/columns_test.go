@@ -82,6 +82,7 @@ func TestDocumentedNamesAreFound(t *testing.T) {
 		"ApprovalRequest":                          {"areq", "approvalrequest"},
 		"ClusterResourcePlacementEviction":         {"crpe", "clusterresourceplacementeviction"},
 		"PropagatedType":                           {"pt", "propagatedtype", "propagatedtypes"},
+		"RolloutHold":                              {"rhold", "rollouthold", "rolloutholds"},
 		"ClusterResourcePlacementDisruptionBudget": {"crpdb", "clusterresourceplacementdisruptionbudget"},
 	} {
 		for _, name := range names {

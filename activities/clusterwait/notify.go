@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -48,6 +50,9 @@ type Key string
 // ClusterLabelsKey is the key of the labels of all clusters: they decide which
 // overrides apply to a cluster.
 const ClusterLabelsKey Key = "labels"
+
+// GatesKey is the key of what closes clusters: holds.
+const GatesKey Key = "gates"
 
 // PlacementKey is the key of a placement, its clusters and its snapshots.
 func PlacementKey(scope placementv1beta1.Scope, name string) Key {
@@ -159,6 +164,7 @@ func (n *Notifier) Watch(ctx context.Context, c cache.Cache) error {
 		object client.Object
 		notify func(old, now client.Object)
 	}
+	gates := source{&fleetflowv1alpha1.RolloutHold{}, n.gateChanged}
 	sources := []source{
 		{&placementv1beta1.Work{}, n.workChanged},
 		{&placementv1beta1.ClusterResourcePlacementEviction{}, n.evictionChanged},
@@ -176,8 +182,11 @@ func (n *Notifier) Watch(ctx context.Context, c cache.Cache) error {
 			source{resources, n.snapshotChanged},
 		)
 	}
-	for _, source := range sources {
+	for _, source := range append(sources, gates) {
 		informer, err := c.GetInformer(ctx, source.object)
+		if meta.IsNoMatchError(err) && source.object == gates.object {
+			continue // the CustomResourceDefinitions are older than the agent: nothing is held
+		}
 		if err != nil {
 			return fmt.Errorf("watching %T for waiting activities: %w", source.object, err)
 		}
@@ -186,6 +195,13 @@ func (n *Notifier) Watch(ctx context.Context, c cache.Cache) error {
 		}
 	}
 	return nil
+}
+
+// gateChanged notifies of what closes clusters, but not of its status.
+func (n *Notifier) gateChanged(old, now client.Object) {
+	if specChanged(old, now) {
+		n.notifyPlanChange(GatesKey)
+	}
 }
 
 // eventHandler adapts one function to the three events of an informer; old is nil

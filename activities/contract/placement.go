@@ -181,6 +181,11 @@ type AdvanceResult struct {
 	// rollout back, if they do.
 	Waiting []Waiting `json:"waiting,omitempty"`
 	Held    string    `json:"held,omitempty"`
+	// Closed is the number of clusters whose change must not begin now, ClosedBy says what they wait for, and OpensAt when time
+	// alone opens the first of them, if it does.
+	Closed   int       `json:"closed,omitempty"`
+	ClosedBy string    `json:"closedBy,omitempty"`
+	OpensAt  time.Time `json:"opensAt,omitzero"`
 }
 
 // Waiting is a cluster that a rollout waits for.

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -142,6 +143,8 @@ type StageDelta struct {
 	NextAt Positions `json:"nextAt,omitempty"`
 	// Waiting names the first cluster in flight, for display.
 	Waiting string `json:"waiting,omitempty"`
+	// Held is what the stage waits for if nothing is in flight and every cluster that is next must not be started now.
+	Held []TaskWait `json:"held,omitempty"`
 }
 
 // StageResult ends a stage workflow.
@@ -150,6 +153,41 @@ type StageResult struct {
 	Stopped bool `json:"stopped,omitempty"`
 	// Without are clusters the stage was done without.
 	Without int `json:"without,omitempty"`
+	// Held is what the stage waits for that stands still because clusters must not be started now.
+	Held []TaskWait `json:"held,omitempty"`
+}
+
+// DeletionResult says how far the deletion stage is.
+type DeletionResult struct {
+	// Done says that the run has ended.
+	Done bool
+	// Held is what the stage waits for that stands still because clusters must not be cleared now.
+	Held []TaskWait
+}
+
+// heldDeletion is the form of a DeletionResult that stands still.
+type heldDeletion struct {
+	Held []TaskWait `json:"held"`
+}
+
+// MarshalJSON writes a mere true or false where nothing is held: that is the result that histories have from before there were
+// holds.
+func (r DeletionResult) MarshalJSON() ([]byte, error) {
+	if len(r.Held) == 0 {
+		return json.Marshal(r.Done)
+	}
+	return json.Marshal(heldDeletion{r.Held})
+}
+
+// UnmarshalJSON reads both forms.
+func (r *DeletionResult) UnmarshalJSON(text []byte) error {
+	var held heldDeletion
+	if err := json.Unmarshal(text, &held); err == nil {
+		*r = DeletionResult{Held: held.Held}
+		return nil
+	}
+	*r = DeletionResult{}
+	return json.Unmarshal(text, &r.Done)
 }
 
 // GateRequest asks for the gates before or after a stage.

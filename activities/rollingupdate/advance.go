@@ -13,6 +13,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/heartbeat"
 	"github.com/fleetflow/fleetflow/activities/liveread"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
@@ -33,7 +34,7 @@ type progress struct {
 // available.
 func (a *Activities) AdvancePlacement(ctx context.Context, in act.AdvanceRequest) (act.AdvanceResult, error) {
 	scope := placementv1beta1.Scope{Namespace: in.Placement.Namespace}
-	sub := a.Notifier.Subscribe(clusterwait.PlacementKey(scope, in.Placement.Name), clusterwait.BindingsKey(scope, in.Placement.Name))
+	sub := a.Notifier.Subscribe(clusterwait.PlacementKey(scope, in.Placement.Name), clusterwait.BindingsKey(scope, in.Placement.Name), clusterwait.GatesKey)
 	defer sub.Close()
 	placement, err := liveread.CurrentPlacement(ctx, a.Live, in.Placement)
 	if err != nil {
@@ -49,6 +50,7 @@ func (a *Activities) AdvancePlacement(ctx context.Context, in act.AdvanceRequest
 		acts: a, in: in, placement: placement, claim: claimOn(placement), flight: newFlightLog(),
 		goal:     goal{snapshot: in.Snapshot, strategy: placement.GetPlacementSpec().Strategy},
 		bindings: clusterwait.NewBindingCache(a.Client, a.Live),
+		gates:    &gateread.Keeper{Cached: a.Client, Live: a.Live, Clock: a.Clock},
 	}
 	c := &advanceCall{callState: state, sub: sub, observer: observer{state, sub}, writer: batchWriter{state}}
 	if in.EvictionsOnly {
@@ -102,6 +104,9 @@ func (c *advanceCall) carryOutAndPropose(ctx context.Context) (act.AdvanceResult
 	for _, name := range c.in.InFlight {
 		c.flight.markInFlight(name)
 	}
+	if err := c.readGates(ctx); err != nil {
+		return act.AdvanceResult{}, err
+	}
 	overtaken, err := c.writeBatch(ctx)
 	if err != nil {
 		return act.AdvanceResult{}, err
@@ -119,6 +124,9 @@ func (c *advanceCall) carryOutAndPropose(ctx context.Context) (act.AdvanceResult
 	changed, err := c.waitForChange(ctx, facts)
 	if err != nil || changed {
 		return act.AdvanceResult{Changed: changed, Reschedule: c.reschedule}, err
+	}
+	if err := c.readGates(ctx); err != nil {
+		return act.AdvanceResult{}, err
 	}
 	if facts, err = c.observeAndRelease(ctx); err != nil {
 		return act.AdvanceResult{}, err
@@ -189,7 +197,7 @@ func (c *advanceCall) waitForChange(ctx context.Context, facts *rolloutFacts) (c
 		}
 	}
 	plan := facts.decidePlan()
-	wakeAt := rollout.EarlierOf(plan.WakeAt, c.requestedWakeAt())
+	wakeAt := rollout.EarlierOf(rollout.EarlierOf(plan.WakeAt, c.gates.NextChange()), c.requestedWakeAt())
 	w := clusterwait.Wait{
 		Clock: c.acts.Clock, Subscription: c.sub, Pending: pending, Watched: held, WaitWithoutPending: true, WakeAt: wakeAt,
 		IsDone: func(ctx context.Context, cluster string) (bool, error) {
@@ -251,6 +259,9 @@ func (c *advanceCall) replan(ctx context.Context) (outdated, conclusive bool, er
 	if err != nil || !latest {
 		return !latest && err == nil, false, err
 	}
+	if err := c.readGates(ctx); err != nil {
+		return false, false, err
+	}
 	facts, err := c.observer.observe(ctx)
 	if err != nil {
 		return false, false, err
@@ -273,6 +284,7 @@ func (c *advanceCall) proposeNext(facts *rolloutFacts, plan rollout.Plan) act.Ad
 		out.Waiting = describeWaiting(facts.unavailable, c.lifecycleHooks(), c.acts.Clock.Now())
 	}
 	out.Done, out.InFlight = c.flight.sortedNames()
+	c.reportClosed(&out, facts, plan)
 	for _, step := range plan.Evictions {
 		out.Next = append(out.Next, facts.evictionChange(step))
 	}

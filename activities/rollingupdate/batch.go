@@ -248,8 +248,12 @@ func (w batchWriter) newTarget(change act.Change, binding placementv1beta1.Bindi
 	return to
 }
 
-// isHeld reports whether a hook holds a change of a cluster by now, whatever it was when the change was decided.
+// isHeld reports whether a hook holds a change of a cluster by now, or whether the cluster is closed for it, whatever it was
+// when the change was decided.
 func (w batchWriter) isHeld(ctx context.Context, change act.Change, binding placementv1beta1.BindingObject) (bool, error) {
+	if closed, err := w.forbids(ctx, change); err != nil || closed {
+		return closed, err
+	}
 	switch change.Op {
 	case act.OpRemove, act.OpEvict:
 		wait, err := bindingwrite.HoldsRemoval(ctx, w.acts.Client, w.lifecycleHooks(), binding, w.acts.Clock.Now())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterorder"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/startgate"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -29,6 +30,8 @@ type rolloutFacts struct {
 	// clusters get while the target is not to spread further.
 	older  map[string]int
 	stable string
+	// closures say what closes a cluster for a step.
+	closures map[rollout.Step]startgate.Closure
 }
 
 func newRolloutFacts() *rolloutFacts {

@@ -30,6 +30,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	wf "github.com/fleetflow/fleetflow/workflows/contract"
 )
@@ -81,8 +82,10 @@ func newRollout(t *testing.T, bindings ...*placementv1beta1.ClusterResourceBindi
 	t.Helper()
 	scheme, watched := runtime.NewScheme(), runtime.NewScheme()
 	require.NoError(t, placementv1beta1.AddToScheme(scheme))
+	require.NoError(t, fleetflowv1alpha1.AddToScheme(scheme))
 	require.NoError(t, clusterv1beta1.AddToScheme(scheme))
 	require.NoError(t, placementv1beta1.AddToScheme(watched))
+	require.NoError(t, fleetflowv1alpha1.AddToScheme(watched))
 	require.NoError(t, clusterv1beta1.AddToScheme(watched))
 	watched.AddKnownTypeWithName(schema.GroupVersionKind{Group: "meta", Version: "v1", Kind: "Snapshot"}, &metav1.PartialObjectMetadata{})
 	r := &rollout{t: t, clock: &waitClock{clocktesting.NewFakeClock(now), make(chan struct{}, 1000)}, informers: &informertest.FakeInformers{Scheme: watched}}

@@ -64,6 +64,9 @@ func (o observer) gatherFacts(ctx context.Context, live bool) (*rolloutFacts, er
 		}
 		f.addCluster(cluster, binding)
 	}
+	if err := o.observeClosed(ctx, f); err != nil {
+		return nil, err
+	}
 	o.flight.keepInFlight(func(cluster string) bool { return f.bindingNames[cluster] != "" })
 	if f.Limits, err = limitsOf(o.placement, f.Clusters); err != nil {
 		return nil, err

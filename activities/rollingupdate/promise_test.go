@@ -67,8 +67,10 @@ func (w *world) happen(calm bool) {
 	name := placementv1beta1.BindingName("crp", "crp-uid", cluster)
 	b := &placementv1beta1.ClusterResourceBinding{}
 	there := w.Get(ctx, client.ObjectKey{Name: name}, b) == nil
-	kind := w.random.IntN(17)
+	kind := w.random.IntN(19)
 	switch {
+	case kind >= 17:
+		w.stopTheLine()
 	case kind >= 15:
 		w.divide(b, there)
 	case kind >= 13:

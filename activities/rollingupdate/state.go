@@ -5,7 +5,9 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/liveread"
+	"github.com/fleetflow/fleetflow/activities/startgate"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -19,6 +21,13 @@ type callState struct {
 	goal     goal
 	flight   *flightLog
 	bindings *clusterwait.BindingCache
+	// gates knows what closes clusters.
+	gates *gateread.Keeper
+}
+
+// readGates reads, live, what closes clusters.
+func (s *callState) readGates(ctx context.Context) error {
+	return s.gates.Read(ctx, startgate.Subject{PlacementLabels: s.placement.GetLabels()})
 }
 
 // lifecycleHooks has the hooks of the placement; nil if there are none.

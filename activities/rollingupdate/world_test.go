@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/promise"
 )
@@ -66,8 +67,8 @@ func newWorld(t *testing.T, seed uint64) *world {
 		}[r.IntN(5)])
 	}
 	w.rollout = newRollout(t, start...)
-	for _, name := range w.clusters {
-		require.NoError(t, w.Create(t.Context(), &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	for i, name := range w.clusters {
+		require.NoError(t, w.Create(t.Context(), &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labelsOf(i)}}))
 	}
 	n := max(1, len(start)-r.IntN(2))
 	w.edit(func(p *placementv1beta1.ClusterResourcePlacement) {
@@ -91,6 +92,34 @@ func newWorld(t *testing.T, seed uint64) *world {
 		w.ask(b)
 	}
 	return w
+}
+
+// labelsOf are those of a member cluster.
+func labelsOf(i int) map[string]string {
+	return map[string]string{"region": []string{"east", "west"}[i%2]}
+}
+
+// stopTheLine makes a hold of any kind, or ends one. An attempt that is under way may write the batch that it has begun: that is
+// not judged here, so holds come between attempts.
+func (w *world) stopTheLine() {
+	if w.depth.Load() > 0 {
+		return
+	}
+	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("hold-%d", w.random.IntN(2))}}
+	if w.Get(w.t.Context(), client.ObjectKeyFromObject(hold), hold) == nil {
+		require.NoError(w.t, w.Delete(w.t.Context(), hold))
+		return
+	}
+	hold.Spec.Reason = "the fleet stands still"
+	if w.random.IntN(2) == 0 {
+		hold.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"region": "west"}}
+	}
+	for _, start := range fleetflowv1alpha1.AllStarts() {
+		if w.random.IntN(2) == 0 {
+			hold.Spec.Applies = append(hold.Spec.Applies, start)
+		}
+	}
+	require.NoError(w.t, w.Create(w.t.Context(), hold))
 }
 
 // anyPolicy asks for about n clusters, or for all.
@@ -183,6 +212,9 @@ func (w *world) seed(t *testing.T) {
 	p := &placementv1beta1.ClusterResourcePlacement{}
 	require.NoError(t, w.Get(t.Context(), client.ObjectKey{Name: "crp"}, p))
 	w.checker = promise.New(p)
+	for i, name := range w.clusters {
+		w.checker.Labels(name, labelsOf(i))
+	}
 	w.bindings, w.works = map[string]placementv1beta1.ClusterResourceBinding{}, map[client.ObjectKey]placementv1beta1.Work{}
 	w.catchUp(1)
 	for _, b := range w.bindings {
@@ -255,6 +287,14 @@ func (w *world) observe(c client.Client, o client.Object) {
 		}
 	case *placementv1beta1.ClusterResourcePlacementDisruptionBudget:
 		w.checker.Budget(o)
+	case *fleetflowv1alpha1.RolloutHold:
+		now := &fleetflowv1alpha1.RolloutHold{}
+		gone := apierrors.IsNotFound(c.Get(w.t.Context(), client.ObjectKeyFromObject(o), now))
+		if gone {
+			now = o
+		}
+		w.journal = append(w.journal, fmt.Sprintf("%*shold %s %v gone %t", 2*int(w.depth.Load()), "", now.Name, now.Spec, gone))
+		w.checker.Hold(now, gone, time.Time{}, 0)
 	}
 	if w.broken == nil {
 		w.broken = err

@@ -24,18 +24,11 @@ func runCycle(facts Facts) (*cycle, Decision) {
 
 // runRounds picks clusters, in one round for each affinity group that is tried.
 func runRounds(facts Facts) (*cycle, Decision) {
-	overflows := len(overflowingGroups(facts.Policy)) > 0
-	if !overflows && facts.Policy != nil && len(facts.Policy.AffinityGroups) > 0 && typeOf(facts.Policy) != placementv1beta1.PickFixedPlacementType {
+	if facts.Policy != nil && len(facts.Policy.AffinityGroups) > 0 && typeOf(facts.Policy) != placementv1beta1.PickFixedPlacementType {
 		return newGroupSearch(facts).pickGroup()
 	}
-	c, err := newCycle(facts, nil), error(nil)
-	if overflows {
-		c, err = newJointCycle(facts)
-	}
-	if err == nil {
-		err = pickClusters(c)
-	}
-	if err != nil {
+	c := newCycle(facts, nil)
+	if err := pickClusters(c); err != nil {
 		return c, c.keepEverything(err)
 	}
 	if c.unmet != "" {

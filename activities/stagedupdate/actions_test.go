@@ -198,7 +198,7 @@ func TestARunSaysWhichClustersItSkipped(t *testing.T) {
 	require.True(t, d.gates("staging", 0).Open)
 	d.stage("canary", 1)
 	d.approved("canary", 1)
-	require.True(t, must(h, h.acts.AdvanceDeletion, refOf(d.run)))
+	require.True(t, must(h, h.acts.AdvanceDeletion, refOf(d.run)).Done)
 	run := h.run(d.run)
 	assert.Equal(t, "Succeeded=True StageUpdatingSucceeded: Stage update completed successfully, 1 skipped (member2)", conditionOf(run.Status.StagesStatus[0].Conditions, "Succeeded"))
 	assert.Equal(t, "Succeeded=True UpdateRunSucceeded: All stages are completed successfully, 2 skipped (member2, member3)", conditionOf(run.Status.Conditions, "Succeeded"))

@@ -26,7 +26,7 @@ import (
 // there is something to report to the workflow. It writes to clusters of its request only, which is in
 // the history before; which clusters should be next, it proposes.
 func (a *Activities) AdvanceStage(ctx context.Context, in act.StageAdvance) (act.StageDelta, error) {
-	sub := a.Notifier.Subscribe(clusterwait.RunKey(scopeOf(in.Run), in.Run.Name))
+	sub := a.Notifier.Subscribe(clusterwait.RunKey(scopeOf(in.Run), in.Run.Name), clusterwait.GatesKey)
 	defer sub.Close()
 	run, err := a.runs().readActive(ctx, in.Run)
 	if err != nil {
@@ -75,9 +75,10 @@ func (c *stageCall) advance(ctx context.Context) (act.StageDelta, error) {
 		if err != nil || c.superseded {
 			return c.endSuperseded(ctx, err)
 		}
-		last = last || plan.Stuck != ""
+		last = last || plan.Stuck != "" || plan.StandsStill || c.gate.follow(plan)
+		c.writing = len(plan.Start) > 0
 		switch {
-		case !acted, len(plan.Start) > 0:
+		case !acted, c.writing:
 			continue // the run is stopping now, or what became of the writes may change the plan
 		case last || c.hasOutcome():
 			return c.delta, nil
@@ -91,6 +92,9 @@ func (c *stageCall) advance(ctx context.Context) (act.StageDelta, error) {
 // takeTurn observes, decides and acts once; acted says that the plan was carried out. Otherwise its failure budget
 // has interrupted the run.
 func (c *stageCall) takeTurn(ctx context.Context) (plan rollout.StagePlan, acted bool, err error) {
+	if err := c.gate.read(ctx, c.writing); err != nil {
+		return plan, false, err
+	}
 	if err := c.observeFirst(ctx); err != nil {
 		return plan, false, err
 	}
@@ -140,8 +144,8 @@ func (c *stageCall) checkPlan(ctx context.Context) error {
 // decide decides what to do and records its outcomes, if there are any. What was decided from an older
 // version of the status is decided again.
 func (c *stageCall) decide(ctx context.Context) (plan rollout.StagePlan, recorded bool, err error) {
-	facts := c.facts(c.run)
-	if plan = rollout.DecideStage(facts); plan.HasOutcomes() {
+	facts, before := c.facts(c.run), heldOn(c.run)
+	if plan = rollout.DecideStage(facts); plan.HasOutcomes() || c.gate.saysOtherwise(plan) {
 		recorded = true
 		active, err := c.acts.runs().recordStatus(ctx, c.run, func(r updaterun.Recorder) {
 			facts = c.facts(r.Run)
@@ -156,6 +160,7 @@ func (c *stageCall) decide(ctx context.Context) (plan rollout.StagePlan, recorde
 	if !c.superseded {
 		c.adopt(plan)
 		c.announce(ctx, plan, facts)
+		c.acts.runs().tellHeld(c.run, before)
 	}
 	return plan, recorded, nil
 }
@@ -216,8 +221,8 @@ func (c *stageCall) wait(ctx context.Context, plan rollout.StagePlan, until time
 		}
 	}
 	wake := until
-	if !plan.LookAt.IsZero() && plan.LookAt.Before(until) {
-		wake = plan.LookAt
+	for _, at := range []time.Time{plan.LookAt, c.observer.keeper.NextChange()} {
+		wake = rollout.EarlierOf(wake, at)
 	}
 	w := clusterwait.Wait{
 		Clock: c.acts.Clock, Subscription: c.sub, Pending: pending, Watched: watched, IsDone: c.needsDecision, PlanChanged: c.readChanges,
@@ -259,7 +264,10 @@ func (c *stageCall) readChanges(ctx context.Context) (changed bool, err error) {
 	for name := range c.roles {
 		changed = changed || placementv1beta1.IsSuspended(before, name) != c.observer.isSuspended(name)
 	}
-	changed = changed || updaterun.IsStopping(c.run) != wasStopping || !updaterun.RequestsOf(c.run, c.in.Index, c.in.Done).Empty()
+	if err := c.gate.read(ctx, false); err != nil {
+		return false, err
+	}
+	changed = changed || updaterun.IsStopping(c.run) != wasStopping || !slices.Equal(rollout.DecideStage(c.facts(c.run)).Closed, c.gate.waiting) || !updaterun.RequestsOf(c.run, c.in.Index, c.in.Done).Empty()
 	c.begun = c.begun && !changed
 	return changed, nil
 }

@@ -193,7 +193,7 @@ func TestARunIsAbandonedWhenWhatItWasPlannedForChanges(t *testing.T) {
 				"gates": func(h *hub) {
 					assert.Equal(t, act.GateState{Ended: true}, must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}))
 				},
-				"deletion": func(h *hub) { assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2"))) },
+				"deletion": func(h *hub) { assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done) },
 			} {
 				h := initialized(t)
 				if where == "gates" {
@@ -298,7 +298,7 @@ func TestARunThatIsGoneIsNotWrittenFor(t *testing.T) {
 			assert.True(t, must(h, h.acts.LoadStage, stageOf("example-run-2", "canary", 1)).Gone)
 			assert.True(t, must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1)}).Ended)
 			assert.True(t, must(h, h.acts.RecordApproval, act.ApprovalRequest{StageRequest: stageOf("example-run-2", "canary", 1)}).Ended)
-			assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")))
+			assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done)
 			assert.False(t, must(h, h.acts.PauseRun, refOf("example-run-2")))
 			assert.False(t, must(h, h.acts.StopRun, act.StopRequest{Run: refOf("example-run-2")}))
 			assert.Equal(t, writes, h.writes)
@@ -335,7 +335,7 @@ func TestLoadRunFindsTheRunOfTheNameWhateverItsUID(t *testing.T) {
 func TestTheDeletionStageRemovesOnlyWhatIsNoLongerPicked(t *testing.T) {
 	h := howTo(t, bindingObject("member4", placementv1beta1.BindingStateUnscheduled, "example-placement-1-snapshot"))
 	initialize(h, "example-run-2")
-	assert.True(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")))
+	assert.True(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done)
 	var left placementv1beta1.ClusterResourceBindingList
 	require.NoError(t, h.List(t.Context(), &left))
 	assert.Len(t, left.Items, 3)
@@ -348,7 +348,7 @@ func TestTheDeletionStageWaitsUntilTheBindingIsGone(t *testing.T) {
 	binding.Finalizers = names(placementv1beta1.WorkFinalizer)
 	h := howTo(t, binding)
 	initialize(h, "example-run-2")
-	done := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) })
+	done := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done })
 	h.untilItWaits()
 	going := h.binding("member4")
 	assert.False(t, going.DeletionTimestamp.IsZero())
@@ -388,7 +388,7 @@ func TestARunThatHasLostItsPlanFailsInsteadOfLoopingHot(t *testing.T) {
 	editStatus(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) {
 		r.Status.StagesStatus, r.Status.DeletionStageStatus = nil, nil
 	})
-	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")))
+	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done)
 	assert.Equal(t, "Succeeded=False UpdateRunFailed: cannot continue the ClusterStagedUpdateRun: its plan has been removed from its status; create another run",
 		conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/overridesource"
 	"github.com/fleetflow/fleetflow/activities/throttle"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
@@ -28,6 +29,7 @@ type clusterWriter struct {
 	stage     act.StageRequest
 	bindings  *clusterwait.BindingCache
 	fence     *runFence
+	keeper    *gateread.Keeper
 }
 
 // writeResult is what became of the attempt to write to a cluster.
@@ -112,6 +114,9 @@ func (w *clusterWriter) takeBinding(ctx context.Context, cluster string) (placem
 		}
 		if may, err := w.fence.mayWrite(ctx); err != nil || !may {
 			return nil, writeResult{superseded: true}, err
+		}
+		if closed, err := w.keeper.ForbidsWrite(ctx, cluster, startOf(binding)); err != nil || closed {
+			return nil, writeResult{owner: rollout.OwnerNone}, err // the next plan takes it back
 		}
 		if wait, err := w.prepareUpdate(ctx, binding, &target); wait != nil || err != nil && !errors.Is(err, bindingwrite.ErrFenced) {
 			return nil, writeResult{owner: rollout.OwnerNone, wait: wait}, err

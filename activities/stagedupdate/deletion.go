@@ -16,8 +16,10 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/bindingwrite"
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
+	act "github.com/fleetflow/fleetflow/activities/contract"
 	"github.com/fleetflow/fleetflow/activities/heartbeat"
 	"github.com/fleetflow/fleetflow/activities/throttle"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/call"
@@ -27,27 +29,29 @@ import (
 
 // AdvanceDeletion takes the resources away from the clusters that the placement
 // no longer selects, waits until they are gone, and ends the run.
-func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (bool, error) {
-	sub := a.Notifier.Subscribe(clusterwait.RunKey(scopeOf(ref), ref.Name))
+func (a *Activities) AdvanceDeletion(ctx context.Context, ref wf.Ref) (act.DeletionResult, error) {
+	var ended act.DeletionResult
+	sub := a.Notifier.Subscribe(clusterwait.RunKey(scopeOf(ref), ref.Name), clusterwait.GatesKey)
 	defer sub.Close()
 	run, err := a.runs().readActive(ctx, ref)
 	if err != nil || run == nil {
-		return false, err
+		return ended, err
 	}
 	if run.GetUpdateRunStatus().DeletionStageStatus == nil {
-		return false, a.runs().failRun(ctx, run, cannotContinue("its plan has been removed from its status; create another run"))
+		return ended, a.runs().failRun(ctx, run, cannotContinue("its plan has been removed from its status; create another run"))
 	}
 	if why := unfinishedBefore(run, len(run.GetUpdateRunStatus().StagesStatus)); why != "" && !updaterun.IsStopping(run) {
 		a.runs().refuseCall(run, "Running the deletion stage", why)
-		return false, nil
+		return ended, nil
 	}
 	sub.Add(clusterwait.PlacementKey(placementv1beta1.ScopeOf(run), run.GetUpdateRunSpec().PlacementName))
 	d := &deletionCall{acts: a, ref: ref, run: run, sub: sub, fence: newRunFence(a, ref, run)}
+	d.gate = &deletionGate{call: d, keeper: newKeeper(a)}
 	done, err := d.advance(ctx)
 	if end, ok := errors.AsType[*userError](err); ok {
-		return false, a.runs().failRun(ctx, run, end.text)
+		return ended, a.runs().failRun(ctx, run, end.text)
 	}
-	return done, err
+	return act.DeletionResult{Done: done, Held: d.held}, err
 }
 
 // deletionCall is one call of AdvanceDeletion.
@@ -64,6 +68,9 @@ type deletionCall struct {
 	suspended []string
 	// waits has what lifecycle hooks have clusters wait for, by name.
 	waits sync.Map
+	// gate knows which clusters must not be cleared now, and held is what the stage waits for if it stands still for that.
+	gate *deletionGate
+	held []act.TaskWait
 }
 
 // waitOf is what a lifecycle hook has a cluster wait for; nil if none holds it.
@@ -86,7 +93,7 @@ func (d *deletionCall) advance(ctx context.Context) (done bool, err error) {
 	if stopping {
 		clusters, err = d.keepBegun(ctx, clusters)
 	} else {
-		clusters = append(clusters, updaterun.NamesIn(stage, updaterun.PhasePending)...)
+		clusters, err = d.gate.leaveClosed(ctx, clusters, updaterun.NamesIn(stage, updaterun.PhasePending))
 	}
 	if err != nil {
 		return false, err
@@ -97,6 +104,9 @@ func (d *deletionCall) advance(ctx context.Context) (done bool, err error) {
 	if stopping {
 		_, err := d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) { d.recordCleared(r, clusters) })
 		return false, err
+	}
+	if len(d.gate.closed) > 0 {
+		return false, d.gate.standStill(ctx, clusters)
 	}
 	return d.endRun(ctx)
 }
@@ -175,7 +185,7 @@ func (d *deletionCall) lookAt(pending sets.Set[string]) time.Time {
 	if updaterun.IsStopping(d.run) {
 		return time.Time{}
 	}
-	first := d.stuckAt(pending)
+	first := rollout.EarlierOf(d.stuckAt(pending), d.gate.keeper.NextChange())
 	for name := range pending {
 		if wait := d.waitOf(name); wait != nil {
 			first = rollout.EarlierOf(first, wait.Until)
@@ -242,11 +252,12 @@ func (d *deletionCall) checkPlan(ctx context.Context) error {
 // removeBindings deletes the bindings that are still unscheduled, and says whether the call may go on. One
 // that the scheduler has picked again is not the run's to delete.
 func (d *deletionCall) removeBindings(ctx context.Context, clusters []string) (goesOn bool, err error) {
-	stopping := updaterun.IsStopping(d.run)
+	stopping, before := updaterun.IsStopping(d.run), heldOn(d.run)
 	active, err := d.acts.runs().recordStatus(ctx, d.run, func(r updaterun.Recorder) {
 		stage := r.DeletionStage()
 		r.StageStarted(stage)
 		r.ClustersStarted(stage, clusters)
+		d.gate.recordHeld(r, false)
 		switch {
 		case updaterun.IsStopping(r.Run):
 			r.Stopping(stage)
@@ -257,6 +268,7 @@ func (d *deletionCall) removeBindings(ctx context.Context, clusters []string) (g
 	if err != nil || !active {
 		return false, err
 	}
+	d.acts.runs().tellHeld(d.run, before)
 	var group errgroup.Group
 	group.SetLimit(throttle.MaxClusterWrites)
 	var superseded atomic.Bool
@@ -273,7 +285,7 @@ func (d *deletionCall) removeBindings(ctx context.Context, clusters []string) (g
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil || superseded.Load() {
+	if err := group.Wait(); err != nil || superseded.Load() || d.gate.closing.Load() {
 		return false, err
 	}
 	return d.recordRefusals(ctx, clusters)
@@ -293,6 +305,10 @@ func (d *deletionCall) removeBinding(ctx context.Context, cluster string) (mayWr
 	}
 	if mayWrite, err := d.fence.mayWrite(ctx); err != nil || !mayWrite {
 		return mayWrite, err
+	}
+	if closed, err := d.gate.keeper.ForbidsWrite(ctx, cluster, fleetflowv1alpha1.StartRemovals); err != nil || closed {
+		d.gate.closing.Store(closed || d.gate.closing.Load())
+		return true, err
 	}
 	if held, err := d.prepareRemoval(ctx, cluster, binding); err != nil || held {
 		return true, err
@@ -453,8 +469,14 @@ func (d *deletionCall) readChanges(ctx context.Context) (changed bool, err error
 		return err == nil, err
 	}
 	before := d.suspended
-	err = d.checkPlan(ctx)
-	return !slices.Equal(before, d.suspended), err
+	if err := d.checkPlan(ctx); err != nil {
+		return false, err
+	}
+	if err := d.gate.keeper.Read(ctx, subjectOf(d.run, d.placement, "")); err != nil {
+		return false, err
+	}
+	moved, err := d.gate.gatesMoved(ctx)
+	return moved || !slices.Equal(before, d.suspended), err
 }
 
 // keepNames removes all but some names from a list.

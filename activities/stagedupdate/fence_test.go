@@ -72,7 +72,7 @@ func TestAnAttemptThatWasLeftOverWritesNothingOnceItsRunHasEnded(t *testing.T) {
 		h := howTo(t, bindingObject("member4", placementv1beta1.BindingStateUnscheduled, oldSnapshot))
 		initialize(h, "example-run-2")
 		h.onGet[placementv1beta1.BindingName("example-placement", "crp-uid", "member4")] = h.end
-		assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")))
+		assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done)
 		assert.True(t, h.binding("member4").DeletionTimestamp.IsZero())
 	})
 	t.Run("nor does it make a rollback", func(t *testing.T) {

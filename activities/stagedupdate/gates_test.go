@@ -342,7 +342,7 @@ func TestNoGateOpensBeforeTheClustersAreDone(t *testing.T) {
 func TestAStoppedRunDeletesNothing(t *testing.T) {
 	h := initialized(t)
 	edit(h, h.run("example-run-2"), func(r *placementv1beta1.ClusterStagedUpdateRun) { r.Spec.State = placementv1beta1.StateStop })
-	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")))
+	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done)
 	assert.Empty(t, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"))
 }
 

@@ -124,7 +124,7 @@ func TestTheDeletionStageWaitsForAHook(t *testing.T) {
 	initialize(h, "example-run-2")
 	h.hooked()
 	h.mark("member4", true)
-	done := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) })
+	done := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done })
 	h.untilItWaits()
 	assert.Equal(t, placementv1beta1.LifecyclePreparingRemove, h.stands("member4"))
 	assert.Contains(t, conditionOf(h.run("example-run-2").Status.DeletionStageStatus.Clusters[0].Conditions, "Started"), "Cluster update started; the cluster waits for label example.com/in-service=yes to be taken off")

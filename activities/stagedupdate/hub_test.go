@@ -40,6 +40,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/stagedupdate"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/test/fixture"
@@ -115,6 +116,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	scheme := fixture.Scheme(t)
 	watched := runtime.NewScheme()
 	require.NoError(t, placementv1beta1.AddToScheme(watched))
+	require.NoError(t, fleetflowv1alpha1.AddToScheme(watched))
 	require.NoError(t, clusterv1beta1.AddToScheme(watched))
 	watched.AddKnownTypeWithName(schema.GroupVersionKind{Group: "meta", Version: "v1", Kind: "Snapshot"}, &metav1.PartialObjectMetadata{})
 	h := &hub{

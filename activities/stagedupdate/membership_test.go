@@ -138,7 +138,7 @@ func TestARunWithFrozenMembershipEndsThoughAClusterItWasToClearIsPickedAgain(t *
 	}
 	const again = "Succeeded=False ClusterUpdatingSkipped: The cluster is selected for the placement again"
 	h := begun(t)
-	ended := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) })
+	ended := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done })
 	select {
 	case done := <-ended:
 		assert.True(t, done)

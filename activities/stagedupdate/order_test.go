@@ -25,7 +25,7 @@ func TestNoActivityGoesAheadOfItsTurnWhateverCallsIt(t *testing.T) {
 	assert.Equal(t, act.StageDelta{Ended: true}, must(h, h.acts.AdvanceStage, canaryAdvance(nil, names("member3"), nil)), "to claim that it is in flight does not help")
 	assert.Equal(t, act.StageDelta{Ended: true}, must(h, h.acts.AdvanceStage, canaryAdvance(nil, nil, names("member3"))), "to claim that it is done neither")
 	assert.Equal(t, act.GateState{Ended: true}, must(h, h.acts.CheckGates, act.GateRequest{StageRequest: stageOf("example-run-2", "canary", 1), Before: true}))
-	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")))
+	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done)
 	assert.Equal(t, names(
 		refused+"Advancing stage canary is refused, whatever the workflow says: stage staging before it is not over",
 		refused+"Advancing stage canary is refused, whatever the workflow says: stage staging before it is not over",

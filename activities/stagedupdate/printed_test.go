@@ -29,7 +29,7 @@ func TestEveryPrintedStatusIsOurs(t *testing.T) {
 			d.stage("canary", 1)
 			d.approved("canary", 1)
 			assert.True(t, d.gates("production", 2).Open)
-			assert.True(t, must(d.hub, d.acts.AdvanceDeletion, refOf(d.run)))
+			assert.True(t, must(d.hub, d.acts.AdvanceDeletion, refOf(d.run)).Done)
 			return d
 		},
 		"concept-waiting": func(t *testing.T) *driver {
@@ -73,7 +73,7 @@ func TestEveryPrintedStatusIsOurs(t *testing.T) {
 			d.approved("canary", 1)
 			d.stage("production", 2)
 			d.gates("production", 2)
-			assert.True(t, must(d.hub, d.acts.AdvanceDeletion, refOf(d.run)))
+			assert.True(t, must(d.hub, d.acts.AdvanceDeletion, refOf(d.run)).Done)
 			return d
 		},
 		"guide-not-initialized": func(t *testing.T) *driver {

@@ -227,7 +227,7 @@ func TestABindingThatMustNotBeDeletedIsNamedAndTriedAgain(t *testing.T) {
 	h := howTo(t, bindingObject("member4", placementv1beta1.BindingStateUnscheduled, oldSnapshot))
 	initialize(h, "example-run-2")
 	h.events = nil
-	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) }
+	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done }
 	says := func() string {
 		return conditionOf(h.run("example-run-2").Status.DeletionStageStatus.Clusters[0].Conditions, "Started")
 	}

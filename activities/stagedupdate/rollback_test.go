@@ -223,7 +223,7 @@ func TestARollbackGoesOnWithoutAClusterThatStaysAwayAndFails(t *testing.T) {
 	d.approvedIfAsked("canary", 0)
 	d.stage("staging", 1)
 	d.approvedIfAsked("staging", 1)
-	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf(made.Name)))
+	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf(made.Name)).Done)
 	assert.Equal(t, "Succeeded=False UpdateRunFailed: 1 clusters were taken back and are not available: member1", conditionOf(h.run(back).Status.Conditions, "Succeeded"))
 	assert.True(t, must(h, h.acts.LoadRun, refOf(back)).Terminal)
 }

@@ -111,7 +111,7 @@ func (d *driver) whole() {
 	assert.Equal(d.t, d.run+"-canary", result.Request)
 	assert.Equal(d.t, "ada", result.By)
 	assert.True(d.t, d.gates("canary", 1).Open)
-	assert.True(d.t, try(d, func(string) (bool, error) { return call(d.hub, d.acts.AdvanceDeletion, refOf(d.run)) }, ""))
+	assert.True(d.t, try(d, func(string) (act.DeletionResult, error) { return call(d.hub, d.acts.AdvanceDeletion, refOf(d.run)) }, "").Done)
 }
 
 func TestARunLeavesTheBindingsAndEventsOfTheDocuments(t *testing.T) {
@@ -192,7 +192,7 @@ func (d *driver) through() {
 		d.stage(stage, i)
 		assert.True(d.t, d.gates(stage, i).Open)
 	}
-	assert.True(d.t, try(d, func(string) (bool, error) { return call(d.hub, d.acts.AdvanceDeletion, refOf(d.run)) }, ""))
+	assert.True(d.t, try(d, func(string) (act.DeletionResult, error) { return call(d.hub, d.acts.AdvanceDeletion, refOf(d.run)) }, "").Done)
 }
 
 // The status of a run is the most expensive thing it writes: a stage that nothing holds up ends

@@ -23,6 +23,10 @@ type stageCall struct {
 	roles map[string]rollout.StageRole
 	// begun says that the status has what the call begins with.
 	begun bool
+	// gate knows which clusters are closed.
+	gate stageGate
+	// writing says that the turn before was a part of the same batch.
+	writing bool
 	// superseded says that the run has ended, or that its user wants something else of it: this call
 	// must not go on.
 	superseded bool
@@ -33,8 +37,9 @@ func newStageCall(a *Activities, in act.StageAdvance, run placementv1beta1.Updat
 	fence := newRunFence(a, in.Run, run)
 	observer := &stageObserver{
 		acts: a, request: in.StageRequest, bindings: clusterwait.NewBindingCache(a.Client, a.Live), fence: fence, run: run, seen: map[string]observation{},
+		keeper: newKeeper(a),
 	}
-	c := &stageCall{acts: a, in: in, sub: sub, observer: observer, fence: fence, run: run, roles: map[string]rollout.StageRole{}}
+	c := &stageCall{acts: a, in: in, sub: sub, observer: observer, fence: fence, run: run, roles: map[string]rollout.StageRole{}, gate: stageGate{observer: observer}}
 	order := updaterun.ClusterNames(c.stageStatus())
 	for role, names := range map[rollout.StageRole][]string{
 		rollout.RoleStart: in.Start, rollout.RoleInFlight: slices.Concat(in.InFlight, in.InFlightAt.Of(order)),

@@ -42,6 +42,7 @@ func (c *stageCall) facts(run placementv1beta1.UpdateRunObject) rollout.StageFac
 		if cluster.Frozen = c.observer.isSuspended(cluster.Name); cluster.Frozen && seen.owner == rollout.OwnerNone {
 			cluster.Refusal = &rollout.Refusal{Why: placementv1beta1.SuspensionText}
 		}
+		cluster.Closed = c.gate.isClosed(cluster.Name)
 	}
 	return facts
 }
@@ -106,7 +107,7 @@ func deadlineOf(config placementv1beta1.StageConfig) time.Duration {
 }
 
 // observeFirst observes what has to be known before anything else is decided: for a run that stops, what
-// is really in flight; for a suspended cluster, whether it was written to before; for a stage that has
+// is really in flight; for a suspended or closed cluster, whether it was written to before; for a stage that has
 // failed beyond its budget, which of the failed clusters are available by now, because that may be why the
 // user has resumed the run.
 func (c *stageCall) observeFirst(ctx context.Context) error {
@@ -118,7 +119,7 @@ func (c *stageCall) observeFirst(ctx context.Context) error {
 		role := c.roles[name]
 		inFlight := role == rollout.RoleStart || role == rollout.RoleInFlight
 		failed := updaterun.ClusterPhase(&stage.Clusters[i]) == updaterun.PhaseFailed
-		wanted := inFlight && (stopping || c.observer.isSuspended(name)) || failed && exceeded
+		wanted := inFlight && (stopping || c.gate.isClosed(name) || c.observer.isSuspended(name)) || failed && exceeded
 		if _, seen := c.observer.seen[name]; seen || !wanted {
 			continue
 		}

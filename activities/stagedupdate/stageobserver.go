@@ -9,6 +9,7 @@ import (
 
 	"github.com/fleetflow/fleetflow/activities/clusterwait"
 	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/workflows/rollout"
@@ -25,6 +26,8 @@ type stageObserver struct {
 	placement placementv1beta1.PlacementObject
 	// seen is what was last observed of clusters.
 	seen map[string]observation
+	// keeper reads what closes clusters.
+	keeper *gateread.Keeper
 }
 
 // observation is what was last seen of a cluster.
@@ -237,5 +240,5 @@ func (o *stageObserver) causeText(ctx context.Context, cluster string) string {
 }
 
 func (o *stageObserver) newWriter(run placementv1beta1.UpdateRunObject) *clusterWriter {
-	return &clusterWriter{acts: o.acts, run: run, placement: o.placement, stage: o.request, bindings: o.bindings, fence: o.fence}
+	return &clusterWriter{acts: o.acts, run: run, placement: o.placement, stage: o.request, bindings: o.bindings, fence: o.fence, keeper: o.keeper}
 }

@@ -49,6 +49,7 @@ func (c *stageCall) recordBegin(r updaterun.Recorder, plan rollout.StagePlan) {
 	stage := r.Stage(c.in.Index)
 	r.ClustersSucceeded(stage, c.in.Done)
 	r.ClustersStarted(stage, plan.InFlight)
+	c.gate.record(r, plan)
 	switch {
 	case updaterun.IsStopping(r.Run) && len(plan.InFlight)+len(plan.Done) > 0:
 		r.Stopping(stage)
@@ -67,6 +68,11 @@ func (c *stageCall) adopt(plan rollout.StagePlan) {
 	delta.NotStarted = slices.Concat(delta.NotStarted, plan.NotStarted)
 	delta.Done, delta.Waiting, delta.Stopping = plan.Done, firstOf(plan.InFlight), updaterun.IsStopping(c.run)
 	delta.NextAt = positionsIn(c.stageStatus(), plan.Next)
+	delta.Held = nil
+	if plan.StandsStill {
+		counted, _ := c.gate.tally(plan.Closed)
+		delta.Held = waitsFor(counted)
+	}
 	done := plan.Done
 	if plan.RecordDone {
 		delta.Recorded, delta.Done, done = slices.Concat(delta.Recorded, plan.Done), nil, nil

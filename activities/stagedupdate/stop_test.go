@@ -98,7 +98,7 @@ func TestAStopInTheDeletionStageWaitsForWhatIsGoing(t *testing.T) {
 	removed.Finalizers = names(placementv1beta1.WorkFinalizer)
 	h := howTo(t, removed)
 	initialize(h, "example-run-2")
-	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) }
+	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done }
 	done := background(h, advance)
 	h.untilItWaits()
 	before := h.run("example-run-2")

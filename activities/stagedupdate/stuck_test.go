@@ -19,7 +19,7 @@ func TestARunNamesAClusterThatIsNotCleared(t *testing.T) {
 	h := howTo(t, leaving("member4")...)
 	initialize(h, "example-run-2")
 	h.events = nil
-	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) }
+	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done }
 	done := background(h, advance)
 	h.untilItWaits()
 	h.clock.Step(4 * time.Minute)
@@ -64,7 +64,7 @@ func (h *hub) goes(cluster string) {
 func TestTheDeletionStageDoesNotLoopOverClustersThatAreGone(t *testing.T) {
 	h := howTo(t, leaving("member4", "member5")...)
 	initialize(h, "example-run-2")
-	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) }
+	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done }
 	done := background(h, advance)
 	h.untilItWaits()
 	h.goes("member4")
@@ -91,7 +91,7 @@ func TestTheDeletionStageOfALargeRunCollectsClustersThatAreGone(t *testing.T) {
 	}
 	h := howTo(t, leaving(clusters...)...)
 	initialize(h, "example-run-2")
-	done := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) })
+	done := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done })
 	h.untilItWaits()
 	h.goes("member-0")
 	select {
@@ -108,7 +108,7 @@ func TestTheDeletionStageOfALargeRunCollectsClustersThatAreGone(t *testing.T) {
 func TestARunIsStuckNoLongerOnceOneOfItsClustersIsCleared(t *testing.T) {
 	h := howTo(t, leaving("member4", "member5")...)
 	initialize(h, "example-run-2")
-	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) }
+	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done }
 	done := background(h, advance)
 	h.untilItWaits()
 	h.clock.Step(5 * time.Minute)
@@ -125,7 +125,7 @@ func TestARunIsStuckNoLongerOnceOneOfItsClustersIsCleared(t *testing.T) {
 func TestARunThatStopsDoesNotLoopOverWhatWasRefused(t *testing.T) {
 	h := howTo(t, leaving("member4")...)
 	initialize(h, "example-run-2")
-	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) }
+	advance := func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done }
 	h.refuse("member4", answers(403, metav1.StatusReasonForbidden, "no"))
 	done := background(h, advance)
 	h.untilItWaits()

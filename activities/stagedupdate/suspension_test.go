@@ -75,7 +75,7 @@ func TestTheDeletionStageWaitsForASuspendedCluster(t *testing.T) {
 	initialize(h, "example-run-2")
 	h.suspend("member4")
 	h.events = nil
-	ended := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")) })
+	ended := background(h, func() bool { return must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done })
 	h.untilItWaits()
 	cluster := h.run("example-run-2").Status.DeletionStageStatus.Clusters[0]
 	assert.Equal(t, waitsSuspended, conditionOf(cluster.Conditions, "Started"))
@@ -83,6 +83,6 @@ func TestTheDeletionStageWaitsForASuspendedCluster(t *testing.T) {
 	assert.Len(t, h.events, 1, "%v", h.events)
 	h.suspend()
 	assert.False(t, <-ended, "the workflow calls again")
-	assert.True(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")))
+	assert.True(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done)
 	assert.True(t, must(h, h.acts.LoadRun, refOf("example-run-2")).Succeeded)
 }

@@ -90,7 +90,7 @@ func TestAClusterThatAnotherAttemptHasGivenUpDoesNotCountTwice(t *testing.T) {
 func TestAnAttemptThatWasLeftOverDoesNotConcludeARun(t *testing.T) {
 	h := initialized(t)
 	h.onGet["example-placement"] = h.end
-	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")))
+	assert.False(t, must(h, h.acts.AdvanceDeletion, refOf("example-run-2")).Done)
 	assert.Empty(t, h.events)
 	assert.Contains(t, conditionOf(h.run("example-run-2").Status.Conditions, "Succeeded"), "Succeeded=False")
 }

@@ -56,7 +56,7 @@ func TestARunKeepsTheWordsItBeganWith(t *testing.T) {
 			assert.Equal(t, "True StageUpdatingSucceeded", said(status().StagesStatus[0].Conditions, "Succeeded"))
 			assert.Equal(t, "True "+want.approved, said(status().StagesStatus[0].AfterStageTaskStatus[0].Conditions, "ApprovalRequestApproved"))
 
-			assert.True(t, must(h, h.acts.AdvanceDeletion, refOf("example-run")))
+			assert.True(t, must(h, h.acts.AdvanceDeletion, refOf("example-run")).Done)
 			assert.Equal(t, want.ended, said(status().Conditions, "Progressing"))
 			assert.Equal(t, "True UpdateRunSucceeded", said(status().Conditions, "Succeeded"))
 			assert.Equal(t, want.deletionStageEnds, said(status().DeletionStageStatus.Conditions, "Progressing"))

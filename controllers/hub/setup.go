@@ -28,6 +28,7 @@ import (
 	"github.com/fleetflow/fleetflow/controllers/hub/placement"
 	"github.com/fleetflow/fleetflow/controllers/hub/reportback"
 	"github.com/fleetflow/fleetflow/controllers/hub/resourcewatch"
+	"github.com/fleetflow/fleetflow/controllers/hub/rollouthold"
 	"github.com/fleetflow/fleetflow/controllers/hub/stagedupdate"
 	"github.com/fleetflow/fleetflow/controllers/hub/telemetry"
 	"github.com/fleetflow/fleetflow/controllers/hub/waker"
@@ -85,6 +86,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		{"eviction", options.EvictionTTL == 0, func() error {
 			return eviction.NewReconciler(cached, clk, options.EvictionTTL).SetupWithManager(mgr)
 		}},
+		{"rollout hold", false, func() error { return rollouthold.NewReconciler(cached, clk).SetupWithManager(mgr) }},
 		{"telemetry", options.Registry == nil, func() error { return telemetry.SetupWithManager(mgr, options.Registry, clk) }},
 	}
 	auditor := &waker.Auditor{Temporal: options.Temporal, Log: mgr.GetLogger().WithName("audit")}

@@ -75,6 +75,7 @@ var kinds = map[string]served{
 	"ClusterResourcePlacementDisruptionBudget": {versions: all, short: "crpdb"},
 
 	"PropagatedType": {versions: onlyAlpha, short: "pt", columns: "Propagation Observed Placements", wide: "Reason"},
+	"RolloutHold":    {versions: onlyAlpha, short: "rhold", columns: "Effective Quiet Held-Runs Held-Placements In-Flight Expires", wide: "Reason"},
 }
 
 func groupOf(kind string) string {

@@ -1,6 +1,7 @@
 // Package promise judges recorded writes to a hub by what the product promises of a
-// rolling update: that limits hold at every single write (I1), and that nothing is deleted
-// whose deletion was not asked for (I4). It knows nothing of how rollouts are planned:
+// rollout: that limits hold at every single write (I1), that nothing is deleted whose deletion
+// was not asked for (I4), and that nothing begins on a cluster while a hold is stored that covers
+// it, but for the batch that had begun (I8). It knows nothing of how rollouts are planned:
 // it only reads what was stored, in the order in which it was stored.
 package promise
 
@@ -27,6 +28,9 @@ type Checker struct {
 	works     map[string]placementv1beta1.Work
 	evictions map[string]*placementv1beta1.ClusterResourcePlacementEviction
 	byUser    map[string]bool
+	holds     map[string]*storedHold
+	labels    map[string]map[string]string
+	clock     time.Time
 	// Judged counts the writes that took a cluster away, gave one its first resources, or
 	// deleted one.
 	Judged int
@@ -37,6 +41,7 @@ func New(placement *placementv1beta1.ClusterResourcePlacement) *Checker {
 	return &Checker{
 		placement: placement.DeepCopy(), bindings: map[string]*placementv1beta1.ClusterResourceBinding{}, works: map[string]placementv1beta1.Work{},
 		evictions: map[string]*placementv1beta1.ClusterResourcePlacementEviction{}, byUser: map[string]bool{},
+		holds: map[string]*storedHold{}, labels: map[string]map[string]string{},
 	}
 }
 
@@ -78,7 +83,7 @@ func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone boo
 	wasUp := was != nil && c.up(was)
 	target := c.target()
 	olderBefore := c.older(now)
-	held := c.held(was, now, gone)
+	held := cmp.Or(c.held(was, now, gone), c.stopped(was, now, gone))
 	c.store(now, gone)
 	if err := cmp.Or(c.suspended(was, now, gone), c.spread(was, now, olderBefore, gone), held); err != nil {
 		return err
@@ -100,6 +105,13 @@ func (c *Checker) Binding(now *placementv1beta1.ClusterResourceBinding, gone boo
 		return c.gain(now, target)
 	}
 	return nil
+}
+
+// BindingOfRun judges a write of a placement that is left to update runs, which have other limits: that no hold forbids it.
+func (c *Checker) BindingOfRun(now *placementv1beta1.ClusterResourceBinding, gone bool) error {
+	was := c.known(now)
+	c.store(now, gone)
+	return c.stopped(was, now, gone)
 }
 
 // isPlacedNow says that a write places something on a cluster that had nothing.

@@ -109,7 +109,7 @@ func (f *fleet) startWorkflow() {
 	for name, activityFunc := range map[string]any{
 		act.LoadRun: f.acts.LoadRun, act.InitializeRun: f.acts.InitializeRun, act.LoadStage: f.acts.LoadStage,
 		act.AdvanceStage: f.updateClusters, act.CheckGates: f.checkGates,
-		act.AdvanceDeletion: func(context.Context, wf.Ref) (bool, error) { return true, nil },
+		act.AdvanceDeletion: func(context.Context, wf.Ref) (act.DeletionResult, error) { return act.DeletionResult{Done: true}, nil },
 	} {
 		f.env.RegisterActivityWithOptions(activityFunc, activity.RegisterOptions{Name: name})
 	}

@@ -53,7 +53,7 @@ func runWithin[R any](ctx workflow.Context, timeout time.Duration, name, summary
 		StartToCloseTimeout: timeout,
 		HeartbeatTimeout:    HeartbeatTimeout,
 		RetryPolicy:         retryForever(),
-		Summary:             boundSummary(summary),
+		Summary:             BoundSummary(summary),
 	})
 	var result R
 	err := workflow.ExecuteActivity(ctx, name, request).Get(ctx, &result)
@@ -68,7 +68,7 @@ func Wait(ctx workflow.Context, name, summary string, request any) workflow.Futu
 		StartToCloseTimeout: WaitTimeout,
 		HeartbeatTimeout:    HeartbeatTimeout,
 		RetryPolicy:         retryForever(),
-		Summary:             boundSummary(summary),
+		Summary:             BoundSummary(summary),
 	})
 	return workflow.ExecuteActivity(ctx, name, request)
 }
@@ -76,7 +76,8 @@ func Wait(ctx workflow.Context, name, summary string, request any) workflow.Futu
 // maxSummary is the server's limit for summaries, in bytes.
 const maxSummary = 200
 
-func boundSummary(s string) string {
+// BoundSummary cuts a summary to what the server takes.
+func BoundSummary(s string) string {
 	const more = "..."
 	if len(s) <= maxSummary {
 		return s

@@ -105,6 +105,7 @@ const (
 	CauseReplicas     = "replicas"
 	CauseEvictions    = "evictions"
 	CauseApproval     = "approval"
+	CauseGates        = "gates"
 	CauseAudit        = "audit"
 )
 

@@ -35,6 +35,7 @@ func describeProgress(result act.AdvanceResult, progress, now time.Time) string 
 	if result.Hooked > 0 {
 		fmt.Fprintf(&out, "\n\n%d cluster(s) wait for the answer to a lifecycle hook.", result.Hooked)
 	}
+	out.WriteString(describeClosed(result))
 	if result.Held != "" {
 		fmt.Fprintf(&out, "\n\nThe limits hold it back: %s.", result.Held)
 	}
@@ -49,6 +50,14 @@ func describeProgress(result act.AdvanceResult, progress, now time.Time) string 
 		}
 	}
 	return out.String()
+}
+
+// describeClosed says which clusters wait because they are closed; nothing if none do.
+func describeClosed(result act.AdvanceResult) string {
+	if result.Closed == 0 {
+		return ""
+	}
+	return "\n\n**Held**: " + result.ClosedBy + "."
 }
 
 // summarizeRequest says what an activity is asked to do, to which clusters and why.

@@ -57,6 +57,8 @@ type placement struct {
 	// failback is when to schedule again because time alone may have clusters picked from an earlier affinity group, or
 	// replicas divided differently; zero if it cannot.
 	failback time.Time
+	// opens is when time alone lets a cluster be started that is closed; zero if it does not.
+	opens time.Time
 }
 
 func (p *placement) runUntilQuiet(ctx workflow.Context) error {
@@ -65,7 +67,7 @@ func (p *placement) runUntilQuiet(ctx workflow.Context) error {
 	}
 	for {
 		p.drainPokes()
-		p.again = false
+		p.again, p.opens = false, time.Time{}
 		if err := p.convergeOnce(ctx); err != nil {
 			return err
 		}
@@ -128,6 +130,7 @@ func (p *placement) decideEvictions(ctx workflow.Context) error {
 			return nil
 		}
 		if len(result.Next) == 0 || p.again {
+			p.waitForOpening(ctx, result)
 			return nil
 		}
 		if call.Exhausted(ctx, p.signals) {
@@ -216,6 +219,10 @@ func (p *placement) rollOut(ctx workflow.Context, selected act.SelectResult) err
 			return nil
 		}
 		if result.Settled || p.again {
+			p.waitForOpening(ctx, result)
+			if result.Closed > 0 {
+				workflow.SetCurrentDetails(ctx, p.describeRollout(selected)+describeClosed(result))
+			}
 			return nil
 		}
 		now := workflow.Now(ctx)
@@ -235,6 +242,14 @@ func (p *placement) rollOut(ctx workflow.Context, selected act.SelectResult) err
 		}
 		request.Batch, request.InFlight, request.Epoch, request.Basis = result.Next, result.InFlight, result.Epoch, result.Basis
 		request.WakeAt = rollout.EarlierOf(result.WakeAt, lookAgain(progress, now))
+	}
+}
+
+// waitForOpening has the execution stay until time opens a cluster that is closed. Without such a time it ends: the end of what
+// closes clusters starts it again.
+func (p *placement) waitForOpening(ctx workflow.Context, result act.AdvanceResult) {
+	if !result.OpensAt.IsZero() && workflow.GetVersion(ctx, "wait-for-opening", workflow.DefaultVersion, 1) == 1 {
+		p.opens = result.OpensAt
 	}
 }
 
@@ -306,6 +321,10 @@ func (p *placement) scaleReplicas(ctx workflow.Context) error {
 func (p *placement) waitForWork(ctx workflow.Context) bool {
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
+	if first := rollout.EarlierOf(p.failback, p.due); !p.opens.IsZero() && (first.IsZero() || p.opens.Before(first)) {
+		p.waitForPoke(ctx, p.openingTimer(timerCtx))
+		return ctx.Err() == nil
+	}
 	if !p.failback.IsZero() && (p.due.IsZero() || p.failback.Before(p.due)) {
 		if !p.waitForPoke(ctx, p.failbackTimer(timerCtx)) {
 			p.schedule = true
@@ -330,6 +349,12 @@ func (p *placement) collectTimer(ctx workflow.Context) workflow.Future {
 func (p *placement) failbackTimer(ctx workflow.Context) workflow.Future {
 	left := max(p.failback.Sub(workflow.Now(ctx)), 0) + time.Second
 	return workflow.NewTimerWithOptions(ctx, left, workflow.TimerOptions{Summary: "decide again, as time has passed"})
+}
+
+// openingTimer is the time at which a closed cluster opens. Clocks may differ a little.
+func (p *placement) openingTimer(ctx workflow.Context) workflow.Future {
+	left := max(p.opens.Sub(workflow.Now(ctx)), 0) + time.Second
+	return workflow.NewTimerWithOptions(ctx, left, workflow.TimerOptions{Summary: "clusters are closed until then"})
 }
 
 // waitForPoke waits for another change until a timer has elapsed; false means that none came.
@@ -362,11 +387,11 @@ func (p *placement) drainPokes() bool {
 		default:
 			p.again = true
 		}
-		if poke.Cause == wf.CauseSpec || poke.Cause == wf.CauseEvictions || poke.Cause == wf.CauseAudit || poke.UID != p.ref.UID {
+		if poke.Cause == wf.CauseSpec || poke.Cause == wf.CauseEvictions || poke.Cause == wf.CauseGates || poke.Cause == wf.CauseAudit || poke.UID != p.ref.UID {
 			p.reload = true
 		}
 		switch poke.Cause {
-		case wf.CauseAvailability, wf.CauseReplicas, wf.CauseResources, wf.CauseOverrides:
+		case wf.CauseAvailability, wf.CauseReplicas, wf.CauseResources, wf.CauseOverrides, wf.CauseGates:
 		default:
 			p.schedule = true
 		}

@@ -139,6 +139,9 @@ func (p *planner) planEvictions(facts Facts, clusters []Cluster) {
 		step := EvictionStep{Eviction: e.Name, Cluster: e.Cluster, Op: Conclude, Verdict: p.judgeEviction(e, targets, facts.Policy)}
 		deletes := step.Verdict.Executed() && step.Verdict.Code != BeingRemoved && !e.Gone
 		switch {
+		case len(targets) == 1 && targets[0].isClosed(Evict) && !targets[0].Deleting && !e.Gone:
+			p.plan.Closed = append(p.plan.Closed, Step{e.Cluster, Evict}) // it is judged when the cluster opens
+			continue
 		case len(targets) == 1 && p.planned[e.Cluster], !deletes && !e.Gone && claimed(targets):
 			p.plan.Blocked++
 			continue

@@ -137,10 +137,23 @@ func (s *simulation) happen(t *testing.T, do string) {
 		s.clusters = append(s.clusters, fresh(name))
 	case "drop":
 		c.State = rollout.Unscheduled
+	case "hold": // all of the fleet, or one cluster
+		s.close(name, rollout.Closed{Update: true, Addition: true, Removal: true, Eviction: true})
+	case "release":
+		s.close(name, rollout.Closed{})
 	case "evict":
 		s.waiting = append(s.waiting, rollout.Eviction{Name: fmt.Sprintf("%s-%d", name, len(s.waiting)), Cluster: name})
 	default:
 		t.Fatalf("nobody knows what %q is", do)
+	}
+}
+
+// close closes a cluster, or all of them without a name.
+func (s *simulation) close(name string, to rollout.Closed) {
+	for i := range s.clusters {
+		if name == "" || s.clusters[i].Name == name {
+			s.clusters[i].Closed = to
+		}
 	}
 }
 
@@ -203,6 +216,9 @@ func (s *simulation) run(t *testing.T) string {
 		fmt.Fprintf(&s.log, "%2d: available %d, placed %d, blocked %d: %s\n", tick, s.available(), s.placed(), plan.Blocked, strings.Join(written, ", "))
 		if plan.HeldBack > 0 {
 			fmt.Fprintf(&s.log, "    held back: %d\n", plan.HeldBack)
+		}
+		if len(plan.Closed) > 0 {
+			fmt.Fprintf(&s.log, "    closed: %v\n", plan.Closed)
 		}
 		if plan.Held != "" {
 			fmt.Fprintf(&s.log, "    held: %s\n", plan.Held)

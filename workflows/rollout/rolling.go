@@ -85,6 +85,8 @@ type Cluster struct {
 	Prepared                Op
 	// Drained says that it would be Available if it were not Prepared.
 	Drained bool
+	// Closed are the changes that must not begin on it now.
+	Closed Closed
 }
 
 // Limits of a rolling update, resolved to numbers of clusters.
@@ -121,11 +123,13 @@ type Plan struct {
 	HeldBack int
 	// Hooked counts clusters that wait for the answer to a hook.
 	Hooked int
+	// Closed are the changes that would begin if their clusters were not closed for them.
+	Closed []Step
 	// Held says why, if there is no cluster whose end could free them.
 	Held string
 	// WakeAt is the next instant at which time alone changes the plan.
 	WakeAt time.Time
-	// Settled says that nothing is left to write.
+	// Settled says that nothing is left to write, but for what waits for closed clusters to open.
 	Settled bool
 }
 
@@ -149,7 +153,7 @@ type Facts struct {
 // than Partition clusters at an older snapshot, not even one of a broken cluster. Evictions
 // are bounded by their budget only, but the batch cannot take away what they take away. A
 // frozen cluster is neither updated nor given anything, nothing is removed from it, and
-// evictions from it are refused.
+// evictions from it are refused. A closed cluster waits without taking the place of another.
 func Decide(facts Facts) Plan {
 	ordered := slices.Clone(facts.Clusters)
 	slices.SortFunc(ordered, func(a, b Cluster) int {
@@ -167,6 +171,7 @@ func Decide(facts Facts) Plan {
 		p.planFree(ordered)
 		p.planTakeAway(ordered)
 		p.planAdditions(ordered)
+		p.noteClosed(ordered)
 	}
 	p.giveUpChanges(facts, ordered)
 	p.releaseClaims(ordered)
@@ -338,7 +343,7 @@ func (p *planner) isFree(c Cluster) bool { return p.isIdle(c) && !p.evicting[c.N
 func (p *planner) planFree(clusters []Cluster) {
 	for _, c := range clusters {
 		costs := c.Available && (!c.Reports || takeAwayOp(c) == Remove)
-		if !costs && p.isFree(c) && c.WantsTakeAway() && !p.keepsBack(c) {
+		if !costs && p.isFree(c) && c.WantsTakeAway() && !c.isClosed(takeAwayOp(c)) && !p.keepsBack(c) {
 			p.planChange(c, takeAwayOp(c))
 		}
 	}
@@ -349,7 +354,7 @@ func (p *planner) planFree(clusters []Cluster) {
 func (p *planner) planTakeAway(clusters []Cluster) {
 	for _, op := range []Op{Remove, Update} {
 		for _, c := range clusters {
-			if !c.Available || !p.isFree(c) || !c.WantsTakeAway() || takeAwayOp(c) != op || p.keepsBack(c) {
+			if !c.Available || !p.isFree(c) || !c.WantsTakeAway() || takeAwayOp(c) != op || c.isClosed(op) || p.keepsBack(c) {
 				continue
 			}
 			if p.availableFor(c) <= p.limits.Target-p.limits.MaxUnavailable {
@@ -421,7 +426,7 @@ func (p *planner) additionOp() Op {
 // planAdditions plans first writes as far as the surge goes.
 func (p *planner) planAdditions(clusters []Cluster) {
 	for _, c := range clusters {
-		if c.State != Scheduled || !p.isIdle(c) || p.keepsFrozen(c) {
+		if c.State != Scheduled || !p.isIdle(c) || c.isClosed(Add) || p.keepsFrozen(c) {
 			continue
 		}
 		reserved := p.reservedRoom
@@ -446,11 +451,11 @@ func (p *planner) planAdditions(clusters []Cluster) {
 }
 
 // giveUpChanges puts clusters back into service that were prepared for a change that is no longer wanted, or
-// that the partition or a pause does not allow any more. Of those of update runs the runs take care.
+// that the partition, a pause or what closes clusters does not allow any more. Of those of update runs the runs take care.
 func (p *planner) giveUpChanges(facts Facts, clusters []Cluster) {
 	for _, c := range clusters {
 		unwanted := c.Prepared == Remove && c.State != Unscheduled && !p.evicting[c.Name] ||
-			!facts.EvictionsOnly && c.Prepared == Update && (!c.WantsTakeAway() || p.kept[c.Name])
+			!facts.EvictionsOnly && c.Prepared == Update && (!c.WantsTakeAway() || p.kept[c.Name] || c.Closed.Update)
 		if unwanted && p.isIdle(c) {
 			p.planned[c.Name] = true
 			p.plan.Steps = append(p.plan.Steps, Step{c.Name, GiveUpChange})

@@ -87,6 +87,10 @@ func (f *fleet) write(step rollout.Step) error {
 	if c == nil || c.Deleting {
 		return fmt.Errorf("%s of a cluster that is gone or going", step.Op)
 	}
+	closed := map[rollout.Op]bool{rollout.Update: c.Closed.Update, rollout.Add: c.Closed.Addition, rollout.AddStable: c.Closed.Addition, rollout.Remove: c.Closed.Removal}
+	if closed[step.Op] {
+		return fmt.Errorf("%s of a cluster that is closed for that", step.Op)
+	}
 	if taken := c.Available; taken && step.Op != rollout.Add && step.Op != rollout.AddStable {
 		if least := f.limits.Target - f.limits.MaxUnavailable; f.available()-1 < least {
 			return fmt.Errorf("%s leaves %d available, at least %d must remain", step.Op, f.available()-1, least)
@@ -145,7 +149,9 @@ func (f *fleet) disturb(r *rand.Rand) {
 		return
 	}
 	c := &f.clusters[r.IntN(len(f.clusters))]
-	switch r.IntN(8) {
+	switch r.IntN(9) {
+	case 8:
+		c.Closed = anyClosed(r)
 	case 0, 1, 2:
 		f.settle(c.Name)
 	case 3: // lost by itself
@@ -164,6 +170,14 @@ func (f *fleet) disturb(r *rand.Rand) {
 		f.limits = rollout.Limits{Target: r.IntN(len(f.clusters) + 3), MaxUnavailable: r.IntN(3), MaxSurge: r.IntN(3)}
 		f.holdBack(r)
 	}
+}
+
+// anyClosed closes a cluster for some changes, or for none.
+func anyClosed(r *rand.Rand) rollout.Closed {
+	if r.IntN(2) == 0 {
+		return rollout.Closed{}
+	}
+	return rollout.Closed{Update: r.IntN(2) == 0, Addition: r.IntN(2) == 0, Removal: r.IntN(2) == 0, Eviction: r.IntN(2) == 0}
 }
 
 // holdBack makes the limits hold clusters back, or not.
@@ -227,6 +241,7 @@ func TestNoStepBreaksTheLimits(t *testing.T) {
 		f := randomFleet(r)
 		for range 30 {
 			plan := decideBatch(f.clusters, f.limits)
+			f.checkClosed(t, seed, plan)
 			r.Shuffle(len(plan.Steps), func(i, j int) { plan.Steps[i], plan.Steps[j] = plan.Steps[j], plan.Steps[i] })
 			for _, step := range plan.Steps {
 				require.NoError(t, f.write(step), "seed %d, step %v", seed, step)
@@ -238,6 +253,24 @@ func TestNoStepBreaksTheLimits(t *testing.T) {
 		}
 	}
 	require.Greater(t, steps, 10000, "the simulation must exercise the planner")
+}
+
+// checkClosed checks that closed clusters cost the others nothing: without them the same is planned.
+func (f *fleet) checkClosed(t *testing.T, seed uint64, plan rollout.Plan) {
+	t.Helper()
+	for _, step := range plan.Closed {
+		require.NotContains(t, plan.Steps, step, "seed %d", seed)
+	}
+	if len(plan.Closed) == 0 {
+		return
+	}
+	without := slices.Clone(f.clusters)
+	for i := range without {
+		if c := &without[i]; slices.ContainsFunc(plan.Closed, func(s rollout.Step) bool { return s.Cluster == c.Name }) {
+			c.Frozen = true // it counts as it is, and keeps no other from its turn
+		}
+	}
+	require.Equal(t, plan.Steps, decideBatch(without, f.limits).Steps, "seed %d", seed)
 }
 
 // A rollout left alone ends: all that is picked is current, the rest is gone.

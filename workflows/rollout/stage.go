@@ -106,6 +106,8 @@ type StageCluster struct {
 	// Frozen says that nothing is to be written for it: it waits, however long that takes. Its
 	// Refusal says why.
 	Frozen bool
+	// Closed says that it must not be started now. It keeps its turn, and those after it wait, too.
+	Closed bool
 }
 
 // StageFacts are all that the next step of a stage is decided from.
@@ -180,6 +182,10 @@ type StagePlan struct {
 
 	// Next are the clusters to choose for the next request.
 	Next []string
+	// Closed are the clusters that must not be started now, of those that have not had their turn. StandsStill says that
+	// the stage has nothing in flight and nothing to begin before one of them opens.
+	Closed      []string
+	StandsStill bool
 	// LookAt is the next instant at which time alone changes the plan; zero if there is none.
 	LookAt time.Time
 }
@@ -400,7 +406,7 @@ func (d *stageDecision) startClusters() {
 		if !c.inFlight() {
 			continue
 		}
-		if d.Stopping && c.Owner == OwnerNone {
+		if (d.Stopping || c.Closed) && c.Owner == OwnerNone {
 			d.plan.NotStarted = append(d.plan.NotStarted, c.Name)
 			d.plan.TakeBack = append(d.plan.TakeBack, c.Name)
 			c.conclude(ClusterWaiting)
@@ -412,7 +418,21 @@ func (d *stageDecision) startClusters() {
 		c.Phase = ClusterUpdating
 		d.plan.InFlight = append(d.plan.InFlight, c.Name)
 	}
-	d.plan.RecordDone = len(d.plan.Done) > 0 && len(d.plan.InFlight) == 0 && (d.Stopping || d.countPhase(ClusterWaiting) == 0)
+	d.noteClosed()
+	d.plan.RecordDone = len(d.plan.Done) > 0 && len(d.plan.InFlight) == 0 && (d.Stopping || d.countPhase(ClusterWaiting) == 0 || d.plan.StandsStill)
+}
+
+// noteClosed notes the clusters that wait because they are closed, and whether the stage stands still for that.
+func (d *stageDecision) noteClosed() {
+	if d.Stopping {
+		return
+	}
+	for i := range d.Clusters {
+		if c := &d.Clusters[i]; c.Closed && c.Phase == ClusterWaiting {
+			d.plan.Closed = append(d.plan.Closed, c.Name)
+		}
+	}
+	d.plan.StandsStill = len(d.plan.Closed) > 0 && len(d.plan.InFlight) == 0 && len(d.nextClusters()) == 0
 }
 
 // mustWrite says that a cluster of the request is to be written to now.
@@ -457,17 +477,26 @@ func (d *stageDecision) proposeNext() {
 	if d.Stopping {
 		return
 	}
+	d.plan.Next = d.nextClusters()
+}
+
+// nextClusters are those that the next request begins with. The order is kept: from the first that is closed on, all wait.
+func (d *stageDecision) nextClusters() (next []string) {
 	progress := make(Progress, len(d.Clusters))
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
 		progress[i] = c.Phase
 		if c.Role == RoleNone && c.Phase == ClusterUpdating {
-			d.plan.Next = append(d.plan.Next, c.Name)
+			next = append(next, c.Name)
 		}
 	}
 	for _, i := range progress.Next(d.MaxConcurrency) {
-		d.plan.Next = append(d.plan.Next, d.Clusters[i].Name)
+		if d.Clusters[i].Closed {
+			break
+		}
+		next = append(next, d.Clusters[i].Name)
 	}
+	return next
 }
 
 // callStuck names a cluster that is past its deadline, one whose write is refused before others. A run that
@@ -481,7 +510,7 @@ func (d *stageDecision) callStuck() {
 		}
 		d.plan.Stuck = stuck.Name
 	}
-	d.plan.Progress = !d.Stopping && d.plan.Stuck == "" && (!d.Stuck || d.moves || len(d.plan.Written) > 0)
+	d.plan.Progress = !d.Stopping && d.plan.Stuck == "" && !d.plan.StandsStill && (!d.Stuck || d.moves || len(d.plan.Written) > 0)
 	d.scheduleNextLook()
 }
 

@@ -42,6 +42,7 @@ type stageMember struct {
 	refusal         *rollout.Refusal
 	recordedRefusal string
 	action          rollout.StageAction
+	closed          bool
 }
 
 // stageSimulation is a stage under way: the hub, and the books of the workflow.
@@ -132,7 +133,7 @@ func (s *stageSimulation) decide(r stageRequest) rollout.StagePlan {
 	for _, m := range s.members {
 		facts.Clusters = append(facts.Clusters, rollout.StageCluster{
 			Name: m.name, Role: r.roles[m.name], Phase: m.phase, StartedAt: m.startedAt, Owner: m.owner, Available: m.available,
-			Refusal: m.refusal, RecordedRefusal: m.recordedRefusal, Action: m.action,
+			Refusal: m.refusal, RecordedRefusal: m.recordedRefusal, Action: m.action, Closed: m.closed,
 		})
 	}
 	return rollout.DecideStage(facts)
@@ -195,6 +196,7 @@ func (s *stageSimulation) write(r stageRequest, plan rollout.StagePlan) {
 		case r.generation != s.generation || m.owner == rollout.OwnerLaterRun || m.owner == rollout.OwnerGone:
 		case m.refused:
 			m.refusal = &rollout.Refusal{Why: "a policy forbids it", NextTry: instant(s.minute + 1)}
+		case m.closed: // read again right before the write
 		case m.owner != rollout.OwnerThisRun:
 			m.owner, m.available, m.refusal = rollout.OwnerThisRun, false, nil
 		}
@@ -231,7 +233,7 @@ func (s *stageSimulation) learn(plan rollout.StagePlan) {
 	if !plan.RecordDone {
 		s.unrecorded = plan.Done
 	}
-	s.asleep = s.facts.Stopping
+	s.asleep = s.facts.Stopping || plan.StandsStill
 	for _, phase := range s.books {
 		s.asleep = s.asleep && phase != rollout.ClusterUpdating
 	}
@@ -304,6 +306,15 @@ func (s *stageSimulation) happen(do string) (known bool) {
 		s.facts.Stopping = verb == "stop"
 		s.generation++
 		if verb == "resume" && s.asleep {
+			s.load()
+		}
+	case "hold", "release": // one cluster, or all of them
+		for _, m := range s.members {
+			if name == "" || m.name == name {
+				m.closed = verb == "hold"
+			}
+		}
+		if s.asleep && !s.facts.Stopping {
 			s.load()
 		}
 	case "outage": // what is seen of clusters is reliable again in three minutes
@@ -380,6 +391,10 @@ func describePlan(plan rollout.StagePlan, was bool) string {
 		words = append(words, "no longer stuck")
 	}
 	tell("in flight", plan.InFlight)
+	tell("closed", plan.Closed)
+	if plan.StandsStill {
+		words = append(words, "stands still")
+	}
 	tell("next", plan.Next)
 	if !plan.LookAt.IsZero() {
 		words = append(words, fmt.Sprintf("look at %d", int(plan.LookAt.Sub(instant(0))/time.Minute)))

@@ -32,7 +32,7 @@ func stageWithRandomLimits(r *rand.Rand) *stageSimulation {
 
 // disturbances are what happens to a stage in the property tests; a cluster is taken or leaves less
 // often, as that ends most runs.
-var disturbances = []string{"break", "break", "mend", "mend", "refuse", "allow", "skip", "retry", "retry", "stop", "resume", "resume", "outage"}
+var disturbances = []string{"break", "break", "mend", "mend", "refuse", "allow", "skip", "retry", "retry", "stop", "resume", "resume", "outage", "hold", "release", "release"}
 
 func (s *stageSimulation) disturb(r *rand.Rand) {
 	do := disturbances[r.IntN(len(disturbances))]
@@ -70,6 +70,19 @@ func (s *stageSimulation) checkPlan(r stageRequest, plan rollout.StagePlan) {
 	}
 	if n := len(plan.InFlight) + len(plan.Next); len(plan.Next) > 0 && n > s.facts.MaxConcurrency {
 		s.complain("%d clusters would be in flight", n)
+	}
+	for _, name := range plan.Start {
+		if m := s.find(name); m.closed && m.owner == rollout.OwnerNone && r.roles[name] != rollout.RoleNone {
+			s.complain("%s is started, and closed", name)
+		}
+	}
+	for _, name := range plan.Next {
+		if m := s.find(name); m.closed && m.phase == rollout.ClusterWaiting {
+			s.complain("%s is chosen, and closed", name)
+		}
+	}
+	if plan.StandsStill && len(plan.InFlight)+len(plan.Next) > 0 {
+		s.complain("a stage stands still with %v in flight and %v next", plan.InFlight, plan.Next)
 	}
 	if len(plan.Next) > 0 && s.facts.Stopping {
 		s.complain("a run that stops proposes %v", plan.Next)
@@ -179,6 +192,7 @@ func inRequest(name string, role rollout.StageRole, change func(*rollout.StageCl
 func TestDecideStage(t *testing.T) {
 	updating := func(c *rollout.StageCluster) { c.Phase, c.StartedAt = rollout.ClusterUpdating, instant(0) }
 	ours := func(c *rollout.StageCluster) { updating(c); c.Owner = rollout.OwnerThisRun }
+	closed := func(c *rollout.StageCluster) { c.Closed = true }
 	refusedFor := func(why, recorded string) func(*rollout.StageCluster) {
 		return func(c *rollout.StageCluster) {
 			updating(c)
@@ -227,6 +241,33 @@ func TestDecideStage(t *testing.T) {
 			})},
 			change: func(f *rollout.StageFacts) { f.Now, f.Budget = instant(60), &rollout.FailureBudget{} },
 			want:   rollout.StagePlan{Start: []string{"a"}, InFlight: []string{"a"}, LookAt: instant(5), Progress: true},
+		},
+		"a closed cluster keeps its turn, and those after it wait": {
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, ours), inRequest("b", rollout.RoleNone, closed), inRequest("c", rollout.RoleNone, nil)},
+			change:   func(f *rollout.StageFacts) { f.MaxConcurrency = 3 },
+			want:     rollout.StagePlan{InFlight: []string{"a"}, Closed: []string{"b"}, LookAt: instant(5), Progress: true},
+		},
+		"a cluster that was chosen and is closed by now is not started": {
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleStart, func(c *rollout.StageCluster) { closed(c); c.Owner = rollout.OwnerNone })},
+			want:     rollout.StagePlan{NotStarted: []string{"a"}, TakeBack: []string{"a"}, Closed: []string{"a"}, StandsStill: true},
+		},
+		"one that was written to ends, closed or not, and is late if it is": {
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) { ours(c); closed(c) })},
+			change:   func(f *rollout.StageFacts) { f.Now = instant(6) },
+			want:     rollout.StagePlan{InFlight: []string{"a"}, Stuck: "a"},
+		},
+		"one that waits because it is closed is neither late nor given up": {
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) { updating(c); closed(c); c.Owner = rollout.OwnerNone })},
+			change:   func(f *rollout.StageFacts) { f.Now, f.Budget = instant(60), &rollout.FailureBudget{} },
+			want:     rollout.StagePlan{NotStarted: []string{"a"}, TakeBack: []string{"a"}, Closed: []string{"a"}, StandsStill: true},
+		},
+		"a run that stands still has its last done recorded": {
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, func(c *rollout.StageCluster) { ours(c); c.Available = true }), inRequest("b", rollout.RoleNone, closed)},
+			want:     rollout.StagePlan{Done: []string{"a"}, RecordDone: true, Closed: []string{"b"}, StandsStill: true},
+		},
+		"a run that stops waits for nothing to open": {
+			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleNone, closed)},
+			change:   func(f *rollout.StageFacts) { f.Stopping = true },
 		},
 		"a refusal for another reason is said anew": {
 			clusters: []rollout.StageCluster{inRequest("a", rollout.RoleInFlight, refusedFor("a quota", "a policy"))},

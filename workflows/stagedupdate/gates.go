@@ -90,6 +90,22 @@ func (r *run) waitForTasks(ctx workflow.Context, stage int, before bool) error {
 	}
 }
 
+// waitUntilOpen waits while clusters must not be started and nothing is in flight: no activity runs, and the history does not
+// grow. A poke that has come since the activity was asked may have told of the end of what closes them.
+func waitUntilOpen(ctx workflow.Context, r *run, stage int, waits []act.TaskWait, pokesBefore int) error {
+	defer func() { r.gate, r.reload = nil, true }()
+	if r.drainPokes(); r.pokesReceived != pokesBefore {
+		return nil
+	}
+	name := "the deletion stage"
+	if stage < len(r.state.Stages) {
+		name = r.state.Stages[stage].Name
+	}
+	r.gate = &gate{stage: stage, name: name, state: act.GateState{Waits: waits}}
+	r.publishProgress(ctx, stepTasksBefore, stage)
+	return r.sleepUntilTold(ctx)
+}
+
 // clockLag is how long to wait when the activities say that a task goes on
 // although it is over by the server's clock: the two clocks differ.
 const clockLag = time.Second
@@ -103,7 +119,7 @@ func (r *run) sleepUntilTold(ctx workflow.Context) error {
 	s := workflow.NewSelector(ctx)
 	if wait, ok := r.gate.state.NextCheck(); ok {
 		now := workflow.Now(ctx)
-		summary := fmt.Sprintf("%s %s until %s", wait.Title, r.gate.name, formatClock(now, wait.CheckAt))
+		summary := call.BoundSummary(fmt.Sprintf("%s %s until %s", wait.Title, r.gate.name, formatClock(now, wait.CheckAt)))
 		left := wait.CheckAt.Sub(now)
 		if left <= 0 {
 			left = clockLag

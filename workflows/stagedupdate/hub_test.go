@@ -62,6 +62,9 @@ type hub struct {
 	inFlight []int
 	// canaryBegan is when stage canary was first written to.
 	canaryBegan time.Time
+	// heldBy is the hold that stops the line, and heldUntil when it expires.
+	heldBy    string
+	heldUntil time.Time
 	// before is run before an activity of this name does anything.
 	before map[string]func()
 }
@@ -296,6 +299,9 @@ func (h *hub) advanceStage(_ context.Context, in act.StageAdvance) (act.StageDel
 		return act.StageDelta{Ended: true}, nil
 	}
 	st := h.stage(in.Stage)
+	if h.heldBy != "" && len(in.InFlight) == 0 {
+		return act.StageDelta{NotStarted: in.Start, Held: []act.TaskWait{{Type: "RolloutHold", Title: "hold " + h.heldBy, Phase: "Held", Until: h.heldUntil, CheckAt: h.heldUntil}}}, nil
+	}
 	delta := act.StageDelta{Stopping: h.wish == "Stop"}
 	if delta.Stopping {
 		delta.NotStarted, in.Start = in.Start, nil
@@ -433,19 +439,22 @@ func (h *hub) stopRun(context.Context, act.StopRequest) (bool, error) {
 	return true, nil
 }
 
-func (h *hub) advanceDeletion(_ context.Context, ref wf.Ref) (bool, error) {
+func (h *hub) advanceDeletion(_ context.Context, ref wf.Ref) (act.DeletionResult, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.note(act.AdvanceDeletion, "")
 	if h.over(ref) {
-		return false, nil
+		return act.DeletionResult{}, nil
+	}
+	if h.heldBy != "" {
+		return act.DeletionResult{Held: []act.TaskWait{{Type: "RolloutHold", Title: "hold " + h.heldBy, Phase: "Held"}}}, nil
 	}
 	if h.deletionRounds > 0 {
 		h.deletionRounds--
-		return false, nil
+		return act.DeletionResult{}, nil
 	}
 	h.succeeded = true
-	return true, nil
+	return act.DeletionResult{Done: true}, nil
 }
 
 // sentenceOf is the text of an application error, without what the SDK adds.

@@ -33,6 +33,9 @@ func StageWorkflow(ctx workflow.Context, request act.StageRequest) (act.StageRes
 		if p.stopping && p.countInFlight() == 0 {
 			return act.StageResult{Stopped: true}, nil
 		}
+		if len(p.held) > 0 && p.standsStill() {
+			return act.StageResult{Held: p.held}, nil
+		}
 		if call.Exhausted(ctx, 0) {
 			return act.StageResult{}, workflow.NewContinueAsNewError(ctx, wf.StageWorkflow, request)
 		}
@@ -61,6 +64,8 @@ type stageProgress struct {
 	unrecorded      []string
 	waiting         string
 	stopping, ended bool
+	// held is what the stage waits for if clusters must not be started now.
+	held []act.TaskWait
 }
 
 func newStageProgress(request act.StageRequest, plan act.StagePlan) *stageProgress {
@@ -146,8 +151,13 @@ func (p *stageProgress) learn(delta act.StageDelta) {
 	p.setPhaseOf(delta.Skipped, rollout.ClusterSkipped)
 	p.setPhaseOf(delta.Done, rollout.ClusterDone)
 	p.setPhaseOf(delta.Recorded, rollout.ClusterDone)
-	p.waiting, p.stopping, p.ended = delta.Waiting, delta.Stopping, delta.Ended
+	p.waiting, p.stopping, p.ended, p.held = delta.Waiting, delta.Stopping, delta.Ended, delta.Held
 	p.overBudget = false // had it stayed so, the run would have stopped or ended
+}
+
+// standsStill says that nothing is in flight, chosen to begin or left to record.
+func (p *stageProgress) standsStill() bool {
+	return p.countInFlight() == 0 && p.next == "" && len(p.unrecorded) == 0
 }
 
 func (p *stageProgress) countInFlight() int { return p.phases.Count(rollout.ClusterUpdating) }

@@ -154,6 +154,7 @@ func (r *run) updateStage(ctx workflow.Context, stage int) error {
 		TypedSearchAttributes: temporal.NewSearchAttributes(searchAttributes(r.state.Placement, r.ref.Key(), st.Name, "")...),
 		StaticSummary:         fmt.Sprintf("stage %s of %s: %d clusters", st.Name, r.ref.Key(), st.Clusters),
 	})
+	pokesBefore := r.pokesReceived
 	future := workflow.ExecuteChildWorkflow(child, wf.StageWorkflow, act.StageRequest{Run: r.ref, Stage: st.Name, Index: stage})
 	if err := r.awaitFuture(ctx, future); err != nil {
 		return err
@@ -165,6 +166,9 @@ func (r *run) updateStage(ctx workflow.Context, stage int) error {
 	}
 	if err != nil {
 		return err
+	}
+	if len(result.Held) > 0 { // no history from before there were holds has that
+		return waitUntilOpen(ctx, r, stage, result.Held, pokesBefore)
 	}
 	if result.Ended || result.Stopped {
 		r.reload = true
@@ -194,14 +198,18 @@ func (r *run) recoverStage(ctx workflow.Context, stage string, cause error) erro
 
 // clearRemoved runs the deletion stage, which also concludes the run.
 func (r *run) clearRemoved(ctx workflow.Context) error {
+	pokesBefore := r.pokesReceived
 	future := call.Wait(ctx, act.AdvanceDeletion, "remove what is no longer placed", r.ref)
 	if err := r.awaitFuture(ctx, future); err != nil {
 		return err
 	}
-	var done bool
-	err := future.Get(ctx, &done)
-	r.reload = !done
-	r.state.Terminal, r.state.Succeeded = done, done
+	var result act.DeletionResult
+	err := future.Get(ctx, &result)
+	if err == nil && len(result.Held) > 0 {
+		return waitUntilOpen(ctx, r, len(r.state.Stages), result.Held, pokesBefore)
+	}
+	r.reload = !result.Done
+	r.state.Terminal, r.state.Succeeded = result.Done, result.Done
 	return err
 }
 

@@ -18,6 +18,7 @@ var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&PropagatedType{}, &PropagatedTypeList{},
+		&RolloutHold{}, &RolloutHoldList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
@@ -40,3 +41,19 @@ func (o *PropagatedType) GetConditions() []metav1.Condition { return o.Status.Co
 func (o *PropagatedType) SetConditions(conditions []metav1.Condition) {
 	o.Status.Conditions = conditions
 }
+
+// RolloutHoldList is a list of RolloutHold.
+//
+// +kubebuilder:object:root=true
+type RolloutHoldList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// Items are the objects listed.
+	Items []RolloutHold `json:"items"`
+}
+
+// GetConditions returns the conditions in the status.
+func (o *RolloutHold) GetConditions() []metav1.Condition { return o.Status.Conditions }
+
+// SetConditions replaces the conditions in the status.
+func (o *RolloutHold) SetConditions(conditions []metav1.Condition) { o.Status.Conditions = conditions }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -151,6 +152,12 @@ func IsStopping(run placementv1beta1.UpdateRunObject) bool {
 func IsStuck(run placementv1beta1.UpdateRunObject) bool {
 	c := meta.FindStatusCondition(run.GetConditions(), placementv1beta1.ConditionTypeProgressing)
 	return c != nil && c.Reason == placementv1beta1.ReasonUpdateRunStuck
+}
+
+// IsHeldUp says that a run was reported to stand still because clusters are closed.
+func IsHeldUp(run placementv1beta1.UpdateRunObject) bool {
+	c := meta.FindStatusCondition(run.GetConditions(), placementv1beta1.ConditionTypeProgressing)
+	return c != nil && c.Reason == placementv1beta1.ReasonUpdateRunWaiting && meta.IsStatusConditionTrue(run.GetConditions(), fleetflowv1alpha1.ConditionTypeHeld)
 }
 
 // largeRun is beyond how many clusters the status says less of each: it has to fit into what the API server stores.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
@@ -96,6 +97,23 @@ func (r Recorder) WaitingForTasks(stage *placementv1beta1.StageUpdatingStatus, s
 		fmt.Sprintf("The updateRun is waiting for %s tasks in stage %s to complete", tasks, stage.StageName))
 }
 
+// Held records that clusters are closed, for which the run stands still or not. Without a reason none are.
+func (r Recorder) Held(reason, message string, standsStill bool) {
+	if reason == "" || placementv1beta1.IsRunOver(r.Run) {
+		meta.RemoveStatusCondition(&r.Status().Conditions, fleetflowv1alpha1.ConditionTypeHeld)
+		return
+	}
+	r.setCondition(&r.Status().Conditions, fleetflowv1alpha1.ConditionTypeHeld, metav1.ConditionTrue, reason, message)
+	if standsStill {
+		r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunWaiting, "The updateRun is waiting: "+message)
+	}
+}
+
+// released takes back that clusters are closed: the run does not want to start them any more.
+func (r Recorder) released() {
+	meta.RemoveStatusCondition(&r.Status().Conditions, fleetflowv1alpha1.ConditionTypeHeld)
+}
+
 // Stuck records that the run has waited for a cluster for too long; why, which may be empty, is what is known of the cause.
 func (r Recorder) Stuck(stage, cluster, why string) {
 	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStuck,
@@ -119,6 +137,7 @@ func (r Recorder) Stopping(stage *placementv1beta1.StageUpdatingStatus) {
 // Stopped records that the run has stopped. The timed wait of a stage goes on, and that of a stage whose last cluster was
 // updated while the run was stopping begins: what its clusters run does not change while the run is stopped.
 func (r Recorder) Stopped() {
+	r.released()
 	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
 		placementv1beta1.ReasonUpdateRunStopped, "The update run has been stopped"+pauseText(r.Run))
 	for i := range r.Status().StagesStatus {
@@ -144,6 +163,7 @@ func (r Recorder) stopStage(stage *placementv1beta1.StageUpdatingStatus) {
 
 // Succeeded ends the run well.
 func (r Recorder) Succeeded() {
+	r.released()
 	r.Progressing()
 	if reason := r.words().RunSucceeded; reason != "" {
 		r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse, reason, "All stages are completed")
@@ -163,6 +183,7 @@ func (r Recorder) Failed(message string) {
 	if stage := r.DeletionStage(); stage != nil {
 		r.failStage(stage)
 	}
+	r.released()
 	r.RunCondition(placementv1beta1.ConditionTypeProgressing, metav1.ConditionFalse,
 		placementv1beta1.ReasonUpdateRunFailed, "The stages are aborted due to a non-recoverable error")
 	r.RunCondition(placementv1beta1.ConditionTypeSucceeded, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunFailed, message)

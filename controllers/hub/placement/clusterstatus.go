@@ -115,6 +115,10 @@ func describeCluster(facts *Facts, p pickedCluster, observed Snapshot, started b
 			waiting.Reason, waiting.Message = p.held, "The rollout is paused"
 		case placementv1beta1.ReasonSuspended:
 			waiting = conditionSuspended(false)
+		default:
+			if p.binding != nil && facts.waitsClosed(p.binding) {
+				waiting = conditionClosed(facts.Closed[p.binding.GetName()])
+			}
 		}
 		conditions = append(conditions, placementv1beta1.KeepTransitionTimes(last.Conditions, []metav1.Condition{waiting}, now)...)
 	}

@@ -28,7 +28,8 @@ func requestEvictedPlacement(_ context.Context, object client.Object) []reconcil
 
 // findNewestEviction returns the UID of the youngest eviction from a placement that has no outcome; empty if there is
 // none. It stays the same while the workflow decides one after the other.
-func findNewestEviction(ctx context.Context, cached client.Reader, placement placementv1beta1.PlacementObject) (string, error) {
+func findNewestEviction(ctx context.Context, cached client.Reader, placement placementv1beta1.PlacementObject,
+	waits func(cluster string) (bool, error)) (string, error) {
 	if placement.GetNamespace() != "" {
 		return "", nil // evictions are from cluster-scoped placements only
 	}
@@ -40,6 +41,12 @@ func findNewestEviction(ctx context.Context, cached client.Reader, placement pla
 	for i := range evictions.Items {
 		e := &evictions.Items[i]
 		if !e.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if closed, err := waits(e.Spec.ClusterName); err != nil || closed {
+			if err != nil {
+				return "", err
+			}
 			continue
 		}
 		if newest == nil || cmp.Or(e.CreationTimestamp.Compare(newest.CreationTimestamp.Time), strings.Compare(e.Name, newest.Name)) > 0 {
@@ -55,7 +62,7 @@ func findNewestEviction(ctx context.Context, cached client.Reader, placement pla
 // refuseEvictions has the workflow refuse the evictions from a placement that does not exist, or is being deleted. It
 // returns when to come back for that.
 func (r *Reconciler) refuseEvictions(ctx context.Context, placement placementv1beta1.PlacementObject) (time.Duration, error) {
-	newest, err := findNewestEviction(ctx, r.client, placement)
+	newest, err := findNewestEviction(ctx, r.client, placement, func(string) (bool, error) { return false, nil })
 	if err != nil || newest == "" {
 		return 0, err
 	}

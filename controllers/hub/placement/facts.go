@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +15,7 @@ import (
 	"github.com/fleetflow/fleetflow/activities/rollingupdate"
 	"github.com/fleetflow/fleetflow/activities/scheduler"
 	"github.com/fleetflow/fleetflow/activities/snapshot"
+	"github.com/fleetflow/fleetflow/activities/startgate"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
@@ -58,8 +60,15 @@ type Facts struct {
 	Scalable []workmodel.AssignmentChange
 	// Unlearnt are the workloads and clusters of which members tell of pods that no node takes, which the scheduler does not know yet.
 	Unlearnt []string
-	// Eviction is the uid of the youngest eviction that waits for an outcome.
+	// Eviction is the uid of the youngest eviction that waits for an outcome, of those that can be decided now.
 	Eviction string
+	// Closed are the bindings of clusters that are closed for what would begin on them, by name.
+	Closed map[string]startgate.Closure
+	// EvictionsClosed are why evictions wait whose clusters are closed for them.
+	EvictionsClosed []startgate.Closure
+	// gate is what closes clusters, nil if nothing does; opens is when time alone may change what it says.
+	gate  *startgate.Gate
+	opens time.Time
 }
 
 // applyStrategy is what the placement wants now; nil if it leaves it open.
@@ -76,7 +85,7 @@ func (f *Facts) isScheduled() bool {
 }
 
 // Gather reads the facts about a placement from the cache.
-func Gather(ctx context.Context, cached client.Reader, placement placementv1beta1.PlacementObject) (*Facts, error) {
+func Gather(ctx context.Context, cached client.Reader, placement placementv1beta1.PlacementObject, gates Gates) (*Facts, error) {
 	facts := &Facts{Placement: placement, Held: placementv1beta1.HeldRemovalsOf(placement)}
 	// A verdict that cannot be read counts as none: the next selection replaces it.
 	facts.Verdict, _ = snapshot.DecodeVerdict(placement.GetAnnotations()[placementv1beta1.SelectionVerdictAnnotation])
@@ -105,7 +114,10 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 	if facts.Unlearnt, err = findUnlearnt(ctx, cached, facts); err != nil {
 		return nil, err
 	}
-	if facts.Eviction, err = findNewestEviction(ctx, cached, placement); err != nil {
+	if err := facts.readGate(ctx, cached, gates); err != nil {
+		return nil, err
+	}
+	if facts.Eviction, err = findNewestEviction(ctx, cached, placement, facts.keepsEviction(ctx, cached, gates)); err != nil {
 		return nil, err
 	}
 	if err := facts.gatherTrigger(ctx, cached); err != nil {
@@ -114,7 +126,7 @@ func Gather(ctx context.Context, cached client.Reader, placement placementv1beta
 	if err := facts.gatherOverrides(ctx, cached); err != nil {
 		return nil, fmt.Errorf("reading the overrides of %s: %w", placement.GetName(), err)
 	}
-	return facts, nil
+	return facts, facts.findClosed(ctx, cached, gates)
 }
 
 // findScalable finds the clusters that can be given other replicas now. Where nothing is divided, no report is read.

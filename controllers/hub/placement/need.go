@@ -51,6 +51,9 @@ func NeedsWork(facts *Facts) waker.Need {
 	case rolloutPending(facts) || isPreparedInVain(facts):
 		need.Cause, need.Ripens = wf.CauseAvailability, untrackablePeriod(facts)
 	}
+	if need.Cause == wf.CauseAvailability && facts.isReleased() {
+		need.Cause, need.Demand = wf.CauseGates, "released" // it goes on at once, not only when nothing has moved for a while
+	}
 	addUserDemands(&need, facts)
 	addScaling(&need, facts)
 	return need
@@ -164,7 +167,7 @@ func rolloutPending(facts *Facts) bool {
 	}
 	held := facts.heldBack()
 	return slices.ContainsFunc(facts.Bindings, func(binding placementv1beta1.BindingObject) bool {
-		return binding.GetDeletionTimestamp().IsZero() && !upToDate(facts, binding, facts.Latest.Name) && held[binding.GetName()] == ""
+		return binding.GetDeletionTimestamp().IsZero() && !upToDate(facts, binding, facts.Latest.Name) && held[binding.GetName()] == "" && !facts.waitsClosed(binding)
 	})
 }
 

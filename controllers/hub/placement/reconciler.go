@@ -42,6 +42,7 @@ type Reconciler struct {
 	// Vocabulary is in which words statuses are written.
 	Vocabulary placementv1beta1.Vocabulary
 	stuck      *stuckReports
+	gates      Gates
 }
 
 // NewReconciler makes a Reconciler; live reads past the cache. Without a poker
@@ -50,6 +51,7 @@ func NewReconciler(c client.Client, live client.Reader, poker waker.Poker, recor
 	return &Reconciler{
 		client: c, live: live, events: recorder, clock: clk,
 		limiter: newStatusLimiter(), selected: newSelectionCache(live), waker: waker.New(poker, clk), stuck: &stuckReports{last: map[string]string{}},
+		gates: Gates{Served: true, Clock: clk},
 	}
 }
 
@@ -75,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := fencedwrite.AddFinalizer(ctx, r.client, placement, placementv1beta1.PlacementCleanupFinalizer); err != nil {
 		return ctrl.Result{}, err
 	}
-	facts, err := Gather(ctx, r.client, placement)
+	facts, err := Gather(ctx, r.client, placement, r.gates)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -86,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := errors.Join(triggerErr, err); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: shorterWait(pokeWait, statusWait)}, nil
+	return ctrl.Result{RequeueAfter: shorterWait(facts.untilOpen(r.clock.Now()), shorterWait(pokeWait, statusWait))}, nil
 }
 
 // projectStatus writes the status if it has changed and may be written now; otherwise it returns when to come back.
@@ -133,6 +135,7 @@ func (r *Reconciler) projectStatus(ctx context.Context, facts *Facts) (time.Dura
 	size := len(facts.Bindings) + len(status.SelectedResources)/resourcesPerCluster
 	r.limiter.recordWrite(keyOf(placement), now, pauseAfter(size, placementv1beta1.IsExternal(facts.Placement), r.clock.Since(now)))
 	r.emitHeldEvents(ctx, placement, status)
+	r.emitClosedEvents(placement, status)
 	r.emitEvents(placement, status)
 	return waitUntilStuck(placementv1beta1.ScopeOf(placement), status, now), copyErr
 }

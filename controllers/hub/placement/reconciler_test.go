@@ -247,7 +247,7 @@ func TestGatherPrefersTheCompleteSnapshot(t *testing.T) {
 	stranger.Annotations[placementv1beta1.NumberOfResourceSnapshotsAnnotation] = "1"
 	stranger.OwnerReferences[0].UID = "an earlier placement"
 	b := newBench(t, append(objects, incomplete, stranger)...)
-	facts, err := Gather(t.Context(), b.hub, b.placement(t))
+	facts, err := Gather(t.Context(), b.hub, b.placement(t), Gates{})
 	require.NoError(t, err)
 	assert.Equal(t, Snapshot{Name: "crp-0-snapshot", UID: "snapshot-0", Parts: 1}, facts.Latest)
 	assert.Len(t, facts.Bindings, 1)

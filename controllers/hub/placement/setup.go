@@ -13,8 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fleetflow/fleetflow/activities/gateread"
 	"github.com/fleetflow/fleetflow/activities/workmodel"
 	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 )
 
@@ -24,7 +26,7 @@ const workers = 16
 // SetupWithManager registers the reconciler: it runs when a placement, one of
 // its bindings, snapshots or overrides changes, or the labels that decide which
 // overrides apply.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.Scope) error {
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.Scope) (err error) {
 	r.scope = scope
 	toPlacement := handler.EnqueueRequestsFromMapFunc(requestParent)
 	controllers := ctrl.NewControllerManagedBy(mgr).
@@ -42,6 +44,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.S
 		Watches(scope.NewUpdateStrategy(""), handler.EnqueueRequestsFromMapFunc(r.requestUsersOf), onCreation()).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestAllOverridden), builder.WithPredicates(onLabelsChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+	if r.gates.Served, err = gateread.Served(mgr.GetRESTMapper()); err != nil {
+		return err
+	}
+	if r.gates.Served {
+		controllers.Watches(&fleetflowv1alpha1.RolloutHold{}, handler.EnqueueRequestsFromMapFunc(r.requestHeld), builder.WithPredicates(onGateChanged()))
+	}
 	if !scope.Namespaced() { // evictions and copies of the status are of cluster-scoped placements only
 		controllers.Watches(&placementv1beta1.ClusterResourcePlacementEviction{}, handler.EnqueueRequestsFromMapFunc(requestEvictedPlacement)).
 			Watches(&placementv1beta1.ClusterResourcePlacementStatus{}, handler.EnqueueRequestsFromMapFunc(requestCopied))

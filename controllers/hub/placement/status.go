@@ -80,6 +80,7 @@ func Project(facts *Facts, view View) placementv1beta1.PlacementStatus {
 		conditions = append(conditions, sumUpSteps(facts, entries, view)...)
 	}
 	conditions = append(conditions, conditionsOnLeaving(facts, entries, view.Now.Time)...)
+	conditions = append(conditions, closedCondition(facts)...)
 	if facts.Held != nil {
 		conditions = append(conditions, heldCondition(facts.Placement, facts.Held))
 	}
@@ -176,7 +177,7 @@ func sumUpSteps(facts *Facts, entries []placementv1beta1.PerClusterPlacementStat
 			condition.Message += describeIdleOverrides(facts)
 		}
 		if step == &rolloutStartedStep {
-			condition = describeHeldBack(facts, condition)
+			condition = describeClosed(facts, describeHeldBack(facts, condition))
 		}
 		if condition.Status != metav1.ConditionTrue {
 			if step == &rolloutStartedStep && condition.Status == metav1.ConditionUnknown && placementv1beta1.IsExternal(facts.Placement) {

@@ -120,7 +120,7 @@ func accountLimits(facts *Facts) rollout.Account {
 		switch {
 		case holds && !up:
 			return rollout.Account{} // the rollout waits for this cluster
-		case held[binding.GetName()] == placementv1beta1.ReasonSuspended:
+		case held[binding.GetName()] == placementv1beta1.ReasonSuspended, facts.waitsClosed(binding):
 		case binding.GetBindingSpec().State == placementv1beta1.BindingStateScheduled:
 			a.Additions++
 		case !upToDate(facts, binding, facts.Latest.Name) && held[binding.GetName()] == "":

@@ -168,7 +168,7 @@ func TestARunIsCreatedOnceWhateverBecomesOfIt(t *testing.T) {
 
 func TestACrashBetweenTheRunAndItsRecordMakesNoSecondRun(t *testing.T) {
 	b := triggeringHub(t, triggered("crp-0", "0"))
-	facts, err := Gather(t.Context(), b.hub, b.placement(t))
+	facts, err := Gather(t.Context(), b.hub, b.placement(t), Gates{})
 	require.NoError(t, err)
 	facts.Trigger.Runs = nil // the cache does not know it yet
 	require.NoError(t, b.triggerRun(t.Context(), facts))

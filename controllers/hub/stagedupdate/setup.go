@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/fleetflow/fleetflow/activities/gateread"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
 	"github.com/fleetflow/fleetflow/apis/placement/stagetask"
 	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
 	"github.com/fleetflow/fleetflow/controllers/hub/fieldindex"
@@ -27,14 +29,39 @@ const workers = 8
 // SetupWithManager registers the reconciler.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, scope placementv1beta1.Scope) error {
 	r.scope = scope
-	return ctrl.NewControllerManagedBy(mgr).
+	controllers := ctrl.NewControllerManagedBy(mgr).
 		Named(scope.ControllerName("stagedupdate")).
 		For(scope.NewUpdateRun(""), builder.WithPredicates(onSpecOrDeletion())).
 		Watches(scope.NewApprovalRequest(""), handler.EnqueueRequestsFromMapFunc(requestRun), builder.WithPredicates(onGateOpening())).
 		Watches(scope.NewPlacement(""), handler.EnqueueRequestsFromMapFunc(r.requestRunsOfPlacement), builder.WithPredicates(onSpecOrDeletionOnly())).
 		Watches(scope.NewPolicySnapshot(""), handler.EnqueueRequestsFromMapFunc(r.requestRunsOfPolicy), builder.WithPredicates(onNewDecision())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(r)
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+	served, err := gateread.Served(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	if served {
+		controllers.Watches(&fleetflowv1alpha1.RolloutHold{}, handler.EnqueueRequestsFromMapFunc(r.requestRunsOfHold), builder.WithPredicates(onHoldEnding()))
+	}
+	return controllers.Complete(r)
+}
+
+// onHoldEnding passes what may release runs: a hold that was changed or is gone. That of one which was created stops them,
+// their activities see for themselves.
+func onHoldEnding() predicate.Predicate {
+	return predicate.And(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew)
+	}}), predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
+}
+
+// requestRunsOfHold requests every run that is under way: that it is held may not be in the cache yet.
+func (r *Reconciler) requestRunsOfHold(ctx context.Context, _ client.Object) []reconcile.Request {
+	runs := r.scope.NewUpdateRunList()
+	if err := r.client.List(ctx, runs, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the update runs that a hold may have held")
+		return nil
+	}
+	return requestNeeding(runs.Objects())
 }
 
 // onSpecOrDeletion passes changes of the spec, deletions and what ends a run from outside. Its status is written by its own
@@ -113,8 +140,13 @@ func (r *Reconciler) requestRunsWorkingOn(ctx context.Context, namespace, placem
 		log.FromContext(ctx).Error(err, "Listing the update runs of a placement", "placement", placement)
 		return nil
 	}
+	return requestNeeding(runs.Objects())
+}
+
+// requestNeeding requests those of some runs that need an open workflow.
+func requestNeeding(runs []placementv1beta1.UpdateRunObject) []reconcile.Request {
 	var requests []reconcile.Request
-	for _, run := range runs.Objects() {
+	for _, run := range runs {
 		if NeedsWork(run) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(run)})
 		}

@@ -1,0 +1,145 @@
+// Package gateread reads what closes clusters for the pure package startgate.
+package gateread
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fleetflow/fleetflow/activities/startgate"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Read lists the holds of the hub and makes the gate of a subject of them. A hub that does not serve the kind yet has none.
+//
+// An activity that is about to write to clusters lists past every cache: a hold that was stored before the list then stops the
+// write, while a cache may not have it yet.
+func Read(ctx context.Context, reader client.Reader, of startgate.Subject) (*startgate.Gate, error) {
+	var list fleetflowv1alpha1.RolloutHoldList
+	err := reader.List(ctx, &list)
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the rollout holds: %w", err)
+	}
+	return startgate.New(startgate.Holds(list.Items, of)), nil
+}
+
+// Served says whether the hub serves the kinds that close clusters: its CustomResourceDefinitions may be older than the agent.
+func Served(mapper meta.RESTMapper) (bool, error) {
+	_, err := mapper.RESTMapping(fleetflowv1alpha1.GroupVersion.WithKind("RolloutHold").GroupKind(), fleetflowv1alpha1.GroupVersion.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("asking whether the hub serves rollout holds: %w", err)
+	}
+	return true, nil
+}
+
+// Labels reads the labels of a cluster from the cache. Of one that leaves the fleet, or has left it, what it has is taken
+// away whatever is closed: it is not gated.
+func Labels(ctx context.Context, cached client.Reader, cluster string) (of startgate.Cluster, gated bool, err error) {
+	member := &clusterv1beta1.MemberCluster{}
+	err = cached.Get(ctx, types.NamespacedName{Name: cluster}, member)
+	if client.IgnoreNotFound(err) != nil {
+		return of, false, fmt.Errorf("reading member cluster %s: %w", cluster, err)
+	}
+	return startgate.Cluster{Name: cluster, Labels: member.Labels}, err == nil && !placementv1beta1.IsDeleting(member), nil
+}
+
+// freshFor is for how long a batch relies on what was listed before it: one that takes longer to write lists again.
+const freshFor = 500 * time.Millisecond
+
+// Keeper keeps the gate for one call of an activity that starts clusters.
+type Keeper struct {
+	// Cached has the labels of clusters; Live is past every cache.
+	Cached, Live client.Reader
+	Clock        clock.PassiveClock
+
+	mu      sync.Mutex
+	subject startgate.Subject
+	gate    *startgate.Gate
+	read    time.Time
+}
+
+// Read reads what closes clusters for a subject. It comes before a batch is decided, and after every wait.
+func (k *Keeper) Read(ctx context.Context, of startgate.Subject) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.subject = of
+	return k.readGate(ctx)
+}
+
+// Refresh is Read, unless that was a moment ago.
+func (k *Keeper) Refresh(ctx context.Context, of startgate.Subject) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.subject = of
+	return k.refresh(ctx)
+}
+
+func (k *Keeper) readGate(ctx context.Context) (err error) {
+	k.read = k.Clock.Now()
+	k.gate, err = Read(ctx, k.Live, k.subject)
+	return err
+}
+
+// Closed says, from what was read last, whether a cluster is closed for a kind of start, and why.
+func (k *Keeper) Closed(ctx context.Context, cluster string, start startgate.Start) (startgate.Closure, bool, error) {
+	k.mu.Lock()
+	gate := k.gate
+	k.mu.Unlock()
+	if gate == nil {
+		return startgate.Closure{}, false, nil
+	}
+	of, gated, err := Labels(ctx, k.Cached, cluster)
+	if err != nil || !gated {
+		return startgate.Closure{}, false, err
+	}
+	closure, closed := gate.Closed(of, start, k.Clock.Now())
+	return closure, closed, nil
+}
+
+// ForbidsWrite says right before a write whether the cluster is closed for it. What was read too long ago is read again.
+func (k *Keeper) ForbidsWrite(ctx context.Context, cluster string, start startgate.Start) (bool, error) {
+	k.mu.Lock()
+	err := k.refresh(ctx)
+	k.mu.Unlock()
+	if err != nil {
+		return false, err
+	}
+	_, closed, err := k.Closed(ctx, cluster, start)
+	return closed, err
+}
+
+func (k *Keeper) refresh(ctx context.Context) error {
+	if k.Clock.Since(k.read) < freshFor {
+		return nil
+	}
+	return k.readGate(ctx)
+}
+
+// IsOpen says that nothing was read that closes any cluster.
+func (k *Keeper) IsOpen() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.gate == nil
+}
+
+// NextChange is when time alone may open or close a cluster; zero if it never does.
+func (k *Keeper) NextChange() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.gate.NextChange(k.Clock.Now())
+}

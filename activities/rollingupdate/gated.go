@@ -1,0 +1,79 @@
+package rollingupdate
+
+import (
+	"context"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/startgate"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// observeClosed adds for what the clusters are closed. What a binding that is being deleted leaves is under way.
+func (o observer) observeClosed(ctx context.Context, f *rolloutFacts) error {
+	if o.gates.IsOpen() {
+		return nil
+	}
+	f.closures = map[rollout.Step]startgate.Closure{}
+	for i := range f.Clusters {
+		c := &f.Clusters[i]
+		for _, kind := range []struct {
+			start startgate.Start
+			op    rollout.Op
+			into  *bool
+		}{
+			{fleetflowv1alpha1.StartUpdates, rollout.Update, &c.Closed.Update},
+			{fleetflowv1alpha1.StartFirstPlacements, rollout.Add, &c.Closed.Addition},
+			{fleetflowv1alpha1.StartRemovals, rollout.Remove, &c.Closed.Removal},
+			{fleetflowv1alpha1.StartEvictions, rollout.Evict, &c.Closed.Eviction},
+		} {
+			closure, closed, err := o.gates.Closed(ctx, c.Name, kind.start)
+			if err != nil {
+				return err
+			}
+			if *kind.into = closed; closed {
+				f.closures[rollout.Step{Cluster: c.Name, Op: kind.op}] = closure
+			}
+		}
+	}
+	return nil
+}
+
+// startOf is which kind of start a change is; empty if it is none.
+func startOf(change act.Change) startgate.Start {
+	switch change.Op {
+	case act.OpUpdate, act.OpPrepareUpdate:
+		return fleetflowv1alpha1.StartUpdates
+	case act.OpAdd, act.OpAddStable:
+		return fleetflowv1alpha1.StartFirstPlacements
+	case act.OpEvict:
+		return fleetflowv1alpha1.StartEvictions
+	case act.OpRemove, act.OpPrepareRemove:
+		return fleetflowv1alpha1.StartRemovals
+	}
+	return ""
+}
+
+// forbids says right before a change is written whether its cluster is closed for it by now.
+func (w batchWriter) forbids(ctx context.Context, change act.Change) (bool, error) {
+	start := startOf(change)
+	if start == "" {
+		return false, nil
+	}
+	return w.gates.ForbidsWrite(ctx, change.Cluster, start)
+}
+
+// reportClosed tells the workflow how many clusters wait because they are closed, for what, and when time opens the first.
+func (c *advanceCall) reportClosed(out *act.AdvanceResult, facts *rolloutFacts, plan rollout.Plan) {
+	var tally startgate.Tally
+	for _, step := range plan.Closed {
+		tally.Add(facts.closures[step])
+	}
+	if out.Closed = tally.Count(); out.Closed == 0 {
+		return
+	}
+	out.ClosedBy = tally.Text(len(facts.Clusters), "the placement")
+	if until := tally.Until(); !until.IsZero() {
+		out.OpensAt = until.UTC()
+	}
+}

@@ -1,0 +1,85 @@
+package rollingupdate_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// members makes the member clusters of bindings.
+func (r *rollout) members(names ...string) {
+	r.t.Helper()
+	for _, name := range names {
+		require.NoError(r.t, r.Create(r.t.Context(), &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": name}}}))
+	}
+}
+
+// hold stops the line for some clusters, or for all.
+func (r *rollout) hold(change func(*fleetflowv1alpha1.RolloutHoldSpec)) *fleetflowv1alpha1.RolloutHold {
+	r.t.Helper()
+	hold := &fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: "incident"}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Reason: "payments down"}}
+	if change != nil {
+		change(&hold.Spec)
+	}
+	require.NoError(r.t, r.Create(r.t.Context(), hold))
+	return hold
+}
+
+func TestNothingBeginsWhileAHoldIsInForce(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot), bound("b", oldSnapshot), unscheduled("c"), scheduled("d"))
+	r.members("a", "b", "c", "d")
+	hold := r.hold(nil)
+	result := r.advance(act.AdvanceRequest{})
+	assert.Equal(t, act.AdvanceResult{
+		Settled: true, Closed: 4, ClosedBy: "4 of 4 cluster(s) of the placement wait for hold incident (payments down)",
+	}, result, "nothing is waited for, so that no activity runs")
+	require.NoError(t, r.Delete(t.Context(), hold))
+	assert.NotEmpty(t, r.advance(act.AdvanceRequest{}).Next)
+}
+
+func TestAHoldThatWasStoredAfterTheDecisionStopsTheBatch(t *testing.T) {
+	r := newRollout(t, bound("a", oldSnapshot), bound("b", oldSnapshot), bound("c", newSnapshot))
+	r.members("a", "b", "c")
+	r.roll(3, placementv1beta1.RollingUpdateConfig{MaxUnavailable: percentOrNumber("2")})
+	decided := r.advance(act.AdvanceRequest{})
+	require.Len(t, decided.Next, 2)
+	r.hold(func(s *fleetflowv1alpha1.RolloutHoldSpec) {
+		s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "a"}}
+		s.ExpiresAt = &metav1.Time{Time: r.clock.Now().Add(time.Hour)}
+	})
+	r.prompt = true
+	result := r.advance(act.AdvanceRequest{Batch: decided.Next, Epoch: 1})
+	assert.Equal(t, oldSnapshot, r.binding("a").Spec.ResourceSnapshotName)
+	assert.Equal(t, newSnapshot, r.binding("b").Spec.ResourceSnapshotName, "the others go on")
+	assert.Equal(t, 1, result.Closed)
+	assert.True(t, r.clock.Now().Add(time.Hour).Equal(result.OpensAt), result.OpensAt)
+}
+
+func TestAHoldLetsGoAClusterThatLeavesTheFleet(t *testing.T) {
+	r := newRollout(t, unscheduled("gone"), bound("a", newSnapshot))
+	r.members("a")
+	r.hold(nil)
+	assert.Len(t, r.advance(act.AdvanceRequest{}).Next, 1)
+}
+
+func TestAnEvictionWaitsForAHoldAndIsJudgedAfterIt(t *testing.T) {
+	r := newRollout(t, bound("a", newSnapshot), bound("b", newSnapshot))
+	r.members("a", "b")
+	require.NoError(t, r.Create(t.Context(), eviction("a", 1)))
+	hold := r.hold(nil)
+	result := r.advance(act.AdvanceRequest{EvictionsOnly: true})
+	assert.Empty(t, result.Next)
+	assert.Equal(t, 1, result.Closed)
+	require.NoError(t, r.Delete(t.Context(), hold))
+	result = r.advance(act.AdvanceRequest{EvictionsOnly: true})
+	require.Len(t, result.Next, 1)
+	assert.Equal(t, act.OpEvict, result.Next[0].Op)
+}

@@ -1,0 +1,261 @@
+package stagedupdate
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	act "github.com/fleetflow/fleetflow/activities/contract"
+	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/startgate"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	"github.com/fleetflow/fleetflow/apis/placement/updaterun"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/workflows/rollout"
+)
+
+// Reasons of events about runs that something holds.
+const (
+	eventRunHeld     = "RolloutHeld"
+	eventRunReleased = "RolloutReleased"
+)
+
+func newKeeper(a *Activities) *gateread.Keeper {
+	return &gateread.Keeper{Cached: a.Client, Live: a.Live, Clock: a.Clock}
+}
+
+// subjectOf is a stage of a run as gates know it; the stage that clears clusters has no name there.
+func subjectOf(run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject, stage string) startgate.Subject {
+	of := startgate.Subject{Stage: stage, Rollback: run.GetUpdateRunSpec().RollbackOf != ""}
+	if placement != nil {
+		of.PlacementLabels = placement.GetLabels()
+	}
+	return of
+}
+
+// startOf is which kind of start it is to give a cluster the resources of a run.
+func startOf(binding placementv1beta1.BindingObject) startgate.Start {
+	if binding == nil || binding.GetBindingSpec().ResourceSnapshotName == "" {
+		return fleetflowv1alpha1.StartFirstPlacements
+	}
+	return fleetflowv1alpha1.StartUpdates
+}
+
+// stageGate knows which clusters of a stage are closed, for one call of AdvanceStage.
+type stageGate struct {
+	observer *stageObserver
+	// closed are those that were closed when they were looked at last, and are not done.
+	closed map[string]startgate.Closure
+	// waiting are those of them that the last plan has found to wait for their turn, plans is how many there were.
+	waiting []string
+	plans   int
+}
+
+// read reads, live, which clusters of the stage are closed. Within a batch it relies on what was read a moment ago.
+func (g *stageGate) read(ctx context.Context, withinBatch bool) error {
+	o := g.observer
+	read := o.keeper.Read
+	if withinBatch {
+		read = o.keeper.Refresh
+	}
+	g.closed = nil
+	if err := read(ctx, subjectOf(o.run, o.placement, o.request.Stage)); err != nil || o.keeper.IsOpen() {
+		return err
+	}
+	g.closed = map[string]startgate.Closure{}
+	stage := &o.run.GetUpdateRunStatus().StagesStatus[o.request.Index]
+	for i := range stage.Clusters {
+		name := stage.Clusters[i].ClusterName
+		if updaterun.ClusterPhase(&stage.Clusters[i]) == updaterun.PhaseSucceeded {
+			continue
+		}
+		binding, err := readCachedBinding(ctx, o.bindings, o.placement, name)
+		if err != nil {
+			return err
+		}
+		closure, closed, err := o.keeper.Closed(ctx, name, startOf(binding))
+		if err != nil {
+			return err
+		}
+		if closed {
+			g.closed[name] = closure
+		}
+	}
+	return nil
+}
+
+// isClosed says that a cluster is closed.
+func (g *stageGate) isClosed(cluster string) bool {
+	_, closed := g.closed[cluster]
+	return closed
+}
+
+// follow notes which clusters a plan finds to wait, and says whether the plan before found others: then the workflow may have
+// others to choose.
+func (g *stageGate) follow(plan rollout.StagePlan) bool {
+	moved := g.plans > 0 && !slices.Equal(plan.Closed, g.waiting)
+	g.plans, g.waiting = g.plans+1, plan.Closed
+	return moved
+}
+
+// tally counts closed clusters of the stage, and says how many of them wait for what.
+func (g *stageGate) tally(closed []string) (counted *startgate.Tally, text string) {
+	counted = &startgate.Tally{}
+	for _, name := range closed {
+		counted.Add(g.closed[name])
+	}
+	o := g.observer
+	return counted, counted.Text(len(o.run.GetUpdateRunStatus().StagesStatus[o.request.Index].Clusters), "stage "+o.request.Stage)
+}
+
+// record records which clusters wait because they are closed, and that the run stands still if it does for that.
+func (g *stageGate) record(r updaterun.Recorder, plan rollout.StagePlan) {
+	counted, text := g.tally(plan.Closed)
+	r.Held(counted.Reason(), text, plan.StandsStill)
+}
+
+// saysOtherwise says that the status of the run tells something else of closed clusters than a plan does.
+func (g *stageGate) saysOtherwise(plan rollout.StagePlan) bool {
+	run := g.observer.run
+	said := heldOn(run)
+	if said == nil {
+		return len(plan.Closed) > 0
+	}
+	counted, text := g.tally(plan.Closed)
+	return said.Reason != counted.Reason() || said.Message != placementv1beta1.ScopeOf(run).Word(text) || updaterun.IsHeldUp(run) != plan.StandsStill
+}
+
+// deletionGate knows which clusters must not be cleared now, for one call of AdvanceDeletion.
+type deletionGate struct {
+	call   *deletionCall
+	keeper *gateread.Keeper
+	closed map[string]startgate.Closure
+	// closing says that a cluster was closed after the call had begun.
+	closing atomic.Bool
+}
+
+// leaveClosed returns the clusters that the stage clears now: those that are being cleared, and those that wait for that and
+// are not closed.
+func (d *deletionGate) leaveClosed(ctx context.Context, begun, waiting []string) ([]string, error) {
+	if err := d.keeper.Read(ctx, subjectOf(d.call.run, d.call.placement, "")); err != nil {
+		return nil, err
+	}
+	all := slices.Concat(begun, waiting)
+	var err error
+	if d.closed, err = d.findClosed(ctx, all); err != nil || len(d.closed) == 0 {
+		return all, err
+	}
+	closed := func(name string) bool { _, is := d.closed[name]; return is }
+	// An attempt may have died before it deleted their bindings.
+	if unwritten := slices.DeleteFunc(slices.Clone(begun), func(name string) bool { return !closed(name) }); len(unwritten) > 0 {
+		_, err = d.call.acts.runs().recordStatus(ctx, d.call.run, func(r updaterun.Recorder) { r.ClustersNotWritten(r.DeletionStage(), unwritten) })
+	}
+	return slices.DeleteFunc(all, closed), err
+}
+
+// findClosed finds those of some clusters that must not be cleared now, although there is something to clear.
+func (d *deletionGate) findClosed(ctx context.Context, clusters []string) (map[string]startgate.Closure, error) {
+	found := map[string]startgate.Closure{}
+	for _, name := range clusters {
+		closure, closed, err := d.keeper.Closed(ctx, name, fleetflowv1alpha1.StartRemovals)
+		if err != nil {
+			return nil, err
+		}
+		if !closed {
+			continue
+		}
+		binding, err := d.call.acts.runs().readBinding(ctx, d.call.placement, name)
+		if err != nil {
+			return nil, err
+		}
+		if binding != nil && !placementv1beta1.IsDeleting(binding) && binding.GetBindingSpec().State == placementv1beta1.BindingStateUnscheduled {
+			found[name] = closure
+		}
+	}
+	return found, nil
+}
+
+// gatesMoved says that other clusters are closed than when the call began.
+func (d *deletionGate) gatesMoved(ctx context.Context) (bool, error) {
+	stage := d.call.run.GetUpdateRunStatus().DeletionStageStatus
+	now, err := d.findClosed(ctx, slices.Concat(updaterun.NamesIn(stage, updaterun.PhaseRunning), updaterun.NamesIn(stage, updaterun.PhasePending)))
+	return err == nil && !maps.Equal(now, d.closed), err
+}
+
+func (d *deletionGate) tally() *startgate.Tally {
+	var tally startgate.Tally
+	for _, closure := range d.closed {
+		tally.Add(closure)
+	}
+	return &tally
+}
+
+func (d *deletionGate) recordHeld(r updaterun.Recorder, standsStill bool) {
+	tally := d.tally()
+	r.Held(tally.Reason(), tally.Text(len(r.DeletionStage().Clusters), "the deletion stage"), standsStill && !updaterun.IsStopping(r.Run))
+}
+
+// standStill records that the stage waits until clusters may be cleared, and nothing is under way.
+func (d *deletionGate) standStill(ctx context.Context, cleared []string) error {
+	before := heldOn(d.call.run)
+	active, err := d.call.acts.runs().recordStatus(ctx, d.call.run, func(r updaterun.Recorder) {
+		d.call.recordCleared(r, cleared)
+		d.recordHeld(r, true)
+	})
+	if err == nil && active {
+		d.call.held = waitsFor(d.tally())
+		d.call.acts.runs().tellHeld(d.call.run, before)
+	}
+	return err
+}
+
+// heldOn is the condition of a run that says that clusters are closed; nil if it has none.
+func heldOn(run placementv1beta1.UpdateRunObject) *metav1.Condition {
+	if said := meta.FindStatusCondition(run.GetConditions(), fleetflowv1alpha1.ConditionTypeHeld); said != nil {
+		kept := *said
+		return &kept
+	}
+	return nil
+}
+
+// tellHeld emits an event if a run has come to be held since, or is released.
+func (s runStore) tellHeld(run placementv1beta1.UpdateRunObject, before *metav1.Condition) {
+	now := heldOn(run)
+	switch {
+	case before == nil && now != nil:
+		s.emitEvent(run, eventRunHeld, "%s", now.Message)
+	case before != nil && now == nil:
+		s.emitEvent(run, eventRunReleased, "The run is held no longer")
+	}
+}
+
+// phaseHeld is the phase of a run that waits for clusters to open.
+const phaseHeld = "Held"
+
+// maxWaits bounds what a workflow is told: it is part of the history.
+const maxWaits = 5
+
+// waitsFor is what a workflow waits for while clusters are closed: the first that time alone opens is waited for by a timer.
+func waitsFor(tally *startgate.Tally) []act.TaskWait {
+	var waits []act.TaskWait
+	closures := tally.Closures()
+	for _, closure := range closures[:min(len(closures), maxWaits)] {
+		waits = append(waits, act.TaskWait{Type: closure.Kind, Title: closure.Title(), Phase: phaseHeld, Until: zeroOrUTC(closure.Until)})
+	}
+	if len(waits) > 0 {
+		waits[0].CheckAt = zeroOrUTC(tally.Until())
+	}
+	return waits
+}
+
+func zeroOrUTC(at time.Time) time.Time {
+	if at.IsZero() {
+		return time.Time{}
+	}
+	return at.UTC()
+}

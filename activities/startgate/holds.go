@@ -1,0 +1,72 @@
+package startgate
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+// kindHold is the kind of a closure that a RolloutHold makes.
+const kindHold = "RolloutHold"
+
+// holds are the RolloutHolds that concern a subject, those that never expire first, then those that expire last: a cluster
+// opens when the last of them ends.
+type holds []fleetflowv1alpha1.RolloutHold
+
+// Holds makes a source of the holds that concern a subject; nil if there are none.
+func Holds(all []fleetflowv1alpha1.RolloutHold, of Subject) Source {
+	var concern holds
+	for i := range all {
+		hold := &all[i]
+		exempt := of.Rollback && hold.Spec.Rollbacks == fleetflowv1alpha1.RollbacksExempt
+		if hold.DeletionTimestamp.IsZero() && !exempt && hold.CoversPlacement(of.PlacementLabels) {
+			concern = append(concern, *hold)
+		}
+	}
+	if len(concern) == 0 {
+		return nil
+	}
+	slices.SortFunc(concern, func(a, b fleetflowv1alpha1.RolloutHold) int {
+		return cmp.Or(compareExpiry(a.Expires(), b.Expires()), strings.Compare(a.Name, b.Name))
+	})
+	return concern
+}
+
+// compareExpiry orders what never expires before the rest, and that by how long it lasts.
+func compareExpiry(a, b time.Time) int {
+	switch {
+	case a.IsZero() && b.IsZero():
+		return 0
+	case a.IsZero():
+		return -1
+	case b.IsZero():
+		return 1
+	}
+	return b.Compare(a)
+}
+
+// Closed says whether a hold in force covers the cluster.
+func (h holds) Closed(cluster Cluster, start Start, now time.Time) (Closure, bool) {
+	for i := range h {
+		hold := &h[i]
+		if hold.IsInForce(now) && hold.Holds(start) && hold.CoversCluster(cluster.Labels) {
+			return Closure{
+				Kind: kindHold, Name: hold.Name, Reason: fleetflowv1alpha1.ReasonHoldInForce, Why: hold.Spec.Reason, Until: hold.Expires(),
+			}, true
+		}
+	}
+	return Closure{}, false
+}
+
+// NextChange is when the next hold expires.
+func (h holds) NextChange(now time.Time) (next time.Time) {
+	for i := range h {
+		if expires := h[i].Expires(); now.Before(expires) {
+			next = earlierOf(next, expires)
+		}
+	}
+	return next
+}

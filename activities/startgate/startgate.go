@@ -1,0 +1,99 @@
+// Package startgate decides whether a change may begin on a cluster: whether something closes the cluster for updates,
+// first placements, removals or evictions. It is pure: what is stored and the time come in, an answer goes out. Rolling
+// updates, update runs and evictions all ask here, so that what a hold covers is decided in one place.
+package startgate
+
+import (
+	"time"
+
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+// Start is a kind of change that begins on a cluster.
+type Start = fleetflowv1alpha1.Start
+
+// Subject is what a gate is made for: a placement, or a stage of an update run of it.
+type Subject struct {
+	// PlacementLabels are the labels of the placement.
+	PlacementLabels map[string]string
+	// Stage is the name of the stage; empty for rolling updates, evictions, and the stage that clears clusters.
+	Stage string
+	// Rollback says that the run takes back what another has done.
+	Rollback bool
+}
+
+// Cluster is a member cluster, with the labels of its MemberCluster.
+type Cluster struct {
+	Name   string
+	Labels map[string]string
+}
+
+// Closure is why a cluster is closed.
+type Closure struct {
+	// Kind and Name are those of the object that closes the cluster.
+	Kind, Name string
+	// Reason is that of the condition Held.
+	Reason string
+	// Why is what people are told.
+	Why string
+	// Until is when time alone may open the cluster; zero if it never does.
+	Until time.Time
+}
+
+// Source is one kind of objects that close clusters, as it concerns one subject.
+type Source interface {
+	// Closed says whether a cluster is closed for a kind of start at an instant, and why.
+	Closed(cluster Cluster, start Start, now time.Time) (Closure, bool)
+	// NextChange is when time alone may change an answer of Closed; zero if it never does.
+	NextChange(now time.Time) time.Time
+}
+
+// Gate asks its sources in their order. A nil Gate is open.
+type Gate struct{ sources []Source }
+
+// New makes a gate of the sources that are there; nil if there are none.
+func New(sources ...Source) *Gate {
+	var g Gate
+	for _, source := range sources {
+		if source != nil {
+			g.sources = append(g.sources, source)
+		}
+	}
+	if len(g.sources) == 0 {
+		return nil
+	}
+	return &g
+}
+
+// Closed says whether a cluster is closed for a kind of start at an instant, and why. Of several reasons it says the one of
+// the first source that has one.
+func (g *Gate) Closed(cluster Cluster, start Start, now time.Time) (Closure, bool) {
+	if g == nil {
+		return Closure{}, false
+	}
+	for _, source := range g.sources {
+		if closure, closed := source.Closed(cluster, start, now); closed {
+			return closure, true
+		}
+	}
+	return Closure{}, false
+}
+
+// NextChange is when time alone may change an answer of Closed; zero if it never does.
+func (g *Gate) NextChange(now time.Time) (next time.Time) {
+	if g == nil {
+		return next
+	}
+	for _, source := range g.sources {
+		next = earlierOf(next, source.NextChange(now))
+	}
+	return next
+}
+
+// earlierOf is the earlier of two instants, each of which may be missing.
+func earlierOf(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

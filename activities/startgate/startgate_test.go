@@ -1,0 +1,163 @@
+package startgate_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fleetflow/fleetflow/activities/startgate"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+)
+
+var (
+	noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	west = startgate.Cluster{Name: "w1", Labels: map[string]string{"region": "west"}}
+	east = startgate.Cluster{Name: "e1", Labels: map[string]string{"region": "east"}}
+)
+
+// hold is one with a spec that a test changes.
+func hold(name string, change func(*fleetflowv1alpha1.RolloutHoldSpec)) fleetflowv1alpha1.RolloutHold {
+	h := fleetflowv1alpha1.RolloutHold{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: fleetflowv1alpha1.RolloutHoldSpec{Reason: "payments down"}}
+	if change != nil {
+		change(&h.Spec)
+	}
+	return h
+}
+
+func matching(key, value string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+}
+
+func at(t time.Time) *metav1.Time { return &metav1.Time{Time: t} }
+
+func TestWhatAHoldCovers(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		change  func(*fleetflowv1alpha1.RolloutHoldSpec)
+		of      startgate.Subject
+		cluster startgate.Cluster
+		open    []startgate.Start
+	}{
+		"without selectors it covers every cluster and every placement": {cluster: west},
+		"empty selectors are as none": {
+			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) {
+				s.ClusterSelector, s.PlacementSelector = &metav1.LabelSelector{}, &metav1.LabelSelector{}
+			},
+			cluster: west,
+		},
+		"clusters that match are covered": {
+			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ClusterSelector = matching("region", "west") }, cluster: west,
+		},
+		"others are not": {
+			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ClusterSelector = matching("region", "west") }, cluster: east,
+			open: fleetflowv1alpha1.AllStarts(),
+		},
+		"a placement that matches is covered": {
+			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.PlacementSelector = matching("team", "web") },
+			of:     startgate.Subject{PlacementLabels: map[string]string{"team": "web"}}, cluster: east,
+		},
+		"another is not": {
+			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.PlacementSelector = matching("team", "web") }, cluster: east,
+			open: fleetflowv1alpha1.AllStarts(),
+		},
+		"both selectors have to match": {
+			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) {
+				s.ClusterSelector, s.PlacementSelector = matching("region", "west"), matching("team", "web")
+			},
+			of: startgate.Subject{PlacementLabels: map[string]string{"team": "web"}}, cluster: east, open: fleetflowv1alpha1.AllStarts(),
+		},
+		"a selector that cannot be read selects all": {
+			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) {
+				s.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "region", Operator: "Like"}}}
+			},
+			cluster: east,
+		},
+		"only the starts that it applies to": {
+			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) {
+				s.Applies = []fleetflowv1alpha1.Start{fleetflowv1alpha1.StartUpdates, fleetflowv1alpha1.StartEvictions}
+			},
+			cluster: west, open: []startgate.Start{fleetflowv1alpha1.StartFirstPlacements, fleetflowv1alpha1.StartRemovals},
+		},
+		"a rollback waits": {of: startgate.Subject{Rollback: true}, cluster: west},
+		"unless rollbacks are exempt": {
+			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.Rollbacks = fleetflowv1alpha1.RollbacksExempt },
+			of:     startgate.Subject{Rollback: true}, cluster: west, open: fleetflowv1alpha1.AllStarts(),
+		},
+		"what is no rollback waits all the same": {
+			change:  func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.Rollbacks = fleetflowv1alpha1.RollbacksExempt },
+			cluster: west,
+		},
+		"until it expires": {
+			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ExpiresAt = at(noon.Add(time.Second)) }, cluster: west,
+		},
+		"and not from then on": {
+			change: func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ExpiresAt = at(noon) }, cluster: west, open: fleetflowv1alpha1.AllStarts(),
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			gate := startgate.New(startgate.Holds([]fleetflowv1alpha1.RolloutHold{hold("h", test.change)}, test.of))
+			var open []startgate.Start
+			for _, start := range fleetflowv1alpha1.AllStarts() {
+				closure, closed := gate.Closed(test.cluster, start, noon)
+				if !closed {
+					open = append(open, start)
+					continue
+				}
+				assert.Equal(t, "HoldInForce", closure.Reason)
+				assert.Equal(t, "h", closure.Name)
+			}
+			assert.Equal(t, test.open, open)
+		})
+	}
+}
+
+func TestAHoldThatIsBeingDeletedHoldsNothing(t *testing.T) {
+	gone := hold("h", nil)
+	gone.DeletionTimestamp = at(noon)
+	assert.Nil(t, startgate.New(startgate.Holds([]fleetflowv1alpha1.RolloutHold{gone}, startgate.Subject{})))
+	_, closed := (*startgate.Gate)(nil).Closed(west, fleetflowv1alpha1.StartUpdates, noon)
+	assert.False(t, closed, "no gate is open")
+	assert.True(t, (*startgate.Gate)(nil).NextChange(noon).IsZero())
+}
+
+func TestOfSeveralHoldsTheOneThatLastsIsNamed(t *testing.T) {
+	short := hold("short", func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ExpiresAt = at(noon.Add(time.Hour)) })
+	long := hold("long", func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ExpiresAt = at(noon.Add(3 * time.Hour)) })
+	endless := hold("endless", func(s *fleetflowv1alpha1.RolloutHoldSpec) { s.ClusterSelector = matching("region", "east") })
+	gate := startgate.New(startgate.Holds([]fleetflowv1alpha1.RolloutHold{short, long, endless}, startgate.Subject{}))
+	for _, test := range []struct {
+		cluster startgate.Cluster
+		now     time.Time
+		by      string
+		until   time.Time
+	}{
+		{west, noon, "long", noon.Add(3 * time.Hour)},
+		{west, noon.Add(2 * time.Hour), "long", noon.Add(3 * time.Hour)},
+		{west, noon.Add(3 * time.Hour), "", time.Time{}},
+		{east, noon, "endless", time.Time{}},
+	} {
+		closure, _ := gate.Closed(test.cluster, fleetflowv1alpha1.StartUpdates, test.now)
+		assert.Equal(t, test.by, closure.Name)
+		assert.True(t, test.until.Equal(closure.Until), closure.Until)
+	}
+	assert.Equal(t, noon.Add(time.Hour), gate.NextChange(noon))
+	assert.Equal(t, noon.Add(3*time.Hour), gate.NextChange(noon.Add(time.Hour)))
+	assert.True(t, gate.NextChange(noon.Add(3*time.Hour)).IsZero())
+}
+
+func TestATallyTellsWhatWaitsForWhat(t *testing.T) {
+	var tally startgate.Tally
+	assert.Empty(t, tally.Text(3, "stage prod"))
+	assert.Empty(t, tally.Reason())
+	one := startgate.Closure{Kind: "RolloutHold", Name: "incident", Reason: "HoldInForce", Why: "payments down"}
+	other := startgate.Closure{Kind: "RolloutHold", Name: "east", Reason: "HoldInForce", Why: "storm", Until: noon}
+	for _, closure := range []startgate.Closure{one, other, one} {
+		tally.Add(closure)
+	}
+	assert.Equal(t, 3, tally.Count())
+	assert.Equal(t, "HoldInForce", tally.Reason())
+	assert.Equal(t, noon, tally.Until())
+	assert.Equal(t, "2 of 12 cluster(s) of stage prod wait for hold incident (payments down); "+
+		"1 of 12 cluster(s) of stage prod wait for hold east (storm) until 2026-11-22T12:00:00Z", tally.Text(12, "stage prod"))
+}

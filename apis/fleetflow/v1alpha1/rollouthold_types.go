@@ -1,0 +1,142 @@
+package v1alpha1
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// RolloutHold stops the line: as long as it is there, and has not expired, no update, first placement, removal or eviction
+// begins on the clusters that it covers, whether by a rolling update or by an update run. What is under way ends; soak
+// times and approvals, the repair of drift, the deletion of placements, and members that join or leave are not held.
+// Deleting it releases what it held.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:metadata:annotations="versions=v1alpha1"
+// +kubebuilder:resource:scope=Cluster,shortName=rhold,categories={fleet,fleet-placement}
+// +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
+// +kubebuilder:printcolumn:name="Quiet",type=string,JSONPath=`.status.conditions[?(@.type=="Quiet")].status`
+// +kubebuilder:printcolumn:name="Held-Runs",type=integer,JSONPath=`.status.heldRuns`
+// +kubebuilder:printcolumn:name="Held-Placements",type=integer,JSONPath=`.status.heldPlacements`
+// +kubebuilder:printcolumn:name="In-Flight",type=integer,JSONPath=`.status.inFlight`
+// +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.spec.expiresAt`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.spec.reason`
+type RolloutHold struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what is held, and why.
+	// +kubebuilder:validation:Required
+	Spec RolloutHoldSpec `json:"spec"`
+
+	// Status says what waits for the hold to end, and what is still under way.
+	Status RolloutHoldStatus `json:"status,omitempty"`
+}
+
+// RolloutHoldSpec says what is held, and why.
+type RolloutHoldSpec struct {
+	// Reason tells people why nothing begins. It is repeated wherever something waits for the hold.
+	// +kubebuilder:validation:Required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason"`
+
+	// ClusterSelector is matched against the labels of the MemberClusters: the hold covers those that match. Without it, and
+	// if it is empty, it covers every cluster.
+	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
+	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+
+	// PlacementSelector is matched against the labels of placements: the hold covers those that match, with their update
+	// runs. Without it, and if it is empty, it covers every placement.
+	// +kubebuilder:validation:XValidation:rule=`!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ["In", "NotIn"] ? has(e.values) && size(e.values) > 0 : e.operator in ["Exists", "DoesNotExist"] && (!has(e.values) || size(e.values) == 0))`,message="an operator of matchExpressions is In or NotIn, with values, or Exists or DoesNotExist, without"
+	PlacementSelector *metav1.LabelSelector `json:"placementSelector,omitempty"`
+
+	// Applies are the kinds of starts that are held: Updates, FirstPlacements, Removals, Evictions. Left out, all of them are.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	// +listType=set
+	Applies []Start `json:"applies,omitempty"`
+
+	// Rollbacks is Gated, which is the default: update runs that roll another back wait, too. Exempt lets them go.
+	Rollbacks Rollbacks `json:"rollbacks,omitempty"`
+
+	// ExpiresAt is when the hold ends by itself. It is kept for the record then, and holds nothing. Without it, the hold ends
+	// when it is deleted.
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+}
+
+// RolloutHoldStatus says what waits for a hold to end, and what is still under way.
+type RolloutHoldStatus struct {
+	// HeldRuns is the number of update runs that have clusters waiting for the hold to end.
+	HeldRuns int32 `json:"heldRuns"`
+
+	// HeldPlacements is the number of placements that have clusters waiting for it, apart from those of update runs.
+	HeldPlacements int32 `json:"heldPlacements"`
+
+	// InFlight is the number of clusters, counted for each placement, on which changes that began before are under way.
+	InFlight int32 `json:"inFlight"`
+
+	// Conditions: Effective is True while the hold is in force, and False once it has expired. Quiet is True when nothing that
+	// it covers is under way any more.
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// RolloutHolds is what RolloutHolds are in URLs.
+var RolloutHolds = schema.GroupResource{Group: GroupName, Resource: "rolloutholds"}
+
+// Conditions of a RolloutHold.
+const (
+	ConditionTypeEffective = "Effective"
+	ConditionTypeQuiet     = "Quiet"
+)
+
+// Reasons of the conditions Effective and Quiet. That of an effective hold is ReasonHoldInForce.
+const (
+	ReasonHoldExpired     = "HoldExpired"     // the time of spec.expiresAt has come
+	ReasonNothingInFlight = "NothingInFlight" // no change that the hold covers is under way
+	ReasonChangesInFlight = "ChangesInFlight" // changes that began before are under way
+)
+
+// Expires is when the hold ends by itself; zero if it does not.
+func (h *RolloutHold) Expires() time.Time {
+	if h.Spec.ExpiresAt == nil {
+		return time.Time{}
+	}
+	return h.Spec.ExpiresAt.Time
+}
+
+// IsInForce says whether the hold holds anything at an instant.
+func (h *RolloutHold) IsInForce(now time.Time) bool {
+	return h.Spec.ExpiresAt == nil || now.Before(h.Spec.ExpiresAt.Time)
+}
+
+// Holds says whether the hold is about a kind of start.
+func (h *RolloutHold) Holds(start Start) bool {
+	return len(h.Spec.Applies) == 0 || slices.Contains(h.Spec.Applies, start)
+}
+
+// CoversCluster says whether the hold covers a cluster with these labels, CoversPlacement a placement. A selector that cannot
+// be read selects everything: a line that is to be stopped had better stand.
+func (h *RolloutHold) CoversCluster(of map[string]string) bool {
+	return selects(h.Spec.ClusterSelector, of)
+}
+
+// CoversPlacement says whether the hold covers a placement with these labels.
+func (h *RolloutHold) CoversPlacement(of map[string]string) bool {
+	return selects(h.Spec.PlacementSelector, of)
+}
+
+func selects(selector *metav1.LabelSelector, of map[string]string) bool {
+	if selector == nil {
+		return true
+	}
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	return err != nil || compiled.Matches(labels.Set(of))
+}

@@ -1,0 +1,44 @@
+package v1alpha1
+
+// Start is a kind of change that begins on a cluster: a write that changes what the cluster is to have. What is under way
+// ends, whatever closes the cluster for further starts.
+//
+// +kubebuilder:validation:Enum=Updates;FirstPlacements;Removals;Evictions
+type Start string
+
+const (
+	// StartUpdates are changes of what a placement has put on a cluster.
+	StartUpdates Start = "Updates"
+	// StartFirstPlacements are the first resources of a placement on a cluster.
+	StartFirstPlacements Start = "FirstPlacements"
+	// StartRemovals take the resources of a placement away from a cluster that it no longer selects.
+	StartRemovals Start = "Removals"
+	// StartEvictions take them away because an eviction asks for it.
+	StartEvictions Start = "Evictions"
+)
+
+// AllStarts are all kinds of starts.
+func AllStarts() []Start {
+	return []Start{StartUpdates, StartFirstPlacements, StartRemovals, StartEvictions}
+}
+
+// Rollbacks says whether update runs that roll another back may start clusters that are closed.
+//
+// +kubebuilder:validation:Enum=Gated;Exempt
+type Rollbacks string
+
+const (
+	// RollbacksGated has rollbacks wait as everything else does.
+	RollbacksGated Rollbacks = "Gated"
+	// RollbacksExempt lets rollbacks go.
+	RollbacksExempt Rollbacks = "Exempt"
+)
+
+// ConditionTypeHeld is present, and True, on placements and update runs only while clusters wait to be started because
+// something closes them.
+const ConditionTypeHeld = "Held"
+
+// Reasons of the condition Held.
+const (
+	ReasonHoldInForce = "HoldInForce" // a RolloutHold covers the clusters
+)

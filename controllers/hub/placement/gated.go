@@ -1,0 +1,186 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fleetflow/fleetflow/activities/gateread"
+	"github.com/fleetflow/fleetflow/activities/startgate"
+	"github.com/fleetflow/fleetflow/activities/workmodel"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+)
+
+// Gates says how what closes clusters is read, for the status and to know when a workflow has something to do. Whether a
+// cluster may be started, its workflow's activities decide.
+type Gates struct {
+	// Served says that the hub serves the kinds that close clusters. Without them nothing is closed.
+	Served bool
+	Clock  clock.PassiveClock
+}
+
+// readGate reads what closes clusters.
+func (f *Facts) readGate(ctx context.Context, cached client.Reader, gates Gates) (err error) {
+	if !gates.Served {
+		return nil
+	}
+	f.gate, err = gateread.Read(ctx, cached, startgate.Subject{PlacementLabels: f.Placement.GetLabels()})
+	f.opens = f.gate.NextChange(gates.Clock.Now())
+	return err
+}
+
+// closedFor says whether a cluster is closed for a kind of start, and why.
+func (f *Facts) closedFor(ctx context.Context, cached client.Reader, gates Gates, cluster string, start startgate.Start) (startgate.Closure, bool, error) {
+	of, gated, err := gateread.Labels(ctx, cached, cluster)
+	if err != nil || !gated {
+		return startgate.Closure{}, false, err
+	}
+	closure, closed := f.gate.Closed(of, start, gates.Clock.Now())
+	return closure, closed, nil
+}
+
+// findClosed finds the clusters that are closed for what would begin on them. Of a placement that is left to update runs, the
+// runs tell.
+func (f *Facts) findClosed(ctx context.Context, cached client.Reader, gates Gates) error {
+	if f.gate == nil || placementv1beta1.IsExternal(f.Placement) || f.Latest.Name == "" {
+		return nil
+	}
+	f.Closed = map[string]startgate.Closure{}
+	kept := f.heldBack()
+	for _, binding := range f.Bindings {
+		if placementv1beta1.IsDeleting(binding) || kept[binding.GetName()] != "" || upToDate(f, binding, f.Latest.Name) {
+			continue
+		}
+		start := fleetflowv1alpha1.StartUpdates
+		switch binding.GetBindingSpec().State {
+		case placementv1beta1.BindingStateScheduled:
+			start = fleetflowv1alpha1.StartFirstPlacements
+		case placementv1beta1.BindingStateUnscheduled:
+			start = fleetflowv1alpha1.StartRemovals
+		}
+		closure, closed, err := f.closedFor(ctx, cached, gates, binding.GetBindingSpec().TargetCluster, start)
+		if err != nil {
+			return err
+		}
+		if closed {
+			f.Closed[binding.GetName()] = closure
+		}
+	}
+	return nil
+}
+
+// keepsEviction makes what says of an eviction that it waits because its cluster is closed for it.
+func (f *Facts) keepsEviction(ctx context.Context, cached client.Reader, gates Gates) func(cluster string) (bool, error) {
+	return func(cluster string) (bool, error) {
+		there := func(b placementv1beta1.BindingObject) bool {
+			return b.GetBindingSpec().TargetCluster == cluster && !placementv1beta1.IsDeleting(b)
+		}
+		if f.gate == nil || !slices.ContainsFunc(f.Bindings, there) {
+			return false, nil
+		}
+		closure, closed, err := f.closedFor(ctx, cached, gates, cluster, fleetflowv1alpha1.StartEvictions)
+		if closed {
+			f.EvictionsClosed = append(f.EvictionsClosed, closure)
+		}
+		return closed, err
+	}
+}
+
+// heldText says which clusters wait because they are closed, and the reason of the condition that does; empty if none waits.
+func (f *Facts) heldText() (reason, text string) {
+	var tally startgate.Tally
+	for _, closure := range f.Closed {
+		tally.Add(closure)
+	}
+	for _, closure := range f.EvictionsClosed {
+		tally.Add(closure)
+	}
+	return tally.Reason(), workmodel.CutMessage(tally.Text(len(f.Bindings), "the placement"), maxNote)
+}
+
+// closedCondition says which clusters wait because they are closed; none if nothing waits.
+func closedCondition(facts *Facts) []metav1.Condition {
+	reason, text := facts.heldText()
+	if reason == "" {
+		return nil
+	}
+	return []metav1.Condition{{Type: fleetflowv1alpha1.ConditionTypeHeld, Status: metav1.ConditionTrue, Reason: reason, Message: text}}
+}
+
+// describeClosed tells in the condition RolloutStarted of a placement that clusters wait because they are closed.
+func describeClosed(facts *Facts, condition metav1.Condition) metav1.Condition {
+	if len(facts.Closed) > 0 && condition.Status == metav1.ConditionFalse {
+		condition.Reason, condition.Message = facts.heldText()
+	}
+	return condition
+}
+
+// emitClosedEvents tells that clusters have come to wait because they are closed, and that none does any more.
+func (r *Reconciler) emitClosedEvents(placement placementv1beta1.PlacementObject, status placementv1beta1.PlacementStatus) {
+	before := meta.FindStatusCondition(placement.GetPlacementStatus().Conditions, fleetflowv1alpha1.ConditionTypeHeld)
+	now := meta.FindStatusCondition(status.Conditions, fleetflowv1alpha1.ConditionTypeHeld)
+	switch {
+	case before == nil && now != nil:
+		r.events.Eventf(placement, nil, "Normal", "PlacementHeld", "Rollout", "%s", now.Message)
+	case before != nil && now == nil:
+		r.events.Eventf(placement, nil, "Normal", "PlacementReleased", "Rollout", "%s", "The placement is held no longer")
+	}
+}
+
+// untilOpen is after how long time alone may open or close a cluster of a placement; 0 if it never does.
+func (f *Facts) untilOpen(now time.Time) time.Duration {
+	if f.opens.IsZero() || len(f.Closed)+len(f.EvictionsClosed) == 0 {
+		return 0
+	}
+	return max(f.opens.Sub(now), 0) + time.Second
+}
+
+// requestHeld requests the placements that what closes clusters may concern: those that have clusters to change, and those
+// that say that they are held.
+func (r *Reconciler) requestHeld(ctx context.Context, _ client.Object) []reconcile.Request {
+	placements := r.scope.NewPlacementList()
+	if err := r.client.List(ctx, placements, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache always answers once it has started
+	}
+	var requests []reconcile.Request
+	for _, placement := range placements.Objects() {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(placement)})
+	}
+	return requests
+}
+
+// onGateChanged passes changes of what closes clusters, but not of its status.
+func onGateChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || placementv1beta1.DeletionStarted(e.ObjectOld, e.ObjectNew)
+	}}
+}
+
+// waitsClosed says that a cluster waits because it is closed for what would begin on it.
+func (f *Facts) waitsClosed(binding placementv1beta1.BindingObject) bool {
+	_, closed := f.Closed[binding.GetName()]
+	return closed
+}
+
+// isReleased says that the status tells of clusters that wait because they are closed, and none does any more.
+func (f *Facts) isReleased() bool {
+	return len(f.Closed)+len(f.EvictionsClosed) == 0 && meta.IsStatusConditionTrue(f.Placement.GetPlacementStatus().Conditions, fleetflowv1alpha1.ConditionTypeHeld)
+}
+
+// conditionClosed says of a cluster that waits because it is closed what it waits for.
+func conditionClosed(closure startgate.Closure) metav1.Condition {
+	return metav1.Condition{
+		Type: placementv1beta1.ConditionTypeRolloutStarted, Status: metav1.ConditionFalse, Reason: closure.Reason,
+		Message: fmt.Sprintf("The cluster waits for %s", closure.Text()),
+	}
+}

@@ -1,0 +1,132 @@
+// Package rollouthold writes into the status of RolloutHolds what waits for them to end, and what is still under way. It holds
+// nothing itself: the activities that start clusters read the holds. Without Temporal the status stays right.
+package rollouthold
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fleetflow/fleetflow/activities/gateread"
+	clusterv1beta1 "github.com/fleetflow/fleetflow/apis/cluster/v1beta1"
+	fleetflowv1alpha1 "github.com/fleetflow/fleetflow/apis/fleetflow/v1alpha1"
+	placementv1beta1 "github.com/fleetflow/fleetflow/apis/placement/v1beta1"
+	"github.com/fleetflow/fleetflow/controllers/hub/fencedwrite"
+)
+
+// reportInterval is the least time between a change of the fleet and the look at it: a rollout that ends makes many.
+const reportInterval = time.Second
+
+// Reconciler keeps the status of RolloutHolds current.
+type Reconciler struct {
+	client client.Client
+	clock  clock.PassiveClock
+}
+
+// NewReconciler makes a Reconciler that reads from the cache of a client.
+func NewReconciler(c client.Client, clk clock.PassiveClock) *Reconciler {
+	return &Reconciler{client: c, clock: clk}
+}
+
+// Reconcile looks at one hold.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	hold := &fleetflowv1alpha1.RolloutHold{}
+	if err := r.client.Get(ctx, request.NamespacedName, hold); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if placementv1beta1.IsDeleting(hold) {
+		return ctrl.Result{}, nil
+	}
+	seen, err := r.readFleet(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	now := r.clock.Now()
+	if status := describe(hold, seen, metav1.NewTime(now)); !apiequality.Semantic.DeepEqual(status, hold.Status) {
+		if err := fencedwrite.ReplaceStatus(ctx, r.client, hold, status); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if left := hold.Expires().Sub(now); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	return ctrl.Result{}, nil
+}
+
+// readFleet reads what is under way from the cache.
+func (r *Reconciler) readFleet(ctx context.Context) (fleet, error) {
+	seen := fleet{labels: map[string]map[string]string{}}
+	var members clusterv1beta1.MemberClusterList
+	if err := r.client.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
+		return seen, fmt.Errorf("listing the member clusters: %w", err)
+	}
+	for i := range members.Items {
+		seen.labels[members.Items[i].Name] = members.Items[i].Labels
+	}
+	for _, scope := range placementv1beta1.Scopes() {
+		placements, bindings, runs := scope.NewPlacementList(), scope.NewBindingList(), scope.NewUpdateRunList()
+		for _, list := range []client.ObjectList{placements, bindings, runs} {
+			if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+				return seen, fmt.Errorf("reading what is under way: %w", err)
+			}
+		}
+		seen.placements = slices.Concat(seen.placements, placements.Objects())
+		seen.bindings = slices.Concat(seen.bindings, bindings.Objects())
+		seen.runs = slices.Concat(seen.runs, runs.Objects())
+	}
+	return seen, nil
+}
+
+// SetupWithManager registers the reconciler, if the hub serves RolloutHolds.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	served, err := gateread.Served(mgr.GetRESTMapper())
+	if err != nil || !served {
+		return err
+	}
+	controllers := ctrl.NewControllerManagedBy(mgr).Named("rollout-hold").
+		For(&fleetflowv1alpha1.RolloutHold{}, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	for _, scope := range placementv1beta1.Scopes() {
+		for _, object := range []client.Object{scope.NewPlacement(""), scope.NewBinding(""), scope.NewUpdateRun("")} {
+			controllers.Watches(object, r.afterwards())
+		}
+	}
+	return controllers.Complete(r)
+}
+
+// afterwards looks at every hold some time after a change of the fleet. Without holds it does nothing.
+func (r *Reconciler) afterwards() handler.EventHandler {
+	look := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		var holds fleetflowv1alpha1.RolloutHoldList
+		if err := r.client.List(ctx, &holds, client.UnsafeDisableDeepCopy); err != nil {
+			return // the cache always answers once it has started
+		}
+		for i := range holds.Items {
+			queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: holds.Items[i].Name}}, reportInterval)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			look(ctx, q)
+		},
+		UpdateFunc: func(ctx context.Context, _ event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			look(ctx, q)
+		},
+		DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			look(ctx, q)
+		},
+	}
+}
